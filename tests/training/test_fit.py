@@ -304,7 +304,12 @@ def test_requests_that_make_no_sense_are_refused(pretrained, corpus, pairs):
         (lambda: tuned(pretrained, corpus, model_changes={"d_model": 8}), "got d_model"),
         (lambda: tuned(translator, corpus), "got a translator"),
         (lambda: quick(corpus, objective="classification"), "needs start"),
-        (lambda: quick(corpus, start=pretrained), "start .* got 'causal'"),
+        (lambda: quick(corpus, start=pretrained), "^start must be left out .* got 'causal'"),
+        (lambda: quick(corpus, n_labels=5, frozen=True), "^n_labels, frozen must be left out"),
+        (
+            lambda: quick(corpus, objective="translation", pooling="last"),
+            "^pooling must .* got 'translation'",
+        ),
         (lambda: quick(corpus, objective="translation"), "pairs, got the texts of toy"),
         (lambda: quick(corpus, masking_changes={"p": 0.3}), "only a masked model has masking"),
         (lambda: quick(corpus, vocab_size=5000), "vocab_size must be at most"),

@@ -136,6 +136,18 @@ def test_a_loss_that_is_no_number_ends_the_run_at_its_last_checkpoint(
     assert len(list(tmp_path.glob("run/step-*/model.json"))) == n_left == len(list(tmp_path.iterdir()))
 
 
+def test_a_gradient_that_is_no_number_is_named_with_its_length(config, objective):
+    class Steep(Poisoned):
+        def loss(self, model, indices):
+            loss = self.objective.loss(model, indices)
+            loss.register_hook(lambda grad: grad * float("inf"))
+            return loss
+
+    words = r"the gradient must be finite, got a gradient of length (inf|nan), loss \d\.\d+, at step 1;"
+    with pytest.raises(DivergenceError, match=words):
+        train(new_language_model(config, seed=1), Steep(objective, 0), SETTINGS)
+
+
 def test_schedule_rises_to_the_rate_and_falls_to_its_share():
     for decay in ("cosine", "linear"):
         settings = TrainingSettings(n_steps=100, lr=0.5, warmup_steps=10, decay=decay, final_lr_fraction=0.1)

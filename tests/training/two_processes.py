@@ -25,6 +25,7 @@ from tinytx.training.masking import Masking
 from tinytx.training.objectives import (
     CausalObjective,
     ClassificationObjective,
+    HybridObjective,
     MaskedObjective,
     TranslationObjective,
 )
@@ -60,14 +61,18 @@ def make(name):
         model = Translator(CONFIG).double()
         return model, TranslationObjective(ids, ids[::-1], max_len=24, label_smoothing=0.2, **MARKS)
     tokenizer = Tokenizer.train(texts(60), vocab_size=CONFIG.vocab_size)
-    masking = Masking(next_sentence=name == "masked+nsp")
+    masking = Masking(next_sentence=name == "masked+nsp", causal_share=1e-9 if name == "hybrid" else 0.0)
     config = CONFIG.replace(n_segments=2 if masking.next_sentence else 0)
     lines = [f"{a} . {b} ." for a, b in zip(texts(20), texts(40)[20:], strict=True)]
+    if name == "hybrid":  # all batches that are drawn here are masked ones
+        return LanguageModel(CONFIG).double(), HybridObjective(
+            tokenizer, lines, max_len=CONFIG.max_len, masking=masking
+        )
     objective = MaskedObjective(tokenizer, lines, max_len=CONFIG.max_len, masking=masking)
     return MaskedLanguageModel(config, next_sentence=masking.next_sentence).double(), objective
 
 
-OBJECTIVES = ("causal", "classification", "translation", "masked", "masked+nsp")
+OBJECTIVES = ("causal", "classification", "translation", "masked", "masked+nsp", "hybrid")
 LAYOUTS = {"copies": Layout(), "accumulated": Layout(accumulate=3), "sharded": Layout(shard=True)}
 # Objective, layout, and what is changed.
 CASES = {f"{name}/{layout}": (name, layout, {}) for name in OBJECTIVES for layout in LAYOUTS}
@@ -89,9 +94,11 @@ def batches_of(name, objective):
     """Rows of all lengths, a usual batch, a single row, and two masked rows, one without a drawn token."""
     batches = objective.epoch_batches(seed=0, epoch=0, tokens_per_batch=90)
     chosen = [list(range(11)), batches[0], batches[0][:1]]
-    if name == "masked":
+    if name in ("masked", "hybrid"):
         drawn = [int((objective.batch([i])[1] >= 0).sum()) for i in range(20)]
         chosen.append([drawn.index(max(drawn)), drawn.index(0)])
+    if name == "hybrid":  # rows of several lengths see their sep or not, as their batch has it
+        del chosen[0]
     return chosen
 
 

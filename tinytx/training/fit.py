@@ -186,10 +186,16 @@ def fit(
     require_processes(layout)
     stored = processes.agree(lambda: _stored(out, resume, report))
     task: Pretraining
+    if objective != "classification":
+        given = {"start": start, "n_labels": n_labels, "n_epochs": n_epochs, "n_scored": n_scored}
+        given |= {"fresh": fresh or None, "frozen": frozen or None}
+        given |= {"pooling": None if pooling == "mean" else pooling}
+        if wrong := ", ".join(name for name, value in given.items() if value is not None):
+            raise ValueError(
+                f"{wrong} must be left out unless the objective is classification, got {objective!r}"
+            )
     if objective == "classification":
         task = Classification(corpus, data_dir, start, fresh, frozen, n_labels, n_epochs, pooling, n_scored)
-    elif start is not None:
-        raise ValueError(f"start goes with the objective classification, got {objective!r}")
     elif objective == "translation":
         task = Translation(corpus, data_dir, search)
     else:

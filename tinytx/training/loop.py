@@ -100,7 +100,7 @@ def train(
         several processes only the first passes them.
     layout : Layout, optional
         How a batch is split. A run may be resumed with another layout or number of processes; the last bits
-        then differ.
+        then differ, and so does what is dropped out.
     processes : Processes, optional
         By default all that `joined` has brought together.
     on_step : callable, optional
@@ -227,10 +227,12 @@ class _Loop:
         first = self.state.step - len(losses) + 1
         for step, (loss, norm) in enumerate(zip(losses, norms, strict=True), start=first):
             if not (math.isfinite(loss) and math.isfinite(norm)):
-                what = "gradient" if math.isfinite(loss) else "loss"
+                what, got = "loss", f"loss {loss}"
+                if math.isfinite(loss):
+                    what, got = "gradient", f"a gradient of length {norm}, loss {loss},"
                 latest = None if self.checkpoints is None else self.checkpoints.latest
                 good = "no checkpoint was written" if latest is None else f"last good checkpoint: {latest}"
-                raise DivergenceError(f"the {what} must be finite, got loss {loss} at step {step}; {good}")
+                raise DivergenceError(f"the {what} must be finite, got {got} at step {step}; {good}")
         self.state.losses += losses
         self._unread.clear()
 
@@ -303,7 +305,7 @@ class TrainingStep:
         whole batch.
         """
         *early, last = self.processes.parts(batch, self.layout.accumulate)
-        # Gradients are exchanged once, with the last micro-batch.
+        # Copies exchange their gradients once, with the last micro-batch; a sharded model does with each.
         with getattr(self._loss, "no_sync", contextlib.nullcontext)():
             shares = [self._backward(part, batch) for part in early]
         shares.append(self._backward(last, batch))

@@ -314,7 +314,8 @@ class HybridObjective(CausalObjective):
     """Predict the next token in some batches, masked tokens in the others: one model, one output layer.
 
     In a masked batch the model attends to both sides, a row is framed by ``cls`` and ``sep``, and a masked
-    token is predicted at the position before it, where the next token is predicted, too. Which batches are
+    token is predicted at the position before it, where the next token is predicted, too. As there, the last
+    column of a batch is no input: a row sees its own ``sep`` next to longer rows only. Which batches are
     masked, and what is masked in them, is drawn anew for each epoch: call `epoch_batches` first.
 
     Parameters
@@ -379,7 +380,7 @@ class HybridObjective(CausalObjective):
         inputs = inputs.to(_device(model))
         with bidirectional(model.body):
             if not bool((targets != IGNORE_ID).any()):
-                return model.hidden_states(inputs[:, :1]).float().sum() * 0.0
+                return model.head(model.hidden_states(inputs[:, :1])).float().sum() * 0.0
             return model.loss(inputs, targets, padding_mask_or_none(inputs, self._rows.pad_id))
 
 

@@ -230,7 +230,7 @@ class Checkpoints:
                 if training[name] != now[name]
             )
             if changed:
-                self.report(f"warning: {changed}: the last bits may differ from an uninterrupted run")
+                self.report(f"warning: {changed}: last bits and dropout may differ from an uninterrupted run")
         return training["state"]
 
 

@@ -132,7 +132,9 @@ class TrainingSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """How a batch is split over time and processes; the result stays the same, up to rounding.
+    """How a batch is split over time and processes.
+
+    The result stays the same, up to rounding, where nothing is dropped out; dropout is drawn for each part.
 
     Parameters
     ----------

@@ -128,8 +128,8 @@ vectors.shape
 # %% [markdown]
 # ### The tempting way: average everything
 #
-# The simplest mixture gives each word the same share. Something comes out. But look at *what* comes out when the words are shuffled, or when we ask for *le* instead of *beau*: always
-# the same four numbers. An average cannot show who belongs to whom, since it never compares two words.
+# The simplest mixture gives each word the same share. Something comes out. But it is the same four numbers for *le* as for *beau*: an average cannot show who belongs to whom, since it never
+# compares two words. And it does not change when the words are shuffled. (Attention alone is blind to order, too. Lesson 03 deals with that.)
 
 # %%
 shuffled = vectors[[2, 0, 3, 1]]
@@ -360,7 +360,7 @@ Markdown(lessons.lesson_table())
 # %% [markdown]
 # ### Words and letters
 #
-# The course uses the field's own words, and one letter for each size: $B$ texts in a batch, $T$ tokens in a text, $D$ numbers in a vector. Each term is bold where it first appears and
+# The course uses the field's own words, and one letter for each size: $B$ texts in a batch, $T$ tokens in a text, $D$ numbers in a vector. Each term is bold where it is explained and
 # means the same from then on. Here are the most important ones, with other names you will meet in papers and libraries. Come back to this table when you need it.
 
 # %%

@@ -274,7 +274,7 @@ for left, right, count, length in by_hand:
 #
 # To **encode** a *new* word, the same merges are made in the same order, wherever they fit. So a word that was never seen comes out in known parts.
 #
-# **Predict 01.2.** *belles* is in none of our texts. Make the six merges on paper.
+# **Predict 01.2.** *belles* is not among the four words that we merged. Make the six merges on paper.
 
 # %%
 course.predict(
@@ -397,7 +397,7 @@ assert crossing and not any("▁" in merge.piece[1:] for merge in learned)
 # ## The other way: unigram
 #
 # BPE never takes a merge back. The **unigram** model, the default of sentencepiece, starts from the other end: with far too many subwords, each with a probability. It then
-# removes, step by step, the subwords whose loss lowers the probability of the training text least. We train both, with equally many tokens.
+# drops, step by step, the subwords whose removal lowers the probability of the training text least. We train both, with equally many tokens.
 
 # %%
 kinds = {}

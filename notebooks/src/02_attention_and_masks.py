@@ -567,7 +567,7 @@ assert torch.equal(tx.attention(q, k, v, allowed)[:2], torch.zeros(2, 8))
 #
 # ### Draw your own
 #
-# All of this in one picture. Combine the causal mask, padding, a **window** (each token attends only to the last few) and a prefix, or switch single cells. The rows below show what softmax makes of your mask and what each row sums to, and the leak test
+# All of this in one picture. Combine the causal mask, padding, a **window** (each token attends only to the last few) and a **prefix** (the first tokens, to which all may attend), or switch single cells. The rows below show what softmax makes of your mask and what each row sums to, and the leak test
 # runs at every change. Two things to try: open one cell of the future and see which outputs begin to move; and mask *after* softmax and read the sums.
 
 # %%

@@ -904,7 +904,7 @@ for name, table in {"before": before, "after": after}.items():
     )
 
 # %% [markdown]
-# A row that no snippet reached gets no gradient, so it is still, bit for bit, the random vector it began with (asserted above). Compare the similarities with those of the sinusoids: near positions became alike, but apart from the main diagonal none has one colour, so here a step is *not* the same thing everywhere. Second, and third: with 96 words before, how much of the attention reaches *further back than 15 words*, where in training there never was a word? And what would a head have that attends to all words evenly? (We take the first model of each kind.)
+# A row that no snippet reached gets no gradient, so it is still, bit for bit, the random vector it began with (asserted above). Compare the similarities with those of the sinusoids: near positions became more alike. But apart from the main diagonal no diagonal has one colour, so here a step is *not* the same thing everywhere. Second, and third: with 96 words before, how much of the attention reaches *further back than 15 words*, where in training there never was a word? And what would a head have that attends to all words evenly? (We take the first model of each kind.)
 
 # %%
 far = torch.arange(104)[:, None] - torch.arange(104) > 15  # (T, T)

@@ -91,9 +91,9 @@ print("both heads, concatenated:", [round(number, 1) for number in received])
 #
 # With $H$ heads, each has its own matrices $W_Q^h, W_K^h, W_V^h$, from $D$ numbers down to $K = D / H$. Each head attends by itself, the results are concatenated, and a last matrix, the **output projection** $W_O$, mixes them (Vaswani et al., section 3.2.2):
 #
-# $$\text{head}_h = \operatorname{attention}(x W_Q^h,\; x W_K^h,\; x W_V^h), \qquad \text{out} = \operatorname{concat}(\text{head}_1, \ldots, \text{head}_H)\, W_O .$$
+# $$\text{head}_h = \operatorname{attention}(x W_Q^h,\; x W_K^h,\; x W_V^h), \qquad \text{out} = \operatorname{concat}(\text{head}_0, \ldots, \text{head}_{H-1})\, W_O .$$
 #
-# We take the matrices from the package's module. Head $h$ owns rows $hK$ to $(h+1)K - 1$ of each stored weight, since `nn.Linear` stores the transpose.
+# We take the matrices from the package's module. Head $h$, counted from 0, owns rows $hK$ to $(h+1)K - 1$ of each stored weight, since `nn.Linear` stores the transpose.
 
 # %%
 _ = torch.manual_seed(0)
@@ -280,7 +280,7 @@ class Asker(nn.Module):
 
 
 # %% [markdown]
-# Training draws random rows, takes the cross-entropy of both answers, and makes a step. The learning rate rises and falls once (`OneCycleLR`), as in lesson 02.
+# Training draws random rows, takes the loss of both answers (the **cross-entropy**: how surprised the model was by them, as in lesson 02), and makes a step. The learning rate rises and falls once (`OneCycleLR`), as in lesson 02.
 
 # %%
 def train(model, n_steps):
@@ -322,7 +322,7 @@ print(f"right pairs with one head, set by hand: {by_hand:.2f}")
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# Exactly three quarters: the bound cannot be lowered. (The first cut is always right; the second would have to cut twice.)
+# Exactly three quarters: the bound cannot be lowered. (The first cut is always right; the second would have to cut three times.)
 #
 # ### Trained
 #

@@ -93,7 +93,7 @@ def stack(make_block, n_layers, seed=0):
 
 
 # %% [markdown]
-# Around the stack goes the least that makes a model: an embedding and positions below, an output layer with seven logits above. (`final_norm` is for later.) The *loss* is cross-entropy, in nats per digit.
+# Around the stack goes the least that makes a model: an embedding and positions below, an output layer above, which gives seven **logits**: scores, one for each digit, of which softmax makes probabilities. (`final_norm` is for later.) The *loss* is cross-entropy, in nats per digit.
 
 
 # %%
@@ -366,7 +366,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# (White is 1, red is larger.) Tokens no longer collapse within four layers; now they explode. The signal grows roughly exponentially with depth. The gradient grows too, by many powers of ten, but unevenly: in jumps, and not by one factor a layer.
+# (White is 1, red is larger.) Tokens no longer collapse within four layers (a gallery further down shows it); now they explode. The signal grows roughly exponentially with depth. The gradient grows too, by many powers of ten, but unevenly: in jumps, and not by one factor a layer.
 #
 # There is a cheap test that shows it before any training: an untrained model should know nothing, so its *first loss* should be near $\ln 7 = 1.95$.
 
@@ -535,8 +535,7 @@ for name, f in {
 class Block(nn.Module):
     def __init__(self, d_model=32, n_heads=4, d_ff=64, norm="first", dropout=0.0):
         super().__init__()
-        self.norm_first = norm == "first"
-        self.dropout = nn.Dropout(dropout)
+        self.norm_first, self.dropout = norm == "first", nn.Dropout(dropout)
         self.attn_norm, self.ff_norm = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
         self.attn = tx.MultiHeadAttention(
             d_model=d_model, n_heads=n_heads, dropout=dropout
@@ -547,9 +546,8 @@ class Block(nn.Module):
         if self.norm_first:  # pre-norm: x + f(norm(x))
             x = x + self.dropout(self.attn(self.attn_norm(x), mask=mask))  # (B, T, D)
             return x + self.dropout(self.ff(self.ff_norm(x)))  # (B, T, D)
-        # post-norm: norm(x + f(x))
         x = self.attn_norm(x + self.dropout(self.attn(x, mask=mask)))  # (B, T, D)
-        return self.ff_norm(x + self.dropout(self.ff(x)))  # (B, T, D)
+        return self.ff_norm(x + self.dropout(self.ff(x)))  # post-norm: norm(x + f(x))
 
 
 # %% [markdown]

@@ -334,7 +334,7 @@ course.resolve("06.3", f"a factor of about {in_words}", found)
 #
 # $$D = \frac{V}{12 L},$$
 #
-# and at twice that width when the output layer has a matrix of its own. The rule leaves out biases and norms, and is within three percent of the exact width. Now all widths and the three vocabularies. Each curve is the share of the embedding; the dashed line is one half. Compare where the curves cross it with the numbers above.
+# and at twice that width when the output layer has a matrix of its own and both matrices count. The rule leaves out biases and norms, and is within three percent of the exact width. Now all widths and the three vocabularies. Each curve is the share of the embedding; the dashed line is one half. Compare where the curves cross it with the numbers above.
 
 # %%
 lines = []
@@ -604,7 +604,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# Twenty-five languages need a quarter of a million tokens, and mBART pays for them. GPT-2 XL has the vocabulary of GPT-2 small, but is so wide and deep that the embedding hardly shows. CamemBERT has the blocks of BERT. Its embeddings are laid out as in RoBERTa: 514 positions and one type of **segment** (a learned vector that marks first or second text), where BERT has 512 and two. Its vocabulary is its own. The next cell accounts for the difference.
+# The quarter of a million tokens of mBART were made for many languages, more than the twenty-five that it was pretrained on, and it pays for all of them. GPT-2 XL has the vocabulary of GPT-2 small, but is so wide and deep that the embedding hardly shows. CamemBERT has the blocks of BERT. Its embeddings are laid out as in RoBERTa: 514 positions and one type of **segment** (a learned vector that marks first or second text), where BERT has 512 and two. Its vocabulary is its own. The next cell accounts for the difference.
 
 # %%
 bert, camembert = counted["BERT base"], counted["CamemBERT base"]
@@ -837,4 +837,4 @@ course.check("count_gpt2", count_gpt2)
 # BERT: Devlin et al., [arXiv:1810.04805](https://arxiv.org/abs/1810.04805), section 3; RoBERTa: Liu et al., [arXiv:1907.11692](https://arxiv.org/abs/1907.11692); CamemBERT: Martin et al., [arXiv:1911.03894](https://arxiv.org/abs/1911.03894); BARThez: Kamal Eddine et al., [arXiv:2010.12321](https://arxiv.org/abs/2010.12321);
 # mBART: Liu et al., [arXiv:2001.08210](https://arxiv.org/abs/2001.08210); GPT-2: Radford et al., *Language Models are Unsupervised Multitask Learners*, 2019, table 2; T5: Raffel et al., [arXiv:1910.10683](https://arxiv.org/abs/1910.10683).
 #
-# *What comes next:* such a model learns. [Lesson 08](08_pretraining.ipynb) trains a relative of it, without biases, on text whose every probability is known.
+# *What comes next:* such a model learns. In [lesson 07](07_your_own_gpt.ipynb) you build and train one, without biases, from functions that you wrote.

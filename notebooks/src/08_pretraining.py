@@ -169,23 +169,20 @@ assert abs(first.nats_per_token - math.log(V)) < 0.2
 
 # %%
 def learn(model, batches, settings, loss_of=language_model_loss):
-    optimizer = torch.optim.AdamW(
-        model.parameters(), betas=settings.betas, weight_decay=0.0
-    )
+    params = list(model.parameters())
+    optimizer = torch.optim.AdamW(params, betas=settings.betas, weight_decay=0.0)
     n_steps, warmup_steps = settings.n_steps, settings.warmup_steps
     losses = []
     model.train()
     for step, (inputs, targets) in enumerate(batches, start=1):
-        rising, falling = (
-            step / warmup_steps,
-            (n_steps - step) / (n_steps - warmup_steps),
-        )
+        rising = step / warmup_steps
+        falling = (n_steps - step) / (n_steps - warmup_steps)
         optimizer.param_groups[0]["lr"] = settings.lr * min(rising, falling)
         logits = model(inputs)  # (B, T) -> (B, T, V)
         loss = loss_of(logits, targets, pad_id)
         optimizer.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip_norm)
+        torch.nn.utils.clip_grad_norm_(params, settings.clip_norm)
         optimizer.step()
         losses.append(loss.item())
     model.eval()
@@ -359,7 +356,7 @@ def write(model, start="", temperature=1.0, seed=0, longest=60):
     return tokenizer.decode(written)
 
 # %% [markdown]
-# `fit` trains tokenizer and model with the recipe of the budget, and measures the held-out text at the end. Compared with our small run the model and the batches are larger, there are more steps, and the optimizer is Muon ([lesson 13](13_faster_and_larger.ipynb)). Where the processor has instructions for it, the numbers are bf16. After each step `fit` calls `on_step`: we look in at steps 1, 2, 4, 8, …, when the model also writes, and every two hundred. This cell takes most of the lesson's running time.
+# `fit` trains tokenizer and model with the recipe of the budget, and measures the held-out text at the end. Compared with our small run the model and the batches are larger, there are more steps, and the optimizer is Muon ([lesson 14](14_since_2017.ipynb)). Where the processor has instructions for it, the numbers are bf16. After each step `fit` calls `on_step`: we look in at steps 1, 2, 4, 8, …, when the model also writes, and every two hundred. This cell takes most of the lesson's running time.
 
 # %%
 from tinytx.training.fit import fit
@@ -463,7 +460,7 @@ print(
 assert E < L < (math.inf if smoke else N)
 
 # %% [markdown]
-# One run with one seed is an anecdote. [Lesson 12](12_the_price_of_attention.ipynb) compares five kinds of model on this very text, with several seeds each. `python -m experiments world-minute` measures what each part of the recipe contributes.
+# One run with one seed is an anecdote. [Lesson 12](12_the_price_of_attention.ipynb) compares five kinds of model on this very text, each network with several seeds. `python -m experiments world-minute` measures what each part of the recipe contributes.
 #
 # ### The divergence falls with it
 #
@@ -532,7 +529,7 @@ plots.show(fig, name="08_next_word")
 # %% [markdown]
 # No label ever named an adjective, or the gender of a noun. But a model that gives most of its probability to possible words, and prefers one form of the adjectives, must in some way use such classes. What it uses them *for* is only this: to say what comes next.
 #
-# Here you can walk through the language word by word, with the model that ships with the course: the same recipe, trained for longer. It runs in the page. Write any beginning, look at both distributions, and press a word to append it. Follow what the model likes best for two sentences; then go back and take the rarest word each time. Where do the two sums of surprise part? Then write something that the language never says.
+# Here you can walk through the language word by word, with the model that ships with the course: nearly the same recipe, trained for longer, with one matrix for embedding and output layer. It runs in the page. Write any beginning, look at both distributions, and press a word to append it. Follow what the model likes best for two sentences; then go back and take the rarest word each time. Where do the two sums of surprise part? Then write something that the language never says.
 
 # %%
 course.widgets.next_word("Bonjour les amis, le roman est")
@@ -922,7 +919,7 @@ course.widgets.playground()
 # ## What this does not show
 #
 # - Our language has about a thousand words and few hidden facts per review, and is written by rules. Real text has no known entropy bound: the loss of a real model can only be compared with other models.
-# - One seed, one size for the long run. Lesson 12 has several of each.
+# - One seed, one size for the long run. Lesson 12 has several seeds, lesson 14 several sizes.
 # - A low loss says nothing yet about usefulness for *other* tasks. Whether what was learned here helps to tell praise from blame with few labels is the question of lesson 09.
 #
 # ## Take-home

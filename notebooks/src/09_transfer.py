@@ -1277,7 +1277,7 @@ course.check("gain_interval", gain_interval)
 # 1. A classifier has the body of the language model and a new head: instead of a distribution at every position, one answer for the sequence. The head reads the mean of the real tokens, or the last one; in a causal body not the first, which has seen nothing, and not the last *column*, whose answers depend on the batch.
 # 2. Fine-tuning is the training loop with labels; freezing is one flag. A second softmax stops the loss at $-\ln\,(e / (e+1)) = 0.313$; SGD hardly moves with Adam's rate; a head that reads padding gives answers that depend on the batch.
 # 3. Share labels and order, fix the epochs, report an interval: Wilson for one model on other reviews, Student for the difference over seeds. One seed is an anecdote; choosing on the test set flatters.
-# 4. Compare with majority, bag of words, probe and random probe below, and the exact posterior above. With very few labels the probe can be ahead of fine-tuning. Say who wins, also when it is the bag.
+# 4. Compare with majority, bag of words, probe and random probe below, and the exact posterior above. With few labels fine-tuning varies more from seed to seed than the probe, and need not be ahead of it. Say who wins, also when it is the bag.
 # 5. Errors that the exact posterior would not make are what is left to learn. Confidence can be compared with the truth here, and with frequencies elsewhere.
 #
 # *Where this comes from:* pretrain, then fine-tune with a new head on the last token: Radford et al., *Improving Language Understanding by Generative Pre-Training*, 2018, section 3.2. The first token as summary of a body that reads both ways: Devlin et

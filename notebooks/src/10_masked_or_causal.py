@@ -99,7 +99,7 @@ course.resolve("10.1", answer, f"{bits_both:.2f} against {exact:.2f} bits.")
 plots.diagram("who-sees-what")
 
 # %% [markdown]
-# One warning about words. An attention **mask** is a table that says which position may attend to which; `[MASK]` is a token in the text that says *a word is missing here*. A masked language model has the second and not the first.
+# One warning about words. An attention **mask** is a table that says which position may attend to which; `[MASK]` is a token in the text that says *a word is missing here*. A masked language model has the second, and no causal mask: its attention mask hides padding only.
 #
 # In the causal panel the first prediction uses one word, the last one all of them. As a table, with a row for each prediction and a column for each word, the upper **triangle** is blocked. In the masked panel no position is blocked, but the hidden words are missing from what is read. The causal model learns from every position, the masked one from a few. It pays for its wider view with fewer questions per text.
 #
@@ -1037,7 +1037,7 @@ left = by_name["fill, left: nats", "causal"].interval
 assert left.low > by_name["fill: nats", "masked"].interval.high
 
 # %% [markdown]
-# **What it shows.** Read the words at the ends of the lines. *Better* and *worse* mean that the interval over the seeds excludes zero; *not apart* means that these runs cannot tell. From the left side alone no model comes near what both sides give: the cell asserts it. One likely reason for differences between the objectives is the number of positions at which they predict; these records do not test that. The model with next-sentence prediction is compared with counts of words on its own question.
+# **What it shows.** Read the words at the ends of the lines. *Better* and *worse* mean that the interval over the seeds excludes zero; *not apart* means that these runs cannot tell. From its left side alone a blank costs the causal model more nats than it costs the masked model from both sides, with intervals apart: the cell asserts it. One likely reason for differences between the objectives is the number of positions at which they predict; these records do not test that. The last line is about next-sentence prediction. Half of the pairs are exchanged, so a coin is right for half of them. *Counts of words* is a baseline without a network: how often a word of the first sentence and one of the second occur in the same training pair.
 #
 # **What it does not show.** That one of the objectives is the better idea. This is one small language, one size, one share of masked tokens, one short training; BERT read its text some forty times over (arXiv 1810.04805, appendix A.2). The order may turn with more training, and on other text. Only three learning rates were tried for each.
 #

@@ -754,7 +754,7 @@ course.resolve(
 #
 # ## Break it: a translator that stammers
 #
-# Imagine a translator that trains well, *then diverges*, and translates "I am a student" as "suis suis . . . suis". Its norms come last, it has no warm-up and no dropout, and its learning rate is too high. We imitate one part of this in seconds. Our good model (pre-norm, trained with warm-up) is trained for 20 more steps at a high rate without warm-up. What does such a model still know?
+# Imagine a translator that trains well, *then diverges*, and translates "I am a student" as "suis suis . . . suis". Its norms come last, it has no warm-up and no dropout, and its learning rate is too high. We imitate one part of this in seconds. Our good model (pre-norm, trained by another optimizer and with warm-up) is trained by AdamW for 20 more steps, at a high rate and without warm-up. What does such a model still know?
 
 # %%
 import copy
@@ -783,7 +783,7 @@ ax.set_xticks(range(0, 21, 5))
 plots.show(fig, name="11_diverging")
 
 # %% [markdown]
-# The first point of each curve is the loss before anything changed. Adam divides by the root of a mean of *squared* gradients, and after one step it hardly knows this mean. Warm-up exists for that moment. None of the three runs has it, so what differs between them is the rate alone. Now a question that no loss curve answers: **does the patient still read its source?** If it does, another sentence's source must hurt. So we measure the held-out loss with each sentence's own source, and with its neighbour's.
+# The first point of each curve is the loss before anything changed. Adam divides by the root of a mean of *squared* gradients, and after one step it hardly knows this mean. That is one reason for warm-up; lesson 05 shows another. None of the three runs has it, so what differs between them is the rate alone. Now a question that no loss curve answers: **does the patient still read its source?** If it does, another sentence's source must hurt. So we measure the held-out loss with each sentence's own source, and with its neighbour's.
 
 # %%
 own = Pairs(tuple(sources[:200]), tuple(references[:200]))
@@ -845,7 +845,7 @@ for name in ("rate 0.01", "rate 0.02"):
 #
 # ### Which fault is to blame?
 #
-# So much for one good model that was spoiled. Which of the four faults ruins a model from the start? `python -m experiments broken-translation` trained ten models: with all four faults, with each of them repaired alone, without any, and with each as the only fault. What you saw above may help. **Predict 11.7.**
+# So much for one good model that was spoiled. Which of the four faults ruins a model from the start? `python -m experiments broken-translation` trained ten models by AdamW: with all four faults, with each of them repaired alone, without any, and with each as the only fault. What you saw above may help. **Predict 11.7.**
 
 # %%
 course.predict(

@@ -369,7 +369,7 @@ for i in (0, -1):
 # %% [markdown]
 # ## Waiting: what cannot be done at once
 #
-# With unlimited cores, which operations would still have to happen one after the other? Autograd stores a graph: each result knows what it was computed from. The **longest chain** in this graph is the answer, in numbers that no clock can disturb. Six lines find it: the chain that ends at an operation is one longer than the longest chain that ends
+# With unlimited cores, which operations would still have to happen one after the other? Autograd stores a graph: each result knows what it was computed from. The **longest chain** in this graph is the answer, in numbers that no clock can disturb. Five lines find it: the chain that ends at an operation is one longer than the longest chain that ends
 # before it. (Nodes without predecessors are the parameters themselves.)
 
 
@@ -638,7 +638,7 @@ print(f"from the worst network to the best {spread:.3f} nats")
 #
 # ## Use it: what will a whole model cost?
 #
-# `tx.cost_table` applies the formulas of this lesson to a whole model, from its configuration alone: operations, and the memory that training must hold. Find the two terms with $T \cdot T$ in them, and the part that takes most of the memory. The last two lines name them.
+# `tx.cost_table` applies the formulas of this lesson to a whole model, from its configuration alone: operations, and the memory that training must hold. Find the two terms with $T \cdot T$ in them, and the part for which the forward pass saves most bytes. The last two lines name them.
 
 # %%
 costs = tx.cost_table(tx.PRESETS["seed-lab"], batch_size=1, seq_len=128)

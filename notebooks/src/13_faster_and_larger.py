@@ -981,7 +981,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# Read both: seconds *and* nats. The two ways differ in more than speed. Batches by length hold other reviews, and not the same number of them, so the order of the data changes; the precision may change, too. If the loss is worse with every seed, the package is faster *for the same number of steps*, not as good; three seeds are too few to say by how much. The fair question is then: which is better after the same *time*?
+# Read both: seconds *and* nats. The two ways differ in more than speed. Batches by length hold other reviews, and not the same number of them, so the order of the data changes; the precision may change, too. If the range of the ratios holds 1, these rounds do not show that the package is faster. If its loss is worse with every seed, it is not as good after the same number of steps; three seeds are too few to say by how much. The fair question is then: which is better after the same *time*?
 #
 # ## What this does not show
 #
@@ -1118,4 +1118,4 @@ course.check("accumulate", accumulate)
 # *References:* roofline: Williams, Waterman and Patterson, *Communications of the ACM* 52(4), 2009. Training in 16 bits: Micikevicius et al., [arXiv:1710.03740](https://arxiv.org/abs/1710.03740), section 3.1 (weights in float32). bfloat16: Kalamkar et al., [arXiv:1905.12322](https://arxiv.org/abs/1905.12322).
 # Moving less in attention: Dao et al., [arXiv:2205.14135](https://arxiv.org/abs/2205.14135), section 3. Generation with large models: Pope et al., [arXiv:2211.05102](https://arxiv.org/abs/2211.05102), section 2. Copies that share a batch: Li et al., [arXiv:2006.15704](https://arxiv.org/abs/2006.15704). Cutting the model too: Zhao et al., [arXiv:2304.11277](https://arxiv.org/abs/2304.11277).
 #
-# *What comes next:* real text and real models. Does what we learned in a small world hold outside?
+# *What comes next:* what has changed in the transformer since 2017, and which change matters? That is [lesson 14](14_since_2017.ipynb).

@@ -52,7 +52,7 @@ course.recall("14")
 # %% [markdown]
 # ## Why: what is new, and what does it bring?
 #
-# The block of the paper of 2017 is still at the heart of language models. But hardly one of its parts is left as it was. Here it is next to a block as in Llama (Touvron et al., [arXiv:2302.13971](https://arxiv.org/abs/2302.13971)) and many models after it. Follow the residual stream in both, and count what you find on it.
+# The block of the paper of 2017 is still at the heart of language models. But hardly one of its parts is left as it was. Here it is next to a block as in Llama 3 (Grattafiori et al., [arXiv:2407.21783](https://arxiv.org/abs/2407.21783), section 3.2) and many other models. Follow the residual stream in both, and count what you find on it.
 
 # %%
 plots.diagram("old-and-new-block")
@@ -325,6 +325,8 @@ torch.testing.assert_close(update, orthogonalised(gradient), rtol=1e-4, atol=1e-
 u, _, vt = torch.linalg.svd(gradient, full_matrices=False)
 along = u.T @ update @ vt.T  # diagonal: the same singular vectors
 torch.testing.assert_close(along, along.diagonal().diag(), rtol=0.0, atol=1e-6)
+lengths = along.diagonal()[:-1]  # without the last one, which is 0 before and after
+assert lengths.min() > 0.6 and lengths.max() < 1.2
 
 lines, matrices = [], {"gradient": gradient, "Adam": gradient.sign(), "Muon": update}
 for name, matrix in matrices.items():
@@ -336,11 +338,12 @@ fig, ax = plots.curves(
     ylabel="share of the largest", title="One gradient, three updates",
 )  # fmt: skip
 plots.show(fig, name="14_muon")
+print(f"Muon: singular values from {lengths.min():.2f} to {lengths.max():.2f}")
 middle = {line.label: line.y[31] for line in lines}
 assert middle["Muon"] > max(middle["gradient"], middle["Adam"])
 
 # %% [markdown]
-# This gradient has one long direction, and the others are much shorter. Muon's polynomial takes them to about the same length (between 0.7 and 1.2 is good enough for it). The last value is zero: the layer norm that follows ignores a shift, so the gradient has no part in that direction. Embeddings, output layer, norms and biases are not such matrices of a hidden layer; they are left to AdamW.
+# This gradient has one long direction, and the others are much shorter. Muon's polynomial takes them to about the same length, not exactly to 1: the cell prints from where to where. The last value is zero: the layer norm that follows ignores a shift, so the gradient has no part in that direction. Embeddings, output layer, norms and biases are not such matrices of a hidden layer; they are left to AdamW.
 #
 # ## Measured: each change alone
 #

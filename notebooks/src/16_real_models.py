@@ -118,7 +118,7 @@ course.resolve(
 # %% [markdown]
 # ## Where the names and the axes differ
 #
-# If the numbers are the same, weights can move. Which of our tensors is which of theirs? Do not believe names: look for equal *contents*. Here is a tiny GPT-2 with random weights, and ours, converted from it. Its sizes differ, so two axes cannot be mistaken for each other. One block, tensor by tensor:
+# If the numbers are the same, weights can move. Which of our tensors is which of theirs? Do not believe names: look for equal *contents*. Here is a tiny GPT-2 with random weights, and ours, converted from it. Its sizes differ, so hardly any axes can be mistaken for each other; only square matrices fit either way round. One block, tensor by tensor:
 
 # %%
 from tinytx.hf.convert import from_transformers
@@ -224,7 +224,7 @@ for name, theirs in {"as initialised": fresh, "all random": randomise(tiny)}.ite
 # %% [markdown]
 # ## Into ours and back
 #
-# Now all four, the right way: random numbers everywhere, padding on the right, sizes that differ. `from_transformers` builds our model, `to_transformers` builds theirs from ours. The outputs at real tokens may differ by rounding only; in float32 that is about the sixth digit.
+# Now four of them, the right way (BART, an encoder-decoder like Marian, was only counted above): random numbers everywhere, padding on the right, sizes that differ. `from_transformers` builds our model, `to_transformers` builds theirs from ours. The outputs at real tokens may differ by rounding only; in float32 that is about the sixth digit.
 
 # %%
 from tinytx.hf.convert import to_transformers
@@ -828,7 +828,7 @@ course.check("lora_forward", lora_forward)
 #
 # <details><summary>Answer</summary>
 #
-# No. Rounding in float32 shows in the sixth digit. A difference in the third means that something small is different: a norm's epsilon, a GELU of another kind, positions shifted by one at the end of long texts. Compare logits layer by layer, on a short text.
+# No. Rounding in float32 shows in the sixth digit. A difference in the fourth means that something small is different: a norm's epsilon, a GELU of another kind, positions shifted by one at the end of long texts. Compare the hidden states layer by layer, then the logits, on a short text.
 #
 # </details>
 #

@@ -138,3 +138,22 @@ def test_where_to_read_leads_to_one_heading_of_a_written_lesson(exercise):
         texts = [c.source for c in cells_of(LESSONS[int(number)]) if c.cell_type == "markdown"]
         headings = re.findall(r"^#{1,4} (.+)$", "\n".join(texts), re.M)
         assert headings.count(heading) == 1, pointer
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "said", "n_lines"),
+    [
+        (5, "Block", "in 15 lines", range(15, 16)),
+        (8, "learn", "in under 20 lines", range(1, 20)),
+        (12, "chain_to", "Five lines find it", range(5, 6)),
+        (16, "LoRALinear", "in 15 lines", range(1, 16)),
+    ],
+)
+def test_code_has_as_many_lines_as_the_text_says(number, name, said, n_lines):
+    cells, lines = cells_of(WRITTEN[number]), []
+    assert any(said in cell.source for cell in cells)
+    for cell in code_of(WRITTEN[number]):
+        for node in ast.parse(cell.source).body if f" {name}(" in cell.source else []:
+            if getattr(node, "name", "") == name:
+                lines += cell.source.splitlines()[node.lineno - 1 : node.end_lineno]
+    assert len([line for line in lines if line.strip()]) in n_lines

@@ -1,5 +1,6 @@
 """Texts of other code are found, whatever may vary between two runs of the same code is not."""
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,16 @@ MACHINE = replace(this_machine(), cores=2, gpu=None)
 def notebook(text, kind="text/plain"):
     output = new_output("display_data", data={kind: text})
     return new_notebook(cells=[new_code_cell("show()", id="shown", outputs=[output])])
+
+
+SPEEDS = (
+    "0.8 to 1.25 times as long",
+    "more than 1.25 times as long",
+    "with the cache",
+    "both within 10 %",
+    "within a tenth",
+    "larger by more than a tenth",
+)
 
 
 @pytest.mark.parametrize(
@@ -39,6 +50,7 @@ def notebook(text, kind="text/plain"):
             "Result of 13.4. Answer: “slower”. It takes 9 ms.",
         ),
         ("Result of 13.4. Answer: “faster”.", "Result of 13.4. Answer: “0.9 to 1.1 times as fast”."),
+        *itertools.pairwise(f"Result of 13.1. Answer: “{speed}”." for speed in SPEEDS),
         ("written to build/x.json", "written to /somewhere/build/x.json"),
     ],
 )

@@ -11,6 +11,12 @@ from nbformat import NotebookNode
 from tinytx_course.building.notebooks import normalise
 from tinytx_course.results import Results
 
+#: Answers to predictions about the speed of this machine.
+_SPEED = (
+    r"slower|faster|(less than |more than )?[\d.]+( to [\d.]+)? times as (fast|long)"
+    r"|with(out)? the cache|both within 10 %|within a tenth|(smaller|larger) by more than a tenth"
+)
+
 #: What differs between two runs of the same code: pictures, addresses and ids, numbers, the room they take,
 #: what a machine has and how fast it is.
 _VARIES = (
@@ -18,7 +24,7 @@ _VARIES = (
     (re.compile(r'("(?:float|u?int)\d+"): ?"[\w+/=]+"'), r"\1"),  # numbers of explorers
     (re.compile(r"\b(0x)?(?=[a-f]*\d)[0-9a-f]{6,}\b"), "ID"),
     (re.compile(r'"answer":"[^"]*"'), '"answer"'),  # of a prediction about this machine
-    (re.compile(r"\bAnswer: “(slower|faster|[\d.]+ to [\d.]+ times as fast)”"), "VERDICT"),
+    (re.compile(rf"\bAnswer: “({_SPEED})”"), "VERDICT"),
     (re.compile(r"^(system|processor|memory|GPU) {2,}.*$", re.M), r"\1"),  # of `this_machine`
     (re.compile(r"\b(1 thread|(?!1 )\d+ threads)\b"), "THREADS"),
     (re.compile(r"\b(faster|slower) in every round|no difference that all rounds share"), "VERDICT"),

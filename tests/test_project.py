@@ -90,6 +90,23 @@ def test_the_readme_gives_a_reason_for_every_dependency_and_links_and_targets_ex
     assert all((root / link).exists() for link in re.findall(r"\]\(([^)#:]+)\)", readme))
 
 
+@pytest.mark.parametrize(
+    ("named", "folder", "apart"),
+    [
+        ("`training`", "tinytx/training", ""),
+        ("`text`", "tinytx/text", ""),
+        ("the course", "tinytx_course", ""),
+        ("`experiments`", "experiments", ""),
+        ("tests", "tests", "solutions"),
+    ],
+)
+def test_sizes_in_the_readme_are_right_to_within_a_twentieth(root, named, folder, apart):
+    found = re.search(rf"^- {named}, ([\d,]+):", (root / "README.md").read_text(encoding="utf-8"), re.M)
+    paths = [path for path in (root / folder).rglob("*.py") if apart not in path.parts]
+    n_lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths)
+    assert int(found[1].replace(",", "")) == pytest.approx(n_lines, rel=0.05)
+
+
 def test_no_host_is_named_but_that_of_torchs_own_builds(root):
     files = ["Makefile", "pyproject.toml", "constraints.txt", "environment.yml", ".ci/run"]
     files += [".binder/requirements.txt", ".devcontainer/Dockerfile"]

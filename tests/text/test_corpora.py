@@ -554,3 +554,12 @@ def test_the_film_reviews_at_hand(shared_data):
     assert n_texts[0] == 24_903 and n_texts[1] == 49_507  # of 25,000 and 50,000, each once
     films = [{film for split in one.splits.values() for film in split.groups} for one in (corpus, unlabelled)]
     assert not films[0] & films[1]
+
+
+def test_a_label_that_is_no_number_and_a_repeated_column_are_named(tmp_path):
+    rows = [{"text": f"texte {i}", "label": (1, 0, float("nan"))[i % 3]} for i in range(60)]
+    with pytest.raises(ValueError, match="line 3: must have a label"):
+        load_corpus(write(tmp_path / "mine.jsonl", "\n".join(map(json.dumps, rows))))
+    cells = "text,label,text\n" + "\n".join(f"un {i},{i % 2},deux {i}" for i in range(40))
+    with pytest.raises(ValueError, match="line 1: one column must be named text, got 2"):
+        load_corpus(write(tmp_path / "mine.csv", cells))

@@ -552,3 +552,12 @@ def test_list_tells_addresses_and_checksums_of_one(capsys):
     status, out, _ = call(capsys, "data", "list", "cls-books")
     known = dataset("cls-books")
     assert status == 0 and all(f"{sha256}  {known.url(path)}" in out for path, sha256 in known.files.items())
+
+
+def test_what_a_killed_call_left_is_removed_by_the_next(tmp_path):
+    folder, aside = tmp_path / "corpus", tmp_path / "aside"
+    download.write_folder(folder, {"x": b"1"}, {}, aside=aside)
+    (aside / "old").mkdir(parents=True)
+    (aside / "old" / "x").write_bytes(b"0")
+    download.write_folder(folder, {"x": b"2"}, {}, aside=aside)
+    assert (folder / "x").read_bytes() == b"2" and not aside.exists()

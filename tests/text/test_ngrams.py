@@ -126,3 +126,5 @@ def test_bad_arguments_are_named():
     for order in (0, 3):
         with pytest.raises(ValueError, match=f"order must be from 1 to 2, got {order}"):
             model.log_prob([4], order=order)
+        with pytest.raises(ValueError, match=f"order must be from 1 to 2, got {order}"):
+            model.n_counts(order)

@@ -32,12 +32,21 @@ def test_pairs_of_a_file_that_share_a_side_stay_together(tmp_path):
         assert not train & valid and not train & test and not valid & test
 
 
+def test_pairs_that_share_a_sentence_are_held_out_only_where_they_are_few(tmp_path):
+    rows = [f"a {i}\tb {i}" for i in range(37)] + [f"source {i}\tOui" for i in range(900)]
+    rows += [f"a {i}\tb {i}" for i in range(37, 99)]
+    sizes = [len(pairs) for pairs in load_pairs(write(tmp_path / "mine.tsv", rows)).splits.values()]
+    assert sizes == [900, 50, 49]
+    small = load_pairs(write(tmp_path / "three.tsv", [*rows[37:137], "x\ty", "z\tw"])).splits
+    assert [len(pairs) for pairs in small.values()] == [100, 1, 1]
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
         (["one\tun", "two deux"], "line 2: must be a source, a tab and a target, got no tab"),
         (["one\tun", "", "two\t "], "line 3: must be a source, a tab and a target, got an empty side"),
-        (["one\tun", "one\tune"], "at least 3 different texts"),
+        (["one\tun", "one\tune"], "at least 3 groups of pairs that share no sentence, to be split, got 1"),
     ],
 )
 def test_bad_lines_are_named(tmp_path, rows, message):

@@ -16,10 +16,10 @@ TEXTS = [
     "le chat mange la souris  ici, le chien mange le chat",
     "j'aime bien l'auteur et j'aime l'histoire de l'auteur",
     "un texte avec <mask> et <pad> et <unk> dedans",
-    "des signes \u2581 \u2585 \t \n \r \x00 \x01 \x05 \x1b dedans",
+    "des signes \u2581 \u2585 \t \n \r \x00 \x01 \x05 \x07 \x1b \x1f dedans",
 ] * 3
 WORDS = sorted({word for text in TEXTS for word in text.split(" ") if word})
-RESERVED = "\u2581\u2585\t\x00\n\r\x01\x02\x03\x04\x05\x06\x1b"
+RESERVED = "\u2581\u2585\t\x00\n\r\x1f\x01\x02\x03\x04\x05\x06\x07\x1b"
 known_text = st.text(sorted(set("".join(TEXTS)))) | st.text(RESERVED + " a")
 words = st.lists(st.sampled_from(WORDS), max_size=6)
 UNIGRAM = Tokenizer.train(TEXTS[:4] * 3, vocab_size=48)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 
 import numpy as np
 import pytest
@@ -101,8 +102,20 @@ def test_errors_name_what_is_wrong(world):
         World("de")
     with pytest.raises(ValueError, match="sides must be 'left' or 'both', got 'right'"):
         world.mean_conditional_entropy("right")
-    with pytest.raises(ValueError, match="chances of sentences must be positive and sum to 1"):
+    with pytest.raises(ValueError, match="chances of sentences must be 0 or more and sum to 1"):
         ReviewPlan(sentences={2: 0.5})
+    for n in (0, -1, 1.5):
+        with pytest.raises(ValueError, match=f"sentences must be whole numbers from 1 up, got {n}"):
+            ReviewPlan(sentences={n: 0.5, 2: 0.5})
+    openers = ReviewPlan().openers | {"first": {"plain": 0.5, "hello": 0.5}}
+    with pytest.raises(ValueError, match="openers of first must be .*plain.* got 'hello'"):
+        World(plan=ReviewPlan(openers=openers))
+
+
+def test_a_number_of_sentences_without_a_chance_changes_nothing():
+    plain, padded = (World(plan=ReviewPlan(sentences=chances)) for chances in ({2: 1.0}, {2: 1.0, 5: 0.0}))
+    words = plain.reviews(1, seed=0)[0].words
+    assert padded.log_prob(words) == pytest.approx(plain.log_prob(words))
 
 
 def test_tables_that_do_not_sum_up_are_refused(monkeypatch):
@@ -113,13 +126,38 @@ def test_tables_that_do_not_sum_up_are_refused(monkeypatch):
         build_network(grammar, "fr")
 
 
-def test_a_row_with_a_field_too_few_is_named(tmp_path):
-    for table in TABLES.glob("*.tsv"):
-        (tmp_path / table.name).write_bytes(table.read_bytes())
-    with open(tmp_path / "verbs.tsv", "a", encoding="utf-8") as file:
-        file.write("liking\tadore\n")
-    with pytest.raises(ValueError, match=r"verbs.tsv line \d+ must have 7 fields, got 2"):
-        World(tables=tmp_path)
+@pytest.fixture
+def tables(tmp_path):
+    return shutil.copytree(TABLES, tmp_path / "tables")
+
+
+@pytest.mark.parametrize(
+    ("table", "old", "new", "message"),
+    [
+        ("verbs", "liking\t", "liking\tadore\nliking\t", r"verbs.tsv line \d+ must have 7 fields, got 2"),
+        ("nouns", "genre", "kind", "nouns.tsv line 1 must have the column genre, got"),
+        ("adverbs", "polarity", "sign", "adverbs.tsv line 1 must have the column polarity, got"),
+        ("sentences", "4\tboth", "4\tBoth", "polarity of a sentence must be one of both, .* got .*Both"),
+    ],
+)
+def test_a_fault_in_a_table_is_named(tables, table, old, new, message):
+    path = tables / f"{table}.tsv"
+    path.write_text(path.read_text(encoding="utf-8").replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        World(tables=tables)
+
+
+def test_an_empty_table_is_named(tables):
+    (tables / "nouns.tsv").write_text("", encoding="utf-8")
+    with pytest.raises(ValueError, match="nouns.tsv line 1 must have the column french, got"):
+        World(tables=tables)
+
+
+def test_a_table_that_has_changed_is_read_again(tables):
+    assert "zèbre" not in World(tables=tables).vocabulary
+    with open(tables / "nouns.tsv", "a", encoding="utf-8") as file:
+        file.write("zèbre\t.\tm\tc\tzebra\t.\tperson\tany\n")
+    assert "zèbre" in World(tables=tables).vocabulary
 
 
 @pytest.mark.parametrize("language", ["fr", "en"])
@@ -186,6 +224,18 @@ def test_token_errors_name_what_is_wrong(world, tokenizer):
         tokens.next_token(tokenizer.encode("roman"))
     with pytest.raises(ValueError, match="must be that of a piece, 1 to"):
         tokens.fill_token([tokenizer.bos_id, *tokenizer.encode("Le roman .")], 0)
+    for text in ("Le roman est beau .", ""):
+        with pytest.raises(ValueError, match="must be those of a review"):
+            tokens.fill_tokens(tokenizer.encode(text))
     small = Tokenizer.train(["le la les"] * 9, vocab_size=13)
     with pytest.raises(ValueError, match="must know every character of the world"):
         world.through(small)
+
+
+def test_tokens_of_a_review_of_eighty_sentences_can_be_filled(tokenizer):
+    world = World(plan=ReviewPlan(sentences={80: 1.0}))
+    tokens, words = world.through(tokenizer), world.reviews(1, seed=0)[0].words
+    ids = tokenizer.encode(" ".join(words))
+    found = tokens.fill_tokens(ids)
+    assert_allclose(found.sum(axis=1), 1.0)
+    assert_allclose(tokens.fill_token(ids, len(ids) - 3), found[-3], atol=1e-12)

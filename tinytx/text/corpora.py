@@ -96,7 +96,7 @@ class Corpus(Splits[Split]):
 
 @dataclass(frozen=True)
 class CorpusInfo:
-    """One row of `list_corpora`: what a corpus is, and whether it can be read now."""
+    """One row of `list_corpora`: what a corpus is, and whether its folder is there."""
 
     name: str
     description: str

@@ -337,6 +337,7 @@ def write_folder(folder: Path, files: Files, card: Mapping[str, Any], *, aside: 
                 stream.flush()
                 os.fsync(stream.fileno())
         if folder.exists():
+            shutil.rmtree(old, ignore_errors=True)  # left by a call that was killed
             os.replace(folder, old)
         os.replace(new, folder)
     except OSError:  # such as a full disk: what is downloaded stays, what is half written does not

@@ -101,7 +101,7 @@ class NGramModel:
 
     def n_counts(self, order: int | None = None) -> int:
         """How many different n-grams up to an order, by default the model's, were counted."""
-        return sum(len(level.next_keys) for level in self._levels[: order or self.order])
+        return sum(len(level.next_keys) for level in self._levels[: self._checked(order)])
 
     def nats_per_token(self, sequences: Sequences, order: int | None = None) -> float:
         """Mean negative log-probability over all tokens of some sequences, eos included; see `log_prob`."""
@@ -134,15 +134,19 @@ class NGramModel:
             is_target[ends - lengths - self.order + offset] = False
         return stream, np.flatnonzero(is_target)
 
-    def _probs(
-        self, stream: np.ndarray, positions: np.ndarray, tokens: np.ndarray, order: int | None
-    ) -> np.ndarray:
-        """Probability of each token at its position, given the tokens before."""
+    def _checked(self, order: int | None) -> int:
         if not self._levels:
             raise ValueError("the model must be fitted first, got no call of fit")
         order = self.order if order is None else order
         if not 1 <= order <= self.order:
             raise ValueError(f"order must be from 1 to {self.order}, got {order}")
+        return order
+
+    def _probs(
+        self, stream: np.ndarray, positions: np.ndarray, tokens: np.ndarray, order: int | None
+    ) -> np.ndarray:
+        """Probability of each token at its position, given the tokens before."""
+        order = self._checked(order)
         probs = np.full(len(positions), 1 / self.vocab_size)
         ranks = np.zeros(len(positions), dtype=np.int64)
         alive = np.arange(len(positions))  # where the history was seen; a longer one can only be rarer

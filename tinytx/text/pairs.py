@@ -8,15 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tinytx.text.conversion import connected
-from tinytx.text.corpora import CorpusInfo, Split, Splits, downloaded_info, split_texts
+import numpy as np
+
+from tinytx.text.conversion import SPLIT_SEED, connected
+from tinytx.text.corpora import CorpusInfo, Splits, downloaded_info
 from tinytx.text.download import corpus_folder
 from tinytx.text.tables import read_aligned, read_lines
 from tinytx.text.tokenizer import canonical
 
 WORLD_SIZES = {"test": 1_000, "valid": 1_000, "train": 40_000}  # drawn; train loses what is held out
 WORLD_SEED = 21_000  # of test; the next two seeds draw valid and train
-HELD_OUT = 0.05  # of the pairs of a file, for valid and for test each
+HELD_OUT = 0.05  # of the pairs of a file, at most, for valid and for test each
 
 # English sentences that the lesson on translation translates, held out of training.
 LAB_SENTENCES = (
@@ -180,11 +182,22 @@ def _multi30k(folder: Path) -> tuple[dict[str, Rows], int]:
 
 def _file(path: Path) -> PairCorpus:
     rows = _read_pairs(path)
-    groups = [str(group) for group in connected(rows)]
-    splits = {}
-    for name, split in split_texts(path, Split(tuple(groups)), share=HELD_OUT).items():
-        inside = set(split.texts)
-        splits[name] = [row for row, group in zip(rows, groups, strict=True) if group in inside]
+    groups: dict[int, list[int]] = {}
+    for i, group in enumerate(connected(rows)):
+        groups.setdefault(group, []).append(i)
+    sizes = sorted(map(len, groups.values()))
+    if len(sizes) < 3:
+        raise ValueError(
+            f"{path} must hold at least 3 groups of pairs that share no sentence, to be split, "
+            f"got {len(sizes)}"
+        )
+    most = max(sizes[1], round(HELD_OUT * len(rows)))  # sizes[1]: so that one group fits into each
+    chosen: dict[str, list[int]] = {"train": [], "valid": [], "test": []}
+    for group in np.random.default_rng(SPLIT_SEED).permutation(len(groups)).tolist():
+        smaller = min(("valid", "test"), key=lambda name: len(chosen[name]))
+        fits = len(chosen[smaller]) + len(groups[group]) <= most
+        chosen[smaller if fits else "train"] += groups[group]
+    splits = {name: [rows[i] for i in sorted(places)] for name, places in chosen.items()}
     return _corpus(CorpusInfo(path.name, "", licence="", source=""), splits)
 
 

@@ -43,7 +43,7 @@ class LargeFile:
         Raises
         ------
         ValueError
-            If a line is no text, or the part has none; the message names the byte at which the line begins.
+            If a line is no text; the message names the byte at which it begins.
         """
         table, lines = Table(self.path, unit="byte"), []
         for at, raw in self._raw_lines(part % self.n_parts):

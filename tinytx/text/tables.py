@@ -311,6 +311,11 @@ def _read_cells(path: Path, options: Options, table: Table) -> Cells:
     finally:
         csv.field_size_limit(limit)
     columns = [name.strip() for name in rows[0][1]] if rows else []
+    for column in (options.text_column or TEXT_COLUMN, options.label_column or LABEL_COLUMN):
+        if columns.count(column) > 1:
+            raise ValueError(
+                f"{path}, line 1: one column must be named {column}, got {columns.count(column)}"
+            )
     for number, cells in rows[1:]:
         if len(cells) == len(columns):
             yield number, dict(zip(columns, cells, strict=True))
@@ -343,7 +348,7 @@ def _select(cells_of_rows: Cells, options: Options, table: Table) -> None:
             table.refuse(number, f"must have a text in the column {text_column}", repr(text or None)[:40])
         elif fault := line_fault(text):
             table.refuse(number, *fault)
-        elif has_labels and (not isinstance(value, str | int | float) or not label):
+        elif has_labels and (not isinstance(value, str | int | float) or value != value or not label):
             table.refuse(number, f"must have a label in the column {label_column}", repr(value or None)[:40])
         else:
             text = re.sub(r"\s*[\r\n]\s*", " ", text.strip())

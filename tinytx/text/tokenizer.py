@@ -19,16 +19,17 @@ SPECIAL_PIECES = ("<pad>", "<unk>", "<bos>", "<eos>", "<mask>", "<cls>", "<sep>"
 SPACE_MARK = "\u2581"
 
 # sentencepiece reserves these characters: the space mark, the mark of forced boundaries, tabs, the end of a C
-# string, and line ends, which it trims. Control characters replace them; those in a text itself are escaped.
+# string, line ends, which it trims, and the separator of units. Control characters replace them; those in a
+# text itself are escaped.
 _ESCAPE = "\x1b"
 _REPLACEMENTS = dict(
-    zip((SPACE_MARK, "\u2585", "\t", "\x00", "\n", "\r"), "\x01\x02\x03\x04\x05\x06", strict=True)
+    zip((SPACE_MARK, "\u2585", "\t", "\x00", "\n", "\r", "\x1f"), "\x01\x02\x03\x04\x05\x06\x07", strict=True)
 )
 _OUTWARD = {ord(char): inner for char, inner in _REPLACEMENTS.items()} | {
     ord(inner): _ESCAPE + inner for inner in (*_REPLACEMENTS.values(), _ESCAPE)
 }
 _RESERVED = re.compile("[" + "".join(map(chr, _OUTWARD)) + "]")
-_ESCAPED = re.compile(f"{_ESCAPE}(.)|([\x01-\x06])", re.DOTALL)
+_ESCAPED = re.compile(f"{_ESCAPE}(.)|([\x01-\x07])", re.DOTALL)
 _ORIGINALS = {inner: char for char, inner in _REPLACEMENTS.items()}
 
 
@@ -61,7 +62,7 @@ _PLAIN = str.maketrans(
 
 
 def plain(text: str) -> str:
-    """Normalise every kind of space and apostrophe, and drop invisible characters.
+    """Normalise the spaces and apostrophes of French texts, and drop invisible characters.
 
     French texts put one of four different spaces, or none, before an exclamation mark.
 

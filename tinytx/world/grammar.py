@@ -110,6 +110,9 @@ class Grammar:
 
 
 def _rules(rows: Sequence[dict[str, str]], polarity: str, lexicon: Lexicon) -> list[Rule]:
+    known = ("both", *POLARITIES)
+    if wrong := [row for row in rows if row["polarity"] not in known]:
+        raise ValueError(f"the polarity of a sentence must be one of {', '.join(known)}, got {wrong[0]}")
     chosen = [row for row in rows if row["polarity"] in ("both", polarity)]
     total = sum(float(row["weight"]) for row in chosen)
     return [_rule(row, polarity, lexicon, total) for row in chosen]

@@ -15,6 +15,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TABLES = Path(__file__).parent / "tables"
+COLUMNS = {
+    name: tuple(columns.split())
+    for name, columns in (
+        ("nouns", "french plural gender initial english english_plural role genre"),
+        ("adjectives", "masculine feminine masculine_plural before_vowel place of degree english polarity"),
+        ("verbs", "kind french second initial english english_second polarity"),
+        ("adverbs", "french english polarity"),
+        ("particles", "class french english"),
+        ("sentences", "weight polarity french english"),
+        ("openers", "class french english"),
+    )
+}
 WORK = "work"  # the role of nouns for the book itself
 GENRES = ("crime", "love", "history", "fantasy", "travel")
 
@@ -186,7 +198,9 @@ class Lexicon:
 def read_table(path: Path) -> list[dict[str, str]]:
     """Read a table: one header line, then rows of as many fields, separated by tabs."""
     with open(path, encoding="utf-8", newline="") as file:
-        header, *rows = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        header, *rows = [*csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)] or [[]]
+    if lacking := [column for column in COLUMNS.get(path.stem, ()) if column not in header]:
+        raise ValueError(f"{path.name} line 1 must have the column {lacking[0]}, got {header}")
     for line, row in enumerate(rows, start=2):
         if len(row) != len(header):
             raise ValueError(f"{path.name} line {line} must have {len(header)} fields, got {len(row)}: {row}")

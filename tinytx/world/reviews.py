@@ -80,14 +80,16 @@ class ReviewPlan:
         }
         for name, chances in named.items():
             if abs(sum(chances.values()) - 1.0) > 1e-9 or min(chances.values()) < 0:
-                raise ValueError(f"chances of {name} must be positive and sum to 1, got {dict(chances)}")
+                raise ValueError(f"chances of {name} must be 0 or more and sum to 1, got {dict(chances)}")
+        if wrong := [n for n in self.sentences if not isinstance(n, int) or n < 1]:
+            raise ValueError(f"sentences must be whole numbers from 1 up, got {wrong[0]!r}")
         if not 0.0 < self.agreement < 1.0:
             raise ValueError(f"agreement must lie between 0 and 1, got {self.agreement}")
 
     @property
     def most_sentences(self) -> int:
         """Largest number of sentences."""
-        return max(self.sentences)
+        return max(n for n, chance in self.sentences.items() if chance > 0)
 
     @property
     def stop(self) -> np.ndarray:

@@ -165,7 +165,7 @@ class TokenWorld:
         whole, unfinished = self._parse(ids)
         words = [*whole, self._word(unfinished)] if unfinished else whole
         before, after = self._automaton.prefixes(words), self._backward.layers(words)
-        if not (before[-1].total > 0 and len(after[0].states)):
+        if not before[-1].stopped.any():
             raise ValueError(f"the pieces must be those of a review, got {self._tokenizer.decode(ids)!r}")
         nothing: Pieces = ()
         spans = [nothing, *(self._pieces[self._automaton.word_ids[word]] for word in words)]
@@ -182,6 +182,7 @@ class TokenWorld:
 
     def _between(self, before: Forward, last: Pieces, tail: Pieces, after: Layer) -> np.ndarray:
         """Weights of the tokens between `last`, which may be a whole word, and the rest of a word."""
+        scale = before.log_scale
         inside = [v for v in self._begun.get(last, []) if self._pieces[v][len(last) + 1 :] == tail]
         chances = self._weighed(before, inside, [self._pieces[v][len(last)] for v in inside], after)
         if last and last not in self._whole:
@@ -189,12 +190,12 @@ class TokenWorld:
         if last:
             before = self._automaton.advance(before, self._word(last))
         first = self._ended.get(tail, [])
-        return chances + self._weighed(before, first, [self._pieces[v][0] for v in first], after)
+        found = self._weighed(before, first, [self._pieces[v][0] for v in first], after)
+        return chances + np.exp(before.log_scale - scale) * found
 
     def _weighed(self, before: Forward, fits: list[int], pieces: list[int], after: Layer) -> np.ndarray:
         """Sum over the words that fit, by the token that each needs."""
-        weight = self._backward.between(before, after)[fits] * np.exp(before.log_scale)
-        return self._tally(pieces, weight)
+        return self._tally(pieces, self._backward.between(before, after)[fits])
 
     def _tally(self, pieces: Sequence[int] | np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Sum of the weights of each token; shape (vocab_size,)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -94,8 +95,13 @@ def mean_per_word(values: Sequence[np.ndarray]) -> Estimate:
 NextWord = dict[str | None, float]
 
 
+def _content(tables: Path) -> str:
+    files = sorted(tables.glob("*.tsv"))
+    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
+
+
 @lru_cache(maxsize=8)
-def _compiled(tables: Path, language: str) -> tuple[Grammar, Network]:
+def _compiled(tables: Path, language: str, content: str) -> tuple[Grammar, Network]:
     grammar = Grammar(tables)
     return grammar, build_network(grammar, language)
 
@@ -133,7 +139,12 @@ class World:
         if language not in ("fr", "en"):
             raise ValueError(f"language must be 'fr' or 'en', got {language!r}")
         self.language, self.plan = language, plan or ReviewPlan()
-        self.grammar, network = _compiled(Path(tables), language)
+        self.grammar, network = _compiled(Path(tables), language, _content(Path(tables)))
+        kinds = network.entries[0].keys()
+        for place, chances in self.plan.openers.items():
+            if unknown := sorted(chances.keys() - kinds):
+                known = ", ".join(sorted(kinds))
+                raise ValueError(f"openers of {place} must be {known}, as in openers.tsv, got {unknown[0]!r}")
         self.vocabulary, self.books = network.words, self.grammar.lexicon.books
         self.automaton = Automaton(network, self.plan)
         self.backward = Backward(network, self.plan)

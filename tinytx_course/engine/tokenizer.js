@@ -4,10 +4,10 @@
 const SPACE = "\u2581", UNKNOWN_SURFACE = "\u2047", ESCAPE = "\x1b";
 const NORMAL = 1, UNKNOWN = 2, BPE = 2; // kinds of pieces, and the kind of model
 // What sentencepiece reserves, and the control characters that take its place; those in a text are escaped.
-const RESERVED = [SPACE, "\u2585", "\t", "\0", "\n", "\r"], INNER = ["\x01", "\x02", "\x03", "\x04", "\x05", "\x06"];
+const RESERVED = [SPACE, "\u2585", "\t", "\0", "\n", "\r", "\x1f"], INNER = ["\x01", "\x02", "\x03", "\x04", "\x05", "\x06", "\x07"];
 const outward = new Map([...RESERVED.map((char, i) => [char, INNER[i]]), ...[...INNER, ESCAPE].map((char) => [char, ESCAPE + char])]);
-const escaped = (text) => text.replace(/[\u2581\u2585\t\0\n\r\x01-\x06\x1b]/g, (char) => outward.get(char));
-const unescaped = (text) => text.replace(/\x1b([^])|([\x01-\x06])/g, (_, kept, inner) => kept ?? RESERVED[INNER.indexOf(inner)]);
+const escaped = (text) => text.replace(/[\u2581\u2585\t\0\n\r\x1f\x01-\x07\x1b]/g, (char) => outward.get(char));
+const unescaped = (text) => text.replace(/\x1b([^])|([\x01-\x07])/g, (_, kept, inner) => kept ?? RESERVED[INNER.indexOf(inner)]);
 
 // The pieces of a serialised sentencepiece model, a message of protocol buffers: field 1 is a piece, field 2 how it was trained.
 function readPieces(bytes) {

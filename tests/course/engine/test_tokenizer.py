@@ -9,7 +9,7 @@ import tinytx as tx
 from tinytx_course.engine.shipped import shipped_model
 from tinytx_course.engine.tables import world_tables
 
-ALPHABET = [*"aeéèlnrst'’-.,!  \t\n\r\0\x01\x06\x1b▁▅日𝄞Œ", "Le ", "roman", "très "]
+ALPHABET = [*"aeéèlnrst'’-.,!  \t\n\r\0\x01\x06\x07\x1b\x1f▁▅日𝄞Œ", "Le ", "roman", "très "]
 
 
 @pytest.fixture(scope="module")

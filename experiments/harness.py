@@ -63,7 +63,8 @@ class Settings:
     def cached(self, key: str, origin: Mapping[str, Any], measure: Callable[[], Record]) -> Record:
         """The stored record of a key; it is measured where there is none, or one of another origin.
 
-        The origin is all that a record follows from, as JSON can hold it; it is stored with the record.
+        The origin should hold all settings and texts that a record follows from, as JSON can hold them; it is
+        stored with the record, and does not see changes of the code.
         """
         record = self.store.get(key)
         if record is None or record.get("origin") != origin:

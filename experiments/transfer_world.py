@@ -56,6 +56,7 @@ def transfer(
     fit(data, budget=budget, out=checkpoint, resume=True, device=settings.device, report=settings.report)
     origin = {
         "budget": budget,
+        "pretraining": request["recipe"],
         "weights": weights_fingerprint(body_and_tokenizer(checkpoint)[0]),
         "texts": texts,
         "finetuning": dataclasses.asdict(plan_finetuning(kind, budget)),

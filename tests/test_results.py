@@ -3,7 +3,7 @@
 import pytest
 
 from tinytx.text.corpora import load_corpus
-from tinytx.training.recipes import plan_finetuning
+from tinytx.training.recipes import plan, plan_finetuning
 from tinytx.training.tasks import fingerprint
 from tinytx_course.results import read_results
 
@@ -15,5 +15,6 @@ def test_results_on_the_world_were_measured_with_its_texts_and_recipes_of_today(
     for record in read_results(name).data.values():
         assert record["origin"]["texts"] == texts, again
         if name == "transfer":
-            recipe = record["origin"]["finetuning"]
-            assert recipe == vars(plan_finetuning("world", recipe["budget"])), again
+            budget = record["origin"]["budget"]
+            assert record["origin"]["pretraining"] == plan("world", "causal", budget).to_dict(), again
+            assert record["origin"]["finetuning"] == vars(plan_finetuning("world", budget)), again

@@ -166,3 +166,18 @@ def test_settings_have_a_range_and_a_translation_at_most_max_len_tokens():
             Search(**wrong)
     assert Search().max_tokens(100, max_len=60) == 60
     assert Search(max_factor=0.0, max_extra=0).max_tokens(5, max_len=60) == 1
+
+
+def test_a_source_for_which_no_id_is_allowed_is_named():
+    class Even:
+        def logits(self, prefixes):
+            return torch.zeros(len(prefixes), 6)
+
+        def select(self, rows):
+            pass
+
+    settings = {"search": Search(forbid_repeats=True), "min_tokens": [6, 0], "forbidden_ids": (0, 1, 2)}
+    with pytest.raises(
+        ValueError, match="at least one id must be allowed at every step, got none for 1 sources"
+    ):
+        beam_search(Even(), [6, 6], bos_id=2, eos_id=3, **settings)

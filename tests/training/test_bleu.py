@@ -111,3 +111,10 @@ def test_several_references_of_a_source_are_used_together(model, tokenizer):
         evaluate(model, Corpus("x", texts, texts), tokenizer=tokenizer)
     with pytest.raises(ValueError, match="got 'all'"):
         evaluate(model, PairCorpus("two", SENTENCES, single), tokenizer=tokenizer, split="all")
+
+
+def test_one_text_in_place_of_a_list_of_references_is_refused():
+    with pytest.raises(TypeError, match="a sequence of str for each translation, got one str"):
+        score_translations(["le chat dort ici"], ["le chat dort ici"])
+    with pytest.raises(ValueError, match="n_resamples must be at least 1, got 0"):
+        score_translations(["le chat"], [["le chat"]], n_resamples=0)

@@ -13,6 +13,7 @@ from tinytx.model.encoder_decoder import Translator
 from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.model.transformer import Classifier, LanguageModel, Transformer
 from tinytx.training.checkpoint import find_checkpoint, load, load_tokenizer, save
+from tinytx.training.lora import add_lora, merge_lora
 
 
 def weights(model):
@@ -228,3 +229,21 @@ def test_what_is_not_there_is_named(tmp_path, saved):
     (saved / "tokenizer.model").write_bytes(b"half a tok")
     with pytest.raises(ValueError, match="tokenizer.model"):
         load_tokenizer(saved)
+
+
+def test_a_save_that_was_killed_is_found_by_its_relative_name(tmp_path, config, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    save(LanguageModel(config), "mine")
+    (tmp_path / "mine").rename(".mine.tinytx-old")
+    assert isinstance(load("mine"), LanguageModel)
+
+
+def test_an_adapted_model_is_saved_once_it_is_merged(tmp_path, config):
+    model = LanguageModel(config)
+    add_lora(model)
+    with pytest.raises(ValueError, match="call merge_lora first"):
+        save(model, tmp_path / "mine")
+    merge_lora(model)
+    save(model, tmp_path / "mine")
+    assert isinstance(load(tmp_path / "mine"), LanguageModel)

@@ -51,8 +51,8 @@ def kill():
 
 
 def quick(corpus, **settings):
-    settings = {"training_changes": QUICK, "report": lambda line: None} | settings
-    return fit(corpus, budget="smoke", device="cpu", **settings)
+    settings = {"budget": "smoke", "training_changes": QUICK, "report": lambda line: None} | settings
+    return fit(corpus, device="cpu", **settings)
 
 
 @pytest.fixture(scope="module")
@@ -200,6 +200,20 @@ def test_changes_replace_the_numbers_of_the_budget(corpus):
     assert quick(corpus, objective="masked", masking_changes=masking).recipe.masking == Masking(**masking)
 
 
+def test_what_was_asked_for_holds_whatever_the_length(pretrained, corpus):
+    asked = {
+        "warmup_steps": 0,
+        "log_every": 3,
+        "checkpoint_every": 7,
+        "decay_steps": 2,
+        "tokens_per_batch": 64,
+    }
+    settings = tuned(pretrained, corpus, training_changes=asked).recipe.settings
+    assert {name: getattr(settings, name) for name in asked} == asked
+    timed = quick(corpus, budget=0.2, training_changes={"warmup_steps": 1}).recipe.settings
+    assert timed.warmup_steps == 1
+
+
 def test_a_small_translator_learns(pairs):
     changes = {"n_steps": 120, "precision": "fp32", "lr": 1e-2, "warmup_steps": 20, "tokens_per_batch": 512}
     result = quick(pairs, objective="translation", training_changes=changes)
@@ -300,6 +314,17 @@ def test_requests_that_make_no_sense_are_refused(pretrained, corpus, pairs):
         (lambda: tuned(pretrained, single), "at least 2 classes, got 1 in single"),
         (lambda: tuned(pretrained, huge), "got the label 1000000000 among 2 texts"),
         (lambda: tuned(pretrained, corpus, pooling="max"), "pooling"),
+        (lambda: tuned(pretrained, corpus, n_epochs=0), "n_epochs must be at least 1, got 0"),
+        (
+            lambda: tuned(pretrained, corpus, n_epochs=2, budget=0.5),
+            "n_epochs .* left out .* got 2 and 0.5 s",
+        ),
+        (
+            lambda: quick(corpus, training_changes={"n_steps": 5}, budget=0.5),
+            "n_steps .* left out .* got 5 and",
+        ),
+        (lambda: quick(corpus, model_changes={"vocab_size": 25}), "vocab_size must be given as such"),
+        (lambda: quick(corpus, model_changes={"causal": False}), "causal must be True .* objective causal"),
         (lambda: tuned(pretrained, corpus, training_changes={"n_steps": 3}), "n_steps follows from n_epochs"),
         (lambda: tuned(pretrained, corpus, model_changes={"d_model": 8}), "got d_model"),
         (lambda: tuned(translator, corpus), "got a translator"),

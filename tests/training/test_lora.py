@@ -8,6 +8,7 @@ import torch.nn.functional as F
 
 from tinytx.model.config import TransformerConfig
 from tinytx.model.counting import count_parameters
+from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.model.transformer import Classifier, LanguageModel
 from tinytx.training.lora import LoRALinear, add_lora, merge_lora, remove_lora
 from tinytx.training.optim import make_optimizer
@@ -22,6 +23,13 @@ IDS = torch.randint(13, (2, 7), generator=torch.Generator().manual_seed(1))
 def model():
     torch.manual_seed(0)
     return LanguageModel(CONFIG).eval()
+
+
+@pytest.mark.parametrize(("kind", "name"), [(LanguageModel, "head"), (MaskedLanguageModel, "output")])
+def test_a_tied_weight_is_not_adapted_as_merging_would_change_the_embeddings(kind, name):
+    with pytest.raises(ValueError, match=f"{name} must have a weight of its own"):
+        add_lora(kind(CONFIG.replace(tie_embeddings=True)), names=(name,))
+    add_lora(LanguageModel(CONFIG), names=("head",))
 
 
 def learned(model):

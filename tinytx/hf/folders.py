@@ -32,11 +32,13 @@ def is_published(source: str | os.PathLike[str]) -> bool:
     >>> is_published("/no/such/folder"), is_published("./camembert-base")
     (False, False)
     """
+    from tinytx.training.files import OLD, temporary
+
     path = Path(source)
     if path.is_dir():
         return (path / CONFIG_FILE).is_file() and not (path / OUR_FILE).is_file()
     name = source if isinstance(source, str) else path.as_posix()
-    if path.exists() or _NAME.fullmatch(name) is None:
+    if path.exists() or temporary(path, OLD).is_dir() or _NAME.fullmatch(name) is None:
         return False
     return len(path.parts) == 1 or not path.parent.is_dir()  # else it is a path with a slip in it
 

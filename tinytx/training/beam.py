@@ -180,6 +180,8 @@ def beam_search(
         rows = beams.extend(beams.allowed(logits, forbidden_ids))
         if beams.sources:
             steps.select(rows)
+    if (n_stuck := beams.best.count(None)) > 0:
+        raise ValueError(f"at least one id must be allowed at every step, got none for {n_stuck} sources")
     return [best for best in beams.best if best is not None]
 
 

@@ -88,6 +88,10 @@ def score_translations(
         raise ValueError(
             "scoring translations needs the package sacrebleu: install tinytx with its extra [course]"
         ) from error
+    if isinstance(translations, str) or any(isinstance(each, str) for each in references):
+        raise TypeError("references must be a sequence of str for each translation, got one str")
+    if n_resamples < 1:
+        raise ValueError(f"n_resamples must be at least 1, got {n_resamples}")
     if not translations or len(translations) != len(references) or not all(references):
         raise ValueError(
             "every translation needs a reference, "

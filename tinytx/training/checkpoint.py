@@ -46,6 +46,7 @@ from tinytx.training.files import (
     write_file,
     write_folder,
 )
+from tinytx.training.lora import LoRALinear
 
 FORMAT, VERSION = "tinytx checkpoint", 1
 MODEL_FILE, WEIGHTS_FILE = "model.json", "model.safetensors"
@@ -94,8 +95,11 @@ def save(model: nn.Module, path: str | os.PathLike[str], tokenizer: Tokenizer | 
     Raises
     ------
     ValueError
-        When the folder holds other files: nothing foreign is ever deleted; for one file with a tokenizer.
+        When the folder holds other files: nothing foreign is ever deleted; for one file with a tokenizer; for
+        a model with `LoRALinear`, which `merge_lora` takes out.
     """
+    if any(isinstance(module, LoRALinear) for module in model.modules()):
+        raise ValueError("model must be as built to be saved, got one with LoRALinear: call merge_lora first")
     target = Path(path).resolve()  # a symbolic link stays one
     if target.suffix == ONE_FILE and not target.is_dir():
         if tokenizer is not None:

@@ -91,6 +91,8 @@ def text_nats(model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str]) 
     Computed in float32 whatever the precision of training; sums are float64. The model is a causal one.
     """
     check_vocabulary(model, tokenizer)
+    if not model.config.causal:
+        raise ValueError("a loss of next tokens must be of a causal model, got one with causal=False")
     windows: list[list[int]] = []
     text_of_window: list[int] = []
     for number, ids in enumerate(tokenizer.encode_batch(texts)):

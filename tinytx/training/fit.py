@@ -32,6 +32,8 @@ from tinytx.training.tasks import Classification, Pretraining, Translation, fing
 from tinytx.training.translate import GREEDY
 
 Report = Callable[[str], None]
+# Settings that `resize` chooses by the number of steps: what was asked for replaces them once that is known.
+OF_LENGTH = ("warmup_steps", "decay_steps", "log_every", "checkpoint_every")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -217,6 +219,8 @@ def fit(
     expected = ""
     if not stored:
         recipe, expected = task.schedule(recipe, asked, learning, model, layout)
+        of_length = {name: value for name, value in request["training"].items() if name in OF_LENGTH}
+        recipe = recipe.replace(settings=recipe.settings.replace(**of_length))
     for line in (describe(model, recipe.settings) + expected, *task.remarks(recipe)):
         report(line)
     plan = {"request": request, "recipe": recipe.to_dict()}
@@ -259,7 +263,14 @@ def _planned(task: Pretraining, request: Mapping[str, Any], where: torch.device)
     model, training, masking = (dict(request[name]) for name in ("model", "training", "masking"))
     task.check_changes(model, training)
     recipe = task.recipe(request["budget"], request["seed"])
-    settings = resize(recipe.settings, training.get("n_steps", recipe.settings.n_steps)).replace(**training)
+    given = {"n_steps": training.get("n_steps"), "n_epochs": request.get("n_epochs")}
+    for name, value in given.items():
+        if value is not None and isinstance(request["budget"], float):
+            raise ValueError(
+                f"{name} must be left out with a budget in seconds, got {value} and {request['budget']:g} s"
+            )
+    now = {name: value for name, value in training.items() if name not in OF_LENGTH}
+    settings = resize(recipe.settings, training.get("n_steps", recipe.settings.n_steps)).replace(**now)
     settings = settings.replace(precision=choose_precision(settings.precision, where))
     if "d_model" in model:
         model.setdefault("d_ff", FF_FACTOR * model["d_model"])

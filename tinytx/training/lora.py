@@ -5,6 +5,7 @@ Shape letters: D_in and D_out of a linear layer, R rank.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
@@ -84,6 +85,10 @@ def add_lora(
     """
     if any(True for _ in _places(model, LoRALinear)):
         raise ValueError("model must have no LoRALinear yet, got one that was adapted before")
+    owners = Counter(id(own) for module in model.modules() for own in module.parameters(recurse=False))
+    for _, name, base in _places(model, nn.Linear):
+        if name in names and owners[id(base.weight)] > 1:
+            raise ValueError(f"{name} must have a weight of its own to be adapted, got one that is tied")
     model.requires_grad_(False)
     adapted = []
     for parent, name, base in _places(model, nn.Linear):

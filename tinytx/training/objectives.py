@@ -247,6 +247,10 @@ class MaskedObjective:
     def __init__(self, tokenizer: Tokenizer, texts: Sequence[str], *, max_len: int, masking: Masking) -> None:
         self._tokenizer, self._masking = tokenizer, masking
         self._word_starts = torch.from_numpy(word_starts(tokenizer))
+        if masking.whole_words and not self._word_starts.any():
+            raise ValueError(
+                "whole_words must have a tokenizer that marks where words begin, got one without"
+            )
         self._special_ids = special_ids(tokenizer)
         self._room = max_len - (3 if masking.next_sentence else 2)
         if self._room < 1:

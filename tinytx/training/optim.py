@@ -43,7 +43,7 @@ def make_optimizer(model: nn.Module, settings: TrainingSettings) -> torch.optim.
 
 
 def _is_output(name: str) -> bool:
-    """Whether a matrix scores tokens, classes or experts, one row each."""
+    """Whether a matrix belongs to the head, or scores experts."""
     return name.startswith("head.") or ".router." in name
 
 
@@ -57,7 +57,8 @@ class Muon(torch.optim.AdamW):
     Parameters
     ----------
     matrices : iterable of Parameter of two dimensions
-        Hidden layers; not embeddings, and neither an output layer nor the router of a mixture of experts.
+        Hidden layers of the body, and the head for pairs of sentences; not embeddings, no other head, and no
+        router of a mixture of experts.
     others : iterable of dict
         Groups of all other parameters, as `torch.optim.AdamW` takes them.
     lr : float

@@ -79,6 +79,12 @@ class Pretraining:
 
     def check_changes(self, model: Mapping[str, Any], training: Mapping[str, Any]) -> None:
         """Refuse changes of a recipe that make no sense."""
+        if "vocab_size" in model:
+            raise ValueError(
+                f"vocab_size must be given as such, not among model_changes, got {model['vocab_size']}"
+            )
+        if self._objective in ("causal", "hybrid") and model.get("causal") is False:
+            raise ValueError(f"causal must be True for the objective {self._objective}, got False")
 
     def tokenizer(self, vocab_size: int, *, exact: bool) -> Tokenizer:
         """Train a tokenizer, or give the one at hand."""
@@ -197,6 +203,8 @@ class Classification(Pretraining):
         return Recipe(row.budget, config.vocab_size, config, settings, n_epochs=n_epochs)
 
     def check_changes(self, model: Mapping[str, Any], training: Mapping[str, Any]) -> None:
+        if self.n_epochs is not None and self.n_epochs < 1:
+            raise ValueError(f"n_epochs must be at least 1, got {self.n_epochs}")
         if "n_steps" in training:
             raise ValueError(f"n_steps follows from n_epochs in fine-tuning, got {training['n_steps']}")
         if other := ", ".join(model.keys() - {"dropout"}):

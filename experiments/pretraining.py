@@ -14,16 +14,27 @@ from tqdm.auto import tqdm
 
 from experiments import linear
 from experiments.harness import Record, Records, Settings, digest_of, frame, mean_table
-from experiments.pretraining_data import Fold, Texts, grouped_folds, last_words, pieces, surest, texts_of
+from experiments.pretraining_data import (
+    Fold,
+    Texts,
+    fitting_end,
+    grouped_folds,
+    last_words,
+    pieces,
+    surest,
+    texts_of,
+)
 from experiments.pretraining_models import Bodies
 from experiments.pretraining_readers import columns_of, tuned
 from experiments.pretraining_recipes import (
+    END,
     FROZEN,
     GUESSED_SHARE,
     LAST_BAG,
     LONGER,
     N_GUESSED,
     N_HEADS,
+    N_MARKS,
     PSEUDO_BAG,
     RATED_BAG,
     RECIPES,
@@ -255,7 +266,10 @@ class _Cells:
         """What a transformer reads of each text, its end or all pieces of it, and the text each is from."""
         if wanted.way in WHOLE:
             return pieces(split, self.recipe.n_words)
-        return last_words(split, self.recipe.n_words), list(range(len(split)))
+        ends = last_words(split, self.recipe.n_words)
+        if wanted.way in END:
+            ends = fitting_end(ends, self.bodies.tokenizer, self.recipe.max_len - N_MARKS)
+        return ends, list(range(len(split)))
 
     def _read(
         self, wanted: Condition, body: Transformer, train: Split, test: Split, seed: int

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tinytx.text.corpora import Corpus, Split, label_subset
+from tinytx.text.tokenizer import Tokenizer
 from tinytx_course.labs.lesson_15 import same_text
 
 #: Reviews whose files name no title: the same text twice is one group, and more is not known.
@@ -140,9 +141,19 @@ def grouped_folds(split: Split, n_folds: int, n_draws: int, n_test: int) -> list
 
 
 def last_words(split: Split, n_words: int) -> Split:
-    """The end of each text, in lower case, where a review has its verdict: what a short model can read."""
+    """The end of each text, in lower case, where a review has its verdict."""
     texts = tuple(" ".join(text.lower().split()[-n_words:]) for text in split.texts)
     return Split(texts, split.labels, split.groups)
+
+
+def fitting_end(split: Split, tokenizer: Tokenizer, n_tokens: int) -> Split:
+    """Each text without its first words, as many as it takes to have at most so many tokens."""
+    texts = []
+    for text in split.texts:
+        while len(tokenizer.encode(text)) > n_tokens and " " in text:
+            text = text.split(" ", 1)[1]
+        texts.append(text)
+    return Split(tuple(texts), split.labels, split.groups)
 
 
 def pieces(split: Split, n_words: int) -> tuple[Split, list[int]]:

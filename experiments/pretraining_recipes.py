@@ -15,14 +15,16 @@ from tinytx.training.settings import TrainingSettings
 
 OBJECTIVES = ("causal", "masked", "hybrid")
 COUNTS = ("counts-causal", "counts-both")  # embeddings from counts, new layers that read one way or both
-FROZEN = ("probe", "probe-whole", "with-tfidf")
-TUNED = ("tuned", "tuned-whole", "tuned-seeds", "tuned-pseudo", "tuned-kept", "tuned-by-loss")
+FROZEN = ("probe", "probe-whole", "probe-end", "with-tfidf")
+TUNED = ("tuned", "tuned-whole", "tuned-end", "tuned-seeds", "tuned-pseudo", "tuned-kept", "tuned-by-loss")
 WAYS = (*TUNED, "longer", "rated", *FROZEN)
 RATED_BAG, LAST_BAG, PSEUDO_BAG = (f"tfidf-letters-{word}" for word in ("rated", "last", "pseudo"))
 WHOLE = ("probe-whole", "tuned-whole")  # a transformer reads whole texts, piece by piece
+END = ("probe-end", "tuned-end")  # what is too long loses its beginning
 BAGS = ("tfidf-words", "tfidf-letters", RATED_BAG, LAST_BAG, PSEUDO_BAG)
 _ADDED = re.compile(r"(?P<counts>-counts)?(-seed(?P<seed>[1-9]))?$")  # to the name of an objective
 LONGER = 5  # times the updates, for the control that only trains longer
+N_MARKS = 2  # tokens that frame a row, at most
 N_HEADS = 5  # new heads whose answers "tuned-seeds" averages
 N_GUESSED, GUESSED_SHARE = 6_000, 0.5  # unlabelled texts that get a pseudo-label, and how many of them stay
 
@@ -66,7 +68,8 @@ class Recipe:
         share of a dose. Of 5e-3 and 1e-2 the second had the lower loss on held-out unlabelled texts after
         0.3 million tokens (5.44 against 5.52 nats).
     n_words : int
-        Last words of a review that a transformer reads; bags of words read it whole.
+        Last words of a review that a transformer is given; bags of words read it whole. Where these words are
+        more than `max_len` tokens, in about one review of seven, it reads their beginning, but see `END`.
     tunings : tuple of Tuning
         Tried inside the labels; the first wins a tie.
     held_out_share : float
@@ -185,15 +188,16 @@ class Condition:
         with a dose of pretraining ("causal-seed1": another seed of it, "causal-counts": with embeddings
         that start from counts), one of `COUNTS`, or "scratch": new weights, causal. WAY is
 
-        - "tuned": fine-tuned on the end of each text; "tuned-whole": on all of it, piece by piece;
+        - "tuned": fine-tuned on the last `Recipe.n_words` of each text, cut at their end where they are too
+          long; "tuned-end": cut at their beginning; "tuned-whole": on the whole text, piece by piece;
           "tuned-kept": all but the embeddings; "tuned-by-loss": the rate is that with the lowest log loss on
           the labels that are held out, not with the most right answers; "tuned-seeds": the mean of `N_HEADS`
           that differ in their seed; "tuned-pseudo": tuned, then once more with the surest answers to
           unlabelled texts as labels;
         - "longer": tuned, with `LONGER` times the updates;
         - "rated": tuned after the rated texts of the unlabelled corpus;
-        - "probe": frozen, its states of the end of each text read by logistic regression; "probe-whole": of
-          all of it, piece by piece; "with-tfidf": next to TF-IDF of words and letters.
+        - "probe": frozen, its states of the same words read by logistic regression; "probe-end" and
+          "probe-whole" as above; "with-tfidf": next to TF-IDF of words and letters.
     start, way : str
     dose : int
         Tokens read in pretraining.

@@ -32,7 +32,7 @@ ALL_KINDS = (
     *("counts-both/probe", "causal-seed1/probe/2000", "causal/with-tfidf/2000", "hybrid-counts/probe/2000"),
     *("tfidf-letters-last", "tfidf-letters-pseudo", "hybrid/probe-whole/2000", "scratch/tuned-whole"),
     *("causal/tuned-seeds/2000", "causal/tuned-pseudo/2000", "causal/tuned-kept/2000"),
-    "scratch/tuned-by-loss",
+    *("scratch/tuned-by-loss", "scratch/tuned-end", "scratch/probe-end"),
 )
 
 
@@ -276,6 +276,20 @@ def test_whole_texts_are_learned_and_answered_piece_by_piece(fine_tunings):
     runs = [" ".join(last[: -SMOKE.n_words]), " ".join(last[-SMOKE.n_words :])]
     expected = np.log(class_probabilities(model, cells.bodies.tokenizer, runs)).sum(0)
     np.testing.assert_allclose(scores[-1], expected, rtol=1e-4)
+
+
+def test_words_that_are_too_many_tokens_lose_their_end_or_their_beginning(fine_tunings, monkeypatch):
+    cells, train, *_, learn = fine_tunings
+    tokenizer = cells.bodies.tokenizer
+    monkeypatch.setattr(cells, "recipe", dataclasses.replace(SMOKE, max_len=9))
+    (split, *_), *_ = learn("tuned")[-1]
+    assert split == last_words(train, SMOKE.n_words)
+    (split, *_), *_ = learn("tuned-end")[-1]
+    for whole, kept in zip(last_words(train, SMOKE.n_words).texts, split.texts, strict=True):
+        assert whole.endswith(kept) and len(tokenizer.encode(kept)) <= 7
+        longer = " ".join(whole.split(" ")[-len(kept.split(" ")) - 1 :])
+        assert kept == whole or len(tokenizer.encode(longer)) > 7
+    assert any(kept != whole for whole, kept in zip(last_words(train, 10).texts, split.texts, strict=True))
 
 
 def test_seeds_are_averaged_pseudo_labels_are_added_and_kept_embeddings_stay(fine_tunings):

@@ -1,9 +1,9 @@
 """Write what a fold of the experiment on pretraining learns from as files, for any program to learn from.
 
 ``python -m experiments.pretraining_files FOLDER`` writes a folder a fold: ``train.tsv`` holds the labelled
-reviews of its first draw, ``test.tsv`` and ``valid.tsv`` others of the films that it tests, which no cell has
-read. Then ``tinytx finetune CHECKPOINT --corpus FOLDER/fold-0 --epochs 10 --lr 1e-3 --out RUN`` fine-tunes
-much as a cell does.
+reviews of its first draw, ``test.tsv`` and ``valid.tsv`` others of the films that it tests, which no cell of
+this fold has read; cells of other folds may have learned from some. Then ``tinytx finetune CHECKPOINT
+--corpus FOLDER/fold-0 --epochs 10 --lr 1e-3 --out RUN`` fine-tunes much as a cell does.
 """
 
 from __future__ import annotations

@@ -712,7 +712,7 @@ for name, table in relative.items():
     )
 
 # %% [markdown]
-# The bands reach from the lowest to the highest seed. What still is missing at the end need not be unknown to the model: the probe reads one position only. Now the claims of this lesson in one table: the measurement, its control, which could have refuted it, and whether the interval of their difference over the seeds excludes zero. With few seeds an interval is wide, and "not apart" means only that these runs cannot tell. Below it are the maps: how well attention predicts effect, how much of the effect the *most attentive* head carries, and how much of the difference is still at the changed word after block 0, for a head of the next block to fetch. Then the second copy without the best induction head and without all of them, a number for each seed. The last line compares the two ways to ablate, zero and the mean output, each at its costliest head.
+# The bands reach from the lowest to the highest seed. What still is missing at the end need not be unknown to the model: the probe reads one position only. Now the claims of this lesson in one table: the measurement, its control, which could have refuted it, and whether the interval of their difference over the seeds excludes zero. With few seeds an interval is wide, and "not apart" means only that these runs cannot tell. Below it are the maps: how well attention predicts effect, how much of the effect the *most attentive* head carries, and how much of the difference is still at the changed word after block 0, for a head of the next block to fetch. Then the second copy without the best induction head and without all of them, a number for each seed. Which single head costs copying most? It need not have a high score: a head of the first layer may do the part of the work that the induction head builds on. So a low score is a control only within one layer. The last line compares the two ways to ablate, zero and the mean output, each at its costliest head.
 
 # %%
 def over_seeds(values):
@@ -737,8 +737,8 @@ for kind in ("polarity", "gender"):
     ours, control = ([f[key] for f in found] for key in ("share", "share_of_other"))
     claim(f"{kind}, share carried; control: the other's head", ours, control)
 claim(
-    "copy without induction heads; control: a low score",
-    [nats["induction heads"] for nats in copies],
+    "copy without best head; control: lowest in layer",
+    [nats["the best head"] for nats in copies],
     [nats["control"] for nats in copies],
 )
 claim(
@@ -767,6 +767,11 @@ for kind in ("polarity", "gender"):
     )
 for name in ("the best head", "induction heads"):
     print(f"copy without {name:<15}", *(f"{nats[name]:.2f}" for nats in copies), "nats")
+print("the head whose loss costs copying most, and its score:")
+for one in (one for one in records if one["measure"] == "repeats"):
+    layer, head = np.unravel_index(np.argmax(one["each_head"]), (2, 4))
+    cost, score = one["each_head"][layer][head], one["scores"][layer][head]
+    print(f"   layer {layer}, head {head}: {cost:.2f} nats, score {score:.2f}")
 zero, mean = (
     [np.max(one["ablation"][how]) for one in worlds] for how in ("zero", "mean")
 )
@@ -907,7 +912,7 @@ course.check("induction_score", induction_score)
 # | this head carries the difference | a patch brings the effect back, on pairs that did not choose it | the other kind of pair |
 # | the tool does what it says | all positions patched = the other run; all heads ablated = no attention | the plain run, which differs |
 # | the map explains the prediction | the most attentive head has the largest effect | patches of all heads; some attend and carry little |
-# | two layers copy by induction | score, and ablation | one layer, random weights, a head with a low score, a period never seen |
+# | two layers copy by induction | score, and ablation | one layer, random weights, a head of the same layer with a low score, a period never seen |
 #
 # 1. Score a probe against what can be known: here in nats above the exact posterior, elsewhere at least against its controls.
 # 2. Ablation shows need, on the texts and the measure that you chose. A small rise shows little.

@@ -403,7 +403,7 @@ course.quiz("start_here")
 # %% [markdown]
 # ## Exercises
 #
-# Exercises look like this everywhere: a task, a cell with `...` to fill in, and a cell that checks it. Hint and solution are folded. Try a wrong answer too, such as one without the
+# Exercises look like this everywhere: a task, a cell with `...` to fill in, and a cell that checks it. Hint and solution are folded. A function must leave its arguments as they are. Try a wrong answer too, such as one without the
 # square root: the checker names the mistake, on the smallest input that shows it.
 #
 # ### Exercise: one row of attention

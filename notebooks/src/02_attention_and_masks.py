@@ -1062,7 +1062,7 @@ course.check("padding_mask", padding_mask)
 # `Level 3/5 · 15 minutes · outcome 1`
 #
 # Write `attention(q, k, v, mask)`. Queries have shape (..., T, K), keys and values (..., S, K), with any axes in front; `mask`, boolean and of shape (..., T, S), is `True` where a query may attend. Return the contexts, (..., T, K): scaled scores, softmax over the allowed keys, and **zeros**
-# for a query that may see nothing. Loops, matrices or torch's own function: as you like. *It trains* putting scale, mask and softmax in their order.
+# for a query that may see nothing. Loops or matrices, as you like, but not torch's own attention. *It trains* putting scale, mask and softmax in their order.
 #
 # <details><summary>Hint</summary>
 #

@@ -1033,7 +1033,7 @@ nsp = [
 ]
 print("next sentence: share right, model {:.2f}, counts of words {:.2f}".format(*nsp))
 tried = {}
-for record in read_results("objectives").data.values():
+for record in stored.data.values():
     if record["measure"] == "tuning":
         lr = record["origin"]["recipe"]["settings"]["lr"]
         tried.setdefault(record["contestant"], []).append((record["excess"], lr))

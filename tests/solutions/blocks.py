@@ -151,6 +151,7 @@ def norm_returns_nothing(x, gamma, beta, eps):
 
 
 wrong("calls-the-answer", lambda x, gamma, beta, eps: F.layer_norm(x, x.shape[-1:], gamma, beta, eps))
+wrong("calls-the-answer", lambda x, gamma, beta, eps: torch.layer_norm(x, x.shape[-1:], gamma, beta, eps))
 wrong("not-divided", lambda x, gamma, beta, eps: (x - x.mean(-1, keepdim=True)) * gamma + beta)
 wrong("gamma-missing", lambda x, gamma, beta, eps: F.layer_norm(x, (x.size(-1),), eps=eps) + beta)
 wrong("beta-missing", lambda x, gamma, beta, eps: F.layer_norm(x, (x.size(-1),), weight=gamma, eps=eps))
@@ -264,6 +265,22 @@ def block_if(x, attn, ff, attn_norm, ff_norm, norm_first):
         return x + ff(ff_norm(x))
     x = attn_norm(x + attn(x))
     return ff_norm(x + ff(x))
+
+
+@right
+def block_writes_into_what_a_sublayer_returned(x, attn, ff, attn_norm, ff_norm, norm_first):
+    if norm_first:
+        h = attn(attn_norm(x))
+        h += x
+        y = ff(ff_norm(h))
+        y += h
+        return y
+    h = attn(x)
+    h += x
+    h = attn_norm(h)
+    y = ff(h)
+    y += h
+    return ff_norm(y)
 
 
 @right

@@ -21,6 +21,13 @@ def ablate_by_columns(context, n_heads, head):
     return out
 
 
+@wrong("nothing-returned")
+def ablate_without_a_return(context, n_heads, head):
+    width = context.shape[-1] // n_heads
+    out = context.clone()
+    out[..., head * width : (head + 1) * width] = 0
+
+
 @right
 def ablate_by_view(context, n_heads, head):
     b, t, d = context.shape

@@ -115,6 +115,19 @@ def _with_shares(token_ids, mask_id, special_ids, vocab_size, p, generator, firs
     return inputs, torch.where(drawn, token_ids, -100)
 
 
+@wrong("random-special-id")
+def masking_ids_after_the_mask(token_ids, mask_id, special_ids, vocab_size, p, generator):
+    drawn = (torch.rand(token_ids.shape, generator=generator) < p) & ~_special(token_ids, special_ids)
+    fate = torch.rand(token_ids.shape, generator=generator)
+    noise = torch.randint(mask_id + 1, vocab_size, token_ids.shape, generator=generator)
+    inputs = torch.where(drawn & (fate < 0.8), mask_id, token_ids)
+    inputs = torch.where(drawn & (fate >= 0.8) & (fate < 0.9), noise, inputs)
+    return inputs, torch.where(drawn, token_ids, -100)
+
+
+wrong("special-drawn", masking_one_number, {"_special(token_ids, special_ids)": "(token_ids < mask_id)"})
+
+
 @wrong("always-mask-id")
 def masking_always(token_ids, mask_id, special_ids, vocab_size, p, generator):
     drawn = (torch.rand(token_ids.shape, generator=generator) < p) & ~_special(token_ids, special_ids)

@@ -83,6 +83,7 @@ def rms_in_place(x, gamma, eps):
 
 right(lambda x, gamma, eps: x / (x.square().mean(dim=-1, keepdim=True) + eps).sqrt() * gamma)
 wrong("calls-the-answer", lambda x, gamma, eps: F.rms_norm(x, x.shape[-1:], gamma, eps))
+wrong("calls-the-answer", lambda x, gamma, eps: torch.rms_norm(x, x.shape[-1:], gamma, eps))
 right(lambda x, gamma, eps: gamma * (x * torch.rsqrt(torch.mean(x**2, -1, keepdim=True) + eps)))
 wrong("centred", lambda x, gamma, eps: F.layer_norm(x, x.shape[-1:], gamma, None, eps))
 wrong(

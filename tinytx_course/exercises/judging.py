@@ -116,7 +116,10 @@ def _trial(exercise: Exercise, call: Call, expected: Reading | None, observation
     right = exercise.judge is not None or reading.agrees_with(expected)
     if failure is None and right and observation.modified:
         name = observation.modified[0]
-        words = f"The call modified its input `{name}`: work on a copy, such as `{name}.clone()`."
+        words = (
+            f"The call modified its input `{name}`: work on a copy, such as `{name}.clone()` of a tensor or "
+            f"`{name}.copy()` of a list."
+        )
         failure = Failure("input-modified", words)
     return Trial(call, expected, reading, failure, printed)
 

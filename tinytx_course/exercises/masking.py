@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _IGNORED = -100
 _SIGMAS = 5.6  # of a binomial share: correct code is rejected less than once in ten million
 _NEAR = 0.045  # between shares and a pattern they are taken for
-_VOCAB, _MASK_ID, _SPECIAL = 60, 4, [0, 1, 2, 3]
+_VOCAB, _MASK_ID, _SPECIAL = 60, 4, [0, 1, 2, 3, 5, 58]  # on both sides of the mask id
 _WINDOW, _BEFORE = 12, 2  # positions of a row that are shown, of these before the first one marked
 # Shape of a batch, p, salt of the generator: growing batches, and one of them with another generator.
 _CASES = (
@@ -199,10 +199,11 @@ def _wrong_share(draw: Draw, share: float) -> Finding:
 
 def _batch(seed: int, shape: tuple[int, int]) -> Tensor:
     rng = generator(seed, 11)
-    token_ids = torch.randint(len(_SPECIAL) + 1, _VOCAB, shape, generator=rng, device="cpu")
-    token_ids[:, 0], token_ids[:, -1] = 1, 2
+    real = torch.tensor([i for i in range(_VOCAB) if i not in (*_SPECIAL, _MASK_ID)], device="cpu")
+    token_ids = real[torch.randint(len(real), shape, generator=rng, device="cpu")]
+    token_ids[:, 0], token_ids[:, -1] = 5, 58
     if shape[0] > 1:
-        token_ids[1, -2:] = torch.tensor([2, 0], device="cpu")
+        token_ids[1, -2:] = torch.tensor([58, 0], device="cpu")
     return token_ids
 
 

@@ -73,7 +73,7 @@ RMS_NORM = Exercise(
     read=floats,
     solve=_rms_norm,
     calls=_norm_calls,
-    answers=(F.rms_norm,),
+    answers=(F.rms_norm, torch.rms_norm),
     mistakes=mistakes(
         "rms_norm",
         with_slips=_rms_norm,

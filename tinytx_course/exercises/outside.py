@@ -76,6 +76,7 @@ def _repeated_calls(seed: int) -> Iterator[Call]:
         (["L'été est long"], ["Déjà lu.", "« L’été est long »"]),
         (["Peut-être.", "Déjà lu"], ["peut être", "deja lu", "déjà  lu", "Peutêtre"]),
         (["été", "un bel été", "Un\tlivre"], ["ôté", "été un bel", "un livre", "bel été"]),
+        (["Note 3/5", "Vu 2 fois"], ["note 4/5", "note 3 5", "vu 2 fois"]),
         (["la pêche"], ["le péché", "La fin", "la fin", "LA PÊCHE", "la peche", "La pêche..."]),
     )
     for train, test in fixed:
@@ -166,6 +167,7 @@ def _tfidf_calls(seed: int) -> Iterator[Call]:
         (["bon livre", "mauvais livre"], ["bon", "mauvais livre"]),
         (["un Bon livre", "un livre", "une fin"], ["un bon bon livre", "Une fin", "rien"]),
         (["a b b", "b c", "c c a b"], ["c c c a", "b b", "a d c"]),
+        (["bon, livre", "bon  livre", "l'été"], ["bon,  bon l'été", "l été bon"]),
         (["le chat", "le chien", "la fin du film", "Le film"], ["le le chat du film", "la fin", "LE chien"]),
     )
     for train, texts in fixed:

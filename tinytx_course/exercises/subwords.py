@@ -176,6 +176,12 @@ def _learn_calls(seed: int) -> Iterator[Call]:
     )
     for counted, n_merges in fixed:
         yield Call((_as_words(counted), n_merges))
+    tokens: tuple[dict[tuple[str, ...], int], ...] = (
+        {("l", "e"): 1, ("l", "a"): 1},
+        {("a", "bc"): 1, ("ab", "b"): 1},
+    )
+    for words in tokens:  # of equal pairs the new token that comes first
+        yield Call((words, 1))
     drawn = random.Random(seed)
     counted = {f"▁{word}": drawn.randint(1, 9) for word in drawn.sample(_VOCABULARY, 6)}
     yield Call((_as_words(counted), 5))

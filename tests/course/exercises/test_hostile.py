@@ -385,3 +385,19 @@ def test_a_check_inside_a_running_event_loop_works(quick):
 
     one, other = asyncio.run(cell())
     assert one.passed and other.mistake == "time-limit"
+
+
+def test_a_function_that_indexes_with_dots_is_no_stub_and_einsum_speaks_of_no_gap():
+    def without_a_return(context, n_heads, head):
+        """Half of them ..."""
+        out = context.clone()
+        out[..., : context.shape[-1] // n_heads] = 0
+
+    found = checking.check("ablate_head", without_a_return)
+    assert found.attempted and found.mistake == "nothing-returned"
+    found = checking.check("attention_row", lambda query, keys: torch.einsum("k,sk->s", query[None], keys))
+    assert found.attempted and found.mistake == "error" and "einsum" in str(found)
+    found = checking.check(
+        "mean_pool", lambda hidden, mask: [x[m].mean(0) for x, m in zip(hidden, mask, strict=True)]
+    )
+    assert "torch.stack" in str(found)

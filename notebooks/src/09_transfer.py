@@ -611,7 +611,7 @@ for name in ("scratch", "frozen probe"):
 # %% [markdown]
 # ## More seeds, more labels
 #
-# For a verdict we want more of both. `python -m experiments transfer --corpus world` has measured many cells (a number of labels, a seed, a start), and stored each. Here is where and when. The stored runs were made with the recipe of their date, so their body is not the one of this page: compare within a table, not between the two. **Predict 09.3.** The smallest number of labels is 20. Fine-tuning may then change every parameter of the body, the probe only those of a linear head.
+# For a verdict we want more of both. `python -m experiments transfer --corpus world` has measured many cells (a number of labels, a seed, a start), and stored each. Here is where and when. The stored runs have the package's full recipe, so their body read more than the one of this page: compare within a table, not between the two. **Predict 09.3.** The smallest number of labels is 20. Fine-tuning may then change every parameter of the body, the probe only those of a linear head.
 
 # %%
 from collections import Counter
@@ -666,7 +666,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# Probe when labels are scarce, fine-tune when there are more? The next cell compares the two at each number of labels: fine-tuning minus probe, with its interval, and the spread of either over the seeds. A possible reason for a lead of the probe is that few labels determine a linear head, but not a whole body. We did not test it: too few steps with few labels would look the same. The last lines try the question of the title: what do 50 labels after pretraining give, compared with the most labels of the table without it?
+# A common rule says: probe when labels are scarce, fine-tune when there are more, since few labels determine a linear head, but not a whole body. Does it hold here? The next cell compares the two at each number of labels: fine-tuning minus probe, with its interval, and the spread of either over the seeds. The answer belongs to this body and this recipe. Another body may give another one. The last lines try the question of the title: what do 50 labels after pretraining give, compared with the most labels of the table without it?
 
 # %%
 print("labels  tuned minus probe  95 % interval      spread of tuned, probe")
@@ -1277,7 +1277,7 @@ course.check("gain_interval", gain_interval)
 # 1. A classifier has the body of the language model and a new head: instead of a distribution at every position, one answer for the sequence. The head reads the mean of the real tokens, or the last one; in a causal body not the first, which has seen nothing, and not the last *column*, whose answers depend on the batch.
 # 2. Fine-tuning is the training loop with labels; freezing is one flag. A second softmax stops the loss at $-\ln\,(e / (e+1)) = 0.313$; SGD hardly moves with Adam's rate; a head that reads padding gives answers that depend on the batch.
 # 3. Share labels and order, fix the epochs, report an interval: Wilson for one model on other reviews, Student for the difference over seeds. One seed is an anecdote; choosing on the test set flatters.
-# 4. Compare with majority, bag of words, probe and random probe below, and the exact posterior above. With few labels fine-tuning varies more from seed to seed than the probe, and need not be ahead of it. Say who wins, also when it is the bag.
+# 4. Compare with majority, bag of words, probe and random probe below, and the exact posterior above. Which of probe and fine-tuning is ahead depends on the body and on the number of labels: measure it. Say who wins, also when it is the bag.
 # 5. Errors that the exact posterior would not make are what is left to learn. Confidence can be compared with the truth here, and with frequencies elsewhere.
 #
 # *Where this comes from:* pretrain, then fine-tune with a new head on the last token: Radford et al., *Improving Language Understanding by Generative Pre-Training*, 2018, section 3.2. The first token as summary of a body that reads both ways: Devlin et

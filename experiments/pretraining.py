@@ -213,6 +213,9 @@ class _Cells:
             read = self._read if wanted.way in FROZEN else self._tuned
             scores, chosen = read(wanted, body, train, fold.test, fold.seed)
         correct = _n_correct(scores, fold.test)
+        if wanted.way in END:
+            ends, fitting = last_words(fold.test, self.recipe.n_words), self._cut(wanted, fold.test)[0]
+            chosen["n_shortened"] = sum(map(str.__ne__, ends.texts, fitting.texts))
         return {
             **{
                 "corpus": self.texts.name,

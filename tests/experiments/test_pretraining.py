@@ -284,6 +284,10 @@ def test_words_that_are_too_many_tokens_lose_their_end_or_their_beginning(fine_t
     monkeypatch.setattr(cells, "recipe", dataclasses.replace(SMOKE, max_len=9))
     (split, *_), *_ = learn("tuned")[-1]
     assert split == last_words(train, SMOKE.n_words)
+    fold = cells.folds[0]
+    measured = cells.measured(condition("scratch/probe-end", cells.recipe), 24, fold)
+    cut = [len(tokenizer.encode(text)) > 7 for text in last_words(fold.test, SMOKE.n_words).texts]
+    assert measured["n_shortened"] == sum(cut) > 0
     (split, *_), *_ = learn("tuned-end")[-1]
     for whole, kept in zip(last_words(train, SMOKE.n_words).texts, split.texts, strict=True):
         assert whole.endswith(kept) and len(tokenizer.encode(kept)) <= 7

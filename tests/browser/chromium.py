@@ -128,10 +128,19 @@ class Page:
     def wait(self, expression: str, seconds: float = 20) -> None:
         """Wait until an expression is true."""
         end = time.monotonic() + seconds
-        while not self.evaluate(f"!!({expression})"):
+        while not self._holds(expression):
             if time.monotonic() > end:
                 raise AssertionError(f"not true within {seconds} s: {expression}; errors: {self.errors[:3]}")
             time.sleep(0.02)
+
+    def _holds(self, expression: str) -> bool:
+        """Whether an expression is true; not while the page is being loaded again."""
+        try:
+            return bool(self.evaluate(f"!!({expression})"))
+        except RuntimeError as error:
+            if "navigated" not in str(error):
+                raise
+            return False
 
     def settle(self) -> None:
         """Wait until two frames have been drawn and delayed texts have arrived."""

@@ -262,6 +262,10 @@ def _planned(task: Pretraining, request: Mapping[str, Any], where: torch.device)
     """The recipe of a new run, with the changes that were requested, and its tokenizer."""
     model, training, masking = (dict(request[name]) for name in ("model", "training", "masking"))
     task.check_changes(model, training)
+    if model.get("vocab_size", request["vocab_size"]) != request["vocab_size"]:
+        raise ValueError(
+            f"vocab_size must be given as such, not among model_changes alone, got {model['vocab_size']}"
+        )
     recipe = task.recipe(request["budget"], request["seed"])
     given = {"n_steps": training.get("n_steps"), "n_epochs": request.get("n_epochs")}
     for name, value in given.items():

@@ -79,10 +79,6 @@ class Pretraining:
 
     def check_changes(self, model: Mapping[str, Any], training: Mapping[str, Any]) -> None:
         """Refuse changes of a recipe that make no sense."""
-        if "vocab_size" in model:
-            raise ValueError(
-                f"vocab_size must be given as such, not among model_changes, got {model['vocab_size']}"
-            )
         if self._objective in ("causal", "hybrid") and model.get("causal") is False:
             raise ValueError(f"causal must be True for the objective {self._objective}, got False")
 

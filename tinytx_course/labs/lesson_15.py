@@ -116,6 +116,7 @@ _BAGS = {
 _WAYS = {
     "tuned": "fine-tuned",
     "tuned-whole": "fine-tuned on whole reviews",
+    "tuned-end": "fine-tuned, read to the end",
     "tuned-seeds": "fine-tuned, mean of 5",
     "tuned-pseudo": "fine-tuned with pseudo-labels",
     "tuned-kept": "fine-tuned, embeddings frozen",
@@ -124,6 +125,7 @@ _WAYS = {
     "rated": "fine-tuned after stars",
     "probe": "frozen",
     "probe-whole": "frozen, whole reviews",
+    "probe-end": "frozen, read to the end",
     "with-tfidf": "frozen, with TF-IDF",
 }
 

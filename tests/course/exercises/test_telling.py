@@ -21,7 +21,8 @@ def masked(token_ids, mask_id, special_ids, vocab_size, p, generator):
     special = torch.isin(token_ids, torch.tensor(special_ids))
     drawn = (torch.rand(token_ids.shape, generator=generator) < p) & ~special
     fate = torch.rand(token_ids.shape, generator=generator)
-    random_ids = torch.randint(5, vocab_size, token_ids.shape, generator=generator)
+    allowed = torch.tensor([i for i in range(vocab_size) if i not in (*special_ids, mask_id)])
+    random_ids = allowed[torch.randint(len(allowed), token_ids.shape, generator=generator)]
     inputs = torch.where(drawn & (fate < 0.8), mask_id, token_ids)
     inputs = torch.where(drawn & (fate >= 0.8) & (fate < 0.9), random_ids, inputs)
     return inputs, torch.where(drawn, token_ids, -100)

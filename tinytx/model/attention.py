@@ -189,8 +189,8 @@ def _attention_by_products(
 ) -> Tensor:
     """`attention` with scale, bias and mask applied in place or within the product."""
     scale, lowest = q.shape[-1] ** -0.5, torch.finfo(q.dtype).min
-    plain = mask is not None and mask.shape == (q.shape[-2], k.shape[-2]) and q.shape[:-2] == k.shape[:-2]
-    if bias is None and mask is not None and plain:
+    alike = q.shape[:-2] == k.shape[:-2]
+    if alike and bias is None and mask is not None and mask.shape == (q.shape[-2], k.shape[-2]):
         blocked = torch.zeros(mask.shape, dtype=q.dtype).masked_fill_(~mask, lowest)
         left, right = (x.reshape(-1, *x.shape[-2:]) for x in (q, k))  # (N, T, K), (N, S, K)
         attn_scores = torch.baddbmm(blocked, left, right.transpose(1, 2), alpha=scale)  # (N, T, S)

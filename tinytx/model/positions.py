@@ -110,11 +110,12 @@ def _tables(max_len: int, width: int, base: float, name: str = "head_dim") -> tu
     return _cosines_and_sines(torch.arange(max_len), width, base, name)
 
 
-def _rows(table: Tensor, start: int, n: int) -> Tensor:
+def _rows(table: Tensor, start: int, n: int, offset: int = 0) -> Tensor:
     """Rows of a table for n positions, of which the first is `start`; a slice alone would give fewer."""
-    if start + n > len(table):
-        raise ValueError(f"a row must hold at most max_len={len(table)} tokens, got {start + n}")
-    return table[start : start + n]
+    max_len, end = len(table) - offset, start + n
+    if end > max_len:
+        raise ValueError(f"a row must hold at most max_len={max_len} tokens, got {end}")
+    return table[offset + start : offset + end]
 
 
 class SinusoidalPositions(nn.Module):
@@ -151,7 +152,7 @@ class LearnedPositions(nn.Module):
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
         """Add row ``offset + start + t`` of the table to token t; x and the result have shape (B, T, D)."""
-        return x + _rows(self.table[self.offset :], start, x.shape[1])
+        return x + _rows(self.table, start, x.shape[1], self.offset)
 
 
 def rotate(x: Tensor, positions: Tensor | None = None, base: float = 10_000.0) -> Tensor:

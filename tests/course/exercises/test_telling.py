@@ -7,6 +7,7 @@ import torch
 
 import tinytx_course as course
 from tests.solutions.collection import SOLUTIONS
+from tests.solutions.masking import masking_one_number as masked
 from tinytx_course.exercises.card import as_html, as_text
 from tinytx_course.exercises.comparing import Reading
 from tinytx_course.exercises.telling import describe_difference
@@ -14,18 +15,6 @@ from tinytx_course.exercises.telling import describe_difference
 
 def check(name, function):
     return course.check(name, function, display=False)
-
-
-def masked(token_ids, mask_id, special_ids, vocab_size, p, generator):
-    """A right solution of `mask_tokens`."""
-    special = torch.isin(token_ids, torch.tensor(special_ids))
-    drawn = (torch.rand(token_ids.shape, generator=generator) < p) & ~special
-    fate = torch.rand(token_ids.shape, generator=generator)
-    allowed = torch.tensor([i for i in range(vocab_size) if i not in (*special_ids, mask_id)])
-    random_ids = allowed[torch.randint(len(allowed), token_ids.shape, generator=generator)]
-    inputs = torch.where(drawn & (fate < 0.8), mask_id, token_ids)
-    inputs = torch.where(drawn & (fate >= 0.8) & (fate < 0.9), random_ids, inputs)
-    return inputs, torch.where(drawn, token_ids, -100)
 
 
 def test_the_row_shown_of_mask_tokens_holds_the_first_marked_cell():

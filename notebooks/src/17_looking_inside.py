@@ -769,8 +769,9 @@ for name in ("the best head", "induction heads"):
     print(f"copy without {name:<15}", *(f"{nats[name]:.2f}" for nats in copies), "nats")
 print("the head whose loss costs copying most, and its score:")
 for one in (one for one in records if one["measure"] == "repeats"):
-    layer, head = np.unravel_index(np.argmax(one["each_head"]), (2, 4))
-    cost, score = one["each_head"][layer][head], one["scores"][layer][head]
+    costs = np.array(one["each_head"])
+    layer, head = np.unravel_index(costs.argmax(), costs.shape)
+    cost, score = costs[layer, head], one["scores"][layer][head]
     print(f"   layer {layer}, head {head}: {cost:.2f} nats, score {score:.2f}")
 zero, mean = (
     [np.max(one["ablation"][how]) for one in worlds] for how in ("zero", "mean")

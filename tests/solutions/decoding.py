@@ -111,6 +111,8 @@ def greedy_endless(step, bos_id, eos_id, max_len):
 wrong("bos-dropped", greedy_last, {"[ids[-1]]": "ids", "return ids": "return ids[1:]"})
 wrong("eos-dropped", greedy_closes, {"ids + [eos_id]": "ids"})
 wrong("max-len-new-tokens", greedy_loop, {"while len(ids) < max_len": "for _ in range(max_len)"})
+wrong("eos-written-in", greedy_loop, {"== eos_id": "== 2"})
+wrong("bos-written-in", greedy_loop, {"[bos_id]": "[1]"})
 wrong("least-probable", greedy_last, {"step([ids[-1]])": "(-step(ids))"})
 wrong("one-token-short", greedy_loop, {"while len(ids) < max_len": "for _ in range(max_len - 2)"})
 wrong(
@@ -279,6 +281,9 @@ def beam_refilled(step, bos_id, eos_id, beam_size, max_len, length_penalty):
             if len(beams) == beam_size:
                 break
     return max(finished + beams, key=lambda b: b[1] / (len(b[0]) - 1) ** length_penalty)[0]
+
+
+wrong("eos-written-in", beam_plain, {"[-1] == eos_id": "[-1] == 2", "[-1] != eos_id": "[-1] != 2"})
 
 
 @wrong("beams-shrink")

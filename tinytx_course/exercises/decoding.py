@@ -18,7 +18,8 @@ from tinytx_course.exercises.observation import Call
 if TYPE_CHECKING:
     from tinytx_course.exercises.judging import Trial
 
-_BOS, _EOS = 1, 2
+_BOS, _EOS = 1, 2  # those of the lesson
+_OTHERS = {"bos": 5, "eos": 3}
 Slips = frozenset[str]
 Beam = tuple[list[int], float]
 
@@ -26,11 +27,12 @@ Beam = tuple[list[int], float]
 class _Step:
     """A next-token distribution for every prefix, drawn once from a seed.
 
-    Ids are 0 to V - 1; the id 1, BOS, is hardly ever predicted. Takes a list, a tuple, an array or a tensor.
+    Ids are 0 to V - 1; ``bos`` is hardly ever predicted. Takes a list, a tuple, an array or a tensor.
     """
 
-    def __init__(self, seed: int, vocab_size: int = 7, eos_bias: float = 0.0) -> None:
-        self._seed, self._vocab_size, self._eos_bias = seed, vocab_size, eos_bias
+    def __init__(self, seed: int, eos_bias: float = 0.0, *, bos: int = _BOS, eos: int = _EOS) -> None:
+        self._seed, self._vocab_size, self._eos_bias = seed, 7, eos_bias
+        self.bos, self.eos = bos, eos
         self._known: dict[tuple[int, ...], Tensor] = {}
 
     def __call__(self, prefix_ids: Any) -> Tensor:
@@ -44,8 +46,8 @@ class _Step:
         for token in prefix:
             state = mixed(state + token + 1)
         logits = [5.0 * mixed(state + 1000 + token) / 2**64 for token in range(self._vocab_size)]
-        logits[_BOS] -= 8.0
-        logits[_EOS] += self._eos_bias
+        logits[self.bos] -= 8.0
+        logits[self.eos] += self._eos_bias
         log_total = math.log(sum(map(math.exp, logits)))
         return [logit - log_total for logit in logits]
 
@@ -68,8 +70,14 @@ def _describe_paths(trial: Trial) -> list[Part]:
     return ["Along the way, after each prefix:\n" + "\n".join(lines)]
 
 
+def _read(bos_id: int, eos_id: int, slips: Slips) -> tuple[int, int]:
+    """The ids that a function uses, with slips."""
+    return _BOS if "bos-written-in" in slips else bos_id, _EOS if "eos-written-in" in slips else eos_id
+
+
 def _greedy(step: _Step, bos_id: int, eos_id: int, max_len: int, *, slips: Slips = frozenset()) -> list[int]:
     """Greedy decoding with slips."""
+    bos_id, eos_id = _read(bos_id, eos_id, slips)
     found = [bos_id]
     longest = max_len + ("max-len-new-tokens" in slips) - ("one-token-short" in slips)
     longest = 200 if "max-len-ignored" in slips else longest
@@ -94,10 +102,12 @@ def _greedy(step: _Step, bos_id: int, eos_id: int, max_len: int, *, slips: Slips
 
 def _greedy_calls(seed: int) -> Iterator[Call]:
     biases = (2.0, 0.0, 1.0, 0.5, 1.5, 0.5, 1.0, 0.0)
-    drawn = [(7919 * seed + n, eos_bias, n // 2 + 2) for n, eos_bias in enumerate(biases)]
-    cases = sorted([*drawn, (1138, 0.0, 3), (3614, 1.0, 3)], key=lambda row: row[2])
-    for step_seed, eos_bias, max_len in cases:
-        yield Call((_Step(step_seed, eos_bias=eos_bias), _BOS, _EOS, max_len))
+    drawn = [
+        (_Step(7919 * seed + n, eos_bias, **_OTHERS if n % 2 else {}), n // 2 + 2)
+        for n, eos_bias in enumerate(biases)
+    ]
+    for step, max_len in sorted([*drawn, (_Step(1138), 3), (_Step(3614, 1.0), 3)], key=lambda row: row[1]):
+        yield Call((step, step.bos, step.eos, max_len))
 
 
 GREEDY_DECODE = Exercise(
@@ -147,10 +157,10 @@ _SCORES: dict[str, Callable[[float, int, float], float]] = {  # from the sum, th
 }
 
 
-def _final_score(beam: Beam, penalty: float, slips: Slips) -> float:
+def _final_score(beam: Beam, eos_id: int, penalty: float, slips: Slips) -> float:
     path, total = beam
     length = len(path) - 1 + ("penalty-counts-bos" in slips)
-    length -= "penalty-leaves-out-eos" in slips and path[-1] == _EOS
+    length -= "penalty-leaves-out-eos" in slips and path[-1] == eos_id
     score = chosen(_SCORES, slips, lambda total, length, penalty: total / length**penalty)
     return score(total, max(length, 1), penalty)
 
@@ -166,6 +176,7 @@ def _beam(
     slips: Slips = frozenset(),
 ) -> list[int]:
     """Beam search with slips."""
+    bos_id, eos_id = _read(bos_id, eos_id, slips)
     beams: list[Beam] = [([bos_id], 0.0)]
     finished: list[Beam] = []
     longest = max_len + ("max-len-new-tokens" in slips) - ("one-token-short" in slips)
@@ -183,7 +194,7 @@ def _beam(
             beams = []
         if "stops-when-enough-finished" in slips and len(finished) >= beam_size:
             break
-    return _answer(beams, finished, length_penalty, slips)
+    return _answer(beams, finished, eos_id, length_penalty, slips)
 
 
 def _kept(
@@ -198,7 +209,9 @@ def _kept(
     if slips & {"finished-take-a-place", "finished-take-a-place-by-score"}:
         by_sum = "finished-take-a-place" in slips
         pool = [*found, *finished]
-        pool.sort(key=lambda beam: beam[1] if by_sum else _final_score(beam, penalty, slips), reverse=True)
+        pool.sort(
+            key=lambda beam: beam[1] if by_sum else _final_score(beam, eos_id, penalty, slips), reverse=True
+        )
         pool = pool[:size]
         finished.clear()
     elif "places-refilled" in slips:
@@ -211,7 +224,7 @@ def _kept(
     return [beam for beam in pool if beam[0][-1] != eos_id][:size], ended
 
 
-def _answer(beams: list[Beam], finished: list[Beam], penalty: float, slips: Slips) -> list[int]:
+def _answer(beams: list[Beam], finished: list[Beam], eos_id: int, penalty: float, slips: Slips) -> list[int]:
     pool = [*finished, *beams]
     if "finished-forgotten" in slips and beams:
         pool = beams
@@ -219,10 +232,10 @@ def _answer(beams: list[Beam], finished: list[Beam], penalty: float, slips: Slip
         pool = finished
     if "first-of-unfinished" in slips:
         pool = beams[:1] or finished[:1]
-    best = max(pool, key=lambda beam: _final_score(beam, penalty, slips))[0]
+    best = max(pool, key=lambda beam: _final_score(beam, eos_id, penalty, slips))[0]
     if "bos-dropped" in slips:
         best = best[1:]
-    return best[:-1] if "eos-dropped" in slips and best[-1] == _EOS else best
+    return best[:-1] if "eos-dropped" in slips and best[-1] == eos_id else best
 
 
 _BEAM_APART = (
@@ -267,9 +280,13 @@ _OF_EVERY_SIZE = ((0.5, 2, 2, 1.0), (1.5, 2, 3, 0.0), (1.0, 2, 3, 1.0), (0.5, 3,
 
 
 def _beam_calls(seed: int) -> Iterator[Call]:
-    drawn = [(7919 * seed + n, *sizes) for n, sizes in enumerate(_OF_EVERY_SIZE)]
-    for step_seed, eos_bias, *rest in sorted([*drawn, *_TELLING], key=lambda row: row[3]):
-        yield Call((_Step(step_seed, eos_bias=eos_bias), _BOS, _EOS, *rest))
+    drawn = [
+        (_Step(7919 * seed + n, eos_bias, **_OTHERS if n % 2 else {}), sizes)
+        for n, (eos_bias, *sizes) in enumerate(_OF_EVERY_SIZE)
+    ]
+    telling = [(_Step(step_seed, eos_bias), sizes) for step_seed, eos_bias, *sizes in _TELLING]
+    for step, sizes in sorted([*drawn, *telling], key=lambda row: row[1][1]):
+        yield Call((step, step.bos, step.eos, *sizes))
 
 
 BEAM_SEARCH = Exercise(

@@ -60,7 +60,7 @@ def _tables() -> dict:
 
 @cache
 def terms() -> dict[str, Term]:
-    """Return all terms by name, in the order of the lessons.
+    """Return all terms by name, in the order of the file.
 
     Raises
     ------

@@ -168,7 +168,7 @@ fig, ax = plots.curves(
 plots.show(fig, name="03_index_drowns_words")
 
 # %% [markdown]
-# The index drowns the words: far out, all vectors point in nearly the same direction, and only *where* counts. And in a longer text the model meets indices it has never seen. The sinusoids also make the two words more similar, at once and by about the same amount everywhere: they add the same
+# The index drowns the words: far out, all vectors point in nearly the same direction, and only *where* counts. And in a longer text the model meets indices it has never seen; to use it there is **extrapolation**. The sinusoids also make the two words more similar, at once and by about the same amount everywhere: they add the same
 # vector to both. But its length is fixed, so the words remain. (A sinusoid at a position never met in training is new to the model, too. That matters at the end of this lesson.)
 #
 # ### Another tempting way: one number between 0 and 1

@@ -560,7 +560,7 @@ assert all(-0.02 < error < 0 for error in errors)
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# The rule is always low, and by less than two percent. It leaves out positions, biases, norms, and BERT's *pooler*, one more linear layer on top of the first token.
+# The rule is always low, and by less than two percent. It leaves out positions, segments (vectors that mark the first or second text), biases, norms, and BERT's *pooler*, one more linear layer on top of the first token.
 #
 # Look at GPT-2's last column: the paper (table 2) says 117 million for the smallest, and the model it describes has more. Its authors have since called [their counts an error](https://github.com/openai/gpt-2). Count for yourself before you quote.
 #

@@ -19,7 +19,7 @@
 # 4. write the masked loss, hide tokens as BERT does, and train a model with both;
 # 5. compare a causal, a masked and a hybrid model like for like, each with its own exact value, and read BERT's own comparison.
 #
-# *You need:* [lesson 02](02_attention_and_masks.ipynb) for the causal mask, [lesson 08](08_pretraining.ipynb) for surprise, nats and the entropy bound.
+# *You need:* [lesson 02](02_attention_and_masks.ipynb) for the causal mask, [lesson 08](08_pretraining.ipynb) for surprise, nats and the entropy bound; [lesson 03](03_positions.ipynb) for ALiBi and rotary positions and [lesson 09](09_transfer.ipynb) for intervals, where they occur.
 # *It takes:* three quarters of an hour to read; about a minute to run on two processor cores.
 
 # %% [markdown]
@@ -735,7 +735,7 @@ piece = {word: ids[0] for word, ids in pieces.items() if len(ids) == 1}
 candidates = list(piece)
 
 # %% [markdown]
-# One hidden article in each of 120 new reviews. The baseline always answers with the most frequent one. The bars are shares of right answers, with Wilson intervals at 95 %. **Predict 10.4.**
+# One hidden article in each of 120 new reviews. The baseline always answers with the most frequent one. The bars are shares of right answers, with Wilson intervals at 95 % (lesson 09). **Predict 10.4.**
 
 # %%
 course.predict(

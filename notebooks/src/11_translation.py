@@ -283,7 +283,7 @@ print("our layers, tx.Translator and torch.nn.Transformer: equal logits")
 # %% [markdown]
 # ## What the decoder reads in training: the answer, one position late
 #
-# A translator writes one token after another. To train it we need not let it write. The right translation is known, so the decoder is given all of it, shifted by one position: it reads `<bos> y₁ y₂ …` and must predict `y₁ y₂ … <eos>`. This is **teacher forcing**: every position is trained at once, as if everything before it had been written correctly. By hand, and as the training loop gets it:
+# A translator writes one token after another. To train it we need not let it write. The right translation is known, so the decoder is given all of it, shifted by one position: it reads `<bos> y₁ y₂ …` and must predict `y₁ y₂ … <eos>`. This is **teacher forcing**: every position is trained at once, as if everything before it had been written correctly. In use the decoder reads what it wrote itself, mistakes included; this gap is called **exposure bias**. By hand, and as the training loop gets it:
 
 # %%
 toy = tx.Tokenizer.train([*pairs.valid.sources, *pairs.valid.targets], vocab_size=700)

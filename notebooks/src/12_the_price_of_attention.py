@@ -325,7 +325,7 @@ for (axis, measured), title, panel in zip(panels.items(), titles, axes, strict=T
 course.plots.show(fig, name="12_time")
 
 # %% [markdown]
-# Each row below compares count and clock. The *rate* is how many operations a layer gets done in a second at the largest length. The exponents are slopes of straight lines through the medians of the four largest lengths and the three largest widths, with a 95 % bootstrap interval over rounds. A straight line can hide a bend: look at the figure as well.
+# Each row below compares count and clock. The *rate* is how many operations a layer gets done in a second at the largest length. The exponents are slopes of straight lines through the medians of the four largest lengths and the three largest widths, with a 95 % interval from rounds drawn again and again (the bootstrap of lesson 11). A straight line can hide a bend: look at the figure as well.
 
 # %%
 print(f"{'':<20}{'GFLOP/s':>8}   in n: count, clock          in d: count, clock")
@@ -698,7 +698,7 @@ for name in ("saved, plain attention", "saved, fused attention"):
 course.plots.show(fig, name="12_memory")
 
 # %% [markdown]
-# The **fused** kernel saves one number for each query and head, the logarithm of the sum in its softmax, and computes the weights again when it needs them (Dao et al., 2022). Slope 1 instead of slope 2, at the price of some operations. Generation needs none of this, but it holds the **key-value cache**: the keys and values of all tokens so far.
+# The **fused** kernel saves one number for each query and head, the logarithm of the sum in its softmax, and computes the weights again when it needs them (Dao et al., 2022, who keep two numbers; one is enough since Dao, 2023). Slope 1 instead of slope 2, at the price of some operations. Generation needs none of this, but it holds the **key-value cache**: the keys and values of all tokens so far.
 #
 # ## Limits
 #
@@ -842,6 +842,6 @@ course.check("longest_chain", longest_chain)
 #
 # *References:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 4 with table 1 (operations, waiting, path). RNN: Elman, *Finding Structure in Time*, Cognitive Science 14 (1990). GRU: Cho et al., [arXiv:1406.1078](https://arxiv.org/abs/1406.1078),
 # section 2.3. Convolutions for sequences: Gehring et al., [arXiv:1705.03122](https://arxiv.org/abs/1705.03122); Bai, Kolter and Koltun, [arXiv:1803.01271](https://arxiv.org/abs/1803.01271). Vanishing gradients: Pascanu, Mikolov and Bengio, [arXiv:1211.5063](https://arxiv.org/abs/1211.5063), section 2. $6N$: Kaplan et al.,
-# [arXiv:2001.08361](https://arxiv.org/abs/2001.08361), section 2.1. Saved memory: Korthikanti et al., [arXiv:2205.05198](https://arxiv.org/abs/2205.05198), section 4. Fused attention: Dao et al., [arXiv:2205.14135](https://arxiv.org/abs/2205.14135), section 3.
+# [arXiv:2001.08361](https://arxiv.org/abs/2001.08361), section 2.1. Saved memory: Korthikanti et al., [arXiv:2205.05198](https://arxiv.org/abs/2205.05198), section 4. Fused attention: Dao et al., [arXiv:2205.14135](https://arxiv.org/abs/2205.14135), section 3; Dao, [arXiv:2307.08691](https://arxiv.org/abs/2307.08691), section 3.
 #
 # *What comes next:* lesson 13 asks where the time of a whole training run is spent, and makes it shorter.

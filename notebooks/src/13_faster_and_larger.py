@@ -759,7 +759,7 @@ print(f"by share: largest difference {(by_share - at_once).abs().max():.0e}", en
 print(f"; plain mean: {(plain - at_once).abs().max():.0e}")
 
 # %% [markdown]
-# This is also how several processes share a batch: each takes a part, and the gradients are added up *between* processes. All make the same update, so they stay copies of each other. The command is `torchrun --nproc-per-node=2 -m tinytx.cli pretrain ...`. Two processes with one thread each against one: ideal is twice as fast.
+# This is also how several processes share a batch: each takes a part, and the gradients are added up *between* processes. All make the same update, so they stay copies of each other. This is **distributed training**. The command is `torchrun --nproc-per-node=2 -m tinytx.cli pretrain ...`. Two processes with one thread each against one: ideal is twice as fast.
 
 # %%
 small = (
@@ -783,7 +783,7 @@ for each in speeds:
 #
 # ### Longer: stop and resume
 #
-# A training of days will be interrupted. A run that **resumes** must lead to the *same* model, so a **checkpoint** holds more than weights: both averages of the optimizer, the number of steps, the position in the data, the random state. We interrupt a run with dropout at step 7; its last checkpoint is from step 5.
+# A training of days will be interrupted. A run that **resumes** must lead to the *same* model, so a **checkpoint** holds more than weights: both averages of the optimizer, the number of steps, the position in the data, the random state. It is an **atomic write**: the files are written under another name and the folder is renamed at the end, so that a half-written checkpoint is never read. A **checksum** of each file, a number computed from its bytes, shows whether it was damaged later. A training that gives the same bits each time is **deterministic**. (A result is **reproducible** if others who repeat it get the same.) We interrupt a run with dropout at step 7; its last checkpoint is from step 5.
 
 # %%
 from tinytx.training.loop import train

@@ -542,7 +542,7 @@ course.resolve("14.5", ("in none", "in one", "in both")[n_closer], finding)
 #
 # ## Bonus: a mixture of experts
 #
-# The feed-forward networks hold most of a large model's parameters, and each token uses all of them. A **mixture of experts** has $E$ networks and a **router**, a linear layer with one score an expert. Each token goes to the few with the best scores, and their outputs are added, weighted by the softmax of the scores (Shazeer et al., [arXiv:1701.06538](https://arxiv.org/abs/1701.06538); with one expert a token: Fedus et al., [arXiv:2101.03961](https://arxiv.org/abs/2101.03961)):
+# The feed-forward networks hold most of a large model's parameters, and each token uses all of them. A **mixture of experts** has $E$ networks and a **router**, a linear layer with one score an expert. Each token goes to the few with the best scores, and their outputs are added, weighted by the softmax of all scores, as by Fedus et al. ([arXiv:2101.03961](https://arxiv.org/abs/2101.03961), one expert a token). Shazeer et al. ([arXiv:1701.06538](https://arxiv.org/abs/1701.06538)) add noise, and take the softmax of the best scores only:
 #
 # $$p = \text{softmax}(x W_{\text{router}}), \qquad \text{out} = \sum_{e\, \in\, \text{top}(p)} p_e\, \text{ff}_e(x) .$$
 #

@@ -101,7 +101,7 @@ for i in (0, 500):
 # %% [markdown]
 # ### Rare words
 #
-# How is this text different from our reviews? Take equally many words of both. Sort the different words by how often they occur, and draw frequency against rank, both on logarithmic axes, as in lesson 01. For a real language George Zipf found roughly a straight line: the tenth word a tenth as often as the first. Our world has a vocabulary of about a thousand words. What will its curve do that the other does not?
+# How is this text different from our reviews? Take equally many words of both. Sort the different words by how often they occur, and draw frequency against rank, both on logarithmic axes. For a real language George Zipf found roughly a straight line: the tenth word a tenth as often as the first. Our world has a vocabulary of about a thousand words. What will its curve do that the other does not?
 
 # %%
 def words_of(texts):
@@ -364,7 +364,7 @@ print("the loop, numpy, and scikit-learn (with 1 added to the log) agree")
 plots.diagram("dose-and-response")
 
 # %% [markdown]
-# The data are 25,000 labelled film reviews and 50,000 unlabelled ones of *other* films (Maas et al. 2011). The files cannot be shipped; `python -m experiments pretraining` measures, and this page reads what it stored. Folds are divided by film: no film is in two folds, and no unlabelled review is of a tested film or repeats a labelled text. The next cell prints the recipe from the store.
+# The data are 25,000 labelled film reviews and 50,000 unlabelled ones of *other* films (Maas et al. 2011). The files cannot be shipped; `python -m experiments pretraining` measures, and this page reads what it stored. One fold after another is tested, and the others are learned from: this is **cross-validation**. Folds are divided by film: no film is in two folds, and no unlabelled review is of a tested film or repeats a labelled text. The next cell prints the recipe from the store.
 
 # %%
 from tinytx_course.labs.lesson_15 import display_name, measured, millions, written
@@ -1161,6 +1161,6 @@ course.check("tfidf", tfidf)
 # 4. Ask for the dose: how many tokens were read, with how many labels, against which controls. A random body, frozen, and new weights, fine-tuned, show what pretraining adds; the bag shows whether a transformer is worth it at all.
 # 5. Compare on the same folds, with intervals for differences. Figures from other splits, label counts, choices and seeds cannot be compared.
 #
-# *Where this comes from:* Zipf, *Human Behavior and the Principle of Least Effort*, 1949. Inverse document frequency: Spärck Jones, *Journal of Documentation* 28, 1972. Film reviews: Maas et al., *Learning Word Vectors for Sentiment Analysis*, ACL 2011. Strong linear baselines: Wang and Manning, *Baselines and Bigrams*, ACL 2012. Pretraining on the same reviews: Dai and Le, [arXiv:1511.01432](https://arxiv.org/abs/1511.01432); Howard and Ruder (ULMFiT), [arXiv:1801.06146](https://arxiv.org/abs/1801.06146). Intervals over folds that overlap: Nadeau and Bengio, *Machine Learning* 52, 2003. Overlap of test and training text: Brown et al., [arXiv:2005.14165](https://arxiv.org/abs/2005.14165), section 4. French book reviews: Prettenhofer and Stein, ACL 2010.
+# *Where this comes from:* Zipf, *Human Behavior and the Principle of Least Effort*, 1949. Inverse document frequency: Spärck Jones, *Journal of Documentation* 28, 1972. Film reviews: Maas et al., *Learning Word Vectors for Sentiment Analysis*, ACL 2011. Strong linear baselines: Wang and Manning, *Baselines and Bigrams*, ACL 2012. Pretraining on the same reviews: Dai and Le, [arXiv:1511.01432](https://arxiv.org/abs/1511.01432); Howard and Ruder (ULMFiT), [arXiv:1801.06146](https://arxiv.org/abs/1801.06146). Pseudo-labels: D.-H. Lee, workshop at ICML 2013. Intervals over folds that overlap: Nadeau and Bengio, *Machine Learning* 52, 2003. Overlap of test and training text: Brown et al., [arXiv:2005.14165](https://arxiv.org/abs/2005.14165), section 4. French book reviews: Prettenhofer and Stein, ACL 2010.
 #
 # *What comes next:* [lesson 16](16_real_models.ipynb) opens models that others have pretrained.

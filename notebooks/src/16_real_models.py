@@ -590,7 +590,7 @@ print(f"too close to call with {open_}")
 assert all(verdicts[adapted, "random lora", n].low > 0 for n in n_labels)
 
 # %% [markdown]
-# The lines before the summary are the control: on a random body, LoRA with the same labels stays far behind. It adapts what is there already.
+# The lines before the summary are the control: on a random body, LoRA with the same labels stays far behind. It learns there too, but most of what it reaches comes from pretraining.
 #
 # ### What it costs, and what it forgets
 #
@@ -853,7 +853,7 @@ course.check("lora_forward", lora_forward)
 # 1. GPT-2, BERT, CamemBERT, BART and Marian are the three models of this course with other settings. The closed form counts each of them to the last parameter; norms, positions and activations differ.
 # 2. A conversion is right when *outputs* are equal, with every number random. Shapes prove nothing: GPT-2's matrices are transposed, and its queries, keys and values lie in one.
 # 3. LoRA freezes $W$ and trains $BA$ of rank $R$, scaled by $\alpha / R$. $B$ starts at zero, so nothing changes at first; $A$ at random, or nothing would ever be learned.
-# 4. Compare the three ways at your number of labels, each tuned as hard. LoRA trains and stores a small part, can be merged without cost and removed without trace. It adapts what pretraining has taught; on a random body it has nothing to adapt.
+# 4. Compare the three ways at your number of labels, each tuned as hard. LoRA trains and stores a small part, can be merged without cost and removed without trace. Most of what it reaches comes from pretraining: on a random body it learns, too, but stays far behind.
 #
 # *Where this comes from:* LoRA: Hu et al., [arXiv:2106.09685](https://arxiv.org/abs/2106.09685), section 4 and table 4; with another scale: Kalajdzievski, [arXiv:2312.03732](https://arxiv.org/abs/2312.03732); what it learns and forgets next to full fine-tuning: Biderman et al., [arXiv:2405.09673](https://arxiv.org/abs/2405.09673). GPT-2: Radford et al., *Language Models are Unsupervised Multitask Learners*, 2019. BERT: Devlin et al., [arXiv:1810.04805](https://arxiv.org/abs/1810.04805). CamemBERT: Martin et al., [arXiv:1911.03894](https://arxiv.org/abs/1911.03894). BART: Lewis et al., [arXiv:1910.13461](https://arxiv.org/abs/1910.13461). Marian: Junczys-Dowmunt et al., [arXiv:1804.00344](https://arxiv.org/abs/1804.00344).
 #

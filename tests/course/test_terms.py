@@ -7,7 +7,7 @@ import pytest
 
 import tinytx_course as course
 from tinytx_course.building.notebooks import Run
-from tinytx_course.lessons import LESSONS
+from tinytx_course.lessons import LESSONS, project_root
 from tinytx_course.site.linking import Linker
 from tinytx_course.site.pages import write_site
 from tinytx_course.terms import terms, terms_table
@@ -24,6 +24,12 @@ block; logits; attention scores; attention weights; embedding; layer normalisati
 padding mask; special token; warm-up; parameter; token id
 """
 
+# Terms of the literature for what their lesson says in other words: <unk>, [MASK], -inf, patch, both sides.
+IN_OTHER_WORDS = """
+token id; unigram tokenizer; unknown token; masked out; attention scores; additive mask; tied embeddings;
+transfer learning; mask token; bidirectional; ignore index; activation patching
+"""
+
 
 @pytest.mark.parametrize("name", " ".join(STANDARD.split()).split("; "))
 def test_every_standard_term_is_explained(name):
@@ -35,6 +41,15 @@ def test_a_term_has_one_short_sentence(term):
     assert term.sentence[0].isupper() or term.sentence.startswith("-"), term.sentence
     assert term.sentence.endswith(".") and ". " not in term.sentence
     assert 4 <= len(term.sentence.split()) < 30
+
+
+@pytest.mark.parametrize("term", terms().values(), ids=lambda term: term.name)
+def test_a_term_is_written_in_the_lesson_that_is_named(term):
+    if term.name in IN_OTHER_WORDS:
+        return
+    source = (project_root() / "notebooks" / "src" / f"{LESSONS[term.lesson].name}.py").read_text("utf-8")
+    written = "|".join(re.escape(form) for form in (term.name, *term.forms))
+    assert re.search(rf"\b({written})", source.replace("\n# ", " "), re.IGNORECASE)
 
 
 def test_no_two_terms_share_an_anchor_or_a_form():

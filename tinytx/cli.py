@@ -81,8 +81,8 @@ def reporter(args: argparse.Namespace) -> Callable[[str], None]:
 def run(parser: Parser, argv: Sequence[str] | None = None) -> int:
     """Parse the arguments (by default those of the process), call the command they name, print its answer.
 
-    Gives 0 when done, or when the reader of standard output is gone; 2 after an error, with one line on
-    standard error; 130 after Ctrl-C.
+    Gives 0 when done, or when the reader of standard output is gone; 1 where `data verify` finds a fault; 2
+    after an error, with one line on standard error; 130 after Ctrl-C.
     """
     args = argparse.Namespace()
     try:

@@ -152,6 +152,9 @@ def test_a_bias_in_bfloat16_stays_close(kind, mem_len):
     got = fused_attention(*(tensor.detach().bfloat16() for tensor in exact), mask, bias)
     assert got.dtype == torch.bfloat16
     assert_close(got.double(), attention(*exact, mask, bias.double()), atol=0.03, rtol=0.03)
+    plain = attention(*(tensor.detach().bfloat16() for tensor in exact), mask, bias)
+    assert plain.dtype == torch.bfloat16
+    assert_close(plain.double(), attention(*exact, mask, bias.double()), atol=0.05, rtol=0.05)
 
 
 @pytest.mark.parametrize("shape", [(S,), (1, S), (T, 1), (T, S), (H, T, S), (B, 1, 1, S), (B, H, 1, S)])
@@ -325,6 +328,16 @@ def test_dropout_acts_in_training_only():
 def test_bad_sizes_and_a_memory_with_relative_positions_are_refused(positions):
     with pytest.raises(ValueError, match="d_model=200, n_heads=3"):
         MultiHeadAttention(d_model=200, n_heads=3)
+    with pytest.raises(ValueError, match=r"\[0, 1\), got 1.5"):
+        MultiHeadAttention(d_model=D, n_heads=H, dropout=1.5)
+    plain = MultiHeadAttention(d_model=D, n_heads=1)
+    for inputs, got in (
+        ((torch.ones(T, D),), r"x .* width 6, got shape \(5, 6\)"),
+        ((torch.ones(B, T, D + 1),), r"x .* width 6, got shape \(2, 5, 7\)"),
+        ((torch.ones(B, T, D), torch.ones(S, D)), r"memory .* width 6, got shape \(7, 6\)"),
+    ):
+        with pytest.raises(ValueError, match=got):
+            plain(*inputs)
     attn = MultiHeadAttention(d_model=D, n_heads=H, positions=positions).double()
     with pytest.raises(ValueError, match=r"\(2, 7, 6\)"):
         attn(*make_inputs())

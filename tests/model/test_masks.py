@@ -40,6 +40,10 @@ def test_errors_name_rule_and_value():
         causal_mask(0)
     with pytest.raises(TypeError, match="float32"):
         combine_masks(torch.zeros(2, 2))
+    with pytest.raises(TypeError, match="a list"):
+        combine_masks([[True]])
+    with pytest.raises(ValueError, match=r"one shape, got \[\(3, 3\), \(4, 4\)\]"):
+        combine_masks(causal_mask(3), None, causal_mask(4))
     with pytest.raises(TypeError, match="got list and int"):  # a list is unequal to any number: True
         padding_mask([[1, 2]], 0)
     with pytest.raises(TypeError, match="got Tensor and NoneType"):

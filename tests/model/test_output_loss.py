@@ -55,6 +55,22 @@ def test_every_target_ignored_gives_nan_as_in_torch_and_the_smoothing_is_checked
         output_loss(*inputs, label_smoothing=1.5)
 
 
+def test_targets_of_another_shape_are_refused():
+    """As they are by torch: fewer targets would be taken for those of the first positions."""
+    model, token_ids = LanguageModel(CONFIG), torch.randint(V, (B, S))
+    for targets in (token_ids[:, 1:], token_ids[:1], token_ids.flatten()):
+        with pytest.raises(ValueError, match=r"targets must have shape \(3, 7\), got"):
+            model.loss(token_ids, targets)
+
+
+def test_targets_and_labels_may_be_int32():
+    token_ids, labels = torch.randint(V, (B, S)), torch.randint(2, (B,))
+    masked, classes = MaskedLanguageModel(CONFIG, next_sentence=True), Classifier(CONFIG)
+    whole = masked.loss(token_ids, token_ids, next_labels=labels)
+    assert_close(masked.loss(token_ids.int(), token_ids.int(), next_labels=labels.int()), whole)
+    assert_close(classes.loss(token_ids.int(), labels.int()), classes.loss(token_ids, labels))
+
+
 def test_a_second_derivative_is_refused_rather_than_left_out():
     hidden, weight = torch.randn(2, 3, requires_grad=True), torch.randn(4, 3)
     with pytest.raises(RuntimeError, match="create_graph=True"):

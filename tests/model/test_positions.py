@@ -182,8 +182,14 @@ def test_alibi_module_leaves_queries_and_keys_alone():
         (lambda: RotaryPositions(T, 2).rotate(torch.ones(2, 2), start=T - 1), "max_len=5 .* 6"),
         (lambda: alibi_slopes(0), "got 0"),
         (lambda: alibi_bias(H, S, T), "T=7, S=5"),
+        (lambda: alibi_bias(H, -1), "T=-1, S=-1"),
     ],
 )
 def test_errors_name_rule_and_value(call, values):
     with pytest.raises(ValueError, match=values):
         call()
+
+
+def test_integers_are_not_rotated():
+    with pytest.raises(TypeError, match="int64"):  # lengths would not stay
+        rotate(torch.tensor([[3, 4], [3, 4]]))

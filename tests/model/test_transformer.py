@@ -179,7 +179,9 @@ ALL = torch.ones(2, 7, dtype=torch.bool)
         ((torch.zeros(2, 0).long(),), ValueError, r"\(2, 0\)"),
         ((torch.zeros(2, 7),), TypeError, "float32"),
         ((IDS, ALL[:, 2:]), ValueError, r"padding_mask .* \(2, 7\), got \(2, 5\)"),
-        ((IDS, torch.ones(2, 7)), TypeError, "padding_mask must be boolean"),
+        ((IDS.to(torch.uint8),), TypeError, "token_ids must be .*uint8"),
+        (([[1, 2]],), TypeError, "token_ids must be .* list"),
+        ((IDS, torch.ones(2, 7)), TypeError, "padding_mask must be a boolean tensor"),
     ],
 )
 def test_bad_inputs_are_refused(inputs, error, values):
@@ -266,6 +268,10 @@ def test_from_body_takes_the_very_body_and_arguments_are_checked():
         Classifier(TINY, pooling="max")
     with pytest.raises(ValueError, match="got 0"):
         Classifier(TINY, n_classes=0)
+    with pytest.raises(TypeError, match="model.body, got a LanguageModel"):
+        Classifier(TINY, body=model)
+    with pytest.raises(ValueError, match="body must have .* n_layers="):
+        Classifier(model.config.replace(n_layers=5), body=model.body)
 
 
 def test_dropout_acts_in_training_only():

@@ -274,6 +274,14 @@ def test_label_names_are_found_in_order_or_given(tmp_path):
         load_corpus(path, label_names=["bon", "moyen"])
     with pytest.raises(ValueError, match="bon, bon"):
         load_corpus(path, label_names=["bon", "bon"])
+    with pytest.raises(TypeError, match="label_names must be .* 'bon,raté'"):
+        load_corpus(path, label_names="bon,raté")
+
+
+def test_a_large_label_is_warned_of_without_a_list_of_all_classes(tmp_path):
+    dates = "\n".join(f"{202401015 * (i % 2)}\ttexte {i}" for i in range(40))
+    with pytest.warns(CorpusWarning, match="202,401,014 classes have no text in train, such as 1, 2, 3"):
+        load_corpus(write(tmp_path / "a.tsv", dates))
 
 
 def test_a_folder_has_its_own_splits_and_the_others_come_out_of_train(tmp_path):

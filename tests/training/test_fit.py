@@ -328,6 +328,8 @@ def test_requests_that_make_no_sense_are_refused(pretrained, corpus, pairs):
         (lambda: tuned(pretrained, corpus, training_changes={"n_steps": 3}), "n_steps follows from n_epochs"),
         (lambda: tuned(pretrained, corpus, model_changes={"d_model": 8}), "got d_model"),
         (lambda: tuned(translator, corpus), "got a translator"),
+        (lambda: tuned(pretrained, corpus, vocab_size=40), "vocab_size must be left out .* got 40"),
+        (lambda: tuned(pretrained, corpus, n_scored=0), "n_scored must be at least 1, got 0"),
         (lambda: quick(corpus, objective="classification"), "needs start"),
         (lambda: quick(corpus, start=pretrained), "^start must be left out .* got 'causal'"),
         (lambda: quick(corpus, n_labels=5, frozen=True), "^n_labels, frozen must be left out"),
@@ -342,6 +344,8 @@ def test_requests_that_make_no_sense_are_refused(pretrained, corpus, pairs):
     ):
         with pytest.raises(ValueError, match=words):
             call()
+    with pytest.raises(TypeError, match="start must be .* got a LanguageModel"):
+        tuned(pretrained.model, corpus)
 
 
 def test_a_layout_that_cannot_be_is_refused_before_anything_is_reported(corpus):

@@ -176,6 +176,9 @@ def test_texts_follow_the_distribution_of_the_model(model, tokenizer):
         ({"top_p": 1.5}, "top_p .* 1.5"),
         ({"max_new_tokens": 0}, "max_new_tokens .* 0"),
         ({"n": 0}, "n must .* 0"),
+        ({"seed": -1}, "seed .* -1"),
+        ({"seed": 2**63}, "seed .* 9223372036854775808"),
+        ({"seed": None}, "seed .* None"),
     ],
 )
 def test_settings_outside_their_range_raise(model, tokenizer, settings, got):

@@ -84,3 +84,11 @@ def test_other_models_and_tokenizers_raise(model, tokenizer):
         translate(LanguageModel(model.config), tokenizer, ["un"])
     with pytest.raises(ValueError, match="60 tokens and vocab_size=61"):
         translate(Translator(model.config.replace(vocab_size=61)), tokenizer, ["un"])
+
+
+def test_one_str_and_a_model_without_room_raise(model, tokenizer):
+    with pytest.raises(TypeError, match="got one str"):
+        translate(model, tokenizer, "un deux")
+    with pytest.raises(ValueError, match="max_len must be at least 2 to translate, got 1"):
+        translate(Translator(model.config.replace(max_len=1)), tokenizer, ["un deux"])
+    assert translate(model, tokenizer, iter(["un"])) == translate(model, tokenizer, ["un"])

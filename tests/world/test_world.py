@@ -94,6 +94,8 @@ def test_errors_name_what_is_wrong(world):
         world.fill(["Le", "roman", "Le", "."], 1)
     with pytest.raises(ValueError, match="positions must lie in 0 to 2, got"):
         world.fill(["Le", "roman", "."], [0, 3])
+    with pytest.raises(TypeError, match="got one str"):
+        world.log_prob("Le roman .")
     with pytest.raises(ValueError, match="2 or more whole sentences, got 'Le'"):
         world.label_posterior(["Le"])
     with pytest.raises(ValueError, match="n must be 0 or more, got -1"):

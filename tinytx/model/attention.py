@@ -72,7 +72,7 @@ def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None, bias: Te
     attn_scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (..., T, S)
     _check(mask, bias, attn_scores.shape)
     if bias is not None:
-        attn_scores = attn_scores + bias
+        attn_scores = attn_scores + bias.to(attn_scores.dtype)
     if mask is None:
         return attn_scores.softmax(dim=-1)
     # The lowest finite number rather than -inf: a row without any allowed key would turn into NaN, and so
@@ -323,7 +323,9 @@ class MultiHeadAttention(nn.Module):
         if self.n_kv_heads < 1 or n_heads % self.n_kv_heads:
             got = f"n_heads={n_heads}, n_kv_heads={n_kv_heads}"
             raise ValueError(f"n_kv_heads must divide n_heads, got {got}")
-        self.n_heads, self.dropout, self.positions = n_heads, dropout, positions
+        if not 0 <= dropout < 1:
+            raise ValueError(f"dropout must lie in [0, 1), got {dropout}")
+        self.d_model, self.n_heads, self.dropout, self.positions = d_model, n_heads, dropout, positions
         kv_width = d_model // n_heads * self.n_kv_heads  # G K
         self.q_proj = nn.Linear(d_model, d_model, bias=bias)
         self.k_proj = nn.Linear(d_model, kv_width, bias=bias)
@@ -350,9 +352,13 @@ class MultiHeadAttention(nn.Module):
         Raises
         ------
         TypeError, ValueError
-            As in `attention_weights`; also if a memory is given together with relative `positions`, which are
-            distances within one sequence.
+            As in `attention_weights`; also if x or memory has another shape, or a memory is given together
+            with relative `positions`, which are distances within one sequence.
         """
+        for name, given in (("x", x), ("memory", memory)):
+            if given is not None and (given.dim() != 3 or given.shape[-1] != self.d_model):
+                rule = f"{name} must have three axes, the last of width {self.d_model}"
+                raise ValueError(f"{rule}, got shape {tuple(given.shape)}")
         if memory is not None and self.positions is not None:
             shape = tuple(memory.shape)
             raise ValueError(f"memory must be left out where positions act in attention, got shape {shape}")

@@ -229,7 +229,8 @@ def cost_table(
         "fused" as in `fused_attention`: the weights are not saved but computed again in the backward pass.
         "plain" as in `attention`: they are saved, T·T of them for each head.
     bytes_per_number : int
-        4 for float32; with another size the numbers are the same, the bytes in proportion.
+        4 for float32; with another size the numbers are the same, and the bytes in proportion, apart
+        from those of ids and masks.
 
     Notes
     -----

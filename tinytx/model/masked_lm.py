@@ -158,12 +158,12 @@ class MaskedLanguageModel(nn.Module):
         targets = targets.to(hidden.device)
         chosen = targets != ignore_id
         if bool(chosen.any()):
-            masked = F.cross_entropy(self.head(hidden[chosen]).float(), targets[chosen])
+            masked = F.cross_entropy(self.head(hidden[chosen]).float(), targets[chosen].long())
         else:
             masked = self.head(hidden[:, :1]).float().sum() * 0.0
         if next_labels is None or self.next_head is None:
             return masked, None
-        return masked, F.cross_entropy(self.next_head(hidden).float(), next_labels.to(hidden.device))
+        return masked, F.cross_entropy(self.next_head(hidden).float(), next_labels.long().to(hidden.device))
 
     def follows(
         self, token_ids: Tensor, padding_mask: Tensor | None = None, segment_ids: Tensor | None = None

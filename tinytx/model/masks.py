@@ -77,11 +77,16 @@ def combine_masks(*masks: Tensor | None) -> Tensor | None:
     for mask in masks:
         if mask is not None:
             check_bool(mask, "mask")
-            combined = mask if combined is None else combined & mask
+            try:
+                combined = mask if combined is None else combined & mask
+            except RuntimeError:
+                shapes = [tuple(each.shape) for each in masks if each is not None]
+                raise ValueError(f"masks must broadcast to one shape, got {shapes}") from None
     return combined
 
 
 def check_bool(mask: Tensor, name: str) -> None:
     """Raise TypeError for masks of 0 and -inf, or of 0 and 1: their sign could be misread."""
-    if mask.dtype != torch.bool:
-        raise TypeError(f"{name} must be boolean (True = may attend), got {mask.dtype}")
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+        got = mask.dtype if isinstance(mask, Tensor) else f"a {type(mask).__name__}"
+        raise TypeError(f"{name} must be a boolean tensor (True = may attend), got {got}")

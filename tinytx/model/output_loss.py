@@ -42,8 +42,8 @@ def output_loss(
     Returns
     -------
     Tensor of shape ()
-        In nats a target, in float32; NaN if every target is ignored. Under autocast the products are made in
-        its precision.
+        In nats a target, in float32, or in the dtype of the weight if that is wider; NaN if every target is
+        ignored. Under autocast the products are made in its precision.
 
     Notes
     -----
@@ -61,6 +61,8 @@ def output_loss(
     """
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"label_smoothing must lie in [0, 1], got {label_smoothing}")
+    if targets.shape != hidden.shape[:-1]:
+        raise ValueError(f"targets must have shape {tuple(hidden.shape[:-1])}, got {tuple(targets.shape)}")
     hidden, targets = hidden.flatten(0, -2), targets.flatten()  # (N, D), (N,)
     chosen = (targets != ignore_id).nonzero()[:, 0]
     if len(chosen) < len(targets):

@@ -192,6 +192,8 @@ def rotate(x: Tensor, positions: Tensor | None = None, base: float = 10_000.0) -
     >>> rotate(torch.tensor([[0.0, 1.0]]), torch.tensor([2]))      # sin 2, cos 2
     tensor([[ 0.9093, -0.4161]])
     """
+    if not x.is_floating_point():
+        raise TypeError(f"x must hold real numbers, got {x.dtype}")
     seq_len = x.shape[-2]
     if positions is None:
         positions = torch.arange(seq_len, device=x.device)
@@ -237,8 +239,9 @@ class RotaryPositions(nn.Module):
 
 
 def _first_query(seq_len: int, mem_len: int) -> int:
-    if mem_len < seq_len:
-        raise ValueError(f"there must be at least as many keys as queries, got T={seq_len}, S={mem_len}")
+    if not 1 <= seq_len <= mem_len:
+        rule = "there must be at least one query, and as many keys as queries or more"
+        raise ValueError(f"{rule}, got T={seq_len}, S={mem_len}")
     return mem_len - seq_len
 
 

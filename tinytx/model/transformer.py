@@ -235,7 +235,7 @@ class Transformer(nn.Module):
         Raises
         ------
         TypeError
-            If the ids are not integers or the mask is not boolean.
+            If the ids are not int32 or int64, or the mask is not boolean.
         ValueError
             If a shape does not fit, an id lies outside its range (checked on the CPU only: elsewhere the
             check would wait for the device), or a model without segments gets segments.
@@ -267,9 +267,11 @@ class Transformer(nn.Module):
         return self.dropout(self.embed_norm(x))
 
     def _check(self, token_ids: Tensor, padding_mask: Tensor | None, segment_ids: Tensor | None) -> None:
+        for name, given in (("token_ids", token_ids), ("segment_ids", segment_ids)):
+            dtype = getattr(given, "dtype", type(given).__name__)
+            if given is not None and dtype not in (torch.int32, torch.int64):
+                raise TypeError(f"{name} must be a tensor of int32 or int64, got {dtype}")
         config, shape = self.config, tuple(token_ids.shape)
-        if token_ids.is_floating_point() or token_ids.dtype == torch.bool:
-            raise TypeError(f"token_ids must be integers, got {token_ids.dtype}")
         if token_ids.dim() != 2 or 0 in shape:
             raise ValueError(f"token_ids must have shape (B, T) with B and T at least 1, got {shape}")
         if shape[1] > config.max_len:
@@ -376,7 +378,7 @@ class LanguageModel(nn.Module):
         *,
         ignore_id: int = IGNORE_ID,
     ) -> Tensor:
-        """Mean cross-entropy of the predicted targets, in nats a token, in float32.
+        """Mean cross-entropy of the predicted targets, in nats a token, in float32 or wider.
 
         ``F.cross_entropy(model(token_ids).flatten(0, 1), targets.flatten(), ignore_index=ignore_id)``, but
         without all logits in memory at once (`output_loss`). `targets`, (B, T), are the tokens to predict:
@@ -446,6 +448,10 @@ class Classifier(nn.Module):
             raise ValueError(f"pooling must be one of {', '.join(get_args(Pooling))}, got {pooling!r}")
         if n_classes < 1:
             raise ValueError(f"n_classes must be at least 1, got {n_classes}")
+        if not isinstance(body, Transformer | None):
+            raise TypeError(f"body must be a Transformer, such as model.body, got a {type(body).__name__}")
+        if body is not None and body.config != config.replace(dropout=body.config.dropout):
+            raise ValueError(f"body must have the configuration {config}, got {body.config}")
         self.config = config
         self.pooling: Pooling = pooling
         self.body = Transformer(config) if body is None else body
@@ -470,7 +476,7 @@ class Classifier(nn.Module):
     def loss(self, token_ids: Tensor, labels: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """Mean cross-entropy of the labels, (B,), in nats a row. Parameters as in `Transformer.forward`."""
         logits = self(token_ids, padding_mask)  # (B, C)
-        return F.cross_entropy(logits.float(), labels.to(logits.device))
+        return F.cross_entropy(logits.float(), labels.long().to(logits.device))
 
 
 def pool(hidden: Tensor, padding_mask: Tensor | None, pooling: Pooling) -> Tensor:

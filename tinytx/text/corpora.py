@@ -10,6 +10,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -190,8 +191,11 @@ def load_corpus(
     Warns
     -----
     CorpusWarning
-        If a held-out text is also in train, a class has no text, or rows were skipped.
+        If a held-out text is also in train, a text has different labels, a class has no text, or rows
+        were skipped.
     """
+    if isinstance(label_names, str):
+        raise TypeError(f"label_names must be a sequence of str, got the str {label_names!r}")
     name, options = str(name), Options(text_column, label_column, tuple(label_names), skip_bad_rows)
     if name not in {_WORLD.name, _NOVELS.name, *READERS}:
         path = Path(name)
@@ -311,9 +315,11 @@ def _warn_of_labels(corpus: Corpus) -> None:
     for name, split in corpus.splits.items():
         for text, label in zip(split.texts, split.labels or (), strict=split.labels is not None):
             labels[text].add(label)
-        if empty := sorted(set(range(corpus.n_classes or 0)).difference(split.labels or ())):
-            named = ", ".join(corpus.label_names[i] if corpus.label_names else str(i) for i in empty[:5])
-            _warn(f"{corpus.name}: {len(empty):,} classes have no text in {name}, such as {named}")
+        used, n_classes = set(split.labels or ()), corpus.n_classes or 0
+        if n_empty := n_classes - len(used):  # there may be millions: ids or dates that were taken for labels
+            empty = islice((i for i in range(n_classes) if i not in used), 5)
+            named = ", ".join(corpus.label_names[i] if corpus.label_names else str(i) for i in empty)
+            _warn(f"{corpus.name}: {n_empty:,} classes have no text in {name}, such as {named}")
     if mixed := [text for text in labels if len(labels[text]) > 1]:
         _warn(f"{corpus.name}: {len(mixed):,} texts have different labels, such as {mixed[0][:60]!r}")
 

@@ -118,7 +118,7 @@ def save(model: nn.Module, path: str | os.PathLike[str], tokenizer: Tokenizer | 
 
 
 def load(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> Model:
-    """Read a model that `save` or a training run wrote; it comes in evaluation mode.
+    """Read a model that `save` or a training run wrote; in evaluation mode and torch's default dtype.
 
     Parameters
     ----------

@@ -285,6 +285,8 @@ def body_and_tokenizer(start: Any) -> tuple[Any, Tokenizer]:
         raise ValueError("fine-tuning needs start, a checkpoint or the result of pretraining, got None")
     if isinstance(start, str | os.PathLike):
         model, tokenizer = load(start), load_tokenizer(start)
+    elif not (hasattr(start, "model") and hasattr(start, "tokenizer")):
+        raise TypeError(f"start must be a checkpoint or the result of fit, got a {type(start).__name__}")
     else:
         model, tokenizer = start.model, start.tokenizer
     if isinstance(model, Translator):

@@ -79,7 +79,12 @@ def translate(
     if frame != (tokenizer.eos_id,):
         names = [tokenizer.piece(token_id) for token_id in frame]
         raise ValueError(f"a source must be read with an end mark only, got a tokenizer that adds {names}")
+    if isinstance(texts, str):
+        raise TypeError("texts must be a sequence of str, got one str")
     limit = model.config.max_len - 1  # the end mark is read too
+    if limit < 1:
+        raise ValueError(f"max_len must be at least 2 to translate, got {model.config.max_len}")
+    texts = list(texts)
     parts_of = [_parts(tokenizer, plain(text), limit) for text in texts]
     for number, parts in enumerate(parts_of, start=first_line):
         if len(parts) > 1:

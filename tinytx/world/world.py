@@ -176,6 +176,8 @@ class World:
 
     def log_prob(self, words: Sequence[str]) -> float:
         """log P(words is the whole review) in nats; -inf if no review has these words."""
+        if isinstance(words, str):
+            raise TypeError("words must be a sequence of str, got one str")
         return self.automaton.forward(words).log_prob_of_end
 
     def batch_log_prob(self, reviews: Iterable[Sequence[str]]) -> np.ndarray:
@@ -243,7 +245,7 @@ class World:
         ValueError
             If no word makes the rest a review, or a visible word is unknown.
         """
-        positions = [position] if isinstance(position, int) else list(position)
+        positions = list(position) if isinstance(position, Iterable) else [position]
         if out := [p for p in positions if not 0 <= p < len(words)]:
             raise ValueError(f"positions must lie in 0 to {len(words) - 1}, got {out}")
         if not positions:
@@ -260,7 +262,7 @@ class World:
                 raise ValueError(f"some word must make this a review, but none does at {place}: {shown}")
             found = _ranked(chances / chances.sum())
             filled.append({self.vocabulary[index]: chance for index, chance in found})
-        return filled[0] if isinstance(position, int) else filled
+        return filled if isinstance(position, Iterable) else filled[0]
 
     def label_posterior(self, words: Sequence[str]) -> float:
         """P(label = 1 | the whole review)."""

@@ -328,7 +328,7 @@ def test_requests_that_make_no_sense_are_refused(pretrained, corpus, pairs):
         (lambda: tuned(pretrained, corpus, training_changes={"n_steps": 3}), "n_steps follows from n_epochs"),
         (lambda: tuned(pretrained, corpus, model_changes={"d_model": 8}), "got d_model"),
         (lambda: tuned(translator, corpus), "got a translator"),
-        (lambda: tuned(pretrained, corpus, vocab_size=40), "vocab_size must be left out .* got 40"),
+        (lambda: tuned(pretrained, corpus, vocab_size=40), "vocab_size must be left out, .* got 40"),
         (lambda: tuned(pretrained, corpus, n_scored=0), "n_scored must be at least 1, got 0"),
         (lambda: quick(corpus, objective="classification"), "needs start"),
         (lambda: quick(corpus, start=pretrained), "^start must be left out .* got 'causal'"),

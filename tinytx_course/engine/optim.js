@@ -11,7 +11,7 @@ const MOMENTUM = 0.95, N_ITERATIONS = 5, COEFFICIENTS = [3.4445, -4.775, 2.0315]
 // The rate of a step, the first being step 1: it rises over the warm-up and falls to a share of lr at the last step.
 export function lrAt({ n_steps: nSteps, lr, warmup_steps: warmup, decay, final_lr_fraction: final }, step) {
   if (step <= warmup) return (lr * step) / warmup;
-  const done = (step - warmup) / Math.max(1, nSteps - warmup);
+  const done = Math.min(1, (step - warmup) / Math.max(1, nSteps - warmup));
   const left = decay === "linear" ? 1 - done : (1 + Math.cos(Math.PI * done)) / 2;
   return lr * (final + (1 - final) * left);
 }

@@ -34,40 +34,41 @@ export function isMoment(step) {
 
 // In the worker. Each message is { ask, ... } and is answered by { told, ... }; what fails is told as "error".
 //   start   { tables, wasm, seed, changes, words }   a new run from the bytes of the world's tables and of kernels.wasm
-//   train   { steps }   go on for so many steps, without it to the end; "step" after each of them, "shown" at moments
-//           and at the end, "done" last
+//   train   { steps }   go on for so many steps, at most to the end of the schedule; "step" after each of them, "shown"
+//           at moments and at the end, "done" last
 //   pause
 //   change  { changes }   what can be changed while it learns: see Run.change
 //   show    a moment: see Run.moment
 //   save, open { bytes }
 export function serve(scope) {
-  let run, about, goal = 0, going = false;
+  let run, about, wanted = 0, going = false; // wanted: the step up to which it is to learn
   const tell = (told, more = {}) => scope.postMessage({ told, ...more });
+  const isDue = () => !run.finished && run.step < wanted; // the schedule may change while it learns
   const show = () => tell("shown", run.moment(about.words, about.seed + run.step));
 
   function learn() {
-    for (const until = performance.now() + AT_ONCE; run.step < goal && performance.now() < until;) {
+    for (const until = performance.now() + AT_ONCE; isDue() && performance.now() < until;) {
       tell("step", run.advance());
       if (isMoment(run.step) || run.finished) show();
     }
-    going = run.step < goal;
+    going = isDue();
     if (going) setTimeout(learn);
-    else tell("done", { step: run.step });
+    else tell("done", { step: run.step, finished: run.finished });
   }
 
   const answers = {
     async start({ tables, wasm, seed, changes, words }) {
-      goal = 0;
+      wanted = 0;
       about = { seed, words };
       run = new Run(new World(tables), await fastKernels(wasm), seed, changes);
       const { config, kernels, parameters } = run.model, nParams = [...parameters.values()].reduce((sum, { size }) => sum + size, 0);
       tell("started", { config, settings: run.training.settings, nParams, fast: !!kernels.wasm });
     },
     train({ steps = Infinity }) {
-      goal = Math.min(run.training.settings.n_steps, run.step + steps);
+      wanted = run.step + steps;
       if (!going) learn();
     },
-    pause() { goal = run.step; },
+    pause() { wanted = run.step; },
     change({ changes }) {
       run.change(changes);
       tell("changed", { step: run.step });
@@ -77,7 +78,7 @@ export function serve(scope) {
     open({ bytes }) {
       const { model, description } = readState(bytes, run.model.kernels);
       run.open(model);
-      goal = 0;
+      wanted = 0;
       tell("opened", { config: model.config, switches: model.switches, trained: description.step ?? null });
     },
   };

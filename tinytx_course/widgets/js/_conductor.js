@@ -149,9 +149,9 @@ export class Conductor {
     this.publish(key);
   }
 
-  on_done({ step }, run, key) {
+  on_done({ step, finished }, run, key) {
     run.busy = false;
-    if (!this.busy && (run.goal?.step === step || step >= run.settings.n_steps)) this.playing = false;
+    if (!this.busy && (run.goal?.step === step || finished)) this.playing = false;
     this.publish(key);
   }
 

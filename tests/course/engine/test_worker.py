@@ -1,0 +1,61 @@
+"""The worker of the page that trains: what it does when the page asks for something while it learns."""
+
+import numpy as np
+import pytest
+
+import tinytx as tx
+from tinytx_course.engine.bundle import FOLDER
+from tinytx_course.engine.tables import world_tables
+
+# A clock of its own lets it learn two steps before it hears the page again.
+SERVE = """
+let clock = 0, hear;
+performance.now = () => (clock += 10);
+const page = { postMessage: (data) => hear(data) };
+const ask = (ask, more) => page.onmessage({ data: { ask, ...more } });
+const until = (name, also = () => {}) => new Promise((go) => {
+  hear = (data) => { also(data); if ([name, "error"].includes(data.told)) go(data); };
+});
+serve(page);
+const sizes = { d_model: 8, n_heads: 2, n_layers: 1, d_ff: 8 };
+const tables = tensors.get("world").data, wasm = tensors.get("wasm").data;
+const start = (settings) => ask("start", { tables, wasm, seed: 0, words: ["Le"],
+  changes: { settings, tokensPerBatch: 128, config: sizes } });
+"""
+
+
+@pytest.fixture(scope="module")
+def files():
+    wasm = (FOLDER / "kernels.wasm").read_bytes()
+    return {"world": np.frombuffer(world_tables(tx.World()), np.uint8), "wasm": np.frombuffer(wasm, np.uint8)}
+
+
+@pytest.fixture
+def served(engine, files):
+    """Return ``run(body, *facts)``: for each what a body, which may ask a worker, returns."""
+    return lambda body, *facts: [value for _, value in engine(SERVE + body, *((one, files) for one in facts))]
+
+
+CHANGE = """
+const rates = [];
+start({ n_steps: one.from });
+ask("train");
+const done = await until("done", ({ told, step, lr }) => {
+  if (told !== "step") return;
+  rates.push(lr);
+  if (step === one.at) ask("change", { changes: { settings: { n_steps: one.to } } });
+});
+return { ...done, rates };
+"""
+
+
+def test_a_schedule_that_changes_while_it_learns_ends_where_the_new_one_does(served):
+    shorter, longer = served(CHANGE, {"from": 9, "at": 6, "to": 3}, {"from": 6, "at": 4, "to": 9})
+    assert shorter["step"] in (6, 7) and shorter["finished"] and min(shorter["rates"]) >= 0
+    assert longer["step"] == 9 and longer["finished"] and len(longer["rates"]) == 9
+
+
+def test_after_the_schedule_the_rate_stays_as_at_its_end(served):
+    body = "return [3, 9].map((step) => lrAt({ ...DEFAULT_SETTINGS, n_steps: 3, decay: one.decay }, step));"
+    for last, later in served(body, {"decay": "linear"}, {"decay": "cosine"}):
+        assert last == later > 0

@@ -34,8 +34,8 @@ export function isMoment(step) {
 
 // In the worker. Each message is { ask, ... } and is answered by { told, ... }; what fails is told as "error".
 //   start   { tables, wasm, seed, changes, words }   a new run from the bytes of the world's tables and of kernels.wasm
-//   train   { steps }   go on for so many steps, at most to the end of the schedule; "step" after each of them, "shown"
-//           at moments and at the end, "done" last
+//   train   { steps, until }   go on for so many steps, or until a step, at most to the end of the schedule; "step" after
+//           each of them, "shown" at moments and at the end, "done" last
 //   pause
 //   change  { changes }   what can be changed while it learns: see Run.change
 //   show    a moment: see Run.moment
@@ -64,8 +64,8 @@ export function serve(scope) {
       const { config, kernels, parameters } = run.model, nParams = [...parameters.values()].reduce((sum, { size }) => sum + size, 0);
       tell("started", { config, settings: run.training.settings, nParams, fast: !!kernels.wasm });
     },
-    train({ steps = Infinity }) {
-      wanted = run.step + steps;
+    train({ steps = Infinity, until = Infinity }) {
+      wanted = Math.min(run.step + steps, until);
       if (!going) learn();
     },
     pause() { wanted = run.step; },

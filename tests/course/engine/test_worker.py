@@ -59,3 +59,15 @@ def test_after_the_schedule_the_rate_stays_as_at_its_end(served):
     body = "return [3, 9].map((step) => lrAt({ ...DEFAULT_SETTINGS, n_steps: 3, decay: one.decay }, step));"
     for last, later in served(body, {"decay": "linear"}, {"decay": "cosine"}):
         assert last == later > 0
+
+
+def test_it_learns_for_so_many_steps_or_until_one(served):
+    body = """
+    start({ n_steps: 9 });
+    ask("train", { steps: 2 });
+    const two = await until("done");
+    ask("train", { until: 5 });
+    return [two, await until("done")];
+    """
+    ((two, five),) = served(body, {})
+    assert [two["step"], five["step"]] == [2, 5] and not five["finished"]

@@ -118,6 +118,72 @@ def test_the_finding_is_short_and_the_rest_is_folded(node):
     assert "From step 9 to step 20 (mask off) it cheated" in rest and "mask off, scale off" in rest
 
 
+# The conductor at work, with workers that only note what they are asked; run A has learned, and run B begun.
+CONDUCTED = """(() => {
+  const state = {}, listeners = {}, workers = [];
+  globalThis.Worker = class {
+    constructor() { this.asked = []; workers.push(this); }
+    postMessage(data) { this.asked.push(data); }
+    terminate() { this.ended = true; }
+  };
+  const ui = { get: (key) => state[key] ?? get(key), redraw() {}, signal: new AbortController().signal,
+    set(key, value) { state[key] = value; listeners[`change:${key}`]?.(); }, save(...one) { ui.set(...one); },
+    model: { on(event, listen) { listeners[event] = listen; } } };
+  const conduct = new js.Conductor(ui), { runs } = conduct;
+  const tell = (run, told, more) => run.worker.onmessage({ data: { told, ...more } });
+  const learn = (run, step) => tell(run, "step", { step, tokens: 9 * step, loss: 2 });
+  const attention = [new Float32Array(11 ** 2)];
+  const shown = { loss: 2, bound: 1, text: [], allowed: [], heads: 1, attention };
+  const show = (run, step, above) => tell(run, "shown", { step, above, ...shown });
+  const asks = (run) => run.worker.asked.map(({ ask }) => ask);
+  tell(runs.first, "started");
+  conduct.play();
+  learn(runs.first, 8);
+  show(runs.first, 8, 0.5);
+  ui.set("guess", 0);
+  conduct.second();
+  const [a, b] = [runs.first, runs.second];
+  tell(a, "done", { step: 8, finished: false });
+  tell(b, "started");
+  BODY
+})()"""
+
+
+def conducted(node, body, explorer=None):
+    """What a body returns that knows `conduct`, its runs `a` and `b`, and `tell`, `learn` and `show`."""
+    (value,) = node("playground", CONDUCTED.replace("BODY", body), explorer or DEFAULT())
+    return value
+
+
+def test_run_b_is_judged_at_the_step_of_run_a_though_it_is_no_regular_one(node):
+    body = """learn(b, 8);
+      tell(b, "done", { step: 8, finished: false });
+      const asked = asks(b);
+      show(b, 8, 0.3);
+      tell(b, "done", { step: 8, finished: false });
+      return [asked, asks(b), b.goal, conduct.playing];"""
+    goal = {"step": 8, "above": 0.5, "guess": 0, "ended": 0.3}
+    asked = ["start", "show", "train", "show"]
+    assert conducted(node, body) == [asked, asked, goal, False]
+
+
+def test_run_a_waits_until_run_b_was_judged_at_its_step(node):
+    body = """const before = asks(a).length;
+      learn(b, 5);
+      conduct.pause();
+      conduct.play();
+      const on = b.worker.asked.at(-1);
+      conduct.pause();
+      conduct.step();
+      const one = b.worker.asked.at(-1), waiting = asks(a).slice(before);
+      show(b, 8, 0.3);
+      conduct.play();
+      return [on, one, waiting, asks(a).at(-1), b.worker.asked.at(-1)];"""
+    on, one, waiting, after, freely = conducted(node, body)
+    assert on == {"ask": "train", "until": 8} and one == {"ask": "train", "until": 8, "steps": 1}
+    assert set(waiting) == {"pause"} and after == "train" and freely == {"ask": "train"}
+
+
 def test_the_time_that_is_left_follows_the_measured_pace(node):
     calls = [(19, 500, 9e3), (20, 0, 9e3), (50, 500, 5e3), (50, 500, 12_500)]
     (said,) = node("playground", f"{[list(call) for call in calls]}.map((c) => js.timeLeft(...c))", {})

@@ -39,16 +39,23 @@ export class Conductor {
     this.runs[key].start(settings, this.ui.get("words"));
   }
 
-  train(run, steps) {
+  train(run, more = {}) {
     Object.assign(run, { busy: true, since: null });
-    run.ask("train", steps ? { steps } : {});
+    run.ask("train", more);
+  }
+
+  // All go on; but run A waits until run B was judged at its step.
+  goOn(more) {
+    const { second } = this.runs, goal = second?.goal;
+    if (goal && !("ended" in goal)) this.train(second, { until: goal.step, ...more });
+    else this.each((run) => this.train(run, more));
   }
 
   play() {
     this.playing = true;
     this.say("");
     this.ui.set("moment", -1);
-    this.each((run) => this.train(run));
+    this.goOn();
     this.ui.redraw();
   }
 
@@ -60,7 +67,7 @@ export class Conductor {
 
   step() {
     this.ui.set("moment", -1);
-    this.each((run) => this.train(run, 1));
+    this.goOn({ steps: 1 });
   }
 
   reset() {
@@ -95,17 +102,17 @@ export class Conductor {
     if (isUsual) this.follow({ warmup_steps: Math.round(this.ui.get("n_steps") / 10) });
   }
 
-  // The second run: the settings of the first but for one, up to the step where the first was judged last.
+  // The second run: the settings of the first but for one, up to the step of its schedule where the first was judged last.
   second() {
     const { ui, runs } = this;
     this.pause();
     this.drop();
-    const settings = settingsOf(ui.get), key = ui.get("change"), { step, above } = runs.first.history.at(-1);
+    const settings = settingsOf(ui.get), key = ui.get("change"), { step, above } = runs.first.history.at(settings.n_steps);
     this.restart("second", { ...settings, [key]: otherValue(key, settings[key]) });
     runs.second.goal = { step, above: finite(above), guess: ui.get("guess") };
     ui.set("moment", -1);
     this.playing = true;
-    this.train(runs.second, step);
+    this.goOn();
   }
 
   drop() {
@@ -150,8 +157,10 @@ export class Conductor {
   }
 
   on_done({ step, finished }, run, key) {
+    const { goal } = run;
     run.busy = false;
-    if (!this.busy && (run.goal?.step === step || finished)) this.playing = false;
+    if (goal?.step === step && !("ended" in goal)) run.ask("show"); // not at every step it is judged by itself
+    if (!this.busy && (goal?.step === step || finished)) this.playing = false;
     this.publish(key);
   }
 

@@ -41,7 +41,8 @@ export class Run {
     const now = this.model.config, { d_model: width } = now;
     for (const [name, value] of Object.entries(config)) {
       const isLive = name in LIVE && (LIVE[name]?.includes(value) ?? width % value === 0) && now.positions !== "learned";
-      if (value !== now[name] && !isLive) throw new Error(`${name} must stay as it is while a model learns, got ${value}`);
+      const rule = LIVE[name] === null && width % value ? `divide d_model=${width}` : "stay as it is while a model learns";
+      if (value !== now[name] && !isLive) throw new Error(`${name} must ${rule}, got ${value}`);
     }
     Object.assign(now, config);
     Object.assign(this.model.switches, switches);

@@ -37,7 +37,8 @@ export function isMoment(step) {
 //   train   { steps, until }   go on for so many steps, or until a step, at most to the end of the schedule; "step" after
 //           each of them, "shown" at moments and at the end, "done" last
 //   pause
-//   change  { changes }   what can be changed while it learns: see Run.change
+//   change  { changes, mark }   what can be changed while it learns: see Run.change; "changed" with the step and the mark, or
+//           "refused" with the part of the configuration that was to change, as it is
 //   show    a moment: see Run.moment
 //   save, open { bytes }
 export function serve(scope) {
@@ -69,9 +70,14 @@ export function serve(scope) {
       if (!going) learn();
     },
     pause() { wanted = run.step; },
-    change({ changes }) {
-      run.change(changes);
-      tell("changed", { step: run.step });
+    change({ changes, mark }) {
+      try {
+        run.change(changes);
+        tell("changed", { step: run.step, mark });
+      } catch ({ message }) {
+        const names = Object.keys(changes.config ?? {});
+        tell("refused", { message, config: Object.fromEntries(names.map((name) => [name, run.model.config[name]])) });
+      }
     },
     show,
     save() { tell("saved", { bytes: writeState(run.model, { words: run.world.words, step: run.step }) }); },

@@ -147,7 +147,7 @@ def test_what_changes_while_it_learns_is_what_a_new_model_of_these_weights_would
         {"config": {"n_heads": 4, "positions": "sinusoidal"}, "switches": {"scale": False}},
         {"config": {"n_heads": 4, "positions": "none"}, "switches": {"residual": False, "scale": True}},
     ]
-    bad = [{"norm": "last"}, {"n_layers": 2}, {"n_heads": 3}, {"positions": "learned"}]
+    bad = [{"norm": "last"}, {"n_layers": 2}, {"positions": "learned"}, {"n_heads": 3}]
     facts = {"changes": {"config": config, "settings": {"n_steps": 9}}, "all": every, "bad": bad}
     tables = {"world": np.frombuffer(world_tables(tx.World()), np.uint8)}
     ((_, found),) = engine(LIVE, (facts, tables))
@@ -156,4 +156,5 @@ def test_what_changes_while_it_learns_is_what_a_new_model_of_these_weights_would
     assert all(
         name in message for fields, message in zip(bad, found["refused"], strict=True) for name in fields
     )
+    assert "divide d_model=8, got 3" in found["refused"][-1]
     assert found["told"]["lr"] == 0 and found["copied"] == [0, 5, -100]

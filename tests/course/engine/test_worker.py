@@ -71,3 +71,17 @@ def test_it_learns_for_so_many_steps_or_until_one(served):
     """
     ((two, five),) = served(body, {})
     assert [two["step"], five["step"]] == [2, 5] and not five["finished"]
+
+
+def test_a_change_that_is_refused_is_told_with_what_stays_as_it_is(served):
+    body = """
+    start({ n_steps: 9 });
+    ask("change", { changes: { config: { n_heads: 4 } }, mark: "4 heads" });
+    ask("change", { changes: { config: { n_heads: 3 } }, mark: "3 heads" });
+    const told = [];
+    await until("refused", (data) => told.push(data));
+    return told;
+    """
+    ((_, changed, refused),) = served(body, {})
+    assert changed == {"told": "changed", "step": 0, "mark": "4 heads"}
+    assert refused["config"] == {"n_heads": 4} and "divide d_model=8, got 3" in refused["message"]

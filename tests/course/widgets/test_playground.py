@@ -184,6 +184,27 @@ def test_run_a_waits_until_run_b_was_judged_at_its_step(node):
     assert set(waiting) == {"pause"} and after == "train" and freely == {"ask": "train"}
 
 
+def test_a_refused_switch_goes_back_and_it_learns_on(node):
+    body = """conduct.drop();
+      conduct.play();
+      ui.set("n_heads", 16);
+      tell(a, "refused", { message: "n_heads must divide d_model=8, got 16", config: { n_heads: 4 } });
+      const after = [conduct.playing, conduct.busy, ui.get("n_heads"), a.settings.n_heads, ui.get("notice")];
+      ui.set("n_heads", 2);
+      tell(a, "changed", a.worker.asked.filter(({ ask }) => ask === "change").at(-1));
+      return [after, a.history.marks.map(({ text }) => text)];"""
+    after, marks = conducted(node, body)
+    assert after == [True, True, 4, 4, "The switch was not changed: n_heads must divide d_model=8, got 16."]
+    assert marks == ["2 heads"]
+
+
+def test_a_switch_that_begins_anew_ends_run_b(node):
+    body = """ui.set("norm", "last");
+      tell(a, "started");
+      return [b.worker.ended, !runs.second, ui.get("second"), conduct.playing, conduct.busy];"""
+    assert conducted(node, body) == [True, True, {}, False, False]
+
+
 def test_the_time_that_is_left_follows_the_measured_pace(node):
     calls = [(19, 500, 9e3), (20, 0, 9e3), (50, 500, 5e3), (50, 500, 12_500)]
     (said,) = node("playground", f"{[list(call) for call in calls]}.map((c) => js.timeLeft(...c))", {})

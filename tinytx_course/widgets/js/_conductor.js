@@ -86,14 +86,14 @@ export class Conductor {
     const { first } = this.runs, { history, settings } = first, value = this.ui.get(key);
     if (!(SETTINGS[key]?.live ?? key === "n_steps") || history.step === 0) {
       this.playing = false;
+      this.drop();
       if (key === "n_steps") this.fitWarmup();
       this.restart("first");
       return;
     }
     settings[key] = value;
-    first.ask("change", { changes: liveChange(key, settings) });
+    first.ask("change", { changes: liveChange(key, settings), mark: SETTINGS[key]?.says(value) });
     first.ask("show");
-    if (SETTINGS[key]) history.marks.push({ step: history.step, loss: history.losses.at(-1)?.loss ?? 1, text: SETTINGS[key].says(value) });
   }
 
   // A usual warm-up is a tenth of the schedule.
@@ -164,7 +164,15 @@ export class Conductor {
     this.publish(key);
   }
 
-  on_changed() {}
+  on_changed({ step, mark }, { history }) {
+    if (mark) history.marks.push({ step, loss: history.losses.at(-1)?.loss ?? 1, text: mark });
+  }
+
+  on_refused({ message, config }, run) {
+    Object.assign(run.settings, config);
+    this.follow(config);
+    this.say(`The switch was not changed: ${message}.`);
+  }
 
   on_saved({ bytes }, { history, settings }) {
     const link = h("a", { href: URL.createObjectURL(new Blob([bytes])), download: `tinytx-step-${history.step}.safetensors` });
@@ -187,7 +195,7 @@ export class Conductor {
   on_error({ ask, message }, run) {
     Object.assign(run, { busy: false, goal: null });
     this.playing &&= this.busy;
-    const what = { open: "The file was not opened", change: "The switch was not changed", start: "The run did not start" }[ask] ?? "The run has ended";
+    const what = { open: "The file was not opened", start: "The run did not start" }[ask] ?? "The run has ended";
     this.say(`${what}: ${message}.`);
   }
 }

@@ -103,6 +103,7 @@ export class Run {
     if (expected !== got) throw new Error(`a saved state must have a vocabulary of ${expected} words, got ${got}`);
     this.model = model;
     this.training = new TrainingStep(model, this.training.settings);
+    this.tokens = 0;
   }
 
   // Draw a review from the model, word by word, after the words of a beginning.

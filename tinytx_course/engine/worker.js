@@ -46,6 +46,7 @@ export function serve(scope) {
   const tell = (told, more = {}) => scope.postMessage({ told, ...more });
   const isDue = () => !run.finished && run.step < wanted; // the schedule may change while it learns
   const show = () => tell("shown", run.moment(about.words, about.seed + run.step));
+  const nParams = () => [...run.model.parameters.values()].reduce((sum, { size }) => sum + size, 0);
 
   function learn() {
     for (const until = performance.now() + AT_ONCE; isDue() && performance.now() < until;) {
@@ -62,8 +63,8 @@ export function serve(scope) {
       wanted = 0;
       about = { seed, words };
       run = new Run(new World(tables), await fastKernels(wasm), seed, changes);
-      const { config, kernels, parameters } = run.model, nParams = [...parameters.values()].reduce((sum, { size }) => sum + size, 0);
-      tell("started", { config, settings: run.training.settings, nParams, fast: !!kernels.wasm });
+      const { config, kernels } = run.model;
+      tell("started", { config, settings: run.training.settings, nParams: nParams(), fast: !!kernels.wasm });
     },
     train({ steps = Infinity, until = Infinity }) {
       wanted = Math.min(run.step + steps, until);
@@ -85,7 +86,7 @@ export function serve(scope) {
       const { model, description } = readState(bytes, run.model.kernels);
       run.open(model);
       wanted = 0;
-      tell("opened", { config: model.config, switches: model.switches, trained: description.step ?? null });
+      tell("opened", { config: model.config, switches: model.switches, nParams: nParams(), trained: description.step ?? null });
     },
   };
 

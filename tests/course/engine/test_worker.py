@@ -85,3 +85,20 @@ def test_a_change_that_is_refused_is_told_with_what_stays_as_it_is(served):
     ((_, changed, refused),) = served(body, {})
     assert changed == {"told": "changed", "step": 0, "mark": "4 heads"}
     assert refused["config"] == {"n_heads": 4} and "divide d_model=8, got 3" in refused["message"]
+
+
+def test_a_model_that_is_opened_has_read_nothing_and_its_own_number_of_parameters(served):
+    body = """
+    start({ n_steps: 9 });
+    ask("train", { steps: 1 });
+    await until("done");
+    const { words } = new World(tables), config = { ...sizes, d_model: 4, vocab_size: words.length + 1 };
+    const other = new LanguageModel({ ...config, max_len: 128, positions: "alibi" }, new Kernels());
+    ask("open", { bytes: writeState(other, { words }) });
+    const opened = await until("opened"), steps = [];
+    ask("train", { steps: 1 });
+    await until("done", (data) => { if (data.told === "step") steps.push(data); });
+    return [opened, [...other.parameters.values()].map(({ size }) => size), steps];
+    """
+    ((opened, n_params, [step]),) = served(body, {})
+    assert opened["nParams"] == sum(n_params) and 0 < step["tokens"] <= 128

@@ -205,6 +205,14 @@ def test_a_switch_that_begins_anew_ends_run_b(node):
     assert conducted(node, body) == [True, True, {}, False, False]
 
 
+def test_a_model_that_is_opened_has_its_own_number_of_parameters(node):
+    body = """const config = { causal: true, positions: "none", norm: "last", n_heads: 3, n_layers: 1 };
+      const switches = { scale: true, residual: true, feature_norm: true };
+      tell(a, "opened", { config, switches, nParams: 7, trained: 5 });
+      return [a.nParams, a.settings.n_heads, a.history.tokens];"""
+    assert conducted(node, body) == [7, 3, 0]
+
+
 def test_the_time_that_is_left_follows_the_measured_pace(node):
     calls = [(19, 500, 9e3), (20, 0, 9e3), (50, 500, 5e3), (50, 500, 12_500)]
     (said,) = node("playground", f"{[list(call) for call in calls]}.map((c) => js.timeLeft(...c))", {})

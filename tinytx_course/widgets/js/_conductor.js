@@ -182,9 +182,9 @@ export class Conductor {
     this.say(`Saved after step ${grouped(history.step)}; ${isPlain ? "tx.load opens the file" : "this page opens the file, tx.load does not: it knows no model with such a part switched off"}.`);
   }
 
-  on_opened({ config, switches, trained }, run) {
+  on_opened({ config, switches, nParams, trained }, run) {
     const { causal, positions, norm, n_heads, n_layers } = config, { scale, residual, feature_norm: rightAxis } = switches;
-    run.history = new History();
+    Object.assign(run, { history: new History(), nParams });
     this.ui.set("first", {});
     this.follow({ causal, positions, norm, n_heads, n_layers, scale, residual, norm_on_wrong_axis: !rightAxis });
     run.settings = settingsOf(this.ui.get);

@@ -131,3 +131,16 @@ def test_shared_formulas_equal_torch(node):
     close(product, a @ b)
     close(soft, shares)
     close(entropy, -torch.special.xlogy(shares, shares).sum() / np.log(2))
+
+
+def test_keys_pass_over_what_is_hidden_in_a_group(node):
+    expression = """(() => {
+      let press, focus = null;
+      const box = { addEventListener(_, listen) { press = listen; } }, went = [];
+      const elements = [0, 0, 1, 0, 1].map((hidden, i) => ({ hidden: !!hidden, focus() { focus = i; } }));
+      js.roving(box, elements, { go: (i) => went.push(i) })(0);
+      const key = (key, at) => press({ key, target: elements[at], preventDefault() {} });
+      key("End", 0), key("ArrowRight", 1), key("ArrowRight", 3), key("ArrowLeft", 3), key("Home", 3);
+      return [went, focus, elements.map(({ tabIndex }) => tabIndex)]; })()"""
+    ((went, focus, stops),) = node("mask", expression)
+    assert went == [3, 3, 1, 0] and focus == 0 and stops == [0, -1, -1, -1, -1]

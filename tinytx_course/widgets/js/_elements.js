@@ -43,25 +43,25 @@ let made = 0;
 export const uid = () => `tx-${++made}-${Math.random().toString(36).slice(2, 8)}`;
 
 // One stop for Tab in a group of elements, the arrow keys move within; `columns`, a number or a function, makes it a grid.
-// go(index) is called when a key chose another element.
+// What is hidden is passed over; go(index) is called when a key chose another element.
 export function roving(box, elements, { columns: count = 1, go = () => {} } = {}) {
   const move = (to) => {
     elements.forEach((element, i) => { element.tabIndex = i === to ? 0 : -1; });
   };
   box.addEventListener("keydown", (event) => {
-    const at = elements.indexOf(event.target);
+    const shown = elements.filter((element) => !element.hidden), at = shown.indexOf(event.target);
     const columns = typeof count === "function" ? count() : count, column = at % columns;
     const steps = columns === 1
-      ? { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1, Home: -at, End: elements.length - 1 - at }
+      ? { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1, Home: -at, End: shown.length - 1 - at }
       : { ArrowDown: columns, ArrowUp: -columns, ArrowRight: column < columns - 1 ? 1 : 0, ArrowLeft: column ? -1 : 0,
           Home: -column, End: columns - 1 - column };
     const step = steps[event.key];
     if (at < 0 || step === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
-    const to = at + step;
-    if (step === 0 || to < 0 || to >= elements.length) return;
+    const chosen = shown[at + step], to = elements.indexOf(chosen);
+    if (step === 0 || !chosen) return;
     move(to);
-    elements[to].focus();
+    chosen.focus();
     go(to);
   });
   return move;

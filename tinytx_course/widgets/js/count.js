@@ -223,8 +223,9 @@ function picture(ui) {
     const rects = treemap(bars.map(([, n]) => Number(n)), FRAME);
     map.style.width = map.style.height = side(whole, frame);
     const { clientWidth: wide, clientHeight: tall } = box, reach = Math.sqrt(whole / frame), letters = parseFloat(getComputedStyle(box).fontSize);
-    stop(Math.min(ui.get("part"), bars.length - 1));
-    among(Math.min(ui.get("part"), bars.length - 1));
+    const part = Math.min(ui.get("part"), bars.length - 1);
+    stop(rects[part] ? part : rects.findIndex(Boolean)); // what is nothing has no tile
+    among(part);
     names.forEach((box_, i) => {
       box_.hidden = !bars[i];
       if (!bars[i]) return;

@@ -19,7 +19,10 @@ export function workerFrom(script) {
 
 // The same where the browser starts no worker: it learns in the thread of the page, some milliseconds at a time.
 export function withoutWorker() {
-  const page = { postMessage: (data) => setTimeout(() => inside.onmessage({ data })), terminate() { page.onmessage = null; } };
+  const page = {
+    postMessage: (data) => setTimeout(() => inside.onmessage({ data })),
+    terminate() { page.postMessage({ ask: "pause" }); page.onmessage = null; }, // after what was asked before
+  };
   const inside = { postMessage: (data) => setTimeout(() => page.onmessage?.({ data })) };
   serve(inside);
   return page;

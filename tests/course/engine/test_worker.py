@@ -102,3 +102,20 @@ def test_a_model_that_is_opened_has_read_nothing_and_its_own_number_of_parameter
     """
     ((opened, n_params, [step]),) = served(body, {})
     assert opened["nParams"] == sum(n_params) and 0 < step["tokens"] <= 128
+
+
+def test_without_a_worker_a_run_that_is_dropped_learns_no_more(served):
+    body = """
+    const inside = withoutWorker();
+    Object.assign(page, { onmessage: ({ data }) => inside.postMessage(data) });
+    start({ n_steps: 30 });
+    ask("train");
+    return new Promise((go) => {
+      inside.onmessage = ({ data: { step } }) => {
+        if (step !== 2) return;
+        inside.terminate();
+        inside.onmessage = ({ data }) => { if (data.told === "done") go(data.step); };
+      };
+    });
+    """
+    assert served(body, {})[0] < 30

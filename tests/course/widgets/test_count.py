@@ -187,3 +187,9 @@ def test_areas_of_the_treemap_are_shares_and_the_frame_holds_them(node):
         assert rect is None or rect[2] * rect[3] == pytest.approx(value / sum(values))
         assert rect is None or max(rect[0] + rect[2], rect[1] + rect[3]) <= 1 + 1e-9
     assert frames == [1024, 2048, 1024]  # a model that is a little larger is in view
+
+
+def test_the_address_holds_all_that_is_counted(node):
+    (kept,) = node("count", "js.default.keep(get)", course.widgets.count())
+    assert set(kept) == {"view", *SETTINGS}
+    assert {name: kept[name] for name in SIZES} == {name: [1, most] for name, most in SIZES.items()}

@@ -338,6 +338,6 @@ function build(ui) {
         ui.toggle("learned", { label: "learned positions" }), ui.toggle("plain", { label: "keep attention weights" }))), cards.box)));
 }
 
-const keep = () => ({ view: [0, 3], seq_len: [1, 2 ** 17], batch_size: [1, 2 ** 12], n_heads: [1, 256], vocab_size: [1, 1e6], d_model: [1, 2 ** 15], n_layers: [1, 128], d_ff: [1, 2 ** 17], head: ["lm", "classifier"], tie_embeddings: [], learned: [], plain: [] });
+const keep = () => ({ view: [0, 3], seq_len: [1, 2 ** 17], batch_size: [1, 2 ** 12], n_heads: [1, 256], vocab_size: [1, 1e6], d_model: [1, 2 ** 15], n_layers: [1, 128], d_ff: [1, 2 ** 17], head: ["lm", "classifier"], max_len: [1, 2 ** 17], n_classes: [1, 1000], tie_embeddings: [], learned: [], plain: [], causal: [], bias: [], norm_first: [], gelu: [] });
 
 export default explorer("count", { build, describe, keep });

@@ -107,6 +107,15 @@ def test_embeddings_dominate_small_models_and_what_is_new_is_named(describe):
     assert "head classifier → lm" in texts[2] and "(cache new), " in texts[2]
 
 
+def test_a_small_share_of_the_pinned_state_has_two_digits(bars, describe):
+    explorer = course.widgets.count()
+    large = next(one for one in explorer.presets if one["name"].startswith("GPT-2 XL"))
+    explorer.pinned = explorer.pinned | {name: large[name] for name in large.keys() - {"name"}}
+    ((now, then, _),) = bars(explorer)
+    ratio = sum(now["parameters"].values()) / sum(then["parameters"].values())
+    assert 0 < ratio < 0.005 and f"parameters × {ratio:.2g}" in describe(explorer)[0]
+
+
 def test_heads_that_do_not_divide_the_width_become_fewer(bars):
     odd, narrow = (changed(course.widgets.count(), n_heads=7, d_model=d) for d in (200, 3))
     assert [state["n_heads"] for _, _, state in bars(odd, narrow)] == [5, 3]

@@ -133,7 +133,7 @@ const share = (part, whole) => percent(Number(part) / Number(whole));
 function ratio(now, then) {
   if (now === then) return "the same";
   const factor = Number(now) / Number(then);
-  return then ? `× ${grouped(factor.toFixed(factor < 100 ? 2 : 0))}` : "new";
+  return then ? `× ${grouped(factor < 0.1 ? +factor.toPrecision(2) : factor.toFixed(factor < 100 ? 2 : 0))}` : "new";
 }
 const inWords = (value) => (typeof value === "boolean" ? (value ? "on" : "off") : typeof value === "string" ? value : grouped(value));
 const changes = (before, after) => Object.keys(NAMES).filter((key) => before[key] !== after[key])

@@ -19,8 +19,9 @@ _N_DRAWN = 4
 class HowSureExplorer(Explorer):
     """See `how_sure`.
 
-    `exact` holds, review after review, P(favourable) after 0, 1, ... words; `model` the same of the model
-    after 1, 2, ... words, or nothing.
+    `log_odds` holds, review after review, the exact log-odds of favourable after 0, 1, ... words, which stay
+    precise where P(favourable) is nearly 0 or 1; `model` that probability by the model after 1, 2, ... words,
+    or nothing.
     """
 
     kind = "how_sure"
@@ -28,7 +29,7 @@ class HowSureExplorer(Explorer):
 
     reviews = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)
     labels = traitlets.List(traitlets.Int()).tag(sync=True)
-    exact = traitlets.Bytes().tag(sync=True)
+    log_odds = traitlets.Bytes().tag(sync=True)
     model = traitlets.Bytes().tag(sync=True)
     review = traitlets.Int(0).tag(sync=True)
     n_read = traitlets.Int(0).tag(sync=True)
@@ -48,8 +49,8 @@ class HowSureExplorer(Explorer):
         )
 
 
-def prefix_posterior(world: World, words: Sequence[str]) -> np.ndarray:
-    """Return P(label = 1 | first n words) for n = 0 to T, shape (T + 1,).
+def prefix_log_odds(world: World, words: Sequence[str]) -> np.ndarray:
+    """Return log P(label = 1 | first n words) - log P(label = 0 | ...) for n = 0 to T, shape (T + 1,).
 
     Raises
     ------
@@ -60,7 +61,8 @@ def prefix_posterior(world: World, words: Sequence[str]) -> np.ndarray:
     for state, word in zip(states[1:], words, strict=True):
         if not state.total > 0:
             raise ValueError(f"words must begin a review of the world, got {word!r} in {' '.join(words)!r}")
-    return np.array([state.hidden[1].sum() for state in states])
+    chances = np.array([state.hidden.sum(axis=(1, 2)) for state in states])  # (T + 1, 2)
+    return np.log(chances[:, 1]) - np.log(chances[:, 0])
 
 
 def how_sure(
@@ -101,11 +103,11 @@ def how_sure(
     reviews = world.reviews(_N_DRAWN, seed=1) if reviews is None else list(reviews)
     if not 1 <= len(reviews) <= _MOST_REVIEWS:
         raise ValueError(f"reviews must be 1 to {_MOST_REVIEWS}, got {len(reviews)}")
-    exact = np.concatenate([prefix_posterior(world, review.words) for review in reviews])
+    log_odds = np.concatenate([prefix_log_odds(world, review.words) for review in reviews])
     return HowSureExplorer(
         reviews=[list(review.words) for review in reviews],
         labels=[review.label for review in reviews],
-        exact=exact.astype(np.float32).tobytes(),
+        log_odds=log_odds.astype(np.float32).tobytes(),
         model=b"" if model is None else _checked(model, reviews).tobytes(),
         n_read=n_read,
     )

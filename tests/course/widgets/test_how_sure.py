@@ -7,7 +7,11 @@ import torch.nn.functional as F
 
 import tinytx_course as course
 from tests.course.widgets.conftest import close
-from tinytx_course.widgets.how_sure import prefix_posterior
+from tinytx_course.widgets.how_sure import prefix_log_odds
+
+
+def prefix_posterior(world, words):
+    return 1 / (1 + np.exp(-prefix_log_odds(world, words)))
 
 
 @pytest.fixture(scope="module")
@@ -69,14 +73,25 @@ def test_evidence_adds_up_to_the_log_odds_and_divergence_is_that_of_torch(node, 
     pairs = torch.stack([p, q], 1).tolist()
     ((evidence, divergences),) = node(
         "how_sure",
-        f"[js.evidenceOf(js.chosenOf(get).exact), {pairs}.map(([p, q]) => js.divergence(p, q))]",
+        f"[js.evidenceOf(js.chosenOf(get).odds), {pairs}.map(([p, q]) => js.divergence(p, q))]",
         explorer,
     )
-    exact = torch.tensor(prefix_posterior(world, reviews[0].words))
-    close(evidence, exact.logit().diff(), rtol=1e-3, atol=1e-4)
+    close(evidence, torch.tensor(prefix_log_odds(world, reviews[0].words)).diff(), rtol=1e-4, atol=1e-5)
     both = [torch.stack([each, 1 - each], 1) for each in (p, q)]
     close(divergences, F.kl_div(both[1].log(), both[0], reduction="none").sum(1))
     assert node("how_sure", "[js.divergence(1, 1), js.divergence(0, 0.5)]") == [[0, pytest.approx(np.log(2))]]
+
+
+def test_what_is_nearly_certain_keeps_its_evidence_and_is_not_said_to_be_certain(node, world):
+    review = world.reviews(60, seed=1)[17]  # 1 - P(favourable) is 2e-8 in the end: more than float32 can hold
+    n = len(review.words) - 1
+    before, after = (world.automaton.read(review.words[:i]).hidden.sum(axis=(1, 2)) for i in (n - 1, n))
+    moved = np.log(after[1] / after[0] / (before[1] / before[0]))
+    assert after[0] < 1e-7 and moved > 1
+    (text,) = node("how_sure", "js.describe(get)", course.widgets.how_sure([review], world=world, n_read=n))
+    assert "P(favourable) above 0.999" in text and f"log-odds by +{moved:.2f} nats" in text
+    ends = "[800, -800, Infinity, -Infinity].map((odds) => js.probability(js.chanceOf(odds)))"
+    assert node("how_sure", ends) == [["above 0.999", "below 0.001", "1.000", "0.000"]]
 
 
 def test_what_is_said_hides_what_is_not_read(node, explorer, world, reviews, guesses):

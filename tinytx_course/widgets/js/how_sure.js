@@ -3,18 +3,24 @@
 const STRONG = 2.5, EPS = 1e-7, NARROW = 450;
 const NAMES = ["unfavourable", "favourable"];
 
-// The chosen review: its words, the exact P(favourable) after 0, 1, ... of them, that of the model (none after 0), how many are read.
+// A probability by its log-odds; only infinite ones make it 0 or 1.
+export function chanceOf(odds) {
+  const p = 1 / (1 + Math.exp(-odds));
+  return Number.isFinite(odds) ? clamp(p, Number.EPSILON, 1 - Number.EPSILON) : p;
+}
+
+// The chosen review: its words, the exact log-odds and P(favourable) after 0, 1, ... of them, P of the model (none after 0), how
+// many are read.
 export function chosenOf(get) {
   const reviews = get("reviews"), at = get("review"), words = reviews[at];
   const before = reviews.slice(0, at).reduce((sum, one) => sum + one.length, 0);
-  const exact = get("exact").subarray(before + at, before + at + words.length + 1);
+  const odds = get("log_odds").subarray(before + at, before + at + words.length + 1), exact = Float64Array.from(odds, chanceOf);
   const model = get("model").length ? get("model").subarray(before, before + words.length) : null;
-  return { words, exact, model, n: Math.min(get("n_read"), words.length) };
+  return { words, odds, exact, model, n: Math.min(get("n_read"), words.length) };
 }
 
-const logit = (p) => { const q = clamp(p, EPS, 1 - EPS); return Math.log(q / (1 - q)); };
 // By how much each word moves the log-odds of the exact posterior, in nats.
-export const evidenceOf = (exact) => Array.from(exact.subarray(1), (p, i) => logit(p) - logit(exact[i]));
+export const evidenceOf = (odds) => Array.from(odds.subarray(1), (x, i) => x - odds[i]);
 
 // Kullback-Leibler divergence of the model from the exact posterior, in nats.
 export function divergence(exact, model) {
@@ -33,21 +39,21 @@ export const movedBy = (from, to) => (Math.abs(to - from) < 0.005 ? 0 : Math.sig
 const short = (p) => (p > 0 && p < 0.005 ? "< 0.01" : p < 1 && p >= 0.995 ? "> 0.99" : number(p));
 
 export function describe(get) {
-  const { words, exact, model, n } = chosenOf(get);
+  const { words, odds, exact, model, n } = chosenOf(get);
   const start = `Review ${get("review") + 1}. `;
   if (!n) return `${start}No word is read: the exact probability that the review is favourable is ${probability(exact[0])}.`;
   let text = `${start}After ${n} of ${words.length} words, the last “${words[n - 1]}”: exact P(favourable) ${probability(exact[n])}`;
   if (model) text += `, model ${probability(model[n - 1])}, divergence ${number(divergence(exact[n], model[n - 1]), 3)} nats`;
   text += n < words.length ? "." : `. The label: ${NAMES[get("labels")[get("review")]]}.`;
-  return `${text}\n“${words[n - 1]}” moves the exact log-odds by ${signed(evidenceOf(exact)[n - 1])} nats.`;
+  return `${text}\n“${words[n - 1]}” moves the exact log-odds by ${signed(evidenceOf(odds)[n - 1])} nats.`;
 }
 
 // The review; words that are not yet read are only as wide as they are. Pressing one reads up to it.
 function text(ui) {
   const box = h("div", { class: "tx-review", role: "group", "aria-label": "words" });
   let shown = null, spans = [];
-  const update = ({ words, exact, n }) => {
-    const moves = evidenceOf(exact);
+  const update = ({ words, odds, n }) => {
+    const moves = evidenceOf(odds);
     if (words !== shown) {
       spans = words.map((word, i) => h("span", { onclick: () => ui.save("n_read", i + 1) }, word));
       box.replaceChildren(...spans);

@@ -1,5 +1,7 @@
 """The live model in a page from the disk: typing, drawing, looking inside, by keys alone and on a phone."""
 
+import re
+
 import pytest
 
 import tinytx_course as course
@@ -65,6 +67,14 @@ def test_a_token_that_is_pressed_is_appended_and_only_at_the_end(opened, page):
     page.drag(page.place(".tx-option:nth-child(2)"))
     page.settle()
     assert page.evaluate(FIELD) == written
+
+
+def test_outside_the_language_a_token_that_is_pressed_has_no_known_truth(opened, page):
+    type_in(page, " chats")
+    page.focus(".tx-option:first-child")
+    page.press("Enter")
+    page.settle()
+    assert re.search(r"Drawn: .* the language unknown\.", page.evaluate(SUMMARY))
 
 
 def test_keys_alone_lead_to_the_numbers_of_a_dot_product(opened, page):

@@ -205,7 +205,7 @@ function nextTokens(ui) {
     list.style.setProperty("--grid", ticks.map((p) => `linear-gradient(var(--tx-line) 0 0) ${100 * place(p)}% 0 / 1px 100% no-repeat`).join(","));
     found.forEach(({ id, model, truth, logit }, i) => {
       const { box, word, logit: score, bars } = rows[i];
-      box.dataset.row = [id, model, truth].join("/");
+      box.dataset.row = [id, model, truth ?? NaN].join("/");
       box.setAttribute("aria-disabled", !last);
       box.dataset.chosen = !last && read.ids[at + 1] === id;
       word.textContent = shownAs(id);

@@ -53,11 +53,11 @@ export class World {
 
   #count(i) { return Math.floor(i / this.n_books) % this.nCounts; }
 
-  // Before the first word.
-  start() {
+  // Before the first word of a sentence that comes after one of each of these polarities; null: it comes first.
+  start(previous = [null]) {
     const hidden = new Float64Array(this.size), mass = new Map();
     for (let i = 0; i < this.size; i++) if (this.#count(i) === 0) hidden[i] = 1 / (LABELS * this.n_books);
-    this.#enter(null, hidden, mass);
+    for (const one of previous) this.#enter(one, hidden, mass);
     return { mass, stopped: new Float64Array(this.size), logScale: 0 };
   }
 
@@ -110,13 +110,13 @@ export class World {
   }
 
   // For each word whether it can follow. What cannot, and the rest of its sentence, is not allowed; the next sentence
-  // is read as the first of a review.
+  // is read as one that may come first or later.
   allowed(words) {
     let state = this.start(), lost = false;
     return words.map((word, i) => {
       if (!lost) lost = !(this.left((state = this.advance(state, word))) > 0);
       else if (this.closers.has(words[i - 1])) {
-        state = this.advance(this.start(), word);
+        state = this.advance(this.start([null, 0, 1]), word);
         lost = !(this.left(state) > 0);
       }
       return !lost;

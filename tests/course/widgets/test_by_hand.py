@@ -65,8 +65,11 @@ def test_a_mask_or_number_that_nobody_foresaw_is_met_with_where_or_how_it_differ
 
 
 def test_numbers_are_read_as_people_write_them(node):
-    typed = {"1,234": 1234, "1 234": 1234, "6,91": 6.91, "−0.5": -0.5, "1,234.5": 1234.5, "": None}
-    assert node("by_hand", f"{list(typed)!r}.map(js.numberOf)") == [list(typed.values())]
+    both = {"1 234": 1234, "6,91": 6.91, "−0.5": -0.5, "1,234.5": 1234.5, "0,881": 0.881, "": None}
+    for within, comma in ((0, 1234), (0.01, 1.234)):
+        typed = {**both, "1,234": comma, "−1,234": -comma, "1,234,567": 1234567}
+        found = node("by_hand", f"{list(typed)!r}.map((typed) => js.numberOf(typed, {within}))")
+        assert found == [list(typed.values())]
 
 
 def test_an_unknown_task_is_refused_by_name():

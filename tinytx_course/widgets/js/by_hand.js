@@ -3,10 +3,11 @@
 const isMask = (get) => get("rows").length > 0;
 const sides = (get) => [get("rows"), get("columns")];
 
-// A number as people write it: 1,234 or 1 234 or 6,91; NaN where it is none.
-export function numberOf(typed) {
-  const text = typed.replace(/[\s_\u202f]/g, "").replace("−", "-");
-  const plain = /^-?\d{1,3}(,\d{3})+(\.\d+)?$/.test(text) ? text.replaceAll(",", "") : text.replace(",", ".");
+// A number as people write it: 1,234 or 1 234 or 6,91; NaN where it is none. Where an answer need not be exact, a comma is that of
+// decimals if there is but one.
+export function numberOf(typed, within = 0) {
+  const text = typed.replace(/[\s_\u202f]/g, "").replace("−", "-"), isDecimal = within > 0 && /^[^,.]*,[^,.]*$/.test(text);
+  const plain = !isDecimal && /^-?[1-9]\d{0,2}(,\d{3})+(\.\d+)?$/.test(text) ? text.replaceAll(",", "") : text.replace(",", ".");
   return plain === "" ? NaN : Number(plain);
 }
 
@@ -14,7 +15,7 @@ const sumOf = (get) => (get("sum") ? ` The calculation: ${get("sum")}.` : "");
 
 // What is said of the present answer: { mistake, text }, of which "" is none and null one without a name.
 export function verdictOf(get) {
-  const given = isMask(get) ? get("cells") : numberOf(get("typed"));
+  const given = isMask(get) ? get("cells") : numberOf(get("typed"), get("within"));
   if (Number.isNaN(given)) return { mistake: null, text: "This is no number: write one such as 1234 or 0.25." };
   const same = ([value]) => (isMask(get) ? value === given : Math.abs(value - given) <= get("within"));
   const known = get("answers").find(same), [[right]] = get("answers");

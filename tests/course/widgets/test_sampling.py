@@ -105,6 +105,19 @@ def test_three_texts_are_written_token_by_token_and_what_the_language_forbids_is
     assert fine["words"] == [["amis", True]] and [allowed for _, allowed in strange["words"]] == [False]
 
 
+def test_what_goes_on_is_written_after_the_text_of_the_reader_as_people_write(node):
+    glued = [
+        ("J'ai lu l'", "affaire"),
+        ("J’ai lu l’", "affaire"),
+        ("Ce roman", ","),
+        ("Bonjour ", "les"),
+        ("", "Le"),
+    ]
+    cases = json.dumps([*glued, ("Bonjour", "les")])
+    (begun,) = node("sampling", f"{cases}.map((one) => js.begun(...one))")
+    assert begun == [*(text for text, _ in glued), "Bonjour "]
+
+
 def _possible(world, words):
     try:
         return world.next_word(words)

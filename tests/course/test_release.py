@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -132,6 +133,26 @@ def test_pages_of_the_published_notebooks_are_written_as_a_folder_or_a_zip(tmp_p
     members = {name for name in zipfile.ZipFile(archive).namelist() if not name.endswith("/")}
     assert archive == tmp_path / "zipped.zip" and members == {f"zipped/{name}" for name in written}
     assert {path.name for path in tmp_path.iterdir()} == {"small", "pages", "zipped.zip"}
+
+
+def test_the_current_folder_is_zipped_under_its_name_and_never_packs_itself(
+    tmp_path, small_checkout, monkeypatch
+):
+    for lesson in written_lessons(small_checkout):
+        notebook = build_notebook(lesson, small_checkout)
+        nbformat.write(notebook, small_checkout / "notebooks" / f"{lesson.name}.ipynb")
+    pack = shutil.make_archive
+
+    def pack_named(path, kind, above, name):
+        assert name == "here"  # with an empty one it would not end
+        return pack(path, kind, above, name)
+
+    monkeypatch.setattr("shutil.make_archive", pack_named)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    archive = write_pages(Path("."), zipped=True, root=small_checkout)
+    assert archive == tmp_path / "here.zip" and "here/index.html" in zipfile.ZipFile(archive).namelist()
+    assert {path.name for path in tmp_path.iterdir()} == {"small", "here", "here.zip"}
 
 
 # ---- refusals

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -69,7 +70,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
     ValueError
         If the folder is neither new nor empty.
     """
-    folder = folder.absolute()
+    folder = Path(os.path.abspath(folder))  # with a name, also for `.`
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"the folder to write must be new or empty, got {folder} with something in it")
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -169,6 +170,7 @@ def write_pages(
         If the folder is not empty, or there is no published notebook.
     """
     root = root or project_root()
+    folder = Path(os.path.abspath(folder))  # named, also for `.`: a nameless one would pack itself
     paths = [(lesson, root / "notebooks" / f"{lesson.name}.ipynb") for lesson in written_lessons(root)]
     runs = [Run(lesson=lesson, notebook=nbformat.read(path, 4)) for lesson, path in paths if path.is_file()]
     if not runs:
@@ -177,11 +179,12 @@ def write_pages(
     if not zipped and not printed:
         with new_folder(folder) as target:
             write_site(runs, target, drawings)
-        return folder.absolute() / "index.html"
-    folder.absolute().parent.mkdir(parents=True, exist_ok=True)
+        return folder / "index.html"
+    file = folder.with_name(f"{folder.name}.{'pdf' if printed else 'zip'}")
+    file.parent.mkdir(parents=True, exist_ok=True)
     if printed:
-        return write_booklet(runs, folder.absolute().with_name(f"{folder.name}.pdf"), drawings)
-    with tempfile.TemporaryDirectory(dir=folder.absolute().parent) as aside:
+        return write_booklet(runs, file, drawings)
+    with tempfile.TemporaryDirectory(dir=file.parent) as aside:
         write_site(runs, Path(aside) / folder.name, drawings)
         archive = shutil.make_archive(f"{aside}/pages", "zip", aside, folder.name)
-        return Path(archive).replace(folder.absolute().with_name(f"{folder.name}.zip"))
+        return Path(archive).replace(file)

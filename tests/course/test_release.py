@@ -14,7 +14,7 @@ import pytest
 
 from tinytx_course.building.editions import has_solution
 from tinytx_course.building.notebooks import build_notebook
-from tinytx_course.building.release import _FILES, write_pages, write_release
+from tinytx_course.building.release import _FILES, new_folder, write_pages, write_release
 from tinytx_course.cli import main
 from tinytx_course.lessons import written_lessons
 
@@ -174,4 +174,34 @@ def test_when_writing_fails_nothing_is_left_behind(tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.copyfile", full_disk)
     with pytest.raises(OSError, match="no space"):
         write_release(tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_folder_is_filled_and_stays_the_same_one(tmp_path, monkeypatch):
+    """Such as the current folder, a mount point, or what a link leads to: none of them can be replaced."""
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to("there")
+    before = (tmp_path / "there").stat().st_ino
+    monkeypatch.chdir(tmp_path / "there")
+    for folder in (Path("."), tmp_path / "link"):
+        with new_folder(folder) as target:
+            (target / "inner").mkdir()
+            (target / "inner" / "page.html").write_text("page")
+        assert [path.name for path in Path(".").rglob("*")] == ["inner", "page.html"]
+        shutil.rmtree("inner")
+    assert (tmp_path / "there").stat().st_ino == before and (tmp_path / "link").is_symlink()
+
+
+def test_an_empty_folder_is_empty_again_when_moving_into_it_fails(tmp_path, monkeypatch):
+    rename = Path.rename
+
+    def refuse(path, target):
+        if path.name == "b" and path.parent != tmp_path:
+            raise OSError("no space left")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(OSError, match="no space"), new_folder(tmp_path) as target:
+        for name in "abc":
+            (target / name).write_text(name)
     assert list(tmp_path.iterdir()) == []

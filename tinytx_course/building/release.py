@@ -65,6 +65,9 @@ class Release:
 def new_folder(folder: Path) -> Iterator[Path]:
     """Give a temporary folder that becomes ``folder`` at the end, or vanishes when something fails.
 
+    An empty folder that is there already is filled, not replaced: it may be a mount point, a link to another
+    place, or where the command was called.
+
     Raises
     ------
     ValueError
@@ -73,17 +76,36 @@ def new_folder(folder: Path) -> Iterator[Path]:
     folder = Path(os.path.abspath(folder))  # with a name, also for `.`
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"the folder to write must be new or empty, got {folder} with something in it")
+    there = folder.exists()
     folder.parent.mkdir(parents=True, exist_ok=True)
-    aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder if there else folder.parent))
     try:
         yield aside
-        aside.chmod(0o755)  # temporary folders are private, this one is to be handed out
-        if folder.exists():
-            folder.rmdir()
-        aside.rename(folder)
+        if there:
+            _move_up(aside)
+        else:
+            aside.chmod(0o755)  # temporary folders are private, this one is to be handed out
+            aside.rename(folder)
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
+
+
+def _move_up(aside: Path) -> None:
+    """Move all that is in a folder, the only one in its own, to its place."""
+    folder = aside.parent
+    if len(list(folder.iterdir())) > 1:
+        raise ValueError(f"the folder to write must stay empty meanwhile, got {folder} with something in it")
+    paths = list(aside.iterdir())
+    try:
+        for path in paths:
+            path.rename(folder / path.name)
+    except BaseException:
+        for path in paths:
+            if not path.exists():
+                (folder / path.name).rename(path)
+        raise
+    aside.rmdir()
 
 
 def write_release(folder: Path, *, solved: bool = False, root: Path | None = None) -> Release:
@@ -102,6 +124,7 @@ def write_release(folder: Path, *, solved: bool = False, root: Path | None = Non
         If the folder is not empty, or the checkout has no sources.
     """
     root = root or project_root()
+    folder = Path(os.path.abspath(folder))
     if not (root / "notebooks" / "src").is_dir():
         raise ValueError("a release is made from the sources in notebooks/src, got a release without them")
     lessons = written_lessons(root)
@@ -122,7 +145,7 @@ def write_release(folder: Path, *, solved: bool = False, root: Path | None = Non
         (target / "README.md").write_text(text, encoding="utf-8")
         n_files = sum(path.is_file() for path in target.rglob("*"))
     names = tuple(lesson.name for lesson in lessons)
-    return Release(folder=folder.absolute(), solved=solved, notebooks=names, n_files=n_files)
+    return Release(folder=folder, solved=solved, notebooks=names, n_files=n_files)
 
 
 def _copy_package(root: Path, target: Path) -> None:

@@ -50,7 +50,7 @@ CONVENTIONS = (
 
 
 def write_forms(folder: Path) -> list[Path]:
-    """Write the printable pages and an empty table of answers; files of the same names are replaced.
+    """Write the printable pages, which replace older ones, and an empty table of answers if there is none.
 
     Parameters
     ----------
@@ -72,7 +72,8 @@ def write_forms(folder: Path) -> list[Path]:
     }
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in pages.items():
-        write_file(folder / name, text.encode())
+        if name != "answers.csv" or not (folder / name).exists():  # answers are typed into it
+            write_file(folder / name, text.encode())
     return [folder / name for name in pages]
 
 

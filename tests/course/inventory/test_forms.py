@@ -91,6 +91,15 @@ def test_the_table_for_answers_has_a_column_an_item(pages):
     assert head == ["learner", "form", "time", *(str(item["number"]) for item in ITEMS)]
 
 
+def test_answers_that_were_typed_in_stay_and_pages_are_written_anew(tmp_path):
+    write_forms(tmp_path)
+    (tmp_path / "answers.csv").write_text("learner,form,time,1\nada,A,pre,C\n")
+    (tmp_path / "key.html").write_text("old")
+    assert write_forms(tmp_path)[-1] == tmp_path / "answers.csv"
+    assert (tmp_path / "answers.csv").read_text().endswith("ada,A,pre,C\n")
+    assert (tmp_path / "key.html").read_text(encoding="utf-8") != "old"
+
+
 def test_the_command_writes_them_and_says_where_to_begin(tmp_path, capsys):
     assert main(["inventory", str(tmp_path / "new" / "folder")]) == 0
     assert capsys.readouterr().out == f"open {tmp_path / 'new' / 'folder' / 'index.html'}\n"

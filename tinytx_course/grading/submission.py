@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from tinytx_course.lessons import LESSONS
+
 #: A notebook larger than this is no filled-in copy: the published ones stay below a megabyte.
 LARGEST_COPY = 20_000_000
 #: And than this none in the letters of its code: the published ones stay below 30,000.
@@ -55,8 +57,9 @@ def read_submission(path: Path) -> Submission:
             f"{path.name} must hold at most {LARGEST_CODE:,} letters of code, got {sum(map(len, code)):,}"
         )
     prose = "\n".join(text for kind, text in cells if kind == "markdown")
-    found = _TITLE.search(prose) or _FILE.search(path.name)
-    return Submission(cells=code, lesson=int(found[1]) if found else None)
+    named = [int(number) for number in (*_TITLE.findall(prose), *_FILE.findall(path.name))]
+    lesson = next((number for number in named if number < len(LESSONS)), None)  # no other pair of digits
+    return Submission(cells=code, lesson=lesson)
 
 
 def _cells(content: object) -> list[tuple[str, str]] | None:

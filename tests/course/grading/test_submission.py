@@ -28,6 +28,12 @@ def test_without_its_title_the_lesson_is_that_of_the_file_name(tmp_path, name, l
     assert read_submission(write(tmp_path, {"cells": [cell("x")]}, name)).lesson == lesson
 
 
+@pytest.mark.parametrize(("name", "lesson"), [("22_ben.ipynb", None), ("08_pretraining.ipynb", 8)])
+def test_a_number_that_no_lesson_has_names_none(tmp_path, name, lesson):
+    cells = [cell("# 21 · Homework", "markdown"), cell("x = 1")]
+    assert read_submission(write(tmp_path, {"cells": cells}, name)).lesson == lesson
+
+
 def test_the_older_format_is_read_too(tmp_path):
     sheet = {"cells": [{"cell_type": "code", "input": ["x = 1"]}]}
     assert read_submission(write(tmp_path, {"nbformat": 3, "worksheets": [sheet]})).cells == ("x = 1",)

@@ -16,6 +16,7 @@ from tinytx_course.building.editions import has_solution
 from tinytx_course.building.notebooks import build_notebook
 from tinytx_course.building.release import _FILES, new_folder, write_pages, write_release
 from tinytx_course.cli import main
+from tinytx_course.kit.teaching import read_teaching
 from tinytx_course.lessons import written_lessons
 
 LESSONS = ("00_start_here", "02_attention_and_masks")
@@ -38,7 +39,9 @@ def test_every_written_lesson_is_there_and_nothing_of_the_authors(releases, solv
     release = releases[solved]
     assert list(release.notebooks) == [lesson.name for lesson in written_lessons(root)]
     stems = {path.stem for path in (release.folder / "notebooks").iterdir()}
-    assert stems == {*release.notebooks, "gpt_one_page", "gpt_by_hand", "bug_checklist"}
+    assert stems == {*release.notebooks, "gpt_one_page", "gpt_by_hand", "bug_checklist", "teaching"}
+    for lesson in written_lessons(root):
+        assert read_teaching(lesson, release.folder).sections  # of which a kit is made
     assert sum(path.is_file() for path in release.folder.rglob("*")) == release.n_files
     assert not {path.name for path in release.folder.iterdir()} & {"tests", ".git", "build", "site", "work"}
     assert not list(release.folder.rglob("__pycache__"))
@@ -104,6 +107,8 @@ def test_a_released_course_runs_and_refuses_what_needs_the_sources(releases):
     done = run_there(release, "run", "00", "--budget", "smoke", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["index"] == str(release.folder / "site" / "index.html")
+    done = run_there(release, "kit", "kit", "--schedule", "afternoon")
+    assert done.returncode == 0, done.stderr
     for arguments in (["release", "elsewhere"], ["publish"]):
         refused = run_there(release, *arguments)
         assert (

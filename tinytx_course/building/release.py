@@ -29,7 +29,8 @@ _FILES = (
     "environment.yml",
     ".gitignore",
 )
-_FOLDERS = ("tinytx", "tinytx_course", "experiments", "benchmarks", "figures", "results")
+_PACKAGES = ("tinytx", "tinytx_course", "experiments", "benchmarks")
+_FOLDERS = (*_PACKAGES, "figures", "results", "notebooks/teaching")  # the last is what a kit is made of
 # The line of the Makefile below which the targets are that need the sources or the tests.
 _AUTHORS_LINE = "# For authors\n"
 
@@ -130,7 +131,7 @@ def write_release(folder: Path, *, solved: bool = False, root: Path | None = Non
     lessons = written_lessons(root)
     with new_folder(folder) as target:
         _copy_package(root, target)
-        (target / "notebooks").mkdir()
+        (target / "notebooks").mkdir(exist_ok=True)
         notebooks = root / "notebooks"
         for path in (*notebooks.glob("gpt_*.py"), *notebooks.glob("*.html")):  # shown by lessons 07 and 18
             shutil.copyfile(path, target / "notebooks" / path.name)

@@ -74,12 +74,12 @@ def write_booklet(runs: Sequence[Run], path: Path, drawings: Path | None = None)
 
     Raises
     ------
-    RuntimeError
+    OSError
         If there is no Chromium, or it did not print.
     """
     program = find_chromium()
     if program is None:
-        raise RuntimeError(
+        raise OSError(
             f"a PDF is printed by Chromium, got none of {', '.join(CHROMIUM)}: install one, "
             "name yours in TINYTX_CHROMIUM, or print pages of the site from your browser"
         )
@@ -95,9 +95,14 @@ def write_booklet(runs: Sequence[Run], path: Path, drawings: Path | None = None)
         ]
         if getattr(os, "geteuid", lambda: 1)() == 0:
             command.append("--no-sandbox")  # Chromium refuses to start for root otherwise, as in containers
-        done = subprocess.run([*command, page.as_uri()], capture_output=True, text=True, timeout=_SECONDS)
+        command.append(page.as_uri())
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
+        except subprocess.TimeoutExpired:
+            words = f"{program} must print the booklet within {_SECONDS} seconds, got no end"
+            raise OSError(words) from None
         if not printed.is_file():
-            raise RuntimeError(
+            raise OSError(
                 f"{program} must print the booklet, got status {done.returncode}: {done.stderr[-300:]}"
             )
         return printed.replace(path)

@@ -24,7 +24,7 @@ help:  ## show this list
 $(STAMP): pyproject.toml setup.py constraints.txt
 	@echo "Setting up .venv (once, a few minutes: PyTorch is large) ..."
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; (3, 11) <= v < (3, 14) or sys.exit("tinytx needs Python 3.11 to 3.13, got %d.%d: try PYTHON=python3.12 make ..." % v)'
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt -e ".[$(EXTRAS)]"
 	@touch $@
 

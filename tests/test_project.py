@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -127,6 +128,27 @@ def test_binder_and_the_dev_container_ask_for_what_exists_and_the_warm_up_runs(r
     container = json.loads((root / ".devcontainer" / "devcontainer.json").read_text(encoding="utf-8"))
     stamp = re.search("^STAMP *:= (.*)$", (root / "Makefile").read_text(encoding="utf-8"), re.M)
     assert container["postCreateCommand"] == f"make {stamp[1]}"
+
+
+def test_make_sets_up_again_where_an_environment_without_pip_was_left(root, tmp_path):
+    """As on a Debian without python3-venv, whose first try leaves a Python alone."""
+    shutil.copyfile(root / "Makefile", tmp_path / "Makefile")
+    for name in ("pyproject.toml", "setup.py", "constraints.txt"):
+        (tmp_path / name).touch()
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    scripts = {  # the first lacks pip, the second makes one that has it
+        ".venv/bin/python": "exit 1",
+        "python": 'echo "$@" >> asked; test "$2" != venv || echo "#!/bin/sh" > .venv/bin/python',
+    }
+    for name, script in scripts.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    command = ["make", ".venv/installed", "PYTHON=./python"]
+    for _ in range(2):
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        (tmp_path / ".venv" / "installed").unlink()
+    assert (tmp_path / "asked").read_text().count("-m venv --clear .venv\n") == 1
 
 
 def test_modules_of_the_library_import_nothing_but_its_core_dependencies(pyproject):

@@ -42,7 +42,7 @@ def test_errors_name_rule_and_value():
         combine_masks(torch.zeros(2, 2))
     with pytest.raises(TypeError, match="a list"):
         combine_masks([[True]])
-    with pytest.raises(ValueError, match=r"one shape, got \[\(3, 3\), \(4, 4\)\]"):
+    with pytest.raises(ValueError, match=r"got shapes \(3, 3\) and \(4, 4\)"):
         combine_masks(causal_mask(3), None, causal_mask(4))
     with pytest.raises(TypeError, match="got list and int"):  # a list is unequal to any number: True
         padding_mask([[1, 2]], 0)

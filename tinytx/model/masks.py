@@ -77,12 +77,17 @@ def combine_masks(*masks: Tensor | None) -> Tensor | None:
     for mask in masks:
         if mask is not None:
             check_bool(mask, "mask")
-            try:
-                combined = mask if combined is None else combined & mask
-            except RuntimeError:
-                shapes = [tuple(each.shape) for each in masks if each is not None]
-                raise ValueError(f"masks must broadcast to one shape, got {shapes}") from None
+            if combined is not None:
+                _check_agreement(combined.shape, mask.shape)
+            combined = mask if combined is None else combined & mask
     return combined
+
+
+def _check_agreement(left: torch.Size, right: torch.Size) -> None:
+    try:
+        torch.broadcast_shapes(left, right)
+    except RuntimeError:
+        raise ValueError(f"masks must broadcast, got shapes {tuple(left)} and {tuple(right)}") from None
 
 
 def check_bool(mask: Tensor, name: str) -> None:

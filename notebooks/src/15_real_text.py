@@ -1024,7 +1024,7 @@ Markdown("\n".join(lines))
 # - One architecture of about a million parameters, and two tasks. A larger model may read more out of the same dose.
 # - One pretraining for each dose, on one path: the doses share their beginning. Two doses have a second seed, and they say how far luck can move a point.
 # - The transformer reads the last 160 words of a review, the bag of words all of it. How much this helps the bag is one of the controls; how a transformer of longer context would do was not measured. Where these words are more tokens than it reads, it even loses the last of them, except in *read to the end*.
-# - Six folds make wide intervals. The conditions of the first picture have three draws of labels, many others one; *n* counts folds and draws behind a difference, which uses the draws that both conditions have. What includes 0 today may not with more of them. Doses and numbers of labels that are missing in the picture have not been measured.
+# - Six folds make wide intervals. Most conditions have three draws of labels, many of the additions and ideas one; *n* counts folds and draws behind a difference, which uses the draws that both conditions have. What includes 0 today may not with more of them. Doses and numbers of labels that are missing in the picture have not been measured.
 # - Nothing here was searched as hard as it could be. Where a model does not pass the bag, this says something about our search, not about all transformers. The published lines show how far the task can be taken with 25,000 labels; none of them is a transformer, and one is a bag of words itself.
 #
 # ## Take-home

@@ -126,8 +126,10 @@ def commonest_mistakes(copies: Sequence[CopyGrades]) -> list[dict]:
 def mistakes_table(copies: Sequence[CopyGrades]) -> str:
     """Return the commonest mistakes as text."""
     rows = commonest_mistakes(copies)
+    if not any(copy.grades for copy in copies):
+        return "no copy could be graded"
     if not rows:
-        return "no mistakes"
+        return "no wrong answers"
     head = f"{'copies':>6}  {'exercise':<24}{'mistake':<28}what it is"
     lines = [
         f"{row['copies']:>6}  {row['exercise']:<24}{row['mistake']:<28}{row['explanation']}".rstrip()

@@ -56,6 +56,8 @@ def _where(lesson: int, section: str) -> str:
 
 def _to_repeat(names: Sequence[str], graded: Sequence[CopyGrades]) -> str:
     """The sections of exercises that too few passed, the hardest first."""
+    if not graded:
+        return "<p>No copy could be graded.</p>"
     shares = {name: _share(_grades_of(name, graded)) for name in names}
     hard = sorted((share, name) for name, share in shares.items() if share < ENOUGH)
     if not hard:

@@ -19,6 +19,7 @@ from tinytx_course.grading.grades import (
     mistakes_table,
     printable,
 )
+from tinytx_course.grading.page import class_page
 from tinytx_course.lessons import written_lessons
 
 SETUP = "import torch\nimport tinytx as tx"
@@ -205,6 +206,20 @@ def test_the_commonest_mistake_comes_first_with_its_explanation():
     assert "Rows and columns are exchanged" in rows[0]["explanation"]
     lines = mistakes_table(COPIES).splitlines()
     assert lines[0].split()[:3] == ["copies", "exercise", "mistake"] and lines[1].split()[0] == "2"
+
+
+@pytest.mark.parametrize(
+    ("copies", "said"),
+    [
+        (COPIES[3:], "no copy could be graded"),
+        ([CopyGrades(name="a", grades=(passed("attention"),))], "no wrong answers"),
+    ],
+)
+def test_a_class_without_a_wrong_answer_is_not_said_to_make_no_mistakes(copies, said):
+    assert mistakes_table(copies) == said
+    page = class_page(copies, None)
+    none = said == "no copy could be graded"
+    assert ("No copy could be graded." in page, "of the copies passed each" in page) == (none, not none)
 
 
 def test_a_row_a_copy_a_column_an_exercise_and_no_formulas():

@@ -102,7 +102,8 @@ def grade_folder(
     Raises
     ------
     ValueError
-        If there is no notebook in it. A file that cannot be graded is a row that says why.
+        If there is no notebook in it, or `report` is no such name. A file that cannot be graded is a row that
+        says why.
     """
     paths = sorted(path for path in folder.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts)
     if not paths:
@@ -133,6 +134,8 @@ def grade_folder(
 
 def _check_place(report: Path) -> None:
     """Refuse a file that cannot be written, before anything is graded."""
+    if report.suffix not in (".csv", ".html"):
+        raise ValueError(f"the file of grades must end in .csv or .html, got {report}")
     if report.is_dir() or not is_writable(report.absolute().parent):
         words = "the file of grades must lie in a folder that can be written to"
         raise ValueError(f"{words}, got {report}")

@@ -19,8 +19,10 @@ def write_report(survey: Survey, path: Path) -> Path:
     Raises
     ------
     ValueError
-        If its folder does not exist.
+        If it does not end in ``.html``, or its folder does not exist.
     """
+    if path.suffix != ".html":  # such as the file of answers itself
+        raise ValueError(f"the report must be a file that ends in .html, got {path}")
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise ValueError(f"the report must be a file in a folder that exists, got {path}")
     write_file(path.absolute(), paper("Survey", report_html(survey)).encode())

@@ -154,6 +154,9 @@ def test_limits_and_the_place_of_the_report_are_checked_before_anything_is_run(t
         grade_folder(path.parent, report=tmp_path / "no" / "x.csv")
     with pytest.raises(ValueError, match="can be written to, got /proc/x.csv"):
         grade_folder(path.parent, report=Path("/proc/x.csv"))
+    for name in ("class.htm", "class"):
+        with pytest.raises(ValueError, match=rf"must end in .csv or .html, got .*{name}$"):
+            grade_folder(path.parent, report=tmp_path / name)
 
 
 @pytest.mark.proof

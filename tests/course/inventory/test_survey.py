@@ -214,6 +214,13 @@ def test_an_unreadable_file_is_one_line(tmp_path, capsys, wrong):
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
+def test_a_report_replaces_no_answers(answers, capsys):
+    before = answers.read_text(encoding="utf-8")
+    assert main(["survey", str(answers), "--report", str(answers)]) == 2
+    assert f"ends in .html, got {answers}" in capsys.readouterr().err
+    assert answers.read_text(encoding="utf-8") == before
+
+
 def test_a_report_needs_a_folder_that_exists(answers, tmp_path, capsys):
     assert main(["survey", str(answers), "--report", str(tmp_path / "no" / "report.html")]) == 2
     assert "folder that exists" in capsys.readouterr().err

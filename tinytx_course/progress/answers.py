@@ -49,20 +49,23 @@ def source_of(name: str, function: Callable[..., Any]) -> str:
     Raises
     ------
     ValueError
-        If it has no source of its own, or uses a value that no line of source makes, such as a tensor.
+        If it has no source of its own, uses a value that no line of source makes, such as a tensor, or if one
+        name would mean two things.
     """
     if not isinstance(function, FunctionType):
         raise ValueError(f"a function to be stored must be written with `def`, got {function!r:.80}")
     pieces: dict[str, str] = {}
-    _collect(name, function, function.__module__, pieces, set())
+    _collect(name, function, function.__module__, pieces, {})
     return "from __future__ import annotations\n\n" + "\n\n".join(pieces.values())
 
 
-def _collect(name: str, value: Any, home: str, pieces: dict[str, str], seen: set[str]) -> None:
+def _collect(name: str, value: Any, home: str, pieces: dict[str, str], seen: dict[str, Any]) -> None:
     """Add the statements that give `name` its value, those that they need first."""
     if name in seen:
+        if seen[name] is not value:  # as of a helper that has the name of the exercise
+            raise ValueError(f"a name must mean one thing, got two things called {name}: rename one")
         return
-    seen.add(name)
+    seen[name] = value
     if isinstance(value, FunctionType | type) and value.__module__ in (home, "__main__"):
         source, needs = _definition(value)
         scope = _scope(value)

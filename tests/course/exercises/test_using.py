@@ -150,10 +150,14 @@ def test_what_cannot_be_stored_is_said_in_one_line_when_it_passes(progress, caps
         'course.check("causal_mask", f)',
         "class Mask:\n    def __call__(self, n):\n        return torch.ones(n, n).tril().bool()",
         'course.check("causal_mask", Mask())',
+        "def causal_mask(n):\n    return torch.ones(n, n).tril().bool()",
+        "def mine(n):\n    return causal_mask(n)",
+        'course.check("causal_mask", mine)',
     )
     lines = errors.splitlines()
-    assert len(lines) == 3 and all(line.startswith("No lesson can use your causal_mask: ") for line in lines)
-    for line, got in zip(lines, ("table, a Tensor", "got <lambda>", "Mask object"), strict=True):
+    assert len(lines) == 4 and all(line.startswith("No lesson can use your causal_mask: ") for line in lines)
+    due = ("table, a Tensor", "got <lambda>", "Mask object", "two things called causal_mask: rename one")
+    for line, got in zip(lines, due, strict=True):
         assert got in line
     assert used(capsys, "causal_mask")[1] == [False]
 

@@ -22,7 +22,14 @@ from pathlib import Path
 from tqdm import tqdm
 
 from tinytx.training.files import is_writable, write_file
-from tinytx_course.grading.grades import CopyGrades, as_csv, commonest_mistakes, mistakes_table, printable
+from tinytx_course.grading.grades import (
+    CopyGrades,
+    as_csv,
+    commonest_mistakes,
+    in_utf8,
+    mistakes_table,
+    printable,
+)
 from tinytx_course.grading.page import class_page
 from tinytx_course.grading.running import Limits, grade_submission
 from tinytx_course.grading.submission import Submission, read_submission
@@ -42,8 +49,8 @@ class Report:
         return {
             "copies": [copy.to_dict() for copy in self.copies],
             "lesson": self.lesson,
-            "csv": str(self.csv),
-            "page": None if self.page is None else str(self.page),
+            "csv": in_utf8(str(self.csv)),
+            "page": None if self.page is None else in_utf8(str(self.page)),
             "commonest_mistakes": commonest_mistakes(self.copies),
         }
 

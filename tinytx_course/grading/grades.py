@@ -83,12 +83,17 @@ class CopyGrades:
     def to_dict(self) -> dict:
         """Return plain values for ``--json``."""
         return {
-            "copy": self.name,
+            "copy": in_utf8(self.name),
             "passed": self.n_passed,
             "of": len(self.grades),
-            "problem": self.problem,
+            "problem": None if self.problem is None else in_utf8(self.problem),
             "exercises": [grade.to_dict() for grade in self.grades],
         }
+
+
+def in_utf8(text: str) -> str:
+    """Return a text that any output can hold: a byte of a file name that is no UTF-8 becomes `?`."""
+    return text.encode(errors="replace").decode()
 
 
 def printable(text: str) -> str:

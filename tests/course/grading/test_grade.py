@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -232,6 +233,15 @@ def test_a_row_a_copy_a_column_an_exercise_and_no_formulas():
     assert rows[1]["attention"] == "failed" and rows[1]["padding_mask"] == ""
     assert rows[2]["causal_mask"] == "not attempted" and (rows[0]["passed"], rows[0]["of"]) == ("1", "2")
     assert rows[3]["copy"] == "'=cmd()" and "empty file" in rows[3]["problem"]
+
+
+def test_a_file_name_that_is_no_utf8_can_be_printed_as_json():
+    name = os.fsdecode(b"caf\xe9.ipynb")
+    copy = CopyGrades(name=name, problem=f"{name} must be a Jupyter notebook")
+    report = Report(copies=(copy,), csv=Path(name).with_suffix(".csv"), page=Path(name).with_suffix(".html"))
+    json.dumps(report.to_dict(), ensure_ascii=False).encode()
+    assert copy.to_dict()["copy"] == "caf?.ipynb" and report.to_dict()["csv"] == "caf?.csv"
+    assert CopyGrades(name="é").to_dict()["problem"] is None
 
 
 def test_one_line_an_exercise_whatever_the_message_holds():

@@ -173,7 +173,7 @@ def reset(name: str) -> Stub | None:
     -------
     Stub or None
         The lines that the exercise began with, as no program changes the cells of a notebook; None for a
-        prediction and a patient.
+        prediction and a patient, and where the course is installed without its notebooks.
 
     Raises
     ------
@@ -181,11 +181,10 @@ def reset(name: str) -> Stub | None:
         If there is no such exercise or recorded prediction.
     """
     if name in EXERCISES:
-        stub = _stub(name)
         record().change("exercises", name, None)
         if (answer := answer_file(name)) is not None:
             answer.unlink(missing_ok=True)
-        return stub
+        return _stub(name)
     for part in ("predictions", "exercises"):  # a patient is an entry of the exercises
         if name in record().part(part):
             record().change(part, name, None)
@@ -196,10 +195,14 @@ def reset(name: str) -> Stub | None:
     raise ValueError(f"name must be that of an exercise or a recorded prediction, got {name!r}; {hint}")
 
 
-def _stub(name: str) -> Stub:
+def _stub(name: str) -> Stub | None:
     from tinytx_course.building.notebooks import build_notebook
 
-    notebook = build_notebook(LESSONS[EXERCISES[name].lesson], project_root())
+    try:
+        root = project_root()
+    except ValueError:  # installed without the notebooks, as in Colab
+        return None
+    notebook = build_notebook(LESSONS[EXERCISES[name].lesson], root)
     code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     for before, cell in pairwise(code):
         calls = check_calls(ast.parse(cell)) if "check(" in cell else []

@@ -4,6 +4,7 @@ import pytest
 
 import tinytx_course as course
 from tinytx_course.exercises.checking import EXERCISES
+from tinytx_course.progress import status as status_module
 
 
 def row(status, number):
@@ -64,6 +65,19 @@ def test_reset_forgets_an_exercise_and_gives_its_stub(mine, name):
     assert mine.part("exercises") == {}
     assert EXERCISES[name].signature in stub.text and "..." in stub.text and "SOLUTION" not in stub.text
     assert stub.text in repr(stub)
+
+
+def test_reset_forgets_an_exercise_also_where_the_notebooks_are_not_installed(mine, monkeypatch):
+    def not_installed():
+        raise ValueError("the course needs a checkout")
+
+    monkeypatch.setattr(status_module, "project_root", not_installed)
+    mine.change("exercises", "causal_mask", {"passed": True, "mistake": None, "tries": 1})
+    answer = mine.file.parent / "answers" / "causal_mask.py"
+    answer.parent.mkdir()
+    answer.touch()
+    assert course.reset("causal_mask") is None
+    assert mine.part("exercises") == {} and not answer.exists()
 
 
 def test_reset_of_an_unknown_name_says_the_nearest_and_changes_nothing(mine):

@@ -17,6 +17,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from tests.solutions import EXERCISES, SOLUTIONS
 from tests.test_house import FILES, at_module_level
 from tinytx_course.building.project import (
     constraints_text,
@@ -106,6 +107,14 @@ def test_sizes_in_the_readme_are_right_to_within_a_twentieth(root, named, folder
     paths = [path for path in (root / folder).rglob("*.py") if apart not in path.parts]
     n_lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths)
     assert int(found[1].replace(",", "")) == pytest.approx(n_lines, rel=0.05)
+
+
+def test_the_readme_says_how_many_exercises_and_about_how_many_solutions_there_are(root):
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    about = re.search(r"about ([\d,]+) right and wrong ones", readme)[1]
+    assert int(about.replace(",", "")) == pytest.approx(len(SOLUTIONS), rel=0.05)
+    exact = re.findall(r"(\d+) exercises whose checkers|wrong ones, .* for (\d+) exercises", readme)
+    assert [a or b for a, b in exact] == [str(len(EXERCISES))] * 2
 
 
 def test_no_host_is_named_but_that_of_torchs_own_builds(root):

@@ -147,6 +147,14 @@ def test_what_cannot_be_graded_ends_in_one_clear_line(tmp_path, capsys, name, co
     assert complaint in err and err.count("\n") == 1 and "Traceback" not in err
 
 
+def test_an_empty_name_is_not_the_current_folder(tmp_path, write_copy, capsys, monkeypatch):
+    write_copy(tmp_path / "x.ipynb", *GOOD)
+    monkeypatch.chdir(tmp_path)
+    assert main(["check", ""]) == 2
+    assert "got ''" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["x.ipynb"]
+
+
 def test_limits_and_the_place_of_the_report_are_checked_before_anything_is_run(tmp_path, write_copy, capsys):
     path = write_copy(tmp_path / "class" / "x.ipynb", *GOOD)
     for wrong in (["--seconds", "0"], ["--memory", "1"]):

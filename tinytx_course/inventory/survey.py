@@ -162,7 +162,11 @@ def read_sittings(path: Path, items: Sequence[Stored], problems: list[str]) -> l
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} must be a table in UTF-8, got other bytes") from error
     head = text.partition("\n")[0]
-    rows = list(csv.reader(text.splitlines(), delimiter=";" if head.count(";") > head.count(",") else ","))
+    delimiter = ";" if head.count(";") > head.count(",") else ","
+    try:
+        rows = list(csv.reader(text.splitlines(), delimiter=delimiter))
+    except csv.Error as error:  # such as a field of more than 131,072 letters
+        raise ValueError(f"{path} must be a table, got one that cannot be read: {error}") from error
     names = [name.strip().lower() for name in rows[0]] if rows else []
     if missing := [name for name in _SITTING if name not in names]:
         raise ValueError(f"{path} must have the columns learner, form and time, got no {', '.join(missing)}")

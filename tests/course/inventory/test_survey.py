@@ -207,9 +207,10 @@ def test_a_circle_is_where_its_share_is(answers, tmp_path, capsys):
     assert places == pytest.approx([190 + 420 * share for share in shares], abs=0.1)
 
 
-@pytest.mark.parametrize("wrong", ["missing.csv", "binary.csv"])
+@pytest.mark.parametrize("wrong", ["missing.csv", "binary.csv", "wide.csv"])
 def test_an_unreadable_file_is_one_line(tmp_path, capsys, wrong):
     (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "wide.csv").write_text("learner,form,time\n" + "x" * 200_000)
     assert main(["survey", str(tmp_path / wrong)]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
 

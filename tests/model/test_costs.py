@@ -157,3 +157,8 @@ def test_the_text_names_every_term_and_every_total():
 def test_bad_input_is_refused(changes, values):
     with pytest.raises(ValueError, match=values):
         cost_table(**{"config": LAB, "batch_size": 1, "seq_len": 1, **changes})
+
+
+def test_generation_holds_parameters_and_cache():
+    table = cost_table(PRESETS["seed-lab"], batch_size=1, seq_len=10)
+    assert table.bytes_generating == 4 * 1_008_100 + 2 * 4 * 10 * 200 * 4  # K and V, 4 layers, 10 tokens

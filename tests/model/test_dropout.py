@@ -2,9 +2,17 @@
 
 import pytest
 import torch
+from torch import nn
 from torch.testing import assert_close
 
+from tests.model.against_torch import copy_weights, parameter_pairs
+from tinytx.model.attention import fused_attention
+from tinytx.model.config import TransformerConfig
 from tinytx.model.dropout import Dropout, dropout
+from tinytx.model.encoder_decoder import DecoderBlock
+from tinytx.model.transformer import Block, Classifier, record_hidden_states
+
+TINY = TransformerConfig(vocab_size=11, d_model=6, n_heads=3, n_layers=3, d_ff=5, max_len=13, dropout=0.1)
 
 
 @pytest.mark.parametrize("p", [0.1, 0.3, 0.999])
@@ -46,3 +54,43 @@ def test_outside_training_and_at_0_the_input_is_returned_itself():
     x = torch.randn(3, 5)
     assert Dropout(0.5).eval()(x) is x and Dropout(0.0)(x) is x
     assert not torch.equal(Dropout(0.5)(x), x)
+
+
+@pytest.fixture
+def a_factor(monkeypatch):
+    """Each dropout becomes a factor of 0.7: one that is missing, or in another place, changes the output."""
+    for kind in (nn.Dropout, Dropout):
+        monkeypatch.setattr(kind, "forward", lambda self, x: 0.7 * x if self.p else x)
+
+
+@pytest.mark.parametrize("norm", ["first", "last"])
+@pytest.mark.parametrize("kind", [Block, DecoderBlock])
+def test_it_acts_where_it_does_in_the_layers_of_torch(a_factor, norm, kind):
+    layer = nn.TransformerEncoderLayer if kind is Block else nn.TransformerDecoderLayer
+    ours = kind(TINY.replace(norm=norm)).double()
+    how = {"dropout": 0.1, "activation": "gelu", "batch_first": True, "norm_first": norm == "first"}
+    theirs = layer(6, 3, 5, **how).double()
+    copy_weights(parameter_pairs([], [(ours, theirs)]), theirs)
+    for attn in (*ours.modules(), *theirs.modules()):
+        if isinstance(getattr(attn, "dropout", None), float):
+            assert attn.dropout == 0.1
+            attn.dropout = 0.0
+    x, memory = (torch.randn(2, n, 6, dtype=torch.float64) for n in (7, 5))
+    inputs = (x,) if kind is Block else (x, memory)
+    assert_close(ours(*inputs), theirs(*inputs))
+
+
+def test_it_acts_on_embeddings_and_before_the_classes(a_factor):
+    token_ids = torch.randint(11, (2, 7))
+    model = Classifier(TINY)
+    with record_hidden_states(model.body) as hidden:
+        logits = model(token_ids)
+    x = model.body.token_embed(token_ids) * 6**0.5
+    assert_close(hidden[0], 0.7 * model.body.pos_embed(x))
+    assert_close(logits, model.head(0.7 * hidden[-1].mean(dim=1)))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_it_acts_on_attention_weights(dtype):
+    q, k, v = (torch.randn(1, 2, 5, 4).to(dtype) for _ in range(3))
+    assert not torch.equal(fused_attention(q, k, v, dropout=0.5), fused_attention(q, k, v, dropout=0.5))

@@ -306,3 +306,16 @@ def test_a_classifier_learns_which_token_comes_first(pooling):
     model = Classifier(TINY.replace(n_layers=2, d_model=30), pooling=pooling)
     token_ids = torch.randint(11, (64, 5))
     assert learn(model, token_ids, (token_ids[:, 0] > 5).long(), 100) < 0.1
+
+
+@pytest.mark.parametrize(("kind", "n_sublayers"), [(LanguageModel, 2), (Translator, 3)])
+@pytest.mark.parametrize("norm", ["first", "last"])
+def test_what_writes_into_the_stream_starts_smaller_by_the_number_of_sublayers(kind, n_sublayers, norm):
+    model = kind(TINY.replace(d_model=60, d_ff=70, norm=norm))
+    stack = model.decoder if kind is Translator else model.body
+    gain = (n_sublayers * 3) ** -0.5 if norm == "first" else 1.0
+    for name, proj in stack.blocks.named_modules():
+        if isinstance(proj, nn.Linear):
+            own = gain if name.endswith(("out_proj", "down_proj")) else 1.0
+            bound = own * (6 / sum(proj.weight.shape)) ** 0.5  # of Glorot's uniform distribution
+            assert proj.weight.abs().max().item() == pytest.approx(bound, rel=0.02)

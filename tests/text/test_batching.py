@@ -93,3 +93,8 @@ def test_every_pair_is_in_one_batch_of_the_size_allowed(budget):
         assert size <= budget or len(batch) == 1
     assert batches == batches_of_pairs(src, tgt, budget, seed=3, epoch=1)
     assert len(batches) < 4 or batches != batches_of_pairs(src, tgt, budget, seed=3, epoch=2)
+
+
+def test_equal_lengths_are_put_together_anew_in_each_epoch():
+    first, second = (batches_by_length([7] * 60, 70, seed=0, epoch=epoch) for epoch in (0, 1))
+    assert not {frozenset(batch) for batch in first} & {frozenset(batch) for batch in second}

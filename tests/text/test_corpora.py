@@ -571,3 +571,12 @@ def test_a_label_that_is_no_number_and_a_repeated_column_are_named(tmp_path):
     cells = "text,label,text\n" + "\n".join(f"un {i},{i % 2},deux {i}" for i in range(40))
     with pytest.raises(ValueError, match="line 1: one column must be named text, got 2"):
         load_corpus(write(tmp_path / "mine.csv", cells))
+
+
+def test_the_splits_of_the_world_and_its_further_sets_are_drawn_apart():
+    world = load_corpus("world")
+    further = (world.draw(1)[:2000], world.draw(2)[:2000])
+    drawn = [
+        set(texts) for texts in (world.train.texts[:2000], world.valid.texts, world.test.texts, *further)
+    ]
+    assert all(len(a & b) < 200 for i, a in enumerate(drawn) for b in drawn[:i])  # short reviews repeat

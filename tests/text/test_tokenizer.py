@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tinytx.text.tokenizer import MODEL_TYPES, SPACE_MARK, SPECIAL_PIECES, Tokenizer, plain
+from tinytx.text.tokenizer import MODEL_TYPES, SPACE_MARK, SPECIAL_PIECES, Tokenizer, canonical, plain
 
 TEXTS = [
     "le livre est beau et la fin du livre est belle",
@@ -204,3 +204,15 @@ def test_files_that_are_no_tokenizer_are_refused(tmp_path):
 def test_typography_is_made_plain_and_stays_so():
     text = "\u00abL\u2019eau\u00a0?\u202f!\u2009\u00ad\u200b"
     assert plain(text) == "\u00abL'eau ? !" == plain(plain(text))
+
+
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        ("I can't swim", "I cannot swim"),
+        ("It won't do", "it will not do"),
+        ("We'll see he's in", "we will see he is in"),
+    ],
+)
+def test_contractions_are_what_they_stand_for(short, long):
+    assert canonical(short) == canonical(long)

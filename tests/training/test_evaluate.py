@@ -15,6 +15,7 @@ from tinytx.training.checkpoint import save
 from tinytx.training.evaluate import (
     ClassifierScore,
     LanguageModelScore,
+    PseudoLikelihoodScore,
     class_probabilities,
     classifier_inputs,
     evaluate,
@@ -272,3 +273,7 @@ def test_no_model_is_below_the_entropy_bound_of_the_world(config, corpus):
     every_ninth = [nats for text in texts[:2] for nats in exact_masked_nats(data, tokenizer, [text])[::9]]
     np.testing.assert_allclose(every_ninth, expected)
     assert 0 < found["entropy_bound"] < found["nats_per_token"]
+
+
+def test_the_accuracy_of_masked_tokens_is_a_share_of_tokens():
+    assert PseudoLikelihoodScore(total_nats=1.0, n_tokens=8, n_texts=2, correct=2).accuracy == 0.25

@@ -3,6 +3,8 @@
 import json
 import re
 import time
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -21,8 +23,13 @@ from tinytx.training.runs import find_run, read_training
 from tinytx.training.settings import Layout
 from tinytx.training.tasks import (
     PROBE_RATE,
+    Classification,
+    Pretraining,
+    Translation,
     causal_objective,
+    fingerprint,
     new_language_model,
+    objective_for,
     steps_within,
     train_tokenizer,
     weights_fingerprint,
@@ -353,3 +360,49 @@ def test_a_layout_that_cannot_be_is_refused_before_anything_is_reported(corpus):
     with pytest.raises(ValueError, match="shard needs several processes"):
         quick(corpus, layout=Layout(shard=True), report=lines.append)
     assert lines == []
+
+
+PAIRS = Pairs(
+    tuple(f"{a} {b}" for a in "abcdefg" for b in "hijklm"),
+    tuple(f"{b}’{a}" for a in "abcdefg" for b in "hijklm"),
+)
+
+
+def test_a_translator_learns_with_the_smoothing_of_its_recipe_and_from_plain_targets():
+    task = Translation(PairCorpus("toy", PAIRS, PAIRS), None, None)
+    recipe, tokenizer = task.recipe("smoke", 0), task.tokenizer(40, exact=False)
+    learning = task.objective(tokenizer, recipe)
+    assert learning.label_smoothing == recipe.label_smoothing == 0.1
+    assert "’" not in "".join(map(tokenizer.piece, range(tokenizer.vocab_size)))
+    assert tokenizer.unk_id not in learning.batch(range(9))[2]
+
+
+def test_what_is_said_of_masking_reaches_model_and_objective(corpus):
+    changes = {"p": 0.6, "transform": False}
+    result = quick(corpus, objective="masked", masking_changes=changes)
+    assert not result.model.transform
+    learning = objective_for(result.recipe, result.tokenizer, corpus.train.texts)
+    learning.epoch_batches(seed=0, epoch=0, tokens_per_batch=200)
+    n_tokens = sum(map(len, result.tokenizer.encode_batch(corpus.train.texts)))
+    assert 0.4 < learning.n_predictions(range(120)) / n_tokens < 0.8
+
+
+def test_each_further_pass_reads_other_texts(corpus, tokenizer):
+    task = Pretraining(replace(corpus, draw=lambda i: corpus.train.texts[i : i + 3]), None, "causal")
+    learning = task.objective(tokenizer, plan("text", "causal", "smoke").replace(vocab_size=30))
+    for epoch in (0, 1, 2):
+        learning.epoch_batches(seed=0, epoch=epoch, tokens_per_batch=200)
+        read = [[i for i in row if i > 3] for row in learning.batch(range(3))[1].tolist()]
+        if epoch:
+            assert read == tokenizer.encode_batch(corpus.train.texts[epoch : epoch + 3])
+
+
+def test_other_targets_are_another_corpus_and_other_weights_another_start(corpus, tokenizer, config):
+    swapped = Pairs(PAIRS.sources, PAIRS.targets[::-1])
+    assert fingerprint(PairCorpus("toy", PAIRS, PAIRS)) != fingerprint(PairCorpus("toy", swapped, PAIRS))
+
+    def request(seed):
+        start = SimpleNamespace(model=new_language_model(config, seed), tokenizer=tokenizer)
+        return Classification(corpus, None, start, False, False, None, None, "mean", None).request()
+
+    assert request(0) != request(1) and request(0) == request(0)

@@ -3,9 +3,12 @@
 import math
 import os
 import signal
+from statistics import fmean
 
 import pytest
 import torch
+from torch import nn
+from torch.testing import assert_close
 
 from tests.training.interrupted import Killed, folder_bytes
 from tinytx.training.loop import DivergenceError, TrainingInterrupted, train
@@ -206,3 +209,51 @@ def test_training_on_a_gpu_learns_and_resumes(tmp_path, tokenizer, config, objec
             history = train(model, objective, settings, checkpoints=checkpoints)
     assert history.loss[-1] < history.loss[0]
     torch.testing.assert_close(models[0].state_dict(), models[1].state_dict(), rtol=0, atol=0)
+
+
+def test_training_is_the_loop_written_out(config, objective):
+    """Clipping that acts, two groups of AdamW, warm-up and cosine by their formulas, means as records."""
+    how = {"n_steps": 7, "clip_norm": 0.3, "weight_decay": 0.3, "betas": (0.8, 0.9), "log_every": 3}
+    ours, by_hand = (new_language_model(config, seed=3).double() for _ in range(2))
+    history = train(ours, objective, SETTINGS.replace(**how))
+    groups = [{"params": [], "weight_decay": decay} for decay in (0.3, 0.0)]
+    for name, parameter in by_hand.named_parameters():
+        groups[parameter.dim() != 2 or "embed" in name]["params"].append(parameter)
+    adamw, losses, lengths = torch.optim.AdamW(groups, betas=(0.8, 0.9)), [], []
+    batches = objective.epoch_batches(seed=0, epoch=0, tokens_per_batch=256)[:7]
+    for step, batch in enumerate(batches, start=1):
+        falling = 0.05 + 0.95 * (1 + math.cos(math.pi * (step - 3) / 4)) / 2
+        for group in adamw.param_groups:
+            group["lr"] = 1e-2 * (step / 3 if step <= 3 else falling)
+        adamw.zero_grad()
+        loss = objective.loss(by_hand, batch)
+        loss.backward()
+        lengths.append(nn.utils.clip_grad_norm_(by_hand.parameters(), 0.3).item())
+        adamw.step()
+        losses.append(loss.item())
+    assert min(lengths) > 0.3
+    assert_close(ours.state_dict(), by_hand.state_dict())
+    means = [losses[0], fmean(losses[1:3]), fmean(losses[3:6]), losses[6]]
+    assert history.loss == pytest.approx(means, rel=1e-5)
+
+
+def test_dropout_is_drawn_by_the_seed(config, objective):
+    class InOneOrder:
+        loss = staticmethod(objective.loss)
+
+        def epoch_batches(self, *, seed, epoch, tokens_per_batch):
+            return objective.epoch_batches(seed=0, epoch=epoch, tokens_per_batch=tokens_per_batch)
+
+    def losses(seed):
+        model = new_language_model(config.replace(dropout=0.3), seed=1)
+        return train(model, InOneOrder(), SETTINGS.replace(seed=seed)).loss
+
+    assert losses(0) == losses(0) and losses(0)[1:] != losses(1)[1:]
+
+
+def test_bf16_is_computed_in_bfloat16(config, objective):
+    seen, model = [], new_language_model(config, seed=1)
+    up_proj = model.body.blocks[0].ff.up_proj
+    up_proj.register_forward_hook(lambda module, inputs, output: seen.append(output.dtype))
+    train(model, objective, SETTINGS.replace(n_steps=1, warmup_steps=0, precision="bf16"))
+    assert seen == [torch.bfloat16]

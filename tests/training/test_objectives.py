@@ -315,3 +315,17 @@ def test_a_masked_batch_without_a_masked_token_costs_nothing(hybrid):
     for broken in ({"causal_share": 1.0}, {"causal_share": 0.5, "whole_words": True}):
         with pytest.raises(ValueError, match="causal_share|hybrid"):
             Masking(**broken)
+
+
+def test_pairs_directions_and_masks_are_drawn_anew_in_each_epoch(corpus, tokenizer):
+    how = {"seed": 0, "tokens_per_batch": 200}
+    follows = masked(corpus, tokenizer, next_sentence=True)
+    both = HybridObjective(tokenizer, corpus.train.texts, max_len=24, masking=Masking(causal_share=0.5))
+    answers, kinds, labels = [], [], []
+    for epoch in (0, 1):
+        follows.epoch_batches(epoch=epoch, **how)
+        answers.append(follows.batch(range(20))[3].tolist())
+        batches = both.epoch_batches(epoch=epoch, **how)
+        kinds.append([batch[0] in both._masked_rows for batch in batches])
+        labels.append(both._labels.rows(range(20)))
+    assert answers[0] != answers[1] and kinds[0] != kinds[1] and not torch.equal(*labels)

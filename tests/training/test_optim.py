@@ -69,3 +69,9 @@ def test_updates_are_those_of_torch_for_matrices_and_for_vectors():
             optimizer.step()
     assert_close(ours["matrix"], theirs["matrix"], rtol=0, atol=2e-3)  # theirs rounds to bfloat16
     assert_close(ours["vector"], theirs["vector"])
+
+
+def test_muon_decays_its_matrices_and_no_embedding_norm_or_bias(config):
+    settings = TrainingSettings(n_steps=3, optimizer="muon", weight_decay=0.3)
+    groups = make_optimizer(LanguageModel(config), settings).param_groups
+    assert [group["weight_decay"] for group in groups] == [0.3, 0.3, 0.0]

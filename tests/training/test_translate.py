@@ -8,7 +8,7 @@ from tinytx.model.encoder_decoder import Translator
 from tinytx.model.transformer import LanguageModel
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.beam import Search
-from tinytx.training.translate import translate, translate_lines
+from tinytx.training.translate import translate, translate_ids, translate_lines
 
 WORDS = ["le", "la", "un", "une", "chat", "chien", "mange", "voit", "belle", "petit", "grand"]
 
@@ -92,3 +92,11 @@ def test_one_str_and_a_model_without_room_raise(model, tokenizer):
     with pytest.raises(ValueError, match="max_len must be at least 2 to translate, got 1"):
         translate(Translator(model.config.replace(max_len=1)), tokenizer, ["un deux"])
     assert translate(model, tokenizer, iter(["un"])) == translate(model, tokenizer, ["un"])
+
+
+def test_texts_are_translated_by_the_search_that_was_asked_for(model, tokenizer):
+    search, texts = Search(beam_size=4, length_penalty=0.0), [f"{a} {b}" for a in WORDS for b in WORDS]
+    ids = tokenizer.encode_batch(texts)
+    found = [one.token_ids for one in translate(model, tokenizer, texts, search=search)]
+    assert found == [one.token_ids for one in translate_ids(model, ids, search=search)]
+    assert found != [one.token_ids for one in translate_ids(model, ids)]

@@ -14,7 +14,7 @@ from tinytx.world.grammar import Grammar
 from tinytx.world.lexicon import TABLES
 from tinytx.world.network import Network, build_network
 from tinytx.world.reviews import ReviewPlan
-from tinytx.world.world import World
+from tinytx.world.world import World, mean_per_word
 
 SOME = [review.words for review in World().reviews(12, seed=21)]
 
@@ -241,3 +241,19 @@ def test_tokens_of_a_review_of_eighty_sentences_can_be_filled(tokenizer):
     found = tokens.fill_tokens(ids)
     assert_allclose(found.sum(axis=1), 1.0)
     assert_allclose(tokens.fill_token(ids, len(ids) - 3), found[-3], atol=1e-12)
+
+
+def test_the_mean_entropy_given_both_sides_is_that_of_its_reviews(world):
+    estimate = world.mean_conditional_entropy("both", n=20, seed=8)
+    found = [world.entropies(review.words).both for review in world.reviews(20, seed=8)]
+    assert_allclose(estimate.mean, mean_per_word(found).mean)
+    assert estimate.mean < world.mean_conditional_entropy(n=20, seed=8).mean
+
+
+def test_a_review_names_the_book_that_it_was_drawn_for(world):
+    """The posterior of the book that is named, summed over many reviews, is as large as it is on average."""
+    reviews, names = world.reviews(400, seed=16), [book.noun for book in world.books]
+    chances = np.array([world.automaton.forward(one.words).hidden.sum(axis=(0, 1)) for one in reviews])
+    named = sum(row[names.index(one.book)] for row, one in zip(chances, reviews, strict=True))
+    variance = ((chances**3).sum(axis=1) - (chances**2).sum(axis=1) ** 2).sum()
+    assert abs(named - (chances**2).sum()) < 4 * variance**0.5

@@ -92,6 +92,8 @@ def test_classification_batches_give_what_single_texts_give(config):
     together = objective.logits(model, [2, 0, 1])
     singly = torch.cat([model(torch.tensor([sequences[i]])) for i in (2, 0, 1)])
     assert_close(together, singly, atol=1e-5, rtol=1e-5)
+    wanted = F.cross_entropy(singly, torch.tensor([1, 0, 2]))
+    assert_close(objective.loss(model, [2, 0, 1]), wanted, atol=1e-5, rtol=1e-5)
 
 
 def masked(corpus, tokenizer, max_len=24, **masking):

@@ -232,7 +232,10 @@ def _rows(file: Path) -> list[dict[str, str]]:
         reader = csv.DictReader(lines)
         if reader.fieldnames != COLUMNS:
             raise ValueError(f"{file} must begin with the line {','.join(COLUMNS)}, got {reader.fieldnames}")
-        return list(reader)
+        try:
+            return list(reader)
+        except csv.Error as error:  # such as a quote that is never closed
+            raise ValueError(f"{file} must be a table, got one that cannot be read: {error}") from error
 
 
 def _whole_minutes(text: str) -> int:

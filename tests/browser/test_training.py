@@ -57,7 +57,11 @@ def test_a_run_pauses_steps_and_repeats_with_its_seed(trainer):
     (started,) = trainer(f"{START} return until('started');")
     assert started["told"] == "started" and started["fast"] and started["config"]["d_model"] == 16
     *steps, done = trainer("ask('train', { steps: 3 }); return until('done');")
-    assert [one["step"] for one in steps] == [1, 2, 3] and done == {"told": "done", "step": 3}
+    assert [one["step"] for one in steps] == [1, 2, 3] and done == {
+        "told": "done",
+        "step": 3,
+        "finished": False,
+    }
     *more, done = trainer("ask('train', {}); ask('pause'); ask('train', {}); return until('done');")
     while done["step"] < 12:
         found = trainer("return until('done');")

@@ -7,7 +7,7 @@ K head width.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from itertools import combinations
@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinytx.model.dropout import dropout as drop
-from tinytx.model.masks import causal_mask, check_bool
+from tinytx.model.masks import agree, causal_mask, check_bool, dtype_of
 
 
 def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
@@ -229,7 +229,7 @@ def _explain(q: Tensor, k: Tensor, v: Tensor) -> None:
     given = {"q": q, "k": k, "v": v}
     for name, x in given.items():
         if not (isinstance(x, Tensor) and x.is_floating_point()):
-            raise TypeError(f"{name} must be a tensor of real numbers, got {getattr(x, 'dtype', type(x))}")
+            raise TypeError(f"{name} must be a tensor of real numbers, got {dtype_of(x)}")
         if x.dim() < 2:
             raise ValueError(f"{name} must have at least 2 axes, got shape {tuple(x.shape)}")
         if x.dtype != q.dtype and not torch.is_autocast_enabled(q.device.type):
@@ -239,17 +239,11 @@ def _explain(q: Tensor, k: Tensor, v: Tensor) -> None:
         rule = "q and k must have one width K of at least 1"
     elif v.shape[-2] != k.shape[-2]:
         rule = "v must hold one value for each key"
-    elif not all(_agree(x.shape[:-2], y.shape[:-2]) for x, y in combinations(given.values(), 2)):
+    elif not all(agree(x.shape[:-2], y.shape[:-2]) for x, y in combinations(given.values(), 2)):
         rule = "q, k and v must agree in the axes before the last two"
     if rule:
         got = ", ".join(f"{name} of shape {tuple(x.shape)}" for name, x in given.items())
         raise ValueError(f"{rule}, got {got}")
-
-
-def _agree(left: Sequence[int], right: Sequence[int]) -> bool:
-    """Whether two shapes broadcast."""
-    pairs = zip(reversed(left), reversed(right), strict=False)
-    return left == right or all(a == b or 1 in (a, b) for a, b in pairs)
 
 
 def _check(mask: Tensor | None, bias: Tensor | None, shape: tuple[int, ...]) -> None:

@@ -6,6 +6,8 @@ One sign everywhere, that of `torch.nn.functional.scaled_dot_product_attention`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -75,23 +77,28 @@ def combine_masks(*masks: Tensor | None) -> Tensor | None:
     """
     combined = None
     for mask in masks:
-        if mask is not None:
-            check_bool(mask, "mask")
-            if combined is not None:
-                _check_agreement(combined.shape, mask.shape)
-            combined = mask if combined is None else combined & mask
+        if mask is None:
+            continue
+        check_bool(mask, "mask")
+        if combined is not None and not agree(combined.shape, mask.shape):
+            got = f"{tuple(combined.shape)} and {tuple(mask.shape)}"
+            raise ValueError(f"masks must broadcast, got shapes {got}")
+        combined = mask if combined is None else combined & mask
     return combined
 
 
-def _check_agreement(left: torch.Size, right: torch.Size) -> None:
-    try:
-        torch.broadcast_shapes(left, right)
-    except RuntimeError:
-        raise ValueError(f"masks must broadcast, got shapes {tuple(left)} and {tuple(right)}") from None
+def agree(left: Sequence[int], right: Sequence[int]) -> bool:
+    """Whether two shapes broadcast."""
+    pairs = zip(reversed(left), reversed(right), strict=False)
+    return left == right or all(a == b or 1 in (a, b) for a, b in pairs)
+
+
+def dtype_of(given: object) -> torch.dtype | str:
+    """The dtype of a tensor, or what something else is, for errors."""
+    return given.dtype if isinstance(given, Tensor) else f"a {type(given).__name__}"
 
 
 def check_bool(mask: Tensor, name: str) -> None:
     """Raise TypeError for masks of 0 and -inf, or of 0 and 1: their sign could be misread."""
-    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
-        got = mask.dtype if isinstance(mask, Tensor) else f"a {type(mask).__name__}"
+    if (got := dtype_of(mask)) != torch.bool:
         raise TypeError(f"{name} must be a boolean tensor (True = may attend), got {got}")

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from tinytx.model.attention import MultiHeadAttention
 from tinytx.model.config import TransformerConfig
 from tinytx.model.dropout import Dropout
-from tinytx.model.masks import causal_mask, check_bool, combine_masks
+from tinytx.model.masks import causal_mask, check_bool, combine_masks, dtype_of
 from tinytx.model.output_loss import IGNORE_ID, output_loss
 from tinytx.model.positions import AlibiPositions, LearnedPositions, RotaryPositions, SinusoidalPositions
 
@@ -268,9 +268,8 @@ class Transformer(nn.Module):
 
     def _check(self, token_ids: Tensor, padding_mask: Tensor | None, segment_ids: Tensor | None) -> None:
         for name, given in (("token_ids", token_ids), ("segment_ids", segment_ids)):
-            dtype = getattr(given, "dtype", type(given).__name__)
-            if given is not None and dtype not in (torch.int32, torch.int64):
-                raise TypeError(f"{name} must be a tensor of int32 or int64, got {dtype}")
+            if given is not None and (kind := dtype_of(given)) not in (torch.int32, torch.int64):
+                raise TypeError(f"{name} must be a tensor of int32 or int64, got {kind}")
         config, shape = self.config, tuple(token_ids.shape)
         if token_ids.dim() != 2 or 0 in shape:
             raise ValueError(f"token_ids must have shape (B, T) with B and T at least 1, got {shape}")
@@ -452,8 +451,7 @@ class Classifier(nn.Module):
             raise TypeError(f"body must be a Transformer, such as model.body, got a {type(body).__name__}")
         if body is not None and body.config != config.replace(dropout=body.config.dropout):
             raise ValueError(f"body must have the configuration {config}, got {body.config}")
-        self.config = config
-        self.pooling: Pooling = pooling
+        self.config, self.pooling = config, pooling
         self.body = Transformer(config) if body is None else body
         self.dropout = nn.Dropout(config.dropout if dropout is None else dropout)
         self.head = nn.Linear(config.d_model, n_classes, bias=config.bias)

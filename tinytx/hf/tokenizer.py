@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tinytx.hf.folders import read
-from tinytx.text.tokenizer import SPACE_MARK, Tokenizer, check_unicode
+from tinytx.text.tokenizer import SPACE_MARK, Tokenizer, check_several, check_unicode
 
 MARKS_FILE = "marks.json"
 MIN_KNOWN = 0.9  # of the ids of a model, the share for which its tokenizer must have a token
@@ -108,8 +108,7 @@ class PretrainedTokenizer(Tokenizer):
         return self._encode(texts, "text_target" if self._start_id is not None else "text")
 
     def _encode(self, texts: Sequence[str], side: str) -> list[list[int]]:
-        if isinstance(texts, str):
-            raise TypeError("texts must be a sequence of str, got one str")
+        check_several(texts)
         for text in texts:
             check_unicode(text)
         if not texts:

@@ -33,6 +33,12 @@ _ESCAPED = re.compile(f"{_ESCAPE}(.)|([\x01-\x07])", re.DOTALL)
 _ORIGINALS = {inner: char for char, inner in _REPLACEMENTS.items()}
 
 
+def check_several(texts: Sequence[str]) -> None:
+    """Raise TypeError for one text, which would be read letter by letter."""
+    if isinstance(texts, str):
+        raise TypeError("texts must be a sequence of str, got one str")
+
+
 def check_unicode(text: str) -> None:
     """Raise a ValueError for a text with a lone surrogate."""
     try:
@@ -271,8 +277,7 @@ class Tokenizer:
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of several texts: ``[encode(text) for text in texts]``, faster."""
-        if isinstance(texts, str):
-            raise TypeError("texts must be a sequence of str, got one str")
+        check_several(texts)
         inner = [escape(text) for text in texts]
         return self._processor.encode(inner, out_type=int, num_threads=1)
 

@@ -201,8 +201,6 @@ def fit(
             raise ValueError(
                 f"vocab_size must be left out, as the tokenizer is that of start, got {vocab_size}"
             )
-        if n_scored is not None and n_scored < 1:
-            raise ValueError(f"n_scored must be at least 1, got {n_scored}")
         task = Classification(corpus, data_dir, start, fresh, frozen, n_labels, n_epochs, pooling, n_scored)
     elif objective == "translation":
         task = Translation(corpus, data_dir, search)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import torch
@@ -22,6 +21,7 @@ from tinytx.text.batching import pad_batch
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.inference import eval_mode
 from tinytx.training.memory import retain_memory
+from tinytx.training.settings import check_seed
 
 Model = LanguageModel | MaskedLanguageModel | Classifier | Translator
 
@@ -165,8 +165,7 @@ def continue_rows(
         raise ValueError("generation needs at least one id to start from, got an empty prefix")
     if max_new_tokens < 1:
         raise ValueError(f"max_new_tokens must be at least 1, got {max_new_tokens}")
-    if not isinstance(seed, Integral) or not 0 <= seed < 2**63:
-        raise ValueError(f"seed must be an integer in 0..2**63 - 1, got {seed!r}")
+    check_seed(seed)
     low, high = min(map(min, prefixes)), max(map(max, prefixes))
     if low < 0 or high >= model.config.vocab_size:
         raise ValueError(f"ids must lie in 0..{model.config.vocab_size - 1}, got {low} to {high}")

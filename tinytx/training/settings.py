@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,7 @@ class TrainingSettings:
             _require(values[name] > 0, name, "positive", values[name])
         for name in ("warmup_steps", "weight_decay"):
             _require(values[name] >= 0, name, "0 or more", values[name])
-        _require(0 <= self.seed < 2**63, "seed", "in 0..2**63 - 1", self.seed)
+        check_seed(self.seed)
         if self.decay_steps is not None:
             rule = f"from 1 to the {self.n_steps - self.warmup_steps} steps after the warm-up"
             fits = 1 <= self.decay_steps <= self.n_steps - self.warmup_steps
@@ -135,6 +136,8 @@ class Layout:
     """How a batch is split over time and processes.
 
     The result stays the same, up to rounding, where nothing is dropped out; dropout is drawn for each part.
+    One exception: in a masked batch of `HybridObjective` a row sees its own end mark only next to a longer
+    row, so the parts differ a little from the whole.
 
     Parameters
     ----------
@@ -151,6 +154,11 @@ class Layout:
 
     def __post_init__(self) -> None:
         _require(self.accumulate >= 1, "accumulate", "at least 1", self.accumulate)
+
+
+def check_seed(seed: object) -> None:
+    """Raise ValueError unless it is an integer in 0..2**63 - 1, as torch takes it."""
+    _require(isinstance(seed, Integral) and 0 <= int(seed) < 2**63, "seed", "in 0..2**63 - 1", seed)
 
 
 def _require(holds: bool, name: str, rule: str, got: object) -> None:

@@ -199,8 +199,9 @@ class Classification(Pretraining):
         return Recipe(row.budget, config.vocab_size, config, settings, n_epochs=n_epochs)
 
     def check_changes(self, model: Mapping[str, Any], training: Mapping[str, Any]) -> None:
-        if self.n_epochs is not None and self.n_epochs < 1:
-            raise ValueError(f"n_epochs must be at least 1, got {self.n_epochs}")
+        for name in ("n_epochs", "n_scored"):
+            if (given := getattr(self, name)) is not None and given < 1:
+                raise ValueError(f"{name} must be at least 1, got {given}")
         if "n_steps" in training:
             raise ValueError(f"n_steps follows from n_epochs in fine-tuning, got {training['n_steps']}")
         if other := ", ".join(model.keys() - {"dropout"}):

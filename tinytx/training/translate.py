@@ -11,7 +11,7 @@ from typing import Any
 from tinytx.model.encoder_decoder import Translator
 from tinytx.model.kv_cache import is_as_built
 from tinytx.text.batching import pad_batch
-from tinytx.text.tokenizer import Tokenizer, plain
+from tinytx.text.tokenizer import Tokenizer, check_several, plain
 from tinytx.training.beam import CachedSteps, Hypothesis, Search, WholeSteps, beam_search
 from tinytx.training.generate import check_vocabulary, unwritten_ids
 from tinytx.training.inference import eval_mode
@@ -79,8 +79,7 @@ def translate(
     if frame != (tokenizer.eos_id,):
         names = [tokenizer.piece(token_id) for token_id in frame]
         raise ValueError(f"a source must be read with an end mark only, got a tokenizer that adds {names}")
-    if isinstance(texts, str):
-        raise TypeError("texts must be a sequence of str, got one str")
+    check_several(texts)
     limit = model.config.max_len - 1  # the end mark is read too
     if limit < 1:
         raise ValueError(f"max_len must be at least 2 to translate, got {model.config.max_len}")

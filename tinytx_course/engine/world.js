@@ -179,6 +179,9 @@ export class World {
 
   // Words as people write them: no space after an elision, none before a comma or a full stop.
   written(words) {
-    return words.reduce((text, word) => (!text || text.endsWith("'") || this.glued.includes(word) ? text + word : `${text} ${word}`), "");
+    return words.reduce((text, word) => text + this.gap(text, word) + word, "");
   }
+
+  // What people write between a text and the word that goes on: a space or nothing.
+  gap(text, word) { return !text || /['’ʼ\s]$/.test(text) || this.glued.includes(word) ? "" : " "; }
 }

@@ -75,8 +75,7 @@ export function remarks({ text, words, possible, skipped }) {
 // Append a token to the text, as people write it; what was typed stays as it is.
 export function appended(text, id) {
   const { tokenizer, world } = machine(), piece = tokenizer.piece(id), word = piece.replace(MARK, "");
-  const glued = !text || /\s$/.test(text) || text.endsWith("'") || world.glued.includes(word) || !piece.startsWith(MARK);
-  return text + (glued ? "" : " ") + word;
+  return text + (piece.startsWith(MARK) ? world.gap(text, word) : "") + word;
 }
 
 // Where the reader writes the beginning of a review; what was typed is changed by nobody else. `reset` holds what typing

@@ -63,7 +63,7 @@ export function textsOf(get) {
 }
 
 // The text of the reader, with a space where people write one before the first of the words that go on.
-export const begun = (text, first) => text + (/(^|['’ʼ\s])$/.test(text) || machine().world.glued.includes(first) ? "" : " ");
+export const begun = (text, first) => text + machine().world.gap(text, first);
 
 // What is not quite 0 or 1 is not written as if it were.
 const share = (p) => (p > 0 && p < 0.0005 ? "< 0.1%" : p < 1 && p >= 0.9995 ? "> 99.9%" : `${(100 * p).toFixed(1)}%`);
@@ -212,7 +212,7 @@ function threeTexts(ui) {
   const paint = () => textsOf(ui.get).forEach(({ words, ended }, i) => {
     box.hidden = timer === null && ui.get("written").every((ids) => !ids.length);
     const strange = count(words.map(([, fine]) => !fine)), { world } = machine();
-    boxes[i].text.replaceChildren(h("span", {}, begun(ui.get("text"), words[0]?.[0])), ...words.flatMap(([word, fine], j) => [j && !words[j - 1][0].endsWith("'") && !world.glued.includes(word) ? " " : "", fine ? word : h("mark", {}, word)]), ended ? " ∎" : words.length ? " …" : "");
+    boxes[i].text.replaceChildren(h("span", {}, begun(ui.get("text"), words[0]?.[0])), ...words.flatMap(([word, fine], j) => [world.gap(j ? words[j - 1][0] : "", word), fine ? word : h("mark", {}, word)]), ended ? " ∎" : words.length ? " …" : "");
     boxes[i].foot.textContent = words.length ? `${counted(words.length, "word")}, ${strange ? `${strange} that the language does not allow` : "all allowed"}` : "";
   });
   return { button, paint, box };

@@ -157,7 +157,6 @@ def _stored(item: Item, form: Form, order: Sequence[int]) -> Record:
         "given": [shown.plain() for shown in form.question.given],
         "options": [{**form.options[n].plain(), "reveals": slugs[n]} for n in order],
         "key": LETTERS[order.index(0)],
-        "steps": form.steps,
     }
 
 
@@ -230,7 +229,7 @@ def separation(records: Records) -> Record:
 
 
 def table(records: Records) -> pd.DataFrame:
-    """One row an item: keys and steps of both forms, wrong solutions that answer form A, pairs separated.
+    """One row an item: keys of both forms, wrong solutions that answer form A, pairs separated.
 
     The last row has the number of all pairs and the share of them that is separated.
     """
@@ -244,7 +243,6 @@ def table(records: Records) -> pd.DataFrame:
             "item": f"{record['number']} {record['concept']}",
             "function": record["function"],
             "keys": "".join(record["forms"][form]["key"] for form in FORMS),
-            "steps": "/".join(str(record["forms"][form]["steps"]) for form in FORMS),
             "answered": sum(answer[2] not in (None, "other") for answer in record["answers"]),
             "wrongly": sum(
                 answer[2] not in (None, "other", record["forms"]["A"]["key"]) for answer in record["answers"]

@@ -175,11 +175,16 @@ class Form:
     steps: int
 
     def chosen_by(self, function: Function) -> str | None:
-        """The number of the option that an implementation answers, ``other``, or None where it fails."""
-        try:
-            answer = self.question.answer(function)
-        except Exception:
-            return None
+        """The number of the option that an implementation answers, ``other``, or None where it fails.
+
+        One that draws random numbers answers the same each time.
+        """
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            try:
+                answer = self.question.answer(function)
+            except Exception:
+                return None
         found = [number for number, option in enumerate(self.options) if option.agrees_with(answer)]
         return str(found[0]) if found else "other"
 

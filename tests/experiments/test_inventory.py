@@ -166,6 +166,14 @@ def test_both_forms_have_other_answers_and_equal_steps():
     assert forms["A"].chosen_by(lambda n: -1) == "other" and forms["A"].chosen_by(lambda n: n / 0) is None
 
 
+def test_an_implementation_that_draws_answers_the_same_each_time_and_leaves_the_generator_alone():
+    wrong = {"squared": lambda n: n**2, "tripled": lambda n: 3 * n, "same": lambda n: n}
+    form = make_forms(Asked("x", "c", "f", tuple(wrong), doubling), lambda n: 2 * n, wrong)["A"]
+    torch.manual_seed(7)
+    answers = {form.chosen_by(lambda n: (2 * n, 3 * n)[int(torch.rand(()) < 0.5)]) for _ in range(20)}
+    assert len(answers) == 1 and torch.initial_seed() == 7
+
+
 def test_longer_work_takes_more_lines():
     counts = [lines_run(lambda n=n: [as_table(1.0) for _ in range(n)]) for n in (1, 2, 3)]
     assert counts[1] - counts[0] == counts[2] - counts[1] > 0

@@ -166,6 +166,23 @@ def test_both_forms_have_other_answers_and_equal_steps():
     assert forms["A"].chosen_by(lambda n: -1) == "other" and forms["A"].chosen_by(lambda n: n / 0) is None
 
 
+def test_inputs_that_take_other_steps_than_those_of_the_first_form_are_passed_over():
+    def ask(rng):
+        n = rng.randint(1, 9)
+        work = range(n % 3)  # one more table for each: other lines are run
+
+        def answer(function):
+            return [as_table(function(n), digits=0) for _ in (0, *work)][0]
+
+        return Question(f"Twice {n}?", answer)
+
+    wrong = {"squared": lambda n: n**2, "tripled": lambda n: 3 * n, "same": lambda n: n}
+    for key in "uvwxyz":
+        forms = make_forms(Asked(key, "c", "f", tuple(wrong), ask), lambda n: 2 * n, wrong)
+        a, b = (int(form.question.prompt[6:-1]) for form in forms.values())
+        assert a != b and a % 3 == b % 3
+
+
 def test_an_implementation_that_draws_answers_the_same_each_time_and_leaves_the_generator_alone():
     wrong = {"squared": lambda n: n**2, "tripled": lambda n: 3 * n, "same": lambda n: n}
     form = make_forms(Asked("x", "c", "f", tuple(wrong), doubling), lambda n: 2 * n, wrong)["A"]

@@ -163,6 +163,12 @@ def test_a_masked_model_is_pretrained_and_resumed_and_evaluated(call, prose, tmp
     assert measured["nats_per_token"] == first["nats_per_token"]
 
 
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_precision_that_was_asked_for_is_used_and_reported(call, prose, tmp_path, precision):
+    asked = ["pretrain", "--corpus", prose, *QUICK, "--steps", 2, "--precision", precision]
+    assert call(*asked, "--out", tmp_path / "run")["precision"] == precision
+
+
 def test_a_table_is_read_by_its_columns_and_bad_rows_are_named(write, tmp_path, call, refused, capsys):
     rows = [f"texte {i} du livre;{('bon', 'raté')[i % 2]}" for i in range(30)]
     rows[1] = "texte sans avis;"  # lacks its label

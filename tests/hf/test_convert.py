@@ -234,6 +234,16 @@ def test_our_models_give_the_same_outputs_there_and_as_a_folder(name, tmp_path):
     torch.testing.assert_close(outputs_of_ours(again), outputs_of_ours(model), atol=1e-5, rtol=0)
 
 
+@pytest.mark.parametrize("name", OURS)
+def test_the_rate_of_dropout_goes_along(name):
+    kind, changes = OURS[name]
+    theirs = to_transformers(kind(TransformerConfig(**{**SIZES, **changes, "dropout": 0.3})))
+    given = theirs.config.to_dict()
+    rates = {key: rate for key, rate in given.items() if "dropout" in key or key.endswith("pdrop")}
+    apart = {"classifier_dropout", "summary_first_dropout"}  # of heads that no model of ours has
+    assert {rate for key, rate in rates.items() if key not in apart} == {0.3}
+
+
 def test_a_bias_that_a_head_may_not_have_is_hidden_exactly():
     """In float64 nothing but rounding is left: the norm's output sums to zero, and a constant reads it."""
     model = random_weights(LanguageModel(TransformerConfig(**SIZES))).double()
@@ -328,6 +338,11 @@ def test_settings_of_theirs_without_a_counterpart_are_refused(name, changes, wor
     theirs = getattr(transformers, kind)(getattr(transformers, config)(**{**fields, **changes}))
     with pytest.raises(ValueError, match=words):
         from_transformers(theirs)
+
+
+def test_a_folder_in_half_precision_is_computed_in_single(tmp_path):
+    build("GPT-2").half().save_pretrained(tmp_path)
+    assert {parameter.dtype for parameter in from_transformers(tmp_path).parameters()} == {torch.float32}
 
 
 def test_other_models_are_refused():

@@ -22,6 +22,7 @@ from tinytx.hf.convert import save_transformers
 from tinytx.hf.folders import is_published
 from tinytx.hf.tokenizer import PretrainedTokenizer
 from tinytx.model.config import TransformerConfig
+from tinytx.model.encoder_decoder import Translator
 from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.model.transformer import Classifier, LanguageModel
 from tinytx.text.pairs import load_pairs
@@ -435,6 +436,16 @@ def test_our_checkpoints_become_folders_that_transformers_reads(tmp_path):
         torch.testing.assert_close(theirs(ids).logits, model(ids), atol=1e-5, rtol=0)
     with pytest.raises(ValueError, match="new or empty folder"):
         save_transformers(model, tmp_path / "theirs", tokenizer)
+
+
+def test_a_folder_of_a_translator_names_the_mark_that_a_translation_starts_with(tmp_path):
+    tokenizer = Tokenizer.train(TEXTS, vocab_size=36)
+    sizes = {"vocab_size": 36, "d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 12, "max_len": 32}
+    model = Translator(TransformerConfig(**sizes, tie_embeddings=True))
+    save_transformers(model, tmp_path / "theirs", tokenizer)
+    config = transformers.AutoConfig.from_pretrained(tmp_path / "theirs", local_files_only=True)
+    marks = (config.decoder_start_token_id, config.eos_token_id, config.pad_token_id)
+    assert marks == (tokenizer.bos_id, tokenizer.eos_id, tokenizer.pad_id)
 
 
 def test_what_came_from_a_folder_goes_back_with_its_tokenizer(folders, tmp_path):

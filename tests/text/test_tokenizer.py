@@ -132,6 +132,12 @@ def test_a_long_line_is_learned_from_too():
     assert tokenizer.pieces("zigzag") == ["\u2581zigzag"]
 
 
+def test_texts_are_thinned_evenly_from_the_first_to_the_last():
+    texts = ["premier mot"] * 500 + ["dernier mot"] * 500
+    tokenizer = Tokenizer.train(texts, vocab_size=32, model_type="bpe", max_chars=1_100)
+    assert tokenizer.pieces("premier dernier") == ["▁premier", "▁dernier"]
+
+
 def test_thinned_texts_still_give_every_character():
     texts = [f"mot {chr(0x4E00 + i)}" for i in range(50)]
     tokenizer = Tokenizer.train(texts, vocab_size=62, model_type="bpe", max_chars=60)

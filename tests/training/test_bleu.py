@@ -13,8 +13,13 @@ from tinytx.model.encoder_decoder import Translator
 from tinytx.text.corpora import Corpus, Split
 from tinytx.text.pairs import PairCorpus, Pairs
 from tinytx.text.tokenizer import Tokenizer
+from tinytx.training import bleu
+from tinytx.training.beam import Search
 from tinytx.training.bleu import evaluate_translator, pair_nats, score_translations
 from tinytx.training.evaluate import evaluate
+from tinytx.training.tasks import Translation
+from tinytx.training.translate import Translation as Translated
+from tinytx.training.translate import translate
 
 WORDS = ["le", "la", "un", "chat", "chien", "mange", "voit", "bien", "très", "peu", "souvent", "."]
 
@@ -111,6 +116,29 @@ def test_several_references_of_a_source_are_used_together(model, tokenizer):
         evaluate(model, Corpus("x", texts, texts), tokenizer=tokenizer)
     with pytest.raises(ValueError, match="got 'all'"):
         evaluate(model, PairCorpus("two", SENTENCES, single), tokenizer=tokenizer, split="all")
+
+
+def test_translations_are_those_of_the_search_that_was_asked_for(model, tokenizer):
+    words = sorted(set(" ".join(SENTENCES.sources).split()))
+    sources = tuple(f"{a} {b}" for a in words for b in words)
+    corpus, search = (
+        PairCorpus("two", SENTENCES, Pairs(sources, sources)),
+        Search(beam_size=4, length_penalty=0.0),
+    )
+    wanted = tuple(one.text for one in translate(model, tokenizer, sources, search=search))
+    assert evaluate_translator(model, tokenizer, corpus, search=search).translations == wanted
+    assert Translation(corpus, None, search).evaluate(model, tokenizer).translations == wanted
+    assert evaluate_translator(model, tokenizer, corpus).translations != wanted
+
+
+def test_sources_without_an_end_and_in_parts_are_counted(model, tokenizer, monkeypatch):
+    rows = [
+        Translated(source, "un", (9, 3), -1.0, finished=i != 0, n_parts=1 + (i > 0))
+        for i, source in enumerate(SENTENCES.references())
+    ]
+    monkeypatch.setattr(bleu, "translate", lambda *texts, **how: rows)
+    found = evaluate_translator(model, tokenizer, PairCorpus("two", SENTENCES, SENTENCES))
+    assert (found.n_unfinished, found.n_cut) == (1, 2)
 
 
 def test_one_text_in_place_of_a_list_of_references_is_refused():

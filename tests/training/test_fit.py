@@ -1,7 +1,6 @@
 """One `fit` for every task: equal calls give equal bytes, in one piece or in two, and mistakes are named."""
 
 import json
-import re
 import time
 from dataclasses import replace
 from types import SimpleNamespace
@@ -14,19 +13,27 @@ from tinytx.model.encoder_decoder import Translator
 from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.text.corpora import Corpus, Split
 from tinytx.text.pairs import PairCorpus, Pairs
+from tinytx.training import fit as fit_module
+from tinytx.training import tasks
 from tinytx.training.checkpoint import load, load_tokenizer, save
+from tinytx.training.distributed import Processes
 from tinytx.training.evaluate import evaluate_split
 from tinytx.training.fit import fit
+from tinytx.training.loop import train
 from tinytx.training.masking import Masking
-from tinytx.training.recipes import WARMUP_SHARE, plan
+from tinytx.training.recipes import WARMUP_SHARE, plan, plan_finetuning
 from tinytx.training.runs import find_run, read_training
 from tinytx.training.settings import Layout
 from tinytx.training.tasks import (
     PROBE_RATE,
+    PUBLISHED_EPOCHS,
+    PUBLISHED_RATE,
     Classification,
     Pretraining,
     Translation,
     causal_objective,
+    class_objective,
+    epoch_ends,
     fingerprint,
     new_language_model,
     objective_for,
@@ -73,6 +80,11 @@ def pairs():
 @pytest.fixture(scope="module")
 def pretrained(corpus):
     return quick(corpus, model_changes=TINY, training_changes=SHORT, seed=2)
+
+
+def classification(start, corpus, **settings):
+    plain = {"data_dir": None, "fresh": False, "frozen": False, "n_labels": None, "n_epochs": None}
+    return Classification(corpus, start=start, pooling="mean", **{"n_scored": None, **plain, **settings})
 
 
 @pytest.fixture(scope="module")
@@ -147,16 +159,38 @@ def test_a_run_resumes_with_its_own_request_only(tmp_path, corpus):
             quick(data, out=run, resume=True, **betas | change)
 
 
-def test_seconds_are_timed_once_stored_and_followed_after_resuming(tmp_path, corpus):
-    quick(corpus)  # or what torch loads on first use would eat up the seconds
-    lines = []
+def test_seconds_are_timed_once_stored_and_followed_after_resuming(tmp_path, corpus, monkeypatch):
+    timed, lines = [], []
+
+    def five_steps(seconds, model, learning, settings, *, layout):
+        timed.append(seconds)
+        return settings.replace(n_steps=5), 1.9
+
+    monkeypatch.setattr(tasks, "steps_within", five_steps)
     ask = {"budget": 2.0, "out": tmp_path / "run", "device": "cpu", "report": lines.append}
     first = fit(corpus, **ask)
-    assert re.search(r"about \d+ s$", lines[0])
+    assert lines[0].endswith("about 2 s") and first.recipe.settings.n_steps == 5
     stored = read_training(find_run(tmp_path / "run", True))["plan"]
-    assert stored["recipe"]["settings"]["n_steps"] == first.recipe.settings.n_steps > 1
+    assert stored["recipe"]["settings"]["n_steps"] == 5
     again = fit(corpus, resume=True, **ask)
     assert again.recipe == first.recipe and again.history == first.history
+    assert timed == [2.0]
+
+
+def test_seconds_of_fine_tuning_are_filled_with_whole_epochs(pretrained, corpus, monkeypatch):
+    task = classification(pretrained, corpus)
+    recipe = task.recipe(5.0, 0)
+    learning = task.objective(pretrained.tokenizer, recipe)
+    ends = epoch_ends(learning, recipe.settings, 4)
+    between = (ends[2] + ends[3]) // 2
+
+    def timed(seconds, model, learning, settings, *, layout):
+        return settings.replace(n_steps=between), seconds
+
+    monkeypatch.setattr(tasks, "steps_within", timed)
+    planned, expected = task.schedule(recipe, 5.0, learning, None, None)
+    assert (planned.n_epochs, planned.settings.n_steps) == (3, ends[2])
+    assert expected == f", about {5 * ends[2] / between:.0f} s"
 
 
 def test_steps_within_plans_no_more_than_fits(tokenizer, corpus, config):
@@ -286,7 +320,14 @@ def test_long_texts_are_cut_and_counted_on_the_valid_split_where_there_is_no_tes
 
 
 @pytest.mark.parametrize(("n_scored", "n"), [(6, 6), (7, 7), (None, 20), (100, 20)])
-def test_each_epoch_is_scored_on_texts_of_every_class(pretrained, corpus, n_scored, n):
+def test_each_epoch_is_scored_on_texts_of_every_class(pretrained, corpus, monkeypatch, n_scored, n):
+    met, own = [], tasks.count_correct
+
+    def noted(model, objective):
+        met.append(objective.labels.tolist())
+        return own(model, objective)
+
+    monkeypatch.setattr(tasks, "count_correct", noted)
     in_order = sorted(zip(corpus.test.labels, corpus.test.texts, strict=True))
     labels, texts = zip(*in_order, strict=True)  # corpora are often sorted by class
     result = tuned(
@@ -295,6 +336,87 @@ def test_each_epoch_is_scored_on_texts_of_every_class(pretrained, corpus, n_scor
     rows = result.history.evaluations
     assert [(row["epoch"], row["n"]) for row in rows] == [(1, n), (2, n), (3, n)]
     assert result.evaluation.score.n == 20
+    all_labels = sorted(labels)
+    share = [all_labels.count(c) / len(all_labels) for c in (0, 1)]
+    for scored in met:
+        counts = [scored.count(c) for c in (0, 1)]
+        assert sum(counts) == n
+        assert all(abs(count - n * part) <= max(1, n / 10) for count, part in zip(counts, share, strict=True))
+
+
+def test_weights_order_and_labelled_texts_each_follow_the_seed(pretrained, corpus, monkeypatch):
+    """Whichever of them forgot the seed, the others would still make two runs differ."""
+    met = []
+
+    def noted(model, learning, settings, **how):
+        order = learning.epoch_batches(
+            seed=settings.seed, epoch=0, tokens_per_batch=settings.tokens_per_batch
+        )
+        met.append((model.head.weight.tolist(), order, learning._rows.flat.tolist()))
+        orders = []
+
+        class Watched:
+            loss = staticmethod(learning.loss)
+
+            @staticmethod
+            def epoch_batches(**given):
+                orders.append(learning.epoch_batches(**given))
+                return orders[-1]
+
+        history = train(model, Watched(), settings, **how)
+        assert orders[0] == order
+        return history
+
+    monkeypatch.setattr(fit_module, "train", noted)
+    for seed in (1, 2):
+        tuned(pretrained, corpus, n_labels=20, n_epochs=1, seed=seed)
+    (weights, _, texts), (other_weights, _, other_texts) = met
+    assert weights != other_weights and texts != other_texts
+    met.clear()
+    for seed in (1, 2):
+        quick(corpus, model_changes=TINY, seed=seed)
+    (weights, order, _), (other_weights, other_order, _) = met
+    assert weights != other_weights and order != other_order
+
+
+def test_a_classifier_takes_the_dropout_of_its_recipe(pretrained, corpus):
+    start = quick(corpus, model_changes=TINY | {"dropout": 0.0})
+    result = tuned(start, corpus, n_epochs=1)
+    expected = plan_finetuning("reviews", "smoke").dropout
+    assert start.model.config.dropout == 0 < expected == result.model.config.dropout
+    assert result.model.dropout.p == result.model.body.dropout.p == expected
+    changed = tuned(start, corpus, n_epochs=1, model_changes={"dropout": 0.35})
+    assert changed.model.dropout.p == changed.model.body.dropout.p == 0.35
+
+
+def test_a_published_body_learns_at_a_small_rate_for_few_epochs(pretrained, corpus):
+    task = classification(pretrained, corpus)
+    usual = task.recipe("study", 0)
+    task._published = True
+    recipe = task.recipe("study", 0)
+    assert (recipe.settings.lr, recipe.n_epochs) == (PUBLISHED_RATE, PUBLISHED_EPOCHS)
+    assert usual.settings.lr > recipe.settings.lr and usual.n_epochs > recipe.n_epochs
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_texts_are_framed_as_the_body_was_pretrained(corpus, tokenizer, config, causal):
+    learning, _ = class_objective(tokenizer, corpus.valid, config.replace(causal=causal))
+    before, after = ([tokenizer.bos_id], []) if causal else ([tokenizer.cls_id], [tokenizer.sep_id])
+    for n, text in enumerate(corpus.valid.texts):
+        row = [*before, *tokenizer.encode(text)[: config.max_len - len(before + after)], *after]
+        assert learning._rows.rows([n]).tolist() == [row]
+
+
+def test_a_layout_reaches_training(corpus, monkeypatch):
+    met, own = [], Processes.parts
+
+    def noted(self, batch, accumulate):
+        met.append(accumulate)
+        return own(self, batch, accumulate)
+
+    monkeypatch.setattr(Processes, "parts", noted)
+    quick(corpus, model_changes=TINY, layout=Layout(accumulate=3))
+    assert set(met) == {3}
 
 
 def test_few_labels_are_drawn_by_the_seed(pretrained, corpus):

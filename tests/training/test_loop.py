@@ -11,7 +11,8 @@ from torch import nn
 from torch.testing import assert_close
 
 from tests.training.interrupted import Killed, folder_bytes
-from tinytx.training.loop import DivergenceError, TrainingInterrupted, train
+from tinytx.training.distributed import Processes
+from tinytx.training.loop import DivergenceError, TrainingInterrupted, TrainingStep, _Loop, train
 from tinytx.training.runs import open_run
 from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
 from tinytx.training.tasks import causal_objective, new_language_model
@@ -249,6 +250,17 @@ def test_dropout_is_drawn_by_the_seed(config, objective):
         return train(model, InOneOrder(), SETTINGS.replace(seed=seed)).loss
 
     assert losses(0) == losses(0) and losses(0)[1:] != losses(1)[1:]
+
+
+def test_each_process_draws_its_own_dropout(config, objective):
+    def seed_of(rank):
+        loop = _Loop(TrainingStep(new_language_model(config, seed=1), objective, SETTINGS), None, None)
+        loop.processes = Processes(rank, 2)
+        with torch.random.fork_rng():
+            loop.learn([0, 1, 2])
+            return torch.initial_seed()
+
+    assert seed_of(0) == seed_of(0) != seed_of(1)
 
 
 def test_bf16_is_computed_in_bfloat16(config, objective):

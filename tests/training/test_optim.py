@@ -4,6 +4,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
+from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.model.transformer import LanguageModel
 from tinytx.training.optim import Muon, make_optimizer, orthogonalised
 from tinytx.training.settings import TrainingSettings
@@ -75,3 +76,14 @@ def test_muon_decays_its_matrices_and_no_embedding_norm_or_bias(config):
     settings = TrainingSettings(n_steps=3, optimizer="muon", weight_decay=0.3)
     groups = make_optimizer(LanguageModel(config), settings).param_groups
     assert [group["weight_decay"] for group in groups] == [0.3, 0.3, 0.0]
+
+
+def test_segments_are_embeddings_and_a_masked_head_is_a_head(config):
+    model = MaskedLanguageModel(config.replace(n_segments=2, tie_embeddings=True), next_sentence=True)
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    adamw = make_optimizer(model, TrainingSettings(n_steps=3, weight_decay=0.3))
+    spared = {names[id(p)] for g in adamw.param_groups if not g["weight_decay"] for p in g["params"]}
+    assert {"body.segment_embed.weight", "body.token_embed.weight"} <= spared
+    muon = make_optimizer(model, TrainingSettings(n_steps=3, optimizer="muon"))
+    by_muon = {names[id(p)] for p in muon.param_groups[0]["params"]}
+    assert "next_head.pooler.weight" in by_muon and not any(name.startswith("head.") for name in by_muon)

@@ -43,6 +43,13 @@ def test_a_model_of_the_world_that_reads_both_ways_can_tell_left_from_right(obje
     assert not torch.allclose(*read, atol=1e-3)
 
 
+@pytest.mark.parametrize("objective", [one for one in OBJECTIVES if one != "causal"])
+def test_all_but_causal_models_are_tied_and_learn_by_muon(objective):
+    for kind in PAIR_KINDS if objective == "translation" else KINDS:
+        recipe = plan(kind, objective, "laptop")
+        assert recipe.config.tie_embeddings and recipe.settings.optimizer == "muon"
+
+
 def test_each_budget_spends_more_than_the_one_before():
     for kind in KINDS:
         spent = [

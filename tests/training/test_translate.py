@@ -7,8 +7,8 @@ from tinytx.model.config import TransformerConfig
 from tinytx.model.encoder_decoder import Translator
 from tinytx.model.transformer import LanguageModel
 from tinytx.text.tokenizer import Tokenizer
-from tinytx.training.beam import Search
-from tinytx.training.translate import translate, translate_ids, translate_lines
+from tinytx.training.beam import Hypothesis, Search
+from tinytx.training.translate import _joined, translate, translate_ids, translate_lines
 
 WORDS = ["le", "la", "un", "une", "chat", "chien", "mange", "voit", "belle", "petit", "grand"]
 
@@ -100,3 +100,11 @@ def test_texts_are_translated_by_the_search_that_was_asked_for(model, tokenizer)
     found = [one.token_ids for one in translate(model, tokenizer, texts, search=search)]
     assert found == [one.token_ids for one in translate_ids(model, ids, search=search)]
     assert found != [one.token_ids for one in translate_ids(model, ids)]
+
+
+def test_a_text_is_finished_only_if_each_of_its_parts_is(tokenizer):
+    done, cut = Hypothesis((9, 3), -1.0, True), Hypothesis((9, 9), -2.0, False)
+    finished = [
+        _joined(tokenizer, "le chat", parts).finished for parts in ([done, done], [done, cut], [cut, done])
+    ]
+    assert finished == [True, False, False]

@@ -44,6 +44,7 @@ from experiments.pretraining_recipes import (
     Tuning,
     condition,
     first_conditions,
+    times_width,
 )
 from tinytx.model.transformer import Classifier, Transformer
 from tinytx.text.corpora import Corpus, Split, label_subset, load_corpus
@@ -155,11 +156,16 @@ class _Cells:
             found["n_heads"] = N_HEADS
         if wanted.way == "bag":
             return found
-        found |= {"pretraining": self.bodies.identity, "n_words": recipe.n_words}
+        found |= {**self._pretraining(wanted.start), "n_words": recipe.n_words}
         if wanted.way in FROZEN:
             return found
         tunings = [dataclasses.asdict(one) for one in self._tunings(wanted)]
         return {**found, "tunings": digest_of({"tunings": tunings, "share": recipe.held_out_share})}
+
+    def _pretraining(self, start: str) -> Record:
+        """What decides a body, apart from its dose."""
+        wider = {} if times_width(start) == 1 else {"times_width": times_width(start)}
+        return {"pretraining": self.bodies.identity, **wider}
 
     def write_down(self) -> None:
         """Store what is tried inside the labels of each condition, and what others published."""
@@ -192,7 +198,7 @@ class _Cells:
             return
         key = f"{self.texts.name}/{self._budget}/pretraining {wanted.start}/{wanted.dose}"
         measure = functools.partial(self.bodies.pretrained, wanted.start, wanted.dose)
-        found = self.settings.cached(key, {"pretraining": self.bodies.identity}, measure)
+        found = self.settings.cached(key, self._pretraining(wanted.start), measure)
         speed = found["tokens_per_second"]  # unknown where the training was done by another process
         self.settings.report(
             f"{wanted.start}, {found['n_tokens']:,} tokens read, {found['n_distinct']:,} of them distinct, "

@@ -17,7 +17,14 @@ import torch
 from experiments.cooccurrences import embed_by_counts
 from experiments.harness import Record, digest_of
 from experiments.pretraining_data import Texts, lowered
-from experiments.pretraining_recipes import Condition, Recipe, counted_first, objective_of, seed_of
+from experiments.pretraining_recipes import (
+    Condition,
+    Recipe,
+    counted_first,
+    objective_of,
+    seed_of,
+    times_width,
+)
 from tinytx.model.transformer import Transformer
 from tinytx.text.tokenizer import Tokenizer
 from tinytx.training.checkpoint import load, step_folders, step_of
@@ -178,7 +185,7 @@ class Bodies:
 
     def _training_recipe(self, start: str, settings: TrainingSettings) -> TrainingRecipe:
         objective = objective_of(start)
-        config = self.recipe.config(causal=objective != "masked")
+        config = self.recipe.config(causal=objective != "masked", times_width=times_width(start))
         masking = self.recipe.masking(objective)
         return TrainingRecipe("study", config.vocab_size, config, settings, masking=masking)
 

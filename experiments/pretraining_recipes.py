@@ -22,7 +22,8 @@ RATED_BAG, LAST_BAG, PSEUDO_BAG = (f"tfidf-letters-{word}" for word in ("rated",
 WHOLE = ("probe-whole", "tuned-whole")  # a transformer reads whole texts, piece by piece
 END = ("probe-end", "tuned-end")  # what is too long loses its beginning
 BAGS = ("tfidf-words", "tfidf-letters", RATED_BAG, LAST_BAG, PSEUDO_BAG)
-_ADDED = re.compile(r"(?P<counts>-counts)?(-seed(?P<seed>[1-9]))?$")  # to the name of an objective
+_ADDED = re.compile(r"(-(?P<other>counts|wide))?(-seed(?P<seed>[1-9]))?$")  # to the name of an objective
+WIDE = 2  # times the width and the heads of all others
 LONGER = 5  # times the updates, for the control that only trains longer
 N_MARKS = 2  # tokens that frame a row, at most
 N_HEADS = 5  # new heads whose answers "tuned-seeds" averages
@@ -94,14 +95,15 @@ class Recipe:
     held_out_share: float = 0.25
     mask: float = 0.25
 
-    def config(self, *, causal: bool) -> TransformerConfig:
-        """The one architecture of all conditions."""
+    def config(self, *, causal: bool, times_width: int = 1) -> TransformerConfig:
+        """The one architecture of all conditions but those of a wider model."""
+        d_model = times_width * self.d_model
         return TransformerConfig(
             vocab_size=self.vocab_size,
-            d_model=self.d_model,
-            n_heads=self.n_heads,
+            d_model=d_model,
+            n_heads=times_width * self.n_heads,
             n_layers=self.n_layers,
-            d_ff=FF_FACTOR * self.d_model,
+            d_ff=FF_FACTOR * d_model,
             max_len=self.max_len,
             causal=causal,
             positions="rotary",
@@ -186,7 +188,8 @@ class Condition:
     name : str
         One of `BAGS`, or START/WAY, or START/WAY/DOSE with a dose in tokens. START is one of `OBJECTIVES`
         with a dose of pretraining ("causal-seed1": another seed of it, "causal-counts": with embeddings
-        that start from counts), one of `COUNTS`, or "scratch": new weights, causal. WAY is
+        that start from counts, "causal-wide": `WIDE` times as wide), one of `COUNTS`, or "scratch": new
+        weights, causal. WAY is
 
         - "tuned": fine-tuned on the last `Recipe.n_words` of each text, cut at their end where they are too
           long; "tuned-end": cut at their beginning; "tuned-whole": on the whole text, piece by piece;
@@ -226,7 +229,12 @@ def seed_of(start: str) -> int:
 
 def counted_first(start: str) -> bool:
     """Whether embeddings start from counts before they are pretrained."""
-    return bool(_added(start, "counts"))
+    return _added(start, "other") == "counts"
+
+
+def times_width(start: str) -> int:
+    """How many times as wide a model is as those of the plan."""
+    return WIDE if _added(start, "other") == "wide" else 1
 
 
 def _added(start: str, what: str) -> str | None:
@@ -247,7 +255,7 @@ def condition(name: str, recipe: Recipe) -> Condition:
             return Condition(name, start, rest[0], int(rest[1]))
     raise ValueError(
         f"condition must be {', '.join(BAGS)}, or START/WAY with WAY one of {', '.join(WAYS)} and START "
-        f"one of scratch, {', '.join(COUNTS)}, or {', '.join(OBJECTIVES)} ({OBJECTIVES[0]}-seed1, ...) and "
+        f"one of scratch, {', '.join(COUNTS)}, or {', '.join(OBJECTIVES)} ({OBJECTIVES[0]}-seed1, -wide) and "
         f"/DOSE with a dose of {', '.join(doses)}; got {name!r}"
     )
 

@@ -224,6 +224,16 @@ def test_another_seed_of_pretraining_is_another_body_that_read_other_texts_first
     assert bodies._settings("causal-seed1", 1).replace(seed=0) == bodies._settings("causal", 1)
 
 
+def test_a_wide_body_differs_in_width_and_heads_alone_and_says_so_in_what_it_follows_from(corpora, settings):
+    cells = experiment._Cells(settings("pretraining"), texts_of(*corpora), SMOKE, (24,))
+    usual, wide = (condition(f"{start}/tuned/2000", SMOKE) for start in ("hybrid", "hybrid-wide-seed1"))
+    one, other = (cells.bodies.body(each, 0).config for each in (usual, wide))
+    assert other == one.replace(d_model=2 * one.d_model, n_heads=2 * one.n_heads, d_ff=2 * one.d_ff)
+    assert cells.bodies.doses("hybrid-wide") == cells.bodies.doses("hybrid")
+    own, origin = (cells.origin(each, 24, cells.folds[0]) for each in (usual, wide))
+    assert origin == own | {"times_width": 2}
+
+
 def test_pretraining_starts_from_counts_where_asked_and_from_new_weights_elsewhere(corpora, settings):
     bodies = Bodies(texts_of(*corpora), SMOKE, settings().work_dir, "cpu", lambda line: None)
     seen = []
@@ -427,7 +437,13 @@ def test_intervals_are_corrected_for_overlapping_training_sets(run):
 
 def test_bad_requests_are_refused(run, settings):
     known = ("causal/tuned/7", "scratch/tuned/2000", "tfidf", "causal/probe", "scratch/guess")
-    for name in (*known, "scratch-seed1/tuned", "causal-seed0/probe/2000", "counts-both-counts/tuned"):
+    for name in (
+        *known,
+        "scratch-seed1/tuned",
+        "causal-seed0/probe/2000",
+        "counts-both-counts/tuned",
+        "scratch-wide/tuned",
+    ):
         with pytest.raises(ValueError, match=f"condition must be .*got '{name}'"):
             condition(name, SMOKE)
     with pytest.raises(ValueError, match="budget must be one of smoke, study, got 3.0"):

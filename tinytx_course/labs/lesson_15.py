@@ -113,6 +113,7 @@ _BAGS = {
     "tfidf-letters-last": "TF-IDF, words and letters, of the end",
     "tfidf-letters-pseudo": "TF-IDF, words and letters, pseudo-labels",
 }
+_ADDED = {"": "", "counts": ", embeddings from counts", "wide": ", twice as wide"}
 _WAYS = {
     "tuned": "fine-tuned",
     "tuned-whole": "fine-tuned on whole reviews",
@@ -147,9 +148,9 @@ def display_name(condition: str) -> str:
     start, way, *dose = condition.split("/")
     if dose:
         start, _, seed = start.partition("-seed")
-        objective = start.removesuffix("-counts")
+        objective, _, added = start.partition("-")
         kind = "pretrained" if objective == "causal" else f"{objective} pretraining"
-        after = f", seed {seed}" if seed else ", embeddings from counts" if start != objective else ""
+        after = _ADDED[added] + (f", seed {seed}" if seed else "")
         return f"{kind} on {millions(int(dose[0]))}, {_WAYS[way]}{after}"
     body = {"scratch": "random weights", "counts-causal": "counts", "counts-both": "counts, both ways"}[start]
     return "from scratch" if condition == "scratch/tuned" else f"{body}, {_WAYS[way]}"

@@ -61,3 +61,9 @@ def test_every_stored_condition_has_a_name_of_its_own():
 @pytest.mark.parametrize("name", ["masked/probe/3000000", "counts-both/tuned", "scratch/longer"])
 def test_names_of_later_conditions_are_distinct(name):
     assert display_name(name) not in {display_name("causal/probe/3000000"), display_name("scratch/tuned")}
+
+
+def test_a_name_says_what_was_added_and_which_seed_it_was():
+    assert display_name("causal-counts/tuned/3000000").endswith("fine-tuned, embeddings from counts")
+    assert display_name("hybrid-wide-seed1/probe/3000000").endswith("frozen, twice as wide, seed 1")
+    assert display_name("hybrid-seed2/probe/3000000").endswith("frozen, seed 2")

@@ -259,6 +259,7 @@ def test_bad_text_files_and_labels_are_refused(refused, tmp_path, checkpoint, co
 
 
 def test_bad_arguments_are_refused_and_leave_nothing(refused, checkpoint, prose, tmp_path, monkeypatch):
+    elsewhere = str(tmp_path / "elsewhere")
     monkeypatch.setenv("TINYTX_DATA", str(tmp_path / "nowhere"))
     begin = ("pretrain", "--corpus", prose, "--out", tmp_path / "out")
     for arguments, message in (
@@ -275,6 +276,7 @@ def test_bad_arguments_are_refused_and_leave_nothing(refused, checkpoint, prose,
         (("generate", checkpoint, "--temperature", "inf"), "got inf"),
         (("pretrain", "--corpus", "wörld", "--out", tmp_path / "out"), "corpus must be one of"),
         (("pretrain", "--corpus", "cls-books", "--out", tmp_path / "out"), "data_dir must"),
+        (("evaluate", checkpoint, "--corpus", "cls-books", "--data-dir", elsewhere), elsewhere),
         (("finetune", checkpoint, "--corpus", prose, "--out", tmp_path / "out"), "a corpus with labels"),
     ):
         assert message in refused(*arguments)

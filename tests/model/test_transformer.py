@@ -14,7 +14,15 @@ from tinytx.model.encoder_decoder import Translator
 from tinytx.model.masked_lm import MaskedLanguageModel
 from tinytx.model.masks import causal_mask
 from tinytx.model.positions import sinusoidal_positions
-from tinytx.model.transformer import Block, Classifier, LanguageModel, Transformer, pool, record_hidden_states
+from tinytx.model.transformer import (
+    Block,
+    Classifier,
+    LanguageModel,
+    Transformer,
+    bidirectional,
+    pool,
+    record_hidden_states,
+)
 
 TINY = TransformerConfig(vocab_size=11, d_model=6, n_heads=3, n_layers=3, d_ff=5, max_len=13)
 B, T = 2, 7
@@ -167,6 +175,19 @@ def test_embeddings_are_scaled_and_any_module_may_replace_the_positions():
 
 IDS = torch.zeros(2, 7).long()
 ALL = torch.ones(2, 7, dtype=torch.bool)
+
+
+def test_a_causal_body_reads_both_ways_for_a_while_and_also_after_an_error_one_way_again():
+    torch.manual_seed(1)
+    config = TINY.replace(causal=True)
+    body = Transformer(config).eval()
+    token_ids, other = torch.tensor([[1, 2, 3, 4, 5], [1, 2, 3, 4, 6]])
+    one_way = body(token_ids[None])
+    assert torch.equal(one_way[:, :4], body(other[None])[:, :4])
+    with pytest.raises(ZeroDivisionError), bidirectional(body):
+        assert not torch.allclose(body(token_ids[None])[:, :4], body(other[None])[:, :4], atol=1e-3)
+        1 / 0  # noqa: B018
+    assert body.config == config and torch.equal(body(token_ids[None]), one_way)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tinytx.text import tables
-from tinytx.text.corpora import CorpusWarning, Split, label_subset, list_corpora, load_corpus
+from tinytx.text.corpora import Corpus, CorpusWarning, Split, label_subset, list_corpora, load_corpus
 
 ROWS = [(f"texte {i}", "bon" if i % 2 else "raté") for i in range(40)]
 
@@ -33,6 +33,12 @@ def sizes(corpus):
 
 
 # --- splits
+
+
+def test_classes_are_counted_over_all_splits_unless_they_have_names():
+    splits = [Split(("a",), (label,)) for label in (0, 1, 2)]
+    assert [Corpus("x", *order).n_classes for order in (splits, splits[::-1])] == [3, 3]
+    assert Corpus("x", *splits, label_names=("no", "so-so", "yes", "never met")).n_classes == 4
 
 
 def test_each_line_of_a_txt_is_a_document_in_one_split(tmp_path):

@@ -79,6 +79,20 @@ def test_a_search_is_its_definition_with_and_without_cache(changes, beam_size, l
                 assert_close(answer.log_prob, total)
 
 
+@pytest.mark.parametrize(("length_penalty", "seeds"), [(-1.0, (17, 21)), (1.0, (16, 17))])
+def test_no_search_ends_while_a_longer_hypothesis_may_still_win(length_penalty, seeds):
+    """With a bound for the next length alone, or for the limit alone, one of these searches ends early."""
+    search = Search(beam_size=3, length_penalty=length_penalty, max_factor=0.0, max_extra=8)
+    for seed in seeds:
+        model = make_model(seed)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.mul_(2)
+        for source, answer in zip(SOURCES, translate_ids(model, SOURCES, search=search), strict=True):
+            ids, _ = beam_by_definition(make_step(model, source), 3, 9, length_penalty)
+            assert [BOS, *answer.token_ids] == ids
+
+
 def test_a_beam_as_wide_as_all_sequences_finds_the_best_of_all():
     model = make_model(4, vocab_size=9)
     step = make_step(model, [7, 8])

@@ -197,8 +197,12 @@ def test_generate_takes_unknown_characters_and_repeats_itself_with_a_seed(call, 
     assert capsys.readouterr().out == call(*arguments)["text"] + "\n"
 
 
-def test_data_list_names_the_corpora(call, capsys):
+def test_data_list_names_the_corpora(call, refused, capsys, tmp_path):
     answer = call("data", "list")
+    absent = "--data-dir", tmp_path / "data"
+    for row in answer["corpora"][2:]:  # those of other names lie in a folder of imdb
+        assert call("data", "list", row["name"])["name"] == row["name"].removesuffix("-unlabelled")
+        assert "tinytx data get" in refused("data", "verify", row["name"], *absent)
     assert {"world", "cls-books", "eltec-fra"} <= {row["name"] for row in answer["corpora"]}
     assert [row["name"] for row in answer["pairs"]] == ["world", "tatoeba-en-fr", "multi30k-en-fr"]
     assert main(["data", "list"]) == 0 and "world" in capsys.readouterr().out

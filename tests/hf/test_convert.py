@@ -304,6 +304,8 @@ def test_a_masked_head_without_transform_and_other_kinds_are_refused():
     roberta = TransformerConfig(**SIZES, **BERT, position_offset=2)
     with pytest.raises(ValueError, match="next_sentence must be False"):
         to_transformers(MaskedLanguageModel(roberta, next_sentence=True))
+    with pytest.raises(ValueError, match="pad_token_id must be 1, position_offset - 1, got 0"):
+        to_transformers(MaskedLanguageModel(roberta), pad_token_id=0)
     with pytest.raises(TypeError, match="LanguageModel, MaskedLanguageModel, Translator, got a Classifier"):
         to_transformers(Classifier(TransformerConfig(**SIZES)))
 
@@ -324,6 +326,7 @@ def test_a_masked_head_without_transform_and_other_kinds_are_refused():
         ),
         ("BERT", {"tie_word_embeddings": False}, "tie_word_embeddings must be True"),
         ("BERT", {"is_decoder": True}, "is_decoder must be False"),
+        ("BERT", {"position_embedding_type": "relative_key"}, "position_embedding_type must be 'absolute'"),
         ("RoBERTa", {"hidden_act": "relu"}, "hidden_act must be 'gelu'"),
         ("BART", {"decoder_layers": 1}, "decoder_layers must be 2 to have a counterpart, got 1"),
         ("Marian", {"decoder_ffn_dim": 3}, "decoder_ffn_dim must be 7"),

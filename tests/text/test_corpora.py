@@ -4,11 +4,14 @@ import gzip
 import importlib.util
 import json
 import sys
+import time
 
 import pytest
 
 from tinytx.text import tables
 from tinytx.text.corpora import Corpus, CorpusWarning, Split, label_subset, list_corpora, load_corpus
+from tinytx.training.evaluate import exact_nats
+from tinytx.training.recipes import corpus_kind
 
 ROWS = [(f"texte {i}", "bon" if i % 2 else "raté") for i in range(40)]
 
@@ -473,6 +476,31 @@ def test_labels_without_names_are_integers_and_a_missing_one_is_named(saved, tmp
     folder = saved(train=(["un", "deux", "trois"], [0, None, 1]))
     with pytest.raises(ValueError, match=r"row 2: .*label in the column mood, got None"):
         load_corpus(folder, **COLUMNS)
+
+
+def test_a_folder_with_tables_is_read_whatever_else_it_holds_and_is_never_the_world(tmp_path):
+    rows = [f"{i % 2}\tle livre {i}" for i in range(40)]
+    write(tmp_path / "world" / "train.tsv", "\n".join(rows))
+    write(tmp_path / "world" / "dataset_infos.json", "{}")
+    corpus = load_corpus(tmp_path / "world")
+    assert corpus.name == "world/" and sum(sizes(corpus).values()) == 40
+    assert corpus_kind(corpus) == "reviews" and exact_nats(corpus, corpus.train.texts) is None
+
+
+def test_many_spaces_in_a_cell_take_no_time_and_ends_of_lines_become_one_space(tmp_path):
+    cells = ["a" + " " * 200_000 + "b", "a \t\r\n \n b  c", *(f"text {i}" for i in range(30))]
+    lines = [json.dumps({"text": cell}) for cell in cells]
+    begin = time.process_time()
+    corpus = load_corpus(write(tmp_path / "cells.jsonl", "\n".join(lines)))
+    assert time.process_time() - begin < 20  # two minutes, where each space is tried with all after it
+    texts = {text for split in corpus.splits.values() for text in split.texts}
+    assert {cells[0], "a b  c"} <= texts
+
+
+def test_a_label_that_is_no_text_is_named(tmp_path):
+    lines = ["label,text", *(f"Rat\u00e9,livre {i}" for i in range(30))]
+    with pytest.raises(ValueError, match=r"must be UTF-8 text .*got the byte 0xe9"):
+        load_corpus(write(tmp_path / "mine.csv", "\n".join(lines).encode("latin-1")))
 
 
 @needs_datasets

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from tinytx.text.corpora import Corpus, Split
 from tinytx.text.tokenizer import Tokenizer
+from tinytx.training.evaluate import exact_masked_nats
 from tinytx.world.grammar import Grammar
 from tinytx.world.lexicon import TABLES
 from tinytx.world.network import Network, build_network
@@ -232,6 +234,34 @@ def test_token_errors_name_what_is_wrong(world, tokenizer):
     small = Tokenizer.train(["le la les"] * 9, vocab_size=13)
     with pytest.raises(ValueError, match="must know every character of the world"):
         world.through(small)
+
+
+class Uncased(Tokenizer):
+    """Writes capitals as small letters, as BERT uncased does."""
+
+    def word_pieces(self, word):
+        return super().word_pieces(word.lower())
+
+    def encode(self, text):
+        return super().encode(text.lower())
+
+
+class Bare(Tokenizer):
+    """Does not write the first word of a text as it writes others, as byte-level tokenizers do."""
+
+    def encode(self, text):
+        return super().encode(text)[1:]
+
+
+@pytest.mark.parametrize("kind", [Uncased, Bare])
+def test_a_tokenizer_without_pieces_for_each_word_is_refused_and_no_bound_is_known(world, tokenizer, kind):
+    other = kind(tokenizer.to_bytes())
+    with pytest.raises(ValueError, match="each word of the world in pieces of its own"):
+        world.through(other)
+    text = " ".join(World().reviews(1, seed=0)[0].words)
+    corpus = Corpus("world", Split((text,)), Split((text,)))
+    assert exact_masked_nats(corpus, tokenizer, [text]) is not None
+    assert exact_masked_nats(corpus, other, [text]) is None
 
 
 def test_tokens_of_a_review_of_eighty_sentences_can_be_filled(tokenizer):

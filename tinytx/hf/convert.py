@@ -313,7 +313,10 @@ def _to_encoder(model: MaskedLanguageModel, weights: Weights, settings: Mapping[
         if model.next_head is not None:
             raise ValueError("next_sentence must be False where position_offset is not 0, got True")
         own["pad_token_id"] = offset - 1
-        settings = {name: value for name, value in settings.items() if name != "pad_token_id"}
+        if settings.get("pad_token_id", offset - 1) != offset - 1:  # as positions are counted from it there
+            raise ValueError(
+                f"pad_token_id must be {offset - 1}, position_offset - 1, got {settings['pad_token_id']}"
+            )
     family = FAMILIES["roberta" if offset else "bert"]
     kind = family.classes[0] if model.next_head is None else "BertForPreTraining"
     return _build(kind, family, config, weights, {**own, **settings})

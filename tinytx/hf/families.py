@@ -213,7 +213,8 @@ class Family:
 
 def _encoder(kind: str, names: Mapping[str, str], **expected: Any) -> Family:
     classes = (f"{kind}ForMaskedLM", "BertForPreTraining")[: 1 + (kind == "Bert")]
-    expected = {"is_decoder": False, "tie_word_embeddings": True, **expected}
+    absolute = {"position_embedding_type": "absolute"}
+    expected = {"is_decoder": False, "tie_word_embeddings": True, **absolute, **expected}
     return Family(MaskedLanguageModel, classes, BERT, _BERT_FIELDS, names, expected)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from tinytx.text.download import corpus_folder, data_folder, dataset
-from tinytx.text.readers import FOLDERS, READERS
+from tinytx.text.readers import DESCRIPTIONS, FOLDERS, READERS
 from tinytx.text.splits import LABELLED_SHARE, UNLABELLED_SHARE, Split, label_subset, split_texts
 from tinytx.text.streaming import STREAM_FROM, LargeFile
 from tinytx.text.tables import HUB_PREFIX, SUFFIXES, CorpusWarning, Options, read_own
@@ -142,7 +142,8 @@ def downloaded_info(name: str, data_dir: str | os.PathLike[str] | None) -> Corpu
     source = f"{known.citation} ({known.address.partition('//')[2] or 'github.com/' + known.repository})"
     available = (data_folder(data_dir) / known.name).is_dir()
     labelled = known.labelled and name not in FOLDERS
-    return CorpusInfo(name, known.description, labelled, known.licence, source, available)
+    description = DESCRIPTIONS.get(name, known.description)
+    return CorpusInfo(name, description, labelled, known.licence, source, available)
 
 
 def load_corpus(

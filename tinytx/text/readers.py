@@ -110,3 +110,4 @@ READERS: dict[str, Callable[[Path], dict[str, Split]]] = {
     "tinyshakespeare": _read_shakespeare,
 }
 FOLDERS = {"imdb-unlabelled": "imdb"}  # of a corpus in the folder of another one
+DESCRIPTIONS = {"imdb-unlabelled": "English reviews of other films than those of imdb, without labels"}

@@ -170,14 +170,21 @@ def read_own(name: str, options: Options) -> tuple[str, dict[str, Table], tuple[
         Title, tables by split, and names of the labels, empty where they are not known.
     """
     path = Path(name)
-    if name.startswith(HUB_PREFIX) or (name and any(path.glob("dataset_*.json"))):
+    if name.startswith(HUB_PREFIX) or (name and _is_saved_dataset(path)):
         title, tables, names = _read_dataset(name.removeprefix(HUB_PREFIX), options)
         return title, tables, options.label_names or names
     if name and path.is_dir():
-        return path.name, _read_folder(path, options), options.label_names
+        # With a slash, as a folder called "world" is not the world.
+        return f"{path.resolve().name}/", _read_folder(path, options), options.label_names
     if path.suffix.lower() in SUFFIXES:
         return path.name, {"train": _read_table(path, options)}, options.label_names
     return None
+
+
+def _is_saved_dataset(folder: Path) -> bool:
+    """Whether a folder is what ``save_to_disk`` of the library datasets writes."""
+    one_split = ("dataset_info.json", "state.json")
+    return (folder / "dataset_dict.json").is_file() or all((folder / name).is_file() for name in one_split)
 
 
 def _read_folder(folder: Path, options: Options) -> dict[str, Table]:
@@ -207,7 +214,7 @@ def _read_dataset(name: str, options: Options) -> tuple[str, dict[str, Table], t
         ) from error
     if not name:
         raise ValueError(f"{HUB_PREFIX}NAME must name a dataset, got nothing after the colon")
-    saved = any(Path(name).glob("dataset_*.json"))
+    saved = _is_saved_dataset(Path(name))
     title = f"{HUB_PREFIX}{Path(name).name if saved else name}"
     network_log = logging.getLogger("huggingface_hub")
     level = network_log.level
@@ -346,10 +353,11 @@ def _select(cells_of_rows: Cells, options: Options, table: Table) -> None:
         label = str(int(value)) if isinstance(value, bool) else str(value).strip()
         if not isinstance(text, str) or not text.strip():
             table.refuse(number, f"must have a text in the column {text_column}", repr(text or None)[:40])
-        elif fault := line_fault(text):
+        elif fault := line_fault(text) or (line_fault(label) if has_labels else None):
             table.refuse(number, *fault)
         elif has_labels and (not isinstance(value, str | int | float) or value != value or not label):
             table.refuse(number, f"must have a label in the column {label_column}", repr(value or None)[:40])
         else:
-            text = re.sub(r"\s*[\r\n]\s*", " ", text.strip())
+            # The first condition finds no end of a line soon where there is none: spaces may be many.
+            text = re.sub(r"(?<!\s)\s*[\r\n]\s*", " ", text.strip())
             table.rows.append((number, text, label if has_labels else None))

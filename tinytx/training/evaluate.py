@@ -342,12 +342,18 @@ def exact_nats(corpus: Corpus, texts: Sequence[str]) -> np.ndarray | None:
 
 
 def exact_masked_nats(corpus: Corpus, tokenizer: Tokenizer, texts: Sequence[str]) -> np.ndarray | None:
-    """``-log P(token | all others)`` of each token of some texts; None where the language is not known."""
+    """``-log P(token | all others)`` of each token of some texts.
+
+    None where the language is not known, or nothing is known of its words through this tokenizer.
+    """
     if corpus.name != "world":
         return None
     from tinytx.world.world import World
 
-    world = World().through(tokenizer)
+    try:
+        world = World().through(tokenizer)
+    except ValueError:  # of another language, of bytes, or without capitals
+        return None
     rows = tokenizer.encode_batch(texts)
     return np.concatenate([-np.log(world.fill_tokens(ids)[np.arange(len(ids)), ids]) for ids in rows])
 

@@ -35,12 +35,14 @@ class TokenWorld:
     ----------
     automaton, backward : Automaton, Backward
     tokenizer : Tokenizer
-        Must know every character of the world.
+        Must know every character of the world, and write each word in pieces of its own, the same wherever
+        the word stands.
 
     Raises
     ------
     ValueError
-        If some word holds a character that the tokenizer does not know.
+        If some word holds a character that the tokenizer does not know, or is written like another word, as
+        without capitals, or at the beginning of a text in another way than elsewhere.
     """
 
     def __init__(self, automaton: Automaton, backward: Backward, tokenizer: Tokenizer) -> None:
@@ -50,6 +52,14 @@ class TokenWorld:
         if lost := [w for w, p in zip(self._words, self._pieces, strict=True) if tokenizer.unk_id in p]:
             raise ValueError(
                 f"the tokenizer must know every character of the world, but not those of {lost[:5]}"
+            )
+        two = (self._words[-1], self._words[0])
+        ids = [*self._pieces[-1], *self._pieces[0]]
+        if len(set(self._pieces)) < len(self._words) or tokenizer.encode(" ".join(two)) != ids:
+            raise ValueError(
+                "the tokenizer must write each word of the world in pieces of its own, the same wherever it "
+                f"stands, got {len(set(self._pieces)):,} ways for {len(self._words):,} words, and "
+                f"{tokenizer.decode(ids)!r} for the pieces of {' '.join(two)!r}"
             )
         self._first = np.array([pieces[0] for pieces in self._pieces])
         self._starts = frozenset(self._first.tolist())

@@ -174,7 +174,9 @@ def test_the_first_child_takes_the_row_of_its_parent():
 
 
 def test_settings_have_a_range_and_a_translation_at_most_max_len_tokens():
-    for wrong in ({"beam_size": 0}, {"min_factor": -1}):
+    out_of_range = ({"beam_size": 0}, {"beam_size": 2.5}, {"min_factor": -1}, {"max_extra": 1.5})
+    not_finite = ({"max_factor": math.inf}, {"length_penalty": math.nan})
+    for wrong in (*out_of_range, *not_finite):
         ((name, got),) = wrong.items()
         with pytest.raises(ValueError, match=f"{name} must .* got {got}"):
             Search(**wrong)

@@ -1,10 +1,13 @@
 """One `fit` for every task: equal calls give equal bytes, in one piece or in two, and mistakes are named."""
 
 import json
+import os
+import signal
 import time
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
@@ -188,9 +191,44 @@ def test_seconds_of_fine_tuning_are_filled_with_whole_epochs(pretrained, corpus,
         return settings.replace(n_steps=between), seconds
 
     monkeypatch.setattr(tasks, "steps_within", timed)
-    planned, expected = task.schedule(recipe, 5.0, learning, None, None)
-    assert (planned.n_epochs, planned.settings.n_steps) == (3, ends[2])
-    assert expected == f", about {5 * ends[2] / between:.0f} s"
+    for to_score, n_epochs in ((0.0, 3), (0.4, 2), (4.0, 1)):  # after each epoch, and once to measure it
+        monkeypatch.setattr(tasks, "seconds_to_score", lambda model, scored, s=to_score: s)
+        planned, expected = task.schedule(recipe, 5.0, learning, None, None)
+        assert (planned.n_epochs, planned.settings.n_steps) == (n_epochs, ends[n_epochs - 1])
+        total = 5 * ends[n_epochs - 1] / between + n_epochs * to_score
+        assert expected == f", about {total:.0f} s"
+
+
+def test_many_epochs_of_few_texts_are_planned_without_drawing_their_batches_again(
+    pretrained, corpus, monkeypatch
+):
+    task = classification(pretrained, corpus, n_labels=8)
+    recipe = task.recipe(5.0, 0)
+    learning = task.objective(pretrained.tokenizer, recipe)
+    drawn, own = [], learning.epoch_batches
+    monkeypatch.setattr(learning, "epoch_batches", lambda **how: (drawn.append(how), own(**how))[1])
+    monkeypatch.setattr(tasks, "seconds_to_score", lambda model, scored: 0.0)
+    monkeypatch.setattr(
+        tasks, "steps_within", lambda *how, **more: (recipe.settings.replace(n_steps=300), 5.0)
+    )
+    planned, _ = task.schedule(recipe, 5.0, learning, None, None)
+    assert planned.n_epochs == 300 and len(drawn) < 3 * 300
+
+
+def test_an_interrupt_while_steps_are_timed_says_so(tokenizer, corpus, config):
+    objective = causal_objective(tokenizer, corpus.train.texts, config.max_len)
+    loss = objective.loss
+    objective.loss = lambda model, rows: (os.kill(os.getpid(), signal.SIGINT), loss(model, rows))[1]
+    with pytest.raises(KeyboardInterrupt, match="while steps were timed, before training began"):
+        steps_within(2.0, new_language_model(config, 0), objective, plan("world", "causal", "smoke").settings)
+
+
+def test_numbers_of_numpy_are_stored_as_those_of_python(tmp_path, pretrained, corpus):
+    how = {"out": tmp_path / "run", "seed": np.int64(1), "n_labels": np.int64(20), "n_epochs": np.int32(1)}
+    settings = {"precision": "fp32", "lr": np.float32(1e-3), "checkpoint_every": np.int64(2)}
+    first = tuned(pretrained, corpus, training_changes=settings, **how)
+    again = tuned(pretrained, corpus, training_changes=settings, resume=True, **how)
+    assert weights_fingerprint(first.model) == weights_fingerprint(again.model)
 
 
 def test_steps_within_plans_no_more_than_fits(tokenizer, corpus, config):
@@ -468,6 +506,14 @@ def test_requests_that_make_no_sense_are_refused(pretrained, corpus, pairs):
         ),
         (lambda: quick(corpus, objective="translation"), "pairs, got the texts of toy"),
         (lambda: quick(corpus, masking_changes={"p": 0.3}), "only a masked model has masking"),
+        (
+            lambda: quick(corpus, objective="masked", masking_changes={"causal_share": 0.5}),
+            "causal_share must be above 0 for the objective hybrid, and 0 for others, got 0.5 for masked",
+        ),
+        (
+            lambda: quick(corpus, objective="hybrid", masking_changes={"causal_share": 0.0}),
+            "causal_share must be above 0 .* got 0.0 for hybrid",
+        ),
         (lambda: quick(corpus, vocab_size=5000), "vocab_size must be at most"),
         (lambda: quick(Corpus("toy", few, few), objective="masked+nsp"), "at least one text to learn from"),
     ):

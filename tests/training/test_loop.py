@@ -174,6 +174,9 @@ def test_the_rate_stays_until_the_decay_at_the_end():
     ("change", "words"),
     [
         ({"n_steps": 0}, "n_steps .* 1, got 0"),
+        ({"n_steps": 1e3}, "n_steps must be an integer, got 1000.0"),
+        ({"warmup_steps": 0.1}, "warmup_steps must be an integer, got 0.1"),
+        ({"decay_steps": 2.0}, "decay_steps must be an integer, got 2.0"),
         ({"lr": float("nan")}, "lr .* got nan"),
         ({"warmup_steps": -1}, "warmup_steps .* got -1"),
         ({"betas": (0.9, 1.0)}, "betas"),

@@ -32,6 +32,15 @@ def test_a_tied_weight_is_not_adapted_as_merging_would_change_the_embeddings(kin
     add_lora(LanguageModel(CONFIG), names=("head",))
 
 
+@pytest.mark.parametrize("wrong", [{"names": ("qproj",)}, {"rank": 0}])
+def test_what_is_refused_leaves_the_model_as_it_was(model, wrong):
+    before = {name: type(module) for name, module in model.named_modules()}
+    with pytest.raises(ValueError, match="named qproj, got none|rank must be at least 1, got 0"):
+        add_lora(model, **wrong)
+    assert all(parameter.requires_grad for parameter in model.parameters())
+    assert {name: type(module) for name, module in model.named_modules()} == before
+
+
 def learned(model):
     """The same model after a few steps: neither A nor B is at its start."""
     optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.5)

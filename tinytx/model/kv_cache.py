@@ -105,7 +105,8 @@ class IncrementalDecoder:
     ----------
     body : Transformer or TransformerDecoder
         A causal one, as built (`is_as_built`): weights are copied and laid out anew, and modules that replace
-        others would not be called. Nothing is dropped out, and no gradient flows.
+        others would not be called. No gradient flows. It has to be in evaluation mode: what is read of a
+        model that trains has dropout.
     head : torch.nn.Linear
         From D to V.
     n_rows : int

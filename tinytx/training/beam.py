@@ -5,8 +5,10 @@ Shape letters: N sources, K beams a source, R = N K rows, T ids generated so far
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -45,8 +47,14 @@ class Search:
     forbid_repeats: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("beam_size", "max_extra"):
+            if not isinstance(getattr(self, name), Integral):
+                raise ValueError(f"{name} must be an integer, got {getattr(self, name)}")
         if self.beam_size < 1:
             raise ValueError(f"beam_size must be at least 1, got {self.beam_size}")
+        for name in ("length_penalty", "max_factor", "min_factor"):
+            if not math.isfinite(getattr(self, name)):
+                raise ValueError(f"{name} must be finite, got {getattr(self, name)}")
         for name in ("max_factor", "max_extra", "min_factor"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}")

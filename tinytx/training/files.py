@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import filelock
+import numpy as np
 from safetensors import SafetensorError
 from safetensors.torch import load as parse_safetensors
 from torch import Tensor
@@ -28,7 +29,15 @@ NEW, OLD = ".tinytx-new", ".tinytx-old"  # endings of temporary names
 
 def json_bytes(content: Mapping[str, Any]) -> bytes:
     """A mapping as readable JSON; equal content gives equal bytes."""
-    return (json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+    written = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False, default=_plain)
+    return (written + "\n").encode()
+
+
+def _plain(number: object) -> object:
+    """A number of NumPy as one of Python."""
+    if isinstance(number, np.generic):
+        return number.item()
+    raise TypeError(f"content must be such as JSON has, got a {type(number).__name__}")
 
 
 def write_file(target: Path, content: bytes) -> None:

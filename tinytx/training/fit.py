@@ -285,7 +285,13 @@ def _planned(task: Pretraining, request: Mapping[str, Any], where: torch.device)
     if masking:
         if recipe.masking is None:
             raise ValueError(f"only a masked model has masking, got {', '.join(masking)} for another one")
-        recipe = recipe.replace(masking=dataclasses.replace(recipe.masking, **masking))
+        changed = dataclasses.replace(recipe.masking, **masking)
+        if (changed.causal_share > 0) != (request["objective"] == "hybrid"):
+            raise ValueError(
+                "causal_share must be above 0 for the objective hybrid, and 0 for others, "
+                f"got {changed.causal_share} for {request['objective']}"
+            )
+        recipe = recipe.replace(masking=changed)
     recipe = recipe.replace(config=recipe.config.replace(**model), settings=settings)
     exact = request["vocab_size"] is not None
     vocab_size = request["vocab_size"] if exact else recipe.vocab_size

@@ -89,14 +89,13 @@ def add_lora(
     for _, name, base in _places(model, nn.Linear):
         if name in names and owners[id(base.weight)] > 1:
             raise ValueError(f"{name} must have a weight of its own to be adapted, got one that is tied")
-    model.requires_grad_(False)
-    adapted = []
-    for parent, name, base in _places(model, nn.Linear):
-        if name in names:
-            adapted.append(LoRALinear(base, rank, alpha))
-            setattr(parent, name, adapted[-1])
-    if not adapted:
+    places = [place for place in _places(model, nn.Linear) if place[1] in names]
+    if not places:
         raise ValueError(f"model must have linear layers named {' or '.join(names)}, got none")
+    adapted = [LoRALinear(base, rank, alpha) for _, _, base in places]
+    model.requires_grad_(False)
+    for (parent, name, _), layer in zip(places, adapted, strict=True):
+        setattr(parent, name, layer)
     return adapted
 
 

@@ -17,6 +17,7 @@ CHOICES = {
     "optimizer": ("adamw", "muon"),
     "precision": ("auto", "fp32", "bf16"),
 }
+COUNTS = ("n_steps", "warmup_steps", "decay_steps", "tokens_per_batch", "log_every", "checkpoint_every")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +82,9 @@ class TrainingSettings:
     def __post_init__(self) -> None:
         object.__setattr__(self, "betas", tuple(self.betas))
         values = dataclasses.asdict(self)
+        for name in COUNTS:
+            whole = isinstance(values[name], Integral) or (name == "decay_steps" and values[name] is None)
+            _require(whole, name, "an integer", values[name])
         for name in ("n_steps", "tokens_per_batch", "log_every", "checkpoint_every"):
             _require(values[name] >= 1, name, "at least 1", values[name])
         for name in ("lr", "clip_norm"):

@@ -11,7 +11,7 @@ import itertools
 import os
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -37,7 +37,7 @@ from tinytx.training.evaluate import (
     reported_split,
 )
 from tinytx.training.generate import check_vocabulary
-from tinytx.training.loop import OnStep, train
+from tinytx.training.loop import OnStep, TrainingInterrupted, train
 from tinytx.training.objectives import (
     CausalObjective,
     ClassificationObjective,
@@ -245,11 +245,14 @@ class Classification(Pretraining):
         settings, n_epochs, expected = recipe.settings, recipe.n_epochs or 1, ""
         if isinstance(budget, float):
             timed, seconds = steps_within(budget, model, learning, settings, layout=layout)
-            n_epochs = 1
-            while epoch_ends(learning, settings, n_epochs + 1)[-1] <= timed.n_steps:
-                n_epochs += 1
-            seconds *= epoch_ends(learning, settings, n_epochs)[-1] / timed.n_steps
-            expected = f", about {seconds:.0f} s"
+            to_score = seconds_to_score(model, self.scored(self._tokenizer, recipe))
+            left, per_step, total = seconds - to_score, seconds / timed.n_steps, 0.0
+            for n, end in enumerate(_ends(learning, settings), start=1):
+                needed = end * per_step + n * to_score
+                if n > 1 and needed > left:
+                    break
+                n_epochs, total = n, needed
+            expected = f", about {total:.0f} s"
         settings = resize(settings, epoch_ends(learning, settings, n_epochs)[-1])
         return recipe.replace(settings=settings, n_epochs=n_epochs), expected
 
@@ -260,19 +263,24 @@ class Classification(Pretraining):
             lines.append(f"{n_cut:,} of {n:,} texts exceed {recipe.config.max_len} tokens and lose their end")
         return lines
 
-    def on_step(self, tokenizer: Tokenizer, recipe: Recipe, learning: Any) -> OnStep | None:
+    def scored(self, tokenizer: Tokenizer, recipe: Recipe) -> ClassificationObjective:
+        """The texts that the model answers after each epoch."""
         split = self.corpus.splits[reported_split(self.corpus)]
         if self.n_scored is not None and self.n_scored < len(split):
             # Corpora are often sorted by class: the first texts would be of one.
             split = label_subset(split, self.n_scored, seed=0)
-        scored, _ = class_objective(tokenizer, split, recipe.config)
+        return class_objective(tokenizer, split, recipe.config)[0]
+
+    def on_step(self, tokenizer: Tokenizer, recipe: Recipe, learning: Any) -> OnStep | None:
+        scored = self.scored(tokenizer, recipe)
         ends = epoch_ends(learning, recipe.settings, recipe.n_epochs or 1)
+        epochs = {end: number for number, end in enumerate(ends, start=1)}
 
         def score_epoch(step: int, model: Any) -> dict[str, Any] | None:
-            if step not in ends:
+            if step not in epochs:
                 return None
-            accuracy = count_correct(model, scored) / len(split)
-            return {"epoch": 1 + ends.index(step), "accuracy": accuracy, "n": len(split)}
+            n = len(scored.labels)
+            return {"epoch": epochs[step], "accuracy": count_correct(model, scored) / n, "n": n}
 
         return score_epoch
 
@@ -306,9 +314,15 @@ def class_objective(
 
 def epoch_ends(learning: Objective, settings: TrainingSettings, n_epochs: int) -> list[int]:
     """The step that ends each epoch."""
+    return list(itertools.islice(_ends(learning, settings), n_epochs))
+
+
+def _ends(learning: Objective, settings: TrainingSettings) -> Iterator[int]:
+    """The step that ends each epoch, without end."""
     how = {"seed": settings.seed, "tokens_per_batch": settings.tokens_per_batch}
-    sizes = (len(learning.epoch_batches(epoch=epoch, **how)) for epoch in range(n_epochs))
-    return list(itertools.accumulate(sizes))
+    return itertools.accumulate(
+        len(learning.epoch_batches(epoch=epoch, **how)) for epoch in itertools.count()
+    )
 
 
 def seeded(make: Callable[[], ModelT], seed: int) -> ModelT:
@@ -431,7 +445,10 @@ def steps_within(
         ends.append(time.perf_counter())
 
     timed = settings.replace(n_steps=n_timed + 2, warmup_steps=0, lr=settings.lr / 10)
-    train(copy.deepcopy(model), objective, timed, layout=layout, on_step=mark, progress=False)
+    try:
+        train(copy.deepcopy(model), objective, timed, layout=layout, on_step=mark, progress=False)
+    except TrainingInterrupted as stop:
+        raise TrainingInterrupted("interrupted while steps were timed, before training began") from stop
 
     def steps_left() -> tuple[int, float]:
         per_step = statistics.fmean(b - a for a, b in itertools.pairwise(ends[1:]))
@@ -440,3 +457,14 @@ def steps_within(
 
     n_steps, expected = Processes.current().agree(steps_left)
     return resize(settings, n_steps), expected
+
+
+def seconds_to_score(model: Any, scored: ClassificationObjective) -> float:
+    """How long it takes to answer some labelled texts once; the same number in all processes."""
+
+    def timed() -> float:
+        begin = time.perf_counter()
+        count_correct(model, scored)
+        return time.perf_counter() - begin
+
+    return Processes.current().agree(timed)

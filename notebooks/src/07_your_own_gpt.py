@@ -27,6 +27,7 @@
 # The model is small, and is trained in front of you. With the budget `smoke` it makes a few steps only. Then everything runs, little is learned, and the sentences about learning do not fit.
 
 # %%
+import copy
 import math
 
 import torch
@@ -234,7 +235,7 @@ finding = f"{totals[largest]:,} of {n_params:,} parameters are there."
 course.resolve("07.1", largest, finding)
 
 # %% [markdown]
-# The second test is sharper still: another implementation. A **state dict** maps the name of each parameter to its numbers. `tx.LanguageModel` has the same parameters under the same names; all but `head` are inside its `body`. If it takes all of ours, misses none, and gives the same logits for random ids, then no mask, scale or norm differs between the two: each would change the logits.
+# The second test is sharper still: another implementation. A **state dict** maps the name of each parameter to its numbers. `tx.LanguageModel` has the same parameters under the same names; all but `head` are inside its `body`. If it takes all of ours, misses none, and gives the same logits for random ids, then no mask, scale or norm differs between the two: each would change the logits. One mistake would not show in a new model: the weights of its norms are all 1, so a norm that forgets them computes the same. So a copy is compared whose norms have other weights, no two the same.
 
 # %%
 config = tx.TransformerConfig(
@@ -252,8 +253,12 @@ def twin_of(model):
 
 
 random_ids = torch.randint(V, (3, 17))
+other = copy.deepcopy(model)
+norms = [weight for name, weight in other.named_parameters() if "norm" in name]
 with torch.no_grad():
-    ours, theirs = model(random_ids), twin_of(model)(random_ids)
+    for number, weight in enumerate(norms, start=1):
+        weight.copy_(torch.linspace(0.5, 1 + number / 4, D))
+    ours, theirs = other(random_ids), twin_of(other)(random_ids)
 torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
 assert tx.count_parameters(twin_of(model)) == n_params
 print(f"equal logits from {n_params:,} equal parameters")

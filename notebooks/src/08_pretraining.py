@@ -283,7 +283,7 @@ assert nats > math.log(V) and unshifted_losses[-1] < bound < right_losses[-1]
 # %% [markdown]
 # ### A baseline: a model that only counts
 #
-# An **n-gram model** looks up which tokens followed the last $n - 1$ in the training text, and how often ([lesson 01](01_tokens.ipynb)). Where it has seen too little, it mixes in the shorter histories. No gradients, no layers; for decades this was how language models were made. We take the best of $n = 1$ to $5$ as our baseline.
+# An **n-gram model** looks up which tokens followed the last $n - 1$ in the training text, and how often ([lesson 01](01_tokens.ipynb)). It always mixes in the shorter histories, the more so the less it has seen. No gradients, no layers; for decades this was how language models were made. We take the best of $n = 1$ to $5$ as our baseline.
 #
 # A fair baseline reads no less than the model that it is compared with. The transformer below starts with our 30,000 reviews. In each further pass it reads 30,000 new ones, `corpus.draw(1)`, `corpus.draw(2)` and so on. The n-gram model gets the first three of these sets. The last line compares how many tokens the two read.
 
@@ -488,7 +488,7 @@ print(f"largest difference of the two at any step: {largest:.3f} nats")
 #
 # ### Choose a beginning yourself
 #
-# Change the first line of the next cell, in your own copy, and run it again. Write as people write; `world.split` cuts it into words, and a word that cannot follow there is named in the error. A rare word has several tokens; `next_word_probs` multiplies their probabilities, so we can compare whole words. The bars show the eight most probable next words. Before you run the cell: which words would *you* expect? The last line printed is about gender, which *roman* has: it is masculine.
+# Change the line marked `<- change me`, in your own copy, and run the cell again. Write as people write; `world.split` cuts it into words, and a word that cannot follow there is named in the error. A rare word has several tokens; `next_word_probs` multiplies their probabilities, so we can compare whole words. The bars show the eight most probable next words. Before you run the cell: which words would *you* expect? The last line printed is about gender, which *roman* has: it is masculine.
 
 # %%
 from tinytx_course.labs.lesson_08 import next_word_probs

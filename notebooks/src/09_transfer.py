@@ -301,6 +301,7 @@ fig, ax = plots.figure(width=8.5, height=3.6)
 plots.heatmap(
     real16.float(), allowed=real16, low=0, high=1.4, col_labels=ticks, ax=ax,
     xlabel="position", ylabel="review", title="Sixteen reviews, padded to the longest",
+    hatched="padding",
 )  # fmt: skip
 plots.show(fig, name="09_padding_in_a_batch")
 print(f"{(~real16[:, -1]).sum()} of 16 rows end in padding;", end=" ")
@@ -826,7 +827,7 @@ for start in ("pretrained", "scratch"):
 #
 # ## Choosing on the test set
 #
-# "We report the best epoch." Best *on the test set*? Then the test set has become part of training. How much does that flatter? Simulate it, where the truth is known: 15 epochs whose models are all right with probability 0.75, exactly. From one epoch to the next, three answers in ten are drawn anew. **Predict 09.4.**
+# "We report the best epoch." Best *on the test set*? Then the test set has become part of training. How much does that flatter? Simulate it, where the truth is known: 15 epochs whose models are all right with probability 0.75, exactly. Seven answers in ten are the same in all epochs, the other three are drawn anew in each. **Predict 09.4.**
 
 # %%
 course.predict(
@@ -1036,7 +1037,7 @@ fig, ax = plots.scatter(
         for name, k in kinds.items()
     ],
     xlabel="exact log-odds of praise, cut at 9",
-    ylabel="the classifier's log-odds",
+    ylabel="the classifier's log-odds, cut at 9",
     x_range=(-9.5, 9.5),
     y_range=(-9.5, 9.5),
     diagonal="as sure as it should be",

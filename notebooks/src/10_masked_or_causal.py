@@ -977,7 +977,7 @@ fig, ax = plots.bars(
         f"{name}, {ways[name]}": (max(found.low, 0.0), found.high)
         for name, found in excess.items()
     },
-    xlabel="excess over the exact answer (nats)",
+    xlabel="excess over the exact answer (nats), intervals cut at 0",
     title="One blank, both sides given",
 )
 plots.show(fig, "10_three_objectives")
@@ -1045,7 +1045,7 @@ left = by_name["fill, left: nats", "causal"].interval
 assert left.low > by_name["fill: nats", "masked"].interval.high
 
 # %% [markdown]
-# **What it shows.** Read the words at the ends of the lines. *Better* and *worse* mean that the interval over the seeds excludes zero; *not apart* means that these runs cannot tell. From its left side alone a blank costs the causal model more nats than it costs the masked model from both sides, with intervals apart: the cell asserts it. One likely reason for differences between the objectives is the number of positions at which they predict; these records do not test that. The last line is about next-sentence prediction. Half of the pairs are exchanged, so a coin is right for half of them. *Counts of words* is a baseline without a network: how often a word of the first sentence and one of the second occur in the same training pair.
+# **What it shows.** Read the words at the ends of the lines. *Better* and *worse* mean that the interval over the seeds excludes zero; *not apart* means that these runs cannot tell. From its left side alone a blank costs the causal model more nats than it costs the masked model from both sides, with intervals apart: the cell asserts it. One likely reason for differences between the objectives is the number of positions at which they predict; these records do not test that. The line *next sentence* is about next-sentence prediction. Half of the pairs are exchanged, so a coin is right for half of them. *Counts of words* is a baseline without a network: how often a word of the first sentence and one of the second occur in the same training pair.
 #
 # **What it does not show.** That one of the objectives is the better idea. This is one small language, one size, one share of masked tokens, one short training; BERT read its text some forty times over (arXiv 1810.04805, appendix A.2). The order may turn with more training, and on other text. Only three learning rates were tried for each, in shorter runs with another seed, and each has its best one at an end of the three (the assertion in the cell): a better rate may lie outside.
 #

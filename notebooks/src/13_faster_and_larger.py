@@ -44,7 +44,7 @@ device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 smoke = default_budget() == "smoke"
 
 # %% [markdown]
-# Two questions of earlier lessons first. The second line starts a compiler in another process; it works while we go on, and near the end we collect its result. Until it is done it shares memory and caches with us: a first small disturbance.
+# Two questions of earlier lessons first. The first line starts a compiler in another process; it works while we go on, and near the end we collect its result. Until it is done it shares memory and caches with us: a first small disturbance.
 
 # %%
 trial = None if smoke else lesson_13.CompileTrial(device=device.type)
@@ -422,7 +422,7 @@ print(
 #
 # ### The output layer in chunks
 #
-# A second candidate is the loss: 8,000 logits for each token are written, read, turned into probabilities, and read again for the gradient. Cut the tokens into **chunks**, and only one chunk of logits exists at a time. The sum of the chunks is the loss:
+# A second candidate is the loss: 8,000 logits for each token are written, read, turned into probabilities, and read again for the gradient. Cut the tokens into **chunks**: the sum of their losses is the loss.
 
 # %%
 hidden, goal = model.body(inputs).flatten(0, 1), targets.flatten()  # (N, D), (N,)
@@ -431,12 +431,12 @@ chunked = sum(F.cross_entropy(model.head(h), g, reduction="sum") for h, g in chu
 torch.testing.assert_close(chunked, F.cross_entropy(model(inputs).flatten(0, 1), goal))
 torch.testing.assert_close(model.loss(inputs, targets), chunked)
 print(
-    f"equal losses; all logits take {4 * N * config.vocab_size / 1e6:.1f} MB, a chunk "
-    "a part of it"
+    f"equal losses; all logits take {4 * N * config.vocab_size / 1e6:.1f} MB, "
+    f"a chunk {4 * 32 * config.vocab_size / 1e6:.1f} MB"
 )
 
 # %% [markdown]
-# `model.loss` of the package does this, and computes the gradients while a chunk is in the cache. Now four kinds of step, in turns: all logits or chunks, float32 or bfloat16.
+# These lines save no memory yet: autograd keeps every chunk for the backward pass. `model.loss` of the package computes the gradients of a chunk while it is there, so only one chunk of logits exists at a time. Now four kinds of step, in turns: all logits or chunks, float32 or bfloat16.
 #
 # **Predict 13.4.** Amdahl needs the share of the products, printed above, and how much faster a product is in bfloat16. That depends on your processor: some have instructions for it, some imitate it.
 
@@ -836,7 +836,7 @@ assert device.type == "cuda" or all(same)
 # %% [markdown]
 # ### How the cost grows
 #
-# All of this was one size. What does a larger model cost, a longer text, a larger vocabulary, a larger batch? `python -m benchmarks growth` changed one of them at a time and stored the seconds of a training step. On logarithmic axes a power is a straight line; its slope is the **exponent**. Dashed are the counted operations, moved so that they end in the same point. Where do you expect the clock to leave the count?
+# All of this was one size. What does a larger model cost, a longer text, a larger vocabulary, a larger batch? `python -m benchmarks growth` changed one of them at a time and stored the processor time of a training step, added over its threads (for *processes* below: time on the clock). On logarithmic axes a power is a straight line; its slope is the **exponent**. Dashed are the counted operations, moved so that they end in the same point. Where do you expect the time to leave the count?
 
 # %%
 from tinytx_course.results import read_results
@@ -852,11 +852,11 @@ for (name, label), ax in zip(axis_names.items(), axes.flat, strict=True):
     sizes, seconds, flops = one["sizes"], one["seconds"], one["flops"]
     counted = [n * seconds[-1] / flops[-1] for n in flops]
     lines = [
-        Curve("the clock", sizes, seconds),
-        Curve("the count", sizes, counted, dashed=True),
+        Curve("measured", sizes, seconds),
+        Curve("counted", sizes, counted, dashed=True),
     ]
     course.plots.curves(
-        lines, x_log=True, y_log=True, xlabel=label, ylabel="seconds of a step",
+        lines, x_log=True, y_log=True, xlabel=label, ylabel="processor seconds",
         title=name.capitalize(), ax=ax,
     )  # fmt: skip
 course.plots.show(fig, name="13_growth")

@@ -38,6 +38,7 @@ def heatmap(
     cmap: str | Colormap | None = None,
     bar_label: str | None = None,
     numbers: str | None = None,
+    hatched: str = "masked",
     ax: Axes | None = None,
 ) -> tuple[Figure, Axes]:
     """Draw a matrix as coloured cells, with masked cells hatched to tell them from zeros.
@@ -60,6 +61,8 @@ def heatmap(
         Name of the colour bar; without one there is no bar.
     numbers : str, optional
         Format such as ``".2f"`` to write each value into its cell.
+    hatched : str
+        What the legend calls the hatched cells.
     """
     values = to_array(matrix)
     if values.ndim != 2:
@@ -101,17 +104,17 @@ def heatmap(
                 tick.set(rotation=40, ha="right", rotation_mode="anchor")
         label_axes(ax, title, xlabel, ylabel)
         if hidden is not None and hidden.any():
-            _hatch_masked_cells(fig, ax)
+            _hatch_masked_cells(fig, ax, hatched)
         _mark_nan_cells(ax, values, hidden)
     return fig, ax
 
 
-def _hatch_masked_cells(fig: Figure, ax: Axes) -> None:
+def _hatch_masked_cells(fig: Figure, ax: Axes, name: str) -> None:
     """Hatch the background of the axes, which shows where seaborn leaves a cell out."""
     face, line, hatch = "#c9c9c9", "#8a8a8a", "////"
     ax.patch.set(facecolor=face, edgecolor=line, hatch=hatch, linewidth=0)
     if not fig.legends:
-        masked = Patch(label="masked", facecolor=face, edgecolor=line, hatch=hatch)
+        masked = Patch(label=name, facecolor=face, edgecolor=line, hatch=hatch)
         fig.legend(handles=[masked], loc="outside lower right")
 
 

@@ -419,16 +419,10 @@ def data_list(args: argparse.Namespace) -> Answer:
     return {"corpora": rows, "pairs": pairs, "folder": str(folder)}, "\n".join(lines)
 
 
-def _download(name: str) -> Any:
-    """What is downloaded for a corpus, or for one that lies in the folder of another."""
-    from tinytx.text.download import dataset
-    from tinytx.text.readers import FOLDERS
-
-    return dataset(FOLDERS.get(name, name))
-
-
 def _about(name: str) -> Answer:
-    known = _download(name)
+    from tinytx.text.download import dataset
+
+    known = dataset(name)
     files = {known.url(path): sha256 for path, sha256 in known.files.items()}
     about = {field: getattr(known, field) for field in ("name", "description", "licence", "citation", "rule")}
     lines = [f"{key}: {value}" for key, value in about.items()]
@@ -441,11 +435,11 @@ def _about(name: str) -> Answer:
 
 def data_get(args: argparse.Namespace) -> Answer:
     """Download a corpus, or read it from a folder; what is there already stays."""
-    from tinytx.text.download import HOST, get
+    from tinytx.text.download import HOST, dataset, get
 
     if args.source is not None and args.mirror is not None:
         raise ValueError("--from must be without --mirror, as nothing is downloaded, got both")
-    known = _download(args.name)
+    known = dataset(args.name)
     state = get(known, args.data_dir, source=args.source, host=args.mirror or HOST, report=reporter(args))
     lines = [
         f"{name}: " + (f"{facts['lines']:,} lines" if facts["lines"] else f"{facts['bytes']:,} bytes")
@@ -468,11 +462,11 @@ def data_get(args: argparse.Namespace) -> Answer:
 
 def data_verify(args: argparse.Namespace) -> Answer:
     """Compare the corpora here with their checksums or, without one, with the known numbers of lines."""
-    from tinytx.text.download import corpus_folder, data_folder, datasets, inspect
+    from tinytx.text.download import corpus_folder, data_folder, dataset, datasets, inspect
 
     folder = data_folder(args.data_dir)
     if args.name is not None:
-        chosen = [_download(args.name)]
+        chosen = [dataset(args.name)]
         corpus_folder(chosen[0].name, args.data_dir)
     else:
         chosen = [known for known in datasets().values() if (folder / known.name).is_dir()]

@@ -14,8 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from tinytx.text.download import corpus_folder, data_folder, dataset
-from tinytx.text.readers import DESCRIPTIONS, FOLDERS, READERS
+from tinytx.text.download import FOLDERS, corpus_folder, data_folder, dataset
+from tinytx.text.readers import DESCRIPTIONS, READERS
 from tinytx.text.splits import LABELLED_SHARE, UNLABELLED_SHARE, Split, label_subset, split_texts
 from tinytx.text.streaming import STREAM_FROM, LargeFile
 from tinytx.text.tables import HUB_PREFIX, SUFFIXES, CorpusWarning, Options, read_own
@@ -138,7 +138,7 @@ def list_corpora(data_dir: str | os.PathLike[str] | None = None) -> tuple[Corpus
 
 def downloaded_info(name: str, data_dir: str | os.PathLike[str] | None) -> CorpusInfo:
     """Description of a corpus that ``tinytx data get`` downloads."""
-    known = dataset(FOLDERS.get(name, name))
+    known = dataset(name)
     source = f"{known.citation} ({known.address.partition('//')[2] or 'github.com/' + known.repository})"
     available = (data_folder(data_dir) / known.name).is_dir()
     labelled = known.labelled and name not in FOLDERS

@@ -28,6 +28,7 @@ RETRIES = 3
 TIMEOUT = (15, 60)  # seconds to connect, and between two chunks
 CHUNK_BYTES = 1 << 16
 MAX_BYTES = 1 << 28  # of one file, compressed or not; the largest known one has 49 MB
+FOLDERS = {"imdb-unlabelled": "imdb"}  # of a corpus in the folder of another one
 
 
 class FetchError(OSError):
@@ -107,16 +108,17 @@ def datasets() -> dict[str, Dataset]:
 
 
 def dataset(name: str) -> Dataset:
-    """A corpus by its name; a ValueError lists the names if there is no such corpus.
+    """What is downloaded for a corpus, by its name; a ValueError lists the names if there is none.
 
     Examples
     --------
     >>> dataset("tinyshakespeare").repository
     'karpathy/char-rnn'
     """
-    if name not in datasets():
-        raise ValueError(f"name must be one of {', '.join(datasets())}, got {name!r}")
-    return datasets()[name]
+    known = datasets()
+    if FOLDERS.get(name, name) not in known:
+        raise ValueError(f"name must be one of {', '.join(known)}, got {name!r}")
+    return known[FOLDERS.get(name, name)]
 
 
 def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:

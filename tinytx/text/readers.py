@@ -109,5 +109,4 @@ READERS: dict[str, Callable[[Path], dict[str, Split]]] = {
     "reader-reviews-fr": _read_reader_reviews,
     "tinyshakespeare": _read_shakespeare,
 }
-FOLDERS = {"imdb-unlabelled": "imdb"}  # of a corpus in the folder of another one
 DESCRIPTIONS = {"imdb-unlabelled": "English reviews of other films than those of imdb, without labels"}

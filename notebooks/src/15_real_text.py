@@ -641,7 +641,7 @@ if wider:
     nats = f"{run['held_out_nats']:.2f} to {wider['held_out_nats']:.2f}"
     print(f"held-out loss, nats a predicted token: {nats}")
 minutes = 100e6 / run["tokens_per_second"] / 60
-print(f"at its speed 100 million tokens would take {minutes:.0f} minutes")
+print(f"the narrower one would need {minutes:.0f} minutes for 100 million tokens")
 
 # %% [markdown]
 # A difference between two seeds of pretraining is a measure of luck that no interval over folds contains. Keep it in mind for each point of the curve.

@@ -467,7 +467,7 @@ def data_verify(args: argparse.Namespace) -> Answer:
     folder = data_folder(args.data_dir)
     if args.name is not None:
         chosen = [dataset(args.name)]
-        corpus_folder(chosen[0].name, args.data_dir)
+        corpus_folder(args.name, args.data_dir)
     else:
         chosen = [known for known in datasets().values() if (folder / known.name).is_dir()]
     rows, lines = [], []

@@ -213,9 +213,8 @@ class Family:
 
 def _encoder(kind: str, names: Mapping[str, str], **expected: Any) -> Family:
     classes = (f"{kind}ForMaskedLM", "BertForPreTraining")[: 1 + (kind == "Bert")]
-    absolute = {"position_embedding_type": "absolute"}
-    expected = {"is_decoder": False, "tie_word_embeddings": True, **absolute, **expected}
-    return Family(MaskedLanguageModel, classes, BERT, _BERT_FIELDS, names, expected)
+    own = {"is_decoder": False, "tie_word_embeddings": True, "position_embedding_type": "absolute"}
+    return Family(MaskedLanguageModel, classes, BERT, _BERT_FIELDS, names, {**own, **expected})
 
 
 def _translator(kind: str, norm: str, settings: Mapping[str, Any]) -> Family:

@@ -209,7 +209,7 @@ def load_corpus(
     elif name == _NOVELS.name:
         return _novels()
     else:
-        splits = READERS[name](corpus_folder(FOLDERS.get(name, name), data_dir))
+        splits = READERS[name](corpus_folder(name, data_dir))
         corpus = _corpus(downloaded_info(name, data_dir), splits)
     _warn_of_repeats(corpus)
     _warn_of_labels(corpus)

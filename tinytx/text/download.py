@@ -134,6 +134,7 @@ def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:
 
 def corpus_folder(name: str, data_dir: str | os.PathLike[str] | None = None) -> Path:
     """The folder of a corpus, or a ValueError that names the command that downloads it."""
+    name = dataset(name).name
     folder = data_folder(data_dir) / name
     if not folder.is_dir():
         option = "" if data_dir is None else f" --data-dir {data_dir}"

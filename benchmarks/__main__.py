@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tinytx.cli import Answer, Parser, add_device, reporter, run
+from tinytx_run.cli import Answer, Parser, add_device, reporter, run
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -54,7 +54,7 @@ def bench(args: argparse.Namespace) -> Answer:
     from benchmarks.against import measure_against
     from benchmarks.report import LONGER, PARTS, run_parts
     from benchmarks.settings import BenchSettings
-    from tinytx.training.settings import choose_device
+    from tinytx.settings import choose_device
 
     if args.part not in (*PARTS, *LONGER, "all"):
         known = ", ".join((*PARTS, *LONGER))

@@ -56,7 +56,7 @@ def measure_against(directory: Path, settings: BenchSettings, results: Path) -> 
     RuntimeError
         If a side cannot do a row.
     """
-    from tinytx.training.settings import choose_precision
+    from tinytx.settings import choose_precision
     from tinytx_course.labs.timing import take_turns
     from tinytx_course.results import Results
 

@@ -18,15 +18,15 @@ from torch import Tensor, nn
 
 from benchmarks.report import EQUAL, OURS, Record, compare
 from benchmarks.settings import BenchSettings
-from tinytx.hf.convert import FAMILIES, GPT2, to_transformers
-from tinytx.model.config import TransformerConfig
-from tinytx.model.counting import count_parameters
-from tinytx.model.encoder_decoder import Translator
-from tinytx.model.kv_cache import few_rows
-from tinytx.model.transformer import LanguageModel
-from tinytx.training.beam import CachedSteps, Search, beam_search
-from tinytx.training.generate import continue_rows
+from tinytx.beam import CachedSteps, Search, beam_search
+from tinytx.config import TransformerConfig
+from tinytx.counting import count_parameters
+from tinytx.encoder_decoder import Translator
+from tinytx.generate import continue_rows
+from tinytx.kv_cache import few_rows
+from tinytx.transformer import LanguageModel
 from tinytx_course.labs.timing import Spent, spend, take_turns
+from tinytx_run.hf.convert import FAMILIES, GPT2, to_transformers
 
 THEIRS = "transformers' generate"
 ANEW = "tinytx, every prefix read anew"

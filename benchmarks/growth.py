@@ -24,17 +24,17 @@ from benchmarks.peers import our_loop
 from benchmarks.report import Record
 from benchmarks.settings import BenchSettings
 from benchmarks.steps import BOS, EOS, PAD, StepCase
-from tinytx.model.config import TransformerConfig
-from tinytx.model.transformer import LanguageModel
-from tinytx.text.streaming import LargeFile
-from tinytx.text.tokenizer import Tokenizer
-from tinytx.training.loop import TrainingStep
-from tinytx.training.objectives import CausalObjective, FreshObjective
-from tinytx.training.settings import TrainingSettings
+from tinytx.config import TransformerConfig
+from tinytx.loop import TrainingStep
+from tinytx.objectives import CausalObjective, FreshObjective
+from tinytx.settings import TrainingSettings
+from tinytx.tokenizer import Tokenizer
+from tinytx.transformer import LanguageModel
 from tinytx_course.labs.layers import count_saved_bytes
 from tinytx_course.labs.scaling import Workload, scaling
 from tinytx_course.labs.timing import Times, exponent, exponent_of_times, spend, take_turns
 from tinytx_course.machine import PeakMemory
+from tinytx_run.streaming import LargeFile
 
 MIN_SECONDS = 0.05  # a quicker step is repeated, until the clock can see it
 #: Bytes of the files that are streamed, a document of about 100 bytes a line.

@@ -11,13 +11,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinytx.hf.convert import to_transformers
-from tinytx.model.config import TransformerConfig
-from tinytx.model.masked_lm import MaskedLanguageModel
-from tinytx.model.transformer import LanguageModel
-from tinytx.training.loop import TrainingStep
-from tinytx.training.objectives import Objective
-from tinytx.training.settings import TrainingSettings
+from tinytx.config import TransformerConfig
+from tinytx.loop import TrainingStep
+from tinytx.masked_lm import MaskedLanguageModel
+from tinytx.objectives import Objective
+from tinytx.settings import TrainingSettings
+from tinytx.transformer import LanguageModel
+from tinytx_run.hf.convert import to_transformers
 
 
 class TorchEncoder(nn.Module):

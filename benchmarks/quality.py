@@ -9,13 +9,13 @@ import torch
 
 from benchmarks.report import Record
 from benchmarks.settings import BenchSettings
-from tinytx.text.corpora import load_corpus
-from tinytx.training.evaluate import evaluate_language_model
-from tinytx.training.intervals import paired_interval
-from tinytx.training.loop import train
-from tinytx.training.recipes import plan, resize
-from tinytx.training.settings import choose_precision
-from tinytx.training.tasks import causal_objective, new_language_model, train_tokenizer
+from tinytx.loop import train
+from tinytx.settings import choose_precision
+from tinytx_run.corpora import load_corpus
+from tinytx_run.evaluate import evaluate_language_model
+from tinytx_run.intervals import paired_interval
+from tinytx_run.recipes import plan, resize
+from tinytx_run.tasks import causal_objective, new_language_model, train_tokenizer
 
 
 def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Record]]:

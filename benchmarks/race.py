@@ -22,10 +22,10 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from benchmarks.settings import BenchSettings
-from tinytx.text.download import corpus_folder
-from tinytx.text.ngrams import NGramModel
-from tinytx.training.intervals import PairedInterval, paired_interval
+from tinytx.ngrams import NGramModel
 from tinytx_course.results import Results
+from tinytx_run.download import corpus_folder
+from tinytx_run.intervals import PairedInterval, paired_interval
 
 Record = dict[str, Any]
 SECONDS, N_SEEDS = 180.0, 10  # of a record

@@ -15,12 +15,12 @@ from torch import Tensor, nn
 
 from benchmarks.peers import TorchEncoder
 from benchmarks.race import Racer
-from tinytx.model.config import TransformerConfig
-from tinytx.model.transformer import LanguageModel
-from tinytx.training.loop import TrainingStep
-from tinytx.training.recipes import MUON
-from tinytx.training.settings import TrainingSettings, choose_precision
-from tinytx.training.tasks import seeded
+from tinytx.config import TransformerConfig
+from tinytx.loop import TrainingStep
+from tinytx.settings import TrainingSettings, choose_precision
+from tinytx.transformer import LanguageModel
+from tinytx_run.recipes import MUON
+from tinytx_run.tasks import seeded
 
 
 class StreamObjective:

@@ -15,17 +15,17 @@ from benchmarks.peers import HuggingFaceBert, our_loop, plain_loop
 from benchmarks.report import AS_IT_COMES, OURS, Record, compare
 from benchmarks.settings import SEED_LAB, TINY, BenchSettings, reviews
 from benchmarks.workers import Build, Candidate, build, workers
-from tinytx.hf.convert import BERT
-from tinytx.model.config import TransformerConfig
-from tinytx.model.counting import count_parameters
-from tinytx.model.transformer import Classifier
-from tinytx.text.batching import pad_batch, padding_share
-from tinytx.text.corpora import Corpus
-from tinytx.training.evaluate import classifier_inputs
-from tinytx.training.objectives import ClassificationObjective
-from tinytx.training.settings import TrainingSettings, choose_precision
+from tinytx.batching import pad_batch, padding_share
+from tinytx.config import TransformerConfig
+from tinytx.counting import count_parameters
+from tinytx.objectives import ClassificationObjective
+from tinytx.settings import TrainingSettings, choose_precision
+from tinytx.transformer import Classifier
 from tinytx_course.labs.lesson_13 import tokenizer_for
 from tinytx_course.labs.timing import take_turns
+from tinytx_run.corpora import Corpus
+from tinytx_run.evaluate import classifier_inputs
+from tinytx_run.hf.convert import BERT
 
 PAD = 0
 LR = 1e-4

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from tinytx.text.corpora import Corpus, load_corpus
-from tinytx.text.tokenizer import Tokenizer
+from tinytx.tokenizer import Tokenizer
+from tinytx_run.corpora import Corpus, load_corpus
 
 Sizes = dict[str, Any]
 REAL = "cls-books"

@@ -19,16 +19,16 @@ from benchmarks.peers import PEERS, PLAIN, our_loop, peers_of, plain_loop
 from benchmarks.report import AS_IT_COMES, EQUAL, OURS, Record, compare
 from benchmarks.settings import SEED_LAB, SMALL_GPT, SMALL_LLAMA, TINY, BenchSettings, reviews, token_stream
 from benchmarks.workers import Built, Candidate, build, workers
-from tinytx.hf.convert import GPT2, LLAMA
-from tinytx.model.config import TransformerConfig
-from tinytx.model.costs import CostTable, cost_table
-from tinytx.model.counting import count_parameters
-from tinytx.model.transformer import LanguageModel
-from tinytx.training.objectives import CausalObjective
-from tinytx.training.settings import TrainingSettings, choose_precision
+from tinytx.config import TransformerConfig
+from tinytx.counting import count_parameters
+from tinytx.objectives import CausalObjective
+from tinytx.settings import TrainingSettings, choose_precision
+from tinytx.transformer import LanguageModel
+from tinytx_course.counting.costs import CostTable, cost_table
 from tinytx_course.labs.lesson_13 import tokenizer_for
 from tinytx_course.labs.roofline import product
 from tinytx_course.labs.timing import take_turns
+from tinytx_run.hf.convert import GPT2, LLAMA
 
 BOS, EOS, PAD = 2, 3, 0
 N_BATCHES = 4  # different ones, used in turn

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments.harness import Settings
-from tinytx.cli import Answer, Parser, numbers, reporter, run, words
 from tinytx_course.results import Results, read_results
+from tinytx_run.cli import Answer, Parser, numbers, reporter, run, words
 
 
 @dataclass(frozen=True)

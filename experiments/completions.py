@@ -10,17 +10,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from experiments.harness import Record, Records, Settings
-from tinytx.model.counting import count_parameters
-from tinytx.model.transformer import LanguageModel
-from tinytx.text.corpora import Corpus, Split, load_corpus
-from tinytx.text.ngrams import NGramModel
-from tinytx.text.pairs import load_pairs
-from tinytx.text.tokenizer import Tokenizer, plain
-from tinytx.training.evaluate import LanguageModelScore
-from tinytx.training.fit import FitResult, describe, fit
-from tinytx.training.generate import generate
-from tinytx.training.recipes import MUON, plan
-from tinytx.training.tasks import fingerprint
+from tinytx.counting import count_parameters
+from tinytx.generate import generate
+from tinytx.ngrams import NGramModel
+from tinytx.tokenizer import Tokenizer, plain
+from tinytx.transformer import LanguageModel
+from tinytx_run.corpora import Corpus, Split, load_corpus
+from tinytx_run.evaluate import LanguageModelScore
+from tinytx_run.fit import FitResult, describe, fit
+from tinytx_run.pairs import load_pairs
+from tinytx_run.recipes import MUON, plan
+from tinytx_run.tasks import fingerprint
 
 if TYPE_CHECKING:
     import pandas as pd

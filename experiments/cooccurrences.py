@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tinytx.text.tokenizer import Tokenizer
+from tinytx.tokenizer import Tokenizer
 
 WINDOW = 15  # wide: words of one mood share a sentence, not a phrase
 SMOOTHING = 0.75  # of the frequencies of context tokens, so that rare ones do not count too much

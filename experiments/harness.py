@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tinytx.training.files import json_bytes
-from tinytx.training.intervals import paired_interval
-from tinytx.training.recipes import parse_budget
 from tinytx_course.results import Results
+from tinytx_run.files import json_bytes
+from tinytx_run.intervals import paired_interval
+from tinytx_run.recipes import parse_budget
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -112,7 +112,7 @@ def mean_table(
     baselines : sequence of str
         Variants that the others are compared with.
     test_share : float
-        For training sets that overlap, see `tinytx.training.intervals.paired_interval`.
+        For training sets that overlap, see `tinytx_run.intervals.paired_interval`.
 
     Returns
     -------

@@ -17,6 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tinytx_course import PACKAGES
+
 Function = Callable[..., Any]
 Cell = float | str | bool
 FORMS = ("A", "B")
@@ -276,7 +278,7 @@ def lines_run(call: Callable[[], object]) -> int:
 
     def trace(frame: Any, event: str, _: object) -> Any:
         nonlocal count
-        if not frame.f_globals.get("__name__", "").startswith(("tinytx", "experiments")):
+        if not frame.f_globals.get("__name__", "").startswith((*PACKAGES, "experiments")):
             return None
         count += event == "line"
         return trace

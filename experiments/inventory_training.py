@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from experiments.inventory_items import Function, Question, Shown, item, mask, table, words
 from experiments.inventory_machine import ADJECTIVES, NOUNS, call, sentence, whole
-from tinytx.training.masking import mask_tokens
+from tinytx.masking import mask_tokens
 from tinytx_course.museum.patients import SMOKE_STEPS, Patient
 
 PAD = "‹pad›"

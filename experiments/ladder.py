@@ -17,14 +17,11 @@ import torch
 from tqdm.auto import tqdm
 
 from experiments.harness import Record, Settings
-from tinytx.model.attention import record_attention
-from tinytx.model.counting import count_parameters
-from tinytx.model.transformer import LanguageModel
-from tinytx.text.batching import batches_by_length
-from tinytx.text.corpora import Corpus, load_corpus
-from tinytx.text.ngrams import NGramModel
-from tinytx.training.evaluate import exact_nats
-from tinytx.training.tasks import fingerprint, train_tokenizer
+from tinytx.attention import record_attention
+from tinytx.batching import batches_by_length
+from tinytx.counting import count_parameters
+from tinytx.ngrams import NGramModel
+from tinytx.transformer import LanguageModel
 from tinytx_course.labs.ladder import (
     MIXERS,
     LadderRecipe,
@@ -35,6 +32,9 @@ from tinytx_course.labs.ladder import (
 )
 from tinytx_course.labs.layers import count_flops
 from tinytx_course.labs.timing import take_turns
+from tinytx_run.corpora import Corpus, load_corpus
+from tinytx_run.evaluate import exact_nats
+from tinytx_run.tasks import fingerprint, train_tokenizer
 
 if TYPE_CHECKING:
     import pandas as pd

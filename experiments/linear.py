@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytx.text.corpora import Split
+from tinytx_run.corpora import Split
 
 #: Scores of all classes for each text, (N, C), and what was chosen.
 Predicted = tuple[np.ndarray, dict[str, Any]]

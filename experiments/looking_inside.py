@@ -13,13 +13,8 @@ from torch import nn
 from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings, mean_table
-from tinytx.model.transformer import LanguageModel
-from tinytx.text.corpora import load_corpus
-from tinytx.text.tokenizer import Tokenizer
-from tinytx.training.evaluate import exact_nats, text_nats
-from tinytx.training.fit import fit
-from tinytx.training.recipes import plan
-from tinytx.world.world import World
+from tinytx.tokenizer import Tokenizer
+from tinytx.transformer import LanguageModel
 from tinytx_course.labs.lesson_17 import (
     AWAITED,
     UNSEEN_PERIOD,
@@ -37,6 +32,11 @@ from tinytx_course.labs.lesson_17 import (
     train_on_repeats,
 )
 from tinytx_course.labs.one_word import PairRuns, group_tokens, one_word_pairs
+from tinytx_run.corpora import load_corpus
+from tinytx_run.evaluate import exact_nats, text_nats
+from tinytx_run.fit import fit
+from tinytx_run.recipes import plan
+from tinyworld.world import World
 
 if TYPE_CHECKING:
     import pandas as pd

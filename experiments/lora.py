@@ -15,12 +15,12 @@ from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings, mean_table
 from experiments.objectives import best_label_accuracy
-from tinytx.model.transformer import Classifier, LanguageModel
-from tinytx.text.corpora import Corpus, Split, label_subset, load_corpus
-from tinytx.training.evaluate import count_correct, evaluate_language_model
-from tinytx.training.tasks import class_objective, fingerprint, weights_fingerprint
+from tinytx.transformer import Classifier, LanguageModel
 from tinytx_course.engine.shipped import Shipped, shipped_model
 from tinytx_course.labs.lesson_16 import ALPHA, RANK, Way, adapted, fine_tune, optimizer_bytes, random_body
+from tinytx_run.corpora import Corpus, Split, label_subset, load_corpus
+from tinytx_run.evaluate import count_correct, evaluate_language_model
+from tinytx_run.tasks import class_objective, fingerprint, weights_fingerprint
 
 if TYPE_CHECKING:
     import pandas as pd

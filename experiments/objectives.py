@@ -18,23 +18,23 @@ import torch
 from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings, digest_of, mean_table
-from tinytx.model.config import TransformerConfig
-from tinytx.model.costs import cost_table
-from tinytx.model.counting import count_parameters
-from tinytx.model.masked_lm import MaskedLanguageModel
-from tinytx.model.transformer import LanguageModel
-from tinytx.text.corpora import Corpus, load_corpus
-from tinytx.text.tokenizer import Tokenizer
-from tinytx.training.evaluate import Sides, fill_probs
-from tinytx.training.fit import FitResult, fit
-from tinytx.training.generate import generate_ids, unwritten_ids
-from tinytx.training.masking import Masking, PairsOfSentences, draw_pairs, make_passages
-from tinytx.training.objectives import PackedSequences, pair_rows
-from tinytx.training.recipes import HYBRID_CAUSAL_SHARE, Recipe, plan, plan_finetuning, resize
-from tinytx.training.tasks import fingerprint
-from tinytx.world.tokens import TokenWorld
-from tinytx.world.world import World
+from tinytx.config import TransformerConfig
+from tinytx.counting import count_parameters
+from tinytx.generate import generate_ids, unwritten_ids
+from tinytx.masked_lm import MaskedLanguageModel
+from tinytx.masking import Masking, PairsOfSentences, draw_pairs, make_passages
+from tinytx.objectives import PackedSequences, pair_rows
+from tinytx.tokenizer import Tokenizer
+from tinytx.transformer import LanguageModel
+from tinytx_course.counting.costs import cost_table
 from tinytx_course.labs.lesson_10 import OPTIMUM, TopicOverlap, complete_masked, figures_of
+from tinytx_run.corpora import Corpus, load_corpus
+from tinytx_run.evaluate import Sides, fill_probs
+from tinytx_run.fit import FitResult, fit
+from tinytx_run.recipes import HYBRID_CAUSAL_SHARE, Recipe, plan, plan_finetuning, resize
+from tinytx_run.tasks import fingerprint
+from tinyworld.tokens import TokenWorld
+from tinyworld.world import World
 
 if TYPE_CHECKING:
     import pandas as pd

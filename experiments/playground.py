@@ -21,9 +21,9 @@ from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings, mean_table
 from experiments.playground_page import VARIANT, can_measure, measured_page
-from tinytx.world.world import World
 from tinytx_course.engine.node import run_in_node
 from tinytx_course.engine.tables import world_tables
+from tinyworld.world import World
 
 if TYPE_CHECKING:
     import pandas as pd

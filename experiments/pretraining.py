@@ -46,9 +46,9 @@ from experiments.pretraining_recipes import (
     first_conditions,
     times_width,
 )
-from tinytx.model.transformer import Classifier, Transformer
-from tinytx.text.corpora import Corpus, Split, label_subset, load_corpus
-from tinytx.training.evaluate import class_probabilities
+from tinytx.transformer import Classifier, Transformer
+from tinytx_run.corpora import Corpus, Split, label_subset, load_corpus
+from tinytx_run.evaluate import class_probabilities
 
 if TYPE_CHECKING:
     import pandas as pd

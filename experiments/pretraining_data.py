@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tinytx.text.corpora import Corpus, Split, label_subset
-from tinytx.text.tokenizer import Tokenizer
+from tinytx.tokenizer import Tokenizer
 from tinytx_course.labs.lesson_15 import same_text
+from tinytx_run.corpora import Corpus, Split, label_subset
 
 #: Reviews whose files name no title: the same text twice is one group, and more is not known.
 WITHOUT_TITLES = ("cls-books",)

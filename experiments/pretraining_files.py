@@ -13,8 +13,8 @@ from pathlib import Path
 
 from experiments.pretraining_data import Texts, grouped_folds, last_words, texts_of
 from experiments.pretraining_recipes import RECIPES, Recipe
-from tinytx.text.corpora import Split, label_subset, load_corpus
-from tinytx.training.files import write_file
+from tinytx_run.corpora import Split, label_subset, load_corpus
+from tinytx_run.files import write_file
 
 N_VALID = 100
 

@@ -25,17 +25,17 @@ from experiments.pretraining_recipes import (
     seed_of,
     times_width,
 )
-from tinytx.model.transformer import Transformer
-from tinytx.text.tokenizer import Tokenizer
-from tinytx.training.checkpoint import load, step_folders, step_of
-from tinytx.training.files import json_bytes, write_file
-from tinytx.training.fit import Report, describe
-from tinytx.training.loop import train
-from tinytx.training.objectives import CausalObjective, MaskedObjective
-from tinytx.training.recipes import Recipe as TrainingRecipe
-from tinytx.training.runs import open_run
-from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
-from tinytx.training.tasks import new_model, objective_for, seeded
+from tinytx.loop import train
+from tinytx.objectives import CausalObjective, MaskedObjective
+from tinytx.settings import TrainingSettings, choose_device, choose_precision
+from tinytx.tokenizer import Tokenizer
+from tinytx.transformer import Transformer
+from tinytx_run.checkpoint import load, step_folders, step_of
+from tinytx_run.files import json_bytes, write_file
+from tinytx_run.fit import Report, describe
+from tinytx_run.recipes import Recipe as TrainingRecipe
+from tinytx_run.runs import open_run
+from tinytx_run.tasks import new_model, objective_for, seeded
 
 N_HELD_OUT = 200  # texts that the loss of a finished model is measured on
 CHECKPOINT_EVERY = 250

@@ -9,16 +9,16 @@ import torch
 from torch import Tensor
 
 from experiments.pretraining_recipes import Tuning
-from tinytx.model.transformer import Classifier, Transformer, pool
-from tinytx.text.corpora import Split
-from tinytx.text.tokenizer import Tokenizer
-from tinytx.training.evaluate import classifier_inputs
-from tinytx.training.inference import evaluate_rows
-from tinytx.training.loop import train
-from tinytx.training.objectives import ClassificationObjective
-from tinytx.training.recipes import resize
-from tinytx.training.settings import TrainingSettings, choose_device, choose_precision
-from tinytx.training.tasks import epoch_ends, seeded
+from tinytx.inference import evaluate_rows
+from tinytx.loop import train
+from tinytx.objectives import ClassificationObjective
+from tinytx.settings import TrainingSettings, choose_device, choose_precision
+from tinytx.tokenizer import Tokenizer
+from tinytx.transformer import Classifier, Transformer, pool
+from tinytx_run.corpora import Split
+from tinytx_run.evaluate import classifier_inputs
+from tinytx_run.recipes import resize
+from tinytx_run.tasks import epoch_ends, seeded
 
 
 def tuned(

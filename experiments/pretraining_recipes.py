@@ -7,11 +7,11 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from tinytx.model.config import TransformerConfig
-from tinytx.model.transformer import Pooling
-from tinytx.training.masking import Masking
-from tinytx.training.recipes import FF_FACTOR, HYBRID_CAUSAL_SHARE
-from tinytx.training.settings import TrainingSettings
+from tinytx.config import TransformerConfig
+from tinytx.masking import Masking
+from tinytx.settings import TrainingSettings
+from tinytx.transformer import Pooling
+from tinytx_run.recipes import FF_FACTOR, HYBRID_CAUSAL_SHARE
 
 OBJECTIVES = ("causal", "masked", "hybrid")
 COUNTS = ("counts-causal", "counts-both")  # embeddings from counts, new layers that read one way or both

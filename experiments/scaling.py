@@ -18,13 +18,13 @@ import torch
 from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings
-from tinytx.model.counting import parameter_table
-from tinytx.text.corpora import Corpus, load_corpus
-from tinytx.training.evaluate import evaluate_language_model, exact_nats
-from tinytx.training.loop import train
-from tinytx.training.recipes import FF_FACTOR, Recipe, plan, resize
-from tinytx.training.tasks import Pretraining, fingerprint, new_language_model
+from tinytx.counting import parameter_table
+from tinytx.loop import train
 from tinytx_course.labs.scaling_law import bootstrap, fit_law, leave_one_out, range_of
+from tinytx_run.corpora import Corpus, load_corpus
+from tinytx_run.evaluate import evaluate_language_model, exact_nats
+from tinytx_run.recipes import FF_FACTOR, Recipe, plan, resize
+from tinytx_run.tasks import Pretraining, fingerprint, new_language_model
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,13 +17,13 @@ import torch
 from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings, mean_table
-from tinytx.model.config import TransformerConfig
-from tinytx.model.counting import count_parameters, parameter_table
-from tinytx.text.corpora import Corpus, load_corpus
-from tinytx.training.evaluate import Evaluation, evaluate
-from tinytx.training.fit import fit
-from tinytx.training.intervals import paired_interval
-from tinytx.training.tasks import fingerprint, train_tokenizer
+from tinytx.config import TransformerConfig
+from tinytx.counting import count_parameters, parameter_table
+from tinytx_run.corpora import Corpus, load_corpus
+from tinytx_run.evaluate import Evaluation, evaluate
+from tinytx_run.fit import fit
+from tinytx_run.intervals import paired_interval
+from tinytx_run.tasks import fingerprint, train_tokenizer
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings, digest_of, frame, mean_table
-from tinytx.text.corpora import Corpus, load_corpus
-from tinytx.training.fit import fit
-from tinytx.training.recipes import corpus_kind, plan, plan_finetuning
-from tinytx.training.tasks import body_and_tokenizer, fingerprint, weights_fingerprint
+from tinytx_run.corpora import Corpus, load_corpus
+from tinytx_run.fit import fit
+from tinytx_run.recipes import corpus_kind, plan, plan_finetuning
+from tinytx_run.tasks import body_and_tokenizer, fingerprint, weights_fingerprint
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings, digest_of
-from tinytx.text.pairs import LAB_SENTENCES, PairCorpus, Pairs, load_pairs
-from tinytx.training.beam import Search
-from tinytx.training.bleu import evaluate_translator
-from tinytx.training.fit import FitResult, fit
-from tinytx.training.loop import DivergenceError
-from tinytx.training.recipes import pair_kind, plan
-from tinytx.training.runs import find_run
-from tinytx.training.tasks import fingerprint
-from tinytx.training.translate import translate
+from tinytx.beam import Search
+from tinytx.loop import DivergenceError
+from tinytx.translate import translate
 from tinytx_course.labs.lesson_11 import DIAGNOSES, alignment_mass
+from tinytx_run.bleu import evaluate_translator
+from tinytx_run.fit import FitResult, fit
+from tinytx_run.pairs import LAB_SENTENCES, PairCorpus, Pairs, load_pairs
+from tinytx_run.recipes import pair_kind, plan
+from tinytx_run.runs import find_run
+from tinytx_run.tasks import fingerprint
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,7 +92,7 @@ def _evaluated(result: FitResult, data: PairCorpus) -> Record:
         "sentences": {} if data.name == "world" else _translations(result, LAB_SENTENCES, SEARCHES),
     }
     if data.name == "world":
-        from tinytx.world.world import World
+        from tinyworld.world import World
 
         pairs = World().sentence_pairs(N_ALIGNED, seed=ALIGNMENT_SEED)
         found = alignment_mass(model, tokenizer, pairs)

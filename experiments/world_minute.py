@@ -15,17 +15,17 @@ import torch
 from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings, mean_table
-from tinytx.model.transformer import LanguageModel
-from tinytx.text.corpora import Corpus, load_corpus
-from tinytx.text.tokenizer import Tokenizer
-from tinytx.training.evaluate import evaluate_language_model, exact_nats
-from tinytx.training.fit import fit
-from tinytx.training.loop import TrainingStep
-from tinytx.training.recipes import plan
-from tinytx.training.settings import choose_device, choose_precision
-from tinytx.training.tasks import new_model, objective_for, train_tokenizer
-from tinytx.world.lexicon import Lexicon, adjective_forms, french_plural
-from tinytx.world.world import World
+from tinytx.loop import TrainingStep
+from tinytx.settings import choose_device, choose_precision
+from tinytx.tokenizer import Tokenizer
+from tinytx.transformer import LanguageModel
+from tinytx_run.corpora import Corpus, load_corpus
+from tinytx_run.evaluate import evaluate_language_model, exact_nats
+from tinytx_run.fit import fit
+from tinytx_run.recipes import plan
+from tinytx_run.tasks import new_model, objective_for, train_tokenizer
+from tinyworld.lexicon import Lexicon, adjective_forms, french_plural
+from tinyworld.world import World
 
 if TYPE_CHECKING:
     import pandas as pd

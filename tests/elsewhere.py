@@ -146,7 +146,7 @@ def install() -> None:
     mode = _Factories()
     mode.__enter__()
     _kept.extend((library, mode))
-    import tinytx.training.settings as settings
+    import tinytx.settings as settings
 
     here = settings.choose_device
     settings.choose_device = lambda name="auto": here("cpu") if name == "cpu" else torch.device(NAME, 0)
@@ -175,7 +175,7 @@ def run_lesson(number: str) -> str | None:
 def run_commands() -> str | None:
     """Run each command that computes, its models elsewhere; the first that failed, or None."""
     install()
-    from tinytx.cli import main
+    from tinytx_run.cli import main
 
     with tempfile.TemporaryDirectory() as name, contextlib.redirect_stdout(io.StringIO()) as printed:
         folder = Path(name)

@@ -13,12 +13,12 @@ import pytest
 import torch
 
 import tinytx
-from tests.training.interrupted import folder_bytes
-from tinytx.cli import build_parser, main
-from tinytx.model.config import TransformerConfig
-from tinytx.model.transformer import LanguageModel
-from tinytx.text.tokenizer import Tokenizer
-from tinytx.training.checkpoint import save
+from tests.tinytx_run.interrupted import folder_bytes
+from tinytx.config import TransformerConfig
+from tinytx.tokenizer import Tokenizer
+from tinytx.transformer import LanguageModel
+from tinytx_run.checkpoint import save
+from tinytx_run.cli import build_parser, main
 
 WORDS = ("le", "la", "chat", "chien", "mange", "voit", "un", "une", "belle", "petit", "livre", "roman")
 ENGLISH = {"red": "rouge", "book": "livre", "the": "le", "cat": "chat", "a": "un", "dog": "chien"}
@@ -323,7 +323,7 @@ def test_bad_checkpoints_are_refused(refused, checkpoint, translator, reviews, t
 
 def test_the_program_itself_answers_with_0_or_with_2_and_one_line(tmp_path):
     def program(*arguments):
-        command = [sys.executable, "-m", "tinytx.cli", *map(str, arguments)]
+        command = [sys.executable, "-m", "tinytx_run.cli", *map(str, arguments)]
         return subprocess.run(command, capture_output=True, text=True)
 
     good = program("count", "--preset", "seed-lab", "--json")
@@ -336,7 +336,7 @@ def test_the_program_itself_answers_with_0_or_with_2_and_one_line(tmp_path):
 @pytest.mark.proof
 @pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
 def test_output_that_cannot_be_written_is_one_line_at_most(checkpoint, translator):
-    tinytx = f"'{sys.executable}' -m tinytx.cli"
+    tinytx = f"'{sys.executable}' -m tinytx_run.cli"
     generate = f"{tinytx} generate {checkpoint} --prompt été --device cpu"
     translate = f"{tinytx} translate {translator} --device cpu"
     for command, status, message in (

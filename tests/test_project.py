@@ -19,6 +19,7 @@ from packaging.version import Version
 
 from tests.solutions import EXERCISES, SOLUTIONS
 from tests.test_house import FILES, at_module_level
+from tinytx_course import PACKAGES
 from tinytx_course.building.project import (
     constraints_text,
     environment_text,
@@ -176,7 +177,7 @@ def test_git_ignores_no_source(root):
     """A pattern such as `site/` without a leading slash would also hide a package of that name."""
     if not (root / ".git").exists():
         pytest.skip("not a git checkout")
-    packages = [path for name in ("tinytx", "tinytx_course") for path in (root / name).rglob("*")]
+    packages = [path for name in PACKAGES for path in (root / name).rglob("*")]
     sources = [str(path.relative_to(root)) for path in packages if "__pycache__" not in path.parts]
     command = ["git", "check-ignore", "--no-index", "--stdin"]
     found = subprocess.run(command, cwd=root, input="\n".join(sources), capture_output=True, text=True)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tinytx.text.corpora import load_corpus
-from tinytx.training.recipes import plan, plan_finetuning
-from tinytx.training.tasks import fingerprint
 from tinytx_course.results import read_results
+from tinytx_run.corpora import load_corpus
+from tinytx_run.recipes import plan, plan_finetuning
+from tinytx_run.tasks import fingerprint
 
 
 @pytest.mark.parametrize("name", ["ladder", "since-2017", "transfer"])

@@ -9,6 +9,7 @@ import zipfile
 import pytest
 
 from tests.anywhere.places import new_environment
+from tinytx_course import PACKAGES
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(1800)]
 LIMIT = 3 * 2**20  # bytes of results in the wheel
@@ -21,7 +22,7 @@ def wheel(root, tmp_path_factory):
     (folder / "source").mkdir()
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "LICENSE-TEXT"):
         shutil.copyfile(root / name, folder / "source" / name)
-    for name in ("tinytx", "tinytx_course", "results", "notebooks"):
+    for name in (*PACKAGES, "results", "notebooks"):
         shutil.copytree(root / name, folder / "source" / name)
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, folder / "source"]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -47,7 +48,7 @@ def installed(wheel, tmp_path_factory):
 
 def test_the_wheel_holds_all_data_of_the_packages_and_what_lessons_read_from_results(root, wheel):
     members = {member.filename: member.file_size for member in zipfile.ZipFile(wheel).infolist()}
-    for package in ("tinytx", "tinytx_course"):
+    for package in PACKAGES:
         for path in (root / package).rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts:
                 assert path.relative_to(root).as_posix() in members
@@ -65,7 +66,7 @@ def test_without_extras_it_trains_resumes_finetunes_evaluates_and_generates(inst
     evaluate = "evaluate classifier --corpus world --json"
     generate = "generate run --prompt le --seed 1 --max-new-tokens 5 --json"
     for command in (pretrain, f"{pretrain} --resume", finetune, evaluate, generate):
-        done = installed("-m", "tinytx.cli", *command.split())
+        done = installed("-m", "tinytx_run.cli", *command.split())
         assert done.returncode == 0 and json.loads(done.stdout), done.stderr
 
 

@@ -9,89 +9,47 @@ Names are imported when first used, so that ``import tinytx`` alone costs next t
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+import sys
+from types import ModuleType
+from typing import Any
 
 __version__ = "0.1.0"
 
-if TYPE_CHECKING:
-    from tinytx.model.attention import MultiHeadAttention, attention, attention_weights, record_attention
-    from tinytx.model.config import PRESETS, TransformerConfig
-    from tinytx.model.costs import cost_table
-    from tinytx.model.counting import count_parameters, parameter_table
-    from tinytx.model.diagnosis import diagnose_count
-    from tinytx.model.encoder_decoder import Translator
-    from tinytx.model.masked_lm import MaskedLanguageModel
-    from tinytx.model.masks import causal_mask, combine_masks, padding_mask
-    from tinytx.model.positions import alibi_bias, rotate, shift_matrix, sinusoidal_positions
-    from tinytx.model.transformer import Block, Classifier, LanguageModel, Transformer
-    from tinytx.text.corpora import load_corpus
-    from tinytx.text.tokenizer import Tokenizer
-    from tinytx.training.checkpoint import load, save
-    from tinytx.training.evaluate import evaluate
-    from tinytx.training.fit import fit
-    from tinytx.training.generate import generate
-    from tinytx.training.translate import translate
-    from tinytx.world.reviews import Review
-    from tinytx.world.world import World
-
-_NAMES = {
-    "tinytx.model.attention": ("MultiHeadAttention", "attention", "attention_weights", "record_attention"),
-    "tinytx.model.config": ("PRESETS", "TransformerConfig"),
-    "tinytx.model.costs": ("cost_table",),
-    "tinytx.model.counting": ("count_parameters", "parameter_table"),
-    "tinytx.model.diagnosis": ("diagnose_count",),
-    "tinytx.model.encoder_decoder": ("Translator",),
-    "tinytx.model.masked_lm": ("MaskedLanguageModel",),
-    "tinytx.model.masks": ("causal_mask", "combine_masks", "padding_mask"),
-    "tinytx.model.positions": ("alibi_bias", "rotate", "shift_matrix", "sinusoidal_positions"),
-    "tinytx.model.transformer": ("Block", "Classifier", "LanguageModel", "Transformer"),
-    "tinytx.text.corpora": ("load_corpus",),
-    "tinytx.text.tokenizer": ("Tokenizer",),
-    "tinytx.training.checkpoint": ("load", "save"),
-    "tinytx.training.evaluate": ("evaluate",),
-    "tinytx.training.fit": ("fit",),
-    "tinytx.training.generate": ("generate",),
-    "tinytx.training.translate": ("translate",),
-    "tinytx.world.reviews": ("Review",),
-    "tinytx.world.world": ("World",),
+_NAMES = {  # where each public name is defined; `__init__.pyi` tells type checkers the same
+    "tinytx.attention": ("MultiHeadAttention", "attention", "attention_weights", "record_attention"),
+    "tinytx.config": ("PRESETS", "TransformerConfig"),
+    "tinytx.counting": ("count_parameters", "parameter_table"),
+    "tinytx.encoder_decoder": ("Translator",),
+    "tinytx.generate": ("generate",),
+    "tinytx.masked_lm": ("MaskedLanguageModel",),
+    "tinytx.masks": ("causal_mask", "combine_masks", "padding_mask"),
+    "tinytx.positions": ("alibi_bias", "rotate", "shift_matrix", "sinusoidal_positions"),
+    "tinytx.tokenizer": ("Tokenizer",),
+    "tinytx.transformer": ("Block", "Classifier", "LanguageModel", "Transformer"),
+    "tinytx.translate": ("translate",),
+    "tinyworld.reviews": ("Review",),
+    "tinyworld.world": ("World",),
+    "tinytx_run.checkpoint": ("load", "save"),
+    "tinytx_run.corpora": ("load_corpus",),
+    "tinytx_run.evaluate": ("evaluate",),
+    "tinytx_run.fit": ("fit",),
+    "tinytx_course.counting.costs": ("cost_table",),
+    "tinytx_course.counting.diagnosis": ("diagnose_count",),
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 
-__all__ = [
-    "PRESETS",
-    "Block",
-    "Classifier",
-    "LanguageModel",
-    "MaskedLanguageModel",
-    "MultiHeadAttention",
-    "Review",
-    "Tokenizer",
-    "Transformer",
-    "TransformerConfig",
-    "Translator",
-    "World",
-    "alibi_bias",
-    "attention",
-    "attention_weights",
-    "causal_mask",
-    "combine_masks",
-    "cost_table",
-    "count_parameters",
-    "diagnose_count",
-    "evaluate",
-    "fit",
-    "generate",
-    "load",
-    "load_corpus",
-    "padding_mask",
-    "parameter_table",
-    "record_attention",
-    "rotate",
-    "save",
-    "shift_matrix",
-    "sinusoidal_positions",
-    "translate",
-]
+__all__ = sorted(_HOME)
+
+
+class _Face(ModuleType):
+    """This module. Three functions have the name of their file: `tx.attention` stays the function."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in _HOME and isinstance(value, ModuleType)):  # importing a file sets it in its package
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Face
 
 
 def __getattr__(name: str) -> Any:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from tinytx_course.terms import glossary
     from tinytx_course.widgets.parsons import parsons
 
+PACKAGES = ("tinytx", "tinyworld", "tinytx_run", "tinytx_course")  # all that the distribution installs
+
 _HOME = {
     "Verdict": "exercises.verdict",
     "check": "exercises.checking",

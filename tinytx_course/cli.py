@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tinytx import __version__
-from tinytx.cli import Answer, Parser, add_command, folder_name
-from tinytx.cli import run as run_command
+from tinytx_run.cli import Answer, Parser, add_command, folder_name
+from tinytx_run.cli import run as run_command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -81,8 +81,8 @@ def build_parser() -> Parser:
 
 def run(args: argparse.Namespace) -> Answer:
     """Run the notebooks and write the site."""
-    from tinytx.training.recipes import parse_budget
     from tinytx_course.building.course import run_course
+    from tinytx_run.recipes import parse_budget
 
     report = run_course(args.lesson, budget=args.budget and str(parse_budget(args.budget)))
     return {**report.to_dict(), "exit_status": 0 if report.ok else 1}, f"open {report.index}"

@@ -36,7 +36,7 @@ from IPython.display import Markdown
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.training.generate import generate_many
+from tinytx.generate import generate_many
 from tinytx_course import lessons, machine, plots
 from tinytx_course.engine import shipped_model
 

@@ -39,11 +39,11 @@ import torch
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.text import bpe as subwords
-from tinytx.text.ngrams import NGramModel
-from tinytx.text.tables import read_lines
+from tinytx import bpe as subwords
+from tinytx.ngrams import NGramModel
 from tinytx_course import lessons, plots
 from tinytx_course.labs.lesson_01 import difficult_texts
+from tinytx_run.tables import read_lines
 
 # %%
 course.recall("01")
@@ -301,7 +301,7 @@ course.resolve(
 # %% [markdown]
 # ## The package, and sentencepiece
 #
-# `tinytx.text.bpe` is the same in a few lines more (it also skips a token that was made before from other parts, `ab`+`c` after `a`+`bc`). `tx.Tokenizer`, the tokenizer of the course, is
+# `tinytx.bpe` is the same in a few lines more (it also skips a token that was made before from other parts, `ab`+`c` after `a`+`bc`). `tx.Tokenizer`, the tokenizer of the course, is
 # built on **sentencepiece**. The package must agree with our code on the six merges, and with sentencepiece on 300 merges of 1,500 reviews and on 500 fresh reviews.
 
 # %%

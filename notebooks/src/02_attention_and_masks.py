@@ -37,7 +37,7 @@ from torch import nn
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.model.transformer import record_hidden_states
+from tinytx.transformer import record_hidden_states
 from tinytx_course import plots
 
 torch.set_num_threads(1)

@@ -38,8 +38,8 @@ from torch import nn
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.training.recipes import default_budget
 from tinytx_course import plots
+from tinytx_run.recipes import default_budget
 
 n_steps = 10 if default_budget() == "smoke" else 250
 _ = torch.set_num_threads(1), torch.manual_seed(0)

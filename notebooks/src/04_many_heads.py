@@ -35,9 +35,9 @@ from torch import nn
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.training.recipes import default_budget
 from tinytx_course import plots
 from tinytx_course.labs import lesson_04
+from tinytx_run.recipes import default_budget
 
 # %% [markdown]
 # Two questions from earlier lessons first.

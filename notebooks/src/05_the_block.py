@@ -36,10 +36,10 @@ from torch import nn
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.model.transformer import record_hidden_states
-from tinytx.training.recipes import default_budget
+from tinytx.transformer import record_hidden_states
 from tinytx_course import plots
 from tinytx_course.labs.lesson_05 import signals, size_of, variety_of, weight_gradients
+from tinytx_run.recipes import default_budget
 
 smoke = default_budget() == "smoke"
 

@@ -36,9 +36,9 @@ from torch import nn
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.training.recipes import default_budget
 from tinytx_course import plots
 from tinytx_course.labs.lesson_07 import gpt_file, gpt_module
+from tinytx_run.recipes import default_budget
 
 smoke = default_budget() == "smoke"
 
@@ -182,8 +182,8 @@ class GPT(nn.Module):
 # The text is that of the course, French reviews of books. A text of your own works as well. Write its file name in place of `"world"`; of a `.txt` file each line is a text. The tokenizer learns its vocabulary from it ([lesson 01](01_tokens.ipynb)). Two special tokens open and close each text.
 
 # %%
-from tinytx.training.recipes import corpus_kind
-from tinytx.training.tasks import train_tokenizer
+from tinytx_run.recipes import corpus_kind
+from tinytx_run.tasks import train_tokenizer
 
 
 def read(name, vocab_size=2000):
@@ -364,7 +364,7 @@ course.resolve("07.2", answer, f"Half of ln V is {half:.2f}. First below: {findi
 # Read the column downwards: noise, then frequent words, then sentences, in which an ending may still be wrong. No label says what a noun is. How good is it? The text comes from a known grammar, so there is an exact answer, the **entropy bound**: no model can expect a lower loss on new text. (For a text of your own nobody knows it, and the line is left out.)
 
 # %%
-from tinytx.training.evaluate import exact_nats
+from tinytx_run.evaluate import exact_nats
 
 n_tokens = sum(len(row) - 1 for row in held_out)
 references = {"ln V, a uniform guess": math.log(V)}
@@ -403,7 +403,7 @@ course.widgets.attention(twin, tokens, token_ids=torch.tensor(ids), query=len(id
 # The same as a picture: for each head, how much of its weight goes to the token itself, to the one just before, to the opening token, and elsewhere, on average over 30 held-out reviews. Do all heads do the same?
 
 # %%
-from tinytx.model.attention import record_attention
+from tinytx.attention import record_attention
 
 shares = torch.zeros(L * 4, 4)
 for row in held_out[:30]:

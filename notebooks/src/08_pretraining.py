@@ -37,8 +37,8 @@ from IPython.display import Markdown
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.training.recipes import default_budget, plan
 from tinytx_course import plots
+from tinytx_run.recipes import default_budget, plan
 
 smoke = default_budget() == "smoke"
 
@@ -54,7 +54,7 @@ course.recall("08")
 # A model reads *tokens*, which it gets from a tokenizer ([lesson 01](01_tokens.ipynb)): `▁` marks the space before a word. Each token has a number, its *id*. $V$ is the size of the vocabulary. Here it is large enough for nearly every word of this small language to be one token.
 
 # %%
-from tinytx.training.tasks import train_tokenizer
+from tinytx_run.tasks import train_tokenizer
 
 corpus, world, recipe = tx.load_corpus("world"), tx.World(), plan("world")
 tokenizer = train_tokenizer(
@@ -87,8 +87,8 @@ for number, answer in enumerate(targets, start=1):
 # [Lesson 07](07_your_own_gpt.ipynb) built the whole way from ids to logits. An untrained model already gives answers of the right shape: batch, positions, vocabulary. It is a relative of the model counted in [lesson 06](06_counting_parameters.ipynb). Nothing in it has a bias, a norm has a scale and no shift, and one more norm follows the last block. The sum below is asserted.
 
 # %%
-from tinytx.training.objectives import causal_batch
-from tinytx.training.tasks import new_language_model
+from tinytx.objectives import causal_batch
+from tinytx_run.tasks import new_language_model
 
 config = recipe.config.replace(vocab_size=V)
 untrained = new_language_model(config, seed=1)
@@ -125,7 +125,7 @@ print(f"perplexity {math.exp(loss):.4f}")
 # A model gives **logits**, and the softmax turns them into probabilities. In matrix form: take the logarithm of the softmax along the vocabulary, pick at each position the entry of the token that came, and average. Padding is not part of the text, so it does not count. The loop, the matrix form, PyTorch and the package must agree.
 
 # %%
-from tinytx.training.objectives import language_model_loss
+from tinytx.objectives import language_model_loss
 
 _ = torch.manual_seed(0)
 logits = torch.randn(5, 7)  # (T, V)
@@ -147,7 +147,7 @@ print("the loop, the matrix form, PyTorch and the package agree")
 # There is a second number to know, and it is the great help of this course. We know the grammar, so we can compute the probability of any held-out text *exactly*. The mean of $-\ln P$ over its tokens is the **entropy bound**: no model, of any size, can *expect* a lower loss on new text from this language.
 
 # %%
-from tinytx.training.evaluate import evaluate_language_model, exact_nats
+from tinytx_run.evaluate import evaluate_language_model, exact_nats
 
 held_out = corpus.valid.texts[:80]
 held_ids = tokenizer.encode_batch(held_out)
@@ -193,9 +193,9 @@ def learn(model, batches, settings, loss_of=language_model_loss):
 # We try it on a small model: one layer, width 64, eighty batches of about five hundred tokens. The package's `train` does the same. It takes an *objective*, which makes batches of reviews of similar length, and adds what a long run needs: checkpoints, a progress bar, several processes. Same first weights, same batches: are the eighty losses the same?
 
 # %%
-from tinytx.training.loop import train
-from tinytx.training.settings import TrainingSettings
-from tinytx.training.tasks import causal_objective
+from tinytx.loop import train
+from tinytx.settings import TrainingSettings
+from tinytx_run.tasks import causal_objective
 
 small = config.replace(d_model=64, n_heads=2, n_layers=1, d_ff=128)
 brief = TrainingSettings(
@@ -288,7 +288,7 @@ assert nats > math.log(V) and unshifted_losses[-1] < bound < right_losses[-1]
 # A fair baseline reads no less than the model that it is compared with. The transformer below starts with our 30,000 reviews. In each further pass it reads 30,000 new ones, `corpus.draw(1)`, `corpus.draw(2)` and so on. The n-gram model gets the first three of these sets. The last line compares how many tokens the two read.
 
 # %%
-from tinytx.text.ngrams import NGramModel
+from tinytx.ngrams import NGramModel
 
 further = [] if smoke else [*corpus.draw(1), *corpus.draw(2)]
 train_ids = tokenizer.encode_batch([*corpus.train.texts, *further])
@@ -359,7 +359,7 @@ def write(model, start="", temperature=1.0, seed=0, longest=60):
 # `fit` trains tokenizer and model with the recipe of the budget, and measures the held-out text at the end. Compared with our small run the model and the batches are larger, there are more steps, and the optimizer is Muon ([lesson 14](14_since_2017.ipynb)). Where the processor has instructions for it, the numbers are bfloat16 (bf16). After each step `fit` calls `on_step`: we look in at steps 1, 2, 4, 8, …, when the model also writes, and every two hundred. This cell takes most of the lesson's running time.
 
 # %%
-from tinytx.training.fit import fit
+from tinytx_run.fit import fit
 
 samples = {}
 
@@ -546,8 +546,8 @@ kinds = ("start or end", "other word", "noun", "adjective", "mark")
 course.predict("08.3", "Which kind holds the largest share of the gap?", kinds)
 
 # %%
-from tinytx.world.checker import FrenchForms
 from tinytx_course.labs.lesson_08 import kinds_of_positions
+from tinyworld.checker import FrenchForms
 
 forms = FrenchForms(world.grammar.lexicon)
 labelled = [
@@ -788,7 +788,7 @@ assert lowest < stuck[-1] and right_losses[-1] < lowest
 # How to draw the next token is a choice, as in [lesson 07](07_your_own_gpt.ipynb). **Temperature** $\tau$ divides the logits, which raises probabilities to the power $1/\tau$. **Top-k** keeps the $k$ most probable tokens, **top-p** the fewest that reach $p$ together; the rest is cut, and what is left is made to sum to one. On paper, for $\tau = \frac12$: the squares 0.16, 0.09, 0.04, 0.01, divided by 0.3.
 
 # %%
-from tinytx.training.generate import next_token_probs
+from tinytx.generate import next_token_probs
 
 start = [0.4, 0.3, 0.2, 0.1]
 by_hand = {
@@ -817,7 +817,7 @@ course.widgets.sampling("Le livre")
 # Does a sample *look* good? Here we need not judge by eye: the grammar computes the exact probability of any review, and says whether it belongs to the language at all. So the model writes a hundred reviews at each of three temperatures. The n-gram model writes some as a baseline. `generate_many` is our loop `write` for many rows at once.
 
 # %%
-from tinytx.training.generate import generate_many
+from tinytx.generate import generate_many
 
 
 def counting_review(draw):

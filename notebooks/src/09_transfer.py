@@ -37,8 +37,8 @@ import torch.nn.functional as F
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.training.recipes import default_budget, plan
 from tinytx_course import plots
+from tinytx_run.recipes import default_budget, plan
 
 smoke = default_budget() == "smoke"
 
@@ -149,7 +149,7 @@ for pooling in ("first", "last", "mean"):
 # Now the real body. It reads the training reviews, not their labels, and learns to predict the next token. The line below says how well it does on reviews that it never saw, and how far that is from the exact entropy bound.
 
 # %%
-from tinytx.training.fit import fit
+from tinytx_run.fit import fit
 
 shorter = {"n_steps": plan("world").settings.n_steps // 2}
 pretrained = fit(corpus, training_changes=shorter, progress=False)
@@ -199,12 +199,12 @@ def fine_tune(model, batches, settings, read=mean_of_real, loss_of=F.cross_entro
 # A seed draws 64 labelled reviews and their order. We go over them five times (five **epochs**), sixteen at a time. The package's `train` with the same batches must give the same losses. It wants an objective, so we hand it one that does no more than look up our batches.
 
 # %%
-from tinytx.text.batching import pad_batch
-from tinytx.text.corpora import label_subset
-from tinytx.training.evaluate import classifier_inputs
-from tinytx.training.loop import train
-from tinytx.training.objectives import ClassificationObjective
-from tinytx.training.settings import TrainingSettings
+from tinytx.batching import pad_batch
+from tinytx.loop import train
+from tinytx.objectives import ClassificationObjective
+from tinytx.settings import TrainingSettings
+from tinytx_run.corpora import label_subset
+from tinytx_run.evaluate import classifier_inputs
 
 
 class InOurOrder(ClassificationObjective):
@@ -369,8 +369,8 @@ plots.show(fig, name="09_softmax_twice")
 # Now our loop with each mistake in turn: 64 labels, five epochs, three seeds. `read` says which vector the head gets, `read_later` which one the models of the row above get when they are tested once more. The last row lets the pretrained body look both ways, which it has never done before. Padding is masked there, so this is one mistake and not two. The first two rows are sound, the others are mistakes. **Predict 09.1.**
 
 # %%
-from tinytx.model.transformer import pool
-from tinytx.training.intervals import paired_interval, wilson_interval
+from tinytx.transformer import pool
+from tinytx_run.intervals import paired_interval, wilson_interval
 
 
 def last_real(model, token_ids, real):
@@ -561,7 +561,7 @@ print(
 # Same labels and same epochs are not the same as "equally well trained". So one more control: from scratch with three times the epochs, seed 0. If it already answers all training reviews right, more steps are hardly what it lacks.
 
 # %%
-from tinytx.training.evaluate import class_probabilities
+from tinytx_run.evaluate import class_probabilities
 
 n_epochs = len(runs["scratch"][0].accuracy_by_epoch)
 longer = fine_tuned(
@@ -617,8 +617,8 @@ for name in ("scratch", "frozen probe"):
 # %%
 from collections import Counter
 
-from tinytx.training.tasks import fingerprint
 from tinytx_course.results import read_results
+from tinytx_run.tasks import fingerprint
 
 stored = read_results("transfer")
 records = [record for record in stored.data.values() if record["corpus"] == "world"]
@@ -913,7 +913,7 @@ course.predict(
 )
 
 # %%
-from tinytx.training.evaluate import evaluate_language_model, exact_nats
+from tinytx_run.evaluate import evaluate_language_model, exact_nats
 
 held_out = corpus.valid.texts[:200]
 nats = {}

@@ -40,8 +40,8 @@ import torch.nn.functional as F
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.world.world import entropy, mean_per_word
 from tinytx_course import plots
+from tinyworld.world import entropy, mean_per_word
 
 # %% [markdown]
 # Two questions from earlier lessons first.
@@ -268,7 +268,7 @@ print(f"gain: {share:.0%} of the entropy given the left")
 # Now sort the words by kind, with the tables of the grammar. Forms of *être* and *avoir* get a row of their own, since there are so many of them. So does the **first word of a sentence**, whatever its kind: there the reader from the left has to predict how the next sentence will begin, which is another question.
 
 # %%
-from tinytx.world.checker import DETERMINERS, FrenchForms
+from tinyworld.checker import DETERMINERS, FrenchForms
 
 forms = FrenchForms(world.grammar.lexicon)
 kinds = {
@@ -519,9 +519,9 @@ print(
 # Now two models that differ only in the attention mask and in the question. The texts, the tokenizer, the backbone, its first weights, its rotary positions (by ALiBi a model that attends to both sides cannot tell left from right: lesson 03), optimizer, learning rate, number of steps, and the reviews of each batch are alike. So the causal model reads `[bos] x` and predicts `x [eos]`, the masked one reads `[cls] x [sep]` with tokens hidden and predicts these.
 
 # %%
-from tinytx.text.batching import pad_batch
-from tinytx.training.recipes import plan
-from tinytx.training.tasks import train_tokenizer
+from tinytx.batching import pad_batch
+from tinytx_run.recipes import plan
+from tinytx_run.tasks import train_tokenizer
 
 recipe, corpus = plan("world", "masked"), tx.load_corpus("world")
 tokenizer = train_tokenizer(
@@ -546,7 +546,7 @@ SPECIAL = [
 ]
 hiding = mask_tokens
 if not verdict.passed:
-    from tinytx.training.masking import mask_tokens as hiding
+    from tinytx.masking import mask_tokens as hiding
 
 
 def next_token_batch(rows, generator):
@@ -578,10 +578,10 @@ for make_batch in (next_token_batch, masked_batch):
 
 
 # %%
-from tinytx.model.transformer import bidirectional
-from tinytx.training.optim import make_optimizer
-from tinytx.training.recipes import resize
-from tinytx.training.settings import choose_precision
+from tinytx.optim import make_optimizer
+from tinytx.settings import choose_precision
+from tinytx.transformer import bidirectional
+from tinytx_run.recipes import resize
 
 settings = resize(recipe.settings, max(30, recipe.settings.n_steps // 5))
 in_bf16 = choose_precision(settings.precision, torch.device("cpu")) == "bf16"
@@ -709,7 +709,7 @@ course.resolve(
 
 
 # %%
-from tinytx.training.evaluate import fill_probs, text_nats
+from tinytx_run.evaluate import fill_probs, text_nats
 
 
 def answers(words, t, candidates):
@@ -750,7 +750,7 @@ course.predict(
 )
 
 # %%
-from tinytx.training.intervals import wilson_interval
+from tinytx_run.intervals import wilson_interval
 
 dice, gaps = random.Random(1), []
 for words in [one.words for one in world.reviews(500, seed=90) if len(one.words) <= 40]:
@@ -925,9 +925,9 @@ course.resolve("10.5", answer, f"{settings.n_steps} steps of each, one run of ea
 # %%
 import pandas as pd
 
-from tinytx.training.intervals import paired_interval
 from tinytx_course.labs.lesson_10 import objective_rows
 from tinytx_course.results import read_results
+from tinytx_run.intervals import paired_interval
 
 stored, names = read_results("objectives"), ("causal", "masked", "hybrid")
 (budget,) = {key.split("/")[0] for key in stored.data}

@@ -38,11 +38,12 @@ from torch import nn
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.text.pairs import Pairs, load_pairs
-from tinytx.training import beam, bleu, recipes
-from tinytx.world.reviews import write_out
+from tinytx import beam
 from tinytx_course import plots
 from tinytx_course.labs import lesson_11 as lab
+from tinytx_run import bleu, recipes
+from tinytx_run.pairs import Pairs, load_pairs
+from tinyworld.reviews import write_out
 
 # %% [markdown]
 # Two questions from earlier lessons first.
@@ -759,8 +760,8 @@ course.resolve(
 # %%
 import copy
 
-from tinytx.training.loop import train
-from tinytx.training.settings import TrainingSettings
+from tinytx.loop import train
+from tinytx.settings import TrainingSettings
 
 few = Pairs(pairs.train.sources[:3000], pairs.train.targets[:3000])
 objective = bleu.translation_objective(

@@ -37,9 +37,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.training.recipes import default_budget
 from tinytx_course import results
 from tinytx_course.labs import lesson_12
+from tinytx_run.recipes import default_budget
 
 torch.set_num_threads(1)
 smoke = default_budget() == "smoke"

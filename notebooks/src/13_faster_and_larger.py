@@ -35,9 +35,9 @@ import torch.nn.functional as F
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.training.recipes import default_budget
 from tinytx_course.labs import lesson_13
 from tinytx_course.plots import COLORS, Curve
+from tinytx_run.recipes import default_budget
 
 torch.set_num_threads(1)
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -515,7 +515,7 @@ print(f"{first}: {1e3 * median(times[first]):,.0f} ms here, {at_first:,.0f} ms i
 # A batch is a rectangle, and texts are not equally long. The rest of each row is **padding**, and padding is multiplied like everything else. Here are reviews from the world of lesson 08, sixteen to a batch, as they come.
 
 # %%
-from tinytx.text.batching import batches_by_length, pad_batch, padding_share
+from tinytx.batching import batches_by_length, pad_batch, padding_share
 
 corpus = tx.load_corpus("world")
 tokenizer = lesson_13.tokenizer_for(corpus, 1_000, n_texts=1_000)
@@ -632,7 +632,7 @@ course.predict(
 )
 
 # %%
-from tinytx.training.generate import generate_ids
+from tinytx.generate import generate_ids
 
 ns = (4, 8) if smoke else (16, 32, 64)
 tokens = {}
@@ -759,7 +759,7 @@ print(f"by share: largest difference {(by_share - at_once).abs().max():.0e}", en
 print(f"; plain mean: {(plain - at_once).abs().max():.0e}")
 
 # %% [markdown]
-# This is also how several processes share a batch: each takes a part, and the gradients are added up *between* processes. All make the same update, so they stay copies of each other. This is **distributed training**. The command is `torchrun --nproc-per-node=2 -m tinytx.cli pretrain ...`. Two processes with one thread each against one: ideal is twice as fast.
+# This is also how several processes share a batch: each takes a part, and the gradients are added up *between* processes. All make the same update, so they stay copies of each other. This is **distributed training**. The command is `torchrun --nproc-per-node=2 -m tinytx_run.cli pretrain ...`. Two processes with one thread each against one: ideal is twice as fast.
 
 # %%
 small = (
@@ -786,11 +786,11 @@ for each in speeds:
 # A training of days will be interrupted. A run that **resumes** must lead to the *same* model, so a **checkpoint** holds more than weights: both averages of the optimizer, the number of steps, the position in the data, the random state. It is an **atomic write**: the files are written under another name and the folder is renamed at the end, so that a half-written checkpoint is never read. A **checksum** of each file, a number computed from its bytes, shows whether it was damaged later. A training that gives the same bits each time is **deterministic**. (A result is **reproducible** if others who repeat it get the same.) We interrupt a run with dropout at step 7; its last checkpoint is from step 5.
 
 # %%
-from tinytx.training.loop import train
-from tinytx.training.objectives import CausalObjective
-from tinytx.training.runs import open_run
-from tinytx.training.settings import TrainingSettings
-from tinytx.training.tasks import new_language_model
+from tinytx.loop import train
+from tinytx.objectives import CausalObjective
+from tinytx.settings import TrainingSettings
+from tinytx_run.runs import open_run
+from tinytx_run.tasks import new_language_model
 
 tiny = config.replace(
     vocab_size=1_000, d_model=64, n_heads=2, n_layers=2, d_ff=128, dropout=0.1

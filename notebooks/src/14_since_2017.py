@@ -37,9 +37,9 @@ from torch import nn
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.model.transformer import Block, FeedForward, MixtureOfExperts
-from tinytx.training.recipes import default_budget
+from tinytx.transformer import Block, FeedForward, MixtureOfExperts
 from tinytx_course import plots, results
+from tinytx_run.recipes import default_budget
 
 smoke = default_budget() == "smoke"
 
@@ -305,7 +305,7 @@ for name, model in both.items():
 # It leaves $U$ and $V$ as they are, and moves each singular value but zero towards 1, roughly. The cell asserts both on one gradient. Then it draws the singular values of this gradient, of Adam's first update (the sign of each number, as it has seen no other gradient) and of Muon's, each divided by its largest. In which of the three do most of the 64 directions have a similar length?
 
 # %%
-from tinytx.training.optim import orthogonalised
+from tinytx.optim import orthogonalised
 
 
 def with_equal_lengths(matrix):
@@ -393,7 +393,7 @@ course.resolve("14.2", lowest, finding)
 # The last trap: we make nine comparisons, with the one of all changes together. If there were no difference anywhere, a 95 % interval would still miss zero once in twenty times. **Bonferroni's correction** shares the error out: each interval may miss with a probability of 0.05/9 only, so all nine hold *together* with 95 %. The price is width. Each change alone comes first. **Predict 14.3.**
 
 # %%
-from tinytx.training.intervals import paired_interval
+from tinytx_run.intervals import paired_interval
 
 above = {}  # variant: seed: nats per token above the bound
 for record in stored.data.values():
@@ -506,8 +506,8 @@ course.predict(
 )
 
 # %%
-from tinytx.text.corpora import Split
-from tinytx.training.fit import fit
+from tinytx_run.corpora import Split
+from tinytx_run.fit import fit
 
 SWAP = "rotary"
 corpus = tx.load_corpus("world")

@@ -43,13 +43,13 @@ from IPython.display import Markdown
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.text.batching import pad_batch
-from tinytx.text.corpora import Split, label_subset
-from tinytx.training.fit import fit
-from tinytx.training.intervals import paired_interval, wilson_interval
-from tinytx.training.recipes import default_budget
+from tinytx.batching import pad_batch
 from tinytx_course import plots
 from tinytx_course.results import read_results
+from tinytx_run.corpora import Split, label_subset
+from tinytx_run.fit import fit
+from tinytx_run.intervals import paired_interval, wilson_interval
+from tinytx_run.recipes import default_budget
 
 smoke = default_budget() == "smoke"
 folder = Path(tempfile.mkdtemp())  # for the files that this lesson writes

@@ -38,10 +38,10 @@ from torch import nn
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.training.intervals import paired_interval
-from tinytx.training.recipes import default_budget
 from tinytx_course import plots
 from tinytx_course.labs import lesson_16 as lab
+from tinytx_run.intervals import paired_interval
+from tinytx_run.recipes import default_budget
 
 _ = torch.manual_seed(0)
 transformers.logging.set_verbosity_error()
@@ -68,8 +68,8 @@ names = ("GPT-2 small", "BERT base", "CamemBERT base", "BART base", "Marian en-f
 course.predict("16.1", "Which of these has the most parameters?", names)
 
 # %%
-from tinytx.hf.convert import config_from_transformers
 from tinytx_course.labs.lesson_06 import PUBLISHED
+from tinytx_run.hf.convert import config_from_transformers
 
 
 def both(n_layers, n_heads, d_ff):
@@ -121,7 +121,7 @@ course.resolve(
 # If the numbers are the same, weights can move. Which of our tensors is which of theirs? Do not believe names: look for equal *contents*. Here is a tiny GPT-2 with random weights, and ours, converted from it. Its sizes differ, so hardly any axes can be mistaken for each other; only square matrices fit either way round. One block, tensor by tensor:
 
 # %%
-from tinytx.hf.convert import from_transformers
+from tinytx_run.hf.convert import from_transformers
 
 sizes = {"vocab_size": 13, "n_embd": 10, "n_head": 5, "n_layer": 3, "n_inner": 7}
 config = transformers.GPT2Config(**sizes, n_positions=11)
@@ -227,7 +227,7 @@ for name, theirs in {"as initialised": fresh, "all random": randomise(tiny)}.ite
 # Now four of them, the right way (BART, an encoder-decoder like Marian, was only counted above): random numbers everywhere, padding on the right, sizes that differ. `from_transformers` builds our model, `to_transformers` builds theirs from ours. The outputs at real tokens may differ by rounding only; in float32 that is about the sixth digit.
 
 # %%
-from tinytx.hf.convert import to_transformers
+from tinytx_run.hf.convert import to_transformers
 
 pad = {"pad_token_id": 1, "eos_token_id": 2}
 sizes = {"vocab_size": 13, "hidden_size": 10, "num_hidden_layers": 3,
@@ -287,8 +287,8 @@ print("absent:", ", ".join(absent) or "none")
 # For each that is found, the cell below counts it, splits a sentence with *its* tokenizer next to ours, and asks it to do what it was trained for: continue, fill a blank, translate. Where nothing is found, there is nothing to show, and it says so.
 
 # %%
-from tinytx.hf.tokenizer import published_tokenizer
 from tinytx_course.engine import shipped_model
+from tinytx_run.hf.tokenizer import published_tokenizer
 
 shipped = shipped_model()
 print("ours:", *shipped.tokenizer.pieces("Le roman est magnifique ."))
@@ -313,9 +313,9 @@ if not found:
 # %%
 from dataclasses import replace
 
-from tinytx.hf.convert import save_transformers
-from tinytx.training.fit import fit
-from tinytx.training.generate import generate_ids
+from tinytx.generate import generate_ids
+from tinytx_run.fit import fit
+from tinytx_run.hf.convert import save_transformers
 
 corpus = tx.load_corpus("world")
 small = {"d_model": 64, "n_heads": 4, "positions": "sinusoidal"}
@@ -411,7 +411,7 @@ class LoRALinear(nn.Module):
         return self.base(x) + self.scale * low @ self.b.T  # (B, T, D_out)
 
 
-from tinytx.training import lora
+from tinytx import lora
 
 base, x = nn.Linear(5, 7), torch.randn(2, 3, 5)
 layer, package = LoRALinear(base, 2, 8.0), lora.LoRALinear(base, 2, 8.0)
@@ -504,10 +504,10 @@ course.resolve("16.4", "about 0.1 %", f"It is {share:.2%}, {megabytes}.")
 # Now we measure on our own pretrained model, the one that ships with the course, and the task of lesson 09: does a review praise its book? Three ways, the same labels in the same order, and one control: LoRA on a body of *random* weights. `lab.adapted` copies the body, freezes what the way freezes, calls `add_lora` on queries and values, and puts a new head on top; `lab.fine_tune` is the loop of lesson 09. The learning rates and numbers of passes are those of the stored experiment below, which chose the rates on held-out reviews.
 
 # %%
-from tinytx.text.corpora import label_subset
-from tinytx.training.evaluate import count_correct
-from tinytx.training.tasks import class_objective
 from tinytx_course.results import read_results
+from tinytx_run.corpora import label_subset
+from tinytx_run.evaluate import count_correct
+from tinytx_run.tasks import class_objective
 
 stored = read_results("lora")
 cells = list(stored.data.values())

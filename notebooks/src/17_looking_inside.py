@@ -36,11 +36,11 @@ import torch.nn.functional as F
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.training.intervals import paired_interval
-from tinytx.training.recipes import default_budget, plan
 from tinytx_course import plots
 from tinytx_course.labs import lesson_17 as lab
 from tinytx_course.labs import one_word
+from tinytx_run.intervals import paired_interval
+from tinytx_run.recipes import default_budget, plan
 
 smoke = default_budget() == "smoke"
 N_FIT, N_ASKED, N_PAIRS, N_TEXTS = (40, 20, 60, 20) if smoke else (200, 150, 250, 80)
@@ -57,7 +57,7 @@ course.recall("17")
 # A small model predicts French book reviews nearly as well as anybody can. So it seems to know something: whether the book is praised, what kind of book it is, whether the next adjective must be feminine. Does it? And where? First the model.
 
 # %%
-from tinytx.training.fit import fit
+from tinytx_run.fit import fit
 
 shorter = {"n_steps": plan("world").settings.n_steps * 2 // 5}
 trained = fit("world", training_changes=shorter, progress=False, **lab.as_large())
@@ -302,7 +302,7 @@ with torch.no_grad():
 # `lab.heads_replaced` does the same for several heads at once, with any value in place of zero. A check that the tool does what it says: without *all* heads of a layer, its attention must add nothing to the residual stream (these models have no biases). Then each head in turn: how many nats per token does the loss on fresh reviews rise?
 
 # %%
-from tinytx.training.evaluate import text_nats
+from tinytx_run.evaluate import text_nats
 
 attn = model.body.blocks[0].attn
 with (
@@ -388,7 +388,7 @@ print(
 # Run the first review and store its hidden states. Run the second one, but **patch** some of them: put the stored ones in their place. How much of the effect comes back? By hand, for one pair, at one level and all positions. Then everything downstream is that of the first run, so the effect must come back whole.
 
 # %%
-from tinytx.model.transformer import record_hidden_states
+from tinytx.transformer import record_hidden_states
 
 first, second = (
     [tokenizer.bos_id, *tokenizer.encode(" ".join(words))]

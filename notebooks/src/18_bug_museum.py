@@ -31,9 +31,9 @@ import inspect
 import torch
 
 import tinytx_course as course
-from tinytx.training.recipes import default_budget
 from tinytx_course import museum, plots
 from tinytx_course.museum import program
+from tinytx_run.recipes import default_budget
 
 smoke = default_budget() == "smoke"
 stored = museum.stored_results()

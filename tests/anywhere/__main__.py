@@ -13,11 +13,11 @@ from typing import Any
 
 from tests.anywhere.page import write_page
 from tests.anywhere.places import AWKWARD, ROOT, Colab, bare, build_wheel, new_environment, run
-from tinytx.text.corpora import label_subset, load_corpus
-from tinytx.training.fit import fit
-from tinytx.training.intervals import paired_interval
 from tinytx_course.lessons import Lesson, pick_lessons
 from tinytx_course.results import Results
+from tinytx_run.corpora import label_subset, load_corpus
+from tinytx_run.fit import fit
+from tinytx_run.intervals import paired_interval
 
 TRAIN = ("pretrain", "--corpus", "world", "--budget", "smoke", "--out", "run")
 WRITE = ("generate", "run", "--prompt", "le", "--seed", "1", "--max-new-tokens", "5")
@@ -41,7 +41,7 @@ class Places:
         """Train for seconds, resume, write, with these variables alone."""
         here = self.folder / AWKWARD / name
         here.mkdir(parents=True)
-        command = (self.python(), "-m", "tinytx.cli")
+        command = (self.python(), "-m", "tinytx_run.cli")
         for words in (TRAIN, (*TRAIN, "--resume"), WRITE):
             run(*command, *words, cwd=here, env=bare(here, **environment))
         return "trained, resumed and wrote"
@@ -71,7 +71,7 @@ class Places:
         walls = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh")
         venv = self.python().parents[1]
         for words in (TRAIN, WRITE):
-            command = (*walls, venv, self.python(), "-m", "tinytx.cli", *words)
+            command = (*walls, venv, self.python(), "-m", "tinytx_run.cli", *words)
             run(*command, cwd=here, env=bare(here, PATH="/usr/bin:/bin"))
         return "trained and wrote"
 

@@ -8,8 +8,8 @@ import torch
 from benchmarks import generation
 from benchmarks.report import OURS, line_of
 from benchmarks.settings import BenchSettings
-from tinytx.model.config import TransformerConfig
-from tinytx.model.transformer import LanguageModel
+from tinytx.config import TransformerConfig
+from tinytx.transformer import LanguageModel
 
 
 def test_both_generate_the_same_ids_and_ratios_are_those_of_the_stored_times():

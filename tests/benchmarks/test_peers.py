@@ -6,10 +6,10 @@ import torch.nn.functional as F
 from torch.testing import assert_close
 
 from benchmarks.peers import HuggingFace, TorchEncoder, peers_of, x_transformers
-from tinytx.hf.convert import GPT2, LLAMA, to_transformers
-from tinytx.model.config import TransformerConfig
-from tinytx.model.counting import count_parameters
-from tinytx.model.transformer import LanguageModel
+from tinytx.config import TransformerConfig
+from tinytx.counting import count_parameters
+from tinytx.transformer import LanguageModel
+from tinytx_run.hf.convert import GPT2, LLAMA, to_transformers
 
 CONFIG = TransformerConfig(vocab_size=23, d_model=12, n_heads=3, n_layers=2, d_ff=20, max_len=7, **GPT2)
 AS_LLAMA = TransformerConfig(

@@ -11,10 +11,10 @@ from benchmarks.__main__ import main
 from benchmarks.race import check_causal, named_racer, one_race, stream_nats
 from benchmarks.racers import RACERS, StreamObjective
 from benchmarks.settings import BenchSettings
-from tinytx.model.config import TransformerConfig
-from tinytx.model.transformer import LanguageModel
-from tinytx.text.corpora import load_corpus
-from tinytx.text.ngrams import NGramModel
+from tinytx.config import TransformerConfig
+from tinytx.ngrams import NGramModel
+from tinytx.transformer import LanguageModel
+from tinytx_run.corpora import load_corpus
 
 N, V = 131, 7
 

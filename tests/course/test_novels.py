@@ -3,9 +3,6 @@
 import gzip
 import json
 
-from tinytx.text.conversion import VALID_NOVELS
-from tinytx.text.corpora import NOVELS_FOLDER
-from tinytx.text.download import dataset, file_name
 from tinytx_course.building.novels import (
     AUTHORS,
     PASSAGE_WORDS,
@@ -16,6 +13,9 @@ from tinytx_course.building.novels import (
     rows,
     without_names,
 )
+from tinytx_run.conversion import VALID_NOVELS
+from tinytx_run.corpora import NOVELS_FOLDER
+from tinytx_run.download import dataset, file_name
 
 
 def test_chapters_begin_after_their_headings():

@@ -9,7 +9,7 @@ import torch
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.model.transformer import LanguageModel
+from tinytx.transformer import LanguageModel
 from tinytx_course.lessons import LESSONS
 from tinytx_course.quizzes.quiz import QUIZZES, Choice, Question, Quiz, quiz
 

@@ -6,9 +6,9 @@ import random
 import pytest
 
 from experiments.harness import Settings
-from tinytx.text.corpora import Corpus, Split
-from tinytx.world.world import World
 from tinytx_course.results import Results
+from tinytx_run.corpora import Corpus, Split
+from tinyworld.world import World
 
 GOOD, BAD = ("superbe", "magnifique", "passionnant"), ("ennuyeux", "raté", "décevant")
 OTHER = ("le", "livre", "un", "roman", "est", "histoire", "auteur", "très", "page", "et", "dans", "la")

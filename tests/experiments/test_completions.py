@@ -5,11 +5,11 @@ import math
 import pytest
 
 from experiments.completions import PROMPTS, SEARCHES, completions, french_corpus
-from tinytx.text.ngrams import NGramModel
-from tinytx.training.checkpoint import load, load_tokenizer
-from tinytx.training.generate import generate
+from tinytx.generate import generate
+from tinytx.ngrams import NGramModel
+from tinytx_run.checkpoint import load, load_tokenizer
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*word for word:tinytx.text.corpora.CorpusWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.*word for word:tinytx_run.corpora.CorpusWarning")
 
 
 def test_all_sources_are_read_and_no_held_out_text_is_learned(data_dir):

@@ -9,8 +9,8 @@ import pytest
 from benchmarks.__main__ import main as benchmarks_main
 from experiments.__main__ import main
 from experiments.harness import mean_table
-from tinytx.training.intervals import paired_interval
 from tinytx_course.results import Results
+from tinytx_run.intervals import paired_interval
 
 
 def test_a_record_is_measured_again_only_when_its_origin_changes(settings):

@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression
 
 from experiments.cooccurrences import SMOOTHING, WINDOW, cooccurrences, ppmi_vectors
 from experiments.linear import bag_of_words, gram_features, probe, tfidf, with_tfidf
-from tinytx.text.corpora import Split
+from tinytx_run.corpora import Split
 
 TOPICS = ("axes figure plot legend", "graph node edge path", "frame column row index", "tensor layer loss")
 

@@ -16,14 +16,14 @@ from experiments.objectives import (
     table,
     training_flops,
 )
-from tinytx.model.config import TransformerConfig
-from tinytx.model.costs import cost_table
-from tinytx.model.masked_lm import MaskedLanguageModel
-from tinytx.training.fit import fit
-from tinytx.training.masking import Masking, draw_pairs, make_passages
-from tinytx.training.tasks import train_tokenizer
-from tinytx.world.world import World
+from tinytx.config import TransformerConfig
+from tinytx.masked_lm import MaskedLanguageModel
+from tinytx.masking import Masking, draw_pairs, make_passages
+from tinytx_course.counting.costs import cost_table
 from tinytx_course.labs.layers import count_flops
+from tinytx_run.fit import fit
+from tinytx_run.tasks import train_tokenizer
+from tinyworld.world import World
 
 
 @pytest.fixture(scope="module")

@@ -14,13 +14,13 @@ from experiments.pretraining_data import grouped_folds, last_words, pieces, text
 from experiments.pretraining_files import write_folds
 from experiments.pretraining_models import Bodies, plan_doses
 from experiments.pretraining_recipes import OBJECTIVES, RECIPES, condition
-from tinytx.text.corpora import Corpus, Split, load_corpus
-from tinytx.training.evaluate import class_probabilities
-from tinytx.training.intervals import paired_interval
-from tinytx.training.loop import train
-from tinytx.training.tasks import new_model
+from tinytx.loop import train
 from tinytx_course.labs.lesson_15 import same_text
 from tinytx_course.results import Results
+from tinytx_run.corpora import Corpus, Split, load_corpus
+from tinytx_run.evaluate import class_probabilities
+from tinytx_run.intervals import paired_interval
+from tinytx_run.tasks import new_model
 
 GOOD, BAD = ("superb", "moving", "brilliant"), ("dull", "awful", "tedious")
 OTHER = ("the", "film", "was", "a", "story", "of", "people", "in", "town")

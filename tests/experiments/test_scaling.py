@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from experiments.scaling import laws, scaling, table
-from tinytx.model.config import TransformerConfig
-from tinytx.model.counting import count_parameters
-from tinytx.model.transformer import LanguageModel
+from tinytx.config import TransformerConfig
+from tinytx.counting import count_parameters
+from tinytx.transformer import LanguageModel
 from tinytx_course.labs.scaling_law import ScalingLaw
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from experiments.since_2017 import MODEL, SWAPS, VARIANTS, best_rate, recipe_of, since_2017, table
-from tinytx.model.config import TransformerConfig
-from tinytx.model.counting import parameter_table
+from tinytx.config import TransformerConfig
+from tinytx.counting import parameter_table
 
 
 def test_all_variants_have_equally_many_parameters_up_to_half_a_unit_of_the_feed_forward_network():

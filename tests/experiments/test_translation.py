@@ -5,10 +5,10 @@ import random
 import pytest
 
 from experiments.translation import BROKEN, SOUND, broken_translation, translation, variants
-from tinytx.text.pairs import PairCorpus, Pairs
-from tinytx.training.fit import fit
 from tinytx_course.labs.lesson_11 import DIAGNOSES
 from tinytx_course.results import Results
+from tinytx_run.fit import fit
+from tinytx_run.pairs import PairCorpus, Pairs
 
 WORDS = {"red": "rouge", "book": "livre", "the": "le", "sees": "voit", "cat": "chat", "a": "un"}
 

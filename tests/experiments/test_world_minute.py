@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from experiments.world_minute import PARTS, missing, world_minute
-from tinytx.text.corpora import load_corpus
-from tinytx.training.evaluate import evaluate_language_model, exact_nats
-from tinytx.training.fit import fit
+from tinytx_run.corpora import load_corpus
+from tinytx_run.evaluate import evaluate_language_model, exact_nats
+from tinytx_run.fit import fit
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +33,8 @@ def test_the_parts_add_up_to_the_whole_excess(trained):
 def test_a_model_that_confuses_only_forms_loses_by_agreement_alone(trained):
     """The exact language, with the mass of each adjective spread evenly over its forms."""
     from experiments.world_minute import _Levels, _names
-    from tinytx.world.lexicon import Lexicon
-    from tinytx.world.world import World
+    from tinyworld.lexicon import Lexicon
+    from tinyworld.world import World
 
     world, levels = World(), _Levels(trained.tokenizer)
     text = "la scène est belle ."

@@ -16,9 +16,9 @@ from tqdm.auto import tqdm
 from tests.fuzz.children import run_child
 from tests.fuzz.commands import command_line
 from tests.fuzz.material import damaged, write_material
-from tinytx.cli import build_parser
-from tinytx.cli import main as tinytx
 from tinytx_course.results import Results
+from tinytx_run.cli import build_parser
+from tinytx_run.cli import main as tinytx
 
 GENERATE = (
     "generate",

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import torch
 
-from tinytx.cli import main
-from tinytx.model.config import TransformerConfig
-from tinytx.model.transformer import Classifier, LanguageModel
-from tinytx.text.tokenizer import Tokenizer
-from tinytx.training.checkpoint import save
+from tinytx.config import TransformerConfig
+from tinytx.tokenizer import Tokenizer
+from tinytx.transformer import Classifier, LanguageModel
+from tinytx_run.checkpoint import save
+from tinytx_run.cli import main
 
 WORDS = ("le", "la", "chat", "chien", "mange", "voit", "un", "une", "belle", "petit", "livre", "été")
 FLIPS = (1, 2, 5)

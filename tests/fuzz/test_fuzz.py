@@ -7,7 +7,7 @@ import pytest
 
 from tests.fuzz.commands import command_line
 from tests.fuzz.material import damaged
-from tinytx.cli import build_parser
+from tinytx_run.cli import build_parser
 
 
 def test_lines_name_every_command_and_repeat_themselves():

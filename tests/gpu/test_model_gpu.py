@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from tinytx.model.attention import attention, fused_attention
-from tinytx.model.config import PRESETS, TransformerConfig
-from tinytx.model.masks import causal_mask
-from tinytx.model.transformer import Classifier, LanguageModel
+from tinytx.attention import attention, fused_attention
+from tinytx.config import PRESETS, TransformerConfig
+from tinytx.masks import causal_mask
+from tinytx.transformer import Classifier, LanguageModel
 
 pytestmark = pytest.mark.gpu
 

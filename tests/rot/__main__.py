@@ -34,12 +34,12 @@ N_MONTHS = 6
 #: Where other people's packages are met most: conversion, tokenizers, downloads, pages, figures, checkpoints.
 SAMPLE = (
     "tests/hf",
-    "tests/text/test_tokenizer.py",
-    "tests/text/test_download.py",
+    "tests/tinytx/test_tokenizer.py",
+    "tests/tinytx_run/test_download.py",
     "tests/course/test_site.py",
     "tests/course/test_plots.py",
     "tests/course/widgets/test_base.py",
-    "tests/training/test_checkpoint.py",
+    "tests/tinytx_run/test_checkpoint.py",
 )
 UV = (sys.executable, "-m", "uv")
 MARKS = "not slow and not notebook and not browser and not proof"

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
+from tests.tinytx_run.interrupted import folder_bytes
 from tests.torture.children import kill, leftovers, start, wait, while_saving
 from tests.torture.jobs import Job, interval_of, make_jobs, newest_step
 from tests.torture.power import Disk
-from tests.training.interrupted import folder_bytes
 from tinytx_course.results import Results
 
 SHARES = {"at any moment": 0.5, "while saving": 0.25, "process of its own": 0.15, "power cut": 0.1}

@@ -25,11 +25,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from tests.tinytx_run.interrupted import folder_bytes
 from tests.torture.children import write_into  # it imports what training needs, so that no child has to
 from tests.torture.jobs import Job, make_jobs
-from tests.training.interrupted import folder_bytes
-from tinytx.cli import main as tinytx
 from tinytx_course.results import Results
+from tinytx_run.cli import main as tinytx
 
 #: What fails, and how: each number of the call in turn.
 CALLS = {

@@ -18,9 +18,9 @@ import torch
 import torch._dynamo
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-import tinytx.training.fit  # noqa: F401
-from tinytx.cli import main
-from tinytx.training.files import NEW, OLD
+import tinytx_run.fit  # noqa: F401
+from tinytx_run.cli import main
+from tinytx_run.files import NEW, OLD
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE_EVENTS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir"}
@@ -77,7 +77,7 @@ def _train(arguments: list[str], log: Path, reached: c_int64 | None, kill_at: in
     write_into(log)
     if reached is None:
         os.chdir(ROOT)
-        os.execv(sys.executable, [sys.executable, "-m", "tinytx.cli", *arguments])
+        os.execv(sys.executable, [sys.executable, "-m", "tinytx_run.cli", *arguments])
 
     def count(optimizer: torch.optim.Optimizer, *_: object) -> None:
         if isinstance(optimizer, torch.optim.AdamW):  # counts from the first step of the run

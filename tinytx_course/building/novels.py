@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tinytx.text.conversion import VALID_NOVELS
-from tinytx.text.corpora import NOVELS_FOLDER
-from tinytx.text.download import corpus_folder, dataset, file_name
+from tinytx_run.conversion import VALID_NOVELS
+from tinytx_run.corpora import NOVELS_FOLDER
+from tinytx_run.download import corpus_folder, dataset, file_name
 
 #: Name and year of death of each author, and the novels in the collection; the last one is valid.
 AUTHORS = {

@@ -15,6 +15,7 @@ from string import Template
 import nbformat
 from nbformat import NotebookNode
 
+from tinytx_course import PACKAGES
 from tinytx_course.building.notebooks import Run, build_notebook
 from tinytx_course.lessons import Lesson, lesson_table, project_root, written_lessons
 from tinytx_course.site.booklet import write_booklet
@@ -29,8 +30,8 @@ _FILES = (
     "environment.yml",
     ".gitignore",
 )
-_PACKAGES = ("tinytx", "tinytx_course", "experiments", "benchmarks")
-_FOLDERS = (*_PACKAGES, "figures", "results", "notebooks/teaching")  # the last is what a kit is made of
+# The last is what a kit is made of.
+_FOLDERS = (*PACKAGES, "experiments", "benchmarks", "figures", "results", "notebooks/teaching")
 # The line of the Makefile below which the targets are that need the sources or the tests.
 _AUTHORS_LINE = "# For authors\n"
 

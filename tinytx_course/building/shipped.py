@@ -16,10 +16,10 @@ import numpy as np
 import torch
 
 import tinytx as tx
-from tinytx.training.evaluate import evaluate_language_model, exact_nats
-from tinytx.training.recipes import plan
 from tinytx_course.engine.shipped import FACTS, FOLDER, WEIGHTS, read_shipped, shipped_bytes
 from tinytx_course.results import provenance
+from tinytx_run.evaluate import evaluate_language_model, exact_nats
+from tinytx_run.recipes import plan
 
 LIMIT = 800_000  # bytes
 # The recipe "study" of the world, with the output layer tied to the embeddings: 650,000 parameters in place

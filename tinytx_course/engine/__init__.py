@@ -2,10 +2,10 @@
 
 import base64
 
-from tinytx.world.world import World
 from tinytx_course.engine.bundle import FOLDER, bundle
 from tinytx_course.engine.shipped import Shipped, shipped_model
 from tinytx_course.engine.tables import world_tables
+from tinyworld.world import World
 
 __all__ = ["Shipped", "shipped_model", "training_parts"]
 

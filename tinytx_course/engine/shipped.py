@@ -21,9 +21,9 @@ import numpy as np
 import torch
 from safetensors.numpy import load, save
 
-from tinytx.model.config import TransformerConfig
-from tinytx.model.transformer import LanguageModel
-from tinytx.text.tokenizer import Tokenizer
+from tinytx.config import TransformerConfig
+from tinytx.tokenizer import Tokenizer
+from tinytx.transformer import LanguageModel
 
 FOLDER = Path(__file__).parent
 WEIGHTS, FACTS = "shipped.safetensors", "shipped.json"

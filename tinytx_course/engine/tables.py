@@ -12,9 +12,9 @@ import json
 import numpy as np
 from safetensors.numpy import save
 
-from tinytx.world.reviews import NO_SPACE_BEFORE
-from tinytx.world.world import World
 from tinytx_course.engine.shipped import METADATA
+from tinyworld.reviews import NO_SPACE_BEFORE
+from tinyworld.world import World
 
 DIGITS = 12
 

@@ -1,4 +1,4 @@
-// The tokenizer in the page: encode and decode as tinytx.text.Tokenizer does with a BPE model of sentencepiece.
+// The tokenizer in the page: encode and decode as tinytx.Tokenizer does with a BPE model of sentencepiece.
 // Starting from single characters, the two neighbours that were merged first in training are merged, again and again.
 
 const SPACE = "\u2581", UNKNOWN_SURFACE = "\u2047", ESCAPE = "\x1b";

@@ -1,4 +1,4 @@
-// The generated language through a tokenizer: exact probabilities of tokens from those of words, as tinytx.world.tokens.
+// The generated language through a tokenizer: exact probabilities of tokens from those of words, as tinyworld.tokens.
 // The first token of a word begins with the mark of a space, so tokens split into words in one way only, up to the last.
 
 const WORD_MARK = "\u2581";

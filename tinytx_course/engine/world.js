@@ -1,4 +1,4 @@
-// The generated language in the page: exact probabilities of words by the forward algorithm, as in tinytx.world.automaton.
+// The generated language in the page: exact probabilities of words by the forward algorithm, as in tinyworld.automaton.
 // A state of reading is { mass, stopped, logScale }: for each state of the network the probability of what is hidden
 // (label, number of finished sentences, book), the same of the review that ends here, and the logarithm of their factor.
 

@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tinytx.model.attention import attention, attention_weights, fused_attention
-from tinytx.model.masks import causal_mask
+from tinytx.attention import attention, attention_weights, fused_attention
+from tinytx.masks import causal_mask
 from tinytx_course.exercises.comparing import floats
 from tinytx_course.exercises.exercise import Exercise, chosen, generator, mistakes, normal
 from tinytx_course.exercises.observation import Call, Observation

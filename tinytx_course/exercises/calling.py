@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from tinytx_course import PACKAGES
 from tinytx_course.exercises.limits import TimeUp, call_within
 from tinytx_course.exercises.observation import Call, Failure, Observation, Record, kind_of, plain
 from tinytx_course.exercises.passing_on import is_in_package, passed_on
@@ -172,7 +173,7 @@ def modified(names: Sequence[str], given: Sequence[Any], before: Sequence[Any]) 
 def is_of_the_package(function: Any) -> bool:
     """Whether a function's code lies in this project: in its packages, or in the solutions of its tests."""
     file = getattr(code_of(function), "co_filename", "")
-    return is_in_package(file, ("tinytx", "tinytx_course", "tests"))
+    return is_in_package(file, (*PACKAGES, "tests"))
 
 
 def _ready_made(exercise: Exercise, function: Any, call: Call, seconds: float) -> Failure | None:

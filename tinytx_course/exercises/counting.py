@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from tinytx.model.config import TransformerConfig
-from tinytx.model.counting import Head
-from tinytx.model.diagnosis import WORDS, Question, diagnose_count
+from tinytx.config import TransformerConfig
+from tinytx.counting import Head
+from tinytx_course.counting.diagnosis import WORDS, Question, diagnose_count
 from tinytx_course.exercises.comparing import count
 from tinytx_course.exercises.exercise import Exercise, Mistake, chosen, mistakes
 from tinytx_course.exercises.observation import Call

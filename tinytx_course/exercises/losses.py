@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from tinytx.training.objectives import language_model_loss
+from tinytx.objectives import language_model_loss
 from tinytx_course.exercises.comparing import integers, number, pair
 from tinytx_course.exercises.exercise import Exercise, generator, mistakes, normal
 from tinytx_course.exercises.observation import Call

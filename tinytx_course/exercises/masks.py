@@ -8,7 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from tinytx.model.masks import causal_mask, padding_mask
+from tinytx.masks import causal_mask, padding_mask
 from tinytx_course.exercises.comparing import boolean, truth
 from tinytx_course.exercises.exercise import Exercise, generator, mistakes, normal
 from tinytx_course.exercises.observation import Call

@@ -11,12 +11,13 @@ from typing import Any
 
 from torch.overrides import TorchFunctionMode, resolve_name
 
+from tinytx_course import PACKAGES
+
 _PACKAGE = Path(__file__).resolve().parents[2]
-_ROOMS = ("tinytx", "tinytx_course")
 Function = Callable[..., Any]
 
 
-def is_in_package(file: str, rooms: Iterable[str] = _ROOMS) -> bool:
+def is_in_package(file: str, rooms: Iterable[str] = PACKAGES) -> bool:
     """Whether a source file is one of this project's packages."""
     return any(Path(file).is_relative_to(_PACKAGE / room) for room in rooms)
 

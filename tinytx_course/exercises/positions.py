@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tinytx.model.positions import alibi_bias, rotate, shift_matrix
+from tinytx.positions import alibi_bias, rotate, shift_matrix
 from tinytx_course.exercises.comparing import floats
 from tinytx_course.exercises.exercise import Exercise, Mistake, chosen, generator, mistakes, normal
 from tinytx_course.exercises.observation import Call

@@ -8,12 +8,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinytx.model.config import TransformerConfig
-from tinytx.model.transformer import Classifier
-from tinytx.training.tasks import seeded
+from tinytx.config import TransformerConfig
+from tinytx.transformer import Classifier
 from tinytx_course.exercises.comparing import floats, number, pair, trained
 from tinytx_course.exercises.exercise import Exercise, generator, mistakes, normal
 from tinytx_course.exercises.observation import Call
+from tinytx_run.tasks import seeded
 
 Slips = frozenset[str]
 

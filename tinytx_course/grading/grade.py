@@ -21,7 +21,6 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from tinytx.training.files import is_writable, write_file
 from tinytx_course.grading.grades import (
     CopyGrades,
     as_csv,
@@ -33,6 +32,7 @@ from tinytx_course.grading.grades import (
 from tinytx_course.grading.page import class_page
 from tinytx_course.grading.running import Limits, grade_submission
 from tinytx_course.grading.submission import Submission, read_submission
+from tinytx_run.files import is_writable, write_file
 
 
 @dataclass(frozen=True, kw_only=True)

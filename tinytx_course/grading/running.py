@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
+from tinytx_course import PACKAGES
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.judging import judge
 from tinytx_course.exercises.observation import Record
@@ -135,7 +136,7 @@ def _start(folder: str, words: list[str], walls: Walls) -> dict[str, Any]:
 def _libraries() -> list[str]:
     """The folders of Python, of what is installed, and of the packages themselves; outer ones first."""
     installed = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
-    ours = [str(_PACKAGE / name) for name in ("tinytx", "tinytx_course")]
+    ours = [str(_PACKAGE / name) for name in PACKAGES]
     paths = [sys.prefix, sys.base_prefix, *installed, *ours]
     return sorted({*map(os.path.abspath, paths), *map(os.path.realpath, paths)}, key=len)
 

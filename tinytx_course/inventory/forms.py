@@ -10,7 +10,6 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from tinytx.training.files import write_file
 from tinytx_course.inventory.items import (
     FORMS,
     LETTERS,
@@ -24,6 +23,7 @@ from tinytx_course.inventory.items import (
 from tinytx_course.inventory.power import Assumptions, power_table
 from tinytx_course.quizzes.card import marked
 from tinytx_course.site.pages import table
+from tinytx_run.files import write_file
 
 MINUTES = 60
 #: What lesson 02 teaches, by the functions that the items run.

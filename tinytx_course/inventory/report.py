@@ -5,9 +5,9 @@ from __future__ import annotations
 import html
 from pathlib import Path
 
-from tinytx.training.files import write_file
 from tinytx_course.inventory.forms import NOT_TRIED, paper, plain_table
 from tinytx_course.inventory.survey import TIMES, Survey, in_a_sentence
+from tinytx_run.files import write_file
 
 N_SHOWN = 20  # misconceptions, those chosen most
 _ROW, _LEFT, _WIDE = 20, 190, 420  # of the figure, in px

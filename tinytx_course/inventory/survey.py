@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytx.training.intervals import PairedInterval, paired_interval
 from tinytx_course.inventory.items import FORMS, LETTERS, Stored, read_items
+from tinytx_run.intervals import PairedInterval, paired_interval
 
 TIMES = ("pre", "post")
 N_RESAMPLES, SEED = 10_000, 0  # of the bootstrap

@@ -8,10 +8,10 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from tinytx.training.files import write_file
 from tinytx_course.inventory.forms import paper
 from tinytx_course.kit.outline import Part
 from tinytx_course.site.cells import markdown_to_html
+from tinytx_run.files import write_file
 
 COURSE = "course.zip"  # the learner's edition, to install
 #: Doors of the front page: first page, name, what is behind it. One whose page was not written is left out.

@@ -14,11 +14,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from tinytx.training.files import write_file
 from tinytx_course.kit.outline import COLUMNS, Outline, Part, parts_named
 from tinytx_course.kit.pages import line_to_html, link, linked, write_page
 from tinytx_course.lessons import LESSONS, format_duration
 from tinytx_course.site.pages import table
+from tinytx_run.files import write_file
 
 DAY = 24 * 60
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")

@@ -14,7 +14,6 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from tinytx.training.files import write_file
 from tinytx_course.kit.deck import Slide, Stack, make_deck
 from tinytx_course.kit.pages import write_page
 from tinytx_course.lessons import Lesson, project_root, written_lessons
@@ -22,6 +21,7 @@ from tinytx_course.plots.diagrams.svg import style_sheet as diagram_style
 from tinytx_course.site import figures, pages
 from tinytx_course.site.cells import code_style, markdown_to_html
 from tinytx_course.widgets import assets
+from tinytx_run.files import write_file
 
 
 @cache

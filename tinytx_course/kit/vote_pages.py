@@ -8,13 +8,13 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from tinytx.training.files import write_file
 from tinytx_course.inventory.forms import paper, plain_table
 from tinytx_course.kit.pages import link, write_page
 from tinytx_course.kit.votes import LETTERS, Question, questions, with_twins
 from tinytx_course.lessons import LESSONS, Lesson
 from tinytx_course.quizzes.card import marked
 from tinytx_course.site.pages import table
+from tinytx_run.files import write_file
 
 #: For each letter: colour, shape, height of the letter in it, and marks that repeat every 12 units.
 _SIGNS = {

@@ -13,9 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinytx.model.config import TransformerConfig
-from tinytx.model.transformer import LanguageModel
-from tinytx.text.batching import batches_by_length, pad_batch
+from tinytx.batching import batches_by_length, pad_batch
+from tinytx.config import TransformerConfig
+from tinytx.transformer import LanguageModel
 from tinytx_course.labs.layers import ConvolutionLayer, GRULayer, RecurrentLayer
 
 if TYPE_CHECKING:

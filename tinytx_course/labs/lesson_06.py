@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tinytx.model.config import TransformerConfig
-from tinytx.model.counting import ParameterTable, Term, linear, make_table, parameter_table
+from tinytx.config import TransformerConfig
+from tinytx.counting import ParameterTable, Term, linear, make_table, parameter_table
 
 
 class Line(NamedTuple):

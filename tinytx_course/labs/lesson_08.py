@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tinytx.model.transformer import LanguageModel
-from tinytx.text.batching import pad_batch
-from tinytx.text.tokenizer import SPACE_MARK, Tokenizer
-from tinytx.training.generate import check_vocabulary
-from tinytx.training.inference import eval_mode
-from tinytx.world.checker import FrenchForms
+from tinytx.batching import pad_batch
+from tinytx.generate import check_vocabulary
+from tinytx.inference import eval_mode
+from tinytx.tokenizer import SPACE_MARK, Tokenizer
+from tinytx.transformer import LanguageModel
+from tinyworld.checker import FrenchForms
 
 
 def next_word_probs(

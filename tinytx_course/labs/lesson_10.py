@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tinytx.model.masked_lm import MaskedLanguageModel
-from tinytx.text.batching import pad_batch
-from tinytx.text.tokenizer import Tokenizer
-from tinytx.training.generate import check_vocabulary, next_token_probs, unwritten_ids
-from tinytx.training.inference import eval_mode
-from tinytx.training.intervals import PairedInterval, paired_interval
+from tinytx.batching import pad_batch
+from tinytx.generate import check_vocabulary, next_token_probs, unwritten_ids
+from tinytx.inference import eval_mode
+from tinytx.masked_lm import MaskedLanguageModel
+from tinytx.tokenizer import Tokenizer
+from tinytx_run.intervals import PairedInterval, paired_interval
 
 Items = Sequence[int]
 _CHUNK = 1_000  # passages whose words are laid out at once

@@ -16,19 +16,19 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tinytx.model.attention import MultiHeadAttention, record_attention
-from tinytx.model.config import TransformerConfig
-from tinytx.model.encoder_decoder import Translator
-from tinytx.model.positions import SinusoidalPositions
-from tinytx.text.pairs import LAB_SENTENCES
-from tinytx.text.tokenizer import Tokenizer
-from tinytx.training.beam import Search
-from tinytx.training.inference import eval_mode
-from tinytx.training.translate import translate_ids
-from tinytx.world.reviews import write_out
-from tinytx.world.sampling import SentencePair
+from tinytx.attention import MultiHeadAttention, record_attention
+from tinytx.beam import Search
+from tinytx.config import TransformerConfig
+from tinytx.encoder_decoder import Translator
+from tinytx.inference import eval_mode
+from tinytx.positions import SinusoidalPositions
+from tinytx.tokenizer import Tokenizer
+from tinytx.translate import translate_ids
 from tinytx_course.labs.timing import Turns, take_turns
 from tinytx_course.results import read_results
+from tinytx_run.pairs import LAB_SENTENCES
+from tinyworld.reviews import write_out
+from tinyworld.sampling import SentencePair
 
 _NAMES = {  # ours: torch's; the norms are numbered in the order in which a block uses them
     "attn": "self_attn",

@@ -14,9 +14,9 @@ from typing import Literal, get_args
 import torch
 from torch import nn
 
-from tinytx.model.attention import MultiHeadAttention
-from tinytx.model.costs import attention_flops
-from tinytx.model.counting import ParameterTable, Term, make_table
+from tinytx.attention import MultiHeadAttention
+from tinytx.counting import ParameterTable, Term, make_table
+from tinytx_course.counting.costs import attention_flops
 from tinytx_course.labs.ladder import (
     MIXERS,
     InPlaceOfAttention,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tinytx.text.corpora import Corpus
-from tinytx.text.tokenizer import Tokenizer
-from tinytx.training.recipes import corpus_kind
-from tinytx.training.tasks import train_tokenizer
+from tinytx.tokenizer import Tokenizer
 from tinytx_course.labs.compiling import CompileTrial, NotCompiledError, norm_and_gelu
 from tinytx_course.labs.profiling import PRODUCTS, profile
 from tinytx_course.labs.roofline import layers_of
 from tinytx_course.labs.scaling import Workload, scaling
+from tinytx_run.corpora import Corpus
+from tinytx_run.recipes import corpus_kind
+from tinytx_run.tasks import train_tokenizer
 
 __all__ = [
     "PRODUCTS",

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tinytx.text.tokenizer import plain
-from tinytx.training.intervals import PairedInterval, paired_interval
+from tinytx.tokenizer import plain
+from tinytx_run.intervals import PairedInterval, paired_interval
 
 LOST_APOSTROPHE = re.compile(r"(?<=\w)\?(?=\w)")
 Records = Mapping[str, Mapping[str, Any]]

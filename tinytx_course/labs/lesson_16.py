@@ -10,22 +10,22 @@ from typing import Literal, cast
 import torch
 from torch import nn
 
-from tinytx.hf.tokenizer import PretrainedTokenizer
-from tinytx.model.config import TransformerConfig
-from tinytx.model.encoder_decoder import Translator
-from tinytx.model.masked_lm import MaskedLanguageModel
-from tinytx.model.transformer import Classifier, LanguageModel, Transformer
-from tinytx.text.corpora import Split
-from tinytx.text.download import data_folder
-from tinytx.text.tokenizer import Tokenizer
-from tinytx.training.generate import generate
-from tinytx.training.loop import train
-from tinytx.training.lora import add_lora
-from tinytx.training.optim import make_optimizer
-from tinytx.training.recipes import plan_finetuning, resize
-from tinytx.training.settings import TrainingSettings
-from tinytx.training.tasks import class_objective, epoch_ends, seeded
-from tinytx.training.translate import translate
+from tinytx.config import TransformerConfig
+from tinytx.encoder_decoder import Translator
+from tinytx.generate import generate
+from tinytx.loop import train
+from tinytx.lora import add_lora
+from tinytx.masked_lm import MaskedLanguageModel
+from tinytx.optim import make_optimizer
+from tinytx.settings import TrainingSettings
+from tinytx.tokenizer import Tokenizer
+from tinytx.transformer import Classifier, LanguageModel, Transformer
+from tinytx.translate import translate
+from tinytx_run.corpora import Split
+from tinytx_run.download import data_folder
+from tinytx_run.hf.tokenizer import PretrainedTokenizer
+from tinytx_run.recipes import plan_finetuning, resize
+from tinytx_run.tasks import class_objective, epoch_ends, seeded
 
 Way = Literal["frozen", "lora", "full"]
 WAYS: tuple[Way, ...] = ("frozen", "lora", "full")
@@ -35,7 +35,7 @@ RANK, ALPHA = 4, 8.0
 def published_source(name: str) -> str | None:
     """Where the weights of a published model can be read, or None; nothing is downloaded unless allowed.
 
-    Looked for in this order: the folder ``models/NAME`` of the data (see `tinytx.text.download.data_folder`),
+    Looked for in this order: the folder ``models/NAME`` of the data (see `tinytx_run.download.data_folder`),
     the cache of Hugging Face, and, only where the environment says ``HF_HUB_OFFLINE=0``, the network.
 
     Parameters

@@ -15,17 +15,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinytx.model.attention import record_attention
-from tinytx.model.config import TransformerConfig
-from tinytx.model.transformer import LanguageModel, Transformer, record_hidden_states
-from tinytx.text.batching import pad_batch
-from tinytx.text.tokenizer import Tokenizer
-from tinytx.training.inference import eval_mode
-from tinytx.training.recipes import WORLD_MODEL, plan
-from tinytx.world.checker import FrenchForms
-from tinytx.world.lexicon import GENRES, Lexicon, adjective_forms
-from tinytx.world.reviews import Review
-from tinytx.world.world import World
+from tinytx.attention import record_attention
+from tinytx.batching import pad_batch
+from tinytx.config import TransformerConfig
+from tinytx.inference import eval_mode
+from tinytx.tokenizer import Tokenizer
+from tinytx.transformer import LanguageModel, Transformer, record_hidden_states
+from tinytx_run.recipes import WORLD_MODEL, plan
+from tinyworld.checker import FrenchForms
+from tinyworld.lexicon import GENRES, Lexicon, adjective_forms
+from tinyworld.reviews import Review
+from tinyworld.world import World
 
 EXPECTED = 0.5  # a form is awaited where its kind has at least this probability
 AWAITED = {"gender": ("masculine", "feminine"), "number": ("singular", "plural")}

@@ -12,15 +12,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tinytx.model.attention import record_attention
-from tinytx.model.transformer import LanguageModel, record_hidden_states
-from tinytx.text.batching import pad_batch
-from tinytx.text.tokenizer import Tokenizer
-from tinytx.training.inference import eval_mode
-from tinytx.world.automaton import Forward
-from tinytx.world.reviews import Review
-from tinytx.world.world import World
+from tinytx.attention import record_attention
+from tinytx.batching import pad_batch
+from tinytx.inference import eval_mode
+from tinytx.tokenizer import Tokenizer
+from tinytx.transformer import LanguageModel, record_hidden_states
 from tinytx_course.labs.lesson_17 import EXPECTED, WordForms, heads_replaced, hidden_replaced, record_heads
+from tinyworld.automaton import Forward
+from tinyworld.reviews import Review
+from tinyworld.world import World
 
 LEAST_EFFECT = 1.0  # nats by which the two reviews of a pair must differ in the exact language
 END = (".", "!")

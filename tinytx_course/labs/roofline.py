@@ -13,7 +13,7 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 
-from tinytx.model.config import TransformerConfig
+from tinytx.config import TransformerConfig
 
 COPY_BYTES = {"cpu": 2**28, "cuda": 2**31}  # far more than caches hold
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}

@@ -21,12 +21,12 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from tinytx.model.config import TransformerConfig
-from tinytx.training.distributed import Processes, joined
-from tinytx.training.loop import train
-from tinytx.training.objectives import CausalObjective
-from tinytx.training.settings import TrainingSettings, choose_device
-from tinytx.training.tasks import new_language_model
+from tinytx.config import TransformerConfig
+from tinytx.distributed import Processes, joined
+from tinytx.loop import train
+from tinytx.objectives import CausalObjective
+from tinytx.settings import TrainingSettings, choose_device
+from tinytx_run.tasks import new_language_model
 
 ROOT = Path(__file__).resolve().parents[2]
 LAST_LINES = 5
@@ -40,14 +40,14 @@ def launch(
     n_processes: int,
     arguments: Sequence[object],
     *,
-    module: str = "tinytx.cli",
+    module: str = "tinytx_run.cli",
     threads: int | None = None,
     report: Callable[[str], object] = print,
 ) -> dict[str, Any]:
     """Run a command of tinytx in several processes of this machine that train together.
 
     ``launch(2, ["pretrain", "--corpus", "world", "--out", "run"])`` does what a terminal does with
-    ``torchrun --nproc-per-node=2 -m tinytx.cli pretrain --corpus world --out run --json``.
+    ``torchrun --nproc-per-node=2 -m tinytx_run.cli pretrain --corpus world --out run --json``.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def launch(
     if n_processes < 1:
         raise ValueError(f"n_processes must be at least 1, got {n_processes}")
     words = [str(word) for word in arguments]
-    if module == "tinytx.cli" and "--json" not in words:
+    if module == "tinytx_run.cli" and "--json" not in words:
         words.append("--json")
     threads = threads or max(1, (os.cpu_count() or 1) // n_processes)
     environment = {

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 import tinytx_course.plots as plots
-from tinytx.world.reviews import write_out
 from tinytx_course.museum.patients import Patient, small_world
+from tinyworld.reviews import write_out
 
 N_SAMPLES, MAX_WORDS, MAP_WORDS = 3, 24, 12
 Evidence = dict[str, Any]  # plain values, as JSON can hold them

@@ -18,13 +18,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tinytx.model.attention import record_attention
-from tinytx.model.config import TransformerConfig
-from tinytx.training.recipes import default_budget
-from tinytx.world.lexicon import TABLES, read_table
-from tinytx.world.reviews import ReviewPlan
-from tinytx.world.world import World
+from tinytx.attention import record_attention
+from tinytx.config import TransformerConfig
 from tinytx_course.museum.faults import FAULTS, PATIENTS, check_number, load
+from tinytx_run.recipes import default_budget
+from tinyworld.lexicon import TABLES, read_table
+from tinyworld.reviews import ReviewPlan
+from tinyworld.world import World
 
 TASKS = {"language model": "LanguageModel", "classifier": "Classifier", "translator": "Translator"}
 #: How each task is trained: rows drawn, rows held out of them, steps, rows a step, learning rate, dropout.

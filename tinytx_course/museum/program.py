@@ -14,10 +14,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import tinytx as tx
-from tinytx.model.attention import merge_heads, split_heads
-from tinytx.model.dropout import Dropout
-from tinytx.model.transformer import FeedForward, pool
-from tinytx.text.batching import pad_batch
+from tinytx.attention import merge_heads, split_heads
+from tinytx.batching import pad_batch
+from tinytx.dropout import Dropout
+from tinytx.transformer import FeedForward, pool
 
 PAD, BOS, EOS = 0, 1, 2
 Rows = Sequence[Any]

@@ -16,9 +16,9 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
-from tinytx.training.files import make_folder, write_file
 from tinytx_course.grading.slicing import statements
 from tinytx_course.progress.record import record
+from tinytx_run.files import make_folder, write_file
 
 #: Modules to look in for what does not name its own, such as the functions that torch compiled.
 _HOMES = ("torch", "torch.nn.functional", "math", "operator")

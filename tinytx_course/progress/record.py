@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tinytx.training.files import json_bytes, locked, make_folder, read_json, temporary, write_file
 from tinytx_course.lessons import project_root
+from tinytx_run.files import json_bytes, locked, make_folder, read_json, temporary, write_file
 
 VARIABLE = "TINYTX_PROGRESS"
 NOWHERE = "none"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from tinytx.world.world import World
+from tinyworld.world import World
 
 _EMPHASISED = re.compile(r"<(em|strong)>([^<]{1,80})</\1>")
 _WORD = re.compile(r"[^\W\d_]+")

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import traitlets
 
-from tinytx.model.encoder_decoder import Translator
-from tinytx.text.tokenizer import Tokenizer
-from tinytx.world.reviews import write_out
-from tinytx.world.sampling import SentencePair
+from tinytx.encoder_decoder import Translator
+from tinytx.tokenizer import Tokenizer
 from tinytx_course.labs.lesson_11 import cross_attention, words_of_tokens
 from tinytx_course.widgets.base import Explorer, between
+from tinyworld.reviews import write_out
+from tinyworld.sampling import SentencePair
 
 _MOST_PAIRS = 8
 _END = "(end mark)"

@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 
-from tinytx.world.world import World
 from tinytx_course.engine import training_parts
 from tinytx_course.engine.bundle import bundle
 from tinytx_course.engine.shipped import FOLDER, WEIGHTS
 from tinytx_course.engine.tables import world_tables
+from tinyworld.world import World
 
 _SHARED = ("_numbers.js", "_elements.js", "_paint.js", "_plot.js", "_store.js", "_frame.js")
 # Explorers that run the shipped model in the page: they share _live.js and _live.css, and need these modules.

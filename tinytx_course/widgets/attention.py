@@ -9,8 +9,8 @@ import numpy as np
 import torch
 import traitlets
 
-from tinytx.model.attention import record_attention
-from tinytx.training.inference import eval_mode
+from tinytx.attention import record_attention
+from tinytx.inference import eval_mode
 from tinytx_course.widgets.base import Explorer, between, mask_cells, numbers
 
 _MOST_TOKENS = 128

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 import traitlets
 
-from tinytx.model.encoder_decoder import Translator
-from tinytx.text.tokenizer import Tokenizer, plain
-from tinytx.training.beam import Hypothesis, Search
-from tinytx.training.generate import check_vocabulary, unwritten_ids
-from tinytx.training.inference import eval_mode
+from tinytx.beam import Hypothesis, Search
+from tinytx.encoder_decoder import Translator
+from tinytx.generate import check_vocabulary, unwritten_ids
+from tinytx.inference import eval_mode
+from tinytx.tokenizer import Tokenizer, plain
 from tinytx_course.widgets.base import Explorer, between
 from tinytx_course.widgets.fill_blank import shown
 

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 import traitlets
 
-from tinytx.model.config import PRESETS, TransformerConfig
-from tinytx.model.counting import parameter_table
+from tinytx.config import PRESETS, TransformerConfig
+from tinytx.counting import parameter_table
 from tinytx_course.labs.lesson_06 import PUBLISHED
 from tinytx_course.widgets.base import Explorer, between
 

@@ -12,9 +12,9 @@ import torch.nn.functional as F
 import traitlets
 from torch import Tensor, nn
 
-from tinytx.model.attention import MultiHeadAttention
-from tinytx.model.config import TransformerConfig
-from tinytx.model.transformer import FeedForward
+from tinytx.attention import MultiHeadAttention
+from tinytx.config import TransformerConfig
+from tinytx.transformer import FeedForward
 from tinytx_course.widgets.base import Explorer, between
 
 DEPTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # the last is that of the stack

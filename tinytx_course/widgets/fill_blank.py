@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import traitlets
 
-from tinytx.model.masked_lm import MaskedLanguageModel
-from tinytx.text.tokenizer import SPACE_MARK, Tokenizer
-from tinytx.training.evaluate import fill_probs
-from tinytx.world.reviews import Review
-from tinytx.world.world import World
+from tinytx.masked_lm import MaskedLanguageModel
+from tinytx.tokenizer import SPACE_MARK, Tokenizer
 from tinytx_course.widgets.base import Explorer, between
+from tinytx_run.evaluate import fill_probs
+from tinyworld.reviews import Review
+from tinyworld.world import World
 
 _MOST_REVIEWS = 8
 _N_DRAWN = 3

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import traitlets
 
-from tinytx.world.reviews import Review
-from tinytx.world.world import World
 from tinytx_course.widgets.base import Explorer, between, numbers
+from tinyworld.reviews import Review
+from tinyworld.world import World
 
 _MOST_REVIEWS = 12
 _N_DRAWN = 4

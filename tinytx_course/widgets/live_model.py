@@ -9,10 +9,10 @@ import numpy as np
 import torch
 import traitlets
 
-from tinytx.training.generate import unwritten_ids
-from tinytx.world.world import World
+from tinytx.generate import unwritten_ids
 from tinytx_course.engine.shipped import Shipped, shipped_model
 from tinytx_course.widgets.base import Explorer, between
+from tinyworld.world import World
 
 _LONGEST = 2_000  # characters of a text
 _N_NAMED = 3

@@ -6,8 +6,8 @@ from typing import Any
 
 import traitlets
 
-from tinytx.world.world import World
 from tinytx_course.widgets.base import Explorer, between
+from tinyworld.world import World
 
 _CHOICES: dict[str, tuple[Any, ...]] = {
     "positions": ("alibi", "sinusoidal", "learned", "none"),

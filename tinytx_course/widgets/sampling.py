@@ -66,7 +66,7 @@ def sampling(
     text : str
         The beginning that is shown first, at most 2,000 characters.
     temperature, top_k, top_p : float, int or None, float or None
-        As in `tinytx.training.generate.next_token_probs`; the temperature is 0.1 to 5.
+        As in `tinytx.generate.next_token_probs`; the temperature is 0.1 to 5.
 
     Raises
     ------

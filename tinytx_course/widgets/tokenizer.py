@@ -9,10 +9,10 @@ from typing import Any
 
 import traitlets
 
-from tinytx.text.bpe import Merge, learn_merges, segment
-from tinytx.text.tokenizer import SPACE_MARK, SPECIAL_PIECES
-from tinytx.world.world import World
+from tinytx.bpe import Merge, learn_merges, segment
+from tinytx.tokenizer import SPACE_MARK, SPECIAL_PIECES
 from tinytx_course.widgets.base import Explorer, between
+from tinyworld.world import World
 
 _LONGEST = 160  # characters of a text
 _N_LEARNED, _N_MADE = 400, 60  # merges
@@ -72,7 +72,7 @@ def tokenizer(
 ) -> TokenizerExplorer:
     """Cut a text with three tokenizers: characters, byte-pair encoding merge by merge, and words.
 
-    All learn from the same corpus. The page cuts what the reader types as `tinytx.text.bpe.segment` does.
+    All learn from the same corpus. The page cuts what the reader types as `tinytx.bpe.segment` does.
 
     Parameters
     ----------

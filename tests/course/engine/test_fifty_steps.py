@@ -9,9 +9,9 @@ from torch.testing import assert_close
 import tinytx as tx
 from tests.course.engine.conftest import KINDS, case, default_dtype, twin
 from tests.course.engine.test_training import GRADIENTS, with_targets
-from tinytx.training.objectives import causal_batch
-from tinytx.training.optim import make_optimizer
-from tinytx.training.settings import TrainingSettings
+from tinytx.objectives import causal_batch
+from tinytx.optim import make_optimizer
+from tinytx.settings import TrainingSettings
 
 N_STEPS, BATCH_SIZE = 50, 6
 FIRST = {"float64": 1e-9, "float32": 1e-5, "wasm": 1e-5}  # of the first loss, by kind of kernels

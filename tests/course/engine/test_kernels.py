@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch.testing import assert_close
 
 from tests.course.engine.conftest import KINDS
-from tinytx.model.positions import alibi_bias
+from tinytx.positions import alibi_bias
 from tinytx_course.building import wasm
 
 N_QUICK, N_SLOW = 200, 3_000

@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 import tinytx as tx
 from tests.course.engine.conftest import KINDS, case, twin
-from tinytx.model.attention import split_heads
+from tinytx.attention import split_heads
 
 VARIANTS = {
     "the world's recipe": {"positions": "alibi", "activation": "relu", "bias": False},

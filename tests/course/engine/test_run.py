@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import tinytx as tx
-from tinytx.training.objectives import causal_batch
+from tinytx.objectives import causal_batch
 from tinytx_course.engine import training_parts
 from tinytx_course.engine.tables import world_tables
 

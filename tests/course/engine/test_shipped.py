@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import tinytx as tx
-from tinytx.training.evaluate import evaluate_language_model, exact_nats
 from tinytx_course.building import shipped as building
 from tinytx_course.engine.shipped import FOLDER, WEIGHTS, quantise, read_shipped, shipped_bytes, shipped_model
+from tinytx_run.evaluate import evaluate_language_model, exact_nats
 
 
 def test_rounding_moves_no_weight_by_more_than_half_a_step():

@@ -12,8 +12,8 @@ import tinytx as tx
 from tests.course.engine.conftest import KINDS, twin
 from tests.course.engine.test_model import some_ids
 from tests.course.engine.test_training import NEAR, with_targets
-from tinytx.model.attention import split_heads
-from tinytx.model.positions import alibi_bias
+from tinytx.attention import split_heads
+from tinytx.positions import alibi_bias
 from tinytx_course.engine.tables import world_tables
 
 SWITCHES = [

@@ -12,8 +12,8 @@ from torch.testing import assert_close
 import tinytx as tx
 from tests.course.engine.conftest import KINDS, case, default_dtype, twin
 from tests.course.engine.test_model import VARIANTS, some_ids
-from tinytx.training.optim import make_optimizer
-from tinytx.training.settings import TrainingSettings
+from tinytx.optim import make_optimizer
+from tinytx.settings import TrainingSettings
 
 GRADIENTS = """
 const lm = new LanguageModel(one.config, await kernelsFor(one.kernels)).load(tensors);

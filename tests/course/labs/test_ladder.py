@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from tinytx.model.counting import count_parameters
+from tinytx.counting import count_parameters
 from tinytx_course.labs.ladder import (
     MIXERS,
     LadderRecipe,

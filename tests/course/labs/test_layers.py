@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from tinytx.model.attention import MultiHeadAttention, record_attention
+from tinytx.attention import MultiHeadAttention, record_attention
 from tinytx_course.labs.layers import (
     ConvolutionLayer,
     GRULayer,

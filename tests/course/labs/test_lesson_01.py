@@ -2,7 +2,7 @@
 
 import pytest
 
-from tinytx.text.tokenizer import Tokenizer
+from tinytx.tokenizer import Tokenizer
 from tinytx_course.labs.lesson_01 import DANGEROUS, difficult_texts
 
 

@@ -5,8 +5,8 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from tinytx.model.config import TransformerConfig
-from tinytx.model.transformer import Block
+from tinytx.config import TransformerConfig
+from tinytx.transformer import Block
 from tinytx_course.labs.lesson_05 import signals, size_of, variety_of, weight_gradients
 
 B, T, D = 3, 5, 7

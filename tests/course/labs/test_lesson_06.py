@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from tinytx.model.counting import KINDS, count_parameters, parameter_table
-from tinytx.model.diagnosis import diagnose_count
+from tinytx.counting import KINDS, count_parameters, parameter_table
+from tinytx_course.counting.diagnosis import diagnose_count
 from tinytx_course.labs.lesson_06 import DERIVATIONS, PUBLISHED, check
 
 CLASSES = {

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from tinytx.model.config import TransformerConfig
-from tinytx.model.transformer import LanguageModel
-from tinytx.text.tokenizer import Tokenizer
-from tinytx.training.evaluate import text_nats
-from tinytx.world.checker import FrenchForms
-from tinytx.world.world import World
+from tinytx.config import TransformerConfig
+from tinytx.tokenizer import Tokenizer
+from tinytx.transformer import LanguageModel
 from tinytx_course.labs.lesson_08 import kinds_of_positions, next_word_probs
+from tinytx_run.evaluate import text_nats
+from tinyworld.checker import FrenchForms
+from tinyworld.world import World
 
 WORDS = ["a", "ab", "abc", "b", "ba", "bb", "c", "cab"]
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from tinytx.model.config import TransformerConfig
-from tinytx.model.masked_lm import MaskedLanguageModel
-from tinytx.text.tokenizer import Tokenizer
+from tinytx.config import TransformerConfig
+from tinytx.masked_lm import MaskedLanguageModel
+from tinytx.tokenizer import Tokenizer
 from tinytx_course.labs.lesson_10 import TopicOverlap, complete_masked, objective_rows
 from tinytx_course.results import read_results
 

@@ -4,14 +4,10 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from tinytx.model.attention import MultiHeadAttention
-from tinytx.model.config import TransformerConfig
-from tinytx.model.encoder_decoder import Translator
-from tinytx.text.pairs import LAB_SENTENCES, Pairs
-from tinytx.text.tokenizer import Tokenizer
-from tinytx.world.reviews import write_out
-from tinytx.world.sampling import SentencePair
-from tinytx.world.world import World
+from tinytx.attention import MultiHeadAttention
+from tinytx.config import TransformerConfig
+from tinytx.encoder_decoder import Translator
+from tinytx.tokenizer import Tokenizer
 from tinytx_course.labs.lesson_11 import (
     TorchTranslator,
     alignment_mass,
@@ -25,6 +21,10 @@ from tinytx_course.labs.lesson_11 import (
     writing_times,
 )
 from tinytx_course.results import Results
+from tinytx_run.pairs import LAB_SENTENCES, Pairs
+from tinyworld.reviews import write_out
+from tinyworld.sampling import SentencePair
+from tinyworld.world import World
 
 CONFIG = TransformerConfig(
     vocab_size=11, d_model=6, n_heads=3, n_layers=2, d_ff=5, max_len=13, tie_embeddings=True

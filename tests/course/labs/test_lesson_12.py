@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from tinytx.model.attention import MultiHeadAttention, record_attention
+from tinytx.attention import MultiHeadAttention, record_attention
 from tinytx_course.labs.layers import count_flops
 from tinytx_course.labs.lesson_12 import (
     LAYERS,

@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tinytx.model.config import TransformerConfig
-from tinytx.model.costs import cost_table
+from tinytx.config import TransformerConfig
+from tinytx_course.counting.costs import cost_table
 from tinytx_course.labs.compiling import Compiled, CompileTrial, NotCompiledError, norm_and_gelu
 from tinytx_course.labs.lesson_13 import speed_line
 from tinytx_course.labs.profiling import KINDS, REST, kind_of, profile

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tinytx.training.intervals import paired_interval
 from tinytx_course.labs.lesson_15 import display_name, measured, same_text
 from tinytx_course.results import read_results
+from tinytx_run.intervals import paired_interval
 
 
 def test_texts_are_the_same_whatever_case_spaces_and_punctuation():

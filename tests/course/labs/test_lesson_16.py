@@ -5,10 +5,10 @@ import torch
 import transformers
 
 import tinytx as tx
-from tests.hf.test_folders import make_camembert, make_gpt2, make_marian
-from tinytx.hf.convert import from_transformers
-from tinytx.hf.tokenizer import published_tokenizer
+from tests.tinytx_run.hf.test_folders import make_camembert, make_gpt2, make_marian
 from tinytx_course.labs.lesson_16 import answer, published_source
+from tinytx_run.hf.convert import from_transformers
+from tinytx_run.hf.tokenizer import published_tokenizer
 
 
 def write_model(folder):

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from tinytx.model.attention import record_attention
-from tinytx.model.config import TransformerConfig
-from tinytx.model.transformer import LanguageModel, Transformer, record_hidden_states
-from tinytx.training.tasks import train_tokenizer
-from tinytx.world.world import World
+from tinytx.attention import record_attention
+from tinytx.config import TransformerConfig
+from tinytx.transformer import LanguageModel, Transformer, record_hidden_states
 from tinytx_course.labs import lesson_17 as lab
 from tinytx_course.labs import one_word
+from tinytx_run.tasks import train_tokenizer
+from tinyworld.world import World
 
 CONFIG = TransformerConfig(
     vocab_size=11, d_model=15, n_heads=3, n_layers=2, d_ff=7, max_len=13, positions="alibi", bias=False

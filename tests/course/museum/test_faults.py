@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import tinytx as tx
-from tinytx.text.batching import pad_batch
+from tinytx.batching import pad_batch
 from tinytx_course import museum
 from tinytx_course.museum.faults import FAULTS, PATIENT_NAMES, PATIENTS, PROGRAM, Fault, load
 from tinytx_course.museum.patients import TASKS, Patient, small_world

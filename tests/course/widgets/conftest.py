@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import tinytx as tx
-from tinytx.text.tokenizer import Tokenizer
+from tinytx.tokenizer import Tokenizer
 from tinytx_course.engine.node import node_program
 from tinytx_course.widgets.assets import module_source
 

@@ -7,9 +7,9 @@ import torch
 import tinytx as tx
 import tinytx_course as course
 from tests.course.widgets.conftest import changed
-from tinytx.world.reviews import write_out
 from tinytx_course.labs.lesson_11 import cross_attention, words_of_tokens
 from tinytx_course.widgets.alignment import word_weights
+from tinyworld.reviews import write_out
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ from traitlets import TraitError
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.world.reviews import Review
 from tinytx_course.widgets.base import numbers
+from tinyworld.reviews import Review
 
 Q, K, V = np.zeros((2, 3)), np.zeros((5, 3)), np.zeros((5, 7))
 TINY = tx.PRESETS["tiny"]

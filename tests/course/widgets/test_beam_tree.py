@@ -5,8 +5,8 @@ import torch
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.training.beam import Search, beam_search
-from tinytx.training.translate import translate_ids
+from tinytx.beam import Search, beam_search
+from tinytx.translate import translate_ids
 from tinytx_course.widgets.beam_tree import PENALTIES, search_tree
 from tinytx_course.widgets.fill_blank import shown
 

@@ -6,7 +6,7 @@ import pytest
 import tinytx as tx
 import tinytx_course as course
 from tests.course.widgets.conftest import changed
-from tinytx.model.costs import cost_table
+from tinytx_course.counting.costs import cost_table
 from tinytx_course.labs.lesson_06 import PUBLISHED
 from tinytx_course.widgets.count import SETTINGS, SIZES, SWITCHES
 

@@ -8,7 +8,7 @@ from traitlets import TraitError
 
 import tinytx_course as course
 from tests.course.widgets.conftest import changed, close
-from tinytx.model.transformer import Block
+from tinytx.transformer import Block
 from tinytx_course.labs.lesson_05 import size_of, variety_of
 from tinytx_course.widgets.depth import _SETTINGS, DEPTHS, NORMS, _stack, measure, step
 

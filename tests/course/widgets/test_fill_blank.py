@@ -8,7 +8,7 @@ import torch.nn.functional as F
 import tinytx as tx
 import tinytx_course as course
 from tests.course.widgets.conftest import changed
-from tinytx.training.generate import unwritten_ids
+from tinytx.generate import unwritten_ids
 from tinytx_course.widgets.fill_blank import divergence, shown
 
 

@@ -9,8 +9,8 @@ import torch
 import tinytx as tx
 import tinytx_course as course
 from tests.course.widgets.conftest import changed, close
-from tinytx.model.attention import record_attention
-from tinytx.model.transformer import record_hidden_states
+from tinytx.attention import record_attention
+from tinytx.transformer import record_hidden_states
 from tinytx_course.engine.shipped import shipped_model
 from tinytx_course.widgets.assets import engine_script, page_script, style_sheet
 from tinytx_course.widgets.live_model import next_tokens

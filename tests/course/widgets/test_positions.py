@@ -8,7 +8,7 @@ import torch
 import tinytx as tx
 import tinytx_course as course
 from tests.course.widgets.conftest import close
-from tinytx.model.positions import shift_matrix
+from tinytx.positions import shift_matrix
 
 NUMBERS = "[js.tableOf(get), js.rotationOf(get), js.tipsOf(get), js.similarityOf(get), js.chosenOf(get)]"
 

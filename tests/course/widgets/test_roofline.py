@@ -4,7 +4,7 @@ import pytest
 
 import tinytx_course as course
 from tests.course.widgets.conftest import changed
-from tinytx.model.config import TransformerConfig
+from tinytx.config import TransformerConfig
 from tinytx_course.labs.roofline import layers_of
 
 KERNELS = {"sum": (7.0, 14.0, 0.5), "product": (300.0, 3.0, 2.0), "cached": (20.0, 10.0, 0.1)}

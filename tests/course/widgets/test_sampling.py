@@ -8,7 +8,7 @@ import torch
 import tinytx as tx
 import tinytx_course as course
 from tests.course.widgets.conftest import changed, close
-from tinytx.training.generate import next_token_probs
+from tinytx.generate import next_token_probs
 from tinytx_course.engine.shipped import shipped_model
 
 UNWRITTEN = [0, 1, 2, 4, 5, 6]

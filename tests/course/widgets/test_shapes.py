@@ -6,7 +6,7 @@ import torch
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.model.transformer import Block
+from tinytx.transformer import Block
 
 
 def states(explorer, steps=range(16)):

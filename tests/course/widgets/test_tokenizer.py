@@ -3,8 +3,8 @@
 import pytest
 
 import tinytx_course as course
-from tinytx.text.bpe import learn_merges, segment
-from tinytx.text.tokenizer import SPECIAL_PIECES, Tokenizer
+from tinytx.bpe import learn_merges, segment
+from tinytx.tokenizer import SPECIAL_PIECES, Tokenizer
 
 TEXTS = [
     "",

@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from tinytx.model.masks import causal_mask, padding_mask
+from tinytx.masks import causal_mask, padding_mask
 from tinytx_course.plots.diagrams.svg import Box, Panel
 
 Drawn = tuple[tuple[Panel, ...], dict[str, object]]  # with what the texts name

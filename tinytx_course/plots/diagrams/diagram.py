@@ -12,7 +12,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from tinytx.model.config import PRESETS, TransformerConfig
+from tinytx.config import PRESETS, TransformerConfig
 from tinytx_course.plots.diagrams import attending, inside, models, reading
 from tinytx_course.plots.diagrams.svg import Panel, style_sheet
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from tinytx.model.config import TransformerConfig
-from tinytx.model.counting import ParameterTable, parameter_table
-from tinytx.model.positions import sinusoidal_positions
+from tinytx.config import TransformerConfig
+from tinytx.counting import ParameterTable, parameter_table
+from tinytx.positions import sinusoidal_positions
 from tinytx_course.plots.diagrams.svg import Panel
 
 Drawn = tuple[tuple[Panel, ...], dict[str, object]]  # with what the texts name

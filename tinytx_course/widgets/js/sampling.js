@@ -4,7 +4,7 @@
 const N_BARS = 12, N_NARROW = 6, NARROW = 640, WIDE_LETTER = 9; // bars, pixels
 const MOST_DRAWS = 10000, CLOSE = 1e-6, MOST_WRITTEN = 28, HEAT = [0.5, 1, 2];
 
-// Every stage, from the logits of all tokens to what is drawn from: see tinytx.training.next_token_probs. Probabilities
+// Every stage, from the logits of all tokens to what is drawn from: see tinytx.generate.next_token_probs. Probabilities
 // CLOSE to top-p count as reaching it, whatever the last bits say.
 export function stagesOf(logits, { temperature, top_k, top_p }) {
   const size = logits.length, model = softmax(logits), heated = softmax(logits.map((x) => x / temperature));

@@ -1,0 +1,164 @@
+"""The closed form of costs against what torch counts: operations, parameters, saved tensors, cache."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tinytx.attention import record_attention
+from tinytx.config import PRESETS, TransformerConfig
+from tinytx.counting import KINDS, count_parameters
+from tinytx.transformer import Classifier, LanguageModel, Transformer
+from tinytx_course.counting.costs import cost_table
+from tinytx_course.labs.layers import count_flops, count_saved_bytes
+
+C = 3
+
+
+def build(config, head):
+    if head == "lm":
+        return LanguageModel(config)
+    return Classifier(config, C) if head == "classifier" else Transformer(config)
+
+
+def loss_of(model, head, path, batch_size, seq_len):
+    """Return a function that runs the model by one of its paths, to the loss where it has one."""
+    body = model if head is None else model.body
+    token_ids = torch.randint(body.config.vocab_size, (batch_size, seq_len))
+    n_answers = body.config.vocab_size if head == "lm" else C
+    targets = torch.randint(n_answers, (batch_size, seq_len) if head == "lm" else (batch_size,))
+
+    def run():
+        if path == "fused":
+            out = model(token_ids)
+        else:
+            with record_attention(model):
+                out = model(token_ids)
+        return out.sum() if head is None else F.cross_entropy(out.flatten(0, -2), targets.flatten())
+
+    return run
+
+
+@st.composite
+def cases(draw):
+    n_heads, n_experts = draw(st.sampled_from([1, 2, 3, 5])), draw(st.sampled_from([1, 1, 2, 3]))
+    config = TransformerConfig(
+        vocab_size=draw(st.sampled_from([2, 7, 41])),
+        d_model=n_heads * 2 * draw(st.sampled_from([6, 7])),
+        n_heads=n_heads,
+        n_layers=draw(st.integers(1, 3)),
+        d_ff=draw(st.sampled_from([1, 5, 23])),
+        max_len=32,
+        causal=draw(st.booleans()),
+        norm=draw(st.sampled_from(["first", "last"])),
+        activation=draw(st.sampled_from(["gelu", "gelu-tanh", "relu", "silu", "swiglu"])),
+        positions=draw(st.sampled_from(["sinusoidal", "learned", "rotary", "alibi", "none"])),
+        bias=draw(st.booleans()),
+        tie_embeddings=draw(st.booleans()),
+        scale_embeddings=draw(st.booleans()),
+        norm_kind=draw(st.sampled_from(["layer", "rms"])),
+        n_kv_heads=draw(st.sampled_from([None, 1])),
+        n_experts=n_experts,
+        experts_per_token=draw(st.integers(1, n_experts)),
+    )
+    head = draw(st.sampled_from(["lm", "classifier", None]))
+    return config, head, {"batch_size": draw(st.integers(1, 5)), "seq_len": draw(st.integers(2, 17))}
+
+
+@settings(max_examples=12)
+@given(cases())
+def test_operations_equal_those_that_torch_counts(case):
+    config, head, sizes = case
+    table = cost_table(config, head, n_classes=C, **sizes)
+    run = loss_of(build(config, head), head, "plain", **sizes)
+    assert table.flops_forward == count_flops(run)
+    assert table.flops_training == count_flops(lambda: run().backward())
+
+
+@settings(max_examples=30)
+@given(cases(), st.sampled_from(["fused", "plain"]))
+def test_activations_are_within_two_percent_of_what_autograd_saves(case, path):
+    config, head, sizes = case
+    model = build(config, head)
+    table = cost_table(config, head, n_classes=C, attention=path, **sizes)
+    constants = [*model.parameters(), *model.buffers()]
+    saved = count_saved_bytes(loss_of(model, head, path, **sizes), constants)
+    assert table.bytes_activations == pytest.approx(saved, rel=0.02)
+
+
+@settings(max_examples=8)
+@given(cases())
+def test_parameters_optimizer_and_cache_are_those_of_the_model(case):
+    config, _, sizes = case
+    model = LanguageModel(config)
+    table = cost_table(config, **sizes)
+    assert table.bytes_parameters == sum(p.nbytes for p in model.parameters()) == 4 * count_parameters(model)
+
+    keys_and_values = []
+    for block in model.body.blocks:
+        for proj in (block.attn.k_proj, block.attn.v_proj):
+            proj.register_forward_hook(lambda module, args, out: keys_and_values.append(out))
+    run = loss_of(model, "lm", "fused", **sizes)
+    run().backward()
+    assert table.bytes_kv_cache == config.causal * sum(each.nbytes for each in keys_and_values)
+
+    optimizer = torch.optim.AdamW(model.parameters())
+    optimizer.step()
+    moments = [t for state in optimizer.state.values() for name, t in state.items() if name != "step"]
+    assert table.bytes_optimizer == sum(moment.nbytes for moment in moments)
+
+
+LAB = PRESETS["seed-lab"]
+
+
+def test_the_lab_by_hand():
+    table = cost_table(LAB, batch_size=1, seq_len=10)
+    maps = 4 * 200 * 200 + 2 * 200 * 200  # weights of one block
+    assert table.flops_forward == 2 * 10 * (4 * (maps + 2 * 10 * 200) + 200 * 100)
+    assert table.bytes_parameters == 4 * 1_008_100
+    assert table.bytes_kv_cache == 2 * 4 * 10 * 200 * 4
+    assert table.bytes_training == 4 * 4 * 1_008_100 + table.bytes_activations
+
+
+def test_what_does_not_generate_keeps_no_cache():
+    for config, head in ((LAB.replace(causal=False), "lm"), (LAB, "classifier"), (LAB, None)):
+        assert cost_table(config, head, batch_size=1, seq_len=3).bytes_kv_cache == 0
+
+
+def test_half_the_bytes_a_number_halve_all_but_ids_and_masks():
+    full = cost_table(LAB, batch_size=2, seq_len=64)
+    half = cost_table(LAB, batch_size=2, seq_len=64, bytes_per_number=2)
+    ids = 2 * 8 * 2 * 64
+    assert half.bytes_activations - ids == (full.bytes_activations - ids) / 2
+    assert half.flops == full.flops and half.bytes_kv_cache == full.bytes_kv_cache / 2
+
+
+def test_the_text_names_every_term_and_every_total():
+    table = cost_table(LAB, batch_size=2, seq_len=5, attention="plain")
+    lines = str(table).splitlines()
+    for row in (*table.flops.rows, *table.activations.rows, *table.kv_cache.rows):
+        assert row.kind in KINDS
+        assert any(all(text in line for text in (row.name, row.formula, f"{row.total:,}")) for line in lines)
+    for total in (table.flops_training, table.bytes_training, table.bytes_generating, table.bytes_optimizer):
+        assert f" {total:,}" in str(table)
+
+
+@pytest.mark.parametrize(
+    ("changes", "values"),
+    [
+        ({"head": "translation"}, "'translation'"),
+        ({"attention": "flash"}, "'flash'"),
+        ({"batch_size": 0}, "batch_size .* 0"),
+        ({"n_classes": 0}, "n_classes .* 0"),
+        ({"seq_len": 513}, "max_len=512, got 513"),
+    ],
+)
+def test_bad_input_is_refused(changes, values):
+    with pytest.raises(ValueError, match=values):
+        cost_table(**{"config": LAB, "batch_size": 1, "seq_len": 1, **changes})
+
+
+def test_generation_holds_parameters_and_cache():
+    table = cost_table(PRESETS["seed-lab"], batch_size=1, seq_len=10)
+    assert table.bytes_generating == 4 * 1_008_100 + 2 * 4 * 10 * 200 * 4  # K and V, 4 layers, 10 tokens

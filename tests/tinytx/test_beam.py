@@ -1,0 +1,199 @@
+"""Search: the definitions in loops, every sequence tried, batches as singles, cached as uncached."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from tinytx.beam import Hypothesis, Search, _in_rows_of_parents, beam_search
+from tinytx.config import TransformerConfig
+from tinytx.encoder_decoder import Translator
+from tinytx.generate import unwritten_ids
+from tinytx.tokenizer import Tokenizer
+from tinytx.translate import translate_ids
+
+BOS, EOS, V = 2, 3, 12
+SOURCES = [[7, 9, 11, 8], [10], [8, 8, 9, 7, 10, 11, 9], [11, 7]]
+
+
+def make_model(seed=0, **changes):
+    torch.manual_seed(seed)
+    sizes = {"vocab_size": V, "d_model": 12, "n_heads": 3, "n_layers": 2, "d_ff": 20, "max_len": 14}
+    model = Translator(TransformerConfig(**sizes | changes)).double().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.4)
+    return model
+
+
+def make_step(model, source):
+    """Log-probabilities after a prefix, from the whole model at each call."""
+    src_ids = torch.tensor([[*source, EOS]])
+    forbidden = [i for i in unwritten_ids(Tokenizer) if i < model.config.vocab_size]
+
+    @torch.no_grad()
+    def step(prefix):
+        logits = model(src_ids, torch.tensor([prefix]))[0, -1]
+        logits[forbidden] = -torch.inf
+        return logits.log_softmax(-1)
+
+    return step
+
+
+def beam_by_definition(step, beam_size, max_len, length_penalty):
+    beams, finished = [([BOS], 0.0)], []
+    while beams and len(beams[0][0]) < max_len:
+        longer = []
+        for ids, total in beams:
+            longer += [([*ids, i], total + p) for i, p in enumerate(step(ids).tolist()) if p > -math.inf]
+        best = sorted(longer, key=lambda one: -one[1])[:beam_size]
+        finished += [one for one in best if one[0][-1] == EOS]
+        beams = [one for one in best if one[0][-1] != EOS]
+    return max(finished + beams, key=lambda one: one[1] / (len(one[0]) - 1) ** length_penalty)
+
+
+@pytest.mark.parametrize(
+    ("changes", "beam_size", "length_penalty"),
+    [
+        ({"norm": "first"}, 1, 0.3),  # greedy: the penalty plays no part
+        ({"norm": "last"}, 1, 1.0),
+        ({}, 2, 0.0),
+        ({}, 4, 2.0),
+        ({"positions": "learned"}, 2, 0.6),
+        ({"positions": "rotary"}, 4, 1.0),
+        ({"positions": "alibi"}, 3, -0.5),
+    ],
+)
+def test_a_search_is_its_definition_with_and_without_cache(changes, beam_size, length_penalty):
+    for seed in (0, 1):
+        model = make_model(seed, **changes)
+        search = Search(beam_size=beam_size, length_penalty=length_penalty, max_factor=1.0, max_extra=3)
+        for cached in (True, False):
+            found = translate_ids(model, SOURCES, search=search, cached=cached)
+            for source, answer in zip(SOURCES, found, strict=True):
+                step, max_len = make_step(model, source), 1 + len(source) + 3
+                ids, total = beam_by_definition(step, beam_size, max_len, length_penalty)
+                assert [BOS, *answer.token_ids] == ids and answer.finished is (ids[-1] == EOS)
+                assert_close(answer.log_prob, total)
+
+
+@pytest.mark.parametrize(("length_penalty", "seeds"), [(-1.0, (17, 21)), (1.0, (16, 17))])
+def test_no_search_ends_while_a_longer_hypothesis_may_still_win(length_penalty, seeds):
+    """With a bound for the next length alone, or for the limit alone, one of these searches ends early."""
+    search = Search(beam_size=3, length_penalty=length_penalty, max_factor=0.0, max_extra=8)
+    for seed in seeds:
+        model = make_model(seed)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.mul_(2)
+        for source, answer in zip(SOURCES, translate_ids(model, SOURCES, search=search), strict=True):
+            ids, _ = beam_by_definition(make_step(model, source), 3, 9, length_penalty)
+            assert [BOS, *answer.token_ids] == ids
+
+
+def test_a_beam_as_wide_as_all_sequences_finds_the_best_of_all():
+    model = make_model(4, vocab_size=9)
+    step = make_step(model, [7, 8])
+    best = -math.inf
+    for length in range(1, 5):
+        for ids in itertools.product((7, 8), repeat=length - 1):
+            for last in (EOS, 7, 8) if length == 4 else (EOS,):
+                prefix, total = [BOS], 0.0
+                for token_id in (*ids, last):
+                    total += step(prefix)[token_id].item()
+                    prefix.append(token_id)
+                best = max(best, total / length**0.8)
+    search = Search(beam_size=30, length_penalty=0.8, max_factor=0.0, max_extra=4)
+    (found,) = translate_ids(model, [[7, 8]], search=search)
+    assert_close(found.score(0.8), best)
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_a_batch_gives_what_single_sources_give(cached):
+    model = make_model(5)
+    for beam_size in (1, 3):
+        search = Search(beam_size=beam_size)
+        together = translate_ids(model, SOURCES, search=search, cached=cached)
+        for source, answer in zip(SOURCES, together, strict=True):
+            (alone,) = translate_ids(model, [source], search=search, cached=cached)
+            assert alone.token_ids == answer.token_ids
+            assert_close(alone.log_prob, answer.log_prob)
+        small = translate_ids(model, SOURCES, search=search, cached=cached, tokens_per_batch=1)
+        assert [one.token_ids for one in small] == [one.token_ids for one in together]
+
+
+def test_forbidden_repeats_and_a_shortest_length():
+    model = make_model(1)
+    plain = translate_ids(model, SOURCES, search=Search())
+    assert any(len(set(one.token_ids)) < len(one.token_ids) for one in plain)
+    for one in translate_ids(model, SOURCES, search=Search(forbid_repeats=True, beam_size=2)):
+        assert len(set(one.token_ids)) == len(one.token_ids)
+    longer = translate_ids(model, SOURCES, search=Search(min_factor=1.5))
+    for source, one in zip(SOURCES, longer, strict=True):
+        assert EOS not in one.token_ids[: int(1.5 * len(source))]
+
+
+class Table:
+    """Steps whose log-probabilities are given by hand: two words, 0 and 1, and the end mark 2."""
+
+    def __init__(self, table):
+        self.table, self.calls = table, 0
+
+    def logits(self, prefixes):
+        self.calls += 1
+        rows = [self.table[tuple(prefix[1:])] for prefix in prefixes.tolist()]
+        return torch.tensor(rows).log()
+
+    def select(self, rows):
+        pass
+
+
+def test_by_hand_a_beam_of_2_finds_what_greed_misses():
+    # Greedy takes 0 (0.6), after which nothing is likely; 1 (0.4) ends surely.
+    table = {(): [0.6, 0.4, 0.0], (0,): [0.3, 0.3, 0.4], (1,): [0.0, 0.0, 1.0]}
+    table |= {(0, 0): [0.1, 0.1, 0.8], (0, 1): [0.1, 0.1, 0.8]}
+    ask = {"bos_id": 9, "eos_id": 2}
+    (greedy,) = beam_search(Table(table), [2], search=Search(), **ask)
+    assert greedy.token_ids == (0, 2) and greedy.log_prob == pytest.approx(math.log(0.24))
+    steps = Table(table)
+    (found,) = beam_search(steps, [3], search=Search(beam_size=2), **ask)
+    assert found == Hypothesis((1, 2), pytest.approx(math.log(0.4)), True)
+    assert steps.calls == 2  # (0, 2), worth 0.24, has ended as well
+
+
+def test_the_first_child_takes_the_row_of_its_parent():
+    for _ in range(30):
+        n, k = torch.randint(1, 6, (2,)).tolist()
+        parents = torch.randint(k, (n, k))
+        order = _in_rows_of_parents(parents)
+        assert torch.equal(order.sort(dim=1).values, torch.arange(k).expand(n, k))  # every child once
+        for before, after in zip(parents.tolist(), parents.gather(1, order).tolist(), strict=True):
+            assert all(after[place] == place for place in before)
+
+
+def test_settings_have_a_range_and_a_translation_at_most_max_len_tokens():
+    out_of_range = ({"beam_size": 0}, {"beam_size": 2.5}, {"min_factor": -1}, {"max_extra": 1.5})
+    not_finite = ({"max_factor": math.inf}, {"length_penalty": math.nan})
+    for wrong in (*out_of_range, *not_finite):
+        ((name, got),) = wrong.items()
+        with pytest.raises(ValueError, match=f"{name} must .* got {got}"):
+            Search(**wrong)
+    assert Search().max_tokens(100, max_len=60) == 60
+    assert Search(max_factor=0.0, max_extra=0).max_tokens(5, max_len=60) == 1
+
+
+def test_a_source_for_which_no_id_is_allowed_is_named():
+    class Even:
+        def logits(self, prefixes):
+            return torch.zeros(len(prefixes), 6)
+
+        def select(self, rows):
+            pass
+
+    settings = {"search": Search(forbid_repeats=True), "min_tokens": [6, 0], "forbidden_ids": (0, 1, 2)}
+    with pytest.raises(
+        ValueError, match="at least one id must be allowed at every step, got none for 1 sources"
+    ):
+        beam_search(Even(), [6, 6], bos_id=2, eos_id=3, **settings)

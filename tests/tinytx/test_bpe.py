@@ -1,0 +1,75 @@
+"""Merges worked by hand, and equal to those of sentencepiece, down to the last tie."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tinytx.bpe import Merge, join_pair, learn_merges, segment
+from tinytx.tokenizer import SPACE_MARK, SPECIAL_PIECES, Tokenizer
+
+# Six times "le", three times "les", twice "elle", once "belle": 6·3 + 3·4 + 2·5 + 6 = 46 with their marks.
+LE = ["le le le le le le", "les les les", "elle belle elle"]
+texts_in = st.lists(
+    st.lists(st.text("abé", min_size=1, max_size=7), min_size=1, max_size=6).map(" ".join),
+    min_size=1,
+    max_size=5,
+)
+
+
+def with_sentencepiece(texts, n_merges):
+    """The first pieces that sentencepiece makes, and its tokenizer."""
+    n_letters = len(set("".join(texts)) - {" "}) + 1
+    first = len(SPECIAL_PIECES)
+    tokenizer = Tokenizer.train(texts, vocab_size=first + n_letters + n_merges, model_type="bpe")
+    return [tokenizer.piece(token_id) for token_id in range(first, first + n_merges)], tokenizer
+
+
+def test_merges_worked_by_hand():
+    mark = SPACE_MARK
+    assert learn_merges(LE, 6) == [
+        Merge("l", "e", 12, 34),
+        Merge(mark, "le", 9, 25),
+        Merge("e", "l", 3, 22),
+        Merge("el", "le", 3, 19),
+        Merge(mark + "le", "s", 3, 16),
+        Merge(mark, "elle", 2, 14),
+    ]
+
+
+def test_overlapping_pairs_join_from_the_left():
+    assert join_pair("aaaaa", "a", "a") == ("aa", "aa", "a")
+    assert join_pair("ba", "a", "b") == ("b", "a")
+
+
+@given(texts=texts_in, n_merges=st.integers(0, 12))
+def test_merges_are_those_of_sentencepiece(texts, n_merges):
+    merges = learn_merges(texts, n_merges)
+    pieces, tokenizer = with_sentencepiece(texts, len(merges))
+    assert [merge.piece for merge in merges] == pieces
+    for text in texts:
+        assert segment(text, merges) == tokenizer.pieces(text)
+
+
+@given(texts=texts_in, n_merges=st.integers(0, 12))
+def test_each_merge_tells_the_length_it_leaves(texts, n_merges):
+    n_pieces = [merge.n_pieces for merge in learn_merges(texts, n_merges)]
+    assert n_pieces == sorted(set(n_pieces), reverse=True)
+    assert all(n >= sum(len(text.split(" ")) for text in texts) for n in n_pieces)
+
+
+@given(text=st.text("abé "), training=texts_in)
+def test_pieces_spell_the_words(text, training):
+    spelled = "".join(segment(text, learn_merges(training, 9)))
+    assert spelled == "".join(SPACE_MARK + word for word in text.split(" ") if word)
+
+
+def test_merging_ends_when_every_word_is_one_piece():
+    merges = learn_merges(["le les", "le"], 100)
+    assert [merge.piece for merge in merges][-1] == SPACE_MARK + "les"
+    assert merges[-1].n_pieces == 3
+    assert learn_merges([], 5) == learn_merges(["le"], 0) == []
+
+
+def test_a_negative_number_of_merges_is_refused():
+    with pytest.raises(ValueError, match="n_merges must be at least 0, got -1"):
+        learn_merges(LE, -1)

@@ -1,0 +1,218 @@
+"""Two processes learn what one learns; what is unequal, interrupted or dead does no harm."""
+
+import contextlib
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from tests.tinytx_run.two_processes import CASES, RUNS, batches_of, half_way, make, run, texts
+from tinytx.distributed import Processes
+from tinytx.settings import Layout
+from tinytx_course.labs.scaling import LaunchError, Workload, launch, scaling
+from tinytx_run.checkpoint import load
+from tinytx_run.cli import main
+
+RANKS = (0, 1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread():
+    """Several threads only wait for each other over models as small as these."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """History, weights and folder of the runs that one process makes, by optimizer."""
+    found = {}
+    for optimizer in ("adamw", "muon"):
+        folder = tmp_path_factory.mktemp("alone") / "run"
+        found[optimizer] = (*run(folder, optimizer=optimizer), folder)
+    return found
+
+
+@pytest.fixture(scope="module")
+def two(alone, tmp_path_factory):
+    """What two processes found, in one start of torchrun: answers and tensors of each, and their folder."""
+    folder = tmp_path_factory.mktemp("two")
+    for optimizer, layout, begun in RUNS:
+        if begun == "resumed":
+            half_way(alone[optimizer][2], folder / f"{optimizer}-{layout}-{begun}")
+    assert launch(2, [folder], module="tests.tinytx_run.two_processes", threads=1) == {"n": 2}
+    answers = [json.loads((folder / f"answers-{rank}.json").read_text()) for rank in RANKS]
+    return answers, [torch.load(folder / f"tensors-{rank}.pt") for rank in RANKS], folder
+
+
+def gradients_alone(name, *, frozen=False, precision="fp32"):
+    """Losses, lengths and gradients of the batches in one process, by the objective alone."""
+    model, objective = make(name)
+    if precision == "bf16":
+        model.float()
+    if frozen:
+        model.body.requires_grad_(False)
+    numbers, tensors = [], {}
+    for number, batch in enumerate(batches_of(name, objective)):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "bf16"):
+            loss = objective.loss(model, batch).sum()
+        loss.backward()
+        grads = {key: p.grad for key, p in model.named_parameters() if p.grad is not None}
+        tensors |= {f"{number}/{key}": grad for key, grad in grads.items()}
+        numbers.append([loss.item(), torch.cat([grad.flatten() for grad in grads.values()]).norm().item()])
+        model.zero_grad(set_to_none=True)
+    return numbers, tensors
+
+
+def under(prefix, tensors):
+    """The tensors whose names begin so, without that beginning."""
+    return {name.removeprefix(prefix): one for name, one in tensors.items() if name.startswith(prefix)}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_loss_and_gradients_are_those_of_one_process(two, case):
+    answers, tensors, _ = two
+    name, _, changes = CASES[case]
+    numbers, grads = gradients_alone(name, **changes)
+    rounded = "precision" in changes
+    for rank in RANKS:
+        got = answers[rank]["gradients"][case]
+        assert_close(got, numbers, rtol=0.02 if rounded else 0, atol=0 if rounded else 1e-6)
+        assert_close(under(f"{case}/", tensors[rank]), grads, rtol=0, atol=0.01 if rounded else 1e-7)
+
+
+def test_parts_of_a_batch_are_unequal_in_the_tests():
+    _, objective = make("causal")
+    mixed, _, single = batches_of("causal", objective)
+    counts = [
+        [objective.n_predictions(Processes(rank, 2).parts(batch, 1)[0]) for rank in RANKS]
+        for batch in (mixed, single)
+    ]
+    assert abs(counts[0][0] - counts[0][1]) > 0.1 * sum(counts[0])
+    assert counts[1][1] == 0 < counts[1][0]
+
+
+@pytest.mark.parametrize(("optimizer", "layout", "begun"), RUNS)
+def test_runs_end_where_that_of_one_process_ends(two, alone, optimizer, layout, begun):
+    answers, tensors, folder = two
+    history, model, _ = alone[optimizer]
+    key = f"{optimizer}-{layout}-{begun}"
+    for rank in RANKS:
+        assert_close(under(f"{key}/", tensors[rank]), dict(model.state_dict()), rtol=0, atol=1e-6)
+        got = answers[rank]["runs"][key]
+        assert got["step"] == history.step and got["lr"] == history.lr
+        assert_close(got["loss"], history.loss, rtol=0, atol=1e-5)
+    saved = load(folder / key / "step-000008").double().state_dict()
+    assert_close(saved, dict(model.state_dict()), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("layout", ["copies", "sharded"])
+def test_what_two_processes_began_one_ends(two, alone, tmp_path, layout):
+    folder = half_way(two[2] / f"adamw-{layout}-new", tmp_path / "run")
+    history, model = run(folder)
+    assert_close(dict(model.state_dict()), dict(alone["adamw"][1].state_dict()), rtol=0, atol=1e-6)
+    assert_close(history.loss, alone["adamw"][0].loss, rtol=0, atol=1e-5)
+
+
+def test_with_dropout_a_resumed_run_of_two_processes_ends_in_the_same_bytes(two):
+    answers, _, folder = two
+    files = [
+        {path.relative_to(root): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+        for root in (folder / "dropout", folder / "dropout-resumed")
+    ]
+    assert files[0] == files[1] and len(files[0]) > 4
+    assert answers[0]["looked at"] == [*range(1, 9), *range(5, 9)]
+    assert answers[1]["looked at"] == []
+
+
+def test_ctrl_c_in_one_process_stops_all_and_saves_once(two):
+    answers, _, folder = two
+    assert "after step 3: saved in" in answers[0]["stopped"] and "step-000003" in answers[0]["stopped"]
+    assert "after step 3" in answers[1]["stopped"]
+    assert [path.name for path in (folder / "poked").glob("step-*")] == ["step-000003"]
+
+
+def test_processes_agree_on_flags_and_on_errors(two):
+    for answers in two[0]:
+        assert answers["any"] == [True, False]
+        assert answers["refused"] == "as process 0 finds"
+
+
+def test_accumulating_in_one_process_changes_no_weight(alone):
+    _, model = run(None, layout=Layout(accumulate=3))
+    assert_close(dict(model.state_dict()), dict(alone["adamw"][1].state_dict()), rtol=0, atol=1e-6)
+
+
+def test_what_makes_no_sense_is_refused():
+    with pytest.raises(ValueError, match="accumulate must be at least 1, got 0"):
+        Layout(accumulate=0)
+    with pytest.raises(ValueError, match="started by torchrun, got one"):
+        run(None, layout=Layout(shard=True))
+    with pytest.raises(ValueError, match="on_step needs a model in one piece, got one that is sharded"):
+        run(None, layout=Layout(shard=True), on_step=lambda step, model: None)
+    with pytest.raises(ValueError, match="n_processes must be at least 1, got 0"):
+        launch(0, [])
+
+
+@pytest.fixture
+def prose(tmp_path):
+    path = tmp_path / "prose.txt"
+    path.write_text("\n".join(texts(150)), encoding="utf-8")
+    return path
+
+
+def command(prose, out, *more):
+    """A command that trains for a moment."""
+    settings = ["--budget", "smoke", "--precision", "fp32", "--device", "cpu", "--out", out]
+    return ["pretrain", "--corpus", prose, *settings, *more]
+
+
+@pytest.mark.proof
+def test_the_command_under_torchrun_answers_once_and_as_one_process_does(prose, tmp_path, capsys):
+    lines = []
+    answer = launch(2, command(prose, tmp_path / "two", "--steps", 6), threads=1, report=lines.append)
+    assert main([*map(str, command(prose, tmp_path / "one", "--steps", 6)), "--json"]) == 0
+    alone = json.loads(capsys.readouterr().out)
+    assert answer.pop("path") != alone.pop("path")
+    assert answer == pytest.approx(alone, abs=1e-4)
+    assert sum("parameters" in line for line in lines) == 1
+
+
+@pytest.mark.proof
+def test_a_process_that_is_killed_is_named_and_the_run_goes_on(prose, tmp_path):
+    out = tmp_path / "run"
+
+    def kill_the_second():
+        while not list(out.glob("step-*")):
+            time.sleep(0.05)
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                is_ours = str(out).encode() in (entry / "cmdline").read_bytes()
+                if is_ours and b"\0RANK=1\0" in (entry / "environ").read_bytes():
+                    os.kill(int(entry.name), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_the_second)
+    killer.start()
+    with pytest.raises(LaunchError, match="got SIGKILL of process 1"):
+        launch(2, command(prose, out, "--steps", 1000), threads=1)
+    killer.join()
+    assert 0 < max(int(path.name[5:]) for path in out.glob("step-*")) < 1000
+    assert main([str(word) for word in command(prose, out, "--steps", 1000, "--resume")]) == 0
+    assert (out / "step-001000" / "model.json").is_file()
+
+
+@pytest.mark.proof
+def test_scaling_measures_each_way_on_the_same_batches():
+    workload = Workload(d_model=32, n_layers=1, seq_len=32, tokens_per_batch=128, n_steps=1, n_rounds=3)
+    rows = scaling(2, workload)
+    assert [(row.n_processes, row.n_threads) for row in rows] == [(1, 2), (1, 1), (2, 1)]
+    assert all(len(row.tokens_per_second) == 3 and min(row.tokens_per_second) > 0 for row in rows)
+    assert rows[0].ideal == rows[2].ideal == 2 * rows[1].median == 2 * rows[1].ideal

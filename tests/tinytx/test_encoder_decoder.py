@@ -1,0 +1,155 @@
+"""The encoder-decoder: torch's own with copied weights, no leak, padding, tied matrices, errors."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.testing import assert_close
+
+from tests.tinytx.against_torch import assert_same_gradients, copy_weights, parameter_pairs
+from tinytx.attention import record_attention
+from tinytx.config import TransformerConfig
+from tinytx.encoder_decoder import Translator
+from tinytx.positions import sinusoidal_positions
+
+CONFIG = TransformerConfig(vocab_size=11, d_model=6, n_heads=3, n_layers=2, d_ff=5, max_len=13)
+B, S, T = 2, 7, 5
+
+
+def torch_transformer(config):
+    its = nn.Transformer(
+        config.d_model,
+        config.n_heads,
+        config.n_layers,
+        config.n_layers,
+        config.d_ff,
+        dropout=0.0,
+        activation=config.activation,
+        batch_first=True,
+        norm_first=config.norm == "first",
+    )
+    if config.norm == "last":  # torch would normalise twice
+        its.encoder.norm = its.decoder.norm = None
+    return its
+
+
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor")
+@pytest.mark.parametrize("norm", ["last", "first"])
+@pytest.mark.parametrize("padded", [False, True])
+def test_equals_the_transformer_of_torch_forward_and_backward(norm, padded):
+    config = CONFIG.replace(norm=norm, tie_embeddings=True)
+    ours, its = Translator(config).double(), torch_transformer(config).double()
+    halves = [(ours.encoder, its.encoder), (ours.decoder, its.decoder)]
+    blocks = [pair for a, b in halves for pair in zip(a.blocks, b.layers, strict=True)]
+    norms = [(a.final_norm, b.norm) for a, b in halves] if norm == "first" else []
+    pairs = [*parameter_pairs(norms, blocks)]
+    copy_weights(pairs, its)
+    matrix = ours.encoder.token_embed.weight.detach().clone().requires_grad_()
+    src_ids, tgt_ids = torch.randint(11, (3, S)), torch.randint(11, (3, T))
+    src_real = torch.arange(S) < torch.tensor([[7], [4], [1]]) if padded else None
+    tgt_real = torch.arange(T) < torch.tensor([[3], [5], [2]]) if padded else None
+
+    def embed(token_ids):
+        x = F.embedding(token_ids, matrix) * math.sqrt(config.d_model)
+        return x + sinusoidal_positions(token_ids.shape[1], config.d_model)
+
+    hidden = its(
+        embed(src_ids),
+        embed(tgt_ids),
+        tgt_mask=~torch.ones(T, T).tril().bool(),
+        src_key_padding_mask=~src_real if padded else None,
+        memory_key_padding_mask=~src_real if padded else None,
+        tgt_key_padding_mask=~tgt_real if padded else None,
+    )
+    pairs.append(([ours.encoder.token_embed.weight], matrix))
+    assert_same_gradients(ours(src_ids, tgt_ids, src_real, tgt_real), hidden @ matrix.T, pairs)
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_cross_attention_can_be_recorded_and_ignores_padding(padded):
+    model = Translator(CONFIG).double()
+    src_ids, tgt_ids = torch.randint(11, (B, S)), torch.randint(11, (B, T))
+    src_real = torch.arange(S) < torch.tensor([[7], [4]]) if padded else None
+    with record_attention(model) as recorded:
+        logits = model(src_ids, tgt_ids, src_real)
+    assert_close(logits, model(src_ids, tgt_ids, src_real))
+    decoder = [f"decoder.blocks.{i}.{kind}" for i in range(2) for kind in ("attn", "cross_attn")]
+    assert list(recorded) == ["encoder.blocks.0.attn", "encoder.blocks.1.attn", *decoder]
+    for weights in (recorded[name] for name in decoder[1::2]):
+        assert_close(weights.sum(-1), torch.ones(B, 3, T).double())
+        assert not (padded and weights[1, :, :, 4:].any())
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "alibi"])
+def test_no_target_token_sees_what_follows_and_all_see_the_whole_source(positions):
+    model = Translator(CONFIG.replace(positions=positions))
+    src_ids, tgt_ids = torch.randint(11, (B, S)), torch.randint(11, (B, T))
+    before = model(src_ids, tgt_ids)
+    for j in range(T):
+        changed = tgt_ids.clone()
+        changed[:, j] = (changed[:, j] + 1) % 11
+        after = model(src_ids, changed)
+        assert torch.equal(before[:, :j], after[:, :j])
+        assert all(not torch.equal(before[:, t], after[:, t]) for t in range(j, T))
+    for j in range(S):
+        changed = src_ids.clone()
+        changed[:, j] = (changed[:, j] + 1) % 11
+        after = model(changed, tgt_ids)
+        assert all(not torch.equal(before[:, t], after[:, t]) for t in range(T))
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "alibi"])
+def test_a_padded_batch_gives_what_single_rows_give(positions):
+    model = Translator(CONFIG.replace(positions=positions))
+    src_ids, tgt_ids = torch.randint(1, 11, (B, S)), torch.randint(1, 11, (B, T))
+    n_src, n_tgt = (7, 3), (2, 5)
+    src_real = torch.arange(S) < torch.tensor(n_src)[:, None]
+    together = model(src_ids.masked_fill(~src_real, 0), tgt_ids, src_real)
+    for row in range(B):
+        alone = model(src_ids[row : row + 1, : n_src[row]], tgt_ids[row : row + 1, : n_tgt[row]])
+        assert_close(together[row : row + 1, : n_tgt[row]], alone)
+
+
+@pytest.mark.parametrize("positions", ["rotary", "alibi"])
+def test_relative_positions_act_within_each_sequence_and_not_between_them(positions):
+    decoder = Translator(CONFIG.replace(positions=positions)).decoder
+    assert all(block.attn.positions is not None for block in decoder.blocks)
+    assert all(block.cross_attn.positions is None for block in decoder.blocks)
+    tgt_ids, memory = torch.randint(11, (B, T)), torch.randn(B, S, 6)
+    order = torch.tensor([3, 0, 6, 4, 1, 2, 5])  # a decoder reads the source by what it says, not by place
+    assert_close(decoder(tgt_ids, memory[:, order]), decoder(tgt_ids, memory))
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_tied_there_is_one_matrix_untied_there_are_three(tied):
+    model = Translator(CONFIG.replace(tie_embeddings=tied))
+    matrices = [model.encoder.token_embed.weight, model.decoder.token_embed.weight, model.head.weight]
+    assert len({matrix.data_ptr() for matrix in matrices}) == (1 if tied else 3)
+    assert (model.head.bias is None) is tied
+
+
+def test_one_batch_is_overfitted():
+    model = Translator(CONFIG.replace(d_model=24, d_ff=48, n_layers=1, tie_embeddings=True))
+    src_ids, tgt_ids = torch.randint(1, 11, (4, S)), torch.randint(1, 11, (4, T))
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-2)
+    for _ in range(40):
+        loss = model.loss(src_ids, tgt_ids[:, :-1], tgt_ids[:, 1:])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert loss.item() < 0.1
+
+
+def test_what_does_not_fit_is_refused():
+    model = Translator(CONFIG)
+    src_ids, tgt_ids = torch.randint(11, (B, S)), torch.randint(11, (B, T))
+    with pytest.raises(ValueError, match=r"\(2, S, 6\), got \(1, 7, 6\)"):
+        model.decode(tgt_ids, model.encode(src_ids)[:1])
+    with pytest.raises(ValueError, match=r"\(2, 7\), got \(2, 5\)"):
+        model.decode(tgt_ids, model.encode(src_ids), torch.ones(B, T, dtype=torch.bool))
+    with pytest.raises(ValueError, match="max_len=13"):
+        model(src_ids, torch.zeros(B, 14, dtype=torch.long))
+    with pytest.raises(TypeError, match="memory_padding_mask"):
+        model.decode(tgt_ids, model.encode(src_ids), torch.ones(B, S))

@@ -1,0 +1,198 @@
+"""Generation: the distribution by hand, rows together as alone, with and without a KV cache."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+from torch.testing import assert_close
+
+from tinytx.generate import (
+    continue_rows,
+    draw,
+    generate,
+    generate_ids,
+    generate_many,
+    next_token_probs,
+)
+from tinytx.transformer import Classifier, LanguageModel
+
+EOS = 3
+PREFIXES = [[2, 7, 8, 9, 10, 11], [2], [2, 9, 9], [2, 7, 8, 9, 10, 12, 13, 14], [2, 9, 9]]
+
+
+def shaken(config):
+    """A model that is not near uniform, in float64."""
+    model = LanguageModel(config).double().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.3)
+    return model
+
+
+@pytest.fixture
+def model(config):
+    return shaken(config)
+
+
+def probs_by_hand(logits, temperature, top_k, top_p):
+    """The definition, token by token."""
+    probs = torch.softmax(logits.double() / temperature, dim=-1).tolist()
+    order = sorted(range(len(probs)), key=lambda i: -probs[i])[:top_k]
+    if top_p is not None:
+        reached = [sum(probs[i] for i in order[:n]) for n in range(len(order))]
+        order = [i for i, before in zip(order, reached, strict=True) if before < top_p]
+    total = sum(probs[i] for i in order)
+    return torch.tensor([probs[i] / total if i in order else 0.0 for i in range(len(probs))])
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    temperature=st.floats(0.2, 5.0),
+    top_k=st.one_of(st.none(), st.integers(1, 9)),
+    top_p=st.one_of(st.none(), st.floats(0.05, 0.97)),
+)
+def test_next_token_probs_are_the_definition_written_in_loops(seed, temperature, top_k, top_p):
+    logits = torch.randn(7, generator=torch.Generator().manual_seed(seed)) * 2
+    found = next_token_probs(logits, temperature, top_k, top_p)
+    assert_close(found, probs_by_hand(logits, temperature, top_k, top_p), atol=1e-5, rtol=1e-4)
+
+
+def test_next_token_probs_treat_rows_singly_and_leave_the_input():
+    logits = torch.randn(2, 3, 5)
+    before = logits.clone()
+    together = next_token_probs(logits, 0.7, 3, 0.8)
+    assert_close(logits, before, rtol=0, atol=0)
+    alone = [next_token_probs(row, 0.7, 3, 0.8) for row in logits.flatten(0, 1)]
+    assert_close(together.flatten(0, 1), torch.stack(alone))
+
+
+def test_a_greedy_draw_takes_the_first_of_several_best():
+    logits = torch.tensor([[0.0, 2.0, 2.0], [1.0, 1.0, -torch.inf]])
+    generator = torch.Generator().manual_seed(0)
+    assert draw(logits, generator, 1.0, 1, None).tolist() == [1, 0]
+    for broken in (torch.nan, -torch.inf):
+        with pytest.raises(ValueError, match="finite maximum"):
+            draw(torch.full((1, 3), broken), generator, 1.0, 1, None)
+
+
+@torch.no_grad()
+def by_hand(model, prefix, max_new_tokens, *, seed=None, forbidden=(), eos_id=EOS):
+    """One row, read from its beginning at every step; greedy without a seed."""
+    ids, generator = list(prefix), torch.Generator().manual_seed(seed or 0)
+    while len(ids) - len(prefix) < max_new_tokens and (ids[-1] != eos_id or len(ids) == len(prefix)):
+        logits = model(torch.tensor([ids[-model.config.max_len :]]))[0, -1]
+        logits[list(forbidden)] = -torch.inf
+        probs = next_token_probs(logits)
+        ids.append(int(probs.argmax() if seed is None else torch.multinomial(probs, 1, generator=generator)))
+    return ids[len(prefix) :]
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary", "alibi", "none"])
+def test_rows_together_are_rows_alone_even_beyond_max_len(config, positions):
+    model = shaken(config.replace(positions=positions))  # max_len 24, rows grow to 29
+    eos_id = by_hand(model, PREFIXES[0], 7, eos_id=-1)[6]  # an id that ends some rows early
+    alone = [by_hand(model, prefix, 21, eos_id=eos_id) for prefix in PREFIXES]
+    assert len(set(map(len, alone))) > 1
+    for cached in (True, False):
+        found = continue_rows(model, PREFIXES, eos_id=eos_id, max_new_tokens=21, top_k=1, cached=cached)
+        assert found == alone
+
+
+def test_a_sampled_row_is_the_row_sampled_by_hand(model):
+    for seed in (1, 2, 3):
+        how = {"eos_id": EOS, "seed": seed, "max_new_tokens": 30, "forbidden_ids": (0, 1)}
+        assert generate_ids(model, [2, 7], **how) == by_hand(model, [2, 7], 30, seed=seed, forbidden=(0, 1))
+
+
+def test_the_cache_changes_no_draw(model):
+    how = {"max_new_tokens": 40, "temperature": 1.3, "top_k": 9, "top_p": 0.9, "seed": 5}
+    cached, anew = (continue_rows(model, PREFIXES * 3, eos_id=EOS, cached=c, **how) for c in (True, False))
+    assert cached == anew and len(set(map(tuple, cached))) > 8
+
+
+def test_a_replaced_module_is_used(model):
+    class Mute(nn.Module):
+        def forward(self, x):
+            return x * 0
+
+    how = {"eos_id": EOS, "max_new_tokens": 20, "seed": 1}
+    before = generate_ids(model, [2, 7], **how)
+    model.body.blocks[0].ff = Mute()
+    assert generate_ids(model, [2, 7], **how) == by_hand(model, [2, 7], 20, seed=1) != before
+
+
+def test_model_and_random_state_do_not_change(model):
+    weights = [parameter.clone() for parameter in model.train().parameters()]
+    state = torch.get_rng_state()
+    continue_rows(model, PREFIXES, eos_id=EOS, max_new_tokens=5, seed=2)
+    assert model.training and torch.equal(state, torch.get_rng_state())
+    assert all(map(torch.equal, weights, model.parameters()))
+    model(torch.tensor([PREFIXES[0]])).sum().backward()  # no tensor of inference mode is left in it
+
+
+@pytest.mark.parametrize("prompt", ["", "Ω漢 le 🐈", "  deux  espaces ", "le\tchat", "chat" * 40])
+def test_the_prompt_comes_first_unchanged(config, tokenizer, prompt):
+    result = generate(LanguageModel(config), tokenizer, prompt, max_new_tokens=7, seed=1)
+    assert str(result) == prompt + result.continuation
+    assert 1 <= len(result.token_ids) <= 7
+    assert all(i == tokenizer.eos_id or i > 6 for i in result.token_ids)  # no special one
+    assert result.finished == (result.token_ids[-1] == tokenizer.eos_id)
+
+
+def test_many_continuations_include_the_single_one_and_end_each_by_itself(model, tokenizer):
+    greedy = {"max_new_tokens": 40, "top_k": 1}
+    alone = generate(model, tokenizer, "le chat", **greedy)
+    assert generate_many(model, tokenizer, "le chat", n=3, **greedy) == [alone] * 3
+    first, again, other = (generate_many(model, tokenizer, n=60, seed=s) for s in (4, 4, 5))
+    assert first == again != other
+    assert len({len(text.token_ids) for text in first}) > 3 and len(set(map(str, first))) > 30
+    for text in first:
+        assert tokenizer.eos_id not in text.token_ids[:-1]
+        assert text.finished == (text.token_ids[-1] == tokenizer.eos_id) or len(text.token_ids) == 100
+
+
+def test_texts_follow_the_distribution_of_the_model(model, tokenizer):
+    """First token of 4,000 texts against its probability: z-scores as of a standard normal."""
+    drawn = generate_many(model, tokenizer, "le chien", n=4000, max_new_tokens=1, temperature=0.7)
+    logits = model(torch.tensor([[tokenizer.bos_id, *tokenizer.encode("le chien")]]))[0, -1].detach()
+    logits[[0, 1, 2, 4, 5, 6]] = -torch.inf
+    expected = torch.softmax(logits / 0.7, dim=-1)
+    counts = torch.bincount(torch.tensor([text.token_ids[0] for text in drawn]), minlength=len(expected))
+    z = (counts / 4000 - expected) / (expected * (1 - expected) / 4000).sqrt()
+    assert z[expected > 0.002].abs().max() < 4.5
+    assert (counts[expected == 0] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "got"),
+    [
+        ({"temperature": 0.0}, "temperature .* 0.0"),
+        ({"temperature": float("nan")}, "temperature .* nan"),
+        ({"temperature": float("inf")}, "temperature .* inf"),
+        ({"temperature": 1e300}, r"temperature .* 1e\+300"),
+        ({"top_k": 0}, "top_k .* 0"),
+        ({"top_p": 0.0}, "top_p .* 0.0"),
+        ({"top_p": 1.5}, "top_p .* 1.5"),
+        ({"max_new_tokens": 0}, "max_new_tokens .* 0"),
+        ({"n": 0}, "n must .* 0"),
+        ({"seed": -1}, "seed .* -1"),
+        ({"seed": 2**63}, "seed .* 9223372036854775808"),
+        ({"seed": None}, "seed .* None"),
+    ],
+)
+def test_settings_outside_their_range_raise(model, tokenizer, settings, got):
+    with pytest.raises(ValueError, match=got):
+        generate_many(model, tokenizer, **{"n": 1} | settings)
+
+
+def test_models_and_ids_that_cannot_be_continued_raise(model, tokenizer, config):
+    for wrong in (Classifier(config), LanguageModel(config.replace(causal=False))):
+        with pytest.raises(ValueError, match="Classifier|causal=False"):
+            generate(wrong, tokenizer, "le")
+    with pytest.raises(ValueError, match="30 tokens and vocab_size=31"):
+        generate(LanguageModel(config.replace(vocab_size=31)), tokenizer, "le")
+    with pytest.raises(ValueError, match="empty prefix"):
+        continue_rows(model, [[2], []], eos_id=EOS)
+    with pytest.raises(ValueError, match=r"0\.\.29, got 2 to 30"):
+        continue_rows(model, [[2, 30]], eos_id=EOS)

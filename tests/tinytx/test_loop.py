@@ -1,0 +1,274 @@
+"""The loop: it learns, it stops where it should, and it resumes to the same bytes."""
+
+import math
+import os
+import signal
+from statistics import fmean
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from tests.tinytx_run.interrupted import Killed, folder_bytes
+from tinytx.distributed import Processes
+from tinytx.loop import DivergenceError, TrainingInterrupted, TrainingStep, _Loop, train
+from tinytx.settings import TrainingSettings, choose_device, choose_precision
+from tinytx_run.runs import open_run
+from tinytx_run.tasks import causal_objective, new_language_model
+
+SETTINGS = TrainingSettings(
+    n_steps=12,
+    lr=1e-2,
+    warmup_steps=3,
+    tokens_per_batch=256,
+    checkpoint_every=4,
+    log_every=5,
+    precision="fp32",
+)
+
+
+@pytest.fixture
+def objective(tokenizer, corpus):
+    return causal_objective(tokenizer, corpus.train.texts, 24)
+
+
+@pytest.fixture
+def run_to(tokenizer, config, objective):
+    """Train in a folder, as one call of the program would; ``stop_at`` kills it after that step."""
+
+    def run(folder, settings=SETTINGS, stop_at=None, interrupt_at=None):
+        def on_step(step, model):
+            if step == stop_at:
+                raise Killed
+            if step == interrupt_at:
+                os.kill(os.getpid(), signal.SIGINT)
+
+        model = new_language_model(config.replace(dropout=0.2), seed=3)
+        with open_run(folder, {"plan": "test"}, tokenizer) as checkpoints:
+            train(model, objective, settings, checkpoints=checkpoints, on_step=on_step)
+
+    return run
+
+
+@pytest.mark.parametrize(("precision", "stop_at"), [("fp32", 1), ("fp32", 9), ("bf16", 5)])
+def test_killed_and_resumed_ends_in_the_same_bytes(tmp_path, run_to, precision, stop_at):
+    settings = SETTINGS.replace(precision=precision)
+    run_to(tmp_path / "whole", settings)
+    with pytest.raises(Killed):
+        run_to(tmp_path / "parts", settings, stop_at=stop_at)
+    run_to(tmp_path / "parts", settings)
+    assert folder_bytes(tmp_path / "whole") == folder_bytes(tmp_path / "parts")
+
+
+def test_ctrl_c_saves_and_the_resumed_run_ends_in_the_same_bytes(tmp_path, run_to):
+    run_to(tmp_path / "whole")
+    for step in (5, 6, 10):
+        with pytest.raises(TrainingInterrupted, match=f"after step {step}: saved in .*step-0000"):
+            run_to(tmp_path / "parts", interrupt_at=step)
+    run_to(tmp_path / "parts")
+    assert folder_bytes(tmp_path / "whole") == folder_bytes(tmp_path / "parts")
+
+
+def test_a_finished_run_is_left_alone(tmp_path, run_to):
+    run_to(tmp_path / "run")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
+    run_to(tmp_path / "run")
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")} == before
+
+
+def test_first_loss_is_near_ln_v_and_falls(config, objective):
+    model = new_language_model(config, seed=0)
+    history = train(model, objective, SETTINGS.replace(n_steps=60, log_every=10))
+    assert history.loss[0] == pytest.approx(math.log(config.vocab_size), abs=0.1)
+    assert history.loss[-1] < history.loss[0] - 0.5
+    assert history.step == [1, 10, 20, 30, 40, 50, 60]
+    assert history.lr == [SETTINGS.replace(n_steps=60).lr_at(step) for step in history.step]
+
+
+def test_one_batch_can_be_learned_by_heart(tokenizer, config):
+    objective = causal_objective(tokenizer, ["le chat mange", "la belle voit un grand chien"], 24)
+    model = new_language_model(config, seed=0)
+    settings = SETTINGS.replace(n_steps=150, lr=2e-2, warmup_steps=10, weight_decay=0.0)
+    assert train(model, objective, settings).loss[-1] < 0.2  # only the first word cannot be known
+
+
+def test_watching_changes_nothing_and_training_leaves_the_global_random_state_alone(config, objective):
+    def watch(step, model):
+        assert not model.training
+        torch.rand(3)  # a spectator that draws random numbers
+        return {"noise": 1.0} if step % 4 == 0 else None
+
+    weights, before = [], torch.get_rng_state()
+    for on_step in (None, watch):
+        model = new_language_model(config.replace(dropout=0.2), seed=1)
+        history = train(model, objective, SETTINGS, on_step=on_step)
+        weights.append(model.state_dict())
+    torch.testing.assert_close(weights[0], weights[1], rtol=0, atol=0)
+    assert [evaluation["step"] for evaluation in history.evaluations] == [4, 8, 12]
+    assert torch.equal(before, torch.get_rng_state())
+
+
+class Poisoned:
+    """An objective whose loss is no number from a given call on."""
+
+    def __init__(self, objective, bad_call):
+        self.objective, self.bad_call, self.calls = objective, bad_call, 0
+
+    def epoch_batches(self, **settings):
+        return self.objective.epoch_batches(**settings)
+
+    def loss(self, model, indices):
+        self.calls += 1
+        loss = self.objective.loss(model, indices)
+        return loss * float("nan") if self.calls >= self.bad_call else loss
+
+
+@pytest.mark.parametrize(
+    ("bad_call", "words", "n_left"),
+    [
+        (6, r"loss nan at step 6; last good checkpoint: .*step-000004", 1),
+        (2, "at step 2; no checkpoint was written", 0),
+    ],
+)
+def test_a_loss_that_is_no_number_ends_the_run_at_its_last_checkpoint(
+    tmp_path, config, objective, bad_call, words, n_left
+):
+    model = new_language_model(config, seed=1)
+    with pytest.raises(DivergenceError, match=words), open_run(tmp_path / "run", {}) as checkpoints:
+        train(model, Poisoned(objective, bad_call), SETTINGS, checkpoints=checkpoints)
+    assert len(list(tmp_path.glob("run/step-*/model.json"))) == n_left == len(list(tmp_path.iterdir()))
+
+
+def test_a_gradient_that_is_no_number_is_named_with_its_length(config, objective):
+    class Steep(Poisoned):
+        def loss(self, model, indices):
+            loss = self.objective.loss(model, indices)
+            loss.register_hook(lambda grad: grad * float("inf"))
+            return loss
+
+    words = r"the gradient must be finite, got a gradient of length (inf|nan), loss \d\.\d+, at step 1;"
+    with pytest.raises(DivergenceError, match=words):
+        train(new_language_model(config, seed=1), Steep(objective, 0), SETTINGS)
+
+
+def test_schedule_rises_to_the_rate_and_falls_to_its_share():
+    for decay in ("cosine", "linear"):
+        settings = TrainingSettings(n_steps=100, lr=0.5, warmup_steps=10, decay=decay, final_lr_fraction=0.1)
+        rates = [settings.lr_at(step) for step in range(1, 101)]
+        assert rates[:10] == pytest.approx([0.05 * step for step in range(1, 11)])
+        assert all(a > b for a, b in zip(rates[9:], rates[10:], strict=False))
+        assert rates[-1] == pytest.approx(0.05)
+
+
+def test_the_rate_stays_until_the_decay_at_the_end():
+    settings = TrainingSettings(
+        n_steps=20, lr=0.5, warmup_steps=4, decay="linear", decay_steps=5, final_lr_fraction=0.0
+    )
+    assert [settings.lr_at(step) for step in (4, 10, 15)] == [0.5] * 3
+    assert [settings.lr_at(step) for step in range(16, 21)] == pytest.approx([0.4, 0.3, 0.2, 0.1, 0.0])
+    assert settings.to_dict()["decay_steps"] == 5 and "decay_steps" not in SETTINGS.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"n_steps": 0}, "n_steps .* 1, got 0"),
+        ({"n_steps": 1e3}, "n_steps must be an integer, got 1000.0"),
+        ({"warmup_steps": 0.1}, "warmup_steps must be an integer, got 0.1"),
+        ({"decay_steps": 2.0}, "decay_steps must be an integer, got 2.0"),
+        ({"lr": float("nan")}, "lr .* got nan"),
+        ({"warmup_steps": -1}, "warmup_steps .* got -1"),
+        ({"betas": (0.9, 1.0)}, "betas"),
+        ({"precision": "fp16"}, "auto, fp32, bf16, got fp16"),
+        ({"decay": "never"}, "cosine, linear, got never"),
+        ({"decay_steps": 0}, "decay_steps .* from 1 to .* got 0"),
+        ({"decay_steps": SETTINGS.n_steps}, "decay_steps .* after the warm-up, got"),
+    ],
+)
+def test_settings_out_of_range_are_refused(change, words):
+    with pytest.raises(ValueError, match=words):
+        SETTINGS.replace(**change)
+
+
+def test_device_and_precision_are_chosen_the_same_way_each_time():
+    cpu = choose_device("cpu")
+    features = torch.cpu.get_capabilities()
+    fast = bool(features.get("amx_bf16") or features.get("avx512_bf16"))
+    assert choose_precision("auto", cpu) == ("bf16" if fast else "fp32")
+    assert choose_precision("fp32", cpu) == "fp32" and choose_precision("bf16", cpu) == "bf16"
+    with pytest.raises(ValueError, match="device must be auto, cpu or cuda, got 'tpu'"):
+        choose_device("tpu")
+    if not torch.cuda.is_available():
+        with pytest.raises(ValueError, match="got a machine without one"):
+            choose_device("cuda")
+
+
+@pytest.mark.gpu
+def test_training_on_a_gpu_learns_and_resumes(tmp_path, tokenizer, config, objective):
+    settings = SETTINGS.replace(precision="auto", n_steps=40)
+    models = [new_language_model(config, seed=seed).to("cuda") for seed in (0, 5)]
+    for model in models:  # the second one takes its weights from the folder
+        with open_run(tmp_path / "run", {}, tokenizer) as checkpoints:
+            history = train(model, objective, settings, checkpoints=checkpoints)
+    assert history.loss[-1] < history.loss[0]
+    torch.testing.assert_close(models[0].state_dict(), models[1].state_dict(), rtol=0, atol=0)
+
+
+def test_training_is_the_loop_written_out(config, objective):
+    """Clipping that acts, two groups of AdamW, warm-up and cosine by their formulas, means as records."""
+    how = {"n_steps": 7, "clip_norm": 0.3, "weight_decay": 0.3, "betas": (0.8, 0.9), "log_every": 3}
+    ours, by_hand = (new_language_model(config, seed=3).double() for _ in range(2))
+    history = train(ours, objective, SETTINGS.replace(**how))
+    groups = [{"params": [], "weight_decay": decay} for decay in (0.3, 0.0)]
+    for name, parameter in by_hand.named_parameters():
+        groups[parameter.dim() != 2 or "embed" in name]["params"].append(parameter)
+    adamw, losses, lengths = torch.optim.AdamW(groups, betas=(0.8, 0.9)), [], []
+    batches = objective.epoch_batches(seed=0, epoch=0, tokens_per_batch=256)[:7]
+    for step, batch in enumerate(batches, start=1):
+        falling = 0.05 + 0.95 * (1 + math.cos(math.pi * (step - 3) / 4)) / 2
+        for group in adamw.param_groups:
+            group["lr"] = 1e-2 * (step / 3 if step <= 3 else falling)
+        adamw.zero_grad()
+        loss = objective.loss(by_hand, batch)
+        loss.backward()
+        lengths.append(nn.utils.clip_grad_norm_(by_hand.parameters(), 0.3).item())
+        adamw.step()
+        losses.append(loss.item())
+    assert min(lengths) > 0.3
+    assert_close(ours.state_dict(), by_hand.state_dict())
+    means = [losses[0], fmean(losses[1:3]), fmean(losses[3:6]), losses[6]]
+    assert history.loss == pytest.approx(means, rel=1e-5)
+
+
+def test_dropout_is_drawn_by_the_seed(config, objective):
+    class InOneOrder:
+        loss = staticmethod(objective.loss)
+
+        def epoch_batches(self, *, seed, epoch, tokens_per_batch):
+            return objective.epoch_batches(seed=0, epoch=epoch, tokens_per_batch=tokens_per_batch)
+
+    def losses(seed):
+        model = new_language_model(config.replace(dropout=0.3), seed=1)
+        return train(model, InOneOrder(), SETTINGS.replace(seed=seed)).loss
+
+    assert losses(0) == losses(0) and losses(0)[1:] != losses(1)[1:]
+
+
+def test_each_process_draws_its_own_dropout(config, objective):
+    def seed_of(rank):
+        loop = _Loop(TrainingStep(new_language_model(config, seed=1), objective, SETTINGS), None, None)
+        loop.processes = Processes(rank, 2)
+        with torch.random.fork_rng():
+            loop.learn([0, 1, 2])
+            return torch.initial_seed()
+
+    assert seed_of(0) == seed_of(0) != seed_of(1)
+
+
+def test_bf16_is_computed_in_bfloat16(config, objective):
+    seen, model = [], new_language_model(config, seed=1)
+    up_proj = model.body.blocks[0].ff.up_proj
+    up_proj.register_forward_hook(lambda module, inputs, output: seen.append(output.dtype))
+    train(model, objective, SETTINGS.replace(n_steps=1, warmup_steps=0, precision="bf16"))
+    assert seen == [torch.bfloat16]

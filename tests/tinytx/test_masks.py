@@ -1,0 +1,50 @@
+"""Masks: the sign, the shape, and what combining them means."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from tinytx.masks import causal_mask, combine_masks, padding_mask
+
+
+@pytest.mark.parametrize("seq_len", [1, 2, 7])
+def test_causal_mask_allows_exactly_the_past_and_the_present(seq_len):
+    expected = torch.tensor([[s <= t for s in range(seq_len)] for t in range(seq_len)])
+    assert_close(causal_mask(seq_len), expected)
+    blocked = torch.nn.Transformer.generate_square_subsequent_mask(seq_len) == float("-inf")
+    assert_close(causal_mask(seq_len), ~blocked)  # torch's modules read True as blocked
+
+
+def test_padding_mask_is_true_where_a_token_is_real():
+    token_ids = torch.tensor([[3, 5, 3], [7, 3, 0]])
+    assert_close(padding_mask(token_ids, pad_id=3), torch.tensor([[False, True, False], [True, False, True]]))
+
+
+def test_combining_is_a_logical_and_with_broadcasting():
+    real, causal = torch.tensor([[True, True, False], [False, True, True]]), causal_mask(3)
+    combined = combine_masks(causal, None, real[:, None, None, :])
+    assert combined.shape == (2, 1, 3, 3)
+    for row in range(2):
+        for t in range(3):
+            for s in range(3):
+                assert combined[row, 0, t, s].item() == (s <= t and real[row, s].item())
+    assert_close(causal, causal_mask(3))  # the input is not modified
+
+
+def test_nothing_combined_forbids_nothing():
+    assert combine_masks() is None and combine_masks(None, None) is None
+
+
+def test_errors_name_rule_and_value():
+    with pytest.raises(ValueError, match="got 0"):
+        causal_mask(0)
+    with pytest.raises(TypeError, match="float32"):
+        combine_masks(torch.zeros(2, 2))
+    with pytest.raises(TypeError, match="a list"):
+        combine_masks([[True]])
+    with pytest.raises(ValueError, match=r"got shapes \(3, 3\) and \(4, 4\)"):
+        combine_masks(causal_mask(3), None, causal_mask(4))
+    with pytest.raises(TypeError, match="got list and int"):  # a list is unequal to any number: True
+        padding_mask([[1, 2]], 0)
+    with pytest.raises(TypeError, match="got Tensor and NoneType"):
+        padding_mask(torch.tensor([[1, 2]]), None)

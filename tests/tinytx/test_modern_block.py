@@ -1,0 +1,168 @@
+"""What replaced parts of the block, each by its formula: RMSNorm, SwiGLU, grouped queries, experts."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.testing import assert_close
+
+from tinytx.attention import MultiHeadAttention, record_attention
+from tinytx.config import TransformerConfig
+from tinytx.encoder_decoder import Translator
+from tinytx.masked_lm import MaskedLanguageModel
+from tinytx.masks import causal_mask
+from tinytx.positions import AlibiPositions, RotaryPositions
+from tinytx.transformer import (
+    Block,
+    Classifier,
+    FeedForward,
+    LanguageModel,
+    MixtureOfExperts,
+    make_norm,
+)
+
+B, T, D, H, G, FF, E = 2, 5, 12, 6, 2, 7, 5
+CONFIG = TransformerConfig(vocab_size=11, d_model=D, n_heads=H, n_layers=3, d_ff=FF, max_len=T)
+MODERN = {
+    "norm_kind": "rms",
+    "activation": "swiglu",
+    "positions": "rotary",
+    "n_kv_heads": G,
+    "bias": False,
+    "tie_embeddings": True,
+}
+EXPERTS = {"n_experts": E, "experts_per_token": 2}
+
+
+def test_rms_norm_divides_by_the_root_of_the_mean_square():
+    norm, x = make_norm(CONFIG.replace(norm_kind="rms", norm_eps=0.3)).double(), torch.randn(B, T, D).double()
+    torch.nn.init.normal_(norm.weight)
+    sizes = ((x * x).sum(dim=-1, keepdim=True) / D + 0.3) ** 0.5
+    assert_close(norm(x), x / sizes * norm.weight)
+    assert [name for name, _ in norm.named_parameters()] == ["weight"]
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_swiglu_multiplies_two_projections_one_through_silu(bias):
+    ff, x = FeedForward(CONFIG.replace(activation="swiglu", bias=bias)), torch.randn(B, T, D)
+    up, gate, down = (
+        lambda x, proj=proj: x @ proj.weight.T + (proj.bias if bias else 0)
+        for proj in (ff.up_proj, ff.gate_proj, ff.down_proj)
+    )
+    gates = gate(x)
+    assert_close(ff(x), down(gates * torch.sigmoid(gates) * up(x)))
+    assert ff.gate_proj.weight.shape == (FF, D)
+
+
+@pytest.mark.parametrize("positions", [None, RotaryPositions(T, D // H), AlibiPositions(H)])
+@pytest.mark.parametrize("n_kv_heads", [1, 2, 3, 6])
+def test_grouped_queries_are_heads_with_equal_keys_and_values(n_kv_heads, positions):
+    """Many heads, of which those of one group have the same matrices, compute the same."""
+    grouped = MultiHeadAttention(d_model=D, n_heads=H, n_kv_heads=n_kv_heads, positions=positions)
+    full = MultiHeadAttention(d_model=D, n_heads=H, positions=positions)
+    state = grouped.state_dict()
+    for name in [name for name in state if name[0] in "kv"]:
+        heads = state[name].unflatten(0, (n_kv_heads, D // H))
+        state[name] = torch.cat([heads[h * n_kv_heads // H] for h in range(H)])
+    full.load_state_dict(state)
+    x, mask = torch.randn(B, T, D), causal_mask(T)
+    assert_close(grouped(x, mask=mask), full(x, mask=mask))
+    with record_attention(grouped) as recorded:
+        assert_close(grouped(x, mask=mask), full(x, mask=mask))
+    assert recorded[""].shape == (B, H, T, T)
+
+
+def test_grouped_queries_equal_those_of_torch():
+    attn, x = MultiHeadAttention(d_model=D, n_heads=H, n_kv_heads=G, bias=False), torch.randn(B, T, D)
+    q, k, v = (
+        (x @ proj.weight.T).view(B, T, -1, D // H).transpose(1, 2)
+        for proj in (attn.q_proj, attn.k_proj, attn.v_proj)
+    )
+    context = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+    assert_close(attn(x, mask=causal_mask(T)), attn.out_proj(context.transpose(1, 2).reshape(B, T, D)))
+
+
+def test_groups_must_be_equal():
+    with pytest.raises(ValueError, match=r"n_kv_heads must divide n_heads.* n_heads=6, n_kv_heads=4"):
+        MultiHeadAttention(d_model=D, n_heads=H, n_kv_heads=4)
+
+
+@pytest.mark.parametrize("n_chosen", [1, 2, E])
+@pytest.mark.parametrize("activation", ["relu", "swiglu"])
+def test_each_token_goes_through_the_experts_of_its_largest_scores(n_chosen, activation):
+    config = CONFIG.replace(n_experts=E, experts_per_token=n_chosen, activation=activation)
+    mixture, x = MixtureOfExperts(config).double(), torch.randn(B, T, D).double()
+    expected = torch.zeros_like(x)
+    for b in range(B):
+        for t in range(T):
+            scores = (mixture.router.weight @ x[b, t]).exp()
+            for e in sorted(range(E), key=lambda e: scores[e])[-n_chosen:]:
+                expected[b, t] += scores[e] / scores.sum() * mixture.experts[e](x[b, t])
+    assert_close(mixture(x), expected)
+
+
+def test_router_and_all_experts_get_gradients_though_one_is_never_chosen():
+    mixture = MixtureOfExperts(CONFIG.replace(n_experts=E))
+    with torch.no_grad():
+        mixture.router.weight[3] = -100.0
+    mixture(torch.rand(B, T, D)).square().sum().backward()
+    assert all(parameter.grad is not None for parameter in mixture.parameters())
+    assert mixture.router.weight.grad.abs().sum() > 0
+    assert mixture.experts[3].up_proj.weight.grad.eq(0).all()
+
+
+def test_experts_work_in_bfloat16():
+    mixture, x = MixtureOfExperts(CONFIG.replace(**EXPERTS)), torch.randn(B, T, D)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert_close(mixture(x).float(), mixture(x.bfloat16()).float(), rtol=0.1, atol=0.1)
+    assert_close(mixture.bfloat16()(x.bfloat16()).float(), mixture.float()(x), rtol=0.1, atol=0.1)
+
+
+@pytest.mark.parametrize("changes", [{}, EXPERTS])
+def test_what_writes_into_the_residual_stream_starts_smaller(changes):
+    config = CONFIG.replace(d_model=60, d_ff=70, **MODERN | changes)
+    for block in LanguageModel(config).body.blocks:
+        for ff in getattr(block.ff, "experts", [block.ff]):
+            bound = (6 / (60 + 70)) ** 0.5  # of Glorot
+            for proj, limit in ((ff.gate_proj, 1), (ff.up_proj, 1), (ff.down_proj, 6**-0.5)):
+                assert proj.weight.abs().max().item() == pytest.approx(limit * bound, rel=0.02)
+
+
+@pytest.mark.parametrize("changes", [MODERN, EXPERTS, MODERN | EXPERTS | {"norm": "last"}])
+@torch.no_grad()
+def test_future_tokens_move_no_past_logit_and_rows_do_not_meet(changes):
+    model, ids = LanguageModel(CONFIG.replace(**changes)).double().eval(), torch.randint(11, (3, T))
+    logits, moved = model(ids), ids.clone()
+    moved[:, 3:] = (ids[:, 3:] + 1) % 11
+    assert_close(model(moved)[:, :3], logits[:, :3])
+    assert_close(torch.cat([model(row[None]) for row in ids]), logits)
+
+
+@pytest.mark.parametrize("changes", [MODERN, EXPERTS])
+@torch.no_grad()
+def test_padding_moves_no_real_token_of_any_model(changes):
+    config, real = CONFIG.replace(causal=False, **changes), torch.arange(T)[None] < 3
+    ids = torch.randint(11, (1, T))
+    for kind in (Classifier, MaskedLanguageModel):
+        model = kind(config).double().eval()
+        padded, alone = model(ids, real), model(ids[:, :3])
+        assert_close(padded[:, : alone.shape[1]], alone)
+    translator = Translator(config).double().eval()
+    assert_close(translator(ids, ids, real), translator(ids[:, :3], ids))
+
+
+def test_one_batch_is_learned_by_a_modern_block_with_experts():
+    model, ids = LanguageModel(CONFIG.replace(**MODERN | EXPERTS)), torch.arange(B * (T + 1)).view(B, -1) % 11
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.02)
+    for _ in range(100):
+        optimizer.zero_grad()
+        loss = model.loss(ids[:, :-1], ids[:, 1:])
+        loss.backward()
+        optimizer.step()
+    assert loss < 0.1
+
+
+def test_defaults_give_the_block_as_it_was():
+    names = [name for name, _ in Block(CONFIG).named_parameters()]
+    parts = ("attn_norm", "attn.q_proj", "attn.k_proj", "attn.v_proj", "attn.out_proj")
+    parts += ("ff_norm", "ff.up_proj", "ff.down_proj")
+    assert names == [f"{part}.{kind}" for part in parts for kind in ("weight", "bias")]

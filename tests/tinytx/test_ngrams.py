@@ -1,0 +1,130 @@
+"""Counts by hand, a dictionary version to compare with, and probabilities that sum to one."""
+
+from collections import Counter, defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tinytx.ngrams import NGramModel
+
+VOCAB_SIZE = 7
+SMALL = [[4, 5, 4, 6], [4, 5], [], [6, 6, 4, 5, 4], [0, 1]]
+sequences = st.lists(st.lists(st.integers(0, VOCAB_SIZE - 1), max_size=9), min_size=1, max_size=6)
+
+
+def witten_bell(training, order, history, token):
+    """P(token | history) straight from the definition, by recursion over dictionaries."""
+    following = defaultdict(Counter)
+    for sequence in training:
+        padded = [2] * (order - 1) + sequence + [3]
+        for i in range(order - 1, len(padded)):
+            for length in range(order):
+                following[tuple(padded[i - length : i])][padded[i]] += 1
+
+    def prob(context):
+        lower = prob(context[1:]) if context else 1 / VOCAB_SIZE
+        counts = following[context]
+        if not counts:
+            return lower
+        return (counts[token] + len(counts) * lower) / (counts.total() + len(counts))
+
+    padded = [2] * (order - 1) + history
+    return prob(tuple(padded[len(padded) - order + 1 :]))
+
+
+def test_a_bigram_worked_by_hand():
+    # Training "4 5" and "4": after 4 come one 5 and one end mark; tokens overall 4, 5, 3, 4, 3.
+    model = NGramModel(order=2, vocab_size=10).fit([[4, 5], [4]])
+    unigram_of_5 = (1 + 3 * (1 / 10)) / (5 + 3)
+    after_4 = (1 + 2 * unigram_of_5) / (2 + 2)
+    assert unigram_of_5 == pytest.approx(0.1625)
+    np.testing.assert_allclose(model.log_prob([4, 5])[1], np.log(after_4), rtol=1e-12)
+    np.testing.assert_allclose(model.next_probs([4])[5], 0.33125, rtol=1e-12)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 5])
+@given(training=sequences, probe=st.lists(st.integers(0, VOCAB_SIZE - 1), max_size=7))
+def test_log_prob_equals_the_definition(order, training, probe):
+    model = NGramModel(order, VOCAB_SIZE).fit(training)
+    expected = [np.log(witten_bell(training, order, probe[:i], token)) for i, token in enumerate([*probe, 3])]
+    np.testing.assert_allclose(model.log_prob(probe), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_probabilities_sum_to_one_after_every_history(order):
+    model = NGramModel(order, VOCAB_SIZE).fit(SMALL)
+    seen = [sequence[:i] for sequence in SMALL for i in range(len(sequence) + 1)]
+    pairs = [[a, b] for a in range(VOCAB_SIZE) for b in range(VOCAB_SIZE)]
+    for history in seen + pairs:
+        probs = model.next_probs(history)
+        assert probs.min() > 0
+        np.testing.assert_allclose(probs.sum(), 1, rtol=1e-12)
+
+
+def test_log_prob_reads_off_next_probs():
+    model = NGramModel(3, VOCAB_SIZE).fit(SMALL)
+    probe = [6, 4, 5, 5]
+    expected = [model.next_probs(probe[:i])[token] for i, token in enumerate([*probe, 3])]
+    np.testing.assert_allclose(np.exp(model.log_prob(probe)), expected, rtol=1e-12)
+
+
+def test_a_smaller_order_is_the_model_fitted_with_that_order():
+    large = NGramModel(4, VOCAB_SIZE).fit(SMALL)
+    for order in (1, 2, 3):
+        expected = NGramModel(order, VOCAB_SIZE).fit(SMALL).log_prob([4, 6, 5])
+        np.testing.assert_allclose(large.log_prob([4, 6, 5], order=order), expected, rtol=1e-12)
+
+
+@given(sequences, st.integers(1, 4))
+def test_the_counts_are_those_of_all_different_ngrams(training, order):
+    padded = [[2] * 3 + sequence + [3] for sequence in training]
+    grams = {
+        tuple(row[i - n + 1 : i + 1])
+        for row in padded
+        for i in range(3, len(row))
+        for n in range(1, order + 1)
+    }
+    assert NGramModel(4, VOCAB_SIZE).fit(training).n_counts(order) == len(grams)
+
+
+def test_the_mean_over_sequences_is_that_of_their_tokens():
+    model = NGramModel(3, VOCAB_SIZE).fit(SMALL)
+    singles = np.concatenate([model.log_prob(sequence) for sequence in SMALL])
+    np.testing.assert_allclose(model.nats_per_token(SMALL), -singles.mean(), rtol=1e-12)
+
+
+def test_histories_do_not_reach_into_the_sequence_before():
+    one_after_the_other = NGramModel(3, VOCAB_SIZE).fit([[4, 5], [6, 0]])
+    turned_round = NGramModel(3, VOCAB_SIZE).fit([[6, 0], [4, 5]])
+    np.testing.assert_array_equal(one_after_the_other.log_prob([6, 0]), turned_round.log_prob([6, 0]))
+
+
+def test_six_tokens_of_a_large_vocabulary_are_kept_apart():
+    vocab_size = 50_001
+    training = [[49_000 + i for i in range(6)], [49_000 + i for i in range(1, 7)]]
+    model = NGramModel(6, vocab_size).fit(training)
+    probs = model.next_probs(training[0][:5])
+    assert int(probs.argmax()) == training[0][5]
+    np.testing.assert_allclose(probs.sum(), 1, rtol=1e-9)
+
+
+def test_bad_arguments_are_named():
+    with pytest.raises(ValueError, match="order must be at least 1, got 0"):
+        NGramModel(0, VOCAB_SIZE)
+    with pytest.raises(ValueError, match="bos_id and eos_id must be from 0 to 2, got bos_id=2, eos_id=3"):
+        NGramModel(2, 3)
+    with pytest.raises(ValueError, match="at least one sequence, got none"):
+        NGramModel(2, VOCAB_SIZE).fit([])
+    with pytest.raises(ValueError, match="must be fitted"):
+        NGramModel(2, VOCAB_SIZE).log_prob([4])
+    model = NGramModel(2, VOCAB_SIZE).fit(SMALL)
+    for outside in (-1, VOCAB_SIZE):
+        with pytest.raises(ValueError, match=f"ids must be from 0 to 6, got {outside}"):
+            model.log_prob([4, outside])
+    for order in (0, 3):
+        with pytest.raises(ValueError, match=f"order must be from 1 to 2, got {order}"):
+            model.log_prob([4], order=order)
+        with pytest.raises(ValueError, match=f"order must be from 1 to 2, got {order}"):
+            model.n_counts(order)

@@ -1,0 +1,342 @@
+"""Blocks and whole models: torch's encoder, no leak from the future, padding, order, learning, errors."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from tests.tinytx.against_torch import assert_same_gradients, copy_weights, parameter_pairs
+from tinytx.attention import record_attention
+from tinytx.config import PRESETS, TransformerConfig
+from tinytx.encoder_decoder import Translator
+from tinytx.masked_lm import MaskedLanguageModel
+from tinytx.masks import causal_mask
+from tinytx.positions import sinusoidal_positions
+from tinytx.transformer import (
+    Block,
+    Classifier,
+    LanguageModel,
+    Transformer,
+    bidirectional,
+    pool,
+    record_hidden_states,
+)
+
+TINY = TransformerConfig(vocab_size=11, d_model=6, n_heads=3, n_layers=3, d_ff=5, max_len=13)
+B, T = 2, 7
+POSITIONS = ["sinusoidal", "learned", "rotary", "alibi", "none"]
+
+
+def torch_layer(config):
+    return nn.TransformerEncoderLayer(
+        config.d_model,
+        config.n_heads,
+        config.d_ff,
+        dropout=0.0,
+        activation=config.activation,
+        batch_first=True,
+        norm_first=config.norm == "first",
+        bias=config.bias,
+    )
+
+
+@pytest.mark.parametrize("norm", ["first", "last"])
+@pytest.mark.parametrize("activation", ["gelu", "relu"])
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_block_equals_the_layer_of_torch(norm, activation, bias):
+    config = TINY.replace(norm=norm, activation=activation, bias=bias)
+    ours, theirs = Block(config).double(), torch_layer(config).double()
+    copy_weights(parameter_pairs([], [(ours, theirs)]), theirs)
+    x = torch.randn(B, T, 6, dtype=torch.float64)
+    before = x.clone()
+    assert_close(ours(x), theirs(x))
+    assert_close(ours(x, causal_mask(T)), theirs(x, src_mask=~causal_mask(T)))
+    assert torch.equal(x, before)
+
+
+class Reference(nn.Module):
+    """Embedding, sinusoidal positions, `torch.nn.TransformerEncoder` and a linear layer, as in the lab."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        last = nn.LayerNorm(config.d_model) if config.norm == "first" else None
+        self.embed = nn.Embedding(config.vocab_size, config.d_model)
+        self.encoder = nn.TransformerEncoder(
+            torch_layer(config), config.n_layers, norm=last, enable_nested_tensor=False
+        )
+        self.head = nn.Linear(config.d_model, config.vocab_size)
+
+    def forward(self, token_ids, padding_mask=None):
+        x = self.embed(token_ids) * self.config.d_model**0.5
+        x = x + sinusoidal_positions(token_ids.shape[1], self.config.d_model)
+        blocked = ~torch.ones(token_ids.shape[1], token_ids.shape[1]).tril().bool()
+        padded = None if padding_mask is None else ~padding_mask
+        x = self.encoder(x, mask=blocked if self.config.causal else None, src_key_padding_mask=padded)
+        return self.head(x)
+
+
+@pytest.mark.parametrize("norm", ["last", "first"])
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("padded", [False, True])
+def test_seed_lab_equals_the_encoder_of_torch_forward_and_backward(norm, causal, padded):
+    config = PRESETS["seed-lab"].replace(norm=norm, causal=causal)
+    ours, theirs = LanguageModel(config).double(), Reference(config).double()
+    modules = [(ours.body.token_embed, theirs.embed), (ours.head, theirs.head)]
+    modules += [(ours.body.final_norm, theirs.encoder.norm)] if norm == "first" else []
+    pairs = [*parameter_pairs(modules, zip(ours.body.blocks, theirs.encoder.layers, strict=True))]
+    copy_weights(pairs, theirs)
+    token_ids = torch.randint(config.vocab_size, (3, 11))
+    real = torch.arange(11) < torch.tensor([[11], [7], [2]]) if padded else None
+    assert_same_gradients(ours(token_ids, real), theirs(token_ids, real), pairs)
+
+
+def hidden_states(body, *inputs):
+    with record_hidden_states(body) as hidden:
+        output = body(*inputs)
+    assert hidden[-1] is output and len(hidden) == body.config.n_layers + 1
+    return hidden
+
+
+@pytest.mark.parametrize("norm", ["last", "first"])
+@pytest.mark.parametrize("positions", POSITIONS)
+@pytest.mark.parametrize("with_padding_mask", [False, True])
+def test_future_tokens_move_no_past_hidden_state_in_any_layer(norm, positions, with_padding_mask):
+    body = Transformer(TINY.replace(norm=norm, positions=positions))
+    token_ids = torch.randint(11, (B, T))
+    real = torch.ones(B, T, dtype=torch.bool) if with_padding_mask else None
+    before = hidden_states(body, token_ids, real)
+    for j in range(T):
+        changed = token_ids.clone()
+        changed[:, j] = (changed[:, j] + 1) % 11
+        for depth, (old, new) in enumerate(zip(before, hidden_states(body, changed, real), strict=True)):
+            assert torch.equal(old[:, :j], new[:, :j])
+            assert not torch.isclose(old[:, j], new[:, j]).all()
+            if depth > 0:  # from the first block on, the change reaches everything after it
+                assert all(not torch.equal(old[:, t], new[:, t]) for t in range(j, T))
+
+
+def make_batch(lengths=(7, 5, 2)):
+    rows = [torch.randint(11, (length,)) for length in lengths]
+    batch = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=3)
+    return rows, batch, torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_a_padded_batch_gives_what_single_rows_give(causal, positions):
+    model = LanguageModel(TINY.replace(causal=causal, positions=positions)).double()
+    rows, batch, real = make_batch((7, 5, 2, 1))
+    padded, unmasked = model(batch, real), model(batch)
+    for i, row in enumerate(rows):
+        single = model(row[None])[0]
+        assert_close(padded[i, : len(row)], single)
+        # In a causal model real tokens never attend to the padding that follows them.
+        assert causal == torch.isclose(unmasked[i, : len(row)], single).all() or len(row) == 7
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("pooling", ["mean", "last", "first"])
+def test_a_classifier_gives_for_a_padded_batch_what_it_gives_for_single_rows(causal, pooling):
+    model = Classifier(TINY.replace(causal=causal), n_classes=5, pooling=pooling).double()
+    rows, batch, real = make_batch()
+    assert_close(model(batch, real), torch.cat([model(row[None]) for row in rows]))
+
+
+def test_only_without_positions_do_reordered_tokens_give_reordered_hidden_states():
+    order, token_ids = torch.tensor([3, 0, 6, 4, 1, 2, 5]), torch.randint(11, (B, T))
+    for positions in POSITIONS:
+        body = Transformer(TINY.replace(causal=False, positions=positions)).double()
+        equivariant = torch.isclose(body(token_ids[:, order]), body(token_ids)[:, order]).all().item()
+        assert equivariant == (positions == "none")
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("positions", ["rotary", "alibi", "sinusoidal"])
+def test_relative_positions_depend_on_distances_only(causal, positions):
+    """Tokens moved by two positions, with the first two masked out, give the same hidden states."""
+    body = Transformer(TINY.replace(causal=causal, positions=positions)).double()
+    token_ids = torch.randint(11, (B, T))
+    moved, real = nn.functional.pad(token_ids, (2, 0)), (torch.arange(T + 2) >= 2).expand(B, -1)
+    same = torch.isclose(body(moved, real)[:, 2:], body(token_ids)).all().item()
+    assert same == (positions != "sinusoidal")
+
+
+def test_embeddings_are_scaled_and_any_module_may_replace_the_positions():
+    token_ids = torch.randint(11, (B, T))
+    body = Transformer(TINY)
+    body.pos_embed = nn.Linear(6, 6)
+    assert_close(hidden_states(body, token_ids)[0], body.pos_embed(body.token_embed(token_ids) * 6**0.5))
+    unscaled = Transformer(TINY.replace(positions="none", scale_embeddings=False))
+    assert_close(hidden_states(unscaled, token_ids)[0], unscaled.token_embed(token_ids))
+
+
+IDS = torch.zeros(2, 7).long()
+ALL = torch.ones(2, 7, dtype=torch.bool)
+
+
+def test_a_causal_body_reads_both_ways_for_a_while_and_also_after_an_error_one_way_again():
+    torch.manual_seed(1)
+    config = TINY.replace(causal=True)
+    body = Transformer(config).eval()
+    token_ids, other = torch.tensor([[1, 2, 3, 4, 5], [1, 2, 3, 4, 6]])
+    one_way = body(token_ids[None])
+    assert torch.equal(one_way[:, :4], body(other[None])[:, :4])
+    with pytest.raises(ZeroDivisionError), bidirectional(body):
+        assert not torch.allclose(body(token_ids[None])[:, :4], body(other[None])[:, :4], atol=1e-3)
+        1 / 0  # noqa: B018
+    assert body.config == config and torch.equal(body(token_ids[None]), one_way)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "error", "values"),
+    [
+        ((torch.zeros(2, 14).long(),), ValueError, "max_len=13 .* 14"),
+        ((torch.tensor([[3, 11]]),), ValueError, r"0\.\.10, got 3 to 11"),
+        ((torch.tensor([[-1, 5]]),), ValueError, r"0\.\.10, got -1 to 5"),
+        ((torch.zeros(7).long(),), ValueError, r"\(B, T\) .* \(7,\)"),
+        ((torch.zeros(2, 0).long(),), ValueError, r"\(2, 0\)"),
+        ((torch.zeros(2, 7),), TypeError, "float32"),
+        ((IDS, ALL[:, 2:]), ValueError, r"padding_mask .* \(2, 7\), got \(2, 5\)"),
+        ((IDS.to(torch.uint8),), TypeError, "token_ids must be .*uint8"),
+        (([[1, 2]],), TypeError, "token_ids must be .* list"),
+        ((IDS, torch.ones(2, 7)), TypeError, "padding_mask must be a boolean tensor"),
+    ],
+)
+def test_bad_inputs_are_refused(inputs, error, values):
+    with pytest.raises(error, match=values):
+        Transformer(TINY)(*inputs)
+
+
+@pytest.mark.parametrize("norm", ["last", "first"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "alibi"])
+def test_a_row_of_padding_alone_gives_finite_hidden_states_and_gradients(norm, positions):
+    body = Transformer(TINY.replace(norm=norm, positions=positions))
+    hidden = body(torch.randint(11, (B, T)), torch.tensor([[True] * 7, [False] * 7]))
+    hidden.square().sum().backward()
+    assert hidden.isfinite().all()
+    assert all(parameter.grad.isfinite().all() for parameter in body.parameters())
+
+
+def test_tables_that_can_be_computed_are_not_saved_and_equal_seeds_give_equal_weights():
+    def build(positions):
+        torch.manual_seed(7)
+        return Transformer(TINY.replace(positions=positions)).state_dict()
+
+    plain = build("none")
+    for positions in ("sinusoidal", "rotary", "alibi"):
+        saved = build(positions)
+        assert saved.keys() == plain.keys() and all(torch.equal(saved[name], plain[name]) for name in plain)
+
+
+@pytest.mark.parametrize("norm", ["first", "last"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "alibi"])
+@pytest.mark.parametrize("masked", [False, True])
+def test_bfloat16_autocast_stays_close_to_float32(norm, positions, masked):
+    model = LanguageModel(TINY.replace(norm=norm, positions=positions))
+    _, batch, real = make_batch()
+    inputs = (batch, real) if masked else (batch,)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        logits = model(*inputs)
+        classes = Classifier.from_body(model.body)(*inputs)
+        with record_attention(model):
+            recorded = model(*inputs)
+    assert logits.dtype == torch.bfloat16 and classes.isfinite().all()
+    assert_close(logits.float(), model(*inputs), rtol=0, atol=0.05)
+    assert_close(recorded.float(), model(*inputs), rtol=0, atol=0.05)
+    logits.float().square().mean().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("norm", ["first", "last"])
+@pytest.mark.parametrize("kind", [LanguageModel, MaskedLanguageModel, Translator])
+def test_the_first_loss_is_that_of_a_uniform_guess(tied, norm, kind):
+    sizes = {"vocab_size": 1_000, "d_model": 64, "d_ff": 256, "n_heads": 4, "max_len": 64}
+    model = kind(TINY.replace(**sizes, norm=norm, tie_embeddings=tied))
+    inputs = [torch.randint(1_000, (4, 64)) for _ in range(3 if kind is Translator else 2)]
+    assert model.loss(*inputs).item() == pytest.approx(math.log(1_000), abs=0.15)
+
+
+def test_a_tied_head_is_the_embedding_matrix_and_stays_it():
+    model = LanguageModel(TINY.replace(tie_embeddings=True))
+    model.loss(IDS, IDS).backward()
+    torch.optim.SGD(model.parameters(), lr=0.1).step()
+    assert model.to(torch.float64).head.weight is model.body.token_embed.weight
+
+
+def test_pooling_reads_real_tokens_only():
+    hidden = torch.randn(3, 7, 5, dtype=torch.float64)
+    real = torch.tensor([[1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 1, 0, 0]]).bool()
+    rows = [hidden[0], hidden[1, :3], hidden[2, 2:5]]
+    hidden[~real] = float("nan")  # hidden states of padding mean nothing
+    assert_close(pool(hidden, real, "mean"), torch.stack([row.mean(0) for row in rows]))
+    assert_close(pool(hidden, real, "first"), torch.stack([row[0] for row in rows]))
+    assert_close(pool(hidden, real, "last"), torch.stack([row[-1] for row in rows]))
+    for pooling in ("mean", "first", "last"):  # a row of padding alone
+        assert pool(torch.randn(1, 7, 5), torch.zeros(1, 7, dtype=torch.bool), pooling).isfinite().all()
+
+
+def test_from_body_takes_the_very_body_and_arguments_are_checked():
+    model = LanguageModel(TINY)
+    classifier = Classifier.from_body(model.body, n_classes=7, pooling="last", dropout=0.5)
+    assert classifier.body is model.body and classifier.config is model.config
+    assert classifier.head.weight.shape == (7, 6)
+    assert (classifier.pooling, classifier.dropout.p) == ("last", 0.5)
+    with pytest.raises(ValueError, match="'max'"):
+        Classifier(TINY, pooling="max")
+    with pytest.raises(ValueError, match="got 0"):
+        Classifier(TINY, n_classes=0)
+    with pytest.raises(TypeError, match="model.body, got a LanguageModel"):
+        Classifier(TINY, body=model)
+    with pytest.raises(ValueError, match="body must have .* n_layers="):
+        Classifier(model.config.replace(n_layers=5), body=model.body)
+
+
+def test_dropout_acts_in_training_only():
+    model = LanguageModel(TINY.replace(dropout=0.5))
+    assert not torch.equal(model(IDS), model(IDS))
+    model.eval()
+    assert torch.equal(model(IDS), model(IDS))
+
+
+def learn(model, inputs, targets, n_steps):
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(n_steps):
+        loss = model.loss(inputs, targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return loss.item()
+
+
+@pytest.mark.parametrize("norm", ["first", "last"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+def test_one_batch_is_overfitted(norm, positions):
+    model = LanguageModel(TINY.replace(n_layers=2, d_model=30, d_ff=35, norm=norm, positions=positions))
+    token_ids = torch.randint(11, (3, 8))
+    token_ids[:, 0] = torch.tensor([2, 3, 5])  # rows begin differently: nothing else could tell them apart
+    assert learn(model, token_ids[:, :-1], token_ids[:, 1:], 150) < 0.05
+
+
+@pytest.mark.parametrize("pooling", ["mean", "last", "first"])
+def test_a_classifier_learns_which_token_comes_first(pooling):
+    """All three poolings can solve this one, "first" and "last" even in a causal model."""
+    model = Classifier(TINY.replace(n_layers=2, d_model=30), pooling=pooling)
+    token_ids = torch.randint(11, (64, 5))
+    assert learn(model, token_ids, (token_ids[:, 0] > 5).long(), 100) < 0.1
+
+
+@pytest.mark.parametrize(("kind", "n_sublayers"), [(LanguageModel, 2), (Translator, 3)])
+@pytest.mark.parametrize("norm", ["first", "last"])
+def test_what_writes_into_the_stream_starts_smaller_by_the_number_of_sublayers(kind, n_sublayers, norm):
+    model = kind(TINY.replace(d_model=60, d_ff=70, norm=norm))
+    stack = model.decoder if kind is Translator else model.body
+    gain = (n_sublayers * 3) ** -0.5 if norm == "first" else 1.0
+    for name, proj in stack.blocks.named_modules():
+        if isinstance(proj, nn.Linear):
+            own = gain if name.endswith(("out_proj", "down_proj")) else 1.0
+            bound = own * (6 / sum(proj.weight.shape)) ** 0.5  # of Glorot's uniform distribution
+            assert proj.weight.abs().max().item() == pytest.approx(bound, rel=0.02)

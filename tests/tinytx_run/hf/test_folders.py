@@ -1,0 +1,500 @@
+"""Folders of `transformers`, made small here: tokenizers, commands, damage, no network, no foreign code."""
+
+import io
+import json
+import os
+import pickle
+import random
+import shutil
+import subprocess
+import sys
+import zipfile
+
+import pytest
+import sentencepiece
+import torch
+import transformers
+from tokenizers import Tokenizer as Inner
+from tokenizers import decoders, models, pre_tokenizers, trainers
+
+from tinytx.config import TransformerConfig
+from tinytx.encoder_decoder import Translator
+from tinytx.masked_lm import MaskedLanguageModel
+from tinytx.tokenizer import Tokenizer
+from tinytx.transformer import Classifier, LanguageModel
+from tinytx_run.checkpoint import load, load_tokenizer, save
+from tinytx_run.cli import main
+from tinytx_run.evaluate import classifier_inputs, evaluate_masked_model
+from tinytx_run.hf.convert import save_transformers
+from tinytx_run.hf.folders import is_published
+from tinytx_run.hf.tokenizer import PretrainedTokenizer
+from tinytx_run.pairs import load_pairs
+
+WORDS = ("le", "la", "chat", "chien", "mange", "voit", "été", "une", "belle", "petit", "livre", "roman")
+
+
+def sentences(n, seed):
+    draw = random.Random(seed)
+    return [" ".join(draw.choice(WORDS) for _ in range(draw.randint(3, 15))) for _ in range(n)]
+
+
+TEXTS = sentences(200, 1)
+
+
+def byte_level_bpe(specials):
+    """A tokenizer of the kind that GPT-2 and RoBERTa have."""
+    inner = Inner(models.BPE())
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=300, initial_alphabet=alphabet, special_tokens=specials, show_progress=False
+    )
+    inner.train_from_iterator(TEXTS, trainer)
+    return inner
+
+
+def sentencepieces():
+    """Pieces and scores of a sentencepiece model, and the model."""
+    out = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXTS), model_writer=out, vocab_size=60, hard_vocab_limit=False, minloglevel=2
+    )
+    model = sentencepiece.SentencePieceProcessor()
+    model.LoadFromSerializedProto(out.getvalue())
+    n = model.get_piece_size()
+    return [(model.id_to_piece(i), model.get_score(i)) for i in range(3, n)], out.getvalue()
+
+
+def finished(model, folder):
+    model.eval().save_pretrained(folder)
+    return folder
+
+
+def make_gpt2(folder):
+    inner = byte_level_bpe(["<|endoftext|>"])
+    inner.model.save(str(folder))  # vocab.json and merges.txt, as GPT-2 was published with
+    end = {"bos_token_id": 0, "eos_token_id": 0}
+    config = transformers.GPT2Config(vocab_size=300, n_embd=16, n_layer=2, n_head=2, n_positions=40, **end)
+    return finished(transformers.GPT2LMHeadModel(config), folder)
+
+
+def small_encoder(kind, n_ids, pad_id):
+    config = kind.config_class(
+        vocab_size=n_ids,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=20,
+        max_position_embeddings=42,
+        type_vocab_size=1,
+        pad_token_id=pad_id,
+        bos_token_id=0,
+        eos_token_id=2,
+    )
+    return kind(config)
+
+
+def make_roberta(folder):
+    specials = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    byte_level_bpe(specials).model.save(str(folder))
+    return finished(small_encoder(transformers.RobertaForMaskedLM, 300, 1), folder)
+
+
+def make_camembert(folder):
+    pieces, _ = sentencepieces()
+    first = ["<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED", "<s>", "</s>"]
+    vocab = [*((piece, 0.0) for piece in first), *pieces, ("<mask>", 0.0)]
+    tokenizer = transformers.CamembertTokenizer(vocab=vocab)
+    tokenizer.save_pretrained(folder)
+    return finished(small_encoder(transformers.CamembertForMaskedLM, len(tokenizer), 1), folder)
+
+
+def make_marian(folder):
+    pieces, model = sentencepieces()
+    vocab = {"</s>": 0, "<unk>": 1}
+    for piece, _ in pieces:
+        vocab.setdefault(piece, len(vocab))
+    vocab["<pad>"] = len(vocab)
+    for side in ("source", "target"):
+        (folder / f"{side}.spm").write_bytes(model)
+    (folder / "vocab.json").write_text(json.dumps(vocab))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"source_lang": "en", "target_lang": "fr"}))
+    sizes = {"layers": 2, "attention_heads": 2, "ffn_dim": 20}
+    config = transformers.MarianConfig(
+        vocab_size=len(vocab),
+        d_model=16,
+        max_position_embeddings=40,
+        scale_embedding=True,
+        activation_function="swish",
+        pad_token_id=vocab["<pad>"],
+        decoder_start_token_id=vocab["<pad>"],
+        eos_token_id=0,
+        forced_eos_token_id=None,
+        **{f"{half}_{name}": value for half in ("encoder", "decoder") for name, value in sizes.items()},
+    )
+    theirs = transformers.MarianMTModel(config)
+    with torch.no_grad():
+        theirs.model.shared.weight.mul_(20)  # so that what is written depends on what is read
+    return finished(theirs, folder)
+
+
+MAKERS = {"gpt2": make_gpt2, "roberta": make_roberta, "camembert": make_camembert, "marian": make_marian}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    torch.manual_seed(1)
+    return {name: make(tmp_path_factory.mktemp(name)) for name, make in MAKERS.items()}
+
+
+@pytest.fixture
+def reviews(tmp_path):
+    path = tmp_path / "mine.tsv"
+    path.write_text("\n".join(f"{int('chat' in text)}\t{text}" for text in sentences(60, 2)))
+    return path
+
+
+def run(capsys, *arguments):
+    status = main([*map(str, arguments)])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+# --- tokenizers
+
+
+@pytest.mark.parametrize("name", ["gpt2", "roberta", "camembert", "marian"])
+def test_a_tokenizer_cuts_as_the_original_and_comes_back(folders, name):
+    tokenizer = load_tokenizer(folders[name])
+    assert isinstance(tokenizer, PretrainedTokenizer)
+    inner = transformers.AutoTokenizer.from_pretrained(folders[name], local_files_only=True)
+    for text in [*TEXTS[:20], "", "un mot inconnu"]:
+        ids = tokenizer.encode(text)
+        assert ids == inner(text, add_special_tokens=False)["input_ids"]
+        assert len(tokenizer.pieces(text)) == len(ids)
+    for text in TEXTS[:20]:
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+    assert tokenizer.encode_batch(TEXTS[:5]) == [tokenizer.encode(text) for text in TEXTS[:5]]
+    assert tokenizer.encode_targets(TEXTS[:5]) == tokenizer.encode_batch(TEXTS[:5])  # one vocabulary here
+    assert tokenizer.encode_batch([]) == []
+    assert tokenizer.vocab_size == load(folders[name]).config.vocab_size
+    again = PretrainedTokenizer.from_bytes(tokenizer.to_bytes())
+    assert again.to_bytes() == tokenizer.to_bytes()
+    copy = pickle.loads(pickle.dumps(tokenizer))
+    for other in (again, copy):
+        assert other.encode_batch(TEXTS) == tokenizer.encode_batch(TEXTS)
+        assert other.pad_id == tokenizer.pad_id and other.bos_id == tokenizer.bos_id
+
+
+def test_marks_are_those_of_the_model(folders):
+    roberta = load_tokenizer(folders["roberta"])
+    assert (roberta.bos_id, roberta.pad_id, roberta.eos_id, roberta.unk_id, roberta.mask_id) == (
+        0,
+        1,
+        2,
+        3,
+        4,
+    )
+    assert (roberta.cls_id, roberta.sep_id) == (0, 2)
+    camembert = load_tokenizer(folders["camembert"])
+    assert (camembert.cls_id, camembert.pad_id, camembert.unk_id, camembert.sep_id) == (5, 1, 3, 6)
+    marian = load_tokenizer(folders["marian"])
+    assert marian.bos_id == marian.pad_id == marian.vocab_size - 1 and marian.eos_id == 0
+    gpt2 = load_tokenizer(folders["gpt2"])
+    assert gpt2.bos_id == gpt2.eos_id == 0 != gpt2.pad_id
+    # What fills up rows is the byte 0xFF, which no text in UTF-8 holds.
+    assert gpt2.piece(gpt2.pad_id) == "\ufffd" and gpt2.decode([gpt2.pad_id]) == ""
+    assert not any(gpt2.pad_id in gpt2.encode(text) for text in [*TEXTS, "ÿ \ufffd"])
+
+
+def test_a_row_is_framed_as_the_original_frames_it(folders):
+    for name in ("roberta", "camembert"):
+        tokenizer = load_tokenizer(folders[name])
+        inner = transformers.AutoTokenizer.from_pretrained(folders[name], local_files_only=True)
+        rows, _ = classifier_inputs(tokenizer, TEXTS[:3], 40, causal=False)
+        assert rows == [inner(text)["input_ids"] for text in TEXTS[:3]]
+
+
+@pytest.mark.parametrize(
+    ("name", "mark"),
+    [("gpt2", "<|endoftext|>"), ("roberta", "</s>"), ("camembert", "<s>"), ("marian", "</s>")],
+)
+def test_a_mark_in_a_text_is_text(folders, name, mark):
+    tokenizer = load_tokenizer(folders[name])
+    marks = {tokenizer.bos_id, tokenizer.eos_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id}
+    assert mark in {tokenizer._inner.convert_ids_to_tokens(i) for i in marks}
+    assert not marks & set(tokenizer.encode(f"le {mark} chat"))
+
+
+def test_tokenizers_that_do_not_fit_are_refused(folders, tmp_path):
+    lost = tmp_path / "lost"
+    shutil.copytree(folders["camembert"], lost)
+    (lost / "tokenizer.json").unlink()
+    with pytest.raises(ValueError, match="files of the tokenizer are missing, or belong to another model"):
+        load_tokenizer(lost)
+    plain = Inner(models.WordLevel({"a": 0, "</s>": 1}, unk_token="a"))
+    endless = transformers.PreTrainedTokenizerFast(tokenizer_object=plain)
+    with pytest.raises(ValueError, match="an end token"):
+        PretrainedTokenizer(endless, n_ids=2)
+    padless = transformers.PreTrainedTokenizerFast(tokenizer_object=plain, eos_token="</s>")
+    with pytest.raises(ValueError, match="a padding token"):
+        PretrainedTokenizer(padless, n_ids=2)
+    with pytest.raises(ValueError, match="must be an archive of a tokenizer"):
+        PretrainedTokenizer.from_bytes(b"half a tok")
+    with pytest.raises(TypeError, match="cannot be trained"):
+        PretrainedTokenizer.train(TEXTS, vocab_size=9)
+    with pytest.raises(ValueError, match="a lone surrogate at 3"):
+        load_tokenizer(folders["gpt2"]).encode("le \ud800")
+
+
+# --- commands
+
+
+@pytest.mark.parametrize("name", ["camembert", "gpt2"])
+def test_finetune_and_evaluate(folders, name, reviews, tmp_path, capsys):
+    out = tmp_path / "run"
+    asked = ["--corpus", reviews, "--budget", "smoke", "--device", "cpu", "--json"]
+    status, answer, err = run(capsys, "finetune", folders[name], *asked, "--out", out)
+    assert status == 0, err
+    first = json.loads(answer)
+    assert first["kind"] == "classifier" and not first["fresh"] and 0 <= first["accuracy"] <= 1
+    model, tokenizer = load(out), load_tokenizer(out)
+    assert isinstance(model, Classifier) and isinstance(tokenizer, PretrainedTokenizer)
+    assert model.config.causal is (name == "gpt2")
+    before = load(folders[name]).body.token_embed.weight
+    moved = (model.body.token_embed.weight - before).abs().max()
+    assert 0 < moved < 1e-3  # the body came from the folder, and learned at a small rate
+    status, answer, err = run(capsys, "evaluate", out, "--corpus", reviews, "--device", "cpu", "--json")
+    assert status == 0, err
+    assert json.loads(answer)["accuracy"] == pytest.approx(first["accuracy"])
+
+
+def test_generate(folders, capsys):
+    asked = ["--prompt", "le chat", "--max-new-tokens", 6, "--seed", 3, "--device", "cpu", "--json"]
+    status, answer, err = run(capsys, "generate", folders["gpt2"], *asked)
+    assert status == 0, err
+    first = json.loads(answer)
+    assert first["prompt"] == "le chat" and first["text"].startswith("le chat") and first["token_ids"]
+    assert json.loads(run(capsys, "generate", folders["gpt2"], *asked)[1]) == first
+    likeliest = json.loads(run(capsys, "generate", folders["gpt2"], *asked, "--top-k", 1)[1])["token_ids"]
+    theirs = transformers.GPT2LMHeadModel.from_pretrained(folders["gpt2"], local_files_only=True)
+    tokenizer = load_tokenizer(folders["gpt2"])
+    start = torch.tensor([[tokenizer.bos_id, *tokenizer.encode("le chat")]])
+    never = [[tokenizer.pad_id]]
+    written = theirs.generate(start, max_new_tokens=6, do_sample=False, bad_words_ids=never)
+    assert written[0, start.shape[1] :].tolist() == likeliest
+    status, _, err = run(capsys, "generate", folders["camembert"], "--prompt", "le")
+    assert status == 2 and "generation needs a language model, got a MaskedLanguageModel" in err
+
+
+def test_evaluate_a_language_model(folders, reviews, capsys):
+    """The loss that `transformers` finds for the same rows."""
+    asked = ["--corpus", reviews, "--split", "all", "--device", "cpu", "--json"]
+    status, answer, err = run(capsys, "evaluate", folders["gpt2"], *asked)
+    assert status == 0, err
+    tokenizer = load_tokenizer(folders["gpt2"])
+    theirs = transformers.GPT2LMHeadModel.from_pretrained(folders["gpt2"], local_files_only=True)
+    total = n = 0
+    for line in reviews.read_text().splitlines():
+        ids = tokenizer.encode(line.split("\t")[1])
+        assert len(ids) < 39
+        row = torch.tensor([[tokenizer.bos_id, *ids, tokenizer.eos_id]])
+        with torch.no_grad():
+            total += theirs(input_ids=row, labels=row).loss.item() * (row.shape[1] - 1)
+        n += row.shape[1] - 1
+    assert json.loads(answer)["nats_per_token"] == pytest.approx(total / n, abs=1e-5)
+
+
+def test_evaluate_a_masked_model(folders):
+    """The surprise that `transformers` finds at every blank of two texts."""
+    model, tokenizer = load(folders["camembert"]), load_tokenizer(folders["camembert"])
+    theirs = transformers.AutoModelForMaskedLM.from_pretrained(folders["camembert"], local_files_only=True)
+    expected = []
+    for ids in tokenizer.encode_batch(TEXTS[:2]):
+        row = [tokenizer.cls_id, *ids, tokenizer.sep_id]
+        for place, right in enumerate(ids, start=1):
+            blank = torch.tensor([[*row[:place], tokenizer.mask_id, *row[place + 1 :]]])
+            with torch.no_grad():
+                expected.append(-theirs(blank).logits[0, place].log_softmax(-1)[right].item())
+    found = evaluate_masked_model(model, tokenizer, TEXTS[:2])
+    assert found.n_tokens == len(expected)
+    assert found.nats_per_token == pytest.approx(sum(expected) / len(expected), abs=1e-5)
+
+
+def test_evaluate_a_translator(folders, tmp_path, capsys):
+    """BLEU and loss over pairs; the loss is that of `transformers`."""
+    pairs = list(zip(TEXTS[:6], TEXTS[6:12], strict=True))
+    path = tmp_path / "pairs.tsv"
+    path.write_text("\n".join("\t".join(pair) for pair in pairs))
+    asked = ["--corpus", path, "--split", "valid", "--device", "cpu", "--json"]
+    status, answer, err = run(capsys, "evaluate", folders["marian"], *asked)
+    assert status == 0, err
+    answer = json.loads(answer)
+    theirs = transformers.MarianMTModel.from_pretrained(folders["marian"], local_files_only=True)
+    inner = transformers.AutoTokenizer.from_pretrained(folders["marian"], local_files_only=True)
+    total = n = 0
+    valid = load_pairs(path).splits["valid"]
+    for source, target in zip(valid.sources, valid.targets, strict=True):
+        batch = inner(source, text_target=target, return_tensors="pt")
+        with torch.no_grad():
+            total += theirs(**batch).loss.item() * batch["labels"].shape[1]
+        n += batch["labels"].shape[1]
+    assert answer["nats_per_token"] == pytest.approx(total / n, abs=1e-5)
+    assert 0 <= answer["bleu"] <= 100
+
+
+def test_translate_writes_what_transformers_writes(folders, monkeypatch, capsys):
+    lines = TEXTS[:4]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\n".join(lines).encode())))
+    status, answer, err = run(capsys, "translate", folders["marian"], "--json", "--device", "cpu")
+    assert status == 0, err
+    found = json.loads(answer)["translations"]
+    assert [one["source"] for one in found] == lines
+    theirs = transformers.MarianMTModel.from_pretrained(folders["marian"], local_files_only=True)
+    inner = transformers.AutoTokenizer.from_pretrained(folders["marian"], local_files_only=True)
+    for line, one in zip(lines, found, strict=True):
+        ids = inner(line, return_tensors="pt")["input_ids"]
+        n = len(one["token_ids"])
+        marks = [[theirs.config.pad_token_id], [1]]
+        written = theirs.generate(ids, max_new_tokens=n, num_beams=1, do_sample=False, bad_words_ids=marks)
+        assert written[0, 1:].tolist() == one["token_ids"]
+    assert len({one["text"] for one in found}) > 1
+
+
+def test_damaged_and_foreign_folders_end_in_one_line(folders, tmp_path, reviews, capsys):
+    cut = tmp_path / "cut"
+    shutil.copytree(folders["camembert"], cut)
+    weights = cut / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    t5 = tmp_path / "t5"
+    transformers.T5Config(vocab_size=9, d_model=4, d_kv=2, d_ff=4, num_layers=1).save_pretrained(t5)
+    headless = tmp_path / "headless"
+    shutil.copytree(folders["camembert"], headless)
+    bare = transformers.AutoModel.from_pretrained(folders["camembert"], local_files_only=True)
+    bare.save_pretrained(headless)
+    unheard = tmp_path / "unheard"
+    shutil.copytree(folders["camembert"], unheard)
+    config = json.loads((unheard / "config.json").read_text())
+    (unheard / "config.json").write_text(json.dumps({**config, "model_type": "shakespeare"}))
+    mute = tmp_path / "mute"
+    shutil.copytree(folders["camembert"], mute)
+    (mute / "tokenizer.json").write_text("{")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for folder, words in (
+        (cut, "cut cannot be read"),
+        (unheard, "unheard cannot be read"),
+        (mute, "mute cannot be read"),
+        (t5, "got the model_type 't5'"),
+        (headless, "must hold all weights of a CamembertForMaskedLM, got CamembertModel, which lacks"),
+        (empty, "a checkpoint must be a folder with model.json"),
+        (folders["marian"], "fine-tuning needs a model with one body, got a translator"),
+    ):
+        status, _, err = run(capsys, "finetune", folder, "--corpus", reviews, "--out", tmp_path / "new")
+        assert status == 2 and len(err.strip().splitlines()) == 1 and words in err, err
+        assert not (tmp_path / "new").exists()
+
+
+def test_without_a_network_a_name_says_what_to_do(reviews, tmp_path):
+    """A real process, whose way to the network ends at a closed port."""
+    closed = "http://127.0.0.1:9"
+    environment = {
+        **os.environ,
+        "HF_ENDPOINT": closed,
+        "HF_HOME": str(tmp_path / "cache"),
+        "HF_HUB_OFFLINE": "0",
+    }
+    environment |= {"http_proxy": closed, "https_proxy": closed}
+    command = [sys.executable, "-m", "tinytx_run.cli", "finetune", "camembert-base", "--corpus", str(reviews)]
+    done = subprocess.run(
+        [*command, "--out", str(tmp_path / "run")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 2, done.stderr
+    (line,) = done.stderr.strip().splitlines()
+    assert "camembert-base is no folder here and could not be fetched" in line
+    assert "go online once" in line and "copy its folder" in line
+
+
+# --- ours there
+
+
+def test_our_checkpoints_become_folders_that_transformers_reads(tmp_path):
+    tokenizer = Tokenizer.train(TEXTS, vocab_size=36)
+    sizes = {"vocab_size": 36, "d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 12, "max_len": 32}
+    save(LanguageModel(TransformerConfig(**sizes)), tmp_path / "ours", tokenizer)
+    model = load(tmp_path / "ours")
+    save_transformers(model, tmp_path / "theirs", load_tokenizer(tmp_path / "ours"))
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "theirs", local_files_only=True)
+    assert (theirs.config.pad_token_id, theirs.config.bos_token_id, theirs.config.eos_token_id) == (0, 2, 3)
+    ids = torch.tensor([[tokenizer.bos_id, *tokenizer.encode("le chat")]])
+    with torch.no_grad():
+        torch.testing.assert_close(theirs(ids).logits, model(ids), atol=1e-5, rtol=0)
+    with pytest.raises(ValueError, match="new or empty folder"):
+        save_transformers(model, tmp_path / "theirs", tokenizer)
+
+
+def test_a_folder_of_a_translator_names_the_mark_that_a_translation_starts_with(tmp_path):
+    tokenizer = Tokenizer.train(TEXTS, vocab_size=36)
+    sizes = {"vocab_size": 36, "d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 12, "max_len": 32}
+    model = Translator(TransformerConfig(**sizes, tie_embeddings=True))
+    save_transformers(model, tmp_path / "theirs", tokenizer)
+    config = transformers.AutoConfig.from_pretrained(tmp_path / "theirs", local_files_only=True)
+    marks = (config.decoder_start_token_id, config.eos_token_id, config.pad_token_id)
+    assert marks == (tokenizer.bos_id, tokenizer.eos_id, tokenizer.pad_id)
+
+
+def test_what_came_from_a_folder_goes_back_with_its_tokenizer(folders, tmp_path):
+    model, tokenizer = load(folders["camembert"]), load_tokenizer(folders["camembert"])
+    assert isinstance(model, MaskedLanguageModel)
+    save_transformers(model, tmp_path / "back", tokenizer)
+    again = load_tokenizer(tmp_path / "back")
+    assert again.encode_batch(TEXTS) == tokenizer.encode_batch(TEXTS) and again.mask_id == tokenizer.mask_id
+    theirs = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "back", local_files_only=True)
+    ids = torch.tensor([[tokenizer.cls_id, *tokenizer.encode("le petit livre"), tokenizer.sep_id]])
+    with torch.no_grad():
+        torch.testing.assert_close(theirs(ids).logits, model(ids), atol=1e-5, rtol=0)
+
+
+FOREIGN = {
+    "model_type": "evil",
+    "tokenizer_class": "Evil",
+    "auto_map": {
+        "AutoConfig": "evil.Evil",
+        "AutoModelForCausalLM": "evil.Evil",
+        "AutoTokenizer": ["evil.Evil", "evil.Evil"],
+    },
+}
+
+
+def test_code_that_comes_with_a_model_is_never_run_and_standard_input_is_not_read(tmp_path, monkeypatch):
+    folder, proof = tmp_path / "evil", tmp_path / "proof"
+    folder.mkdir()
+    (folder / "evil.py").write_text(f"open({str(proof)!r}, 'w')\nclass Evil: pass\n")
+    for name in ("config.json", "tokenizer_config.json"):
+        (folder / name).write_text(json.dumps(FOREIGN))
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as out:
+        out.writestr("marks.json", json.dumps({"n_ids": 9, "start_id": None}))
+        for file in folder.iterdir():
+            out.writestr(file.name, file.read_bytes())
+    answers = io.StringIO("y\n" * 9)
+    monkeypatch.setattr("sys.stdin", answers)
+    for read in (load, load_tokenizer, lambda folder: PretrainedTokenizer.from_bytes(archive.getvalue())):
+        with pytest.raises(ValueError):
+            read(folder)
+    assert not proof.exists() and answers.tell() == 0
+
+
+def test_names_are_told_from_paths_with_a_slip(tmp_path, monkeypatch, folders):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    assert is_published(folders["gpt2"]) and is_published("camembert-base") and is_published("a/b")
+    for slip in ("runs/pretrian", "./pretrain", tmp_path / "nothing", "a b", "runs"):
+        assert not is_published(slip)
+        with pytest.raises(ValueError):
+            load(slip)

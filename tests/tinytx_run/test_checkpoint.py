@@ -1,0 +1,249 @@
+"""What is saved comes back; what is damaged or foreign is refused by name."""
+
+import json
+import pickle
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from tinytx.encoder_decoder import Translator
+from tinytx.lora import add_lora, merge_lora
+from tinytx.masked_lm import MaskedLanguageModel
+from tinytx.transformer import Classifier, LanguageModel, Transformer
+from tinytx_run.checkpoint import find_checkpoint, load, load_tokenizer, save
+
+
+def weights(model):
+    return model.state_dict()
+
+
+MODELS = {
+    "tied": lambda config: LanguageModel(config.replace(tie_embeddings=True)),
+    "bare": lambda config: LanguageModel(config.replace(positions="learned", bias=False, norm="last")),
+    "rotary": lambda config: LanguageModel(config.replace(positions="rotary")),
+    "classifier": lambda config: Classifier(config, n_classes=3, pooling="last", dropout=0.3),
+    "masked": lambda config: MaskedLanguageModel(config.replace(n_segments=2), next_sentence=True),
+    "translator": Translator,
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_comes_back_with_its_tokenizer(tmp_path, config, tokenizer, name):
+    model = MODELS[name](config)
+    save(model, tmp_path / "model", tokenizer)
+    again = load(tmp_path / "model")
+    assert repr(again) == repr(model) and again.config == model.config and not again.training
+    torch.testing.assert_close(weights(again), weights(model), rtol=0, atol=0)
+    assert load_tokenizer(tmp_path / "model").to_bytes() == tokenizer.to_bytes()
+    if name == "tied":
+        assert again.head.weight is again.body.token_embed.weight
+    if name == "classifier":
+        assert again.pooling == "last"
+
+
+def test_equal_models_give_equal_bytes_and_a_checkpoint_may_be_replaced(tmp_path, config):
+    torch.manual_seed(1)
+    first = LanguageModel(config)
+    for name in ("a", "b"):
+        save(first, tmp_path / name)
+    for file in ("model.json", "model.safetensors"):
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
+    second = LanguageModel(config)
+    save(second, tmp_path / "a")
+    torch.testing.assert_close(weights(load(tmp_path / "a")), weights(second), rtol=0, atol=0)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+def test_a_run_folder_means_its_newest_checkpoint(tmp_path, config):
+    for step in (8, 12, 1000004):
+        save(LanguageModel(config), tmp_path / f"step-{step:06d}")
+    (tmp_path / ".step-2000000.part").mkdir()
+    assert find_checkpoint(tmp_path).name == "step-1000004"
+
+
+def test_nothing_foreign_is_written_over_or_removed(tmp_path, config):
+    (tmp_path / "diary.txt").write_text("monday")
+    with pytest.raises(ValueError, match="holds other files"):
+        save(LanguageModel(config), tmp_path)
+    for name in (".model.old", ".model.part", ".backup.gone"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "mine").write_text("mine")
+    path = save(LanguageModel(config), tmp_path / "model")
+    (path / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match="holds other files"):
+        save(LanguageModel(config), path)
+    mine = {"notes.txt", ".model.old/mine", ".model.part/mine", ".backup.gone/mine"}
+    assert mine <= {
+        file.relative_to(tmp_path).as_posix().removeprefix("model/") for file in tmp_path.rglob("*")
+    }
+
+
+def test_a_link_to_a_checkpoint_stays_a_link(tmp_path, config):
+    save(LanguageModel(config), tmp_path / "model")
+    (tmp_path / "link").symlink_to(tmp_path / "model")
+    second = LanguageModel(config)
+    for _ in range(2):
+        save(second, tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    torch.testing.assert_close(weights(load(tmp_path / "model")), weights(second), rtol=0, atol=0)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "model"]
+
+
+def test_two_that_save_to_one_path_lose_nothing(tmp_path, config):
+    models = [LanguageModel(config.replace(n_layers=n)) for n in (1, 2)]
+
+    def work(model):
+        for _ in range(15):
+            save(model, tmp_path / "m")
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(work, models))
+    found = load(tmp_path / "m")
+    assert weights(found).keys() == weights(models[found.config.n_layers - 1]).keys()
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+def test_a_save_killed_between_its_two_renames_can_still_be_read(tmp_path, config):
+    path = save(LanguageModel(config), tmp_path / "m")
+    path.rename(tmp_path / ".m.tinytx-old")
+    assert find_checkpoint(tmp_path / "m").name == ".m.tinytx-old" and load(tmp_path / "m")
+    save(LanguageModel(config), tmp_path / "m")
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+def test_only_whole_models_are_saved(tmp_path, config):
+    with pytest.raises(TypeError, match="LanguageModel or .*, got a Transformer"):
+        save(Transformer(config), tmp_path / "body")
+
+
+@pytest.fixture
+def saved(tmp_path, config, tokenizer):
+    return save(LanguageModel(config), tmp_path / "saved", tokenizer)
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def edit(path, **changes):
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def swap_weights(folder, config):
+    other = save(LanguageModel(config.replace(n_layers=1)), folder.parent / "other")
+    shutil.copy(other / "model.safetensors", folder / "model.safetensors")
+
+
+def write(name, content):
+    return lambda folder, config: (folder / name).write_bytes(content)
+
+
+def edit_description(**changes):
+    return lambda folder, config: edit(folder / "model.json", **changes)
+
+
+def tie(folder, config):
+    edit(folder / "model.json", config=config.replace(tie_embeddings=True).to_dict())
+
+
+def edit_weights(change):
+    def edit_file(folder, config):
+        weights = load_file(folder / "model.safetensors")
+        save_file({name: change(weight) for name, weight in weights.items()}, folder / "model.safetensors")
+
+    return edit_file
+
+
+DAMAGE = {
+    "weights cut short": (lambda f, c: cut(f / "model.safetensors"), "model.safetensors must be a whole"),
+    "weights empty": (write("model.safetensors", b""), "model.safetensors must be a whole"),
+    "a pickle": (write("model.safetensors", pickle.dumps({"w": 1})), "model.safetensors must be a whole"),
+    "weights missing": (lambda f, c: (f / "model.safetensors").unlink(), "model.safetensors is missing"),
+    "weights of another model": (swap_weights, r"body.blocks.1.*must be .*, got absent"),
+    "description cut short": (lambda f, c: cut(f / "model.json"), "model.json must be whole JSON"),
+    "description of something": (write("model.json", b'{"name": "x"}'), "does not describe a tinytx model"),
+    "a list": (write("model.json", b"[1]"), "must hold a JSON object, got list"),
+    "unknown kind": (edit_description(kind="diffusion"), "a model: 'diffusion'"),
+    "newer version": (edit_description(version=9), "must have version 1, got 9"),
+    "no configuration": (edit_description(config={}), "model.json does not describe a model"),
+    "weights without a number": (edit_weights(lambda w: w * torch.nan), "finite real numbers, got"),
+    "complex weights": (edit_weights(lambda w: w.to(torch.complex64)), "real numbers, got .*complex64"),
+    "truth values": (edit_weights(lambda w: w > 0), "real numbers, got .*torch.bool"),
+    "ties that are none": (edit_description(tied=[]), "model.json"),
+    "tied over untied": (tie, "head.weight must equal body.token_embed.weight"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damage_is_named_in_one_line(saved, config, name):
+    damage, words = DAMAGE[name]
+    (saved / "checksums.json").unlink()  # as a person does who changes a file on purpose
+    damage(saved, config)
+    with pytest.raises(ValueError, match=words) as caught:
+        load(saved)
+    assert str(saved) in str(caught.value)
+
+
+def test_a_pickle_is_never_run(tmp_path, saved):
+    class Trap:
+        def __reduce__(self):
+            return (tmp_path.joinpath("sprung").touch, ())
+
+    (saved / "checksums.json").unlink()
+    for file, path in ((tmp_path / "model.pt", tmp_path / "model.pt"), (saved / "model.safetensors", saved)):
+        torch.save(Trap(), file)
+        with pytest.raises(ValueError, match=file.name):
+            load(path)
+    assert not (tmp_path / "sprung").exists()
+
+
+BOMBS = {
+    "layers": {"n_layers": 10**7},
+    "width": {"d_model": 10**9, "n_heads": 1},
+    "vocabulary": {"vocab_size": 10**12},
+    "positions": {"max_len": 2 * 10**7},
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_model_larger_than_its_weights_is_refused_before_it_is_built(saved, config, name):
+    (saved / "checksums.json").unlink()
+    description = json.loads((saved / "model.json").read_text())
+    edit(saved / "model.json", config=description["config"] | BOMBS[name])
+    with pytest.raises(ValueError, match="model.json does not describe a model: .*model.safetensors"):
+        load(saved)
+
+
+def test_what_is_not_there_is_named(tmp_path, saved):
+    with pytest.raises(ValueError, match="nothing there: .*nowhere"):
+        load(tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="model.json .*empty"):
+        load(tmp_path / "empty")
+    (saved / "tokenizer.model").unlink()
+    with pytest.raises(ValueError, match="tokenizer.model is missing"):
+        load_tokenizer(saved)
+    (saved / "tokenizer.model").write_bytes(b"half a tok")
+    with pytest.raises(ValueError, match="tokenizer.model"):
+        load_tokenizer(saved)
+
+
+def test_a_save_that_was_killed_is_found_by_its_relative_name(tmp_path, config, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    save(LanguageModel(config), "mine")
+    (tmp_path / "mine").rename(".mine.tinytx-old")
+    assert isinstance(load("mine"), LanguageModel)
+
+
+def test_an_adapted_model_is_saved_once_it_is_merged(tmp_path, config):
+    model = LanguageModel(config)
+    add_lora(model)
+    with pytest.raises(ValueError, match="call merge_lora first"):
+        save(model, tmp_path / "mine")
+    merge_lora(model)
+    save(model, tmp_path / "mine")
+    assert isinstance(load(tmp_path / "mine"), LanguageModel)

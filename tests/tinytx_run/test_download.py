@@ -1,0 +1,563 @@
+"""Corpora from a real server on the loopback and from folders; checksums, licences, conversion by bytes."""
+
+import contextlib
+import dataclasses
+import gzip
+import hashlib
+import http.server
+import io
+import json
+import random
+import re
+import shutil
+import socket
+import tarfile
+import threading
+import zipfile
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tinytx.tokenizer import canonical
+from tinytx_run import conversion, download
+from tinytx_run.cli import main
+from tinytx_run.conversion import VALID_NOVELS, split_pairs
+from tinytx_run.corpora import list_corpora, load_corpus
+from tinytx_run.download import (
+    CARD,
+    Dataset,
+    FetchError,
+    convert,
+    dataset,
+    datasets,
+    file_name,
+    get,
+    inspect,
+)
+from tinytx_run.pairs import list_pair_corpora
+
+CONTENT = random.Random(1).randbytes(300_007)
+SPLITS = {"train": 5, "val": 3, "test_2016_flickr": 2}
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Serves ``server.content`` by path; the next answers are as ``server.plan`` says, then good ones.
+
+    A plan holds HTTP statuses, "other" (another content) and "cut" (close the connection half way).
+    """
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        self.server.asked.append(self.path)
+        order = self.server.plan.pop(0) if self.server.plan else "good"
+        body = self.server.content.get(self.path)
+        status = order if isinstance(order, int) else 404 if body is None else 200
+        body = b"<html>Please log in</html>" if order == "other" else body or b""
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        with contextlib.suppress(ConnectionError):
+            self.wfile.write(body[: len(body) // 2] if order == "cut" else body)
+        self.close_connection = order == "cut"
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """A running server; retries do not pause."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr("pooch.core.time.sleep", lambda seconds: None)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
+        running.content, running.plan, running.asked = {}, [], []
+        running.url = f"http://127.0.0.1:{running.server_address[1]}"
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+def publish(server, files):
+    """Put files on the server, as a corpus whose layout is the files themselves."""
+    sums = {path: hashlib.sha256(content).hexdigest() for path, content in files.items()}
+    layout = {"text": {file_name(path): None for path in files}}
+    made = Dataset(
+        "small", "for a test", "owner/repo", "c" * 40, "free", "nobody", "as upstream", sums, layout
+    )
+    server.content |= {f"/owner/repo/{'c' * 40}/{path}": content for path, content in files.items()}
+    return made
+
+
+def silent(line):
+    pass
+
+
+def bring(dataset, server, folder, **changed):
+    return get(dataset, folder, host=server.url, report=silent, **changed)
+
+
+def visible(folder):
+    """Everything in a folder but what downloads work in."""
+    found = (path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+    return sorted(path for path in found if not path.startswith(".downloads"))
+
+
+# --- from a server
+
+
+def test_files_arrive_with_a_card_and_a_second_get_asks_for_nothing(server, tmp_path):
+    known = publish(server, {"deep/a.txt": CONTENT, "b.txt": b"un\ndeux"})
+    got = bring(known, server, tmp_path)
+    assert got.changed and got.complete
+    assert visible(tmp_path) == ["small", *(f"small/{name}" for name in ("a.txt", "b.txt", CARD))]
+    assert (tmp_path / "small" / "a.txt").read_bytes() == CONTENT
+    card = got.card
+    assert card["files"]["b.txt"] == {"sha256": known.files["b.txt"], "bytes": 7, "lines": 2}
+    assert (card["licence"], card["citation"], card["commit"]) == ("free", "nobody", "c" * 40)
+    assert card["origin"] == f"downloaded from {server.url}" and card["upstream_checksums"] == known.files
+    again = bring(known, server, tmp_path)
+    assert not again.changed and len(server.asked) == 2
+
+
+@pytest.mark.parametrize("plan", [["cut"], [500, 429], ["other"]])
+def test_a_transfer_that_fails_is_tried_again(server, tmp_path, plan):
+    known = publish(server, {"a.txt": CONTENT})
+    server.plan = list(plan)
+    assert bring(known, server, tmp_path).complete
+    assert (tmp_path / "small" / "a.txt").read_bytes() == CONTENT and len(server.asked) == len(plan) + 1
+
+
+def test_another_content_is_refused_with_both_checksums(server, tmp_path, monkeypatch):
+    known = publish(server, {"a.txt": CONTENT})
+    server.plan = ["other"] * 2
+    monkeypatch.setattr(download, "RETRIES", 1)
+    with pytest.raises(FetchError) as refused:
+        bring(known, server, tmp_path)
+    assert known.files["a.txt"] in str(refused.value)
+    assert hashlib.sha256(b"<html>Please log in</html>").hexdigest() in str(refused.value)
+    assert visible(tmp_path) == []
+
+
+def test_files_that_are_complete_are_not_asked_for_again(server, tmp_path):
+    known = publish(server, {"a.txt": CONTENT, "b.txt": b"b"})
+    server.plan = ["good", 404]
+    with pytest.raises(FetchError, match="404"):
+        bring(known, server, tmp_path)
+    assert len(server.asked) == 2 and visible(tmp_path) == []  # what is gone is asked for once
+    assert bring(known, server, tmp_path).complete
+    assert [path.rpartition("/")[2] for path in server.asked[2:]] == ["b.txt"]
+
+
+def test_an_answer_that_never_ends_is_cut(server, tmp_path, monkeypatch):
+    known = publish(server, {"a.txt": CONTENT})
+    monkeypatch.setattr(download, "MAX_BYTES", 100_000)
+    with pytest.raises(FetchError, match="100,000"):
+        bring(known, server, tmp_path)
+
+
+def test_without_a_network_the_message_says_how_to_do_without(server, tmp_path):
+    known = publish(server, {"a.txt": CONTENT})
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        host = f"http://127.0.0.1:{free.getsockname()[1]}"
+    with pytest.raises(FetchError, match=re.escape(host) + ".*data get small --from FOLDER"):
+        get(known, tmp_path, host=host, report=silent)
+
+
+def test_of_three_at_once_one_downloads(server, tmp_path):
+    known = publish(server, {"a.txt": CONTENT, "b.txt": b"b"})
+    got = []
+    threads = [threading.Thread(target=lambda: got.append(bring(known, server, tmp_path))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(one.changed for one in got) == [False, False, True] and len(server.asked) == 2
+
+
+# --- from a folder
+
+
+@pytest.fixture
+def captions(tmp_path):
+    """A corpus of captions in three splits, and a folder with its upstream files."""
+    upstream = tmp_path / "fetched"
+    upstream.mkdir()
+    files = {}
+    layout = {split: {f"{split}.en": n, f"{split}.fr": n} for split, n in SPLITS.items()}
+    for split, n_lines in SPLITS.items():
+        for name in layout[split]:
+            packed = gzip.compress(f"{name}\n".encode() * n_lines, mtime=0)
+            (upstream / f"{name}.gz").write_bytes(packed)
+            files[f"data/task1/raw/{name}.gz"] = hashlib.sha256(packed).hexdigest()
+    return dataclasses.replace(dataset("multi30k-en-fr"), files=files, layout=layout), upstream
+
+
+def test_upstream_files_are_taken_under_their_names_or_their_paths(captions, tmp_path):
+    known, upstream = captions
+    got = get(known, tmp_path / "flat", source=upstream, report=silent)
+    assert got.changed and got.complete
+    assert (tmp_path / "flat" / known.name / "val.fr").read_text() == "val.fr\n" * 3
+    deep = tmp_path / "deep" / known.name / "data" / "task1"
+    deep.mkdir(parents=True)
+    upstream.rename(deep / "raw")
+    assert get(known, tmp_path / "again", source=tmp_path / "deep", report=silent).files == got.files
+
+
+def test_a_file_that_is_not_the_known_one_is_refused(captions, tmp_path):
+    known, upstream = captions
+    made = get(known, tmp_path / "made", source=upstream, report=silent).folder
+    (upstream / "val.fr.gz").write_bytes(b"cut")
+    with pytest.raises(ValueError, match=r"val\.fr\.gz .*" + known.files["data/task1/raw/val.fr.gz"]):
+        get(known, tmp_path / "data", source=upstream, report=silent)
+    (made / CARD).unlink()
+    (made / "val.fr").write_text("one\ntwo")
+    with pytest.raises(ValueError, match=r"val\.fr .*3 lines.* 2"):
+        get(known, tmp_path / "data", source=made.parent, report=silent)
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_forged_card_does_not_help_a_file_that_upstream_has_too(tmp_path):
+    known, junk = dataset("tinyshakespeare"), b"junk\n" * 40_000
+    folder = tmp_path / "forged" / known.name
+    folder.mkdir(parents=True)
+    (folder / "input.txt").write_bytes(junk)
+    card = download.make_card(known, {"input.txt": junk}, f"downloaded from {download.HOST}")
+    (folder / CARD).write_text(json.dumps(card))
+    assert len(inspect(folder, known).faults) == 1
+    with pytest.raises(ValueError, match="86c4e6aa"):
+        get(known, tmp_path / "data", source=tmp_path / "forged", report=silent)
+
+
+def test_absent_splits_are_named_and_can_come_later(captions, tmp_path):
+    known, upstream = captions
+    apart = tmp_path / "apart"
+    apart.mkdir()
+    (upstream / "test_2016_flickr.fr.gz").rename(apart / "test_2016_flickr.fr.gz")
+    got = get(known, tmp_path / "data", source=upstream, report=silent)
+    assert got.absent == ("test_2016_flickr",) and got.card["absent"] == ["test_2016_flickr"]
+    assert not get(known, tmp_path / "data", source=upstream, report=silent).changed
+    with pytest.raises(ValueError, match="train.en"):
+        get(known, tmp_path / "data", source=apart, report=silent)
+    (apart / "test_2016_flickr.fr.gz").rename(upstream / "test_2016_flickr.fr.gz")
+    assert get(known, tmp_path / "data", source=upstream, report=silent).complete
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", '{"files": {"../../secret": {"sha256": "0"}}}', "[" * 100_000])
+def test_a_card_of_another_kind_is_a_fault(captions, tmp_path, text):
+    known, upstream = captions
+    folder = get(known, tmp_path / "data", source=upstream, report=silent).folder
+    (folder / CARD).write_text(text)
+    state = inspect(folder, known)
+    assert not state.files and len(state.faults) == 1 and CARD in state.faults[0]
+
+
+def test_damage_is_found_and_replaced(captions, tmp_path):
+    known, upstream = captions
+    folder = get(known, tmp_path / "data", source=upstream, report=silent).folder
+    (folder / "train.en").write_bytes(b"x\0\n" * 5)
+    (folder / "val.en").unlink()
+    faults = inspect(folder, known).faults
+    assert len(faults) == 2 and "train.en" in faults[0] and "val.en" in faults[1]
+    got = get(known, tmp_path / "data", source=upstream, report=silent)
+    assert got.changed and got.complete
+
+
+def test_files_of_others_are_never_replaced(captions, tmp_path):
+    known, upstream = captions
+    folder = tmp_path / "data" / known.name
+    folder.mkdir(parents=True)
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match="notes.txt"):
+        get(known, tmp_path / "data", source=upstream, report=silent)
+    assert (folder / "notes.txt").read_text() == "mine"
+
+
+def test_a_folder_that_holds_nothing_of_the_corpus_is_refused(captions, tmp_path):
+    known, _ = captions
+    (tmp_path / "empty").mkdir()
+    for source, got in ((tmp_path / "empty", "0 of 6"), (tmp_path / "nowhere", "nowhere")):
+        with pytest.raises(ValueError, match=got):
+            get(known, tmp_path / "data", source=source, report=silent)
+
+
+def test_a_full_disk_leaves_no_half_written_folder(captions, tmp_path, monkeypatch):
+    known, upstream = captions
+    folder = get(known, tmp_path / "data", source=upstream, report=silent).folder
+    (folder / "val.en").write_text("damaged")
+    before = visible(tmp_path / "data")
+
+    def full(handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="space"):
+        get(known, tmp_path / "data", source=upstream, report=silent)
+    assert visible(tmp_path / "data") == before and (folder / "val.en").read_text() == "damaged"
+
+
+# --- what is known of each corpus
+
+
+@pytest.mark.parametrize("name", datasets())
+def test_the_registry_says_what_was_written_down(shared_data, name):
+    known = dataset(name)
+    assert known.licence and known.citation and known.rule
+    assert re.fullmatch(r"[0-9a-f]{40}", known.commit) or known.address.startswith("https://")
+    notes = (shared_data / "README.md").read_text(encoding="utf-8")
+    notes += (shared_data / "eltec-fra" / "plain1.sha256").read_text(encoding="utf-8")
+    assert known.commit in notes and known.repository in notes
+    assert known.address.removeprefix("https://") in notes
+    for path, known_sum in known.files.items():
+        (line,) = [line for line in notes.splitlines() if known_sum.rpartition(":")[2] in line]
+        assert line.endswith(file_name(path)) or f"`{path}`, md5" in line
+    for names in ([file_name(path) for path in known.files], list(known.n_lines)):
+        assert len({one.lower() for one in names}) == len(names)
+
+
+def test_every_corpus_that_can_be_downloaded_can_be_read_by_its_name():
+    assert set(datasets()) <= {info.name for info in (*list_corpora(), *list_pair_corpora())}
+    with pytest.raises(ValueError, match="cls-books.*'wikipedia'"):
+        dataset("wikipedia")
+
+
+# --- conversion
+
+
+def write(folder, name, content):
+    (folder / name).write_bytes(content)
+    return folder / name
+
+
+def test_reviews_are_joined_from_their_subwords(shared_data, tmp_path):
+    known, folder = dataset("cls-books"), shared_data / "cls-books"
+    subwords = write(tmp_path, "test.review.spm", "▁J ' ai ▁ai mé .\n\n▁Un ▁li vre\n".encode())
+    made = convert(known, {"cls-books/test.review.spm": subwords})
+    assert made["test.review.txt"].decode() == "J'ai aimé.\n\nUn livre\n"
+    assert made["test.review.spm"] == subwords.read_bytes()
+    upstream = {path: folder / file_name(path) for path in known.files if (folder / file_name(path)).exists()}
+    for name, content in convert(known, upstream).items():
+        assert content == (folder / name).read_bytes()
+
+
+def test_novels_come_in_order_a_paragraph_a_line(tmp_path):
+    texts = {
+        "plain1/FRA02501_Loti.txt": " \nI \nUn  marin. \n",
+        "plain1/FRA00102_Adam.txt": "Deuxième\u00a0tome \n",
+        "plain1/FRA00101_Adam.txt": " \nPremier \n \n\ttome\n",
+    }
+    sums = {path: hashlib.sha256(text.encode()).hexdigest() for path, text in texts.items()}
+    known = dataclasses.replace(dataset("eltec-fra"), files=sums)
+    upstream = {path: write(tmp_path, file_name(path), text.encode()) for path, text in texts.items()}
+    made = convert(known, upstream)
+    assert made["corpus.train.txt"].decode() == "Premier\ntome\n\nDeuxième tome\n"
+    assert made["corpus.valid.txt"].decode() == "I\nUn marin.\n"
+    upstream.popitem()
+    assert convert(known, upstream) == {}, "a corpus without one of its novels is another corpus"
+
+
+# Of these novels the upstream file can be made from the folder at hand; its sha256 proves it.
+NOVELS = {"train": ["FRA00101_Adam", "FRA00102_Adam"], "valid": ["FRA02501_Loti", "FRA07101_Blondel"]}
+
+
+def test_novels_are_those_at_hand(shared_data, tmp_path):
+    known, folder = dataset("eltec-fra"), shared_data / "eltec-fra"
+    upstream, expected = {}, {}
+    for split, names in NOVELS.items():
+        novels = (folder / f"corpus.{split}.txt").read_text(encoding="utf-8").split("\n\n")
+        assert len(novels) == (
+            len(VALID_NOVELS) if split == "valid" else len(known.files) - len(VALID_NOVELS)
+        )
+        expected[split] = ("\n\n".join(novels[: len(names)]) + "\n").encode()
+        for name, novel in zip(names, novels, strict=False):
+            content = (" \n" + "".join(f"{line} \n" for line in novel.split("\n"))).encode()
+            assert hashlib.sha256(content).hexdigest() == known.files[f"plain1/{name}.txt"]
+            upstream[f"plain1/{name}.txt"] = write(tmp_path, f"{name}.txt", content)
+    some = dataclasses.replace(known, files={path: known.files[path] for path in upstream})
+    made = convert(some, upstream)
+    assert made["corpus.train.txt"] == expected["train"] and made["corpus.valid.txt"] == expected["valid"]
+    sums = (folder / "plain1.sha256").read_text().splitlines()
+    assert made["plain1.sha256"].decode().splitlines() == [line for line in sums if line[66:] in upstream]
+    authors = [re.fullmatch(r"plain1/FRA\d+_(.+)\.txt", path)[1] for path in known.files]
+    assert all(authors.count(novel.partition("_")[2]) == 1 for novel in VALID_NOVELS)
+
+
+words = st.sampled_from(["a", "b", "c", "d", "e", "f", "A.", "b !", "don't", "do not"])
+
+
+@given(st.lists(st.tuples(words, words.map(str.upper)), max_size=30), st.integers(0, 5), st.randoms())
+def test_no_sentence_is_in_two_splits_in_whatever_order_pairs_come(rows, n_held_out, rng):
+    splits = split_pairs(rows, n_held_out=n_held_out)
+    assert sorted(sum(splits.values(), [])) == sorted(set(rows))
+    assert max(len(splits["valid"]), len(splits["test"])) <= n_held_out
+    for side in (0, 1):
+        sentences = [{canonical(row[side]) for row in split} for split in splits.values()]
+        assert sum(map(len, sentences)) == len(set().union(*sentences))
+    rng.shuffle(rows)
+    assert split_pairs(rows, n_held_out=n_held_out) == splits
+
+
+def test_a_zip_of_pairs_is_split(tmp_path, monkeypatch):
+    monkeypatch.setattr(conversion, "PAIRS_HELD_OUT", 10)
+    rows = [(f"number {i}", f"numéro {i}") for i in range(60)]
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("fra.txt", "".join(f"{a}\t{b}\tCC-BY 2.0\n" for a, b in [*rows, *rows[:20]]))
+        archive.writestr("_about.txt", "about")
+    made = convert(
+        dataset("tatoeba-en-fr"), {"fra-eng.zip": write(tmp_path, "fra-eng.zip", packed.getvalue())}
+    )
+    splits = [
+        [tuple(line.split("\t")) for line in content.decode().splitlines()] for content in made.values()
+    ]
+    assert list(made) == ["pairs.train.tsv", "pairs.valid.tsv", "pairs.test.tsv"]
+    assert [len(split) for split in splits] == [40, 10, 10] and sorted(sum(splits, [])) == sorted(rows)
+
+
+def film_archive(**changes):
+    """The layout of aclImdb_v1.tar.gz, in small, with some of its files changed or, by None, absent."""
+    files = {f"train/urls_{sign}.txt": "" for sign in ("pos", "neg", "unsup")}
+    files |= {f"test/urls_{sign}.txt": "" for sign in ("pos", "neg")}
+    for i, path in enumerate(list(files)):
+        split, _, sign = path.replace("urls_", "").removesuffix(".txt").partition("/")
+        lines = [f"http://www.imdb.com/title/tt{i}{n // 2}/usercomments" for n in range(11)]
+        files[path] = "\n".join(lines) + "\n"
+        for n in range(11):
+            files |= {f"{split}/{sign}/{n}_{7 if sign == 'pos' else 0}.txt": f"{path}<br /><br />review {n}"}
+    files["train/labeledBow.feat"] = "9 0:9 1:1"
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for path, text in sorted((files | changes).items()):
+            if text is not None:
+                member = tarfile.TarInfo(f"aclImdb/{path}")
+                member.size = len(text.encode())
+                archive.addfile(member, io.BytesIO(text.encode()))
+    return packed.getvalue()
+
+
+def lines_of(path):
+    return gzip.decompress(path.read_bytes()).decode().splitlines()
+
+
+def film_reviews(tmp_path, content):
+    """The corpus of an archive with its md5, and the folder that holds it."""
+    folder = tmp_path / "archive"
+    folder.mkdir(exist_ok=True)
+    write(folder, "aclImdb_v1.tar.gz", content)
+    md5 = hashlib.md5(content).hexdigest()
+    return dataclasses.replace(dataset("imdb"), files={"aclImdb_v1.tar.gz": f"md5:{md5}"}), folder
+
+
+def test_film_reviews_become_json_lines_with_their_films(tmp_path, server):
+    content = film_archive()
+    known, folder = film_reviews(tmp_path, content)
+    state = get(known, tmp_path / "data", source=folder, report=silent)
+    rows = {
+        split: [json.loads(line) for line in lines_of(state.folder / f"{split}.jsonl.gz")]
+        for split in ("train", "unlabelled", "test")
+    }
+    assert [len(part) for part in rows.values()] == [22, 11, 22] and state.complete
+    first = {"text": "train/urls_pos.txt review 0", "movie": "tt00", "rating": 7, "label": 1}
+    assert rows["train"][0] == first and [row["label"] for row in rows["train"]] == [1] * 11 + [0] * 11
+    assert rows["train"][10]["movie"] == "tt05", "reviews are in the order of their numbers"
+    assert rows["unlabelled"][3] == {"text": "train/urls_unsup.txt review 3", "movie": "tt21"}
+    corpus = load_corpus("imdb", tmp_path / "data")
+    assert not set(corpus.train.groups) & set(corpus.valid.groups) and len(corpus.test) == 22
+    server.content["/aclImdb_v1.tar.gz"] = content
+    fetched = get(known, tmp_path / "mirrored", host=server.url, report=silent)
+    assert fetched.files == state.files and fetched.card["source"] == known.address
+
+
+def test_a_film_archive_that_is_cut_or_another_or_without_films_is_refused_in_one_line(tmp_path):
+    whole = film_archive()
+    cases = {
+        "whole .tar.gz": whole[: len(whole) // 2],
+        "whole .tar.gz ": b"<html>Please log in</html>",
+        r"film of train/pos/10_7.txt in line 11 of train/urls_pos.txt": film_archive(
+            **{"train/urls_pos.txt": "http://www.imdb.com/title/tt1/usercomments\n" * 10}
+        ),
+        "film of test/neg/0_0.txt in line 1": film_archive(**{"test/urls_neg.txt": None}),
+    }
+    for rule, content in cases.items():
+        known, folder = film_reviews(tmp_path, content)
+        with pytest.raises(ValueError, match=rule.strip()) as refused:
+            get(known, tmp_path / "data", source=folder, report=silent)
+        assert "\n" not in str(refused.value) and not (tmp_path / "data").exists()
+    with pytest.raises(ValueError, match="md5:7c2ac02c03563afcf9b574c7e56c153a, got md5:"):
+        get(dataset("imdb"), tmp_path / "data", source=folder, report=silent)
+
+
+# --- commands
+
+
+def call(capsys, *arguments):
+    status = main([*map(str, arguments)])
+    return status, *capsys.readouterr()
+
+
+@pytest.mark.parametrize("name", [name for name in datasets() if name != "eltec-fra"])
+def test_the_folder_at_hand_is_taken_as_it_is(shared_data, tmp_path, monkeypatch, capsys, name):
+    monkeypatch.setenv("TINYTX_DATA", str(tmp_path / "home"))
+    status, out, _ = call(capsys, "data", "get", name, "--from", shared_data)
+    known, folder = dataset(name), tmp_path / "home" / name
+    assert status == 0 and known.licence in out and known.citation in out
+    at_hand = {file.name: file.read_bytes() for file in (shared_data / name).iterdir()}
+    assert {file.name: file.read_bytes() for file in folder.iterdir() if file.name != CARD} == at_hand
+    status, out, _ = call(capsys, "data", "verify", name, "--json")
+    (row,) = json.loads(out)["corpora"]
+    assert status == 0 and row["files"] == len(at_hand) and not row["faults"]
+    assert row["absent"] == list(known.absent(at_hand))
+
+
+def test_verify_names_what_is_wrong_and_says_so_by_its_status(
+    shared_data, server, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("TINYTX_DATA", str(tmp_path))
+    assert call(capsys, "data", "verify")[0] == 0
+    assert call(capsys, "data", "verify", "cls-books")[0] == 2
+    content = (shared_data / "tinyshakespeare" / "input.txt").read_bytes()
+    path = "/karpathy/char-rnn/6f9487a6fe5b420b7ca9afb0d7c078e37c1d1b4e/data/tinyshakespeare/input.txt"
+    server.content[path] = content
+    assert call(capsys, "data", "get", "tinyshakespeare", "--mirror", server.url)[0] == 0
+    assert (tmp_path / "tinyshakespeare" / "input.txt").read_bytes() == content
+    assert re.search(r"^tinyshakespeare +ready", call(capsys, "data", "list")[1], re.MULTILINE)
+    (tmp_path / "tinyshakespeare" / "input.txt").write_bytes(content + b"and more")
+    status, out, _ = call(capsys, "data", "verify")
+    assert status == 1 and "input.txt" in out and "86c4e6aa" in out
+    shutil.copy(shared_data / "tinyshakespeare" / "input.txt", tmp_path / "tinyshakespeare" / "input.txt")
+    assert call(capsys, "data", "verify", "tinyshakespeare")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["get", "wikipedia"],
+        ["get", "eltec-fra", "--from", "nowhere"],
+        ["get", "eltec-fra", "--from", "x", "--mirror", "y"],
+        ["verify", "wikipedia"],
+        ["list", "wikipedia"],
+    ],
+)
+def test_bad_requests_are_refused_in_one_line(tmp_path, monkeypatch, capsys, arguments):
+    monkeypatch.setenv("TINYTX_DATA", str(tmp_path / "home"))
+    status, out, err = call(capsys, "data", *arguments)
+    assert status == 2 and out == "" and err.count("\n") == 1 and not (tmp_path / "home").exists()
+
+
+def test_list_tells_addresses_and_checksums_of_one(capsys):
+    status, out, _ = call(capsys, "data", "list", "cls-books")
+    known = dataset("cls-books")
+    assert status == 0 and all(f"{sha256}  {known.url(path)}" in out for path, sha256 in known.files.items())
+
+
+def test_what_a_killed_call_left_is_removed_by_the_next(tmp_path):
+    folder, aside = tmp_path / "corpus", tmp_path / "aside"
+    download.write_folder(folder, {"x": b"1"}, {}, aside=aside)
+    (aside / "old").mkdir(parents=True)
+    (aside / "old" / "x").write_bytes(b"0")
+    download.write_folder(folder, {"x": b"2"}, {}, aside=aside)
+    assert (folder / "x").read_bytes() == b"2" and not aside.exists()

@@ -1,0 +1,279 @@
+"""Evaluation against sums made by hand, one text at a time; the measure of each kind; the entropy bound."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from tinytx.inference import evaluate_rows
+from tinytx.masked_lm import MaskedLanguageModel
+from tinytx.tokenizer import Tokenizer
+from tinytx.transformer import Classifier, LanguageModel
+from tinytx_run.checkpoint import save
+from tinytx_run.corpora import Corpus, Split
+from tinytx_run.evaluate import (
+    ClassifierScore,
+    LanguageModelScore,
+    PseudoLikelihoodScore,
+    class_probabilities,
+    classifier_inputs,
+    evaluate,
+    evaluate_classifier,
+    evaluate_language_model,
+    evaluate_masked_model,
+    exact_masked_nats,
+    exact_nats,
+    fill_probs,
+    first_texts,
+    text_nats,
+)
+from tinytx_run.pairs import PairCorpus, Pairs
+from tinyworld.world import World
+
+TEXT = "le chat mange la belle"
+SPECIAL = slice(0, 7)
+
+
+@pytest.fixture
+def causal(config):
+    return LanguageModel(config).eval()
+
+
+@pytest.fixture
+def masked(config):
+    return MaskedLanguageModel(config).eval()
+
+
+@torch.no_grad()
+def nats_by_hand(model, ids):
+    log_probs = model(torch.tensor([ids[:-1]]))[0].double().log_softmax(dim=-1)
+    return -sum(log_probs[i, target].item() for i, target in enumerate(ids[1:]))
+
+
+@pytest.mark.parametrize("tokens_per_batch", [1, 40, 10_000])
+def test_rows_come_back_in_order_whatever_the_batches(tokens_per_batch):
+    rows = [[i] * n for i, n in enumerate([5, 2, 7, 2, 3, 11, 5], start=1)]
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout()).train()
+    sizes = []
+
+    def sums(token_ids, indices):
+        assert not model[1].training and token_ids.shape[1] == max(len(rows[i]) for i in indices)
+        sizes.append(token_ids.numel())
+        return token_ids.sum(dim=1)
+
+    found = evaluate_rows(model, rows, sums, pad_id=0, tokens_per_batch=tokens_per_batch)
+    assert found.tolist() == [sum(row) for row in rows]
+    assert model[1].training and max(sizes) <= max(tokens_per_batch, 11)
+    with pytest.raises(ValueError, match="got none"):
+        evaluate_rows(model, [], sums, pad_id=0)
+
+
+@pytest.mark.parametrize("max_len", [200, 5])
+def test_text_nats_are_the_sums_of_single_texts_read_in_chunks_of_max_len(config, tokenizer, corpus, max_len):
+    model = LanguageModel(config.replace(max_len=max_len)).train()
+    texts = corpus.valid.texts[:7]
+    found, score = text_nats(model, tokenizer, texts), evaluate_language_model(model, tokenizer, texts)
+    assert model.training
+    model.eval()
+    rows = [[tokenizer.bos_id, *ids, tokenizer.eos_id] for ids in tokenizer.encode_batch(texts)]
+    starts = [range(0, len(ids) - 1, max_len) for ids in rows]
+    expected = [
+        sum(nats_by_hand(model, ids[start : start + max_len + 1]) for start in each)
+        for ids, each in zip(rows, starts, strict=True)
+    ]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert score.total_nats == pytest.approx(found.sum())
+    assert score.n_tokens == sum(len(ids) - 1 for ids in rows)
+
+
+def test_perplexity_is_that_of_a_fair_choice(causal, tokenizer, corpus):
+    assert LanguageModelScore(total_nats=12.0, n_tokens=4, n_texts=1).perplexity == pytest.approx(math.exp(3))
+    with torch.no_grad():
+        causal.head.weight.zero_()
+    score = evaluate_language_model(causal, tokenizer, corpus.valid.texts)
+    assert score.perplexity == pytest.approx(causal.config.vocab_size, rel=1e-5)
+
+
+@torch.no_grad()
+def masked_by_hand(model, tokenizer, ids, position):
+    row = [tokenizer.cls_id, *ids, tokenizer.sep_id]
+    row[position + 1] = tokenizer.mask_id
+    return model(torch.tensor([row]))[0, position + 1].double()
+
+
+def test_a_masked_model_is_read_at_the_masked_position(masked, tokenizer):
+    ids = tokenizer.encode(TEXT)
+    for position in (0, 3, len(ids) - 1):
+        logits = masked_by_hand(masked, tokenizer, ids, position)
+        logits[SPECIAL] = -torch.inf
+        found = fill_probs(masked, tokenizer, ids, position)
+        np.testing.assert_allclose(found, logits.softmax(0).numpy(), rtol=1e-5)
+        other = [*ids]
+        other[position] = 9
+        np.testing.assert_array_equal(fill_probs(masked, tokenizer, other, position), found)
+
+
+def test_a_causal_model_fills_by_the_probability_of_whole_texts(causal, tokenizer):
+    ids, position = tokenizer.encode(TEXT), 4
+    found = fill_probs(causal, tokenizer, ids, position)
+    assert found.sum() == pytest.approx(1) and not found[SPECIAL].any()
+    begin, rest = [tokenizer.bos_id, *ids[:position]], [*ids[position + 1 :], tokenizer.eos_id]
+    nats = [nats_by_hand(causal, [*begin, token, *rest]) for token in range(7, tokenizer.vocab_size)]
+    np.testing.assert_allclose(found[7:], (-torch.tensor(nats)).softmax(0).numpy(), rtol=1e-4)
+
+
+def test_the_left_side_alone_gives_the_next_token_probabilities(causal, tokenizer):
+    ids = tokenizer.encode(TEXT)
+    found = fill_probs(causal, tokenizer, ids, 3, sides="left")
+    with torch.no_grad():
+        logits = causal(torch.tensor([[tokenizer.bos_id, *ids[:3]]]))[0, -1].double()
+    logits[SPECIAL] = -torch.inf
+    np.testing.assert_allclose(found, logits.softmax(0).numpy(), rtol=1e-5)
+    np.testing.assert_array_equal(fill_probs(causal, tokenizer, ids[:4], 3, sides="left"), found)
+    assert not np.allclose(fill_probs(causal, tokenizer, ids, 3), found)
+
+
+def test_a_hybrid_model_fills_in_one_pass_that_reads_both_ways(causal, config, tokenizer):
+    ids, position = tokenizer.encode(TEXT), 4
+    found = fill_probs(causal, tokenizer, ids, position, hybrid=True)
+    other = [*ids[:position], 9, *ids[position + 1 :]]
+    np.testing.assert_array_equal(fill_probs(causal, tokenizer, other, position, hybrid=True), found)
+    both = LanguageModel(config.replace(causal=False)).eval()
+    both.load_state_dict(causal.state_dict())
+    row = [tokenizer.cls_id, *ids]
+    row[position + 1] = tokenizer.mask_id
+    with torch.no_grad():
+        logits = both(torch.tensor([row]))[0, position].double()
+    logits[SPECIAL] = -torch.inf
+    np.testing.assert_allclose(found, logits.softmax(0).numpy(), rtol=1e-5)
+    assert causal.config.causal, "the model is causal again"
+    left = fill_probs(causal, tokenizer, ids, position, sides="left", hybrid=True)
+    np.testing.assert_array_equal(left, fill_probs(causal, tokenizer, ids, position, sides="left"))
+
+
+def test_the_pseudo_likelihood_masks_each_token_once(masked, tokenizer, corpus):
+    texts = corpus.valid.texts[:6]
+    score = evaluate_masked_model(masked, tokenizer, texts)
+    nats, correct = [], 0
+    for ids in tokenizer.encode_batch(texts):
+        for position, token in enumerate(ids):
+            log_probs = masked_by_hand(masked, tokenizer, ids, position).log_softmax(-1)
+            nats.append(-log_probs[token].item())
+            correct += int(log_probs.argmax() == token)
+    assert (score.n_tokens, score.n_texts, score.correct) == (len(nats), 6, correct)
+    assert score.total_nats == pytest.approx(sum(nats), rel=1e-4)
+    with pytest.raises(ValueError, match="got none"):
+        evaluate_masked_model(masked, tokenizer, [""])
+
+
+def test_the_first_texts_have_at_most_so_many_tokens(tokenizer, corpus):
+    texts = corpus.valid.texts
+    lengths = [len(ids) for ids in tokenizer.encode_batch(texts)]
+    assert first_texts(tokenizer, texts, sum(lengths[:4])) == texts[:4]
+    assert first_texts(tokenizer, texts, sum(lengths[:4]) - 1) == texts[:3]
+    assert first_texts(tokenizer, texts, 1) == texts[:1]
+    assert first_texts(tokenizer, texts) == texts
+
+
+def test_fills_that_have_no_meaning_raise(causal, masked, config, tokenizer):
+    ids = tokenizer.encode("le chat")
+    for got, model, token_ids, position, sides in (
+        (f"got {len(ids)}", masked, ids, len(ids), "both"),
+        ("got a masked model", masked, ids, 0, "left"),
+        ("got 'right'", causal, ids, 0, "right"),
+        ("at most 22 tokens long, got 23", masked, [9] * 23, 0, "both"),
+        ("at most 23 tokens long, got 24", causal, [9] * 24, 0, "both"),
+        ("neither", LanguageModel(config.replace(causal=False)), ids, 0, "both"),
+    ):
+        with pytest.raises(ValueError, match=got):
+            fill_probs(model, tokenizer, token_ids, position, sides=sides)
+
+
+def test_accuracy_counts_right_answers_in_the_order_of_the_texts_and_those_cut(config, tokenizer, corpus):
+    model = Classifier(config.replace(max_len=8), n_classes=2).eval()
+    split, n_cut, expected = corpus.valid, 0, []
+    for text in split.texts:
+        ids = [tokenizer.bos_id, *tokenizer.encode(text)]
+        n_cut += len(ids) > 8
+        expected.append(model(torch.tensor([ids[:8]]))[0].softmax(dim=-1).tolist())
+    found = class_probabilities(model, tokenizer, split.texts)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    right = int((np.argmax(expected, axis=1) == split.labels).sum())
+    score = evaluate_classifier(model, tokenizer, split.texts, split.labels)
+    assert score == ClassifierScore(right, len(split), n_cut) and n_cut > 0
+    assert score.interval.low < score.accuracy < score.interval.high
+
+
+def test_inputs_of_a_bidirectional_classifier_are_framed_as_in_pretraining(tokenizer):
+    texts = ["le chat", "un chien mange la belle"]
+    ids = tokenizer.encode_batch(texts)
+    cls_id, sep_id, room = tokenizer.cls_id, tokenizer.sep_id, len(ids[0])
+    rows, n_cut = classifier_inputs(tokenizer, texts, room + 2, causal=False)
+    assert rows == [[cls_id, *ids[0], sep_id], [cls_id, *ids[1][:room], sep_id]] and n_cut == 1
+
+
+def test_the_kind_of_the_model_decides_what_is_measured(tmp_path, config, tokenizer, corpus):
+    save(LanguageModel(config), tmp_path / "lm", tokenizer)
+    save(Classifier(config), tmp_path / "classifier", tokenizer)
+    language = evaluate(tmp_path / "lm", corpus, device="cpu")
+    assert isinstance(language.score, LanguageModelScore) and language.split == "test"
+    assert language.entropy_bound is None and "gap" not in language.to_dict()
+    labels = evaluate(tmp_path / "classifier", corpus, split="all", device="cpu")
+    assert isinstance(labels.score, ClassifierScore) and labels.score.n == 170
+    model, without_test = LanguageModel(config), Corpus("toy", corpus.train, corpus.valid)
+    assert evaluate(model, without_test, tokenizer=tokenizer).split == "valid"
+    unlabelled = Corpus("plain", Split(("le chat",)), Split(("la",)))
+    pair = Pairs(("a",), ("b",))
+    for got, arguments in (
+        ("got plain", {"model": Classifier(config), "corpus": unlabelled}),
+        ("got 'test'", {"model": model, "corpus": without_test, "split": "test"}),
+        ("the pairs of two", {"model": model, "corpus": PairCorpus("two", pair, pair)}),
+        ("got a LanguageModel alone", {"model": model, "corpus": corpus, "tokenizer": None}),
+    ):
+        with pytest.raises(ValueError, match=got):
+            evaluate(**{"tokenizer": tokenizer} | arguments)
+    other = LanguageModel(config.replace(vocab_size=config.vocab_size + 1))
+    with pytest.raises(ValueError, match="30 tokens and vocab_size=31"):
+        evaluate(other, corpus, tokenizer=tokenizer)
+
+
+def test_labels_that_the_classifier_does_not_know_raise(config, tokenizer):
+    model = Classifier(config, n_classes=3)
+    unknown = Split(("le chat", "la table", "le"), (0, 3, 3))
+    with pytest.raises(ValueError, match="from 0 to 2, .* got 3 2 times in toy"):
+        evaluate(model, Corpus("toy", unknown, unknown), tokenizer=tokenizer)
+    known = Split(("le chat", "la table"), (0, 1))
+    with pytest.raises(ValueError, match="3 classes .* got bon, mauvais"):
+        named = Corpus("toy", known, known, label_names=("bon", "mauvais"))
+        evaluate(model, named, tokenizer=tokenizer)
+
+
+def test_no_model_is_below_the_entropy_bound_of_the_world(config, corpus):
+    world = World()
+    reviews = world.reviews(12, seed=5)
+    texts = tuple(" ".join(review.words) for review in reviews)
+    data = Corpus("world", Split(texts), Split(texts))
+    exact = exact_nats(data, texts)
+    np.testing.assert_allclose(exact, [-world.log_prob(review.words) for review in reviews], rtol=1e-9)
+    assert exact_nats(corpus, corpus.valid.texts) is None
+    tokenizer = Tokenizer.train(texts + tuple(world.vocabulary), vocab_size=200)
+    wide = config.replace(vocab_size=200, max_len=250)
+    found = evaluate(LanguageModel(wide), data, tokenizer=tokenizer)
+    assert found.entropy_bound == pytest.approx(exact.sum() / found.score.n_tokens)
+    assert found.to_dict()["gap"] > 0 and f"{found.entropy_bound:.4f}" in str(found)
+    few = Corpus("world", Split(texts), Split(texts[:2]))
+    found = evaluate(MaskedLanguageModel(wide), few, split="valid", tokenizer=tokenizer).to_dict()
+    assert found["kind"] == "masked_language_model" and found["n_texts"] == 2
+    expected = [
+        -np.log(world.through(tokenizer).fill_token(ids, position)[token])
+        for ids in tokenizer.encode_batch(texts[:2])
+        for position, token in list(enumerate(ids))[::9]
+    ]
+    every_ninth = [nats for text in texts[:2] for nats in exact_masked_nats(data, tokenizer, [text])[::9]]
+    np.testing.assert_allclose(every_ninth, expected)
+    assert 0 < found["entropy_bound"] < found["nats_per_token"]
+
+
+def test_the_accuracy_of_masked_tokens_is_a_share_of_tokens():
+    assert PseudoLikelihoodScore(total_nats=1.0, n_tokens=8, n_texts=2, correct=2).accuracy == 0.25

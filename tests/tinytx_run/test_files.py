@@ -1,0 +1,87 @@
+"""Atomic writes: everything is on the disk before a name changes; what fails leaves the old content."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tinytx_run import files
+from tinytx_run.files import LOCK_FILE, locked, read_file, write_file, write_folder
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_write_that_fails_leaves_the_old_folder(tmp_path, killed):
+    write_folder(tmp_path / "box", {"a": b"old"})
+    if killed:  # the write before this one, between its two renames
+        os.replace(tmp_path / "box", tmp_path / ".box.tinytx-old")
+    with pytest.raises(TypeError):
+        write_folder(tmp_path / "box", {"a": b"new", "b": "no bytes"})
+    assert read_file(tmp_path / "box" / "a") == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["box"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_file_on_a_full_device_keeps_its_old_content(tmp_path):
+    (tmp_path / "table.json").write_bytes(b"old")
+    (tmp_path / ".table.json.tinytx-new").symlink_to("/dev/full")
+    with pytest.raises(OSError, match=r"No space left on device: .*table\.json"):
+        write_file(tmp_path / "table.json", b"new")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("table.json", b"old")]
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
+def test_everything_is_flushed_before_the_rename_and_the_name_before_the_return(tmp_path, monkeypatch):
+    """Without this order a power cut may leave a folder with its name and without its content."""
+    order = []
+    fsync, replace = os.fsync, os.replace
+
+    def spy_fsync(handle):
+        order.append(os.readlink(f"/proc/self/fd/{handle}"))
+        fsync(handle)
+
+    def spy_replace(source, target):
+        order.append("rename")
+        replace(source, target)
+
+    monkeypatch.setattr(files.os, "fsync", spy_fsync)
+    monkeypatch.setattr(files.os, "replace", spy_replace)
+    write_folder(tmp_path / "new" / "box", {"a": b"1", "b": b"2"})
+    part, parent = f"{tmp_path}/new/.box.tinytx-new", f"{tmp_path}/new"
+    assert order == [
+        str(tmp_path),
+        f"{part}/a",
+        f"{part}/b",
+        f"{part}/checksums.json",
+        part,
+        "rename",
+        parent,
+    ]
+    order.clear()
+    write_file(tmp_path / "new" / "c", b"3")
+    assert order == [f"{parent}/.c.tinytx-new", "rename", parent]
+
+
+def test_one_holder_at_a_time_and_nothing_left_behind(tmp_path):
+    inside, most, lock = [], [], tmp_path / LOCK_FILE
+
+    def work(_):
+        for _ in range(20):
+            with locked(lock, 60, "busy"):
+                inside.append(1)
+                most.append(len(inside))
+                inside.pop()
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(work, range(3)))
+    assert most == [1] * 60 and list(tmp_path.iterdir()) == []
+    with locked(lock, 0, ""), pytest.raises(ValueError, match="^busy$"), locked(lock, 0, "busy"):
+        pass
+
+
+def test_a_file_that_is_not_there_or_not_what_was_written_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"gone\.json is missing"):
+        read_file(tmp_path / "gone.json")
+    write_folder(tmp_path / "box", {"a": b"old"})
+    (tmp_path / "box" / "a").write_bytes(b"new")
+    with pytest.raises(ValueError, match=r"box/a is damaged"):
+        read_file(tmp_path / "box" / "a")

@@ -1,0 +1,576 @@
+"""One `fit` for every task: equal calls give equal bytes, in one piece or in two, and mistakes are named."""
+
+import json
+import os
+import signal
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from tests.tinytx_run.interrupted import Killed, folder_bytes, in_step
+from tinytx.distributed import Processes
+from tinytx.encoder_decoder import Translator
+from tinytx.loop import train
+from tinytx.masked_lm import MaskedLanguageModel
+from tinytx.masking import Masking
+from tinytx.settings import Layout
+from tinytx_run import fit as fit_module
+from tinytx_run import tasks
+from tinytx_run.checkpoint import load, load_tokenizer, save
+from tinytx_run.corpora import Corpus, Split
+from tinytx_run.evaluate import evaluate_split
+from tinytx_run.fit import fit
+from tinytx_run.pairs import PairCorpus, Pairs
+from tinytx_run.recipes import WARMUP_SHARE, plan, plan_finetuning
+from tinytx_run.runs import find_run, read_training
+from tinytx_run.tasks import (
+    PROBE_RATE,
+    PUBLISHED_EPOCHS,
+    PUBLISHED_RATE,
+    Classification,
+    Pretraining,
+    Translation,
+    causal_objective,
+    class_objective,
+    epoch_ends,
+    fingerprint,
+    new_language_model,
+    objective_for,
+    steps_within,
+    train_tokenizer,
+    weights_fingerprint,
+)
+
+QUICK = {"n_steps": 6, "checkpoint_every": 2, "precision": "fp32"}
+TINY = {"d_model": 12, "n_heads": 3, "n_layers": 2, "max_len": 24, "dropout": 0.2}
+SHORT = {"n_steps": 14, "checkpoint_every": 5, "tokens_per_batch": 200}
+TASKS = ("causal", "masked", "masked+nsp", "hybrid", "translation", "classification")
+TRANSLATIONS = {
+    "red": "rouge", "book": "livre", "the": "le", "sees": "voit", "cat": "chat", "a": "un", "dog": "chien",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread():
+    """Models this small are slowed by a second thread, many times over where the cores are busy."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def kill():
+    raise Killed
+
+
+def quick(corpus, **settings):
+    settings = {"budget": "smoke", "training_changes": QUICK, "report": lambda line: None} | settings
+    return fit(corpus, device="cpu", **settings)
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    sources = [f"{a} {b} {c}" for a in TRANSLATIONS for b in TRANSLATIONS for c in ("cat", "dog", "book")]
+    targets = [" ".join(TRANSLATIONS[word] for word in source.split()) for source in sources]
+    held_out = [Pairs(tuple(sources[i::9]), tuple(targets[i::9])) for i in (0, 1)]
+    return PairCorpus("toy", Pairs(tuple(sources), tuple(targets)), *held_out)
+
+
+@pytest.fixture(scope="module")
+def pretrained(corpus):
+    return quick(corpus, model_changes=TINY, training_changes=SHORT, seed=2)
+
+
+def classification(start, corpus, **settings):
+    plain = {"data_dir": None, "fresh": False, "frozen": False, "n_labels": None, "n_epochs": None}
+    return Classification(corpus, start=start, pooling="mean", **{"n_scored": None, **plain, **settings})
+
+
+@pytest.fixture(scope="module")
+def call(corpus, pairs, pretrained):
+    """Train for one of the tasks."""
+
+    def call(task, precision="fp32", **settings):
+        changes = SHORT | {"precision": precision}
+        if task == "classification":
+            del changes["n_steps"], changes["checkpoint_every"]
+            settings |= {"start": pretrained, "n_epochs": 4}
+        else:
+            settings |= {"model_changes": TINY}
+        data = pairs if task == "translation" else corpus
+        how = {"seed": 1, "search": None, "training_changes": changes}
+        return quick(data, objective=task, **how | settings)
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("task", "precision"), [*[(task, "fp32") for task in TASKS], ("translation", "bf16")]
+)
+def test_equal_calls_give_equal_bytes_in_one_piece_or_killed_and_resumed(tmp_path, call, task, precision):
+    whole = call(task, precision, out=tmp_path / "whole")
+    wanted = folder_bytes(tmp_path / "whole")
+    with pytest.raises(Killed), in_step(8, kill):
+        call(task, precision, out=tmp_path / "parts")
+    parts = call(task, precision, out=tmp_path / "parts", resume=True)
+    assert folder_bytes(tmp_path / "parts") == wanted
+    torch.testing.assert_close(parts.model.state_dict(), whole.model.state_dict(), rtol=0, atol=0)
+    assert parts.history == whole.history and parts.data == whole.data
+    again = call(task, precision, out=tmp_path / "parts", resume=True)  # finished: it is only read
+    assert again.history == whole.history and again.evaluation == whole.evaluation
+    other = call(task, precision, seed=7)
+    assert other.path is None and other.history != whole.history
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_result_is_what_lies_in_the_folder(tmp_path, corpus, pairs, call, task):
+    result = call(task, out=tmp_path / "run")
+    model, tokenizer = load(tmp_path / "run"), load_tokenizer(tmp_path / "run")
+    torch.testing.assert_close(model.state_dict(), result.model.state_dict(), rtol=0, atol=0)
+    assert tokenizer.to_bytes() == result.tokenizer.to_bytes()
+    if task == "translation":
+        assert model.head.weight is model.encoder.token_embed.weight is model.decoder.token_embed.weight
+        assert result.evaluation is None
+    else:
+        assert evaluate_split(model, tokenizer, corpus, result.evaluation.split) == result.evaluation
+    answer = json.loads(json.dumps(result.to_dict()))
+    assert answer["n_steps"] == result.history.step[-1] and answer["path"] == str(tmp_path / "run")
+    if task.startswith("masked"):
+        assert isinstance(model, MaskedLanguageModel) and bool(model.next_head) == task.endswith("nsp")
+
+
+def test_a_run_resumes_with_its_own_request_only(tmp_path, corpus):
+    run = tmp_path / "run"
+    run.mkdir()  # an empty folder starts afresh
+    betas = {"training_changes": QUICK | {"betas": (0.9, 0.95)}}
+    quick(corpus, out=run, resume=True, **betas)
+    quick(corpus, out=run, resume=True, **betas)
+    with pytest.raises(ValueError, match="already holds a run"):
+        quick(corpus, out=run, **betas)
+    fewer = Corpus("toy", Split(corpus.train.texts[1:]), corpus.valid)
+    for data, change, words in (
+        (corpus, {"seed": 1}, "seed was 0, now 1"),
+        (corpus, {"vocab_size": 25}, "vocab_size was None, now 25"),
+        (corpus, {"model_changes": {"n_layers": 2}}, r"model\.n_layers was None, now 2"),
+        (fewer, {}, "training texts was"),
+    ):
+        with pytest.raises(ValueError, match=f"cannot resume: {words}"):
+            quick(data, out=run, resume=True, **betas | change)
+
+
+def test_seconds_are_timed_once_stored_and_followed_after_resuming(tmp_path, corpus, monkeypatch):
+    timed, lines = [], []
+
+    def five_steps(seconds, model, learning, settings, *, layout):
+        timed.append(seconds)
+        return settings.replace(n_steps=5), 1.9
+
+    monkeypatch.setattr(tasks, "steps_within", five_steps)
+    ask = {"budget": 2.0, "out": tmp_path / "run", "device": "cpu", "report": lines.append}
+    first = fit(corpus, **ask)
+    assert lines[0].endswith("about 2 s") and first.recipe.settings.n_steps == 5
+    stored = read_training(find_run(tmp_path / "run", True))["plan"]
+    assert stored["recipe"]["settings"]["n_steps"] == 5
+    again = fit(corpus, resume=True, **ask)
+    assert again.recipe == first.recipe and again.history == first.history
+    assert timed == [2.0]
+
+
+def test_seconds_of_fine_tuning_are_filled_with_whole_epochs(pretrained, corpus, monkeypatch):
+    task = classification(pretrained, corpus)
+    recipe = task.recipe(5.0, 0)
+    learning = task.objective(pretrained.tokenizer, recipe)
+    ends = epoch_ends(learning, recipe.settings, 4)
+    between = (ends[2] + ends[3]) // 2
+
+    def timed(seconds, model, learning, settings, *, layout):
+        return settings.replace(n_steps=between), seconds
+
+    monkeypatch.setattr(tasks, "steps_within", timed)
+    for to_score, n_epochs in ((0.0, 3), (0.4, 2), (4.0, 1)):  # after each epoch, and once to measure it
+        monkeypatch.setattr(tasks, "seconds_to_score", lambda model, scored, s=to_score: s)
+        planned, expected = task.schedule(recipe, 5.0, learning, None, None)
+        assert (planned.n_epochs, planned.settings.n_steps) == (n_epochs, ends[n_epochs - 1])
+        total = 5 * ends[n_epochs - 1] / between + n_epochs * to_score
+        assert expected == f", about {total:.0f} s"
+
+
+def test_many_epochs_of_few_texts_are_planned_without_drawing_their_batches_again(
+    pretrained, corpus, monkeypatch
+):
+    task = classification(pretrained, corpus, n_labels=8)
+    recipe = task.recipe(5.0, 0)
+    learning = task.objective(pretrained.tokenizer, recipe)
+    drawn, own = [], learning.epoch_batches
+    monkeypatch.setattr(learning, "epoch_batches", lambda **how: (drawn.append(how), own(**how))[1])
+    monkeypatch.setattr(tasks, "seconds_to_score", lambda model, scored: 0.0)
+    monkeypatch.setattr(
+        tasks, "steps_within", lambda *how, **more: (recipe.settings.replace(n_steps=300), 5.0)
+    )
+    planned, _ = task.schedule(recipe, 5.0, learning, None, None)
+    assert planned.n_epochs == 300 and len(drawn) < 3 * 300
+
+
+def test_an_interrupt_while_steps_are_timed_says_so(tokenizer, corpus, config):
+    objective = causal_objective(tokenizer, corpus.train.texts, config.max_len)
+    loss = objective.loss
+    objective.loss = lambda model, rows: (os.kill(os.getpid(), signal.SIGINT), loss(model, rows))[1]
+    with pytest.raises(KeyboardInterrupt, match="while steps were timed, before training began"):
+        steps_within(2.0, new_language_model(config, 0), objective, plan("world", "causal", "smoke").settings)
+
+
+def test_numbers_of_numpy_are_stored_as_those_of_python(tmp_path, pretrained, corpus):
+    how = {"out": tmp_path / "run", "seed": np.int64(1), "n_labels": np.int64(20), "n_epochs": np.int32(1)}
+    settings = {"precision": "fp32", "lr": np.float32(1e-3), "checkpoint_every": np.int64(2)}
+    first = tuned(pretrained, corpus, training_changes=settings, **how)
+    again = tuned(pretrained, corpus, training_changes=settings, resume=True, **how)
+    assert weights_fingerprint(first.model) == weights_fingerprint(again.model)
+
+
+def test_steps_within_plans_no_more_than_fits(tokenizer, corpus, config):
+    """Steps that sleep for 50 ms: no machine, however busy, can plan more than the rest of the time holds."""
+    objective = causal_objective(tokenizer, corpus.train.texts, config.max_len)
+
+    class Slow:
+        epoch_batches = staticmethod(objective.epoch_batches)
+
+        @staticmethod
+        def loss(model, indices):
+            time.sleep(0.05)
+            return objective.loss(model, indices)
+
+    recipe = plan("world", "causal", "smoke")
+    model = new_language_model(config, 0)
+    before = weights_fingerprint(model)
+    settings, expected = steps_within(2.0, model, Slow(), recipe.settings)
+    assert 1 <= settings.n_steps <= (2.0 - 10 * 0.05) / 0.05 and weights_fingerprint(model) == before
+    assert expected / settings.n_steps >= 0.05
+    assert settings.warmup_steps == int(WARMUP_SHARE * settings.n_steps)
+    assert settings.lr == recipe.settings.lr
+
+
+def test_the_tokenizer_sees_the_training_split_only(corpus, pairs):
+    result = quick(Corpus("toy", corpus.train, Split(("ŷŷŷ ẑẑẑ",))))
+    assert result.tokenizer.unk_id in result.tokenizer.encode("ŷ")
+    strange = PairCorpus("toy", pairs.train, Pairs(("ẑ",), ("ŷ",)))
+    tokenizer = quick(strange, objective="translation", search=None).tokenizer
+    assert tokenizer.unk_id in tokenizer.encode("ẑ")
+    assert tokenizer.unk_id not in tokenizer.encode("cat chat")
+
+
+def test_a_vocabulary_is_adapted_unless_it_was_asked_for(corpus):
+    texts = corpus.train.texts
+    assert 20 < train_tokenizer(texts, 600, exact=False).vocab_size < 600
+    assert train_tokenizer(texts, 5, exact=False).vocab_size > 5
+    assert quick(corpus, vocab_size=27).model.config.vocab_size == 27
+
+
+def test_changes_replace_the_numbers_of_the_budget(corpus):
+    changes = {"d_model": 20, "n_heads": 5, "dropout": 0.1}
+    result = quick(corpus, model_changes=changes)
+    config = result.model.config
+    assert (config.d_model, config.n_heads, config.d_ff, config.dropout) == (20, 5, 80, 0.1)
+    assert result.recipe.settings.n_steps == 6
+    masking = {"p": 0.3, "whole_words": True, "transform": False}
+    assert quick(corpus, objective="masked", masking_changes=masking).recipe.masking == Masking(**masking)
+
+
+def test_what_was_asked_for_holds_whatever_the_length(pretrained, corpus):
+    asked = {
+        "warmup_steps": 0,
+        "log_every": 3,
+        "checkpoint_every": 7,
+        "decay_steps": 2,
+        "tokens_per_batch": 64,
+    }
+    settings = tuned(pretrained, corpus, training_changes=asked).recipe.settings
+    assert {name: getattr(settings, name) for name in asked} == asked
+    timed = quick(corpus, budget=0.2, training_changes={"warmup_steps": 1}).recipe.settings
+    assert timed.warmup_steps == 1
+
+
+def test_a_small_translator_learns(pairs):
+    changes = {"n_steps": 120, "precision": "fp32", "lr": 1e-2, "warmup_steps": 20, "tokens_per_batch": 512}
+    result = quick(pairs, objective="translation", training_changes=changes)
+    assert result.evaluation.score.chrf > 90 and result.evaluation.nats_per_token < 0.5
+    assert isinstance(result.model, Translator)
+
+
+def tuned(pretrained, corpus, **settings):
+    changes = {"tokens_per_batch": 512, "lr": 1e-2} | settings.pop("training_changes", {})
+    settings = {"n_epochs": 3} | settings
+    return quick(corpus, objective="classification", start=pretrained, training_changes=changes, **settings)
+
+
+def test_an_easy_class_is_learned_and_the_pretrained_model_stays_as_it_was(pretrained, corpus):
+    before = weights_fingerprint(pretrained.model.body)
+    result = tuned(pretrained, corpus, n_epochs=25, training_changes={"tokens_per_batch": 256, "lr": 3e-3})
+    assert weights_fingerprint(pretrained.model.body) == before
+    assert result.evaluation.score.accuracy >= 0.9
+    assert len(result.accuracy_by_epoch) == 25
+    assert result.evaluation.split == "test" and result.evaluation.score.n == 20
+    assert result.evaluation.score.accuracy == result.accuracy_by_epoch[-1]  # the last epoch is reported
+
+
+def test_a_pretrained_body_is_copied_and_a_fresh_one_is_new(pretrained, corpus):
+    still = {"training_changes": {"lr": 1e-12}, "n_epochs": 1}
+    copied = tuned(pretrained, corpus, **still)
+    fresh = tuned(pretrained, corpus, fresh=True, **still)
+    given = pretrained.model.body.state_dict()
+    torch.testing.assert_close(copied.model.body.state_dict(), given, atol=1e-6, rtol=0)
+    assert not torch.equal(fresh.model.body.token_embed.weight, given["token_embed.weight"])
+    assert fresh.model.config == copied.model.config and fresh.data["fresh"]
+    # The same labels in the same order: only the body differs.
+    torch.testing.assert_close(fresh.model.head.weight, copied.model.head.weight, atol=1e-6, rtol=0)
+
+
+def test_a_frozen_body_keeps_every_weight_while_the_head_learns(tmp_path, pretrained, corpus):
+    probe = tuned(pretrained, corpus, frozen=True, n_epochs=10, out=tmp_path / "out")
+    assert weights_fingerprint(probe.model.body) == weights_fingerprint(pretrained.model.body)
+    assert probe.history.loss[-1] < probe.history.loss[0]
+    assert all(parameter.requires_grad for parameter in probe.model.parameters())
+    usual, probing = (
+        quick(corpus, objective="classification", start=pretrained, frozen=frozen, training_changes={})
+        for frozen in (False, True)
+    )
+    assert probing.recipe.settings.lr == PROBE_RATE * usual.recipe.settings.lr
+    with pytest.raises(ValueError, match="cannot resume: frozen was True, now False"):
+        tuned(pretrained, corpus, n_epochs=10, out=tmp_path / "out", resume=True)
+
+
+def test_a_path_gives_what_the_model_in_memory_gives(tmp_path, pretrained, corpus):
+    save(pretrained.model, tmp_path / "lm", pretrained.tokenizer)
+    from_path, in_memory = tuned(tmp_path / "lm", corpus), tuned(pretrained, corpus)
+    torch.testing.assert_close(from_path.model.state_dict(), in_memory.model.state_dict(), rtol=0, atol=0)
+
+
+def test_long_texts_are_cut_and_counted_on_the_valid_split_where_there_is_no_test_split(pretrained, corpus):
+    long = Split((" ".join(["le chat mange"] * 60), "un chien", "la chat"), (1, 0, 1))
+    lines = []
+    result = tuned(pretrained, Corpus("toy", long, long), report=lines.append)
+    assert (result.data["n_cut_in_training"], result.evaluation.score.n_cut) == (1, 1)
+    assert result.evaluation.split == "valid" and result.evaluation.score.n == 3
+    assert "1 of 3 texts exceed 24 tokens and lose their end" in lines[2]
+
+
+@pytest.mark.parametrize(("n_scored", "n"), [(6, 6), (7, 7), (None, 20), (100, 20)])
+def test_each_epoch_is_scored_on_texts_of_every_class(pretrained, corpus, monkeypatch, n_scored, n):
+    met, own = [], tasks.count_correct
+
+    def noted(model, objective):
+        met.append(objective.labels.tolist())
+        return own(model, objective)
+
+    monkeypatch.setattr(tasks, "count_correct", noted)
+    in_order = sorted(zip(corpus.test.labels, corpus.test.texts, strict=True))
+    labels, texts = zip(*in_order, strict=True)  # corpora are often sorted by class
+    result = tuned(
+        pretrained, Corpus("toy", corpus.train, corpus.valid, Split(texts, labels)), n_scored=n_scored
+    )
+    rows = result.history.evaluations
+    assert [(row["epoch"], row["n"]) for row in rows] == [(1, n), (2, n), (3, n)]
+    assert result.evaluation.score.n == 20
+    all_labels = sorted(labels)
+    share = [all_labels.count(c) / len(all_labels) for c in (0, 1)]
+    for scored in met:
+        counts = [scored.count(c) for c in (0, 1)]
+        assert sum(counts) == n
+        assert all(abs(count - n * part) <= max(1, n / 10) for count, part in zip(counts, share, strict=True))
+
+
+def test_weights_order_and_labelled_texts_each_follow_the_seed(pretrained, corpus, monkeypatch):
+    """Whichever of them forgot the seed, the others would still make two runs differ."""
+    met = []
+
+    def noted(model, learning, settings, **how):
+        order = learning.epoch_batches(
+            seed=settings.seed, epoch=0, tokens_per_batch=settings.tokens_per_batch
+        )
+        met.append((model.head.weight.tolist(), order, learning._rows.flat.tolist()))
+        orders = []
+
+        class Watched:
+            loss = staticmethod(learning.loss)
+
+            @staticmethod
+            def epoch_batches(**given):
+                orders.append(learning.epoch_batches(**given))
+                return orders[-1]
+
+        history = train(model, Watched(), settings, **how)
+        assert orders[0] == order
+        return history
+
+    monkeypatch.setattr(fit_module, "train", noted)
+    for seed in (1, 2):
+        tuned(pretrained, corpus, n_labels=20, n_epochs=1, seed=seed)
+    (weights, _, texts), (other_weights, _, other_texts) = met
+    assert weights != other_weights and texts != other_texts
+    met.clear()
+    for seed in (1, 2):
+        quick(corpus, model_changes=TINY, seed=seed)
+    (weights, order, _), (other_weights, other_order, _) = met
+    assert weights != other_weights and order != other_order
+
+
+def test_a_classifier_takes_the_dropout_of_its_recipe(pretrained, corpus):
+    start = quick(corpus, model_changes=TINY | {"dropout": 0.0})
+    result = tuned(start, corpus, n_epochs=1)
+    expected = plan_finetuning("reviews", "smoke").dropout
+    assert start.model.config.dropout == 0 < expected == result.model.config.dropout
+    assert result.model.dropout.p == result.model.body.dropout.p == expected
+    changed = tuned(start, corpus, n_epochs=1, model_changes={"dropout": 0.35})
+    assert changed.model.dropout.p == changed.model.body.dropout.p == 0.35
+
+
+def test_a_published_body_learns_at_a_small_rate_for_few_epochs(pretrained, corpus):
+    task = classification(pretrained, corpus)
+    usual = task.recipe("study", 0)
+    task._published = True
+    recipe = task.recipe("study", 0)
+    assert (recipe.settings.lr, recipe.n_epochs) == (PUBLISHED_RATE, PUBLISHED_EPOCHS)
+    assert usual.settings.lr > recipe.settings.lr and usual.n_epochs > recipe.n_epochs
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_texts_are_framed_as_the_body_was_pretrained(corpus, tokenizer, config, causal):
+    learning, _ = class_objective(tokenizer, corpus.valid, config.replace(causal=causal))
+    before, after = ([tokenizer.bos_id], []) if causal else ([tokenizer.cls_id], [tokenizer.sep_id])
+    for n, text in enumerate(corpus.valid.texts):
+        row = [*before, *tokenizer.encode(text)[: config.max_len - len(before + after)], *after]
+        assert learning._rows.rows([n]).tolist() == [row]
+
+
+def test_a_layout_reaches_training(corpus, monkeypatch):
+    met, own = [], Processes.parts
+
+    def noted(self, batch, accumulate):
+        met.append(accumulate)
+        return own(self, batch, accumulate)
+
+    monkeypatch.setattr(Processes, "parts", noted)
+    quick(corpus, model_changes=TINY, layout=Layout(accumulate=3))
+    assert set(met) == {3}
+
+
+def test_few_labels_are_drawn_by_the_seed(pretrained, corpus):
+    results = [tuned(pretrained, corpus, n_labels=20, seed=seed) for seed in (1, 1, 2)]
+    assert [result.data["n_labels"] for result in results] == [20, 20, 20]
+    fingerprints = [weights_fingerprint(result.model) for result in results]
+    assert fingerprints[0] == fingerprints[1] != fingerprints[2]
+
+
+def test_the_smallest_budget_learns_from_few_labels_of_a_large_corpus(pretrained, corpus, monkeypatch):
+    monkeypatch.setattr("tinytx_run.tasks.SMOKE_LABELS", 7)
+    assert tuned(pretrained, corpus, n_epochs=1).data["n_labels"] == 7
+    assert tuned(pretrained, corpus, n_epochs=1, n_labels=11).data["n_labels"] == 11
+
+
+def test_requests_that_make_no_sense_are_refused(pretrained, corpus, pairs):
+    plain, few = Corpus("plain", Split(("le chat",)), Split(("la",))), Split(("le", "la") * 9)
+    single = Corpus("single", Split(("le", "la"), (0, 0)), Split(("le",), (0,)))
+    huge = Corpus("huge", Split(("le", "la"), (0, 10**9)), Split(("le",), (0,)))
+    translator = quick(pairs, objective="translation", search=None)
+    for call, words in (
+        (lambda: tuned(pretrained, corpus, n_labels=121), "n_labels .* got 121"),
+        (lambda: tuned(pretrained, plain), "labels"),
+        (lambda: tuned(pretrained, single), "at least 2 classes, got 1 in single"),
+        (lambda: tuned(pretrained, huge), "got the label 1000000000 among 2 texts"),
+        (lambda: tuned(pretrained, corpus, pooling="max"), "pooling"),
+        (lambda: tuned(pretrained, corpus, n_epochs=0), "n_epochs must be at least 1, got 0"),
+        (
+            lambda: tuned(pretrained, corpus, n_epochs=2, budget=0.5),
+            "n_epochs .* left out .* got 2 and 0.5 s",
+        ),
+        (
+            lambda: quick(corpus, training_changes={"n_steps": 5}, budget=0.5),
+            "n_steps .* left out .* got 5 and",
+        ),
+        (lambda: quick(corpus, model_changes={"vocab_size": 25}), "vocab_size must be given as such"),
+        (lambda: quick(corpus, model_changes={"causal": False}), "causal must be True .* objective causal"),
+        (lambda: tuned(pretrained, corpus, training_changes={"n_steps": 3}), "n_steps follows from n_epochs"),
+        (lambda: tuned(pretrained, corpus, model_changes={"d_model": 8}), "got d_model"),
+        (lambda: tuned(translator, corpus), "got a translator"),
+        (lambda: tuned(pretrained, corpus, vocab_size=40), "vocab_size must be left out, .* got 40"),
+        (lambda: tuned(pretrained, corpus, n_scored=0), "n_scored must be at least 1, got 0"),
+        (lambda: quick(corpus, objective="classification"), "needs start"),
+        (lambda: quick(corpus, start=pretrained), "^start must be left out .* got 'causal'"),
+        (lambda: quick(corpus, n_labels=5, frozen=True), "^n_labels, frozen must be left out"),
+        (
+            lambda: quick(corpus, objective="translation", pooling="last"),
+            "^pooling must .* got 'translation'",
+        ),
+        (lambda: quick(corpus, objective="translation"), "pairs, got the texts of toy"),
+        (lambda: quick(corpus, masking_changes={"p": 0.3}), "only a masked model has masking"),
+        (
+            lambda: quick(corpus, objective="masked", masking_changes={"causal_share": 0.5}),
+            "causal_share must be above 0 for the objective hybrid, and 0 for others, got 0.5 for masked",
+        ),
+        (
+            lambda: quick(corpus, objective="hybrid", masking_changes={"causal_share": 0.0}),
+            "causal_share must be above 0 .* got 0.0 for hybrid",
+        ),
+        (lambda: quick(corpus, vocab_size=5000), "vocab_size must be at most"),
+        (lambda: quick(Corpus("toy", few, few), objective="masked+nsp"), "at least one text to learn from"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+    with pytest.raises(TypeError, match="start must be .* got a LanguageModel"):
+        tuned(pretrained.model, corpus)
+
+
+def test_a_layout_that_cannot_be_is_refused_before_anything_is_reported(corpus):
+    lines = []
+    with pytest.raises(ValueError, match="shard needs several processes"):
+        quick(corpus, layout=Layout(shard=True), report=lines.append)
+    assert lines == []
+
+
+PAIRS = Pairs(
+    tuple(f"{a} {b}" for a in "abcdefg" for b in "hijklm"),
+    tuple(f"{b}’{a}" for a in "abcdefg" for b in "hijklm"),
+)
+
+
+def test_a_translator_learns_with_the_smoothing_of_its_recipe_and_from_plain_targets():
+    task = Translation(PairCorpus("toy", PAIRS, PAIRS), None, None)
+    recipe, tokenizer = task.recipe("smoke", 0), task.tokenizer(40, exact=False)
+    learning = task.objective(tokenizer, recipe)
+    assert learning.label_smoothing == recipe.label_smoothing == 0.1
+    assert "’" not in "".join(map(tokenizer.piece, range(tokenizer.vocab_size)))
+    assert tokenizer.unk_id not in learning.batch(range(9))[2]
+
+
+def test_what_is_said_of_masking_reaches_model_and_objective(corpus):
+    changes = {"p": 0.6, "transform": False}
+    result = quick(corpus, objective="masked", masking_changes=changes)
+    assert not result.model.transform
+    learning = objective_for(result.recipe, result.tokenizer, corpus.train.texts)
+    learning.epoch_batches(seed=0, epoch=0, tokens_per_batch=200)
+    n_tokens = sum(map(len, result.tokenizer.encode_batch(corpus.train.texts)))
+    assert 0.4 < learning.n_predictions(range(120)) / n_tokens < 0.8
+
+
+def test_each_further_pass_reads_other_texts(corpus, tokenizer):
+    task = Pretraining(replace(corpus, draw=lambda i: corpus.train.texts[i : i + 3]), None, "causal")
+    learning = task.objective(tokenizer, plan("text", "causal", "smoke").replace(vocab_size=30))
+    for epoch in (0, 1, 2):
+        learning.epoch_batches(seed=0, epoch=epoch, tokens_per_batch=200)
+        read = [[i for i in row if i > 3] for row in learning.batch(range(3))[1].tolist()]
+        if epoch:
+            assert read == tokenizer.encode_batch(corpus.train.texts[epoch : epoch + 3])
+
+
+def test_other_targets_are_another_corpus_and_other_weights_another_start(corpus, tokenizer, config):
+    swapped = Pairs(PAIRS.sources, PAIRS.targets[::-1])
+    assert fingerprint(PairCorpus("toy", PAIRS, PAIRS)) != fingerprint(PairCorpus("toy", swapped, PAIRS))
+
+    def request(seed):
+        start = SimpleNamespace(model=new_language_model(config, seed), tokenizer=tokenizer)
+        return Classification(corpus, None, start, False, False, None, None, "mean", None).request()
+
+    assert request(0) != request(1) and request(0) == request(0)

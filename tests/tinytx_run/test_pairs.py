@@ -1,0 +1,107 @@
+"""Parallel corpora: splits that share no sentence, plain typography, errors that name the line."""
+
+import pytest
+
+from tinytx.tokenizer import canonical
+from tinytx_run.pairs import LAB_SENTENCES, list_pair_corpora, load_pairs
+
+
+def write(path, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+def test_no_sentence_of_the_world_is_in_two_splits():
+    splits = load_pairs("world").splits
+    for side in ("sources", "targets"):
+        seen = [set(getattr(pairs, side)) for pairs in splits.values()]
+        assert not seen[0] & seen[1] and not seen[0] & seen[2] and not seen[1] & seen[2]
+    assert len(splits["train"]) > 20_000 and len(splits["valid"]) > 900 < len(splits["test"])
+
+
+def test_pairs_of_a_file_that_share_a_side_stay_together(tmp_path):
+    # Chains: source i has two targets, target 3 i is shared by two sources.
+    rows = [f"a {i // 2}\tb {(i + 1) // 2 if i % 6 else i}" for i in range(300)]
+    corpus = load_pairs(write(tmp_path / "mine.tsv", rows))
+    assert corpus.name == "mine.tsv"
+    everything = [pair for s in corpus.splits.values() for pair in zip(s.sources, s.targets, strict=True)]
+    assert sorted(everything) == sorted(tuple(row.split("\t")) for row in rows)
+    for side in ("sources", "targets"):
+        train, valid, test = (set(getattr(pairs, side)) for pairs in corpus.splits.values())
+        assert not train & valid and not train & test and not valid & test
+
+
+def test_pairs_that_share_a_sentence_are_held_out_only_where_they_are_few(tmp_path):
+    rows = [f"a {i}\tb {i}" for i in range(37)] + [f"source {i}\tOui" for i in range(900)]
+    rows += [f"a {i}\tb {i}" for i in range(37, 99)]
+    sizes = [len(pairs) for pairs in load_pairs(write(tmp_path / "mine.tsv", rows)).splits.values()]
+    assert sizes == [900, 50, 49]
+    small = load_pairs(write(tmp_path / "three.tsv", [*rows[37:137], "x\ty", "z\tw"])).splits
+    assert [len(pairs) for pairs in small.values()] == [100, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (["one\tun", "two deux"], "line 2: must be a source, a tab and a target, got no tab"),
+        (["one\tun", "", "two\t "], "line 3: must be a source, a tab and a target, got an empty side"),
+        (["one\tun", "one\tune"], "at least 3 groups of pairs that share no sentence, to be split, got 1"),
+    ],
+)
+def test_bad_lines_are_named(tmp_path, rows, message):
+    with pytest.raises(ValueError, match=message):
+        load_pairs(write(tmp_path / "mine.tsv", rows))
+
+
+def test_further_columns_are_not_read(tmp_path):
+    rows = [f"word {i}\tmot {i}\tCC-BY" for i in range(9)]
+    assert load_pairs(write(tmp_path / "mine.tsv", rows)).train.targets[0].startswith("mot")
+
+
+def test_what_is_missing_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("TINYTX_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(ValueError, match="tatoeba-en-fr: `tinytx data get tatoeba-en-fr` brings it there"):
+        load_pairs("tatoeba-en-fr")
+    with pytest.raises(ValueError, match="data_dir must hold the folder multi30k-en-fr, looked for"):
+        load_pairs("multi30k-en-fr", tmp_path)
+    with pytest.raises(ValueError, match="one of world, tatoeba-en-fr, multi30k-en-fr or the path of a .tsv"):
+        load_pairs("wmt14")
+    (tmp_path / "multi30k-en-fr").mkdir()
+    with pytest.raises(ValueError, match="train.en"):
+        load_pairs("multi30k-en-fr", tmp_path)
+    assert [info.available for info in list_pair_corpora(tmp_path)] == [True, False, True]
+
+
+def test_captions_are_read_line_by_line_and_a_line_without_translation_is_named(tmp_path):
+    folder = tmp_path / "multi30k-en-fr"
+    for stem in ("train", "val", "test_2016_flickr"):
+        write(folder / f"{stem}.en", [f"{stem} one", f"{stem} two"])
+        write(folder / f"{stem}.fr", [f"{stem} un", f"{stem} deux"])
+    corpus = load_pairs("multi30k-en-fr", tmp_path)
+    assert corpus.test.sources == ("test_2016_flickr one", "test_2016_flickr two")
+    assert corpus.valid.targets == ("val un", "val deux")
+    write(folder / "val.fr", ["val un", ""])
+    with pytest.raises(ValueError, match="val.fr, line 2: .*val.en"):
+        load_pairs("multi30k-en-fr", tmp_path)
+
+
+def test_the_sentences_of_the_lab_are_not_learned(tmp_path):
+    rows = [f"number {i}.\tnumero {i}." for i in range(5)]
+    held = [
+        "I'm a student.\tJe suis étudiant.",
+        "I didn't mean to hurt you!\tJe ne voulais pas te blesser.",
+        "I am a pupil.\tje suis étudiant !",
+    ]
+    write(tmp_path / "tatoeba-en-fr" / "pairs.train.tsv", [*rows, *held])
+    write(tmp_path / "tatoeba-en-fr" / "pairs.valid.tsv", ["red\trouge"])
+    corpus = load_pairs("tatoeba-en-fr", tmp_path)
+    assert len(corpus.train) == 5 and corpus.n_removed == 3 and corpus.test is None
+
+
+def test_on_the_real_pairs_nothing_is_shared_and_the_lab_is_held_out(shared_data):
+    corpus = load_pairs("tatoeba-en-fr", shared_data)
+    assert not set(corpus.train.sources) & set(corpus.valid.sources)
+    assert not set(corpus.train.targets) & set(corpus.valid.targets)
+    learned = {canonical(source) for source in corpus.train.sources}
+    assert corpus.n_removed > 0 and not learned & {canonical(sentence) for sentence in LAB_SENTENCES}

@@ -1,0 +1,132 @@
+"""Training that is interrupted from outside: Ctrl-C on a command and in a notebook, and a full disk."""
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+
+import nbformat
+import pytest
+import torch
+
+from tests.tinytx_run.interrupted import folder_bytes, in_step
+from tinytx_run.cli import main
+
+TEXTS = [f"le {a} {b} un {c}" for a in ("chat", "chien") for b in ("voit", "mange") for c in "abcdefghijkl"]
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def press_ctrl_c():
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.fixture
+def prose(tmp_path):
+    file = tmp_path / "some prose.txt"  # with a blank, which a command has to quote
+    file.write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
+    return file
+
+
+def command(prose, out):
+    words = ["pretrain", "--corpus", prose, "--budget", "smoke", "--steps", "40", "--device", "cpu"]
+    return [*map(str, [*words, "--out", out])]
+
+
+def test_ctrl_c_names_the_command_that_resumes(tmp_path, prose, capsys):
+    assert main(command(prose, tmp_path / "whole")) == 0
+    capsys.readouterr()
+    with in_step(13, press_ctrl_c):
+        assert main(command(prose, tmp_path / "parts")) == 130
+    line = capsys.readouterr().err
+    assert f"after step 13: saved in {tmp_path}/parts/step-000013" in line and line.count("\n") == 1
+    words = shlex.split(line.partition("; to resume: ")[2])
+    assert words == ["tinytx", *command(prose, tmp_path / "parts"), "--resume"]
+    with in_step(3, press_ctrl_c):
+        assert main(words[1:]) == 130
+    line = capsys.readouterr().err
+    assert "after step 16" in line and shlex.split(line.partition("; to resume: ")[2]) == words
+    assert main(words[1:]) == 0
+    assert folder_bytes(tmp_path / "parts") == folder_bytes(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("step", [2, 13])
+def test_ctrl_c_twice_stops_at_once(tmp_path, prose, capsys, step):
+    with in_step(step, lambda: [press_ctrl_c(), press_ctrl_c()]):
+        assert main(command(prose, tmp_path / "run")) == 130
+    line = capsys.readouterr().err
+    if step == 2:  # before anything is saved nothing can be resumed
+        assert line == "tinytx: interrupted\n" and not (tmp_path / "run").exists()
+    else:
+        assert line.startswith("tinytx: interrupted; to resume: tinytx pretrain") and "--resume" in line
+        assert [path.name for path in (tmp_path / "run").iterdir()] == ["step-000010"]
+
+
+@pytest.mark.proof
+def test_ctrl_c_in_a_notebook_names_the_call_that_resumes(tmp_path, prose):
+    """A kernel of its own, interrupted as JupyterLab does it."""
+    from nbclient import NotebookClient
+
+    out, changes = str(tmp_path / "run"), {"n_steps": 20000, "checkpoint_every": 10}
+    train = f"""
+        import os, signal, threading, time
+        from tinytx_run.fit import fit
+
+        def press_ctrl_c():
+            while not os.path.isdir({out + "/step-000010"!r}):
+                time.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        threading.Thread(target=press_ctrl_c, daemon=True).start()
+        fit({str(prose)!r}, out={out!r}, training_changes={changes})
+    """
+    train = textwrap.dedent(train)
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(train)])
+    NotebookClient(book, timeout=300, allow_errors=True).execute(cwd=str(tmp_path))
+    (error,) = [output for output in book.cells[0].outputs if output.output_type == "error"]
+    assert error.ename == "TrainingInterrupted"
+    assert f"saved in {out}/step-" in error.evalue and "resume=True" in error.evalue
+
+
+def can_mount():
+    words = ["unshare", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+    return shutil.which("unshare") is not None and subprocess.run(words, capture_output=True).returncode == 0
+
+
+@pytest.mark.proof
+def test_a_full_disk_is_reported_and_training_resumes_once_there_is_room(tmp_path, root, prose):
+    """A real one: a file system of its own with room for the first checkpoint and half of the second."""
+    if not can_mount():
+        pytest.skip("this machine lets no user mount a disk")
+    assert main(command(prose, tmp_path / "whole")) == 0
+    wanted = folder_bytes(tmp_path / "whole")
+    pages = sum(-(-len(content) // 4096) for name, content in wanted.items() if "step-000040" in name)
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    line = shlex.join([sys.executable, "-m", "tinytx_run.cli", *command(prose, disk / "run"), "--resume"])
+    script = f"""
+        mount -t tmpfs -o size={round(1.6 * pages) * 4}k tmpfs {disk} || exit 9
+        {line}; echo "status $?"; ls -a {disk}/run
+        mount -o remount,size=64m {disk} && {line} && cp -r {disk}/run {tmp_path}/copy
+    """
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        ["unshare", "--map-root-user", "--mount", "sh", "-c", script],
+        cwd=root, env=environment, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "status 2" in done.stdout
+    (line,) = [line for line in done.stderr.splitlines() if "No space left" in line]
+    assert "No space left on device, so step 20 was not saved" in line
+    assert f"{disk}/run/step-000010 stays usable" in line
+    assert ".step" not in done.stdout  # what had been written of the next one makes room again
+    assert folder_bytes(tmp_path / "copy") == wanted

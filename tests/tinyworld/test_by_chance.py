@@ -1,0 +1,119 @@
+"""What is drawn behaves as the exact chances say, word by word and position by position."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+
+from tinyworld.automaton import Automaton
+from tinyworld.reviews import ReviewPlan
+from tinyworld.world import World
+
+ENOUGH = 20.0  # a word is judged by itself if the variance of its count is at least this
+FALSE_ALARM = 1e-4  # chance of a red test though all is well
+
+
+@dataclass
+class Tally:
+    """Counts of each word (and of the end of the review), with what was expected and its variance."""
+
+    seen: np.ndarray
+    expected: np.ndarray
+    variance: np.ndarray
+
+    @property
+    def z(self) -> np.ndarray:
+        """One value for each frequent word, one for all the others together."""
+        often = self.variance >= ENOUGH
+        gap = self.seen - self.expected
+        alone = gap[often] / np.sqrt(self.variance[often])
+        rest = gap[~often].sum() / np.sqrt(max(self.variance[~often].sum(), 1.0))
+        return np.append(alone, rest)
+
+    @property
+    def z_of_end(self) -> float:
+        return float((self.seen - self.expected)[-1] / np.sqrt(self.variance[-1]))
+
+
+def tally(automaton: Automaton, reviews: Iterable[Sequence[str]], at_once: int = 100) -> Tally:
+    """Sum up, over every position of every review, 1[w], p(w) and p(w) (1 - p(w))."""
+    listed = list(reviews)
+    n_words = len(automaton.network.words)
+    seen, expected, squared = np.zeros((3, n_words + 1))
+    for start in range(0, len(listed), at_once):
+        chunk = listed[start : start + at_once]
+        chances = automaton.next_words([state for words in chunk for state in automaton.prefixes(words)])
+        said = [[automaton.word_ids[word] for word in words] + [n_words] for words in chunk]
+        seen += np.bincount(np.concatenate(said), minlength=n_words + 1)
+        expected += chances.sum(axis=0)
+        squared += np.einsum("nw,nw->w", chances, chances)
+    return Tally(seen, expected, expected - squared)
+
+
+def looks_normal(z: np.ndarray) -> bool:
+    """No single value too far out (Bonferroni), and neither too much nor too little spread overall."""
+    furthest = NormalDist().inv_cdf(1.0 - FALSE_ALARM / (2 * len(z)))
+    spread = NormalDist().inv_cdf(1.0 - FALSE_ALARM / 2) * np.sqrt(2.0 / len(z))
+    return bool(np.abs(z).max() < furthest and abs((z**2).mean() - 1.0) < spread)
+
+
+def tilted(automaton: Automaton, word: str, factor: float) -> Automaton:
+    """Make a word more likely wherever it may stand, and all else a little less."""
+    network = automaton.network
+    weight = network.weight.copy()
+    weight[network.word == automaton.word_ids[word]] *= factor
+    total = np.add.reduceat(weight, np.unique(network.source, return_index=True)[1], axis=0)
+    weight /= total[np.searchsorted(np.unique(network.source), network.source)]
+    return Automaton(replace(network, weight=weight), automaton.plan)
+
+
+def drawn(world: World, n: int, seed: int) -> list[tuple[str, ...]]:
+    return [review.words for review in world.reviews(n, seed=seed)]
+
+
+def from_pairs(world: World, n: int, n_sentences: int, seed: int) -> list[tuple[str, ...]]:
+    """Join sentence pairs, in the language of a world whose reviews all have as many sentences."""
+    pairs = world.sentence_pairs(n * n_sentences, seed=seed)
+    sides = [pair.french if world.language == "fr" else pair.english for pair in pairs]
+    return [sum(sides[i : i + n_sentences], ()) for i in range(0, len(sides), n_sentences)]
+
+
+def test_drawn_words_follow_the_exact_chances(world):
+    found = tally(world.automaton, drawn(world, 1000, seed=11))
+    assert looks_normal(found.z)
+    assert abs(found.z_of_end) < 4.0
+
+
+def test_a_wrong_weight_is_noticed(world):
+    reviews = drawn(world, 1000, seed=12)
+    assert not looks_normal(tally(tilted(world.automaton, "Le", 1.4), reviews).z)
+
+
+@pytest.mark.proof
+def test_8_000_drawn_reviews_follow_the_exact_chances_and_no_others(world):
+    reviews = drawn(world, 8_000, seed=13)
+    found = tally(world.automaton, reviews)
+    assert len(found.z) > 500
+    assert looks_normal(found.z)
+    assert abs(found.z_of_end) < 4.0
+    assert not looks_normal(tally(tilted(world.automaton, "Le", 1.15), reviews[:5_000]).z)
+
+
+@pytest.mark.parametrize("language", ["fr", "en"])
+def test_sentence_pairs_follow_the_exact_chances_of_either_language(language):
+    world = World(language, plan=ReviewPlan(sentences={3: 1.0}))
+    reviews = from_pairs(world, 700, 3, seed=14)
+    found = tally(world.automaton, reviews)
+    assert np.isfinite(world.batch_log_prob(reviews)).all()
+    assert looks_normal(found.z)
+
+
+def test_posteriors_are_calibrated(world):
+    reviews = world.reviews(1000, seed=15)
+    p = np.array([world.label_posterior(review.words) for review in reviews])
+    label = np.array([review.label for review in reviews])
+    assert abs((label - p).sum()) < 4.0 * np.sqrt((p * (1.0 - p)).sum())

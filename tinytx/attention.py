@@ -1,0 +1,433 @@
+"""Scaled dot-product attention: the formula, the fused kernel, and the multi-head module.
+
+Shape letters: B batch size, H heads, G heads of keys and values, T queries, S keys, D model width,
+K head width.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache, partial
+from itertools import combinations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tinytx.dropout import dropout as drop
+from tinytx.masks import agree, causal_mask, check_bool, dtype_of
+
+
+def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
+    """Compute how much each query attends to each key.
+
+    ``softmax(q kᵀ / sqrt(K) + bias)`` over the keys that the mask allows.
+
+    Parameters
+    ----------
+    q : Tensor of shape (..., T, K)
+        Queries.
+    k : Tensor of shape (..., S, K)
+        Keys.
+    mask : Tensor, bool, broadcastable to (..., T, S), optional
+        True = may attend.
+    bias : Tensor of real numbers, broadcastable to (..., T, S), optional
+        Added to the scores, such as that of `alibi_bias`.
+
+    Returns
+    -------
+    Tensor of shape (..., T, S)
+        Rows are non-negative and sum to 1; masked weights are exactly 0. The row of a query that may attend
+        to no key is all zeros.
+
+    Raises
+    ------
+    TypeError
+        If q, k or bias does not hold real numbers, q and k differ in dtype, or the mask is not boolean.
+    ValueError
+        If q and k do not fit, K is 0, or mask or bias does not broadcast to the weights.
+
+    Notes
+    -----
+    Where the entries of q and k are independent, of mean 0 and variance 1, dividing by ``sqrt(K)`` holds the
+    variance of the scores at 1, whatever the width, so that softmax does not saturate.
+
+    References
+    ----------
+    .. [1] Vaswani et al., arXiv 1706.03762, section 3.2.1, equation 1.
+
+    Examples
+    --------
+    Two keys score ln 3 and 0, so the ratio of the weights is 3 to 1:
+
+    >>> q, k = torch.tensor([[1.0]]), torch.tensor([[math.log(3)], [0.0]])
+    >>> attention_weights(q, k)
+    tensor([[0.7500, 0.2500]])
+    >>> attention_weights(q, k, mask=torch.tensor([[False, True]]))
+    tensor([[0., 1.]])
+    """
+    _check_operands(q, k, k)
+    attn_scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (..., T, S)
+    _check(mask, bias, attn_scores.shape)
+    if bias is not None:
+        attn_scores = attn_scores + bias.to(attn_scores.dtype)
+    if mask is None:
+        return attn_scores.softmax(dim=-1)
+    # The lowest finite number rather than -inf: a row without any allowed key would turn into NaN, and so
+    # would its gradient. Such a row comes out uniform instead, and the second fill makes it zero.
+    attn_scores = attn_scores.masked_fill(~mask, torch.finfo(attn_scores.dtype).min)
+    return attn_scores.softmax(dim=-1).masked_fill(~mask, 0.0)
+
+
+def attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, bias: Tensor | None = None
+) -> Tensor:
+    """Average the values, weighted by how much each query attends to their keys.
+
+    ``softmax(q kᵀ / sqrt(K) + bias) v``, written out: the attention weights are formed.
+
+    Parameters
+    ----------
+    q, k, mask, bias
+        As in `attention_weights`.
+    v : Tensor of shape (..., S, K)
+        Values, one for each key.
+
+    Returns
+    -------
+    Tensor of shape (..., T, K)
+        The context of each query; zeros for a query that may attend to no key.
+
+    Notes
+    -----
+    Values have to be finite, also those of masked keys: their weight is 0, but 0 times infinity is NaN.
+
+    References
+    ----------
+    .. [1] Vaswani et al., arXiv 1706.03762, section 3.2.1, equation 1.
+
+    Examples
+    --------
+    Queries of zero attend evenly to all allowed keys, so each context is a plain mean:
+
+    >>> q, k, v = torch.zeros(3, 1), torch.zeros(3, 1), torch.tensor([[1.0], [3.0], [8.0]])
+    >>> attention(q, k, v).flatten()
+    tensor([4., 4., 4.])
+    >>> attention(q, k, v, causal_mask(3)).flatten()
+    tensor([1., 2., 4.])
+    """
+    _check_operands(q, k, v)
+    return attention_weights(q, k, mask, bias) @ v
+
+
+def fused_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None = None,
+    bias: Tensor | None = None,
+    *,
+    dropout: float = 0.0,
+) -> Tensor:
+    """Compute `attention` by torch's fused kernels, which need not store the weights.
+
+    Parameters and errors as in `attention`; each attention weight is dropped with probability `dropout`.
+
+    Notes
+    -----
+    What a kernel returns for a query that may attend to no key depends on the kernel. Here such a query
+    attends to everything and its context is set to zero afterwards, on every device and with finite
+    gradients.
+
+    Two shortcuts give the same result sooner. A mask that equals `causal_mask` is not read by the kernel,
+    which then skips the scores above the diagonal (on a CPU; elsewhere the comparison would wait for the
+    device): 1.5 times as fast for 1,024 keys. In bfloat16 on a CPU two plain products take the place of the
+    fused kernel, whose backward pass is slow there: 3.5 times as fast for 128 keys, 2.1 times for 512.
+    """
+    _check_operands(q, k, v)
+    batch = q.shape[:-2]
+    if batch != k.shape[:-2]:
+        batch = torch.broadcast_shapes(batch, k.shape[:-2])
+    shape = (*batch, q.shape[-2], k.shape[-2])  # (..., T, S)
+    _check(mask, bias, shape)
+    short = SHORT_ON_CPU if bias is None else SHORT_WITH_BIAS
+    if q.device.type == "cpu" and q.dtype == torch.bfloat16 and k.shape[-2] <= short:
+        return _attention_by_products(q, k, v, mask, bias, dropout)
+    if bias is None and (mask is None or _is_causal(mask, shape)):
+        return F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=mask is not None)
+    blind = None
+    if mask is not None:
+        mask = torch.atleast_2d(mask)  # the kernels want an axis of queries
+        blind = ~mask.any(dim=-1, keepdim=True)  # (..., T or 1, 1), True = no key is allowed
+        mask = mask | blind
+    if bias is not None:  # in the dtype of the queries and with all their axes, as the fast kernels ask
+        bias = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
+        mask = bias.to(q.dtype)[(None,) * (q.dim() - bias.dim())]
+    context = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout)
+    return context if blind is None else context.masked_fill(blind, 0.0)
+
+
+_triangle = lru_cache(maxsize=8)(causal_mask)
+
+
+def _is_causal(mask: Tensor, shape: tuple[int, ...]) -> bool:
+    """Whether a mask on the CPU is the causal one, of as many keys as queries."""
+    if mask.device.type != "cpu" or torch.compiler.is_compiling():
+        return False
+    return mask.shape == shape[-2:] == (shape[-1],) * 2 and torch.equal(mask, _triangle(shape[-1]))
+
+
+# Keys up to which two products beat the fused kernel in bfloat16 on a CPU, forward and backward; with a bias,
+# up to which its sum with the scores has digits enough.
+SHORT_ON_CPU, SHORT_WITH_BIAS = 1024, 256
+
+
+def _attention_by_products(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, bias: Tensor | None, dropout: float
+) -> Tensor:
+    """`attention` with scale, bias and mask applied in place or within the product."""
+    scale, lowest = q.shape[-1] ** -0.5, torch.finfo(q.dtype).min
+    alike = q.shape[:-2] == k.shape[:-2]
+    if alike and bias is None and mask is not None and mask.shape == (q.shape[-2], k.shape[-2]):
+        blocked = torch.zeros(mask.shape, dtype=q.dtype).masked_fill_(~mask, lowest)
+        left, right = (x.reshape(-1, *x.shape[-2:]) for x in (q, k))  # (N, T, K), (N, S, K)
+        attn_scores = torch.baddbmm(blocked, left, right.transpose(1, 2), alpha=scale)  # (N, T, S)
+        attn_scores = attn_scores.view(*q.shape[:-1], -1)  # (..., T, S)
+    else:
+        attn_scores = (q * scale) @ k.transpose(-2, -1)  # (..., T, S)
+        if bias is not None:
+            attn_scores = attn_scores.add_(bias)
+        if mask is not None:
+            attn_scores = attn_scores.masked_fill_(~mask, lowest)
+    attn_weights = attn_scores.softmax(dim=-1, dtype=attn_scores.dtype)  # also under autocast
+    context = drop(attn_weights, dropout) @ v  # (..., T, K)
+    if mask is None or (sighted := mask.any(dim=-1, keepdim=True)).all():
+        return context
+    return context.masked_fill(~sighted, 0.0)
+
+
+def _check_operands(q: Tensor, k: Tensor, v: Tensor) -> None:
+    """Refuse queries, keys and values that do not fit; reads types and shapes, no data."""
+    if isinstance(q, Tensor) and isinstance(k, Tensor) and isinstance(v, Tensor):
+        of_q, of_k, of_v = q.shape, k.shape, v.shape
+        if (
+            q.dtype == k.dtype == v.dtype
+            and q.is_floating_point()
+            and of_q[:-2] == of_k[:-2] == of_v[:-2]
+            and len(of_q) > 1
+            and of_q[-1] == of_k[-1] > 0
+            and of_k[-2] == of_v[-2]
+        ):
+            return  # as nearly always, sooner
+    _explain(q, k, v)
+
+
+def _explain(q: Tensor, k: Tensor, v: Tensor) -> None:
+    """Raise what is wrong with queries, keys and values; nothing where they only broadcast, or autocast."""
+    given = {"q": q, "k": k, "v": v}
+    for name, x in given.items():
+        if not (isinstance(x, Tensor) and x.is_floating_point()):
+            raise TypeError(f"{name} must be a tensor of real numbers, got {dtype_of(x)}")
+        if x.dim() < 2:
+            raise ValueError(f"{name} must have at least 2 axes, got shape {tuple(x.shape)}")
+        if x.dtype != q.dtype and not torch.is_autocast_enabled(q.device.type):
+            raise TypeError(f"{name} must have the dtype of q, {q.dtype}, got {x.dtype}")
+    rule = ""
+    if q.shape[-1] != k.shape[-1] or not q.shape[-1]:
+        rule = "q and k must have one width K of at least 1"
+    elif v.shape[-2] != k.shape[-2]:
+        rule = "v must hold one value for each key"
+    elif not all(agree(x.shape[:-2], y.shape[:-2]) for x, y in combinations(given.values(), 2)):
+        rule = "q, k and v must agree in the axes before the last two"
+    if rule:
+        got = ", ".join(f"{name} of shape {tuple(x.shape)}" for name, x in given.items())
+        raise ValueError(f"{rule}, got {got}")
+
+
+def _check(mask: Tensor | None, bias: Tensor | None, shape: tuple[int, ...]) -> None:
+    if mask is not None:
+        check_bool(mask, "mask")
+    if bias is not None and not bias.is_floating_point():
+        raise TypeError(f"bias must hold real numbers, got {bias.dtype}")
+    for name, given in (("mask", mask), ("bias", bias)):
+        if given is not None:
+            from_the_right = zip(reversed(given.shape), reversed(shape), strict=False)
+            if given.dim() > len(shape) or any(got not in (1, expected) for got, expected in from_the_right):
+                raise ValueError(f"{name} must broadcast to {tuple(shape)}, got shape {tuple(given.shape)}")
+
+
+class MultiHeadAttention(nn.Module):
+    """Attend in several heads at once, each with projections of its own.
+
+    ``concat(head_1, ..., head_H) W_O`` with ``head_h = attention(x W_Q^h, memory W_K^h, memory W_V^h)``. The
+    matrices of the H heads are the columns of `q_proj`, `k_proj` and `v_proj`, so that the number of
+    parameters, ``4 (D² + D)`` with biases, does not depend on H.
+
+    In grouped-query attention there are only G heads of keys and values, each for H / G heads of queries in a
+    row: `k_proj` and `v_proj` are G / H as large, and so is what generation has to store.
+
+    Parameters
+    ----------
+    d_model, n_heads : int
+        D, and H, which divides it.
+    n_kv_heads : int, optional
+        G, which divides H; H where not given. 1 is multi-query attention.
+    bias : bool
+        Whether the four projections add a bias.
+    dropout : float
+        Probability with which an attention weight is dropped in training.
+    positions : torch.nn.Module, optional
+        Relative positions for self-attention: called with the queries and keys of all heads, it returns what
+        to compare instead and a bias for the scores, or None. `RotaryPositions` and `AlibiPositions` do so.
+
+    Notes
+    -----
+    `torch.nn.MultiheadAttention` stores the first three projections in one matrix, ``in_proj_weight``, and
+    reads True in a mask as "blocked".
+
+    References
+    ----------
+    .. [1] Vaswani et al., arXiv 1706.03762, section 3.2.2.
+    .. [2] Ainslie et al., "GQA: Training Generalized Multi-Query Transformer Models from Multi-Head
+       Checkpoints", arXiv 2305.13245, section 2.2.
+
+    Examples
+    --------
+    >>> attn = MultiHeadAttention(d_model=6, n_heads=3)
+    >>> attn(torch.randn(2, 5, 6), mask=causal_mask(5)).shape
+    torch.Size([2, 5, 6])
+    """
+
+    def __init__(
+        self,
+        *,
+        d_model: int,
+        n_heads: int,
+        n_kv_heads: int | None = None,
+        bias: bool = True,
+        dropout: float = 0.0,
+        positions: nn.Module | None = None,
+    ) -> None:
+        super().__init__()
+        if n_heads < 1 or d_model % n_heads:
+            raise ValueError(f"n_heads must divide d_model, got d_model={d_model}, n_heads={n_heads}")
+        self.n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
+        if self.n_kv_heads < 1 or n_heads % self.n_kv_heads:
+            got = f"n_heads={n_heads}, n_kv_heads={n_kv_heads}"
+            raise ValueError(f"n_kv_heads must divide n_heads, got {got}")
+        if not 0 <= dropout < 1:
+            raise ValueError(f"dropout must lie in [0, 1), got {dropout}")
+        self.d_model, self.n_heads, self.dropout, self.positions = d_model, n_heads, dropout, positions
+        kv_width = d_model // n_heads * self.n_kv_heads  # G K
+        self.q_proj = nn.Linear(d_model, d_model, bias=bias)
+        self.k_proj = nn.Linear(d_model, kv_width, bias=bias)
+        self.v_proj = nn.Linear(d_model, kv_width, bias=bias)
+        self.out_proj = nn.Linear(d_model, d_model, bias=bias)
+        self._record: Callable[[Tensor], None] | None = None  # see `record_attention`
+
+    def forward(self, x: Tensor, memory: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
+        """Attend from every token of x.
+
+        Parameters
+        ----------
+        x : Tensor of shape (B, T, D)
+            Queries are projected from here.
+        memory : Tensor of shape (B, S, D), optional
+            Keys and values are projected from here; from `x` where not given (self-attention).
+        mask : Tensor, bool, broadcastable to (B, H, T, S), optional
+            True = may attend.
+
+        Returns
+        -------
+        Tensor of shape (B, T, D)
+
+        Raises
+        ------
+        TypeError, ValueError
+            As in `attention_weights`; also if x or memory has another shape, or a memory is given together
+            with relative `positions`, which are distances within one sequence.
+        """
+        for name, given in (("x", x), ("memory", memory)):
+            if given is not None and (given.dim() != 3 or given.shape[-1] != self.d_model):
+                rule = f"{name} must have three axes, the last of width {self.d_model}"
+                raise ValueError(f"{rule}, got shape {tuple(given.shape)}")
+        if memory is not None and self.positions is not None:
+            shape = tuple(memory.shape)
+            raise ValueError(f"memory must be left out where positions act in attention, got shape {shape}")
+        q = split_heads(self.q_proj(x), self.n_heads)  # (B, H, T, K)
+        k, v = self.keys_values(x if memory is None else memory)  # (B, G, S, K)
+        bias = None
+        if self.positions is not None:
+            q, k, bias = self.positions(q, k)  # bias broadcastable to (B, H, T, S)
+        k, v = share_heads(k, self.n_heads), share_heads(v, self.n_heads)  # (B, H, S, K)
+        if self._record is None:
+            context = fused_attention(q, k, v, mask, bias, dropout=self.dropout if self.training else 0.0)
+        else:
+            attn_weights = attention_weights(q, k, mask, bias)  # (B, H, T, S)
+            self._record(attn_weights)
+            context = attn_weights @ v  # (B, H, T, K)
+        return self.out_proj(merge_heads(context))
+
+    def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values of a memory, (B, G, S, K) each."""
+        k, v = self.k_proj(memory), self.v_proj(memory)  # (B, S, G K)
+        return split_heads(k, self.n_kv_heads), split_heads(v, self.n_kv_heads)
+
+
+def split_heads(x: Tensor, n_heads: int) -> Tensor:
+    """Give each head its share of the width: (B, T, D) -> (B, H, T, K)."""
+    return x.unflatten(-1, (n_heads, -1)).transpose(1, 2)
+
+
+def share_heads(x: Tensor, n_heads: int) -> Tensor:
+    """Repeat each head of keys or values for the queries that share it: (B, G, S, K) -> (B, H, S, K).
+
+    Examples
+    --------
+    >>> share_heads(torch.tensor([[[[5.0]], [[8.0]]]]), n_heads=4).flatten()
+    tensor([5., 5., 8., 8.])
+    """
+    n_kv_heads = x.shape[1]
+    return x if n_kv_heads == n_heads else x.repeat_interleave(n_heads // n_kv_heads, dim=1)
+
+
+def merge_heads(context: Tensor) -> Tensor:
+    """Concatenate the heads: (B, H, T, K) -> (B, T, D)."""
+    return context.transpose(1, 2).flatten(2)
+
+
+@contextmanager
+def record_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
+    """Collect the attention weights of a model while its ordinary forward runs.
+
+    Yields
+    ------
+    dict of str to Tensor of shape (B, H, T, S)
+        The weights of each attention module by its name, such as "body.blocks.0.attn", in the order in which
+        they ran; those of the last call where there are several.
+
+    Notes
+    -----
+    Within the block the weights are formed by `attention_weights`, the outputs are computed from them, and no
+    weight is dropped. They belong to the graph, so that gradients flow through them.
+
+    Examples
+    --------
+    >>> attn = MultiHeadAttention(d_model=6, n_heads=3)
+    >>> with record_attention(attn) as recorded:
+    ...     output = attn(torch.randn(2, 5, 6))
+    >>> [(name, attn_weights.shape) for name, attn_weights in recorded.items()]
+    [('', torch.Size([2, 3, 5, 5]))]
+    """
+    modules = {name: each for name, each in model.named_modules() if isinstance(each, MultiHeadAttention)}
+    recorded: dict[str, Tensor] = {}
+    before = {name: module._record for name, module in modules.items()}
+    try:
+        for name, module in modules.items():
+            module._record = partial(recorded.__setitem__, name)
+        yield recorded
+    finally:
+        for name, module in modules.items():
+            module._record = before[name]

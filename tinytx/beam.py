@@ -1,0 +1,300 @@
+"""Greedy and beam search for the most probable translation, over many sources at once.
+
+Shape letters: N sources, K beams a source, R = N K rows, T ids generated so far, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tinytx.encoder_decoder import Translator
+from tinytx.kv_cache import IncrementalDecoder
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """Settings of a search; ValueError for one outside its range.
+
+    Parameters
+    ----------
+    beam_size : int
+        Unfinished hypotheses that are followed at once; 1 is greedy decoding.
+    length_penalty : float
+        Hypotheses are compared by ``log P / (number of tokens) ** length_penalty``: 0 favours short ones, 1
+        compares means. Without effect on greedy decoding.
+    max_factor, max_extra : float, int
+        A translation has at most ``max_factor * (tokens of the source) + max_extra`` tokens, and at most
+        ``max_len`` of the model.
+    min_factor : float
+        The end mark is not allowed before ``min_factor`` times as many tokens as the source has: a diagnosis
+        of broken models, not a way to translate.
+    forbid_repeats : bool
+        No token may occur twice: another such diagnosis.
+    """
+
+    beam_size: int = 1
+    length_penalty: float = 1.0
+    max_factor: float = 2.0
+    max_extra: int = 10
+    min_factor: float = 0.0
+    forbid_repeats: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("beam_size", "max_extra"):
+            if not isinstance(getattr(self, name), Integral):
+                raise ValueError(f"{name} must be an integer, got {getattr(self, name)}")
+        if self.beam_size < 1:
+            raise ValueError(f"beam_size must be at least 1, got {self.beam_size}")
+        for name in ("length_penalty", "max_factor", "min_factor"):
+            if not math.isfinite(getattr(self, name)):
+                raise ValueError(f"{name} must be finite, got {getattr(self, name)}")
+        for name in ("max_factor", "max_extra", "min_factor"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}")
+
+    def max_tokens(self, n_source: int, max_len: int) -> int:
+        """Largest length of a translation, its end mark included."""
+        return max(1, min(int(self.max_factor * n_source) + self.max_extra, max_len))
+
+    def min_tokens(self, n_source: int) -> int:
+        """Length before which the end mark is not allowed."""
+        return int(self.min_factor * n_source)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Fields as JSON can hold them."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A target sequence that a search has scored."""
+
+    token_ids: tuple[int, ...]  # the end mark included where it was reached
+    log_prob: float  # their sum, in nats
+    finished: bool  # whether the end mark was reached
+
+    def score(self, length_penalty: float) -> float:
+        """Log-probability normalised by length: the hypotheses of a source are ranked by it."""
+        return self.log_prob / len(self.token_ids) ** length_penalty
+
+
+class WholeSteps:
+    """The decoder reads every prefix from its beginning at each step: slow, and obviously right.
+
+    Parameters
+    ----------
+    model : Translator
+    src_ids, src_mask : Tensor of shape (N, S)
+        Sources, padded on the right; True = a real id.
+    beam_size : int
+        K, rows a source.
+    max_tokens : int
+        Most ids that will be generated.
+    """
+
+    def __init__(
+        self, model: Translator, src_ids: Tensor, src_mask: Tensor, beam_size: int, max_tokens: int
+    ) -> None:
+        self._model = model
+        self._memory = model.encode(src_ids, src_mask).repeat_interleave(beam_size, dim=0)  # (R, S, D)
+        self._mask = src_mask.repeat_interleave(beam_size, dim=0)  # (R, S)
+
+    def logits(self, prefixes: Tensor) -> Tensor:
+        """Logits (R, V) of the next id after each prefix (R, T); called with T = 1, 2, ..."""
+        hidden = self._model.decoder(prefixes.to(self._memory.device), self._memory, None, self._mask)
+        return self._model.head(hidden[:, -1])
+
+    def select(self, rows: Tensor) -> None:
+        """Replace the rows by these, in this order; a row may occur several times."""
+        self._memory, self._mask = self._memory[rows], self._mask[rows]
+
+
+class CachedSteps:
+    """The decoder reads only the newest id of each prefix; a KV cache holds keys and values of the others.
+
+    Parameters as in `WholeSteps`; the logits are equal to its logits, up to rounding.
+    """
+
+    def __init__(
+        self, model: Translator, src_ids: Tensor, src_mask: Tensor, beam_size: int, max_tokens: int
+    ) -> None:
+        memory = model.encode(src_ids, src_mask)  # (N, S, D)
+        n_rows = len(src_ids) * beam_size
+        self._decoder = IncrementalDecoder(
+            model.decoder,
+            model.head,
+            n_rows=n_rows,
+            max_len=max_tokens,
+            memory=memory,
+            memory_padding_mask=src_mask,
+        )
+        self._prefixes = src_ids.new_empty(n_rows, 0)
+
+    def logits(self, prefixes: Tensor) -> Tensor:
+        """As in `WholeSteps`."""
+        self._prefixes = prefixes.to(self._prefixes.device)
+        return self._decoder.read(self._prefixes[:, self._decoder.length :])
+
+    def select(self, rows: Tensor) -> None:
+        """As in `WholeSteps`; rows that stay in their place with a common beginning are not copied."""
+        if len(rows) != len(self._prefixes):
+            self._decoder.select(rows)
+            return
+        differ = (self._prefixes != self._prefixes[rows]).any(dim=0)  # (T,)
+        if differ.any():
+            self._decoder.select(rows, start=int(torch.argmax(differ.int())))
+
+
+@torch.no_grad()
+def beam_search(
+    steps: WholeSteps | CachedSteps,
+    max_tokens: Sequence[int],
+    *,
+    bos_id: int,
+    eos_id: int,
+    search: Search,
+    min_tokens: Sequence[int] | None = None,
+    forbidden_ids: Sequence[int] = (),
+) -> list[Hypothesis]:
+    """Search for the best ids after ``bos_id``, for N sources at once.
+
+    At each step every unfinished hypothesis is extended by every id; the K best by summed log-probability
+    stay. Those that end in ``eos_id`` are finished and leave; nothing takes their places in that step. The
+    search ends when no hypothesis is left or the longest length is reached; the result is the best by
+    `Hypothesis.score`, finished or not. It ends early for a source when no unfinished hypothesis can beat its
+    best finished one, which changes no result.
+
+    Parameters
+    ----------
+    steps : WholeSteps or CachedSteps
+        With K rows a source, those of one source next to each other.
+    max_tokens, min_tokens : sequence of N int
+        Most ids of each result, and those before which ``eos_id`` is not allowed (none by default).
+    bos_id, eos_id : int
+    search : Search
+    forbidden_ids : sequence of int
+        Never generated.
+    """
+    beams = _Beams(max_tokens, min_tokens or [0] * len(max_tokens), search, bos_id, eos_id)
+    while beams.sources:
+        logits = steps.logits(beams.prefixes)  # (R, V)
+        rows = beams.extend(beams.allowed(logits, forbidden_ids))
+        if beams.sources:
+            steps.select(rows)
+    if (n_stuck := beams.best.count(None)) > 0:
+        raise ValueError(f"at least one id must be allowed at every step, got none for {n_stuck} sources")
+    return [best for best in beams.best if best is not None]
+
+
+class _Beams:
+    """The unfinished hypotheses, K a source, of the sources still searched, and the best of each source."""
+
+    def __init__(
+        self, max_tokens: Sequence[int], min_tokens: Sequence[int], search: Search, bos_id: int, eos_id: int
+    ) -> None:
+        self._max, self._min, self._search, self._eos_id = max_tokens, min_tokens, search, eos_id
+        self.sources = list(range(len(max_tokens)))
+        self.best: list[Hypothesis | None] = [None] * len(max_tokens)
+        self.prefixes = torch.full((len(max_tokens) * search.beam_size, 1), bos_id)  # (R, T)
+        self._log_probs = torch.full((len(max_tokens), search.beam_size), -torch.inf, dtype=torch.float64)
+        self._log_probs[:, 0] = 0.0  # one hypothesis at first: equal copies would fill the beam
+
+    @property
+    def _length(self) -> int:
+        return self.prefixes.shape[1] - 1
+
+    def allowed(self, logits: Tensor, forbidden_ids: Sequence[int]) -> Tensor:
+        """Set the logits (R, V) of ids that may not come next to -inf."""
+        forbidden = torch.tensor(forbidden_ids, dtype=torch.long, device=logits.device)
+        logits.index_fill_(1, forbidden, -torch.inf)
+        if self._search.forbid_repeats:
+            ends = logits[:, self._eos_id].clone()
+            logits.scatter_(1, self.prefixes.to(logits.device), -torch.inf)
+            logits[:, self._eos_id] = ends
+        early = [self._length < self._min[source] for source in self.sources]
+        if any(early):
+            rows = torch.tensor(early).repeat_interleave(self._search.beam_size)
+            logits[rows.to(logits.device), self._eos_id] = -torch.inf
+        return logits
+
+    def extend(self, logits: Tensor) -> Tensor:
+        """Make one step; return the rows before (R',) that the remaining rows extend."""
+        n, k, device = len(self.sources), self._search.beam_size, logits.device
+        self._log_probs, self.prefixes = self._log_probs.to(device), self.prefixes.to(device)
+        n_best = min(k, logits.shape[-1])
+        log_probs, ids = _best_log_probs(logits, n_best)  # (R, n_best)
+        totals = (self._log_probs.view(n * k, 1) + log_probs).view(n, -1)  # (N, K * n_best)
+        totals, choice = totals.topk(k, dim=-1)  # (N, K)
+        order = _in_rows_of_parents(choice // n_best)  # (N, K)
+        self._log_probs, choice = totals.gather(1, order), choice.gather(1, order)
+        parents = torch.arange(n, device=device)[:, None] * k + choice // n_best  # (N, K)
+        new_ids = ids.view(n, -1).gather(1, choice)  # (N, K)
+        self.prefixes = torch.cat([self.prefixes[parents.flatten()], new_ids.view(-1, 1)], dim=1)
+        ended = (new_ids == self._eos_id) & (self._log_probs > -torch.inf)
+        for row, beam in ended.nonzero().tolist():
+            self._offer(row, beam, finished=True)
+        self._log_probs = self._log_probs.masked_fill(ended, -torch.inf)
+        stay = [row for row, log_probs in enumerate(self._log_probs.tolist()) if self._stays(row, log_probs)]
+        remaining = torch.tensor(stay, dtype=torch.long, device=device)
+        self.sources = [self.sources[row] for row in stay]
+        self._log_probs = self._log_probs[remaining]
+        self.prefixes = self.prefixes.view(n, k, -1)[remaining].flatten(0, 1)
+        return parents[remaining].flatten()
+
+    def _stays(self, row: int, log_probs: list[float]) -> bool:
+        """Whether a source is searched further; at its length limit the unfinished are offered."""
+        unfinished = [beam for beam, log_prob in enumerate(log_probs) if log_prob > -torch.inf]
+        limit, best = self._max[self.sources[row]], self.best[self.sources[row]]
+        if self._length >= limit:
+            for beam in unfinished:
+                self._offer(row, beam, finished=False)
+            return False
+        if not unfinished or best is None:
+            return bool(unfinished)
+        # Log-probabilities only fall, so no extension scores above today's sum at the most favourable length.
+        penalty = self._search.length_penalty
+        bound = max(max(log_probs) / length**penalty for length in (self._length + 1, limit))
+        return best.score(penalty) < bound
+
+    def _offer(self, row: int, beam: int, *, finished: bool) -> None:
+        ids = tuple(self.prefixes[row * self._search.beam_size + beam, 1:].tolist())
+        hypothesis = Hypothesis(ids, float(self._log_probs[row, beam]), finished)
+        source, penalty = self.sources[row], self._search.length_penalty
+        best = self.best[source]
+        if best is None or hypothesis.score(penalty) > best.score(penalty):
+            self.best[source] = hypothesis
+
+
+def _best_log_probs(logits: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    """The n largest log-probabilities of each row, (R, n) in float64, and their ids."""
+    values, ids = logits.topk(n, dim=-1)  # (R, n); the order of logits is that of probabilities
+    largest = values[:, :1]
+    total = (logits - largest).exp_().sum(dim=-1, keepdim=True)  # (R, 1)
+    return (values - largest).double() - total.double().log(), ids
+
+
+def _in_rows_of_parents(parents: Tensor) -> Tensor:
+    """Order of the children (N, K) that leaves the first child of each parent (N, K) in its parent's row.
+
+    The KV cache of a hypothesis that is extended in its own row need not be copied.
+
+    Examples
+    --------
+    Beam 2 is extended three times and beam 1 once; beams 0 and 3 end:
+
+    >>> _in_rows_of_parents(torch.tensor([[2, 2, 1, 2]]))
+    tensor([[1, 2, 0, 3]])
+    """
+    orders = []
+    for row in parents.tolist():
+        first = {parent: child for child, parent in reversed([*enumerate(row)])}
+        others = (child for child, parent in enumerate(row) if first[parent] != child)
+        orders.append([first[beam] if beam in first else next(others) for beam in range(len(row))])
+    return torch.tensor(orders, device=parents.device)

@@ -1,0 +1,209 @@
+"""An encoder-decoder: reads one sequence, predicts another.
+
+Shape letters: B batch size, S source tokens, T target tokens, D model width, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from tinytx.attention import MultiHeadAttention
+from tinytx.config import TransformerConfig
+from tinytx.dropout import Dropout
+from tinytx.masks import check_bool
+from tinytx.output_loss import IGNORE_ID, output_loss
+from tinytx.transformer import Transformer, feed_forward, init_output_layer, make_norm, self_attention
+
+
+class DecoderBlock(nn.Module):
+    """A `Block` with cross-attention to the source between self-attention and feed-forward.
+
+    Notes
+    -----
+    Equal to `torch.nn.TransformerDecoderLayer`, as a `Block` is to the encoder's layer. Rotary positions and
+    ALiBi act in self-attention only: the distance between a target token and a source token has no meaning,
+    since the positions of the two sequences are counted separately.
+
+    References
+    ----------
+    .. [1] Vaswani et al., arXiv 1706.03762, section 3.1.
+    """
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.norm_first = config.norm == "first"
+        self.attn_norm = make_norm(config)
+        self.attn = self_attention(config)
+        self.cross_norm = make_norm(config)
+        self.cross_attn = MultiHeadAttention(
+            d_model=config.d_model,
+            n_heads=config.n_heads,
+            n_kv_heads=config.n_kv_heads,
+            bias=config.bias,
+            dropout=config.dropout,
+        )
+        self.ff_norm = make_norm(config)
+        self.ff = feed_forward(config)
+        self.dropout = Dropout(config.dropout)
+
+    def forward(
+        self, x: Tensor, memory: Tensor, mask: Tensor | None = None, memory_mask: Tensor | None = None
+    ) -> Tensor:
+        """Transform the residual stream of the target, x of shape (B, T, D), given that of the source.
+
+        `memory` has shape (B, S, D); `mask` and `memory_mask` broadcast to (B, H, T, T) and (B, H, T, S).
+        """
+        if self.norm_first:
+            x = x + self.dropout(self.attn(self.attn_norm(x), mask=mask))
+            x = x + self.dropout(self.cross_attn(self.cross_norm(x), memory, memory_mask))
+            return x + self.dropout(self.ff(self.ff_norm(x)))
+        x = self.attn_norm(x + self.dropout(self.attn(x, mask=mask)))
+        x = self.cross_norm(x + self.dropout(self.cross_attn(x, memory, memory_mask)))
+        return self.ff_norm(x + self.dropout(self.ff(x)))
+
+
+class TransformerDecoder(Transformer):
+    """Embeddings, positions and a stack of decoder blocks over the hidden states of another sequence."""
+
+    block_class = DecoderBlock
+    n_sublayers = 3
+
+    def forward(  # type: ignore[override]
+        self,
+        token_ids: Tensor,
+        memory: Tensor,
+        padding_mask: Tensor | None = None,
+        memory_padding_mask: Tensor | None = None,
+    ) -> Tensor:
+        """Turn target tokens, (B, T), into hidden states, (B, T, D), that depend on the source.
+
+        `memory`, (B, S, D), is the output of the encoder; the masks, (B, T) and (B, S), are True where a
+        token is real.
+        """
+        memory_mask = self._memory_mask(token_ids, memory, memory_padding_mask)
+        x, mask = self.embed_and_mask(token_ids, padding_mask)
+        for block in self.blocks:
+            x = block(x, memory, mask, memory_mask)
+        return self.final_norm(x)
+
+    def _memory_mask(self, token_ids: Tensor, memory: Tensor, padding_mask: Tensor | None) -> Tensor | None:
+        """Check the source; return the mask of cross-attention, (B, 1, 1, S)."""
+        n_rows, width, shape = token_ids.shape[0], self.config.d_model, tuple(memory.shape)
+        if memory.dim() != 3 or shape[0] != n_rows or shape[2] != width:
+            raise ValueError(f"memory must have shape ({n_rows}, S, {width}), got {shape}")
+        if padding_mask is None:
+            return None
+        check_bool(padding_mask, "memory_padding_mask")
+        if padding_mask.shape != memory.shape[:2]:
+            got = tuple(padding_mask.shape)
+            raise ValueError(f"memory_padding_mask must have shape {shape[:2]}, got {got}")
+        return padding_mask[:, None, None, :]
+
+
+class Translator(nn.Module):
+    """An encoder reads the source; a decoder predicts each next target token from both.
+
+    ``logits = decoder(tgt_ids, encoder(src_ids)) W``
+
+    The two halves have `n_layers` blocks each and share one vocabulary. With `tie_embeddings` one matrix is
+    the embedding of the source, the embedding of the target and W; without it there are three. The encoder is
+    bidirectional and the decoder causal, whatever `causal` says.
+
+    Notes
+    -----
+    Encoder and decoder together equal `torch.nn.Transformer`, except that torch puts a last norm on both
+    halves even post-norm, where each block ends in one already.
+
+    References
+    ----------
+    .. [1] Vaswani et al., arXiv 1706.03762, section 3.1, and 3.4 on the shared matrix.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tinytx.config import PRESETS
+    >>> model = Translator(PRESETS["tiny"])
+    >>> model(torch.tensor([[5, 8, 2, 9]]), torch.tensor([[1, 7, 3]])).shape
+    torch.Size([1, 3, 1000])
+    """
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        if config.n_segments:
+            raise ValueError(f"a translator must have n_segments=0, got n_segments={config.n_segments}")
+        self.encoder = Transformer(config.replace(causal=False))
+        self.decoder = TransformerDecoder(config.replace(causal=True))
+        self.config = self.decoder.config
+        self.head = nn.Linear(config.d_model, config.vocab_size, bias=config.translation_bias)
+        if config.tie_embeddings:
+            self.decoder.token_embed.weight = self.encoder.token_embed.weight
+        init_output_layer(self.head, self.encoder.token_embed, config)
+
+    def forward(
+        self,
+        src_ids: Tensor,
+        tgt_ids: Tensor,
+        src_padding_mask: Tensor | None = None,
+        tgt_padding_mask: Tensor | None = None,
+    ) -> Tensor:
+        """Score the vocabulary after each target token: (B, T, V), ``logits[:, t]`` what may follow token t.
+
+        Parameters
+        ----------
+        src_ids : Tensor of shape (B, S), integer
+            The source, padded on the right.
+        tgt_ids : Tensor of shape (B, T), integer
+            The target as far as it is known, from the mark of its beginning on.
+        src_padding_mask : Tensor of shape (B, S), bool, optional
+            True = a real token. Needed where source rows differ in length.
+        tgt_padding_mask : Tensor of shape (B, T), bool, optional
+            True = a real token. Not needed: real tokens never attend to what follows them.
+        """
+        return self.head(self.hidden_states(src_ids, tgt_ids, src_padding_mask, tgt_padding_mask))
+
+    def hidden_states(
+        self,
+        src_ids: Tensor,
+        tgt_ids: Tensor,
+        src_padding_mask: Tensor | None = None,
+        tgt_padding_mask: Tensor | None = None,
+    ) -> Tensor:
+        """Compute the input of the output layer: (B, T, D). Parameters as in `forward`."""
+        memory = self.encode(src_ids, src_padding_mask)  # (B, S, D)
+        return self.decoder(tgt_ids, memory, tgt_padding_mask, src_padding_mask)  # (B, T, D)
+
+    def loss(
+        self,
+        src_ids: Tensor,
+        tgt_ids: Tensor,
+        targets: Tensor,
+        src_padding_mask: Tensor | None = None,
+        tgt_padding_mask: Tensor | None = None,
+        *,
+        ignore_id: int = IGNORE_ID,
+        label_smoothing: float = 0.0,
+    ) -> Tensor:
+        """Mean cross-entropy of the predicted targets, in nats a token (teacher forcing).
+
+        `targets`, (B, T), hold the token that follows each target token; other parameters are as in `forward`
+        and `output_loss`.
+        """
+        hidden = self.hidden_states(src_ids, tgt_ids, src_padding_mask, tgt_padding_mask)  # (B, T, D)
+        weight, bias = self.head.weight, self.head.bias
+        return output_loss(
+            hidden, weight, targets, bias=bias, ignore_id=ignore_id, label_smoothing=label_smoothing
+        )
+
+    def encode(self, src_ids: Tensor, src_padding_mask: Tensor | None = None) -> Tensor:
+        """Hidden states of the source: (B, S, D). Parameters as in `forward`."""
+        return self.encoder(src_ids, src_padding_mask)
+
+    def decode(
+        self,
+        tgt_ids: Tensor,
+        memory: Tensor,
+        src_padding_mask: Tensor | None = None,
+        tgt_padding_mask: Tensor | None = None,
+    ) -> Tensor:
+        """Score the vocabulary after each target token, (B, T, V), given the output of `encode`."""
+        return self.head(self.decoder(tgt_ids, memory, tgt_padding_mask, src_padding_mask))

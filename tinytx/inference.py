@@ -1,0 +1,76 @@
+"""Running a trained model: evaluation mode, and batches of similar length with results in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tinytx.batching import batches_by_length, pad_batch
+
+TOKENS_PER_BATCH = 4096  # changes memory and speed of an evaluation, not its result
+
+
+@contextmanager
+def eval_mode(model: nn.Module) -> Iterator[torch.device]:
+    """Switch off dropout and gradients for a while; gives the device of the model.
+
+    Examples
+    --------
+    >>> layer = nn.Dropout(0.5).train()
+    >>> with eval_mode(nn.Sequential(layer, nn.Linear(2, 2))):
+    ...     layer.training
+    False
+    >>> layer.training
+    True
+    """
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield next(model.parameters()).device
+    finally:
+        model.train(was_training)
+
+
+def evaluate_rows(
+    model: nn.Module,
+    rows: Sequence[Sequence[int]],
+    compute: Callable[[Tensor, list[int]], Tensor],
+    *,
+    pad_id: int,
+    tokens_per_batch: int = TOKENS_PER_BATCH,
+) -> Tensor:
+    """Evaluate rows in batches of similar length, without dropout and gradients.
+
+    ``compute`` takes token ids (B, T), padded and on the device of the model, and the indices of these rows,
+    and returns a Tensor of shape (B, ...). Gives a Tensor of shape (N, ...), on the CPU, in the order of the
+    rows.
+    """
+    if not rows:
+        raise ValueError("evaluation needs at least one text that is not empty, got none")
+    lengths = [len(row) for row in rows]
+    batches = batches_by_length(lengths, max(tokens_per_batch, max(lengths)), seed=0, epoch=0)
+    with eval_mode(model) as device:
+        padded = (pad_batch([rows[i] for i in batch], pad_id).to(device) for batch in batches)
+        values = torch.cat([compute(ids, batch).cpu() for ids, batch in zip(padded, batches, strict=True)])
+    return values[torch.tensor(list(chain(*batches))).argsort()]
+
+
+def padding_mask_or_none(token_ids: Tensor, pad_id: int) -> Tensor | None:
+    """True = a real token; None where all are, which is faster."""
+    real = token_ids != pad_id
+    return None if bool(real.all()) else real
+
+
+def row_nats(logits: Tensor, targets: Sequence[Sequence[int]], pad_id: int) -> Tensor:
+    """Summed cross-entropy (B,) in float64 at the targets of each row, from logits (B, T, V)."""
+    wanted = pad_batch(targets, pad_id).to(logits.device)  # (B, T)
+    losses = F.cross_entropy(
+        logits.float().flatten(0, 1), wanted.flatten(), ignore_index=pad_id, reduction="none"
+    )
+    return losses.view(wanted.shape).double().sum(dim=1)

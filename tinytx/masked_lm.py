@@ -1,0 +1,174 @@
+"""A masked language model: a bidirectional transformer with BERT's two heads.
+
+Shape letters: B batch size, T tokens, D model width, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tinytx.config import TransformerConfig
+from tinytx.output_loss import IGNORE_ID
+from tinytx.transformer import ACTIVATIONS, Transformer, init_output_layer, make_norm
+
+
+class MaskedHead(nn.Module):
+    """Score the vocabulary: ``norm(act(h W_t + b_t)) W + b``; without `transform`, ``h W + b``.
+
+    References
+    ----------
+    .. [1] Devlin et al., "BERT", arXiv 1810.04805, section 3.1, task 1. The transform is in their code only.
+    """
+
+    def __init__(self, config: TransformerConfig, transform: bool = True) -> None:
+        super().__init__()
+        self.dense: nn.Module = nn.Identity()
+        self.norm: nn.Module = nn.Identity()
+        if transform:
+            dense = nn.Linear(config.d_model, config.d_model, bias=config.bias)
+            self.dense = nn.Sequential(dense, ACTIVATIONS[config.activation]())
+            self.norm = make_norm(config)
+        self.output = nn.Linear(config.d_model, config.vocab_size, bias=config.lm_bias)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """Turn hidden states (..., D) into logits (..., V)."""
+        return self.output(self.norm(self.dense(hidden)))
+
+
+class NextSentenceHead(nn.Module):
+    """Classify from the first hidden state of a row whether its second sentence follows its first.
+
+    ``tanh(h W_p + b_p) W + b``; class 0: it follows, class 1: it comes from another text.
+
+    References
+    ----------
+    .. [1] Devlin et al., "BERT", arXiv 1810.04805, section 3.1, task 2.
+    """
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.pooler = nn.Linear(config.d_model, config.d_model, bias=config.bias)
+        self.output = nn.Linear(config.d_model, 2, bias=config.bias)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """Turn the hidden states of a row, (B, T, D), of which the first is read, into logits (B, 2)."""
+        return self.output(torch.tanh(self.pooler(hidden[:, 0])))
+
+
+class MaskedLanguageModel(nn.Module):
+    """A bidirectional transformer, `body`, and a head that predicts the tokens at masked positions.
+
+    ``logits = head(body(token_ids))``, read at masked positions; elsewhere the model sees the token itself.
+
+    Parameters
+    ----------
+    config : TransformerConfig
+        The transformer is bidirectional, whatever `causal` says. With `tie_embeddings` the matrix W of the
+        head is that of the token embeddings, as in BERT.
+    transform : bool
+        See `MaskedHead`.
+    next_sentence : bool
+        True adds a `NextSentenceHead`, `next_head`.
+
+    Notes
+    -----
+    With ``positions="learned"``, ``norm="last"``, ``embed_norm=True``, ``scale_embeddings=False``,
+    ``tie_embeddings=True``, ``n_segments=2`` and ``norm_eps=1e-12`` it is BERT; `tinytx_run.hf.convert` takes
+    over the weights of BERT and its kin.
+
+    References
+    ----------
+    .. [1] Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding",
+       arXiv 1810.04805, section 3.
+
+    Examples
+    --------
+    >>> from tinytx.config import PRESETS
+    >>> model = MaskedLanguageModel(PRESETS["tiny"], next_sentence=True)
+    >>> token_ids = torch.tensor([[5, 8, 4, 6]])
+    >>> model(token_ids).shape, model.follows(token_ids).shape
+    (torch.Size([1, 4, 1000]), torch.Size([1, 2]))
+    """
+
+    def __init__(
+        self, config: TransformerConfig, *, transform: bool = True, next_sentence: bool = False
+    ) -> None:
+        super().__init__()
+        self.transform = transform
+        self.body = Transformer(config.replace(causal=False))
+        self.config = self.body.config
+        self.head = MaskedHead(config, transform)
+        self.next_head = NextSentenceHead(config) if next_sentence else None
+        for name, module in self.named_modules():
+            if isinstance(module, nn.Linear) and name.startswith(("head.", "next_head.")):
+                nn.init.xavier_uniform_(module.weight)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+        init_output_layer(self.head.output, self.body.token_embed, config)
+
+    def forward(
+        self, token_ids: Tensor, padding_mask: Tensor | None = None, segment_ids: Tensor | None = None
+    ) -> Tensor:
+        """Score the vocabulary at every position: (B, T, V). Parameters as in `Transformer.forward`."""
+        return self.head(self.hidden_states(token_ids, padding_mask, segment_ids))  # (B, T, V)
+
+    def hidden_states(
+        self, token_ids: Tensor, padding_mask: Tensor | None = None, segment_ids: Tensor | None = None
+    ) -> Tensor:
+        """Compute the input of the heads: (B, T, D). Parameters as in `Transformer.forward`."""
+        return self.body(token_ids, padding_mask, segment_ids)
+
+    def loss(
+        self,
+        token_ids: Tensor,
+        targets: Tensor,
+        padding_mask: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        next_labels: Tensor | None = None,
+        *,
+        ignore_id: int = IGNORE_ID,
+    ) -> Tensor:
+        """Mean cross-entropy at masked positions, plus that of the next-sentence head: `losses`, added."""
+        parts = self.losses(token_ids, targets, padding_mask, segment_ids, next_labels, ignore_id=ignore_id)
+        return parts[0] if parts[1] is None else parts[0] + parts[1]
+
+    def losses(
+        self,
+        token_ids: Tensor,
+        targets: Tensor,
+        padding_mask: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        next_labels: Tensor | None = None,
+        *,
+        ignore_id: int = IGNORE_ID,
+    ) -> tuple[Tensor, Tensor | None]:
+        """The two parts of `loss`: mean nats a masked token, and mean nats a row.
+
+        Parameters
+        ----------
+        targets : Tensor of shape (B, T), integer
+            The original token at masked positions, which alone reach the head, and `ignore_id` elsewhere.
+            Where none is masked, the first part is 0, with gradients of zero.
+        next_labels : Tensor of shape (B,), integer, optional
+            0 where the second sentence follows the first; read if the model has a `next_head`.
+        """
+        hidden = self.hidden_states(token_ids, padding_mask, segment_ids)  # (B, T, D)
+        targets = targets.to(hidden.device)
+        chosen = targets != ignore_id
+        if bool(chosen.any()):
+            masked = F.cross_entropy(self.head(hidden[chosen]).float(), targets[chosen].long())
+        else:
+            masked = self.head(hidden[:, :1]).float().sum() * 0.0
+        if next_labels is None or self.next_head is None:
+            return masked, None
+        return masked, F.cross_entropy(self.next_head(hidden).float(), next_labels.long().to(hidden.device))
+
+    def follows(
+        self, token_ids: Tensor, padding_mask: Tensor | None = None, segment_ids: Tensor | None = None
+    ) -> Tensor:
+        """Score whether the second sentence of each row follows the first: (B, 2), class 0 = it does."""
+        if self.next_head is None:
+            raise ValueError("follows needs a model with next_sentence=True, got next_sentence=False")
+        return self.next_head(self.hidden_states(token_ids, padding_mask, segment_ids))  # (B, 2)

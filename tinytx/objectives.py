@@ -1,0 +1,486 @@
+"""What a model is trained to do: predict the next token, masked tokens, a translation, or a class."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tinytx.batching import PackedSequences, batches_by_length, batches_of_pairs, chunks, pad_batch
+from tinytx.inference import padding_mask_or_none
+from tinytx.masking import (
+    Masking,
+    PairsOfSentences,
+    draw_pairs,
+    make_passages,
+    mask_tokens,
+    word_starts,
+)
+from tinytx.output_loss import IGNORE_ID
+from tinytx.settings import mixed_seed
+from tinytx.tokenizer import Tokenizer
+from tinytx.transformer import bidirectional
+
+
+class Objective(Protocol):
+    """What the training loop asks of an objective: an order of batches, and the loss on rows of one."""
+
+    def epoch_batches(self, *, seed: int, epoch: int, tokens_per_batch: int) -> list[list[int]]:
+        """Row numbers of each batch of one pass over the data, a pure function of the arguments."""
+        ...
+
+    def n_predictions(self, indices: Sequence[int]) -> int | list[int]:
+        """How many predictions the mean loss of some rows is over: tokens, or rows."""
+        ...
+
+    def loss(self, model: Any, indices: list[int]) -> Tensor:
+        """Mean loss of some rows, in nats a prediction.
+
+        An objective of two terms gives two means, and two numbers of predictions; their sum is trained.
+        """
+        ...
+
+
+class FreshObjective:
+    """Learn from new texts in each pass over the data, so that none is read twice.
+
+    Parameters
+    ----------
+    make : callable
+        ``make(epoch)`` gives the objective of one pass, a pure function of the epoch.
+    """
+
+    def __init__(self, make: Callable[[int], Any]) -> None:
+        self._make, self._epoch, self._objective = make, 0, make(0)
+
+    def epoch_batches(self, *, seed: int, epoch: int, tokens_per_batch: int) -> list[list[int]]:
+        """Batches of the texts of this pass; the other methods then speak of these."""
+        if epoch != self._epoch:
+            self._epoch, self._objective = epoch, self._make(epoch)
+        return self._objective.epoch_batches(seed=seed, epoch=epoch, tokens_per_batch=tokens_per_batch)
+
+    def n_predictions(self, indices: Sequence[int]) -> int | list[int]:
+        """Predictions of some rows of this pass."""
+        return self._objective.n_predictions(indices)
+
+    def batch(self, indices: Sequence[int]) -> Any:
+        """Inputs and targets of some rows of this pass."""
+        return self._objective.batch(indices)
+
+    def loss(self, model: Any, indices: list[int]) -> Tensor:
+        """Mean loss of some rows of this pass."""
+        return self._objective.loss(model, indices)
+
+
+def _device(model: nn.Module) -> torch.device:
+    return next(model.parameters()).device
+
+
+def language_model_loss(logits: Tensor, targets: Tensor, pad_id: int) -> Tensor:
+    """Mean cross-entropy over real tokens: ``-log P(target)`` in nats.
+
+    Parameters
+    ----------
+    logits : Tensor of shape (..., T, V)
+    targets : Tensor of shape (..., T)
+        ``pad_id`` where nothing is to be predicted.
+    pad_id : int
+
+    Returns
+    -------
+    Tensor of shape ()
+        Computed in float32 whatever the precision of the logits; NaN when every target is padding.
+
+    Examples
+    --------
+    >>> logits = torch.zeros(1, 3, 8)
+    >>> round(language_model_loss(logits, torch.tensor([[5, 2, 0]]), pad_id=0).item(), 4)  # ln 8
+    2.0794
+    """
+    return F.cross_entropy(logits.flatten(0, -2).float(), targets.flatten(), ignore_index=pad_id)
+
+
+def causal_batch(
+    sequences: Sequence[Sequence[int]], *, bos_id: int, eos_id: int, pad_id: int
+) -> tuple[Tensor, Tensor]:
+    """Inputs and targets of next-token prediction: the target is the token after each input.
+
+    Parameters
+    ----------
+    sequences : sequence of B sequences of int
+        Ids of each text, without special ids.
+    bos_id, eos_id, pad_id : int
+
+    Returns
+    -------
+    inputs, targets : Tensor of shape (B, T)
+        ``[bos, x...]`` and ``[x..., eos]``, padded on the right.
+
+    Examples
+    --------
+    >>> inputs, targets = causal_batch([[7, 8], [9]], bos_id=2, eos_id=3, pad_id=0)
+    >>> inputs.tolist(), targets.tolist()
+    ([[2, 7, 8], [2, 9, 0]], [[7, 8, 3], [9, 3, 0]])
+    """
+    inputs = pad_batch([[bos_id, *ids] for ids in sequences], pad_id)
+    targets = pad_batch([[*ids, eos_id] for ids in sequences], pad_id)
+    return inputs, targets
+
+
+def _batches(lengths: list[int], tokens_per_batch: int, *, seed: int, epoch: int) -> list[list[int]]:
+    """Rows of similar length together; a row longer than the budget gets a batch to itself."""
+    return batches_by_length(lengths, max(tokens_per_batch, max(lengths)), seed=seed, epoch=epoch)
+
+
+class CausalObjective:
+    """Predict each token from those before it, over all text: long texts are read in chunks.
+
+    Parameters
+    ----------
+    sequences : sequence of sequences of int
+        Ids of each text, without special ids.
+    bos_id, eos_id, pad_id : int
+    max_len : int
+        Longest input.
+
+    Attributes
+    ----------
+    n_tokens : int
+        Predictions in one pass: all tokens and one ``eos`` a text.
+    """
+
+    def __init__(
+        self, sequences: Sequence[Sequence[int]], *, bos_id: int, eos_id: int, pad_id: int, max_len: int
+    ) -> None:
+        rows = [row for ids in sequences for row in chunks([bos_id, *ids, eos_id], max_len)]
+        if not rows:
+            raise ValueError("a language model needs at least one text to learn from, got none")
+        self._rows = PackedSequences(rows, pad_id)
+        self._input_lengths = [length - 1 for length in self._rows.lengths]
+        self.n_tokens = sum(self._input_lengths)
+
+    def epoch_batches(self, *, seed: int, epoch: int, tokens_per_batch: int) -> list[list[int]]:
+        """Rows of similar length together, in shuffled order."""
+        return _batches(self._input_lengths, tokens_per_batch, seed=seed, epoch=epoch)
+
+    def n_predictions(self, indices: Sequence[int]) -> int:
+        """Real targets of the rows at ``indices``."""
+        return sum(self._input_lengths[i] for i in indices)
+
+    def batch(self, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """Inputs and targets (B, T) of the rows at ``indices``."""
+        rows = self._rows.rows(indices)  # (B, T + 1)
+        return rows[:, :-1], rows[:, 1:]
+
+    def loss(self, model: Any, indices: list[int]) -> Tensor:
+        """Mean nats a token. Padding is on the right, where a causal model never looks: no mask."""
+        inputs, targets = self.batch(indices)
+        return model.loss(inputs.to(_device(model)), targets, ignore_id=self._rows.pad_id)
+
+
+class ClassificationObjective:
+    """Predict the class of each text.
+
+    Parameters
+    ----------
+    sequences : sequence of N sequences of int
+        Ids of each text as the model reads them, no longer than it can read.
+    labels : sequence of N int
+    pad_id : int
+    """
+
+    def __init__(self, sequences: Sequence[Sequence[int]], labels: Sequence[int], *, pad_id: int) -> None:
+        if len(sequences) != len(labels) or not sequences:
+            raise ValueError(
+                f"texts and labels must be as many, at least one, got {len(sequences)} and {len(labels)}"
+            )
+        self._rows = PackedSequences(sequences, pad_id)
+        self.labels = torch.tensor(labels, dtype=torch.long)
+
+    def epoch_batches(self, *, seed: int, epoch: int, tokens_per_batch: int) -> list[list[int]]:
+        """Texts of similar length together, in shuffled order."""
+        return _batches(self._rows.lengths, tokens_per_batch, seed=seed, epoch=epoch)
+
+    def n_predictions(self, indices: Sequence[int]) -> int:
+        """One a row."""
+        return len(indices)
+
+    def _inputs(self, model: nn.Module, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """Texts (B, T) on the device of the model, and their padding mask."""
+        token_ids = self._rows.rows(indices).to(_device(model))
+        return token_ids, token_ids != self._rows.pad_id
+
+    def logits(self, model: Any, indices: Sequence[int]) -> Tensor:
+        """Scores (B, C) of the texts at ``indices``."""
+        return model(*self._inputs(model, indices))
+
+    def loss(self, model: Any, indices: list[int]) -> Tensor:
+        """Mean nats a text."""
+        token_ids, mask = self._inputs(model, indices)
+        return model.loss(token_ids, self.labels[indices], mask)
+
+
+_PAIRS, _MASKS, _DIRECTIONS = 1, 2, 3  # what the random numbers of an epoch are for
+
+
+class MaskedObjective:
+    """Predict masked tokens from both sides, over all text: long texts are read in windows.
+
+    A row is ``[cls] x [sep]``; with `Masking.next_sentence` it is ``[cls] x [sep] y [sep]``, where y and its
+    end belong to the second segment. What is masked, and which y follows x, is drawn anew for each epoch, as
+    a function of seed and epoch alone: call `epoch_batches` before anything else.
+
+    Parameters
+    ----------
+    tokenizer : Tokenizer
+    texts : sequence of str
+    max_len : int
+        Longest row.
+    masking : Masking
+    """
+
+    def __init__(self, tokenizer: Tokenizer, texts: Sequence[str], *, max_len: int, masking: Masking) -> None:
+        self._tokenizer, self._masking = tokenizer, masking
+        self._word_starts = torch.from_numpy(word_starts(tokenizer))
+        if masking.whole_words and not self._word_starts.any():
+            raise ValueError(
+                "whole_words must have a tokenizer that marks where words begin, got one without"
+            )
+        self._special_ids = special_ids(tokenizer)
+        self._room = max_len - (3 if masking.next_sentence else 2)
+        if self._room < 1:
+            raise ValueError(f"max_len must leave room for text between the marks, got {max_len}")
+        self._passages = make_passages(tokenizer, texts, self._room) if masking.next_sentence else []
+        self._texts = [] if masking.next_sentence else masked_rows(tokenizer, texts, max_len)
+        if not self._passages and not self._texts:
+            raise ValueError("a masked language model needs at least one text to learn from, got none")
+
+    def epoch_batches(self, *, seed: int, epoch: int, tokens_per_batch: int) -> list[list[int]]:
+        """Rows of similar length together, in shuffled order; `batch` and `loss` then speak of this epoch."""
+        rows, self._next_labels = self._texts, None
+        if self._masking.next_sentence:
+            pairs = draw_pairs(self._passages, self._room, np.random.default_rng([seed, epoch, _PAIRS]))
+            rows, self._next_labels = pair_rows(self._tokenizer, pairs), torch.tensor(pairs.labels)
+        packed = PackedSequences(rows, self._tokenizer.pad_id)
+        inputs, labels = self._masked(packed.flat, mixed_seed(seed, epoch, _MASKS))
+        self._inputs = packed.filled(inputs, self._tokenizer.pad_id)
+        self._labels = packed.filled(labels, IGNORE_ID)
+        return _batches(packed.lengths, tokens_per_batch, seed=seed, epoch=epoch)
+
+    def _masked(self, ids: Tensor, seed: int) -> tuple[Tensor, Tensor]:
+        """Masked inputs and their labels."""
+        words = None
+        if self._masking.whole_words:
+            marks = torch.isin(ids, torch.tensor(self._special_ids))
+            words = (self._word_starts[ids] | marks).cumsum(0)
+        return mask_tokens(
+            ids,
+            mask_id=self._tokenizer.mask_id,
+            special_ids=self._special_ids,
+            vocab_size=self._tokenizer.vocab_size,
+            p=self._masking.p,
+            words=words,
+            generator=torch.Generator().manual_seed(seed),
+        )
+
+    def n_predictions(self, indices: Sequence[int]) -> int | list[int]:
+        """Chosen tokens of the rows at ``indices``; where sentences are paired, also the rows."""
+        n_chosen = int((self._labels.rows(indices) != IGNORE_ID).sum())
+        return [n_chosen, len(indices)] if self._masking.next_sentence else n_chosen
+
+    def batch(self, indices: Sequence[int]) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
+        """Inputs and labels (B, T), segments (B, T) and answers (B,) or None, of the rows at ``indices``."""
+        inputs, labels = self._inputs.rows(indices), self._labels.rows(indices)
+        if self._next_labels is None:
+            return inputs, labels, None, None
+        ends = inputs == self._tokenizer.sep_id
+        segments = (ends.cumsum(1) - ends.long() == 1).long()  # 1 after one [sep], 0 after none and after two
+        return inputs, labels, segments, self._next_labels[torch.as_tensor(indices)]
+
+    def loss(self, model: Any, indices: list[int]) -> Tensor:
+        """Mean nats a chosen token; where sentences are paired, also the mean nats of a pair: (2,)."""
+        device = _device(model)
+        inputs, labels, segments, next_labels = self.batch(indices)
+        inputs = inputs.to(device)
+        if segments is not None:
+            segments = segments.to(device) if model.config.n_segments else None
+        mask = padding_mask_or_none(inputs, self._tokenizer.pad_id)
+        masked, following = model.losses(inputs, labels, mask, segments, next_labels)
+        return masked if following is None else torch.stack([masked, following])
+
+
+class HybridObjective(CausalObjective):
+    """Predict the next token in some batches, masked tokens in the others: one model, one output layer.
+
+    In a masked batch the model attends to both sides, a row is framed by ``cls`` and ``sep``, and a masked
+    token is predicted at the position before it, where the next token is predicted, too. As there, the last
+    column of a batch is no input: a row sees its own ``sep`` next to longer rows only. Which batches are
+    masked, and what is masked in them, is drawn anew for each epoch: call `epoch_batches` first.
+
+    Parameters
+    ----------
+    tokenizer : Tokenizer
+    texts : sequence of str
+    max_len : int
+        Longest input.
+    masking : Masking
+
+    References
+    ----------
+    Charpentier and Samuel, "GPT or BERT: why not both?", arXiv 2410.24159, section 2.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, texts: Sequence[str], *, max_len: int, masking: Masking) -> None:
+        ids = {name: getattr(tokenizer, name) for name in ("bos_id", "eos_id", "pad_id")}
+        super().__init__(tokenizer.encode_batch(texts), max_len=max_len, **ids)
+        self._tokenizer, self._masking = tokenizer, masking
+        frame = {tokenizer.bos_id: tokenizer.cls_id, tokenizer.eos_id: tokenizer.sep_id}
+        self._framed = self._rows.flat.clone()
+        for causal_id, masked_id in frame.items():
+            self._framed[self._rows.flat == causal_id] = masked_id
+
+    def epoch_batches(self, *, seed: int, epoch: int, tokens_per_batch: int) -> list[list[int]]:
+        """Batches as of a causal model, each for one of the two predictions."""
+        batches = super().epoch_batches(seed=seed, epoch=epoch, tokens_per_batch=tokens_per_batch)
+        draws = np.random.default_rng([seed, epoch, _DIRECTIONS]).random(len(batches))
+        masked = [
+            batch for batch, draw in zip(batches, draws, strict=True) if draw >= self._masking.causal_share
+        ]
+        self._masked_rows = set(itertools.chain(*masked))
+        inputs, labels = mask_tokens(
+            self._framed,
+            mask_id=self._tokenizer.mask_id,
+            special_ids=special_ids(self._tokenizer),
+            vocab_size=self._tokenizer.vocab_size,
+            p=self._masking.p,
+            generator=torch.Generator().manual_seed(mixed_seed(seed, epoch, _MASKS)),
+        )
+        self._inputs = self._rows.filled(inputs, self._rows.pad_id)
+        self._labels = self._rows.filled(labels, IGNORE_ID)
+        return batches
+
+    def n_predictions(self, indices: Sequence[int]) -> int:
+        """Next tokens or, in a masked batch, masked ones."""
+        if indices[0] not in self._masked_rows:
+            return super().n_predictions(indices)
+        return int((self.batch(indices)[1] != IGNORE_ID).sum())
+
+    def batch(self, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """Inputs and targets (B, T) of rows of one batch."""
+        if indices[0] not in self._masked_rows:
+            return super().batch(indices)
+        return self._inputs.rows(indices)[:, :-1], self._labels.rows(indices)[:, 1:]
+
+    def loss(self, model: Any, indices: list[int]) -> Tensor:
+        """Mean nats a predicted token; 0 in a masked batch without any."""
+        if indices[0] not in self._masked_rows:
+            return super().loss(model, indices)
+        inputs, targets = self.batch(indices)
+        inputs = inputs.to(_device(model))
+        with bidirectional(model.body):
+            if not bool((targets != IGNORE_ID).any()):
+                return model.head(model.hidden_states(inputs[:, :1])).float().sum() * 0.0
+            return model.loss(inputs, targets, padding_mask_or_none(inputs, self._rows.pad_id))
+
+
+def special_ids(tokenizer: Tokenizer) -> list[int]:
+    """Ids that are never masked, apart from the mask itself."""
+    return [getattr(tokenizer, f"{name}_id") for name in ("pad", "unk", "bos", "eos", "cls", "sep")]
+
+
+def masked_rows(tokenizer: Tokenizer, texts: Sequence[str], max_len: int) -> list[list[int]]:
+    """Rows ``[cls] x [sep]`` of some texts, cut into windows; empty texts have none."""
+    room = max_len - 2
+    return [
+        [tokenizer.cls_id, *ids[at : at + room], tokenizer.sep_id]
+        for ids in tokenizer.encode_batch(texts)
+        for at in range(0, len(ids), room)
+    ]
+
+
+def pair_rows(tokenizer: Tokenizer, pairs: PairsOfSentences) -> list[list[int]]:
+    """Rows ``[cls] x [sep] y [sep]`` of some pairs."""
+    cls_id, sep_id = tokenizer.cls_id, tokenizer.sep_id
+    return [[cls_id, *x, sep_id, *y, sep_id] for x, y in zip(pairs.firsts, pairs.seconds, strict=True)]
+
+
+class TranslationObjective:
+    """Predict every target token and its end mark, over pairs.
+
+    The encoder reads ``[x..., eos]``; the decoder reads ``[bos, y...]`` and predicts ``[y..., eos]``. Only
+    real target positions reach the output layer.
+
+    Parameters
+    ----------
+    sources, targets : sequence of N sequences of int
+        Ids of each side, without special ids.
+    bos_id, eos_id, pad_id : int
+    max_len : int
+        Most ids a side, marks included; longer pairs are left out and counted.
+    label_smoothing : float
+        See `tinytx.output_loss.output_loss`.
+
+    Attributes
+    ----------
+    n_tokens, n_left_out : int
+        Predictions in one pass, and pairs that were too long.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Sequence[int]],
+        targets: Sequence[Sequence[int]],
+        *,
+        bos_id: int,
+        eos_id: int,
+        pad_id: int,
+        max_len: int,
+        label_smoothing: float = 0.0,
+    ) -> None:
+        pairs = list(zip(sources, targets, strict=True))
+        short = [pair for pair in pairs if max(map(len, pair)) < max_len]
+        self.n_left_out = len(pairs) - len(short)
+        if not short:
+            raise ValueError(
+                f"a translator needs a pair of at most {max_len - 1} tokens a side to learn from, "
+                f"got {len(pairs)} pairs, none so short"
+            )
+        self._sources = PackedSequences(([*source, eos_id] for source, _ in short), pad_id)
+        self._targets = PackedSequences(([bos_id, *target, eos_id] for _, target in short), pad_id)
+        self.label_smoothing = label_smoothing
+        self._tgt_lengths = [length - 1 for length in self._targets.lengths]
+        self.n_tokens = sum(self._tgt_lengths)
+
+    def epoch_batches(self, *, seed: int, epoch: int, tokens_per_batch: int) -> list[list[int]]:
+        """Pairs of similar lengths together, in shuffled order; both sides count."""
+        lengths = self._sources.lengths, self._tgt_lengths
+        return batches_of_pairs(*lengths, tokens_per_batch, seed=seed, epoch=epoch)
+
+    def n_predictions(self, indices: Sequence[int]) -> int:
+        """Real target positions of the pairs at ``indices``."""
+        return sum(self._tgt_lengths[i] for i in indices)
+
+    def batch(self, indices: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
+        """Source (B, S), decoder input and targets (B, T) of the pairs at ``indices``, padded."""
+        rows = self._targets.rows(indices)  # (B, T + 1)
+        # An end mark that is read, but after which nothing is predicted, is padding like any other.
+        return self._sources.rows(indices), rows[:, :-1], rows[:, 1:]
+
+    def loss(self, model: Any, indices: list[int]) -> Tensor:
+        """Mean nats a target token, smoothed."""
+        device, pad_id = _device(model), self._sources.pad_id
+        src_ids, tgt_ids, targets = self.batch(indices)
+        src_ids = src_ids.to(device)
+        return model.loss(
+            src_ids,
+            tgt_ids.to(device),
+            targets,
+            padding_mask_or_none(src_ids, pad_id),
+            ignore_id=pad_id,
+            label_smoothing=self.label_smoothing,
+        )

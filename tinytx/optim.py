@@ -1,0 +1,138 @@
+"""Optimizers: AdamW, and Muon for the matrices of hidden layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from tinytx.settings import TrainingSettings, choose_precision
+
+MOMENTUM = 0.95
+N_ITERATIONS = 5
+# An odd polynomial whose iteration lifts every singular value in (0, 1] to about 1 (between 0.7 and 1.2).
+COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+ADAM_LENGTH = 0.2  # root mean square of a usual update of Adam, in units of the learning rate
+
+
+def make_optimizer(model: nn.Module, settings: TrainingSettings) -> torch.optim.AdamW:
+    """AdamW or `Muon`, with weight decay on matrices, but not on embeddings, norms and biases.
+
+    Parameters that need no gradient, those of a frozen body, are left out.
+    """
+    embeddings = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
+    matrices: list[nn.Parameter] = []  # for Muon
+    decayed: list[nn.Parameter] = []
+    free: list[nn.Parameter] = []
+    for name, parameter in model.named_parameters():
+        if not parameter.requires_grad:
+            continue
+        if parameter.dim() < 2 or id(parameter) in embeddings or "pos_embed" in name:
+            free.append(parameter)
+        elif settings.optimizer == "muon" and parameter.dim() == 2 and not _is_output(name):
+            matrices.append(parameter)
+        else:
+            decayed.append(parameter)
+    decay, betas = settings.weight_decay, settings.betas
+    groups = [{"params": p, "weight_decay": wd} for p, wd in ((decayed, decay), (free, 0.0)) if p]
+    if settings.optimizer == "muon":
+        return Muon(matrices, groups, lr=settings.lr, weight_decay=decay, betas=betas)
+    return torch.optim.AdamW(groups, lr=settings.lr, betas=betas, fused=True)
+
+
+def _is_output(name: str) -> bool:
+    """Whether a matrix belongs to the head, or scores experts."""
+    return name.startswith("head.") or ".router." in name
+
+
+class Muon(torch.optim.AdamW):
+    """Momentum, orthogonalised, for matrices; AdamW for everything else.
+
+    Adam's updates follow the few directions in which gradients are large. Muon takes the running mean of the
+    gradient of a matrix and sets all its singular values to 1, so that rare directions are learned as fast as
+    common ones.
+
+    Parameters
+    ----------
+    matrices : iterable of Parameter of two dimensions
+        Hidden layers of the body, and the head for pairs of sentences; not embeddings, no other head, and no
+        router of a mixture of experts.
+    others : iterable of dict
+        Groups of all other parameters, as `torch.optim.AdamW` takes them.
+    lr : float
+        Of both: the update of a matrix is made as long as one of Adam usually is.
+    weight_decay : float
+        Of the matrices.
+    betas : pair of float
+        Of AdamW.
+
+    Notes
+    -----
+    `torch.optim.Muon` with ``adjust_lr_fn="match_rms_adamw"`` makes the same updates, but always multiplies
+    in bfloat16. Where the processor has no instructions for it, training steps take three times as long.
+
+    References
+    ----------
+    Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024 (kellerjordan.github.io).
+    Liu et al., "Muon is scalable for LLM training", arXiv 2502.16982, section 2.2, for the length.
+    """
+
+    def __init__(
+        self,
+        matrices: Iterable[nn.Parameter],
+        others: Iterable[dict[str, Any]],
+        *,
+        lr: float,
+        weight_decay: float,
+        betas: tuple[float, float],
+    ) -> None:
+        first = {"params": list(matrices), "weight_decay": weight_decay}
+        super().__init__([first, *others], lr=lr, betas=betas, fused=True)
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """Make one update; the gradients of the matrices are cleared."""
+        group = self.param_groups[0]
+        by_shape: dict[tuple[int, ...], list[nn.Parameter]] = {}
+        for parameter in group["params"]:
+            if parameter.grad is not None:
+                by_shape.setdefault(tuple(parameter.shape), []).append(parameter)
+        for shape, parameters in by_shape.items():
+            updates = orthogonalised(torch.stack([self._momentum(parameter) for parameter in parameters]))
+            length = group["lr"] * ADAM_LENGTH * max(shape) ** 0.5
+            for parameter, update in zip(parameters, updates, strict=True):
+                parameter.mul_(1 - group["lr"] * group["weight_decay"])
+                parameter.add_(update, alpha=-length)
+                parameter.grad = None  # AdamW passes over what has no gradient
+        super().step()
+
+    def _momentum(self, parameter: nn.Parameter) -> Tensor:
+        """The running mean of the gradient, one step ahead (Nesterov)."""
+        state, gradient = self.state[parameter], cast(Tensor, parameter.grad)
+        if "momentum" not in state:
+            state["momentum"] = torch.zeros_like(parameter)
+        state["momentum"].lerp_(gradient, 1 - MOMENTUM)
+        return torch.lerp(gradient, state["momentum"], MOMENTUM)
+
+
+def orthogonalised(matrices: Tensor) -> Tensor:
+    r"""Matrices with the same singular vectors, and singular values near 1: about :math:`U V^T`.
+
+    Newton-Schulz iteration :math:`X \leftarrow a X + b (X X^T) X + c (X X^T)^2 X` from ``X / |X|``, made of
+    matrix products only.
+
+    Matrices of shape (..., M, N) stay in their dtype; products are in bfloat16 where the hardware has it.
+    """
+    a, b, c = COEFFICIENTS
+    fast = choose_precision("auto", matrices.device) == "bf16" and matrices.dtype == torch.float32
+    x = matrices.to(torch.bfloat16) if fast else matrices
+    tall = x.shape[-2] > x.shape[-1]
+    if tall:
+        x = x.mT
+    x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
+    for _ in range(N_ITERATIONS):
+        square = x @ x.mT  # (..., M, M)
+        x = a * x + (b * square + c * square @ square) @ x
+    return (x.mT if tall else x).to(matrices.dtype)

@@ -1,1 +1,0 @@
-"""What models read: corpora, tokenizers, batches and n-gram models. Knows nothing of models."""

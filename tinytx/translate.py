@@ -1,0 +1,208 @@
+"""Translate texts: batches of similar length, long texts in parts, results in the order of the texts."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tinytx.batching import pad_batch
+from tinytx.beam import CachedSteps, Hypothesis, Search, WholeSteps, beam_search
+from tinytx.encoder_decoder import Translator
+from tinytx.generate import check_vocabulary, unwritten_ids
+from tinytx.inference import eval_mode
+from tinytx.kv_cache import is_as_built
+from tinytx.tokenizer import Tokenizer, check_several, plain
+
+GREEDY = Search()
+SENTENCE_END = re.compile(r"(?<=[.!?\u2026])\s+")
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A text and its translation by a model; ``str()`` gives the translation."""
+
+    source: str
+    text: str
+    token_ids: tuple[int, ...]  # the end mark included
+    log_prob: float  # in nats
+    finished: bool  # whether the model ended it itself
+    n_parts: int  # more than 1 where the source was longer than the model reads; 0 for an empty one
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_dict(self) -> dict[str, Any]:
+        """Fields as JSON can hold them."""
+        return {**dataclasses.asdict(self), "token_ids": list(self.token_ids)}
+
+
+def translate(
+    model: Translator,
+    tokenizer: Tokenizer,
+    texts: Sequence[str],
+    *,
+    search: Search = GREEDY,
+    cached: bool = True,
+    report: Callable[[str], None] = print,
+    first_line: int = 1,
+) -> list[Translation]:
+    """Translate texts in batches of similar length; each result is that of the text alone.
+
+    Parameters
+    ----------
+    model : Translator
+    tokenizer : Tokenizer
+        The one that the model was trained with.
+    texts : sequence of N str
+        Their typography is normalised first (`plain`). A text longer than the model reads is cut at sentence
+        ends, or within a sentence where that is still too long, translated in parts, and reported.
+    search : Search
+    cached : bool
+        True uses a KV cache; False computes all keys and values anew at each step.
+    report : callable
+        Gets one line for each text that was cut.
+    first_line : int
+        Number of the first text in these lines.
+
+    Returns
+    -------
+    list of N Translation
+        In the order of the texts; an empty one for an empty text.
+    """
+    if not isinstance(model, Translator):
+        raise ValueError(f"translating needs a Translator, got a {type(model).__name__}")
+    check_vocabulary(model, tokenizer)
+    frame = getattr(tokenizer, "frame", (tokenizer.eos_id,))  # what a published tokenizer puts around a text
+    if frame != (tokenizer.eos_id,):
+        names = [tokenizer.piece(token_id) for token_id in frame]
+        raise ValueError(f"a source must be read with an end mark only, got a tokenizer that adds {names}")
+    check_several(texts)
+    limit = model.config.max_len - 1  # the end mark is read too
+    if limit < 1:
+        raise ValueError(f"max_len must be at least 2 to translate, got {model.config.max_len}")
+    texts = list(texts)
+    parts_of = [_parts(tokenizer, plain(text), limit) for text in texts]
+    for number, parts in enumerate(parts_of, start=first_line):
+        if len(parts) > 1:
+            report(
+                f"line {number}: {sum(map(len, parts))} tokens are more than the {limit} that the model "
+                f"reads; translated in {len(parts)} parts, cut at sentence ends where there are any"
+            )
+    every_part = [part for parts in parts_of for part in parts]
+    hypotheses = iter(translate_ids(model, every_part, search=search, cached=cached, tokenizer=tokenizer))
+    return [
+        _joined(tokenizer, text, [next(hypotheses) for _ in parts])
+        for text, parts in zip(texts, parts_of, strict=True)
+    ]
+
+
+def translate_lines(
+    model: Translator,
+    tokenizer: Tokenizer,
+    lines: Iterable[str],
+    *,
+    lines_per_block: int = 256,
+    search: Search = GREEDY,
+    report: Callable[[str], None] = print,
+) -> Iterator[Translation]:
+    """Translate lines as they arrive, a block at a time; other parameters as in `translate`.
+
+    An error while reading is raised only after the lines before it are translated.
+    """
+    stream, n_before, stop = iter(lines), 0, None
+    while stop is None:
+        block: list[str] = []
+        try:
+            while len(block) < lines_per_block:
+                block.append(next(stream))
+        except (StopIteration, ValueError) as error:
+            stop = error
+        yield from translate(model, tokenizer, block, search=search, report=report, first_line=n_before + 1)
+        n_before += len(block)
+    if isinstance(stop, ValueError):
+        raise stop
+
+
+def translate_ids(
+    model: Translator,
+    sources: Sequence[Sequence[int]],
+    *,
+    search: Search = GREEDY,
+    tokens_per_batch: int = 4096,
+    cached: bool = True,
+    tokenizer: Tokenizer | type[Tokenizer] = Tokenizer,
+) -> list[Hypothesis]:
+    """Translate sources given as ids without special tokens; parameters as in `translate`.
+
+    Of the tokenizer only the special ids matter; by default they are those of `Tokenizer`. The number of
+    `tokens_per_batch`, padding and beams included, changes memory and speed.
+    """
+    hypotheses: dict[int, Hypothesis] = {}
+    steps_class = CachedSteps if cached and is_as_built(model) else WholeSteps
+    with eval_mode(model) as device:
+        for indices in _batches(sources, search.beam_size, tokens_per_batch):
+            batch = [sources[i] for i in indices]
+            src_ids = pad_batch([[*ids, tokenizer.eos_id] for ids in batch], tokenizer.pad_id).to(device)
+            max_tokens = [search.max_tokens(len(ids), model.config.max_len) for ids in batch]
+            src_mask = src_ids != tokenizer.pad_id  # (N, S)
+            best = beam_search(
+                steps_class(model, src_ids, src_mask, search.beam_size, max(max_tokens)),
+                max_tokens,
+                bos_id=tokenizer.bos_id,
+                eos_id=tokenizer.eos_id,
+                search=search,
+                min_tokens=[search.min_tokens(len(ids)) for ids in batch],
+                forbidden_ids=unwritten_ids(tokenizer),
+            )
+            hypotheses |= dict(zip(indices, best, strict=True))
+    return [hypotheses[i] for i in range(len(sources))]
+
+
+def _batches(sources: Sequence[Sequence[int]], beam_size: int, tokens_per_batch: int) -> list[list[int]]:
+    batches: list[list[int]] = []
+    for index in sorted(range(len(sources)), key=lambda i: len(sources[i])):
+        # Sorted by length, so the newest sets the width.
+        room = tokens_per_batch // ((len(sources[index]) + 1) * beam_size)
+        if not batches or len(batches[-1]) >= room:
+            batches.append([])
+        batches[-1].append(index)
+    return batches
+
+
+def _joined(tokenizer: Tokenizer, source: str, parts: Sequence[Hypothesis]) -> Translation:
+    return Translation(
+        source,
+        " ".join(tokenizer.decode(part.token_ids) for part in parts),
+        tuple(token_id for part in parts for token_id in part.token_ids),
+        sum(part.log_prob for part in parts),
+        all(part.finished for part in parts),
+        len(parts),
+    )
+
+
+def _parts(tokenizer: Tokenizer, text: str, limit: int) -> list[list[int]]:
+    """The ids of a text in parts of at most `limit`: the whole, sentences, or words."""
+    if not text:
+        return []
+    whole = tokenizer.encode(text)
+    if len(whole) <= limit:
+        return [whole]
+    parts = []
+    for sentence in SENTENCE_END.split(text):
+        ids = tokenizer.encode(sentence)
+        parts += [ids] if len(ids) <= limit else _by_words(tokenizer, sentence, limit)
+    return parts
+
+
+def _by_words(tokenizer: Tokenizer, sentence: str, limit: int) -> list[list[int]]:
+    parts: list[list[int]] = [[]]
+    for ids in tokenizer.encode_batch(sentence.split()):
+        if len(parts[-1]) + len(ids) > limit and parts[-1]:
+            parts.append([])
+        parts[-1] += ids
+        while len(parts[-1]) > limit:  # a single word that is too long
+            parts[-1:] = [parts[-1][:limit], parts[-1][limit:]]
+    return parts

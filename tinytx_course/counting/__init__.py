@@ -1,0 +1,1 @@
+"""What a model costs, and why a count of its parameters is wrong."""

@@ -1,0 +1,1 @@
+"""What it takes to run `tinytx`: corpora, recipes, runs, checkpoints, published models, the command."""

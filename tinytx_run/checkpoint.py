@@ -1,0 +1,312 @@
+"""Checkpoints: models on disk, as JSON and safetensors, never a pickle.
+
+A checkpoint is one folder, written atomically. Its files:
+
+model.json             what kind of model, and its configuration
+model.safetensors      its weights
+tokenizer.model        its tokenizer
+training.json          of a run only: what was asked for, and the state of the loop
+training.safetensors   of a run only: the optimizer's moments and the random state
+checksums.json         size and SHA-256 of each of these
+
+A model without a tokenizer also fits into one safetensors file, with what model.json says in its metadata:
+this is what the page that trains writes and reads.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save as safetensors_bytes
+from torch import Tensor, nn
+
+from tinytx.config import TransformerConfig
+from tinytx.encoder_decoder import Translator
+from tinytx.lora import LoRALinear
+from tinytx.masked_lm import MaskedLanguageModel
+from tinytx.tokenizer import Tokenizer
+from tinytx.transformer import Classifier, LanguageModel
+from tinytx_run.files import (
+    CHECKSUM_FILE,
+    LOCK_FILE,
+    OLD,
+    json_bytes,
+    locked,
+    make_folder,
+    read_file,
+    read_json,
+    read_tensors,
+    temporary,
+    write_file,
+    write_folder,
+)
+
+FORMAT, VERSION = "tinytx checkpoint", 1
+MODEL_FILE, WEIGHTS_FILE = "model.json", "model.safetensors"
+STATE_FILE, MOMENTS_FILE = "training.json", "training.safetensors"
+TOKENIZER_FILE, PRETRAINED_TOKENIZER_FILE = "tokenizer.model", "tokenizer.zip"
+FILES = {
+    *(MODEL_FILE, WEIGHTS_FILE, STATE_FILE, MOMENTS_FILE),
+    *(TOKENIZER_FILE, PRETRAINED_TOKENIZER_FILE, CHECKSUM_FILE),
+}
+STEP_PREFIX = "step-"
+ONE_FILE, METADATA = ".safetensors", "tinytx"  # how its name ends; the key of its metadata
+LARGEST_TABLE = 2**26  # numbers in a table of positions that weights of fewer numbers may come with
+
+Model = LanguageModel | MaskedLanguageModel | Classifier | Translator
+# Each kind of model: its class, and where the other arguments of its constructor are read from a model.
+KINDS: dict[str, tuple[type[Model], dict[str, Any]]] = {
+    "language_model": (LanguageModel, {}),
+    "translator": (Translator, {}),
+    "masked_language_model": (
+        MaskedLanguageModel,
+        {"transform": attrgetter("transform"), "next_sentence": lambda model: model.next_head is not None},
+    ),
+    "classifier": (
+        Classifier,
+        {
+            "n_classes": attrgetter("head.out_features"),
+            "pooling": attrgetter("pooling"),
+            "dropout": attrgetter("dropout.p"),
+        },
+    ),
+}
+
+
+def save(model: nn.Module, path: str | os.PathLike[str], tokenizer: Tokenizer | None = None) -> Path:
+    """Write a model, and its tokenizer, as a checkpoint folder; gives its path.
+
+    Parameters
+    ----------
+    model : LanguageModel, MaskedLanguageModel, Classifier or Translator
+    path : path
+        The folder. It may be missing, empty, or a checkpoint, which is then replaced. A name that ends in
+        ``.safetensors`` is that of one file, for the page that trains; it holds no tokenizer.
+    tokenizer : Tokenizer, optional
+        Needed to read or write text with the model later.
+
+    Raises
+    ------
+    ValueError
+        When the folder holds other files: nothing foreign is ever deleted; for one file with a tokenizer; for
+        a model with `LoRALinear`, which `merge_lora` takes out.
+    """
+    if any(isinstance(module, LoRALinear) for module in model.modules()):
+        raise ValueError("model must be as built to be saved, got one with LoRALinear: call merge_lora first")
+    target = Path(path).resolve()  # a symbolic link stays one
+    if target.suffix == ONE_FILE and not target.is_dir():
+        if tokenizer is not None:
+            raise ValueError(f"a tokenizer needs a folder to be written to, got the file {path}")
+        write_file(target, _one_file(model))
+        return Path(path)
+    files = model_files(model, tokenizer)
+    make_folder(target.parent)
+    with locked(temporary(target, LOCK_FILE), 60, f"another process has been writing {target} for a minute"):
+        if target.exists() and not (target.is_dir() and holds_only_checkpoint(target)):
+            raise ValueError(
+                f"a checkpoint goes into a new or empty folder, got {path}, which holds other files"
+            )
+        write_folder(target, files)
+    return Path(path)
+
+
+def load(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> Model:
+    """Read a model that `save` or a training run wrote; in evaluation mode and torch's default dtype.
+
+    Parameters
+    ----------
+    path : path
+        A checkpoint folder, a run folder, of which the newest checkpoint is taken, one file that `save` or
+        the page that trains wrote, a folder of the package `transformers`, or the name of a published model,
+        see `tinytx_run.hf.convert.from_transformers`.
+    device : str or torch.device
+
+    Raises
+    ------
+    ValueError
+        When there is no checkpoint, a file is missing or damaged, or the weights belong to another model; the
+        message names the file and the cause.
+    """
+    from tinytx_run.hf.folders import is_published
+
+    if is_published(path):
+        from tinytx_run.hf.convert import from_transformers
+
+        return from_transformers(path).to(device)
+    if Path(path).is_file():
+        file = described = Path(path)
+        weights = read_tensors(file)
+        description = _read_metadata(file)
+    else:
+        folder = find_checkpoint(path)
+        file, described = folder / WEIGHTS_FILE, folder / MODEL_FILE
+        description, weights = read_description(folder), read_tensors(file)
+    model = _build(description, weights, described)
+    fill(model, weights, description, file)
+    return model.to(device).eval()
+
+
+def load_tokenizer(path: str | os.PathLike[str]) -> Tokenizer:
+    """Read the tokenizer of what `load` reads."""
+    from tinytx_run.hf.folders import is_published
+
+    if is_published(path):
+        from tinytx_run.hf.tokenizer import published_tokenizer
+
+        return published_tokenizer(path)
+    folder = find_checkpoint(path)
+    kind: type[Tokenizer] = Tokenizer
+    file = folder / TOKENIZER_FILE
+    if (folder / PRETRAINED_TOKENIZER_FILE).is_file():
+        from tinytx_run.hf.tokenizer import PretrainedTokenizer
+
+        kind, file = PretrainedTokenizer, folder / PRETRAINED_TOKENIZER_FILE
+    read_file(file)  # compares its checksum
+    return kind.load(file)
+
+
+def find_checkpoint(path: str | os.PathLike[str]) -> Path:
+    """The checkpoint folder that a path means: itself, or the newest one in a run folder."""
+    folder = Path(path)
+    if (folder / MODEL_FILE).is_file():
+        return folder
+    if steps := step_folders(folder):
+        return steps[-1]
+    if not folder.exists() and (old := temporary(folder, OLD)).is_dir():
+        return old  # a save was killed between its two renames
+    got = "a folder without one" if folder.is_dir() else "a file" if folder.exists() else "nothing there"
+    raise ValueError(f"a checkpoint must be a folder with {MODEL_FILE} in it, got {got}: {folder}")
+
+
+def step_folders(folder: Path) -> list[Path]:
+    """The checkpoints of a run folder, oldest first."""
+    found = [path for path in folder.glob(f"{STEP_PREFIX}*") if path.name[len(STEP_PREFIX) :].isdecimal()]
+    return sorted(found, key=step_of)
+
+
+def step_of(folder: Path) -> int:
+    """The step that a checkpoint folder was written after."""
+    return int(folder.name[len(STEP_PREFIX) :])
+
+
+def holds_only_checkpoint(folder: Path) -> bool:
+    """Whether a folder may be replaced or removed: it holds nothing foreign."""
+    return {path.name for path in folder.iterdir()} <= FILES
+
+
+def model_files(model: nn.Module, tokenizer: Tokenizer | None) -> dict[str, bytes]:
+    """The files that hold model and tokenizer; equal models give equal bytes."""
+    description, weights = _description_and_weights(model)
+    files = {MODEL_FILE: json_bytes(description), WEIGHTS_FILE: safetensors_bytes(weights)}
+    if tokenizer is not None:
+        name = TOKENIZER_FILE if type(tokenizer) is Tokenizer else PRETRAINED_TOKENIZER_FILE
+        files[name] = tokenizer.to_bytes()
+    return files
+
+
+def _one_file(model: nn.Module) -> bytes:
+    description, weights = _description_and_weights(model)
+    return safetensors_bytes(weights, {METADATA: json_bytes(description).decode()})
+
+
+def _description_and_weights(model: nn.Module) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    state, tied = model.state_dict(), _tied(model)
+    weights = {name: state[name].detach().cpu().contiguous() for name in state if name not in tied}
+    return {"format": FORMAT, "version": VERSION, **_describe(model), "tied": tied}, weights
+
+
+def _tied(model: nn.Module) -> dict[str, str]:
+    """Second names of weights, which are not written, with the first names."""
+    first: dict[int, str] = {}
+    owners = {name: first.setdefault(one.data_ptr(), name) for name, one in model.state_dict().items()}
+    return {name: owner for name, owner in owners.items() if owner != name}
+
+
+def _describe(model: nn.Module) -> dict[str, Any]:
+    for kind, (maker, readers) in KINDS.items():
+        if isinstance(model, maker):
+            options = {name: read(model) for name, read in readers.items()}
+            return {"kind": kind, "config": model.config.to_dict(), **options}
+    kinds = " or ".join(maker.__name__ for maker, _ in KINDS.values())
+    raise TypeError(f"a checkpoint must hold a {kinds}, got a {type(model).__name__}")
+
+
+def read_description(folder: Path) -> dict[str, Any]:
+    """What `model_files` wrote about a model; ValueError for anything else."""
+    file = folder / MODEL_FILE
+    return _checked(read_json(file), file)
+
+
+def _read_metadata(file: Path) -> dict[str, Any]:
+    """The same of one file that holds a model."""
+    with safe_open(file, "pt") as opened:
+        metadata = opened.metadata() or {}
+    try:
+        description = json.loads(metadata.get(METADATA, "{}"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{file} must describe its model in JSON: {error}") from error
+    description = _checked(description if isinstance(description, dict) else {}, file)
+    if off := [name for name, on in description.get("switches", {}).items() if not on]:
+        raise ValueError(
+            f"{file} must hold a model that tinytx can build, got one without {' and '.join(off)}"
+        )
+    return description
+
+
+def _checked(description: dict[str, Any], file: Path) -> dict[str, Any]:
+    if description.get("format") != FORMAT or not isinstance(description.get("tied", {}), dict):
+        raise ValueError(f"{file} does not describe a tinytx model")
+    if description.get("version") != VERSION:
+        raise ValueError(f"{file} must have version {VERSION}, got {description.get('version')}")
+    return description
+
+
+def _build(description: Mapping[str, Any], weights: Mapping[str, Tensor], file: Path) -> Model:
+    try:
+        maker, options = KINDS[description["kind"]]
+        config = TransformerConfig.from_dict(dict(description["config"]))
+        _check_size(config, weights)
+        return maker(config, **{name: description[name] for name in options})
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{file} does not describe a model: {error}") from error
+
+
+def _check_size(config: TransformerConfig, weights: Mapping[str, Tensor]) -> None:
+    """Refuse a model larger than its weights, before memory is asked for."""
+    sizes = {size for tensor in weights.values() for size in tensor.shape}
+    for name in ("vocab_size", "d_model"):
+        if getattr(config, name) not in sizes:
+            raise ValueError(f"no tensor of {WEIGHTS_FILE} has the size {name}={getattr(config, name):,}")
+    if config.n_layers > len(weights):
+        raise ValueError(f"{WEIGHTS_FILE} holds {len(weights)} tensors, got n_layers={config.n_layers:,}")
+    n_numbers = sum(tensor.numel() for tensor in weights.values())
+    if config.max_len * config.d_model > max(n_numbers, LARGEST_TABLE):
+        raise ValueError(f"max_len is out of proportion to {WEIGHTS_FILE}, got {config.max_len:,}")
+
+
+def fill(model: nn.Module, weights: dict[str, Tensor], description: Mapping[str, Any], file: Path) -> None:
+    """Fill a model with weights; every name and shape must fit, every number be real and finite."""
+    for name, owner in description.get("tied", {}).items():
+        if owner in weights:
+            weights[name] = weights[owner]
+    wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    given = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    for name in sorted(wanted.keys() | given.keys()):
+        if wanted.get(name) != given.get(name):
+            expected, got = (shapes.get(name, "absent") for shapes in (wanted, given))
+            raise ValueError(f"{file} has the weights of another model: {name} must be {expected}, got {got}")
+        if not (weights[name].is_floating_point() and weights[name].isfinite().all()):
+            got = f"{name} of {weights[name].dtype}, not all of them finite"
+            raise ValueError(f"{file} must hold finite real numbers, got {got}")
+    for name, owner in _tied(model).items():
+        if not torch.equal(weights[name], weights[owner]):
+            words = f"{name} must equal {owner}, of which it is a second name, got other numbers"
+            raise ValueError(f"{file} has the weights of another model: {words}")
+    model.load_state_dict(weights)

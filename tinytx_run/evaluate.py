@@ -1,0 +1,474 @@
+"""How good a model is: the right measure for its kind, next to the entropy bound where that is known.
+
+A causal language model has a loss, a masked one a pseudo-likelihood, a classifier an accuracy, a translator
+BLEU. Shape letters: N texts or rows, B rows of a batch, T tokens, V vocabulary, C classes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tinytx.batching import chunks
+from tinytx.beam import Search
+from tinytx.encoder_decoder import Translator
+from tinytx.generate import Model, check_vocabulary, unwritten_ids
+from tinytx.inference import (
+    TOKENS_PER_BATCH,
+    eval_mode,
+    evaluate_rows,
+    padding_mask_or_none,
+    row_nats,
+)
+from tinytx.masked_lm import MaskedLanguageModel
+from tinytx.objectives import ClassificationObjective, masked_rows
+from tinytx.settings import choose_device
+from tinytx.tokenizer import Tokenizer
+from tinytx.transformer import Classifier, LanguageModel, bidirectional
+from tinytx.translate import GREEDY
+from tinytx_run.bleu import TranslationEvaluation, evaluate_translator
+from tinytx_run.checkpoint import load, load_tokenizer
+from tinytx_run.corpora import Corpus, load_corpus
+from tinytx_run.intervals import Interval, wilson_interval
+from tinytx_run.pairs import PairCorpus
+
+Sides = Literal["both", "left"]
+MAX_MASKED = 8_000  # tokens of a pseudo-likelihood: each costs a forward pass over its text
+
+
+# Causal language models
+
+
+@dataclass(frozen=True)
+class LanguageModelScore:
+    """Loss of a language model on some texts."""
+
+    kind: ClassVar[str] = "language_model"
+    total_nats: float  # -log P of all texts together
+    n_tokens: int  # predicted ones: those of all texts, and one end mark a text
+    n_texts: int
+
+    @property
+    def nats_per_token(self) -> float:
+        """Mean loss."""
+        return self.total_nats / self.n_tokens
+
+    @property
+    def perplexity(self) -> float:
+        """``exp`` of the mean loss: as uncertain as a fair choice among so many tokens."""
+        return math.exp(min(self.nats_per_token, 700.0))
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures as JSON can hold them."""
+        means = {"nats_per_token": self.nats_per_token, "perplexity": self.perplexity}
+        return {**dataclasses.asdict(self), **means}
+
+    def __str__(self) -> str:
+        return f"{self.nats_per_token:.4f} nats per token, perplexity {self.perplexity:.2f}"
+
+
+def evaluate_language_model(
+    model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str]
+) -> LanguageModelScore:
+    """Loss and perplexity on some texts; parameters as in `text_nats`."""
+    nats = text_nats(model, tokenizer, texts)
+    n_tokens = sum(len(ids) + 1 for ids in tokenizer.encode_batch(texts))
+    return LanguageModelScore(float(nats.sum()), n_tokens, len(texts))
+
+
+def text_nats(model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str]) -> np.ndarray:
+    """``-log P`` of each text in nats, the end mark included; shape (N,), float64.
+
+    Texts longer than ``max_len`` are read in chunks, each from its own beginning, so every token counts once.
+    Computed in float32 whatever the precision of training; sums are float64. The model is a causal one.
+    """
+    check_vocabulary(model, tokenizer)
+    if not model.config.causal:
+        raise ValueError("a loss of next tokens must be of a causal model, got one with causal=False")
+    windows: list[list[int]] = []
+    text_of_window: list[int] = []
+    for number, ids in enumerate(tokenizer.encode_batch(texts)):
+        of_text = chunks([tokenizer.bos_id, *ids, tokenizer.eos_id], model.config.max_len)
+        windows += of_text
+        text_of_window += [number] * len(of_text)
+
+    def window_nats(token_ids: Tensor, indices: list[int]) -> Tensor:
+        return row_nats(model(token_ids), [windows[i][1:] for i in indices], tokenizer.pad_id)
+
+    inputs = [window[:-1] for window in windows]
+    values = evaluate_rows(model, inputs, window_nats, pad_id=tokenizer.pad_id)
+    return np.bincount(text_of_window, weights=values.numpy(), minlength=len(texts))
+
+
+# Masked language models
+
+
+@dataclass(frozen=True)
+class PseudoLikelihoodScore(LanguageModelScore):
+    """Loss of a masked language model on tokens that are masked one at a time.
+
+    The total is the negative pseudo-log-likelihood, no ``-log P`` of a text.
+
+    References
+    ----------
+    Salazar et al., Masked Language Model Scoring, arXiv:1910.14659, section 2.
+    """
+
+    kind: ClassVar[str] = "masked_language_model"
+    correct: int  # tokens whose id was the most probable one
+
+    @property
+    def accuracy(self) -> float:
+        """Share of masked tokens predicted right."""
+        return self.correct / self.n_tokens
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures as JSON can hold them."""
+        return {**super().to_dict(), "accuracy": self.accuracy}
+
+    def __str__(self) -> str:
+        return (
+            f"{self.nats_per_token:.4f} nats per masked token, accuracy {self.accuracy:.4f}, "
+            f"{self.n_tokens:,} tokens in {self.n_texts:,} texts"
+        )
+
+
+def first_texts(tokenizer: Tokenizer, texts: Sequence[str], max_tokens: int = MAX_MASKED) -> Sequence[str]:
+    """The first texts that have at most so many tokens together; at least one."""
+    n_tokens = np.cumsum([len(ids) for ids in tokenizer.encode_batch(texts)])
+    return texts[: max(1, int(np.searchsorted(n_tokens, max_tokens, side="right")))]
+
+
+def evaluate_masked_model(
+    model: MaskedLanguageModel, tokenizer: Tokenizer, texts: Sequence[str]
+) -> PseudoLikelihoodScore:
+    """Mask each token of some texts in turn, all others visible, and predict it; long texts in windows."""
+    check_vocabulary(model, tokenizer)
+    windows = masked_rows(tokenizer, texts, model.config.max_len)
+    masked = [(window, position) for window in windows for position in range(1, len(window) - 1)]
+
+    def surprise(token_ids: Tensor, indices: list[int]) -> Tensor:
+        positions = torch.tensor([masked[i][1] for i in indices], device=token_ids.device)
+        wanted = token_ids[torch.arange(len(indices), device=token_ids.device), positions]
+        log_probs = _masked_log_probs(model, tokenizer, token_ids, positions)
+        nats = -log_probs.gather(1, wanted[:, None])[:, 0]
+        return torch.stack([nats, (log_probs.argmax(dim=1) == wanted).double()], dim=1)
+
+    rows = [window for window, _ in masked]
+    values = evaluate_rows(model, rows, surprise, pad_id=tokenizer.pad_id)
+    total, correct = values.sum(dim=0).tolist()
+    return PseudoLikelihoodScore(total, len(rows), len(texts), int(correct))
+
+
+def _masked_log_probs(
+    model: MaskedLanguageModel, tokenizer: Tokenizer, token_ids: Tensor, positions: Tensor
+) -> Tensor:
+    """Log-probabilities (B, V), in float64, at one position of each row, which is masked first."""
+    rows = torch.arange(len(token_ids), device=token_ids.device)
+    inputs = token_ids.clone()
+    inputs[rows, positions] = tokenizer.mask_id
+    hidden = model.body(inputs, padding_mask_or_none(inputs, tokenizer.pad_id))  # (B, T, D)
+    return model.head(hidden[rows, positions]).double().log_softmax(dim=-1)
+
+
+def fill_probs(
+    model: LanguageModel | MaskedLanguageModel,
+    tokenizer: Tokenizer,
+    ids: Sequence[int],
+    position: int,
+    *,
+    sides: Sides = "both",
+    hybrid: bool = False,
+) -> np.ndarray:
+    """Distribution of the token at one position of a text, given the others: (V,), float64.
+
+    It sums to 1 over the tokens of texts; special ids have 0. For both sides a causal model scores the text
+    once with each token, by Bayes' rule: V passes. A hybrid one needs a single pass.
+
+    Parameters
+    ----------
+    model : LanguageModel or MaskedLanguageModel
+        A language model must be causal.
+    tokenizer : Tokenizer
+    ids : sequence of int
+        The tokens of the whole text, without special ids; the one at `position` is ignored.
+    position : int
+    sides : {"both", "left"}
+        "left": given only the tokens before it, for a causal model.
+    hybrid : bool
+        Whether a causal model has also learned to fill, see `HybridObjective`: for both sides it reads the
+        text both ways with the token masked, and predicts it at the position before.
+    """
+    check_vocabulary(model, tokenizer)
+    _check_fill(model, len(ids), position, sides)
+    in_one_pass = hybrid and isinstance(model, LanguageModel) and sides == "both"
+    with eval_mode(model) as device:
+        if in_one_pass:
+            masked = [tokenizer.cls_id, *ids[:position], tokenizer.mask_id, *ids[position + 1 :]]
+            with bidirectional(model.body):
+                hidden = model.body(torch.tensor([masked], device=device))[0, position]  # (D,)
+            log_probs = model.head(hidden).double().log_softmax(dim=-1).cpu()
+        elif isinstance(model, MaskedLanguageModel):
+            row = torch.tensor([[tokenizer.cls_id, *ids, tokenizer.sep_id]], device=device)
+            at = torch.tensor([position + 1], device=device)
+            log_probs = _masked_log_probs(model, tokenizer, row, at)[0].cpu()
+        else:
+            prefix = torch.tensor([[tokenizer.bos_id, *ids[:position]]], device=device)
+            log_probs = model.head(model.body(prefix)[0, -1]).double().log_softmax(dim=-1).cpu()
+    if isinstance(model, LanguageModel) and sides == "both" and not in_one_pass:
+        rest = [*ids[position + 1 :], tokenizer.eos_id]
+        rows = [[tokenizer.bos_id, *ids[:position], token, *rest[:-1]] for token in range(len(log_probs))]
+
+        def rest_nats(token_ids: Tensor, indices: list[int]) -> Tensor:
+            after = model.head(model.body(token_ids)[:, position + 1 :])  # (B, rest, V)
+            return row_nats(after, [rest] * len(indices), tokenizer.pad_id)
+
+        log_probs = log_probs - evaluate_rows(model, rows, rest_nats, pad_id=tokenizer.pad_id)
+    log_probs[[*unwritten_ids(tokenizer), tokenizer.eos_id]] = -torch.inf
+    return log_probs.softmax(dim=0).numpy()
+
+
+def _check_fill(model: Model, n_ids: int, position: int, sides: str) -> None:
+    if not 0 <= position < n_ids:
+        raise ValueError(f"position must be from 0 to {n_ids - 1}, got {position}")
+    if sides not in ("both", "left"):
+        raise ValueError(f"sides must be 'both' or 'left', got {sides!r}")
+    masked = isinstance(model, MaskedLanguageModel)
+    if not masked and not (isinstance(model, LanguageModel) and model.config.causal):
+        raise ValueError("filling needs a causal or a masked language model, got one that is neither")
+    if masked and sides == "left":
+        raise ValueError("sides='left' needs a causal model, got a masked model")
+    longest = model.config.max_len - (2 if masked else 1)
+    if n_ids > longest:
+        raise ValueError(f"a text to be filled must be at most {longest} tokens long, got {n_ids}")
+
+
+# Classifiers
+
+
+@dataclass(frozen=True)
+class ClassifierScore:
+    """How often a classifier is right."""
+
+    kind: ClassVar[str] = "classifier"
+    correct: int
+    n: int
+    n_cut: int  # texts longer than max_len, of which the model did not read the end
+
+    @property
+    def accuracy(self) -> float:
+        """Share of right answers."""
+        return self.correct / self.n
+
+    @property
+    def interval(self) -> Interval:
+        """Wilson confidence interval of the accuracy at 95 %."""
+        return wilson_interval(self.correct, self.n)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures as JSON can hold them."""
+        return {**dataclasses.asdict(self), "accuracy": self.accuracy, "interval": list(self.interval)}
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        cut = f"; {self.n_cut:,} texts were cut to max_len" if self.n_cut else ""
+        return f"accuracy {self.accuracy:.4f} [{low:.4f}, {high:.4f}], {self.correct:,} of {self.n:,}{cut}"
+
+
+def classifier_inputs(
+    tokenizer: Tokenizer, texts: Sequence[str], max_len: int, *, causal: bool = True
+) -> tuple[list[list[int]], int]:
+    """Ids of labelled texts as a classifier reads them, and how many texts were cut.
+
+    A row looks as in pretraining: it begins with ``bos`` for a causal model, and is framed by ``cls`` and
+    ``sep`` for one that is not. A text that is too long loses its end.
+    """
+    begin, end = ([tokenizer.bos_id], []) if causal else ([tokenizer.cls_id], [tokenizer.sep_id])
+    room = max_len - len(begin) - len(end)
+    texts_ids = tokenizer.encode_batch(texts)
+    return [[*begin, *ids[:room], *end] for ids in texts_ids], sum(len(ids) > room for ids in texts_ids)
+
+
+def class_probabilities(model: Classifier, tokenizer: Tokenizer, texts: Sequence[str]) -> np.ndarray:
+    """``P(class | text)`` of each text, cut as in `classifier_inputs`: shape (N, C), float64."""
+    return _class_logits(model, tokenizer, texts)[0].double().softmax(dim=-1).numpy()
+
+
+def _class_logits(model: Classifier, tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Tensor, int]:
+    """Scores (N, C) of some texts, and how many of them were cut."""
+    check_vocabulary(model, tokenizer)
+    pad_id = tokenizer.pad_id
+    rows, n_cut = classifier_inputs(tokenizer, texts, model.config.max_len, causal=model.config.causal)
+    return evaluate_rows(model, rows, lambda ids, _: model(ids, ids != pad_id), pad_id=pad_id), n_cut
+
+
+def evaluate_classifier(
+    model: Classifier, tokenizer: Tokenizer, texts: Sequence[str], labels: Sequence[int]
+) -> ClassifierScore:
+    """Accuracy on N texts with N labels."""
+    logits, n_cut = _class_logits(model, tokenizer, texts)
+    return ClassifierScore(int((logits.argmax(dim=-1) == torch.tensor(labels)).sum()), len(labels), n_cut)
+
+
+def count_correct(model: Classifier, objective: ClassificationObjective) -> int:
+    """Number of texts of an objective whose class the model predicts."""
+    batches = objective.epoch_batches(seed=0, epoch=0, tokens_per_batch=TOKENS_PER_BATCH)
+    with eval_mode(model):
+        predicted = [objective.logits(model, batch).argmax(dim=-1).cpu() for batch in batches]
+    return sum(int((mine == objective.labels[i]).sum()) for mine, i in zip(predicted, batches, strict=True))
+
+
+# Any model on a corpus
+
+
+def exact_nats(corpus: Corpus, texts: Sequence[str]) -> np.ndarray | None:
+    """``-log P`` of each text under the language that it was drawn from; None where that is not known.
+
+    Its mean is the entropy bound: no model can expect a lower loss on fresh text of this language.
+    """
+    if corpus.name != "world":
+        return None
+    from tinyworld.world import World
+
+    return -np.asarray(World().batch_log_prob([tuple(text.split(" ")) for text in texts]))
+
+
+def exact_masked_nats(corpus: Corpus, tokenizer: Tokenizer, texts: Sequence[str]) -> np.ndarray | None:
+    """``-log P(token | all others)`` of each token of some texts.
+
+    None where the language is not known, or nothing is known of its words through this tokenizer.
+    """
+    if corpus.name != "world":
+        return None
+    from tinyworld.world import World
+
+    try:
+        world = World().through(tokenizer)
+    except ValueError:  # of another language, of bytes, or without capitals
+        return None
+    rows = tokenizer.encode_batch(texts)
+    return np.concatenate([-np.log(world.fill_tokens(ids)[np.arange(len(ids)), ids]) for ids in rows])
+
+
+def reported_split(corpus: Corpus | PairCorpus) -> str:
+    """The split that results are reported on: test where there is one, else valid."""
+    return "valid" if corpus.test is None else "test"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A language model or a classifier on one split of a corpus."""
+
+    corpus: str
+    split: str
+    score: LanguageModelScore | ClassifierScore
+    # Exact nats per token of the same texts, where the language is known; None for a classifier.
+    entropy_bound: float | None = None
+
+    @property
+    def gap(self) -> float | None:
+        """Nats per token above the entropy bound, where that is known."""
+        if self.entropy_bound is None or isinstance(self.score, ClassifierScore):
+            return None
+        return self.score.nats_per_token - self.entropy_bound
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures as JSON can hold them."""
+        bound = {} if self.gap is None else {"entropy_bound": self.entropy_bound, "gap": self.gap}
+        names = {"kind": self.score.kind, "corpus": self.corpus, "split": self.split}
+        return {**names, **self.score.to_dict(), **bound}
+
+    def __str__(self) -> str:
+        bound = "" if self.gap is None else f"; entropy bound {self.entropy_bound:.4f}, gap {self.gap:.4f}"
+        return f"{self.corpus}, {self.split} split: {self.score}{bound}"
+
+
+def evaluate(
+    model: str | os.PathLike[str] | Model,
+    corpus: str | os.PathLike[str] | Corpus | PairCorpus,
+    *,
+    tokenizer: Tokenizer | None = None,
+    split: str | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
+    device: str = "auto",
+    search: Search = GREEDY,
+) -> Evaluation | TranslationEvaluation:
+    """Evaluate a model on a corpus, by the measure of its kind.
+
+    Parameters
+    ----------
+    model : path or Module
+        A checkpoint or run folder, or a model with its `tokenizer`.
+    corpus : str, path, Corpus or PairCorpus
+        Pairs for a translator, texts for any other model.
+    split : {"train", "valid", "test", "all"}, optional
+        By default the test split, or valid where there is none; no "all" for a translator.
+    data_dir : path, optional
+        Folder that holds one folder a corpus.
+    device : {"auto", "cpu", "cuda"}
+        Where a checkpoint is loaded.
+    search : Search
+        Of a translator.
+    """
+    if not isinstance(model, nn.Module):
+        path = model
+        model, tokenizer = load(path, choose_device(device)), load_tokenizer(path)
+    if tokenizer is None:
+        raise ValueError(f"evaluation needs the tokenizer of the model, got a {type(model).__name__} alone")
+    if isinstance(model, Translator):
+        if isinstance(corpus, Corpus):
+            raise ValueError(f"a translator is evaluated on pairs, got the texts of {corpus.name}")
+        return evaluate_translator(model, tokenizer, corpus, split=split, search=search, data_dir=data_dir)
+    if isinstance(corpus, PairCorpus):
+        raise ValueError(f"a {type(model).__name__} is evaluated on texts, got the pairs of {corpus.name}")
+    data = corpus if isinstance(corpus, Corpus) else load_corpus(corpus, data_dir)
+    chosen = split or reported_split(data)
+    if chosen != "all" and chosen not in data.splits:
+        raise ValueError(f"split must be all or one of {', '.join(data.splits)}, got {chosen!r}")
+    return evaluate_split(model, tokenizer, data, chosen)
+
+
+def evaluate_split(
+    model: LanguageModel | MaskedLanguageModel | Classifier, tokenizer: Tokenizer, corpus: Corpus, split: str
+) -> Evaluation:
+    """Evaluate a model on one split of a corpus, or on "all"."""
+    parts = list(corpus.splits.values()) if split == "all" else [corpus.splits[split]]
+    texts: Sequence[str] = [text for part in parts for text in part.texts]
+    if isinstance(model, Classifier):
+        labels = [label for part in parts for label in part.labels or ()]
+        _check_classes(corpus, labels, len(texts), model.head.out_features)
+        return Evaluation(corpus.name, split, evaluate_classifier(model, tokenizer, texts, labels))
+    score: LanguageModelScore
+    if isinstance(model, MaskedLanguageModel):
+        texts = first_texts(tokenizer, texts)
+        score = evaluate_masked_model(model, tokenizer, texts)
+        exact = exact_masked_nats(corpus, tokenizer, texts)
+    else:
+        score, exact = evaluate_language_model(model, tokenizer, texts), exact_nats(corpus, texts)
+    bound = None if exact is None else float(exact.sum()) / score.n_tokens
+    return Evaluation(corpus.name, split, score, bound)
+
+
+def _check_classes(corpus: Corpus, labels: Sequence[int], n_texts: int, n_classes: int) -> None:
+    names = corpus.label_names
+    if len(labels) != n_texts:
+        raise ValueError(f"a classifier is evaluated on texts with labels, got {corpus.name}, which has none")
+    if names and len(names) != n_classes:
+        # Another file may hold fewer of the names, which would then have other numbers.
+        raise ValueError(
+            f"{corpus.name} must have the {n_classes} classes of the classifier, got {', '.join(names[:8])}: "
+            "name all of them in their order (label_names, --label-names)"
+        )
+    if max(labels) >= n_classes:
+        raise ValueError(
+            f"labels must be from 0 to {n_classes - 1}, as the classifier knows them, got {max(labels)} "
+            f"{labels.count(max(labels)):,} times in {corpus.name}"
+        )

@@ -1,0 +1,225 @@
+"""Tokenizers of `transformers` behind the interface of ours, for published models."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tinytx.tokenizer import SPACE_MARK, Tokenizer, check_several, check_unicode
+from tinytx_run.hf.folders import read
+
+MARKS_FILE = "marks.json"
+MIN_KNOWN = 0.9  # of the ids of a model, the share for which its tokenizer must have a token
+
+
+class PretrainedTokenizer(Tokenizer):
+    """Split text into the tokens that a published model was trained on.
+
+    Parameters
+    ----------
+    inner : transformers.PreTrainedTokenizerBase
+    n_ids : int
+        Vocabulary size of the model; some models have a few more ids than their tokenizer.
+    start_id : int, optional
+        The first id of a translation.
+
+    Raises
+    ------
+    ValueError
+        If the tokens do not fit the model, there is no end token, or no token can serve as padding.
+
+    Notes
+    -----
+    A special token that is missing is replaced by the nearest one: GPT-2 has only an end token, which also
+    begins its texts. Padding must be a token that no text contains; if none is reserved, it is the byte 0xFF,
+    which never occurs in UTF-8.
+
+    Unlike ours, such a tokenizer may lose information: BERT's lowers case and drops accents. Marian's
+    normalises quotes and dashes if the package `sacremoses` is installed.
+    """
+
+    def __init__(self, inner: Any, *, n_ids: int, start_id: int | None = None) -> None:
+        self._inner, self._n_ids, self._start_id = inner, n_ids, start_id
+        if not MIN_KNOWN * n_ids <= len(inner) <= n_ids:
+            raise ValueError(
+                f"a tokenizer must have a token for each of the {n_ids} ids of its model, got {len(inner)}: "
+                "files of the tokenizer are missing, or belong to another model"
+            )
+        self._letters = _byte_letters() if _is_byte_level(inner) else {}
+        end = _first(inner.eos_token_id, inner.sep_token_id)
+        if end is None:
+            raise ValueError("a tokenizer must have an end token, got one that has none")
+        self.eos_id: int = end
+        begin = _first(inner.bos_token_id, inner.cls_token_id, end)
+        self.bos_id: int = _first(start_id, begin)
+        self.cls_id: int = _first(inner.cls_token_id, begin)
+        self.sep_id: int = _first(inner.sep_token_id, end)
+        self.unk_id: int = _first(inner.unk_token_id, end)
+        self.mask_id: int = _first(inner.mask_token_id, end)
+        self.pad_id: int = self._padding(begin)
+        marks = {self.pad_id, self.bos_id, self.eos_id, self.cls_id, self.sep_id, self.mask_id}
+        self._silent = marks - {inner.unk_token_id}
+        self._bytes: bytes | None = None
+
+    def _padding(self, begin: int) -> int:
+        given = self._inner.pad_token_id
+        if given is not None and given not in (self.eos_id, begin):
+            return given
+        never = next((letter for letter, byte in self._letters.items() if byte == 0xFF), None)
+        unused = None if never is None else self._inner.get_vocab().get(never)
+        if unused is None:
+            raise ValueError("a tokenizer must have a padding token, got one that has none")
+        return unused
+
+    @property
+    def frame(self) -> tuple[int, ...]:
+        """The special tokens that the model expects around a text, those of an empty one."""
+        return tuple(self._inner("")["input_ids"])
+
+    @classmethod
+    def train(cls, *args: Any, **settings: Any) -> Tokenizer:
+        """Raise TypeError: such a tokenizer belongs to a trained model."""
+        raise TypeError("a PretrainedTokenizer cannot be trained: use Tokenizer.train")
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of ids of the model."""
+        return self._n_ids
+
+    def __repr__(self) -> str:
+        return f"PretrainedTokenizer({type(self._inner).__name__}, vocab_size={self.vocab_size})"
+
+    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
+        return PretrainedTokenizer.from_bytes, (self.to_bytes(),)
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of several texts, without special tokens; what looks like one is text, or unknown."""
+        return self._encode(texts, "text")
+
+    def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of several translations, for models with a vocabulary for each language."""
+        return self._encode(texts, "text_target" if self._start_id is not None else "text")
+
+    def _encode(self, texts: Sequence[str], side: str) -> list[list[int]]:
+        check_several(texts)
+        for text in texts:
+            check_unicode(text)
+        if not texts:
+            return []
+        asked = {side: list(texts), "add_special_tokens": False, "split_special_tokens": True}
+        found = self._inner(**asked, verbose=False)["input_ids"]
+        return [[self.unk_id if one in self._silent else one for one in ids] for ids in found]
+
+    def decode(self, token_ids: Iterable[int]) -> str:
+        """Text of some ids; special tokens add nothing."""
+        ids = [int(token_id) for token_id in token_ids]
+        for token_id in ids:
+            self._check_id(token_id)
+        shown = [token_id for token_id in ids if token_id not in self._silent]
+        return self._inner.decode(shown, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+
+    def piece(self, token_id: int) -> str:
+        """One token as a reader sees it, with U+2581 for a space."""
+        self._check_id(token_id)
+        piece = self._inner.convert_ids_to_tokens(token_id) or ""
+        if piece and all(letter in self._letters for letter in piece):
+            raw = bytes(self._letters[letter] for letter in piece)
+            piece = raw.decode(errors="replace").replace(" ", SPACE_MARK)
+        return piece
+
+    def score(self, token_id: int) -> float:
+        """Raise ValueError: not every published tokenizer has scores."""
+        raise ValueError("score needs a tokenizer of this package, got a published one")
+
+    def to_bytes(self) -> bytes:
+        """All files of the tokenizer as one zip archive, for `from_bytes`; equal ones give equal bytes."""
+        if self._bytes is None:
+            with tempfile.TemporaryDirectory() as folder:
+                self._inner.save_pretrained(folder)
+                files = {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+            marks = {"n_ids": self._n_ids, "start_id": self._start_id}
+            self._bytes = _zipped({**files, MARKS_FILE: json.dumps(marks).encode()})
+        return self._bytes
+
+    @classmethod
+    def from_bytes(cls, model: bytes) -> PretrainedTokenizer:
+        """The tokenizer that `to_bytes` wrote; a ValueError if it did not, or without `transformers`."""
+        try:
+            import transformers
+        except ImportError as error:
+            needs = "this model's tokenizer needs the package transformers"
+            raise ValueError(f"{needs}: pip install 'tinytx[parity]'") from error
+        try:
+            with zipfile.ZipFile(io.BytesIO(model)) as archive, tempfile.TemporaryDirectory() as folder:
+                for name in archive.namelist():
+                    (Path(folder) / Path(name).name).write_bytes(archive.read(name))
+                marks = json.loads((Path(folder) / MARKS_FILE).read_text())
+                n_ids, start_id = marks["n_ids"], marks["start_id"]
+                with warnings.catch_warnings():  # some recommend packages
+                    warnings.simplefilter("ignore")
+                    inner = transformers.AutoTokenizer.from_pretrained(
+                        folder, local_files_only=True, trust_remote_code=False
+                    )
+        except (zipfile.BadZipFile, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"model must be an archive of a tokenizer, got another: {error}") from error
+        return cls(inner, n_ids=n_ids, start_id=start_id)
+
+    def save_inner(self, folder: Path) -> None:
+        """Write the files that ``AutoTokenizer.from_pretrained`` reads."""
+        self._inner.save_pretrained(folder)
+
+
+def published_tokenizer(source: str | os.PathLike[str]) -> PretrainedTokenizer:
+    """The tokenizer in a folder of `transformers`, or of a published model, by its name.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be found, fetched or read, or does not fit its model.
+    """
+    config, inner = read(source, "AutoConfig"), read(source, "AutoTokenizer")
+    start = config.decoder_start_token_id if config.is_encoder_decoder else None
+    try:
+        return PretrainedTokenizer(inner, n_ids=config.vocab_size, start_id=start)
+    except ValueError as error:
+        raise ValueError(f"{source}: {error}") from error
+
+
+def _first(*ids: int | None) -> Any:
+    return next((one for one in ids if one is not None), None)
+
+
+def _zipped(files: dict[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name in sorted(files):
+            entry = zipfile.ZipInfo(name)  # dated 1980, so that equal files give equal bytes
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, files[name])
+    return out.getvalue()
+
+
+def _is_byte_level(inner: Any) -> bool:
+    backend = getattr(inner, "backend_tokenizer", None)
+    return backend is not None and "ByteLevel" in json.dumps(json.loads(backend.to_str())["decoder"])
+
+
+def _byte_letters() -> dict[str, int]:
+    """The characters by which byte-level tokenizers write bytes: Latin-1 if it prints, else from U+0100 on.
+
+    Examples
+    --------
+    >>> letters = _byte_letters()
+    >>> len(letters), letters["A"], letters["Ġ"]            # the last is the space
+    (256, 65, 32)
+    """
+    printed = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printed]
+    return {chr(byte): byte for byte in printed} | {chr(0x100 + n): byte for n, byte in enumerate(others)}

@@ -1,0 +1,213 @@
+"""Parallel corpora by name or by file: sentence pairs, split so that no sentence is in two splits."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tinytx.tokenizer import canonical
+from tinytx_run.conversion import SPLIT_SEED, connected
+from tinytx_run.corpora import CorpusInfo, Splits, downloaded_info
+from tinytx_run.download import corpus_folder
+from tinytx_run.tables import read_aligned, read_lines
+
+WORLD_SIZES = {"test": 1_000, "valid": 1_000, "train": 40_000}  # drawn; train loses what is held out
+WORLD_SEED = 21_000  # of test; the next two seeds draw valid and train
+HELD_OUT = 0.05  # of the pairs of a file, at most, for valid and for test each
+
+# English sentences that the lesson on translation translates, held out of training.
+LAB_SENTENCES = (
+    "I am a student",
+    "I did not mean to hurt you",
+    "The fridge is full of food",
+    "The river is full of fish",
+)
+_WORLD = CorpusInfo("world", "sentences of the world in English and French, from one grammar")
+_TATOEBA, _MULTI30K = "tatoeba-en-fr", "multi30k-en-fr"
+
+Rows = list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Sentences with their translations.
+
+    Parameters
+    ----------
+    sources, targets : tuple of str
+        Equally many, at least one; ``targets[i]`` translates ``sources[i]``.
+
+    Examples
+    --------
+    >>> Pairs(("a book", "a book"), ("un livre", "un bouquin")).references()
+    {'a book': ['un livre', 'un bouquin']}
+    """
+
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.sources or len(self.sources) != len(self.targets):
+            raise ValueError(
+                "pairs must be as many sources as targets, at least one, "
+                f"got {len(self.sources)} and {len(self.targets)}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    def references(self) -> dict[str, list[str]]:
+        """All translations of each different source, in order."""
+        found: dict[str, list[str]] = {}
+        for source, target in zip(self.sources, self.targets, strict=True):
+            found.setdefault(source, []).append(target)
+        return found
+
+
+@dataclass(frozen=True)
+class PairCorpus(Splits[Pairs]):
+    """A parallel corpus in its splits; for the other parameters see `Splits`.
+
+    Parameters
+    ----------
+    n_removed : int
+        Pairs taken out of train because they contain a held-out sentence.
+    """
+
+    n_removed: int = 0
+
+
+def list_pair_corpora(data_dir: str | os.PathLike[str] | None = None) -> tuple[CorpusInfo, ...]:
+    """Name the parallel corpora that `load_pairs` knows; `data_dir` is as in `load_corpus`."""
+    return _WORLD, *(downloaded_info(name, data_dir) for name in (_TATOEBA, _MULTI30K))
+
+
+def load_pairs(name: str | os.PathLike[str], data_dir: str | os.PathLike[str] | None = None) -> PairCorpus:
+    """Read a parallel corpus by its name, or a file.
+
+    Parameters
+    ----------
+    name : str or path
+        "world" (generated), "tatoeba-en-fr" or "multi30k-en-fr" (read from `data_dir`), or a ``.tsv`` file in
+        which each line is a source, a tab and a target; further columns are not read.
+    data_dir : path, optional
+        As in `load_corpus`.
+
+    Returns
+    -------
+    PairCorpus
+        No source and no target of a held-out split of the world, of Tatoeba or of a file is in train.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, or a file is missing, not UTF-8, too small to split or has a line that is no
+        pair; the message names the line.
+
+    Notes
+    -----
+    Texts are unchanged. From Tatoeba's training pairs the sentences of `LAB_SENTENCES` and their translations
+    are removed. Multi30k has its published splits; a few captions occur twice.
+    """
+    name = os.fspath(name)
+    if name == _WORLD.name:
+        return _world()
+    if name in (_TATOEBA, _MULTI30K):
+        read = _tatoeba if name == _TATOEBA else _multi30k
+        return _corpus(downloaded_info(name, data_dir), *read(corpus_folder(name, data_dir)))
+    if Path(name).suffix.lower() == ".tsv":
+        return _file(Path(name))
+    known = ", ".join(info.name for info in list_pair_corpora())
+    raise ValueError(
+        f"a corpus to translate must be one of {known} or the path of a .tsv file with a source, a tab and a "
+        f"target a line, got {name!r}"
+    )
+
+
+def _pairs(rows: Sequence[tuple[str, str]]) -> Pairs:
+    return Pairs(tuple(source for source, _ in rows), tuple(target for _, target in rows))
+
+
+def _corpus(info: CorpusInfo, splits: dict[str, Rows], n_removed: int = 0) -> PairCorpus:
+    made = {name: _pairs(rows) for name, rows in splits.items()}
+    test = made.get("test")
+    return PairCorpus(info.name, made["train"], made["valid"], test, info.licence, info.source, n_removed)
+
+
+@functools.cache
+def _world() -> PairCorpus:
+    from tinyworld.world import World
+
+    world, splits = World(), {}
+    sources: set[str] = set()
+    targets: set[str] = set()
+    n_removed = 0
+    for seed, (split, size) in enumerate(WORLD_SIZES.items(), start=WORLD_SEED):
+        drawn = list(dict.fromkeys(world.pairs(size, seed=seed)))
+        splits[split] = [row for row in drawn if row[0] not in sources and row[1] not in targets]
+        n_removed = len(drawn) - len(splits[split])  # in the end, those of train, the last
+        sources |= {row[0] for row in splits[split]}
+        targets |= {row[1] for row in splits[split]}
+    return _corpus(_WORLD, splits, n_removed)
+
+
+def _tatoeba(folder: Path) -> tuple[dict[str, Rows], int]:
+    has_test = (folder / "pairs.test.tsv").exists()
+    names = ("train", "valid", "test") if has_test else ("train", "valid")
+    splits = {name: _read_pairs(folder / f"pairs.{name}.tsv") for name in names}
+    n_read = len(splits["train"])
+    lab = {canonical(sentence) for sentence in LAB_SENTENCES}
+    plain = [(canonical(source), canonical(target)) for source, target in splits["train"]]
+    translations = {target for source, target in plain if source in lab}
+    splits["train"] = [
+        row
+        for row, (source, target) in zip(splits["train"], plain, strict=True)
+        if source not in lab and target not in translations
+    ]
+    return splits, n_read - len(splits["train"])
+
+
+def _multi30k(folder: Path) -> tuple[dict[str, Rows], int]:
+    splits = {}
+    for split, stem in (("train", "train"), ("valid", "val"), ("test", "test_2016_flickr")):
+        rows = read_aligned(folder / f"{stem}.en", folder / f"{stem}.fr")
+        splits[split] = [(english, french) for _, english, french in rows]
+    return splits, 0
+
+
+def _file(path: Path) -> PairCorpus:
+    rows = _read_pairs(path)
+    groups: dict[int, list[int]] = {}
+    for i, group in enumerate(connected(rows)):
+        groups.setdefault(group, []).append(i)
+    sizes = sorted(map(len, groups.values()))
+    if len(sizes) < 3:
+        raise ValueError(
+            f"{path} must hold at least 3 groups of pairs that share no sentence, to be split, "
+            f"got {len(sizes)}"
+        )
+    most = max(sizes[1], round(HELD_OUT * len(rows)))  # sizes[1]: so that one group fits into each
+    chosen: dict[str, list[int]] = {"train": [], "valid": [], "test": []}
+    for group in np.random.default_rng(SPLIT_SEED).permutation(len(groups)).tolist():
+        smaller = min(("valid", "test"), key=lambda name: len(chosen[name]))
+        fits = len(chosen[smaller]) + len(groups[group]) <= most
+        chosen[smaller if fits else "train"] += groups[group]
+    splits = {name: [rows[i] for i in sorted(places)] for name, places in chosen.items()}
+    return _corpus(CorpusInfo(path.name, "", licence="", source=""), splits)
+
+
+def _read_pairs(path: Path) -> Rows:
+    """Lines of a source, a tab and a target, and more that is ignored."""
+    rows = []
+    for number, line in read_lines(path):
+        cells = [cell.strip() for cell in line.split("\t")]
+        if len(cells) < 2 or not cells[0] or not cells[1]:
+            got = "no tab" if len(cells) < 2 else "an empty side"
+            raise ValueError(f"{path}, line {number}: must be a source, a tab and a target, got {got}")
+        rows.append((cells[0], cells[1]))
+    return rows

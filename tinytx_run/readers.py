@@ -1,0 +1,112 @@
+"""The corpora that ``tinytx data get`` downloads, read from their folders into splits."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from tinytx_run.conversion import join_subwords
+from tinytx_run.splits import LABELLED_SHARE, UNLABELLED_SHARE, Split, split_groups, split_texts
+from tinytx_run.tables import read_aligned, read_lines
+
+SHAKESPEARE_TRAIN = 0.9  # of the characters, from the beginning
+LOWEST_STARS = -1  # the lowest label of reader-reviews-fr
+
+
+def _read_cls_books(folder: Path) -> dict[str, Split]:
+    splits = {}
+    for name in ("train", "valid", "test") if (folder / "test.label").exists() else ("train", "valid"):
+        path, label_path = folder / f"{name}.review.txt", folder / f"{name}.label"
+        subwords = folder / f"{name}.review.spm"
+        as_subwords = subwords.exists() and not path.exists()
+        rows = read_aligned(subwords if as_subwords else path, label_path)
+        for number, _, label in rows:
+            if not re.fullmatch("[0-9]+", label.strip()):
+                rule = "the label must be an integer from 0 up"
+                raise ValueError(f"{label_path}, line {number}: {rule}, got {label[:40]!r}")
+        texts = tuple(join_subwords(text) if as_subwords else text for _, text, _ in rows)
+        splits[name] = Split(texts, tuple(int(label) for *_, label in rows))
+    return splits
+
+
+def _read_novels(folder: Path) -> dict[str, Split]:
+    return {
+        split: Split(tuple(line for _, line in read_lines(folder / f"corpus.{split}.txt")))
+        for split in ("train", "valid")
+    }
+
+
+def _read_reader_reviews(folder: Path) -> dict[str, Split]:
+    texts, labels = [], []
+    for site in ("babelio", "critiques_libres"):
+        path = folder / f"{site}_reviews.jsonl"
+        for number, line in read_lines(path):
+            try:
+                row = json.loads(line)
+                text, label = " ".join(row["reader_review"].split()), int(row["label"])
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise ValueError(
+                    f"{path}, line {number}: must be a JSON object with reader_review and label, "
+                    f"got {line[:60]!r}"
+                ) from error
+            if text:  # a few readers left stars only
+                texts.append(text)
+                labels.append(label - LOWEST_STARS)
+    return split_texts(folder, Split(tuple(texts), tuple(labels)), share=LABELLED_SHARE)
+
+
+def _read_films(folder: Path) -> dict[str, Split]:
+    splits = split_groups(_film_reviews(folder / "train.jsonl.gz"), share=LABELLED_SHARE)
+    test = folder / "test.jsonl.gz"
+    return splits | ({"test": _film_reviews(test)} if test.exists() else {})
+
+
+def _read_unlabelled_films(folder: Path) -> dict[str, Split]:
+    return split_groups(_film_reviews(folder / "unlabelled.jsonl.gz", labelled=False), share=UNLABELLED_SHARE)
+
+
+def _film_reviews(path: Path, *, labelled: bool = True) -> Split:
+    """Reviews with their films as groups; a text that occurs again is left out."""
+    rows: dict[str, tuple[str, int]] = {}
+    for number, line in read_lines(path):
+        try:
+            row = json.loads(line)
+            text, film, label = row["text"], row["movie"], row["label"] if labelled else 0
+            if not (text and film and isinstance(film, str) and label in (0, 1)):
+                raise ValueError("a text or a film is empty, or the label is neither 0 nor 1")
+            rows.setdefault(text, (film, label))
+        except (ValueError, KeyError, TypeError) as error:
+            wanted = "text, movie and label" if labelled else "text and movie"
+            raise ValueError(
+                f"{path}, line {number}: must be a JSON object with {wanted}, got {line[:60]!r}: {error!r}"
+            ) from error
+    films, labels = zip(*rows.values(), strict=True)
+    return Split(tuple(rows), labels if labelled else None, films)
+
+
+def _read_shakespeare(folder: Path) -> dict[str, Split]:
+    speeches: list[tuple[int, list[str]]] = []  # the character at which each begins, and its lines
+    start, last = 0, 0
+    for number, line in read_lines(folder / "input.txt"):
+        start += number - last - 1  # blank lines between
+        if not speeches or number != last + 1:
+            speeches.append((start, []))
+        speeches[-1][1].append(line.strip())
+        start, last = start + len(line) + 1, number
+    splits: dict[str, list[str]] = {"train": [], "valid": []}
+    for first, lines in speeches:
+        splits["train" if first < SHAKESPEARE_TRAIN * start else "valid"].append(" ".join(lines))
+    return {name: Split(tuple(texts)) for name, texts in splits.items()}
+
+
+READERS: dict[str, Callable[[Path], dict[str, Split]]] = {
+    "cls-books": _read_cls_books,
+    "eltec-fra": _read_novels,
+    "imdb": _read_films,
+    "imdb-unlabelled": _read_unlabelled_films,
+    "reader-reviews-fr": _read_reader_reviews,
+    "tinyshakespeare": _read_shakespeare,
+}
+DESCRIPTIONS = {"imdb-unlabelled": "English reviews of other films than those of imdb, without labels"}

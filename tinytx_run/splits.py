@@ -1,0 +1,144 @@
+"""Texts with their labels and groups, and how they are divided: none to learn from is in what is reported."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tinytx_run.conversion import SPLIT_SEED
+from tinytx_run.tables import SPLIT_FILES
+
+UNLABELLED_SHARE, LABELLED_SHARE = 0.05, 0.10  # of the different texts, for valid and for test each
+
+
+@dataclass(frozen=True)
+class Split:
+    """Texts of one purpose, all with a label or all without.
+
+    Parameters
+    ----------
+    texts : tuple of str
+        At least one.
+    labels : tuple of int, optional
+        From 0 up, one for each text.
+    groups : tuple of str, optional
+        What each text is about or comes from, such as a film or a novel: texts of one group resemble each
+        other, so folds should not divide them.
+
+    Examples
+    --------
+    >>> len(Split(("un beau livre", "un livre raté"), (1, 0)))
+    2
+    """
+
+    texts: tuple[str, ...]
+    labels: tuple[int, ...] | None = None
+    groups: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.texts:
+            raise ValueError("a split must hold at least one text, got none")
+        if self.groups is not None and len(self.groups) != len(self.texts):
+            raise ValueError(
+                f"groups must be as many as texts, got {len(self.groups)} groups, {len(self.texts)} texts"
+            )
+        if self.labels is not None and len(self.labels) != len(self.texts):
+            raise ValueError(
+                f"labels must be as many as texts, got {len(self.labels)} labels, {len(self.texts)} texts"
+            )
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def take(self, rows: Sequence[int]) -> Split:
+        """The texts at some indices."""
+        labels = None if self.labels is None else tuple(self.labels[i] for i in rows)
+        groups = None if self.groups is None else tuple(self.groups[i] for i in rows)
+        return Split(tuple(self.texts[i] for i in rows), labels, groups)
+
+
+def label_subset(split: Split, n_labels: int, seed: int) -> Split:
+    """Some texts of a split, drawn by `seed`, with classes as balanced as possible.
+
+    Examples
+    --------
+    >>> subset = label_subset(Split(tuple("abcdefgh"), (0, 1) * 4), 4, seed=0)
+    >>> sorted(subset.labels)
+    [0, 0, 1, 1]
+    """
+    labels = split.labels or ()
+    if not 1 <= n_labels <= len(labels):
+        raise ValueError(f"n_labels must be from 1 to {len(labels)}, the number of labels, got {n_labels}")
+    shuffled = np.random.default_rng(seed).permutation(len(labels)).tolist()
+    n_before: dict[int, int] = defaultdict(int)
+    rank = {}  # the first text of each class has rank 0, the second 1, and so on
+    for index in shuffled:
+        rank[index] = n_before[labels[index]]
+        n_before[labels[index]] += 1
+    return split.take(sorted(sorted(shuffled, key=rank.__getitem__)[:n_labels]))
+
+
+def split_groups(split: Split, *, share: float) -> dict[str, Split]:
+    """Split texts into train and valid, in the same way each time, with each group in one of them.
+
+    Examples
+    --------
+    >>> splits = split_groups(Split(tuple("abcd"), None, ("x", "x", "y", "y")), share=0.1)
+    >>> {name: set(one.groups) for name, one in splits.items()}
+    {'train': {'y'}, 'valid': {'x'}}
+    """
+    names = sorted(set(split.groups or ()))
+    if len(names) < 2:
+        raise ValueError(f"texts must be of at least 2 groups to be split by group, got {len(names)}")
+    order = np.random.default_rng(SPLIT_SEED).permutation(len(names))
+    held_out = {names[i] for i in order[: max(1, round(share * len(names)))]}
+    in_valid = [group in held_out for group in split.groups or ()]
+    return {
+        name: split.take([i for i, valid in enumerate(in_valid) if valid == (name == "valid")])
+        for name in ("train", "valid")
+    }
+
+
+def split_texts(
+    source: Path | str, split: Split, *, share: float, with_test: bool = True
+) -> dict[str, Split]:
+    """Split texts into train, valid and test, in the same way each time, with equal texts in one split.
+
+    Parameters
+    ----------
+    source : Path or str
+        Named in the ValueError that is raised if the texts are too few.
+    split : Split
+        Of each label an equal share is held out; one with fewer than three different texts is train.
+    share : float
+        Of the different texts, for valid and for test each, and at least one.
+    with_test : bool
+        Without, the texts of test are train.
+    """
+    labels = split.labels or (0,) * len(split)
+    first_label: dict[str, int] = {}
+    for text, label in zip(split.texts, labels, strict=True):
+        first_label.setdefault(text, label)
+    by_label: dict[int, list[str]] = defaultdict(list)
+    for text, label in first_label.items():
+        by_label[label].append(text)
+    rng = np.random.default_rng(SPLIT_SEED)
+    name_of: dict[str, str] = {}
+    for _, texts in sorted(by_label.items()):
+        n_held_out = max(1, round(share * len(texts))) if len(texts) >= 3 else 0
+        for rank, i in enumerate(rng.permutation(len(texts))):
+            held_out = "valid" if rank < n_held_out else "test"
+            name_of[texts[i]] = held_out if rank < 2 * n_held_out else "train"
+    rows = {name: [i for i, text in enumerate(split.texts) if name_of[text] == name] for name in SPLIT_FILES}
+    if not all(rows.values()):
+        raise ValueError(
+            f"{source} must hold at least 3 different texts of one label to be split, got {len(name_of)} "
+            f"of {len(set(labels))} labels"
+        )
+    if not with_test:
+        rows = {"train": sorted(rows["train"] + rows["test"]), "valid": rows["valid"]}
+    return {name: split.take(chosen) for name, chosen in rows.items()}

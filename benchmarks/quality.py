@@ -14,8 +14,8 @@ from tinytx.settings import choose_precision
 from tinytx_run.corpora import load_corpus
 from tinytx_run.evaluate import evaluate_language_model
 from tinytx_run.intervals import paired_interval
+from tinytx_run.pretrain import causal_objective, new_language_model, train_tokenizer
 from tinytx_run.recipes import plan, resize
-from tinytx_run.tasks import causal_objective, new_language_model, train_tokenizer
 
 
 def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Record]]:

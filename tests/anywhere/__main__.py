@@ -16,8 +16,10 @@ from tests.anywhere.places import AWKWARD, ROOT, Colab, bare, build_wheel, new_e
 from tinytx_course.lessons import Lesson, pick_lessons
 from tinytx_course.results import Results
 from tinytx_run.corpora import label_subset, load_corpus
-from tinytx_run.fit import fit
+from tinytx_run.finetune import Body, finetune
 from tinytx_run.intervals import paired_interval
+from tinytx_run.pretrain import pretrain
+from tinytx_run.training import RunOptions
 
 TRAIN = ("pretrain", "--corpus", "world", "--budget", "smoke", "--out", "run")
 WRITE = ("generate", "run", "--prompt", "le", "--seed", "1", "--max-new-tokens", "5")
@@ -100,17 +102,20 @@ class Places:
         """the question of lesson 09, pretrained minus scratch with 50 labels, in float32 and in bfloat16"""
         corpus = load_corpus("world")
         fewer = replace(corpus, test=label_subset(corpus.test, 500, seed=0))
-        quiet: dict[str, Any] = {"budget": "laptop", "progress": False, "report": lambda line: None}
+        options = RunOptions(progress=False, report=lambda line: None)
+        quiet: dict[str, Any] = {"budget": "laptop", "options": options}
         found = []
         for precision in ("fp32", "bf16"):
             how = quiet | {"training_changes": {"precision": precision}}
-            body = fit(corpus, **how)
+            start = pretrain(corpus, **how)
 
-            def accuracy(seed: int, fresh: bool, body=body, how=how) -> float:
-                more = {"start": body, "fresh": fresh, "seed": seed, "n_labels": 50, "n_scored": 10}
-                return fit(fewer, objective="classification", **more, **how).evaluation.score.accuracy
+            def accuracy(seed: int, body: Body, start=start, how=how) -> float:
+                more = {"body": body, "seed": seed, "n_labels": 50, "n_scored": 10}
+                return finetune(start, fewer, **more, **how).evaluation.score.accuracy
 
-            gain = paired_interval([accuracy(seed, False) - accuracy(seed, True) for seed in range(5)])
+            gain = paired_interval(
+                [accuracy(seed, "pretrained") - accuracy(seed, "fresh") for seed in range(5)]
+            )
             found.append(f"{precision} {gain.mean:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]")
         return ", ".join(found) + ", 5 seeds"
 

@@ -7,7 +7,7 @@ import pytest
 import tinytx as tx
 from tinytx_run import corpora
 from tinytx_run.streaming import LargeFile
-from tinytx_run.tasks import fingerprint
+from tinytx_run.training import fingerprint
 
 LINES = ["un beau livre", "été", "a" * 40, "", "  ", "le chat dort très bien", "fin"]
 
@@ -56,7 +56,8 @@ def test_a_large_file_is_split_once_and_drawn_in_parts_without_its_held_out_text
 def test_a_large_file_trains_and_says_how_it_is_read(large):
     said = []
     changes = {"n_steps": 30, "tokens_per_batch": 4_000}
-    run = tx.fit(large, budget="smoke", training_changes=changes, progress=False, report=said.append)
+    options = tx.RunOptions(progress=False, report=said.append)
+    run = tx.pretrain(large, budget="smoke", training_changes=changes, options=options)
     assert any("read in" in line for line in said)
     assert run.history.loss[-1] < run.history.loss[0]
 

@@ -1,4 +1,4 @@
-"""``python -m tests.solutions.inventory``: put the concept inventory to all wrong solutions, store the answers."""
+"""``python -m tests.solutions.inventory``: put the inventory to all wrong solutions, store their answers."""
 
 from __future__ import annotations
 

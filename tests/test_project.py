@@ -1,6 +1,5 @@
 """The files at the root agree with each other, and the library with its dependencies."""
 
-import ast
 import json
 import os
 import re
@@ -18,7 +17,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from tests.solutions import EXERCISES, SOLUTIONS
-from tests.test_house import FILES, at_module_level
+from tests.test_house import FILES, imports_of
 from tinytx_course import PACKAGES
 from tinytx_course.building.project import (
     constraints_text,
@@ -164,14 +163,15 @@ def test_make_sets_up_again_where_an_environment_without_pip_was_left(root, tmp_
     assert (tmp_path / "asked").read_text().count("-m venv --clear .venv\n") == 1
 
 
-def test_modules_of_the_library_import_nothing_but_its_core_dependencies(pyproject):
+@pytest.mark.parametrize("package", ["tinytx", "tinyworld", "tinytx_run"])
+def test_modules_of_the_library_import_nothing_but_its_core_dependencies(pyproject, package):
     core = {Requirement(line).name for line in pyproject["project"]["dependencies"]}
-    known = core | {"requests", "urllib3", "tinytx"} | sys.stdlib_module_names  # pooch brings the first two
-    for module in (module for module in FILES if module.startswith("tinytx.")):
-        body = ast.parse(FILES[module].read_text(encoding="utf-8")).body
-        for node in at_module_level(body):
-            names = [node.module] if isinstance(node, ast.ImportFrom) else [part.name for part in node.names]
-            assert {name.partition(".")[0] for name in names} <= known, module
+    core |= {"requests", "urllib3"}  # pooch brings them
+    alone = package == "tinyworld"  # not even later, inside functions, more than numpy
+    known = sys.stdlib_module_names | set(PACKAGES) | ({"numpy"} if alone else core)
+    for module in (module for module in FILES if module.partition(".")[0] == package):
+        found = {name.partition(".")[0] for name in imports_of(module, inside=alone)}
+        assert found <= known, module
 
 
 def test_git_ignores_no_source(root):

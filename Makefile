@@ -51,7 +51,7 @@ check: $(STAMP)  ## ruff, mypy and the fast tests
 
 bench: $(STAMP)  ## measure speed next to other packages (some minutes), write results/bench-*.json
 	$(BIN)/python -m benchmarks
-	$(BIN)/python -m tinytx_course.building.project readme
+	$(BIN)/python -m benchmarks report
 
 check-the-checkers: $(STAMP)  ## try every exercise's checker with 20 seeds, write the table in results/
 	$(BIN)/python -m tests.solutions --keep

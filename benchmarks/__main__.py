@@ -1,4 +1,4 @@
-"""``python -m benchmarks [PART]``: speed next to other packages; ``race``: how good a model is in time."""
+"""``python -m benchmarks [PART]``: speed next to other packages; also ``race`` and ``report``."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from tinytx_run.cli import Answer, Parser, add_device, reporter, run
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one part of the benchmark, or all, or the race."""
+    """Run one part of the benchmark, or all, or the race; or write the tables into their page."""
     words = list(sys.argv[1:] if argv is None else argv)
-    return run(race_parser(), words[1:]) if words[:1] == ["race"] else run(build_parser(), words)
+    for name, parser in (("race", race_parser), ("report", report_parser)):
+        if words[:1] == [name]:
+            return run(parser(), words[1:])
+    return run(build_parser(), words)
 
 
 def race_parser() -> Parser:
@@ -30,6 +33,15 @@ def race_parser() -> Parser:
     sub.add_argument("--results", type=Path, default=Path("results"), help="folder of the results")
     sub.add_argument("--data-dir", type=Path, help="folder that holds one folder a corpus")
     sub.add_argument("--tiny", action="store_true", help="a few characters: shows only that it runs")
+    return sub
+
+
+def report_parser() -> Parser:
+    """The parser of what writes the tables."""
+    sub = Parser(prog="python -m benchmarks report", description=(report.__doc__ or "").strip())
+    sub.set_defaults(command=report)
+    sub.add_argument("--json", action="store_true", help="print one JSON object on standard output")
+    sub.add_argument("--results", type=Path, default=Path("results"), help="folder of the results")
     return sub
 
 
@@ -75,6 +87,7 @@ def bench(args: argparse.Namespace) -> Answer:
 def race(args: argparse.Namespace) -> Answer:
     """Train on tinyshakespeare for a fixed time, several seeds, and judge on its last tenth."""
     from benchmarks import race as referee
+    from benchmarks.racers import named_racer
     from benchmarks.settings import BenchSettings
     from tinytx_course.results import Results, provenance
 
@@ -83,7 +96,7 @@ def race(args: argparse.Namespace) -> Answer:
     if args.seeds < 1:
         raise ValueError(f"seeds must be at least 1, got {args.seeds}")
     settings = BenchSettings(n_rounds=1, tiny=args.tiny, data_dir=args.data_dir, report=reporter(args))
-    store, racer = Results("race", args.results), referee.named_racer(args.racer)
+    store, racer = Results("race", args.results), named_racer(args.racer)
     store.check_place()
     records = referee.race(racer, settings, store, seconds=args.seconds, n_seeds=args.seeds)
     if store.get("counting models") is None:
@@ -91,6 +104,16 @@ def race(args: argparse.Namespace) -> Answer:
     if args.submit:
         settings.report(referee.submit(records, args.submit, provenance()))
     return {"records": records}, referee.race_table(args.results)
+
+
+def report(args: argparse.Namespace) -> Answer:
+    """Write the tables of what is stored into their page, between its marks."""
+    from benchmarks.report import PAGE, bench_table
+    from tinytx_course.results import with_table
+
+    text = with_table(PAGE.read_text(encoding="utf-8"), "bench", bench_table(args.results))
+    PAGE.write_text(text, encoding="utf-8")
+    return {"page": str(PAGE)}, f"wrote {PAGE.name}"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Run the parts of a benchmark, store what they measure, and make the table of the README from it."""
+"""Run the parts of a benchmark, store what they measure, and make the tables of a page from it."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ Record = dict[str, Any]
 # A part is a module with this function: takes settings and ceiling, yields keys and records as measured.
 Measure = Callable[[BenchSettings, Record], Iterator[tuple[str, Record]]]
 OURS = "tinytx"
+PAGE = Path(__file__).resolve().parents[1] / "README.md"  # holds the tables
 EQUAL, AS_IT_COMES = "equal precision", "as it comes"  # groups of candidates
 PARTS = ("steps", "reviews", "generation")  # what "all" means
 LONGER = ("quality", "growth")  # only by name
@@ -148,7 +149,7 @@ def line_of(key: str, record: Record) -> str:
 
 
 def bench_table(folder: Path) -> str:
-    """The tables of the README, from a folder of results."""
+    """The tables of the page, from a folder of results."""
     speeds = [
         f"| {part}: {key} | {' | '.join(_cells(record))} |"
         for part in PARTS

@@ -26,8 +26,9 @@ from tinytx_course.building.project import (
     hashes_text,
     licence_of,
     needed_packages,
-    readme_text,
 )
+from tinytx_course.lessons import lesson_table
+from tinytx_course.results import with_table
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,7 @@ def test_environment_and_readme_are_those_that_follow_from_the_other_files(root,
     assert written == environment_text(pyproject), "run `make environment`"
     readme = (root / "README.md").read_text(encoding="utf-8")
     again = "run `python -m tinytx_course.building.project readme`"
-    assert readme_text(readme, root / "results") == readme, again
+    assert with_table(readme, "lessons", lesson_table("notebooks/")) == readme, again
 
 
 def test_conda_can_read_the_environment(root, pyproject):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tinytx_course.results import ROOTS, read_results
+from tinytx_course.results import ROOTS, Results, read_results
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +35,27 @@ class Lesson:
     def name(self) -> str:
         """File name without ending, such as ``02_attention_and_masks``."""
         return f"{self.number:02d}_{self.slug}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Times:
+    """How long a lesson takes.
+
+    Parameters
+    ----------
+    reading, exercises : int
+        In minutes.
+    seconds : int
+        To run, on two cores.
+    """
+
+    reading: int
+    exercises: int
+    seconds: int
+
+    def __str__(self) -> str:
+        exercises = f", {self.exercises} for the exercises" if self.exercises else ""
+        return f"{self.reading} minutes to read{exercises}, {format_duration(self.seconds)} to run"
 
 
 _TABLE = (
@@ -150,29 +171,23 @@ def format_duration(seconds: float) -> str:
 def lesson_table(folder: str = "", root: Path | None = None) -> str:
     """Return the lessons as a Markdown table, linked where they are written; links begin with `folder`.
 
-    Where the course is installed without its notebooks, as in Colab, nothing is linked, and the table says
-    only how long they ran.
+    Where the course is installed without its notebooks, as in Colab, nothing is linked.
     """
     try:
         root = root or project_root()
         written = written_lessons(root)
     except ValueError:
         written = ()
+    times = stored_times(root)
     rows = ["| | lesson | the question | it takes, on two cores |", "|---|---|---|---|"]
     for lesson in LESSONS:
         title = f"[{lesson.title}]({folder}{lesson.name}.ipynb)" if lesson in written else lesson.title
-        time = _time(lesson, root, is_written=lesson in written)
+        time = times.get(lesson.name, "in preparation")
         rows.append(f"| {lesson.number:02d} | {title} | {lesson.question} | {time} |")
     return "\n".join(rows)
 
 
-def _time(lesson: Lesson, root: Path | None, *, is_written: bool) -> str:
-    if root is None:
-        record = read_results("lessons").get(lesson.name)
-        return f"{format_duration(record['seconds'])} to run" if record else "in preparation"
-    if not is_written:
-        return "in preparation"
-    from tinytx_course.building.minutes import written_times
-    from tinytx_course.building.notebooks import build_notebook
-
-    return written_times(build_notebook(lesson, root).cells)
+def stored_times(root: Path | None = None) -> dict[str, Times]:
+    """Return how long each published lesson takes, by name; without a checkout, as installed."""
+    stored = read_results("lessons") if root is None else Results("lessons", root / "results")
+    return {name: Times(**record) for name, record in stored.data.items()}

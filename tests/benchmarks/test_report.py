@@ -6,9 +6,10 @@ import sys
 import pytest
 import torch
 
-from benchmarks import steps
+from benchmarks import report, steps
 from benchmarks.__main__ import main
-from benchmarks.report import OURS, bench_table, line_of
+from benchmarks.report import OURS, PAGE, bench_table, line_of
+from tinytx_course.results import with_table
 
 TIMES = {"seconds", "processor_seconds", "seconds_by_round", "processor_seconds_by_round", "n_params"}
 
@@ -67,6 +68,17 @@ def test_growth_has_the_exponents_that_its_sizes_and_counts_say(tmp_path, capsys
 
 def test_nothing_measured_is_said(tmp_path):
     assert "make bench" in bench_table(tmp_path)
+
+
+def test_the_page_has_the_tables_that_follow_from_the_results(root, tmp_path, monkeypatch):
+    page = PAGE.read_text(encoding="utf-8")
+    again = "run `python -m benchmarks report`"
+    assert with_table(page, "bench", bench_table(root / "results")) == page, again
+    monkeypatch.setattr(report, "PAGE", tmp_path / "page.md")
+    report.PAGE.write_text(with_table(page, "bench", "an old one"), encoding="utf-8")
+    assert main(["report", "--results", str(root / "results")]) == 0 and report.PAGE.read_text() == page
+    report.PAGE.write_text("<!-- bench -->\n", encoding="utf-8")
+    assert main(["report"]) == 2 and report.PAGE.read_text() == "<!-- bench -->\n"
 
 
 def test_a_peer_that_is_not_installed_is_named(monkeypatch):

@@ -1,4 +1,4 @@
-"""Files that follow from others: environment.yml, constraints.txt, its hashes, and the tables in the README.
+"""Files that follow from others: environment.yml, constraints.txt, its hashes, the lessons in the README.
 
 ``python -m tinytx_course.building.project environment|constraints|hashes|readme`` writes one of them,
 ``licences`` prints the licence of every package that the course needs.
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tinytx_course.lessons import lesson_table, project_root
+from tinytx_course.results import with_table
 
 # Extras that learners need, as opposed to the authors of the course.
 _LEARNER_EXTRAS = ("lessons", "course", "parity")
@@ -121,21 +122,6 @@ def licences_text(extras: Iterable[str]) -> str:
     return "\n".join(rows)
 
 
-def readme_text(readme: str, results: Path) -> str:
-    """Return the README with its tables as they are now; `results` is the folder of stored results."""
-    from benchmarks.report import bench_table
-
-    tables = {"lessons": lesson_table("notebooks/"), "bench": bench_table(results)}
-    for name, table in tables.items():
-        begin, end = f"<!-- {name} -->\n", f"\n<!-- end of {name} -->"
-        before, found_begin, rest = readme.partition(begin)
-        _, found_end, after = rest.partition(end)
-        if not found_begin or not found_end:
-            raise ValueError(f"README.md must hold <!-- {name} --> and <!-- end of {name} -->, got neither")
-        readme = f"{before}{begin}\n{table}\n{end}{after}"
-    return readme
-
-
 def main() -> int:
     """Write one of the files; `make environment` and `make constraints` call it."""
     parser = argparse.ArgumentParser(prog="python -m tinytx_course.building.project", description=__doc__)
@@ -156,7 +142,7 @@ def main() -> int:
         target.parent.mkdir(exist_ok=True)
     else:
         target = root / "README.md"
-        text = readme_text(target.read_text(encoding="utf-8"), root / "results")
+        text = with_table(target.read_text(encoding="utf-8"), "lessons", lesson_table("notebooks/"))
     target.write_text(text, encoding="utf-8")
     print(f"wrote {target.relative_to(root)}")
     return 0

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import tinytx as tx
 from experiments.harness import Record, Records, Settings
 from tinytx_course.engine.node import run_in_node
 from tinytx_course.engine.tables import world_tables
+from tinyworld.world import World
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,7 +81,7 @@ def mask_off(settings: Settings) -> pd.DataFrame:
     """
     settings.check_budget("smoke", "laptop")
     plan = {**PLAN, **(SMOKE if settings.budget == "smoke" else {})}
-    tables = np.frombuffer(world_tables(tx.World("en")), np.uint8)
+    tables = np.frombuffer(world_tables(World("en")), np.uint8)
     records = {}
     for seed in range(settings.n_seeds):
         key, measure = f"seed {seed}", partial(_measured, plan, seed, tables)

@@ -22,7 +22,7 @@ Record = dict[str, Any]
 # A part is a module with this function: takes settings and ceiling, yields keys and records as measured.
 Measure = Callable[[BenchSettings, Record], Iterator[tuple[str, Record]]]
 OURS = "tinytx"
-PAGE = Path(__file__).resolve().parents[1] / "README.md"  # holds the tables
+PAGE = ROOTS[0] / "docs" / "speed.md"  # holds the tables
 EQUAL, AS_IT_COMES = "equal precision", "as it comes"  # groups of candidates
 PARTS = ("steps", "reviews", "generation")  # what "all" means
 LONGER = ("quality", "growth")  # only by name

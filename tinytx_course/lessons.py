@@ -86,6 +86,14 @@ LESSONS: tuple[Lesson, ...] = tuple(
 )
 
 
+#: Three short courses: the first lesson of each, its name, and what you have at its end.
+COURSES = (
+    (0, "A · The machine", "a GPT made of your own functions"),
+    (8, "B · What it learns", "a model that you pretrained, fine-tuned and asked"),
+    (12, "C · What it costs, today's models, the world outside", "your own verdict on a claim"),
+)
+
+
 def project_root() -> Path:
     """Return the folder of the checkout this package is imported from.
 
@@ -184,6 +192,20 @@ def lesson_table(folder: str = "", root: Path | None = None) -> str:
         title = f"[{lesson.title}]({folder}{lesson.name}.ipynb)" if lesson in written else lesson.title
         time = times.get(lesson.name, "in preparation")
         rows.append(f"| {lesson.number:02d} | {title} | {lesson.question} | {time} |")
+    return "\n".join(rows)
+
+
+def course_table(folder: str = "", root: Path | None = None) -> str:
+    """Return the three short courses as a Markdown table, with links to their lessons and whole hours."""
+    times = stored_times(root or project_root())
+    ends = [first for first, *_ in COURSES[1:]] + [len(LESSONS)]
+    rows = ["| short course | its lessons | at its end you have | hours |", "|---|---|---|---|"]
+    for (first, name, result), end in zip(COURSES, ends, strict=True):
+        lessons = LESSONS[first:end]
+        links = " · ".join(f"[{one.number:02d} {one.title}]({folder}{one.name}.ipynb)" for one in lessons)
+        known = [times[one.name] for one in lessons if one.name in times]
+        hours = sum(one.reading + one.exercises for one in known) / 60
+        rows.append(f"| **{name}** | {links} | {result} | {hours:.0f} |")
     return "\n".join(rows)
 
 

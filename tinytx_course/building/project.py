@@ -1,4 +1,4 @@
-"""Files that follow from others: environment.yml, constraints.txt, its hashes, the lessons in the README.
+"""Files that follow from others: environment.yml, constraints.txt, its hashes, parts of README.md and docs/.
 
 ``python -m tinytx_course.building.project environment|constraints|hashes|readme`` writes one of them,
 ``licences`` prints the licence of every package that the course needs.
@@ -18,8 +18,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from tinytx_course.lessons import lesson_table, project_root
-from tinytx_course.results import with_table
+from tinytx_course.building.readme import readme_files
+from tinytx_course.lessons import project_root
 
 # Extras that learners need, as opposed to the authors of the course.
 _LEARNER_EXTRAS = ("lessons", "course", "parity")
@@ -131,20 +131,20 @@ def main() -> int:
     if what == "licences":
         print(licences_text(["all"]))
         return 0
-    if what == "environment":
+    if what == "readme":
+        written = readme_files(root)
+    elif what == "environment":
         pyproject = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
-        target, text = root / "environment.yml", environment_text(pyproject)
+        written = {"environment.yml": environment_text(pyproject)}
     elif what == "constraints":
         here = {found.metadata["Name"]: found.version for found in distributions()}
-        target, text = root / "constraints.txt", constraints_text(here)
-    elif what == "hashes":
-        target, text = root / "build" / "constraints-hashes.txt", hashes_text(_pip_report(root))
-        target.parent.mkdir(exist_ok=True)
+        written = {"constraints.txt": constraints_text(here)}
     else:
-        target = root / "README.md"
-        text = with_table(target.read_text(encoding="utf-8"), "lessons", lesson_table("notebooks/"))
-    target.write_text(text, encoding="utf-8")
-    print(f"wrote {target.relative_to(root)}")
+        (root / "build").mkdir(exist_ok=True)
+        written = {"build/constraints-hashes.txt": hashes_text(_pip_report(root))}
+    for name, text in written.items():
+        (root / name).write_text(text, encoding="utf-8")
+        print(f"wrote {name}")
     return 0
 
 

@@ -71,7 +71,7 @@ if (main) {
       shown.style.setProperty("--room", `${room}px`);
       if (!panels) continue;
       const most = Math.min(2.2, room / panels.offsetHeight);
-      for (const zoom of [most, 1.5, 1.25, 1].filter((zoom) => zoom <= most)) {
+      for (const zoom of [most, 1.5, 1.25, 1].filter((scale) => scale <= most)) {
         // side by side, and large
         panels.style.zoom = zoom;
         if (shown.scrollWidth <= shown.clientWidth && panels.getBoundingClientRect().height <= room) break;
@@ -178,7 +178,7 @@ if (main) {
           height,
         );
       })
-      .filter(({ width, height: tall }) => width && tall);
+      .filter(({ width, height: high }) => width && high);
 
   // The section as rows, one below the other, each with its block.
   const rowsOf = (height) => {

@@ -109,16 +109,16 @@ if (opener) {
       word.replace(/(i[sz]ations?|i[sz]ing|ations?|ers?|ing|ed|es|s)$/, (end) =>
         word.length - end.length > 3 ? "" : end,
       );
-    const rank = (words) =>
+    const rank = (sought) =>
       entries
         .map((entry) => {
-          const each = words.map((word) => worth(entry, word));
+          const each = sought.map((word) => worth(entry, word));
           const sum = each.reduce((a, b) => a + b, 6 * entry.names.includes(whole));
           return { entry, n: each.filter(Boolean).length, sum: sum - entry.title.length / 200 };
         })
         .filter(({ n }) => n)
         .sort((a, b) => b.n - a.n || b.sum - a.sum);
-    const inAll = (words, found) => found.filter(({ n }) => n === words.length);
+    const inAll = (sought, ranked) => ranked.filter(({ n }) => n === sought.length);
     let words = asked.map((word) =>
       like(entries.some((entry) => worth(entry, like(word)) >= 0.5) ? word : begun(word)),
     );

@@ -86,17 +86,17 @@ function frame(kind, model, el, describe, signal) {
     get large() {
       return root.matches(".present *, :fullscreen, .tx-full");
     }, // as in the style
-    // Call frame(share) with shares from 0 to 1 for so many milliseconds; only frame(1) where motion is not
+    // Call act(share) with shares from 0 to 1 for so many milliseconds; only act(1) where motion is not
     // wanted. A second call ends the first, and so does a redraw: paint begins it again where something still
     // has to move.
-    animate(ms, frame) {
+    animate(ms, act) {
       cancelAnimationFrame(moving);
-      if (motionless()) return frame(1);
+      if (motionless()) return act(1);
       const begun = performance.now();
       const go = (now) => {
         const share = clamp((now - begun) / ms, 0, 1);
         if (signal.aborted) return;
-        frame(share);
+        act(share);
         if (share < 1) moving = requestAnimationFrame(go);
       };
       moving = requestAnimationFrame(go);

@@ -62,20 +62,20 @@ export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 
     const places = spread(last, top + 6, bottom - 9);
     const near = dots.filter(({ bare }) => !bare).map(({ at: [a, b] }) => [X(a), Y(b)]);
     const drawn = lines.map(({ points }) => points.map(([a, b]) => [X(a), Y(b)]));
-    const crosses = (left, size, y) =>
+    const crosses = (left, size, base) =>
       drawn.some((points) =>
         points.some(
           ([x1, y1], i) =>
             i &&
             [0, 1, 2, 3, 4].some((n) => {
               const [x0, y0] = points[i - 1];
-              const at = left + (n * size) / 4;
-              const height = y0 + ((y1 - y0) * (at - x0)) / (x1 - x0 || 1);
-              return at >= x0 && at <= x1 && height > y - 15 && height < y + 6;
+              const spot = left + (n * size) / 4;
+              const level = y0 + ((y1 - y0) * (spot - x0)) / (x1 - x0 || 1);
+              return spot >= x0 && spot <= x1 && level > base - 15 && level < base + 6;
             }),
         ),
       );
-    const label = (x, y, name, tone, bare) => {
+    const label = (atX, atY, name, tone, bare) => {
       const size = 7.2 * name.length;
       const ways = [
         [9, 16],
@@ -87,19 +87,28 @@ export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 
         [-9 - size, -9],
       ];
       if (bare) ways.reverse();
-      const bad = ([dx, dy]) =>
-        near.filter(([a, b]) => a > x + dx - 6 && a < x + dx + size + 6 && b > y + dy - 16 && b < y + dy + 7)
-          .length +
-        4 * crosses(x + dx, size, y + dy) +
-        9 * (x + dx < PLOT.left || x + dx + size > wide || y + dy > bottom || y + dy < top);
+      const bad = ([across, down]) =>
+        near.filter(
+          ([a, b]) =>
+            a > atX + across - 6 && a < atX + across + size + 6 && b > atY + down - 16 && b < atY + down + 7,
+        ).length +
+        4 * crosses(atX + across, size, atY + down) +
+        9 *
+          (atX + across < PLOT.left || atX + across + size > wide || atY + down > bottom || atY + down < top);
       const [dx, dy] = ways.reduce((best, way) => (bad(way) < bad(best) ? way : best));
       const leader =
         Math.abs(dy) > 30
-          ? h("line", { class: "tx-rule", x1: x, y1: y + 6, x2: x + Math.sign(dx) * 12, y2: y + dy - 12 })
+          ? h("line", {
+              class: "tx-rule",
+              x1: atX,
+              y1: atY + 6,
+              x2: atX + Math.sign(dx) * 12,
+              y2: atY + dy - 12,
+            })
           : "";
       return [
         leader,
-        word(dy === 24 ? x : x + (dx < 0 ? -9 : 9), y + dy, name, {
+        word(dy === 24 ? atX : atX + (dx < 0 ? -9 : 9), atY + dy, name, {
           class: tone,
           "text-anchor": dy === 24 ? "middle" : dx < 0 ? "end" : "start",
         }),

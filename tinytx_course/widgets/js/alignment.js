@@ -14,11 +14,11 @@ export function sentenceOf(get, layer = get("layer"), chosen = get("head")) {
   const size = (i) => targets[i].length * sources[i].length;
   const before = sources.slice(0, at).reduce((sum, _, i) => sum + L * H * size(i), 0);
   const cells = size(at);
-  const heads = chosen < H ? [chosen] : Array.from({ length: H }, (_, i) => i);
+  const averaged = chosen < H ? [chosen] : Array.from({ length: H }, (_, i) => i);
   const start = (head) => before + (layer * H + head) * cells;
   const weights = Array.from(
     { length: cells },
-    (_, i) => heads.reduce((sum, head) => sum + get("weights")[start(head) + i], 0) / heads.length,
+    (_, i) => averaged.reduce((sum, head) => sum + get("weights")[start(head) + i], 0) / averaged.length,
   );
   return {
     source: sources[at],
@@ -144,7 +144,7 @@ function drawing(ui) {
 // A button for each head and for the mean of each layer, with its share on true pairs in the open sentence.
 export const sharesOf = (get) =>
   Array.from({ length: get("n_layers") }, (_, layer) =>
-    Array.from({ length: get("n_heads") + 1 }, (_, head) => massOf(sentenceOf(get, layer, head))),
+    Array.from({ length: get("n_heads") + 1 }, (__, head) => massOf(sentenceOf(get, layer, head))),
   );
 
 // For each head its share in every sentence, and in how many of them it has the most.

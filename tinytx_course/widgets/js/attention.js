@@ -43,7 +43,7 @@ export function habitsOf(part) {
     next: (i) => i + 1,
   };
   return Array.from({ length: part.layers * part.heads }, (_, at) => {
-    const rows = Array.from({ length: part.rows }, (_, i) =>
+    const rows = Array.from({ length: part.rows }, (__, i) =>
       part.row(Math.floor(at / part.heads), at % part.heads, i),
     ).slice(part.rows > 2 ? 2 : 0);
     const mean = (f) =>
@@ -407,7 +407,7 @@ function wordLines(ui, { queries, keys }) {
     known = now;
     others.replaceChildren(
       ...queries
-        .flatMap((_, i) => keys.map((_, j) => [i, j, part.row(part.layer, part.at, i)[j]]))
+        .flatMap((_, i) => keys.map((__, j) => [i, j, part.row(part.layer, part.at, i)[j]]))
         .filter(([, , w]) => w >= 0.15)
         .map(([i, j, w]) => h("path", { d: curve(i, j, step), style: `opacity:${(0.3 * w).toFixed(2)}` })),
     );

@@ -171,8 +171,8 @@ export function decides(get, n) {
   const longer = all
     .filter(({ tokens }) => tokens > best.tokens)
     .map((each) => [Math.log(each.p / best.p) / Math.log(each.tokens / best.tokens), each]);
-  const [[above, one] = []] = longer.sort(([a], [b]) => a - b);
-  return `Penalties 0, 0.5 and 1 agree: ${one ? `above ${number(above)}, ${called(one)} would win` : "none that ended is longer"}.`;
+  const [[above, rival] = []] = longer.sort(([a], [b]) => a - b);
+  return `Penalties 0, 0.5 and 1 agree: ${rival ? `above ${number(above)}, ${called(rival)} would win` : "none that ended is longer"}.`;
 }
 
 function verdict([beam, greedy], size) {
@@ -188,8 +188,8 @@ export function describe(get) {
   const size = get("beam_size");
   const exact = n === tree.length ? exactOf(get) : null;
   const of = (fate) =>
-    nodes.flatMap(([, , p, its], i) =>
-      its === fate ? [`“${written(pathOf(tree, n - 1, i))}” ${number(p)}`] : [],
+    nodes.flatMap(([, , logP, its], i) =>
+      its === fate ? [`“${written(pathOf(tree, n - 1, i))}” ${number(logP)}`] : [],
     );
   const all = Object.entries(WORDS)
     .map(([fate, words]) => [words, of(fate)])

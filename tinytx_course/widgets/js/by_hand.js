@@ -65,7 +65,7 @@ function mask(ui) {
     change(ui, "cells", cells.join(""));
   };
   const cells = rows.flatMap((_, i) =>
-    columns.map((_, j) =>
+    columns.map((__, j) =>
       h(
         "button",
         { type: "button", class: "tx-cell", onclick: () => flip(i * columns.length + j) },

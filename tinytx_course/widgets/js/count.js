@@ -257,7 +257,7 @@ export function describe(get) {
   const sum = (bars, group) => total(bars[group]);
   const cache = now.generating["key-value cache"];
   const pairs = now.compute["attention, pairs"];
-  const most = Object.keys(learned).reduce((best, name) => (learned[name] > learned[best] ? name : best));
+  const most = Object.keys(learned).reduce((best, each) => (learned[each] > learned[best] ? each : best));
   const changed = changes(pinned, state);
   const against = (group) => ratio(sum(now, group), sum(then, group));
   const size = `${grouped(sum(now, "parameters"))} parameters, the largest part ${most} (${share(learned[most], sum(now, "parameters"))}).`;
@@ -464,10 +464,10 @@ function picture(ui) {
       box_.hidden = !bars[i];
       if (!bars[i]) return;
       const [name, value] = bars[i];
-      const part = value && share(value, total(now[key]));
+      const portion = value && share(value, total(now[key]));
       box_.firstChild.dataset.hue = hueOf(name);
       box_.querySelector("span").textContent = name;
-      box_.lastChild.textContent = !value ? "none" : part === "0%" ? "< 1%" : part;
+      box_.lastChild.textContent = !value ? "none" : portion === "0%" ? "< 1%" : portion;
       box_.setAttribute("aria-pressed", i === ui.get("part"));
     });
     tiles.forEach((tile, i) => {
@@ -475,7 +475,7 @@ function picture(ui) {
       tile.hidden = !rect;
       if (!rect) return;
       const [name, value] = bars[i];
-      const part = share(value, total(now[key]));
+      const portion = share(value, total(now[key]));
       for (const [edge, x] of [
         ["left", rect[0]],
         ["top", rect[1]],
@@ -485,7 +485,7 @@ function picture(ui) {
         tile.style[edge] = `${(100 * x).toFixed(2)}%`;
       tile.dataset.hue = hueOf(name);
       tile.firstChild.textContent = name;
-      tile.lastChild.textContent = `${unit === "B" ? withUnit(value, unit) : inShort(value).trim()} · ${part}`;
+      tile.lastChild.textContent = `${unit === "B" ? withUnit(value, unit) : inShort(value).trim()} · ${portion}`;
       tile.setAttribute("aria-label", `${name} ${tile.lastChild.textContent}, exactly ${grouped(value)}`);
       tile.setAttribute("aria-pressed", i === ui.get("part"));
       tile.classList.toggle(
@@ -499,10 +499,10 @@ function picture(ui) {
       );
     });
     // The pinned state, and of the models the nearest that is smaller and the nearest that is larger.
-    const sorted = known.filter(([name]) => name !== "pinned").sort(([, a], [, b]) => a - b);
+    const sorted = known.filter(([model]) => model !== "pinned").sort(([, a], [, b]) => a - b);
     const smaller = sorted.filter(([, n]) => n < whole).slice(-1);
     const near = [
-      ...known.filter(([name]) => name === "pinned"),
+      ...known.filter(([model]) => model === "pinned"),
       ...smaller,
       ...sorted.filter(([, n]) => n > whole).slice(0, 1),
     ];
@@ -510,8 +510,8 @@ function picture(ui) {
     // A name stands in the corner of its frame where nothing else is: not over the tiles, and not over a
     // smaller frame.
     const amount = (n) => withUnit(Math.round(n), unit === "B" ? unit : "").trim();
-    const titled = (name) => (name === "pinned" ? pinnedName(ui.get) : name);
-    const called = ([name, n]) => `${titled(name)} (${amount(n)})`;
+    const titled = (model) => (model === "pinned" ? pinnedName(ui.get) : model);
+    const called = ([model, n]) => `${titled(model)} (${amount(n)})`;
     const room = (n, i) =>
       Math.sqrt(n / frame) - Math.max(reach, Math.sqrt((drawn[i - 1]?.[1] ?? 0) / frame));
     const named = drawn.map(([, n], i) => room(n, i) * tall >= 1.5 * letters);

@@ -104,13 +104,13 @@ export const entriesOf = ({ rows, impossible }) => {
 };
 
 const entry = (name, bars, more = {}) => h("div", { class: "tx-entry", ...more }, name, h("span", {}, bars));
-const bar = (i, width, text) =>
+const bar = (i, width, said) =>
   h(
     "span",
     { class: `tx-one ${TONES[i]}` },
-    h("em", {}, text && SHORT[i]),
+    h("em", {}, said && SHORT[i]),
     h("u", {}, h("i", { style: `width:${width}%` })),
-    h("b", {}, text),
+    h("b", {}, said),
   );
 
 // What one may choose from: the tokens of the rows, in the order of the alphabet, where their bars will be.
@@ -180,7 +180,7 @@ function build(ui) {
   const facts = h("p", { class: "tx-facts", "aria-hidden": "true" });
   const note = h("p", { class: "tx-note" });
   const all = ui.get("blanks").flat();
-  const mean = (key) => all.reduce((sum, blank) => sum + blank[key], 0) / all.length;
+  const mean = (side) => all.reduce((sum, blank) => sum + blank[side], 0) / all.length;
   // Another token than now: whoever has just read the text is asked about one they did not pick.
   const random = () => {
     const { tokens, at } = blankOf(ui.get);

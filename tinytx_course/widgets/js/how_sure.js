@@ -49,11 +49,11 @@ export function describe(get) {
   const start = `Review ${get("review") + 1}. `;
   if (!n)
     return `${start}No word is read: the exact probability that the review is favourable is ${probability(exact[0])}.`;
-  let text = `${start}After ${n} of ${words.length} words, the last “${words[n - 1]}”: exact P(favourable) ${probability(exact[n])}`;
+  let said = `${start}After ${n} of ${words.length} words, the last “${words[n - 1]}”: exact P(favourable) ${probability(exact[n])}`;
   if (model)
-    text += `, model ${probability(model[n - 1])}, divergence ${number(divergence(exact[n], model[n - 1]), 3)} nats`;
-  text += n < words.length ? "." : `. The label: ${NAMES[get("labels")[get("review")]]}.`;
-  return `${text}\n“${words[n - 1]}” moves the exact log-odds by ${signed(evidenceOf(odds)[n - 1])} nats.`;
+    said += `, model ${probability(model[n - 1])}, divergence ${number(divergence(exact[n], model[n - 1]), 3)} nats`;
+  said += n < words.length ? "." : `. The label: ${NAMES[get("labels")[get("review")]]}.`;
+  return `${said}\n“${words[n - 1]}” moves the exact log-odds by ${signed(evidenceOf(odds)[n - 1])} nats.`;
 }
 
 // The review; words that are not yet read are only as wide as they are. Pressing one reads up to it.

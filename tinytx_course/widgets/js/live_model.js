@@ -131,7 +131,9 @@ export function describe(get) {
   } else {
     if (!away) texts.push(next); // the page stays where it is while somebody types: no more than two lines
     rest = `${away ? `${next} ` : ""}Residual stream of ${token}: ${stream(now)
-      .map(({ name, best, chance }) => `${name} would say “${shownAs(best)}” ${percent(chance)}`)
+      .map(
+        ({ name, best: likeliest, chance }) => `${name} would say “${shownAs(likeliest)}” ${percent(chance)}`,
+      )
       .join("; ")}.`;
   }
   return `${texts.filter(Boolean).join(" ")}\n${rest}`;
@@ -354,8 +356,8 @@ function product(ui) {
   const keys = tokenRow("Key", (j) => ui.save("distance", followed(ui.get).at - j));
   const paint = (now) => {
     const { names } = now.read;
-    const cell = (x, most) => {
-      const color = signedShade(0.5 + x / (2 * most), ui.theme);
+    const cell = (x, scale) => {
+      const color = signedShade(0.5 + x / (2 * scale), ui.theme);
       return h("td", { style: `background:${rgb(color)};color:${inkOn(color)}` }, number(x));
     };
     title.textContent = `Block ${now.block}, head ${now.head}: the query of ${named(names, now.at)} with the key of`;

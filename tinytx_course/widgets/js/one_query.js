@@ -18,7 +18,7 @@ export function chainOf(get) {
   const rows = (flat, size) => Array.from({ length: n }, (_, i) => flat.subarray(i * size, (i + 1) * size));
   const k = rows(get("k"), width);
   const v = rows(get("v"), wide);
-  const products = k.map((row) => row.reduce((sum, x, c) => sum + x * q[c], 0));
+  const products = k.map((row) => row.reduce((total, x, c) => total + x * q[c], 0));
   const scores = products.map((x) => (get("scaled") ? x / Math.sqrt(width) : x));
   const top = scores.reduce((most, x, i) => (open[i] ? Math.max(most, x) : most), -Infinity);
   const powers = scores.map((x, i) => (open[i] ? Math.exp(x - top) : 0));
@@ -49,7 +49,7 @@ export function maskOf(get) {
   const [asks, keys] = ["query_tokens", "key_tokens"].map(get);
   const same = asks.join("\0") === keys.join("\0");
   const now = get("allowed");
-  const masked = asks.flatMap((_, i) => keys.map((_, j) => ((same ? j <= i : j < keys.length - 1) ? 1 : 0)));
+  const masked = asks.flatMap((_, i) => keys.map((__, j) => ((same ? j <= i : j < keys.length - 1) ? 1 : 0)));
   const is = (cells) => cells.every((cell, at) => !cell === !now[at]);
   const open = masked.map(() => 1);
   const on = is(masked);
@@ -108,7 +108,7 @@ export function randomWeights(width, scaled) {
   const keys = N_QUERIES * WIDEST;
   return Array.from({ length: N_QUERIES }, (_, i) =>
     softmax(
-      Float64Array.from({ length: N_KEYS }, (_, j) => {
+      Float64Array.from({ length: N_KEYS }, (__, j) => {
         let sum = 0;
         for (let c = 0; c < width; c++) sum += all[i * WIDEST + c] * all[keys + j * WIDEST + c];
         return scaled ? sum / Math.sqrt(width) : sum;

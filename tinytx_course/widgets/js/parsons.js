@@ -119,7 +119,7 @@ function put(ui, id, at) {
   if (next.some((other, i) => other !== order[i])) change(ui, "order", next);
 }
 
-function indent(ui, id, level) {
+function indentRow(ui, id, level) {
   const deepest = 1 + Math.max(...ui.get("blocks").map((block) => block.indent));
   const to = clamp(level, 0, deepest);
   if (to !== ui.get("indents")[id]) change(ui, "indents", ui.get("indents").with(id, to));
@@ -137,7 +137,7 @@ function grip(ui, id, boxes) {
       if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
       event.preventDefault();
       if (step[0]) put(ui, id, ui.get("order").indexOf(id) + step[0]);
-      else indent(ui, id, ui.get("indents")[id] + step[1]);
+      else indentRow(ui, id, ui.get("indents")[id] + step[1]);
     },
     onpointerdown(event) {
       if (event.button) return;
@@ -152,7 +152,7 @@ function grip(ui, id, boxes) {
         return box.top + box.height / 2;
       };
       put(ui, id, ui.get("order").filter((other) => other !== id && middle(other) < event.clientY).length);
-      indent(ui, id, from.level + Math.round((event.clientX - from.x) / LEVEL));
+      indentRow(ui, id, from.level + Math.round((event.clientX - from.x) / LEVEL));
     },
     onpointerup() {
       from = null;

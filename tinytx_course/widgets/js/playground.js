@@ -119,13 +119,13 @@ function chart(ui, runs) {
   const draw = plot(ui, { xLabel: "step", yLabel: "loss, nats a word", height: 250, right: 24, go: look });
   // What the lines are stands below: at their ends the names would lie on the lines of the other run.
   const sample = (tone, text) => h("span", {}, h("i", { class: tone }), text);
-  const key = (name, tone) => [
+  const sampled = (name, tone) => [
     sample(`tx-held ${tone}`, `${name} held out`),
     sample(`tx-batches ${tone}`, `${name} batches`),
   ];
-  const second = h("span", {}, key("B", "tx-second"));
+  const second = h("span", {}, sampled("B", "tx-second"));
   const limit = sample("tx-bound", "");
-  const legend = h("p", { class: "tx-key", "aria-hidden": "true" }, key("A", "tx-first"), second, limit);
+  const legend = h("p", { class: "tx-key", "aria-hidden": "true" }, sampled("A", "tx-first"), second, limit);
   const update = () => {
     const shown = Object.entries(runs).filter(([, run]) => run);
     const bound = shown.map(([, { history }]) => history.at(-1)?.bound).find(Boolean);
@@ -179,12 +179,12 @@ function chart(ui, runs) {
       ]),
     );
     lines.push(
-      ...switched.map(([x, top, at]) => ({
+      ...switched.map(([across, top, down]) => ({
         tone: "tx-switched",
         name: "",
         points: [
-          [x, top + (line * 12) / ROW],
-          [x, at],
+          [across, top + (line * 12) / ROW],
+          [across, down],
         ],
       })),
     );
@@ -211,8 +211,13 @@ function chart(ui, runs) {
         loss,
       ]),
       dots: [
-        ...switched.map(([x, , at]) => ({ at: [x, at], tone: "tx-first", name: "" })),
-        ...switched.map(([x, top, , name]) => ({ at: [x, top], tone: "tx-first", name, bare: true })),
+        ...switched.map(([across, , down]) => ({ at: [across, down], tone: "tx-first", name: "" })),
+        ...switched.map(([across, top, , name]) => ({
+          at: [across, top],
+          tone: "tx-first",
+          name,
+          bare: true,
+        })),
       ],
       band: bound
         ? {
@@ -371,7 +376,7 @@ function attention(ui, run) {
     const share = (b, k) => (i, j) => moment.attention[b][(k * size + i) * size + j];
     // With the mask no word has a weight on a later one.
     const masked = moment.attention.every((weights) =>
-      weights.every((weight, at) => weight === 0 || at % size <= Math.floor(at / size) % size),
+      weights.every((w, at) => w === 0 || at % size <= Math.floor(at / size) % size),
     );
     const blocked = (i, j) => masked && j > i;
     note.textContent = `A row for each word; the stronger the colour, the more weight${masked ? "; hatched: masked" : ""}.`;

@@ -483,9 +483,9 @@ function curve(ui, tableNow) {
   const chart = h(
     "svg",
     { viewBox: "0 0 400 108", role: "img", class: "tx-alike" },
-    [1, 0, -1].map((alike) => [
-      h("line", { class: "tx-rule", x1: LEFT, x2: RIGHT, y1: Y(alike), y2: Y(alike) }),
-      word(LEFT - 8, Y(alike) + 4, number(alike, 0), "end"),
+    [1, 0, -1].map((level) => [
+      h("line", { class: "tx-rule", x1: LEFT, x2: RIGHT, y1: Y(level), y2: Y(level) }),
+      word(LEFT - 8, Y(level) + 4, number(level, 0), "end"),
     ]),
     word(LEFT, BOTTOM + 16, "0", "middle"),
     word((LEFT + RIGHT) / 2, BOTTOM + 16, "distance k in positions", "middle"),

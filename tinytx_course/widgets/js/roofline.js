@@ -92,10 +92,8 @@ export function describe(get) {
   const kernel = at
     ? ` Kernel “${at.name}”: ${perByte(at.intensity)}, ${scaled(at.rate)}FLOP/s, ${partOf(at.part)} of the measured roof, ${limitInWords(at.limit)}${at.part > 1 ? "; above the roof, which is a measurement, too" : ""}.`
     : "";
-  const gained = (intensity) =>
-    gainOf(get, intensity) < 1.005
-      ? "no faster"
-      : `up to ${+gainOf(get, intensity).toPrecision(3)} times as fast`;
+  const gained = (ratio) =>
+    gainOf(get, ratio) < 1.005 ? "no faster" : `up to ${+gainOf(get, ratio).toPrecision(3)} times as fast`;
   const kernelGains =
     at &&
     (at.limit === "neither"
@@ -146,8 +144,8 @@ function chart(ui) {
           Math.abs(spot(p)[0] - spot(other)[0]) > 170 ||
           Math.abs(spot(p)[1] - spot(other)[1]) > 20,
       );
-    const ticks = ([low, high]) =>
-      Array.from({ length: Math.floor(high) - Math.ceil(low) + 1 }, (_, i) => Math.ceil(low) + i);
+    const ticks = ([first, last]) =>
+      Array.from({ length: Math.floor(last) - Math.ceil(first) + 1 }, (_, i) => Math.ceil(first) + i);
     const low = Math.max(x[0], y[0] - log(ui.get("bytes_per_second")));
     const moved = ui.get("compute") * ui.get("memory") > 1;
     const measured = [10 ** low, ui.get("flops") / ui.get("bytes_per_second"), 10 ** x[1]].map((i) => [

@@ -254,10 +254,10 @@ function chart(ui) {
     });
     handle.addEventListener("pointerup", () => ui.done());
   };
-  const reset = (key, value) => {
+  const reset = (name, value) => {
     ui.set("n_draws", 0);
     ui.set("written", [[], [], []]);
-    ui.set(key, value);
+    ui.set(name, value);
   };
   cut(byK, (across) => {
     const k = Math.max(1, Math.round(across * (n + 1)));
@@ -266,7 +266,7 @@ function chart(ui) {
   cut(byP, (_, up) => reset("top_p", clamp(Math.round(100 * up) / 100, 0.05, 1)));
   const paint = (s) => {
     const counts = tally(s.drawn, s.model.length);
-    const shares = { ...s, drawn: counts.map((n) => n / Math.max(1, s.drawn.length)) };
+    const shares = { ...s, drawn: counts.map((times) => times / Math.max(1, s.drawn.length)) };
     const stage = ui.get("stage");
     const { key } = STAGES[stage];
     n = ui.width < NARROW ? N_NARROW : N_BARS;

@@ -204,10 +204,10 @@ function tablesOf(get) {
   const now = nowOf(get);
   const { B, T, D, F, H, K } = sizesOf(get);
   const count = (n) => Array.from({ length: n }, (_, i) => i);
-  const table = (title, cols, at, lots = 1) => ({
+  const table = (title, width, at, lots = 1) => ({
     title,
     rows: T,
-    cols,
+    cols: width,
     lots,
     at: (t, c) => placed(get, at(t, c)),
   });
@@ -250,7 +250,7 @@ function laidOut(get, room, narrow = room < 440) {
   const group = heads ? H : now.of.length > 1 ? now.of.length : narrow ? 1 : B;
   // Tables of heads have the names of their rows once a line.
   const own = heads ? 0 : LEFT;
-  const fit = (n) => Math.floor(((room - LEFT + own) / n - own - GAP - (lots - 1) * split) / cols);
+  const fit = (count) => Math.floor(((room - LEFT + own) / count - own - GAP - (lots - 1) * split) / cols);
   let n = group;
   while (n > 1 && fit(n) < least) n = Math.ceil(n / 2);
   const lowest = Math.floor((HIGHEST - TOP - 20) / tables[0].rows);
@@ -372,7 +372,7 @@ function paintBoxes(canvas, get, layout, boxes, before, moved, { ink, soft, line
   };
   const dark = (color, by) => rgb(color.map((part) => Math.round(part * by)));
   const way = 1 - (1 - moved) ** 3;
-  const placed = boxes.map((box) => {
+  const between = boxes.map((box) => {
     const from = before.get(box.key) ?? box;
     return {
       ...box,
@@ -382,8 +382,8 @@ function paintBoxes(canvas, get, layout, boxes, before, moved, { ink, soft, line
       alpha: before.has(box.key) ? 1 : moved,
     };
   });
-  placed.sort((a, b) => b.y - a.y || a.x - b.x); // whatever is in front comes later
-  for (const { x, y, size, color, text, exact, alpha } of placed) {
+  between.sort((a, b) => b.y - a.y || a.x - b.x); // whatever is in front comes later
+  for (const { x, y, size, color, text, exact, alpha } of between) {
     const deep = size < 12 ? 0 : size / 6;
     const side = (points, fill) => {
       pen.fillStyle = fill;
@@ -662,7 +662,7 @@ function build(ui) {
     const moves = shown !== null && shown !== ui.get("step");
     places = new Map(boxes.map((box) => [box.key, box]));
     shown = ui.get("step");
-    const draw = (moved) => paintBoxes(canvas, ui.get, layout, boxes, from, moved, colors);
+    const draw = (share) => paintBoxes(canvas, ui.get, layout, boxes, from, share, colors);
     ui.animate(moves ? 500 : 1, moves ? draw : () => {}); // the latter ends a movement
     if (!moves) draw(1);
     canvas.setAttribute(

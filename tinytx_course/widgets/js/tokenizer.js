@@ -140,7 +140,7 @@ export function describe(get) {
     (odd.length
       ? ` The corpus has no ${[...new Set(odd)].join(", ")}: BPE too has only <unk> for what it never read.`
       : "") +
-    `\n${n} ${n === 1 ? "word" : "words"}. ${lanes.map((lane) => `${lane[0]}: ${summed(lane, get)}. `).join("")}Tokens of BPE: ${lanes[1][1].map(([token]) => token).join(" | ")}`
+    `\n${n} ${n === 1 ? "word" : "words"}. ${lanes.map((each) => `${each[0]}: ${summed(each, get)}. `).join("")}Tokens of BPE: ${lanes[1][1].map(([token]) => token).join(" | ")}`
   );
 }
 

@@ -5,7 +5,7 @@ globalThis.linesOf = function* (main) {
   const walk = document.createTreeWalker(main, 5, (one) =>
     one.matches?.(".off, math, svg") ? 2 : one.nodeType === 3 ? 1 : 3,
   );
-  for (let node; (node = walk.nextNode()); )
+  for (let node = walk.nextNode(); node; node = walk.nextNode())
     if (node.textContent.trim() && node.parentElement.checkVisibility()) yield node;
 };
 globalThis.cutOnThisScreen = () => {

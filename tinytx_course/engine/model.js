@@ -159,12 +159,12 @@ class MultiHeadAttention {
     const dContext = this.outProj.backward(dy);
     const [dq, dk, dv] = [0, 1, 2].map(() => kernels.empty(...dContext.shape)); // (N, D)
     const dWeights = kernels.empty(...this.weights.shape); // (B, H, T, T)
-    this.eachHead((rows, w, h, dw) => {
+    this.eachHead((rows, w, _h, dw) => {
       kernels.transposedTimes(rows(dv), w, rows(dContext)); // (T, K)
       kernels.timesTransposed(dw, rows(dContext), rows(this.v)); // (T, T)
     }, dWeights);
     kernels.softmaxBackward(dWeights, this.weights, this.factor);
-    this.eachHead((rows, w, h, dw) => {
+    this.eachHead((rows, _w, _h, dw) => {
       kernels.times(rows(dq), dw, rows(this.k)); // (T, K)
       kernels.transposedTimes(rows(dk), dw, rows(this.q)); // (T, K)
     }, dWeights);
@@ -292,7 +292,10 @@ class Transformer {
     this.blocks.forEach((block, i) => {
       x = block.forward(x, sizes, (name, ...rest) => note(`blocks.${i}.${name}`, ...rest));
     });
-    if (this.finalNorm) note("final_norm", (x = this.finalNorm.forward(x, sizes)));
+    if (this.finalNorm) {
+      x = this.finalNorm.forward(x, sizes);
+      note("final_norm", x);
+    }
     [this.tokenIds, this.sizes] = [tokenIds, sizes];
     return x;
   }

@@ -75,7 +75,7 @@ export class TrainingStep {
   muon(parameter, mean, { lr, decay, factor }) {
     const { kernels, shape, size, grad } = parameter;
     const update = kernels.empty(...shape);
-    const [w, g, m, u] = [parameter.data, grad.data, mean.data, update.data];
+    const [g, m, u] = [grad.data, mean.data, update.data];
     for (let i = 0; i < size; i++) {
       m[i] = MOMENTUM * m[i] + (1 - MOMENTUM) * factor * g[i];
       u[i] = MOMENTUM * m[i] + (1 - MOMENTUM) * factor * g[i];

@@ -159,7 +159,10 @@ export class Run {
       const chances = logits.map((x) => Math.exp((x - top) / temperature));
       let left = random() * chances.reduce((a, b) => a + b);
       let next = 0;
-      while (next < chances.length - 1 && (left -= chances[next]) >= 0) next++;
+      for (; next < chances.length - 1; next++) {
+        left -= chances[next];
+        if (!(left >= 0)) break;
+      }
       if (next === 0) break; // the end of the review
       ids.push(next);
     }

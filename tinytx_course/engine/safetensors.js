@@ -52,7 +52,8 @@ export function writeTensors(tensors, metadata = {}) {
   let at = 0;
   for (const [name, { shape, data }] of named) {
     const dtype = Object.keys(ARRAYS).find((key) => data instanceof ARRAYS[key]);
-    header[name] = { dtype, shape: [...shape], data_offsets: [at, (at += data.byteLength)] };
+    header[name] = { dtype, shape: [...shape], data_offsets: [at, at + data.byteLength] };
+    at += data.byteLength;
   }
   const text = new TextEncoder().encode(JSON.stringify(header));
   const length = Math.ceil(text.length / 8) * 8;

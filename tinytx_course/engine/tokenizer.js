@@ -17,9 +17,11 @@ const outward = new Map([
   ...[...INNER, ESCAPE].map((char) => [char, ESCAPE + char]),
 ]);
 const escaped = (text) =>
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is escaped
   text.replace(/[\u2581\u2585\t\0\n\r\x1f\x01-\x07\x1b]/g, (char) => outward.get(char));
 const unescaped = (text) =>
-  text.replace(/\x1b([^])|([\x01-\x07])/g, (_, kept, inner) => kept ?? RESERVED[INNER.indexOf(inner)]);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is escaped
+  text.replace(/\x1b(.)|([\x01-\x07])/gs, (_, kept, inner) => kept ?? RESERVED[INNER.indexOf(inner)]);
 
 // The pieces of a serialised sentencepiece model, a message of protocol buffers: field 1 is a piece, field 2
 // how it was trained.

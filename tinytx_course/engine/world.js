@@ -16,7 +16,10 @@ const total = (numbers) => {
 // The place that a random number from 0 to 1 falls into; weights need not sum to 1.
 const picked = (weights, random) => {
   let left = random * total(weights);
-  for (let i = 0; i < weights.length; i++) if ((left -= weights[i]) < 0) return i;
+  for (let i = 0; i < weights.length; i++) {
+    left -= weights[i];
+    if (left < 0) return i;
+  }
   return weights.findLastIndex((weight) => weight > 0);
 };
 
@@ -135,7 +138,10 @@ export class World {
   possible(words) {
     let state = this.start();
     let n = 0;
-    while (n < words.length && this.left((state = this.advance(state, words[n]))) > 0) n++;
+    for (; n < words.length; n++) {
+      state = this.advance(state, words[n]);
+      if (!(this.left(state) > 0)) break;
+    }
     return n;
   }
 
@@ -145,9 +151,8 @@ export class World {
     let state = this.start();
     let lost = false;
     return words.map((word, i) => {
-      if (!lost) lost = !(this.left((state = this.advance(state, word))) > 0);
-      else if (this.closers.has(words[i - 1])) {
-        state = this.advance(this.start([null, 0, 1]), word);
+      if (!lost || this.closers.has(words[i - 1])) {
+        state = this.advance(lost ? this.start([null, 0, 1]) : state, word);
         lost = !(this.left(state) > 0);
       }
       return !lost;

@@ -70,7 +70,7 @@ function enlarge(svg) {
         );
     });
     texts
-      .filter((one, i) => drawn[i].includes("rotate(-90"))
+      .filter((_, i) => drawn[i].includes("rotate(-90"))
       .forEach((text) => {
         const { left, right, top, bottom } = box(text);
         const covered = texts

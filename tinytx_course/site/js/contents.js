@@ -63,7 +63,8 @@ if (contents) {
   addEventListener(
     "scroll",
     () => {
-      asked ||= requestAnimationFrame(() => {
+      if (asked) return;
+      asked = requestAnimationFrame(() => {
         asked = 0;
         say();
       });

@@ -95,7 +95,12 @@ if (main) {
     own = new Set();
     for (const code of takeHome.filter((block) => shown.includes(block))) {
       // the whole idea on one screen
-      for (let zoom = 1; zoomTo(code, zoom), zoom > LINES && tall(code) > 0.8 * height; ) zoom -= 0.05;
+      let zoom = 1;
+      zoomTo(code, zoom);
+      while (zoom > LINES && tall(code) > 0.8 * height) {
+        zoom -= 0.05;
+        zoomTo(code, zoom);
+      }
     }
     for (const wide of shown.flatMap((block) => [
       ...block.querySelectorAll(".output pre:is(.filled, :not(.prose)), table"),
@@ -116,7 +121,8 @@ if (main) {
       const at = shown.indexOf(block);
       const row = rows.findIndex((each) => each.at >= at);
       let first = 0;
-      for (let last; (last = endOf(rows, first, height)) < row; ) first = last + 1;
+      for (let last = endOf(rows, first, height); last < row; last = endOf(rows, first, height))
+        first = last + 1;
       const till = shown.findIndex((other, i) => i > at && elastic(other));
       const end = shown.at(till < 0 ? -1 : till - 1);
       const above = rows[row].top - rows[first].top;
@@ -429,7 +435,8 @@ if (main) {
   // An explorer draws anew at its size, which may ask for another one: some rounds settle it, and none goes
   // on for ever.
   const sizes = new ResizeObserver(() => {
-    if ((rounds += 1) <= ROUNDS) layOut();
+    rounds += 1;
+    if (rounds <= ROUNDS) layOut();
   });
   addEventListener("resize", () => {
     rounds = 0;

@@ -10,12 +10,12 @@ export const valueText = (value) =>
   Array.isArray(value) ? value.map(oneWritten).join(",") : oneWritten(value);
 
 // The value that a text stands for, of the type of the present one; undefined where it is not allowed.
-export function valueOf(text, now, allowed) {
+export function valueFrom(text, now, allowed) {
   if (Array.isArray(now)) {
     const items =
       text === ""
         ? []
-        : text.split(",").map((item) => valueOf(item, typeof allowed[0] === "number" ? 0 : "", allowed));
+        : text.split(",").map((item) => valueFrom(item, typeof allowed[0] === "number" ? 0 : "", allowed));
     return items.includes(undefined) ? undefined : items;
   }
   if (typeof now === "boolean") return { 0: false, 1: true }[text];
@@ -40,7 +40,7 @@ export function addressParts(hash) {
   );
 }
 
-function keepInAddress(box, name, model, keep) {
+export function keepInAddress(box, name, model, keep) {
   const get = (key) => floats(model.get(key));
   const start = new Map(Object.keys(keep(get)).map((key) => [key, model.get(key)]));
   let waiting;
@@ -71,7 +71,7 @@ function writeAddress() {
 }
 
 // Take over what the address says, now and whenever a link changes it, and go to the first explorer it names.
-function followAddress() {
+export function followAddress() {
   const read = () => {
     const parts = addressParts(location.hash);
     const [first] = [...parts.keys()].filter((name) => keepers.has(name));
@@ -81,7 +81,7 @@ function followAddress() {
       for (const [key, value] of start) {
         let asked;
         try {
-          asked = said.has(key) ? valueOf(said.get(key), value, keep()[key]) : undefined;
+          asked = said.has(key) ? valueFrom(said.get(key), value, keep()[key]) : undefined;
         } catch {
           /* no text */
         }

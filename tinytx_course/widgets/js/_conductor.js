@@ -24,7 +24,7 @@ export class Conductor {
     });
     for (const key of [...Object.keys(SETTINGS), "n_steps"])
       ui.model.on(`change:${key}`, () => this.switched(key));
-    ui.model.on("change:moment", () => this.each((run, key) => this.publish(key)));
+    ui.model.on("change:moment", () => this.each((_, key) => this.publish(key)));
     this.restart("first");
   }
 

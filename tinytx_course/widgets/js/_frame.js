@@ -55,7 +55,7 @@ function frame(kind, model, el, describe, signal) {
     else speak();
   };
   const redraw = () => {
-    asked ||= requestAnimationFrame(draw);
+    if (!asked) asked = requestAnimationFrame(draw);
   };
   const ui = {
     model,

@@ -17,14 +17,16 @@ export function machine() {
     for (let i = 0; i < letters.length; i++) out[i] = letters.charCodeAt(i);
     return out;
   };
-  return (loaded ??= (() => {
+  const load = () => {
     const { metadata, tensors } = ENGINE.readTensors(bytes(SHIPPED));
     const world = new ENGINE.World(bytes(WORLD));
     const tokenizer = new ENGINE.Tokenizer(tensors.get("tokenizer.model").data);
     const { config } = JSON.parse(metadata.tinytx);
     const model = new ENGINE.LanguageModel(config).load(ENGINE.dequantised(tensors));
     return { config, model, tokenizer, world, tokens: new ENGINE.TokenWorld(world, tokenizer) };
-  })());
+  };
+  loaded ??= load();
+  return loaded;
 }
 
 // All that the model computes from a text, and where the text leaves the language.

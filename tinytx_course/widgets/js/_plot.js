@@ -129,12 +129,10 @@ export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 
       });
     svg.replaceChildren(
       ...(band ? [wash, word(PLOT.left + 6, Y(band.from) - 6, band.name)] : []),
-      ...yTicks
-        .map(([value, text]) => [
-          h("line", { class: "tx-rule", x1: PLOT.left, x2: end, y1: Y(value), y2: Y(value) }),
-          word(PLOT.left - 6, Y(value) + 4, text, { "text-anchor": "end" }),
-        ])
-        .flat(),
+      ...yTicks.flatMap(([value, text]) => [
+        h("line", { class: "tx-rule", x1: PLOT.left, x2: end, y1: Y(value), y2: Y(value) }),
+        word(PLOT.left - 6, Y(value) + 4, text, { "text-anchor": "end" }),
+      ]),
       ...xTicks.map(([value, text]) => word(X(value), bottom + 16, text, { "text-anchor": "middle" })),
       word((PLOT.left + end) / 2, height - 5, xLabel, { "text-anchor": "middle" }),
       ...(between

@@ -198,7 +198,7 @@ export function topKeys({ attention }, heads, size) {
 // A run in a worker of its own, or in the thread of the page where there is none; listen(message) hears what
 // it tells.
 export class Trainer {
-  constructor(listen, makeWorker = () => ENGINE_HERE().workerFrom(`const ENGINE = (${TRAINING.make})();`)) {
+  constructor(listen, makeWorker = () => engine().workerFrom(`const ENGINE = (${TRAINING.make})();`)) {
     Object.assign(this, { listen, history: new History(), threaded: true });
     try {
       this.open(makeWorker());
@@ -224,7 +224,7 @@ export class Trainer {
   fallBack() {
     // the browser starts no worker
     this.threaded = false;
-    this.open(ENGINE_HERE().withoutWorker());
+    this.open(engine().withoutWorker());
     if (this.begun) this.start(...this.begun);
   }
 
@@ -249,9 +249,13 @@ export class Trainer {
 
 let engineHere = null;
 let filesHere = null;
-const ENGINE_HERE = () => (engineHere ??= TRAINING.make());
+function engine() {
+  engineHere ??= TRAINING.make();
+  return engineHere;
+}
 function trainingFiles() {
   const bytes = (base64) =>
     Uint8Array.fromBase64?.(base64) ?? Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
-  return (filesHere ??= { wasm: bytes(TRAINING.wasm), tables: bytes(TRAINING.tables) });
+  filesHere ??= { wasm: bytes(TRAINING.wasm), tables: bytes(TRAINING.tables) };
+  return filesHere;
 }

@@ -214,14 +214,12 @@ function heads(ui) {
   };
   const shares = [];
   const bars = [];
-  const buttons = Array.from({ length: L * (H + 1) }, (_, i) =>
-    h(
-      "button",
-      { type: "button", class: "tx-token", role: "radio", onclick: () => go(i) },
-      (shares[i] = h("span")),
-      h("u", {}, (bars[i] = h("i"))),
-    ),
-  );
+  const buttons = Array.from({ length: L * (H + 1) }, (_, i) => {
+    shares[i] = h("span");
+    bars[i] = h("i");
+    const attributes = { type: "button", class: "tx-token", role: "radio", onclick: () => go(i) };
+    return h("button", attributes, shares[i], h("u", {}, bars[i]));
+  });
   const box = h(
     "div",
     { class: "tx-heads", role: "radiogroup", "aria-label": "layer and head", style: `--columns:${H + 1}` },

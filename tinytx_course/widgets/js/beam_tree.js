@@ -38,8 +38,11 @@ export function byHand(size) {
 }
 
 // The trees of a source, one for each size of the beam; after the last source comes the table.
-const treesOf = (get, source = get("source")) =>
-  get("trees")[source] ?? (treesOf.table ??= [1, 2, 3, 4].map(byHand));
+let table = null;
+function treesOf(get, source = get("source")) {
+  table ??= [1, 2, 3, 4].map(byHand);
+  return get("trees")[source] ?? table;
+}
 export const treeOf = (get) => treesOf(get)[get("beam_size") - 1];
 export const stepOf = (get) => Math.min(get("step"), treeOf(get).length);
 

@@ -146,9 +146,9 @@ export function barsOf(s) {
 const USES = [
   ["train, float32", "16·N + A", (n, a) => 16n * n + a],
   ["train, bfloat16 and a float32 copy", "16·N + A/2", (n, a) => 16n * n + half(a)],
-  ["generate, float32", "4·N + C", (n, a, c) => 4n * n + c],
-  ["generate, bfloat16", "2·N + C/2", (n, a, c) => 2n * n + half(c)],
-  ["generate, 4 bits a weight", "N/2 + C/2", (n, a, c) => half(n) + half(c)],
+  ["generate, float32", "4·N + C", (n, _, c) => 4n * n + c],
+  ["generate, bfloat16", "2·N + C/2", (n, _, c) => 2n * n + half(c)],
+  ["generate, 4 bits a weight", "N/2 + C/2", (n, _, c) => half(n) + half(c)],
 ];
 const half = (n) => (n + 1n) / 2n;
 export function usesOf(bars) {

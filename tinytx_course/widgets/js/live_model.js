@@ -148,7 +148,10 @@ function draw(ui) {
   const truth = trueChances(read, last);
   let left = uniform(FIRST_DRAW + n);
   let token = 0;
-  while (token < chances.length - 1 && (left -= chances[token]) >= 0) token++;
+  for (; token < chances.length - 1; token++) {
+    left -= chances[token];
+    if (!(left >= 0)) break;
+  }
   take(ui, token, { token, model: chances[token], truth: truth?.[token] }, n + 1);
 }
 
@@ -414,7 +417,7 @@ function product(ui) {
 // What comes next, by the model and in truth.
 function nextTokens(ui) {
   const title = h("p", { class: "tx-title" });
-  const rows = Array.from({ length: N_ROWS }, (_, i) => {
+  const rows = Array.from({ length: N_ROWS }, () => {
     const word = h("span", { class: "tx-next-word" });
     const logit = h("span", { class: "tx-logit" });
     const bars = ["model", "truth"].map((side) => ({ side, fill: h("i"), text: h("b") }));

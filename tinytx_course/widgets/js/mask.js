@@ -346,7 +346,7 @@ function maskGrid(ui, tokens) {
   const follow = (at) => ui.save("moved", at % n);
   const focusOn = roving(grid, cells, { columns: n, go: follow });
   focusOn(0);
-  drawing(ui, grid, cells, follow);
+  drawing(ui, grid, cells);
   const update = (allowed, verdicts) => {
     const drawn = new Set(ui.get("drawn"));
     const moved = ui.get("moved");
@@ -440,7 +440,7 @@ function weightTable(ui, tokens, size) {
 }
 
 // Press and drag over cells: all become what the first one became, and the leak test follows.
-function drawing(ui, grid, cells, follow) {
+function drawing(ui, grid, cells) {
   let value = null;
   const turn = (cell) => {
     const at = cells.indexOf(cell);

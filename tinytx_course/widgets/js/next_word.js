@@ -97,7 +97,7 @@ export function describe(get) {
 
 // Rows of tokens on one axis of square roots: a bar for the model, a mark for the language, which has none
 // for the impossible.
-function rows(ui, count, kind, label, take) {
+function rows(count, kind, label, take) {
   const all = Array.from({ length: count }, () => {
     const word = h("span", { class: "tx-next-word", lang: "fr" });
     const bar = h("i");
@@ -218,8 +218,8 @@ function build(ui) {
   const path = tokenRow("Token to look behind", (i) =>
     ui.save("back", readText(ui.get("text")).ids.length - 1 - i),
   );
-  const may = rows(ui, N_POSSIBLE, "tx-may", "tokens that may come next", go);
-  const never = rows(ui, N_IMPOSSIBLE, "tx-never", "tokens that cannot come next", go);
+  const may = rows(N_POSSIBLE, "tx-may", "tokens that may come next", go);
+  const never = rows(N_IMPOSSIBLE, "tx-never", "tokens that cannot come next", go);
   const sums = running(ui);
   const title = h("p", { class: "tx-title" });
   const axis = h("div", { class: "tx-ticks" });

@@ -505,7 +505,7 @@ function curve(ui, tableNow) {
   );
   let drawn = "";
   let alike;
-  const update = (place, hand, shift) => {
+  const update = (_place, hand, shift) => {
     const last = ui.get("max_len") - 1;
     const rotary = ui.get("mode") === "rotary";
     const key = [...["max_len", "d_model", "base", "mode"].map(ui.get), rotary && hand].join();

@@ -138,7 +138,10 @@ function asked(ui, question, number, levels, save) {
     check.classList.toggle("tx-quiet", isRight);
     words.dataset.verdict = checked ? (isRight ? "right" : "wrong") : "";
     const said = checked ? choices[choice].feedback : isAsked && choice < 0 ? "Choose one first." : "";
-    if (words.dataset.said !== said) words.replaceChildren(...marked((words.dataset.said = said)));
+    if (words.dataset.said !== said) {
+      words.dataset.said = said;
+      words.replaceChildren(...marked(said));
+    }
     words.hidden = !said;
   });
   return [box, words, h("div", { class: "tx-row" }, check)];

@@ -60,7 +60,11 @@ export function sampled(get) {
 function fallen({ order, left, final }, luck) {
   let sum = 0;
   const ranked = order.filter((token) => left[token]);
-  return ranked.find((token) => (sum += final[token]) > luck) ?? ranked.at(-1);
+  const passed = ranked.find((token) => {
+    sum += final[token];
+    return sum > luck;
+  });
+  return passed ?? ranked.at(-1);
 }
 
 // The tokens drawn. Draw i of a seed has its own number, whatever the distribution.

@@ -122,7 +122,7 @@ function lanesOf(get) {
     ["words", encodeWords(get), get("n_special") + get("words").length],
   ];
 }
-const summed = ([name, tokens, size], get) => {
+const summed = ([, tokens, size], get) => {
   const odd = unknown(tokens, get).length;
   return (
     `${tokens.length} ${tokens.length === 1 ? "token" : "tokens"}, ${perWord(tokens.length, get)} a word` +

@@ -19,7 +19,7 @@ from torch.nn.parallel import DistributedDataParallel
 from tqdm.auto import tqdm
 
 from tinytx.distributed import Processes, Sharded, require_processes
-from tinytx.memory import retain_memory, trim_memory
+from tinytx.fast import TRIM_EVERY, retain_memory, trim_memory
 from tinytx.objectives import Objective
 from tinytx.optim import make_optimizer
 from tinytx.settings import Layout, TrainingSettings, choose_precision, mixed_seed
@@ -219,7 +219,8 @@ class _Loop:
             self._save()
         if interrupted:
             self._stop()
-        trim_memory(self.state.step)
+        if self.state.step % TRIM_EVERY == 0:
+            trim_memory()
 
     def _record(self) -> None:
         """Read the latest losses, and put their mean into the history when a record is due."""

@@ -1,7 +1,6 @@
-"""Imports go one way, those inside functions included; none goes round. Every package is checked and tested."""
+"""Imports go one way, those inside functions included; none goes round."""
 
 import ast
-import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -18,7 +17,6 @@ MAY_USE = {  # a folder -> the folders of the project that its files may import
     "experiments": PACKAGES,
     "benchmarks": PACKAGES,
 }
-LAZY = "tinytx"  # whose face names what lies in the other packages; nothing is imported before it is asked for
 
 
 def name_of(path: Path) -> str:

@@ -86,7 +86,6 @@ class Trained:
         self._model = seeded(lambda: self.model_class(config), seed).train()
         self._objective = StreamObjective(ids, self.seq_len)
         self._step = TrainingStep(self._model, self._objective, self.settings.replace(seed=seed))
-        self._step.start()
         self._batches = self._all_batches(seed)
 
     def _all_batches(self, seed: int) -> Iterator[list[int]]:

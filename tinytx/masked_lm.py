@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinytx.config import TransformerConfig
-from tinytx.output_loss import IGNORE_ID
+from tinytx.fast import IGNORE_ID
 from tinytx.transformer import ACTIVATIONS, Transformer, init_output_layer, make_norm
 
 

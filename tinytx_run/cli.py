@@ -242,8 +242,7 @@ def finetune(args: argparse.Namespace) -> Answer:
 
 
 def _fit(args: argparse.Namespace, changes: dict[str, Any], **how: Any) -> Answer:
-    from tinytx.distributed import joined
-    from tinytx.settings import Layout
+    from tinytx_run.distributed import Layout, joined
     from tinytx_run.fit import fit
 
     with joined(args.device):

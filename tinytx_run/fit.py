@@ -18,14 +18,14 @@ import torch
 
 from tinytx.beam import Search
 from tinytx.counting import count_parameters
-from tinytx.distributed import Processes, require_processes
-from tinytx.loop import History, OnStep, train
-from tinytx.settings import Layout, TrainingSettings, choose_device, choose_precision
+from tinytx.loop import History, OnStep
+from tinytx.settings import TrainingSettings, choose_device, choose_precision
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import Pooling
 from tinytx.translate import GREEDY
 from tinytx_run.checkpoint import load_tokenizer
 from tinytx_run.corpora import Corpus
+from tinytx_run.distributed import Layout, Processes, require_processes, train
 from tinytx_run.pairs import PairCorpus
 from tinytx_run.recipes import FF_FACTOR, Recipe, parse_budget, resize
 from tinytx_run.runs import check_request, find_run, open_run, read_training

@@ -20,10 +20,9 @@ from torch import nn
 
 from tinytx.beam import Search
 from tinytx.config import TransformerConfig
-from tinytx.distributed import Processes
 from tinytx.encoder_decoder import Translator
 from tinytx.generate import check_vocabulary
-from tinytx.loop import OnStep, TrainingInterrupted, train
+from tinytx.loop import OnStep, TrainingInterrupted
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.objectives import (
     CausalObjective,
@@ -34,12 +33,13 @@ from tinytx.objectives import (
     Objective,
     TranslationObjective,
 )
-from tinytx.settings import Layout, TrainingSettings
+from tinytx.settings import TrainingSettings
 from tinytx.tokenizer import SPECIAL_PIECES, Tokenizer, plain
 from tinytx.transformer import Classifier, LanguageModel, Pooling
 from tinytx_run.bleu import TranslationEvaluation, evaluate_translator, translation_objective
 from tinytx_run.checkpoint import Model, load, load_tokenizer
 from tinytx_run.corpora import Corpus, Split, label_subset, load_corpus
+from tinytx_run.distributed import Layout, Processes, train
 from tinytx_run.evaluate import (
     Evaluation,
     classifier_inputs,

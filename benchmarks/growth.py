@@ -220,7 +220,6 @@ def _learn(file: LargeFile) -> None:
 
     learning, model = FreshObjective(of_pass), LanguageModel(config)
     learner = TrainingStep(model, learning, settings)
-    learner.start()
     for part in range(file.n_parts):
         batch, *_ = learning.epoch_batches(seed=0, epoch=part, tokens_per_batch=2_048)
         learner.backward(batch)

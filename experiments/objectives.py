@@ -18,12 +18,13 @@ import torch
 from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings, digest_of, mean_table
+from tinytx.batching import PackedSequences
 from tinytx.config import TransformerConfig
 from tinytx.counting import count_parameters
 from tinytx.generate import Sampling, continue_rows, unwritten_ids
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.masking import Masking, PairsOfSentences, draw_pairs, make_passages
-from tinytx.objectives import PackedSequences, pair_rows
+from tinytx.objectives import pair_rows
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel
 from tinytx_course.counting.costs import cost_table

@@ -133,7 +133,6 @@ def _pace(budget: str) -> Record:
     learning = objective_for(recipe, tokenizer, corpus.train.texts)
     device = choose_device("auto")
     step = TrainingStep(new_model(recipe, 0).to(device), learning, recipe.settings)
-    step.start()
     batches = learning.epoch_batches(seed=0, epoch=0, tokens_per_batch=recipe.settings.tokens_per_batch)
     seconds = []
     for batch in batches[:PACE_STEPS]:

@@ -9,10 +9,9 @@ from torch import Tensor, nn
 
 from tinytx.attention import MultiHeadAttention
 from tinytx.config import TransformerConfig
-from tinytx.dropout import Dropout
+from tinytx.fast import IGNORE_ID, Dropout, output_loss
 from tinytx.kv_cache import Cache, KeyValues
 from tinytx.masks import check_bool
-from tinytx.output_loss import IGNORE_ID, output_loss
 from tinytx.transformer import Transformer, feed_forward, init_output_layer, make_norm, self_attention
 
 

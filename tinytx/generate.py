@@ -15,10 +15,10 @@ from torch import Tensor
 
 from tinytx.batching import pad_batch
 from tinytx.encoder_decoder import Translator
+from tinytx.fast import retain_memory
 from tinytx.inference import eval_mode
 from tinytx.kv_cache import Cache
 from tinytx.masked_lm import MaskedLanguageModel
-from tinytx.memory import retain_memory
 from tinytx.settings import check_seed
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import Classifier, LanguageModel

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinytx.batching import PackedSequences, batches_by_length, batches_of_pairs, chunks, pad_batch
+from tinytx.fast import IGNORE_ID
 from tinytx.inference import padding_mask_or_none
 from tinytx.masking import (
     Masking,
@@ -21,7 +22,6 @@ from tinytx.masking import (
     mask_tokens,
     word_starts,
 )
-from tinytx.output_loss import IGNORE_ID
 from tinytx.settings import mixed_seed
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import bidirectional
@@ -423,7 +423,7 @@ class TranslationObjective:
     max_len : int
         Most ids a side, marks included; longer pairs are left out and counted.
     label_smoothing : float
-        See `tinytx.output_loss.output_loss`.
+        See `tinytx.fast.output_loss`.
 
     Attributes
     ----------

@@ -87,7 +87,8 @@ def shift_matrix(k: float, d_model: int, base: float = 10_000.0) -> Tensor:
     """
     cos, sin = _cosines_and_sines(torch.as_tensor(k, dtype=torch.float64), d_model, base, "d_model")
     rotations = torch.stack((cos, sin, -sin, cos), dim=-1).unflatten(-1, (2, 2))  # (D/2, 2, 2)
-    return torch.block_diag(*rotations)  # (D, D)
+    shift: Tensor = torch.block_diag(*rotations)  # (D, D)
+    return shift
 
 
 def _cosines_and_sines(

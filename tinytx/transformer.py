@@ -18,10 +18,9 @@ from torch import Tensor, nn
 
 from tinytx.attention import MultiHeadAttention
 from tinytx.config import TransformerConfig
-from tinytx.dropout import Dropout
+from tinytx.fast import IGNORE_ID, Dropout, output_loss
 from tinytx.kv_cache import Cache, KeyValues
 from tinytx.masks import causal_mask, check_bool, combine_masks, dtype_of
-from tinytx.output_loss import IGNORE_ID, output_loss
 from tinytx.positions import AlibiPositions, LearnedPositions, RotaryPositions, SinusoidalPositions
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {

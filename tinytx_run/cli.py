@@ -252,8 +252,7 @@ def finetune(args: argparse.Namespace) -> Answer:
 def _trained(
     args: argparse.Namespace, changes: dict[str, Any], train: Callable[..., Any], *given: Any, **how: Any
 ) -> Answer:
-    from tinytx.distributed import joined
-    from tinytx.settings import Layout
+    from tinytx_run.distributed import Layout, joined
     from tinytx_run.training import RunOptions
 
     options = RunOptions(

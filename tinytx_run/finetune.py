@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from tinytx.config import TransformerConfig
-from tinytx.distributed import Processes
 from tinytx.encoder_decoder import Translator
 from tinytx.generate import check_vocabulary
 from tinytx.loop import OnStep
@@ -20,6 +19,7 @@ from tinytx.transformer import Classifier, Transformer
 from tinytx_run.checkpoint import Checkpoint, load
 from tinytx_run.classify import classifier_inputs
 from tinytx_run.corpora import Corpus, Split, at_hand, label_subset, load_corpus
+from tinytx_run.distributed import Processes
 from tinytx_run.evaluate import count_correct, evaluate_split, reported_split
 from tinytx_run.hf.folders import is_published
 from tinytx_run.recipes import Recipe, corpus_kind, plan_finetuning

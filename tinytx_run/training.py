@@ -19,13 +19,13 @@ import torch
 from torch import nn
 
 from tinytx.counting import count_parameters
-from tinytx.distributed import Processes, require_processes
-from tinytx.loop import History, OnStep, TrainingInterrupted, train
+from tinytx.loop import History, OnStep, TrainingInterrupted
 from tinytx.objectives import Objective
-from tinytx.settings import Layout, TrainingSettings, choose_device, choose_precision
+from tinytx.settings import TrainingSettings, choose_device, choose_precision
 from tinytx.tokenizer import Tokenizer
 from tinytx_run.checkpoint import Checkpoint, tokenizer_in
 from tinytx_run.corpora import Corpus
+from tinytx_run.distributed import Layout, Processes, require_processes, train
 from tinytx_run.pairs import PairCorpus
 from tinytx_run.recipes import FF_FACTOR, Recipe, parse_budget, resize
 from tinytx_run.runs import check_request, find_run, open_run, read_training

@@ -13,17 +13,16 @@ import torch
 
 from tests.tinytx_run.interrupted import Killed, folder_bytes, in_step
 from tinytx.beam import Search
-from tinytx.distributed import Processes
 from tinytx.encoder_decoder import Translator
-from tinytx.loop import train
+from tinytx.loop import TrainingStep
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.masking import Masking
-from tinytx.settings import Layout
 from tinytx_run import finetune as tuning
 from tinytx_run import training
 from tinytx_run.bleu import evaluate_translator
 from tinytx_run.checkpoint import Checkpoint, load, save
 from tinytx_run.corpora import Corpus, Split
+from tinytx_run.distributed import Layout, train
 from tinytx_run.evaluate import evaluate_split
 from tinytx_run.finetune import (
     PROBE_RATE,
@@ -467,13 +466,13 @@ def test_texts_are_framed_as_the_body_was_pretrained(corpus, tokenizer, config, 
 
 
 def test_a_layout_reaches_training(corpus, monkeypatch):
-    met, own = [], Processes.parts
+    met, own = [], TrainingStep.backward
 
-    def noted(self, batch, accumulate):
-        met.append(accumulate)
-        return own(self, batch, accumulate)
+    def noted(self, batch):
+        met.append(self.accumulate)
+        return own(self, batch)
 
-    monkeypatch.setattr(Processes, "parts", noted)
+    monkeypatch.setattr(TrainingStep, "backward", noted)
     quick(corpus, model_changes=TINY, layout=Layout(accumulate=3))
     assert set(met) == {3}
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 import tinytx as tx
 from tinytx.attention import merge_heads, split_heads
 from tinytx.batching import pad_batch
-from tinytx.dropout import Dropout
+from tinytx.fast import Dropout
 from tinytx.transformer import FeedForward, pool
 
 PAD, BOS, EOS = 0, 1, 2

@@ -1,26 +1,120 @@
-"""The chunked loss and the losses of the models: torch's own, gradients included, and a hand number."""
+"""What is fast equals what is plain: dropout, output loss, attention; and memory is reused and given back."""
 
+import json
 import math
+import subprocess
+import sys
 
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 from torch.testing import assert_close
 
-from tinytx import output_loss as module
+from tests.tinytx.against_torch import copy_weights, parameter_pairs
+from tinytx import fast
+from tinytx.attention import attention, fused_attention
 from tinytx.config import TransformerConfig
-from tinytx.encoder_decoder import Translator
+from tinytx.encoder_decoder import DecoderBlock, Translator
+from tinytx.fast import IGNORE_ID, Dropout, dropout, output_loss
 from tinytx.masked_lm import MaskedLanguageModel
-from tinytx.output_loss import IGNORE_ID, output_loss
-from tinytx.transformer import Classifier, LanguageModel
+from tinytx.masks import causal_mask
+from tinytx.transformer import Block, Classifier, LanguageModel, record_hidden_states
 
 V, B, S, T = 11, 3, 7, 5
 CONFIG = TransformerConfig(vocab_size=V, d_model=6, n_heads=3, n_layers=2, d_ff=5, max_len=13)
+DROPPING = CONFIG.replace(dropout=0.1)
+
+# --- dropout: its share, its mean, its gradient, and when it does nothing
+
+
+@pytest.mark.parametrize("p", [0.1, 0.3, 0.999])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_share_is_right_and_the_rest_is_scaled_so_that_the_mean_stays(p, dtype):
+    dropped = dropout(torch.ones(401, 257, dtype=dtype), p)
+    level = min(round(p * 256), 255)
+    assert abs((dropped == 0).double().mean().item() - level / 256) < 0.01
+    (scale,) = dropped[dropped != 0].unique().tolist()
+    assert_close(scale, torch.tensor(256 / (256 - level), dtype=dtype).item())
+
+
+def test_the_gradient_passes_where_the_number_passed():
+    x = torch.randn(7, 11, 3, requires_grad=True)
+    dropped = dropout(x, 0.4)
+    weighting = torch.randn_like(dropped)
+    (dropped * weighting).sum().backward()
+    assert_close(x.grad, weighting * dropped.detach() / x.detach())
+
+
+def test_equal_seeds_drop_the_same_and_neighbours_are_independent():
+    x = torch.ones(100_003)
+    torch.manual_seed(3)
+    first, second = dropout(x, 0.25), dropout(x, 0.25)
+    torch.manual_seed(3)
+    assert torch.equal(dropout(x, 0.25), first) and not torch.equal(first, second)
+    zeros = (first == 0).double()
+    for lag in (1, 2, 7, 8, 64):
+        assert abs((zeros[lag:] * zeros[:-lag]).mean().item() - 0.25**2) < 0.01
+
+
+@pytest.mark.parametrize("p", [-0.1, 1.0, 1.5])
+def test_a_share_outside_its_range_is_refused(p):
+    with pytest.raises(ValueError, match=rf"\[0, 1\), got {p}"):
+        dropout(torch.ones(3), p)
+
+
+def test_outside_training_and_at_0_the_input_is_returned_itself():
+    x = torch.randn(3, 5)
+    assert Dropout(0.5).eval()(x) is x and Dropout(0.0)(x) is x
+    assert not torch.equal(Dropout(0.5)(x), x)
+
+
+@pytest.fixture
+def a_factor(monkeypatch):
+    """Each dropout becomes a factor of 0.7: one that is missing, or in another place, changes the output."""
+    for kind in (nn.Dropout, Dropout):
+        monkeypatch.setattr(kind, "forward", lambda self, x: 0.7 * x if self.p else x)
+
+
+@pytest.mark.parametrize("norm", ["first", "last"])
+@pytest.mark.parametrize("kind", [Block, DecoderBlock])
+def test_it_acts_where_it_does_in_the_layers_of_torch(a_factor, norm, kind):
+    layer = nn.TransformerEncoderLayer if kind is Block else nn.TransformerDecoderLayer
+    ours = kind(DROPPING.replace(norm=norm)).double()
+    how = {"dropout": 0.1, "activation": "gelu", "batch_first": True, "norm_first": norm == "first"}
+    theirs = layer(6, 3, 5, **how).double()
+    copy_weights(parameter_pairs([], [(ours, theirs)]), theirs)
+    for attn in (*ours.modules(), *theirs.modules()):
+        if isinstance(getattr(attn, "dropout", None), float):
+            assert attn.dropout == 0.1
+            attn.dropout = 0.0
+    x, memory = (torch.randn(2, n, 6, dtype=torch.float64) for n in (7, 5))
+    inputs = (x,) if kind is Block else (x, memory)
+    assert_close(ours(*inputs), theirs(*inputs))
+
+
+def test_it_acts_on_embeddings_and_before_the_classes(a_factor):
+    token_ids = torch.randint(11, (2, 7))
+    model = Classifier(DROPPING)
+    with record_hidden_states(model.body) as hidden:
+        logits = model(token_ids)
+    x = model.body.token_embed(token_ids) * 6**0.5
+    assert_close(hidden[0], 0.7 * model.body.pos_embed(x))
+    assert_close(logits, model.head(0.7 * hidden[-1].mean(dim=1)))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_it_acts_on_attention_weights(dtype):
+    q, k, v = (torch.randn(1, 2, 5, 4).to(dtype) for _ in range(3))
+    assert not torch.equal(fused_attention(q, k, v, dropout=0.5), fused_attention(q, k, v, dropout=0.5))
+
+
+# --- the loss of an output layer: torch's own, gradients included, and a hand number
 
 
 @pytest.fixture(autouse=True)
 def chunks_of_four_rows(monkeypatch):
-    monkeypatch.setattr(module, "LOGITS_AT_ONCE", 4 * V)
+    monkeypatch.setattr(fast, "CHUNK", 4 * V)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 1.0])
@@ -159,3 +253,68 @@ def test_without_masked_positions_the_masked_loss_and_its_gradients_are_zero():
     loss = model.loss(torch.randint(V, (B, T)), torch.full((B, T), IGNORE_ID))
     assert loss.item() == 0
     assert not any(gradient.any() for gradient in gradients(loss, model))  # and none is missing
+
+
+# --- attention
+
+
+def test_where_nothing_beats_the_formula_attention_is_the_formula(monkeypatch):
+    monkeypatch.setattr(fast, "FUSED", ())
+    q, k, v = torch.randn(3, B, T, 2)
+    for mask in (None, causal_mask(T), torch.zeros(T, T, dtype=torch.bool)):
+        assert torch.equal(fused_attention(q, k, v, mask), attention(q, k, v, mask))
+    assert (fused_attention(q, k, v, dropout=0.5) != attention(q, k, v)).any()
+
+
+# --- memory: a step reuses what the one before it freed, and gaps are given back in the end
+
+needs_glibc = pytest.mark.skipif(not fast.HAS_GLIBC, reason="only glibc lets a process choose")
+
+
+def probed(code):
+    """What a fresh process finds, as its settings stay for as long as it lives."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+@needs_glibc
+def test_training_steps_do_not_ask_the_system_for_the_same_memory_again():
+    before, after = probed("""
+import json, resource, torch
+from tinytx.config import TransformerConfig
+from tinytx.transformer import LanguageModel
+from tinytx.loop import TrainingStep
+from tinytx.objectives import CausalObjective
+from tinytx.settings import TrainingSettings
+def page_faults():
+    start = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(5):
+        torch.ones(10_000_000)  # 40 MB, more than glibc retains by itself
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - start
+page_faults()
+before = page_faults()
+config = TransformerConfig(vocab_size=11, max_len=7, d_model=6, n_heads=2, n_layers=1, d_ff=5)
+objective = CausalObjective([[5, 6]], bos_id=1, eos_id=2, pad_id=0, max_len=7)
+TrainingStep(LanguageModel(config), objective, TrainingSettings(n_steps=1, lr=1e-3))
+page_faults()
+print(json.dumps([before, page_faults()]))
+""")
+    assert after < before / 100
+
+
+@needs_glibc
+def test_gaps_between_blocks_in_use_are_given_back():
+    given_back, total = probed("""
+import json, torch
+from tinytx.fast import retain_memory, trim_memory
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+retain_memory()
+blocks = [torch.ones(250_000) for _ in range(400)]  # 1 MB each
+del blocks[::2]  # gaps that no larger block fits
+before = resident()
+trim_memory()
+print(json.dumps([before - resident(), sum(block.sum().item() for block in blocks)]))
+""")
+    assert given_back > 100e6
+    assert total == 200 * 250_000  # what is in use is untouched

@@ -525,7 +525,7 @@ def test_requests_that_make_no_sense_are_refused(pretrained, corpus, pairs):
             "n_scored must be left out with on_step, .* got 9",
         ),
         (lambda: tuned(Checkpoint(pretrained.model), corpus), "tokenizer .* got a LanguageModel alone"),
-        (lambda: quick(corpus, objective="translation"), "objective must be one of causal, .* 'translation'"),
+        (lambda: quick(corpus, objective="translation"), "'translation': train_translator"),
         (lambda: quick(corpus, train=train_translator), "of pairs is needed, got the texts of toy"),
         (lambda: quick(pairs), "of texts is needed, got the pairs of toy"),
         (lambda: quick(corpus, data_dir="data"), "data_dir must be left out .* got data"),

@@ -318,3 +318,24 @@ print(json.dumps([before - resident(), sum(block.sum().item() for block in block
 """)
     assert given_back > 100e6
     assert total == 200 * 250_000  # what is in use is untouched
+
+
+@pytest.mark.parametrize("n_rows", [1, 5])
+@pytest.mark.parametrize("onednn", [True, False])
+@pytest.mark.parametrize("bias", [True, False])
+@torch.no_grad()
+def test_laid_out_layers_compute_what_they_computed_and_come_back(monkeypatch, n_rows, onednn, bias):
+    monkeypatch.setattr(fast, "_ONEDNN", onednn and fast._ONEDNN)
+    model, seen = nn.Sequential(nn.Linear(7, 11, bias=bias), nn.Linear(11, 2, bias=bias)), []
+    model[1].forward = lambda x: seen.append(x) or x[..., :2]  # a forward of its own stays
+    hook = model[0].register_forward_hook(lambda layer, x, y: seen.append(y))
+    for shape in ((n_rows, 1, 7), (3, 4, 7)):  # others than were announced, too
+        x = torch.randn(shape)
+        expected = model(x)
+        with fast.laid_out(model, n_rows), fast.laid_out(model, 2):
+            assert_close(model(x), expected)
+    assert len(seen) == 8 and vars(model[0]).keys().isdisjoint({"forward"}) and "forward" in vars(model[1])
+    hook.remove()
+    with pytest.raises(KeyError), fast.laid_out(model, n_rows):
+        raise KeyError
+    assert "forward" not in vars(model[0])

@@ -16,21 +16,9 @@ from typing import Generic, TypeVar
 
 from tinytx_run.download import FOLDERS, corpus_folder, data_folder, dataset
 from tinytx_run.readers import DESCRIPTIONS, READERS
-from tinytx_run.splits import LABELLED_SHARE, UNLABELLED_SHARE, Split, label_subset, split_texts
+from tinytx_run.splits import LABELLED_SHARE, UNLABELLED_SHARE, Split, split_texts
+from tinytx_run.splits import label_subset as label_subset
 from tinytx_run.tables import HUB_PREFIX, SUFFIXES, CorpusWarning, Options, canonical_label, read_own
-
-__all__ = [
-    "Corpus",
-    "CorpusInfo",
-    "CorpusWarning",
-    "Split",
-    "Splits",
-    "downloaded_info",
-    "label_subset",
-    "list_corpora",
-    "load_corpus",
-    "split_texts",
-]
 
 WORLD_SIZES = {"train": 30_000, "valid": 2_000, "test": 2_000}
 WORLD_SEED = 20_000  # of train; the next two seeds draw valid and test
@@ -254,14 +242,13 @@ def _novels() -> Corpus:
 
 def _load_own(name: str, options: Options) -> Corpus:
     """A corpus of one's own; the splits that have no file are taken out of train."""
-    own = read_own(name, options)
-    if own is None:
+    title, tables, names = read_own(name, options)
+    if not tables:
         known = ", ".join(info.name for info in list_corpora())
         raise ValueError(
             f"corpus must be one of {known}, the path of a {', '.join(SUFFIXES)} file or a folder of such, "
             f"or {HUB_PREFIX}NAME, got {name!r}"
         )
-    title, tables, names = own
     labelled = tables["train"].labelled
     names = (names or tables["train"].label_names()) if labelled else ()
     if len({canonical_label(name) for name in names}) < len(names):

@@ -17,7 +17,7 @@ import os
 import shutil
 import time
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -160,11 +160,6 @@ class State:
         """Whether every split is there, without a fault."""
         return not self.faults and not self.absent
 
-    @property
-    def by(self) -> str:
-        """By what all files are known to be those of upstream."""
-        return "checksum" if self.card is not None and not self.card.get("unproven") else "number of lines"
-
 
 def inspect(folder: Path, dataset: Dataset) -> State:
     """Compare a folder with what `get` wrote, with the registry's checksums, and with numbers of lines."""
@@ -219,7 +214,7 @@ def get(
     Parameters
     ----------
     source : path, optional
-        A folder to copy from, see `from_folder`; nothing is downloaded then.
+        A folder with the upstream files, fetched elsewhere, see `find`; nothing is downloaded then.
     host : str
         GitHub, or the address of a mirror of its paths.
     report : callable
@@ -231,12 +226,12 @@ def get(
         If a file cannot be downloaded or has another checksum. Complete files stay aside, and the next call
         continues after them.
     ValueError
-        If `source` does not hold the corpus, or the folder holds files that `get` did not write.
+        If `source` does not hold the upstream files, or the folder holds files that `get` did not write.
     """
     import filelock
 
     folder = data_folder(data_dir) / dataset.name
-    given = None if source is None or inspect(folder, dataset).complete else from_folder(dataset, source)
+    given = {} if source is None or inspect(folder, dataset).complete else find(dataset, source)
     work = folder.parent / WORK_FOLDER
     work.mkdir(parents=True, exist_ok=True)
     with filelock.FileLock(work / f"{dataset.name}.lock"):
@@ -252,11 +247,10 @@ def get(
             )
         for fault in state.faults:
             report(f"replaced: {fault}")
-        files, unproven = given or (convert(dataset, fetch(dataset, work / dataset.name, host)), ())
+        files = given or convert(dataset, fetch(dataset, work / dataset.name, host))
         if lost := [name for name in state.files if name not in files]:
             raise ValueError(f"the folder given must hold {', '.join(lost)}, as {folder} does; got none")
-        origin = "a folder" if given else f"downloaded from {host}"
-        card = make_card(dataset, files, origin, unproven)
+        card = make_card(dataset, files, "a folder" if given else f"downloaded from {host}")
         changed = bool(state.faults) or dict(state.files) != card["files"]
         if changed:
             write_folder(folder, {**files, CARD: json_bytes(card)})
@@ -266,15 +260,14 @@ def get(
     return dataclasses.replace(inspect(folder, dataset), changed=changed)
 
 
-def make_card(dataset: Dataset, files: Files, origin: str, unproven: Sequence[str]) -> dict[str, Any]:
-    """Content, source, licence, citation and checksums of a folder; what upstream does not prove is named."""
+def make_card(dataset: Dataset, files: Files, origin: str) -> dict[str, Any]:
+    """Content, source, licence, citation and checksums of a folder."""
     about = ("name", "description", "licence", "citation", "commit", "rule")
     return {
         **{field: getattr(dataset, field) for field in about},
         "source": dataset.home,
         "upstream_checksums": dict(dataset.files),
         "origin": origin,
-        "unproven": list(unproven),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "files": {name: describe(name, content) for name, content in files.items()},
         "absent": list(dataset.absent(files)),
@@ -329,43 +322,31 @@ def _download(url: str, output_file: str, _: object) -> None:
                 raise requests.ConnectionError(str(error)) from error
 
 
-def from_folder(dataset: Dataset, source: str | os.PathLike[str]) -> tuple[Files, list[str]]:
-    """Take from a folder as much of a corpus as it holds, and name what no checksum of upstream proves.
+def find(dataset: Dataset, source: str | os.PathLike[str]) -> Files:
+    """Make as much of a corpus as a folder holds upstream files for, which must have their checksums.
 
-    The folder holds, directly or in one named as the corpus, upstream files (under their names or paths) or
-    files of the layout. A file that upstream has too must have its checksum, others their number of lines;
-    otherwise a ValueError names it.
+    They lie in it, or in a folder named as the corpus, under their names or paths. Nothing else is believed.
     """
     import pooch
 
-    folder = Path(source)
+    folder, found = Path(source), {}
     if not folder.is_dir():
         raise ValueError(f"the folder to copy from must exist, got {folder}")
     place = folder / dataset.name if (folder / dataset.name).is_dir() else folder
-    upstream = {
-        path: place / name
-        for path in dataset.files
-        for name in (file_name(path), path)
-        if (place / name).is_file()
-    }
-    for path, file in upstream.items():
-        algorithm, _, known = dataset.files[path].rpartition(":")
-        if (got := pooch.file_hash(str(file), algorithm or "sha256")) != known:
-            raise ValueError(f"{file} must have the {algorithm or 'sha256'} {known}, got {got}")
-    state = inspect(place, dataset)
-    if state.faults:
-        raise ValueError("; ".join(state.faults))
-    proven = convert(dataset, upstream)
-    files = {name: (place / name).read_bytes() for name in state.files} | proven
-    if not files:
-        missing = next(path for path in dataset.files if path not in upstream)
+    for path, known in dataset.files.items():
+        for file in (place / file_name(path), place / path):
+            if file.is_file():
+                algorithm, _, known_sum = known.rpartition(":")
+                if (got := pooch.file_hash(str(file), algorithm or "sha256")) != known_sum:
+                    raise ValueError(f"{file} must have the {algorithm or 'sha256'} {known_sum}, got {got}")
+                found[path] = file
+    if not (files := convert(dataset, found)):
+        missing = next(path for path in dataset.files if path not in found)
         raise ValueError(
             f"{folder} must hold upstream files of {dataset.name} (`tinytx data list {dataset.name}` lists "
-            f"them) or a folder {dataset.name} with {', '.join(dataset.n_lines)}; got {len(upstream)} of "
-            f"{len(dataset.files)} upstream files, the first that is missing: {missing}"
+            f"them); got {len(found)} of {len(dataset.files)}, the first that is missing: {missing}"
         )
-    files = {name: files[name] for name in dataset.n_lines if name in files}
-    return files, [name for name in files if name not in proven]
+    return files
 
 
 def convert(dataset: Dataset, upstream: Mapping[str, Path]) -> Files:

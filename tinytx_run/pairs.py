@@ -6,7 +6,6 @@ import functools
 import os
 import re
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -138,12 +137,8 @@ def load_pairs(name: str | os.PathLike[str], data_dir: str | os.PathLike[str] | 
     )
 
 
-def _pairs(rows: Sequence[tuple[str, str]]) -> Pairs:
-    return Pairs(tuple(source for source, _ in rows), tuple(target for _, target in rows))
-
-
 def _corpus(info: CorpusInfo, splits: dict[str, Rows], n_removed: int = 0) -> PairCorpus:
-    made = {name: _pairs(rows) for name, rows in splits.items()}
+    made = {name: Pairs(*zip(*rows, strict=True)) for name, rows in splits.items()}
     test = made.get("test")
     return PairCorpus(info.name, made["train"], made["valid"], test, info.licence, info.source, n_removed)
 

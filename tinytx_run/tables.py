@@ -193,14 +193,8 @@ def _parse_object(line: str) -> dict[str, Any]:
     return cells if isinstance(cells, dict) else {}
 
 
-def read_own(name: str, options: Options) -> tuple[str, dict[str, Table], tuple[str, ...]] | None:
-    """Read a file, a folder or a dataset of the library ``datasets``; None for a name of another kind.
-
-    Returns
-    -------
-    tuple
-        Title, tables by split, and names of the labels, empty where they are not known.
-    """
+def read_own(name: str, options: Options) -> tuple[str, dict[str, Table], tuple[str, ...]]:
+    """Title, tables by split (none for a name of another kind), and the names of labels that are known."""
     path = Path(name)
     if name.startswith(HUB_PREFIX) or (name and _is_saved_dataset(path)):
         title, tables, names = _read_dataset(name.removeprefix(HUB_PREFIX), options)
@@ -210,7 +204,7 @@ def read_own(name: str, options: Options) -> tuple[str, dict[str, Table], tuple[
         return f"{path.resolve().name}/", _read_folder(path, options), options.label_names
     if path.suffix.lower() in SUFFIXES:
         return path.name, {"train": _read_table(Table(path), path, options)}, options.label_names
-    return None
+    return name, {}, ()
 
 
 def _is_saved_dataset(folder: Path) -> bool:

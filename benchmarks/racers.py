@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -164,3 +166,20 @@ RACERS: dict[str, Callable[[], Racer]] = {
     "tinytx-adamw": partial(ours, "adamw", 4e-3, 0.1, 4096),
     "torch-encoder": published,
 }
+
+
+def named_racer(name: str) -> Racer:
+    """A racer of ours by its name, or of others as ``FILE.py:CLASS``."""
+    if name in RACERS:
+        return RACERS[name]()
+    file, _, attribute = name.rpartition(":")
+    if not attribute or not Path(file).is_file():
+        raise ValueError(f"a racer must be one of {', '.join(RACERS)}, or FILE.py:CLASS, got {name!r}")
+    spec = importlib.util.spec_from_file_location(Path(file).stem, file)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"a racer must be in a Python file, got {file!r}")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if not hasattr(module, attribute):
+        raise ValueError(f"{file} must define the class of the racer, got no {attribute!r}")
+    return getattr(module, attribute)()

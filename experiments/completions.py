@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.harness import Record, Records, Settings
 from tinytx.counting import count_parameters
-from tinytx.generate import generate
+from tinytx.generate import Sampling, generate
 from tinytx.ngrams import NGramModel
 from tinytx.tokenizer import Tokenizer, plain
 from tinytx.transformer import LanguageModel
@@ -145,7 +145,7 @@ def completed(model: LanguageModel, tokenizer: Tokenizer) -> list[Record]:
     found = []
     for prompt in PROMPTS:
         for name, how in SEARCHES.items():
-            text = generate(model, tokenizer, prompt, max_new_tokens=N_NEW, **how)
+            text = generate(model, tokenizer, prompt, Sampling(max_new_tokens=N_NEW, **how))
             found.append({"prompt": prompt, "way": name, "text": str(text), "finished": text.finished})
     return found
 

@@ -20,7 +20,7 @@ from tqdm.auto import tqdm
 from experiments.harness import Record, Records, Settings, digest_of, mean_table
 from tinytx.config import TransformerConfig
 from tinytx.counting import count_parameters
-from tinytx.generate import generate_ids, unwritten_ids
+from tinytx.generate import Sampling, continue_rows, unwritten_ids
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.masking import Masking, PairsOfSentences, draw_pairs, make_passages
 from tinytx.objectives import PackedSequences, pair_rows
@@ -369,13 +369,12 @@ def completion_measures(
 
 
 def _continued(model: LanguageModel, tokenizer: Tokenizer, start: list[int], seed: int) -> list[int]:
-    ids = generate_ids(
+    (ids,) = continue_rows(
         model,
-        [tokenizer.bos_id, *start],
+        [[tokenizer.bos_id, *start]],
+        Sampling(max_new_tokens=model.config.max_len - len(start) - 1, seed=seed),
         eos_id=tokenizer.eos_id,
         forbidden_ids=unwritten_ids(tokenizer),
-        max_new_tokens=model.config.max_len - len(start) - 1,
-        seed=seed,
     )
     return ids[:-1] if ids[-1] == tokenizer.eos_id else ids
 

@@ -8,15 +8,18 @@ import random
 import shutil
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 import torch
 
 import tinytx
 from tests.tinytx_run.interrupted import folder_bytes
+from tinytx.attention import MultiHeadAttention
 from tinytx.config import TransformerConfig
+from tinytx.encoder_decoder import DecoderBlock
 from tinytx.tokenizer import Tokenizer
-from tinytx.transformer import LanguageModel
+from tinytx.transformer import Block, LanguageModel
 from tinytx_run.checkpoint import save
 from tinytx_run.cli import build_parser, main
 
@@ -118,10 +121,11 @@ def test_every_command_explains_itself_and_takes_json(capsys, name):
     assert stop.value.code == 0 and "--json" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["tinytx", "tinytx_course"])
-def test_both_commands_say_their_version(name):
-    done = subprocess.run([sys.executable, "-m", f"{name}.cli", "--version"], capture_output=True, text=True)
-    assert done.stdout == f"{name.replace('_', '-')} {tinytx.__version__}\n" and done.returncode == 0
+@pytest.mark.parametrize(("package", "name"), [("tinytx_run", "tinytx"), ("tinytx_course", "tinytx-course")])
+def test_both_commands_say_their_version(package, name):
+    command = [sys.executable, "-m", f"{package}.cli", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.stdout, done.returncode) == (f"{name} {tinytx.__version__}\n", 0)
 
 
 def test_count_gives_the_numbers_of_the_lab(call, capsys):
@@ -195,6 +199,22 @@ def test_generate_takes_unknown_characters_and_repeats_itself_with_a_seed(call, 
     assert call(*arguments) == call(*arguments)
     assert main(list(map(str, arguments))) == 0
     assert capsys.readouterr().out == call(*arguments)["text"] + "\n"
+
+
+def test_the_blocks_that_write_are_those_that_train(call, checkpoint, translator, monkeypatch):
+    read = Counter()
+    for kind in (Block, DecoderBlock, MultiHeadAttention):
+
+        def counted(module, x, *rest, kind=kind, forward=kind.forward, **more):
+            read[kind] += x.shape[1]
+            return forward(module, x, *rest, **more)
+
+        monkeypatch.setattr(kind, "forward", counted)
+    n_new = len(call("generate", checkpoint, "--prompt", "le chat", "--max-new-tokens", 9)["token_ids"])
+    assert read[Block] == read[MultiHeadAttention] >= n_new + 1  # the prompt at once, then a token at a time
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"the cat")))
+    n_new = len(call("translate", translator)["translations"][0]["token_ids"])
+    assert read[DecoderBlock] >= n_new
 
 
 def test_data_list_names_the_corpora(call, refused, capsys, tmp_path):

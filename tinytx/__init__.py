@@ -20,7 +20,7 @@ _NAMES = {  # where each public name is defined; `__init__.pyi` tells type check
     "tinytx.config": ("PRESETS", "TransformerConfig"),
     "tinytx.counting": ("count_parameters", "parameter_table"),
     "tinytx.encoder_decoder": ("Translator",),
-    "tinytx.generate": ("generate",),
+    "tinytx.generate": ("Sampling", "generate"),
     "tinytx.masked_lm": ("MaskedLanguageModel",),
     "tinytx.masks": ("causal_mask", "combine_masks", "padding_mask"),
     "tinytx.positions": ("alibi_bias", "rotate", "shift_matrix", "sinusoidal_positions"),

@@ -9,6 +9,7 @@ from tinytx.config import TransformerConfig as TransformerConfig
 from tinytx.counting import count_parameters as count_parameters
 from tinytx.counting import parameter_table as parameter_table
 from tinytx.encoder_decoder import Translator as Translator
+from tinytx.generate import Sampling as Sampling
 from tinytx.generate import generate as generate
 from tinytx.masked_lm import MaskedLanguageModel as MaskedLanguageModel
 from tinytx.masks import causal_mask as causal_mask

@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinytx.dropout import dropout as drop
+from tinytx.kv_cache import KeyValues
 from tinytx.masks import agree, causal_mask, check_bool, dtype_of
 
 
@@ -279,8 +280,9 @@ class MultiHeadAttention(nn.Module):
     dropout : float
         Probability with which an attention weight is dropped in training.
     positions : torch.nn.Module, optional
-        Relative positions for self-attention: called with the queries and keys of all heads, it returns what
-        to compare instead and a bias for the scores, or None. `RotaryPositions` and `AlibiPositions` do so.
+        Relative positions for self-attention: called with the queries and keys of all heads, and behind
+        cached tokens with their number, it returns what to compare instead and a bias for the scores, or
+        None. `RotaryPositions` and `AlibiPositions` do so.
 
     Notes
     -----
@@ -327,7 +329,13 @@ class MultiHeadAttention(nn.Module):
         self.out_proj = nn.Linear(d_model, d_model, bias=bias)
         self._record: Callable[[Tensor], None] | None = None  # see `record_attention`
 
-    def forward(self, x: Tensor, memory: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor | None = None,
+        mask: Tensor | None = None,
+        cache: KeyValues | None = None,
+    ) -> Tensor:
         """Attend from every token of x.
 
         Parameters
@@ -338,6 +346,10 @@ class MultiHeadAttention(nn.Module):
             Keys and values are projected from here; from `x` where not given (self-attention).
         mask : Tensor, bool, broadcastable to (B, H, T, S), optional
             True = may attend.
+        cache : KeyValues, optional
+            Of earlier calls. In self-attention x holds the tokens that follow the cached ones: their keys
+            and values are appended, and S counts all. Those of a memory are stored at the first call and not
+            computed again. No gradient flows into what is cached.
 
         Returns
         -------
@@ -357,10 +369,15 @@ class MultiHeadAttention(nn.Module):
             shape = tuple(memory.shape)
             raise ValueError(f"memory must be left out where positions act in attention, got shape {shape}")
         q = split_heads(self.q_proj(x), self.n_heads)  # (B, H, T, K)
-        k, v = self.keys_values(x if memory is None else memory)  # (B, G, S, K)
-        bias = None
-        if self.positions is not None:
-            q, k, bias = self.positions(q, k)  # bias broadcastable to (B, H, T, S)
+        bias, before = None, 0 if cache is None else cache.length
+        if cache is not None and memory is not None and before:
+            k, v = cache.all()  # (B, G, S, K)
+        else:
+            k, v = self.keys_values(x if memory is None else memory)  # (B, G, S, K)
+            if self.positions is not None:  # keys are stored as they are compared
+                q, k, bias = self.positions(q, k, before) if before else self.positions(q, k)  # (B, H, T, S)
+            if cache is not None:
+                k, v = cache.append(k, v)
         k, v = share_heads(k, self.n_heads), share_heads(v, self.n_heads)  # (B, H, S, K)
         if self._record is None:
             context = fused_attention(q, k, v, mask, bias, dropout=self.dropout if self.training else 0.0)

@@ -279,7 +279,8 @@ class Tokenizer:
         """Ids of several texts: ``[encode(text) for text in texts]``, faster."""
         check_several(texts)
         inner = [escape(text) for text in texts]
-        return self._processor.encode(inner, out_type=int, num_threads=1)
+        ids: list[list[int]] = self._processor.encode(inner, out_type=int, num_threads=1)
+        return ids
 
     def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of several translations: `encode_batch`, as both languages share one vocabulary."""

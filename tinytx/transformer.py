@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from tinytx.attention import MultiHeadAttention
 from tinytx.config import TransformerConfig
 from tinytx.dropout import Dropout
+from tinytx.kv_cache import Cache, KeyValues
 from tinytx.masks import causal_mask, check_bool, combine_masks, dtype_of
 from tinytx.output_loss import IGNORE_ID, output_loss
 from tinytx.positions import AlibiPositions, LearnedPositions, RotaryPositions, SinusoidalPositions
@@ -152,12 +153,12 @@ class Block(nn.Module):
         self.ff = feed_forward(config)
         self.dropout = Dropout(config.dropout)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Transform the residual stream x, (B, T, D); mask as in `MultiHeadAttention.forward`."""
+    def forward(self, x: Tensor, mask: Tensor | None = None, cache: KeyValues | None = None) -> Tensor:
+        """Transform the residual stream x, (B, T, D); mask and cache as in `MultiHeadAttention.forward`."""
         if self.norm_first:
-            x = x + self.dropout(self.attn(self.attn_norm(x), mask=mask))
+            x = x + self.dropout(self.attn(self.attn_norm(x), mask=mask, cache=cache))
             return x + self.dropout(self.ff(self.ff_norm(x)))
-        x = self.attn_norm(x + self.dropout(self.attn(x, mask=mask)))
+        x = self.attn_norm(x + self.dropout(self.attn(x, mask=mask, cache=cache)))
         return self.ff_norm(x + self.dropout(self.ff(x)))
 
 
@@ -213,7 +214,11 @@ class Transformer(nn.Module):
                     nn.init.zeros_(module.bias)
 
     def forward(
-        self, token_ids: Tensor, padding_mask: Tensor | None = None, segment_ids: Tensor | None = None
+        self,
+        token_ids: Tensor,
+        padding_mask: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        cache: Cache | None = None,
     ) -> Tensor:
         """Turn tokens into hidden states.
 
@@ -226,6 +231,8 @@ class Transformer(nn.Module):
             without it attention is faster.
         segment_ids : Tensor of shape (B, T), integer, optional
             The sentence of each token, in 0..n_segments-1; all 0 where not given.
+        cache : Cache, optional
+            Of a causal model that reads row by row what it writes: `token_ids` follow the cached tokens.
 
         Returns
         -------
@@ -238,21 +245,33 @@ class Transformer(nn.Module):
             If the ids are not int32 or int64, or the mask is not boolean.
         ValueError
             If a shape does not fit, an id lies outside its range (checked on the CPU only: elsewhere the
-            check would wait for the device), or a model without segments gets segments.
+            check would wait for the device), a model without segments gets segments, or a model that is not
+            causal, or rows with padding, a cache.
         """
-        x, mask = self.embed_and_mask(token_ids, padding_mask, segment_ids)
-        for block in self.blocks:
-            x = block(x, mask)
+        x, mask = self.embed_and_mask(token_ids, padding_mask, segment_ids, cache)
+        for number, block in enumerate(self.blocks):
+            x = block(x, mask, None if cache is None else cache.own[number])
         return self.final_norm(x)
 
     def embed_and_mask(
-        self, token_ids: Tensor, padding_mask: Tensor | None, segment_ids: Tensor | None = None
+        self,
+        token_ids: Tensor,
+        padding_mask: Tensor | None,
+        segment_ids: Tensor | None = None,
+        cache: Cache | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """Check the input; return what the blocks read: embeddings, (B, T, D), and the attention mask."""
-        self._check(token_ids, padding_mask, segment_ids)
+        start = 0 if cache is None else cache.length
+        self._check(token_ids, padding_mask, segment_ids, start)
+        if cache is not None and not (self.config.causal and padding_mask is None):
+            got = "a padding_mask" if self.config.causal else "causal=False"
+            raise ValueError(f"a cache needs a causal model and rows without padding, got {got}")
         keys = None if padding_mask is None else padding_mask[:, None, None, :]  # (B, 1, 1, T)
-        causal = causal_mask(token_ids.shape[1], device=token_ids.device) if self.config.causal else None
-        return self.embed(token_ids, segment_ids=segment_ids), combine_masks(keys, causal)
+        causal = None
+        if self.config.causal and not (start and token_ids.shape[1] == 1):  # one last token attends to all
+            end = start + token_ids.shape[1]
+            causal = causal_mask(end, device=token_ids.device)[start:]  # (T, S)
+        return self.embed(token_ids, start, segment_ids), combine_masks(keys, causal)
 
     def embed(self, token_ids: Tensor, start: int = 0, segment_ids: Tensor | None = None) -> Tensor:
         """Embed tokens, (B, T), of which the first has position `start`: (B, T, D), unchecked."""
@@ -266,15 +285,17 @@ class Transformer(nn.Module):
             x = x + (self.segment_embed.weight[0] if segment_ids is None else self.segment_embed(segment_ids))
         return self.dropout(self.embed_norm(x))
 
-    def _check(self, token_ids: Tensor, padding_mask: Tensor | None, segment_ids: Tensor | None) -> None:
+    def _check(
+        self, token_ids: Tensor, padding_mask: Tensor | None, segment_ids: Tensor | None, start: int
+    ) -> None:
         for name, given in (("token_ids", token_ids), ("segment_ids", segment_ids)):
             if given is not None and (kind := dtype_of(given)) not in (torch.int32, torch.int64):
                 raise TypeError(f"{name} must be a tensor of int32 or int64, got {kind}")
         config, shape = self.config, tuple(token_ids.shape)
         if token_ids.dim() != 2 or 0 in shape:
             raise ValueError(f"token_ids must have shape (B, T) with B and T at least 1, got {shape}")
-        if shape[1] > config.max_len:
-            raise ValueError(f"a row must hold at most max_len={config.max_len} token ids, got {shape[1]}")
+        if (length := start + shape[1]) > config.max_len:
+            raise ValueError(f"a row must hold at most max_len={config.max_len} token ids, got {length}")
         if padding_mask is not None:
             check_bool(padding_mask, "padding_mask")
         if segment_ids is not None and not config.n_segments:
@@ -361,13 +382,17 @@ class LanguageModel(nn.Module):
         self.head = nn.Linear(config.d_model, config.vocab_size, bias=config.lm_bias)
         init_output_layer(self.head, self.body.token_embed, config)
 
-    def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self, token_ids: Tensor, padding_mask: Tensor | None = None, cache: Cache | None = None
+    ) -> Tensor:
         """Score the vocabulary at every position: (B, T, V). Parameters as in `Transformer.forward`."""
-        return self.head(self.hidden_states(token_ids, padding_mask))  # (B, T, V)
+        return self.head(self.hidden_states(token_ids, padding_mask, cache))  # (B, T, V)
 
-    def hidden_states(self, token_ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+    def hidden_states(
+        self, token_ids: Tensor, padding_mask: Tensor | None = None, cache: Cache | None = None
+    ) -> Tensor:
         """Compute the input of the output layer: (B, T, D). Parameters as in `Transformer.forward`."""
-        return self.body(token_ids, padding_mask)
+        return self.body(token_ids, padding_mask, cache=cache)
 
     def loss(
         self,

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tinytx.batching import pad_batch
-from tinytx.beam import CachedSteps, Hypothesis, Search, WholeSteps, beam_search
+from tinytx.beam import Hypothesis, Search, TranslatorSteps, beam_search
 from tinytx.encoder_decoder import Translator
 from tinytx.generate import check_vocabulary, unwritten_ids
 from tinytx.inference import eval_mode
-from tinytx.kv_cache import is_as_built
 from tinytx.tokenizer import Tokenizer, check_several, plain
 
 GREEDY = Search()
@@ -141,7 +140,6 @@ def translate_ids(
     `tokens_per_batch`, padding and beams included, changes memory and speed.
     """
     hypotheses: dict[int, Hypothesis] = {}
-    steps_class = CachedSteps if cached and is_as_built(model) else WholeSteps
     with eval_mode(model) as device:
         for indices in _batches(sources, search.beam_size, tokens_per_batch):
             batch = [sources[i] for i in indices]
@@ -149,7 +147,7 @@ def translate_ids(
             max_tokens = [search.max_tokens(len(ids), model.config.max_len) for ids in batch]
             src_mask = src_ids != tokenizer.pad_id  # (N, S)
             best = beam_search(
-                steps_class(model, src_ids, src_mask, search.beam_size, max(max_tokens)),
+                TranslatorSteps(model, src_ids, src_mask, search.beam_size, max(max_tokens), cached=cached),
                 max_tokens,
                 bos_id=tokenizer.bos_id,
                 eos_id=tokenizer.eos_id,

@@ -301,6 +301,7 @@ def evaluate(args: argparse.Namespace) -> Answer:
 
 def generate(args: argparse.Namespace) -> Answer:
     """Continue a prompt by sampling."""
+    from tinytx.generate import Sampling
     from tinytx.generate import generate as write
     from tinytx.settings import choose_device
     from tinytx_run.checkpoint import load, load_tokenizer
@@ -309,11 +310,13 @@ def generate(args: argparse.Namespace) -> Answer:
         load(args.checkpoint, choose_device(args.device)),
         load_tokenizer(args.checkpoint),
         args.prompt,
-        max_new_tokens=args.max_new_tokens,
-        temperature=args.temperature,
-        top_k=args.top_k,
-        top_p=args.top_p,
-        seed=args.seed,
+        Sampling(
+            max_new_tokens=args.max_new_tokens,
+            temperature=args.temperature,
+            top_k=args.top_k,
+            top_p=args.top_p,
+            seed=args.seed,
+        ),
     )
     return {**result.to_dict(), "seed": args.seed}, str(result)
 

@@ -817,7 +817,7 @@ course.widgets.sampling("Le livre")
 # Does a sample *look* good? Here we need not judge by eye: the grammar computes the exact probability of any review, and says whether it belongs to the language at all. So the model writes a hundred reviews at each of three temperatures. The n-gram model writes some as a baseline. `generate_many` is our loop `write` for many rows at once.
 
 # %%
-from tinytx.generate import generate_many
+from tinytx.generate import Sampling, generate_many
 
 
 def counting_review(draw):
@@ -832,9 +832,8 @@ def counting_review(draw):
 draw = np.random.default_rng(0)
 reviews = {f"{best_n}-gram, temperature 1": [counting_review(draw) for _ in range(100)]}
 for temperature in (0.5, 1.0, 1.5):
-    written = generate_many(
-        model, tokenizer, n=100, temperature=temperature, max_new_tokens=120, seed=1
-    )
+    sampling = Sampling(temperature=temperature, max_new_tokens=120, seed=1)
+    written = generate_many(model, tokenizer, sampling=sampling, n=100)
     reviews[f"model, temperature {temperature}"] = [str(text) for text in written]
 reviews["the language itself"] = [
     " ".join(review.words) for review in world.reviews(100, seed=7)

@@ -632,16 +632,15 @@ course.predict(
 )
 
 # %%
-from tinytx.generate import generate_ids
+from tinytx.generate import Sampling, continue_rows
 
 ns = (4, 8) if smoke else (16, 32, 64)
 tokens = {}
 
 
 def generate(n, cached):
-    tokens[n, cached] = generate_ids(
-        model, [2], max_new_tokens=n, cached=cached, top_k=1, eos_id=-1
-    )
+    sampling = Sampling(max_new_tokens=n, top_k=1)
+    tokens[n, cached] = continue_rows(model, [[2]], sampling, cached=cached, eos_id=-1)
 
 
 keys = [(n, cached) for n in ns for cached in (True, False)]

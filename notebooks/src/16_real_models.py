@@ -313,7 +313,7 @@ if not found:
 # %%
 from dataclasses import replace
 
-from tinytx.generate import generate_ids
+from tinytx.generate import Sampling, continue_rows
 from tinytx_run.fit import fit
 from tinytx_run.hf.convert import save_transformers
 
@@ -333,7 +333,7 @@ written = loaded.generate(torch.tensor([prompt]), do_sample=False, max_new_token
                           attention_mask=torch.ones(1, len(prompt)).long())  # fmt: skip
 written = written[0, len(prompt) :].tolist()
 end = tokenizer.eos_id
-mine = generate_ids(trained.model, prompt, eos_id=end, top_k=1, max_new_tokens=20)
+(mine,) = continue_rows(trained.model, [prompt], Sampling(top_k=1, max_new_tokens=20), eos_id=end)
 assert written == mine
 print(type(loaded).__name__, "writes: Le roman", tokenizer.decode(written))
 

@@ -8,7 +8,8 @@ import torch
 
 from benchmarks import steps
 from benchmarks.__main__ import main
-from benchmarks.report import OURS, bench_table, line_of
+from benchmarks.report import OURS, PAGE, bench_table, line_of
+from tinytx_course.results import with_table
 
 TIMES = {"seconds", "processor_seconds", "seconds_by_round", "processor_seconds_by_round", "n_params"}
 
@@ -67,6 +68,12 @@ def test_growth_has_the_exponents_that_its_sizes_and_counts_say(tmp_path, capsys
 
 def test_nothing_measured_is_said(tmp_path):
     assert "make bench" in bench_table(tmp_path)
+
+
+def test_the_page_has_the_tables_that_follow_from_the_results(root):
+    page = PAGE.read_text(encoding="utf-8")
+    again = "run `python -m benchmarks.report`"
+    assert with_table(page, "bench", bench_table(root / "results")) == page, again
 
 
 def test_a_peer_that_is_not_installed_is_named(monkeypatch):

@@ -8,7 +8,7 @@ from safetensors.torch import save_file
 
 import tinytx as tx
 import tinytx_course as course
-from tests.browser.cases import write_page
+from experiments.chromium import write_page
 from tests.browser.test_site import AXE, violations
 from tinytx_course.site.pages import write_index
 

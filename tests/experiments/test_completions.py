@@ -5,7 +5,7 @@ import math
 import pytest
 
 from experiments.completions import PROMPTS, SEARCHES, completions, french_corpus
-from tinytx.generate import generate
+from tinytx.generate import Sampling, generate
 from tinytx.ngrams import NGramModel
 from tinytx_run.checkpoint import load, load_tokenizer
 
@@ -37,7 +37,7 @@ def test_stored_figures_are_those_of_the_stored_model(settings, data_dir, stop_a
     names = [(prompt, name) for prompt in PROMPTS for name in SEARCHES]
     assert list(zip(found["prompt"], found["way"], strict=True)) == names
     for one in record["completions"][::3]:
-        text = generate(model, tokenizer, one["prompt"], max_new_tokens=30, **SEARCHES[one["way"]])
+        text = generate(model, tokenizer, one["prompt"], Sampling(max_new_tokens=30, **SEARCHES[one["way"]]))
         assert one["text"] == str(text) and one["finished"] == text.finished
     stop_after(0)
     assert completions(settings(data_dir=data_dir), more_steps=()).equals(found)

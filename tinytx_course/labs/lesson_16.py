@@ -12,7 +12,7 @@ from torch import nn
 
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
-from tinytx.generate import generate
+from tinytx.generate import Sampling, generate
 from tinytx.loop import train
 from tinytx.lora import add_lora
 from tinytx.masked_lm import MaskedLanguageModel
@@ -67,7 +67,7 @@ def published_source(name: str) -> str | None:
 def answer(model: LanguageModel | MaskedLanguageModel | Translator, tokenizer: Tokenizer, prompt: str) -> str:
     """What a model was trained for: to continue a prompt, to fill its blank, ___, or to translate it."""
     if isinstance(model, LanguageModel):
-        return str(generate(model, tokenizer, prompt, max_new_tokens=12, top_k=1))
+        return str(generate(model, tokenizer, prompt, Sampling(max_new_tokens=12, top_k=1)))
     if isinstance(model, Translator):
         return str(translate(model, tokenizer, [prompt])[0])
     before, after = (tokenizer.encode(part.strip()) for part in prompt.split("___"))

@@ -18,7 +18,7 @@ _CODE = re.compile(r"``([^`]+)``|`([^`]+)`")
 _ROLE = re.compile(r":\w+:`")
 _PAPER = re.compile(r"arXiv[: ](\d{4}\.\d{4,5})")
 _FOOTNOTE = re.compile(r"\.\. \[\d+\] |\[\d+\]_")
-_HOME = re.compile(r"\b(?:tinytx|torch|collections|pathlib|typing)[\w.]*\.(?=\w)")
+_HOME = re.compile(rf"\b(?:{'|'.join(course.PACKAGES)}|torch|collections|pathlib|typing)[\w.]*\.(?=\w)")
 
 
 @cache

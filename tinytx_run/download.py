@@ -188,7 +188,13 @@ def inspect(folder: Path, dataset: Dataset) -> State:
 
 
 def describe(name: str, content: bytes) -> dict[str, Any]:
-    """Sha256, number of bytes and, of a text, of lines; the last line counts whether or not it ends."""
+    """Sha256, number of bytes and, of a text, of lines; the last line counts whether or not it ends.
+
+    Examples
+    --------
+    >>> [describe("a.txt", content)["lines"] for content in (b"un\\ndeux\\n", b"un\\ndeux", b"", b"\\0")]
+    [2, 2, 0, None]
+    """
     facts = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content), "lines": None}
     if name.endswith(".gz"):
         try:

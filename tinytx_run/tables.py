@@ -52,7 +52,16 @@ class Options:
 
 @dataclass
 class Table:
-    """The rows of a file or dataset that can be used, and what is wrong with the others."""
+    """The rows of a file or dataset that can be used, and what is wrong with the others.
+
+    Examples
+    --------
+    >>> table = Table("notes.tsv")
+    >>> table.refuse(7, "must be a label, a tab and a text", "no tab")
+    >>> table.settle(n_good=8, skip=False)
+    Traceback (most recent call last):
+    ValueError: notes.tsv, line 7: must be a label, a tab and a text, got no tab
+    """
 
     source: Path | str
     split: str = "train"

@@ -17,7 +17,8 @@ import tinytx as tx
 from tinytx.attention import merge_heads, split_heads
 from tinytx.batching import pad_batch
 from tinytx.fast import Dropout
-from tinytx.transformer import FeedForward, pool
+from tinytx.feed_forward import FeedForward
+from tinytx.transformer import pool
 
 PAD, BOS, EOS = 0, 1, 2
 Rows = Sequence[Any]

@@ -45,9 +45,13 @@ def attend(
     if device == "cpu" and q.dtype == torch.bfloat16 and mem_len <= short:
         return _by_products(q, k, v, mask, bias, dropout)
     if bias is None:
-        is_causal = mask is not None and device == "cpu" and not torch.compiler.is_compiling()
-        is_causal = is_causal and mask.shape == (seq_len, seq_len) == (mem_len, mem_len)
-        is_causal = is_causal and torch.equal(mask, _triangle(seq_len))
+        is_causal = (
+            mask is not None
+            and device == "cpu"
+            and not torch.compiler.is_compiling()
+            and mask.shape == (seq_len, seq_len) == (mem_len, mem_len)
+            and torch.equal(mask, _triangle(seq_len))
+        )
         if mask is None or is_causal:
             return F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=is_causal)
     blind = None

@@ -222,16 +222,12 @@ class Transformer(nn.Module):
         for name, given in (("padding_mask", padding_mask), ("segment_ids", segment_ids)):
             if given is not None and (got := tuple(given.shape)) != shape:
                 raise ValueError(f"{name} must have the shape of token_ids, {shape}, got {got}")
-        _check_range("token_ids", token_ids, config.vocab_size)
-        if segment_ids is not None:
-            _check_range("segment_ids", segment_ids, config.n_segments)
-
-
-def _check_range(name: str, ids: Tensor, end: int) -> None:
-    if ids.device.type == "cpu" and not torch.compiler.is_compiling():
-        low, high = ids.aminmax()
-        if low < 0 or high >= end:
-            raise ValueError(f"{name} must lie in 0..{end - 1}, got {low} to {high}")
+        sizes = {"token_ids": (token_ids, config.vocab_size), "segment_ids": (segment_ids, config.n_segments)}
+        for name, (given, end) in sizes.items():
+            if given is not None and given.device.type == "cpu" and not torch.compiler.is_compiling():
+                low, high = given.aminmax()
+                if low < 0 or high >= end:
+                    raise ValueError(f"{name} must lie in 0..{end - 1}, got {low} to {high}")
 
 
 def _positions(config: TransformerConfig) -> nn.Module:

@@ -46,8 +46,8 @@ def write_handouts(folder: Path, outlines: Mapping[int, Outline], root: Path) ->
         rows.append((page, title, ""))
     page = write_scissors(folder).name
     rows.append((page, "Attention with paper and scissors", f"for lesson {LESSON:02d}"))
-    words = "Two pages a lesson, to print apart: fronts before, backs at the end, as they give answers away."
-    write_page(folder / "index.html", "Handouts", f"<h1>Handouts</h1><p>{words}</p>{doors(rows)}")
+    how = "Two pages a lesson, to print apart: fronts before, backs at the end, as they give answers away."
+    write_page(folder / "index.html", "Handouts", f"<h1>Handouts</h1><p>{how}</p>{doors(rows)}")
 
 
 def _is_wide(one: Diagram) -> bool:

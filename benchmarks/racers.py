@@ -22,7 +22,7 @@ from tinytx.loop import TrainingStep
 from tinytx.settings import TrainingSettings, choose_precision
 from tinytx.transformer import LanguageModel
 from tinytx_run.recipes import MUON
-from tinytx_run.tasks import seeded
+from tinytx_run.training import seeded
 
 
 class StreamObjective:

@@ -17,10 +17,10 @@ from tinytx.tokenizer import Tokenizer, plain
 from tinytx.transformer import LanguageModel
 from tinytx_run.corpora import Corpus, Split, load_corpus
 from tinytx_run.evaluate import LanguageModelScore
-from tinytx_run.fit import FitResult, describe, fit
 from tinytx_run.pairs import load_pairs
+from tinytx_run.pretrain import pretrain
 from tinytx_run.recipes import MUON, plan
-from tinytx_run.tasks import fingerprint
+from tinytx_run.training import RunOptions, TrainingResult, describe, fingerprint
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,21 +103,19 @@ def _measured(
     settings: Settings, corpus: Corpus, seed: int, n_steps: int, changes: Mapping[str, Any]
 ) -> Record:
     begin = time.process_time()
-    result = fit(
+    result = pretrain(
         corpus,
         budget=settings.budget,
         seed=seed,
         training_changes=changes,
         out=settings.work_dir / f"completions-{corpus.name}-{settings.budget}-{n_steps}-seed{seed}",
-        resume=True,
-        device=settings.device,
-        report=settings.report,
+        options=RunOptions(resume=True, device=settings.device, report=settings.report),
     )
     seconds = round(time.process_time() - begin)
     return {**_figures(result, corpus), "budget": settings.budget, "seed": seed, "cpu_seconds": seconds}
 
 
-def _figures(result: FitResult, corpus: Corpus) -> Record:
+def _figures(result: TrainingResult, corpus: Corpus) -> Record:
     model, tokenizer, score = result.model, result.tokenizer, result.evaluation.score
     assert isinstance(model, LanguageModel) and isinstance(score, LanguageModelScore)
     settings = result.recipe.settings

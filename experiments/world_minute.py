@@ -21,9 +21,9 @@ from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel
 from tinytx_run.corpora import Corpus, load_corpus
 from tinytx_run.evaluate import evaluate_language_model, exact_nats
-from tinytx_run.fit import fit
+from tinytx_run.pretrain import new_model, objective_for, pretrain, train_tokenizer
 from tinytx_run.recipes import plan
-from tinytx_run.tasks import new_model, objective_for, train_tokenizer
+from tinytx_run.training import RunOptions
 from tinyworld.lexicon import Lexicon, adjective_forms, french_plural
 from tinyworld.world import World
 
@@ -53,7 +53,7 @@ class Variant:
     ----------
     name : str
     changes : dict
-        Arguments of `fit`.
+        Arguments of `pretrain`.
     repeats : bool
         Whether each pass reads the same 30,000 reviews.
     """
@@ -150,13 +150,11 @@ def _pace(budget: str) -> Record:
 
 
 def _measured(settings: Settings, corpus: Corpus, budget: str, variant: Variant, seed: int) -> Record:
-    result = fit(
+    result = pretrain(
         dataclasses.replace(corpus, draw=None) if variant.repeats else corpus,
         budget=budget,
         seed=seed,
-        device=settings.device,
-        progress=False,
-        report=lambda line: None,
+        options=RunOptions(device=settings.device, progress=False, report=lambda line: None),
         **variant.changes,
     )
     texts = corpus.valid.texts

@@ -30,9 +30,12 @@ _NAMES = {  # where each public name is defined; `__init__.pyi` tells type check
     "tinyworld.reviews": ("Review",),
     "tinyworld.world": ("World",),
     "tinytx_run.checkpoint": ("load", "save"),
+    "tinytx_run.classify": ("classify",),
     "tinytx_run.corpora": ("load_corpus",),
     "tinytx_run.evaluate": ("evaluate",),
-    "tinytx_run.fit": ("fit",),
+    "tinytx_run.finetune": ("finetune",),
+    "tinytx_run.pretrain": ("pretrain", "train_translator"),
+    "tinytx_run.training": ("RunOptions",),
     "tinytx_course.counting.costs": ("cost_table",),
     "tinytx_course.counting.diagnosis": ("diagnose_count",),
 }

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from tinytx_run.download import FOLDERS, corpus_folder, data_folder, dataset
 from tinytx_run.readers import DESCRIPTIONS, READERS
@@ -23,9 +23,12 @@ from tinytx_run.tables import HUB_PREFIX, SUFFIXES, CorpusWarning, Options, cano
 WORLD_SIZES = {"train": 30_000, "valid": 2_000, "test": 2_000}
 WORLD_SEED = 20_000  # of train; the next two seeds draw valid and test
 NOVELS_FOLDER = Path(__file__).parent / "novels"
+SENTIMENT = ("negative", "positive")
+LABEL_NAMES = {"world": SENTIMENT, "cls-books": SENTIMENT, "imdb": SENTIMENT}
 DRAW_SEED = 1_000_000  # plus i: of the i-th further set of training texts
 
 S = TypeVar("S")
+C = TypeVar("C", bound="Splits[Any]")
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,11 @@ class Corpus(Splits[Split]):
 
     label_names: tuple[str, ...] = ()
     draw: Callable[[int], tuple[str, ...]] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """`label_names` or, where they are unknown, the numbers of the classes as text."""
+        return self.label_names or tuple(map(str, range(self.n_classes or 0)))
 
     @property
     def n_classes(self) -> int | None:
@@ -205,7 +213,22 @@ def load_corpus(
 
 
 def _corpus(info: CorpusInfo, splits: Mapping[str, Split]) -> Corpus:
-    return Corpus(info.name, splits["train"], splits["valid"], splits.get("test"), info.licence, info.source)
+    parts, names = (splits["train"], splits["valid"], splits.get("test")), LABEL_NAMES.get(info.name, ())
+    return Corpus(info.name, *parts, info.licence, info.source, names)
+
+
+def at_hand(
+    given: Any, kind: type[C], load: Callable[..., C], data_dir: str | os.PathLike[str] | None = None
+) -> C:
+    """A corpus as it is given, or the one of that name; texts and pairs do not stand for each other."""
+    if not isinstance(given, Splits):
+        return load(given, data_dir)
+    if not isinstance(given, kind):
+        needed, got = ("texts", "pairs") if kind is Corpus else ("pairs", "texts")
+        raise ValueError(f"a corpus of {needed} is needed, got the {got} of {given.name}")
+    if data_dir is not None:
+        raise ValueError(f"data_dir must be left out with a corpus at hand, got {data_dir}")
+    return given
 
 
 @functools.cache

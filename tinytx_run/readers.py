@@ -23,9 +23,8 @@ def _read_cls_books(folder: Path) -> dict[str, Split]:
         as_subwords = subwords.exists() and not path.exists()
         rows = read_aligned(subwords if as_subwords else path, label_path)
         for number, _, label in rows:
-            if not re.fullmatch("[0-9]+", label.strip()):
-                rule = "the label must be an integer from 0 up"
-                raise ValueError(f"{label_path}, line {number}: {rule}, got {label[:40]!r}")
+            if not re.fullmatch("[01]", label.strip()):
+                raise ValueError(f"{label_path}, line {number}: the label must be 0 or 1, got {label[:40]!r}")
         texts = tuple(join_subwords(text) if as_subwords else text for _, text, _ in rows)
         splits[name] = Split(texts, tuple(int(label) for *_, label in rows))
     return splits

@@ -54,7 +54,7 @@ course.recall("08")
 # A model reads *tokens*, which it gets from a tokenizer ([lesson 01](01_tokens.ipynb)): `▁` marks the space before a word. Each token has a number, its *id*. $V$ is the size of the vocabulary. Here it is large enough for nearly every word of this small language to be one token.
 
 # %%
-from tinytx_run.tasks import train_tokenizer
+from tinytx_run.pretrain import train_tokenizer
 
 corpus, world, recipe = tx.load_corpus("world"), tx.World(), plan("world")
 tokenizer = train_tokenizer(
@@ -89,7 +89,7 @@ for number, answer in enumerate(targets, start=1):
 # %%
 from tinytx.batching import pad_batch
 from tinytx.objectives import causal_batch
-from tinytx_run.tasks import new_language_model
+from tinytx_run.pretrain import new_language_model
 
 
 def framed(texts):
@@ -205,7 +205,7 @@ def learn(model, batches, settings, loss_of=next_token_loss):
 # %%
 from tinytx.loop import train
 from tinytx.settings import TrainingSettings
-from tinytx_run.tasks import causal_objective
+from tinytx_run.pretrain import causal_objective
 
 small = config.replace(d_model=64, n_heads=2, n_layers=1, d_ff=128)
 brief = TrainingSettings(
@@ -366,11 +366,9 @@ def write(model, start="", temperature=1.0, seed=0, longest=60):
     return tokenizer.decode(written)
 
 # %% [markdown]
-# `fit` trains tokenizer and model with the recipe of the budget, and measures the held-out text at the end. Compared with our small run the model and the batches are larger, there are more steps, and the optimizer is Muon ([lesson 14](14_since_2017.ipynb)). Where the processor has instructions for it, the numbers are bfloat16 (bf16). After each step `fit` calls `on_step`: we look in at steps 1, 2, 4, 8, …, when the model also writes, and every two hundred. This cell takes most of the lesson's running time.
+# `tx.pretrain` trains tokenizer and model with the recipe of the budget, and measures the held-out text at the end. Compared with our small run the model and the batches are larger, there are more steps, and the optimizer is Muon ([lesson 14](14_since_2017.ipynb)). Where the processor has instructions for it, the numbers are bfloat16 (bf16). After each step it calls `on_step`: we look in at steps 1, 2, 4, 8, …, when the model also writes, and every two hundred. This cell takes most of the lesson's running time.
 
 # %%
-from tinytx_run.fit import fit
-
 samples = {}
 
 
@@ -383,7 +381,7 @@ def watch(step, model):
         return {"loss": loss, "divergence": divergences.mean().item()}
 
 
-result = fit(corpus, on_step=watch, progress=False)
+result = tx.pretrain(corpus, options=tx.RunOptions(on_step=watch, progress=False))
 model = result.model
 assert result.tokenizer.to_bytes() == tokenizer.to_bytes()
 assert abs(result.history.loss[0] - math.log(V)) < 0.2

@@ -788,8 +788,8 @@ for each in speeds:
 from tinytx.loop import train
 from tinytx.objectives import CausalObjective
 from tinytx.settings import TrainingSettings
+from tinytx_run.pretrain import new_language_model
 from tinytx_run.runs import open_run
-from tinytx_run.tasks import new_language_model
 
 tiny = config.replace(
     vocab_size=1_000, d_model=64, n_heads=2, n_layers=2, d_ff=128, dropout=0.1

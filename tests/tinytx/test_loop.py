@@ -16,8 +16,8 @@ from tests.tinytx_run.interrupted import Killed, folder_bytes
 from tinytx.loop import DivergenceError, TrainingInterrupted, train
 from tinytx.objectives import CausalObjective
 from tinytx.settings import TrainingSettings, choose_device, choose_precision
+from tinytx_run.pretrain import causal_objective, new_language_model
 from tinytx_run.runs import open_run
-from tinytx_run.tasks import causal_objective, new_language_model
 
 SETTINGS = TrainingSettings(
     n_steps=12,

@@ -109,7 +109,7 @@ def test_runs_end_where_that_of_one_process_ends(two, alone, optimizer, layout, 
         got = answers[rank]["runs"][key]
         assert got["step"] == history.step and got["lr"] == history.lr
         assert_close(got["loss"], history.loss, rtol=0, atol=1e-5)
-    saved = load(folder / key / "step-000008").double().state_dict()
+    saved = load(folder / key / "step-000008").model.double().state_dict()
     assert_close(saved, dict(model.state_dict()), rtol=0, atol=1e-6)
 
 

@@ -23,9 +23,10 @@ from tinytx.transformer import Classifier, LanguageModel, Transformer
 from tinytx.translate import translate
 from tinytx_run.corpora import Split
 from tinytx_run.download import data_folder
+from tinytx_run.finetune import class_objective, epoch_ends
 from tinytx_run.hf.tokenizer import PretrainedTokenizer
 from tinytx_run.recipes import plan_finetuning, resize
-from tinytx_run.tasks import class_objective, epoch_ends, seeded
+from tinytx_run.training import seeded
 
 Way = Literal["frozen", "lora", "full"]
 WAYS: tuple[Way, ...] = ("frozen", "lora", "full")

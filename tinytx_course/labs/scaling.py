@@ -26,7 +26,7 @@ from tinytx.config import TransformerConfig
 from tinytx.objectives import CausalObjective
 from tinytx.settings import TrainingSettings, choose_device
 from tinytx_run.distributed import Processes, joined, train
-from tinytx_run.tasks import new_language_model
+from tinytx_run.pretrain import new_language_model
 
 ROOT = Path(__file__).resolve().parents[2]
 LAST_LINES = 5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import tempfile
 import warnings
 import zipfile
@@ -17,6 +18,7 @@ from tinytx_run.conversion import unzip
 from tinytx_run.hf.folders import read
 
 MARKS_FILE = "marks.json"
+_OF_TOKENIZER = re.compile(r"(tokenizer|vocab|merges|special_tokens).*|.*\.(model|spm)")  # names of its files
 MIN_KNOWN = 0.9  # of the ids of a model, the share for which its tokenizer must have a token
 
 
@@ -177,14 +179,18 @@ class PretrainedTokenizer(Tokenizer):
         self._inner.save_pretrained(folder)
 
 
-def published_tokenizer(source: str | os.PathLike[str]) -> PretrainedTokenizer:
+def published_tokenizer(source: str | os.PathLike[str]) -> PretrainedTokenizer | None:
     """The tokenizer in a folder of `transformers`, or of a published model, by its name.
+
+    None for a folder with no file of a tokenizer.
 
     Raises
     ------
     ValueError
         If it cannot be found, fetched or read, or does not fit its model.
     """
+    if os.path.isdir(source) and not any(_OF_TOKENIZER.fullmatch(name) for name in os.listdir(source)):
+        return None
     config, inner = read(source, "AutoConfig"), read(source, "AutoTokenizer")
     start = config.decoder_start_token_id if config.is_encoder_decoder else None
     try:

@@ -76,7 +76,7 @@ def test_a_run_repeats_learns_and_ends_in_a_model_of_tinytx(engine, tables, worl
 
     file = tmp_path / "run.safetensors"
     file.write_bytes(answer["file"].numpy().tobytes())
-    model, total = tx.load(file), 0.0
+    model, total = tx.load(file).model, 0.0
     for one in words:
         ids = [world.automaton.word_ids[word] + 1 for word in one]
         inputs, targets = causal_batch(torch.tensor([[0, *ids, 0]]))

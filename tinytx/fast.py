@@ -257,9 +257,9 @@ def laid_out(model: nn.Module, n_rows: int) -> Iterator[None]:
     laid: list[nn.Linear] = []
     try:
         for layer in model.modules():
-            as_built = type(layer) is nn.Linear and "forward" not in vars(layer)
-            if as_built and (product := _product(layer, n_rows)) is not None:
-                layer.forward = product  # type: ignore[method-assign]
+            own = "forward" in vars(layer) or type(layer).forward is not nn.Linear.forward
+            if isinstance(layer, nn.Linear) and not own and (product := _product(layer, n_rows)) is not None:
+                layer.forward = product  # type: ignore[assignment,method-assign]
                 laid.append(layer)
         yield
     finally:

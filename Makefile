@@ -36,12 +36,12 @@ lab: $(STAMP)  ## open your own copy of the notebooks in JupyterLab
 	$(BIN)/tinytx-course lab
 
 # For authors
-.PHONY: test proofs check ruff mypy biome format bench check-the-checkers test-browser torture chaos fuzz flaky rot anywhere bench-widgets publish engine environment constraints licences
+.PHONY: test proofs check ruff mypy biome format bench check-the-checkers test-browser torture chaos flaky rot bench-widgets publish engine environment constraints licences
 
 test: $(STAMP)  ## run all tests, notebooks included, offline
 	$(BIN)/python -m pytest -q -m "not browser and not proof" --durations=15 -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-proofs: $(STAMP)  ## slow evidence: kills, many seeds, the built wheel, the explorers in Chromium
+proofs: $(STAMP)  ## slow evidence: kills, many seeds, generated command lines, the built wheel, the explorers in Chromium
 	$(BIN)/python -m tests.browser.install
 	$(BIN)/python -m pytest -q -m "browser or proof" --durations=15 -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
@@ -90,17 +90,11 @@ chaos: $(STAMP)  ## for authors: let every kind of system call fail in turn, wri
 	$(BIN)/python -m tests.browser.install
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.torture.chaos --results results
 
-fuzz: $(STAMP)  ## for authors: try 5,000 generated command lines and 2,000 damaged files, write the table in results/
-	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --results results
-
 flaky: $(STAMP)  ## for authors: run every notebook 20 times at the smallest budget, write the table in results/
 	$(BIN)/python -m tests.notebooks.flaky --results results
 
-rot: $(STAMP)  ## for authors: try the lowest, the newest and past versions of all packages, write the table in results/
+rot: $(STAMP)  ## for authors: try the lowest, the newest and past versions of all packages; write TRIED.md
 	$(BIN)/python -m tests.rot --results results
-
-anywhere: $(STAMP)  ## for authors: try the wheel as in Colab, in awkward folders, with uv; write TRIED.md
-	$(BIN)/python -m tests.anywhere --results results
 
 publish: $(STAMP)  ## for authors: rebuild notebooks/*.ipynb and figures/, and the shipped model if its recipe changed
 	$(BIN)/python -m tinytx_course.building.shipped

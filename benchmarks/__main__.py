@@ -38,9 +38,7 @@ def build_parser() -> Parser:
     sub = Parser(prog="python -m benchmarks", description=(bench.__doc__ or "").strip())
     sub.set_defaults(command=bench)
     sub.add_argument("--json", action="store_true", help="print one JSON object on standard output")
-    words = "steps, reviews, generation, or all of these; or what takes longer: quality, growth"
-    sub.add_argument("part", nargs="?", default="all", help=words)
-    sub.add_argument("--against", type=Path, metavar="DIR", help="compare with another checkout instead")
+    sub.add_argument("part", nargs="?", default="all", help="steps, reviews, generation, or all of these")
     sub.add_argument("--rounds", type=int, default=7, help="how often each candidate is timed")
     sub.add_argument("--results", type=Path, default=Path("results"), help="folder of the results")
     sub.add_argument("--data-dir", type=Path, help="folder that holds one folder a corpus")
@@ -51,14 +49,12 @@ def build_parser() -> Parser:
 
 def bench(args: argparse.Namespace) -> Answer:
     """Measure training and generation against other packages, in turn; results are stored."""
-    from benchmarks.against import measure_against
-    from benchmarks.report import LONGER, PARTS, run_parts
+    from benchmarks.report import PARTS, run_parts
     from benchmarks.settings import BenchSettings
     from tinytx.settings import choose_device
 
-    if args.part not in (*PARTS, *LONGER, "all"):
-        known = ", ".join((*PARTS, *LONGER))
-        raise ValueError(f"part must be one of {known} or all, got {args.part!r}")
+    if args.part not in (*PARTS, "all"):
+        raise ValueError(f"part must be one of {', '.join(PARTS)} or all, got {args.part!r}")
     settings = BenchSettings(
         n_rounds=args.rounds,
         tiny=args.tiny,
@@ -66,8 +62,6 @@ def bench(args: argparse.Namespace) -> Answer:
         data_dir=args.data_dir,
         report=reporter(args),
     )
-    if args.against is not None:
-        return {"records": measure_against(args.against, settings, args.results)}, None
     parts = PARTS if args.part == "all" else (args.part,)
     return {"records": run_parts(parts, settings, args.results)}, None
 

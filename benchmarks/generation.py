@@ -19,6 +19,7 @@ from tinytx.beam import Search, TranslatorSteps, beam_search
 from tinytx.config import TransformerConfig
 from tinytx.counting import count_parameters
 from tinytx.encoder_decoder import Translator
+from tinytx.fast import laid_out
 from tinytx.generate import Sampling, continue_rows
 from tinytx.transformer import LanguageModel
 from tinytx_course.labs.timing import Spent, spend, take_turns
@@ -169,7 +170,8 @@ def _read_anew(model: LanguageModel, prompts: Tensor, n: int) -> Spent:
 def _searched(model: Translator, src_ids: Tensor, n_beams: int, n: int) -> Tensor:
     steps = TranslatorSteps(model, src_ids, torch.ones_like(src_ids, dtype=torch.bool), n_beams, n)
     most, search = [n] * len(src_ids), Search(beam_size=n_beams)
-    found = beam_search(steps, most, bos_id=BOS, eos_id=-1, search=search, forbidden_ids=(0,))
+    with laid_out(model, n_beams * len(src_ids)):  # as in `translate_ids`, which would end at the end mark
+        found = beam_search(steps, most, bos_id=BOS, eos_id=-1, search=search, forbidden_ids=(0,))
     return torch.tensor([one.token_ids for one in found])
 
 

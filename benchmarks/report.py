@@ -25,7 +25,6 @@ OURS = "tinytx"
 PAGE = ROOTS[0] / "docs" / "speed.md"  # holds the tables
 EQUAL, AS_IT_COMES = "equal precision", "as it comes"  # groups of candidates
 PARTS = ("steps", "reviews", "generation")  # what "all" means
-LONGER = ("quality", "growth")  # only by name
 WIDTHS = {"cpu": (1024, 2048), "cuda": (4096, 8192)}  # of the matrices that are tried
 
 
@@ -35,7 +34,7 @@ def run_parts(parts: Sequence[str], settings: BenchSettings, folder: Path) -> di
     Parameters
     ----------
     parts : sequence of str
-        Among ``PARTS`` and ``LONGER``, which are modules of this package.
+        Among ``PARTS``, which are modules of this package.
     settings : BenchSettings
     folder : Path
         Of ``bench-PART.json``. Each record is put there as soon as it is measured: what an interrupted run
@@ -58,8 +57,8 @@ def run_parts(parts: Sequence[str], settings: BenchSettings, folder: Path) -> di
         for key, record in measure(settings, ceiling):
             store.put(key, record)
             records[f"{part}/{key}"] = record
-            if any(name in record for name in ("fastest", "worse_by", "exponent")):
-                settings.report(line_of(key, record))
+            if record.get("fastest"):
+                settings.report(speed_line(key, record))
     return records
 
 
@@ -129,23 +128,6 @@ def compare(turns: Turns, details: Mapping[str, Record], unit: str, n_units: int
             group: {"name": name, **turns.ratio(name, OURS).to_dict()} for group, name in fastest.items()
         },
     }
-
-
-def line_of(key: str, record: Record) -> str:
-    """One comparison in a line."""
-    if record.get("fastest"):
-        return speed_line(key, record)
-    if "worse_by" in record:
-        worse = "{mean:.4f} [{low:.4f}, {high:.4f}]".format_map(record["worse_by"])
-        return f"{key}: {record['precision']} loses {worse} nats"
-    if "exponent" in record:
-        time, counted = record["exponent"]["median"], record["counted_exponent"]
-        line = f"{key}: time exponent {time:.2f}, counted {counted:.2f}"
-        if "bytes_exponent" in record:
-            memory, counted = record["bytes_exponent"], record["counted_bytes_exponent"]
-            line = f"{line}; memory {memory:.2f}, counted {counted:.2f}"
-        return line
-    raise ValueError(f"a record must hold a comparison, got {sorted(record)}")
 
 
 def bench_table(folder: Path) -> str:

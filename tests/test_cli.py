@@ -186,10 +186,10 @@ def test_a_table_is_read_by_its_columns_and_bad_rows_are_named(write, tmp_path, 
     table = write("a.csv", ["avis;note", *rows])
     how = ["--text-column", "avis", "--label-column", "note"]
     begin = ["pretrain", "--corpus", table, *how, *QUICK, "--steps", 2, "--out", tmp_path / "lm"]
-    assert "a.csv, line 3: must have a label" in refused(*begin)
+    assert "a.csv, row 3: must have a label" in refused(*begin)
     assert main([*map(str, begin), "--skip-bad-rows"]) == 0
     lines = [line for line in capsys.readouterr().err.split("\n") if line.startswith("tinytx:")]
-    assert len(lines) == 1 and lines[0].startswith(f"tinytx: warning: {table}, line 3: ")
+    assert len(lines) == 1 and lines[0].startswith(f"tinytx: warning: {table}, row 3: ")
     how.append("--skip-bad-rows")
     call("finetune", tmp_path / "lm", "--corpus", table, *how, *QUICK, "--out", tmp_path / "c")
     evaluation = ["evaluate", tmp_path / "c", "--corpus", table, *how]

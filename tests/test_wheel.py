@@ -1,6 +1,7 @@
 """The wheel works alone: installed into a fresh environment without extras, it trains and generates."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -8,11 +9,14 @@ import zipfile
 
 import pytest
 
-from tests.anywhere.places import new_environment
+from tests.environments import new_environment
 from tinytx_course import PACKAGES
+from tinytx_course.building.elsewhere import first_cell
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(1800)]
 LIMIT = 3 * 2**20  # bytes of results in the wheel
+#: Over 200 characters with spaces, accents and an apostrophe.
+AWKWARD = f"d'été à l'école/{100 * 'x'}/{100 * 'ß'}"
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +38,13 @@ def wheel(root, tmp_path_factory):
 @pytest.fixture(scope="module")
 def installed(wheel, tmp_path_factory):
     """A function that runs Python in a fresh environment with the wheel and its core dependencies."""
-    folder = tmp_path_factory.mktemp("fresh")
+    folder = tmp_path_factory.mktemp("fresh") / AWKWARD
+    folder.mkdir(parents=True)
     python = new_environment(folder / "venv", str(wheel))
 
     def run(*arguments):
-        environment = {"HOME": str(folder), "OMP_NUM_THREADS": "1"}
+        pip = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_"))}
+        environment = {"HOME": "/nonexistent", "PATH": "", "OMP_NUM_THREADS": "1", **pip}
         return subprocess.run(
             [python, *arguments], cwd=folder, capture_output=True, text=True, env=environment
         )
@@ -73,3 +79,11 @@ def test_without_extras_it_trains_resumes_finetunes_evaluates_and_generates(inst
 def test_the_course_reads_the_results_it_was_installed_with(installed):
     code = "from tinytx_course.results import read_results as read; print(read('ladder').path)"
     assert "site-packages" in installed("-c", code).stdout
+
+
+def test_the_first_cell_of_a_notebook_installs_the_course_where_it_is_missing(installed, wheel):
+    """As in Colab. The last test here: it takes the course away first, and the cell brings more packages."""
+    assert installed("-m", "pip", "uninstall", "--yes", "tinytx").returncode == 0
+    for code in (first_cell(wheel.as_uri()).source, "import tinytx_course as course; course.plots.curves"):
+        done = installed("-c", code)
+        assert done.returncode == 0, done.stderr

@@ -288,7 +288,9 @@ class MultiHeadAttention(nn.Module):
         if cache is not None and memory is not None and before:
             k, v = cache.all()  # (B, G, S, K)
         else:
-            k, v = self.keys_values(x if memory is None else memory)  # (B, G, S, K)
+            source = x if memory is None else memory
+            k = split_heads(self.k_proj(source), self.n_kv_heads)  # (B, G, S, K)
+            v = split_heads(self.v_proj(source), self.n_kv_heads)
             if self.positions is not None:  # keys are stored as they are compared
                 q, k, bias = self.positions(q, k, before) if before else self.positions(q, k)  # (B, H, T, S)
             if cache is not None:
@@ -301,11 +303,6 @@ class MultiHeadAttention(nn.Module):
             self._record(attn_weights)
             context = attn_weights @ v  # (B, H, T, K)
         return self.out_proj(merge_heads(context))
-
-    def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of a memory, (B, G, S, K) each."""
-        k, v = self.k_proj(memory), self.v_proj(memory)  # (B, S, G K)
-        return split_heads(k, self.n_kv_heads), split_heads(v, self.n_kv_heads)
 
 
 def split_heads(x: Tensor, n_heads: int) -> Tensor:

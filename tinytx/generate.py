@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from tinytx.batching import pad_batch
 from tinytx.encoder_decoder import Translator
-from tinytx.fast import retain_memory
+from tinytx.fast import laid_out, retain_memory
 from tinytx.inference import eval_mode
 from tinytx.kv_cache import Cache
 from tinytx.masked_lm import MaskedLanguageModel
@@ -189,8 +190,10 @@ def continue_rows(
     padded = pad_batch(prefixes, 0)  # (R, longest)
     ids = padded[:, : int(lengths.min())]  # (R, T)
     max_len = min(model.config.max_len, int(lengths.max()) + sampling.max_new_tokens)
-    cache = Cache(model.config.n_layers, max_len) if cached else None
-    with eval_mode(model) as device:
+    several = cached and max_len - ids.shape[1] > 1  # of one token neither cache nor layout is worth it
+    cache = Cache(model.config.n_layers, max_len) if several else None
+    layout = laid_out(model, len(prefixes)) if several else nullcontext()
+    with eval_mode(model) as device, layout:
         forbidden = torch.tensor(sorted(forbidden_ids), dtype=torch.long, device=device)
         while len(active):
             if ids.shape[1] > max_len:

@@ -28,7 +28,7 @@ _REPLACEMENTS = dict(
 _OUTWARD = {ord(char): inner for char, inner in _REPLACEMENTS.items()} | {
     ord(inner): _ESCAPE + inner for inner in (*_REPLACEMENTS.values(), _ESCAPE)
 }
-_RESERVED = re.compile("[" + "".join(map(chr, _OUTWARD)) + "]")
+_RESERVED = re.compile("[" + "".join(map(chr, _OUTWARD)) + "\ud800-\udfff]")  # and lone surrogates
 _ESCAPED = re.compile(f"{_ESCAPE}(.)|([\x01-\x07])", re.DOTALL)
 _ORIGINALS = {inner: char for char, inner in _REPLACEMENTS.items()}
 
@@ -49,8 +49,10 @@ def check_unicode(text: str) -> None:
 
 def escape(text: str) -> str:
     """Replace the characters that sentencepiece reserves; no two texts become equal."""
+    if not _RESERVED.search(text):
+        return text
     check_unicode(text)
-    return text.translate(_OUTWARD) if _RESERVED.search(text) else text
+    return text.translate(_OUTWARD)
 
 
 def unescape(text: str) -> str:

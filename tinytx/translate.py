@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from tinytx.batching import pad_batch
 from tinytx.beam import Hypothesis, Search, TranslatorSteps, beam_search
 from tinytx.encoder_decoder import Translator
+from tinytx.fast import laid_out
 from tinytx.generate import check_vocabulary, unwritten_ids
 from tinytx.inference import eval_mode
 from tinytx.tokenizer import Tokenizer, check_several, plain
@@ -140,7 +142,8 @@ def translate_ids(
     `tokens_per_batch`, padding and beams included, changes memory and speed.
     """
     hypotheses: dict[int, Hypothesis] = {}
-    with eval_mode(model) as device:
+    layout = laid_out(model, search.beam_size * len(sources)) if cached else nullcontext()
+    with eval_mode(model) as device, layout:
         for indices in _batches(sources, search.beam_size, tokens_per_batch):
             batch = [sources[i] for i in indices]
             src_ids = pad_batch([[*ids, tokenizer.eos_id] for ids in batch], tokenizer.pad_id).to(device)

@@ -175,6 +175,7 @@ class SharedStep(TrainingStep):
     """
 
     checkpoints: Checkpoints | None = None  # of the first process
+    latest: Any = None
 
     def __init__(self, *of_one: Any) -> None:
         super().__init__(*of_one)
@@ -182,16 +183,11 @@ class SharedStep(TrainingStep):
         # The terminal and torchrun may both send Ctrl-C.
         self.any, self.patient = self.processes.any, self.processes.n > 1
 
-    @property
-    def latest(self) -> Any:
-        """Where the first process wrote the last checkpoint."""
-        return getattr(self.checkpoints, "latest", None)
-
     def restore(self, model: nn.Module, optimizer: Any, settings: TrainingSettings) -> Any:
         """Give all processes what the first restores; needed once, before the first step."""
         run, processes = self.checkpoints, self.processes
         saved = processes.agree(lambda: run and run.restore(model, optimizer, settings))
-        self.n_done = saved["step"] if saved else 0
+        self.n_done, self.latest = saved["step"] if saved else 0, getattr(run, "latest", None)
         if processes.n > 1:
             parameters = list(model.parameters())
             moments = processes.agree(lambda: [_on(optimizer.state.get(p, {}), "cpu") for p in parameters])
@@ -210,6 +206,7 @@ class SharedStep(TrainingStep):
         """Write a checkpoint in the first process."""
         if self.checkpoints is not None:
             self.checkpoints.save(model, optimizer, settings, state)
+            self.latest = self.checkpoints.latest
 
     def backward(self, batch: list[int], parts: list[list[int]] | None = None) -> Tensor:
         """Add the gradient of the mean loss of a batch, in parts of which each process computes its own."""

@@ -835,7 +835,7 @@ assert device.type == "cuda" or all(same)
 # %% [markdown]
 # ### How the cost grows
 #
-# All of this was one size. What does a larger model cost, a longer text, a larger vocabulary, a larger batch? `python -m benchmarks growth` changed one of them at a time and stored the processor time of a training step, added over its threads (for *processes* below: time on the clock). On logarithmic axes a power is a straight line; its slope is the **exponent**. Dashed are the counted operations, moved so that they end in the same point. Where do you expect the time to leave the count?
+# All of this was one size. What does a larger model cost, a longer text, a larger vocabulary, a larger batch? `results/bench-growth.json` holds one such measurement: one of them changed at a time, and the processor time of a training step, added over its threads (for *processes* below: time on the clock). On logarithmic axes a power is a straight line; its slope is the **exponent**. Dashed are the counted operations, moved so that they end in the same point. Where do you expect the time to leave the count?
 
 # %%
 from tinytx_course.results import read_results
@@ -889,7 +889,7 @@ print(grown.source_line())
 # %% [markdown]
 # Read the left ends first. A small step pays for more than its products: calls of Python, matrices too small to fill the processor. Where the solid line lies above the dashed one, this is what you see. The length bends upward, as the pairs of tokens take over. Bytes are those that a forward pass saves for the backward pass; the count knows all logits, but the loss forms them in parts, so a larger vocabulary costs fewer bytes than counted.
 #
-# Two rows are of another kind. **Processes** deal out one batch among them: were adding up the gradients free, and the memory of each core its own, the exponent would be −1. **Texts** are the lines of a file that is read in parts of 16 MB, with a step of training in each. The time grows with the file. The memory grows until a part is full, and then hardly.
+# Two rows are of another kind. **Processes** deal out one batch among them: were adding up the gradients free, and the memory of each core its own, the exponent would be −1. **Texts** are the lines of a file that was read in parts of 16 MB, with a step of training in each. The time grows with the file. The memory grows until a part is full, and then hardly.
 #
 # ## Use it: everything together
 #

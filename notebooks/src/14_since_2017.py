@@ -37,7 +37,8 @@ from torch import nn
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.transformer import Block, FeedForward, MixtureOfExperts
+from tinytx.feed_forward import FeedForward, MixtureOfExperts
+from tinytx.transformer import Block
 from tinytx_course import plots, results
 from tinytx_run.recipes import default_budget
 

@@ -1,4 +1,4 @@
-"""Install two browsers and strace where they are missing: ``python -m tests.browser.install``."""
+"""Install two browsers, strace and bwrap where they are missing: ``python -m tests.browser.install``."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ import sys
 from tests.browser.firefox import find_firefox
 from tinytx_course.machine import find_chromium
 
-PACKAGES = ("chromium", "firefox-esr", "fonts-dejavu-core", "strace")
+PACKAGES = ("chromium", "firefox-esr", "fonts-dejavu-core", "strace", "bubblewrap")
 
 
 def main() -> int:
@@ -22,17 +22,17 @@ def main() -> int:
         print(
             f"Missing: {', '.join(_missing())}. On Debian `sudo apt-get install {' '.join(PACKAGES)}`; "
             "elsewhere the packages of these names. TINYTX_CHROMIUM may name a Chromium or Chrome. "
-            "Without Firefox its tests are skipped.",
+            "Without Firefox or bubblewrap their tests are skipped.",
             file=sys.stderr,
         )
     return 1 if {"chromium", "strace"} & set(_missing()) else 0
 
 
 def _missing() -> list[str]:
-    found = {"chromium": find_chromium(), "firefox-esr": find_firefox(), "strace": shutil.which("strace")}
-    return [
-        name for name, path in found.items() if not path and (name != "strace" or sys.platform == "linux")
-    ]
+    found = {"chromium": find_chromium(), "firefox-esr": find_firefox()}
+    if sys.platform == "linux":
+        found |= {"strace": shutil.which("strace"), "bubblewrap": shutil.which("bwrap")}
+    return [name for name, path in found.items() if not path]
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The course as a whole: failures are reported, answers are never lost, publishing gives equal bytes."""
 
 import json
+import re
 
 import nbformat
 import pytest
@@ -137,37 +138,29 @@ def test_a_learners_copy_is_made_once_and_never_overwritten(checkout):
     assert all(cell.execution_count is None and not cell.outputs for cell in copy.cells)
 
 
-def test_copies_of_the_first_edition_move_aside_and_nothing_is_lost(tmp_path):
-    content = {
-        "00_start_here.ipynb": "from tinytx.teaching import lessons",
-        "02_attention_and_masks.ipynb": "tx.check('causal_mask', mine)  # my answer",
-        "03_positions.ipynb": "course.check('shift_matrix', mine)  # of this edition",
-        "my notes.ipynb": "tx.check('causal_mask', mine)",
-        "first-edition/00_start_here.ipynb": "from tinytx.teaching import machine  # moved before",
-    }
-    (tmp_path / "first-edition").mkdir()
-    for name, text in content.items():
-        (tmp_path / name).write_text(text)
-    moved = course.move_first_edition(tmp_path)
-    assert [path.name for path in moved] == ["00_start_here-2.ipynb", "02_attention_and_masks.ipynb"]
-    assert files_in(tmp_path) == {
-        "03_positions.ipynb", "my notes.ipynb", "first-edition/00_start_here.ipynb",
-        "first-edition/00_start_here-2.ipynb", "first-edition/02_attention_and_masks.ipynb",
-    }  # fmt: skip
-    assert sorted((tmp_path / name).read_text() for name in files_in(tmp_path)) == sorted(content.values())
-    assert course.move_first_edition(tmp_path) == []
-
-
-def test_opening_the_lab_moves_the_first_edition_says_so_and_copies_this_one(checkout, monkeypatch, capsys):
-    old = checkout / "work" / f"{FIRST.name}.ipynb"
-    old.parent.mkdir()
-    old.write_text("from tinytx.teaching import lessons")
+def test_opening_the_lab_sets_copies_of_an_earlier_edition_aside_once_and_loses_nothing(
+    checkout, monkeypatch, capsys
+):
     monkeypatch.setattr("sys.executable", "true")  # JupyterLab itself is tried in tests/browser
-    assert course.open_lab(checkout) == 0
-    moved, copied = capsys.readouterr().err.splitlines()
-    assert "1" in moved and "first-edition" in moved and "3 new" in copied
-    assert (old.parent / "first-edition" / old.name).read_text() == "from tinytx.teaching import lessons"
-    assert "budget" in old.read_text()
+    work, name = checkout / "work", f"{FIRST.name}.ipynb"
+    course.copy_for_learner(checkout)
+    (work / "earlier").mkdir()
+    texts = {name: "my answers", "02_my_notes.ipynb": "no lesson", f"earlier/{name}": "set aside before"}
+    for place, text in texts.items():
+        (work / place).write_text(text, encoding="utf-8")
+    with (work / f"{SECOND.name}.ipynb").open("a", encoding="utf-8") as mine:
+        mine.write("\n")
+    before = files_in(work)
+    for n_moved, n_new in ((1, 1), (0, 0)):
+        assert course.open_lab(checkout) == 0
+        *moved, copied = capsys.readouterr().err.splitlines()
+        assert len(moved) == n_moved and f"{n_new} new" in copied
+    moved = {f"earlier/{FIRST.name}-2.ipynb"}
+    assert {name for name in files_in(work) if name.endswith(".ipynb")} == before | moved
+    assert (work / f"earlier/{FIRST.name}-2.ipynb").read_text(encoding="utf-8") == texts.pop(name)
+    assert all((work / place).read_text(encoding="utf-8") == text for place, text in texts.items())
+    monkeypatch.setattr(course, "_OF_THIS_EDITION", re.compile("none"))
+    assert len(course.set_earlier_aside(checkout)) == 3
 
 
 # ---- building and normalising

@@ -1,6 +1,6 @@
 """The first cell of a notebook: nothing where the course is, a clear sentence where it cannot be had.
 
-That it installs the course is tried in tests/anywhere.
+That it installs the course is tried in tests/test_wheel.py.
 """
 
 import os

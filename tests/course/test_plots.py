@@ -64,15 +64,6 @@ def test_rows_run_downwards_and_carry_their_labels_and_nothing_masked_is_not_exp
     assert ax.yaxis_inverted() and not fig.legends
 
 
-@pytest.mark.parametrize(
-    ("labels", "rotated"),
-    [(["un", "deux"], False), (["un\n(1679)", "deux\n(731)"], False), (["un (1679)", "deux (731)"], True)],
-)
-def test_column_labels_are_rotated_only_where_a_line_is_long(labels, rotated):
-    _, ax = plots.heatmap([[0.1, 0.9]], col_labels=labels)
-    assert [tick.get_rotation() != 0 for tick in ax.get_xticklabels()] == [rotated, rotated]
-
-
 def test_a_signed_matrix_has_white_at_zero():
     fig, ax = plots.heatmap(np.array([[-1.0, 0.0, 1.0]]))
     assert pixels(fig, ax, 0, 1).mean() > 0.95
@@ -121,9 +112,6 @@ def test_a_depth_map_has_white_at_one_and_rows_as_long_as_their_stacks():
     assert layer_color(ax, 0, 0).min() > 0.95
     red, blue = layer_color(ax, 0, 1), layer_color(ax, 1, 1)
     assert red[0] > red[2] + 0.2 and blue[2] > blue[0] + 0.2
-    _, part = plots.depth_map(STACKS, low=0.1, high=100, bar_label="size")
-    for row, col in [(0, 0), (0, 1), (0, 2), (1, 1)]:
-        assert np.allclose(layer_color(ax, row, col), layer_color(part, row, col), atol=0.03)
     fig, ax = plots.depth_map(STACKS, low=0.1, high=10, bar_label="size")
     assert [mesh.get_array().size for mesh in ax.collections] == [3, 5]
     assert tick_labels(ax.yaxis) == ["2", "4"] and ax.yaxis_inverted()
@@ -148,8 +136,6 @@ def test_token_boxes_lie_where_their_letters_are():
     assert spans == [(0, 1), (1, 2), (2, 3), (0, 2), (2, 3)]
     places = {(text.get_text(), *text.get_position()) for text in ax.texts}
     assert {("e", 1.5, 0), ("e", 1.5, 1), ("s", 2.5, 0), ("s", 2.5, 1)} <= places
-    assert tick_labels(ax.yaxis) == ["letters", "joined"] and {"3 tokens", "2 tokens"} <= set(texts(ax))
-    assert boxes[0].get_facecolor() == boxes[2].get_facecolor() != boxes[1].get_facecolor()
 
 
 def test_a_clock_hand_points_to_sine_and_cosine_of_its_angle():
@@ -177,7 +163,7 @@ def test_curves_carry_their_labels_in_their_colours_at_their_height():
     for name, y in {"scratch": 0.2, "pretrained": 0.8, "best reachable": 0.95}.items():
         drawn = ax.transAxes.transform(labels[name].get_position())[1]
         assert abs(drawn - ax.transData.transform((0, y))[1]) < 0.1 * ax.bbox.height, name
-    assert labels["scratch"].get_color() == ax.lines[0].get_color() == plots.COLORS[0]
+    assert labels["scratch"].get_color() == ax.lines[0].get_color()
     band = ax.collections[0].get_paths()[0].vertices[:, 1]
     assert (band.min(), band.max()) == (0.6, 0.9)
 
@@ -197,28 +183,13 @@ def test_a_seed_band_is_mean_and_range_over_seeds_of_windows():
     assert curve.dashed
 
 
-def test_scattered_groups_differ_in_marker_too_and_the_diagonal_is_named():
-    groups = [plots.Points("right", [0.0, 1.0], [0.0, 1.0]), plots.Points("wrong", [0.5], [0.2])]
-    _, ax = plots.scatter(groups, xlabel="truth", ylabel="answer", diagonal="perfect", x_range=(-1.0, 2.0))
-    first, second = ax.collections
-    assert not np.array_equal(first.get_facecolor(), second.get_facecolor())
-    assert first.get_paths()[0].vertices.shape != second.get_paths()[0].vertices.shape
-    np.testing.assert_array_equal(second.get_offsets(), [[0.5, 0.2]])
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["right", "wrong", "perfect"]
-    assert ax.get_xlim() == (-1.0, 2.0)
-    assert not plots.scatter(groups, xlabel="", ylabel="")[1].lines
-
-
 def test_a_roofline_has_its_ridge_where_slope_and_top_meet_and_numbers_every_point():
     _, ax = plots.roofline(ROOF, flops=100e9, slopes={"memory": 20e9, "cache": 50e9})
     memory, cache = ax.lines
     np.testing.assert_allclose([memory.get_xdata()[1], cache.get_xdata()[1]], [5.0, 2.0])
     np.testing.assert_allclose(memory.get_ydata()[1:], [100.0, 100.0])
-    assert memory.get_linestyle() != cache.get_linestyle()
     np.testing.assert_allclose(ax.collections[0].get_offsets(), [[8.0, 60.0], [0.1, 1.0]])
     assert texts(ax) == ["1", "2", "1", "1  map\n2  sum"]
-    named = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert named == ["roof, memory", "roof, cache", "many", "one"]
     crowd = {"step": {"up": (7.9, 60e9), "mean": (0.1, 1e9), "down": (8.0, 61e9)}}
     _, ax = plots.roofline(crowd, flops=100e9, slopes={"memory": 20e9})
     assert texts(ax)[:2] == ["1, 3", "2"]  # close together they share a label
@@ -227,9 +198,7 @@ def test_a_roofline_has_its_ridge_where_slope_and_top_meet_and_numbers_every_poi
 # ---- bars
 
 
-def test_bars_run_downwards_and_the_number_of_a_negative_one_is_left_of_bar_and_interval():
-    _, ax = plots.bars({"first": 20_000, "second": 160_800}, xlabel="n", numbers=",", references={"limit": 5})
-    assert {"20,000", "160,800", "limit"} <= set(texts(ax)) and ax.yaxis_inverted()
+def test_the_number_of_a_negative_bar_is_left_of_bar_and_interval():
     fig, ax = plots.bars({"gain": 0.2, "loss": -0.3}, intervals={"loss": (-0.5, 0.1)}, xlabel="points")
     plots.png_bytes(fig)  # places the letters
     gain, loss = (text.get_window_extent() for text in ax.texts)
@@ -237,31 +206,20 @@ def test_bars_run_downwards_and_the_number_of_a_negative_one_is_left_of_bar_and_
     assert loss.x1 < ax.transData.transform((-0.5, 0))[0]
 
 
-def test_bars_of_a_kind_share_a_colour_that_the_legend_explains():
-    kinds = {"a": "new", "b": "old", "c": "new"}
-    _, ax = plots.bars({"a": 1.0, "b": -2.0, "c": 3.0}, kinds=kinds, xlabel="points")
-    a, b, c = (bar.get_facecolor() for bar in ax.patches)
-    legend = zip(ax.get_legend().get_texts(), ax.get_legend().get_patches(), strict=True)
-    assert {text.get_text(): patch.get_facecolor() for text, patch in legend} == {"new": a, "old": b}
-    assert a == c != b
-
-
 def test_grouped_values_are_drawn_once_in_their_group_without_overlap():
     _, ax = plots.grouped_bars(SERIES, xlabel="probability")
     drawn = [(bar.get_width(), round(bar.get_y() + bar.get_height() / 2)) for bar in ax.patches]
     assert drawn == [(0.25, 0), (0.1, 1), (0.3, 0), (0.05, 1)]
-    assert tick_labels(ax.yaxis) == ["beau", "long"] and ax.yaxis_inverted()
     assert texts(ax) == ["0.25", "0.10", "0.30", "0.05"]
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["model", "truth"]
     spans = sorted((bar.get_y(), bar.get_y() + bar.get_height()) for bar in ax.patches)
     assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
 
 
 def test_shares_add_up_to_100_percent_in_areas_and_bars():
     parts = {"a": [1.0, 1.0, 1.0], "b": [3.0, 1.0, 0.0], "c": [0.0, 0.0, 3.0]}
-    _, (left, right) = plots.figure(1, 2)
-    _, areas = plots.share_areas([2, 4, 8], parts, xlabel="width", ylabel="percent", x_log=True, ax=left)
-    assert areas is left
+    _, given = plots.figure()
+    _, areas = plots.share_areas([2, 4, 8], parts, xlabel="width", ylabel="percent", x_log=True, ax=given)
+    assert areas is given
     edges = [area.get_paths()[0].vertices[:, 1] for area in areas.collections]
     for y, limits in zip(edges, [(0, 50), (25, 100), (25, 100)], strict=True):
         assert (y.min(), y.max()) == pytest.approx(limits)
@@ -270,13 +228,10 @@ def test_shares_add_up_to_100_percent_in_areas_and_bars():
     assert np.diff(list(places.values())).min() >= 0.0649, "labels do not overlap"
 
     wholes = {"one": {"x": 1, "y": 3}, "two": {"x": 5, "y": 5}, "three": {"y": 2}}
-    fig, ax = plots.share_bars(wholes, xlabel="percent", notes={"one": "4 M"})
+    _, ax = plots.share_bars(wholes, xlabel="percent", notes={"one": "4 M"})
     bars = [patch for container in ax.containers for patch in container]
     assert [bar.get_width() for bar in bars] == [25, 50, 0, 75, 50, 100]
     assert [bar.get_x() for bar in bars] == [0, 0, 0, 25, 50, 0]
-    assert tick_labels(ax.yaxis) == list(wholes) and texts(ax) == ["4 M"]
-    assert [text.get_text() for text in fig.legends[0].get_texts()] == ["x", "y"]
-    assert plots.share_bars(wholes, xlabel="", ax=right)[1] is right
 
 
 # ---- style, files, notebooks

@@ -6,39 +6,10 @@ import argparse
 import random
 from collections.abc import Iterator
 
-NUMBERS = (
-    "0",
-    "1",
-    "2",
-    "-1",
-    "7",
-    "0.5",
-    "1e-9",
-    "1e300",
-    "nan",
-    "inf",
-    "-inf",
-    "9" * 30,
-    "1_0",
-    "٣",
-    "0x10",
-)
-WORDS = (
-    "",
-    " ",
-    "-",
-    "--",
-    "nowhere",
-    "été",
-    "a" * 3000,
-    "../..",
-    "a\nb",
-    "🙂",
-    "'; ls",
-    "%s",
-    "{}",
-    "\u202e",
-)
+NUMBERS = ("0", "1", "2", "-1", "7", "0.5", "1e-9", "1e300", "nan", "inf", "-inf", "9" * 30)
+NUMBERS += ("1_0", "٣", "0x10")
+WORDS = ("", " ", "-", "--", "nowhere", "été", "a" * 3000, "../..", "a\nb", "🙂", "'; ls", "%s")
+WORDS += ("{}", "\u202e")
 PLACES = ("{m}/lm", "{m}/classifier", "{m}/run", "{m}/prose.txt", "{m}/reviews.tsv", "{m}", "/dev/null")
 PLACES += ("{m}/reviews.csv", "{m}/reviews.jsonl", "{out}/new", "/proc/self/mem", "/")
 #: Values that an option knows, so that some lines come far.

@@ -24,8 +24,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from tests.anywhere.page import write_page
-from tests.anywhere.places import copy_commit
+from tests.environments import copy_commit
 from tinytx_course.results import Results
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -144,6 +143,33 @@ def _first_error(text: str) -> str:
         line for line in lines if re.match(r"(E  |FAILED|ERROR|error|Fatal|×|\w*(Error|Exception)\b)", line)
     ]
     return (errors or lines[-1:] or ["no output"])[0][:300]
+
+
+def write_page(root: Path) -> None:
+    """Write TRIED.md from what is stored, so that it cannot say more."""
+    here = Path(__file__).parent
+    head, not_tried = ((here / name).read_text(encoding="utf-8") for name in ("head.md", "not_tried.md"))
+    (root / "TRIED.md").write_text(head + _versions(root) + not_tried, encoding="utf-8")
+
+
+def _versions(root: Path) -> str:
+    stored = Results("rot", root / "results")
+    head = "## Versions\n\n| where | Python | outcome |\n|---|---|---|\n"
+    source = stored.source_line()
+    return head + "\n".join(map(_row, stored.data.values())) + f"\n\n{source[0].upper()}{source[1:]}.\n\n"
+
+
+def _row(record: dict) -> str:
+    some = ", ".join(
+        f"{name} {record['versions'][name]}"
+        for name in ("numpy", "pandas", "jupyterlab", "transformers")
+        if name in record.get("versions", {})
+    )
+    failure = record["first_failure"]
+    outcome = (
+        f"**failed:** {failure}" if failure else f"{record['tests']}; notebooks {record['notebooks']} ran"
+    )
+    return f"| {record['set']} ({some}) | {record['python']} | {outcome} |"
 
 
 def main() -> int:

@@ -142,6 +142,20 @@ def test_by_hand():
     assert_close(loss.item(), -(0.9 * math.log(0.75) + 0.1 * math.log(0.25)), rtol=0, atol=1e-6)
 
 
+def test_it_is_the_mean_surprise_over_real_tokens():
+    logits = torch.tensor([[[0.0, 1.0, 2.0], [3.0, 0.0, 0.0]], [[1.0, 1.0, 1.0], [9.0, 9.0, 9.0]]])
+    targets = torch.tensor([[2, 1], [1, 0]])  # the last one is padding
+    surprises = [
+        -math.log(math.exp(2) / (1 + math.exp(1) + math.exp(2))),
+        -math.log(1 / (math.exp(3) + 2)),
+        math.log(3),
+    ]
+    loss = output_loss(logits, torch.eye(3), targets, ignore_id=0).item()
+    assert loss == pytest.approx(sum(surprises) / 3, rel=1e-6)
+    low = output_loss(torch.zeros(1, 2, 7).bfloat16(), torch.eye(7).bfloat16(), torch.tensor([[1, 2]]))
+    assert low.dtype == torch.float32 and low.item() == pytest.approx(math.log(7))
+
+
 def test_every_target_ignored_gives_nan_as_in_torch_and_the_smoothing_is_checked():
     inputs = torch.randn(2, 3), torch.randn(4, 3), torch.tensor([IGNORE_ID] * 2)
     assert output_loss(*inputs).isnan()
@@ -318,3 +332,24 @@ print(json.dumps([before - resident(), sum(block.sum().item() for block in block
 """)
     assert given_back > 100e6
     assert total == 200 * 250_000  # what is in use is untouched
+
+
+@pytest.mark.parametrize("n_rows", [1, 5])
+@pytest.mark.parametrize("onednn", [True, False])
+@pytest.mark.parametrize("bias", [True, False])
+@torch.no_grad()
+def test_laid_out_layers_compute_what_they_computed_and_come_back(monkeypatch, n_rows, onednn, bias):
+    monkeypatch.setattr(fast, "_ONEDNN", onednn and fast._ONEDNN)
+    model, seen = nn.Sequential(nn.Linear(7, 11, bias=bias), nn.Linear(11, 2, bias=bias)), []
+    model[1].forward = lambda x: seen.append(x) or x[..., :2]  # a forward of its own stays
+    hook = model[0].register_forward_hook(lambda layer, x, y: seen.append(y))
+    for shape in ((n_rows, 1, 7), (3, 4, 7)):  # others than were announced, too
+        x = torch.randn(shape)
+        expected = model(x)
+        with fast.laid_out(model, n_rows), fast.laid_out(model, 2):
+            assert_close(model(x), expected)
+    assert len(seen) == 8 and vars(model[0]).keys().isdisjoint({"forward"}) and "forward" in vars(model[1])
+    hook.remove()
+    with pytest.raises(KeyError), fast.laid_out(model, n_rows):
+        raise KeyError
+    assert "forward" not in vars(model[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -35,6 +36,9 @@ from tinytx_course.site.pages import write_index, write_page
 
 #: A committed notebook stays below this, so that it opens on a phone and in a browser.
 LARGEST_NOTEBOOK = 1_000_000
+#: Written into the metadata of learners' copies. Raise it when copies of the edition before no longer run.
+EDITION = 3
+_OF_THIS_EDITION = re.compile(rf'"tinytx_edition": *{EDITION}\b')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,22 +160,21 @@ def run_course(
     return CourseReport(runs=tuple(runs), index=index)
 
 
-def move_first_edition(work: Path) -> list[Path]:
-    """Move copies of the first edition in ``work/`` to ``work/first-edition/``; return where they are now.
+def set_earlier_aside(root: Path) -> list[Path]:
+    """Move learners' copies of an earlier edition to ``work/earlier/``; return where they are now.
 
-    They call the package by names of then (``tinytx.teaching``, ``tx.check``). Nothing is overwritten: where
-    the new place is taken, a number is added to the name.
+    Nothing is overwritten: where the new place is taken, a number is added to the name.
     """
     moved = []
-    for path in sorted(work.glob("[0-9][0-9]_*.ipynb")):
-        text = path.read_text(encoding="utf-8", errors="replace")
-        if "tinytx.teaching" in text or "tx.check(" in text:
-            target, number = work / "first-edition" / path.name, 1
-            while target.exists():
+    for lesson in written_lessons(root):
+        path = root / "work" / f"{lesson.name}.ipynb"
+        if path.exists() and not _OF_THIS_EDITION.search(path.read_text(encoding="utf-8", errors="replace")):
+            place, number = path.parent / "earlier" / path.name, 1
+            while place.exists():
                 number += 1
-                target = target.with_name(f"{path.stem}-{number}.ipynb")
-            target.parent.mkdir(exist_ok=True)
-            moved.append(path.rename(target))
+                place = place.with_name(f"{path.stem}-{number}.ipynb")
+            place.parent.mkdir(exist_ok=True)
+            moved.append(path.rename(place))
     return moved
 
 
@@ -183,7 +186,9 @@ def copy_for_learner(root: Path) -> list[Path]:
     for lesson in written_lessons(root):
         target = folder / f"{lesson.name}.ipynb"
         if not target.exists():
-            nbformat.write(build_notebook(lesson, root), target)
+            notebook = build_notebook(lesson, root)
+            notebook.metadata["tinytx_edition"] = EDITION
+            nbformat.write(notebook, target)
             new.append(target)
     return new
 
@@ -194,10 +199,8 @@ def open_lab(root: Path | None = None, options: Sequence[str] = ()) -> int:
 
     root = root or project_root()
     work = root / "work"
-    if moved := move_first_edition(work):
-        _print(
-            f"{len(moved)} notebooks of the first edition, with your answers, are in {moved[0].parent} now"
-        )
+    if moved := set_earlier_aside(root):
+        _print(f"{len(moved)} notebooks of an earlier edition, with your answers: now in {moved[0].parent}")
     new = copy_for_learner(root)
     _print(f"your notebooks are in {work}: {len(new)} new, {len(written_lessons(root)) - len(new)} unchanged")
     first = work / "00_start_here.ipynb"

@@ -7,10 +7,10 @@ teacher's process judges them, so a copy cannot write its own verdict. A functio
 itself, or one that only passes on to a ready-made answer, is refused (``calls-the-answer``); whoever hides
 that better, or copies a solution, passes.
 
-On Linux with namespaces (``unshare``) the kernel leaves learners' code Python, its libraries and that folder:
-no network, no other file or socket, no capability, and not the rights of root. Elsewhere an audit hook
-refuses network and writes to ordinary Python code. **It stops accidents and is no protection against hostile
-code**: there, grade copies of people you do not trust in a container or a virtual machine.
+On Linux ``bwrap`` (package bubblewrap) leaves learners' code Python, its libraries and that folder: no
+network, no other file or socket, no capability, and not the rights of root. **Elsewhere only the limits are
+left, which are no protection against hostile code**: there, grade copies of people you do not trust in a
+virtual machine.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import json
 import os
@@ -13,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,13 +23,23 @@ from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.judging import judge
 from tinytx_course.exercises.observation import Record
 from tinytx_course.grading.grades import STATUSES, CopyGrades, Grade
-from tinytx_course.grading.jail import end_with_parent
 from tinytx_course.grading.submission import Submission
 
-_NAMESPACES = ("--net", "--mount", "--ipc", "--pid", "--fork", "--kill-child")
-_OWN_NAMESPACES = ("--user", "--map-root-user", *_NAMESPACES)
 _NOBODY = 65534
-_FOLDER_MEBIBYTES = 128
+_ENCLOSE = "bwrap --unshare-net --unshare-ipc --unshare-pid --unshare-uts --die-with-parent --cap-drop ALL"
+_NO_NAMESPACES = "--unshare-user --disable-userns"  # that the program makes itself
+# Root encloses, becomes nobody inside, and only then gives up namespaces: a new one knows a single user.
+_TO_BECOME_NOBODY = "--cap-add CAP_SETUID --cap-add CAP_SETGID --cap-add CAP_SETPCAP"
+_BECOME_NOBODY = f"""
+setpriv --reuid {_NOBODY} --regid {_NOBODY} --clear-groups --inh-caps -all --bounding-set -all
+bwrap {_NO_NAMESPACES} --die-with-parent --dev-bind / /
+"""
+# Programs and libraries of the system, and what these read; Python's own folders are added.
+_SYSTEM = """
+/usr /bin /sbin /lib /lib32 /lib64 /nix /gnu /etc/alternatives /etc/fonts /etc/ld.so.cache /etc/localtime
+/sys/devices/system/cpu
+"""
+_FOLDER_BYTES = 2**27
 _START_SECONDS = 120.0  # for starting Python and importing torch on a busy machine
 _LONGEST_ANSWER = 2**24  # bytes
 _PACKAGE = Path(__file__).resolve().parents[2]
@@ -62,23 +73,23 @@ class Walls:
 
     Parameters
     ----------
-    namespaces : tuple of str
-        Words for the program ``unshare``; empty where only the guard within Python is left.
+    enclosed : bool
+        Whether ``bwrap`` shows it nothing but Python and an empty folder, and no network.
     user : int
         To whom the process belongs; 0 for whoever starts it.
     """
 
-    namespaces: tuple[str, ...] = ()
+    enclosed: bool = False
     user: int = 0
 
     @property
     def gap(self) -> str | None:
         """Say what is not enforced, if anything."""
         root = "learners' code runs as root" if _is_root() and not self.user else ""
-        if self.namespaces:
+        if self.enclosed:
             return root or None
-        guard = "this machine has no namespaces: a guard within Python stops accidents, not attacks"
-        return "; ".join(filter(None, (guard, root)))
+        limits = "limits of time and memory alone: nothing keeps learners' code from files and the network"
+        return "; ".join(filter(None, (limits, "on Linux, bubblewrap (bwrap) does", root)))
 
 
 def _is_root() -> bool:
@@ -88,11 +99,9 @@ def _is_root() -> bool:
 @functools.cache
 def walls() -> Walls:
     """The best that this machine allows."""
-    found = [Walls(namespaces=_OWN_NAMESPACES)] if shutil.which("unshare") else []
-    if _is_root():  # made by root itself, they may be handed to somebody else
-        found = [*(replace(one, namespaces=_NAMESPACES, user=_NOBODY) for one in found), *found]
-        found.append(Walls(user=_NOBODY))
-    return next(filter(_hold, found), Walls())
+    users = (_NOBODY, 0) if _is_root() else (0,)
+    found = [Walls(enclosed=True, user=user) for user in users] if shutil.which("bwrap") else []
+    return next(filter(_hold, [*found, *(Walls(user=user) for user in users if user)]), Walls())
 
 
 _TRY = """
@@ -101,36 +110,59 @@ from importlib.util import find_spec
 open("x", "w").close()
 for name in ("torch", "tinytx_course"):
     open(find_spec(name).origin).close()
-os._exit(ENCLOSED and (os.access("..", os.W_OK) or os.getpid() != 1))
+os._exit(ENCLOSED and (os.access("..", os.W_OK) or os.getpid() > 9))
 """
 
 
 def _hold(walls: Walls) -> bool:
     """Whether a program can run within walls, and reaches what it needs and nothing else."""
-    enclosed = bool(walls.namespaces)
     with tempfile.TemporaryDirectory(prefix="tinytx-check-") as folder:
-        words = [sys.executable, "-c", _TRY.replace("ENCLOSED", str(enclosed))]
+        words = [sys.executable, "-c", _TRY.replace("ENCLOSED", str(walls.enclosed))]
         try:
             done = subprocess.run(**_start(folder, words, walls), capture_output=True, timeout=60)
         except (OSError, subprocess.SubprocessError):
             return False
-        return done.returncode == 0 and enclosed != bool(os.listdir(folder))
+        return done.returncode == 0 and walls.enclosed != bool(os.listdir(folder))
 
 
 def _start(folder: str, words: list[str], walls: Walls) -> dict[str, Any]:
     """What to give to ``subprocess``, so that a program starts in its folder, within walls."""
-    folder = os.path.realpath(folder)  # as the table of mounts has it
     how: dict[str, Any] = {"cwd": folder, "env": _environment(folder), "start_new_session": True}
     if sys.platform == "linux":
-        how["preexec_fn"] = end_with_parent
-    if walls.namespaces:
-        inner = {"folder": folder, "mebibytes": _FOLDER_MEBIBYTES, "paths": _libraries(), "user": walls.user}
-        enclose = [sys.executable, "-I", str(Path(__file__).with_name("enclose.py")), json.dumps(inner)]
-        words = ["unshare", *walls.namespaces, *enclose, *words]
+        how["preexec_fn"] = _end_with_parent
+    if walls.enclosed:
+        seen = _what_is_seen(folder)
+        if walls.user:
+            words = [*f"{_ENCLOSE} {_TO_BECOME_NOBODY}".split(), *seen, *_BECOME_NOBODY.split(), *words]
+        else:
+            words = [*f"{_ENCLOSE} {_NO_NAMESPACES}".split(), *seen, "--remount-ro", "/proc", *words]
     elif walls.user:
         os.chown(folder, walls.user, walls.user)
         how |= {"user": walls.user, "group": walls.user, "extra_groups": ()}
     return {"args": words, **how}
+
+
+# Loaded at once: between fork and exec it may not be.
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+def _end_with_parent() -> None:
+    """Have Linux kill this process when the thread that started it ends, for whatever reason."""
+    if _LIBC is not None:
+        _LIBC.prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
+
+
+def _what_is_seen(folder: str) -> list[str]:
+    """Words for bwrap: the system and Python, read-only, and an empty folder in memory."""
+    paths = [path for path in (*_SYSTEM.split(), *_libraries()) if os.path.exists(path)]
+    above = {str(outer) for path in (*paths, folder) for outer in Path(path).parents} - {"/", *paths}
+    return [
+        *(word for path in sorted(above) for word in ("--perms", "0755", "--dir", path)),
+        *(word for path in paths for word in ("--ro-bind", path, path)),
+        *("--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"),
+        *("--perms", "0777", "--size", str(_FOLDER_BYTES), "--tmpfs", folder, "--remount-ro", "/"),
+        *("--chdir", folder),
+    ]
 
 
 def _libraries() -> list[str]:
@@ -179,7 +211,7 @@ def _run(job: dict[str, Any], walls: Walls) -> Any:
         try:
             assert process.stdin is not None
             with contextlib.suppress(BrokenPipeError), process.stdin:
-                process.stdin.write(json.dumps({**job, "folder": os.path.realpath(folder)}).encode())
+                process.stdin.write(json.dumps(job).encode())
             _wait(process, answers, job["seconds"])
         finally:
             _end(process)

@@ -14,6 +14,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from tinytx_course.site.cells import without_marks
+from tinytx_course.site.templates import macro
 
 LINES, COLUMNS = 16, 68  # on a slide, at most; a longer line is wrapped
 _WHOLE = 10  # lines of a cell that is shown as a whole
@@ -84,21 +85,5 @@ def _in_steps(source: str) -> list[str]:
             else:
                 slides[-1].append([])
         slides[-1][-1].append(number)
-    return [_code([[coloured[number] for number in step] for step in slide]) for slide in slides]
-
-
-def _code(steps: list[list[str]]) -> str:
-    kinds = ["shown", *["fragment custom"] * (len(steps) - 1)]
-    body = "".join(
-        f'<span class="{kind}">{_spans(step)}</span>' for kind, step in zip(kinds, steps, strict=True)
-    )
-    return f'<div class="highlight"><pre>{body}</pre></div>'
-
-
-def _spans(lines: list[str]) -> str:
-    """Return each line as an element; what is wrapped is indented further than its beginning."""
-    indents = [len(line) - len(line.lstrip(" ")) for line in lines]
-    return "".join(
-        f'<span class="line" style="padding-left: {indent + 4}ch">{line.lstrip(" ") or " "}</span>'
-        for line, indent in zip(lines, indents, strict=True)
-    )
+    shown = ([[coloured[number] for number in step] for step in slide] for slide in slides)
+    return [macro("kit/deck.html", "code", steps) for steps in shown]

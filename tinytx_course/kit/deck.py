@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,12 @@ from tinytx_course.building.elsewhere import is_first_cell
 from tinytx_course.building.notebooks import joined_streams
 from tinytx_course.kit.code_slides import code_slides
 from tinytx_course.kit.outline import at_headings
-from tinytx_course.kit.pages import line_to_html
 from tinytx_course.kit.teaching import Teaching, exercise_steps, read_teaching
-from tinytx_course.kit.votes import LETTERS, Question, questions, with_twins
+from tinytx_course.kit.votes import Question, questions, with_twins
 from tinytx_course.lessons import Lesson
-from tinytx_course.quizzes.card import marked
 from tinytx_course.site.cells import markdown_to_html
 from tinytx_course.site.figures import Figures
+from tinytx_course.site.templates import line_to_html, macro
 
 _HOW = (
     "A minute alone, then all show a letter. Say no answer. Fewer than 3 in 10 right: explain again. "
@@ -43,6 +43,7 @@ _EXERCISE = re.compile(r"^### Exercise: (.+)\n+`(Level \d/5) · (\d+ minutes)", 
 _CARD = re.compile(r"data-tx-kind=\"(\w+)\" data-tx-explorer='([^']*)'")
 _FIGCAPTION = re.compile(r'<figcaption>(?:<a class="number"[^>]*>(.*?)</a>)?(.*?)</figcaption>', re.S)
 _NUMBERED = "<p><strong>Figure "  # how the note of a figure begins
+_made = partial(macro, "kit/deck.html")
 _ID = re.compile(r'(?<=["#])[hmp][0-9a-f]{10}(?=[")])')  # of matplotlib: the same for equal hatches
 
 
@@ -156,18 +157,13 @@ def _ending(notebook: NotebookNode, teaching: Teaching) -> Stack:
     """Return the list of exercises; wrong ideas and where people get stuck are in its notes."""
     texts = (cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     found = [exercise for text in texts for exercise in _EXERCISE.findall(text)]
-    cells = ("".join(f"<td>{line_to_html(word)}</td>" for word in exercise) for exercise in found)
-    body = "".join(f"<tr>{row}</tr>" for row in cells)
-    how = "In the notebook: run Set-up, then the cell of the exercise. Without Python: the page of exercises."
     about = (
         f"**{name}**\n\n{teaching.about_all[name]}" for name in ("Wrong ideas", "Where people get stuck")
     )
     slide = Slide(
         kind="exercises",
         title="Exercises" if found else "Your turn",
-        body=f"<table>{body}</table><p>{how}</p>"
-        if found
-        else "<p>The questions at the end of the notebook.</p>",
+        body=_made("exercises", found) if found else "<p>The questions at the end of the notebook.</p>",
         notes=markdown_to_html("\n\n".join(about)),
     )
     return Stack(headings=[slide.title], slides=[slide])
@@ -245,42 +241,15 @@ def _prediction(state: dict[str, Any], outcomes: dict[str, dict[str, Any]]) -> I
         if outcome is None:
             continue  # a quiz, which belongs to the notebook
         texts = [choice["text"] for choice in question["choices"]]
-        body = _ballot(question["prompt"], texts, texts.index(outcome["answer"]), outcome["finding"])
+        body = _made("ballot", question["prompt"], texts, outcome["answer"], outcome["finding"])
         yield Slide(kind="vote", title=f"Predict {question['key']}", body=body)
-
-
-def _ballot(prompt: str, options: Iterable[str], right: int | None = None, finding: str = "") -> str:
-    """Return a question with lettered options; if the right one is given, the next key marks it."""
-    step = 'data-fragment-index="0"'
-    rows = "".join(
-        f'<li class="fragment custom right" {step}>{marked(text)}</li>'
-        if i == right
-        else f"<li>{marked(text)}</li>"
-        for i, text in enumerate(options)
-    )
-    after = f'<p class="fragment finding" {step}>{marked(finding)}</p>' if finding else ""
-    return f'<p class="prompt">{marked(prompt)}</p><ol type="A">{rows}</ol>{after}'
 
 
 def _vote(vote: Question) -> Iterator[Slide]:
     """Give a question of the vote cards, its twin, and with one more key the answers to both."""
     asked = with_twins([vote])
     for one, title, how in zip(asked, ("Vote", "Discuss, then vote again"), _HOW, strict=False):
-        body = _ballot(one.prompt, [option.text for option in one.options])
-        yield Slide(kind="vote", title=title, body=body, notes=f"<p>{how}</p>{_reveals(one)}")
-    answers = "".join(
-        f'<p class="prompt">{marked(one.prompt)}</p><p class="fragment finding" data-fragment-index="0">'
-        f"<strong>{one.answer} · {marked(one.right.text)}</strong> {marked(one.right.reveals)}</p>"
-        for one in asked
-    )
-    body = f'<div class="fit">{answers}</div>'
-    yield Slide(kind="answers", title="The answers", body=body, notes="".join(map(_reveals, asked)))
-
-
-def _reveals(vote: Question) -> str:
-    """Return a line for the teacher on each answer, right or wrong."""
-    rows = (
-        f"<li>{'✓ ' * (letter == vote.answer)}{marked(option.text)} {marked(option.reveals)}</li>"
-        for letter, option in zip(LETTERS, vote.options, strict=True)
-    )
-    return f'<ol type="A">{"".join(rows)}</ol>'
+        body = _made("ballot", one.prompt, [option.text for option in one.options])
+        yield Slide(kind="vote", title=title, body=body, notes=f"<p>{how}</p>{_made('reveals', one)}")
+    notes = "".join(_made("reveals", one) for one in asked)
+    yield Slide(kind="answers", title="The answers", body=_made("answers", asked), notes=notes)

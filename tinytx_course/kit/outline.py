@@ -25,6 +25,7 @@ LONGEST = 600  # minutes of one section: more is a slip of the pen
 _HEADING = re.compile(r"^(#{2,3}) (.+)\n?", re.M)
 _PREDICTION = re.compile(r"Predict (\S+)\. (.+)((?:\n  [A-Z]\. .+)+)")
 _OPTION = re.compile(r"^  [A-Z]\. (.+)$", re.M)
+_OUTCOME = re.compile(r"^\d\. (.+?)[.;,]?$", re.M)
 _PARSONS = re.compile(r'course\.parsons\("(\w+)"')
 
 
@@ -92,11 +93,15 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Outline:
-    """One lesson by its parts, in the order of the notebook; its `times` are those of its page."""
+    """One lesson by its parts, in the order of the notebook; its `times` are those of its page.
+
+    Its `outcomes` are what one can do after it, in Markdown, as its title says.
+    """
 
     lesson: Lesson
     parts: tuple[Part, ...]
     times: Times
+    outcomes: tuple[str, ...]
 
     def find(self, title: str) -> Part:
         """Return the part with this heading, or the only one that begins with it.
@@ -185,6 +190,7 @@ def outline_of(lesson: Lesson, cells: Sequence[NotebookNode], root: Path) -> Out
             for title, inside in parts.items()
         ),
         times=times_of(cells, last_seconds(lesson, root)),
+        outcomes=tuple(_OUTCOME.findall(cells[0].source)) if cells else (),
     )
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import html
-import re
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 
 from tinytx_course.inventory.forms import paper
-from tinytx_course.kit.outline import Part
 from tinytx_course.site.cells import markdown_to_html
+from tinytx_course.site.templates import macro
 from tinytx_run.files import write_file
 
 COURSE = "course.zip"  # the learner's edition, to install
@@ -38,16 +37,12 @@ def write_page(path: Path, title: str, body: str, *, up: str = "../index.html") 
 
 def write_front(folder: Path) -> Path:
     """Write the first page, with a door to every part of the kit that `folder` holds."""
-    doors = "".join(
-        f'<li><a href="{page}">{name}</a> {about}</li>'
-        for page, name, about in DOORS
-        if (folder / page).is_file()
-    )
+    there = [door for door in DOORS if (folder / door[0]).is_file()]
     where = "is **not in this folder**: ask for it where you got this folder."
     if (folder / COURSE).is_file():
         where = f"lies in this folder: unpack [{COURSE}]({COURSE}), for example next to it."
     write_page(folder / "install.html", "Install", _text("install", where=where), up="index.html")
-    body = f'<h1>Teach transformers</h1><ul class="doors">{doors}</ul>{_text("front")}'
+    body = f"<h1>Teach transformers</h1>{doors(there)}{_text('front')}"
     return write_page(folder / "index.html", "Classroom kit", body, up="")
 
 
@@ -56,17 +51,6 @@ def _text(name: str, **values: str) -> str:
     return markdown_to_html(Template(source).substitute(values))
 
 
-def link(page: str, words: str) -> str:
-    """A link on plain words."""
-    return f'<a href="{html.escape(page)}">{html.escape(words)}</a>'
-
-
-def linked(part: Part, site: str) -> str:
-    """The heading of a part, linked to its place on the pages in `site`, a relative address."""
-    page = f"{site}{part.lesson.name}.html#{part.anchor}"
-    return f'<a href="{page}">{line_to_html(part.title)}</a>'
-
-
-def line_to_html(source: str) -> str:
-    """Return Markdown of one paragraph without the paragraph."""
-    return re.sub(r"^<p>(.*)</p>$", r"\1", markdown_to_html(source).strip(), flags=re.S)
+def doors(rows: Sequence[tuple[str, str, str]]) -> str:
+    """A list of links: page, words in plain text, and HTML about it."""
+    return macro("kit/parts.html", "doors", rows)

@@ -7,17 +7,18 @@ import html
 import io
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from tinytx_course.kit.outline import COLUMNS, Outline, Part, parts_named
-from tinytx_course.kit.pages import line_to_html, link, linked, write_page
+from tinytx_course.kit.pages import write_page
 from tinytx_course.lessons import LESSONS, format_duration
-from tinytx_course.site.pages import table
+from tinytx_course.site.templates import render
 from tinytx_run.files import write_file
 
 DAY = 24 * 60
@@ -25,11 +26,7 @@ _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 _VOTE = re.compile(r"Vote: .*lesson (\d\d)")
 _SET_UP = re.compile(r"lesson (\d\d) .*Set-up")
 _FREE = re.compile(r"(\d+) min (.+)")
-ESTIMATES = (
-    "Minutes are estimates: 130 words or 360 characters of code a minute, exercises as they state. "
-    "Nobody has measured them in a class. Without the course installed, add the "
-    "difference to each time; with it, write your own into minutes.csv and build the kit again:"
-)
+_PLANS = {"network": "No network", "installs": "Nothing can be installed", "slow": "Slow machines"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +59,14 @@ class Session:
     def spare(self) -> int:
         """Minutes that the steps leave; negative where they take too long."""
         return self.minutes - sum(step.minutes for step in self.steps)
+
+    @property
+    def by_minute(self) -> Iterator[tuple[int, Step]]:
+        """The steps, each with the minutes that have passed before it."""
+        now = 0
+        for step in self.steps:
+            yield now, step
+            now += step.minutes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,21 +170,18 @@ def _home(line: str, outlines: Mapping[int, Outline], used: set[tuple[int, str]]
 
 def write_schedules(folder: Path, outlines: Mapping[int, Outline], start: str, names: Sequence[str]) -> None:
     """Write a page a schedule, the page that leads to them, and the table of minutes to be corrected."""
-    first = read_start(start)
-    doors = []
+    tools = {"clock": clock, "hours": _hours, "voted": _voted, "start": read_start(start)}
+    tools["machines"] = lambda session: _machines(session, outlines)
+    tools["by_lesson"] = lambda steps: groupby(steps, key=lambda step: step.part.lesson)
+    plans = [(head, _data()["plan_b"][key]) for key, head in _PLANS.items()]
+    links = []
     for schedule in (read_schedule(name, outlines) for name in names):
-        body = f"<h1>{html.escape(schedule.title)}</h1><p>{html.escape(schedule.about)}</p>{_hint()}"
-        body += (
-            "".join(_session(one, outlines, first, i) for i, one in enumerate(schedule.sessions, 1))
-            + _plan_b()
-        )
+        body = render("kit/schedules.html", schedule=schedule, plans=plans, **tools)
         write_page(folder / f"{schedule.name}.html", schedule.title, body, up="index.html")
         n, hours = len(schedule.sessions), sum(session.minutes for session in schedule.sessions) / 60
         size = f"{n} session{'s' * (n > 1)}, {hours:.3g} hours in class."
-        doors.append(
-            f"<li>{link(f'{schedule.name}.html', schedule.title)} {size} {html.escape(schedule.about)}</li>"
-        )
-    body = f'<h1>Schedules</h1><ul class="doors">{"".join(doors)}</ul>{_hint()}{_plan_b()}'
+        links.append((f"{schedule.name}.html", schedule.title, f"{size} {html.escape(schedule.about)}"))
+    body = render("kit/schedules.html", schedule=None, links=links, plans=plans)
     write_page(folder / "index.html", "Schedules", body)
     write_file(folder / "minutes.csv", minutes_table(outlines).encode())
 
@@ -194,84 +196,14 @@ def minutes_table(outlines: Mapping[int, Outline]) -> str:
     return out.getvalue()
 
 
-def _hint() -> str:
-    command = "tinytx-course kit FOLDER --start 09:15 --minutes minutes.csv"
-    return (
-        f'<p class="soft">{ESTIMATES.replace("minutes.csv", link("minutes.csv", "minutes.csv"))} '
-        f"<code>{command}</code></p>"
-    )
-
-
-def _plan_b() -> str:
-    heads = {"network": "No network", "installs": "Nothing can be installed", "slow": "Slow machines"}
-    plans = _data()["plan_b"]
-    return "<h2>Plan B</h2>" + "".join(
-        f"<p><strong>{head}.</strong> {line_to_html(plans[key])}</p>" for key, head in heads.items()
-    )
-
-
-def _session(session: Session, outlines: Mapping[int, Outline], start: int, number: int) -> str:
-    cells, now = [], start
-    for step in session.steps:
-        cells.append([clock(now), f"{step.minutes}{_star(step)}", str(now - start), _what(step)])
-        now += step.minutes
-    if session.spare >= 0:
-        cells.append(
-            [clock(now), str(session.spare), str(now - start), "<em>Questions, and what took longer</em>"]
-        )
-        over = ""
-    else:
-        over = (
-            f'<p class="warning">{-session.spare} minutes too long: leave out a section, '
-            f"see “When late” in the notes.</p>"
-        )
-    end = clock(start + session.minutes)
-    parts = [
-        f'<section class="session"><h2 id="session-{number}">{html.escape(session.title)}</h2>',
-        f"<p>{clock(start)} to {end}, {session.minutes} minutes</p>{over}",
-        table(["at", "min", "minute", "what"], cells),
-        f"<p><strong>Ends at {end}.</strong> {_machines(session, outlines)}</p>",
-    ]
-    if session.home:
-        total = sum(step.minutes for step in session.home)
-        parts.append(f"<p><strong>At home</strong>, about {_hours(total)}:</p>{_at_home(session.home)}")
-    return "".join(parts) + "</section>"
-
-
 def _hours(minutes: int) -> str:
     return f"{minutes} minutes" if minutes < 90 else f"{minutes / 60:.1f} hours"
 
 
-def _star(step: Step) -> str:
-    return " measured" if step.part and step.part.measured else ""
-
-
-def _what(step: Step) -> str:
-    if step.part is None:
-        return _VOTE.sub(lambda found: _voted(found[0], int(found[1])), line_to_html(step.words))
-    number = step.part.lesson.number
-    page = (
-        f", or without Python {link('../site/exercises.html', 'in the page')}"
-        if step.part.is_exercise
-        else ""
-    )
-    return f"<b>{number:02d}</b> {linked(step.part, '../site/')}{page}"
-
-
-def _voted(words: str, number: int) -> str:
-    return link(f"../votes/{LESSONS[number].name}.html", words)
-
-
-def _at_home(steps: Sequence[Step]) -> str:
-    lessons = dict.fromkeys(step.part.lesson for step in steps if step.part)
-    lines = []
-    for lesson in lessons:
-        of_lesson = [step for step in steps if step.part and step.part.lesson == lesson]
-        parts = ", ".join(
-            f"{linked(step.part, '../site/')} ({step.minutes})" for step in of_lesson if step.part
-        )
-        lines.append(f"<li><b>{lesson.number:02d}</b> {parts}</li>")
-    return f"<ul>{''.join(lines)}</ul>"
+def _voted(words: str) -> str:
+    """A step in words, with a link to the vote cards that it names."""
+    page = "../votes/{}.html"
+    return _VOTE.sub(lambda vote: f'<a href="{page.format(LESSONS[int(vote[1])].name)}">{vote[0]}</a>', words)
 
 
 def _machines(session: Session, outlines: Mapping[int, Outline]) -> str:

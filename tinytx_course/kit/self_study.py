@@ -1,27 +1,48 @@
-"""The syllabus for self-study: weeks, what to skip with which background, and when to go on."""
+"""The syllabus for self-study: the three short courses by weeks, what to skip, and when to go on."""
 
 from __future__ import annotations
 
-import html
 import tomllib
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from tinytx_course.kit.outline import EXERCISE, Outline, Part, parts_named
-from tinytx_course.kit.pages import line_to_html, link, linked, write_page
+from tinytx_course.kit.outline import EXERCISE, Outline, parts_named
+from tinytx_course.kit.pages import write_page
 from tinytx_course.quizzes.quiz import quiz
-from tinytx_course.site.pages import table
+from tinytx_course.site.templates import render
 
-_SITE = "site/"
+#: Three short courses: the first lesson of each, its name, and what you have at its end.
+COURSES = (
+    (0, "A · The machine", "a GPT made of your own functions"),
+    (8, "B · What it learns", "a model that you pretrained, fine-tuned and asked"),
+    (12, "C · What it costs, today's models, the world outside", "your own verdict on a claim"),
+)
+WEEK = 200  # minutes, at most, unless one lesson takes longer
 
 
-@cache
-def syllabus() -> dict[str, Any]:
-    """Return the data of the page."""
-    return tomllib.loads(files(__package__).joinpath("self_study.toml").read_text(encoding="utf-8"))
+def weeks(outlines: Mapping[int, Outline]) -> Iterator[list[Outline]]:
+    """Yield the lessons of each week: as many as it has time for, all of one course."""
+    week: list[Outline] = []
+    for number, outline in outlines.items():
+        begins = any(number == first for first, *_ in COURSES)
+        if week and (begins or count([*week, outline])["minutes"] > WEEK):
+            yield week
+            week = []
+        week.append(outline)
+    yield week
+
+
+def count(week: Sequence[Outline]) -> dict[str, Any]:
+    """Return minutes, predictions and questions of some lessons, and the names of their exercises."""
+    parts = [part for outline in week for part in outline.parts]
+    return {
+        "minutes": sum(part.minutes for part in parts),
+        "predictions": sum(len(part.predictions) for part in parts),
+        "questions": sum(len(quiz(outline.lesson.slug).questions) for outline in week),
+        "exercises": [part.title.removeprefix(EXERCISE) for part in parts if part.is_exercise],
+    }
 
 
 def write_self_study(folder: Path, outlines: Mapping[int, Outline]) -> None:
@@ -32,49 +53,15 @@ def write_self_study(folder: Path, outlines: Mapping[int, Outline]) -> None:
     ValueError
         If a section to skip is none.
     """
-    weeks = [
-        [str(number), *_week([outlines[one] for one in week["lessons"]]), html.escape(week["ready"])]
-        for number, week in enumerate(syllabus()["weeks"], 1)
+    in_order = list(enumerate(weeks(outlines), 1))
+    ends = [first for first, *_ in COURSES[1:]] + [len(outlines)]
+    courses = [
+        (name, end, [(n, week) for n, week in in_order if first <= week[0].lesson.number < after])
+        for (first, name, end), after in zip(COURSES, ends, strict=True)
     ]
-    head = ["week", "lessons", "to do", "you can go on when"]
-    body = [
-        "<h1>Learning alone</h1>",
-        f"<p>{line_to_html(syllabus()['ready'])}</p>",
-        f'<h2>Weeks</h2><div class="wide weeks" tabindex="0">{table(head, weeks)}</div>',
-        '<p class="soft">Minutes are estimated from words, code and exercises.</p>',
-        "<h2>What you may skip</h2>",
-        *(_background(one, outlines) for one in syllabus()["backgrounds"]),
+    data = tomllib.loads(files(__package__).joinpath("self_study.toml").read_text(encoding="utf-8"))
+    backgrounds = [
+        (one, [parts_named(line, outlines) for line in one["skip"]]) for one in data["backgrounds"]
     ]
-    write_page(folder / "self-study.html", "Learning alone", "".join(body), up="index.html")
-
-
-def _week(week: list[Outline]) -> list[str]:
-    parts = [part for outline in week for part in outline.parts]
-    lessons = [
-        link(f"{_SITE}{one.lesson.name}.html", f"{one.lesson.number:02d} {one.lesson.title}") for one in week
-    ]
-    exercises = [part.title.removeprefix(EXERCISE) for part in parts if part.is_exercise]
-    n_questions = sum(len(quiz(outline.lesson.slug).questions) for outline in week)
-    to_do = [
-        f"{sum(part.minutes for part in parts)} minutes; {sum(len(part.predictions) for part in parts)} "
-        f"predictions, {n_questions} questions, {len(exercises)} exercises",
-        "; ".join(map(html.escape, exercises)),
-    ]
-    return ["<br>".join(lessons), ": ".join(to_do)]
-
-
-def _background(one: Mapping[str, Any], outlines: Mapping[int, Outline]) -> str:
-    named = [parts_named(line, outlines) for line in one["skip"]]
-    saved = sum(part.minutes for parts in named for part in parts)
-    skip = "; ".join(map(_skipped, named))
-    return (
-        f"<h3>{html.escape(one['who'])}</h3><p>{html.escape(one['words'])}</p>"
-        f"<p>Skip, which saves {saved} minutes: {skip}.</p>"
-    )
-
-
-def _skipped(parts: list[Part]) -> str:
-    lesson = parts[0].lesson
-    if len(parts) > 1:
-        return link(f"{_SITE}{lesson.name}.html", f"{lesson.number:02d} {lesson.title}")
-    return f"{lesson.number:02d} {linked(parts[0], _SITE)}"
+    body = render("kit/self_study.html", courses=courses, backgrounds=backgrounds, count=count)
+    write_page(folder / "self-study.html", "Learning alone", body, up="index.html")

@@ -6,20 +6,19 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from string import Template
 
-from tinytx_course.kit.deck import Slide, Stack, make_deck
-from tinytx_course.kit.pages import write_page
+from tinytx_course.kit.deck import Stack, make_deck
+from tinytx_course.kit.pages import doors, write_page
 from tinytx_course.lessons import Lesson, project_root, written_lessons
 from tinytx_course.plots.diagrams.svg import style_sheet as diagram_style
 from tinytx_course.site import figures, pages
 from tinytx_course.site.cells import code_style, markdown_to_html
+from tinytx_course.site.templates import macro, render, titled
 from tinytx_course.widgets import assets
 from tinytx_run.files import write_file
 
@@ -42,20 +41,19 @@ def write_slides(folder: Path, lessons: Iterable[Lesson] | None = None) -> list[
     root = project_root()
     chosen = written_lessons(root) if lessons is None else list(lessons)
     paths = [folder / "slides" / f"{lesson.name}.html" for lesson in chosen]
-    rows = ""
+    rows = []
     for lesson, path in zip(chosen, paths, strict=True):
         path.parent.mkdir(parents=True, exist_ok=True)
         stacks = make_deck(lesson, root)
         write_file(path, _page(lesson, stacks).encode())
         n_slides = sum(len(stack.slides) for stack in stacks)
-        title = f"{lesson.number:02d} {html.escape(lesson.title)}"
-        rows += f'<li><a href="{path.name}">{title}</a> {n_slides} slides</li>'
-    body = f'<h1>Slides</h1>{markdown_to_html(_file("slides.md"))}<ul class="doors">{rows}</ul>'
+        rows.append((path.name, f"{lesson.number:02d} {lesson.title}", f"{n_slides} slides"))
+    body = f"<h1>Slides</h1>{markdown_to_html(_file('slides.md'))}{doors(rows)}"
     return [write_page(folder / "slides" / "index.html", "Slides", body), *paths]
 
 
 def _page(lesson: Lesson, stacks: Iterable[Stack]) -> str:
-    slides = "\n".join(f"<section>{''.join(map(_section, stack.slides))}</section>" for stack in stacks)
+    slides = macro("kit/deck.html", "stacked", stacks)
     slides = re.sub(r'href="(?=\d\d_)([\w-]+)\.ipynb(#[^"]*)?"', r'href="../site/\1.html\2"', slides)
     kinds = assets.explorers_in(slides)
     style = [
@@ -68,19 +66,13 @@ def _page(lesson: Lesson, stacks: Iterable[Stack]) -> str:
         assets.style_sheet(kinds),
         _file("slides.css"),
     ]
-    return Template(_file("slides.html")).substitute(
-        title=f"{lesson.number:02d} {html.escape(lesson.title)} · slides",
+    return render(
+        "kit/slides.html",
+        title=f"{titled(lesson)} · slides",
         style="\n".join(style),
         first=pages.first_script(),
         slides=slides,
         reveal=_file("reveal/reveal.js"),
         script=_file("slides.js"),
-        explorers=f'<script type="module">\n{assets.page_script(kinds)}\n</script>' if kinds else "",
+        explorers=assets.page_script(kinds) if kinds else "",
     )
-
-
-def _section(slide: Slide) -> str:
-    heading = f"<h2>{slide.title}</h2>" if slide.title else ""
-    notes = f'<aside class="notes">{slide.notes}</aside>' if slide.notes else ""
-    body = f'<div class="slide">{heading}<div class="body">{slide.body}</div></div>'
-    return f'<section class="{slide.kind}">{body}{notes}</section>'

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from tinytx_course.plots.style import COLORS, REFERENCE_LINE, label_axes, own_axes, style, to_array
+from tinytx_course.plots.style import COLORS, REFERENCE_LINE, label_axes, note, own_axes, style, to_array
 
 GROUP_HEIGHT = 0.82  # of the space of a group
 GAP, BAR = 0.14, 0.25  # inches between groups, and for a bar with its number
@@ -64,10 +64,8 @@ def bars(
             ax.plot([low, high], [name, name], color="#222222", linewidth=1.8, marker="|", markersize=9)
         for name in names:
             left = values[name] < 0
-            ax.annotate(
-                format(values[name], numbers), (ends[name], name), xytext=(-6 if left else 6, 0),
-                textcoords="offset points", ha="right" if left else "left", va="center", fontsize=11,
-            )  # fmt: skip
+            words, side = format(values[name], numbers), "right" if left else "left"
+            note(ax, words, (ends[name], name), -6 if left else 6, ha=side, fontsize=11)
         for label, level in (references or {}).items():
             ax.axvline(level, **REFERENCE_LINE)
             ax.annotate(
@@ -114,10 +112,7 @@ def grouped_bars(
             widths = [values[group] for group in groups]
             ax.barh(places, widths, height=0.92 * height, color=COLORS[number % len(COLORS)], label=name)
             for place, width in zip(places, widths, strict=True):
-                ax.annotate(
-                    format(width, numbers), (width, place), xytext=(5, 0),
-                    textcoords="offset points", va="center", fontsize=10,
-                )  # fmt: skip
+                note(ax, format(width, numbers), (width, place), 5, fontsize=10)
         ax.set_yticks(range(len(groups)), groups)
         _rows_downwards(ax)
         ax.margins(x=0.12)
@@ -155,10 +150,8 @@ def share_bars(
             color = COLORS[index % len(COLORS)]
             ax.barh(names, shares, left=left, color=color, height=0.68, label=part, alpha=0.85)
             left += shares
-        for name, note in (notes or {}).items():
-            ax.annotate(
-                note, (100, name), xytext=(6, 0), textcoords="offset points", va="center", fontsize=11
-            )
+        for name, words in (notes or {}).items():
+            note(ax, words, (100, name), fontsize=11)
         _rows_downwards(ax)
         ax.set_xlim(0, 100)
         fig.legend(loc="outside lower center", ncols=min(5, len(parts)))

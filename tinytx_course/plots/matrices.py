@@ -15,7 +15,7 @@ from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap,
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Patch, Rectangle
 
-from tinytx_course.plots.style import COLORS, label_axes, own_axes, remove_frame, style, to_array
+from tinytx_course.plots.style import COLORS, label_axes, note, own_axes, remove_frame, style, to_array
 
 MANY_CELLS = 2_500  # an SVG stores more as one picture: a shape for each would make it large
 #: A pale ground for what most cells are, then colours that differ in lightness too.
@@ -270,13 +270,7 @@ def token_rows(
                         family="DejaVu Sans Mono", fontsize=12,
                     )  # fmt: skip
                 left += len(token)
-            ax.annotate(
-                f"{len(tokens)} tokens",
-                (longest, row),
-                xytext=(8, 0),
-                textcoords="offset points",
-                va="center",
-            )
+            note(ax, f"{len(tokens)} tokens", (longest, row), 8)
         ax.set(xlim=(0, longest), ylim=(len(rows) - 0.5, -0.5))
         ax.set_yticks(range(len(rows)), list(rows))
         ax.set_xticks([])

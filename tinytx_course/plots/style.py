@@ -112,6 +112,11 @@ def label_axes(ax: Axes, title: str | None, xlabel: str, ylabel: str) -> None:
         ax.set_title(title)
 
 
+def note(ax: Axes, words: str, place: tuple, across: float = 6, **look: Any) -> None:
+    """Write words next to a place, so many points to its right."""
+    ax.annotate(words, place, xytext=(across, 0), textcoords="offset points", va="center", **look)
+
+
 def remove_frame(ax: Axes) -> None:
     """Leave the cells alone: no grid, no ticks, no spines."""
     ax.grid(False)

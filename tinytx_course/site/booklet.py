@@ -47,24 +47,19 @@ def booklet_page(runs: Sequence[Run], drawings: Path | None = None) -> str:
     drawings : Path, optional
         The folder of the figures as SVG.
     """
-    lessons, answers, contents = [], [], []
+    chapters = []
     shown = [run.lesson for run in runs]
     for run in runs:
         number = run.lesson.number
         body = notebook_to_html(run.notebook, run.lesson, shown, drawings)
         text, folded = without_answers(body, number)
-        lessons.append(f'<section id="{number:02d}">{_within(text, number, shown)}</section>')
-        title = f"{number:02d} {run.lesson.title}"
-        contents.append(f'<li><a href="#{number:02d}">{title}</a></li>')
-        answers.append(f"<h2>{title}</h2>{_within(folded, number, shown)}" if folded else "")
+        chapters.append((run.lesson, *(_within(part, number, shown) for part in (text, folded))))
     return fill_page(
         "booklet.html",
         title="tinytx · a course on transformers",
         sheets=["booklet"],
         scripted=False,
-        contents="".join(contents),
-        lessons="\n".join(lessons),
-        answers="\n".join(answers),
+        chapters=chapters,
         terms=terms_table({}),
     )
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime
-import html
 import re
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tinytx_course.building.notebooks import Run
 from tinytx_course.exercises.checking import EXERCISES
@@ -46,14 +47,6 @@ _FIGURES = {
 _MINUTES = re.compile(r"<em>It takes:</em> (\d+) minutes")
 _EXPLORER = re.compile(r'data-tx-kind="(?!questions|outcome|parsons)([a-z_]+)"')
 _EXERCISE = re.compile(r'<h3 id="Exercise:')
-_PLAYGROUND = "playground.html"
-
-
-def doors() -> str:
-    """Return the links to the pages that are no lesson as list items."""
-    pages = {"Playground": _PLAYGROUND, "Exercises": "exercises.html",
-             "Glossary": "glossary.html", "Reference": "reference.html"}  # fmt: skip
-    return "".join(f'<li><a href="{address}">{name}</a></li>' for name, address in pages.items())
 
 
 def hero() -> str:
@@ -78,101 +71,56 @@ def _thumbnail(lesson: int, drawings: Path | None) -> str:
     return '<span class="thumbnail"></span>'
 
 
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """A lesson on the map: `marks` say how long it takes, and what there is to try and to do."""
+
+    lesson: Lesson
+    shown: bool
+    failed: bool
+    thumbnail: str
+    marks: list[str]
+    n_questions: int
+
+
 def course_map(
     shown: Sequence[Lesson], failed: Collection[Lesson], folder: Path, drawings: Path | None = None
-) -> str:
-    """Return the lessons in the parts of the course; linked are those that are shown."""
-    sections = []
-    for name, words, first, last in PARTS:
-        cards = "".join(
-            _card(lesson, lesson in shown, lesson in failed, folder, drawings)
-            for lesson in LESSONS[first : last + 1]
+) -> list[tuple[str, str, list[Card]]]:
+    """Return the parts of the course, name, what it is about, lessons; those that are shown are linked."""
+    cards = [
+        Card(
+            lesson=lesson,
+            shown=lesson in shown,
+            failed=lesson in failed,
+            thumbnail=_thumbnail(lesson.number, drawings),
+            marks=_marks(folder / f"{lesson.name}.html"),
+            n_questions=len(quiz(lesson.slug).questions) if lesson.slug in QUIZZES else 0,
         )
-        sections.append(
-            f'<section class="part"><h2>{html.escape(name)}</h2><p>{html.escape(words)}</p>'
-            f'<ol class="cards">{cards}</ol></section>'
-        )
-    return "\n".join(sections)
+        for lesson in LESSONS
+    ]
+    return [(name, words, cards[first : last + 1]) for name, words, first, last in PARTS]
 
 
-def _card(lesson: Lesson, shown: bool, failed: bool, folder: Path, drawings: Path | None) -> str:
-    title, question = html.escape(lesson.title), html.escape(lesson.question)
-    inside = (
-        f'{_thumbnail(lesson.number, drawings)}<span class="number">{lesson.number:02d}</span>'
-        f"<h3>{title}</h3><p>{question}</p>"
-    )
-    if not shown:
-        return f'<li><div class="card waiting">{inside}<small>in preparation</small></div></li>'
-    marks = "a cell failed" if failed else " ".join(_marks(lesson, folder / f"{lesson.name}.html"))
-    asked = len(quiz(lesson.slug).questions) if lesson.slug in QUIZZES else 0
-    return (
-        f'<li><a class="card{" failed" if failed else ""}" href="{lesson.name}.html" '
-        f'data-lesson="{lesson.name}" data-quiz="{lesson.slug}" data-questions="{asked}">{inside}'
-        f'<small>{marks}</small><span class="progress" hidden></span></a></li>'
-    )
-
-
-def _marks(lesson: Lesson, file: Path) -> list[str]:
-    """Return the minutes of a lesson, and what there is to try and to do."""
+def _marks(file: Path) -> list[str]:
+    """Return the minutes of a lesson, and what there is to try and to do, from its page."""
     page = file.read_text(encoding="utf-8") if file.is_file() else ""
     minutes = _MINUTES.search(page)
-    n_explorers = len(_EXPLORER.findall(page))
-    n_exercises = len(_EXERCISE.findall(page))
-    several = {True: "s", False: ""}
-    found = [
-        *([f"{minutes[1]} min"] if minutes else []),
-        *([f"◆ {n_explorers} explorer{several[n_explorers > 1]}"] if n_explorers else []),
-        *([f"✎ {n_exercises} exercise{several[n_exercises > 1]}"] if n_exercises else []),
-    ]
-    return [f"<span>{mark}</span>" for mark in found]
+    found = [f"{minutes[1]} min"] if minutes else []
+    for sign, name, pattern in (("◆", "explorer", _EXPLORER), ("✎", "exercise", _EXERCISE)):
+        if n := len(pattern.findall(page)):
+            found.append(f"{sign} {n} {name}{'s' * (n > 1)}")
+    return found
 
 
-def first_lesson(shown: Sequence[Lesson]) -> str:
-    """Return the link to the first lesson that has a page."""
-    if not shown:
-        return ""
-    return f'<a class="begin" href="{shown[0].name}.html">Begin with lesson {shown[0].number:02d}</a>'
-
-
-def readers(shown: Sequence[Lesson]) -> str:
-    """Return the doors of the first page: for learners, teachers and engineers, and the playground."""
+def readers(shown: Sequence[Lesson]) -> dict[str, Any]:
+    """Return where the doors of the first page lead: for learners, teachers and engineers."""
     first = f"{shown[0].name}.html" if shown else "glossary.html"
     by_slug = {lesson.slug: f"{lesson.name}.html" for lesson in shown}
-    build = by_slug.get("your_own_gpt", first)
-    found = [
-        ("I want to learn", f"Begin with lesson 00. You need Python, and how two matrices are multiplied. "
-         f"{len(EXERCISES)} checkers name your mistake.", first, "Start here"),
-        ("I teach", "Each lesson fills a projector screen by screen, with the key P. The command "
-         "<code>tinytx-course kit DIR --start 09:15</code> writes a folder for class: schedules, notes, "
-         "slides, handouts and votes.",
-         by_slug.get("attention_and_masks", first) + "?present",
-         "See a lesson in front of a class"),
-        ("I build", "Lesson 07 writes a GPT line by line; the reference lists the package, which imports "
-         "nothing but torch, numpy and a few small libraries.", build, "Build it"),
-        ("I want to play", "Train a transformer in this browser, and break it.", _PLAYGROUND, "Open it"),
-        ("I have no Python here", "Fill masks, order lines, predict numbers: checked in the page.",
-         "exercises.html", "Try one"),
-    ]  # fmt: skip
-    return "".join(
-        f'<li><h3>{title}</h3><a href="{address}">{link}</a>'
-        f"{_in_front(shown) if title == 'I teach' else ''}<p>{words}</p></li>"
-        for title, words, address, link in found
-    )
+    attend, build = (by_slug.get(slug, first) for slug in ("attention_and_masks", "your_own_gpt"))
+    return {"first": first, "attend": attend, "build": build, "n_checkers": len(EXERCISES)}
 
 
-def _in_front(shown: Sequence[Lesson]) -> str:
-    """Return the lessons, folded, as they are shown in front of a class."""
-    links = "".join(
-        f'<li><a href="{lesson.name}.html?present">{_titled(lesson)}</a></li>' for lesson in shown
-    )
-    return f"<details><summary>Choose a lesson to show</summary><ul>{links}</ul></details>"
-
-
-def _titled(lesson: Lesson) -> str:
-    return f"{lesson.number:02d} {html.escape(lesson.title)}"
-
-
-def facts(runs: Sequence[Run]) -> str:
+def facts(runs: Sequence[Run]) -> list[str]:
     """Return when the pages were made and, if the lessons were run just now, on what machine."""
     found = [datetime.date.today().strftime("%d %B %Y")]
     seconds = [run.seconds for run in runs if run.seconds is not None]
@@ -185,5 +133,4 @@ def facts(runs: Sequence[Run]) -> str:
             f"{machine.gpu or machine.cpu}, {machine.cores} cores",
             f"Python {machine.python}, PyTorch {machine.torch}",
         ]
-    found += ["Code: Apache-2.0", "Text and figures: CC BY 4.0", "These pages ask no host for anything"]
-    return "".join(f"<li>{html.escape(fact)}</li>" for fact in found)
+    return [*found, "Code: Apache-2.0", "Text and figures: CC BY 4.0", "These pages ask no host for anything"]

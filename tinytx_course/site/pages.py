@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import base64
 import copy
-import html
 import json
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from string import Template
+from typing import Any
 
 from nbformat import NotebookNode
 
@@ -29,7 +28,8 @@ from tinytx_course.site import figures, finding, front
 from tinytx_course.site.answers import without_answers
 from tinytx_course.site.cells import code_style, notebook_to_html
 from tinytx_course.site.reference import reference_body
-from tinytx_course.site.tasks import in_python, tasks_body
+from tinytx_course.site.tasks import exercises_body
+from tinytx_course.site.templates import render, titled
 from tinytx_course.site.typography import typographic
 from tinytx_course.terms import names_table, terms, terms_table
 from tinytx_course.widgets import assets
@@ -52,7 +52,6 @@ _SCRIPTS = (
     "front",
     "tasks",
 )
-_PRESENT = '<button type="button" class="present-open" aria-keyshortcuts="p">Present</button>'
 _STYLES = re.compile(r'(<figure class="txd"[^>]*>)<style>.*?</style>', re.S)
 
 
@@ -117,13 +116,6 @@ def site_script() -> str:
     return f"(() => {{\n{assets.shared_script('_elements.js')}\n{own}\n}})();\n"
 
 
-def table(head: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
-    """Return a table of cells that are HTML already."""
-    first = "".join(f'<th scope="col">{name}</th>' for name in head)
-    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in cells)
-    return f"<table><thead><tr>{first}</tr></thead><tbody>{body}</tbody></table>"
-
-
 def fill_page(
     template: str,
     *,
@@ -131,7 +123,7 @@ def fill_page(
     about: str = "",
     sheets: Iterable[str] = (),
     scripted: bool = True,
-    **values: str,
+    **values: Any,
 ) -> str:
     """Return a whole page: what its template holds, in the shell of all pages.
 
@@ -147,15 +139,15 @@ def fill_page(
     scripted : bool
         Whether it reads ``site.js``.
     """
-    body = _STYLES.sub(r"\1", Template(resource(template)).substitute(values).rstrip())
+    body = _STYLES.sub(r"\1", render(f"site/{template}", title=title, **values).rstrip())
     script = '<script src="site.js"></script>' if scripted else ""
     if kinds := assets.explorers_in(body):
         script += "".join(f'\n<script src="{name}"></script>' for name in assets.engine_files(kinds))
         script += f'\n<script type="module">\n{assets.page_script(kinds, engine=False)}\n</script>'
-    return Template(resource("shell.html")).substitute(
+    return render(
+        "site/shell.html",
         title=title,
         icon=_icon(),
-        link='<link rel="stylesheet" href="math.css">' if "<math" in body else "",
         style=style_sheet(body, sheets),
         first=first_script(),
         about=about,
@@ -164,31 +156,11 @@ def fill_page(
     )
 
 
-def _name(lesson: Lesson) -> str:
-    return f"{lesson.number:02d} {html.escape(lesson.title)}"
-
-
 def bar(where: str, shown: Sequence[Lesson], lesson: Lesson | None = None, *, present: bool = False) -> str:
     """Return the bar of a page; `shown` are the lessons that have a page."""
-    items = [
-        f'<li><a href="{one.name}.html"{" aria-current=page" if one == lesson else ""}>{_name(one)}</a></li>'
-        if one in shown
-        else f"<li><span>{_name(one)} · in preparation</span></li>"
-        for one in LESSONS
-    ]
     before, after = neighbours(lesson, shown)
-    steps = [
-        f'<a rel="{rel}" href="{one.name}.html" aria-label="{sign} {_name(one)}">{sign}</a>'
-        for one, rel, sign in ((before, "prev", "‹"), (after, "next", "›"))
-        if one
-    ]
-    return Template(resource("bar.html")).substitute(
-        lessons="".join(items),
-        where=where,
-        around=f'<span class="steps">{"".join(steps)}</span>' if steps else "",
-        doors=front.doors(),
-        present=_PRESENT if present else "",
-    )
+    around = {"lesson": lesson, "before": before, "after": after}
+    return render("site/bar.html", lessons=LESSONS, shown=shown, where=where, present=present, **around)
 
 
 def neighbours(lesson: Lesson | None, shown: Sequence[Lesson]) -> tuple[Lesson | None, Lesson | None]:
@@ -200,22 +172,13 @@ def neighbours(lesson: Lesson | None, shown: Sequence[Lesson]) -> tuple[Lesson |
     return (before[-1] if before else None), (after[0] if after else None)
 
 
-def _neighbour(lesson: Lesson | None, word: str, kind: str) -> str:
-    if lesson is None:
-        return f'<span class="{kind}"></span>'
-    return f'<a class="{kind}" href="{lesson.name}.html"><small>{word}</small>{_name(lesson)}</a>'
-
-
 def _qr_code(address: str) -> str:
     """Return an address as a code for phones, on the first screen in front of a class; "" without one."""
     if not address:
         return ""
     import segno
 
-    drawn = segno.make(address, micro=False).svg_inline(light="white", omitsize=True, lineclass=None)
-    return (
-        f'<aside class="qr" aria-label="Address of the course">{drawn}<p>{html.escape(address)}</p></aside>'
-    )
+    return segno.make(address, micro=False).svg_inline(light="white", omitsize=True, lineclass=None)
 
 
 def page(run: Run, shown: Sequence[Lesson] = LESSONS, drawings: Path | None = None) -> str:
@@ -233,23 +196,23 @@ def page(run: Run, shown: Sequence[Lesson] = LESSONS, drawings: Path | None = No
     body = notebook_to_html(run.notebook, lesson, shown, drawings)
     body = re.sub(r'href="(?!notebooks/)([\w./-]+)\.ipynb(#[^"]*)?"', r'href="\1.html\2"', body)
     body = body.replace('class="anchor-link"', 'class="anchor-link" tabindex="-1" aria-hidden="true"')
-    failed = '<p class="failed">A cell of this notebook failed; what follows it did not run.</p>'
     body, answers = without_answers(body, lesson.number, on_screen=True)
     before, after = neighbours(lesson, shown)
+    address = source_of(project_root())
     return fill_page(
         "page.html",
-        title=f"{_name(lesson)} · tinytx",
+        title=f"{titled(lesson)} · tinytx",
         about=f' data-lesson="{lesson.name}"',
-        bar=bar(_name(lesson), shown, lesson, present=True),
-        address=_qr_code(source_of(project_root())),
+        bar=bar(titled(lesson), shown, lesson, present=True),
+        address=address,
+        code=_qr_code(address),
         contents=finding.contents(body),
-        failed=failed if run.failure else "",
+        failed=run.failure,
         body=finding.numbered(body),
         answers=answers,
-        notebook=f'<a href="notebooks/{lesson.name}.ipynb" download>Download this notebook</a> '
-        "to run it and to do its exercises in JupyterLab.",
-        previous=_neighbour(before, "before", "prev"),
-        following=_neighbour(after, "next", "next"),
+        lesson=lesson,
+        before=before,
+        after=after,
     )
 
 
@@ -263,7 +226,7 @@ def glossary_page(folder: Path) -> str:
         "glossary.html",
         title="Glossary · tinytx",
         bar=bar("", shown),
-        letters="".join(f'<a href="#{anchor}">{letter}</a>' for letter, anchor in first.items()),
+        letters=first,
         terms=terms_table({lesson.number: f"{lesson.name}.html" for lesson in shown}),
         names=names_table().replace("<td>–</td>", "<td></td>"),
     )
@@ -272,15 +235,13 @@ def glossary_page(folder: Path) -> str:
 def playground_page(folder: Path) -> str:
     """Return the page in which a transformer learns; lessons that have a page in `folder` are linked."""
     shown = lessons_in(folder)
-    behind = [one for one in shown if one.slug in ("pretraining", "bug_museum")]
-    links = [f'<a href="{one.name}.html">{_name(one)}</a>' for one in behind]
     return fill_page(
         "playground.html",
         title="Playground · tinytx",
         sheets=["playground"],
         bar=bar("", shown),
         body=playground().to_html(),
-        more=f"<p>The lessons behind it: {', '.join(links)}.</p>" if links else "",
+        behind=[one for one in shown if one.slug in ("pretraining", "bug_museum")],
     )
 
 
@@ -300,12 +261,10 @@ def reference_page(folder: Path) -> str:
 def exercises_page(folder: Path) -> str:
     """Return the page of the exercises that need no Python."""
     shown = lessons_in(folder)
-    listed = in_python(folder, shown)
-    body = tasks_body(shown) + listed
+    body = exercises_body(folder, shown)
     return fill_page(
         "exercises.html",
         title="Exercises · tinytx",
-        listed='Those <a href="#In-Python">in Python</a> are listed at the end.' if listed else "",
         sheets=["exercises"],
         bar=bar("", shown),
         contents=finding.contents(body),
@@ -324,11 +283,11 @@ def index_page(runs: Sequence[Run], folder: Path, drawings: Path | None = None) 
         title="tinytx · a course on transformers",
         sheets=["front"],
         bar=bar("", shown),
-        begin=front.first_lesson(shown),
+        shown=shown,
         hero=front.hero(),
-        map=front.course_map(shown, {run.lesson for run in runs if run.failure}, folder, drawings),
-        doors=front.readers(shown),
+        parts=front.course_map(shown, {run.lesson for run in runs if run.failure}, folder, drawings),
         facts=front.facts(runs),
+        **front.readers(shown),
     )
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tinytx.tokenizer import SPACE_MARK, Tokenizer, check_several, check_unicode
+from tinytx_run.conversion import unzip
 from tinytx_run.hf.folders import read
 
 MARKS_FILE = "marks.json"
@@ -159,9 +160,9 @@ class PretrainedTokenizer(Tokenizer):
             needs = "this model's tokenizer needs the package transformers"
             raise ValueError(f"{needs}: pip install 'tinytx[parity]'") from error
         try:
-            with zipfile.ZipFile(io.BytesIO(model)) as archive, tempfile.TemporaryDirectory() as folder:
-                for name in archive.namelist():
-                    (Path(folder) / Path(name).name).write_bytes(archive.read(name))
+            with tempfile.TemporaryDirectory() as folder:
+                for name, content in unzip(model).items():
+                    (Path(folder) / name).write_bytes(content)
                 marks = json.loads((Path(folder) / MARKS_FILE).read_text())
                 n_ids, start_id = marks["n_ids"], marks["start_id"]
                 with warnings.catch_warnings():  # some recommend packages

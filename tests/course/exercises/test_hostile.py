@@ -69,25 +69,9 @@ def test_a_stub_is_neither_passed_nor_a_mistake(stub):
     assert "not attempted yet" in str(found)
 
 
-def with_swallowing(n):
-    while True:
-        try:  # noqa: SIM105
-            time.sleep(60)
-        except:  # noqa: E722
-            pass
-
-
 def busy(n):
     while True:
         pass
-
-
-def catches_everything(n):
-    while True:
-        try:  # noqa: SIM105
-            sum(range(100))
-        except BaseException:  # noqa: B036
-            pass
 
 
 def prints_for_ever(n):
@@ -95,7 +79,7 @@ def prints_for_ever(n):
         print("again")
 
 
-ENDLESS = [busy, lambda n: time.sleep(1e9), catches_everything, with_swallowing, prints_for_ever]
+ENDLESS = [busy, lambda n: time.sleep(1e9), prints_for_ever]
 
 
 @pytest.mark.parametrize("endless", ENDLESS)
@@ -105,7 +89,7 @@ def test_an_endless_loop_is_ended(endless, quick):
     assert "still running" in found.message
 
 
-@pytest.mark.parametrize("endless", [busy, catches_everything, prints_for_ever])
+@pytest.mark.parametrize("endless", [busy, prints_for_ever])
 def test_an_endless_loop_is_ended_in_another_thread_and_its_thread_ends(endless, quick):
     before, found = threading.active_count(), []
     worker = threading.Thread(target=lambda: found.append(verdict(endless)))
@@ -131,19 +115,6 @@ def test_handler_and_timer_of_before_are_put_back(quick):
     finally:
         signal.setitimer(signal.ITIMER_REAL, *timer)
         signal.signal(signal.SIGALRM, handler)
-
-
-def test_a_tracer_of_before_is_put_back(quick):
-    def tracer(frame, event, argument): ...
-
-    before = sys.gettrace()
-    sys.settrace(tracer)
-    try:
-        found = verdict(catches_everything)
-        after = sys.gettrace()
-    finally:
-        sys.settrace(before)
-    assert found.mistake == "time-limit" and after is tracer
 
 
 def test_what_is_to_be_done_at_the_end_is_done_when_time_is_up(quick):

@@ -13,7 +13,7 @@ from tinytx_course.kit import write_kit, write_parts
 from tinytx_course.kit.notes import write_notes
 from tinytx_course.kit.outline import read_outlines
 from tinytx_course.kit.pages import write_front
-from tinytx_course.kit.self_study import syllabus
+from tinytx_course.kit.self_study import COURSES, WEEK, count, weeks
 from tinytx_course.lessons import LESSONS, project_root
 
 ROOT = project_root()
@@ -109,8 +109,15 @@ def test_notes_and_lesson_state_the_same_minutes(kit, lesson):
     assert re.search(rf"{lesson.name}.*?<td>{reading.split()[0]}</td>", index)
 
 
-def test_the_syllabus_takes_every_lesson_once_and_in_order():
-    assert [number for week in syllabus()["weeks"] for number in week["lessons"]] == list(range(len(LESSONS)))
+def test_the_syllabus_takes_every_lesson_once_and_in_order_and_says_what_each_is_for(kit):
+    planned = list(weeks(read_outlines(ROOT)))
+    assert [one.lesson for week in planned for one in week] == list(LESSONS)
+    assert all(count(week)["minutes"] <= WEEK for week in planned if len(week) > 1)
+    firsts = [week[0].lesson.number for week in planned]
+    assert all(first in firsts for first, *_ in COURSES)
+    text = (kit / "self-study.html").read_text(encoding="utf-8")
+    assert all(len(one.outcomes) >= 2 for week in planned for one in week)
+    assert text.count("<tr><td>") == len(planned) and "without its hint" in text
 
 
 @pytest.mark.parametrize(

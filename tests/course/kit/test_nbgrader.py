@@ -9,7 +9,7 @@ import sys
 import nbformat
 import pytest
 
-from tests.anywhere.places import Broken, new_environment, run
+from tests.environments import Broken, new_environment, run
 from tinytx_course.building.release import write_release
 
 ASSIGNMENT = "06_counting_parameters"

@@ -22,6 +22,7 @@ from tinytx.encoder_decoder import Translator
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import Classifier, LanguageModel
+from tinytx_run import conversion
 from tinytx_run.checkpoint import load, save
 from tinytx_run.classify import classifier_inputs
 from tinytx_run.cli import main
@@ -228,7 +229,7 @@ def test_a_mark_in_a_text_is_text(folders, name, mark):
     assert not marks & set(tokenizer.encode(f"le {mark} chat"))
 
 
-def test_tokenizers_that_do_not_fit_are_refused(folders, tmp_path):
+def test_tokenizers_that_do_not_fit_are_refused(folders, tmp_path, monkeypatch):
     lost = tmp_path / "lost"
     shutil.copytree(folders["camembert"], lost)
     (lost / "tokenizer.json").unlink()
@@ -243,6 +244,12 @@ def test_tokenizers_that_do_not_fit_are_refused(folders, tmp_path):
         PretrainedTokenizer(padless, n_ids=2)
     with pytest.raises(ValueError, match="must be an archive of a tokenizer"):
         PretrainedTokenizer.from_bytes(b"half a tok")
+    bomb = io.BytesIO()
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("tokenizer.json", b" " * 3_000_000)
+    monkeypatch.setattr(conversion, "MAX_UNPACKED", 2_000_000)
+    with pytest.raises(ValueError, match="must unpack to at most 2,000,000 bytes, got 3,000,000"):
+        PretrainedTokenizer.from_bytes(bomb.getvalue())
     with pytest.raises(TypeError, match="cannot be trained"):
         PretrainedTokenizer.train(TEXTS, vocab_size=9)
     with pytest.raises(ValueError, match="a lone surrogate at 3"):
@@ -253,7 +260,7 @@ def test_tokenizers_that_do_not_fit_are_refused(folders, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["camembert", "gpt2"])
-def test_finetune_and_evaluate(folders, name, reviews, tmp_path, capsys):
+def test_finetune(folders, name, reviews, tmp_path, capsys):
     out = tmp_path / "run"
     asked = ["--corpus", reviews, "--budget", "smoke", "--device", "cpu", "--json"]
     status, answer, err = run(capsys, "finetune", folders[name], *asked, "--out", out)
@@ -266,27 +273,19 @@ def test_finetune_and_evaluate(folders, name, reviews, tmp_path, capsys):
     before = load(folders[name]).model.body.token_embed.weight
     moved = (model.body.token_embed.weight - before).abs().max()
     assert 0 < moved < 1e-3  # the body came from the folder, and learned at a small rate
-    status, answer, err = run(capsys, "evaluate", out, "--corpus", reviews, "--device", "cpu", "--json")
-    assert status == 0, err
-    assert json.loads(answer)["accuracy"] == pytest.approx(first["accuracy"])
 
 
 def test_generate(folders, capsys):
-    asked = ["--prompt", "le chat", "--max-new-tokens", 6, "--seed", 3, "--device", "cpu", "--json"]
+    asked = ["--prompt", "le chat", "--max-new-tokens", 6, "--top-k", 1, "--device", "cpu", "--json"]
     status, answer, err = run(capsys, "generate", folders["gpt2"], *asked)
     assert status == 0, err
-    first = json.loads(answer)
-    assert first["prompt"] == "le chat" and first["text"].startswith("le chat") and first["token_ids"]
-    assert json.loads(run(capsys, "generate", folders["gpt2"], *asked)[1]) == first
-    likeliest = json.loads(run(capsys, "generate", folders["gpt2"], *asked, "--top-k", 1)[1])["token_ids"]
+    likeliest = json.loads(answer)["token_ids"]
     theirs = transformers.GPT2LMHeadModel.from_pretrained(folders["gpt2"], local_files_only=True)
     tokenizer = published_tokenizer(folders["gpt2"])
     start = torch.tensor([[tokenizer.bos_id, *tokenizer.encode("le chat")]])
     never = [[tokenizer.pad_id]]
     written = theirs.generate(start, max_new_tokens=6, do_sample=False, bad_words_ids=never)
     assert written[0, start.shape[1] :].tolist() == likeliest
-    status, _, err = run(capsys, "generate", folders["camembert"], "--prompt", "le")
-    assert status == 2 and "generation needs a language model, got a MaskedLanguageModel" in err
 
 
 def test_evaluate_a_language_model(folders, reviews, capsys):
@@ -442,7 +441,7 @@ def test_our_checkpoints_become_folders_that_transformers_reads(tmp_path):
 def test_a_folder_of_a_translator_names_the_mark_that_a_translation_starts_with(tmp_path):
     tokenizer = Tokenizer.train(TEXTS, vocab_size=36)
     sizes = {"vocab_size": 36, "d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 12, "max_len": 32}
-    model = Translator(TransformerConfig(**sizes, tie_embeddings=True))
+    model = Translator(TransformerConfig(**sizes, tie_embeddings=True, norm="last"))
     save_transformers(model, tmp_path / "theirs", tokenizer)
     config = transformers.AutoConfig.from_pretrained(tmp_path / "theirs", local_files_only=True)
     marks = (config.decoder_start_token_id, config.eos_token_id, config.pad_token_id)

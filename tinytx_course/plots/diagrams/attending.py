@@ -7,17 +7,12 @@ import math
 import torch
 
 from tinytx.masks import causal_mask, padding_mask
-from tinytx_course.plots.diagrams.svg import Box, Panel
-
-Drawn = tuple[tuple[Panel, ...], dict[str, object]]  # with what the texts name
+from tinytx_course.plots.diagrams.svg import Box, Drawn, Panel
 
 
 def query_key_value() -> Drawn:
     """Draw attention from the hidden states to the output, with the shape after each step."""
     panel = Panel(728, 372)
-
-    def shape(x: float, y: float, words: str, anchor: str = "middle") -> None:
-        panel.text(x, y, words, size="code", kind="soft", anchor=anchor)
 
     x = panel.box(4, 150, 84, 56, "x", kind="stream", under="(B, T, D)")
     rows = {"q": 40.0, "k": 150.0, "v": 290.0}
@@ -48,7 +43,7 @@ def _mask_panel(title: str, allowed: torch.Tensor, queries: list[str], keys: lis
     side, top = 46.0, 84.0
     left = 72 + side * (5 - len(keys)) / 2  # all panels have room for five keys, and so one scale
     panel = Panel(72 + side * 5 + 6, top + side * len(queries) + 6)
-    panel.text(panel.width / 2, 14, title, size="title", bold=True)
+    panel.title(title)
     panel.text(left + side * len(keys) / 2, 44, "keys", size="small", kind="k", bold=True)
     panel.text(left - 8, 66, "queries", size="small", kind="q", bold=True, anchor="end")
     for j, word in enumerate(keys):
@@ -116,7 +111,7 @@ def _seen(title: str, words: list[str], answers: dict[int, str], marked: int, al
     """Draw inputs above, outputs below, a line for each pair that the mask allows."""
     panel, step = Panel(350, 236), 68.0
     columns = [39 + step * i for i in range(len(words))]
-    panel.text(175, 14, title, size="title", bold=True)
+    panel.title(title)
     inputs = [
         panel.box(x - 31, 38, 62, 34, word, kind="weights" if allowed[marked, i] else "none", size="small")
         for i, (x, word) in enumerate(zip(columns, words, strict=True))
@@ -150,16 +145,10 @@ def who_sees_what() -> Drawn:
 
 def _nodes(title: str, note: str, n_rows: int, seq_len: int) -> tuple[Panel, list[list[tuple[float, float]]]]:
     panel = Panel(300, 272)
-    panel.text(150, 14, title, size="title", bold=True)
+    panel.title(title)
     panel.text(150, 256, note, size="small")
     gap = 176 / (n_rows - 1)
     return panel, [[(24 + 36 * i, 48 + gap * row) for i in range(seq_len)] for row in range(n_rows)]
-
-
-def _place_nodes(panel: Panel, nodes: list[list[tuple[float, float]]], path: set[tuple[int, int]]) -> None:
-    for r, row in enumerate(nodes):
-        for i, (x, y) in enumerate(row):
-            panel.dot(x, y, kind="weights" if (r, i) in path else "none", radius=7, filled=(r, i) in path)
 
 
 def _connect(panel: Panel, nodes, edges: set, path: list[tuple[int, int]]) -> None:
@@ -170,7 +159,10 @@ def _connect(panel: Panel, nodes, edges: set, path: list[tuple[int, int]]) -> No
         (x, y), (u, w) = nodes[r][i], nodes[s][j]
         share = 1 - 8 / math.dist((x, y), (u, w))
         panel.arrow((x, y), (x + share * (u - x), y + share * (w - y)), kind="weights", width=2.6)
-    _place_nodes(panel, nodes, set(path))
+    for r, row in enumerate(nodes):
+        for i, (x, y) in enumerate(row):
+            marked = (r, i) in path
+            panel.dot(x, y, kind="weights" if marked else "none", radius=7, filled=marked)
 
 
 def paths_of_information() -> Drawn:
@@ -195,11 +187,5 @@ def paths_of_information() -> Drawn:
     attention, nodes = _nodes("Attention", "1 layer, whatever T is", 2, seq_len)
     edges = {((0, i), (1, j)) for j in range(seq_len) for i in range(j + 1)}
     _connect(attention, nodes, edges, [(0, 0), (1, last)])
-    sizes: dict[str, object] = {
-        "seq_len": seq_len,
-        "kernel": kernel,
-        "last": last,
-        "reach": reach,
-        "n_layers": n_layers,
-    }
-    return (rnn, conv, attention), sizes
+    sizes = {"seq_len": seq_len, "kernel": kernel, "last": last, "reach": reach, "n_layers": n_layers}
+    return (rnn, conv, attention), {**sizes}

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from tinytx_course.plots.diagrams.svg import Box, Panel
+from tinytx_course.plots.diagrams.svg import Box, Drawn, Panel
 
-Drawn = tuple[tuple[Panel, ...], dict[str, object]]  # with what the texts name
 STEPS = ("embedding", "block 0", "block 1", "output layer")
 
 
 def _run(panel: Panel, x: float, word: str) -> list[Box]:
     """Draw a model that reads, from top to bottom; return its steps."""
     panel.text(x + 52, 48, word, size="small", bold=True)
-    boxes = []
-    for number, step in enumerate(STEPS):
-        kind = "head" if step == STEPS[-1] else "stream"
-        boxes.append(panel.box(x, 68 + 62 * number, 104, 34, step, kind=kind, size="small"))
-    for above, below in zip(boxes, boxes[1:], strict=False):
-        panel.arrow(above.bottom, below.top, kind="stream", width=2.6)
+    kinds = ["stream"] * (len(STEPS) - 1) + ["head"]
+    rows = [(68 + 62 * i, step, {"kind": kinds[i]}) for i, step in enumerate(STEPS)]
+    boxes = panel.column(x + 52, 104, rows, height=34, size="small")
+    panel.chain(boxes, width=2.6)
     return boxes
 
 
@@ -24,7 +21,7 @@ def probe_ablate_patch() -> Drawn:
     """Draw what is measured, and what is changed, by each of the three."""
     probe, ablate, patch = Panel(260, 344), Panel(250, 344), Panel(290, 344)
     for panel, title in ((probe, "Probe"), (ablate, "Ablate"), (patch, "Patch")):
-        panel.text(panel.width / 2, 14, title, size="title", bold=True)
+        panel.title(title)
 
     steps = _run(probe, 8, "a review")
     reader = probe.box(160, steps[1].y, 92, 34, "probe", kind="weights", size="small")
@@ -36,8 +33,7 @@ def probe_ablate_patch() -> Drawn:
 
     steps = _run(ablate, 8, "a review")
     middle = steps[1].right[1]
-    panel_heads = [["v", "blocked", "v2", "v3"]]
-    heads = ablate.cells(142, middle - 11, panel_heads, 22)
+    heads = ablate.cells(142, middle - 11, [["v", "blocked", "v2", "v3"]], 22)
     ablate.line(steps[1].right, heads.left, kind="v")
     ablate.text(heads.top[0], middle - 28, "heads", size="small", kind="soft")
     ablate.text(heads.top[0], middle + 30, "one is zero", size="small", kind="soft")

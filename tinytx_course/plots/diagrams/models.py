@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from tinytx_course.plots.diagrams.svg import Box, Panel
-
-Drawn = tuple[tuple[Panel, ...], dict[str, object]]  # with what the texts name
-
-
-def _chain(panel: Panel, boxes: list[Box], kind: str = "stream") -> None:
-    """Connect boxes from top to bottom."""
-    for above, below in zip(boxes, boxes[1:], strict=False):
-        panel.arrow(above.bottom, below.top, kind=kind)
+from tinytx_course.plots.diagrams.svg import Box, Drawn, Panel
 
 
 def where_attention_sits() -> Drawn:
@@ -88,7 +80,7 @@ def _block(
 ) -> Panel:
     panel = Panel(330, 520)
     formula = "x + f(norm(x))" if pre else "norm(x + f(x))"
-    panel.text(165, 14, name, size="title", bold=True)
+    panel.title(name)
     panel.text(165, 36, formula, size="code", kind="soft")
     panel.text(70, 66, "x", bold=True, kind="stream")
     panel.text(98, 66, f"(B, T, D){positions}", size="code", kind="soft", anchor="start")
@@ -130,8 +122,7 @@ def ids_to_logits() -> Drawn:
     panel.arrow(panel.box(266, 129, 112, 34, "positions").left, plus.right)
     panel.frame(32, 182, 216, 186)
     blocks = [step(y, f"block {n}", kind="stream") for y, n in ((198, "1"), (254, "2"), (318, "n_layers"))]
-    panel.arrow(plus.bottom, blocks[0].top, kind="stream", width=3)
-    panel.arrow(blocks[0].bottom, blocks[1].top, kind="stream", width=3)
+    panel.chain([plus, *blocks[:2]], width=3)
     for y in (297.0, 304.0, 311.0):
         panel.dot(x, y, kind="stream", radius=2)
     panel.text(264, 262, "attention,", size="small", anchor="start")
@@ -139,8 +130,7 @@ def ids_to_logits() -> Drawn:
     panel.text(264, 308, "(B, T, D)", size="code", kind="soft", anchor="start")
     norm = step(398, "final_norm", shape="(B, T, D)")
     head = step(464, "lm_head", kind="head", shape="(B, T, V)")
-    panel.arrow(blocks[2].bottom, norm.top, kind="stream", width=3)
-    panel.arrow(norm.bottom, head.top, kind="stream", width=3)
+    panel.chain([blocks[2], norm, head], width=3)
     logits = step(540, "logits", kind="none", height=46, shape="(B, T, V)")
     panel.arrow(head.bottom, logits.top)
     return (panel,), {}
@@ -152,7 +142,7 @@ def swap_the_head() -> Drawn:
     left, right = 80.0, 320.0
 
     def column(x: float, title: str, head: str, shape: str, loss: str, *, pooled: bool) -> tuple[Box, Box]:
-        panel.text(x, 14, title, size="title", bold=True)
+        panel.title(title, x)
         ids = panel.box(x - wide / 2, 36, wide, 34, "token_ids", kind="none")
         body = panel.box(x - wide / 2, 100, wide, 112, "backbone", kind="stream", under="(B, T, D)")
         panel.arrow(ids.bottom, body.top)
@@ -214,8 +204,8 @@ def where_tests_look() -> Drawn:
     kinds = ("none", "plain", "weights", "stream", "head", "plain", "none")
     heights = [max(54, 18 * len(tests) + 16) for tests in parts.values()]
     panel, boxes, top = Panel(400, 30 + sum(heights)), [], 30.0
-    panel.text(84, 14, "The program", size="title", bold=True)
-    panel.text(280, 14, "The tests", size="title", bold=True)
+    panel.title("The program", 84)
+    panel.title("The tests", 280)
     for (part, tests), kind, height in zip(parts.items(), kinds, heights, strict=True):
         middle = top + height / 2
         boxes.append(panel.box(8, middle - 17, 152, 34, part, kind=kind))
@@ -223,7 +213,7 @@ def where_tests_look() -> Drawn:
         for row, test in enumerate(tests):
             panel.text(196, middle + 18 * (row - (len(tests) - 1) / 2), test, size="code", anchor="start")
         top += height
-    _chain(panel, boxes)
+    panel.chain(boxes)
     return (panel,), {"n_tests": sum(map(len, parts.values()))}
 
 
@@ -232,32 +222,32 @@ def encoder_decoder() -> Drawn:
     panel, wide = Panel(400, 640), 152.0
     left, right = 84.0, 316.0
 
-    def step(x: float, y: float, words: str, kind: str = "plain", under: str | None = None) -> Box:
-        height = 36 if under is None else 48
-        return panel.box(x - wide / 2, y, wide, height, words, kind=kind, under=under)
-
-    panel.text(left, 14, "Encoder", size="title", bold=True)
-    panel.text(right, 14, "Decoder", size="title", bold=True)
-    src = step(left, 34, "src_ids", "none", "(B, S)")
-    src_embed = step(left, 112, "embed, positions")
-    self_1 = step(left, 190, "self-attention", "weights", "padding mask")
-    ff_1 = step(left, 268, "feed-forward")
-    memory = step(left, 348, "memory", "stream", "(B, S, D)")
-    panel.arrow(src.bottom, src_embed.top)
-    _chain(panel, [src_embed, self_1, ff_1, memory])
+    panel.title("Encoder", left)
+    panel.title("Decoder", right)
+    src, *steps, memory = panel.column(left, wide, [
+        (34, "src_ids", {"kind": "none", "under": "(B, S)", "height": 48}),
+        (112, "embed, positions"),
+        (190, "self-attention", {"kind": "weights", "under": "padding mask", "height": 48}),
+        (268, "feed-forward"),
+        (348, "memory", {"kind": "stream", "under": "(B, S, D)", "height": 48}),
+    ])  # fmt: skip
+    panel.arrow(src.bottom, steps[0].top)
+    panel.chain([*steps, memory])
     panel.frame(left - 84, 174, 168, 146)
     panel.text(left + 8, 161, "n_layers ×", size="small", kind="soft", anchor="start")
-    tgt = step(right, 34, "tgt_ids", "none", "(B, T)")
-    tgt_embed = step(right, 112, "embed, positions")
-    self_2 = step(right, 190, "self-attention", "weights", "causal mask")
-    cross = step(right, 348, "cross-attention", "weights", "(B, T, D)")
-    ff_2 = step(right, 442, "feed-forward")
-    head = step(right, 524, "lm_head", "head")
+    tgt, tgt_embed, attention, cross, ff, head = panel.column(right, wide, [
+        (34, "tgt_ids", {"kind": "none", "under": "(B, T)", "height": 48}),
+        (112, "embed, positions"),
+        (190, "self-attention", {"kind": "weights", "under": "causal mask", "height": 48}),
+        (348, "cross-attention", {"kind": "weights", "under": "(B, T, D)", "height": 48}),
+        (442, "feed-forward"),
+        (524, "lm_head", {"kind": "head"}),
+    ])  # fmt: skip
     panel.arrow(tgt.bottom, tgt_embed.top)
-    panel.arrow(tgt_embed.bottom, self_2.top, kind="stream")
-    panel.arrow(self_2.bottom, cross.top, kind="q", width=2.6)
+    panel.chain([tgt_embed, attention])
+    panel.chain([attention, cross], "q", 2.6)
     panel.text(right + 12, 292, "queries", size="small", kind="q", anchor="start")
-    _chain(panel, [cross, ff_2, head])
+    panel.chain([cross, ff, head])
     panel.frame(right - 84, 174, 168, 320)
     panel.text(right + 8, 161, "n_layers ×", size="small", kind="soft", anchor="start")
     for share, kind, words, above in ((0.28, "k", "keys", -12), (0.72, "v", "values", 13)):

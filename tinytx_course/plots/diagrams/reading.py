@@ -7,9 +7,7 @@ import torch
 from tinytx.config import TransformerConfig
 from tinytx.counting import ParameterTable, parameter_table
 from tinytx.positions import sinusoidal_positions
-from tinytx_course.plots.diagrams.svg import Panel
-
-Drawn = tuple[tuple[Panel, ...], dict[str, object]]  # with what the texts name
+from tinytx_course.plots.diagrams.svg import Drawn, Panel
 
 
 def _random_rows(n_rows: int, width: int) -> list[list[float]]:
@@ -117,7 +115,7 @@ def parameters(config: TransformerConfig) -> Drawn:
     table = parameter_table(config)
     kinds = {kind: count for kind, count in table.kinds.items() if count}
     panel = Panel(390, 312 + 28 * len(kinds))
-    panel.text(195, 14, f"{table.total:,} parameters", size="title", bold=True)
+    panel.title(f"{table.total:,} parameters")
     _areas(panel, table, 56, 390, 220)
     before = 390 * table.parts["embeddings"] / table.total
     wide = 390 * table.parts["blocks"] / table.total
@@ -145,7 +143,7 @@ def parameters(config: TransformerConfig) -> Drawn:
 def dose_and_response() -> Drawn:
     """Draw one body that is pretrained and stopped after each dose, and folds that divide no film."""
     body, folds = Panel(300, 356), Panel(320, 356)
-    body.text(150, 14, "Read, without labels", size="title", bold=True)
+    body.title("Read, without labels")
     texts = body.box(40, 40, 220, 46, "unlabelled reviews", "of other films", kind="none", size="small")
     trained = body.box(40, 122, 220, 36, "next-token prediction", kind="stream", size="small")
     body.arrow(texts.bottom, trained.top)
@@ -160,7 +158,7 @@ def dose_and_response() -> Drawn:
     body.text(150, 318, "One body, saved after each dose;", size="small", kind="soft")
     body.text(150, 338, "0 is new weights.", size="small", kind="soft")
 
-    folds.text(160, 14, "Learn and be tested", size="title", bold=True)
+    folds.title("Learn and be tested")
     folds.text(160, 52, "labelled reviews, six folds of whole films", size="small")
     boxes = [folds.box(10 + 51 * i, 68, 45, 40, "test" if i == 5 else "", kind="head" if i == 5 else "plain",
                        size="small") for i in range(6)]  # fmt: skip

@@ -7,8 +7,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
+from typing import Any
 
 Point = tuple[float, float]
+Drawn = tuple[tuple["Panel", ...], dict[str, object]]  # panels, with what the texts name
 
 #: A colour has one meaning in all diagrams: (light, dark). As lines and letters they reach 4.5 to 1.
 COLORS = {
@@ -220,6 +222,23 @@ class Panel:
             kind = "soft" if how != size else "ink"
             self.text(x + width / 2, middle, words, size=how, kind=kind, inside=drawn)
         return drawn
+
+    def title(self, words: str, x: float | None = None) -> None:
+        """Write a title at the top, in the middle or at x."""
+        self.text(self.width / 2 if x is None else x, 14, words, size="title", bold=True)
+
+    def column(self, x: float, width: float, rows: Sequence[tuple], **look: Any) -> list[Box]:
+        """Draw boxes below each other, their middles at x; a row is the y of its top, its label, its look."""
+        drawn = []
+        for top, words, *more in rows:
+            how = {"height": 36.0, **look, **(more[0] if more else {})}
+            drawn.append(self.box(x - width / 2, top, width, how.pop("height"), words, **how))
+        return drawn
+
+    def chain(self, boxes: Sequence[Box], kind: str = "stream", width: float = 1.8) -> None:
+        """Connect boxes from top to bottom."""
+        for above, below in zip(boxes, boxes[1:], strict=False):
+            self.arrow(above.bottom, below.top, kind=kind, width=width)
 
     def frame(self, x: float, y: float, width: float, height: float, kind: str = "line") -> Box:
         """Draw a dashed frame around what belongs together."""

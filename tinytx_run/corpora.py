@@ -77,6 +77,11 @@ class Corpus(Splits[Split]):
     label_names: tuple[str, ...] = ()
     draw: Callable[[int], tuple[str, ...]] | None = field(default=None, repr=False, compare=False)
 
+    def __post_init__(self) -> None:
+        n, highest = len(self.label_names), max(max(split.labels or (0,)) for split in self.splits.values())
+        if 0 < n <= highest:
+            raise ValueError(f"labels must be below {n}, the number of names in {self.name}, got {highest}")
+
     @property
     def class_names(self) -> tuple[str, ...]:
         """`label_names` or, where they are unknown, the numbers of the classes as text."""

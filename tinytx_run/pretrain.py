@@ -26,7 +26,6 @@ from tinytx_run.training import (
     Run,
     RunOptions,
     TrainingResult,
-    parts_of,
     seeded,
 )
 
@@ -97,7 +96,6 @@ def pretrain(
     )
     model, learning = new_model(recipe, seed).to(run.device), corpus_objective(recipe, tokenizer, data)
     recipe = run.schedule(recipe, model, learning)
-    remarks = [f"{data.name}: {parts}"] if (parts := parts_of(data)) else []
     return run.train(
         model,
         tokenizer,
@@ -105,7 +103,6 @@ def pretrain(
         recipe,
         lambda: evaluate_split(model, tokenizer, data, "valid"),
         label="pretraining",
-        remarks=remarks,
     )
 
 

@@ -270,13 +270,7 @@ def fingerprint(corpus: Corpus | PairCorpus) -> str:
         content = "".join(f"{source}\t{target}\n" for source, target in sides)
     else:
         content = "".join(f"{text}\n" for text in corpus.train.texts) + repr(corpus.train.labels)
-        content += parts_of(corpus)
     return hashlib.sha256(content.encode()).hexdigest()[:16]
-
-
-def parts_of(corpus: Corpus) -> str:
-    """Size and number of parts of a file of one's own that is read in parts; else nothing."""
-    return "" if corpus.licence else corpus.source
 
 
 def weights_fingerprint(body: nn.Module) -> str:

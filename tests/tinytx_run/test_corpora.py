@@ -40,6 +40,8 @@ def test_classes_are_counted_over_all_splits_unless_they_have_names():
     splits = [Split(("a",), (label,)) for label in (0, 1, 2)]
     assert [Corpus("x", *order).n_classes for order in (splits, splits[::-1])] == [3, 3]
     assert Corpus("x", *splits, label_names=("no", "so-so", "yes", "never met")).n_classes == 4
+    with pytest.raises(ValueError, match="below 2, the number of names in x, got 2"):
+        Corpus("x", *splits, label_names=("no", "yes"))
 
 
 def test_each_line_of_a_txt_is_a_document_in_one_split(tmp_path):

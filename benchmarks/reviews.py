@@ -16,11 +16,11 @@ from benchmarks.report import AS_IT_COMES, OURS, Record, compare
 from benchmarks.settings import SEED_LAB, TINY, BenchSettings, reviews
 from benchmarks.workers import Build, Candidate, build, workers
 from tinytx.batching import pad_batch, padding_share
+from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
 from tinytx.counting import count_parameters
 from tinytx.objectives import ClassificationObjective
 from tinytx.settings import TrainingSettings, choose_precision
-from tinytx.transformer import Classifier
 from tinytx_course.labs.lesson_13 import tokenizer_for
 from tinytx_course.labs.timing import take_turns
 from tinytx_run.classify import classifier_inputs

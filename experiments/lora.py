@@ -15,7 +15,8 @@ from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings, mean_table
 from experiments.objectives import best_label_accuracy
-from tinytx.transformer import Classifier, LanguageModel
+from tinytx.classifier import Classifier
+from tinytx.transformer import LanguageModel
 from tinytx_course.engine.shipped import Shipped, shipped_model
 from tinytx_course.labs.lesson_16 import ALPHA, RANK, Way, adapted, fine_tune, optimizer_bytes, random_body
 from tinytx_run.corpora import Corpus, Split, label_subset, load_corpus

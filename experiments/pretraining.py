@@ -46,7 +46,8 @@ from experiments.pretraining_recipes import (
     first_conditions,
     times_width,
 )
-from tinytx.transformer import Classifier, Transformer
+from tinytx.classifier import Classifier
+from tinytx.transformer import Transformer
 from tinytx_run.classify import class_probabilities
 from tinytx_run.corpora import Corpus, Split, label_subset, load_corpus
 

@@ -9,12 +9,13 @@ import torch
 from torch import Tensor
 
 from experiments.pretraining_recipes import Tuning
+from tinytx.classifier import Classifier, pool
 from tinytx.inference import evaluate_rows
 from tinytx.loop import train
 from tinytx.objectives import ClassificationObjective
 from tinytx.settings import TrainingSettings, choose_device, choose_precision
 from tinytx.tokenizer import Tokenizer
-from tinytx.transformer import Classifier, Transformer, pool
+from tinytx.transformer import Transformer
 from tinytx_run.classify import classifier_inputs
 from tinytx_run.corpora import Split
 from tinytx_run.finetune import epoch_ends

@@ -7,10 +7,10 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from tinytx.classifier import Pooling
 from tinytx.config import TransformerConfig
 from tinytx.masking import Masking
 from tinytx.settings import TrainingSettings
-from tinytx.transformer import Pooling
 from tinytx_run.recipes import FF_FACTOR, HYBRID_CAUSAL_SHARE
 
 OBJECTIVES = ("causal", "masked", "hybrid")

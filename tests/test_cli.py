@@ -16,10 +16,11 @@ import torch
 import tinytx
 from tests.tinytx_run.interrupted import folder_bytes
 from tinytx.attention import MultiHeadAttention
+from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import DecoderBlock
 from tinytx.tokenizer import Tokenizer
-from tinytx.transformer import Block, Classifier, LanguageModel
+from tinytx.transformer import Block, LanguageModel
 from tinytx_run.checkpoint import load, save
 from tinytx_run.cli import build_parser, main
 

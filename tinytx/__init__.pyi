@@ -4,6 +4,7 @@ from tinytx.attention import MultiHeadAttention as MultiHeadAttention
 from tinytx.attention import attention as attention
 from tinytx.attention import attention_weights as attention_weights
 from tinytx.attention import record_attention as record_attention
+from tinytx.classifier import Classifier as Classifier
 from tinytx.config import PRESETS as PRESETS
 from tinytx.config import TransformerConfig as TransformerConfig
 from tinytx.counting import count_parameters as count_parameters
@@ -21,7 +22,6 @@ from tinytx.positions import shift_matrix as shift_matrix
 from tinytx.positions import sinusoidal_positions as sinusoidal_positions
 from tinytx.tokenizer import Tokenizer as Tokenizer
 from tinytx.transformer import Block as Block
-from tinytx.transformer import Classifier as Classifier
 from tinytx.transformer import LanguageModel as LanguageModel
 from tinytx.transformer import Transformer as Transformer
 from tinytx.translate import translate as translate

@@ -12,10 +12,11 @@ from typing import Literal, get_args
 import torch
 from torch import nn
 
+from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
 from tinytx.masked_lm import MaskedLanguageModel
-from tinytx.transformer import Classifier, LanguageModel, Transformer
+from tinytx.transformer import LanguageModel, Transformer
 
 # Parts that occur once a layer, and the names of the lines below them.
 LAYERS = {"blocks": "block", "encoder": "encoder block", "decoder": "decoder block"}

@@ -10,10 +10,9 @@ from torch import Tensor, nn
 from tinytx.attention import MultiHeadAttention
 from tinytx.config import TransformerConfig
 from tinytx.fast import IGNORE_ID, Dropout, output_loss
-from tinytx.feed_forward import feed_forward
 from tinytx.kv_cache import Cache, KeyValues
 from tinytx.masks import check_bool
-from tinytx.transformer import Transformer, init_output_layer, make_norm, self_attention
+from tinytx.transformer import Transformer, feed_forward, init_output_layer, make_norm, self_attention
 
 
 class DecoderBlock(nn.Module):

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from tinytx.batching import pad_batch
+from tinytx.classifier import Classifier
 from tinytx.encoder_decoder import Translator
 from tinytx.fast import laid_out, retain_memory
 from tinytx.inference import eval_mode
@@ -22,7 +23,7 @@ from tinytx.kv_cache import Cache
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.settings import check_seed
 from tinytx.tokenizer import Tokenizer
-from tinytx.transformer import Classifier, LanguageModel
+from tinytx.transformer import LanguageModel
 
 Model = LanguageModel | MaskedLanguageModel | Classifier | Translator
 

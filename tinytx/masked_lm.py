@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from tinytx.config import TransformerConfig
 from tinytx.fast import IGNORE_ID
-from tinytx.feed_forward import ACTIVATIONS
-from tinytx.transformer import Transformer, init_output_layer, make_norm
+from tinytx.transformer import ACTIVATIONS, Transformer, init_output_layer, make_norm
 
 
 class MaskedHead(nn.Module):

@@ -1,26 +1,104 @@
-"""The transformer: a block, a stack of blocks, and the two models that read its hidden states.
+"""The transformer: a block, a stack of blocks, and the language model that reads its hidden states.
 
-Shape letters: B batch size, T tokens, D model width, V vocabulary, C classes.
+Shape letters: B batch size, T tokens, D model width, F feed-forward width, V vocabulary,
+E experts, A experts of one token.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Literal, get_args
+from functools import partial
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinytx.attention import MultiHeadAttention
 from tinytx.config import TransformerConfig
 from tinytx.fast import IGNORE_ID, Dropout, output_loss
-from tinytx.feed_forward import feed_forward
 from tinytx.kv_cache import Cache, KeyValues
 from tinytx.masks import causal_mask, check_bool, combine_masks, dtype_of
 from tinytx.positions import AlibiPositions, LearnedPositions, RotaryPositions, SinusoidalPositions
+
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
+    "gelu": nn.GELU,
+    "gelu-tanh": partial(nn.GELU, approximate="tanh"),
+    "relu": nn.ReLU,
+    "silu": nn.SiLU,
+    "swiglu": nn.SiLU,  # of the gate
+}
+
+
+class FeedForward(nn.Module):
+    """Transform each token on its own: ``act(x W_up + b_up) W_down + b_down``.
+
+    With "swiglu" a gate takes the place of the activation, which acts within it:
+    ``(silu(x W_gate + b_gate) * (x W_up + b_up)) W_down + b_down``.
+
+    References
+    ----------
+    .. [1] Vaswani et al., arXiv 1706.03762, section 3.3, equation 2.
+    .. [2] Hendrycks and Gimpel, "Gaussian Error Linear Units", arXiv 1606.08415, section 2.
+    .. [3] Shazeer, "GLU Variants Improve Transformer", arXiv 2002.05202, section 2, equation 6, for SwiGLU.
+    """
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        gated = config.activation == "swiglu"
+        self.gate_proj = nn.Linear(config.d_model, config.d_ff, bias=config.bias) if gated else None
+        self.up_proj = nn.Linear(config.d_model, config.d_ff, bias=config.bias)
+        self.down_proj = nn.Linear(config.d_ff, config.d_model, bias=config.bias)
+        self.dropout = Dropout(config.dropout)
+        self.activation = ACTIVATIONS[config.activation]()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Transform each vector of x, (B, T, D)."""
+        if self.gate_proj is None:
+            inner = self.activation(self.up_proj(x))  # (B, T, F)
+        else:
+            inner = self.activation(self.gate_proj(x)) * self.up_proj(x)  # (B, T, F)
+        return self.down_proj(self.dropout(inner))  # (B, T, D)
+
+
+class MixtureOfExperts(nn.Module):
+    """Transform each token by those of E feed-forward networks that a router chooses for it.
+
+    ``sum_e p_e FeedForward_e(x)`` over the A experts with the largest ``p = softmax(x W_router)``.
+
+    Notes
+    -----
+    The weights p are not scaled to sum to 1 over the chosen: with one expert a token, its weight would always
+    be 1, and the router would get no gradient. No loss holds the experts equally busy, as published models
+    have it: it would have to pass through every model, and the few experts of a lesson share the tokens
+    without. There is no limit on the tokens of an expert, so no token is dropped.
+
+    References
+    ----------
+    .. [1] Shazeer et al., "Outrageously Large Neural Networks", arXiv 1701.06538, section 2.
+    .. [2] Fedus et al., "Switch Transformers", arXiv 2101.03961, section 2.1, equations 1 and 2.
+    """
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.experts_per_token = config.experts_per_token
+        self.router = nn.Linear(config.d_model, config.n_experts, bias=False)
+        self.experts = nn.ModuleList(FeedForward(config) for _ in range(config.n_experts))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Transform each vector of x, (..., D)."""
+        weights, chosen = self.router(x).softmax(dim=-1).topk(self.experts_per_token)  # (..., A)
+        output = torch.zeros_like(x)
+        for number, expert in enumerate(self.experts):
+            here = chosen == number  # (..., A), True at most once a token
+            tokens = here.any(dim=-1)  # (...)
+            output[tokens] += weights[here][:, None] * expert(x[tokens])  # (n, D)
+        return output
+
+
+def feed_forward(config: TransformerConfig) -> FeedForward | MixtureOfExperts:
+    """The feed-forward network of a block, or several with a router."""
+    return FeedForward(config) if config.n_experts == 1 else MixtureOfExperts(config)
 
 
 def make_norm(config: TransformerConfig) -> nn.LayerNorm | nn.RMSNorm:
@@ -335,106 +413,3 @@ def init_output_layer(head: nn.Linear, embedding: nn.Embedding, config: Transfor
         nn.init.normal_(head.weight, std=FIRST_LOGIT_STD * config.d_model**-0.5)
     if head.bias is not None:
         nn.init.zeros_(head.bias)
-
-
-Pooling = Literal["mean", "last", "first"]
-
-
-class Classifier(nn.Module):
-    """A transformer, the pooled hidden state of all tokens, and an output layer that scores the classes.
-
-    ``logits = pool(body(token_ids)) W + b``
-
-    Parameters
-    ----------
-    config : TransformerConfig
-    n_classes : int
-        C.
-    pooling : {"mean", "last", "first"}
-        Over real tokens only: their mean, the last of them, or the first. In a causal transformer the first
-        token has attended to nothing but itself.
-    dropout : float, optional
-        Before the output layer; that of the configuration where not given.
-    body : Transformer, optional
-        Read instead of a new one. It is not copied: training the classifier trains it.
-
-    References
-    ----------
-    .. [1] Radford et al., "Improving Language Understanding by Generative Pre-Training", 2018, section 3.2.
-
-    Examples
-    --------
-    Pretrain a language model, then fine-tune its body:
-
-    >>> from tinytx.config import PRESETS
-    >>> pretrained = LanguageModel(PRESETS["tiny"])
-    >>> model = Classifier.from_body(pretrained.body, n_classes=2)
-    >>> model(torch.tensor([[5, 8, 2]])).shape
-    torch.Size([1, 2])
-    """
-
-    def __init__(
-        self,
-        config: TransformerConfig,
-        n_classes: int = 2,
-        pooling: Pooling = "mean",
-        dropout: float | None = None,
-        *,
-        body: Transformer | None = None,
-    ) -> None:
-        super().__init__()
-        if pooling not in get_args(Pooling):
-            raise ValueError(f"pooling must be one of {', '.join(get_args(Pooling))}, got {pooling!r}")
-        if n_classes < 1:
-            raise ValueError(f"n_classes must be at least 1, got {n_classes}")
-        if not isinstance(body, Transformer | None):
-            raise TypeError(f"body must be a Transformer, such as model.body, got a {type(body).__name__}")
-        if body is not None and body.config != config.replace(dropout=body.config.dropout):
-            raise ValueError(f"body must have the configuration {config}, got {body.config}")
-        self.config, self.pooling = config, pooling
-        self.body = Transformer(config) if body is None else body
-        self.dropout = nn.Dropout(config.dropout if dropout is None else dropout)
-        self.head = nn.Linear(config.d_model, n_classes, bias=config.bias)
-        nn.init.xavier_uniform_(self.head.weight)
-        if config.bias:
-            nn.init.zeros_(self.head.bias)
-
-    @classmethod
-    def from_body(
-        cls, body: Transformer, n_classes: int = 2, pooling: Pooling = "mean", dropout: float | None = None
-    ) -> Classifier:
-        """Put a new output layer on a transformer, for instance a pretrained one; parameters as above."""
-        return cls(body.config, n_classes, pooling, dropout, body=body)
-
-    def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        """Score the classes of each row: (B, C). Parameters as in `Transformer.forward`."""
-        pooled = pool(self.body(token_ids, padding_mask), padding_mask, self.pooling)  # (B, D)
-        return self.head(self.dropout(pooled))  # (B, C)
-
-    def loss(self, token_ids: Tensor, labels: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        """Mean cross-entropy of the labels, (B,), in nats a row. Parameters as in `Transformer.forward`."""
-        logits = self(token_ids, padding_mask)  # (B, C)
-        return F.cross_entropy(logits.float(), labels.long().to(logits.device))
-
-
-def pool(hidden: Tensor, padding_mask: Tensor | None, pooling: Pooling) -> Tensor:
-    """Reduce the hidden states of each row, (B, T, D), to one vector, (B, D), over real tokens.
-
-    Zeros (mean) or the first vector for a row without any real token. Parameters as in `Classifier`.
-
-    Examples
-    --------
-    >>> hidden = torch.tensor([[[1.0], [3.0], [8.0]]])
-    >>> real = torch.tensor([[True, True, False]])
-    >>> [pool(hidden, real, how).item() for how in ("mean", "last", "first")]
-    [2.0, 3.0, 1.0]
-    """
-    if padding_mask is None:
-        padding_mask = hidden.new_ones(hidden.shape[:2], dtype=torch.bool)
-    if pooling == "mean":
-        real = padding_mask[:, :, None]  # (B, T, 1)
-        return hidden.masked_fill(~real, 0.0).sum(dim=1) / real.sum(dim=1).clamp(min=1)  # (B, D)
-    rows, positions = (torch.arange(n, device=hidden.device) for n in hidden.shape[:2])
-    if pooling == "last":
-        return hidden[rows, (padding_mask * positions).amax(dim=1)]  # (B, D)
-    return hidden[rows, padding_mask.int().argmax(dim=1)]  # (B, D)

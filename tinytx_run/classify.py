@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor, nn
 
+from tinytx.classifier import Classifier
 from tinytx.generate import check_vocabulary
 from tinytx.inference import evaluate_rows
 from tinytx.tokenizer import Tokenizer, check_several
-from tinytx.transformer import Classifier
 
 
 @dataclass(frozen=True)

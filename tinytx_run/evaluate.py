@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from tinytx.batching import chunks
 from tinytx.beam import Search
+from tinytx.classifier import Classifier
 from tinytx.encoder_decoder import Translator
 from tinytx.generate import Model, check_vocabulary, unwritten_ids
 from tinytx.inference import (
@@ -32,7 +33,7 @@ from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.objectives import ClassificationObjective, masked_rows
 from tinytx.settings import choose_device
 from tinytx.tokenizer import Tokenizer
-from tinytx.transformer import Classifier, LanguageModel, bidirectional
+from tinytx.transformer import LanguageModel, bidirectional
 from tinytx.translate import GREEDY
 from tinytx_run.bleu import TranslationEvaluation, evaluate_translator
 from tinytx_run.checkpoint import Checkpoint, load

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, Literal
 
+from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
 from tinytx.generate import check_vocabulary
@@ -15,7 +16,7 @@ from tinytx.loop import OnStep
 from tinytx.objectives import ClassificationObjective, Objective
 from tinytx.settings import TrainingSettings
 from tinytx.tokenizer import Tokenizer
-from tinytx.transformer import Classifier, Transformer
+from tinytx.transformer import Transformer
 from tinytx_run.checkpoint import Checkpoint, load
 from tinytx_run.classify import classifier_inputs
 from tinytx_run.corpora import Corpus, Split, at_hand, label_subset, load_corpus

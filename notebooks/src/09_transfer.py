@@ -369,7 +369,7 @@ plots.show(fig, name="09_softmax_twice")
 # Now our loop with each mistake in turn: 64 labels, five epochs, three seeds. `read` says which vector the head gets, `read_later` which one the models of the row above get when they are tested once more. The last row lets the pretrained body look both ways, which it has never done before. Padding is masked there, so this is one mistake and not two. The first two rows are sound, the others are mistakes. **Predict 09.1.**
 
 # %%
-from tinytx.transformer import pool
+from tinytx.classifier import pool
 from tinytx_run.intervals import paired_interval, wilson_interval
 
 

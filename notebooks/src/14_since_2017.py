@@ -37,8 +37,7 @@ from torch import nn
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.feed_forward import FeedForward, MixtureOfExperts
-from tinytx.transformer import Block
+from tinytx.transformer import Block, FeedForward, MixtureOfExperts
 from tinytx_course import plots, results
 from tinytx_run.recipes import default_budget
 

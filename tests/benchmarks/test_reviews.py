@@ -6,9 +6,9 @@ from torch.testing import assert_close
 
 from benchmarks.peers import HuggingFaceBert, plain_loop
 from benchmarks.reviews import BERT, ReviewsCase, bert_candidates, our_candidate, same_model_candidate
+from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
 from tinytx.masked_lm import MaskedLanguageModel
-from tinytx.transformer import Classifier
 from tinytx_run.hf.convert import to_transformers
 
 SIZES = {"vocab_size": 19, "d_model": 12, "n_heads": 3, "n_layers": 2, "d_ff": 10, "max_len": 11}

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import torch
 
+from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
 from tinytx.tokenizer import Tokenizer
-from tinytx.transformer import Classifier, LanguageModel
+from tinytx.transformer import LanguageModel
 from tinytx_run.checkpoint import save
 from tinytx_run.cli import main
 

@@ -5,9 +5,10 @@ import torch
 from torch.testing import assert_close
 
 from tinytx.attention import attention, fused_attention
+from tinytx.classifier import Classifier
 from tinytx.config import PRESETS, TransformerConfig
 from tinytx.masks import causal_mask
-from tinytx.transformer import Classifier, LanguageModel
+from tinytx.transformer import LanguageModel
 
 pytestmark = pytest.mark.gpu
 

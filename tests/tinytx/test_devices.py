@@ -5,10 +5,11 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tinytx import fast
+from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
 from tinytx.masked_lm import MaskedLanguageModel
-from tinytx.transformer import Classifier, LanguageModel
+from tinytx.transformer import LanguageModel
 
 SIZES = {"vocab_size": 23, "d_model": 12, "n_heads": 6, "n_layers": 2, "d_ff": 14, "max_len": 11}
 ELSEWHERE = "meta"  # weights without numbers: operations know the device of each operand, and refuse two

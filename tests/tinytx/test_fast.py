@@ -14,12 +14,13 @@ from torch.testing import assert_close
 from tests.tinytx.against_torch import copy_weights, parameter_pairs
 from tinytx import fast
 from tinytx.attention import attention, fused_attention
+from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import DecoderBlock, Translator
 from tinytx.fast import IGNORE_ID, Dropout, dropout, output_loss
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.masks import causal_mask
-from tinytx.transformer import Block, Classifier, LanguageModel, record_hidden_states
+from tinytx.transformer import Block, LanguageModel, record_hidden_states
 
 V, B, S, T = 11, 3, 7, 5
 CONFIG = TransformerConfig(vocab_size=V, d_model=6, n_heads=3, n_layers=2, d_ff=5, max_len=13)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.testing import assert_close
 
+from tinytx.classifier import Classifier
 from tinytx.generate import (
     Sampling,
     continue_rows,
@@ -15,7 +16,7 @@ from tinytx.generate import (
     generate_many,
     next_token_probs,
 )
-from tinytx.transformer import Classifier, LanguageModel
+from tinytx.transformer import LanguageModel
 
 EOS = 3
 PREFIXES = [[2, 7, 8, 9, 10, 11], [2], [2, 9, 9], [2, 7, 8, 9, 10, 12, 13, 14], [2, 9, 9]]

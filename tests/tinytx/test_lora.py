@@ -6,13 +6,14 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
 from tinytx.counting import count_parameters
 from tinytx.lora import LoRALinear, add_lora, merge_lora, remove_lora
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.optim import make_optimizer
 from tinytx.settings import TrainingSettings
-from tinytx.transformer import Classifier, LanguageModel
+from tinytx.transformer import LanguageModel
 
 D, LAYERS, F_WIDTH, RANK = 14, 2, 5, 3
 CONFIG = TransformerConfig(vocab_size=13, d_model=D, n_heads=7, n_layers=LAYERS, d_ff=F_WIDTH, max_len=11)

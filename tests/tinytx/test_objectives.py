@@ -9,6 +9,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from tinytx.batching import pad_batch
+from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
 from tinytx.masked_lm import MaskedLanguageModel
@@ -23,7 +24,7 @@ from tinytx.objectives import (
     causal_batch,
 )
 from tinytx.tokenizer import Tokenizer
-from tinytx.transformer import Classifier, LanguageModel
+from tinytx.transformer import LanguageModel
 
 IDS = {"bos_id": 2, "eos_id": 3, "pad_id": 0}
 

@@ -9,20 +9,13 @@ from torch.testing import assert_close
 
 from tests.tinytx.against_torch import assert_same_gradients, copy_weights, parameter_pairs
 from tinytx.attention import record_attention
+from tinytx.classifier import Classifier, pool
 from tinytx.config import PRESETS, TransformerConfig
 from tinytx.encoder_decoder import Translator
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.masks import causal_mask
 from tinytx.positions import sinusoidal_positions
-from tinytx.transformer import (
-    Block,
-    Classifier,
-    LanguageModel,
-    Transformer,
-    bidirectional,
-    pool,
-    record_hidden_states,
-)
+from tinytx.transformer import Block, LanguageModel, Transformer, bidirectional, record_hidden_states
 
 TINY = TransformerConfig(vocab_size=11, d_model=6, n_heads=3, n_layers=3, d_ff=5, max_len=13)
 B, T = 2, 7

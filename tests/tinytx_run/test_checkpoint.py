@@ -9,10 +9,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from tinytx.classifier import Classifier
 from tinytx.encoder_decoder import Translator
 from tinytx.lora import add_lora, merge_lora
 from tinytx.masked_lm import MaskedLanguageModel
-from tinytx.transformer import Classifier, LanguageModel, Transformer
+from tinytx.transformer import LanguageModel, Transformer
 from tinytx_run.checkpoint import find_checkpoint, load, save
 
 

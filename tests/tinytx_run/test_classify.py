@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from tinytx.transformer import Classifier, LanguageModel
+from tinytx.classifier import Classifier
+from tinytx.transformer import LanguageModel
 from tinytx_run.classify import Classification, classify, classify_lines
 
 NAMES = ("mauvais", "moyen", "bon")

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from tinytx.classifier import Classifier
 from tinytx.inference import evaluate_rows
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.tokenizer import Tokenizer
-from tinytx.transformer import Classifier, LanguageModel
+from tinytx.transformer import LanguageModel
 from tinytx_run.checkpoint import Checkpoint, save
 from tinytx_run.classify import class_probabilities, classifier_inputs
 from tinytx_run.corpora import Corpus, Split

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch
 
+from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
 from tinytx.masked_lm import MaskedLanguageModel
@@ -27,7 +28,7 @@ from tinytx.objectives import (
 )
 from tinytx.settings import TrainingSettings
 from tinytx.tokenizer import Tokenizer
-from tinytx.transformer import Classifier, LanguageModel
+from tinytx.transformer import LanguageModel
 from tinytx_run.distributed import Layout, Processes, ShardedStep, SharedStep, joined, train
 from tinytx_run.runs import open_run
 

@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
-from tinytx.transformer import Classifier
 from tinytx_course.exercises.comparing import floats, number, pair, trained
 from tinytx_course.exercises.exercise import Exercise, generator, mistakes, normal
 from tinytx_course.exercises.observation import Call

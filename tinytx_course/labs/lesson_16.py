@@ -10,6 +10,7 @@ from typing import Literal, cast
 import torch
 from torch import nn
 
+from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
 from tinytx.generate import Sampling, generate
@@ -19,7 +20,7 @@ from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.optim import make_optimizer
 from tinytx.settings import TrainingSettings
 from tinytx.tokenizer import Tokenizer
-from tinytx.transformer import Classifier, LanguageModel, Transformer
+from tinytx.transformer import LanguageModel, Transformer
 from tinytx.translate import translate
 from tinytx_run.corpora import Split
 from tinytx_run.download import data_folder

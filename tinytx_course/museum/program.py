@@ -16,9 +16,9 @@ from torch import Tensor, nn
 import tinytx as tx
 from tinytx.attention import merge_heads, split_heads
 from tinytx.batching import pad_batch
+from tinytx.classifier import pool
 from tinytx.fast import Dropout
-from tinytx.feed_forward import FeedForward
-from tinytx.transformer import pool
+from tinytx.transformer import FeedForward
 
 PAD, BOS, EOS = 0, 1, 2
 Rows = Sequence[Any]

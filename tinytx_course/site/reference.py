@@ -18,6 +18,7 @@ _CODE = re.compile(r"``([^`]+)``|`([^`]+)`")
 _ROLE = re.compile(r":\w+:`")
 _PAPER = re.compile(r"arXiv[: ](\d{4}\.\d{4,5})")
 _FOOTNOTE = re.compile(r"\.\. \[\d+\] |\[\d+\]_")
+_FOLDER = re.compile(r"\w+Path\('[^']*'\)")  # of this machine
 _HOME = re.compile(rf"\b(?:{'|'.join(course.PACKAGES)}|torch|collections|pathlib|typing)[\w.]*\.(?=\w)")
 
 
@@ -81,7 +82,7 @@ def _signature(name: str, thing: Any) -> str:
         words = str(inspect.signature(thing))
     except ValueError:  # written in C
         return ""
-    words = _HOME.sub("", words.replace("'", ""))
+    words = _HOME.sub("", _FOLDER.sub("...", words).replace("'", ""))
     if len(words) > 72:
         words = re.sub(r", (?=\*?\w+[:,)=]|\*)", ",\n    ", words.replace("(", "(\n    ", 1))
     return f'<pre class="signature">{html.escape(name + words)}</pre>'

@@ -4,11 +4,12 @@ import pytest
 import torch
 import transformers
 
+from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
 from tinytx.counting import count_parameters, parameter_table
 from tinytx.encoder_decoder import Translator
 from tinytx.masked_lm import MaskedLanguageModel
-from tinytx.transformer import Classifier, LanguageModel
+from tinytx.transformer import LanguageModel
 from tinytx_course.labs.lesson_06 import PUBLISHED
 from tinytx_run.hf.convert import (
     BERT,

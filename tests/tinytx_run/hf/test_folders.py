@@ -17,11 +17,12 @@ import transformers
 from tokenizers import Tokenizer as Inner
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
+from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.tokenizer import Tokenizer
-from tinytx.transformer import Classifier, LanguageModel
+from tinytx.transformer import LanguageModel
 from tinytx_run import conversion
 from tinytx_run.checkpoint import load, save
 from tinytx_run.classify import classifier_inputs

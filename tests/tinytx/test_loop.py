@@ -265,11 +265,11 @@ def test_bf16_is_computed_in_bfloat16(config, objective):
     assert seen == [torch.bfloat16]
 
 
-READ = "attention batching fast loop masks objectives optim positions settings tokenizer transformer"
+READ = "attention batching fast feed_forward loop masks objectives optim positions settings tokenizer transformer"
 
 
 @pytest.mark.parametrize(("precision", "dropout"), [("fp32", 0.0), ("bf16", 0.1)])
-def test_one_step_from_text_to_update_runs_through_eleven_files_and_fifty_functions(
+def test_one_step_from_text_to_update_runs_through_twelve_files_and_fifty_functions(
     root, corpus, tokenizer, config, precision, dropout
 ):
     """All that somebody meets who follows one training step of a causal language model."""

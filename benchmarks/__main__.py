@@ -69,6 +69,7 @@ def bench(args: argparse.Namespace) -> Answer:
 def race(args: argparse.Namespace) -> Answer:
     """Train on tinyshakespeare for a fixed time, several seeds, and judge on its last tenth."""
     from benchmarks import race as referee
+    from benchmarks.racers import named_racer
     from benchmarks.settings import BenchSettings
     from tinytx_course.results import Results, provenance
 
@@ -77,7 +78,7 @@ def race(args: argparse.Namespace) -> Answer:
     if args.seeds < 1:
         raise ValueError(f"seeds must be at least 1, got {args.seeds}")
     settings = BenchSettings(n_rounds=1, tiny=args.tiny, data_dir=args.data_dir, report=reporter(args))
-    store, racer = Results("race", args.results), referee.named_racer(args.racer)
+    store, racer = Results("race", args.results), named_racer(args.racer)
     store.check_place()
     records = referee.race(racer, settings, store, seconds=args.seconds, n_seeds=args.seeds)
     if store.get("counting models") is None:

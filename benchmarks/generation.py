@@ -1,29 +1,26 @@
 """Reading a prompt, greedy generation and beam search, against `generate` of `transformers`, same weights.
 
-Both generate the same tokens; no sequence ends early. Tried without success, on two cores with bfloat16
-instructions: weights in bfloat16. For one row the conversion costs what reading half the bytes saves
-("products of few rows" in the results).
+Both generate the same tokens; no sequence ends early.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from benchmarks.report import EQUAL, OURS, Record, compare
 from benchmarks.settings import BenchSettings
-from tinytx.beam import CachedSteps, Search, beam_search
+from tinytx.beam import Search, TranslatorSteps, beam_search
 from tinytx.config import TransformerConfig
 from tinytx.counting import count_parameters
 from tinytx.encoder_decoder import Translator
-from tinytx.generate import continue_rows
-from tinytx.kv_cache import few_rows
+from tinytx.fast import laid_out
+from tinytx.generate import Sampling, continue_rows
 from tinytx.transformer import LanguageModel
 from tinytx_course.labs.timing import Spent, spend, take_turns
 from tinytx_run.hf.convert import FAMILIES, GPT2, to_transformers
@@ -36,7 +33,6 @@ WARM_UP = 4  # tokens
 COMPARED = 48  # tokens that both must have in common
 SAMPLED = 4  # lengths at which generation without cache is timed where all of them would take minutes
 BOS = 2
-PLAIN = "torch.nn.Linear"
 Task = Callable[[int], Any]  # generates so many tokens a row
 
 
@@ -74,9 +70,8 @@ TINY = _Sizes((50,), (1, 3), 3, 5, 7, (2,), 4, 2, 5, 16, 2)
 
 
 def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Record]]:
-    """Time greedy generation and beam search, and the products of few rows that take most of a step."""
+    """Time greedy generation, long prompts and beam search."""
     sizes, device = TINY if settings.tiny else _Sizes(), settings.device
-    yield "products of few rows", _products(sizes, settings)
     for vocab_size in sizes.vocab_sizes:
         torch.manual_seed(0)
         model = LanguageModel(TransformerConfig(**sizes.of_model(vocab_size), **GPT2)).to(device).eval()
@@ -143,20 +138,16 @@ def _compared(
 
 
 def _continued(model: LanguageModel, prompts: Tensor, n: int, **how: Any) -> Tensor:
-    rows = continue_rows(model, prompts.tolist(), eos_id=-1, max_new_tokens=n, top_k=1, **how)
+    rows = continue_rows(model, prompts.tolist(), Sampling(max_new_tokens=n, top_k=1), eos_id=-1, **how)
     return torch.tensor(rows)
 
 
 @torch.inference_mode()
 def _products_alone(model: LanguageModel, n_rows: int, n: int) -> Spent:
-    """The time of the products with all matrices of a model, laid out as in generation, n times."""
-    joined = [[model.head]]
-    for block in model.body.blocks:
-        attn, ff = cast(Any, block.attn), cast(Any, block.ff)
-        joined += [[attn.q_proj, attn.k_proj, attn.v_proj], [attn.out_proj], [ff.up_proj], [ff.down_proj]]
-    products = [few_rows(each, n_rows) for each in joined]
-    rows = [torch.randn(n_rows, each[0].in_features, device=model.head.weight.device) for each in joined]
-    return spend(lambda: [_multiply(products, rows) for _ in range(n)], 1, model.head.weight.is_cuda)
+    """The time of the products with all matrices of a model, n times."""
+    layers = [module for module in model.modules() if isinstance(module, nn.Linear)]
+    rows = [torch.randn(n_rows, each.in_features, device=model.head.weight.device) for each in layers]
+    return spend(lambda: [_multiply(layers, rows) for _ in range(n)], 1, model.head.weight.is_cuda)
 
 
 def _read_anew(model: LanguageModel, prompts: Tensor, n: int) -> Spent:
@@ -177,9 +168,10 @@ def _read_anew(model: LanguageModel, prompts: Tensor, n: int) -> Spent:
 
 @torch.inference_mode()
 def _searched(model: Translator, src_ids: Tensor, n_beams: int, n: int) -> Tensor:
-    steps = CachedSteps(model, src_ids, torch.ones_like(src_ids, dtype=torch.bool), n_beams, n)
+    steps = TranslatorSteps(model, src_ids, torch.ones_like(src_ids, dtype=torch.bool), n_beams, n)
     most, search = [n] * len(src_ids), Search(beam_size=n_beams)
-    found = beam_search(steps, most, bos_id=BOS, eos_id=-1, search=search, forbidden_ids=(0,))
+    with laid_out(model, n_beams * len(src_ids)):  # as in `translate_ids`, which would end at the end mark
+        found = beam_search(steps, most, bos_id=BOS, eos_id=-1, search=search, forbidden_ids=(0,))
     return torch.tensor([one.token_ids for one in found])
 
 
@@ -210,39 +202,6 @@ def _generated(theirs: Any, ids: Tensor, how: Mapping[str, Any], n: int) -> Tens
 def _marian() -> dict[str, Any]:
     """Settings with which a `Translator` is a Marian."""
     return {"scale_embeddings": True, "activation": "silu", **FAMILIES["marian"].settings}
-
-
-def _products(sizes: _Sizes, settings: BenchSettings) -> Record:
-    """Products of one layer and of the head with few rows: as in torch, packed, and in bfloat16."""
-    d, device = sizes.d_model, settings.device
-    shapes = [(d, 3 * d), (d, d), (d, 4 * d), (4 * d, d), (d, sizes.vocab_sizes[0])]
-    layers = [nn.Linear(*shape, device=device) for shape in shapes]
-    tasks = {}
-    for n_rows in sizes.batch_sizes:
-        rows = [torch.randn(n_rows, n_in, device=device) for n_in, _ in shapes]
-        ways: dict[str, Sequence[Callable[[Tensor], Tensor]]] = {
-            PLAIN: layers,
-            "laid out": [few_rows([layer], n_rows) for layer in layers],
-            "bfloat16": [_in_half(layer) for layer in layers],
-        }
-        for way, products in ways.items():
-            tasks[f"{way}, {n_rows} rows"] = partial(_multiply, products, rows)
-    turns = take_turns(tasks, n_rounds=10 * settings.n_rounds, n_calls=3, device=device)
-    return {
-        "kind": "products of few rows",
-        "shapes": shapes,
-        "times": {name: turns.times_of(name) for name in tasks},
-        "ratios": {  # how many times as fast as torch.nn.Linear
-            f"{way}, {n} rows": turns.ratio(f"{PLAIN}, {n} rows", f"{way}, {n} rows").to_dict()
-            for way in ("laid out", "bfloat16")
-            for n in sizes.batch_sizes
-        },
-    }
-
-
-def _in_half(full: nn.Linear) -> Callable[[Tensor], Tensor]:
-    half = copy.deepcopy(full).to(torch.bfloat16)
-    return lambda x: half(x.to(torch.bfloat16)).float()
 
 
 @torch.inference_mode()

@@ -185,7 +185,6 @@ def our_loop(
 ) -> Callable[[], float]:
     """A task: the steps of our training; parameters as in `plain_loop`, batches as indices."""
     learner = TrainingStep(model, objective, settings)
-    learner.start()
     model.train()
     turn = cycle(batches)
 

@@ -8,7 +8,6 @@ and with half a window of context, both always reported. A record is the mean of
 
 from __future__ import annotations
 
-import importlib.util
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -172,25 +171,6 @@ def counted(settings: BenchSettings) -> Record:
     model = NGramModel(max(ORDERS), n_characters + shift).fit(fitted)
     nats = {str(order): model.nats_per_token(judged, order=order) for order in ORDERS}
     return {"kind": "counts", "nats_by_order": nats, "nats": min(nats.values())}
-
-
-def named_racer(name: str) -> Racer:
-    """A racer of ours by its name, or of others as ``FILE.py:CLASS``."""
-    from benchmarks.racers import RACERS
-
-    if name in RACERS:
-        return RACERS[name]()
-    file, _, attribute = name.rpartition(":")
-    if not attribute or not Path(file).is_file():
-        raise ValueError(f"a racer must be one of {', '.join(RACERS)}, or FILE.py:CLASS, got {name!r}")
-    spec = importlib.util.spec_from_file_location(Path(file).stem, file)
-    if spec is None or spec.loader is None:
-        raise ValueError(f"a racer must be in a Python file, got {file!r}")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    if not hasattr(module, attribute):
-        raise ValueError(f"{file} must define the class of the racer, got no {attribute!r}")
-    return getattr(module, attribute)()
 
 
 def interval(records: list[Record], how: str) -> PairedInterval:

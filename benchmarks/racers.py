@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from tinytx.loop import TrainingStep
 from tinytx.settings import TrainingSettings, choose_precision
 from tinytx.transformer import LanguageModel
 from tinytx_run.recipes import MUON
-from tinytx_run.tasks import seeded
+from tinytx_run.training import seeded
 
 
 class StreamObjective:
@@ -84,7 +86,6 @@ class Trained:
         self._model = seeded(lambda: self.model_class(config), seed).train()
         self._objective = StreamObjective(ids, self.seq_len)
         self._step = TrainingStep(self._model, self._objective, self.settings.replace(seed=seed))
-        self._step.start()
         self._batches = self._all_batches(seed)
 
     def _all_batches(self, seed: int) -> Iterator[list[int]]:
@@ -164,3 +165,20 @@ RACERS: dict[str, Callable[[], Racer]] = {
     "tinytx-adamw": partial(ours, "adamw", 4e-3, 0.1, 4096),
     "torch-encoder": published,
 }
+
+
+def named_racer(name: str) -> Racer:
+    """A racer of ours by its name, or of others as ``FILE.py:CLASS``."""
+    if name in RACERS:
+        return RACERS[name]()
+    file, _, attribute = name.rpartition(":")
+    if not attribute or not Path(file).is_file():
+        raise ValueError(f"a racer must be one of {', '.join(RACERS)}, or FILE.py:CLASS, got {name!r}")
+    spec = importlib.util.spec_from_file_location(Path(file).stem, file)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"a racer must be in a Python file, got {file!r}")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if not hasattr(module, attribute):
+        raise ValueError(f"{file} must define the class of the racer, got no {attribute!r}")
+    return getattr(module, attribute)()

@@ -1,4 +1,4 @@
-"""Run the parts of a benchmark, store what they measure, and make the table of the README from it."""
+"""Run the parts of a benchmark and store their times; ``python -m benchmarks.report`` writes the tables."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from benchmarks.settings import BenchSettings
 from tinytx_course.labs.lesson_13 import speed_line
 from tinytx_course.labs.roofline import COPY_BYTES, DTYPES, product
 from tinytx_course.labs.timing import Turns, take_turns
-from tinytx_course.results import Results
+from tinytx_course.results import ROOTS, Results, with_table
 
 Record = dict[str, Any]
 # A part is a module with this function: takes settings and ceiling, yields keys and records as measured.
 Measure = Callable[[BenchSettings, Record], Iterator[tuple[str, Record]]]
 OURS = "tinytx"
+PAGE = ROOTS[0] / "docs" / "speed.md"  # holds the tables
 EQUAL, AS_IT_COMES = "equal precision", "as it comes"  # groups of candidates
 PARTS = ("steps", "reviews", "generation")  # what "all" means
 WIDTHS = {"cpu": (1024, 2048), "cuda": (4096, 8192)}  # of the matrices that are tried
@@ -130,7 +131,7 @@ def compare(turns: Turns, details: Mapping[str, Record], unit: str, n_units: int
 
 
 def bench_table(folder: Path) -> str:
-    """The tables of the README, from a folder of results."""
+    """The tables of the page, from a folder of results."""
     speeds = [
         f"| {part}: {key} | {' | '.join(_cells(record))} |"
         for part in PARTS
@@ -160,3 +161,8 @@ def _cells(record: Record) -> list[str]:
         times = f"**{each['median']:.1f}** ({each['low']:.1f} to {each['high']:.1f})"
         cells[2 if ours else int(group == AS_IT_COMES)].append(f"{times} {name.removeprefix(OURS + ', ')}")
     return ["<br>".join(cell) for cell in cells]
+
+
+if __name__ == "__main__":
+    page = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(with_table(page, "bench", bench_table(ROOTS[0] / "results")), encoding="utf-8")

@@ -23,8 +23,8 @@ from tinytx.settings import TrainingSettings, choose_precision
 from tinytx.transformer import Classifier
 from tinytx_course.labs.lesson_13 import tokenizer_for
 from tinytx_course.labs.timing import take_turns
+from tinytx_run.classify import classifier_inputs
 from tinytx_run.corpora import Corpus
-from tinytx_run.evaluate import classifier_inputs
 from tinytx_run.hf.convert import BERT
 
 PAD = 0
@@ -152,10 +152,10 @@ def _case(corpus: Corpus, settings: BenchSettings) -> tuple[ReviewsCase, int]:
         n_texts, max_len, sizes, vocab_size = 8, 24, TINY, 600
     tokenizer = tokenizer_for(corpus, vocab_size)
     chosen = np.random.default_rng(0).permutation(len(corpus.train))[:n_texts]
-    rows, n_cut = classifier_inputs(tokenizer, [corpus.train.texts[i] for i in chosen], max_len, causal=False)
+    rows, cut = classifier_inputs(tokenizer, [corpus.train.texts[i] for i in chosen], max_len, causal=False)
     config = TransformerConfig(
         vocab_size=tokenizer.vocab_size, max_len=max_len, dropout=0.1, n_segments=2, **sizes, **BERT
     )
     labels = tuple((corpus.train.labels or ())[i] for i in chosen)
     precision = choose_precision("auto", settings.device)
-    return ReviewsCase(config, tuple(map(tuple, rows)), labels, precision, settings.device), n_cut
+    return ReviewsCase(config, tuple(map(tuple, rows)), labels, precision, settings.device), len(cut)

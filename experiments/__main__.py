@@ -98,6 +98,9 @@ EXPERIMENTS = {
     "playground": Experiment(
         "how near the bound the page that trains comes", "playground", "playground", n_seeds=3
     ),
+    "mask-off": Experiment(
+        "a model learns, and a copy of it goes on without the causal mask", "mask_off", "mask_off"
+    ),
     "completions": Experiment("a model of real French continues prompts", "completions", "completions"),
 }
 

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.harness import Record, Records, Settings
 from tinytx.counting import count_parameters
-from tinytx.generate import generate
+from tinytx.generate import Sampling, generate
 from tinytx.ngrams import NGramModel
 from tinytx.tokenizer import Tokenizer, plain
 from tinytx.transformer import LanguageModel
 from tinytx_run.corpora import Corpus, Split, load_corpus
 from tinytx_run.evaluate import LanguageModelScore
-from tinytx_run.fit import FitResult, describe, fit
 from tinytx_run.pairs import load_pairs
+from tinytx_run.pretrain import pretrain
 from tinytx_run.recipes import MUON, plan
-from tinytx_run.tasks import fingerprint
+from tinytx_run.training import RunOptions, TrainingResult, describe, fingerprint
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,21 +103,19 @@ def _measured(
     settings: Settings, corpus: Corpus, seed: int, n_steps: int, changes: Mapping[str, Any]
 ) -> Record:
     begin = time.process_time()
-    result = fit(
+    result = pretrain(
         corpus,
         budget=settings.budget,
         seed=seed,
         training_changes=changes,
         out=settings.work_dir / f"completions-{corpus.name}-{settings.budget}-{n_steps}-seed{seed}",
-        resume=True,
-        device=settings.device,
-        report=settings.report,
+        options=RunOptions(resume=True, device=settings.device, report=settings.report),
     )
     seconds = round(time.process_time() - begin)
     return {**_figures(result, corpus), "budget": settings.budget, "seed": seed, "cpu_seconds": seconds}
 
 
-def _figures(result: FitResult, corpus: Corpus) -> Record:
+def _figures(result: TrainingResult, corpus: Corpus) -> Record:
     model, tokenizer, score = result.model, result.tokenizer, result.evaluation.score
     assert isinstance(model, LanguageModel) and isinstance(score, LanguageModelScore)
     settings = result.recipe.settings
@@ -145,7 +143,7 @@ def completed(model: LanguageModel, tokenizer: Tokenizer) -> list[Record]:
     found = []
     for prompt in PROMPTS:
         for name, how in SEARCHES.items():
-            text = generate(model, tokenizer, prompt, max_new_tokens=N_NEW, **how)
+            text = generate(model, tokenizer, prompt, Sampling(max_new_tokens=N_NEW, **how))
             found.append({"prompt": prompt, "way": name, "text": str(text), "finished": text.finished})
     return found
 

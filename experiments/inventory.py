@@ -1,15 +1,17 @@
 """The concept inventory: every item in two forms, and what each wrong solution answers to it.
 
 The options are not invented. Each is what an implementation of the asked function returns: the key that of
-the right one, the others those of three known mistakes. Then every wrong solution in `tests/solutions`, and
-every implementation with which a checker names a mistake, is run on each item of its function. The table says
-which misconceptions the inventory tells apart; nothing in it is about people.
+the right one, the others those of three known mistakes. Then every implementation with which a checker names
+a mistake, and every wrong solution that is handed over, is run on each item of its function. The table says
+which misconceptions the inventory tells apart; nothing in it is about people. The solutions are in the tests:
+``python -m tests.solutions.inventory`` hands them over and writes what is stored.
 """
 
 from __future__ import annotations
 
 import inspect
 import random
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -31,41 +33,51 @@ if TYPE_CHECKING:
 
 MUSEUM = "museum:"
 HEALTHY = "nothing is wrong with the program"
+Solution = tuple[str, str, str, Function]  # exercise, slug of its mistake, name, program
 Misconception = tuple[str, str]  # function and slug
 Pair = tuple[Misconception, Misconception, list[int]]  # and the numbers of the items that separate them
 
 
-def inventory(settings: Settings) -> pd.DataFrame:
+def inventory(settings: Settings, solutions: Sequence[Solution] = ()) -> pd.DataFrame:
     """Make all items, and put them to every wrong solution.
 
     Returns
     -------
     DataFrame
         See `table`.
+
+    Raises
+    ------
+    ValueError
+        Without solutions: of some mistakes, checkers have no implementation.
     """
     settings.check_budget("smoke", "laptop")
+    if not solutions:
+        again = "run `python -m tests.solutions.inventory`, which has them"
+        raise ValueError(f"the inventory must be put to wrong solutions, got none: {again}")
     keys = {form: _letters(form) for form in FORMS}
     records = {}
     for number, item in enumerate(tqdm(ITEMS.values(), desc="items", disable=None)):
         key = f"{settings.budget}/{item.key}"
         letters = {form: keys[form][number] for form in FORMS}
-        origin = {"sources": sources_digest(item), "number": number + 1, "letters": letters}
-        measure = partial(measured, item, number + 1, letters, settings.budget == "smoke")
+        origin = {"sources": sources_digest(item, solutions), "number": number + 1, "letters": letters}
+        measure = partial(measured, item, number + 1, letters, solutions, settings.budget == "smoke")
         records[key] = settings.cached(key, origin, measure)
     found = separation(records)
     settings.store.put(f"{settings.budget}-separation", found)
     return table({**records, f"{settings.budget}-separation": found})
 
 
-def sources_digest(item: Item) -> str:
-    """A short name for all that an item follows from: its functions and the solutions, or the museum."""
+def sources_digest(item: Item, solutions: Sequence[Solution]) -> str:
+    """A short name for all that an item follows from: its functions and its solutions, or the museum."""
     if item.function.startswith(MUSEUM):
         parts = (item.ask, inventory_training.museum_question, inventory_training.trained)
         sources = [inspect.getsource(part) for part in parts] + [PROGRAM.read_text(encoding="utf-8")]
         return digest_of({"sources": sources, "recipe": RECIPES["language model"]})
-    root = Path(__file__).resolve().parents[1]
-    paths = sorted([*root.glob("experiments/inventory*.py"), *root.glob("tests/solutions/*.py")])
-    return digest_of({path.name: path.read_text(encoding="utf-8") for path in paths})
+    paths = sorted(Path(__file__).parent.glob("inventory*.py"))
+    modules = {program.__module__ for exercise, *_, program in solutions if exercise == item.function}
+    texts = {name: inspect.getsource(sys.modules[name]) for name in modules}
+    return digest_of({**texts, **{path.name: path.read_text(encoding="utf-8") for path in paths}})
 
 
 def _letters(form: str) -> list[str]:
@@ -78,32 +90,23 @@ def _letters(form: str) -> list[str]:
 # ---- who answers
 
 
-def answerers(item: Item, smoke: bool = False) -> tuple[Function, dict[str, list[tuple[str, Function]]]]:
-    """The right implementation, and by slug the names and functions of all wrong ones.
-
-    Raises
-    ------
-    ValueError
-        In a copy of the project without tests, which have the solutions.
-    """
+def answerers(
+    item: Item, solutions: Iterable[Solution], smoke: bool = False
+) -> tuple[Function, dict[str, list[tuple[str, Function]]]]:
+    """The right implementation, and by slug the names and functions of all wrong ones."""
     wrong: dict[str, list[tuple[str, Function]]] = defaultdict(list)
     if item.function.startswith(MUSEUM):
         for slug in item.slugs:
             wrong[slug].append((slug, _program(slug, smoke)))
         return _program(item.function, smoke), wrong
-    try:
-        from tests.solutions import SOLUTIONS
-    except ModuleNotFoundError as missing:
-        raise ValueError("the inventory is made from tests/solutions, got a copy without them") from missing
     exercise = EXERCISES[item.function]
     for mistake in exercise.mistakes:
         double = "+" in mistake.slug and mistake.slug not in item.slugs  # of these there are hundreds
         for number, function in enumerate(() if double else mistake.wrongs):
             wrong[mistake.slug].append((f"{mistake.slug} {number + 1}", function))
-    # Each once: pytest may import their modules a second time, to look for examples in them.
-    for solution in {(one.exercise, one.slug, one.name): one for one in SOLUTIONS}.values():
-        if solution.exercise == exercise.name and solution.slug not in (None, "time-limit"):
-            wrong[str(solution.slug)].append((solution.name, solution.function))
+    for name, slug, who, program in solutions:
+        if name == exercise.name:
+            wrong[slug].append((who, program))
     right = inventory_training.real_masking if exercise.name == "mask_tokens" else exercise.solve
     return right, wrong
 
@@ -113,9 +116,11 @@ def _program(name: str, smoke: bool) -> Function:
     return partial(inventory_training.trained, fault=None if fault == "healthy" else fault, smoke=smoke)
 
 
-def measured(item: Item, number: int, letters: Mapping[str, str], smoke: bool) -> Record:
+def measured(
+    item: Item, number: int, letters: Mapping[str, str], solutions: Iterable[Solution], smoke: bool
+) -> Record:
     """One item in both forms, with what every wrong implementation answers."""
-    right, wrong = answerers(item, smoke)
+    right, wrong = answerers(item, solutions, smoke)
     first = {slug: wrong[slug][0][1] for slug in item.slugs}
     quick = not item.function.startswith(MUSEUM)  # a curve takes seconds to train
     forms = make_forms(item, right, first, typical=number % len(LETTERS) == 0 if quick else None)

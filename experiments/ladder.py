@@ -34,7 +34,8 @@ from tinytx_course.labs.layers import count_flops
 from tinytx_course.labs.timing import take_turns
 from tinytx_run.corpora import Corpus, load_corpus
 from tinytx_run.evaluate import exact_nats
-from tinytx_run.tasks import fingerprint, train_tokenizer
+from tinytx_run.pretrain import train_tokenizer
+from tinytx_run.training import fingerprint
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -34,8 +34,9 @@ from tinytx_course.labs.lesson_17 import (
 from tinytx_course.labs.one_word import PairRuns, group_tokens, one_word_pairs
 from tinytx_run.corpora import load_corpus
 from tinytx_run.evaluate import exact_nats, text_nats
-from tinytx_run.fit import fit
+from tinytx_run.pretrain import pretrain
 from tinytx_run.recipes import plan
+from tinytx_run.training import RunOptions
 from tinyworld.world import World
 
 if TYPE_CHECKING:
@@ -110,16 +111,8 @@ def _world(budget: str, seed: int, device: str) -> Record:
         if step in stops:
             moments[step] = copy.deepcopy(model).cpu()
 
-    result = fit(
-        corpus,
-        budget=budget,
-        seed=seed,
-        device=device,
-        **as_large(),
-        on_step=remember,
-        progress=False,
-        report=lambda line: None,
-    )
+    options = RunOptions(device=device, on_step=remember, progress=False, report=lambda line: None)
+    result = pretrain(corpus, budget=budget, seed=seed, **as_large(), options=options)
     model, tokenizer, forms = result.model.cpu(), result.tokenizer, WordForms(world)
     nats = text_nats(model, tokenizer, corpus.valid.texts).sum()
     bound = cast(np.ndarray, exact_nats(corpus, corpus.valid.texts))

@@ -20,7 +20,8 @@ from tinytx_course.engine.shipped import Shipped, shipped_model
 from tinytx_course.labs.lesson_16 import ALPHA, RANK, Way, adapted, fine_tune, optimizer_bytes, random_body
 from tinytx_run.corpora import Corpus, Split, label_subset, load_corpus
 from tinytx_run.evaluate import count_correct, evaluate_language_model
-from tinytx_run.tasks import class_objective, fingerprint, weights_fingerprint
+from tinytx_run.finetune import class_objective
+from tinytx_run.training import fingerprint, weights_fingerprint
 
 if TYPE_CHECKING:
     import pandas as pd

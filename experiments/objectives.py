@@ -18,21 +18,23 @@ import torch
 from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings, digest_of, mean_table
+from tinytx.batching import PackedSequences
 from tinytx.config import TransformerConfig
 from tinytx.counting import count_parameters
-from tinytx.generate import generate_ids, unwritten_ids
+from tinytx.generate import Sampling, continue_rows, unwritten_ids
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.masking import Masking, PairsOfSentences, draw_pairs, make_passages
-from tinytx.objectives import PackedSequences, pair_rows
+from tinytx.objectives import pair_rows
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel
 from tinytx_course.counting.costs import cost_table
 from tinytx_course.labs.lesson_10 import OPTIMUM, TopicOverlap, complete_masked, figures_of
 from tinytx_run.corpora import Corpus, load_corpus
 from tinytx_run.evaluate import Sides, fill_probs
-from tinytx_run.fit import FitResult, fit
+from tinytx_run.finetune import finetune
+from tinytx_run.pretrain import pretrain
 from tinytx_run.recipes import HYBRID_CAUSAL_SHARE, Recipe, plan, plan_finetuning, resize
-from tinytx_run.tasks import fingerprint
+from tinytx_run.training import RunOptions, TrainingResult, fingerprint
 from tinyworld.tokens import TokenWorld
 from tinyworld.world import World
 
@@ -126,7 +128,7 @@ class _Runs:
         self.n_blanks, self.n_prefixes = n_blanks, n_prefixes
         self._texts = fingerprint(data)
         self._test = data.valid if data.test is None else data.test
-        self._last: tuple[int, str, FitResult] | None = None
+        self._last: tuple[int, str, TrainingResult] | None = None
         self.rate = cache(self._rate)
         self._label_bound = cache(lambda: best_label_accuracy(self._test.texts, self._test.labels or ()))
 
@@ -188,7 +190,7 @@ class _Runs:
         settings = resize(base.settings, n_steps).replace(lr=rate)
         return dataclasses.replace(base, config=config, settings=settings, masking=masking)
 
-    def _trained(self, seed: int, objective: str) -> FitResult:
+    def _trained(self, seed: int, objective: str) -> TrainingResult:
         if self._last is None or self._last[:2] != (seed, objective):
             recipe, budget = self._recipe(seed, objective), self.settings.budget
             digest = digest_of({"texts": self._texts, "recipe": recipe.to_dict()})
@@ -196,20 +198,22 @@ class _Runs:
             self._last = seed, objective, self._fitted(objective, recipe, folder)
         return self._last[2]
 
-    def _fitted(self, objective: str, recipe: Recipe, folder: Path | None) -> FitResult:
-        return fit(
+    def _fitted(self, objective: str, recipe: Recipe, folder: Path | None) -> TrainingResult:
+        return pretrain(
             self.data,
             objective=objective,
             budget=self.settings.budget,
             seed=recipe.settings.seed,
             out=folder,
-            resume=folder is not None,
-            device=self.settings.device,
             model_changes=BACKBONE,
             training_changes={name: getattr(recipe.settings, name) for name in TRAINING},
             masking_changes=None if recipe.masking is None else {"transform": False},
-            progress=False,
-            report=self.settings.report,
+            options=RunOptions(
+                resume=folder is not None,
+                device=self.settings.device,
+                progress=False,
+                report=self.settings.report,
+            ),
         )
 
     def measured(self, seed: int, objective: str, measure: str) -> Record:
@@ -233,24 +237,21 @@ class _Runs:
             found = self._labelled(start, seed, *measure.split(" "))
         return {"seed": seed, "contestant": objective, "measure": measure, **found}
 
-    def _labelled(self, result: FitResult, seed: int, way: str, n_labels: str) -> Record:
-        tuned = fit(
+    def _labelled(self, result: TrainingResult, seed: int, way: str, n_labels: str) -> Record:
+        tuned = finetune(
+            result,
             self.data,
-            objective="classification",
-            start=result,
-            frozen=way == "probe",
+            body="frozen" if way == "probe" else "pretrained",
             budget=self.settings.budget,
             seed=seed,
             n_labels=int(n_labels),
-            device=self.settings.device,
             n_scored=1,
-            progress=False,
-            report=lambda line: None,
+            options=RunOptions(device=self.settings.device, progress=False, report=lambda line: None),
         )
         return {**tuned.evaluation.score.to_dict(), "exact": {"accuracy": self._label_bound()}}
 
 
-def _pretraining(result: FitResult) -> Record:
+def _pretraining(result: TrainingResult) -> Record:
     settings, config = result.recipe.settings, result.recipe.config
     return {
         **{key: value for key, value in result.to_dict().items() if key != "path"},
@@ -261,7 +262,7 @@ def _pretraining(result: FitResult) -> Record:
     }
 
 
-def both_ways(result: FitResult) -> FitResult:
+def both_ways(result: TrainingResult) -> TrainingResult:
     """The result of hybrid pretraining with a body that attends to both sides, as a classifier reads."""
     model = copy.deepcopy(result.model)
     model.body.config = model.body.config.replace(causal=False)
@@ -369,13 +370,12 @@ def completion_measures(
 
 
 def _continued(model: LanguageModel, tokenizer: Tokenizer, start: list[int], seed: int) -> list[int]:
-    ids = generate_ids(
+    (ids,) = continue_rows(
         model,
-        [tokenizer.bos_id, *start],
+        [[tokenizer.bos_id, *start]],
+        Sampling(max_new_tokens=model.config.max_len - len(start) - 1, seed=seed),
         eos_id=tokenizer.eos_id,
         forbidden_ids=unwritten_ids(tokenizer),
-        max_new_tokens=model.config.max_len - len(start) - 1,
-        seed=seed,
     )
     return ids[:-1] if ids[-1] == tokenizer.eos_id else ids
 

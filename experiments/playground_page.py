@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from experiments.chromium import chromium, write_page
 from experiments.harness import Record
 from tinytx_course.machine import find_chromium
 
@@ -53,8 +54,6 @@ def measured_page(seconds: float, n_steps: int, **sizes: Any) -> Record:
         each sample that the grammar allows, and in milliseconds the long tasks of the page (wall clock) and
         its longest one (processor), while it opens and while it learns.
     """
-    from tests.browser.cases import write_page
-    from tests.browser.chromium import chromium
     from tinytx_course.widgets.playground import playground
 
     with (
@@ -91,10 +90,8 @@ def measured_page(seconds: float, n_steps: int, **sizes: Any) -> Record:
 
 
 def can_measure() -> bool:
-    """Whether there is a Chromium, and what the tests drive it with."""
-    if find_spec("tests") is None or find_spec("tests.browser") is None:
-        return False
-    return find_chromium() is not None
+    """Whether there is a Chromium, and the package that talks to it."""
+    return find_spec("websocket") is not None and find_chromium() is not None
 
 
 def _clock() -> Callable[[], tuple[float, float]]:

@@ -47,8 +47,8 @@ from experiments.pretraining_recipes import (
     times_width,
 )
 from tinytx.transformer import Classifier, Transformer
+from tinytx_run.classify import class_probabilities
 from tinytx_run.corpora import Corpus, Split, label_subset, load_corpus
-from tinytx_run.evaluate import class_probabilities
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -32,10 +32,10 @@ from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import Transformer
 from tinytx_run.checkpoint import load, step_folders, step_of
 from tinytx_run.files import json_bytes, write_file
-from tinytx_run.fit import Report, describe
+from tinytx_run.pretrain import new_model, objective_for
 from tinytx_run.recipes import Recipe as TrainingRecipe
 from tinytx_run.runs import open_run
-from tinytx_run.tasks import new_model, objective_for, seeded
+from tinytx_run.training import Report, describe, seeded
 
 N_HELD_OUT = 200  # texts that the loss of a finished model is measured on
 CHECKPOINT_EVERY = 250
@@ -151,7 +151,7 @@ class Bodies:
         settings = self._settings(start, reach.n_steps, reach.n_decay)
         if not _ends_at(folder, reach.n_steps):
             self._run(start, folder, settings, self._trunk(start, reach.n_steps - reach.n_decay))
-        return load(folder)
+        return load(folder).model
 
     def _trunk(self, start: str, n_steps: int) -> Path | None:
         """The checkpoint of the trunk after so many steps; it continues from the nearest one before."""

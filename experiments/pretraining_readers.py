@@ -15,10 +15,11 @@ from tinytx.objectives import ClassificationObjective
 from tinytx.settings import TrainingSettings, choose_device, choose_precision
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import Classifier, Transformer, pool
+from tinytx_run.classify import classifier_inputs
 from tinytx_run.corpora import Split
-from tinytx_run.evaluate import classifier_inputs
+from tinytx_run.finetune import epoch_ends
 from tinytx_run.recipes import resize
-from tinytx_run.tasks import epoch_ends, seeded
+from tinytx_run.training import seeded
 
 
 def tuned(

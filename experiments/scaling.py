@@ -23,8 +23,9 @@ from tinytx.loop import train
 from tinytx_course.labs.scaling_law import bootstrap, fit_law, leave_one_out, range_of
 from tinytx_run.corpora import Corpus, load_corpus
 from tinytx_run.evaluate import evaluate_language_model, exact_nats
-from tinytx_run.recipes import FF_FACTOR, Recipe, plan, resize
-from tinytx_run.tasks import Pretraining, fingerprint, new_language_model
+from tinytx_run.pretrain import corpus_objective, new_language_model, train_tokenizer
+from tinytx_run.recipes import FF_FACTOR, Recipe, corpus_kind, plan, resize
+from tinytx_run.training import fingerprint
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,17 +91,17 @@ class _Runs:
 
     def __init__(self, corpus: Corpus) -> None:
         self._corpus, self.fingerprint = corpus, fingerprint(corpus)
-        self._task = Pretraining(corpus, None, "causal")
-        self._tokenizer = self._task.tokenizer(VOCAB_SIZE, exact=False)
-        self._learning = self._task.objective(self._tokenizer, plan("world", "causal", "laptop"))
+        texts, kind = corpus.train.texts, corpus_kind(corpus)
+        self._tokenizer = train_tokenizer(texts, VOCAB_SIZE, exact=False, kind=kind)
+        self._learning = corpus_objective(plan("world", "causal", "laptop"), self._tokenizer, corpus)
 
     def recipe(self, *, width: int, n_steps: int, lr: float, seed: int) -> Recipe:
         """The laptop recipe with another width, length, rate and seed."""
-        given = self._task.with_tokenizer(plan("world", "causal", "laptop", seed=seed), self._tokenizer)
-        config = given.config.replace(d_model=width, d_ff=FF_FACTOR * width, n_heads=width // HEAD_DIM)
-        return given.replace(
-            config=config, settings=resize(given.settings, n_steps).replace(lr=lr, precision="fp32")
-        )
+        given, vocab_size = plan("world", "causal", "laptop", seed=seed), self._tokenizer.vocab_size
+        sizes = {"d_model": width, "d_ff": FF_FACTOR * width, "n_heads": width // HEAD_DIM}
+        config = given.config.replace(vocab_size=vocab_size, **sizes)
+        settings = resize(given.settings, n_steps).replace(lr=lr, precision="fp32")
+        return given.replace(vocab_size=vocab_size, config=config, settings=settings)
 
     def measured(self, recipe: Recipe, split: str) -> Record:
         """Train a model; its loss on a split, the entropy bound there, and its sizes."""

@@ -21,9 +21,9 @@ from tinytx.config import TransformerConfig
 from tinytx.counting import count_parameters, parameter_table
 from tinytx_run.corpora import Corpus, load_corpus
 from tinytx_run.evaluate import Evaluation, evaluate
-from tinytx_run.fit import fit
 from tinytx_run.intervals import paired_interval
-from tinytx_run.tasks import fingerprint, train_tokenizer
+from tinytx_run.pretrain import pretrain, train_tokenizer
+from tinytx_run.training import RunOptions, fingerprint
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,9 +147,9 @@ def recipe_of(changes: Mapping[str, Any], vocab_size: int) -> tuple[dict[str, An
 
 
 def _measured(corpus: Corpus, split: str, **how: Any) -> Record:
-    """Nats per token above the entropy bound of a model trained as `fit` is asked to."""
-    how |= {"budget": "laptop", "device": "cpu", "progress": False, "report": lambda line: None}
-    result = fit(corpus, **how)
+    """Nats per token above the entropy bound of a model trained as `pretrain` is asked to."""
+    options = RunOptions(device="cpu", progress=False, report=lambda line: None)
+    result = pretrain(corpus, budget="laptop", options=options, **how)
     found = result.evaluation
     if split != "valid":
         found = evaluate(result.model, corpus, tokenizer=result.tokenizer, split=split, device="cpu")

@@ -12,14 +12,16 @@ from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings, digest_of, frame, mean_table
 from tinytx_run.corpora import Corpus, load_corpus
-from tinytx_run.fit import fit
+from tinytx_run.finetune import Body, body_and_tokenizer, finetune
+from tinytx_run.pretrain import pretrain
 from tinytx_run.recipes import corpus_kind, plan, plan_finetuning
-from tinytx_run.tasks import body_and_tokenizer, fingerprint, weights_fingerprint
+from tinytx_run.training import RunOptions, fingerprint, weights_fingerprint
 
 if TYPE_CHECKING:
     import pandas as pd
 
-STARTS = ("pretrained", "scratch", "frozen")  # frozen: a pretrained backbone of which only the head learns
+# The body of each start; frozen: a pretrained backbone of which only the head learns.
+STARTS: dict[str, Body] = {"pretrained": "pretrained", "scratch": "fresh", "frozen": "frozen"}
 LABEL_COUNTS = (20, 50, 100, 200, 500)
 
 
@@ -53,7 +55,8 @@ def transfer(
     kind, texts, budget = corpus_kind(data), fingerprint(data), settings.budget
     request = {"recipe": plan(kind, "causal", budget).to_dict(), "texts": texts}
     checkpoint = settings.work_dir / f"transfer-{data.name}-{budget}-{digest_of(request)}"
-    fit(data, budget=budget, out=checkpoint, resume=True, device=settings.device, report=settings.report)
+    options = RunOptions(resume=True, device=settings.device, report=settings.report)
+    pretrain(data, budget=budget, out=checkpoint, options=options)
     origin = {
         "budget": budget,
         "pretraining": request["recipe"],
@@ -80,19 +83,15 @@ def _measured(
     start: str,
     n_scored: int | None,
 ) -> Record:
-    result = fit(
+    result = finetune(
+        checkpoint,
         corpus,
-        objective="classification",
-        start=checkpoint,
-        fresh=start == "scratch",
-        frozen=start == "frozen",
+        body=STARTS[start],
         budget=settings.budget,
         seed=seed,
         n_labels=n_labels,
-        device=settings.device,
         n_scored=n_scored,
-        progress=False,
-        report=lambda line: None,
+        options=RunOptions(device=settings.device, progress=False, report=lambda line: None),
     )
     score = result.evaluation.score
     return {

@@ -20,11 +20,11 @@ from tinytx.loop import DivergenceError
 from tinytx.translate import translate
 from tinytx_course.labs.lesson_11 import DIAGNOSES, alignment_mass
 from tinytx_run.bleu import evaluate_translator
-from tinytx_run.fit import FitResult, fit
 from tinytx_run.pairs import LAB_SENTENCES, PairCorpus, Pairs, load_pairs
+from tinytx_run.pretrain import train_translator
 from tinytx_run.recipes import pair_kind, plan
 from tinytx_run.runs import find_run
-from tinytx_run.tasks import fingerprint
+from tinytx_run.training import RunOptions, TrainingResult, fingerprint
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,22 +62,19 @@ def _trained(settings: Settings, data: PairCorpus, seed: int, origin: Mapping[st
     folder = settings.work_dir / f"translation-{data.name}-{settings.budget}-seed{seed}-{digest}"
     is_new = find_run(folder, resume=True) is None
     begin = time.perf_counter()
-    result = fit(
+    result = train_translator(
         data,
-        objective="translation",
         budget=settings.budget,
         seed=seed,
         out=folder,
-        resume=True,
-        device=settings.device,
         search=None,
-        report=settings.report,
+        options=RunOptions(resume=True, device=settings.device, report=settings.report),
     )
     seconds = time.perf_counter() - begin if is_new else None
     return {"seed": seed, "seconds": seconds} | _evaluated(result, data)
 
 
-def _evaluated(result: FitResult, data: PairCorpus) -> Record:
+def _evaluated(result: TrainingResult, data: PairCorpus) -> Record:
     model, tokenizer = result.model, result.tokenizer
     record = {
         "n_pairs": len(data.train),
@@ -101,7 +98,7 @@ def _evaluated(result: FitResult, data: PairCorpus) -> Record:
 
 
 def _translations(
-    result: FitResult, texts: Sequence[str], searches: Mapping[str, Search]
+    result: TrainingResult, texts: Sequence[str], searches: Mapping[str, Search]
 ) -> dict[str, dict[str, str]]:
     """Text -> name of the search -> translation."""
     found = {
@@ -173,9 +170,8 @@ def _broken(settings: Settings, data: PairCorpus, seed: int, name: str) -> Recor
     n_steps = STEPS_FACTOR * recipe.settings.n_steps
     record: Record = {"seed": seed, "name": name}
     try:
-        result = fit(
+        result = train_translator(
             data,
-            objective="translation",
             budget=settings.budget,
             seed=seed,
             model_changes={"norm": ingredients["norm"], "dropout": ingredients["dropout"]},
@@ -186,9 +182,7 @@ def _broken(settings: Settings, data: PairCorpus, seed: int, name: str) -> Recor
                 "optimizer": "adamw",
             },
             search=None,
-            device=settings.device,
-            progress=False,
-            report=settings.report,
+            options=RunOptions(device=settings.device, progress=False, report=settings.report),
         )
     except DivergenceError as stop:
         settings.report(f"{name}: {stop}")

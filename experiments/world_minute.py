@@ -21,9 +21,9 @@ from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel
 from tinytx_run.corpora import Corpus, load_corpus
 from tinytx_run.evaluate import evaluate_language_model, exact_nats
-from tinytx_run.fit import fit
+from tinytx_run.pretrain import new_model, objective_for, pretrain, train_tokenizer
 from tinytx_run.recipes import plan
-from tinytx_run.tasks import new_model, objective_for, train_tokenizer
+from tinytx_run.training import RunOptions
 from tinyworld.lexicon import Lexicon, adjective_forms, french_plural
 from tinyworld.world import World
 
@@ -53,7 +53,7 @@ class Variant:
     ----------
     name : str
     changes : dict
-        Arguments of `fit`.
+        Arguments of `pretrain`.
     repeats : bool
         Whether each pass reads the same 30,000 reviews.
     """
@@ -133,7 +133,6 @@ def _pace(budget: str) -> Record:
     learning = objective_for(recipe, tokenizer, corpus.train.texts)
     device = choose_device("auto")
     step = TrainingStep(new_model(recipe, 0).to(device), learning, recipe.settings)
-    step.start()
     batches = learning.epoch_batches(seed=0, epoch=0, tokens_per_batch=recipe.settings.tokens_per_batch)
     seconds = []
     for batch in batches[:PACE_STEPS]:
@@ -151,13 +150,11 @@ def _pace(budget: str) -> Record:
 
 
 def _measured(settings: Settings, corpus: Corpus, budget: str, variant: Variant, seed: int) -> Record:
-    result = fit(
+    result = pretrain(
         dataclasses.replace(corpus, draw=None) if variant.repeats else corpus,
         budget=budget,
         seed=seed,
-        device=settings.device,
-        progress=False,
-        report=lambda line: None,
+        options=RunOptions(device=settings.device, progress=False, report=lambda line: None),
         **variant.changes,
     )
     texts = corpus.valid.texts

@@ -193,9 +193,10 @@ def run_commands() -> str | None:
         ):
             if main(command):
                 return f"{command[0]}: {printed.getvalue()}"
-        sys.stdin = io.TextIOWrapper(io.BytesIO(b"the novel is good\n"))
-        if main(["translate", str(folder / "translation")]):
-            return f"translate: {printed.getvalue()}"
+        for command in (["translate", str(folder / "translation")], ["classify", tuned]):
+            sys.stdin = io.TextIOWrapper(io.BytesIO(b"the novel is good\n"))
+            if main(command):
+                return f"{command[0]}: {printed.getvalue()}"
     return None if Elsewhere.n_computed else "nothing was computed elsewhere"
 
 

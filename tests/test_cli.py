@@ -8,16 +8,19 @@ import random
 import shutil
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 import torch
 
 import tinytx
 from tests.tinytx_run.interrupted import folder_bytes
+from tinytx.attention import MultiHeadAttention
 from tinytx.config import TransformerConfig
+from tinytx.encoder_decoder import DecoderBlock
 from tinytx.tokenizer import Tokenizer
-from tinytx.transformer import LanguageModel
-from tinytx_run.checkpoint import save
+from tinytx.transformer import Block, Classifier, LanguageModel
+from tinytx_run.checkpoint import load, save
 from tinytx_run.cli import build_parser, main
 
 WORDS = ("le", "la", "chat", "chien", "mange", "voit", "un", "une", "belle", "petit", "livre", "roman")
@@ -58,6 +61,13 @@ def checkpoint(tmp_path_factory):
     config = TransformerConfig(vocab_size=35, d_model=8, n_heads=2, n_layers=1, d_ff=12, max_len=32)
     torch.manual_seed(1)
     return save(LanguageModel(config), tmp_path_factory.mktemp("models") / "lm", tokenizer)
+
+
+@pytest.fixture(scope="module")
+def classifier(checkpoint):
+    body, tokenizer = load(checkpoint).with_tokenizer()
+    torch.manual_seed(2)
+    return save(Classifier(body.config), checkpoint.with_name("classifier"), tokenizer, ("bad", "good"))
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +120,7 @@ DATA = ("data list", "data get", "data verify")
 
 
 @pytest.mark.parametrize(
-    "name", ["pretrain", "finetune", "evaluate", "generate", "translate", "count", *DATA]
+    "name", ["pretrain", "finetune", "evaluate", "generate", "translate", "classify", "count", *DATA]
 )
 def test_every_command_explains_itself_and_takes_json(capsys, name):
     with pytest.raises(SystemExit) as stop:
@@ -118,10 +128,11 @@ def test_every_command_explains_itself_and_takes_json(capsys, name):
     assert stop.value.code == 0 and "--json" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["tinytx", "tinytx_course"])
-def test_both_commands_say_their_version(name):
-    done = subprocess.run([sys.executable, "-m", f"{name}.cli", "--version"], capture_output=True, text=True)
-    assert done.stdout == f"{name.replace('_', '-')} {tinytx.__version__}\n" and done.returncode == 0
+@pytest.mark.parametrize(("package", "name"), [("tinytx_run", "tinytx"), ("tinytx_course", "tinytx-course")])
+def test_both_commands_say_their_version(package, name):
+    command = [sys.executable, "-m", f"{package}.cli", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.stdout, done.returncode) == (f"{name} {tinytx.__version__}\n", 0)
 
 
 def test_count_gives_the_numbers_of_the_lab(call, capsys):
@@ -175,16 +186,16 @@ def test_a_table_is_read_by_its_columns_and_bad_rows_are_named(write, tmp_path, 
     table = write("a.csv", ["avis;note", *rows])
     how = ["--text-column", "avis", "--label-column", "note"]
     begin = ["pretrain", "--corpus", table, *how, *QUICK, "--steps", 2, "--out", tmp_path / "lm"]
-    assert "a.csv, line 3: must have a label" in refused(*begin)
+    assert "a.csv, row 3: must have a label" in refused(*begin)
     assert main([*map(str, begin), "--skip-bad-rows"]) == 0
     lines = [line for line in capsys.readouterr().err.split("\n") if line.startswith("tinytx:")]
-    assert len(lines) == 1 and lines[0].startswith(f"tinytx: warning: {table}, line 3: ")
+    assert len(lines) == 1 and lines[0].startswith(f"tinytx: warning: {table}, row 3: ")
     how.append("--skip-bad-rows")
     call("finetune", tmp_path / "lm", "--corpus", table, *how, *QUICK, "--out", tmp_path / "c")
     evaluation = ["evaluate", tmp_path / "c", "--corpus", table, *how]
     assert call(*evaluation)["corpus"] == "a.csv"
     assert main([*map(str, evaluation), "--label-names", "raté,bon,moyen"]) == 2
-    assert "must have the 2 classes of the classifier, got raté, bon, moyen" in capsys.readouterr().err
+    assert "must be among the 2 of the classifier, bon, raté, got moyen" in capsys.readouterr().err
     assert "have no columns" in refused(*begin, "--objective", "translation")
 
 
@@ -195,6 +206,22 @@ def test_generate_takes_unknown_characters_and_repeats_itself_with_a_seed(call, 
     assert call(*arguments) == call(*arguments)
     assert main(list(map(str, arguments))) == 0
     assert capsys.readouterr().out == call(*arguments)["text"] + "\n"
+
+
+def test_the_blocks_that_write_are_those_that_train(call, checkpoint, translator, monkeypatch):
+    read = Counter()
+    for kind in (Block, DecoderBlock, MultiHeadAttention):
+
+        def counted(module, x, *rest, kind=kind, forward=kind.forward, **more):
+            read[kind] += x.shape[1]
+            return forward(module, x, *rest, **more)
+
+        monkeypatch.setattr(kind, "forward", counted)
+    n_new = len(call("generate", checkpoint, "--prompt", "le chat", "--max-new-tokens", 9)["token_ids"])
+    assert read[Block] == read[MultiHeadAttention] >= n_new + 1  # the prompt at once, then a token at a time
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"the cat")))
+    n_new = len(call("translate", translator)["translations"][0]["token_ids"])
+    assert read[DecoderBlock] >= n_new
 
 
 def test_data_list_names_the_corpora(call, refused, capsys, tmp_path):
@@ -208,10 +235,14 @@ def test_data_list_names_the_corpora(call, refused, capsys, tmp_path):
     assert main(["data", "list"]) == 0 and "world" in capsys.readouterr().out
 
 
-def translated(monkeypatch, capsys, content, *arguments):
+def answered(monkeypatch, capsys, content, *arguments):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-    status = main(["translate", *map(str, arguments), "--device", "cpu"])
+    status = main([*map(str, arguments), "--device", "cpu"])
     return status, *capsys.readouterr()
+
+
+def translated(monkeypatch, capsys, content, *arguments):
+    return answered(monkeypatch, capsys, content, "translate", *arguments)
 
 
 def test_a_translator_answers_and_resumes(translator, pairs, call):
@@ -240,6 +271,48 @@ def test_lines_that_are_too_long_or_not_utf8_are_named(translator, monkeypatch, 
     status, out, err = translated(monkeypatch, capsys, b"the cat\n\xff\xfe\nthe dog\n", translator)
     assert status == 2 and len(out.splitlines()) == 1
     assert err == "tinytx: error: standard input, line 2: must be UTF-8 text, got the byte 0xff\n"
+
+
+def test_each_line_gets_its_class_and_blank_lines_stay_without_one(
+    classifier, checkpoint, monkeypatch, capsys
+):
+    def classified(content, *arguments):
+        return answered(monkeypatch, capsys, content, "classify", *arguments)
+
+    content = "\ufeffle chat\n\nla belle\r\n   \n".encode() + b"un chien " * 40
+    status, out, err = classified(content, classifier)
+    rows = [line.split("\t") for line in out.split("\n")]
+    assert status == 0 and [len(row) for row in rows] == [2, 1, 2, 1, 2, 1] and rows[1] == rows[3] == [""]
+    assert err.startswith("tinytx: line 5: ") and "loses its end" in err and err.count("\n") == 1
+    found = json.loads(classified(content, classifier, "--json")[1])
+    assert found["class_names"] == ["bad", "good"] and found["texts"][:4] == [
+        "le chat",
+        "",
+        "la belle",
+        "   ",
+    ]
+    for row, name, probabilities in zip(rows, found["classes"], found["probabilities"], strict=False):
+        if row == [""]:
+            assert name is None and probabilities is None
+        else:
+            assert sum(probabilities) == pytest.approx(1) and row == [name, f"{max(probabilities):.4f}"]
+            assert name == found["class_names"][probabilities.index(max(probabilities))]
+    assert classified(b"", classifier)[:2] == (0, "")
+    status, out, err = classified(b"le chat\n\xff\n", classifier)
+    assert (status, out.count("\n")) == (2, 1) and "standard input, line 2: must be UTF-8" in err
+    status, out, err = classified(b"le chat\n", checkpoint)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "needs a classifier, got a LanguageModel" in err and "tinytx finetune" in err
+
+
+def test_labels_are_known_by_their_names(classifier, write, call, refused):
+    rows = sentences(40, 5)
+    reviews = write("reviews.tsv", [f"{i % 2}\t{text}" for i, text in enumerate(rows)])
+    asked = ("evaluate", classifier, "--corpus", reviews, "--split", "all", "--device", "cpu")
+    assert "the classifier, bad, good, got 0, 1: label its texts with these" in refused(*asked)
+    write("reviews.tsv", [f"{('bad', 'good')[i % 2]}\t{text}" for i, text in enumerate(rows)])
+    straight, swapped = (call(*asked, "--label-names", names) for names in ("bad,good", "good,bad"))
+    assert straight["correct"] == swapped["correct"]
 
 
 @pytest.mark.parametrize(

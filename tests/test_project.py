@@ -1,6 +1,5 @@
 """The files at the root agree with each other, and the library with its dependencies."""
 
-import ast
 import json
 import os
 import re
@@ -17,8 +16,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from tests.solutions import EXERCISES, SOLUTIONS
-from tests.test_house import FILES, at_module_level
+from tests.test_house import FILES, imports_of
 from tinytx_course import PACKAGES
 from tinytx_course.building.project import (
     constraints_text,
@@ -26,8 +24,8 @@ from tinytx_course.building.project import (
     hashes_text,
     licence_of,
     needed_packages,
-    readme_text,
 )
+from tinytx_course.building.readme import readme_files
 
 
 @pytest.fixture(scope="module")
@@ -67,12 +65,36 @@ def test_pins_hold_on_every_machine(pins):
     assert constraints_text(installed).splitlines()[1:] == ["a-b==3", "torch==2.13.0"]
 
 
-def test_environment_and_readme_are_those_that_follow_from_the_other_files(root, pyproject):
+@pytest.fixture(scope="module")
+def pages(root):
+    """README.md and docs/, by path."""
+    paths = [root / "README.md", *(root / "docs").glob("*.md")]
+    return {path: path.read_text(encoding="utf-8") for path in paths}
+
+
+def test_environment_readme_and_docs_are_those_that_follow_from_the_other_files(root, pyproject):
     written = (root / "environment.yml").read_text(encoding="utf-8")
     assert written == environment_text(pyproject), "run `make environment`"
-    readme = (root / "README.md").read_text(encoding="utf-8")
-    again = "run `python -m tinytx_course.building.project readme`"
-    assert readme_text(readme, root / "results") == readme, again
+    for name, text in readme_files(root).items():
+        again = "run `python -m tinytx_course.building.project readme`"
+        assert (root / name).read_text(encoding="utf-8") == text, f"{name}: {again}"
+
+
+def test_the_readme_is_short_and_opens_with_a_picture(root, pages):
+    readme = pages[root / "README.md"]
+    assert len(readme.splitlines()) <= 120
+    pictures = re.findall(r'(?:src|srcset)="([^"]+)"', readme.partition("\n## ")[0])
+    assert pictures and all((root / picture).is_file() for picture in pictures)
+
+
+def test_every_package_is_in_the_readme_and_every_folder_and_file_that_is_named_exists(root, pages):
+    tree = re.search(r"^## Where things are\n+```\n(.*?)^```", pages[root / "README.md"], re.M | re.S)[1]
+    folders = set(re.findall(r"(?:^|  )([a-z_]+)/", tree, re.M))
+    assert {*PACKAGES, *(path.parent.name for path in root.glob("*/__init__.py"))} <= folders
+    assert all((root / folder).is_dir() for folder in folders)
+    flat = re.search(r"`tinytx/` is flat.*?(?=`import)", pages[root / "docs" / "house.md"], re.S)[0]
+    files = [f"{name}.py" for name in re.findall(r"`(\w+)`", flat)] + re.findall(r"\w+\.py", tree)
+    assert files and [name for name in files if not (root / "tinytx" / name).is_file()] == []
 
 
 def test_conda_can_read_the_environment(root, pyproject):
@@ -83,41 +105,18 @@ def test_conda_can_read_the_environment(root, pyproject):
     assert set(pyproject["project"]["dependencies"]) <= set(through_pip["pip"])
 
 
-def test_the_readme_gives_a_reason_for_every_dependency_and_links_and_targets_exist(root, requirements):
-    readme = (root / "README.md").read_text(encoding="utf-8")
-    cells = {row.split("|")[1] for row in readme.splitlines() if row.startswith("|")}
-    named = {word for cell in cells for word in re.findall(r"[\w-]+", cell)}
+def test_there_is_a_reason_for_every_dependency(root, pages, requirements):
+    rows = [row for row in pages[root / "docs" / "house.md"].splitlines() if row.startswith("|")]
+    named = {word for row in rows for word in re.findall(r"[\w-]+", row.split("|")[1])}
     assert {requirement.name for requirement in requirements} <= named
+
+
+def test_links_and_targets_of_readme_and_docs_exist(root, pages):
     targets = set(re.findall(r"^([a-z-]+):", (root / "Makefile").read_text(encoding="utf-8"), re.M))
-    assert set(re.findall(r"(?:^|`)make ([a-z-]+)", readme, re.M)) <= targets
-    assert all((root / link).exists() for link in re.findall(r"\]\(([^)#:]+)\)", readme))
-
-
-@pytest.mark.parametrize(
-    ("named", "folder", "apart"),
-    [
-        ("`training`", "tinytx/training", ""),
-        ("`text`", "tinytx/text", ""),
-        ("the course", "tinytx_course", ""),
-        ("`experiments`", "experiments", ""),
-        ("tests", "tests", "solutions"),
-    ],
-)
-def test_sizes_in_the_readme_are_right_to_within_a_twentieth(root, named, folder, apart):
-    found = re.search(rf"^- {named}, ([\d,]+):", (root / "README.md").read_text(encoding="utf-8"), re.M)
-    paths = [path for path in (root / folder).rglob("*.py") if apart not in path.parts]
-    n_lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths)
-    assert int(found[1].replace(",", "")) == pytest.approx(n_lines, rel=0.05)
-
-
-def test_the_readme_says_how_many_exercises_and_about_how_many_solutions_there_are(root):
-    readme = (root / "README.md").read_text(encoding="utf-8")
-    about = re.search(r"about ([\d,]+) right and wrong ones", readme)[1]
-    assert int(about.replace(",", "")) == pytest.approx(
-        len({(one.exercise, one.name) for one in SOLUTIONS}), rel=0.05
-    )
-    exact = re.findall(r"(\d+) exercises whose checkers|wrong ones, .* for (\d+) exercises", readme)
-    assert [a or b for a, b in exact] == [str(len(EXERCISES))] * 2
+    for path, text in pages.items():
+        assert set(re.findall(r"(?:^|`)make ([a-z-]+)", text, re.M)) <= targets, path
+        links = re.findall(r"\]\(([^)#:]+)[^):]*\)", text)
+        assert [link for link in links if not (path.parent / link).exists()] == [], path
 
 
 def test_no_host_is_named_but_that_of_torchs_own_builds(root):
@@ -163,14 +162,15 @@ def test_make_sets_up_again_where_an_environment_without_pip_was_left(root, tmp_
     assert (tmp_path / "asked").read_text().count("-m venv --clear .venv\n") == 1
 
 
-def test_modules_of_the_library_import_nothing_but_its_core_dependencies(pyproject):
+@pytest.mark.parametrize("package", ["tinytx", "tinyworld", "tinytx_run"])
+def test_modules_of_the_library_import_nothing_but_its_core_dependencies(pyproject, package):
     core = {Requirement(line).name for line in pyproject["project"]["dependencies"]}
-    known = core | {"requests", "urllib3", "tinytx"} | sys.stdlib_module_names  # pooch brings the first two
-    for module in (module for module in FILES if module.startswith("tinytx.")):
-        body = ast.parse(FILES[module].read_text(encoding="utf-8")).body
-        for node in at_module_level(body):
-            names = [node.module] if isinstance(node, ast.ImportFrom) else [part.name for part in node.names]
-            assert {name.partition(".")[0] for name in names} <= known, module
+    core |= {"requests", "urllib3"}  # pooch brings them
+    alone = package == "tinyworld"  # not even later, inside functions, more than numpy
+    known = sys.stdlib_module_names | set(PACKAGES) | ({"numpy"} if alone else core)
+    for module in (module for module in FILES if module.partition(".")[0] == package):
+        found = {name.partition(".")[0] for name in imports_of(module, inside=alone)}
+        assert found <= known, module
 
 
 def test_git_ignores_no_source(root):

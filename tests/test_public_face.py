@@ -1,5 +1,6 @@
 """`import tinytx` is cheap and touches nothing; its names arrive when asked for."""
 
+import ast
 import json
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 
 import tinytx as tx
 import tinytx_course as course
+from tinytx_course import PACKAGES
 
 PROBE = """
 import json, socket, sys
@@ -29,7 +31,7 @@ def modules_after(code):
 
 
 def test_building_a_model_imports_no_plotting_no_widgets_no_text_and_no_network():
-    assert not modules_after(PROBE) & {*HEAVY, "tinytx.text"}
+    assert not modules_after(PROBE) & {*HEAVY, "tinytx.tokenizer", *PACKAGES[1:]}
 
 
 def test_importing_alone_does_not_even_import_torch():
@@ -42,7 +44,16 @@ def test_every_public_name_is_found_and_listed(module):
         value = getattr(module, name)
         assert value is getattr(module, name) and name in dir(module)
         if callable(value):
-            assert value.__module__.startswith(f"{module.__name__}.") and value.__doc__, name
+            assert value.__module__.partition(".")[0] in PACKAGES and value.__doc__, name
+
+
+def test_type_checkers_read_the_names_of_the_table(root):
+    stub = ast.parse((root / "tinytx" / "__init__.pyi").read_text(encoding="utf-8"))
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    named = {
+        alias.asname: node.module for node in imports for alias in node.names if alias.asname == alias.name
+    }
+    assert named == tx._HOME and len(named) == sum(len(node.names) for node in imports) <= 45
 
 
 def test_an_unknown_name_is_answered_with_the_nearest_known_one():

@@ -5,7 +5,7 @@ import pytest
 from tinytx_course.results import read_results
 from tinytx_run.corpora import load_corpus
 from tinytx_run.recipes import plan, plan_finetuning
-from tinytx_run.tasks import fingerprint
+from tinytx_run.training import fingerprint
 
 
 @pytest.mark.parametrize("name", ["ladder", "since-2017", "transfer"])

@@ -9,6 +9,7 @@ from tinytx.config import TransformerConfig as TransformerConfig
 from tinytx.counting import count_parameters as count_parameters
 from tinytx.counting import parameter_table as parameter_table
 from tinytx.encoder_decoder import Translator as Translator
+from tinytx.generate import Sampling as Sampling
 from tinytx.generate import generate as generate
 from tinytx.masked_lm import MaskedLanguageModel as MaskedLanguageModel
 from tinytx.masks import causal_mask as causal_mask
@@ -28,9 +29,13 @@ from tinytx_course.counting.costs import cost_table as cost_table
 from tinytx_course.counting.diagnosis import diagnose_count as diagnose_count
 from tinytx_run.checkpoint import load as load
 from tinytx_run.checkpoint import save as save
+from tinytx_run.classify import classify as classify
 from tinytx_run.corpora import load_corpus as load_corpus
 from tinytx_run.evaluate import evaluate as evaluate
-from tinytx_run.fit import fit as fit
+from tinytx_run.finetune import finetune as finetune
+from tinytx_run.pretrain import pretrain as pretrain
+from tinytx_run.pretrain import train_translator as train_translator
+from tinytx_run.training import RunOptions as RunOptions
 from tinyworld.reviews import Review as Review
 from tinyworld.world import World as World
 

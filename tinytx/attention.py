@@ -1,4 +1,4 @@
-"""Scaled dot-product attention: the formula, the fused kernel, and the multi-head module.
+"""Scaled dot-product attention: the formula, and the multi-head module.
 
 Shape letters: B batch size, H heads, G heads of keys and values, T queries, S keys, D model width,
 K head width.
@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import partial
 from itertools import combinations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinytx.dropout import dropout as drop
-from tinytx.masks import agree, causal_mask, check_bool, dtype_of
+from tinytx import fast
+from tinytx.kv_cache import KeyValues
+from tinytx.masks import agree, check_bool, dtype_of
 
 
 def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
@@ -68,9 +68,8 @@ def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None, bias: Te
     >>> attention_weights(q, k, mask=torch.tensor([[False, True]]))
     tensor([[0., 1.]])
     """
-    _check_operands(q, k, k)
+    _check(q, k, k, mask, bias)
     attn_scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (..., T, S)
-    _check(mask, bias, attn_scores.shape)
     if bias is not None:
         attn_scores = attn_scores + bias.to(attn_scores.dtype)
     if mask is None:
@@ -118,7 +117,7 @@ def attention(
     >>> attention(q, k, v, causal_mask(3)).flatten()
     tensor([1., 2., 4.])
     """
-    _check_operands(q, k, v)
+    _check(q, k, v, mask, bias)
     return attention_weights(q, k, mask, bias) @ v
 
 
@@ -131,101 +130,17 @@ def fused_attention(
     *,
     dropout: float = 0.0,
 ) -> Tensor:
-    """Compute `attention` by torch's fused kernels, which need not store the weights.
+    """Compute `attention` by the fastest way that the device has, often without forming the weights.
 
     Parameters and errors as in `attention`; each attention weight is dropped with probability `dropout`.
-
-    Notes
-    -----
-    What a kernel returns for a query that may attend to no key depends on the kernel. Here such a query
-    attends to everything and its context is set to zero afterwards, on every device and with finite
-    gradients.
-
-    Two shortcuts give the same result sooner. A mask that equals `causal_mask` is not read by the kernel,
-    which then skips the scores above the diagonal (on a CPU; elsewhere the comparison would wait for the
-    device): 1.5 times as fast for 1,024 keys. In bfloat16 on a CPU two plain products take the place of the
-    fused kernel, whose backward pass is slow there: 3.5 times as fast for 128 keys, 2.1 times for 512.
     """
-    _check_operands(q, k, v)
-    batch = q.shape[:-2]
-    if batch != k.shape[:-2]:
-        batch = torch.broadcast_shapes(batch, k.shape[:-2])
-    shape = (*batch, q.shape[-2], k.shape[-2])  # (..., T, S)
-    _check(mask, bias, shape)
-    short = SHORT_ON_CPU if bias is None else SHORT_WITH_BIAS
-    if q.device.type == "cpu" and q.dtype == torch.bfloat16 and k.shape[-2] <= short:
-        return _attention_by_products(q, k, v, mask, bias, dropout)
-    if bias is None and (mask is None or _is_causal(mask, shape)):
-        return F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=mask is not None)
-    blind = None
-    if mask is not None:
-        mask = torch.atleast_2d(mask)  # the kernels want an axis of queries
-        blind = ~mask.any(dim=-1, keepdim=True)  # (..., T or 1, 1), True = no key is allowed
-        mask = mask | blind
-    if bias is not None:  # in the dtype of the queries and with all their axes, as the fast kernels ask
-        bias = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
-        mask = bias.to(q.dtype)[(None,) * (q.dim() - bias.dim())]
-    context = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout)
-    return context if blind is None else context.masked_fill(blind, 0.0)
+    _check(q, k, v, mask, bias)
+    context = fast.attend(q, k, v, mask, bias, dropout)
+    return fast.dropout(attention_weights(q, k, mask, bias), dropout) @ v if context is None else context
 
 
-_triangle = lru_cache(maxsize=8)(causal_mask)
-
-
-def _is_causal(mask: Tensor, shape: tuple[int, ...]) -> bool:
-    """Whether a mask on the CPU is the causal one, of as many keys as queries."""
-    if mask.device.type != "cpu" or torch.compiler.is_compiling():
-        return False
-    return mask.shape == shape[-2:] == (shape[-1],) * 2 and torch.equal(mask, _triangle(shape[-1]))
-
-
-# Keys up to which two products beat the fused kernel in bfloat16 on a CPU, forward and backward; with a bias,
-# up to which its sum with the scores has digits enough.
-SHORT_ON_CPU, SHORT_WITH_BIAS = 1024, 256
-
-
-def _attention_by_products(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, bias: Tensor | None, dropout: float
-) -> Tensor:
-    """`attention` with scale, bias and mask applied in place or within the product."""
-    scale, lowest = q.shape[-1] ** -0.5, torch.finfo(q.dtype).min
-    alike = q.shape[:-2] == k.shape[:-2]
-    if alike and bias is None and mask is not None and mask.shape == (q.shape[-2], k.shape[-2]):
-        blocked = torch.zeros(mask.shape, dtype=q.dtype).masked_fill_(~mask, lowest)
-        left, right = (x.reshape(-1, *x.shape[-2:]) for x in (q, k))  # (N, T, K), (N, S, K)
-        attn_scores = torch.baddbmm(blocked, left, right.transpose(1, 2), alpha=scale)  # (N, T, S)
-        attn_scores = attn_scores.view(*q.shape[:-1], -1)  # (..., T, S)
-    else:
-        attn_scores = (q * scale) @ k.transpose(-2, -1)  # (..., T, S)
-        if bias is not None:
-            attn_scores = attn_scores.add_(bias)
-        if mask is not None:
-            attn_scores = attn_scores.masked_fill_(~mask, lowest)
-    attn_weights = attn_scores.softmax(dim=-1, dtype=attn_scores.dtype)  # also under autocast
-    context = drop(attn_weights, dropout) @ v  # (..., T, K)
-    if mask is None or (sighted := mask.any(dim=-1, keepdim=True)).all():
-        return context
-    return context.masked_fill(~sighted, 0.0)
-
-
-def _check_operands(q: Tensor, k: Tensor, v: Tensor) -> None:
-    """Refuse queries, keys and values that do not fit; reads types and shapes, no data."""
-    if isinstance(q, Tensor) and isinstance(k, Tensor) and isinstance(v, Tensor):
-        of_q, of_k, of_v = q.shape, k.shape, v.shape
-        if (
-            q.dtype == k.dtype == v.dtype
-            and q.is_floating_point()
-            and of_q[:-2] == of_k[:-2] == of_v[:-2]
-            and len(of_q) > 1
-            and of_q[-1] == of_k[-1] > 0
-            and of_k[-2] == of_v[-2]
-        ):
-            return  # as nearly always, sooner
-    _explain(q, k, v)
-
-
-def _explain(q: Tensor, k: Tensor, v: Tensor) -> None:
-    """Raise what is wrong with queries, keys and values; nothing where they only broadcast, or autocast."""
+def _check(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, bias: Tensor | None) -> None:
+    """Refuse operands that do not fit; reads types and shapes, no data."""
     given = {"q": q, "k": k, "v": v}
     for name, x in given.items():
         if not (isinstance(x, Tensor) and x.is_floating_point()):
@@ -234,28 +149,29 @@ def _explain(q: Tensor, k: Tensor, v: Tensor) -> None:
             raise ValueError(f"{name} must have at least 2 axes, got shape {tuple(x.shape)}")
         if x.dtype != q.dtype and not torch.is_autocast_enabled(q.device.type):
             raise TypeError(f"{name} must have the dtype of q, {q.dtype}, got {x.dtype}")
-    rule = ""
+    rule, batch = "", q.shape[:-2]
     if q.shape[-1] != k.shape[-1] or not q.shape[-1]:
         rule = "q and k must have one width K of at least 1"
     elif v.shape[-2] != k.shape[-2]:
         rule = "v must hold one value for each key"
-    elif not all(agree(x.shape[:-2], y.shape[:-2]) for x, y in combinations(given.values(), 2)):
-        rule = "q, k and v must agree in the axes before the last two"
+    elif not batch == k.shape[:-2] == v.shape[:-2]:  # where they are not equal, they may broadcast
+        if not all(agree(x.shape[:-2], y.shape[:-2]) for x, y in combinations(given.values(), 2)):
+            rule = "q, k and v must agree in the axes before the last two"
+        else:
+            batch = torch.broadcast_shapes(batch, k.shape[:-2])
     if rule:
         got = ", ".join(f"{name} of shape {tuple(x.shape)}" for name, x in given.items())
         raise ValueError(f"{rule}, got {got}")
-
-
-def _check(mask: Tensor | None, bias: Tensor | None, shape: tuple[int, ...]) -> None:
     if mask is not None:
         check_bool(mask, "mask")
     if bias is not None and not bias.is_floating_point():
         raise TypeError(f"bias must hold real numbers, got {bias.dtype}")
-    for name, given in (("mask", mask), ("bias", bias)):
-        if given is not None:
-            from_the_right = zip(reversed(given.shape), reversed(shape), strict=False)
-            if given.dim() > len(shape) or any(got not in (1, expected) for got, expected in from_the_right):
-                raise ValueError(f"{name} must broadcast to {tuple(shape)}, got shape {tuple(given.shape)}")
+    shape = (*batch, q.shape[-2], k.shape[-2])  # of the weights
+    for name, added in (("mask", mask), ("bias", bias)):
+        if added is not None:
+            from_the_right = zip(reversed(added.shape), reversed(shape), strict=False)
+            if added.dim() > len(shape) or any(got not in (1, expected) for got, expected in from_the_right):
+                raise ValueError(f"{name} must broadcast to {shape}, got shape {tuple(added.shape)}")
 
 
 class MultiHeadAttention(nn.Module):
@@ -279,8 +195,9 @@ class MultiHeadAttention(nn.Module):
     dropout : float
         Probability with which an attention weight is dropped in training.
     positions : torch.nn.Module, optional
-        Relative positions for self-attention: called with the queries and keys of all heads, it returns what
-        to compare instead and a bias for the scores, or None. `RotaryPositions` and `AlibiPositions` do so.
+        Relative positions for self-attention: called with the queries and keys of all heads, and behind
+        cached tokens with their number, it returns what to compare instead and a bias for the scores, or
+        None. `RotaryPositions` and `AlibiPositions` do so.
 
     Notes
     -----
@@ -327,7 +244,13 @@ class MultiHeadAttention(nn.Module):
         self.out_proj = nn.Linear(d_model, d_model, bias=bias)
         self._record: Callable[[Tensor], None] | None = None  # see `record_attention`
 
-    def forward(self, x: Tensor, memory: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor | None = None,
+        mask: Tensor | None = None,
+        cache: KeyValues | None = None,
+    ) -> Tensor:
         """Attend from every token of x.
 
         Parameters
@@ -338,6 +261,10 @@ class MultiHeadAttention(nn.Module):
             Keys and values are projected from here; from `x` where not given (self-attention).
         mask : Tensor, bool, broadcastable to (B, H, T, S), optional
             True = may attend.
+        cache : KeyValues, optional
+            Of earlier calls. In self-attention x holds the tokens that follow the cached ones: their keys
+            and values are appended, and S counts all. Those of a memory are stored at the first call and not
+            computed again. No gradient flows into what is cached.
 
         Returns
         -------
@@ -357,10 +284,17 @@ class MultiHeadAttention(nn.Module):
             shape = tuple(memory.shape)
             raise ValueError(f"memory must be left out where positions act in attention, got shape {shape}")
         q = split_heads(self.q_proj(x), self.n_heads)  # (B, H, T, K)
-        k, v = self.keys_values(x if memory is None else memory)  # (B, G, S, K)
-        bias = None
-        if self.positions is not None:
-            q, k, bias = self.positions(q, k)  # bias broadcastable to (B, H, T, S)
+        bias, before = None, 0 if cache is None else cache.length
+        if cache is not None and memory is not None and before:
+            k, v = cache.all()  # (B, G, S, K)
+        else:
+            source = x if memory is None else memory
+            k = split_heads(self.k_proj(source), self.n_kv_heads)  # (B, G, S, K)
+            v = split_heads(self.v_proj(source), self.n_kv_heads)
+            if self.positions is not None:  # keys are stored as they are compared
+                q, k, bias = self.positions(q, k, before) if before else self.positions(q, k)  # (B, H, T, S)
+            if cache is not None:
+                k, v = cache.append(k, v)
         k, v = share_heads(k, self.n_heads), share_heads(v, self.n_heads)  # (B, H, S, K)
         if self._record is None:
             context = fused_attention(q, k, v, mask, bias, dropout=self.dropout if self.training else 0.0)
@@ -369,11 +303,6 @@ class MultiHeadAttention(nn.Module):
             self._record(attn_weights)
             context = attn_weights @ v  # (B, H, T, K)
         return self.out_proj(merge_heads(context))
-
-    def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of a memory, (B, G, S, K) each."""
-        k, v = self.k_proj(memory), self.v_proj(memory)  # (B, S, G K)
-        return split_heads(k, self.n_kv_heads), split_heads(v, self.n_kv_heads)
 
 
 def split_heads(x: Tensor, n_heads: int) -> Tensor:

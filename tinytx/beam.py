@@ -9,13 +9,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from tinytx.encoder_decoder import Translator
-from tinytx.kv_cache import IncrementalDecoder
+from tinytx.kv_cache import Cache
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +85,18 @@ class Hypothesis:
         return self.log_prob / len(self.token_ids) ** length_penalty
 
 
-class WholeSteps:
-    """The decoder reads every prefix from its beginning at each step: slow, and obviously right.
+class Steps(Protocol):
+    """What a search asks of a model."""
+
+    def logits(self, prefixes: Tensor) -> Tensor:
+        """Logits (R, V) of the next id after each prefix (R, T); called with T = 1, 2, ..."""
+
+    def select(self, rows: Tensor) -> None:
+        """Replace the rows by these, in this order; a row may occur several times."""
+
+
+class TranslatorSteps:
+    """The steps of a translator, whose decoder reads the newest id of each prefix where it has a cache.
 
     Parameters
     ----------
@@ -97,64 +107,53 @@ class WholeSteps:
         K, rows a source.
     max_tokens : int
         Most ids that will be generated.
+    cached : bool
+        False reads every prefix from its beginning at each step: slow, and obviously right.
     """
 
     def __init__(
-        self, model: Translator, src_ids: Tensor, src_mask: Tensor, beam_size: int, max_tokens: int
+        self,
+        model: Translator,
+        src_ids: Tensor,
+        src_mask: Tensor,
+        beam_size: int,
+        max_tokens: int,
+        *,
+        cached: bool = True,
     ) -> None:
         self._model = model
         self._memory = model.encode(src_ids, src_mask).repeat_interleave(beam_size, dim=0)  # (R, S, D)
-        self._mask = src_mask.repeat_interleave(beam_size, dim=0)  # (R, S)
+        self._mask = None if src_mask.all() else src_mask.repeat_interleave(beam_size, dim=0)  # (R, S)
+        room = min(max_tokens, model.config.max_len)
+        self._cache = Cache(model.config.n_layers, room) if cached else None
+        self._prefixes = src_ids.new_empty(len(self._memory), 0)
 
     def logits(self, prefixes: Tensor) -> Tensor:
-        """Logits (R, V) of the next id after each prefix (R, T); called with T = 1, 2, ..."""
-        hidden = self._model.decoder(prefixes.to(self._memory.device), self._memory, None, self._mask)
+        """As `Steps` says."""
+        cache, ids = self._cache, prefixes.to(self._memory.device)
+        self._prefixes = ids
+        new_ids = ids if cache is None else ids[:, cache.length :]
+        hidden = self._model.decoder(new_ids, self._memory, None, self._mask, cache)
         return self._model.head(hidden[:, -1])
 
     def select(self, rows: Tensor) -> None:
-        """Replace the rows by these, in this order; a row may occur several times."""
-        self._memory, self._mask = self._memory[rows], self._mask[rows]
-
-
-class CachedSteps:
-    """The decoder reads only the newest id of each prefix; a KV cache holds keys and values of the others.
-
-    Parameters as in `WholeSteps`; the logits are equal to its logits, up to rounding.
-    """
-
-    def __init__(
-        self, model: Translator, src_ids: Tensor, src_mask: Tensor, beam_size: int, max_tokens: int
-    ) -> None:
-        memory = model.encode(src_ids, src_mask)  # (N, S, D)
-        n_rows = len(src_ids) * beam_size
-        self._decoder = IncrementalDecoder(
-            model.decoder,
-            model.head,
-            n_rows=n_rows,
-            max_len=max_tokens,
-            memory=memory,
-            memory_padding_mask=src_mask,
-        )
-        self._prefixes = src_ids.new_empty(n_rows, 0)
-
-    def logits(self, prefixes: Tensor) -> Tensor:
-        """As in `WholeSteps`."""
-        self._prefixes = prefixes.to(self._prefixes.device)
-        return self._decoder.read(self._prefixes[:, self._decoder.length :])
-
-    def select(self, rows: Tensor) -> None:
-        """As in `WholeSteps`; rows that stay in their place with a common beginning are not copied."""
-        if len(rows) != len(self._prefixes):
-            self._decoder.select(rows)
-            return
-        differ = (self._prefixes != self._prefixes[rows]).any(dim=0)  # (T,)
-        if differ.any():
-            self._decoder.select(rows, start=int(torch.argmax(differ.int())))
+        """As `Steps` says; what a row of the cache has in common with the next one is not copied."""
+        if len(rows) < len(self._memory):
+            self._memory = self._memory[rows]
+            self._mask = None if self._mask is None else self._mask[rows]
+            start = 0
+        else:  # a row is followed by rows of its own source, whose memory is the same
+            differ = (self._prefixes != self._prefixes[rows]).any(dim=0)  # (T,)
+            if not differ.any():
+                return
+            start = int(torch.argmax(differ.int()))
+        if self._cache is not None:
+            self._cache.select(rows, start)
 
 
 @torch.no_grad()
 def beam_search(
-    steps: WholeSteps | CachedSteps,
+    steps: Steps,
     max_tokens: Sequence[int],
     *,
     bos_id: int,
@@ -173,7 +172,7 @@ def beam_search(
 
     Parameters
     ----------
-    steps : WholeSteps or CachedSteps
+    steps : Steps
         With K rows a source, those of one source next to each other.
     max_tokens, min_tokens : sequence of N int
         Most ids of each result, and those before which ``eos_id`` is not allowed (none by default).

@@ -9,10 +9,11 @@ from torch import Tensor, nn
 
 from tinytx.attention import MultiHeadAttention
 from tinytx.config import TransformerConfig
-from tinytx.dropout import Dropout
+from tinytx.fast import IGNORE_ID, Dropout, output_loss
+from tinytx.feed_forward import feed_forward
+from tinytx.kv_cache import Cache, KeyValues
 from tinytx.masks import check_bool
-from tinytx.output_loss import IGNORE_ID, output_loss
-from tinytx.transformer import Transformer, feed_forward, init_output_layer, make_norm, self_attention
+from tinytx.transformer import Transformer, init_output_layer, make_norm, self_attention
 
 
 class DecoderBlock(nn.Module):
@@ -47,18 +48,25 @@ class DecoderBlock(nn.Module):
         self.dropout = Dropout(config.dropout)
 
     def forward(
-        self, x: Tensor, memory: Tensor, mask: Tensor | None = None, memory_mask: Tensor | None = None
+        self,
+        x: Tensor,
+        memory: Tensor,
+        mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        cache: tuple[KeyValues, KeyValues] | None = None,
     ) -> Tensor:
         """Transform the residual stream of the target, x of shape (B, T, D), given that of the source.
 
-        `memory` has shape (B, S, D); `mask` and `memory_mask` broadcast to (B, H, T, T) and (B, H, T, S).
+        `memory` has shape (B, S, D); `mask` and `memory_mask` broadcast to (B, H, T, T) and (B, H, T, S); the
+        cache is that of self-attention and that of cross-attention.
         """
+        own, of_memory = cache or (None, None)
         if self.norm_first:
-            x = x + self.dropout(self.attn(self.attn_norm(x), mask=mask))
-            x = x + self.dropout(self.cross_attn(self.cross_norm(x), memory, memory_mask))
+            x = x + self.dropout(self.attn(self.attn_norm(x), mask=mask, cache=own))
+            x = x + self.dropout(self.cross_attn(self.cross_norm(x), memory, memory_mask, of_memory))
             return x + self.dropout(self.ff(self.ff_norm(x)))
-        x = self.attn_norm(x + self.dropout(self.attn(x, mask=mask)))
-        x = self.cross_norm(x + self.dropout(self.cross_attn(x, memory, memory_mask)))
+        x = self.attn_norm(x + self.dropout(self.attn(x, mask=mask, cache=own)))
+        x = self.cross_norm(x + self.dropout(self.cross_attn(x, memory, memory_mask, of_memory)))
         return self.ff_norm(x + self.dropout(self.ff(x)))
 
 
@@ -74,16 +82,18 @@ class TransformerDecoder(Transformer):
         memory: Tensor,
         padding_mask: Tensor | None = None,
         memory_padding_mask: Tensor | None = None,
+        cache: Cache | None = None,
     ) -> Tensor:
         """Turn target tokens, (B, T), into hidden states, (B, T, D), that depend on the source.
 
         `memory`, (B, S, D), is the output of the encoder; the masks, (B, T) and (B, S), are True where a
-        token is real.
+        token is real. With a cache the tokens follow those that it holds.
         """
         memory_mask = self._memory_mask(token_ids, memory, memory_padding_mask)
-        x, mask = self.embed_and_mask(token_ids, padding_mask)
-        for block in self.blocks:
-            x = block(x, memory, mask, memory_mask)
+        x, mask = self.embed_and_mask(token_ids, padding_mask, cache=cache)
+        for number, block in enumerate(self.blocks):
+            own = None if cache is None else (cache.own[number], cache.memory[number])
+            x = block(x, memory, mask, memory_mask, own)
         return self.final_norm(x)
 
     def _memory_mask(self, token_ids: Tensor, memory: Tensor, padding_mask: Tensor | None) -> Tensor | None:
@@ -202,8 +212,8 @@ class Translator(nn.Module):
         self,
         tgt_ids: Tensor,
         memory: Tensor,
-        src_padding_mask: Tensor | None = None,
         tgt_padding_mask: Tensor | None = None,
+        src_padding_mask: Tensor | None = None,
     ) -> Tensor:
         """Score the vocabulary after each target token, (B, T, V), given the output of `encode`."""
         return self.head(self.decoder(tgt_ids, memory, tgt_padding_mask, src_padding_mask))

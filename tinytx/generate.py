@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +16,10 @@ from torch import Tensor
 
 from tinytx.batching import pad_batch
 from tinytx.encoder_decoder import Translator
+from tinytx.fast import laid_out, retain_memory
 from tinytx.inference import eval_mode
-from tinytx.kv_cache import IncrementalDecoder, is_as_built
+from tinytx.kv_cache import Cache
 from tinytx.masked_lm import MaskedLanguageModel
-from tinytx.memory import retain_memory
 from tinytx.settings import check_seed
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import Classifier, LanguageModel
@@ -42,14 +43,40 @@ def unwritten_ids(tokenizer: Tokenizer | type[Tokenizer]) -> tuple[int, ...]:
     return tuple(sorted(special - {tokenizer.eos_id}))  # in published tokenizers one id may have two uses
 
 
-def check_sampling(temperature: float, top_k: int | None, top_p: float | None) -> None:
-    """Raise ValueError for values that `next_token_probs` does not allow."""
-    if not 1e-30 < temperature < 1e30:  # float32 has neither 0 nor infinity there
-        raise ValueError(f"temperature must be positive, between 1e-30 and 1e30, got {temperature}")
-    if top_k is not None and top_k < 1:
-        raise ValueError(f"top_k must be at least 1, or None for no limit, got {top_k}")
-    if top_p is not None and not 0 < top_p <= 1:
-        raise ValueError(f"top_p must lie in (0, 1], or None for no limit, got {top_p}")
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """How tokens are drawn; ValueError for a setting outside its range.
+
+    Parameters
+    ----------
+    max_new_tokens : int
+        Most new tokens of each row.
+    temperature, top_k, top_p
+        See `next_token_probs`.
+    seed : int
+        Equal seeds give equal tokens. The global random state does not change.
+    """
+
+    max_new_tokens: int = 50
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.max_new_tokens < 1:
+            raise ValueError(f"max_new_tokens must be at least 1, got {self.max_new_tokens}")
+        if not 1e-30 < self.temperature < 1e30:  # float32 has neither 0 nor infinity there
+            got = self.temperature
+            raise ValueError(f"temperature must be positive, between 1e-30 and 1e30, got {got}")
+        if self.top_k is not None and self.top_k < 1:
+            raise ValueError(f"top_k must be at least 1, or None for no limit, got {self.top_k}")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise ValueError(f"top_p must lie in (0, 1], or None for no limit, got {self.top_p}")
+        check_seed(self.seed)
+
+
+SAMPLING = Sampling()
 
 
 def next_token_probs(
@@ -91,7 +118,7 @@ def next_token_probs(
     >>> [round(p, 3) for p in next_token_probs(logits, top_p=0.6).tolist()]
     [0.625, 0.375, 0.0]
     """
-    check_sampling(temperature, top_k, top_p)
+    Sampling(temperature=temperature, top_k=top_k, top_p=top_p)  # refuses what lies outside its range
     probs = torch.softmax(logits.float() / temperature, dim=-1)
     if top_k is None and top_p in (None, 1.0):
         return probs
@@ -105,16 +132,14 @@ def next_token_probs(
     return torch.zeros_like(probs).scatter_(-1, order, ordered)
 
 
-def draw(
-    logits: Tensor, generator: torch.Generator, temperature: float, top_k: int | None, top_p: float | None
-) -> Tensor:
+def draw(logits: Tensor, generator: torch.Generator, sampling: Sampling) -> Tensor:
     """Sample one token a row, (R,) on the CPU, from (R, V); with ``top_k=1`` take the first of the best."""
-    if top_k == 1:
+    if sampling.top_k == 1:
         best, ids = logits.max(dim=-1)
         if not best.isfinite().all():
             raise ValueError("logits must have a finite maximum to be drawn from, got none")
         return ids.cpu()
-    probs = next_token_probs(logits.float().cpu(), temperature, top_k, top_p)
+    probs = next_token_probs(logits.float().cpu(), sampling.temperature, sampling.top_k, sampling.top_p)
     return torch.multinomial(probs, 1, generator=generator)[:, 0]
 
 
@@ -122,14 +147,10 @@ def draw(
 def continue_rows(
     model: LanguageModel,
     prefixes: Sequence[Sequence[int]],
+    sampling: Sampling = SAMPLING,
     *,
     eos_id: int,
     forbidden_ids: Sequence[int] = (),
-    max_new_tokens: int = 50,
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    seed: int = 0,
     cached: bool = True,
 ) -> list[list[int]]:
     """Continue some prefixes token by token, each until ``eos_id`` (included) or ``max_new_tokens``.
@@ -144,14 +165,10 @@ def continue_rows(
         A causal one.
     prefixes : sequence of R sequences of int
         None empty.
+    sampling : Sampling
     eos_id : int
     forbidden_ids : sequence of int
         Never drawn.
-    max_new_tokens : int
-        Of each row.
-    temperature, top_k, top_p : see `next_token_probs`
-    seed : int
-        Equal seeds give equal ids.
     cached : bool
         True uses a KV cache; False computes all keys and values anew at each step.
 
@@ -160,99 +177,54 @@ def continue_rows(
     list of R lists of int
         The new ids only.
     """
-    check_sampling(temperature, top_k, top_p)
     if not all(prefixes):
         raise ValueError("generation needs at least one id to start from, got an empty prefix")
-    if max_new_tokens < 1:
-        raise ValueError(f"max_new_tokens must be at least 1, got {max_new_tokens}")
-    check_seed(seed)
     low, high = min(map(min, prefixes)), max(map(max, prefixes))
     if low < 0 or high >= model.config.vocab_size:
         raise ValueError(f"ids must lie in 0..{model.config.vocab_size - 1}, got {low} to {high}")
     retain_memory()
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(sampling.seed)
     lengths = torch.tensor([len(prefix) for prefix in prefixes])
     new_ids: list[list[int]] = [[] for _ in prefixes]
     active = torch.arange(len(prefixes))  # (R,): the rows that still grow, as in what follows
     padded = pad_batch(prefixes, 0)  # (R, longest)
     ids = padded[:, : int(lengths.min())]  # (R, T)
-    with eval_mode(model) as device:
-        scores = _Scores(model, lengths, max_new_tokens, cached)
+    max_len = min(model.config.max_len, int(lengths.max()) + sampling.max_new_tokens)
+    several = cached and max_len - ids.shape[1] > 1  # of one token neither cache nor layout is worth it
+    cache = Cache(model.config.n_layers, max_len) if several else None
+    layout = laid_out(model, len(prefixes)) if several else nullcontext()
+    with eval_mode(model) as device, layout:
         forbidden = torch.tensor(sorted(forbidden_ids), dtype=torch.long, device=device)
         while len(active):
-            logits = scores.after(ids.to(device)).index_fill_(1, forbidden, -torch.inf)  # (R, V)
-            drawn = draw(logits, generator, temperature, top_k, top_p)  # (R,)
+            if ids.shape[1] > max_len:
+                cache = None  # positions shift: nothing in the cache is valid any more
+            logits = _next_logits(model, ids.to(device), cache)  # (R, V)
+            drawn = draw(logits.index_fill_(1, forbidden, -torch.inf), generator, sampling)  # (R,)
             n_ids = ids.shape[1]
             samples = lengths <= n_ids  # (R,): whose prefix is read to its end
             if n_ids < padded.shape[1]:
                 drawn = drawn.where(samples, padded[:, n_ids])
             ids = torch.cat([ids, drawn[:, None]], dim=1)
-            ended = samples & ((drawn == eos_id) | (n_ids + 1 - lengths >= max_new_tokens))
+            ended = samples & ((drawn == eos_id) | (n_ids + 1 - lengths >= sampling.max_new_tokens))
             if ended.any():
                 for row in ended.nonzero()[:, 0].tolist():
                     new_ids[active[row]] = ids[row, lengths[row] :].tolist()
                 (remaining,) = torch.nonzero(~ended, as_tuple=True)
                 active, ids, padded, lengths = (each[remaining] for each in (active, ids, padded, lengths))
-                scores.select(remaining.to(device))
+                if cache is not None:
+                    cache.select(remaining.to(device))
     return new_ids
 
 
-class _Scores:
-    """Logits of the next token of growing rows, from a KV cache up to the length that the model reads."""
-
-    def __init__(self, model: LanguageModel, lengths: Tensor, max_new_tokens: int, cached: bool) -> None:
-        self._model = model
-        self._decoder: IncrementalDecoder | None = None
-        self._max_len = min(model.config.max_len, int(lengths.max()) + max_new_tokens)
-        several = self._max_len - int(lengths.min()) > 1  # for a single token a cache does not pay
-        if cached and several and is_as_built(model):
-            self._decoder = IncrementalDecoder(
-                model.body, model.head, n_rows=len(lengths), max_len=self._max_len
-            )
-
-    def after(self, ids: Tensor) -> Tensor:
-        """Logits (R, V) of the token after each row (R, T)."""
-        if self._decoder is None or ids.shape[1] > self._max_len:
-            self._decoder = None  # positions shift: nothing in the cache is valid any more
-            return self._model.head(self._model.body(ids[:, -self._model.config.max_len :])[:, -1])
-        if not self._decoder.length and len(ids) > 1 and (ids == ids[0]).all():  # read a common prefix once
-            logits = self._decoder.read(ids[:1])
-            self._decoder.select(ids.new_zeros(len(ids)))
-            return logits.repeat(len(ids), 1)
-        return self._decoder.read(ids[:, self._decoder.length :])
-
-    def select(self, rows: Tensor) -> None:
-        """Keep these rows of the cache."""
-        if self._decoder is not None and len(rows):
-            self._decoder.select(rows)
-
-
-def generate_ids(
-    model: LanguageModel,
-    prefix_ids: Sequence[int],
-    *,
-    eos_id: int,
-    forbidden_ids: Sequence[int] = (),
-    max_new_tokens: int = 50,
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    seed: int = 0,
-    cached: bool = True,
-) -> list[int]:
-    """Continue one prefix: the new ids. Parameters as in `continue_rows`."""
-    return continue_rows(
-        model,
-        [prefix_ids],
-        eos_id=eos_id,
-        forbidden_ids=forbidden_ids,
-        max_new_tokens=max_new_tokens,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        seed=seed,
-        cached=cached,
-    )[0]
+def _next_logits(model: LanguageModel, ids: Tensor, cache: Cache | None) -> Tensor:
+    """Logits (R, V) of the token after each row (R, T), of which the model reads what is not cached."""
+    if cache is None:
+        return model.head(model.hidden_states(ids[:, -model.config.max_len :])[:, -1])
+    if not cache.length and (ids == ids[0]).all():  # read a common prefix once
+        logits = model.head(model.hidden_states(ids[:1], cache=cache)[:, -1])
+        cache.select(ids.new_zeros(len(ids)))
+        return logits.repeat(len(ids), 1)
+    return model.head(model.hidden_states(ids[:, cache.length :], cache=cache)[:, -1])
 
 
 @dataclass(frozen=True)
@@ -273,15 +245,7 @@ class Generation:
 
 
 def generate(
-    model: Model,
-    tokenizer: Tokenizer,
-    prompt: str = "",
-    *,
-    max_new_tokens: int = 50,
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    seed: int = 0,
+    model: Model, tokenizer: Tokenizer, prompt: str = "", sampling: Sampling = SAMPLING
 ) -> Generation:
     """Continue a prompt by sampling.
 
@@ -294,32 +258,18 @@ def generate(
     prompt : str
         Empty starts a new text. The model reads characters that the tokenizer does not know as unknown;
         in the answer they are unchanged.
-    max_new_tokens, temperature, top_k, top_p, seed : see `continue_rows`
+    sampling : Sampling
     """
-    return generate_many(
-        model,
-        tokenizer,
-        prompt,
-        n=1,
-        max_new_tokens=max_new_tokens,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        seed=seed,
-    )[0]
+    return generate_many(model, tokenizer, prompt, sampling, n=1)[0]
 
 
 def generate_many(
     model: Model,
     tokenizer: Tokenizer,
     prompt: str = "",
+    sampling: Sampling = SAMPLING,
     *,
     n: int,
-    max_new_tokens: int = 100,
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    seed: int = 0,
 ) -> list[Generation]:
     """Sample n independent continuations of one prompt, as one batch; other parameters as in `generate`."""
     if n < 1:
@@ -330,13 +280,9 @@ def generate_many(
     rows = continue_rows(
         causal_model,
         [[tokenizer.bos_id, *prompt_ids]] * n,
+        sampling,
         eos_id=tokenizer.eos_id,
         forbidden_ids=unwritten_ids(tokenizer),
-        max_new_tokens=max_new_tokens,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        seed=seed,
     )
     start, generations = tokenizer.decode(prompt_ids), []
     for new_ids in rows:

@@ -52,7 +52,8 @@ class LoRALinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Transform x, (..., D_in), to (..., D_out)."""
-        return self.base(x) + self.scale * (x @ self.a.T @ self.b.T)
+        frozen: Tensor = self.base(x)
+        return frozen + self.scale * (x @ self.a.T @ self.b.T)
 
     def update(self) -> Tensor:
         """What is added to the weight matrix, (D_out, D_in): ``(alpha / R) B A``."""

@@ -10,8 +10,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinytx.config import TransformerConfig
-from tinytx.output_loss import IGNORE_ID
-from tinytx.transformer import ACTIVATIONS, Transformer, init_output_layer, make_norm
+from tinytx.fast import IGNORE_ID
+from tinytx.feed_forward import ACTIVATIONS
+from tinytx.transformer import Transformer, init_output_layer, make_norm
 
 
 class MaskedHead(nn.Module):
@@ -34,7 +35,8 @@ class MaskedHead(nn.Module):
 
     def forward(self, hidden: Tensor) -> Tensor:
         """Turn hidden states (..., D) into logits (..., V)."""
-        return self.output(self.norm(self.dense(hidden)))
+        logits: Tensor = self.output(self.norm(self.dense(hidden)))
+        return logits
 
 
 class NextSentenceHead(nn.Module):
@@ -54,7 +56,8 @@ class NextSentenceHead(nn.Module):
 
     def forward(self, hidden: Tensor) -> Tensor:
         """Turn the hidden states of a row, (B, T, D), of which the first is read, into logits (B, 2)."""
-        return self.output(torch.tanh(self.pooler(hidden[:, 0])))
+        logits: Tensor = self.output(torch.tanh(self.pooler(hidden[:, 0])))
+        return logits
 
 
 class MaskedLanguageModel(nn.Module):
@@ -112,13 +115,15 @@ class MaskedLanguageModel(nn.Module):
         self, token_ids: Tensor, padding_mask: Tensor | None = None, segment_ids: Tensor | None = None
     ) -> Tensor:
         """Score the vocabulary at every position: (B, T, V). Parameters as in `Transformer.forward`."""
-        return self.head(self.hidden_states(token_ids, padding_mask, segment_ids))  # (B, T, V)
+        logits: Tensor = self.head(self.hidden_states(token_ids, padding_mask, segment_ids))  # (B, T, V)
+        return logits
 
     def hidden_states(
         self, token_ids: Tensor, padding_mask: Tensor | None = None, segment_ids: Tensor | None = None
     ) -> Tensor:
         """Compute the input of the heads: (B, T, D). Parameters as in `Transformer.forward`."""
-        return self.body(token_ids, padding_mask, segment_ids)
+        hidden: Tensor = self.body(token_ids, padding_mask, segment_ids)
+        return hidden
 
     def loss(
         self,
@@ -171,4 +176,5 @@ class MaskedLanguageModel(nn.Module):
         """Score whether the second sentence of each row follows the first: (B, 2), class 0 = it does."""
         if self.next_head is None:
             raise ValueError("follows needs a model with next_sentence=True, got next_sentence=False")
-        return self.next_head(self.hidden_states(token_ids, padding_mask, segment_ids))  # (B, 2)
+        logits: Tensor = self.next_head(self.hidden_states(token_ids, padding_mask, segment_ids))  # (B, 2)
+        return logits

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tinytx.output_loss import IGNORE_ID
+from tinytx.fast import IGNORE_ID
 from tinytx.tokenizer import SPACE_MARK, Tokenizer
 
 MASKED, REPLACED = 0.8, 0.1  # of the chosen tokens; the rest stays as it is

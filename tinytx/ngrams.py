@@ -97,7 +97,8 @@ class NGramModel:
             In nats; the last entry is that of eos.
         """
         stream, targets = self._stream([sequence])
-        return np.log(self._probs(stream, targets, stream[targets], order))
+        log_probs: np.ndarray = np.log(self._probs(stream, targets, stream[targets], order))
+        return log_probs
 
     def n_counts(self, order: int | None = None) -> int:
         """How many different n-grams up to an order, by default the model's, were counted."""

@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinytx.batching import PackedSequences, batches_by_length, batches_of_pairs, chunks, pad_batch
+from tinytx.batching import PackedSequences, batches_by_length, batches_of_pairs, chunks
+from tinytx.fast import IGNORE_ID
 from tinytx.inference import padding_mask_or_none
 from tinytx.masking import (
     Masking,
@@ -21,7 +21,6 @@ from tinytx.masking import (
     mask_tokens,
     word_starts,
 )
-from tinytx.output_loss import IGNORE_ID
 from tinytx.settings import mixed_seed
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import bidirectional
@@ -77,64 +76,26 @@ class FreshObjective:
         return self._objective.loss(model, indices)
 
 
-def _device(model: nn.Module) -> torch.device:
-    return next(model.parameters()).device
-
-
-def language_model_loss(logits: Tensor, targets: Tensor, pad_id: int) -> Tensor:
-    """Mean cross-entropy over real tokens: ``-log P(target)`` in nats.
-
-    Parameters
-    ----------
-    logits : Tensor of shape (..., T, V)
-    targets : Tensor of shape (..., T)
-        ``pad_id`` where nothing is to be predicted.
-    pad_id : int
-
-    Returns
-    -------
-    Tensor of shape ()
-        Computed in float32 whatever the precision of the logits; NaN when every target is padding.
-
-    Examples
-    --------
-    >>> logits = torch.zeros(1, 3, 8)
-    >>> round(language_model_loss(logits, torch.tensor([[5, 2, 0]]), pad_id=0).item(), 4)  # ln 8
-    2.0794
-    """
-    return F.cross_entropy(logits.flatten(0, -2).float(), targets.flatten(), ignore_index=pad_id)
-
-
-def causal_batch(
-    sequences: Sequence[Sequence[int]], *, bos_id: int, eos_id: int, pad_id: int
-) -> tuple[Tensor, Tensor]:
+def causal_batch(rows: Tensor) -> tuple[Tensor, Tensor]:
     """Inputs and targets of next-token prediction: the target is the token after each input.
 
     Parameters
     ----------
-    sequences : sequence of B sequences of int
-        Ids of each text, without special ids.
-    bos_id, eos_id, pad_id : int
+    rows : Tensor of shape (B, T + 1), integer
+        Texts with their marks, ``[bos, x..., eos]``, or windows of long ones; padded on the right.
 
     Returns
     -------
     inputs, targets : Tensor of shape (B, T)
-        ``[bos, x...]`` and ``[x..., eos]``, padded on the right.
+        All but the last column, and all but the first.
 
     Examples
     --------
-    >>> inputs, targets = causal_batch([[7, 8], [9]], bos_id=2, eos_id=3, pad_id=0)
+    >>> inputs, targets = causal_batch(torch.tensor([[2, 7, 8, 3], [2, 9, 3, 0]]))
     >>> inputs.tolist(), targets.tolist()
-    ([[2, 7, 8], [2, 9, 0]], [[7, 8, 3], [9, 3, 0]])
+    ([[2, 7, 8], [2, 9, 3]], [[7, 8, 3], [9, 3, 0]])
     """
-    inputs = pad_batch([[bos_id, *ids] for ids in sequences], pad_id)
-    targets = pad_batch([[*ids, eos_id] for ids in sequences], pad_id)
-    return inputs, targets
-
-
-def _batches(lengths: list[int], tokens_per_batch: int, *, seed: int, epoch: int) -> list[list[int]]:
-    """Rows of similar length together; a row longer than the budget gets a batch to itself."""
-    return batches_by_length(lengths, max(tokens_per_batch, max(lengths)), seed=seed, epoch=epoch)
+    return rows[:, :-1], rows[:, 1:]
 
 
 class CausalObjective:
@@ -166,7 +127,8 @@ class CausalObjective:
 
     def epoch_batches(self, *, seed: int, epoch: int, tokens_per_batch: int) -> list[list[int]]:
         """Rows of similar length together, in shuffled order."""
-        return _batches(self._input_lengths, tokens_per_batch, seed=seed, epoch=epoch)
+        budget = max(tokens_per_batch, max(self._input_lengths))
+        return batches_by_length(self._input_lengths, budget, seed=seed, epoch=epoch)
 
     def n_predictions(self, indices: Sequence[int]) -> int:
         """Real targets of the rows at ``indices``."""
@@ -174,13 +136,13 @@ class CausalObjective:
 
     def batch(self, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Inputs and targets (B, T) of the rows at ``indices``."""
-        rows = self._rows.rows(indices)  # (B, T + 1)
-        return rows[:, :-1], rows[:, 1:]
+        return causal_batch(self._rows.rows(indices))
 
     def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean nats a token. Padding is on the right, where a causal model never looks: no mask."""
         inputs, targets = self.batch(indices)
-        return model.loss(inputs.to(_device(model)), targets, ignore_id=self._rows.pad_id)
+        inputs = inputs.to(next(model.parameters()).device)
+        return model.loss(inputs, targets, ignore_id=self._rows.pad_id)
 
 
 class ClassificationObjective:
@@ -204,7 +166,8 @@ class ClassificationObjective:
 
     def epoch_batches(self, *, seed: int, epoch: int, tokens_per_batch: int) -> list[list[int]]:
         """Texts of similar length together, in shuffled order."""
-        return _batches(self._rows.lengths, tokens_per_batch, seed=seed, epoch=epoch)
+        lengths = self._rows.lengths
+        return batches_by_length(lengths, max(tokens_per_batch, max(lengths)), seed=seed, epoch=epoch)
 
     def n_predictions(self, indices: Sequence[int]) -> int:
         """One a row."""
@@ -212,7 +175,7 @@ class ClassificationObjective:
 
     def _inputs(self, model: nn.Module, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Texts (B, T) on the device of the model, and their padding mask."""
-        token_ids = self._rows.rows(indices).to(_device(model))
+        token_ids = self._rows.rows(indices).to(next(model.parameters()).device)
         return token_ids, token_ids != self._rows.pad_id
 
     def logits(self, model: Any, indices: Sequence[int]) -> Tensor:
@@ -251,7 +214,6 @@ class MaskedObjective:
             raise ValueError(
                 "whole_words must have a tokenizer that marks where words begin, got one without"
             )
-        self._special_ids = special_ids(tokenizer)
         self._room = max_len - (3 if masking.next_sentence else 2)
         if self._room < 1:
             raise ValueError(f"max_len must leave room for text between the marks, got {max_len}")
@@ -266,27 +228,15 @@ class MaskedObjective:
         if self._masking.next_sentence:
             pairs = draw_pairs(self._passages, self._room, np.random.default_rng([seed, epoch, _PAIRS]))
             rows, self._next_labels = pair_rows(self._tokenizer, pairs), torch.tensor(pairs.labels)
-        packed = PackedSequences(rows, self._tokenizer.pad_id)
-        inputs, labels = self._masked(packed.flat, mixed_seed(seed, epoch, _MASKS))
+        packed, words = PackedSequences(rows, self._tokenizer.pad_id), None
+        if self._masking.whole_words:
+            marks = torch.isin(packed.flat, torch.tensor(special_ids(self._tokenizer)))
+            words = (self._word_starts[packed.flat] | marks).cumsum(0)
+        inputs, labels = masked_tokens(self._tokenizer, packed.flat, self._masking, seed, epoch, words)
         self._inputs = packed.filled(inputs, self._tokenizer.pad_id)
         self._labels = packed.filled(labels, IGNORE_ID)
-        return _batches(packed.lengths, tokens_per_batch, seed=seed, epoch=epoch)
-
-    def _masked(self, ids: Tensor, seed: int) -> tuple[Tensor, Tensor]:
-        """Masked inputs and their labels."""
-        words = None
-        if self._masking.whole_words:
-            marks = torch.isin(ids, torch.tensor(self._special_ids))
-            words = (self._word_starts[ids] | marks).cumsum(0)
-        return mask_tokens(
-            ids,
-            mask_id=self._tokenizer.mask_id,
-            special_ids=self._special_ids,
-            vocab_size=self._tokenizer.vocab_size,
-            p=self._masking.p,
-            words=words,
-            generator=torch.Generator().manual_seed(seed),
-        )
+        budget = max(tokens_per_batch, max(packed.lengths))
+        return batches_by_length(packed.lengths, budget, seed=seed, epoch=epoch)
 
     def n_predictions(self, indices: Sequence[int]) -> int | list[int]:
         """Chosen tokens of the rows at ``indices``; where sentences are paired, also the rows."""
@@ -304,11 +254,10 @@ class MaskedObjective:
 
     def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean nats a chosen token; where sentences are paired, also the mean nats of a pair: (2,)."""
-        device = _device(model)
         inputs, labels, segments, next_labels = self.batch(indices)
-        inputs = inputs.to(device)
+        inputs = inputs.to(next(model.parameters()).device)
         if segments is not None:
-            segments = segments.to(device) if model.config.n_segments else None
+            segments = segments.to(inputs.device) if model.config.n_segments else None
         mask = padding_mask_or_none(inputs, self._tokenizer.pad_id)
         masked, following = model.losses(inputs, labels, mask, segments, next_labels)
         return masked if following is None else torch.stack([masked, following])
@@ -352,14 +301,7 @@ class HybridObjective(CausalObjective):
             batch for batch, draw in zip(batches, draws, strict=True) if draw >= self._masking.causal_share
         ]
         self._masked_rows = set(itertools.chain(*masked))
-        inputs, labels = mask_tokens(
-            self._framed,
-            mask_id=self._tokenizer.mask_id,
-            special_ids=special_ids(self._tokenizer),
-            vocab_size=self._tokenizer.vocab_size,
-            p=self._masking.p,
-            generator=torch.Generator().manual_seed(mixed_seed(seed, epoch, _MASKS)),
-        )
+        inputs, labels = masked_tokens(self._tokenizer, self._framed, self._masking, seed, epoch)
         self._inputs = self._rows.filled(inputs, self._rows.pad_id)
         self._labels = self._rows.filled(labels, IGNORE_ID)
         return batches
@@ -381,7 +323,7 @@ class HybridObjective(CausalObjective):
         if indices[0] not in self._masked_rows:
             return super().loss(model, indices)
         inputs, targets = self.batch(indices)
-        inputs = inputs.to(_device(model))
+        inputs = inputs.to(next(model.parameters()).device)
         with bidirectional(model.body):
             if not bool((targets != IGNORE_ID).any()):
                 return model.head(model.hidden_states(inputs[:, :1])).float().sum() * 0.0
@@ -391,6 +333,21 @@ class HybridObjective(CausalObjective):
 def special_ids(tokenizer: Tokenizer) -> list[int]:
     """Ids that are never masked, apart from the mask itself."""
     return [getattr(tokenizer, f"{name}_id") for name in ("pad", "unk", "bos", "eos", "cls", "sep")]
+
+
+def masked_tokens(
+    tokenizer: Tokenizer, ids: Tensor, masking: Masking, seed: int, epoch: int, words: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Masked inputs and labels of an epoch; parameters as in `mask_tokens`."""
+    return mask_tokens(
+        ids,
+        mask_id=tokenizer.mask_id,
+        special_ids=special_ids(tokenizer),
+        vocab_size=tokenizer.vocab_size,
+        p=masking.p,
+        words=words,
+        generator=torch.Generator().manual_seed(mixed_seed(seed, epoch, _MASKS)),
+    )
 
 
 def masked_rows(tokenizer: Tokenizer, texts: Sequence[str], max_len: int) -> list[list[int]]:
@@ -423,7 +380,7 @@ class TranslationObjective:
     max_len : int
         Most ids a side, marks included; longer pairs are left out and counted.
     label_smoothing : float
-        See `tinytx.output_loss.output_loss`.
+        See `tinytx.fast.output_loss`.
 
     Attributes
     ----------
@@ -467,20 +424,13 @@ class TranslationObjective:
 
     def batch(self, indices: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
         """Source (B, S), decoder input and targets (B, T) of the pairs at ``indices``, padded."""
-        rows = self._targets.rows(indices)  # (B, T + 1)
         # An end mark that is read, but after which nothing is predicted, is padding like any other.
-        return self._sources.rows(indices), rows[:, :-1], rows[:, 1:]
+        return self._sources.rows(indices), *causal_batch(self._targets.rows(indices))
 
     def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean nats a target token, smoothed."""
-        device, pad_id = _device(model), self._sources.pad_id
         src_ids, tgt_ids, targets = self.batch(indices)
-        src_ids = src_ids.to(device)
-        return model.loss(
-            src_ids,
-            tgt_ids.to(device),
-            targets,
-            padding_mask_or_none(src_ids, pad_id),
-            ignore_id=pad_id,
-            label_smoothing=self.label_smoothing,
-        )
+        src_ids, pad_id = src_ids.to(next(model.parameters()).device), self._sources.pad_id
+        how = {"ignore_id": pad_id, "label_smoothing": self.label_smoothing}
+        tgt_ids, mask = tgt_ids.to(src_ids.device), padding_mask_or_none(src_ids, pad_id)
+        return model.loss(src_ids, tgt_ids, targets, mask, **how)

@@ -127,7 +127,7 @@ def orthogonalised(matrices: Tensor) -> Tensor:
     """
     a, b, c = COEFFICIENTS
     fast = choose_precision("auto", matrices.device) == "bf16" and matrices.dtype == torch.float32
-    x = matrices.to(torch.bfloat16) if fast else matrices
+    x: Tensor = matrices.to(torch.bfloat16) if fast else matrices
     tall = x.shape[-2] > x.shape[-1]
     if tall:
         x = x.mT

@@ -87,7 +87,8 @@ def shift_matrix(k: float, d_model: int, base: float = 10_000.0) -> Tensor:
     """
     cos, sin = _cosines_and_sines(torch.as_tensor(k, dtype=torch.float64), d_model, base, "d_model")
     rotations = torch.stack((cos, sin, -sin, cos), dim=-1).unflatten(-1, (2, 2))  # (D/2, 2, 2)
-    return torch.block_diag(*rotations)  # (D, D)
+    shift: Tensor = torch.block_diag(*rotations)  # (D, D)
+    return shift
 
 
 def _cosines_and_sines(
@@ -224,13 +225,13 @@ class RotaryPositions(nn.Module):
         for name, table in zip(("cos", "sin"), _tables(max_len, head_dim, base), strict=True):
             self.register_buffer(name, table.to(torch.get_default_dtype()), persistent=False)
 
-    def forward(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor, None]:
-        """Rotate queries, (..., T, K), at the last T of S positions, and keys, (..., S, K), at all of them.
+    def forward(self, q: Tensor, k: Tensor, start: int = 0) -> tuple[Tensor, Tensor, None]:
+        """Rotate keys, (..., S, K), from position `start` on, and queries, (..., T, K), at the last T.
 
         Returns these and None: nothing is added to their scores.
         """
         first = _first_query(q.shape[-2], k.shape[-2])
-        return self.rotate(q, first), self.rotate(k), None
+        return self.rotate(q, start + first), self.rotate(k, start), None
 
     def rotate(self, x: Tensor, start: int = 0) -> Tensor:
         """Rotate queries or keys, (..., T, K), of which the first has position `start`."""
@@ -320,6 +321,9 @@ class AlibiPositions(nn.Module):
         super().__init__()
         self.register_buffer("slopes", alibi_slopes(n_heads), persistent=False)
 
-    def forward(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return queries, (..., H, T, K), keys, (..., H, S, K), as they are, and `alibi_bias`, (H, T, S)."""
-        return q, k, _distance_bias(self.slopes, q.shape[-2], k.shape[-2]).to(q.dtype)
+    def forward(self, q: Tensor, k: Tensor, start: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+        """Return queries, (..., H, T, K), and keys, (..., H, S, K), as they are, and `alibi_bias`.
+
+        The bias, (H, T, start + S), counts `start` keys before these.
+        """
+        return q, k, _distance_bias(self.slopes, q.shape[-2], start + k.shape[-2]).to(q.dtype)

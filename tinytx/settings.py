@@ -135,31 +135,6 @@ class TrainingSettings:
         return fields
 
 
-@dataclass(frozen=True, kw_only=True)
-class Layout:
-    """How a batch is split over time and processes.
-
-    The result stays the same, up to rounding, where nothing is dropped out; dropout is drawn for each part.
-    One exception: in a masked batch of `HybridObjective` a row sees its own end mark only next to a longer
-    row, so the parts differ a little from the whole.
-
-    Parameters
-    ----------
-    accumulate : int
-        Micro-batches of a batch that a process computes one after the other (gradient accumulation): only one
-        at a time has to fit into memory.
-    shard : bool
-        Whether each of several processes keeps only its part of weights, gradients and moments, and blocks
-        are put together while they compute (fully sharded data parallelism). Else each keeps all of it.
-    """
-
-    accumulate: int = 1
-    shard: bool = False
-
-    def __post_init__(self) -> None:
-        _require(self.accumulate >= 1, "accumulate", "at least 1", self.accumulate)
-
-
 def check_seed(seed: object) -> None:
     """Raise ValueError unless it is an integer in 0..2**63 - 1, as torch takes it."""
     _require(isinstance(seed, Integral) and 0 <= int(seed) < 2**63, "seed", "in 0..2**63 - 1", seed)

@@ -28,7 +28,7 @@ _REPLACEMENTS = dict(
 _OUTWARD = {ord(char): inner for char, inner in _REPLACEMENTS.items()} | {
     ord(inner): _ESCAPE + inner for inner in (*_REPLACEMENTS.values(), _ESCAPE)
 }
-_RESERVED = re.compile("[" + "".join(map(chr, _OUTWARD)) + "]")
+_RESERVED = re.compile("[" + "".join(map(chr, _OUTWARD)) + "\ud800-\udfff]")  # and lone surrogates
 _ESCAPED = re.compile(f"{_ESCAPE}(.)|([\x01-\x07])", re.DOTALL)
 _ORIGINALS = {inner: char for char, inner in _REPLACEMENTS.items()}
 
@@ -49,8 +49,10 @@ def check_unicode(text: str) -> None:
 
 def escape(text: str) -> str:
     """Replace the characters that sentencepiece reserves; no two texts become equal."""
+    if not _RESERVED.search(text):
+        return text
     check_unicode(text)
-    return text.translate(_OUTWARD) if _RESERVED.search(text) else text
+    return text.translate(_OUTWARD)
 
 
 def unescape(text: str) -> str:
@@ -279,7 +281,8 @@ class Tokenizer:
         """Ids of several texts: ``[encode(text) for text in texts]``, faster."""
         check_several(texts)
         inner = [escape(text) for text in texts]
-        return self._processor.encode(inner, out_type=int, num_threads=1)
+        ids: list[list[int]] = self._processor.encode(inner, out_type=int, num_threads=1)
+        return ids
 
     def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of several translations: `encode_batch`, as both languages share one vocabulary."""

@@ -1,15 +1,13 @@
 """The transformer: a block, a stack of blocks, and the two models that read its hidden states.
 
-Shape letters: B batch size, T tokens, D model width, F feed-forward width, V vocabulary, C classes,
-E experts, A experts of one token.
+Shape letters: B batch size, T tokens, D model width, V vocabulary, C classes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from typing import Literal, get_args
 
 import torch
@@ -18,89 +16,11 @@ from torch import Tensor, nn
 
 from tinytx.attention import MultiHeadAttention
 from tinytx.config import TransformerConfig
-from tinytx.dropout import Dropout
+from tinytx.fast import IGNORE_ID, Dropout, output_loss
+from tinytx.feed_forward import feed_forward
+from tinytx.kv_cache import Cache, KeyValues
 from tinytx.masks import causal_mask, check_bool, combine_masks, dtype_of
-from tinytx.output_loss import IGNORE_ID, output_loss
 from tinytx.positions import AlibiPositions, LearnedPositions, RotaryPositions, SinusoidalPositions
-
-ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
-    "gelu": nn.GELU,
-    "gelu-tanh": partial(nn.GELU, approximate="tanh"),
-    "relu": nn.ReLU,
-    "silu": nn.SiLU,
-    "swiglu": nn.SiLU,  # of the gate
-}
-
-
-class FeedForward(nn.Module):
-    """Transform each token on its own: ``act(x W_up + b_up) W_down + b_down``.
-
-    With "swiglu" a gate takes the place of the activation, which acts within it:
-    ``(silu(x W_gate + b_gate) * (x W_up + b_up)) W_down + b_down``.
-
-    References
-    ----------
-    .. [1] Vaswani et al., arXiv 1706.03762, section 3.3, equation 2.
-    .. [2] Hendrycks and Gimpel, "Gaussian Error Linear Units", arXiv 1606.08415, section 2.
-    .. [3] Shazeer, "GLU Variants Improve Transformer", arXiv 2002.05202, section 2, equation 6, for SwiGLU.
-    """
-
-    def __init__(self, config: TransformerConfig) -> None:
-        super().__init__()
-        gated = config.activation == "swiglu"
-        self.gate_proj = nn.Linear(config.d_model, config.d_ff, bias=config.bias) if gated else None
-        self.up_proj = nn.Linear(config.d_model, config.d_ff, bias=config.bias)
-        self.down_proj = nn.Linear(config.d_ff, config.d_model, bias=config.bias)
-        self.dropout = Dropout(config.dropout)
-        self.activation = ACTIVATIONS[config.activation]()
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Transform each vector of x, (B, T, D)."""
-        if self.gate_proj is None:
-            inner = self.activation(self.up_proj(x))  # (B, T, F)
-        else:
-            inner = self.activation(self.gate_proj(x)) * self.up_proj(x)  # (B, T, F)
-        return self.down_proj(self.dropout(inner))  # (B, T, D)
-
-
-class MixtureOfExperts(nn.Module):
-    """Transform each token by those of E feed-forward networks that a router chooses for it.
-
-    ``sum_e p_e FeedForward_e(x)`` over the A experts with the largest ``p = softmax(x W_router)``.
-
-    Notes
-    -----
-    The weights p are not scaled to sum to 1 over the chosen: with one expert a token, its weight would always
-    be 1, and the router would get no gradient. No loss holds the experts equally busy, as published models
-    have it: it would have to pass through every model, and the few experts of a lesson share the tokens
-    without. There is no limit on the tokens of an expert, so no token is dropped.
-
-    References
-    ----------
-    .. [1] Shazeer et al., "Outrageously Large Neural Networks", arXiv 1701.06538, section 2.
-    .. [2] Fedus et al., "Switch Transformers", arXiv 2101.03961, section 2.1, equations 1 and 2.
-    """
-
-    def __init__(self, config: TransformerConfig) -> None:
-        super().__init__()
-        self.experts_per_token = config.experts_per_token
-        self.router = nn.Linear(config.d_model, config.n_experts, bias=False)
-        self.experts = nn.ModuleList(FeedForward(config) for _ in range(config.n_experts))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Transform each vector of x, (..., D)."""
-        weights, chosen = self.router(x).softmax(dim=-1).topk(self.experts_per_token)  # (..., A)
-        output = torch.zeros_like(x)
-        for number, expert in enumerate(self.experts):
-            here = chosen == number  # (..., A), True at most once a token
-            tokens = here.any(dim=-1)  # (...)
-            output[tokens] += weights[here][:, None] * expert(x[tokens])  # (n, D)
-        return output
-
-
-def feed_forward(config: TransformerConfig) -> FeedForward | MixtureOfExperts:
-    """The feed-forward network of a block, or several with a router."""
-    return FeedForward(config) if config.n_experts == 1 else MixtureOfExperts(config)
 
 
 def make_norm(config: TransformerConfig) -> nn.LayerNorm | nn.RMSNorm:
@@ -152,12 +72,12 @@ class Block(nn.Module):
         self.ff = feed_forward(config)
         self.dropout = Dropout(config.dropout)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Transform the residual stream x, (B, T, D); mask as in `MultiHeadAttention.forward`."""
+    def forward(self, x: Tensor, mask: Tensor | None = None, cache: KeyValues | None = None) -> Tensor:
+        """Transform the residual stream x, (B, T, D); mask and cache as in `MultiHeadAttention.forward`."""
         if self.norm_first:
-            x = x + self.dropout(self.attn(self.attn_norm(x), mask=mask))
+            x = x + self.dropout(self.attn(self.attn_norm(x), mask=mask, cache=cache))
             return x + self.dropout(self.ff(self.ff_norm(x)))
-        x = self.attn_norm(x + self.dropout(self.attn(x, mask=mask)))
+        x = self.attn_norm(x + self.dropout(self.attn(x, mask=mask, cache=cache)))
         return self.ff_norm(x + self.dropout(self.ff(x)))
 
 
@@ -213,7 +133,11 @@ class Transformer(nn.Module):
                     nn.init.zeros_(module.bias)
 
     def forward(
-        self, token_ids: Tensor, padding_mask: Tensor | None = None, segment_ids: Tensor | None = None
+        self,
+        token_ids: Tensor,
+        padding_mask: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        cache: Cache | None = None,
     ) -> Tensor:
         """Turn tokens into hidden states.
 
@@ -226,6 +150,8 @@ class Transformer(nn.Module):
             without it attention is faster.
         segment_ids : Tensor of shape (B, T), integer, optional
             The sentence of each token, in 0..n_segments-1; all 0 where not given.
+        cache : Cache, optional
+            Of a causal model that reads row by row what it writes: `token_ids` follow the cached tokens.
 
         Returns
         -------
@@ -238,21 +164,33 @@ class Transformer(nn.Module):
             If the ids are not int32 or int64, or the mask is not boolean.
         ValueError
             If a shape does not fit, an id lies outside its range (checked on the CPU only: elsewhere the
-            check would wait for the device), or a model without segments gets segments.
+            check would wait for the device), a model without segments gets segments, or a model that is not
+            causal, or rows with padding, a cache.
         """
-        x, mask = self.embed_and_mask(token_ids, padding_mask, segment_ids)
-        for block in self.blocks:
-            x = block(x, mask)
+        x, mask = self.embed_and_mask(token_ids, padding_mask, segment_ids, cache)
+        for number, block in enumerate(self.blocks):
+            x = block(x, mask, None if cache is None else cache.own[number])
         return self.final_norm(x)
 
     def embed_and_mask(
-        self, token_ids: Tensor, padding_mask: Tensor | None, segment_ids: Tensor | None = None
+        self,
+        token_ids: Tensor,
+        padding_mask: Tensor | None,
+        segment_ids: Tensor | None = None,
+        cache: Cache | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """Check the input; return what the blocks read: embeddings, (B, T, D), and the attention mask."""
-        self._check(token_ids, padding_mask, segment_ids)
+        start = 0 if cache is None else cache.length
+        self._check(token_ids, padding_mask, segment_ids, start)
+        if cache is not None and not (self.config.causal and padding_mask is None):
+            got = "a padding_mask" if self.config.causal else "causal=False"
+            raise ValueError(f"a cache needs a causal model and rows without padding, got {got}")
         keys = None if padding_mask is None else padding_mask[:, None, None, :]  # (B, 1, 1, T)
-        causal = causal_mask(token_ids.shape[1], device=token_ids.device) if self.config.causal else None
-        return self.embed(token_ids, segment_ids=segment_ids), combine_masks(keys, causal)
+        causal = None
+        if self.config.causal and not (start and token_ids.shape[1] == 1):  # one last token attends to all
+            end = start + token_ids.shape[1]
+            causal = causal_mask(end, device=token_ids.device)[start:]  # (T, S)
+        return self.embed(token_ids, start, segment_ids), combine_masks(keys, causal)
 
     def embed(self, token_ids: Tensor, start: int = 0, segment_ids: Tensor | None = None) -> Tensor:
         """Embed tokens, (B, T), of which the first has position `start`: (B, T, D), unchecked."""
@@ -266,15 +204,17 @@ class Transformer(nn.Module):
             x = x + (self.segment_embed.weight[0] if segment_ids is None else self.segment_embed(segment_ids))
         return self.dropout(self.embed_norm(x))
 
-    def _check(self, token_ids: Tensor, padding_mask: Tensor | None, segment_ids: Tensor | None) -> None:
+    def _check(
+        self, token_ids: Tensor, padding_mask: Tensor | None, segment_ids: Tensor | None, start: int
+    ) -> None:
         for name, given in (("token_ids", token_ids), ("segment_ids", segment_ids)):
             if given is not None and (kind := dtype_of(given)) not in (torch.int32, torch.int64):
                 raise TypeError(f"{name} must be a tensor of int32 or int64, got {kind}")
         config, shape = self.config, tuple(token_ids.shape)
         if token_ids.dim() != 2 or 0 in shape:
             raise ValueError(f"token_ids must have shape (B, T) with B and T at least 1, got {shape}")
-        if shape[1] > config.max_len:
-            raise ValueError(f"a row must hold at most max_len={config.max_len} token ids, got {shape[1]}")
+        if (length := start + shape[1]) > config.max_len:
+            raise ValueError(f"a row must hold at most max_len={config.max_len} token ids, got {length}")
         if padding_mask is not None:
             check_bool(padding_mask, "padding_mask")
         if segment_ids is not None and not config.n_segments:
@@ -282,16 +222,12 @@ class Transformer(nn.Module):
         for name, given in (("padding_mask", padding_mask), ("segment_ids", segment_ids)):
             if given is not None and (got := tuple(given.shape)) != shape:
                 raise ValueError(f"{name} must have the shape of token_ids, {shape}, got {got}")
-        _check_range("token_ids", token_ids, config.vocab_size)
-        if segment_ids is not None:
-            _check_range("segment_ids", segment_ids, config.n_segments)
-
-
-def _check_range(name: str, ids: Tensor, end: int) -> None:
-    if ids.device.type == "cpu" and not torch.compiler.is_compiling():
-        low, high = ids.aminmax()
-        if low < 0 or high >= end:
-            raise ValueError(f"{name} must lie in 0..{end - 1}, got {low} to {high}")
+        sizes = {"token_ids": (token_ids, config.vocab_size), "segment_ids": (segment_ids, config.n_segments)}
+        for name, (given, end) in sizes.items():
+            if given is not None and given.device.type == "cpu" and not torch.compiler.is_compiling():
+                low, high = given.aminmax()
+                if low < 0 or high >= end:
+                    raise ValueError(f"{name} must lie in 0..{end - 1}, got {low} to {high}")
 
 
 def _positions(config: TransformerConfig) -> nn.Module:
@@ -361,13 +297,17 @@ class LanguageModel(nn.Module):
         self.head = nn.Linear(config.d_model, config.vocab_size, bias=config.lm_bias)
         init_output_layer(self.head, self.body.token_embed, config)
 
-    def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self, token_ids: Tensor, padding_mask: Tensor | None = None, cache: Cache | None = None
+    ) -> Tensor:
         """Score the vocabulary at every position: (B, T, V). Parameters as in `Transformer.forward`."""
-        return self.head(self.hidden_states(token_ids, padding_mask))  # (B, T, V)
+        return self.head(self.hidden_states(token_ids, padding_mask, cache))  # (B, T, V)
 
-    def hidden_states(self, token_ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+    def hidden_states(
+        self, token_ids: Tensor, padding_mask: Tensor | None = None, cache: Cache | None = None
+    ) -> Tensor:
         """Compute the input of the output layer: (B, T, D). Parameters as in `Transformer.forward`."""
-        return self.body(token_ids, padding_mask)
+        return self.body(token_ids, padding_mask, cache=cache)
 
     def loss(
         self,

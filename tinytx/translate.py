@@ -5,15 +5,16 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from tinytx.batching import pad_batch
-from tinytx.beam import CachedSteps, Hypothesis, Search, WholeSteps, beam_search
+from tinytx.beam import Hypothesis, Search, TranslatorSteps, beam_search
 from tinytx.encoder_decoder import Translator
+from tinytx.fast import laid_out
 from tinytx.generate import check_vocabulary, unwritten_ids
 from tinytx.inference import eval_mode
-from tinytx.kv_cache import is_as_built
 from tinytx.tokenizer import Tokenizer, check_several, plain
 
 GREEDY = Search()
@@ -141,15 +142,15 @@ def translate_ids(
     `tokens_per_batch`, padding and beams included, changes memory and speed.
     """
     hypotheses: dict[int, Hypothesis] = {}
-    steps_class = CachedSteps if cached and is_as_built(model) else WholeSteps
-    with eval_mode(model) as device:
+    layout = laid_out(model, search.beam_size * len(sources)) if cached else nullcontext()
+    with eval_mode(model) as device, layout:
         for indices in _batches(sources, search.beam_size, tokens_per_batch):
             batch = [sources[i] for i in indices]
             src_ids = pad_batch([[*ids, tokenizer.eos_id] for ids in batch], tokenizer.pad_id).to(device)
             max_tokens = [search.max_tokens(len(ids), model.config.max_len) for ids in batch]
             src_mask = src_ids != tokenizer.pad_id  # (N, S)
             best = beam_search(
-                steps_class(model, src_ids, src_mask, search.beam_size, max(max_tokens)),
+                TranslatorSteps(model, src_ids, src_mask, search.beam_size, max(max_tokens), cached=cached),
                 max_tokens,
                 bos_id=tokenizer.bos_id,
                 eos_id=tokenizer.eos_id,

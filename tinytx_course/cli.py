@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tinytx import __version__
+from tinytx_course import PACKAGES
 from tinytx_run.cli import Answer, Parser, add_command, folder_name
 from tinytx_run.cli import run as run_command
 
@@ -24,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return run_command(build_parser(), argv)
     except ModuleNotFoundError as missing:
-        if (missing.name or "tinytx").startswith("tinytx"):
+        if (missing.name or "tinytx").startswith(PACKAGES):
             raise  # a mistake of ours
         needs = f"tinytx-course needs the extra `course`, got no package {missing.name}"
         print(f"tinytx-course: error: {needs}: pip install 'tinytx[course]'", file=sys.stderr)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tinytx_course.results import ROOTS, read_results
+from tinytx_course.results import ROOTS, Results, read_results
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +37,27 @@ class Lesson:
         return f"{self.number:02d}_{self.slug}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Times:
+    """How long a lesson takes.
+
+    Parameters
+    ----------
+    reading, exercises : int
+        In minutes.
+    seconds : int
+        To run, on two cores.
+    """
+
+    reading: int
+    exercises: int
+    seconds: int
+
+    def __str__(self) -> str:
+        exercises = f", {self.exercises} for the exercises" if self.exercises else ""
+        return f"{self.reading} minutes to read{exercises}, {format_duration(self.seconds)} to run"
+
+
 _TABLE = (
     ("start_here", "Start here", "Does my machine run it, how does the course work, where will it end?", 15),
     ("tokens", "Tokens", "What does a model read?", 25),
@@ -62,6 +83,14 @@ _TABLE = (
 LESSONS: tuple[Lesson, ...] = tuple(
     Lesson(number=number, slug=slug, title=title, question=question, seconds=seconds)
     for number, (slug, title, question, seconds) in enumerate(_TABLE)
+)
+
+
+#: Three short courses: the first lesson of each, its name, and what you have at its end.
+COURSES = (
+    (0, "A · The machine", "a GPT made of your own functions"),
+    (8, "B · What it learns", "a model that you pretrained, fine-tuned and asked"),
+    (12, "C · What it costs, today's models, the world outside", "your own verdict on a claim"),
 )
 
 
@@ -150,29 +179,37 @@ def format_duration(seconds: float) -> str:
 def lesson_table(folder: str = "", root: Path | None = None) -> str:
     """Return the lessons as a Markdown table, linked where they are written; links begin with `folder`.
 
-    Where the course is installed without its notebooks, as in Colab, nothing is linked, and the table says
-    only how long they ran.
+    Where the course is installed without its notebooks, as in Colab, nothing is linked.
     """
     try:
         root = root or project_root()
         written = written_lessons(root)
     except ValueError:
         written = ()
+    times = stored_times(root)
     rows = ["| | lesson | the question | it takes, on two cores |", "|---|---|---|---|"]
     for lesson in LESSONS:
         title = f"[{lesson.title}]({folder}{lesson.name}.ipynb)" if lesson in written else lesson.title
-        time = _time(lesson, root, is_written=lesson in written)
+        time = times.get(lesson.name, "in preparation")
         rows.append(f"| {lesson.number:02d} | {title} | {lesson.question} | {time} |")
     return "\n".join(rows)
 
 
-def _time(lesson: Lesson, root: Path | None, *, is_written: bool) -> str:
-    if root is None:
-        record = read_results("lessons").get(lesson.name)
-        return f"{format_duration(record['seconds'])} to run" if record else "in preparation"
-    if not is_written:
-        return "in preparation"
-    from tinytx_course.building.minutes import written_times
-    from tinytx_course.building.notebooks import build_notebook
+def course_table(folder: str = "", root: Path | None = None) -> str:
+    """Return the three short courses as a Markdown table, with links to their lessons and whole hours."""
+    times = stored_times(root or project_root())
+    ends = [first for first, *_ in COURSES[1:]] + [len(LESSONS)]
+    rows = ["| short course | its lessons | at its end you have | hours |", "|---|---|---|---|"]
+    for (first, name, result), end in zip(COURSES, ends, strict=True):
+        lessons = LESSONS[first:end]
+        links = " · ".join(f"[{one.number:02d} {one.title}]({folder}{one.name}.ipynb)" for one in lessons)
+        known = [times[one.name] for one in lessons if one.name in times]
+        hours = sum(one.reading + one.exercises for one in known) / 60
+        rows.append(f"| **{name}** | {links} | {result} | {hours:.0f} |")
+    return "\n".join(rows)
 
-    return written_times(build_notebook(lesson, root).cells)
+
+def stored_times(root: Path | None = None) -> dict[str, Times]:
+    """Return how long each published lesson takes, by name; without a checkout, as installed."""
+    stored = read_results("lessons") if root is None else Results("lessons", root / "results")
+    return {name: Times(**record) for name, record in stored.data.items()}

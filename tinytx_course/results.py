@@ -184,6 +184,22 @@ class Results:
         return "measured " + "; ".join(lines) if lines else "nothing measured yet"
 
 
+def with_table(page: str, name: str, table: str) -> str:
+    """Return a page in Markdown with this table in place of the one between its marks.
+
+    Raises
+    ------
+    ValueError
+        If the page lacks ``<!-- NAME -->`` or ``<!-- end of NAME -->``.
+    """
+    begin, end = f"<!-- {name} -->\n", f"\n<!-- end of {name} -->"
+    before, found_begin, rest = page.partition(begin)
+    _, found_end, after = rest.partition(end)
+    if not found_begin or not found_end:
+        raise ValueError(f"a page must hold <!-- {name} --> and <!-- end of {name} -->, got one without")
+    return f"{before}{begin}\n{table}\n{end}{after}"
+
+
 def read_results(name: str, folder: str | Path | None = None) -> Results:
     """Return stored results for a notebook to draw.
 

@@ -2,7 +2,7 @@
 
 A checkpoint is one folder, written atomically. Its files:
 
-model.json             what kind of model, and its configuration
+model.json             what kind of model, its configuration, and the names of the classes of a classifier
 model.safetensors      its weights
 tokenizer.model        its tokenizer
 training.json          of a run only: what was asked for, and the state of the loop
@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,7 @@ from tinytx_run.files import (
     write_file,
     write_folder,
 )
+from tinytx_run.hf.folders import is_published
 
 FORMAT, VERSION = "tinytx checkpoint", 1
 MODEL_FILE, WEIGHTS_FILE = "model.json", "model.safetensors"
@@ -80,7 +82,38 @@ KINDS: dict[str, tuple[type[Model], dict[str, Any]]] = {
 }
 
 
-def save(model: nn.Module, path: str | os.PathLike[str], tokenizer: Tokenizer | None = None) -> Path:
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A model, and what it takes to read and to answer with it.
+
+    Attributes
+    ----------
+    model : LanguageModel, MaskedLanguageModel, Classifier or Translator
+        In evaluation mode.
+    tokenizer : Tokenizer or None
+        None where none was saved.
+    class_names : tuple of str or None
+        Of a classifier, in the order of its classes; None where none were saved.
+    """
+
+    model: Model
+    tokenizer: Tokenizer | None = None
+    class_names: tuple[str, ...] | None = None
+
+    def with_tokenizer(self) -> tuple[Model, Tokenizer]:
+        """Model and tokenizer; ValueError where there is no tokenizer."""
+        if self.tokenizer is None:
+            kind = type(self.model).__name__
+            raise ValueError(f"texts need the tokenizer of their model, got a {kind} alone")
+        return self.model, self.tokenizer
+
+
+def save(
+    model: nn.Module,
+    path: str | os.PathLike[str],
+    tokenizer: Tokenizer | None = None,
+    class_names: Sequence[str] | None = None,
+) -> Path:
     """Write a model, and its tokenizer, as a checkpoint folder; gives its path.
 
     Parameters
@@ -91,12 +124,14 @@ def save(model: nn.Module, path: str | os.PathLike[str], tokenizer: Tokenizer | 
         ``.safetensors`` is that of one file, for the page that trains; it holds no tokenizer.
     tokenizer : Tokenizer, optional
         Needed to read or write text with the model later.
+    class_names : sequence of str, optional
+        Of a classifier, in the order of its classes.
 
     Raises
     ------
     ValueError
         When the folder holds other files: nothing foreign is ever deleted; for one file with a tokenizer; for
-        a model with `LoRALinear`, which `merge_lora` takes out.
+        a model with `LoRALinear`, which `merge_lora` takes out; for names that are not those of the classes.
     """
     if any(isinstance(module, LoRALinear) for module in model.modules()):
         raise ValueError("model must be as built to be saved, got one with LoRALinear: call merge_lora first")
@@ -104,9 +139,10 @@ def save(model: nn.Module, path: str | os.PathLike[str], tokenizer: Tokenizer | 
     if target.suffix == ONE_FILE and not target.is_dir():
         if tokenizer is not None:
             raise ValueError(f"a tokenizer needs a folder to be written to, got the file {path}")
-        write_file(target, _one_file(model))
+        description, weights = _description_and_weights(model, class_names)
+        write_file(target, safetensors_bytes(weights, {METADATA: json_bytes(description).decode()}))
         return Path(path)
-    files = model_files(model, tokenizer)
+    files = model_files(model, tokenizer, class_names)
     make_folder(target.parent)
     with locked(temporary(target, LOCK_FILE), 60, f"another process has been writing {target} for a minute"):
         if target.exists() and not (target.is_dir() and holds_only_checkpoint(target)):
@@ -117,8 +153,8 @@ def save(model: nn.Module, path: str | os.PathLike[str], tokenizer: Tokenizer | 
     return Path(path)
 
 
-def load(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> Model:
-    """Read a model that `save` or a training run wrote; in evaluation mode and torch's default dtype.
+def load(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> Checkpoint:
+    """Read a model that `save` or a training run wrote, with its tokenizer and the names of its classes.
 
     Parameters
     ----------
@@ -127,6 +163,11 @@ def load(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> Mo
         the page that trains wrote, a folder of the package `transformers`, or the name of a published model,
         see `tinytx_run.hf.convert.from_transformers`.
     device : str or torch.device
+        Of the model, which comes in evaluation mode and torch's default dtype.
+
+    Returns
+    -------
+    Checkpoint
 
     Raises
     ------
@@ -134,40 +175,36 @@ def load(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> Mo
         When there is no checkpoint, a file is missing or damaged, or the weights belong to another model; the
         message names the file and the cause.
     """
-    from tinytx_run.hf.folders import is_published
-
     if is_published(path):
         from tinytx_run.hf.convert import from_transformers
+        from tinytx_run.hf.tokenizer import published_tokenizer
 
-        return from_transformers(path).to(device)
+        return Checkpoint(from_transformers(path).to(device), published_tokenizer(path))
     if Path(path).is_file():
         file = described = Path(path)
-        weights = read_tensors(file)
+        weights, tokenizer = read_tensors(file), None
         description = _read_metadata(file)
     else:
         folder = find_checkpoint(path)
         file, described = folder / WEIGHTS_FILE, folder / MODEL_FILE
-        description, weights = read_description(folder), read_tensors(file)
-    model = _build(description, weights, described)
+        description, weights, tokenizer = read_description(folder), read_tensors(file), tokenizer_in(folder)
+    model, names = _build(description, weights, described)
     fill(model, weights, description, file)
-    return model.to(device).eval()
+    return Checkpoint(model.to(device).eval(), tokenizer, names)
 
 
-def load_tokenizer(path: str | os.PathLike[str]) -> Tokenizer:
-    """Read the tokenizer of what `load` reads."""
-    from tinytx_run.hf.folders import is_published
-
-    if is_published(path):
-        from tinytx_run.hf.tokenizer import published_tokenizer
-
-        return published_tokenizer(path)
-    folder = find_checkpoint(path)
+def tokenizer_in(folder: Path) -> Tokenizer | None:
+    """The tokenizer of a checkpoint folder; None where none was written."""
+    sums = folder / CHECKSUM_FILE
+    names = {*(read_json(sums) if sums.exists() else ()), *(path.name for path in folder.iterdir())}
     kind: type[Tokenizer] = Tokenizer
     file = folder / TOKENIZER_FILE
-    if (folder / PRETRAINED_TOKENIZER_FILE).is_file():
+    if PRETRAINED_TOKENIZER_FILE in names:
         from tinytx_run.hf.tokenizer import PretrainedTokenizer
 
         kind, file = PretrainedTokenizer, folder / PRETRAINED_TOKENIZER_FILE
+    elif TOKENIZER_FILE not in names:
+        return None
     read_file(file)  # compares its checksum
     return kind.load(file)
 
@@ -201,9 +238,11 @@ def holds_only_checkpoint(folder: Path) -> bool:
     return {path.name for path in folder.iterdir()} <= FILES
 
 
-def model_files(model: nn.Module, tokenizer: Tokenizer | None) -> dict[str, bytes]:
-    """The files that hold model and tokenizer; equal models give equal bytes."""
-    description, weights = _description_and_weights(model)
+def model_files(
+    model: nn.Module, tokenizer: Tokenizer | None, class_names: Sequence[str] | None = None
+) -> dict[str, bytes]:
+    """The files that hold model, tokenizer and names; equal models give equal bytes."""
+    description, weights = _description_and_weights(model, class_names)
     files = {MODEL_FILE: json_bytes(description), WEIGHTS_FILE: safetensors_bytes(weights)}
     if tokenizer is not None:
         name = TOKENIZER_FILE if type(tokenizer) is Tokenizer else PRETRAINED_TOKENIZER_FILE
@@ -211,15 +250,25 @@ def model_files(model: nn.Module, tokenizer: Tokenizer | None) -> dict[str, byte
     return files
 
 
-def _one_file(model: nn.Module) -> bytes:
-    description, weights = _description_and_weights(model)
-    return safetensors_bytes(weights, {METADATA: json_bytes(description).decode()})
-
-
-def _description_and_weights(model: nn.Module) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def _description_and_weights(
+    model: nn.Module, class_names: Sequence[str] | None
+) -> tuple[dict[str, Any], dict[str, Tensor]]:
     state, tied = model.state_dict(), _tied(model)
     weights = {name: state[name].detach().cpu().contiguous() for name in state if name not in tied}
-    return {"format": FORMAT, "version": VERSION, **_describe(model), "tied": tied}, weights
+    description = {"format": FORMAT, "version": VERSION, **_describe(model), "tied": tied}
+    if class_names is not None:
+        description["class_names"] = list(_check_names(class_names, model))
+    return description, weights
+
+
+def _check_names(names: Any, model: nn.Module) -> tuple[str, ...]:
+    """Names of the classes of a model; ValueError unless there is one for each class."""
+    if not isinstance(model, Classifier):
+        raise ValueError(f"class_names must be of a classifier, got a {type(model).__name__}")
+    n_classes = model.head.out_features
+    if not all(isinstance(name, str) for name in names) or not len({*names}) == len(names) == n_classes:
+        raise ValueError(f"class_names must be {n_classes} different words, one for each class, got {names}")
+    return tuple(names)
 
 
 def _tied(model: nn.Module) -> dict[str, str]:
@@ -268,12 +317,16 @@ def _checked(description: dict[str, Any], file: Path) -> dict[str, Any]:
     return description
 
 
-def _build(description: Mapping[str, Any], weights: Mapping[str, Tensor], file: Path) -> Model:
+def _build(
+    description: Mapping[str, Any], weights: Mapping[str, Tensor], file: Path
+) -> tuple[Model, tuple[str, ...] | None]:
     try:
         maker, options = KINDS[description["kind"]]
         config = TransformerConfig.from_dict(dict(description["config"]))
         _check_size(config, weights)
-        return maker(config, **{name: description[name] for name in options})
+        model = maker(config, **{name: description[name] for name in options})
+        names = description.get("class_names")
+        return model, None if names is None else _check_names(names, model)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{file} does not describe a model: {error}") from error
 

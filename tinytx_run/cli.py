@@ -1,4 +1,4 @@
-"""The command ``tinytx``: pretrain, finetune, evaluate, generate, translate, count, data.
+"""The command ``tinytx``: pretrain, finetune, evaluate, generate, translate, classify, count, data.
 
 Each command is a function that gives a dict for ``--json`` and a text for people. `run` calls it and turns
 every error of the user, the disk or the memory into one line and exit status 2.
@@ -227,39 +227,45 @@ def _corpus(args: argparse.Namespace) -> Any:
         raise ValueError(f"pairs to translate have no columns and labels, got {', '.join(options)}")
     from tinytx_run.corpora import load_corpus
 
-    return load_corpus(args.corpus, args.data_dir, **options)
+    corpus, args.data_dir = load_corpus(args.corpus, args.data_dir, **options), None
+    return corpus
 
 
 def pretrain(args: argparse.Namespace) -> Answer:
     """Train a model and a tokenizer on a corpus: a language model on texts, or a translator on pairs."""
-    return _fit(args, {"n_steps": args.steps, "precision": args.precision}, objective=args.objective)
+    from tinytx_run import pretrain as training
+
+    changes, corpus = {"n_steps": args.steps, "precision": args.precision}, _corpus(args)
+    if args.objective == "translation":
+        return _trained(args, changes, training.train_translator, corpus)
+    return _trained(args, changes, training.pretrain, corpus, objective=args.objective)
 
 
 def finetune(args: argparse.Namespace) -> Answer:
     """Train a classifier on labelled texts, from a pretrained body or from scratch."""
-    how = {"start": args.checkpoint, "fresh": args.fresh, "n_epochs": args.epochs}
-    return _fit(args, {"lr": args.lr}, objective="classification", **how)
+    from tinytx_run import finetune as tuning
+
+    how = {"body": "fresh" if args.fresh else "pretrained", "n_epochs": args.epochs}
+    return _trained(args, {"lr": args.lr}, tuning.finetune, args.checkpoint, _corpus(args), **how)
 
 
-def _fit(args: argparse.Namespace, changes: dict[str, Any], **how: Any) -> Answer:
-    from tinytx.distributed import joined
-    from tinytx.settings import Layout
-    from tinytx_run.fit import fit
+def _trained(
+    args: argparse.Namespace, changes: dict[str, Any], train: Callable[..., Any], *given: Any, **how: Any
+) -> Answer:
+    from tinytx_run.distributed import Layout, joined
+    from tinytx_run.training import RunOptions
 
+    options = RunOptions(
+        resume=args.resume,
+        device=args.device,
+        data_dir=args.data_dir,
+        layout=Layout(shard=getattr(args, "shard", False)),
+        report=reporter(args),
+    )
+    changes = {name: value for name, value in changes.items() if value is not None}
+    common = {"budget": args.budget, "seed": args.seed, "out": args.out, "options": options}
     with joined(args.device):
-        result = fit(
-            _corpus(args),
-            budget=args.budget,
-            seed=args.seed,
-            out=args.out,
-            resume=args.resume,
-            data_dir=args.data_dir,
-            device=args.device,
-            layout=Layout(shard=getattr(args, "shard", False)),
-            training_changes={name: value for name, value in changes.items() if value is not None},
-            report=reporter(args),
-            **how,
-        )
+        result = train(*given, training_changes=changes, **common, **how)
     return result.to_dict(), repr(result)
 
 
@@ -283,6 +289,10 @@ def _add_readers(commands: Any) -> None:
     sub.add_argument("checkpoint", type=Path, help="folder of a translator, or a published name")
     add_device(sub)
 
+    sub = add_command(commands, "classify", classify)
+    sub.add_argument("checkpoint", type=Path, help="folder of a classifier")
+    add_device(sub)
+
     sub = add_command(commands, "count", count)
     sub.add_argument("--preset", required=True, help="a configuration by name, such as seed-lab")
     heads = ("lm", "classifier", "translation", "masked", "masked+nsp")
@@ -301,19 +311,21 @@ def evaluate(args: argparse.Namespace) -> Answer:
 
 def generate(args: argparse.Namespace) -> Answer:
     """Continue a prompt by sampling."""
+    from tinytx.generate import Sampling
     from tinytx.generate import generate as write
     from tinytx.settings import choose_device
-    from tinytx_run.checkpoint import load, load_tokenizer
+    from tinytx_run.checkpoint import load
 
     result = write(
-        load(args.checkpoint, choose_device(args.device)),
-        load_tokenizer(args.checkpoint),
+        *load(args.checkpoint, choose_device(args.device)).with_tokenizer(),
         args.prompt,
-        max_new_tokens=args.max_new_tokens,
-        temperature=args.temperature,
-        top_k=args.top_k,
-        top_p=args.top_p,
-        seed=args.seed,
+        Sampling(
+            max_new_tokens=args.max_new_tokens,
+            temperature=args.temperature,
+            top_k=args.top_k,
+            top_p=args.top_p,
+            seed=args.seed,
+        ),
     )
     return {**result.to_dict(), "seed": args.seed}, str(result)
 
@@ -323,26 +335,52 @@ def translate(args: argparse.Namespace) -> Answer:
     from tinytx.encoder_decoder import Translator
     from tinytx.settings import choose_device
     from tinytx.translate import translate_lines
-    from tinytx_run.checkpoint import load, load_tokenizer
+    from tinytx_run.checkpoint import load
 
-    if sys.stdin is None:
-        raise ValueError("standard input must be open, got a closed one")
-    model = load(args.checkpoint, choose_device(args.device))
+    model, tokenizer = load(args.checkpoint, choose_device(args.device)).with_tokenizer()
     if not isinstance(model, Translator):
         raise ValueError(f"translating needs a translator, got a {type(model).__name__}")
-    translations = translate_lines(
-        model,
-        load_tokenizer(args.checkpoint),
-        _utf8_lines(sys.stdin.buffer),
-        # A person who types waits for each line; files are read in blocks, which is faster.
-        lines_per_block=1 if sys.stdin.isatty() else 256,
-        report=lambda line: print(f"tinytx: {line}", file=sys.stderr, flush=True),
-    )
+    translations = translate_lines(model, tokenizer, **_of_standard_input())
     if args.json:
         return {"translations": [one.to_dict() for one in translations]}, None
     for one in translations:
         emit(one.text)
     return {}, None
+
+
+def classify(args: argparse.Namespace) -> Answer:
+    """Name the class of lines of standard input: for each one the class, a tab and its probability."""
+    from tinytx.settings import choose_device
+    from tinytx_run.checkpoint import load
+    from tinytx_run.classify import classify_lines, require_classifier
+
+    checkpoint = load(args.checkpoint, choose_device(args.device))
+    model, tokenizer = require_classifier(checkpoint.model), checkpoint.with_tokenizer()[1]
+    names = checkpoint.class_names or tuple(map(str, range(model.head.out_features)))
+    answers = classify_lines(model, tokenizer, class_names=names, **_of_standard_input())
+    if not args.json:
+        for one in answers:
+            emit(str(one))
+        return {}, None
+    found = list(answers)
+    return {
+        "class_names": list(names),
+        "texts": [one.text for one in found],
+        "classes": [one.predicted for one in found],
+        "probabilities": [list(one.probabilities.values()) or None for one in found],
+    }, None
+
+
+def _of_standard_input() -> dict[str, Any]:
+    """Arguments of a function that answers lines as they arrive."""
+    if sys.stdin is None:
+        raise ValueError("standard input must be open, got a closed one")
+    return {
+        "lines": _utf8_lines(sys.stdin.buffer),
+        # A person who types waits for each line; files are read in blocks, which is faster.
+        "lines_per_block": 1 if sys.stdin.isatty() else 256,
+        "report": lambda line: print(f"tinytx: {line}", file=sys.stderr, flush=True),
+    }
 
 
 def _utf8_lines(stream: Iterable[bytes]) -> Iterator[str]:

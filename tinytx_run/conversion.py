@@ -5,25 +5,23 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import itertools
 import json
 import re
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-import numpy as np
+from tinytx_run.splits import split_pairs
 
-from tinytx.tokenizer import canonical
-
-SPLIT_SEED = 20_000
 PAIRS_HELD_OUT = 2_000  # of Tatoeba, for valid and for test each
+MAX_UNPACKED = 1 << 29  # bytes of all files of an archive
 REVIEW_FILE = re.compile(r".*/([0-9]+)_([0-9]+)\.txt")  # number and rating
 LINE_BREAK = re.compile("<br */?>")
 VALID_NOVELS = ("FRA02501_Loti", "FRA07101_Blondel", "FRA07401_Leblanc", "FRA07501_Darien")
 
 Files = dict[str, bytes]  # file name to content
-Rows = Sequence[tuple[str, str]]
 
 
 def join_subwords(line: str) -> str:
@@ -62,12 +60,29 @@ def _novels(upstream: Files) -> Files:
     return made | {"plain1.sha256": _text(sums)}
 
 
+def unzip(archive: bytes) -> Files:
+    """The files of a zip archive by their names without folders; ValueError where they are too large."""
+    with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+        members = opened.infolist()
+        _check_size(member.file_size for member in members)
+        return {
+            member.filename.rpartition("/")[2]: opened.open(member).read(member.file_size)  # and no more
+            for member in members
+        }
+
+
+def _check_size(sizes: Iterable[int]) -> None:
+    for size in itertools.accumulate(sizes):
+        if size > MAX_UNPACKED:
+            raise ValueError(
+                f"an archive must unpack to at most {MAX_UNPACKED:,} bytes, got {size:,} or more"
+            )
+
+
 def _zipped_pairs(upstream: Files) -> Files:
     made: Files = {}
     for content in upstream.values():
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            (name,) = [name for name in archive.namelist() if name.rpartition("/")[2] == "fra.txt"]
-            lines = archive.read(name).decode().split("\n")
+        lines = unzip(content)["fra.txt"].decode().split("\n")
         cells = [[cell.strip() for cell in line.split("\t")] for line in lines if line.strip()]
         splits = split_pairs([(row[0], row[1]) for row in cells], n_held_out=PAIRS_HELD_OUT)
         for split, rows in splits.items():
@@ -102,6 +117,7 @@ def _archived(name: str, content: bytes) -> dict[str, str]:
     """The text files of an archive, by their paths in its one folder."""
     try:
         with tarfile.open(fileobj=io.BytesIO(content), mode="r:gz") as archive:
+            _check_size(member.size for member in archive)
             files = ((member.name, archive.extractfile(member)) for member in archive)
             return {path.partition("/")[2]: file.read().decode() for path, file in files if file}
     except (tarfile.TarError, EOFError, OSError, UnicodeDecodeError, zlib.error) as error:
@@ -120,51 +136,3 @@ CONVERTERS: dict[str, Callable[[Files], Files]] = {
     "multi30k-en-fr": _captions,
     "tatoeba-en-fr": _zipped_pairs,
 }
-
-
-def split_pairs(rows: Rows, *, n_held_out: int) -> dict[str, list[tuple[str, str]]]:
-    """Split sentence pairs into train, valid and test such that no sentence is in two of them.
-
-    Pairs that share a sentence by `canonical`, directly or through others, stay together. The groups, in the
-    order of the sha256 of a seed and their first pair, fill test, then valid, each up to exactly its size; a
-    group larger than the remaining room goes to train. Equal pairs are taken once.
-
-    Parameters
-    ----------
-    rows : sequence of (str, str)
-        In any order; that of the splits does not depend on it.
-    n_held_out : int
-        Pairs of valid and of test each.
-    """
-    rows = sorted(set(rows), key=_order)
-    groups: dict[int, list[tuple[str, str]]] = {}
-    for group, row in zip(connected([(canonical(a), canonical(b)) for a, b in rows]), rows, strict=True):
-        groups.setdefault(group, []).append(row)
-    splits: dict[str, list[tuple[str, str]]] = {"train": [], "valid": [], "test": []}
-    for members in sorted(groups.values(), key=lambda members: _order(min(members))):
-        room = (s for s in ("test", "valid") if len(splits[s]) + len(members) <= n_held_out)
-        splits[next(room, "train")] += members
-    return {split: sorted(members, key=_order) for split, members in splits.items()}
-
-
-def _order(row: tuple[str, str]) -> bytes:
-    return hashlib.sha256(f"{SPLIT_SEED}\t{row[0]}\t{row[1]}".encode()).digest()
-
-
-def connected(rows: Rows) -> list[int]:
-    """Number the connected components of pairs that share a source or a target.
-
-    Examples
-    --------
-    >>> connected([("a", "x"), ("b", "y"), ("a", "z"), ("c", "z")])
-    [0, 1, 0, 0]
-    """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    if not rows:
-        return []
-    numbers: dict[tuple[int, str], int] = {}  # of a side and its sentence
-    edges = np.array([[numbers.setdefault(key, len(numbers)) for key in enumerate(row)] for row in rows])
-    graph = coo_array((np.ones(len(rows)), edges.T), shape=(len(numbers), len(numbers)))
-    return connected_components(graph, directed=False)[1][edges[:, 0]].tolist()

@@ -7,38 +7,28 @@ import gzip
 import json
 import os
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from tinytx_run.download import FOLDERS, corpus_folder, data_folder, dataset
 from tinytx_run.readers import DESCRIPTIONS, READERS
-from tinytx_run.splits import LABELLED_SHARE, UNLABELLED_SHARE, Split, label_subset, split_texts
-from tinytx_run.streaming import STREAM_FROM, LargeFile
-from tinytx_run.tables import HUB_PREFIX, SUFFIXES, CorpusWarning, Options, read_own
-
-__all__ = [
-    "Corpus",
-    "CorpusInfo",
-    "CorpusWarning",
-    "Split",
-    "Splits",
-    "downloaded_info",
-    "label_subset",
-    "list_corpora",
-    "load_corpus",
-    "split_texts",
-]
+from tinytx_run.splits import LABELLED_SHARE, UNLABELLED_SHARE, Split, split_texts
+from tinytx_run.splits import label_subset as label_subset
+from tinytx_run.tables import HUB_PREFIX, SUFFIXES, CorpusWarning, Options, canonical_label, read_own
 
 WORLD_SIZES = {"train": 30_000, "valid": 2_000, "test": 2_000}
 WORLD_SEED = 20_000  # of train; the next two seeds draw valid and test
 NOVELS_FOLDER = Path(__file__).parent / "novels"
+SENTIMENT = ("negative", "positive")
+LABEL_NAMES = {"world": SENTIMENT, "cls-books": SENTIMENT, "imdb": SENTIMENT}
 DRAW_SEED = 1_000_000  # plus i: of the i-th further set of training texts
 
 S = TypeVar("S")
+C = TypeVar("C", bound="Splits[Any]")
 
 
 @dataclass(frozen=True)
@@ -54,7 +44,7 @@ class Splits(Generic[S]):
     test : Split or Pairs, optional
         To report on; it selects nothing.
     licence, source : str
-        As stated where the texts come from; of one's own, the size of a file that is read in parts.
+        As stated where the texts come from.
     """
 
     name: str
@@ -80,12 +70,22 @@ class Corpus(Splits[Split]):
     label_names : tuple of str
         Meaning of the labels 0, 1, ...; empty where unknown.
     draw : callable, optional
-        Of a generated language or a large file: ``draw(i)`` gives the training texts of pass i >= 1, in place
-        of `train`; others for each i, until the file has been read to its end.
+        Of a generated language: ``draw(i)`` gives the training texts of pass i >= 1, in place of `train`;
+        others for each i.
     """
 
     label_names: tuple[str, ...] = ()
     draw: Callable[[int], tuple[str, ...]] | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        n, highest = len(self.label_names), max(max(split.labels or (0,)) for split in self.splits.values())
+        if 0 < n <= highest:
+            raise ValueError(f"labels must be below {n}, the number of names in {self.name}, got {highest}")
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """`label_names` or, where they are unknown, the numbers of the classes as text."""
+        return self.label_names or tuple(map(str, range(self.n_classes or 0)))
 
     @property
     def n_classes(self) -> int | None:
@@ -154,6 +154,7 @@ def load_corpus(
     label_column: str | None = None,
     label_names: Sequence[str] = (),
     skip_bad_rows: bool = False,
+    labels: bool = True,
 ) -> Corpus:
     """Read a corpus by its name, or texts of one's own.
 
@@ -163,18 +164,20 @@ def load_corpus(
         A name of `list_corpora`; a file; a folder with a file a split, such as ``train.csv`` and
         ``test.csv``; or ``hf:NAME``, a dataset of the library ``datasets``, or a folder that it saved. In a
         ``.txt`` each line is a document. In a ``.tsv`` each line is a label, a tab and a text, unless columns
-        are named. A ``.csv`` names its columns in its first line; a ``.jsonl`` holds a JSON object a line.
-        Blank lines are skipped. A ``.txt`` of `STREAM_FROM` bytes or more is read in parts, one a pass: only
-        the first is split and scored, and only one is in memory.
+        are named. A ``.csv`` names its columns in its first row; a ``.jsonl`` holds a JSON object a line; a
+        ``.parquet`` is a table, too. Blank lines are skipped.
     data_dir : path, optional
         Folder with one folder a corpus. By default the folder to which ``tinytx data get`` downloads.
     text_column, label_column : str, optional
         Of a table; by default "text", and "label" if there is such a column.
     label_names : sequence of str
         The known labels; the first is class 0. By default integers from 0 up, or, in tables, the words that
-        occur in train, in alphabetical order.
+        occur in train, in alphabetical order. Labels are the same where they are the same number, such as 1
+        and 1.0, or the same letters, with accents composed or not.
     skip_bad_rows : bool
         Skip rows that cannot be used, with a warning that counts them, instead of raising an error.
+    labels : bool
+        False does not read the labels of one's own texts, which may then be missing or too many.
 
     Returns
     -------
@@ -186,23 +189,21 @@ def load_corpus(
     Raises
     ------
     ValueError
-        If the name is unknown, or a file is missing, too small to split, or has rows that cannot be used; the
-        message names the first such row, and counts them.
+        If the name is unknown, or a file is missing, too large, too small to split, or has rows that cannot
+        be used; the message names the first such row, and counts them.
 
     Warns
     -----
     CorpusWarning
-        If a held-out text is also in train, a text has different labels, a class has no text, or rows
-        were skipped.
+        If a held-out text is also in train, a text has different labels, a class has no text, classes differ
+        in capitals only, a split without labels was left out, or rows were skipped.
     """
     if isinstance(label_names, str):
         raise TypeError(f"label_names must be a sequence of str, got the str {label_names!r}")
-    name, options = str(name), Options(text_column, label_column, tuple(label_names), skip_bad_rows)
+    name, options = str(name), Options(text_column, label_column, tuple(label_names), skip_bad_rows, labels)
     if name not in {_WORLD.name, _NOVELS.name, *READERS}:
-        path = Path(name)
-        is_large = path.suffix.lower() == ".txt" and path.is_file() and path.stat().st_size >= STREAM_FROM
-        corpus = _stream(LargeFile(path)) if is_large and options == Options() else _load_own(name, options)
-    elif options != Options():
+        corpus = _load_own(name, options)
+    elif options != Options(labels=labels):
         raise ValueError(f"options must go with texts of one's own, got the corpus {name}")
     elif name == _WORLD.name:
         return _world()  # drawn independently, so short texts repeat
@@ -217,7 +218,22 @@ def load_corpus(
 
 
 def _corpus(info: CorpusInfo, splits: Mapping[str, Split]) -> Corpus:
-    return Corpus(info.name, splits["train"], splits["valid"], splits.get("test"), info.licence, info.source)
+    parts, names = (splits["train"], splits["valid"], splits.get("test")), LABEL_NAMES.get(info.name, ())
+    return Corpus(info.name, *parts, info.licence, info.source, names)
+
+
+def at_hand(
+    given: Any, kind: type[C], load: Callable[..., C], data_dir: str | os.PathLike[str] | None = None
+) -> C:
+    """A corpus as it is given, or the one of that name; texts and pairs do not stand for each other."""
+    if not isinstance(given, Splits):
+        return load(given, data_dir)
+    if not isinstance(given, kind):
+        needed, got = ("texts", "pairs") if kind is Corpus else ("pairs", "texts")
+        raise ValueError(f"a corpus of {needed} is needed, got the {got} of {given.name}")
+    if data_dir is not None:
+        raise ValueError(f"data_dir must be left out with a corpus at hand, got {data_dir}")
+    return given
 
 
 @functools.cache
@@ -254,46 +270,34 @@ def _novels() -> Corpus:
 
 def _load_own(name: str, options: Options) -> Corpus:
     """A corpus of one's own; the splits that have no file are taken out of train."""
-    own = read_own(name, options)
-    if own is None:
+    title, tables, names = read_own(name, options)
+    if not tables:
         known = ", ".join(info.name for info in list_corpora())
         raise ValueError(
             f"corpus must be one of {known}, the path of a {', '.join(SUFFIXES)} file or a folder of such, "
             f"or {HUB_PREFIX}NAME, got {name!r}"
         )
-    title, tables, names = own
-    labelled = any(label is not None for *_, label in tables["train"].rows)
+    labelled = tables["train"].labelled
     names = (names or tables["train"].label_names()) if labelled else ()
-    if len(set(names)) < len(names):
+    if len({canonical_label(name) for name in names}) < len(names):
         raise ValueError(f"label_names must be different, got {', '.join(names)}")
     splits: dict[str, Split] = {}
     for split, table in tables.items():
-        texts, labels = tuple(text for _, text, _ in table.rows), None
+        if labelled and table.rows and not table.labelled:
+            _warn(f"{table.source} has no labels: left out")
+            continue
+        texts, numbers = tuple(text for _, text, _ in table.rows), None
         if labelled:
-            texts, labels = table.number_labels(names)
+            texts, numbers = table.number_labels(names)
         table.settle(len(texts), options.skip_bad_rows)
         if not texts:
             raise ValueError(f"{table.source} must hold at least one {table.unit} that can be used, got none")
-        splits[split] = Split(texts, labels)
+        splits[split] = Split(texts, numbers)
     if "valid" not in splits:
         share = LABELLED_SHARE if labelled else UNLABELLED_SHARE
         source = tables["train"].source
         splits |= split_texts(source, splits["train"], share=share, with_test="test" not in splits)
     return Corpus(title, splits["train"], splits["valid"], splits.get("test"), label_names=names)
-
-
-def _stream(file: LargeFile) -> Corpus:
-    """A file in parts; no text of valid, which is of the first part, is learned from in another one."""
-    splits = split_texts(file.path, Split(file.lines(0)), share=UNLABELLED_SHARE, with_test=False)
-    held_out = set(splits["valid"].texts)
-
-    def draw(i: int) -> tuple[str, ...]:
-        parts = (file.lines(part) for part in range(i, i + file.n_parts))
-        own = (tuple(text for text in part if text not in held_out) for part in parts)
-        return next(texts for texts in own if texts)
-
-    size = f"{file.n_bytes:,} bytes, read in {file.n_parts:,} parts"
-    return replace(Corpus(file.path.name, splits["train"], splits["valid"], source=size), draw=draw)
 
 
 def _warn_of_repeats(corpus: Corpus) -> None:
@@ -321,6 +325,9 @@ def _warn_of_labels(corpus: Corpus) -> None:
             empty = islice((i for i in range(n_classes) if i not in used), 5)
             named = ", ".join(corpus.label_names[i] if corpus.label_names else str(i) for i in empty)
             _warn(f"{corpus.name}: {n_empty:,} classes have no text in {name}, such as {named}")
+    folded = Counter(name.casefold() for name in corpus.label_names)
+    if alike := [name for name in corpus.label_names if folded[name.casefold()] > 1]:
+        _warn(f"{corpus.name}: classes differ in capitals only, such as {alike[0]} and {alike[1]}")
     if mixed := [text for text in labels if len(labels[text]) > 1]:
         _warn(f"{corpus.name}: {len(mixed):,} texts have different labels, such as {mixed[0][:60]!r}")
 

@@ -9,16 +9,21 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import functools
+import gzip
 import hashlib
+import io
 import json
 import os
 import shutil
+import time
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tinytx_run.conversion import CONVERTERS, Files
+from tinytx_run.files import CHECKSUM_FILE, json_bytes, read_file, read_json, write_folder
 
 HOST = "https://raw.githubusercontent.com"
 DATA_VARIABLE = "TINYTX_DATA"
@@ -26,8 +31,8 @@ CARD = "card.json"
 WORK_FOLDER = ".downloads"  # in the data folder: upstream files until the corpus is made of them
 RETRIES = 3
 TIMEOUT = (15, 60)  # seconds to connect, and between two chunks
-CHUNK_BYTES = 1 << 16
-MAX_BYTES = 1 << 28  # of one file, compressed or not; the largest known one has 49 MB
+MAX_SECONDS = 3600  # of the transfer of one file
+MAX_BYTES = 1 << 28  # of one file, compressed or not; the largest known one has 84 MB
 FOLDERS = {"imdb-unlabelled": "imdb"}  # of a corpus in the folder of another one
 
 
@@ -39,26 +44,20 @@ class FetchError(OSError):
 class Dataset:
     """A corpus that others publish, as files of one commit of a repository or at an address of their own.
 
-    Parameters
+    Attributes
     ----------
-    name, description : str
-        The name is also that of the folder.
-    repository, commit : str
-        Owner and name on GitHub; forty hexadecimal digits, so the files can never change. Both are empty
-        where the files have an `address`.
-    licence, citation : str
-        As stated where the texts come from.
+    name : str
+        Also that of the folder.
+    repository, commit, address : str
+        Owner and name on GitHub, and forty hexadecimal digits, so the files can never change; or the address
+        of the folder that holds the files.
     rule : str
         How the layout and its splits are made of the upstream files.
     files : mapping from str to str
         Path in the repository to sha256, or to "md5:" and the md5 where upstream states no other. File names
         without their folders differ, too.
     layout : mapping from str to mapping from str to int or None
-        Split to file name to number of lines; None if that is unknown, or the file is not text.
-    labelled : bool
-        Whether texts have labels.
-    address : str
-        Of the folder that holds the files, where they are not on GitHub.
+        Split to file name to number of lines, of a ``.gz`` when it is opened; None if the file is not text.
     """
 
     name: str
@@ -147,27 +146,14 @@ def corpus_folder(name: str, data_dir: str | os.PathLike[str] | None = None) -> 
 
 @dataclass(frozen=True)
 class State:
-    """The content of a corpus folder.
-
-    Parameters
-    ----------
-    folder : Path
-    files : mapping from str to mapping
-        File name to sha256, bytes and lines, of the files that are as expected.
-    faults, absent : tuple of str
-        What is not as expected: the file, expected, got; and the splits that are not there.
-    card : mapping, optional
-        As `get` wrote it; None for a folder that `get` did not make.
-    changed : bool
-        Whether `get` wrote anything.
-    """
+    """The content of a corpus folder, compared with what is known of it."""
 
     folder: Path
-    files: Mapping[str, Mapping[str, Any]]
-    faults: tuple[str, ...]
-    absent: tuple[str, ...] = ()
-    card: Mapping[str, Any] | None = None
-    changed: bool = False
+    files: Mapping[str, Mapping[str, Any]]  # sha256, bytes and lines of those that are as expected
+    faults: tuple[str, ...]  # of the other files
+    absent: tuple[str, ...] = ()  # splits that are not there
+    card: Mapping[str, Any] | None = None  # as `get` wrote it; None where it did not make the folder
+    changed: bool = False  # whether `get` wrote anything
 
     @property
     def complete(self) -> bool:
@@ -176,63 +162,49 @@ class State:
 
 
 def inspect(folder: Path, dataset: Dataset) -> State:
-    """Compare a folder with its card, with the checksums of the registry, and with its numbers of lines."""
-    card: dict[str, Any] | None = None
-    stated: dict[str, str | None] = {n: None for n in dataset.n_lines if (folder / n).is_file()}
-    try:
-        card = json.loads((folder / CARD).read_text(encoding="utf-8"))
-        stated = {name: str(facts["sha256"]) for name, facts in card["files"].items()}  # type: ignore[index]
-        if not stated.keys() <= dataset.n_lines.keys():
-            raise ValueError(f"it names files that are not of {dataset.name}")
-    except FileNotFoundError:
-        pass
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        fault = f"{folder / CARD} must be a card of `tinytx data get`, got another file: {error}"
-        return State(folder, {}, (fault,))
-    upstream = {file_name(path): sha256 for path, sha256 in dataset.files.items()}
-    files, faults = {}, []
-    for name, sha256 in stated.items():
-        path, n_lines = folder / name, dataset.n_lines[name]
-        if not path.is_file():
-            faults.append(f"{path} must exist, got no such file")
+    """Compare a folder with what `get` wrote, with the registry's checksums, and with numbers of lines."""
+    card, written, faults, files = None, {}, [], {}
+    if (folder / CHECKSUM_FILE).is_file():
+        try:
+            card, written = read_json(folder / CARD), read_json(folder / CHECKSUM_FILE)
+        except ValueError as error:
+            return State(folder, {}, (str(error),))
+    names = [name for name in dataset.n_lines if name in written or (folder / name).is_file()]
+    upstream = {file_name(path): known for path, known in dataset.files.items()}
+    for name in names:
+        try:
+            facts = describe(name, read_file(folder / name))
+        except ValueError as error:
+            faults.append(str(error))
             continue
-        facts = describe(path.read_bytes())
-        sha256 = upstream.get(name, sha256)  # a forged card does not help
-        if sha256 not in (None, facts["sha256"]):
-            faults.append(f"{path} must have the sha256 {sha256}, got {facts['sha256']}")
+        known, n_lines = upstream.get(name), dataset.n_lines[name]
+        if known not in (None, facts["sha256"]):
+            faults.append(f"{folder / name} must have the sha256 {known}, got {facts['sha256']}")
         elif n_lines not in (None, facts["lines"]):
-            faults.append(f"{path} must hold {n_lines:,} lines, got {facts['lines']}")
+            faults.append(f"{folder / name} must hold {n_lines:,} lines, got {facts['lines']}")
         else:
             files[name] = facts
-    return State(folder, files, tuple(faults), dataset.absent(stated), card)
+    return State(folder, files, tuple(faults), dataset.absent(dict.fromkeys(names)), card)
 
 
-def checksum(content: bytes, like: str) -> str:
-    """The checksum of some bytes, of the kind of another one: md5 after "md5:", else sha256.
-
-    Examples
-    --------
-    >>> checksum(b"", like="md5:7c2a")
-    'md5:d41d8cd98f00b204e9800998ecf8427e'
-    """
-    algorithm, colon, _ = like.rpartition(":")
-    return f"{algorithm}{colon}{hashlib.new(algorithm or 'sha256', content).hexdigest()}"
-
-
-def describe(content: bytes) -> dict[str, Any]:
+def describe(name: str, content: bytes) -> dict[str, Any]:
     """Sha256, number of bytes and, of a text, of lines; the last line counts whether or not it ends.
 
     Examples
     --------
-    >>> [describe(content)["lines"] for content in (b"un\\ndeux\\n", b"un\\ndeux", b"", b"\\0")]
+    >>> [describe("a.txt", content)["lines"] for content in (b"un\\ndeux\\n", b"un\\ndeux", b"", b"\\0")]
     [2, 2, 0, None]
     """
-    n_lines = content.count(b"\n") + (bool(content) and not content.endswith(b"\n"))
-    return {
-        "sha256": hashlib.sha256(content).hexdigest(),
-        "bytes": len(content),
-        "lines": None if b"\0" in content else n_lines,
-    }
+    facts = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content), "lines": None}
+    if name.endswith(".gz"):
+        try:
+            with gzip.open(io.BytesIO(content)) as opened:
+                content = opened.read(MAX_BYTES)
+        except (OSError, EOFError, zlib.error):
+            return facts
+    if b"\0" not in content:
+        facts["lines"] = content.count(b"\n") + (bool(content) and not content.endswith(b"\n"))
+    return facts
 
 
 def get(
@@ -243,24 +215,16 @@ def get(
     host: str = HOST,
     report: Callable[[str], None] = print,
 ) -> State:
-    """Put a corpus into the data folder, unless it is there.
+    """Put a corpus into the data folder, unless it is there; return the state of its folder.
 
     Parameters
     ----------
-    dataset : Dataset
-    data_dir : path, optional
-        See `data_folder`.
     source : path, optional
-        A folder to copy from, see `from_folder`; nothing is downloaded then.
+        A folder with the upstream files, fetched elsewhere, see `find`; nothing is downloaded then.
     host : str
         GitHub, or the address of a mirror of its paths.
     report : callable
         Called with each line of progress.
-
-    Returns
-    -------
-    State
-        Of the folder afterwards.
 
     Raises
     ------
@@ -268,12 +232,12 @@ def get(
         If a file cannot be downloaded or has another checksum. Complete files stay aside, and the next call
         continues after them.
     ValueError
-        If `source` does not hold the corpus, or the folder holds files that `get` did not write.
+        If `source` does not hold the upstream files, or the folder holds files that `get` did not write.
     """
     import filelock
 
     folder = data_folder(data_dir) / dataset.name
-    given = None if source is None or inspect(folder, dataset).complete else from_folder(dataset, source)
+    given = {} if source is None or inspect(folder, dataset).complete else find(dataset, source)
     work = folder.parent / WORK_FOLDER
     work.mkdir(parents=True, exist_ok=True)
     with filelock.FileLock(work / f"{dataset.name}.lock"):
@@ -281,72 +245,39 @@ def get(
         if state.complete:
             report(f"{folder} is there already: nothing to do")
             return state
-        _refuse_foreign_files(state)
+        there = {file.name for file in folder.iterdir()} if folder.exists() else set()
+        if foreign := there - ({CARD, CHECKSUM_FILE, *dataset.n_lines} if state.card else set()):
+            raise ValueError(
+                f"{folder} must be absent, or hold only what `tinytx data get` wrote; it has other files, "
+                f"such as {min(foreign)}. Move it away, or name another folder with --data-dir"
+            )
         for fault in state.faults:
             report(f"replaced: {fault}")
-        origin = "a folder, checked by checksum where upstream has the same file, else by number of lines"
-        if given is None:
-            origin = f"downloaded from {host}"
-            given = convert(dataset, fetch(dataset, work / dataset.name, host))
-        elif lost := [name for name in state.files if name not in given]:
+        files = given or convert(dataset, fetch(dataset, work / dataset.name, host))
+        if lost := [name for name in state.files if name not in files]:
             raise ValueError(f"the folder given must hold {', '.join(lost)}, as {folder} does; got none")
-        card = make_card(dataset, given, origin)
+        card = make_card(dataset, files, "a folder" if given else f"downloaded from {host}")
         changed = bool(state.faults) or dict(state.files) != card["files"]
         if changed:
-            write_folder(folder, given, card, aside=work / dataset.name)
+            write_folder(folder, {**files, CARD: json_bytes(card)})
+            shutil.rmtree(work / dataset.name, ignore_errors=True)
         else:
             report(f"{folder} is there already, with as much as the folder given has: nothing to do")
     return dataclasses.replace(inspect(folder, dataset), changed=changed)
 
 
-def _refuse_foreign_files(state: State) -> None:
-    names = {file.name for file in state.folder.iterdir()} if state.folder.exists() else set()
-    names -= {CARD, *state.card["files"]} if state.card is not None else set()
-    if names:
-        raise ValueError(
-            f"{state.folder} must be absent, or hold only what `tinytx data get` wrote; it has other files, "
-            f"such as {min(names)}. Move it away, or name another folder with --data-dir"
-        )
-
-
 def make_card(dataset: Dataset, files: Files, origin: str) -> dict[str, Any]:
     """Content, source, licence, citation and checksums of a folder."""
+    about = ("name", "description", "licence", "citation", "commit", "rule")
     return {
-        "name": dataset.name,
-        "description": dataset.description,
-        "licence": dataset.licence,
-        "citation": dataset.citation,
+        **{field: getattr(dataset, field) for field in about},
         "source": dataset.home,
-        "commit": dataset.commit,
         "upstream_checksums": dict(dataset.files),
         "origin": origin,
-        "rule": dataset.rule,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "files": {name: describe(content) for name, content in files.items()},
+        "files": {name: describe(name, content) for name, content in files.items()},
         "absent": list(dataset.absent(files)),
     }
-
-
-def write_folder(folder: Path, files: Files, card: Mapping[str, Any], *, aside: Path) -> None:
-    """Write a folder that appears, or replaces another, in one step; `aside` holds what is half written."""
-    new, old = aside / "new", aside / "old"
-    shutil.rmtree(new, ignore_errors=True)
-    try:
-        new.mkdir(parents=True)
-        text = json.dumps(card, indent=1, ensure_ascii=False) + "\n"
-        for name, content in {**files, CARD: text.encode()}.items():
-            with (new / name).open("wb") as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-        if folder.exists():
-            shutil.rmtree(old, ignore_errors=True)  # left by a call that was killed
-            os.replace(folder, old)
-        os.replace(new, folder)
-    except OSError:  # such as a full disk: what is downloaded stays, what is half written does not
-        shutil.rmtree(new, ignore_errors=True)
-        raise
-    shutil.rmtree(aside, ignore_errors=True)
 
 
 def fetch(dataset: Dataset, into: Path, host: str = HOST) -> dict[str, Path]:
@@ -356,8 +287,7 @@ def fetch(dataset: Dataset, into: Path, host: str = HOST) -> dict[str, Path]:
     from tqdm.auto import tqdm
 
     pooch.get_logger().setLevel("WARNING")
-    checksums = {path: known if ":" in known else f"sha256:{known}" for path, known in dataset.files.items()}
-    store = pooch.create(into, dataset.url("", host), registry=checksums, retry_if_failed=RETRIES)
+    store = pooch.create(into, dataset.url("", host), registry=dict(dataset.files), retry_if_failed=RETRIES)
     fetched = {}
     for path in tqdm(dataset.files, desc=dataset.name, unit="file", disable=None, leave=False):
         try:
@@ -374,63 +304,55 @@ def fetch(dataset: Dataset, into: Path, host: str = HOST) -> dict[str, Path]:
 
 
 def _download(url: str, output_file: str, _: object) -> None:
-    """Download one file of at most `MAX_BYTES`; a FetchError, unlike others, is not tried again by pooch."""
+    """Download one file within limits; a FetchError, unlike others, is not tried again by pooch."""
     import requests
+    import urllib3
 
-    headers = {"Accept-Encoding": "identity"}
-    with requests.get(url, stream=True, timeout=TIMEOUT, headers=headers) as answer:
+    deadline, n_bytes = time.monotonic() + MAX_SECONDS, 0
+    with requests.get(url, stream=True, timeout=TIMEOUT, headers={"Accept-Encoding": "identity"}) as answer:
         if 400 <= answer.status_code < 500 and answer.status_code != 429:
+            what = "the file is not there any more" if answer.status_code in (404, 410) else "it was refused"
             raise FetchError(
-                f"{url}: the server answered {answer.status_code}, so the file is not there any more. If you "
-                "have it from elsewhere: tinytx data get NAME --from FOLDER"
+                f"{url}: the server answered {answer.status_code}, so {what}. If you have it from elsewhere: "
+                "tinytx data get NAME --from FOLDER"
             )
         answer.raise_for_status()
-        n_bytes = 0
         with open(output_file, "wb") as stream:
-            for chunk in answer.iter_content(CHUNK_BYTES):
-                n_bytes += len(chunk)
-                if n_bytes > MAX_BYTES:
-                    raise FetchError(f"{url} must have at most {MAX_BYTES:,} bytes, got more")
-                stream.write(chunk)
+            try:
+                while chunk := answer.raw.read1(1 << 16):  # what has come, however little
+                    n_bytes += stream.write(chunk)
+                    if n_bytes > MAX_BYTES or time.monotonic() > deadline:
+                        limit = f"{MAX_BYTES:,} bytes and {MAX_SECONDS:,} seconds"
+                        raise FetchError(f"{url} must come within {limit}, got more")
+            except urllib3.exceptions.HTTPError as error:
+                raise requests.ConnectionError(str(error)) from error
 
 
-def from_folder(dataset: Dataset, source: str | os.PathLike[str]) -> Files:
-    """Take from a folder as much of a corpus as it holds.
+def find(dataset: Dataset, source: str | os.PathLike[str]) -> Files:
+    """Make as much of a corpus as a folder holds upstream files for, which must have their checksums.
 
-    Parameters
-    ----------
-    dataset : Dataset
-    source : path
-        Holds, directly or in a folder named as the corpus, upstream files (under their names or paths) or
-        files of the layout. A file that upstream has too must have its checksum, others their number of lines
-        and, if there is a card, the sha256 in it; otherwise a ValueError names it.
+    They lie in it, or in a folder named as the corpus, under their names or paths. Nothing else is believed.
     """
-    folder = Path(source)
+    import pooch
+
+    folder, found = Path(source), {}
     if not folder.is_dir():
         raise ValueError(f"the folder to copy from must exist, got {folder}")
     place = folder / dataset.name if (folder / dataset.name).is_dir() else folder
-    upstream = {
-        path: place / name
-        for path in dataset.files
-        for name in (file_name(path), path)
-        if (place / name).is_file()
-    }
-    for path, file in upstream.items():
-        expected = dataset.files[path]
-        if (got := checksum(file.read_bytes(), like=expected)) != expected:
-            raise ValueError(f"{file} must have the checksum {expected}, got {got}")
-    state = inspect(place, dataset)
-    if state.faults:
-        raise ValueError("; ".join(state.faults))
-    files = {name: (place / name).read_bytes() for name in state.files} | convert(dataset, upstream)
-    if not files:
-        missing = next(path for path in dataset.files if path not in upstream)
+    for path, known in dataset.files.items():
+        for file in (place / file_name(path), place / path):
+            if file.is_file():
+                algorithm, _, known_sum = known.rpartition(":")
+                if (got := pooch.file_hash(str(file), algorithm or "sha256")) != known_sum:
+                    raise ValueError(f"{file} must have the {algorithm or 'sha256'} {known_sum}, got {got}")
+                found[path] = file
+    if not (files := convert(dataset, found)):
+        missing = next(path for path in dataset.files if path not in found)
         raise ValueError(
             f"{folder} must hold upstream files of {dataset.name} (`tinytx data list {dataset.name}` lists "
-            f"them) or a folder {dataset.name} with {', '.join(dataset.n_lines)}; got {len(upstream)} of "
-            f"{len(dataset.files)} upstream files, the first that is missing: {missing}"
+            f"them); got {len(found)} of {len(dataset.files)}, the first that is missing: {missing}"
         )
-    return {name: files[name] for name in dataset.n_lines if name in files}
+    return files
 
 
 def convert(dataset: Dataset, upstream: Mapping[str, Path]) -> Files:

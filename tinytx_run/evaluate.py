@@ -35,10 +35,11 @@ from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import Classifier, LanguageModel, bidirectional
 from tinytx.translate import GREEDY
 from tinytx_run.bleu import TranslationEvaluation, evaluate_translator
-from tinytx_run.checkpoint import load, load_tokenizer
-from tinytx_run.corpora import Corpus, load_corpus
+from tinytx_run.checkpoint import Checkpoint, load
+from tinytx_run.classify import class_logits
+from tinytx_run.corpora import Corpus, at_hand, load_corpus
 from tinytx_run.intervals import Interval, wilson_interval
-from tinytx_run.pairs import PairCorpus
+from tinytx_run.pairs import PairCorpus, load_pairs
 
 Sides = Literal["both", "left"]
 MAX_MASKED = 8_000  # tokens of a pseudo-likelihood: each costs a forward pass over its text
@@ -283,39 +284,12 @@ class ClassifierScore:
         return f"accuracy {self.accuracy:.4f} [{low:.4f}, {high:.4f}], {self.correct:,} of {self.n:,}{cut}"
 
 
-def classifier_inputs(
-    tokenizer: Tokenizer, texts: Sequence[str], max_len: int, *, causal: bool = True
-) -> tuple[list[list[int]], int]:
-    """Ids of labelled texts as a classifier reads them, and how many texts were cut.
-
-    A row looks as in pretraining: it begins with ``bos`` for a causal model, and is framed by ``cls`` and
-    ``sep`` for one that is not. A text that is too long loses its end.
-    """
-    begin, end = ([tokenizer.bos_id], []) if causal else ([tokenizer.cls_id], [tokenizer.sep_id])
-    room = max_len - len(begin) - len(end)
-    texts_ids = tokenizer.encode_batch(texts)
-    return [[*begin, *ids[:room], *end] for ids in texts_ids], sum(len(ids) > room for ids in texts_ids)
-
-
-def class_probabilities(model: Classifier, tokenizer: Tokenizer, texts: Sequence[str]) -> np.ndarray:
-    """``P(class | text)`` of each text, cut as in `classifier_inputs`: shape (N, C), float64."""
-    return _class_logits(model, tokenizer, texts)[0].double().softmax(dim=-1).numpy()
-
-
-def _class_logits(model: Classifier, tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Tensor, int]:
-    """Scores (N, C) of some texts, and how many of them were cut."""
-    check_vocabulary(model, tokenizer)
-    pad_id = tokenizer.pad_id
-    rows, n_cut = classifier_inputs(tokenizer, texts, model.config.max_len, causal=model.config.causal)
-    return evaluate_rows(model, rows, lambda ids, _: model(ids, ids != pad_id), pad_id=pad_id), n_cut
-
-
 def evaluate_classifier(
     model: Classifier, tokenizer: Tokenizer, texts: Sequence[str], labels: Sequence[int]
 ) -> ClassifierScore:
     """Accuracy on N texts with N labels."""
-    logits, n_cut = _class_logits(model, tokenizer, texts)
-    return ClassifierScore(int((logits.argmax(dim=-1) == torch.tensor(labels)).sum()), len(labels), n_cut)
+    logits, cut = class_logits(model, tokenizer, texts)
+    return ClassifierScore(int((logits.argmax(dim=-1) == torch.tensor(labels)).sum()), len(labels), len(cut))
 
 
 def count_correct(model: Classifier, objective: ClassificationObjective) -> int:
@@ -392,7 +366,7 @@ class Evaluation:
 
 
 def evaluate(
-    model: str | os.PathLike[str] | Model,
+    model: str | os.PathLike[str] | Checkpoint | Model,
     corpus: str | os.PathLike[str] | Corpus | PairCorpus,
     *,
     tokenizer: Tokenizer | None = None,
@@ -405,10 +379,11 @@ def evaluate(
 
     Parameters
     ----------
-    model : path or Module
+    model : path, Checkpoint or Module
         A checkpoint or run folder, or a model with its `tokenizer`.
     corpus : str, path, Corpus or PairCorpus
-        Pairs for a translator, texts for any other model.
+        Pairs for a translator, texts for any other model. A classifier that knows the names of its classes
+        takes labels by their names.
     split : {"train", "valid", "test", "all"}, optional
         By default the test split, or valid where there is none; no "all" for a translator.
     data_dir : path, optional
@@ -418,33 +393,35 @@ def evaluate(
     search : Search
         Of a translator.
     """
-    if not isinstance(model, nn.Module):
-        path = model
-        model, tokenizer = load(path, choose_device(device)), load_tokenizer(path)
-    if tokenizer is None:
-        raise ValueError(f"evaluation needs the tokenizer of the model, got a {type(model).__name__} alone")
+    if isinstance(model, nn.Module):
+        model = Checkpoint(model, tokenizer)
+    found = model if isinstance(model, Checkpoint) else load(model, choose_device(device))
+    model, tokenizer = found.with_tokenizer()
     if isinstance(model, Translator):
-        if isinstance(corpus, Corpus):
-            raise ValueError(f"a translator is evaluated on pairs, got the texts of {corpus.name}")
-        return evaluate_translator(model, tokenizer, corpus, split=split, search=search, data_dir=data_dir)
-    if isinstance(corpus, PairCorpus):
-        raise ValueError(f"a {type(model).__name__} is evaluated on texts, got the pairs of {corpus.name}")
-    data = corpus if isinstance(corpus, Corpus) else load_corpus(corpus, data_dir)
+        pairs = at_hand(corpus, PairCorpus, load_pairs, data_dir)
+        return evaluate_translator(model, tokenizer, pairs, split=split, search=search)
+    data = at_hand(corpus, Corpus, load_corpus, data_dir)
     chosen = split or reported_split(data)
     if chosen != "all" and chosen not in data.splits:
         raise ValueError(f"split must be all or one of {', '.join(data.splits)}, got {chosen!r}")
-    return evaluate_split(model, tokenizer, data, chosen)
+    return evaluate_split(model, tokenizer, data, chosen, found.class_names)
 
 
 def evaluate_split(
-    model: LanguageModel | MaskedLanguageModel | Classifier, tokenizer: Tokenizer, corpus: Corpus, split: str
+    model: LanguageModel | MaskedLanguageModel | Classifier,
+    tokenizer: Tokenizer,
+    corpus: Corpus,
+    split: str,
+    class_names: Sequence[str] | None = None,
 ) -> Evaluation:
-    """Evaluate a model on one split of a corpus, or on "all"."""
+    """Evaluate a model on one split of a corpus, or on "all"; a label is the class that has its name."""
     parts = list(corpus.splits.values()) if split == "all" else [corpus.splits[split]]
     texts: Sequence[str] = [text for part in parts for text in part.texts]
     if isinstance(model, Classifier):
         labels = [label for part in parts for label in part.labels or ()]
-        _check_classes(corpus, labels, len(texts), model.head.out_features)
+        if len(labels) != len(texts):
+            raise ValueError(f"a classifier needs texts with labels, got {corpus.name}, which has none")
+        labels = _by_name(corpus, labels, model.head.out_features, class_names)
         return Evaluation(corpus.name, split, evaluate_classifier(model, tokenizer, texts, labels))
     score: LanguageModelScore
     if isinstance(model, MaskedLanguageModel):
@@ -457,18 +434,18 @@ def evaluate_split(
     return Evaluation(corpus.name, split, score, bound)
 
 
-def _check_classes(corpus: Corpus, labels: Sequence[int], n_texts: int, n_classes: int) -> None:
-    names = corpus.label_names
-    if len(labels) != n_texts:
-        raise ValueError(f"a classifier is evaluated on texts with labels, got {corpus.name}, which has none")
-    if names and len(names) != n_classes:
-        # Another file may hold fewer of the names, which would then have other numbers.
+def _by_name(
+    corpus: Corpus, labels: Sequence[int], n_classes: int, class_names: Sequence[str] | None
+) -> list[int]:
+    """Labels as the classifier numbers its classes; names that it has not learned are refused."""
+    own = dict(enumerate(corpus.label_names)) or {label: str(label) for label in labels}
+    if class_names is None:  # nobody has noted them: they may be those of the corpus
+        known = len(corpus.label_names) == n_classes
+        class_names = corpus.label_names if known else [str(i) for i in range(n_classes)]
+    numbers = {name: i for i, name in enumerate(class_names)}
+    if unknown := [name for name in own.values() if name not in numbers]:
         raise ValueError(
-            f"{corpus.name} must have the {n_classes} classes of the classifier, got {', '.join(names[:8])}: "
-            "name all of them in their order (label_names, --label-names)"
+            f"the classes of {corpus.name} must be among the {n_classes} of the classifier, "
+            f"{', '.join(class_names[:8])}, got {', '.join(unknown[:8])}: label its texts with these names"
         )
-    if max(labels) >= n_classes:
-        raise ValueError(
-            f"labels must be from 0 to {n_classes - 1}, as the classifier knows them, got {max(labels)} "
-            f"{labels.count(max(labels)):,} times in {corpus.name}"
-        )
+    return [numbers[own[label]] for label in labels]

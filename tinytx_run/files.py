@@ -14,13 +14,13 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import filelock
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.torch import load as parse_safetensors
-from torch import Tensor
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 CHECKSUM_FILE = "checksums.json"  # size and SHA-256 of each other file of a folder
 LOCK_FILE = ".tinytx-lock"
@@ -168,8 +168,11 @@ def read_json(file: Path) -> dict[str, Any]:
 
 def read_tensors(file: Path) -> dict[str, Tensor]:
     """The tensors of a safetensors file; ValueError names a file that is missing, damaged or holds none."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load  # brings torch, which other readers do not need
+
     try:
-        tensors = parse_safetensors(read_file(file))
+        tensors = load(read_file(file))
     except (SafetensorError, KeyError) as error:
         raise ValueError(
             f"{file} must be a whole safetensors file, no other kind is opened: {error}"

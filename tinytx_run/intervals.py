@@ -34,15 +34,9 @@ class PairedInterval:
 
 
 def wilson_interval(correct: int, n: int) -> Interval:
-    r"""Confidence interval of a probability, from ``correct`` successes in ``n`` trials.
-
-    .. math:: \frac{p + z^2/2n \pm z\sqrt{p(1-p)/n + z^2/4n^2}}{1 + z^2/n}
+    """Wilson's confidence interval of a probability, from ``correct`` successes in ``n`` trials.
 
     It lies within [0, 1] and never has width zero.
-
-    References
-    ----------
-    E. B. Wilson, Journal of the American Statistical Association 22 (1927), 209-212.
 
     Examples
     --------
@@ -50,12 +44,11 @@ def wilson_interval(correct: int, n: int) -> Interval:
     >>> print(f"{low:.3f} {high:.3f}")
     0.490 0.943
     """
+    from scipy.stats import binomtest
+
     if n < 1 or not 0 <= correct <= n:
         raise ValueError(f"a share needs 0 <= correct <= n and n >= 1, got correct={correct}, n={n}")
-    z = statistics.NormalDist().inv_cdf(QUANTILE)
-    p, scale = correct / n, 1 + z**2 / n
-    middle, half = (p + z**2 / (2 * n)) / scale, z * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2)) / scale
-    return Interval(max(0.0, middle - half), min(1.0, middle + half))
+    return Interval(*map(float, binomtest(correct, n).proportion_ci(method="wilson")))
 
 
 def paired_interval(

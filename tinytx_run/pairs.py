@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Sequence
+import re
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from tinytx.tokenizer import canonical
-from tinytx_run.conversion import SPLIT_SEED, connected
 from tinytx_run.corpora import CorpusInfo, Splits, downloaded_info
 from tinytx_run.download import corpus_folder
-from tinytx_run.tables import read_aligned, read_lines
+from tinytx_run.splits import SPLIT_SEED, connected
+from tinytx_run.tables import NUMBER, CorpusWarning, is_blank, read_aligned, read_lines, split_cells
 
 WORLD_SIZES = {"test": 1_000, "valid": 1_000, "train": 40_000}  # drawn; train loses what is held out
 WORLD_SEED = 21_000  # of test; the next two seeds draw valid and train
@@ -27,6 +28,7 @@ LAB_SENTENCES = (
     "The fridge is full of food",
     "The river is full of fish",
 )
+HEADER = re.compile("source|target|src|tgt|en|fr|de|es|english|french|german|anglais|français|allemand", re.I)
 _WORLD = CorpusInfo("world", "sentences of the world in English and French, from one grammar")
 _TATOEBA, _MULTI30K = "tatoeba-en-fr", "multi30k-en-fr"
 
@@ -94,7 +96,8 @@ def load_pairs(name: str | os.PathLike[str], data_dir: str | os.PathLike[str] | 
     ----------
     name : str or path
         "world" (generated), "tatoeba-en-fr" or "multi30k-en-fr" (read from `data_dir`), or a ``.tsv`` file in
-        which each line is a source, a tab and a target; further columns are not read.
+        which each line is a source, a tab and a target; further columns are not read, nor is a first line
+        that names columns.
     data_dir : path, optional
         As in `load_corpus`.
 
@@ -106,8 +109,13 @@ def load_pairs(name: str | os.PathLike[str], data_dir: str | os.PathLike[str] | 
     Raises
     ------
     ValueError
-        If the name is unknown, or a file is missing, not UTF-8, too small to split or has a line that is no
-        pair; the message names the line.
+        If the name is unknown, or a file is missing, not UTF-8, too small to split, has a column of numbers
+        or a line that is no pair; the message names the line.
+
+    Warns
+    -----
+    CorpusWarning
+        If a first line or a further column is not read.
 
     Notes
     -----
@@ -129,12 +137,8 @@ def load_pairs(name: str | os.PathLike[str], data_dir: str | os.PathLike[str] | 
     )
 
 
-def _pairs(rows: Sequence[tuple[str, str]]) -> Pairs:
-    return Pairs(tuple(source for source, _ in rows), tuple(target for _, target in rows))
-
-
 def _corpus(info: CorpusInfo, splits: dict[str, Rows], n_removed: int = 0) -> PairCorpus:
-    made = {name: _pairs(rows) for name, rows in splits.items()}
+    made = {name: Pairs(*zip(*rows, strict=True)) for name, rows in splits.items()}
     test = made.get("test")
     return PairCorpus(info.name, made["train"], made["valid"], test, info.licence, info.source, n_removed)
 
@@ -159,7 +163,8 @@ def _world() -> PairCorpus:
 def _tatoeba(folder: Path) -> tuple[dict[str, Rows], int]:
     has_test = (folder / "pairs.test.tsv").exists()
     names = ("train", "valid", "test") if has_test else ("train", "valid")
-    splits = {name: _read_pairs(folder / f"pairs.{name}.tsv") for name in names}
+    files = {name: folder / f"pairs.{name}.tsv" for name in names}
+    splits = {name: [(cells[0], cells[1]) for cells in _read_cells(file)] for name, file in files.items()}
     n_read = len(splits["train"])
     lab = {canonical(sentence) for sentence in LAB_SENTENCES}
     plain = [(canonical(source), canonical(target)) for source, target in splits["train"]]
@@ -181,7 +186,7 @@ def _multi30k(folder: Path) -> tuple[dict[str, Rows], int]:
 
 
 def _file(path: Path) -> PairCorpus:
-    rows = _read_pairs(path)
+    rows = [(cells[0], cells[1]) for cells in _sentences(path, _read_cells(path))]
     groups: dict[int, list[int]] = {}
     for i, group in enumerate(connected(rows)):
         groups.setdefault(group, []).append(i)
@@ -201,13 +206,33 @@ def _file(path: Path) -> PairCorpus:
     return _corpus(CorpusInfo(path.name, "", licence="", source=""), splits)
 
 
-def _read_pairs(path: Path) -> Rows:
-    """Lines of a source, a tab and a target, and more that is ignored."""
+def _read_cells(path: Path) -> list[list[str]]:
+    """Lines of a source, a tab and a target, and more."""
     rows = []
-    for number, line in read_lines(path):
-        cells = [cell.strip() for cell in line.split("\t")]
-        if len(cells) < 2 or not cells[0] or not cells[1]:
+    for number, cells in split_cells(read_lines(path)):
+        cells = [cell.strip() for cell in cells]
+        if len(cells) < 2 or is_blank(cells[0]) or is_blank(cells[1]):
             got = "no tab" if len(cells) < 2 else "an empty side"
             raise ValueError(f"{path}, line {number}: must be a source, a tab and a target, got {got}")
-        rows.append((cells[0], cells[1]))
+        rows.append(cells)
     return rows
+
+
+def _sentences(path: Path, rows: list[list[str]]) -> list[list[str]]:
+    """The rows of a file of one's own without a header; ValueError for a side that is no language."""
+    for side in (0, 1):
+        if 2 * sum(NUMBER.fullmatch(cells[side]) is not None for cells in rows) > len(rows):
+            raise ValueError(
+                f"{path}: column {side + 1} must hold sentences, got numbers such as {rows[-1][side]}: leave "
+                "that column out, so that a line is a source, a tab and a target"
+            )
+    if all(map(HEADER.fullmatch, rows[0][:2])):
+        _warn(f"{path}: the first line names columns, {' and '.join(rows[0][:2])}: it is no pair")
+        rows = rows[1:]
+    if further := [cells[2] for cells in rows if len(cells) > 2]:
+        _warn(f"{path}: further columns of {len(further):,} lines, such as {further[0][:40]!r}, are not read")
+    return rows
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, CorpusWarning, stacklevel=5)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from tinytx_run.conversion import join_subwords
 from tinytx_run.splits import LABELLED_SHARE, UNLABELLED_SHARE, Split, split_groups, split_texts
-from tinytx_run.tables import read_aligned, read_lines
+from tinytx_run.tables import read_aligned, read_lines, read_objects
 
 SHAKESPEARE_TRAIN = 0.9  # of the characters, from the beginning
 LOWEST_STARS = -1  # the lowest label of reader-reviews-fr
@@ -23,9 +23,8 @@ def _read_cls_books(folder: Path) -> dict[str, Split]:
         as_subwords = subwords.exists() and not path.exists()
         rows = read_aligned(subwords if as_subwords else path, label_path)
         for number, _, label in rows:
-            if not re.fullmatch("[0-9]+", label.strip()):
-                rule = "the label must be an integer from 0 up"
-                raise ValueError(f"{label_path}, line {number}: {rule}, got {label[:40]!r}")
+            if not re.fullmatch("[01]", label.strip()):
+                raise ValueError(f"{label_path}, line {number}: the label must be 0 or 1, got {label[:40]!r}")
         texts = tuple(join_subwords(text) if as_subwords else text for _, text, _ in rows)
         splits[name] = Split(texts, tuple(int(label) for *_, label in rows))
     return splits
@@ -39,51 +38,31 @@ def _read_novels(folder: Path) -> dict[str, Split]:
 
 
 def _read_reader_reviews(folder: Path) -> dict[str, Split]:
-    texts, labels = [], []
-    for site in ("babelio", "critiques_libres"):
-        path = folder / f"{site}_reviews.jsonl"
-        for number, line in read_lines(path):
-            try:
-                row = json.loads(line)
-                text, label = " ".join(row["reader_review"].split()), int(row["label"])
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise ValueError(
-                    f"{path}, line {number}: must be a JSON object with reader_review and label, "
-                    f"got {line[:60]!r}"
-                ) from error
-            if text:  # a few readers left stars only
-                texts.append(text)
-                labels.append(label - LOWEST_STARS)
-    return split_texts(folder, Split(tuple(texts), tuple(labels)), share=LABELLED_SHARE)
+    files = [folder / f"{site}_reviews.jsonl" for site in ("babelio", "critiques_libres")]
+    rows = [row for file in files for row in read_objects(file, reader_review=str, label=int)]
+    rows = [row for row in rows if row["reader_review"].strip()]  # a few readers left stars only
+    texts = tuple(" ".join(row["reader_review"].split()) for row in rows)
+    labels = tuple(row["label"] - LOWEST_STARS for row in rows)
+    return split_texts(folder, Split(texts, labels), share=LABELLED_SHARE)
 
 
 def _read_films(folder: Path) -> dict[str, Split]:
-    splits = split_groups(_film_reviews(folder / "train.jsonl.gz"), share=LABELLED_SHARE)
+    splits = split_groups(_film_reviews(folder / "train.jsonl.gz", label=int), share=LABELLED_SHARE)
     test = folder / "test.jsonl.gz"
-    return splits | ({"test": _film_reviews(test)} if test.exists() else {})
+    return splits | ({"test": _film_reviews(test, label=int)} if test.exists() else {})
 
 
 def _read_unlabelled_films(folder: Path) -> dict[str, Split]:
-    return split_groups(_film_reviews(folder / "unlabelled.jsonl.gz", labelled=False), share=UNLABELLED_SHARE)
+    return split_groups(_film_reviews(folder / "unlabelled.jsonl.gz"), share=UNLABELLED_SHARE)
 
 
-def _film_reviews(path: Path, *, labelled: bool = True) -> Split:
+def _film_reviews(path: Path, **label: type) -> Split:
     """Reviews with their films as groups; a text that occurs again is left out."""
-    rows: dict[str, tuple[str, int]] = {}
-    for number, line in read_lines(path):
-        try:
-            row = json.loads(line)
-            text, film, label = row["text"], row["movie"], row["label"] if labelled else 0
-            if not (text and film and isinstance(film, str) and label in (0, 1)):
-                raise ValueError("a text or a film is empty, or the label is neither 0 nor 1")
-            rows.setdefault(text, (film, label))
-        except (ValueError, KeyError, TypeError) as error:
-            wanted = "text, movie and label" if labelled else "text and movie"
-            raise ValueError(
-                f"{path}, line {number}: must be a JSON object with {wanted}, got {line[:60]!r}: {error!r}"
-            ) from error
-    films, labels = zip(*rows.values(), strict=True)
-    return Split(tuple(rows), labels if labelled else None, films)
+    rows: dict[str, dict[str, Any]] = {}
+    for row in read_objects(path, text=str, movie=str, **label):
+        rows.setdefault(row["text"], row)
+    labels = tuple(row["label"] for row in rows.values()) if label else None
+    return Split(tuple(rows), labels, tuple(row["movie"] for row in rows.values()))
 
 
 def _read_shakespeare(folder: Path) -> dict[str, Split]:

@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -129,6 +129,7 @@ def open_run(
     tokenizer: Tokenizer | None = None,
     report: Callable[[str], None] = print,
     *,
+    class_names: Sequence[str] | None = None,
     start: Path | None = None,
 ) -> Iterator[Checkpoints]:
     """The checkpoints of a run; ValueError while another process trains in the folder.
@@ -144,10 +145,12 @@ def open_run(
         Written with every checkpoint.
     report : callable
         Gets a line when a damaged checkpoint is passed over, or the machine is another one.
+    class_names : sequence of str, optional
+        Of a classifier; written with every checkpoint.
     start : Path, optional
         A checkpoint of another run, which this one continues under its own plan and settings: a branch.
     """
-    run = Checkpoints(Path(path), plan, tokenizer, report, start)
+    run = Checkpoints(Path(path), plan, tokenizer, report, class_names, start)
     make_folder(run.folder)
     busy = f"one process at a time trains in a folder, got {run.folder}, where another one does"
     try:
@@ -169,6 +172,7 @@ class Checkpoints:
     plan: Mapping[str, Any]
     tokenizer: Tokenizer | None
     report: Callable[[str], None]
+    class_names: Sequence[str] | None = None
     start: Path | None = None
     latest: Path | None = None  # last written, or resumed from
 
@@ -179,7 +183,7 @@ class Checkpoints:
 
         Raises OSError when the disk is full, for instance; it names the checkpoint that stays usable.
         """
-        files = model_files(model, self.tokenizer)
+        files = model_files(model, self.tokenizer, self.class_names)
         training = {"plan": self.plan, "settings": settings.to_dict(), "state": state, **_machine(model)}
         files[STATE_FILE] = json_bytes(training)
         files[MOMENTS_FILE] = safetensors_bytes(_moments(model, optimizer))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,10 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from tinytx_run.conversion import SPLIT_SEED
+from tinytx.tokenizer import canonical
 from tinytx_run.tables import SPLIT_FILES
 
+SPLIT_SEED = 20_000
 UNLABELLED_SHARE, LABELLED_SHARE = 0.05, 0.10  # of the different texts, for valid and for test each
+
+Rows = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -135,10 +139,58 @@ def split_texts(
             name_of[texts[i]] = held_out if rank < 2 * n_held_out else "train"
     rows = {name: [i for i, text in enumerate(split.texts) if name_of[text] == name] for name in SPLIT_FILES}
     if not all(rows.values()):
-        raise ValueError(
-            f"{source} must hold at least 3 different texts of one label to be split, got {len(name_of)} "
-            f"of {len(set(labels))} labels"
-        )
+        one, got = "", f"{len(name_of)}"
+        if split.labels is not None:
+            one, got = " of one label", f"{len(name_of)} of {len(set(labels))} labels"
+        raise ValueError(f"{source} must hold at least 3 different texts{one} to be split, got {got}")
     if not with_test:
         rows = {"train": sorted(rows["train"] + rows["test"]), "valid": rows["valid"]}
     return {name: split.take(chosen) for name, chosen in rows.items()}
+
+
+def split_pairs(rows: Rows, *, n_held_out: int) -> dict[str, list[tuple[str, str]]]:
+    """Split sentence pairs into train, valid and test such that no sentence is in two of them.
+
+    Pairs that share a sentence by `canonical`, directly or through others, stay together. The groups, in the
+    order of the sha256 of a seed and their first pair, fill test, then valid, each up to exactly its size; a
+    group larger than the remaining room goes to train. Equal pairs are taken once.
+
+    Parameters
+    ----------
+    rows : sequence of (str, str)
+        In any order; that of the splits does not depend on it.
+    n_held_out : int
+        Pairs of valid and of test each.
+    """
+    rows = sorted(set(rows), key=_order)
+    groups: dict[int, list[tuple[str, str]]] = {}
+    for group, row in zip(connected([(canonical(a), canonical(b)) for a, b in rows]), rows, strict=True):
+        groups.setdefault(group, []).append(row)
+    splits: dict[str, list[tuple[str, str]]] = {"train": [], "valid": [], "test": []}
+    for members in sorted(groups.values(), key=lambda members: _order(min(members))):
+        room = (s for s in ("test", "valid") if len(splits[s]) + len(members) <= n_held_out)
+        splits[next(room, "train")] += members
+    return {split: sorted(members, key=_order) for split, members in splits.items()}
+
+
+def _order(row: tuple[str, str]) -> bytes:
+    return hashlib.sha256(f"{SPLIT_SEED}\t{row[0]}\t{row[1]}".encode()).digest()
+
+
+def connected(rows: Rows) -> list[int]:
+    """Number the connected components of pairs that share a source or a target.
+
+    Examples
+    --------
+    >>> connected([("a", "x"), ("b", "y"), ("a", "z"), ("c", "z")])
+    [0, 1, 0, 0]
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    if not rows:
+        return []
+    numbers: dict[tuple[int, str], int] = {}  # of a side and its sentence
+    edges = np.array([[numbers.setdefault(key, len(numbers)) for key in enumerate(row)] for row in rows])
+    graph = coo_array((np.ones(len(rows)), edges.T), shape=(len(numbers), len(numbers)))
+    return connected_components(graph, directed=False)[1][edges[:, 0]].tolist()

@@ -1,34 +1,38 @@
-"""Texts of one's own: the rows of .txt, .tsv, .csv and .jsonl files, and of the library `datasets`."""
+"""Texts of one's own: lines of a .txt, tables read with pandas, and datasets of the library `datasets`."""
 
 from __future__ import annotations
 
 import csv
 import gzip
+import importlib
 import io
+import itertools
 import json
 import logging
 import re
+import unicodedata
 import warnings
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 HUB_PREFIX = "hf:"
-SUFFIXES = (".txt", ".tsv", ".csv", ".jsonl")
+SUFFIXES = (".txt", ".tsv", ".csv", ".jsonl", ".parquet")
 SPLIT_FILES = {"train": ("train",), "valid": ("valid", "validation", "dev", "val"), "test": ("test",)}
 TEXT_COLUMN, LABEL_COLUMN = "text", "label"
 DELIMITERS = ",;\t|"  # of a .csv
+MAX_BYTES = 256 * 2**20  # of a file
 MAX_CHARS = 1_000_000  # of a text
 MAX_CLASSES = 100  # with names; more different words are not labels
 INTEGER = re.compile("[0-9]{1,9}")
-NUMBER = re.compile(r"-?[0-9]{1,9}(\.[0-9]{1,9})?")
-NO_LABEL = -1  # in place of a label, by the convention of the library datasets
+NUMBER = re.compile(r"-?[0-9]{1,9}([.,][0-9]{1,9})?")
+INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff]")  # soft hyphen, zero-width space, joiner, byte order mark
+QUOTED_TSV = re.compile(r'(?:(?:"(?:[^"]|"")*+"|[^"\t\r\n]*+)(?:[\t\r\n]|\Z))*+')
+BEFORE_TABLE = re.compile(r"\A((?:[ \t]*(?:\r\n?|\n))*(?:sep=(.)(?:\r\n?|\n))?)")  # Excel may name its sign
 
-# Each with its number in the file, counted from 1.
-Lines = list[tuple[int, str]]
-Cells = Iterator[tuple[int, dict[str, Any]]]  # column to value
+Lines = list[tuple[int, str]]  # each with its number in the file, counted from 1
 
 
 class CorpusWarning(UserWarning):
@@ -43,11 +47,12 @@ class Options:
     label_column: str | None = None
     label_names: tuple[str, ...] = ()
     skip_bad_rows: bool = False
+    labels: bool = True
 
 
 @dataclass
 class Table:
-    """The rows of a file or dataset that can be used, and the others, by the rule that they break.
+    """The rows of a file or dataset that can be used, and what is wrong with the others.
 
     Examples
     --------
@@ -59,29 +64,28 @@ class Table:
     """
 
     source: Path | str
+    split: str = "train"
     unit: str = "line"
     rows: list[tuple[int, str, str | None]] = field(default_factory=list)  # number from 1, text, label
-    refused: dict[str, dict[int, str]] = field(default_factory=dict)  # rule -> number -> what it has instead
+    faults: dict[int, str] = field(default_factory=dict)  # by the number of the row
+
+    @property
+    def labelled(self) -> bool:
+        """Whether the rows have labels."""
+        return any(label is not None for *_, label in self.rows)
 
     def refuse(self, number: int, rule: str, got: str) -> None:
         """Note that a row, counted from 1, breaks a rule."""
-        self.refused.setdefault(rule, {}).setdefault(number, got)
+        self.faults.setdefault(number, f"{rule}, got {got}")
 
     def settle(self, n_good: int, skip: bool) -> None:
         """Raise a ValueError for the rows that were refused, or warn that they are skipped."""
-        if not self.refused:
+        if not self.faults:
             return
-        (number, rule, got), *others = sorted(
-            (min(rows), rule, rows[min(rows)]) for rule, rows in self.refused.items()
-        )
-        n_bad = len(set().union(*self.refused.values()))
-        message = f"{self.source}, {self.unit} {number}: {rule}, got {got}"
+        first, n_bad = min(self.faults), len(self.faults)
+        message = f"{self.source}, {self.unit} {first}: {self.faults[first]}"
         if n_bad > 1:
             message += f"; {n_bad:,} of {n_good + n_bad:,} rows cannot be used"
-        for first, rule, _ in others:
-            n_rows = len(self.refused[rule])
-            rows = f"{n_rows:,} rows, from" if n_rows > 1 else "1 row,"
-            message += f"; {rule} ({rows} {self.unit} {first})"
         if not skip:
             raise ValueError(message)
         warnings.warn(f"{message}: skipped, {n_good:,} rows are left", CorpusWarning, stacklevel=4)
@@ -101,22 +105,64 @@ class Table:
         rule = "the label must be an integer from 0 up"
         if names:
             rule = "the label must be one of " + ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+        numbers = {canonical_label(name): i for i, name in enumerate(names)}
         texts, labels = [], []
         for number, text, label in self.rows:
             label = label or ""
-            if label in names if names else INTEGER.fullmatch(label):
-                texts.append(text)
-                labels.append(names.index(label) if names else int(label))
-            else:
+            known = numbers.get(label) if names else int(label) if INTEGER.fullmatch(label) else None
+            if known is None:
                 self.refuse(number, rule, repr(label[:40]))
+            else:
+                texts.append(text)
+                labels.append(known)
         return tuple(texts), tuple(labels)
+
+
+def plain(name: object) -> str:
+    """A name with composed letters (NFC), nothing invisible, and single spaces."""
+    return unicodedata.normalize("NFC", " ".join(INVISIBLE.sub("", str(name)).split()))
+
+
+def canonical_label(value: object) -> str | None:
+    """A label as labels are compared, a number in one spelling; None if there is none.
+
+    Examples
+    --------
+    >>> [canonical_label(value) for value in ("1", "1.0", "4,50", "ne\u0301gatif", True, " ", "NaN")]
+    ['1', '1', '4.5', 'négatif', '1', None, None]
+    """
+    if not isinstance(value, str | int | float):
+        return None
+    label = plain(int(value) if isinstance(value, bool) else value)
+    if NUMBER.fullmatch(label):
+        return repr(float(label.replace(",", "."))).removesuffix(".0")
+    return None if label.casefold() in ("", "nan") else label  # nan: a missing number, as tables write it
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text has no character that can be seen."""
+    return all(sign.isspace() or unicodedata.category(sign) == "Cf" for sign in text)
+
+
+def _is_quoted(tsv: str) -> bool:
+    """Whether a .tsv is written by pandas, a cell that holds quotes in quotes and each of them twice."""
+    return '""' in tsv and QUOTED_TSV.fullmatch(tsv) is not None
+
+
+def split_cells(lines: Lines) -> list[tuple[int, list[str]]]:
+    """The cells of numbered lines of a .tsv; a quote is a character like others unless pandas wrote it."""
+    rows = [(number, line.split("\t")) for number, line in lines]
+    if _is_quoted("\n".join(line for _, line in lines)):
+        for _, cells in rows:
+            cells[:] = [re.sub('^"(.*)"$', r"\1", cell).replace('""', '"') for cell in cells]
+    return rows
 
 
 def read_lines(path: Path) -> Lines:
     """Read the lines that are not blank, each with its number counted from 1 and without its end.
 
-    The file is UTF-8 text, with or without a byte order mark, with either line end. A ValueError names it if
-    it is missing or holds no text, and the first line that cannot be used.
+    The file is UTF-8 text, with or without a byte order mark, with any line end. A ValueError names it if it
+    is missing or holds no text, and the first line that cannot be used.
     """
     table = Table(path)
     lines = _usable_lines(path, table)
@@ -135,40 +181,29 @@ def read_aligned(first: Path, second: Path) -> list[tuple[int, str, str]]:
     return [(number, line, sides[second][number]) for number, line in sides[first].items()]
 
 
-def _read_table(path: Path, options: Options) -> Table:
-    """Read the rows of a file with one of the `SUFFIXES`."""
-    table, suffix = Table(path), path.suffix.lower()
-    columns_named = options.text_column is not None or options.label_column is not None
-    if suffix == ".txt":
-        if columns_named or options.label_names:
-            raise ValueError(f"{path} is a .txt: it must be read without columns and labels, got some")
-        table.rows = [(number, line, None) for number, line in _usable_lines(path, table)]
-    elif suffix == ".tsv" and not columns_named:
-        for number, line in _usable_lines(path, table):
-            label, tab, text = line.partition("\t")
-            if not tab:
-                table.refuse(number, "must be a label, a tab and a text", "no tab")
-            elif not text.strip():
-                table.refuse(number, "must have a text after the tab", "no text")
-            elif not options.label_names and not INTEGER.fullmatch(label.strip()):
-                table.refuse(number, "the label must be an integer from 0 up", repr(label[:40]))
-            else:
-                table.rows.append((number, text, label.strip()))
-    elif suffix == ".jsonl":
-        _select(_read_objects(path, table), options, table)
-    else:
-        _select(_read_cells(path, options, table), options, table)
-    return table
+def read_objects(path: Path, **fields: type) -> list[dict[str, Any]]:
+    """Read JSON lines; a ValueError names the first that is no object with all of the fields."""
+    objects = []
+    for number, line in read_lines(path):
+        cells = _parse_object(line)
+        if not all(isinstance(cells.get(name), kind) for name, kind in fields.items()):
+            rule = f"must be a JSON object with {', '.join(fields)}"
+            raise ValueError(f"{path}, line {number}: {rule}, got {line[:60]!r}")
+        objects.append(cells)
+    return objects
 
 
-def read_own(name: str, options: Options) -> tuple[str, dict[str, Table], tuple[str, ...]] | None:
-    """Read a file, a folder or a dataset of the library ``datasets``; None for a name of another kind.
+def _parse_object(line: str) -> dict[str, Any]:
+    """The JSON object of a line; empty where it is none."""
+    try:
+        cells = json.loads(line)
+    except (ValueError, RecursionError):
+        cells = None
+    return cells if isinstance(cells, dict) else {}
 
-    Returns
-    -------
-    tuple
-        Title, tables by split, and names of the labels, empty where they are not known.
-    """
+
+def read_own(name: str, options: Options) -> tuple[str, dict[str, Table], tuple[str, ...]]:
+    """Title, tables by split (none for a name of another kind), and the names of labels that are known."""
     path = Path(name)
     if name.startswith(HUB_PREFIX) or (name and _is_saved_dataset(path)):
         title, tables, names = _read_dataset(name.removeprefix(HUB_PREFIX), options)
@@ -177,8 +212,8 @@ def read_own(name: str, options: Options) -> tuple[str, dict[str, Table], tuple[
         # With a slash, as a folder called "world" is not the world.
         return f"{path.resolve().name}/", _read_folder(path, options), options.label_names
     if path.suffix.lower() in SUFFIXES:
-        return path.name, {"train": _read_table(path, options)}, options.label_names
-    return None
+        return path.name, {"train": _read_table(Table(path), path, options)}, options.label_names
+    return name, {}, ()
 
 
 def _is_saved_dataset(folder: Path) -> bool:
@@ -196,7 +231,7 @@ def _read_folder(folder: Path, options: Options) -> dict[str, Table]:
             names = " and ".join(file.name for file in files[:2])
             raise ValueError(f"{folder} must hold one file for {split}, got {names}")
         if files:
-            tables[split] = _read_table(files[0], options)
+            tables[split] = _read_table(Table(files[0], split), files[0], options)
     if "train" not in tables:
         known = ", ".join(f"train{suffix}" for suffix in SUFFIXES)
         raise ValueError(f"{folder} must hold one of {known}, got none of them")
@@ -205,13 +240,7 @@ def _read_folder(folder: Path, options: Options) -> dict[str, Table]:
 
 def _read_dataset(name: str, options: Options) -> tuple[str, dict[str, Table], tuple[str, ...]]:
     """Title, tables by split and names of the labels of ``NAME``, ``NAME:CONFIGURATION`` or a folder."""
-    try:
-        import datasets
-    except ImportError as error:
-        raise ValueError(
-            f"{HUB_PREFIX}{name} must be read with the library datasets, which is not installed: "
-            "pip install datasets"
-        ) from error
+    datasets = _library("datasets", f"{HUB_PREFIX}{name}")
     if not name:
         raise ValueError(f"{HUB_PREFIX}NAME must name a dataset, got nothing after the colon")
     saved = _is_saved_dataset(Path(name))
@@ -229,29 +258,36 @@ def _read_dataset(name: str, options: Options) -> tuple[str, dict[str, Table], t
     parts = found if isinstance(found, Mapping) else {"train": found}
     tables: dict[str, Table] = {}
     names: tuple[str, ...] = ()
+    column = options.label_column or LABEL_COLUMN
     for split, stems in SPLIT_FILES.items():
         for part in [parts[stem] for stem in stems if stem in parts][:1]:
-            column = options.label_column or LABEL_COLUMN
-            classes: Sequence[str] = getattr(part.features.get(column), "names", None) or ()
-            if classes and set(part[column]) == {NO_LABEL}:
-                warnings.warn(f"{title}: {split} has no labels: left out", CorpusWarning, stacklevel=5)
-                continue
-            rows = list(part)
-            for row in rows if classes else ():  # labels are numbers of names
-                known = isinstance(row[column], int) and row[column] != NO_LABEL
-                row[column] = classes[row[column]] if known else None
-            tables[split] = Table(f"{title} ({split})", unit="row")
-            _select(enumerate(rows, start=1), options, tables[split])
-            names = names or tuple(classes)
+            frame, classes = part.to_pandas(), getattr(part.features.get(column), "names", None)
+            if classes:  # a label is the number of a name, or -1 where there is none
+                frame[column] = frame[column].map(dict(enumerate(classes)))
+                names = names or tuple(classes)
+            tables[split] = Table(f"{title} ({split})", split, unit="row")
+            _select(frame.set_axis(range(1, len(frame) + 1)), options, tables[split])
     if "train" not in tables:
         raise ValueError(f"{title} must have a split train, got {', '.join(parts) or 'none'}")
     return title, tables, names
 
 
+def _library(name: str, source: object) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ValueError(
+            f"{source} must be read with the package {name}, which is not installed: pip install {name}"
+        ) from error
+
+
 def _read_text(path: Path) -> str:
-    """The text of a file, in which a byte that is not UTF-8 is a lone surrogate, for `line_fault` to find."""
+    """The text of a file, in which a byte that is not UTF-8 is a lone surrogate, for `_fault` to find."""
     if not path.is_file():
         raise ValueError(f"corpus file must exist, got {path}")
+    if (n_bytes := path.stat().st_size) > MAX_BYTES:
+        remedy = "write a part of it into a file of its own, such as by `head -c 200M FILE > PART`"
+        raise ValueError(f"{path} must have at most {MAX_BYTES:,} bytes, got {n_bytes:,}: {remedy}")
     content = path.read_bytes()
     if path.suffix == ".gz":
         try:
@@ -260,10 +296,11 @@ def _read_text(path: Path) -> str:
             raise ValueError(f"{path} must be a whole gzip file, got a damaged one: {error}") from error
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise ValueError(f"{path} must be UTF-8 text, got the mark of UTF-16: save it as UTF-8")
-    return content.decode("utf-8-sig", "surrogateescape")
+    # Files that were joined have a mark in the middle, too.
+    return re.sub("^\ufeff+", "", content.decode("utf-8", "surrogateescape"), flags=re.MULTILINE)
 
 
-def line_fault(text: str) -> tuple[str, str] | None:
+def _fault(text: str) -> tuple[str, str] | None:
     """The rule that a text breaks, and what it has instead."""
     if len(text) > MAX_CHARS:
         return f"must have at most {MAX_CHARS:,} characters", f"{len(text):,}"
@@ -276,88 +313,150 @@ def line_fault(text: str) -> tuple[str, str] | None:
 
 def _usable_lines(path: Path, table: Table) -> Lines:
     """The lines that are not blank; the table refuses those that are no text."""
-    lines = []
-    for number, line in enumerate(_read_text(path).split("\n"), start=1):
-        if fault := line_fault(line):
+    text, lines = _read_text(path), []
+    if "\n" not in text:
+        text = text.replace("\r", "\n")  # as old Macs end lines
+    for number, line in enumerate(text.split("\n"), start=1):
+        if fault := _fault(line):
             table.refuse(number, *fault)
-        elif line.strip():
-            lines.append((number, line.removesuffix("\r")))
+        elif not is_blank(line):
+            lines.append((number, line.rstrip("\r")))
     return lines
 
 
-def _read_objects(path: Path, table: Table) -> Cells:
+def _read_table(table: Table, path: Path, options: Options) -> Table:
+    """Read the rows of a file with one of the `SUFFIXES` into a table."""
+    suffix, columns_named = path.suffix.lower(), bool(options.text_column or options.label_column)
+    if suffix == ".txt":
+        if columns_named or options.label_names:
+            raise ValueError(f"{path} is a .txt: it must be read without columns and labels, got some")
+        table.rows = [(number, line, None) for number, line in _usable_lines(path, table)]
+    elif suffix == ".tsv" and not columns_named:
+        _read_label_tab_text(path, options, table)
+    else:
+        read = {".jsonl": _read_jsonl, ".parquet": _read_parquet}.get(suffix, _read_delimited)
+        _select(read(_library("pandas", path), path, options, table), options, table)
+    return table
+
+
+def _read_label_tab_text(path: Path, options: Options, table: Table) -> None:
+    rows = split_cells(_usable_lines(path, table))
+    for number, (label, *cells) in rows:
+        text, known = "\t".join(cells), canonical_label(label) if options.labels else None
+        if not cells:
+            table.refuse(number, "must be a label, a tab and a text", "no tab")
+        elif is_blank(text):
+            table.refuse(number, "must have a text after the tab", "no text")
+        elif options.labels and not options.label_names and not INTEGER.fullmatch(known or ""):
+            rule = "the label must be an integer from 0 up, or one of the words that label_names gives"
+            table.refuse(number, rule, repr(label[:40]))
+        else:
+            table.rows.append((number, text, known))
+    if rows and (n := min(len(cells) for _, cells in rows)) > 2:
+        message = f"{path} has {n} columns: all after the first are the text, unless the first line"
+        warnings.warn(f"{message} names them and text_column is given", CorpusWarning, stacklevel=5)
+
+
+def _read_jsonl(pandas: Any, path: Path, _: Options, table: Table) -> Any:
+    objects = {}
     for number, line in _usable_lines(path, table):
-        try:
-            cells = json.loads(line)
-        except (ValueError, RecursionError):
-            cells = None
-        if isinstance(cells, dict):
-            yield number, cells
+        if cells := _parse_object(line):
+            objects[number] = cells
         else:
             table.refuse(number, "must be a JSON object", repr(line.strip()[:40]))
+    return pandas.DataFrame(list(objects.values()), index=list(objects), dtype=object)
 
 
-def _read_cells(path: Path, options: Options, table: Table) -> Cells:
-    """The rows of a .csv, or of a .tsv, in which a quote is a character like others."""
-    text, number = _read_text(path), 1
-    form: dict[str, Any] = {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
-    rows = []
+def _read_parquet(pandas: Any, path: Path, _: Options, table: Table) -> Any:
+    _library("pyarrow", path)
+    try:
+        frame = pandas.read_parquet(path, engine="pyarrow")
+    except (ValueError, OSError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"{path} must be a whole .parquet file, got another: {reason}") from error
+    table.unit = "row"
+    return frame.set_axis(range(1, len(frame) + 1))
+
+
+def _read_delimited(pandas: Any, path: Path, options: Options, table: Table) -> Any:
+    """The rows of a .csv or .tsv by number, as spreadsheets count; the first one names the columns."""
+    table.unit, text = "row", _read_text(path)
+    before, sign = BEFORE_TABLE.findall(text)[0]
+    first, text = 1 + len(before.splitlines()), text[len(before) :]
+    is_tsv = path.suffix.lower() == ".tsv"
     limit = csv.field_size_limit(len(text) + 1)  # else a cell of more than 131,072 characters is an error
     try:
-        if path.suffix.lower() != ".tsv":
-            form = {"delimiter": _delimiter(text, options), "strict": True}
-        reader = csv.reader(io.StringIO(text, newline=""), **form)
-        for cells in reader:
-            rows.append((number, cells))
-            number = reader.line_num + 1  # a cell may hold line ends
-    except csv.Error as error:
-        raise ValueError(
-            f"{path}, line {number}: must be a row of a table, got one that cannot be parsed ({error}); is a "
-            "quote never closed, or doubled within a text?"
-        ) from error
+        with warnings.catch_warnings(record=True) as skipped:
+            warnings.simplefilter("always")
+            frame = pandas.read_csv(
+                io.StringIO(text, newline=""),
+                sep="\t" if is_tsv else sign or _delimiter(text, options),
+                quoting=csv.QUOTE_NONE if is_tsv and not _is_quoted(text) else csv.QUOTE_MINIMAL,
+                engine="python",  # the other one takes quotes in the wrong place
+                header=None,
+                dtype=object,
+                keep_default_na=False,
+                na_filter=False,
+                skip_blank_lines=False,
+                on_bad_lines="warn",
+            )
+    except pandas.errors.EmptyDataError:
+        return pandas.DataFrame()
     finally:
         csv.field_size_limit(limit)
-    columns = [name.strip() for name in rows[0][1]] if rows else []
-    for column in (options.text_column or TEXT_COLUMN, options.label_column or LABEL_COLUMN):
-        if columns.count(column) > 1:
+    rule, too_long = f"must have {frame.shape[1]} cells, as the first row", set()
+    for warned in skipped:
+        line, reason = str(warned.message).strip().removeprefix("Skipping line ").split(": ", 1)
+        too_long.add(number := first - 1 + int(line))
+        if not reason.startswith("Expected"):
             raise ValueError(
-                f"{path}, line 1: one column must be named {column}, got {columns.count(column)}"
+                f"{path}, row {number}: must be a row of a table, got one that cannot be parsed ({reason}); "
+                "is a quote never closed, or not doubled within a text?"
             )
-    for number, cells in rows[1:]:
-        if len(cells) == len(columns):
-            yield number, dict(zip(columns, cells, strict=True))
-        elif cells:
-            table.refuse(number, f"must have {len(columns)} cells, as the first line", str(len(cells)))
+        table.refuse(number, rule, reason.rpartition(" ")[2])
+    numbers = (number for number in itertools.count(first) if number not in too_long)
+    frame.index = list(itertools.islice(numbers, len(frame)))
+    n_cells = frame.notna().sum(axis=1)
+    for number, n in n_cells[n_cells.between(1, frame.shape[1] - 1)].items():
+        table.refuse(number, rule, str(n))
+    frame = frame[n_cells == frame.shape[1]]  # without blank lines
+    return frame[1:].set_axis(pandas.Index(frame.iloc[0], dtype=object), axis=1)
 
 
 def _delimiter(text: str, options: Options) -> str:
-    """The character that divides the first line into the needed columns, else into the most columns."""
-    first, needed = [text.partition("\n")[0].partition("\r")[0]], {options.text_column or TEXT_COLUMN}
-    headers = {sign: next(csv.reader(first, delimiter=sign), []) for sign in DELIMITERS}
-    return max(DELIMITERS, key=lambda s: (needed <= {name.strip() for name in headers[s]}, len(headers[s])))
+    """The character that divides the first row into the needed columns, else into the most columns."""
+    needed = {plain(options.text_column or TEXT_COLUMN)}
+    rows = {sign: csv.reader(io.StringIO(text, newline=""), delimiter=sign) for sign in DELIMITERS}
+    columns = {sign: [plain(name) for name in next(row, [])] for sign, row in rows.items()}
+    return max(DELIMITERS, key=lambda sign: (needed <= set(columns[sign]), len(columns[sign])))
 
 
-def _select(cells_of_rows: Cells, options: Options, table: Table) -> None:
-    """Take text and label out of rows of cells, into the table."""
-    text_column, label_column = options.text_column or TEXT_COLUMN, options.label_column or LABEL_COLUMN
-    numbered = list(cells_of_rows)
-    columns = list(dict.fromkeys(name for _, cells in numbered for name in cells))
-    for option, column in (("text_column", text_column), ("label_column", options.label_column)):
-        if numbered and column is not None and column not in columns:
+def _select(frame: Any, options: Options, table: Table) -> None:
+    """Take text and label out of the rows of a frame, whose index is their numbers, into the table."""
+    frame, columns = frame.astype(object).where(frame.notna(), None), [*map(plain, frame.columns)]
+    text_column = plain(options.text_column or TEXT_COLUMN)
+    label_column = plain(options.label_column or LABEL_COLUMN)
+    asked = options.label_column if options.labels and table.split == "train" else None
+    for option, column in (("text_column", text_column), ("label_column", label_column)):
+        if (n := columns.count(column)) > 1:
+            raise ValueError(f"{table.source}: one column must be named {column}, got {n}")
+        if len(frame) and column not in columns and (column == text_column or asked):
             listed = ", ".join(name[:40] for name in columns[:20])
             listed = listed.encode(errors="backslashreplace").decode()  # may hold bytes that are no text
             raise ValueError(f"{option} must be a column of {table.source}, which has {listed}; got {column}")
-    has_labels = label_column in columns
-    for number, cells in numbered:
-        text, value = cells.get(text_column), cells.get(label_column)
-        label = str(int(value)) if isinstance(value, bool) else str(value).strip()
-        if not isinstance(text, str) or not text.strip():
-            table.refuse(number, f"must have a text in the column {text_column}", repr(text or None)[:40])
-        elif fault := line_fault(text) or (line_fault(label) if has_labels else None):
+    texts, values = (
+        frame.iloc[:, columns.index(column)] if column in columns else [None] * len(frame)
+        for column in (text_column, label_column if options.labels else None)
+    )
+    labels = [canonical_label(value) for value in values]
+    labelled = bool(asked) or any(label is not None for label in labels)
+    for number, text, value, label in zip(frame.index, texts, values, labels, strict=True):
+        if not isinstance(text, str) or is_blank(text):
+            table.refuse(number, f"must have a text in the column {text_column}", repr(text)[:40])
+        elif fault := _fault(text) or _fault(label or ""):
             table.refuse(number, *fault)
-        elif has_labels and (not isinstance(value, str | int | float) or value != value or not label):
-            table.refuse(number, f"must have a label in the column {label_column}", repr(value or None)[:40])
+        elif labelled and label is None:
+            table.refuse(number, f"must have a label in the column {label_column}", repr(value)[:40])
         else:
             # The first condition finds no end of a line soon where there is none: spaces may be many.
-            text = re.sub(r"(?<!\s)\s*[\r\n]\s*", " ", text.strip())
-            table.rows.append((number, text, label if has_labels else None))
+            table.rows.append((number, re.sub(r"(?<!\s)\s*[\r\n]\s*", " ", text.strip()), label))

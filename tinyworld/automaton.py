@@ -66,7 +66,8 @@ class Forward:
     def hidden(self) -> np.ndarray:
         """P(label, finished sentences, book | prefix), shape (2, K + 1, G)."""
         weight = sum(self.mass.values(), self.stopped)
-        return weight / weight.sum()
+        chances: np.ndarray = weight / weight.sum()
+        return chances
 
     @property
     def log_prob(self) -> float:

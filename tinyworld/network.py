@@ -64,7 +64,7 @@ class Network:
     @property
     def n_books(self) -> int:
         """Number of books: G."""
-        return self.weight.shape[1]
+        return int(self.weight.shape[1])
 
 
 def build_network(grammar: Grammar, language: str) -> Network:

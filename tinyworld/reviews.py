@@ -96,7 +96,8 @@ class ReviewPlan:
         """Probability that a review ends after its k-th sentence, given that it has k; shape (K + 1,)."""
         chance = np.array([self.sentences.get(k, 0.0) for k in range(self.most_sentences + 1)])
         left = np.cumsum(chance[::-1])[::-1]
-        return chance / left
+        stop: np.ndarray = chance / left
+        return stop
 
     def polarity_given_label(self) -> np.ndarray:
         """P(polarity of a sentence | label of the review), shape (2 labels, 2 polarities)."""

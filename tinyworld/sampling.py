@@ -70,7 +70,8 @@ class ReviewSampler:
         within = running - before
         last = network.first[1:][np.diff(network.first) > 0] - 1
         within[last] = 1.0
-        return np.minimum(within, 1.0) + network.source + book * self._n_states
+        cumulative: np.ndarray = np.minimum(within, 1.0) + network.source + book * self._n_states
+        return cumulative
 
     def _entry_table(self) -> tuple[np.ndarray, np.ndarray]:
         """The entries of the network, and their cumulative chances, (3 previous, 2 labels, entries)."""
@@ -117,7 +118,8 @@ class ReviewSampler:
     def _begin(self, previous: np.ndarray, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         cumulative = self._entry_chances[previous, labels]
         spot = (rng.random(len(labels))[:, None] >= cumulative).sum(axis=1)
-        return self._entry_states[np.minimum(spot, len(self._entry_states) - 1)]
+        states: np.ndarray = self._entry_states[np.minimum(spot, len(self._entry_states) - 1)]
+        return states
 
 
 class PairSampler:

@@ -111,7 +111,8 @@ class TokenWorld:
             chances = self._first_pieces(before) if not last else self._continue(before, last)
         if not chances.sum() > 0:
             raise ValueError(f"a prefix must begin some review, got {self._tokenizer.decode(prefix_ids)!r}")
-        return chances / chances.sum()
+        shares: np.ndarray = chances / chances.sum()
+        return shares
 
     def _continue(self, before: Forward, last: Pieces) -> np.ndarray:
         words = self._automaton.next_words([before])[0]
@@ -165,7 +166,8 @@ class TokenWorld:
         chances = self._between(self._automaton.forward(words), last, tail, after)
         if not chances.sum() > 0:
             raise ValueError(f"some piece must make this a review, but none does at {position}")
-        return chances / chances.sum()
+        shares: np.ndarray = chances / chances.sum()
+        return shares
 
     def fill_tokens(self, ids: Sequence[int]) -> np.ndarray:
         """`fill_token` for each position of a review in turn, in one forward and one backward pass.
@@ -201,7 +203,8 @@ class TokenWorld:
                 last = span[:place] if inside else spans[number]
                 rows.append(self._between(state, last, span[place + 1 :], after[number + 1]))
         chances = np.stack(rows)
-        return chances / chances.sum(axis=1, keepdims=True)
+        shares: np.ndarray = chances / chances.sum(axis=1, keepdims=True)
+        return shares
 
     def _between(self, before: Forward, last: Pieces, tail: Pieces, after: Layer) -> np.ndarray:
         """Weights of the tokens between `last`, which may be a whole word, and the rest of a word."""
@@ -214,7 +217,8 @@ class TokenWorld:
             before = self._automaton.advance(before, self._word(last))
         first = self._ended.get(tail, [])
         found = self._weighed(before, first, [self._pieces[v][0] for v in first], after)
-        return chances + np.exp(before.log_scale - scale) * found
+        both: np.ndarray = chances + np.exp(before.log_scale - scale) * found
+        return both
 
     def _weighed(self, before: Forward, fits: list[int], pieces: list[int], after: Layer) -> np.ndarray:
         """Sum over the words that fit, by the token that each needs."""

@@ -66,7 +66,8 @@ def entropy(chances: np.ndarray) -> np.ndarray:
     >>> bool(np.isclose(entropy(np.array([0.5, 0.5, 0.0])), np.log(2.0)))
     True
     """
-    return -(chances * np.log(np.where(chances > 0, chances, 1.0))).sum(axis=-1)
+    nats: np.ndarray = -(chances * np.log(np.where(chances > 0, chances, 1.0))).sum(axis=-1)
+    return nats
 
 
 def entropies(automaton: Automaton, backward: Backward, words: Sequence[str]) -> Entropies:
@@ -290,7 +291,8 @@ class World:
         if not stopped.any():
             fewest = min(self.plan.sentences)
             raise ValueError(f"a review must hold {fewest} or more whole sentences, got {' '.join(words)!r}")
-        return stopped / stopped.sum()
+        chances: np.ndarray = stopped / stopped.sum()
+        return chances
 
     def _possible(self, prefix: Sequence[str]) -> Forward:
         self._check_known(prefix)

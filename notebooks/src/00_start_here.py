@@ -81,7 +81,7 @@ print(
 for name, model in {"before": untrained, "after": shipped.model}.items():
     print(f"{name} training:")
     for seed in range(3):
-        text = str(tx.generate(model, shipped.tokenizer, "Le roman", seed=seed))
+        text = str(tx.generate(model, shipped.tokenizer, "Le roman", tx.Sampling(seed=seed)))
         print(textwrap.fill(text, 84, initial_indent="  - ", subsequent_indent=" " * 4))
 
 # %% [markdown]
@@ -90,9 +90,9 @@ for name, model in {"before": untrained, "after": shipped.model}.items():
 
 # %%
 world = tx.World()
-allowed = {}
+allowed, sampling = {}, tx.Sampling(max_new_tokens=100)
 for name, model in {"before": untrained, "after": shipped.model}.items():
-    reviews = generate_many(model, shipped.tokenizer, "Le roman", n=50)
+    reviews = generate_many(model, shipped.tokenizer, "Le roman", sampling, n=50)
     words = [world.split(str(review)) for review in reviews]
     allowed[name] = sum(world.log_prob(each) > -math.inf for each in words)
     print(f"{name} training: {allowed[name]} of 50 reviews belong to the language")

@@ -182,8 +182,8 @@ class GPT(nn.Module):
 # The text is that of the course, French reviews of books. A text of your own works as well. Write its file name in place of `"world"`; of a `.txt` file each line is a text. The tokenizer learns its vocabulary from it ([lesson 01](01_tokens.ipynb)). Two special tokens open and close each text.
 
 # %%
+from tinytx_run.pretrain import train_tokenizer
 from tinytx_run.recipes import corpus_kind
-from tinytx_run.tasks import train_tokenizer
 
 
 def read(name, vocab_size=2000):

@@ -54,7 +54,7 @@ course.recall("08")
 # A model reads *tokens*, which it gets from a tokenizer ([lesson 01](01_tokens.ipynb)): `▁` marks the space before a word. Each token has a number, its *id*. $V$ is the size of the vocabulary. Here it is large enough for nearly every word of this small language to be one token.
 
 # %%
-from tinytx_run.tasks import train_tokenizer
+from tinytx_run.pretrain import train_tokenizer
 
 corpus, world, recipe = tx.load_corpus("world"), tx.World(), plan("world")
 tokenizer = train_tokenizer(
@@ -87,13 +87,19 @@ for number, answer in enumerate(targets, start=1):
 # [Lesson 07](07_your_own_gpt.ipynb) built the whole way from ids to logits. An untrained model already gives answers of the right shape: batch, positions, vocabulary. It is a relative of the model counted in [lesson 06](06_counting_parameters.ipynb). Nothing in it has a bias, a norm has a scale and no shift, and one more norm follows the last block. The sum below is asserted.
 
 # %%
+from tinytx.batching import pad_batch
 from tinytx.objectives import causal_batch
-from tinytx_run.tasks import new_language_model
+from tinytx_run.pretrain import new_language_model
+
+
+def framed(texts):
+    rows = [[tokenizer.bos_id, *ids, tokenizer.eos_id] for ids in texts]
+    return pad_batch(rows, pad_id)  # (B, T + 1)
+
 
 config = recipe.config.replace(vocab_size=V)
 untrained = new_language_model(config, seed=1)
-special = {"bos_id": tokenizer.bos_id, "eos_id": tokenizer.eos_id, "pad_id": pad_id}
-ids, next_ids = causal_batch([tokenizer.encode(" ".join(words))], **special)
+ids, next_ids = causal_batch(framed([tokenizer.encode(" ".join(words))]))
 probabilities = untrained(ids).softmax(dim=-1)  # (B, T, V)
 print(
     "inputs", *ids.shape, " targets", *next_ids.shape, " answers", *probabilities.shape
@@ -125,7 +131,7 @@ print(f"perplexity {math.exp(loss):.4f}")
 # A model gives **logits**, and the softmax turns them into probabilities. In matrix form: take the logarithm of the softmax along the vocabulary, pick at each position the entry of the token that came, and average. Padding is not part of the text, so it does not count. The loop, the matrix form, PyTorch and the package must agree.
 
 # %%
-from tinytx.objectives import language_model_loss
+from tinytx.fast import output_loss
 
 _ = torch.manual_seed(0)
 logits = torch.randn(5, 7)  # (T, V)
@@ -135,7 +141,9 @@ log_probs = logits.log_softmax(dim=-1).gather(-1, came[:, None])[:, 0]  # (T,)
 at_once = -log_probs[came != 0].mean()
 torch.testing.assert_close(at_once, torch.tensor(by_loop))
 torch.testing.assert_close(at_once, F.cross_entropy(logits, came, ignore_index=0))
-torch.testing.assert_close(at_once, language_model_loss(logits, came, pad_id=0))
+# the package multiplies hidden states by the output layer's matrix itself: here by 1
+by_package = output_loss(logits, torch.eye(7), came, ignore_id=0)
+torch.testing.assert_close(at_once, by_package)
 print("the loop, the matrix form, PyTorch and the package agree")
 # NBVAL_CHECK_OUTPUT
 
@@ -165,10 +173,14 @@ assert abs(first.nats_per_token - math.log(V)) < 0.2
 # %% [markdown]
 # ## The training loop in under 20 lines
 #
-# All of pretraining is this: take a batch, compute the loss, let `backward` find the gradient of the loss by each parameter, clip it, make a step against it. The **learning rate** says how large the step is. It rises in a straight line during the **warm-up** and then falls to zero. **Clipping** shrinks a gradient whose norm is above a limit, so one odd batch cannot throw the model off. Gradients add up in `.grad`, so they are cleared before each `backward`.
+# All of pretraining is this: take a batch, compute the loss, let `backward` find the gradient of the loss by each parameter, clip it, make a step against it. The **learning rate** says how large the step is. It rises in a straight line during the **warm-up** and then falls to zero. **Clipping** shrinks a gradient whose norm is above a limit, so one odd batch cannot throw the model off. Gradients add up in `.grad`, so they are cleared before each `backward`. `model.loss` is the mean surprise of above, of the logits `model(inputs)`.
 
 # %%
-def learn(model, batches, settings, loss_of=language_model_loss):
+def next_token_loss(model, inputs, targets):
+    return model.loss(inputs, targets, ignore_id=pad_id)  # (B, T) -> one number
+
+
+def learn(model, batches, settings, loss_of=next_token_loss):
     params = list(model.parameters())
     optimizer = torch.optim.AdamW(params, betas=settings.betas, weight_decay=0.0)
     n_steps, warmup_steps = settings.n_steps, settings.warmup_steps
@@ -178,8 +190,7 @@ def learn(model, batches, settings, loss_of=language_model_loss):
         rising = step / warmup_steps
         falling = (n_steps - step) / (n_steps - warmup_steps)
         optimizer.param_groups[0]["lr"] = settings.lr * min(rising, falling)
-        logits = model(inputs)  # (B, T) -> (B, T, V)
-        loss = loss_of(logits, targets, pad_id)
+        loss = loss_of(model, inputs, targets)
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(params, settings.clip_norm)
@@ -195,7 +206,7 @@ def learn(model, batches, settings, loss_of=language_model_loss):
 # %%
 from tinytx.loop import train
 from tinytx.settings import TrainingSettings
-from tinytx_run.tasks import causal_objective
+from tinytx_run.pretrain import causal_objective
 
 small = config.replace(d_model=64, n_heads=2, n_layers=1, d_ff=128)
 brief = TrainingSettings(
@@ -326,7 +337,7 @@ prefixes = [row[:t] for row in held_ids for t in range(len(row) + 1)]
 exact = torch.tensor(
     np.array([exact_model.next_token(prefix) for prefix in prefixes])
 ).float()  # (N, V)
-inputs, targets = causal_batch(held_ids, **special)
+inputs, targets = causal_batch(framed(held_ids))
 real = targets != pad_id
 
 
@@ -356,11 +367,9 @@ def write(model, start="", temperature=1.0, seed=0, longest=60):
     return tokenizer.decode(written)
 
 # %% [markdown]
-# `fit` trains tokenizer and model with the recipe of the budget, and measures the held-out text at the end. Compared with our small run the model and the batches are larger, there are more steps, and the optimizer is Muon ([lesson 14](14_since_2017.ipynb)). Where the processor has instructions for it, the numbers are bfloat16 (bf16). After each step `fit` calls `on_step`: we look in at steps 1, 2, 4, 8, …, when the model also writes, and every two hundred. This cell takes most of the lesson's running time.
+# `tx.pretrain` trains tokenizer and model with the recipe of the budget, and measures the held-out text at the end. Compared with our small run the model and the batches are larger, there are more steps, and the optimizer is Muon ([lesson 14](14_since_2017.ipynb)). Where the processor has instructions for it, the numbers are bfloat16 (bf16). After each step it calls `on_step`: we look in at steps 1, 2, 4, 8, …, when the model also writes, and every two hundred. This cell takes most of the lesson's running time.
 
 # %%
-from tinytx_run.fit import fit
-
 samples = {}
 
 
@@ -373,7 +382,7 @@ def watch(step, model):
         return {"loss": loss, "divergence": divergences.mean().item()}
 
 
-result = fit(corpus, on_step=watch, progress=False)
+result = tx.pretrain(corpus, options=tx.RunOptions(on_step=watch, progress=False))
 model = result.model
 assert result.tokenizer.to_bytes() == tokenizer.to_bytes()
 assert abs(result.history.loss[0] - math.log(V)) < 0.2
@@ -768,8 +777,9 @@ course.resolve(
 # PyTorch's `cross_entropy` takes *logits*, and does the softmax itself. Give it probabilities, and again nothing complains. But even a perfect model, with a 1 for the right token and a 0 for all others, is now charged as if it had given $e / (e + V - 1)$. So this loss begins at $\ln V$, as it should, and can never fall by more than 1. We train the small model once more, with one softmax too many.
 
 # %%
-def softmax_twice(logits, targets, pad_id):
-    return language_model_loss(logits.softmax(dim=-1), targets, pad_id)
+def softmax_twice(model, inputs, targets):
+    probabilities = model(inputs).softmax(dim=-1).flatten(0, 1)  # (B T, V)
+    return F.cross_entropy(probabilities, targets.flatten(), ignore_index=pad_id)
 
 
 stuck = learn(new_language_model(small, seed=0), batches, brief, loss_of=softmax_twice)
@@ -817,7 +827,7 @@ course.widgets.sampling("Le livre")
 # Does a sample *look* good? Here we need not judge by eye: the grammar computes the exact probability of any review, and says whether it belongs to the language at all. So the model writes a hundred reviews at each of three temperatures. The n-gram model writes some as a baseline. `generate_many` is our loop `write` for many rows at once.
 
 # %%
-from tinytx.generate import generate_many
+from tinytx.generate import Sampling, generate_many
 
 
 def counting_review(draw):
@@ -832,9 +842,8 @@ def counting_review(draw):
 draw = np.random.default_rng(0)
 reviews = {f"{best_n}-gram, temperature 1": [counting_review(draw) for _ in range(100)]}
 for temperature in (0.5, 1.0, 1.5):
-    written = generate_many(
-        model, tokenizer, n=100, temperature=temperature, max_new_tokens=120, seed=1
-    )
+    sampling = Sampling(temperature=temperature, max_new_tokens=120, seed=1)
+    written = generate_many(model, tokenizer, sampling=sampling, n=100)
     reviews[f"model, temperature {temperature}"] = [str(text) for text in written]
 reviews["the language itself"] = [
     " ".join(review.words) for review in world.reviews(100, seed=7)

@@ -149,10 +149,10 @@ for pooling in ("first", "last", "mean"):
 # Now the real body. It reads the training reviews, not their labels, and learns to predict the next token. The line below says how well it does on reviews that it never saw, and how far that is from the exact entropy bound.
 
 # %%
-from tinytx_run.fit import fit
-
 shorter = {"n_steps": plan("world").settings.n_steps // 2}
-pretrained = fit(corpus, training_changes=shorter, progress=False)
+pretrained = tx.pretrain(
+    corpus, training_changes=shorter, options=tx.RunOptions(progress=False)
+)
 tokenizer, pad_id = pretrained.tokenizer, pretrained.tokenizer.pad_id
 pretrained
 
@@ -203,8 +203,8 @@ from tinytx.batching import pad_batch
 from tinytx.loop import train
 from tinytx.objectives import ClassificationObjective
 from tinytx.settings import TrainingSettings
+from tinytx_run.classify import classifier_inputs
 from tinytx_run.corpora import label_subset
-from tinytx_run.evaluate import classifier_inputs
 
 
 class InOurOrder(ClassificationObjective):
@@ -469,14 +469,14 @@ print(f"ten of ten: the rate is above {wilson_interval(10, 10)[0]:.0%}")
 #
 # ## Doing it properly
 #
-# Each seed draws 50 labelled reviews, their order and the first weights of the head. Then we train from the pretrained body, from a fresh one (**from scratch**), as a frozen probe, and as a probe of a random body: with the **same** labels in the **same** order. The number of epochs is fixed beforehand, the last epoch counts, and the test set chooses nothing. `fit` runs the loop above, with dropout, and again three seeds. To save time, 500 test reviews are counted. **Predict 09.2.**
+# Each seed draws 50 labelled reviews, their order and the first weights of the head. Then we train from the pretrained body, from a fresh one (**from scratch**), as a frozen probe, and as a probe of a random body: with the **same** labels in the **same** order. The number of epochs is fixed beforehand, the last epoch counts, and the test set chooses nothing. `tx.finetune` runs the loop above, with dropout, and again three seeds. To save time, 500 test reviews are counted. **Predict 09.2.**
 
 # %%
 starts = {
     "pretrained": {},
-    "scratch": {"fresh": True},
-    "frozen probe": {"frozen": True},
-    "random probe": {"fresh": True, "frozen": True},
+    "scratch": {"body": "fresh"},
+    "frozen probe": {"body": "frozen"},
+    "random probe": {"body": "random"},
 }
 course.predict(
     "09.2",
@@ -492,15 +492,13 @@ fewer = replace(corpus, test=label_subset(corpus.test, N_TESTED, seed=0))
 
 
 def fine_tuned(seed, **how):
-    return fit(
+    return tx.finetune(
+        pretrained,
         fewer,
-        objective="classification",
-        start=pretrained,
         seed=seed,
         n_labels=N_LABELS,
         n_scored=N_SCORED,
-        progress=False,
-        report=lambda line: None,
+        options=tx.RunOptions(progress=False, report=lambda line: None),
         **how,
     )
 
@@ -561,12 +559,10 @@ print(
 # Same labels and same epochs are not the same as "equally well trained". So one more control: from scratch with three times the epochs, seed 0. If it already answers all training reviews right, more steps are hardly what it lacks.
 
 # %%
-from tinytx_run.evaluate import class_probabilities
+from tinytx_run.classify import class_probabilities
 
 n_epochs = len(runs["scratch"][0].accuracy_by_epoch)
-longer = fine_tuned(
-    0, fresh=True, n_epochs=3 * n_epochs, on_step=lambda step, model: None
-)
+longer = fine_tuned(0, body="fresh", n_epochs=3 * n_epochs)
 learned = label_subset(corpus.train, N_LABELS, seed=0)
 for name, run in {
     f"{n_epochs} epochs": runs["scratch"][0],
@@ -618,7 +614,7 @@ for name in ("scratch", "frozen probe"):
 from collections import Counter
 
 from tinytx_course.results import read_results
-from tinytx_run.tasks import fingerprint
+from tinytx_run.training import fingerprint
 
 stored = read_results("transfer")
 records = [record for record in stored.data.values() if record["corpus"] == "world"]

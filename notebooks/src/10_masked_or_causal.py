@@ -520,8 +520,8 @@ print(
 
 # %%
 from tinytx.batching import pad_batch
+from tinytx_run.pretrain import train_tokenizer
 from tinytx_run.recipes import plan
-from tinytx_run.tasks import train_tokenizer
 
 recipe, corpus = plan("world", "masked"), tx.load_corpus("world")
 tokenizer = train_tokenizer(
@@ -574,7 +574,7 @@ for make_batch in (next_token_batch, masked_batch):
     print(f"{make_batch.__name__:<17}reads {inputs.tolist()}, labels {labels.tolist()}")
 
 # %% [markdown]
-# One training loop for both, as in lesson 08. Reviews are sorted by length, so a batch is a run of neighbours with little padding. Two things save time. The output layer is computed only where there is a label: the loss is the same. And **autocast** computes matrix products in bfloat16 where the processor has instructions for it, as `tx.fit` does. The optimizer, its learning rate and its schedule are those of the package's recipe for masked models, for both. `reading` drops the causal mask for batches that are read both ways. (The masked model has none, so there it changes nothing.) Ten times on the way, `blank_nats` measures the model; the next cell defines it.
+# One training loop for both, as in lesson 08. Reviews are sorted by length, so a batch is a run of neighbours with little padding. Two things save time. The output layer is computed only where there is a label: the loss is the same. And **autocast** computes matrix products in bfloat16 where the processor has instructions for it, as `tx.pretrain` does. The optimizer, its learning rate and its schedule are those of the package's recipe for masked models, for both. `reading` drops the causal mask for batches that are read both ways. (The masked model has none, so there it changes nothing.) Ten times on the way, `blank_nats` measures the model; the next cell defines it.
 
 
 # %%
@@ -825,7 +825,7 @@ def write(start, n_new, n_sweeps, seed=1):
 
 
 start = "Bonjour à tous , j' ai"
-print("causal   ", tx.generate(causal, tokenizer, start, max_new_tokens=12, seed=1))
+print("causal   ", tx.generate(causal, tokenizer, start, tx.Sampling(max_new_tokens=12, seed=1)))
 for n_sweeps in (0, 1, 4):
     print(f"{n_sweeps} sweeps ", write(tokenizer.encode(start), 12, n_sweeps))
 

@@ -380,10 +380,10 @@ print(
 #
 # ## Use it: train a translator
 #
-# Now we train one. Batches hold pairs of similar length, up to a number of tokens, so that little is padding. The loop is that of lesson 08; `tx.fit` runs it with the objective above. At the start the model knows nothing, so its loss must be near that of a uniform guess among $V$ tokens, $\ln V$. In the figure the upper dashed line is $\ln V$, the lower one the bound that smoothing leaves.
+# Now we train one. Batches hold pairs of similar length, up to a number of tokens, so that little is padding. The loop is that of lesson 08; `tx.train_translator` runs it with the objective above. At the start the model knows nothing, so its loss must be near that of a uniform guess among $V$ tokens, $\ln V$. In the figure the upper dashed line is $\ln V$, the lower one the bound that smoothing leaves.
 
 # %%
-result = tx.fit(pairs, objective="translation", progress=False)
+result = tx.train_translator(pairs, options=tx.RunOptions(progress=False))
 model, tokenizer = result.model.cpu().eval(), result.tokenizer
 config = model.config
 history, V = result.history, config.vocab_size

@@ -632,16 +632,15 @@ course.predict(
 )
 
 # %%
-from tinytx.generate import generate_ids
+from tinytx.generate import Sampling, continue_rows
 
 ns = (4, 8) if smoke else (16, 32, 64)
 tokens = {}
 
 
 def generate(n, cached):
-    tokens[n, cached] = generate_ids(
-        model, [2], max_new_tokens=n, cached=cached, top_k=1, eos_id=-1
-    )
+    sampling = Sampling(max_new_tokens=n, top_k=1)
+    tokens[n, cached] = continue_rows(model, [[2]], sampling, cached=cached, eos_id=-1)
 
 
 keys = [(n, cached) for n in ns for cached in (True, False)]
@@ -789,8 +788,8 @@ for each in speeds:
 from tinytx.loop import train
 from tinytx.objectives import CausalObjective
 from tinytx.settings import TrainingSettings
+from tinytx_run.pretrain import new_language_model
 from tinytx_run.runs import open_run
-from tinytx_run.tasks import new_language_model
 
 tiny = config.replace(
     vocab_size=1_000, d_model=64, n_heads=2, n_layers=2, d_ff=128, dropout=0.1

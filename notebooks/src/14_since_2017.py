@@ -37,7 +37,8 @@ from torch import nn
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.transformer import Block, FeedForward, MixtureOfExperts
+from tinytx.feed_forward import FeedForward, MixtureOfExperts
+from tinytx.transformer import Block
 from tinytx_course import plots, results
 from tinytx_run.recipes import default_budget
 
@@ -507,7 +508,6 @@ course.predict(
 
 # %%
 from tinytx_run.corpora import Split
-from tinytx_run.fit import fit
 
 SWAP = "rotary"
 corpus = tx.load_corpus("world")
@@ -518,10 +518,10 @@ small = replace(corpus, train=few, valid=held_out)
 
 def train(config, seed, n_steps=100, lr=1e-2):
     recipe = {"n_steps": 4 if smoke else n_steps, "lr": lr, "optimizer": "adamw"}
-    return fit(
+    return tx.pretrain(
         small, seed=seed, vocab_size=600, model_changes=config.to_dict(),
-        training_changes=recipe | {"tokens_per_batch": 2048}, progress=False,
-        report=lambda line: None,
+        training_changes=recipe | {"tokens_per_batch": 2048},
+        options=tx.RunOptions(progress=False, report=lambda line: None),
     )  # fmt: skip
 
 

@@ -47,7 +47,6 @@ from tinytx.batching import pad_batch
 from tinytx_course import plots
 from tinytx_course.results import read_results
 from tinytx_run.corpora import Split, label_subset
-from tinytx_run.fit import fit
 from tinytx_run.intervals import paired_interval, wilson_interval
 from tinytx_run.recipes import default_budget
 
@@ -845,9 +844,9 @@ for kind, one in books.items():
 # %%
 fast = {"optimizer": "muon", "lr": 1e-2, "decay": "linear", "final_lr_fraction": 0.0}
 steps = {} if smoke else {"n_steps": 80, "tokens_per_batch": 2_048}
-pretrained = fit(
+pretrained = tx.pretrain(
     novels, vocab_size=600 if smoke else 2_000, model_changes={"max_len": 128},
-    training_changes=fast | steps, progress=False,
+    training_changes=fast | steps, options=tx.RunOptions(progress=False),
 )  # fmt: skip
 tokenizer = pretrained.tokenizer
 n_distinct = sum(len(ids) for ids in tokenizer.encode_batch(novels.train.texts))
@@ -935,10 +934,10 @@ short = {} if smoke else {"tokens_per_batch": 768, "lr": 2e-3}
 
 
 def fine_tuned(seed, fresh):
-    run = fit(
-        novels, objective="classification", start=pretrained, fresh=fresh, seed=seed,
-        n_labels=60, n_epochs=None if smoke else 4, training_changes=short,
-        n_scored=20, progress=False, report=lambda line: None,
+    run = tx.finetune(
+        pretrained, novels, body="fresh" if fresh else "pretrained", seed=seed,
+        n_labels=60, n_epochs=None if smoke else 4, training_changes=short, n_scored=20,
+        options=tx.RunOptions(progress=False, report=lambda line: None),
     )  # fmt: skip
     return 100 * run.evaluation.score.accuracy
 

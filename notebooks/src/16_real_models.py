@@ -313,17 +313,17 @@ if not found:
 # %%
 from dataclasses import replace
 
-from tinytx.generate import generate_ids
-from tinytx_run.fit import fit
+from tinytx.generate import Sampling, continue_rows
 from tinytx_run.hf.convert import save_transformers
 
 corpus = tx.load_corpus("world")
 small = {"d_model": 64, "n_heads": 4, "positions": "sinusoidal"}
 part = replace(corpus, train=corpus.train.take(range(6_000)), draw=None,
                valid=corpus.valid.take(range(100)))  # fmt: skip
-trained = fit(
-    part, model_changes={**small, "activation": "gelu-tanh"}, progress=False,
-    training_changes={"n_steps": 20 if smoke else 150}, report=lambda line: None,
+trained = tx.pretrain(
+    part, model_changes={**small, "activation": "gelu-tanh"},
+    training_changes={"n_steps": 20 if smoke else 150},
+    options=tx.RunOptions(progress=False, report=lambda line: None),
 )  # fmt: skip
 tokenizer = trained.tokenizer
 save_transformers(trained.model.cpu(), folder / "world-gpt2", tokenizer)
@@ -333,7 +333,7 @@ written = loaded.generate(torch.tensor([prompt]), do_sample=False, max_new_token
                           attention_mask=torch.ones(1, len(prompt)).long())  # fmt: skip
 written = written[0, len(prompt) :].tolist()
 end = tokenizer.eos_id
-mine = generate_ids(trained.model, prompt, eos_id=end, top_k=1, max_new_tokens=20)
+(mine,) = continue_rows(trained.model, [prompt], Sampling(top_k=1, max_new_tokens=20), eos_id=end)
 assert written == mine
 print(type(loaded).__name__, "writes: Le roman", tokenizer.decode(written))
 
@@ -507,7 +507,7 @@ course.resolve("16.4", "about 0.1 %", f"It is {share:.2%}, {megabytes}.")
 from tinytx_course.results import read_results
 from tinytx_run.corpora import label_subset
 from tinytx_run.evaluate import count_correct
-from tinytx_run.tasks import class_objective
+from tinytx_run.finetune import class_objective
 
 stored = read_results("lora")
 cells = list(stored.data.values())

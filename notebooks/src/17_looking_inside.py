@@ -57,10 +57,9 @@ course.recall("17")
 # A small model predicts French book reviews nearly as well as anybody can. So it seems to know something: whether the book is praised, what kind of book it is, whether the next adjective must be feminine. Does it? And where? First the model.
 
 # %%
-from tinytx_run.fit import fit
-
 shorter = {"n_steps": plan("world").settings.n_steps * 2 // 5}
-trained = fit("world", training_changes=shorter, progress=False, **lab.as_large())
+quiet = tx.RunOptions(progress=False)
+trained = tx.pretrain("world", training_changes=shorter, options=quiet, **lab.as_large())
 model, tokenizer = trained.model.cpu(), trained.tokenizer
 n_layers, n_heads = model.config.n_layers, model.config.n_heads
 trained

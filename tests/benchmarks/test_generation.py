@@ -47,6 +47,6 @@ def test_the_limit_multiplies_a_row_with_every_matrix_once_for_each_token(monkey
     )
     generation._products_alone(model, rows, 5)
     d, n = config.d_model, config.n_layers
-    widths = sorted([config.vocab_size, *[3 * d, d, config.d_ff, d] * n])
+    widths = sorted([config.vocab_size, *[*[d] * 5, config.d_ff] * n])  # q, k, v, out, up, down
     assert len(seen) == 5 and sorted(y.shape[1] for y in seen[0]) == widths
     assert all(y.shape[0] == rows for y in seen[0])

@@ -8,8 +8,8 @@ import torch.nn.functional as F
 
 from benchmarks import race
 from benchmarks.__main__ import main
-from benchmarks.race import check_causal, named_racer, one_race, stream_nats
-from benchmarks.racers import RACERS, StreamObjective
+from benchmarks.race import check_causal, one_race, stream_nats
+from benchmarks.racers import RACERS, StreamObjective, named_racer
 from benchmarks.settings import BenchSettings
 from tinytx.config import TransformerConfig
 from tinytx.ngrams import NGramModel

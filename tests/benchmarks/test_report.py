@@ -8,7 +8,8 @@ import torch
 
 from benchmarks import steps
 from benchmarks.__main__ import main
-from benchmarks.report import OURS, bench_table
+from benchmarks.report import OURS, PAGE, bench_table
+from tinytx_course.results import with_table
 
 TIMES = {"seconds", "processor_seconds", "seconds_by_round", "processor_seconds_by_round", "n_params"}
 
@@ -41,6 +42,12 @@ def test_records_have_every_field_and_the_table_every_ratio(tmp_path):
 
 def test_nothing_measured_is_said(tmp_path):
     assert "make bench" in bench_table(tmp_path)
+
+
+def test_the_page_has_the_tables_that_follow_from_the_results(root):
+    page = PAGE.read_text(encoding="utf-8")
+    again = "run `python -m benchmarks.report`"
+    assert with_table(page, "bench", bench_table(root / "results")) == page, again
 
 
 def test_a_peer_that_is_not_installed_is_named(monkeypatch):

@@ -1,13 +1,11 @@
-"""For browser tests: how to make each explorer, what to press, where to click; and a page that holds one."""
+"""For browser tests: how to make each explorer, what to press, where to click."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx_course.widgets.assets import page_script, style_sheet
 from tinytx_course.widgets.base import Explorer
 
 
@@ -37,20 +35,6 @@ class Case:
     def make(self) -> Explorer:
         """Return a new explorer."""
         return eval(self.code, {"tx": tx, "course": course})
-
-
-def write_page(explorer: Explorer, path: Path, html: str | None = None) -> Path:
-    """Write a page that holds an explorer, or this HTML of explorers of its kind; return its path."""
-    path.write_text(
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta name="color-scheme" content="light dark">\n<title>{explorer.title}</title>\n'
-        f"<style>\n{style_sheet([explorer.kind])}\n</style>\n</head>\n"
-        f'<body class="tx-page">\n<main>\n<h1>{explorer.title}</h1>\n{html or explorer.to_html()}\n</main>\n'
-        f'<script type="module">\n{page_script([explorer.kind])}\n</script>\n</body>\n</html>\n',
-        encoding="utf-8",
-    )
-    return path
 
 
 _READER = (

@@ -2,8 +2,8 @@
 
 import pytest
 
+from experiments.chromium import chromium
 from tests.browser.cases import CASES
-from tests.browser.chromium import chromium
 from tests.browser.lab import lab
 from tinytx_course.machine import find_chromium
 

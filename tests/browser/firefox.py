@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.browser.chromium import started
+from experiments.chromium import started
 
 _NAMES = ("firefox", "firefox-esr")
 _READY = "WebDriver BiDi listening on "

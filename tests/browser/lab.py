@@ -17,7 +17,7 @@ from pathlib import Path
 
 import nbformat
 
-from tests.browser.chromium import Page
+from experiments.chromium import Page
 
 ROOT = Path(__file__).resolve().parents[2]
 _NOTEBOOK = "window.jupyterapp.shell.currentWidget"

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import tinytx_course as course
-from tests.browser.cases import write_page
+from experiments.chromium import write_page
 from tinytx_course.widgets.assets import page_script, style_sheet
 
 CODE = (

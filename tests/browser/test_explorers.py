@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import tinytx_course as course
-from tests.browser.cases import CASES, write_page
+from experiments.chromium import write_page
+from tests.browser.cases import CASES
 from tests.browser.test_pages import relative
 from tests.browser.test_site import written
 from tinytx_course.lessons import LESSONS

@@ -3,7 +3,7 @@
 import nbformat
 import pytest
 
-from tests.browser.cases import write_page
+from experiments.chromium import write_page
 from tests.browser.firefox import find_firefox, firefox
 from tests.browser.test_playground import READY, SUMMARY, small
 from tinytx_course.building.notebooks import Run

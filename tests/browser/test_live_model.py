@@ -5,7 +5,7 @@ import re
 import pytest
 
 import tinytx_course as course
-from tests.browser.cases import write_page
+from experiments.chromium import write_page
 from tests.browser.test_site import violations
 
 SUMMARY = "document.querySelector('.tx-say').textContent"

@@ -3,7 +3,7 @@
 import pytest
 
 import tinytx_course as course
-from tests.browser.cases import write_page
+from experiments.chromium import write_page
 
 SUMMARY = "document.querySelector('.tx-say').textContent"
 # What can be seen: pixels of canvases, and elements with their attributes.

@@ -8,7 +8,7 @@ from safetensors.torch import save_file
 
 import tinytx as tx
 import tinytx_course as course
-from tests.browser.cases import write_page
+from experiments.chromium import write_page
 from tests.browser.test_site import AXE, violations
 from tinytx_course.site.pages import write_index
 
@@ -203,7 +203,7 @@ def test_a_state_is_saved_opened_by_tinytx_and_loaded_again_and_bad_files_are_na
         page.settle()
         if file.is_file():
             break
-    model = tx.load(file)
+    model = tx.load(file).model
     assert model.config.d_model == 8 and model.config.causal is False
     press(page, ".tx-reset")
     said(page, "untrained")

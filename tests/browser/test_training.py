@@ -93,7 +93,7 @@ def test_a_saved_state_is_opened_by_tinytx_and_again_by_the_page(trainer, tmp_pa
     assert [one["told"] for one in found["bad"]] == ["error"] * 3
     assert all("got" in one["message"] for one in found["bad"])
     (tmp_path / "saved.safetensors").write_bytes(bytes(found["saved"]))
-    model, world = tx.load(tmp_path / "saved.safetensors"), tx.World()
+    model, world = tx.load(tmp_path / "saved.safetensors").model, tx.World()
     ids = torch.tensor([[0, *(world.automaton.word_ids[word] + 1 for word in ("Ce", "roman"))]])
     with torch.no_grad(), tx.record_attention(model) as weights:
         model(ids)

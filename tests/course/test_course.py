@@ -7,7 +7,7 @@ import nbformat
 import pytest
 
 from tinytx_course.building import course, notebooks
-from tinytx_course.lessons import LESSONS
+from tinytx_course.lessons import LESSONS, stored_times
 
 FIRST, SECOND, THIRD = LESSONS[0], LESSONS[7], LESSONS[8]
 SOURCES = {
@@ -112,6 +112,8 @@ def test_publishing_twice_gives_the_same_bytes_and_no_path(checkout):
     assert written[0] == written[1] and str(checkout).encode() not in written[0]
     assert not (checkout / "notebooks" / "09_gone.ipynb").exists(), "a notebook without a source is removed"
     assert files_in(checkout / "figures") == {"00_two_cells.png", "00_two_cells.svg"}
+    ((name, times),) = stored_times(checkout).items()
+    assert (name, times.reading, times.exercises) == (FIRST.name, 5, 0) and times.seconds >= 5
 
 
 def test_a_notebook_too_large_is_not_published(checkout):

@@ -4,7 +4,16 @@ import re
 
 import pytest
 
-from tinytx_course.lessons import LESSONS, lesson_table, pick_lessons, project_root, written_lessons
+from tinytx_course import results
+from tinytx_course.lessons import (
+    COURSES,
+    LESSONS,
+    course_table,
+    lesson_table,
+    pick_lessons,
+    project_root,
+    written_lessons,
+)
 
 SECOND = LESSONS[7]
 
@@ -28,6 +37,22 @@ def test_the_table_links_what_is_written_and_nothing_else(two_lessons):
     links = re.findall(r"\(([^)]+)\)", table)
     assert links == [f"notebooks/{lesson.name}.ipynb" for lesson in (LESSONS[0], SECOND)]
     assert all(lesson.question in table for lesson in LESSONS)
+
+
+def test_each_lesson_is_in_one_of_the_short_courses_in_order():
+    table = course_table("notebooks/")
+    links = re.findall(r"\(notebooks/([^)]+)\.ipynb\)", table)
+    assert links == [lesson.name for lesson in LESSONS] and all(name in table for _, name, _ in COURSES)
+    assert all(int(hours) > 0 for hours in re.findall(r"\| (\d+) \|$", table, re.M))
+
+
+def test_installed_without_notebooks_the_table_has_the_same_times_and_no_links(monkeypatch, root, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "lessons.json").write_bytes((root / "results" / "lessons.json").read_bytes())
+    expected = re.sub(r"\[(.+?)\]\(.+?\)", r"\1", lesson_table(root=root))
+    monkeypatch.setattr(results, "FOLDERS", (tmp_path / "none", tmp_path / "data"))
+    monkeypatch.setattr("tinytx_course.lessons.__file__", str(tmp_path / "a" / "b" / "lessons.py"))
+    assert lesson_table() == expected and expected.count(" to run |") == len(LESSONS)
 
 
 @pytest.mark.parametrize("word", ["7", "07", SECOND.slug, SECOND.name, f"{SECOND.name}.ipynb"])

@@ -117,6 +117,15 @@ def test_lessons_read_the_checkout_first_and_then_what_was_installed(tmp_path, m
     assert read_results("transfer", tmp_path / "package").get("a") == {"from": "package"}
 
 
+def test_a_table_takes_the_place_of_the_one_between_its_marks_and_of_nothing_else():
+    page = "a\n<!-- one -->\n\nold\n\n<!-- end of one -->\nb <!-- end of two -->\n"
+    new = results.with_table(page, "one", "| new |")
+    assert new == page.replace("\nold\n", "\n| new |\n") and results.with_table(new, "one", "old") == page
+    for name in ("two", "three"):
+        with pytest.raises(ValueError, match=f"<!-- {name} --> and <!-- end of {name} -->"):
+            results.with_table(page, name, "")
+
+
 # ---- the machine
 
 

@@ -5,9 +5,9 @@ import math
 import pytest
 
 from experiments.completions import PROMPTS, SEARCHES, completions, french_corpus
-from tinytx.generate import generate
+from tinytx.generate import Sampling, generate
 from tinytx.ngrams import NGramModel
-from tinytx_run.checkpoint import load, load_tokenizer
+from tinytx_run.checkpoint import load
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*word for word:tinytx_run.corpora.CorpusWarning")
 
@@ -25,7 +25,7 @@ def test_stored_figures_are_those_of_the_stored_model(settings, data_dir, stop_a
     store = settings().store
     (record,) = store.data.values()
     (path,) = (settings().work_dir).iterdir()
-    model, tokenizer = load(path), load_tokenizer(path)
+    model, tokenizer = load(path).with_tokenizer()
     corpus = french_corpus(data_dir)
     train, valid = (tokenizer.encode_batch(split.texts) for split in (corpus.train, corpus.valid))
     for order, nats in record["counts"].items():
@@ -37,7 +37,7 @@ def test_stored_figures_are_those_of_the_stored_model(settings, data_dir, stop_a
     names = [(prompt, name) for prompt in PROMPTS for name in SEARCHES]
     assert list(zip(found["prompt"], found["way"], strict=True)) == names
     for one in record["completions"][::3]:
-        text = generate(model, tokenizer, one["prompt"], max_new_tokens=30, **SEARCHES[one["way"]])
+        text = generate(model, tokenizer, one["prompt"], Sampling(max_new_tokens=30, **SEARCHES[one["way"]]))
         assert one["text"] == str(text) and one["finished"] == text.finished
     stop_after(0)
     assert completions(settings(data_dir=data_dir), more_steps=()).equals(found)

@@ -14,17 +14,20 @@ from experiments.inventory import (
     measured,
     separated_pairs,
     separation,
+    sources_digest,
     table,
 )
 from experiments.inventory_items import FORMS, LETTERS, Question, Shown, lines_run, make_forms, mask, written
 from experiments.inventory_items import Item as Asked
 from experiments.inventory_items import table as as_table
 from tests.solutions import SOLUTIONS
+from tests.solutions.inventory import wrong_solutions
 from tinytx_course.results import read_results
 
 STORED = read_results("inventory").data
 RECORDS = {key: record for key, record in STORED.items() if key.startswith("laptop/")}
 QUICK = [item for item in ITEMS.values() if not item.function.startswith(MUSEUM)]
+WRONG = wrong_solutions()
 each_item = pytest.mark.parametrize("item", QUICK, ids=lambda item: item.key)
 
 
@@ -34,8 +37,8 @@ def test_stored_items_are_those_that_the_code_makes_today(item):
     letters = {form: _letters(form)[number] for form in FORMS}
     stored = dict(RECORDS[f"laptop/{item.key}"])
     del stored["origin"]
-    made = measured(item, number + 1, letters, smoke=True)
-    assert made == stored, "made otherwise than today: run `python -m experiments inventory --budget laptop`"
+    made = measured(item, number + 1, letters, WRONG, smoke=True)
+    assert made == stored, "made otherwise than today: run `python -m tests.solutions.inventory`"
 
 
 def test_every_stored_item_is_in_the_code():
@@ -63,7 +66,7 @@ def test_implementations_of_an_offered_mistake_answer_its_option(form):
 
 @each_item
 def test_every_solution_of_the_function_has_been_run(item):
-    _, wrong = answerers(item)
+    _, wrong = answerers(item, WRONG)
     run = {who for several in wrong.values() for who, _ in several}
     own = {s.name for s in SOLUTIONS if s.exercise == item.function and s.slug not in (None, "time-limit")}
     assert own and own <= run
@@ -73,7 +76,7 @@ def test_every_solution_of_the_function_has_been_run(item):
 def test_right_solutions_answer_the_key(item):
     if item.function == "mask_tokens":
         pytest.skip("right solutions draw other words")
-    right, wrong = answerers(item)
+    right, wrong = answerers(item, WRONG)
     forms = make_forms(item, right, {slug: wrong[slug][0][1] for slug in item.slugs})
     own = [s for s in SOLUTIONS if s.exercise == item.function and s.slug is None]
     solutions = [s for s in own if "half" not in s.name]  # in half precision, numbers are rounded early
@@ -208,23 +211,31 @@ def test_rounding_errors_are_no_other_answer_and_a_scores_table_is_no_mask():
 # ---- the command
 
 
-def test_a_copy_without_solutions_says_so(monkeypatch):
-    monkeypatch.setitem(sys.modules, "tests.solutions", None)
-    with pytest.raises(ValueError, match="copy without them"):
-        answerers(QUICK[0])
+def test_without_solutions_nothing_is_measured_and_the_command_that_has_them_is_named(settings):
+    chosen = settings("inventory")
+    with pytest.raises(ValueError, match="got none: .*tests.solutions.inventory"):
+        inventory(chosen)
+    assert chosen.store.data == {}
+
+
+def test_an_item_is_measured_again_where_a_solution_of_its_function_changed():
+    item, other = QUICK[0], next(one for one in QUICK if one.function != QUICK[0].function)
+    more = [*WRONG, (item.function, item.slugs[0], "one of another module", pytest.approx)]
+    assert sources_digest(item, WRONG) != sources_digest(item, more)
+    assert sources_digest(other, WRONG) == sources_digest(other, more)
 
 
 def test_a_longer_budget_is_refused(settings):
     with pytest.raises(ValueError, match="smoke or laptop, got study"):
-        inventory(settings("inventory", budget="study"))
+        inventory(settings("inventory", budget="study"), WRONG)
 
 
 @pytest.mark.slow
 def test_the_smallest_budget_makes_all_items_and_measures_nothing_twice(settings, stop_after):
     chosen = settings("inventory")
-    found = inventory(chosen)
+    found = inventory(chosen, WRONG)
     assert len(found) == len(ITEMS) + 1
     curves = chosen.store.data["smoke/curve-of-a-leak"]["forms"]["A"]["options"]
     assert len({str(curve["cells"]) for curve in curves}) == len(LETTERS)
     stop_after(1)  # the separation is computed again
-    assert inventory(chosen).equals(found)
+    assert inventory(chosen, WRONG).equals(found)

@@ -8,7 +8,7 @@ from experiments.lora import PLANS, STARTS, TUNING_SEEDS, best_rate, lora, table
 from tinytx_course.engine.shipped import shipped_model
 from tinytx_course.labs.lesson_16 import RANK, WAYS, adapted, fine_tune, optimizer_bytes, random_body
 from tinytx_run.corpora import load_corpus
-from tinytx_run.tasks import weights_fingerprint
+from tinytx_run.training import weights_fingerprint
 
 
 def test_an_interrupted_run_resumes_and_every_way_has_searched_the_same_rates(settings, stop_after):

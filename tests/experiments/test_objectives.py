@@ -21,8 +21,8 @@ from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.masking import Masking, draw_pairs, make_passages
 from tinytx_course.counting.costs import cost_table
 from tinytx_course.labs.layers import count_flops
-from tinytx_run.fit import fit
-from tinytx_run.tasks import train_tokenizer
+from tinytx_run.pretrain import pretrain, train_tokenizer
+from tinytx_run.training import RunOptions
 from tinyworld.world import World
 
 
@@ -80,7 +80,8 @@ def test_the_table_has_the_optimum_and_differences_from_the_causal_model():
 
 
 def test_a_hybrid_classifier_reads_both_ways_and_leaves_the_model_as_it_was(corpus):
-    result = fit(corpus, objective="hybrid", budget="smoke", progress=False, report=lambda line: None)
+    options = RunOptions(progress=False, report=lambda line: None)
+    result = pretrain(corpus, objective="hybrid", budget="smoke", options=options)
     both, ids = both_ways(result), torch.tensor([[result.tokenizer.cls_id, 9, 8, 7]])
     later = torch.tensor([[result.tokenizer.cls_id, 9, 8, 11]])
     moved = [

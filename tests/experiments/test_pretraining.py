@@ -17,10 +17,10 @@ from experiments.pretraining_recipes import OBJECTIVES, RECIPES, condition
 from tinytx.loop import train
 from tinytx_course.labs.lesson_15 import same_text
 from tinytx_course.results import Results
+from tinytx_run.classify import class_probabilities
 from tinytx_run.corpora import Corpus, Split, load_corpus
-from tinytx_run.evaluate import class_probabilities
 from tinytx_run.intervals import paired_interval
-from tinytx_run.tasks import new_model
+from tinytx_run.pretrain import new_model
 
 GOOD, BAD = ("superb", "moving", "brilliant"), ("dull", "awful", "tedious")
 OTHER = ("the", "film", "was", "a", "story", "of", "people", "in", "town")

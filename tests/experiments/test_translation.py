@@ -7,8 +7,8 @@ import pytest
 from experiments.translation import BROKEN, SOUND, broken_translation, translation, variants
 from tinytx_course.labs.lesson_11 import DIAGNOSES
 from tinytx_course.results import Results
-from tinytx_run.fit import fit
 from tinytx_run.pairs import PairCorpus, Pairs
+from tinytx_run.pretrain import train_translator
 
 WORDS = {"red": "rouge", "book": "livre", "the": "le", "sees": "voit", "cat": "chat", "a": "un"}
 
@@ -44,9 +44,9 @@ def test_broken_translators_are_trained_with_their_ingredients(settings, pairs, 
 
     def spy(*args, **changes):
         asked.append((changes["model_changes"], changes["training_changes"]))
-        return fit(*args, **changes)
+        return train_translator(*args, **changes)
 
-    monkeypatch.setattr("experiments.translation.fit", spy)
+    monkeypatch.setattr("experiments.translation.train_translator", spy)
     found = broken_translation(settings(), pairs, ["all four faults", "sound"])
     assert found["variant"].tolist() == ["all four faults", "sound"] and found["bleu"].notna().all()
     (model, training), (sound_model, sound_training) = asked

@@ -6,18 +6,18 @@ import torch
 from experiments.world_minute import PARTS, missing, world_minute
 from tinytx_run.corpora import load_corpus
 from tinytx_run.evaluate import evaluate_language_model, exact_nats
-from tinytx_run.fit import fit
+from tinytx_run.pretrain import pretrain
+from tinytx_run.training import RunOptions
 
 
 @pytest.fixture(scope="module")
 def trained():
-    return fit(
+    return pretrain(
         "world",
         budget="smoke",
         vocab_size=1300,
         model_changes={"n_heads": 2},
-        progress=False,
-        report=lambda line: None,
+        options=RunOptions(progress=False, report=lambda line: None),
     )
 
 

@@ -39,7 +39,7 @@ def write_material(folder: Path) -> None:
     config = TransformerConfig(vocab_size=30, d_model=8, n_heads=2, n_layers=1, d_ff=12, max_len=24)
     torch.manual_seed(1)
     save(LanguageModel(config), folder / "lm", tokenizer)
-    save(Classifier(config, n_classes=2), folder / "classifier", tokenizer)
+    save(Classifier(config, n_classes=2), folder / "classifier", tokenizer, ("0", "1"))
     begun = ("pretrain", "--corpus", str(folder / "prose.txt"), "--budget", "smoke", "--steps", "3")
     if main([*begun, "--out", str(folder / "run"), "--json"]):
         raise RuntimeError("the material must train")

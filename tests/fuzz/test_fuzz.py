@@ -19,6 +19,7 @@ EVALUATE = "evaluate {m}/MODEL --corpus {f} --device cpu"
 READERS = {
     "lm": GENERATE,
     "run": GENERATE,
+    "classifier": ("evaluate", "{f}", "--corpus", "{m}/reviews.tsv", "--device", "cpu"),
     "prose.txt": EVALUATE.replace("MODEL", "lm").split(),
     **{f"reviews.{x}": EVALUATE.replace("MODEL", "classifier").split() for x in ("tsv", "csv", "jsonl")},
 }
@@ -29,7 +30,8 @@ def test_lines_name_every_command_and_repeat_themselves():
     lines = [command_line(build_parser(), random.Random(seed)) for seed in range(200)]
     assert lines == [command_line(build_parser(), random.Random(seed)) for seed in range(200)]
     commands = {line[0] for line in lines}
-    assert commands == {"pretrain", "finetune", "evaluate", "generate", "translate", "count", "data"}
+    answering = {"evaluate", "generate", "translate", "classify"}
+    assert commands == {"pretrain", "finetune", *answering, "count", "data"}
 
 
 def test_damage_changes_nearly_every_file():

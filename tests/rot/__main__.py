@@ -32,7 +32,7 @@ EXTRAS = ("lessons", "course", "parity", "test")
 N_MONTHS = 6
 #: Where other people's packages are met most: conversion, tokenizers, downloads, pages, figures, checkpoints.
 SAMPLE = (
-    "tests/hf",
+    "tests/tinytx_run/hf",
     "tests/tinytx/test_tokenizer.py",
     "tests/tinytx_run/test_download.py",
     "tests/course/test_site.py",

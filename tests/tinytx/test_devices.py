@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from tinytx import fast
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
 from tinytx.masked_lm import MaskedLanguageModel
@@ -23,10 +24,12 @@ def ids(n):
     return torch.zeros(3, n, dtype=torch.long, device=ELSEWHERE)
 
 
+@pytest.mark.parametrize("fused", [(), (ELSEWHERE,)], ids=["formula", "fused"])
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("kind", [LanguageModel, MaskedLanguageModel, Classifier, Translator])
 @pytest.mark.parametrize("changes", VARIANTS, ids=str)
-def test_forward_and_backward_stay_where_the_weights_are(kind, changes, padded):
+def test_forward_and_backward_stay_where_the_weights_are(monkeypatch, kind, changes, padded, fused):
+    monkeypatch.setattr(fast, "FUSED", fused)
     if kind is MaskedLanguageModel:
         changes = changes | {"causal": False}
     config = TransformerConfig(**SIZES).replace(**changes)

@@ -148,8 +148,8 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(ValueError, match=r"\(2, S, 6\), got \(1, 7, 6\)"):
         model.decode(tgt_ids, model.encode(src_ids)[:1])
     with pytest.raises(ValueError, match=r"\(2, 7\), got \(2, 5\)"):
-        model.decode(tgt_ids, model.encode(src_ids), torch.ones(B, T, dtype=torch.bool))
+        model.decode(tgt_ids, model.encode(src_ids), None, torch.ones(B, T, dtype=torch.bool))
     with pytest.raises(ValueError, match="max_len=13"):
         model(src_ids, torch.zeros(B, 14, dtype=torch.long))
     with pytest.raises(TypeError, match="memory_padding_mask"):
-        model.decode(tgt_ids, model.encode(src_ids), torch.ones(B, S))
+        model.decode(tgt_ids, model.encode(src_ids), None, torch.ones(B, S))

@@ -8,10 +8,10 @@ from torch import nn
 from torch.testing import assert_close
 
 from tinytx.generate import (
+    Sampling,
     continue_rows,
     draw,
     generate,
-    generate_ids,
     generate_many,
     next_token_probs,
 )
@@ -70,10 +70,10 @@ def test_next_token_probs_treat_rows_singly_and_leave_the_input():
 def test_a_greedy_draw_takes_the_first_of_several_best():
     logits = torch.tensor([[0.0, 2.0, 2.0], [1.0, 1.0, -torch.inf]])
     generator = torch.Generator().manual_seed(0)
-    assert draw(logits, generator, 1.0, 1, None).tolist() == [1, 0]
+    assert draw(logits, generator, Sampling(top_k=1)).tolist() == [1, 0]
     for broken in (torch.nan, -torch.inf):
         with pytest.raises(ValueError, match="finite maximum"):
-            draw(torch.full((1, 3), broken), generator, 1.0, 1, None)
+            draw(torch.full((1, 3), broken), generator, Sampling(top_k=1))
 
 
 @torch.no_grad()
@@ -95,19 +95,23 @@ def test_rows_together_are_rows_alone_even_beyond_max_len(config, positions):
     alone = [by_hand(model, prefix, 21, eos_id=eos_id) for prefix in PREFIXES]
     assert len(set(map(len, alone))) > 1
     for cached in (True, False):
-        found = continue_rows(model, PREFIXES, eos_id=eos_id, max_new_tokens=21, top_k=1, cached=cached)
+        sampling = Sampling(max_new_tokens=21, top_k=1)
+        found = continue_rows(model, PREFIXES, sampling, eos_id=eos_id, cached=cached)
         assert found == alone
 
 
 def test_a_sampled_row_is_the_row_sampled_by_hand(model):
     for seed in (1, 2, 3):
-        how = {"eos_id": EOS, "seed": seed, "max_new_tokens": 30, "forbidden_ids": (0, 1)}
-        assert generate_ids(model, [2, 7], **how) == by_hand(model, [2, 7], 30, seed=seed, forbidden=(0, 1))
+        sampling = Sampling(seed=seed, max_new_tokens=30)
+        (found,) = continue_rows(model, [[2, 7]], sampling, eos_id=EOS, forbidden_ids=(0, 1))
+        assert found == by_hand(model, [2, 7], 30, seed=seed, forbidden=(0, 1))
 
 
 def test_the_cache_changes_no_draw(model):
-    how = {"max_new_tokens": 40, "temperature": 1.3, "top_k": 9, "top_p": 0.9, "seed": 5}
-    cached, anew = (continue_rows(model, PREFIXES * 3, eos_id=EOS, cached=c, **how) for c in (True, False))
+    sampling = Sampling(max_new_tokens=40, temperature=1.3, top_k=9, top_p=0.9, seed=5)
+    cached, anew = (
+        continue_rows(model, PREFIXES * 3, sampling, eos_id=EOS, cached=cached) for cached in (True, False)
+    )
     assert cached == anew and len(set(map(tuple, cached))) > 8
 
 
@@ -116,16 +120,17 @@ def test_a_replaced_module_is_used(model):
         def forward(self, x):
             return x * 0
 
-    how = {"eos_id": EOS, "max_new_tokens": 20, "seed": 1}
-    before = generate_ids(model, [2, 7], **how)
+    sampling = Sampling(max_new_tokens=20, seed=1)
+    (before,) = continue_rows(model, [[2, 7]], sampling, eos_id=EOS)
     model.body.blocks[0].ff = Mute()
-    assert generate_ids(model, [2, 7], **how) == by_hand(model, [2, 7], 20, seed=1) != before
+    (after,) = continue_rows(model, [[2, 7]], sampling, eos_id=EOS)
+    assert after == by_hand(model, [2, 7], 20, seed=1) != before
 
 
 def test_model_and_random_state_do_not_change(model):
     weights = [parameter.clone() for parameter in model.train().parameters()]
     state = torch.get_rng_state()
-    continue_rows(model, PREFIXES, eos_id=EOS, max_new_tokens=5, seed=2)
+    continue_rows(model, PREFIXES, Sampling(max_new_tokens=5, seed=2), eos_id=EOS)
     assert model.training and torch.equal(state, torch.get_rng_state())
     assert all(map(torch.equal, weights, model.parameters()))
     model(torch.tensor([PREFIXES[0]])).sum().backward()  # no tensor of inference mode is left in it
@@ -133,7 +138,7 @@ def test_model_and_random_state_do_not_change(model):
 
 @pytest.mark.parametrize("prompt", ["", "Ω漢 le 🐈", "  deux  espaces ", "le\tchat", "chat" * 40])
 def test_the_prompt_comes_first_unchanged(config, tokenizer, prompt):
-    result = generate(LanguageModel(config), tokenizer, prompt, max_new_tokens=7, seed=1)
+    result = generate(LanguageModel(config), tokenizer, prompt, Sampling(max_new_tokens=7, seed=1))
     assert str(result) == prompt + result.continuation
     assert 1 <= len(result.token_ids) <= 7
     assert all(i == tokenizer.eos_id or i > 6 for i in result.token_ids)  # no special one
@@ -141,10 +146,11 @@ def test_the_prompt_comes_first_unchanged(config, tokenizer, prompt):
 
 
 def test_many_continuations_include_the_single_one_and_end_each_by_itself(model, tokenizer):
-    greedy = {"max_new_tokens": 40, "top_k": 1}
-    alone = generate(model, tokenizer, "le chat", **greedy)
-    assert generate_many(model, tokenizer, "le chat", n=3, **greedy) == [alone] * 3
-    first, again, other = (generate_many(model, tokenizer, n=60, seed=s) for s in (4, 4, 5))
+    greedy = Sampling(max_new_tokens=40, top_k=1)
+    alone = generate(model, tokenizer, "le chat", greedy)
+    assert generate_many(model, tokenizer, "le chat", greedy, n=3) == [alone] * 3
+    samplings = [Sampling(max_new_tokens=100, seed=seed) for seed in (4, 4, 5)]
+    first, again, other = (generate_many(model, tokenizer, "", each, n=60) for each in samplings)
     assert first == again != other
     assert len({len(text.token_ids) for text in first}) > 3 and len(set(map(str, first))) > 30
     for text in first:
@@ -154,7 +160,7 @@ def test_many_continuations_include_the_single_one_and_end_each_by_itself(model,
 
 def test_texts_follow_the_distribution_of_the_model(model, tokenizer):
     """First token of 4,000 texts against its probability: z-scores as of a standard normal."""
-    drawn = generate_many(model, tokenizer, "le chien", n=4000, max_new_tokens=1, temperature=0.7)
+    drawn = generate_many(model, tokenizer, "le chien", Sampling(max_new_tokens=1, temperature=0.7), n=4000)
     logits = model(torch.tensor([[tokenizer.bos_id, *tokenizer.encode("le chien")]]))[0, -1].detach()
     logits[[0, 1, 2, 4, 5, 6]] = -torch.inf
     expected = torch.softmax(logits / 0.7, dim=-1)
@@ -175,15 +181,14 @@ def test_texts_follow_the_distribution_of_the_model(model, tokenizer):
         ({"top_p": 0.0}, "top_p .* 0.0"),
         ({"top_p": 1.5}, "top_p .* 1.5"),
         ({"max_new_tokens": 0}, "max_new_tokens .* 0"),
-        ({"n": 0}, "n must .* 0"),
         ({"seed": -1}, "seed .* -1"),
         ({"seed": 2**63}, "seed .* 9223372036854775808"),
         ({"seed": None}, "seed .* None"),
     ],
 )
-def test_settings_outside_their_range_raise(model, tokenizer, settings, got):
+def test_settings_outside_their_range_raise(settings, got):
     with pytest.raises(ValueError, match=got):
-        generate_many(model, tokenizer, **{"n": 1} | settings)
+        Sampling(**settings)
 
 
 def test_models_and_ids_that_cannot_be_continued_raise(model, tokenizer, config):
@@ -192,6 +197,8 @@ def test_models_and_ids_that_cannot_be_continued_raise(model, tokenizer, config)
             generate(wrong, tokenizer, "le")
     with pytest.raises(ValueError, match="30 tokens and vocab_size=31"):
         generate(LanguageModel(config.replace(vocab_size=31)), tokenizer, "le")
+    with pytest.raises(ValueError, match="n must .* 0"):
+        generate_many(model, tokenizer, n=0)
     with pytest.raises(ValueError, match="empty prefix"):
         continue_rows(model, [[2], []], eos_id=EOS)
     with pytest.raises(ValueError, match=r"0\.\.29, got 2 to 30"):

@@ -1,17 +1,15 @@
-"""Incremental decoding: the scores that reading the whole row gives, for every model, in any order."""
+"""The KV cache: the logits that reading the whole row gives, for every model, in any order of rows."""
 
 import pytest
 import torch
-from torch import nn
 from torch.testing import assert_close
 
-from tinytx import kv_cache
 from tinytx.attention import record_attention
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
-from tinytx.kv_cache import IncrementalDecoder, KeyValues, few_rows, is_as_built
-from tinytx.positions import RotaryPositions
-from tinytx.transformer import Classifier, LanguageModel
+from tinytx.generate import Sampling, continue_rows
+from tinytx.kv_cache import Cache, KeyValues
+from tinytx.transformer import LanguageModel
 
 N, BEAMS, S, T = 3, 2, 5, 7
 R, H, K = 5, 2, 3
@@ -31,21 +29,23 @@ def shaken(model):
     return model.eval()
 
 
-@pytest.mark.parametrize("n_rows", [1, 4])
+def in_steps(model, ids, splits):
+    """The logits of rows that a model reads in parts."""
+    cache, parts = Cache(model.config.n_layers, ids.shape[1]), ids.split(splits, dim=1)
+    return torch.cat([model(part, cache=cache) for part in parts], dim=1)
+
+
+@pytest.mark.parametrize("splits", [[1] * 9, [4, 1, 1, 3]])
 @pytest.mark.parametrize("norm", ["first", "last"])
 @pytest.mark.parametrize("positions", POSITIONS)
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-10)])
+@pytest.mark.parametrize("changes", [{}, {"n_heads": 6, "n_kv_heads": 2}], ids=["heads", "grouped"])
 @torch.no_grad()
-def test_a_language_model_read_in_steps(positions, norm, n_rows, dtype, tolerance):
-    model = shaken(LanguageModel(make_config(positions=positions, norm=norm)).to(dtype))
-    ids = torch.randint(11, (n_rows, 9))
-    whole = model(ids)
-    for start in (1, 4):  # of a prompt, read at once
-        decoder = IncrementalDecoder(model.body, model.head, n_rows=n_rows, max_len=9)
-        assert_close(decoder.read(ids[:, :start]), whole[:, start - 1], rtol=tolerance, atol=tolerance)
-        for t in range(start, 9):
-            assert decoder.length == t
-            assert_close(decoder.read(ids[:, t : t + 1]), whole[:, t], rtol=tolerance, atol=tolerance)
+def test_a_language_model_read_in_parts(positions, norm, splits, changes):
+    model = shaken(LanguageModel(make_config(positions=positions, norm=norm, **changes)))
+    ids = torch.randint(11, (4, 9))
+    for dtype, tolerance in ((torch.float64, 1e-10), (torch.float32, 1e-5), (torch.bfloat16, 0.1)):
+        model.to(dtype)
+        assert_close(in_steps(model, ids, splits), model(ids), rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize(
@@ -55,10 +55,7 @@ def test_a_language_model_read_in_steps(positions, norm, n_rows, dtype, toleranc
         {"tie_embeddings": True, "scale_embeddings": False},
         {"activation": "relu", "embed_norm": True, "n_segments": 2},
         {"activation": "silu", "positions": "learned", "position_offset": 2},
-        {"activation": "gelu-tanh", "norm_eps": 0.1, "head_bias": False},
         {"norm_kind": "rms", "activation": "swiglu", "positions": "rotary", "rotary_base": 50.0},
-        {"n_heads": 6, "n_kv_heads": 2, "positions": "rotary", "activation": "swiglu", "bias": False},
-        {"n_heads": 6, "n_kv_heads": 3, "positions": "alibi"},
         {"n_kv_heads": 1, "norm": "last"},
         {"n_experts": 5, "experts_per_token": 2, "activation": "swiglu"},
     ],
@@ -67,9 +64,7 @@ def test_a_language_model_read_in_steps(positions, norm, n_rows, dtype, toleranc
 def test_every_setting_is_followed(changes):
     model = shaken(LanguageModel(make_config(**changes)).double())
     ids = torch.randint(11, (2, 6))
-    decoder = IncrementalDecoder(model.body, model.head, n_rows=2, max_len=6)
-    stepped = torch.stack([decoder.read(ids[:, t : t + 1]) for t in range(6)], dim=1)
-    assert_close(stepped, model(ids), rtol=0, atol=1e-10)
+    assert_close(in_steps(model, ids, 1), model(ids), rtol=0, atol=1e-10)
 
 
 GROUPED = {"n_heads": 6, "n_kv_heads": 2, "activation": "swiglu", "norm_kind": "rms", "n_experts": 3}
@@ -82,112 +77,97 @@ GROUPED = {"n_heads": 6, "n_kv_heads": 2, "activation": "swiglu", "norm_kind": "
 @torch.no_grad()
 def test_a_decoder_read_in_steps(norm, positions, lengths, changes):
     model = shaken(Translator(make_config(norm=norm, positions=positions, **changes)).double())
-    memory, tgt_ids = torch.randn(N, S, 12, dtype=torch.double), torch.randint(11, (N * BEAMS, T))
-    real = torch.arange(S) < torch.tensor(lengths)[:, None]
-    decoder = IncrementalDecoder(
-        model.decoder, model.head, n_rows=N * BEAMS, max_len=T, memory=memory, memory_padding_mask=real
-    )
-    whole = model.decode(tgt_ids, memory.repeat_interleave(BEAMS, 0), real.repeat_interleave(BEAMS, 0))
+    memory, tgt_ids = torch.randn(N, S, 12, dtype=torch.double), torch.randint(11, (N, T))
+    real, cache = torch.arange(S) < torch.tensor(lengths)[:, None], Cache(2, T)
+    whole = model.decoder(tgt_ids, memory, None, real)
     for t in range(T):
-        assert_close(decoder.read(tgt_ids[:, t : t + 1]), whole[:, t])
+        assert_close(model.decoder(tgt_ids[:, t : t + 1], memory, None, real, cache), whole[:, t : t + 1])
 
 
 @torch.no_grad()
 def test_rows_continue_in_another_order_and_sources_may_leave():
     model = shaken(Translator(make_config()).double())
-    memory = model.encode(torch.randint(11, (N, S)))
-    real = torch.arange(S) < torch.tensor([[5], [2], [3]])
-    tgt_ids = torch.randint(11, (N * BEAMS, 3))
-    decoder = IncrementalDecoder(
-        model.decoder, model.head, n_rows=N * BEAMS, max_len=9, memory=memory, memory_padding_mask=real
-    )
-    decoder.read(tgt_ids)
+    memory = model.encode(torch.randint(11, (N, S))).repeat_interleave(BEAMS, dim=0)
+    real = (torch.arange(S) < torch.tensor([[5], [2], [3]])).repeat_interleave(BEAMS, dim=0)
+    tgt_ids, cache = torch.randint(11, (N * BEAMS, 3)), Cache(2, 9)
+    model.decoder(tgt_ids, memory, None, real, cache)
     # Source 0 swaps its rows, source 1 leaves, source 2 continues with one of its rows twice.
     rows = torch.tensor([1, 0, 5, 5])
-    decoder.select(rows)
+    cache.select(rows)
     new_ids = torch.randint(11, (4, 1))
-    longer = torch.cat([tgt_ids[rows], new_ids], dim=1)
-    sources = [0, 0, 2, 2]
-    assert_close(decoder.read(new_ids), model.decode(longer, memory[sources], real[sources])[:, -1])
+    longer, (memory, real) = torch.cat([tgt_ids[rows], new_ids], dim=1), (memory[rows], real[rows])
+    newest = model.decoder(longer, memory, None, real)[:, -1:]
+    assert_close(model.decoder(new_ids, memory, None, real, cache), newest)
 
 
 @torch.no_grad()
-def test_grouped_queries_store_their_own_heads_of_keys_only():
-    model = LanguageModel(make_config(n_heads=6, n_kv_heads=2)).eval()
-    decoder = IncrementalDecoder(model.body, model.head, n_rows=R, max_len=9)
-    decoder.read(torch.randint(11, (R, 7)))
-    assert [tuple(attn.cache._stored.shape) for attn in decoder._attentions] == [(2, R, 2, 9, 2)] * 2
+def test_keys_of_grouped_queries_are_stored_once_a_group_and_those_of_a_memory_are_computed_once():
+    model = Translator(make_config(n_heads=6, n_kv_heads=2)).eval()
+    memory, cache, calls = torch.randn(R, S, 12), Cache(2, 9), []
+    model.decoder.blocks[1].cross_attn.k_proj.register_forward_hook(lambda *given: calls.append(1))
+    for _ in range(3):
+        model.decoder(torch.randint(11, (R, 1)), memory, cache=cache)
+    assert [each.all()[0].shape for each in cache.own] == [(R, 2, 3, 2)] * 2
+    assert [each.all()[0].shape for each in cache.memory] == [(R, 2, S, 2)] * 2
+    assert len(calls) == 1
 
 
 def test_tokens_are_stored_in_their_order_up_to_the_longest_row():
     new = torch.randn(2, R, H, 7, K)
     cache = KeyValues(7)
-    cache.append(new[:, :, :, :4])
+    with pytest.raises(ValueError, match="an empty one"):
+        cache.all()
+    cache.append(*new[:, :, :, :4])
     for t in range(4, 7):
-        keys, values = cache.append(new[:, :, :, t : t + 1])
-        assert_close(torch.stack([keys, values]), new[:, :, :, : t + 1])
+        stored = cache.append(*new[:, :, :, t : t + 1])
+        assert_close(torch.stack(stored), new[:, :, :, : t + 1])
     assert cache.length == 7
     with pytest.raises(ValueError, match="max_len=7 tokens, got 8"):
-        cache.append(new[:, :, :, :1])
+        cache.append(*new[:, :, :, :1])
 
 
 @pytest.mark.parametrize("rows", [[4, 0, 0, 3, 1], [0, 1, 2, 3, 4], [3, 3, 0], [2] * 8])
 def test_cached_rows_continue_in_any_order_and_number(rows):
     new, more = torch.randn(2, R, H, 4, K), torch.randn(2, len(rows), H, 1, K)
     cache = KeyValues(5)
-    cache.append(new)
+    cache.append(*new)
     cache.select(torch.tensor(rows))
-    keys, values = cache.append(more)
-    assert_close(torch.stack([keys, values]), torch.cat([new[:, rows], more], dim=3))
+    assert_close(torch.stack(cache.append(*more)), torch.cat([new[:, rows], more], dim=3))
 
 
 def test_what_is_equal_before_start_is_not_copied():
     new = torch.randn(2, R, H, 4, K)
     new[:, :, :, :2] = new[:, :1, :, :2]  # all rows begin alike
     cache = KeyValues(5)
-    cache.append(new)
+    cache.append(*new)
     cache.select(torch.tensor([1, 1, 4, 3, 0]), start=2)
-    keys, values = cache.append(new[:, :, :, :1])
-    assert_close(torch.stack([keys, values])[:, :, :, :4], new[:, [1, 1, 4, 3, 0]])
+    assert_close(torch.stack(cache.all()), new[:, [1, 1, 4, 3, 0]])
 
 
-@pytest.mark.parametrize("n_rows", [1, 5])
-@pytest.mark.parametrize("onednn", [True, False])
-@pytest.mark.parametrize("bias", [True, False])
-@torch.no_grad()
-def test_products_laid_out_for_few_rows_are_those_of_the_layers(monkeypatch, n_rows, onednn, bias):
-    monkeypatch.setattr(kv_cache, "_ONEDNN", onednn and kv_cache._ONEDNN)
-    layers = [nn.Linear(7, 11, bias=bias), nn.Linear(7, 2, bias=bias)]
-    product = few_rows(layers, n_rows)
-    for rows in (n_rows, 3):  # others than were announced, too
-        x = torch.randn(rows, 7)
-        assert_close(product(x), torch.cat([layer(x) for layer in layers], dim=1))
+def test_what_a_cache_cannot_hold_is_refused():
+    ids = torch.zeros(1, 2, dtype=torch.long)
+    with pytest.raises(ValueError, match="causal=False"):
+        LanguageModel(make_config(causal=False))(ids, cache=Cache(2, 9))
+    with pytest.raises(ValueError, match="padding_mask"):
+        LanguageModel(make_config())(ids, ids == 0, cache=Cache(2, 9))
+    model, cache = LanguageModel(make_config(positions="none")).eval(), Cache(2, 99)
+    with torch.no_grad():
+        model(ids.expand(1, 2).repeat(1, 4), cache=cache)
+        with pytest.raises(ValueError, match="max_len=9 token ids, got 10"):
+            model(ids, cache=cache)
 
 
-CHANGES = {
-    "replaced": lambda model: setattr(model.body.blocks[1].attn, "positions", RotaryPositions(9, 2)),
-    "left out": lambda model: model.body.blocks.__delitem__(1),
-    "put in": lambda model: setattr(model.body, "pos_embed", nn.Identity()),
-    "hooked": lambda model: model.body.blocks[0].ff.register_forward_hook(lambda module, x, made: made * 0),
-    "own forward": lambda model: setattr(model.body.final_norm, "forward", lambda x: x),
-}
-
-
-@pytest.mark.parametrize("change", CHANGES)
-def test_what_was_changed_is_noticed(change):
-    model = LanguageModel(make_config())
-    assert is_as_built(model.double().train()) and is_as_built(Translator(model.config))
-    CHANGES[change](model)
-    assert not is_as_built(model) and not is_as_built(Classifier(model.config))
-
-
-def test_while_its_attention_is_recorded_a_model_is_not_read_in_another_way():
-    model = LanguageModel(make_config())
-    with record_attention(model) as outer:
-        with record_attention(model) as inner:
-            assert not is_as_built(model)
-            model(torch.zeros(1, 2, dtype=torch.long))
-        model(torch.zeros(1, 3, dtype=torch.long))
-    assert is_as_built(model)
-    lengths = [[weights.shape[2] for weights in recorded.values()] for recorded in (inner, outer)]
-    assert lengths == [[2, 2], [3, 3]]
+def test_generation_runs_the_modules_that_train():
+    """So a hook sees every new token, its answer counts, and what is recorded is what was computed."""
+    model, sampling = shaken(LanguageModel(make_config())), Sampling(max_new_tokens=5, top_k=1)
+    prefixes, seen = [[2, 7, 8], [2, 9, 4]], []
+    before = continue_rows(model, prefixes, sampling, eos_id=-1)
+    hook = model.body.blocks[1].register_forward_hook(lambda block, x, y: seen.append(y.shape[1]))
+    with record_attention(model) as recorded:
+        assert continue_rows(model, prefixes, sampling, eos_id=-1) == before
+    assert seen == [3, 1, 1, 1, 1]
+    assert [weights.shape[2:] for weights in recorded.values()] == [(1, 7)] * 2
+    hook.remove()
+    model.body.blocks[1].ff.register_forward_hook(lambda ff, x, y: -3 * y)
+    changed = [continue_rows(model, prefixes, sampling, eos_id=-1, cached=c) for c in (True, False)]
+    assert changed[0] == changed[1] != before

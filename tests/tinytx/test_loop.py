@@ -3,6 +3,8 @@
 import math
 import os
 import signal
+import sys
+from pathlib import Path
 from statistics import fmean
 
 import pytest
@@ -11,11 +13,11 @@ from torch import nn
 from torch.testing import assert_close
 
 from tests.tinytx_run.interrupted import Killed, folder_bytes
-from tinytx.distributed import Processes
-from tinytx.loop import DivergenceError, TrainingInterrupted, TrainingStep, _Loop, train
+from tinytx.loop import DivergenceError, TrainingInterrupted, train
+from tinytx.objectives import CausalObjective
 from tinytx.settings import TrainingSettings, choose_device, choose_precision
+from tinytx_run.pretrain import causal_objective, new_language_model
 from tinytx_run.runs import open_run
-from tinytx_run.tasks import causal_objective, new_language_model
 
 SETTINGS = TrainingSettings(
     n_steps=12,
@@ -147,7 +149,7 @@ def test_a_gradient_that_is_no_number_is_named_with_its_length(config, objective
             loss.register_hook(lambda grad: grad * float("inf"))
             return loss
 
-    words = r"the gradient must be finite, got a gradient of length (inf|nan), loss \d\.\d+, at step 1;"
+    words = r"must be finite, got a gradient of length (inf|nan) and loss \d\.\d+ at step 1;"
     with pytest.raises(DivergenceError, match=words):
         train(new_language_model(config, seed=1), Steep(objective, 0), SETTINGS)
 
@@ -255,20 +257,46 @@ def test_dropout_is_drawn_by_the_seed(config, objective):
     assert losses(0) == losses(0) and losses(0)[1:] != losses(1)[1:]
 
 
-def test_each_process_draws_its_own_dropout(config, objective):
-    def seed_of(rank):
-        loop = _Loop(TrainingStep(new_language_model(config, seed=1), objective, SETTINGS), None, None)
-        loop.processes = Processes(rank, 2)
-        with torch.random.fork_rng():
-            loop.learn([0, 1, 2])
-            return torch.initial_seed()
-
-    assert seed_of(0) == seed_of(0) != seed_of(1)
-
-
 def test_bf16_is_computed_in_bfloat16(config, objective):
     seen, model = [], new_language_model(config, seed=1)
     up_proj = model.body.blocks[0].ff.up_proj
     up_proj.register_forward_hook(lambda module, inputs, output: seen.append(output.dtype))
     train(model, objective, SETTINGS.replace(n_steps=1, warmup_steps=0, precision="bf16"))
     assert seen == [torch.bfloat16]
+
+
+READ = "attention batching fast feed_forward loop masks objectives optim positions settings tokenizer transformer"
+
+
+@pytest.mark.parametrize(("precision", "dropout"), [("fp32", 0.0), ("bf16", 0.1)])
+def test_one_step_from_text_to_update_runs_through_twelve_files_and_fifty_functions(
+    root, corpus, tokenizer, config, precision, dropout
+):
+    """All that somebody meets who follows one training step of a causal language model."""
+    model, entered = new_language_model(config.replace(dropout=dropout), seed=0), set()
+    settings = SETTINGS.replace(n_steps=1, precision=precision)
+    marks = {"bos_id": tokenizer.bos_id, "eos_id": tokenizer.eos_id, "pad_id": tokenizer.pad_id}
+
+    def note(frame, event, argument):
+        code = frame.f_code
+        if event == "call" and not code.co_name.endswith("comp>") and code.co_name != "<genexpr>":
+            entered.add((code.co_filename, code.co_qualname))
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        objective = CausalObjective(tokenizer.encode_batch(corpus.train.texts), max_len=24, **marks)
+        train(model, objective, settings)
+    finally:
+        sys.setprofile(before)
+    packages = {"tinytx", "tinyworld", "tinytx_run", "tinytx_course"}
+    inside = {(Path(file).relative_to(root), name) for file, name in entered if file.startswith(str(root))}
+    ours = [(path, name) for path, name in inside if path.parts[0] in packages]
+    assert {path.as_posix() for path, _ in ours} == {f"tinytx/{name}.py" for name in READ.split()}
+    assert 40 < len(ours) <= 50, sorted(name for _, name in ours)
+
+
+def test_the_core_knows_no_processes(root):
+    for file in (root / "tinytx").glob("*.py"):
+        text = file.read_text(encoding="utf-8")
+        assert "torch.distributed" not in text and "DistributedDataParallel" not in text

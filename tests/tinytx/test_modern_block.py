@@ -8,17 +8,11 @@ from torch.testing import assert_close
 from tinytx.attention import MultiHeadAttention, record_attention
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
+from tinytx.feed_forward import FeedForward, MixtureOfExperts
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.masks import causal_mask
 from tinytx.positions import AlibiPositions, RotaryPositions
-from tinytx.transformer import (
-    Block,
-    Classifier,
-    FeedForward,
-    LanguageModel,
-    MixtureOfExperts,
-    make_norm,
-)
+from tinytx.transformer import Block, Classifier, LanguageModel, make_norm
 
 B, T, D, H, G, FF, E = 2, 5, 12, 6, 2, 7, 5
 CONFIG = TransformerConfig(vocab_size=11, d_model=D, n_heads=H, n_layers=3, d_ff=FF, max_len=T)

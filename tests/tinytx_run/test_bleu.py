@@ -19,7 +19,6 @@ from tinytx_run.bleu import evaluate_translator, pair_nats, score_translations
 from tinytx_run.corpora import Corpus, Split
 from tinytx_run.evaluate import evaluate
 from tinytx_run.pairs import PairCorpus, Pairs
-from tinytx_run.tasks import Translation
 
 WORDS = ["le", "la", "un", "chat", "chien", "mange", "voit", "bien", "très", "peu", "souvent", "."]
 
@@ -127,7 +126,6 @@ def test_translations_are_those_of_the_search_that_was_asked_for(model, tokenize
     )
     wanted = tuple(one.text for one in translate(model, tokenizer, sources, search=search))
     assert evaluate_translator(model, tokenizer, corpus, search=search).translations == wanted
-    assert Translation(corpus, None, search).evaluate(model, tokenizer).translations == wanted
     assert evaluate_translator(model, tokenizer, corpus).translations != wanted
 
 

@@ -13,7 +13,7 @@ from tinytx.encoder_decoder import Translator
 from tinytx.lora import add_lora, merge_lora
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.transformer import Classifier, LanguageModel, Transformer
-from tinytx_run.checkpoint import find_checkpoint, load, load_tokenizer, save
+from tinytx_run.checkpoint import find_checkpoint, load, save
 
 
 def weights(model):
@@ -34,10 +34,11 @@ MODELS = {
 def test_a_model_comes_back_with_its_tokenizer(tmp_path, config, tokenizer, name):
     model = MODELS[name](config)
     save(model, tmp_path / "model", tokenizer)
-    again = load(tmp_path / "model")
+    found = load(tmp_path / "model")
+    again = found.model
     assert repr(again) == repr(model) and again.config == model.config and not again.training
     torch.testing.assert_close(weights(again), weights(model), rtol=0, atol=0)
-    assert load_tokenizer(tmp_path / "model").to_bytes() == tokenizer.to_bytes()
+    assert found.tokenizer.to_bytes() == tokenizer.to_bytes() and found.class_names is None
     if name == "tied":
         assert again.head.weight is again.body.token_embed.weight
     if name == "classifier":
@@ -53,7 +54,7 @@ def test_equal_models_give_equal_bytes_and_a_checkpoint_may_be_replaced(tmp_path
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
     second = LanguageModel(config)
     save(second, tmp_path / "a")
-    torch.testing.assert_close(weights(load(tmp_path / "a")), weights(second), rtol=0, atol=0)
+    torch.testing.assert_close(weights(load(tmp_path / "a").model), weights(second), rtol=0, atol=0)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
 
 
@@ -88,7 +89,7 @@ def test_a_link_to_a_checkpoint_stays_a_link(tmp_path, config):
     for _ in range(2):
         save(second, tmp_path / "link")
     assert (tmp_path / "link").is_symlink()
-    torch.testing.assert_close(weights(load(tmp_path / "model")), weights(second), rtol=0, atol=0)
+    torch.testing.assert_close(weights(load(tmp_path / "model").model), weights(second), rtol=0, atol=0)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "model"]
 
 
@@ -101,7 +102,7 @@ def test_two_that_save_to_one_path_lose_nothing(tmp_path, config):
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(work, models))
-    found = load(tmp_path / "m")
+    found = load(tmp_path / "m").model
     assert weights(found).keys() == weights(models[found.config.n_layers - 1]).keys()
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
@@ -225,10 +226,10 @@ def test_what_is_not_there_is_named(tmp_path, saved):
         load(tmp_path / "empty")
     (saved / "tokenizer.model").unlink()
     with pytest.raises(ValueError, match="tokenizer.model is missing"):
-        load_tokenizer(saved)
+        load(saved)
     (saved / "tokenizer.model").write_bytes(b"half a tok")
     with pytest.raises(ValueError, match="tokenizer.model"):
-        load_tokenizer(saved)
+        load(saved)
 
 
 def test_a_save_that_was_killed_is_found_by_its_relative_name(tmp_path, config, monkeypatch):
@@ -236,7 +237,7 @@ def test_a_save_that_was_killed_is_found_by_its_relative_name(tmp_path, config, 
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     save(LanguageModel(config), "mine")
     (tmp_path / "mine").rename(".mine.tinytx-old")
-    assert isinstance(load("mine"), LanguageModel)
+    assert isinstance(load("mine").model, LanguageModel)
 
 
 def test_an_adapted_model_is_saved_once_it_is_merged(tmp_path, config):
@@ -246,4 +247,35 @@ def test_an_adapted_model_is_saved_once_it_is_merged(tmp_path, config):
         save(model, tmp_path / "mine")
     merge_lora(model)
     save(model, tmp_path / "mine")
-    assert isinstance(load(tmp_path / "mine"), LanguageModel)
+    assert isinstance(load(tmp_path / "mine").model, LanguageModel)
+
+
+def test_names_of_classes_come_back_in_their_order_and_earlier_checkpoints_have_none(
+    tmp_path, config, tokenizer
+):
+    model, names = Classifier(config, n_classes=3), ("mauvais", "moyen", "bon")
+    for path in (tmp_path / "folder", tmp_path / "one.safetensors"):
+        save(model, path, class_names=names)
+        assert load(path).class_names == names and load(path).tokenizer is None
+        save(model, path)
+        assert load(path).class_names is None
+    with pytest.raises(ValueError, match="the tokenizer of their model, got a Classifier alone"):
+        load(path).with_tokenizer()
+    for wrong, other, words in (
+        (("bon", "mauvais"), model, "3 different words, .* got .'bon', 'mauvais'."),
+        (("bon", "bon", "mauvais"), model, "3 different words"),
+        ((0, 1, 2), model, "3 different words"),
+        (names, LanguageModel(config), "of a classifier, got a LanguageModel"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            save(other, tmp_path / "wrong", class_names=wrong)
+    assert not (tmp_path / "wrong").exists()
+
+
+@pytest.mark.parametrize("names", [["bon"], 3, [1, 2, 3], {"bon": 0}])
+def test_damaged_names_of_classes_are_named(tmp_path, config, names):
+    path = save(Classifier(config, n_classes=3), tmp_path / "model", class_names=("mauvais", "moyen", "bon"))
+    (path / "checksums.json").unlink()
+    edit(path / "model.json", class_names=names)
+    with pytest.raises(ValueError, match="model.json does not describe a model"):
+        load(path)

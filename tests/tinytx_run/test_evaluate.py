@@ -10,14 +10,13 @@ from tinytx.inference import evaluate_rows
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import Classifier, LanguageModel
-from tinytx_run.checkpoint import save
+from tinytx_run.checkpoint import Checkpoint, save
+from tinytx_run.classify import class_probabilities, classifier_inputs
 from tinytx_run.corpora import Corpus, Split
 from tinytx_run.evaluate import (
     ClassifierScore,
     LanguageModelScore,
     PseudoLikelihoodScore,
-    class_probabilities,
-    classifier_inputs,
     evaluate,
     evaluate_classifier,
     evaluate_language_model,
@@ -209,8 +208,8 @@ def test_inputs_of_a_bidirectional_classifier_are_framed_as_in_pretraining(token
     texts = ["le chat", "un chien mange la belle"]
     ids = tokenizer.encode_batch(texts)
     cls_id, sep_id, room = tokenizer.cls_id, tokenizer.sep_id, len(ids[0])
-    rows, n_cut = classifier_inputs(tokenizer, texts, room + 2, causal=False)
-    assert rows == [[cls_id, *ids[0], sep_id], [cls_id, *ids[1][:room], sep_id]] and n_cut == 1
+    rows, cut = classifier_inputs(tokenizer, texts, room + 2, causal=False)
+    assert rows == [[cls_id, *ids[0], sep_id], [cls_id, *ids[1][:room], sep_id]] and cut == [1]
 
 
 def test_the_kind_of_the_model_decides_what_is_measured(tmp_path, config, tokenizer, corpus):
@@ -238,15 +237,34 @@ def test_the_kind_of_the_model_decides_what_is_measured(tmp_path, config, tokeni
         evaluate(other, corpus, tokenizer=tokenizer)
 
 
+def test_labels_are_those_of_the_classes_of_that_name(tmp_path, config, tokenizer):
+    names, texts = ("bon", "moyen", "mauvais"), ("le chat", "la table", "un livre", "le chien")
+    model = Classifier(config, n_classes=3)
+    path = save(model, tmp_path / "model", tokenizer, names)
+    predicted = class_probabilities(model.eval(), tokenizer, texts).argmax(axis=1)
+    assert len(set(predicted)) > 1  # else any names would do
+    own = [name for name in reversed(names) if names.index(name) in predicted]  # fewer, in another order
+    split = Split(texts, tuple(own.index(names[i]) for i in predicted))
+    found = evaluate(path, Corpus("toy", split, split, label_names=tuple(own)), device="cpu")
+    assert found.score.accuracy == 1
+
+
 def test_labels_that_the_classifier_does_not_know_raise(config, tokenizer):
     model = Classifier(config, n_classes=3)
-    unknown = Split(("le chat", "la table", "le"), (0, 3, 3))
-    with pytest.raises(ValueError, match="from 0 to 2, .* got 3 2 times in toy"):
-        evaluate(model, Corpus("toy", unknown, unknown), tokenizer=tokenizer)
     known = Split(("le chat", "la table"), (0, 1))
-    with pytest.raises(ValueError, match="3 classes .* got bon, mauvais"):
-        named = Corpus("toy", known, known, label_names=("bon", "mauvais"))
-        evaluate(model, named, tokenizer=tokenizer)
+    named = Corpus("toy", known, known, label_names=("bon", "mauvais"))
+    unknown = Split(("le chat", "la table", "le"), (0, 3, 3))
+    numbered = Corpus("toy", unknown, unknown)
+    for names, corpus, words in (
+        (None, numbered, "of toy must be among the 3 of the classifier, 0, 1, 2, got 3"),
+        (None, named, "0, 1, 2, got bon, mauvais"),
+        (("bon", "moyen", "mal"), named, "bon, moyen, mal, got mauvais: label its texts with these"),
+        (("bon", "moyen", "mal"), Corpus("toy", known, known), "bon, moyen, mal, got 0, 1"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            evaluate(Checkpoint(model, tokenizer, names), corpus)
+    three = Corpus("toy", known, known, label_names=("bon", "mauvais", "moyen"))
+    assert evaluate(model, three, tokenizer=tokenizer).score.n == 2  # nobody has noted other names
 
 
 def test_no_model_is_below_the_entropy_bound_of_the_world(config, corpus):

@@ -3,6 +3,7 @@
 import pytest
 
 from tinytx.tokenizer import canonical
+from tinytx_run.corpora import CorpusWarning
 from tinytx_run.pairs import LAB_SENTENCES, list_pair_corpora, load_pairs
 
 
@@ -47,6 +48,12 @@ def test_pairs_that_share_a_sentence_are_held_out_only_where_they_are_few(tmp_pa
         (["one\tun", "two deux"], "line 2: must be a source, a tab and a target, got no tab"),
         (["one\tun", "", "two\t "], "line 3: must be a source, a tab and a target, got an empty side"),
         (["one\tun", "one\tune"], "at least 3 groups of pairs that share no sentence, to be split, got 1"),
+        (["one\tun", "two\t\u200b"], "line 2: must be .* got an empty side"),  # nothing that can be seen
+        ([f"1.{i}\tein\tone" for i in range(9)], "column 1 must hold sentences, got numbers such as 1.8"),
+        (
+            ["id\ten", *(f"mot {i}\t{i}" for i in range(9))],
+            "column 2 must hold sentences, got numbers such as 8",
+        ),
     ],
 )
 def test_bad_lines_are_named(tmp_path, rows, message):
@@ -54,9 +61,21 @@ def test_bad_lines_are_named(tmp_path, rows, message):
         load_pairs(write(tmp_path / "mine.tsv", rows))
 
 
-def test_further_columns_are_not_read(tmp_path):
+def test_further_columns_and_a_header_are_not_read_and_named(tmp_path):
     rows = [f"word {i}\tmot {i}\tCC-BY" for i in range(9)]
-    assert load_pairs(write(tmp_path / "mine.tsv", rows)).train.targets[0].startswith("mot")
+    with pytest.warns(CorpusWarning, match="further columns of 9 lines, such as 'CC-BY', are not read"):
+        assert load_pairs(write(tmp_path / "mine.tsv", rows)).train.targets[0].startswith("mot")
+    for header in ("en\tfr", "English\tFrench", "source\ttarget"):
+        with pytest.warns(CorpusWarning, match="the first line names columns, .*: it is no pair"):
+            pairs = load_pairs(write(tmp_path / "mine.tsv", [header, *(row[:-6] for row in rows)]))
+        assert sum(map(len, pairs.splits.values())) == 9
+
+
+def test_quotes_that_pandas_wrote_are_read_as_meant(tmp_path):
+    rows = [f'"He said ""{i}"""\t"Il dit ""{i}"""' for i in range(9)]
+    assert load_pairs(write(tmp_path / "mine.tsv", rows)).test.sources[0].startswith('He said "')
+    rows[0] = '"Lone\tSeule'
+    assert load_pairs(write(tmp_path / "mine.tsv", rows)).test.sources[0].startswith('"He said ""')
 
 
 def test_what_is_missing_is_named(tmp_path, monkeypatch):

@@ -79,7 +79,7 @@ def test_ctrl_c_in_a_notebook_names_the_call_that_resumes(tmp_path, prose):
     out, changes = str(tmp_path / "run"), {"n_steps": 20000, "checkpoint_every": 10}
     train = f"""
         import os, signal, threading, time
-        from tinytx_run.fit import fit
+        from tinytx_run.pretrain import pretrain
 
         def press_ctrl_c():
             while not os.path.isdir({out + "/step-000010"!r}):
@@ -87,7 +87,7 @@ def test_ctrl_c_in_a_notebook_names_the_call_that_resumes(tmp_path, prose):
             os.kill(os.getpid(), signal.SIGINT)
 
         threading.Thread(target=press_ctrl_c, daemon=True).start()
-        fit({str(prose)!r}, out={out!r}, training_changes={changes})
+        pretrain({str(prose)!r}, out={out!r}, training_changes={changes})
     """
     train = textwrap.dedent(train)
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(train)])

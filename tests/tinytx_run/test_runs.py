@@ -16,8 +16,8 @@ from tinytx.config import TransformerConfig
 from tinytx.loop import TrainingInterrupted, train
 from tinytx.settings import TrainingSettings
 from tinytx_run.files import LOCK_FILE, json_bytes, read_json, write_folder
+from tinytx_run.pretrain import causal_objective, new_language_model
 from tinytx_run.runs import check_request, find_run, newest_complete, open_run, read_training
-from tinytx_run.tasks import causal_objective, new_language_model
 
 SETTINGS = TrainingSettings(n_steps=12, lr=1e-2, tokens_per_batch=256, checkpoint_every=4, precision="fp32")
 PLAN = {"request": {"objective": "causal", "seed": 0}}

@@ -15,9 +15,7 @@ from pathlib import Path
 import torch
 
 from tinytx.config import TransformerConfig
-from tinytx.distributed import Processes, joined
 from tinytx.encoder_decoder import Translator
-from tinytx.loop import TrainingStep, train
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.masking import Masking
 from tinytx.objectives import (
@@ -27,9 +25,10 @@ from tinytx.objectives import (
     MaskedObjective,
     TranslationObjective,
 )
-from tinytx.settings import Layout, TrainingSettings
+from tinytx.settings import TrainingSettings
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import Classifier, LanguageModel
+from tinytx_run.distributed import Layout, Processes, ShardedStep, SharedStep, joined, train
 from tinytx_run.runs import open_run
 
 CONFIG = TransformerConfig(
@@ -107,7 +106,7 @@ def whole(tensor):
     return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor.detach().clone()
 
 
-def gradients(name, layout, processes, *, frozen=False, precision="fp32"):
+def gradients(name, layout, *, frozen=False, precision="fp32"):
     """Of each batch the loss and the length of its gradient, and the gradients, by number and name."""
     model, objective = make(name)
     if precision == "bf16":
@@ -115,14 +114,15 @@ def gradients(name, layout, processes, *, frozen=False, precision="fp32"):
     if frozen:
         model.body.requires_grad_(False)
     settings = SETTINGS.replace(precision=precision)
-    step = TrainingStep(model, objective, settings, layout, processes)
-    step.start()
+    kind = ShardedStep if layout.shard else SharedStep
+    step = kind(model, objective, settings, layout.accumulate)
+    step.restore(model, step.optimizer, settings)
     numbers, tensors = [], {}
     for number, batch in enumerate(batches_of(name, objective)):
-        loss = processes.total(step.backward(batch)).item()
-        for key, parameter in step._loss.named_parameters():
+        loss = step.backward(batch).item()
+        for key, parameter in step.model.named_parameters():
             if parameter.grad is not None:
-                tensors[f"{number}/{key.split('model.', 1)[1]}"] = whole(parameter.grad)
+                tensors[f"{number}/{key}"] = whole(parameter.grad)
         numbers.append([loss, step.update(0.0).item()])  # with a rate of 0 the weights stay
     return numbers, tensors
 
@@ -171,11 +171,11 @@ def half_way(done, folder):
     return folder
 
 
-def all_gradients(processes):
+def all_gradients():
     """Numbers and tensors of every objective in every layout."""
     answers, tensors = {}, {}
     for key, (name, layout, changes) in CASES.items():
-        answers[key], found = gradients(name, LAYOUTS[layout], processes, **changes)
+        answers[key], found = gradients(name, LAYOUTS[layout], **changes)
         tensors |= {f"{key}/{rest}": tensor for rest, tensor in found.items()}
     return answers, tensors
 
@@ -225,7 +225,7 @@ def main(folder):
     torch.set_num_threads(1)
     with joined("cpu") as processes:
         answers = {"looked at": looked_at(folder, processes), **agreements(folder, processes)}
-        answers["gradients"], grads = all_gradients(processes)
+        answers["gradients"], grads = all_gradients()
         answers["runs"], weights = all_runs(folder)
         (folder / f"answers-{processes.rank}.json").write_text(json.dumps(answers))
         torch.save(grads | weights, folder / f"tensors-{processes.rank}.pt")

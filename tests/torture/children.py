@@ -18,7 +18,8 @@ import torch
 import torch._dynamo
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-import tinytx_run.fit  # noqa: F401
+import tinytx_run.finetune
+import tinytx_run.pretrain  # noqa: F401
 from tinytx_run.cli import main
 from tinytx_run.files import NEW, OLD
 

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import nbformat
@@ -18,7 +18,7 @@ import psutil
 from nbformat import NotebookNode
 from tqdm import tqdm
 
-from tinytx_course.building.minutes import last_seconds, rounded_up, write_times
+from tinytx_course.building.minutes import last_seconds, times_of, write_times
 from tinytx_course.building.notebooks import Run, build_notebook, execute, kernel_environment, normalise
 from tinytx_course.building.stale import other_cells
 from tinytx_course.lessons import (
@@ -213,7 +213,7 @@ def open_lab(root: Path | None = None, options: Sequence[str] = ()) -> int:
 
 
 def publish(wanted: Iterable[str] = (), root: Path | None = None) -> CourseReport:
-    """Write ``notebooks/NN_slug.ipynb`` with fresh outputs, the figures of the course, and how long each ran.
+    """Write ``notebooks/NN_slug.ipynb`` with fresh outputs, the course's figures, and how long each takes.
 
     A second run at the smallest budget finds which outputs depend on it.
 
@@ -233,7 +233,8 @@ def publish(wanted: Iterable[str] = (), root: Path | None = None) -> CourseRepor
     runs = _run_all(lessons, root, figures=fresh)
     done = [run for run in runs if run.failure is None and run.seconds is not None]
     for run in done:  # all of them before any table of times is written
-        Results("lessons", root / "results").put(run.lesson.name, {"seconds": rounded_up(run.seconds or 0)})
+        times = times_of(run.notebook.cells, run.seconds or 0)
+        Results("lessons", root / "results").put(run.lesson.name, asdict(times))
     table = lesson_table(root=root)
     for run in done:
         write_times(run.notebook.cells, last_seconds(run.lesson, root))

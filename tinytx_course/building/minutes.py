@@ -8,14 +8,12 @@ import math
 import re
 import tokenize
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tinytx_course.building.editions import cell_of_edition
 from tinytx_course.building.elsewhere import is_first_cell
-from tinytx_course.lessons import Lesson, format_duration
-from tinytx_course.results import Results
+from tinytx_course.lessons import Lesson, Times, stored_times
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -28,28 +26,6 @@ _EXERCISE = re.compile(r"^`Level \d/5 · (\d+) minutes · outcome \d+`$", re.M)
 _NO_PROSE = re.compile(r"```.*?```|<details>.*?</details>|<[^>]+>|\]\([^)]*\)", re.S)
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _LINE = re.compile(r"\*It takes:\*.*?(?=\n\*|\n\n|\Z)", re.S)
-_WRITTEN = re.compile(r"\*It takes:\* (.+) on two cores\.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Times:
-    """How long a lesson takes.
-
-    Parameters
-    ----------
-    reading, exercises : int
-        In minutes.
-    seconds : int
-        To run, on two cores.
-    """
-
-    reading: int
-    exercises: int
-    seconds: int
-
-    def __str__(self) -> str:
-        exercises = f", {self.exercises} for the exercises" if self.exercises else ""
-        return f"{self.reading} minutes to read{exercises}, {format_duration(self.seconds)} to run"
 
 
 def rounded_up(number: float) -> int:
@@ -135,8 +111,8 @@ def times_of(cells: Sequence[NotebookNode], seconds: float) -> Times:
 
 def last_seconds(lesson: Lesson, root: Path) -> float:
     """Return how long the lesson ran when it was last published; before that, the time it aims at."""
-    record = Results("lessons", root / "results").get(lesson.name)
-    return lesson.seconds if record is None else record["seconds"]
+    times = stored_times(root).get(lesson.name)
+    return lesson.seconds if times is None else times.seconds
 
 
 def write_times(cells: Sequence[NotebookNode], seconds: float) -> None:
@@ -146,9 +122,3 @@ def write_times(cells: Sequence[NotebookNode], seconds: float) -> None:
             new = f"*It takes:* {times_of(cells, seconds)} on two cores."
             cell.source = cell.source.replace(old[0], new, 1)
             return
-
-
-def written_times(cells: Sequence[NotebookNode]) -> str:
-    """Return what `write_times` wrote, or nothing where the title has no such line."""
-    found = (_WRITTEN.search(cell.source) for cell in cells[:2])
-    return next((match[1] for match in found if match), "")

@@ -1,4 +1,4 @@
-"""Files that follow from others: environment.yml, constraints.txt, its hashes, and the tables in the README.
+"""Files that follow from others: environment.yml, constraints.txt, its hashes, parts of README.md and docs/.
 
 ``python -m tinytx_course.building.project environment|constraints|hashes|readme`` writes one of them,
 ``licences`` prints the licence of every package that the course needs.
@@ -18,7 +18,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from tinytx_course.lessons import lesson_table, project_root
+from tinytx_course.building.readme import readme_files
+from tinytx_course.lessons import project_root
 
 # Extras that learners need, as opposed to the authors of the course.
 _LEARNER_EXTRAS = ("lessons", "course", "parity")
@@ -121,21 +122,6 @@ def licences_text(extras: Iterable[str]) -> str:
     return "\n".join(rows)
 
 
-def readme_text(readme: str, results: Path) -> str:
-    """Return the README with its tables as they are now; `results` is the folder of stored results."""
-    from benchmarks.report import bench_table
-
-    tables = {"lessons": lesson_table("notebooks/"), "bench": bench_table(results)}
-    for name, table in tables.items():
-        begin, end = f"<!-- {name} -->\n", f"\n<!-- end of {name} -->"
-        before, found_begin, rest = readme.partition(begin)
-        _, found_end, after = rest.partition(end)
-        if not found_begin or not found_end:
-            raise ValueError(f"README.md must hold <!-- {name} --> and <!-- end of {name} -->, got neither")
-        readme = f"{before}{begin}\n{table}\n{end}{after}"
-    return readme
-
-
 def main() -> int:
     """Write one of the files; `make environment` and `make constraints` call it."""
     parser = argparse.ArgumentParser(prog="python -m tinytx_course.building.project", description=__doc__)
@@ -145,20 +131,20 @@ def main() -> int:
     if what == "licences":
         print(licences_text(["all"]))
         return 0
-    if what == "environment":
+    if what == "readme":
+        written = readme_files(root)
+    elif what == "environment":
         pyproject = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
-        target, text = root / "environment.yml", environment_text(pyproject)
+        written = {"environment.yml": environment_text(pyproject)}
     elif what == "constraints":
         here = {found.metadata["Name"]: found.version for found in distributions()}
-        target, text = root / "constraints.txt", constraints_text(here)
-    elif what == "hashes":
-        target, text = root / "build" / "constraints-hashes.txt", hashes_text(_pip_report(root))
-        target.parent.mkdir(exist_ok=True)
+        written = {"constraints.txt": constraints_text(here)}
     else:
-        target = root / "README.md"
-        text = readme_text(target.read_text(encoding="utf-8"), root / "results")
-    target.write_text(text, encoding="utf-8")
-    print(f"wrote {target.relative_to(root)}")
+        (root / "build").mkdir(exist_ok=True)
+        written = {"build/constraints-hashes.txt": hashes_text(_pip_report(root))}
+    for name, text in written.items():
+        (root / name).write_text(text, encoding="utf-8")
+        print(f"wrote {name}")
     return 0
 
 

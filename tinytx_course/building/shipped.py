@@ -65,13 +65,12 @@ def write_shipped(folder: Path = FOLDER, budget: str = "study", n_texts: int | N
     torch.set_num_threads(1)
     corpus = tx.load_corpus("world")
     texts = corpus.valid.texts[:n_texts]
-    trained = tx.fit(
+    trained = tx.pretrain(
         corpus,
         budget=budget,
-        device="cpu",
         model_changes=MODEL_CHANGES,
         training_changes=TRAINING_CHANGES,
-        report=lambda line: None,
+        options=tx.RunOptions(device="cpu", report=lambda line: None),
     )
     content = shipped_bytes(trained.model, trained.tokenizer)
     if len(content) > LIMIT:

@@ -2,10 +2,13 @@
 
 const FIRST_LOGIT_STD = 0.25; // of the first logits: nearly equal, so the first loss is close to ln V
 
-// A function that gives numbers in [0, 1), the same for equal seeds on every machine (sfc32, by C. Doty-Humphrey, in
-// the public domain).
+// A function that gives numbers in [0, 1), the same for equal seeds on every machine (sfc32, by C.
+// Doty-Humphrey, in the public domain).
 export function generator(seed) {
-  let a = 0x9e3779b9, b = 0x243f6a88, c = seed | 0, counter = 1;
+  let a = 0x9e3779b9;
+  let b = 0x243f6a88;
+  let c = seed | 0;
+  let counter = 1;
   const random = () => {
     const sum = (a + b + counter++) | 0;
     a = b ^ (b >>> 9);
@@ -23,7 +26,8 @@ const normal = (random) => Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 *
 // How a parameter begins: { normal: std }, { uniform: bound } for numbers in -bound..bound, or { constant }.
 export function spread(name, shape, config) {
   const std = config.d_model ** -0.5;
-  if (name === "body.token_embed.weight") return { normal: config.tie_embeddings ? std * FIRST_LOGIT_STD : std };
+  if (name === "body.token_embed.weight")
+    return { normal: config.tie_embeddings ? std * FIRST_LOGIT_STD : std };
   if (name === "body.pos_embed.table") return { normal: std };
   if (name === "head.weight") return { normal: std * FIRST_LOGIT_STD };
   if (name.endsWith("norm.weight")) return { constant: 1 };
@@ -38,7 +42,8 @@ export function spread(name, shape, config) {
 export function initialise(model, seed) {
   const random = generator(seed);
   for (const [name, parameter] of model.parameters) {
-    const { data } = parameter, how = spread(name, parameter.shape, model.config);
+    const { data } = parameter;
+    const how = spread(name, parameter.shape, model.config);
     for (let i = 0; i < data.length; i++) {
       if (how.normal) data[i] = how.normal * normal(random);
       else data[i] = how.uniform ? how.uniform * (2 * random() - 1) : how.constant;

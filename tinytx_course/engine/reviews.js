@@ -1,17 +1,21 @@
-// Batches of reviews of the generated language, drawn in the page: each is read once. Tokens are words; token 0 comes
-// before the first word, after the last one, and fills short rows up.
+// Batches of reviews of the generated language, drawn in the page: each is read once. Tokens are words; token
+// 0 comes before the first word, after the last one, and fills short rows up.
 
 import { IGNORE_ID } from "./model.js";
 
-const EDGE = 0, POOL = 8; // batches that are drawn, sorted by length and shuffled together
+const EDGE = 0;
+const POOL = 8; // batches that are drawn, sorted by length and shuffled together
 
 // The numbers of the words of a review, from 1 up.
 export const encodeWords = (world, words) => words.map((word) => world.ids.get(word) + 1);
 
-// Inputs [edge, x...] and targets [x..., edge], padded on the right: { tokenIds, targets, batchSize, seqLen }.
+// Inputs [edge, x...] and targets [x..., edge], padded on the right: { tokenIds, targets, batchSize, seqLen
+// }.
 export function causalBatch(rows) {
-  const seqLen = 1 + Math.max(...rows.map((row) => row.length)), size = rows.length * seqLen;
-  const tokenIds = new Int32Array(size).fill(EDGE), targets = new Int32Array(size).fill(IGNORE_ID);
+  const seqLen = 1 + Math.max(...rows.map((row) => row.length));
+  const size = rows.length * seqLen;
+  const tokenIds = new Int32Array(size).fill(EDGE);
+  const targets = new Int32Array(size).fill(IGNORE_ID);
   rows.forEach((row, b) => {
     tokenIds.set(row, b * seqLen + 1);
     targets.set([...row, EDGE], b * seqLen);
@@ -33,7 +37,8 @@ export function* reviewBatches(world, random, tokensPerBatch) {
       batches.push(rows.slice(first, i));
       first = i;
     }
-    for (let i = batches.length - 1; i > 0; i--) { // shuffle
+    for (let i = batches.length - 1; i > 0; i--) {
+      // shuffle
       const j = Math.floor((i + 1) * random());
       [batches[i], batches[j]] = [batches[j], batches[i]];
     }

@@ -1,5 +1,5 @@
-// A training run of the page that trains: a small language model reads fresh reviews, and is compared with the exact
-// entropy of the language.
+// A training run of the page that trains: a small language model reads fresh reviews, and is compared with
+// the exact entropy of the language.
 
 import { generator, initialise } from "./init.js";
 import { IGNORE_ID, LanguageModel } from "./model.js";
@@ -8,19 +8,30 @@ import { causalBatch, encodeWords, reviewBatches } from "./reviews.js";
 
 // Chosen by `python -m experiments playground`: what is nearest to the bound after a minute on one core.
 export const RECIPE = {
-  config: { d_model: 64, n_heads: 4, n_layers: 2, d_ff: 256, max_len: 128, positions: "alibi", activation: "relu",
-    bias: false },
+  config: {
+    d_model: 64,
+    n_heads: 4,
+    n_layers: 2,
+    d_ff: 256,
+    max_len: 128,
+    positions: "alibi",
+    activation: "relu",
+    bias: false,
+  },
   settings: { n_steps: 1400, lr: 1.2e-2, decay: "linear", final_lr_fraction: 0, optimizer: "muon" },
   tokensPerBatch: 1024,
 };
 export const N_STEPS = { minute: 1400, fiveMinutes: 7000 };
 // Fields of a configuration that change no parameter, so a run can change them while it learns.
 const LIVE = { causal: [true, false], n_heads: null, positions: ["alibi", "sinusoidal", "none"] };
-const WARMUP_SHARE = 0.1, N_HELD_OUT = 100, HELD_OUT_SEED = 2 ** 31 - 1, TOGETHER = 20;
+const WARMUP_SHARE = 0.1;
+const N_HELD_OUT = 100;
+const HELD_OUT_SEED = 2 ** 31 - 1;
+const TOGETHER = 20;
 
 export class Run {
-  // changes: { config, settings, switches, faults, tokensPerBatch } that take the place of the recipe's; faults are
-  // named as in the museum: targets_not_shifted, softmax_twice, no_zero_grad
+  // changes: { config, settings, switches, faults, tokensPerBatch } that take the place of the recipe's;
+  // faults are named as in the museum: targets_not_shifted, softmax_twice, no_zero_grad
   constructor(world, kernels, seed = 0, changes = {}) {
     const config = { ...RECIPE.config, vocab_size: world.words.length + 1, ...changes.config };
     const settings = { ...RECIPE.settings, ...changes.settings };
@@ -34,14 +45,22 @@ export class Run {
     this.tokens = 0; // that were read
   }
 
-  readBatchesOf(tokensPerBatch) { this.batches = reviewBatches(this.world, this.random, tokensPerBatch); }
+  readBatchesOf(tokensPerBatch) {
+    this.batches = reviewBatches(this.world, this.random, tokensPerBatch);
+  }
 
-  // Other settings, switches, faults or batches from the next step on; of the configuration only what is LIVE.
+  // Other settings, switches, faults or batches from the next step on; of the configuration only what is
+  // LIVE.
   change({ config = {}, settings = {}, switches = {}, faults = {}, tokensPerBatch } = {}) {
-    const now = this.model.config, { d_model: width } = now;
+    const now = this.model.config;
+    const { d_model: width } = now;
     for (const [name, value] of Object.entries(config)) {
-      const isLive = name in LIVE && (LIVE[name]?.includes(value) ?? width % value === 0) && now.positions !== "learned";
-      const rule = LIVE[name] === null && width % value ? `divide d_model=${width}` : "stay as it is while a model learns";
+      const isLive =
+        name in LIVE && (LIVE[name]?.includes(value) ?? width % value === 0) && now.positions !== "learned";
+      const rule =
+        LIVE[name] === null && width % value
+          ? `divide d_model=${width}`
+          : "stay as it is while a model learns";
       if (value !== now[name] && !isLive) throw new Error(`${name} must ${rule}, got ${value}`);
     }
     Object.assign(now, config);
@@ -51,13 +70,23 @@ export class Run {
     if (tokensPerBatch) this.readBatchesOf(tokensPerBatch);
   }
 
-  get step() { return this.training.step; }
-  get finished() { return this.step >= this.training.settings.n_steps; }
+  get step() {
+    return this.training.step;
+  }
+  get finished() {
+    return this.step >= this.training.settings.n_steps;
+  }
 
   // One step of training: { step, tokens, loss, norm, lr }.
   advance() {
     const { tokenIds, targets, batchSize, seqLen } = this.batches.next().value;
-    const told = this.training.learn(tokenIds, this.asTargets(tokenIds, targets), batchSize, seqLen, this.faults);
+    const told = this.training.learn(
+      tokenIds,
+      this.asTargets(tokenIds, targets),
+      batchSize,
+      seqLen,
+      this.faults,
+    );
     this.tokens += tokenIds.length;
     return { step: this.step, tokens: this.tokens, ...told };
   }
@@ -68,14 +97,15 @@ export class Run {
     return targets.map((target, i) => (target === IGNORE_ID ? target : tokenIds[i]));
   }
 
-  // Nats a word on reviews that are never trained on, and the same of the best possible model: -log P of the same words.
-  // A faulty program judges itself with its fault.
+  // Nats a word on reviews that are never trained on, and the same of the best possible model: -log P of the
+  // same words. A faulty program judges itself with its fault.
   evaluate() {
     this.heldOut ??= heldOut(this.world);
     const { batches, bound, nWords } = this.heldOut;
     let nats = 0;
     for (const { tokenIds, targets, batchSize, seqLen, n } of batches) {
-      const expected = this.asTargets(tokenIds, targets), twice = this.faults.softmax_twice;
+      const expected = this.asTargets(tokenIds, targets);
+      const twice = this.faults.softmax_twice;
       nats += n * this.model.loss(tokenIds, expected, batchSize, seqLen, { twice });
     }
     return { step: this.step, loss: nats / nWords, bound: bound / nWords, above: nats / bound - 1 };
@@ -83,24 +113,37 @@ export class Run {
 
   // All that is computed for some words, by name: see LanguageModel.forward.
   look(words) {
-    const ids = [0, ...encodeWords(this.world, words)], record = {};
+    const ids = [0, ...encodeWords(this.world, words)];
+    const record = {};
     this.model.forward(ids, 1, ids.length, record);
     return record;
   }
 
-  // What a page shows of this moment: the held-out loss, a review that the model writes, which of its words the grammar
-  // allows, and what the model attends to in some words, (H, T, T) for each block.
+  // What a page shows of this moment: the held-out loss, a review that the model writes, which of its words
+  // the grammar allows, and what the model attends to in some words, (H, T, T) for each block.
   moment(words, seed) {
-    const text = this.sample(generator(seed)), record = this.look(words);
-    const attention = Array.from({ length: this.model.config.n_layers }, (_, i) => record[`blocks.${i}.attn_weights`].data);
+    const text = this.sample(generator(seed));
+    const record = this.look(words);
+    const attention = Array.from(
+      { length: this.model.config.n_layers },
+      (_, i) => record[`blocks.${i}.attn_weights`].data,
+    );
     const { n_heads: heads } = this.model.config;
-    return { ...this.evaluate(), tokens: this.tokens, text, allowed: this.world.allowed(text), attention, heads };
+    return {
+      ...this.evaluate(),
+      tokens: this.tokens,
+      text,
+      allowed: this.world.allowed(text),
+      attention,
+      heads,
+    };
   }
 
   // Go on with another model of the same words, such as one that was saved; its schedule begins anew.
   open(model) {
     const [expected, got] = [this.model, model].map(({ config }) => config.vocab_size);
-    if (expected !== got) throw new Error(`a saved state must have a vocabulary of ${expected} words, got ${got}`);
+    if (expected !== got)
+      throw new Error(`a saved state must have a vocabulary of ${expected} words, got ${got}`);
     this.model = model;
     this.training = new TrainingStep(model, this.training.settings);
     this.tokens = 0;
@@ -108,12 +151,18 @@ export class Run {
 
   // Draw a review from the model, word by word, after the words of a beginning.
   sample(random, beginning = [], temperature = 1) {
-    const ids = [0, ...encodeWords(this.world, beginning)], { max_len: maxLen } = this.model.config;
+    const ids = [0, ...encodeWords(this.world, beginning)];
+    const { max_len: maxLen } = this.model.config;
     while (ids.length < maxLen) {
       const logits = this.model.forward(ids, 1, ids.length).data.slice(-this.model.config.vocab_size);
-      const top = logits.reduce((a, b) => Math.max(a, b)), chances = logits.map((x) => Math.exp((x - top) / temperature));
-      let left = random() * chances.reduce((a, b) => a + b), next = 0;
-      while (next < chances.length - 1 && (left -= chances[next]) >= 0) next++;
+      const top = logits.reduce((a, b) => Math.max(a, b));
+      const chances = logits.map((x) => Math.exp((x - top) / temperature));
+      let left = random() * chances.reduce((a, b) => a + b);
+      let next = 0;
+      for (; next < chances.length - 1; next++) {
+        left -= chances[next];
+        if (!(left >= 0)) break;
+      }
       if (next === 0) break; // the end of the review
       ids.push(next);
     }
@@ -122,8 +171,10 @@ export class Run {
 }
 
 function heldOut(world) {
-  const random = generator(HELD_OUT_SEED), reviews = Array.from({ length: N_HELD_OUT }, () => world.sample(random));
-  const rows = reviews.map((words) => encodeWords(world, words)).sort((a, b) => a.length - b.length), batches = [];
+  const random = generator(HELD_OUT_SEED);
+  const reviews = Array.from({ length: N_HELD_OUT }, () => world.sample(random));
+  const rows = reviews.map((words) => encodeWords(world, words)).sort((a, b) => a.length - b.length);
+  const batches = [];
   for (let i = 0; i < rows.length; i += TOGETHER) {
     const some = rows.slice(i, i + TOGETHER);
     batches.push({ ...causalBatch(some), n: some.reduce((sum, row) => sum + row.length + 1, 0) });

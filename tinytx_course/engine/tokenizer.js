@@ -1,32 +1,68 @@
 // The tokenizer in the page: encode and decode as tinytx.Tokenizer does with a BPE model of sentencepiece.
-// Starting from single characters, the two neighbours that were merged first in training are merged, again and again.
+// Starting from single characters, the two neighbours that were merged first in training are merged, again
+// and again.
 
-const SPACE = "\u2581", UNKNOWN_SURFACE = "\u2047", ESCAPE = "\x1b";
-const NORMAL = 1, UNKNOWN = 2, BPE = 2; // kinds of pieces, and the kind of model
+const SPACE = "\u2581";
+const UNKNOWN_SURFACE = "\u2047";
+const ESCAPE = "\x1b";
+// Kinds of pieces, and the kind of model
+const NORMAL = 1;
+const UNKNOWN = 2;
+const BPE = 2;
 // What sentencepiece reserves, and the control characters that take its place; those in a text are escaped.
-const RESERVED = [SPACE, "\u2585", "\t", "\0", "\n", "\r", "\x1f"], INNER = ["\x01", "\x02", "\x03", "\x04", "\x05", "\x06", "\x07"];
-const outward = new Map([...RESERVED.map((char, i) => [char, INNER[i]]), ...[...INNER, ESCAPE].map((char) => [char, ESCAPE + char])]);
-const escaped = (text) => text.replace(/[\u2581\u2585\t\0\n\r\x1f\x01-\x07\x1b]/g, (char) => outward.get(char));
-const unescaped = (text) => text.replace(/\x1b([^])|([\x01-\x07])/g, (_, kept, inner) => kept ?? RESERVED[INNER.indexOf(inner)]);
+const RESERVED = [SPACE, "\u2585", "\t", "\0", "\n", "\r", "\x1f"];
+const INNER = ["\x01", "\x02", "\x03", "\x04", "\x05", "\x06", "\x07"];
+const outward = new Map([
+  ...RESERVED.map((char, i) => [char, INNER[i]]),
+  ...[...INNER, ESCAPE].map((char) => [char, ESCAPE + char]),
+]);
+const escaped = (text) =>
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is escaped
+  text.replace(/[\u2581\u2585\t\0\n\r\x1f\x01-\x07\x1b]/g, (char) => outward.get(char));
+const unescaped = (text) =>
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is escaped
+  text.replace(/\x1b(.)|([\x01-\x07])/gs, (_, kept, inner) => kept ?? RESERVED[INNER.indexOf(inner)]);
 
-// The pieces of a serialised sentencepiece model, a message of protocol buffers: field 1 is a piece, field 2 how it was trained.
+// The pieces of a serialised sentencepiece model, a message of protocol buffers: field 1 is a piece, field 2
+// how it was trained.
 function readPieces(bytes) {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length), text = new TextDecoder();
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  const text = new TextDecoder();
   const message = (at, end, visit) => {
-    const varint = () => { let n = 0, shift = 1, byte; do { byte = bytes[at++]; n += (byte & 127) * shift; shift *= 128; } while (byte & 128); return n; };
+    const varint = () => {
+      let n = 0;
+      let shift = 1;
+      let byte;
+      do {
+        byte = bytes[at++];
+        n += (byte & 127) * shift;
+        shift *= 128;
+      } while (byte & 128);
+      return n;
+    };
     while (at < end) {
-      const key = varint(), field = Math.floor(key / 8), type = key % 8;
+      const key = varint();
+      const field = Math.floor(key / 8);
+      const type = key % 8;
       if (type === 0) visit(field, varint());
       else if (type === 1) at += 8;
-      else if (type === 5) { visit(field, view.getFloat32(at, true)); at += 4; }
-      else if (type === 2) { const size = varint(); visit(field, at, at + size); at += size; }
-      else throw new Error(`a tokenizer must be a sentencepiece model, got a field of type ${type}`);
+      else if (type === 5) {
+        visit(field, view.getFloat32(at, true));
+        at += 4;
+      } else if (type === 2) {
+        const size = varint();
+        visit(field, at, at + size);
+        at += size;
+      } else throw new Error(`a tokenizer must be a sentencepiece model, got a field of type ${type}`);
     }
   };
   const pieces = [];
   let model = 0;
   message(0, bytes.length, (field, from, to) => {
-    if (field === 2) message(from, to, (inner, value) => { if (inner === 3) model = value; });
+    if (field === 2)
+      message(from, to, (inner, value) => {
+        if (inner === 3) model = value;
+      });
     if (field !== 1) return;
     const piece = { text: "", score: 0, kind: NORMAL };
     message(from, to, (inner, value, end) => {
@@ -52,13 +88,16 @@ export class Tokenizer {
     this.ids = new Map(this.pieces.flatMap(({ text, kind }, id) => (kind === NORMAL ? [[text, id]] : [])));
   }
 
-  get vocabSize() { return this.pieces.length; }
+  get vocabSize() {
+    return this.pieces.length;
+  }
 
   encode(text) {
     if (!text) return [];
-    const parts = [...SPACE + escaped(text).replaceAll(" ", SPACE)];
+    const parts = [...(SPACE + escaped(text).replaceAll(" ", SPACE))];
     for (;;) {
-      let best = -1, score = -Infinity;
+      let best = -1;
+      let score = -Infinity;
       for (let i = 0; i + 1 < parts.length; i++) {
         const id = this.ids.get(parts[i] + parts[i + 1]);
         if (id !== undefined && this.pieces[id].score > score) [best, score] = [i, this.pieces[id].score];
@@ -67,18 +106,23 @@ export class Tokenizer {
       parts.splice(best, 2, parts[best] + parts[best + 1]);
     }
     const ids = parts.map((part) => this.ids.get(part) ?? this.unkId);
-    return ids.filter((id, i) => id !== this.unkId || ids[i - 1] !== this.unkId); // a run of unknown characters is one piece
+    // a run of unknown characters is one piece
+    return ids.filter((id, i) => id !== this.unkId || ids[i - 1] !== this.unkId);
   }
 
   // Text of ids; special pieces add nothing, an unknown one adds U+2047.
   decode(ids) {
-    const text = ids.map((id) => {
-      const { text: piece, kind } = this.pieces[id];
-      return kind === UNKNOWN ? UNKNOWN_SURFACE : kind === NORMAL ? piece.replaceAll(SPACE, " ") : "";
-    }).join("");
+    const text = ids
+      .map((id) => {
+        const { text: piece, kind } = this.pieces[id];
+        return kind === UNKNOWN ? UNKNOWN_SURFACE : kind === NORMAL ? piece.replaceAll(SPACE, " ") : "";
+      })
+      .join("");
     return unescaped(text.replace(/^ /, ""));
   }
 
   // One piece, with U+2581 for a space.
-  piece(id) { return unescaped(this.pieces[id].text); }
+  piece(id) {
+    return unescaped(this.pieces[id].text);
+  }
 }

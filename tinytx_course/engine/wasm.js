@@ -1,5 +1,5 @@
-// The kernels in WebAssembly, four float32 at a time: kernels.ts, compiled to kernels.wasm. What is missing here is
-// inherited, in plain JavaScript on the same memory.
+// The kernels in WebAssembly, four float32 at a time: kernels.ts, compiled to kernels.wasm. What is missing
+// here is inherited, in plain JavaScript on the same memory.
 
 import { Kernels } from "./kernels.js";
 
@@ -23,7 +23,8 @@ class WasmKernels extends Kernels {
   }
 
   grow(size) {
-    const { memory } = this.wasm, missing = 4 * Math.max(size, 1.5 * this.numbers.length) - memory.buffer.byteLength;
+    const { memory } = this.wasm;
+    const missing = 4 * Math.max(size, 1.5 * this.numbers.length) - memory.buffer.byteLength;
     memory.grow(Math.ceil(missing / PAGE));
     this.numbers = new Float32Array(memory.buffer);
   }
@@ -33,7 +34,8 @@ class WasmKernels extends Kernels {
   }
 
   timesTransposed(out, a, b, add = false) {
-    const { end } = this, turned = this.empty(b.nColumns, b.nRows); // (I, O)
+    const { end } = this;
+    const turned = this.empty(b.nColumns, b.nRows); // (I, O)
     this.wasm.transpose(4 * turned.start, 4 * b.start, b.stride, b.nRows, b.nColumns);
     this.product(out, a, a.stride, 1, turned, out.nRows, a.nColumns, add);
     this.end = end;
@@ -43,13 +45,26 @@ class WasmKernels extends Kernels {
     this.product(out, a, 1, a.stride, b, out.nRows, a.nRows, add);
   }
 
-  product(out, a, aRow, aColumn, b, m, k, add) { // (m, k), (k, n) -> (m, n)
+  product(out, a, aRow, aColumn, b, m, k, add) {
+    // (m, k), (k, n) -> (m, n)
     this.wasm.product(
-      4 * out.start, out.stride, 4 * a.start, aRow, aColumn, 4 * b.start, b.stride, m, k, out.nColumns, add,
+      4 * out.start,
+      out.stride,
+      4 * a.start,
+      aRow,
+      aColumn,
+      4 * b.start,
+      b.stride,
+      m,
+      k,
+      out.nColumns,
+      add,
     );
   }
 
-  add(out, x) { this.wasm.add(4 * out.start, 4 * x.start, x.size); }
+  add(out, x) {
+    this.wasm.add(4 * out.start, 4 * x.start, x.size);
+  }
 
   activate(out, x, kind) {
     if (kind === "relu") this.wasm.relu(4 * out.start, 4 * x.start, x.size);
@@ -65,7 +80,9 @@ class WasmKernels extends Kernels {
     this.wasm.scoreRows(4 * scores.start, scores.nColumns, factor, slope, causal);
   }
 
-  softmax(x) { this.wasm.softmax(4 * x.start, x.nRows, x.nColumns); }
+  softmax(x) {
+    this.wasm.softmax(4 * x.start, x.nRows, x.nColumns);
+  }
 
   softmaxBackward(dW, w, factor) {
     this.wasm.softmaxBackward(4 * dW.start, 4 * w.start, w.nRows, w.nColumns, factor);

@@ -1,5 +1,5 @@
-// The run in a thread of its own, so that the page answers while the model learns. A page from disk cannot load a
-// worker by its address: it is made of the text of this bundle.
+// The run in a thread of its own, so that the page answers while the model learns. A page from disk cannot
+// load a worker by its address: it is made of the text of this bundle.
 
 import { Run } from "./run.js";
 import { readState, writeState } from "./state.js";
@@ -7,21 +7,30 @@ import { fastKernels } from "./wasm.js";
 import { World } from "./world.js";
 
 const AT_ONCE = 30; // milliseconds of training between two looks at what the page asks
-const GROWTH = 1.3, FIRST_MOMENT = 5, MOST_APART = 50; // of the steps that are shown
+// Of the steps that are shown
+const GROWTH = 1.3;
+const FIRST_MOMENT = 5;
+const MOST_APART = 50;
 
 // In the page: a worker from the text of a script that defines ENGINE.
 export function workerFrom(script) {
-  const address = URL.createObjectURL(new Blob([script, "\nENGINE.serve(self);"], { type: "text/javascript" }));
+  const address = URL.createObjectURL(
+    new Blob([script, "\nENGINE.serve(self);"], { type: "text/javascript" }),
+  );
   const worker = new Worker(address);
   URL.revokeObjectURL(address);
   return worker;
 }
 
-// The same where the browser starts no worker: it learns in the thread of the page, some milliseconds at a time.
+// The same where the browser starts no worker: it learns in the thread of the page, some milliseconds at a
+// time.
 export function withoutWorker() {
   const page = {
     postMessage: (data) => setTimeout(() => inside.onmessage({ data })),
-    terminate() { page.postMessage({ ask: "pause" }); page.onmessage = null; }, // after what was asked before
+    terminate() {
+      page.postMessage({ ask: "pause" });
+      page.onmessage = null;
+    }, // after what was asked before
   };
   const inside = { postMessage: (data) => setTimeout(() => page.onmessage?.({ data })) };
   serve(inside);
@@ -35,24 +44,28 @@ export function isMoment(step) {
   return at === step;
 }
 
-// In the worker. Each message is { ask, ... } and is answered by { told, ... }; what fails is told as "error".
-//   start   { tables, wasm, seed, changes, words }   a new run from the bytes of the world's tables and of kernels.wasm
-//   train   { steps, until }   go on for so many steps, or until a step, at most to the end of the schedule; "step" after
-//           each of them, "shown" at moments and at the end, "done" last
+// In the worker. Each message is { ask, ... } and is answered by { told, ... }; what fails: "error".
+//   start   { tables, wasm, seed, changes, words }   a new run from the bytes of the world's tables and of
+//           kernels.wasm
+//   train   { steps, until }   go on for so many steps, or until a step, at most to the end of the schedule;
+//           "step" after each of them, "shown" at moments and at the end, "done" last
 //   pause
-//   change  { changes, mark }   what can be changed while it learns: see Run.change; "changed" with the step and the mark, or
-//           "refused" with the part of the configuration that was to change, as it is
+//   change  { changes, mark }   what can be changed while it learns: see Run.change; "changed" with the step
+//           and the mark, or "refused" with the part of the configuration that was to change, as it is
 //   show    a moment: see Run.moment
 //   save, open { bytes }
 export function serve(scope) {
-  let run, about, wanted = 0, going = false; // wanted: the step up to which it is to learn
+  let run;
+  let about;
+  let wanted = 0; // the step up to which it is to learn
+  let going = false;
   const tell = (told, more = {}) => scope.postMessage({ told, ...more });
   const isDue = () => !run.finished && run.step < wanted; // the schedule may change while it learns
   const show = () => tell("shown", run.moment(about.words, about.seed + run.step));
   const nParams = () => [...run.model.parameters.values()].reduce((sum, { size }) => sum + size, 0);
 
   function learn() {
-    for (const until = performance.now() + AT_ONCE; isDue() && performance.now() < until;) {
+    for (const until = performance.now() + AT_ONCE; isDue() && performance.now() < until; ) {
       tell("step", run.advance());
       if (isMoment(run.step) || run.finished) show();
     }
@@ -73,29 +86,42 @@ export function serve(scope) {
       wanted = Math.min(run.step + steps, until);
       if (!going) learn();
     },
-    pause() { wanted = run.step; },
+    pause() {
+      wanted = run.step;
+    },
     change({ changes, mark }) {
       try {
         run.change(changes);
         tell("changed", { step: run.step, mark });
       } catch ({ message }) {
         const names = Object.keys(changes.config ?? {});
-        tell("refused", { message, config: Object.fromEntries(names.map((name) => [name, run.model.config[name]])) });
+        tell("refused", {
+          message,
+          config: Object.fromEntries(names.map((name) => [name, run.model.config[name]])),
+        });
       }
     },
     show,
-    save() { tell("saved", { bytes: writeState(run.model, { words: run.world.words, step: run.step }) }); },
+    save() {
+      tell("saved", { bytes: writeState(run.model, { words: run.world.words, step: run.step }) });
+    },
     open({ bytes }) {
       const { model, description } = readState(bytes, run.model.kernels);
       run.open(model);
       wanted = 0;
-      tell("opened", { config: model.config, switches: model.switches, nParams: nParams(), trained: description.step ?? null });
+      tell("opened", {
+        config: model.config,
+        switches: model.switches,
+        nParams: nParams(),
+        trained: description.step ?? null,
+      });
     },
   };
 
   async function answer({ ask, ...more }) {
     try {
-      if (!(ask in answers)) throw new Error(`a message must ask for one of ${Object.keys(answers).join(", ")}, got ${ask}`);
+      if (!(ask in answers))
+        throw new Error(`a message must ask for one of ${Object.keys(answers).join(", ")}, got ${ask}`);
       if (!run && ask !== "start") throw new Error(`a run must be started first, got ${ask}`);
       await answers[ask](more);
     } catch (error) {
@@ -104,5 +130,7 @@ export function serve(scope) {
   }
 
   let last = Promise.resolve(); // one message after the other, though a start takes a while
-  scope.onmessage = ({ data }) => { last = last.then(() => answer(data)); };
+  scope.onmessage = ({ data }) => {
+    last = last.then(() => answer(data));
+  };
 }

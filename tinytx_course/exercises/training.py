@@ -13,7 +13,7 @@ from tinytx.transformer import Classifier
 from tinytx_course.exercises.comparing import floats, number, pair, trained
 from tinytx_course.exercises.exercise import Exercise, generator, mistakes, normal
 from tinytx_course.exercises.observation import Call
-from tinytx_run.tasks import seeded
+from tinytx_run.training import seeded
 
 Slips = frozenset[str]
 

@@ -27,7 +27,7 @@ def read_items(folder: Path | None = None) -> list[Stored]:
     items = [record for key, record in records.items() if key.startswith("laptop/")]
     if not items:
         raise ValueError(
-            "results/inventory.json must hold items, got none: run `python -m experiments inventory`"
+            "results/inventory.json must hold items, got none: run `python -m tests.solutions.inventory`"
         )
     return sorted(items, key=lambda item: item["number"])
 

@@ -13,8 +13,8 @@ import nbformat
 from nbformat import NotebookNode
 
 from tinytx_course.building.elsewhere import is_first_cell
-from tinytx_course.building.minutes import Times, exercise_minutes, last_seconds, reading_minutes, times_of
-from tinytx_course.lessons import Lesson, pick_lessons, written_lessons
+from tinytx_course.building.minutes import exercise_minutes, last_seconds, reading_minutes, times_of
+from tinytx_course.lessons import Lesson, Times, pick_lessons, written_lessons
 from tinytx_course.quizzes.quiz import quiz
 from tinytx_course.site.cells import markdown_to_html
 from tinytx_course.site.finding import headings

@@ -40,7 +40,7 @@ class InPlaceOfAttention(nn.Module):
         super().__init__()
         self.layer = layer
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None = None, cache: None = None) -> Tensor:
         """Mix the tokens of x, (B, T, D)."""
         return self.layer(x)
 

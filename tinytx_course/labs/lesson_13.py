@@ -11,8 +11,8 @@ from tinytx_course.labs.profiling import PRODUCTS, profile
 from tinytx_course.labs.roofline import layers_of
 from tinytx_course.labs.scaling import Workload, scaling
 from tinytx_run.corpora import Corpus
+from tinytx_run.pretrain import train_tokenizer
 from tinytx_run.recipes import corpus_kind
-from tinytx_run.tasks import train_tokenizer
 
 __all__ = [
     "PRODUCTS",

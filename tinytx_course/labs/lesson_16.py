@@ -12,7 +12,7 @@ from torch import nn
 
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
-from tinytx.generate import generate
+from tinytx.generate import Sampling, generate
 from tinytx.loop import train
 from tinytx.lora import add_lora
 from tinytx.masked_lm import MaskedLanguageModel
@@ -23,9 +23,10 @@ from tinytx.transformer import Classifier, LanguageModel, Transformer
 from tinytx.translate import translate
 from tinytx_run.corpora import Split
 from tinytx_run.download import data_folder
+from tinytx_run.finetune import class_objective, epoch_ends
 from tinytx_run.hf.tokenizer import PretrainedTokenizer
 from tinytx_run.recipes import plan_finetuning, resize
-from tinytx_run.tasks import class_objective, epoch_ends, seeded
+from tinytx_run.training import seeded
 
 Way = Literal["frozen", "lora", "full"]
 WAYS: tuple[Way, ...] = ("frozen", "lora", "full")
@@ -67,7 +68,7 @@ def published_source(name: str) -> str | None:
 def answer(model: LanguageModel | MaskedLanguageModel | Translator, tokenizer: Tokenizer, prompt: str) -> str:
     """What a model was trained for: to continue a prompt, to fill its blank, ___, or to translate it."""
     if isinstance(model, LanguageModel):
-        return str(generate(model, tokenizer, prompt, max_new_tokens=12, top_k=1))
+        return str(generate(model, tokenizer, prompt, Sampling(max_new_tokens=12, top_k=1)))
     if isinstance(model, Translator):
         return str(translate(model, tokenizer, [prompt])[0])
     before, after = (tokenizer.encode(part.strip()) for part in prompt.split("___"))

@@ -33,7 +33,7 @@ PERIODS, UNSEEN_PERIOD = (5, 11), 12  # of repeated rows: in training, and in th
 
 
 def as_large() -> dict[str, Any]:
-    """Arguments of `fit` that give every budget the tokens and layers of the laptop's: words are whole."""
+    """Arguments of `pretrain` that give every budget tokens and layers of the laptop's: words are whole."""
     recipe = plan("world", "causal", "laptop")
     return {"vocab_size": recipe.vocab_size, "model_changes": {"n_layers": recipe.config.n_layers}}
 

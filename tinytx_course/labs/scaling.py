@@ -21,12 +21,12 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from tinytx import loop
 from tinytx.config import TransformerConfig
-from tinytx.distributed import Processes, joined
-from tinytx.loop import train
 from tinytx.objectives import CausalObjective
 from tinytx.settings import TrainingSettings, choose_device
-from tinytx_run.tasks import new_language_model
+from tinytx_run.distributed import Processes, joined, train
+from tinytx_run.pretrain import new_language_model
 
 ROOT = Path(__file__).resolve().parents[2]
 LAST_LINES = 5
@@ -247,7 +247,8 @@ def _tokens_per_second(workload: Workload, processes: Processes) -> float:
             torch.cuda.synchronize()
         ends.append(time.perf_counter())
 
-    train(model, objective, settings, processes=processes, on_step=mark, progress=False)
+    learn = loop.train if processes.n == 1 else train
+    learn(model, objective, settings, on_step=mark, progress=False)
     if not processes.first:
         return float("nan")
     seconds = statistics.median(after - before for before, after in zip(ends[1:], ends[2:], strict=False))

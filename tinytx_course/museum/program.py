@@ -16,8 +16,9 @@ from torch import Tensor, nn
 import tinytx as tx
 from tinytx.attention import merge_heads, split_heads
 from tinytx.batching import pad_batch
-from tinytx.dropout import Dropout
-from tinytx.transformer import FeedForward, pool
+from tinytx.fast import Dropout
+from tinytx.feed_forward import FeedForward
+from tinytx.transformer import pool
 
 PAD, BOS, EOS = 0, 1, 2
 Rows = Sequence[Any]
@@ -36,7 +37,9 @@ class Attention(tx.MultiHeadAttention):
 
     def forward(self, x: Tensor, memory: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
         q = split_heads(self.q_proj(x), self.n_heads)  # (B, H, T, K)
-        k, v = self.keys_values(x if memory is None else memory)  # (B, H, S, K)
+        source = x if memory is None else memory
+        k = split_heads(self.k_proj(source), self.n_heads)  # (B, H, S, K)
+        v = split_heads(self.v_proj(source), self.n_heads)
         weights = tx.attention_weights(q, k, mask)  # (B, H, T, S)
         if self._record is not None:
             self._record(weights)

@@ -19,7 +19,7 @@ _ROLE = re.compile(r":\w+:`")
 _PAPER = re.compile(r"arXiv[: ](\d{4}\.\d{4,5})")
 _FOOTNOTE = re.compile(r"\.\. \[\d+\] |\[\d+\]_")
 _FOLDER = re.compile(r"\w+Path\('[^']*'\)")  # of this machine
-_HOME = re.compile(r"\b(?:tinytx|tinyworld|torch|collections|pathlib|typing)[\w.]*\.(?=\w)")
+_HOME = re.compile(rf"\b(?:{'|'.join(course.PACKAGES)}|torch|collections|pathlib|typing)[\w.]*\.(?=\w)")
 
 
 @cache

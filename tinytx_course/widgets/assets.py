@@ -31,6 +31,7 @@ _COMMENT = re.compile(r"^ *//.*\n", re.M)
 _REMARK = re.compile(r"/\*.*?\*/", re.S)
 _TRAILING = re.compile(r"""[ \t]+// [^\n"'`]*$""", re.M)
 _INDENT = re.compile(r"^ +", re.M)
+_BREAK = re.compile(r"^((?:(?!//).)*[,;({\[])\n", re.M)  # after these a new line says nothing
 _KIND = re.compile(r'data-tx-kind="([a-z_]+)"')
 
 
@@ -67,11 +68,16 @@ def shared_script(name: str) -> str:
 
 
 def compact(script: str) -> str:
-    """Return a script without its comments and its indentation, which stay in the files.
+    """Return a script without its comments, its indentation and most line breaks, which stay in the files.
 
     A comment after code is taken out where it holds no quotation mark: it cannot be part of a text then.
+
+    Examples
+    --------
+    >>> compact("f(\\n  1, // one\\n  2, // it's two\\n);\\ng();\\n")
+    "f(1,2, // it's two\\n);g();"
     """
-    return _INDENT.sub("", _TRAILING.sub("", _COMMENT.sub("", script)))
+    return _BREAK.sub(r"\1", _INDENT.sub("", _TRAILING.sub("", _COMMENT.sub("", script))))
 
 
 def compact_style(sheet: str) -> str:
@@ -132,7 +138,7 @@ def page_script(kinds: Iterable[str], *, engine: bool = True) -> str:
     Without the engine, the page has to read `engine_script` before.
     """
     own = sorted(set(kinds))
-    shared = _EXPORT.sub("", compact(_shared(own) + _read("_address.js", "_host.js")))
+    shared = compact(_EXPORT.sub("", _shared(own) + _read("_address.js", "_host.js")))
     wrapped = "\n".join(
         f"EXPLORERS.{kind} = (() => {{\n{_as_function_body(_own(kind))}}})();" for kind in own
     )
@@ -141,7 +147,7 @@ def page_script(kinds: Iterable[str], *, engine: bool = True) -> str:
 
 
 def _as_function_body(source: str) -> str:
-    return _EXPORT.sub(lambda match: "return " if match[1] else "", compact(source))
+    return compact(_EXPORT.sub(lambda match: "return " if match[1] else "", source))
 
 
 def explorers_in(page: str) -> set[str]:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from tinytx.attention import MultiHeadAttention
 from tinytx.config import TransformerConfig
-from tinytx.transformer import FeedForward
+from tinytx.feed_forward import FeedForward
 from tinytx_course.widgets.base import Explorer, between
 
 DEPTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # the last is that of the stack

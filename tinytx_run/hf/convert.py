@@ -9,7 +9,6 @@ BERT          `MaskedLanguageModel` norms divide by ``sqrt(variance + 1e-12)``
 RoBERTa       `MaskedLanguageModel` positions begin at the row after that of the padding id
 BART, mBART   `Translator`          positions begin at row 2; logits have a bias that is no parameter
 Marian        `Translator`          sinusoidal positions: all sines first, then all cosines
-Pegasus       `Translator`          as Marian, with pre-norm
 ============  ====================  ==================================================
 
 CamemBERT and XLM-R are RoBERTas; BARThez is an mBART.
@@ -172,8 +171,7 @@ def to_transformers(model: Model, **settings: Any) -> PreTrainedModel:
     model : LanguageModel, MaskedLanguageModel or Translator
         A causal language model with pre-norm becomes a GPT-2, or a Llama where `norm_kind` is "rms"; a masked
         one with post-norm, a norm on its embeddings and a transform, a BERT, or a RoBERTa where
-        `position_offset` is not 0; a translator a BART or mBART with a norm on its embeddings, else a Marian
-        or Pegasus.
+        `position_offset` is not 0; a translator a BART or mBART with a norm on its embeddings, else a Marian.
     **settings
         More for its configuration, such as ``eos_token_id=3``.
 
@@ -327,8 +325,8 @@ def _to_translator(model: Translator, weights: Weights, settings: Mapping[str, A
     if config.embed_norm:
         family = FAMILIES["bart" if config.norm == "last" else "mbart"]
     else:
-        expect(config, positions="sinusoidal")
-        family = FAMILIES["marian" if config.norm == "last" else "pegasus"]
+        expect(config, positions="sinusoidal", norm="last")
+        family = FAMILIES["marian"]
     expect(config, tie_embeddings=True, norm_eps=1e-5)
     if config.embed_norm:
         for half in ("encoder", "decoder"):

@@ -247,5 +247,4 @@ FAMILIES: Mapping[str, Family] = {
     "bart": _translator("BartForConditionalGeneration", "last", _LEARNED),
     "mbart": _translator("MBartForConditionalGeneration", "first", _LEARNED),
     "marian": _translator("MarianMTModel", "last", _SINUSOIDAL),
-    "pegasus": _translator("PegasusForConditionalGeneration", "first", _SINUSOIDAL),
 }

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from tinytx_run.files import OLD, temporary
+
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
@@ -32,8 +34,6 @@ def is_published(source: str | os.PathLike[str]) -> bool:
     >>> is_published("/no/such/folder"), is_published("./camembert-base")
     (False, False)
     """
-    from tinytx_run.files import OLD, temporary
-
     path = Path(source)
     if path.is_dir():
         return (path / CONFIG_FILE).is_file() and not (path / OUR_FILE).is_file()

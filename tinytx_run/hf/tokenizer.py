@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import tempfile
 import warnings
 import zipfile
@@ -13,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from tinytx.tokenizer import SPACE_MARK, Tokenizer, check_several, check_unicode
+from tinytx_run.conversion import unzip
 from tinytx_run.hf.folders import read
 
 MARKS_FILE = "marks.json"
+_OF_TOKENIZER = re.compile(r"(tokenizer|vocab|merges|special_tokens).*|.*\.(model|spm)")  # names of its files
 MIN_KNOWN = 0.9  # of the ids of a model, the share for which its tokenizer must have a token
 
 
@@ -157,9 +160,9 @@ class PretrainedTokenizer(Tokenizer):
             needs = "this model's tokenizer needs the package transformers"
             raise ValueError(f"{needs}: pip install 'tinytx[parity]'") from error
         try:
-            with zipfile.ZipFile(io.BytesIO(model)) as archive, tempfile.TemporaryDirectory() as folder:
-                for name in archive.namelist():
-                    (Path(folder) / Path(name).name).write_bytes(archive.read(name))
+            with tempfile.TemporaryDirectory() as folder:
+                for name, content in unzip(model).items():
+                    (Path(folder) / name).write_bytes(content)
                 marks = json.loads((Path(folder) / MARKS_FILE).read_text())
                 n_ids, start_id = marks["n_ids"], marks["start_id"]
                 with warnings.catch_warnings():  # some recommend packages
@@ -176,14 +179,18 @@ class PretrainedTokenizer(Tokenizer):
         self._inner.save_pretrained(folder)
 
 
-def published_tokenizer(source: str | os.PathLike[str]) -> PretrainedTokenizer:
+def published_tokenizer(source: str | os.PathLike[str]) -> PretrainedTokenizer | None:
     """The tokenizer in a folder of `transformers`, or of a published model, by its name.
+
+    None for a folder with no file of a tokenizer.
 
     Raises
     ------
     ValueError
         If it cannot be found, fetched or read, or does not fit its model.
     """
+    if os.path.isdir(source) and not any(_OF_TOKENIZER.fullmatch(name) for name in os.listdir(source)):
+        return None
     config, inner = read(source, "AutoConfig"), read(source, "AutoTokenizer")
     start = config.decoder_start_token_id if config.is_encoder_decoder else None
     try:

@@ -9,6 +9,7 @@ from torch.testing import assert_close
 import tinytx as tx
 from tests.course.engine.conftest import KINDS, case, default_dtype, twin
 from tests.course.engine.test_training import GRADIENTS, with_targets
+from tinytx.batching import pad_batch
 from tinytx.objectives import causal_batch
 from tinytx.optim import make_optimizer
 from tinytx.settings import TrainingSettings
@@ -33,7 +34,7 @@ def batches():
     world = tx.World()
     rows = [[world.automaton.word_ids[word] + 1 for word in one.words] for one in world.reviews(300, seed=5)]
     ids = [rows[i * BATCH_SIZE : (i + 1) * BATCH_SIZE] for i in range(N_STEPS)]
-    pairs = [causal_batch(some, bos_id=0, eos_id=0, pad_id=-100) for some in ids]
+    pairs = [causal_batch(pad_batch([[0, *row, 0] for row in some], -100)) for some in ids]
     return [(inputs.clamp(min=0), targets) for inputs, targets in pairs], len(world.vocabulary) + 1
 
 

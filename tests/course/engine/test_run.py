@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import tinytx as tx
+from tinytx.batching import pad_batch
 from tinytx.objectives import causal_batch
 from tinytx_course.engine import training_parts
 from tinytx_course.engine.tables import world_tables
@@ -40,7 +41,7 @@ def test_batches_hold_each_drawn_review_once_and_little_else(engine, tables, wor
         assert batch_size * seq_len <= 256
         targets = np.array(targets).reshape(batch_size, seq_len)
         texts = [row[row >= 0][:-1].tolist() for row in targets]
-        inputs, expected = causal_batch(texts, bos_id=0, eos_id=0, pad_id=-100)
+        inputs, expected = causal_batch(pad_batch([[0, *text, 0] for text in texts], -100))
         assert (inputs.clamp(min=0).numpy() == np.array(token_ids).reshape(inputs.shape)).all()
         assert (expected.numpy() == targets).all()
         seen += texts
@@ -75,10 +76,10 @@ def test_a_run_repeats_learns_and_ends_in_a_model_of_tinytx(engine, tables, worl
 
     file = tmp_path / "run.safetensors"
     file.write_bytes(answer["file"].numpy().tobytes())
-    model, total = tx.load(file), 0.0
+    model, total = tx.load(file).model, 0.0
     for one in words:
         ids = [world.automaton.word_ids[word] + 1 for word in one]
-        inputs, targets = causal_batch([ids], bos_id=0, eos_id=0, pad_id=-100)
+        inputs, targets = causal_batch(torch.tensor([[0, *ids, 0]]))
         with torch.no_grad():
             total += model.loss(inputs, targets).item() * targets.numel()
     np.testing.assert_allclose(told["loss"], total / n_words, rtol=1e-5)

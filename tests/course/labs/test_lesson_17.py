@@ -9,7 +9,7 @@ from tinytx.config import TransformerConfig
 from tinytx.transformer import LanguageModel, Transformer, record_hidden_states
 from tinytx_course.labs import lesson_17 as lab
 from tinytx_course.labs import one_word
-from tinytx_run.tasks import train_tokenizer
+from tinytx_run.pretrain import train_tokenizer
 from tinyworld.world import World
 
 CONFIG = TransformerConfig(

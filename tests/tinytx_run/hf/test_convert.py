@@ -91,7 +91,6 @@ THEIRS = {
         "MarianConfig",
         {**BART_SIZES, "scale_embedding": True, "activation_function": "swish", "decoder_start_token_id": 1},
     ),
-    "Pegasus": ("PegasusForConditionalGeneration", "PegasusConfig", {**BART_SIZES, "scale_embedding": True}),
 }  # fmt: skip
 
 
@@ -206,7 +205,7 @@ OURS = {
     "masked, two segments": (MaskedLanguageModel, {**BERT, "n_segments": 2, "norm_eps": 1e-12}),
     "masked, no biases": (MaskedLanguageModel, {**BERT, "bias": False, "activation": "silu"}),
     "masked, RoBERTa": (MaskedLanguageModel, {**BERT, "n_segments": 1, "position_offset": PAD + 1}),
-    "a translator as `tinytx pretrain` makes it": (Translator, {"tie_embeddings": True}),
+    "a translator with post-norm": (Translator, {"tie_embeddings": True, "norm": "last"}),
     "the translator of the paper": (Translator, {"tie_embeddings": True, "norm": "last", "bias": False}),
     "a translator with a norm on embeddings": (
         Translator,
@@ -288,9 +287,10 @@ def test_published_models_are_counted_by_our_closed_form(name):
             {**BERT, "position_offset": 2, "activation": "relu"},
             "activation must be 'gelu'",
         ),
-        (Translator, {}, "tie_embeddings must be True"),
+        (Translator, {"tie_embeddings": True}, "norm must be 'last'"),
+        (Translator, {"norm": "last"}, "tie_embeddings must be True"),
         (Translator, {"tie_embeddings": True, "positions": "learned"}, "positions must be 'sinusoidal'"),
-        (Translator, {"tie_embeddings": True, "norm_eps": 0.5}, "norm_eps must be 1e-05"),
+        (Translator, {"tie_embeddings": True, "norm": "last", "norm_eps": 0.5}, "norm_eps must be 1e-05"),
     ],
 )
 def test_settings_of_ours_without_a_counterpart_are_refused(kind, changes, words):

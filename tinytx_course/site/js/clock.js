@@ -1,7 +1,12 @@
-// Time in front of a class: T says how long it has been, a digit gives the class as many minutes, B makes the screen dark.
+// Time in front of a class: T says how long it has been, a digit gives the class as many minutes, B makes the
+// screen dark.
 
-const root = document.documentElement, left = h("p", { class: "clock", role: "timer" }), shown = h("p", { class: "clock passed" });
-let began = 0, till = 0, ticking;
+const root = document.documentElement;
+const left = h("p", { class: "clock", role: "timer" });
+const shown = h("p", { class: "clock passed" });
+let began = 0;
+let till = 0;
+let ticking;
 
 const clock = (seconds) => `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, "0")}`;
 const tick = () => {
@@ -16,7 +21,9 @@ const stop = () => {
   shown.remove();
   root.classList.remove("dark-screen");
 };
-addEventListener("present", () => { began = Date.now(); });
+addEventListener("present", () => {
+  began = Date.now();
+});
 addEventListener("presented", stop);
 
 addEventListener("class-key", ({ detail: key }) => {

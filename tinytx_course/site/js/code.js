@@ -1,19 +1,24 @@
-// A button on each piece of code that copies it, and on a phone one that wraps it; two lines are as quickly typed.
+// A button on each piece of code that copies it, and on a phone one that wraps it; two lines are as quickly
+// typed.
 
 const wraps = [];
-const wrapAll = (on) => {  // one wish for all code, also of the next page
+const wrapAll = (on) => {
+  // one wish for all code, also of the next page
   remember("wrap", on);
   wraps.forEach(({ box, wrap }) => wrap.setAttribute("aria-pressed", box.classList.toggle("wrapped", on)));
 };
 
-for (const pre of document.querySelectorAll(".input_area pre, .rendered_html > pre, .rendered_html details > pre, .rendered_html .highlight pre")) {
+for (const pre of document.querySelectorAll(
+  ".input_area pre, .rendered_html > pre, .rendered_html details > pre, .rendered_html .highlight pre",
+)) {
   if (pre.textContent.trim().split("\n").length < 3) continue;
   const button = h("button", { type: "button", class: "copy" }, "Copy");
   button.addEventListener("click", async () => {
     const text = pre.textContent.replace(/\n$/, "");
     try {
       await navigator.clipboard.writeText(text);
-    } catch {  // a page from disk may not be allowed to
+    } catch {
+      // a page from disk may not be allowed to
       const box = h("textarea", {}, text);
       document.body.append(box);
       box.select();
@@ -21,16 +26,23 @@ for (const pre of document.querySelectorAll(".input_area pre, .rendered_html > p
       box.remove();
     }
     button.textContent = "Copied";
-    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+    setTimeout(() => {
+      button.textContent = "Copy";
+    }, 1500);
   });
-  pre.closest(".input_area")?.classList.toggle("long", pre.textContent.split("\n").length > 15);  // paper may cut it
+  // paper may cut it
+  pre.closest(".input_area")?.classList.toggle("long", pre.textContent.split("\n").length > 15);
   const box = pre.closest(".input_area") ?? pre.closest(".highlight") ?? h("div");
   if (!box.isConnected) {
     pre.replaceWith(box);
     box.append(pre);
   }
   box.classList.add("has-copy");
-  const wrap = h("button", { type: "button", class: "copy wrap", onclick: () => wrapAll(!recalled("wrap")) }, "Wrap");
+  const wrap = h(
+    "button",
+    { type: "button", class: "copy wrap", onclick: () => wrapAll(!recalled("wrap")) },
+    "Wrap",
+  );
   box.append(button, wrap);
   wraps.push({ box, wrap });
 }

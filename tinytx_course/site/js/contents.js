@@ -8,13 +8,19 @@ if (contents) {
   const named = (hash) => document.getElementById(hash) ?? document.getElementById(decodeURIComponent(hash));
   const headings = links.map((link) => named(link.hash.slice(1)));
   const chapters = links.filter((link) => !link.parentElement.parentElement.closest("li"));
-  const here = contents.querySelector(".here"), wide = matchMedia("(min-width: 68rem)");
-  const lesson = document.body.dataset.lesson, place = `read:${lesson}`;
-  const nth = h("span", { class: "nth" }), bar = document.querySelector(".bar");
+  const here = contents.querySelector(".here");
+  const wide = matchMedia("(min-width: 68rem)");
+  const lesson = document.body.dataset.lesson;
+  const place = `read:${lesson}`;
+  const nth = h("span", { class: "nth" });
+  const bar = document.querySelector(".bar");
   here.before(nth);
-  let at = -1, furthest = recalled(place)?.seen ?? 0;
+  let at = -1;
+  let furthest = recalled(place)?.seen ?? 0;
 
-  const unfold = () => { contents.open = wide.matches; };
+  const unfold = () => {
+    contents.open = wide.matches;
+  };
   wide.addEventListener("change", unfold);
   unfold();
   contents.addEventListener("click", (event) => {
@@ -22,9 +28,15 @@ if (contents) {
   });
 
   const say = () => {
-    bar.style.setProperty("--read", Math.min(1, scrollY / Math.max(1, document.documentElement.scrollHeight - innerHeight)));
-    const line = innerHeight * 0.3, end = scrollY + innerHeight > document.documentElement.scrollHeight - 40;
-    const now = end ? headings.length - 1 : headings.findLastIndex((heading) => heading.getBoundingClientRect().top < line);
+    bar.style.setProperty(
+      "--read",
+      Math.min(1, scrollY / Math.max(1, document.documentElement.scrollHeight - innerHeight)),
+    );
+    const line = innerHeight * 0.3;
+    const end = scrollY + innerHeight > document.documentElement.scrollHeight - 40;
+    const now = end
+      ? headings.length - 1
+      : headings.findLastIndex((heading) => heading.getBoundingClientRect().top < line);
     if (now === at) return;
     at = now;
     links.forEach((link, i) => {
@@ -39,10 +51,25 @@ if (contents) {
     if (!lesson || now < 0) return;
     const seen = end ? chapters.length : chapters.indexOf(chapter);
     furthest = Math.max(furthest, seen);
-    remember(place, { seen: furthest, of: chapters.length, anchor: links[now].hash, title: links[now].textContent });
+    remember(place, {
+      seen: furthest,
+      of: chapters.length,
+      anchor: links[now].hash,
+      title: links[now].textContent,
+    });
     remember("last", lesson);
   };
   let asked = 0;
-  addEventListener("scroll", () => { asked ||= requestAnimationFrame(() => { asked = 0; say(); }); }, { passive: true });
+  addEventListener(
+    "scroll",
+    () => {
+      if (asked) return;
+      asked = requestAnimationFrame(() => {
+        asked = 0;
+        say();
+      });
+    },
+    { passive: true },
+  );
   say();
 }

@@ -1,4 +1,5 @@
-// The first page: what this reader has read and answered, and where to go on. Nothing of it leaves the browser.
+// The first page: what this reader has read and answered, and where to go on. Nothing of it leaves the
+// browser.
 
 const bar = (words, share) => {
   const box = h("i", { "aria-hidden": "true" });
@@ -7,7 +8,9 @@ const bar = (words, share) => {
 };
 
 for (const card of document.querySelectorAll(".card[data-lesson]")) {
-  const { lesson, quiz, questions } = card.dataset, read = recalled(`read:${lesson}`), box = card.querySelector(".progress");
+  const { lesson, quiz, questions } = card.dataset;
+  const read = recalled(`read:${lesson}`);
+  const box = card.querySelector(".progress");
   const right = stored(`answer:${quiz}/`).filter((answer) => answer?.right).length;
   const words = [
     read && (read.seen >= read.of ? "✓ read" : `${read.seen} of ${read.of} sections`),
@@ -18,7 +21,9 @@ for (const card of document.querySelectorAll(".card[data-lesson]")) {
   box.hidden = false;
 }
 
-const last = recalled("last"), read = last && recalled(`read:${last}`), link = document.querySelector(".go-on");
+const last = recalled("last");
+const read = last && recalled(`read:${last}`);
+const link = document.querySelector(".go-on");
 const card = last && document.querySelector(`.card[data-lesson="${last}"]`);
 if (card && read) {
   link.href = `${last}.html${read.anchor}`;

@@ -2,7 +2,8 @@
 
 document.documentElement.classList.add("scripted");
 const SIZES = [90, 100, 112, 125, 150];
-const look = { theme: "system", size: 100, letters: true, ...recalled("look") };  // letters: whether P, / and ? are keys
+// letters: whether P, / and ? are keys
+const look = { theme: "system", size: 100, letters: true, ...recalled("look") };
 
 function applyLook() {
   const root = document.documentElement;
@@ -20,7 +21,8 @@ function changeLook(change) {
   applyLook();
 }
 
-addEventListener("beforeprint", () => {  // paper is light
+addEventListener("beforeprint", () => {
+  // paper is light
   document.documentElement.dataset.theme = "light";
   document.body.dataset.jpThemeLight = "true";
 });
@@ -29,16 +31,24 @@ addEventListener("afterprint", applyLook);
 document.addEventListener("DOMContentLoaded", () => {
   const box = document.querySelector(".look");
   if (!box) return;
-  const themes = [...box.querySelectorAll("[name=theme]")], letters = box.querySelector("[name=letters]"), said = box.querySelector("output");
+  const themes = [...box.querySelectorAll("[name=theme]")];
+  const letters = box.querySelector("[name=letters]");
+  const said = box.querySelector("output");
   const step = (by) => SIZES[Math.min(SIZES.length - 1, Math.max(0, SIZES.indexOf(look.size) + by))];
   const say = () => {
-    themes.forEach((input) => { input.checked = input.value === look.theme; });
+    themes.forEach((input) => {
+      input.checked = input.value === look.theme;
+    });
     letters.checked = look.letters;
     said.textContent = `${look.size} %`;
   };
   themes.forEach((input) => input.addEventListener("change", () => changeLook({ theme: input.value })));
   letters.addEventListener("change", () => changeLook({ letters: letters.checked }));
   box.querySelectorAll("[data-step]").forEach((button) =>
-    button.addEventListener("click", () => { changeLook({ size: step(+button.dataset.step) }); say(); }));
+    button.addEventListener("click", () => {
+      changeLook({ size: step(+button.dataset.step) });
+      say();
+    }),
+  );
   say();
 });

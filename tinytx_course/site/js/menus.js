@@ -4,12 +4,17 @@ const menus = [...document.querySelectorAll(".bar details")];
 
 for (const menu of menus) {
   menu.addEventListener("toggle", () => {
-    if (menu.open) menus.forEach((other) => { if (other !== menu) other.open = false; });
+    if (menu.open)
+      menus.forEach((other) => {
+        if (other !== menu) other.open = false;
+      });
   });
 }
 
 document.addEventListener("pointerdown", (event) => {
-  menus.forEach((menu) => { if (!menu.contains(event.target)) menu.open = false; });
+  menus.forEach((menu) => {
+    if (!menu.contains(event.target)) menu.open = false;
+  });
 });
 
 document.addEventListener("keydown", (event) => {

@@ -1,30 +1,45 @@
-// The exercises that need no Python: which of them are solved, and those of one lesson. Nothing of it leaves the browser.
+// The exercises that need no Python: which of them are solved, and those of one lesson. Nothing of it leaves
+// the browser.
 
-const all = [...document.querySelectorAll("[data-task]")], said = document.querySelector(".tasks-done");
+const all = [...document.querySelectorAll("[data-task]")];
+const said = document.querySelector(".tasks-done");
 
 const linkTo = (task) => h("a", { href: `#${task.querySelector("h3").id}` }, "Next unsolved");
 const paint = () => {
   const solved = all.filter(({ dataset }) => recalled(`task:${dataset.task}`));
-  solved.forEach((task) => { task.querySelector(".done").hidden = false; });
+  solved.forEach((task) => {
+    task.querySelector(".done").hidden = false;
+  });
   const next = all.find((task) => !solved.includes(task));
   said.replaceChildren(`${solved.length} of ${all.length} solved. `, ...(next ? [linkTo(next)] : []));
   solved.forEach((task) => {
-    const place = task.querySelector(".done"), later = all.slice(all.indexOf(task)).find((other) => !solved.includes(other)) ?? next;
+    const place = task.querySelector(".done");
+    const later = all.slice(all.indexOf(task)).find((other) => !solved.includes(other)) ?? next;
     place.replaceChildren("✓ Solved. ", ...(later ? [linkTo(later), " · "] : []));
   });
 };
 if (said) {
   const lessons = [...new Set(all.map(({ dataset }) => dataset.behind))].sort();
-  const which = h("select", { "aria-label": "Lesson" }, h("option", { value: "" }, "All lessons"), lessons.map((name) => h("option", {}, name)));
+  const which = h(
+    "select",
+    { "aria-label": "Lesson" },
+    h("option", { value: "" }, "All lessons"),
+    lessons.map((name) => h("option", {}, name)),
+  );
   const unsolved = h("input", { type: "checkbox" });
-  const links = new Map([...document.querySelectorAll(".contents a")].map((link) => [link.hash.slice(1), link.parentElement]));
+  const links = new Map(
+    [...document.querySelectorAll(".contents a")].map((link) => [link.hash.slice(1), link.parentElement]),
+  );
   const narrow = () => {
     for (const task of all) {
-      task.hidden = (which.value && task.dataset.behind !== which.value) || (unsolved.checked && recalled(`task:${task.dataset.task}`));
+      task.hidden =
+        (which.value && task.dataset.behind !== which.value) ||
+        (unsolved.checked && recalled(`task:${task.dataset.task}`));
       links.get(task.querySelector("h3").id).hidden = task.hidden;
     }
     for (const heading of document.querySelectorAll(".exercises h2")) {
-      let next = heading.nextElementSibling, some = false;
+      let next = heading.nextElementSibling;
+      let some = false;
       for (; next?.matches("section"); next = next.nextElementSibling) some ||= !next.hidden;
       heading.hidden = links.get(heading.id).hidden = !some;
     }

@@ -1,22 +1,50 @@
-// Conducts the runs of the playground: asks them what the reader wants, and turns what they tell into the state of the
-// explorer.
+// Conducts the runs of the playground: asks them what the reader wants, and turns what they tell into the
+// state of the explorer.
 
-const REPAINT = 150, MAX_BYTES = 2e8; // milliseconds between two pictures of a run that learns; of a file
-export const LENGTHS = [[1400, "a minute or two"], [7000, "five minutes or more"]];
+// Milliseconds between two pictures of a run that learns; of a file
+const REPAINT = 150;
+const MAX_BYTES = 2e8;
+export const LENGTHS = [
+  [1400, "a minute or two"],
+  [7000, "five minutes or more"],
+];
 
 export class Conductor {
   constructor(ui) {
-    Object.assign(this, { ui, runs: { first: null, second: null }, playing: false, following: false, timer: 0 });
-    ui.signal.addEventListener("abort", () => { clearTimeout(this.timer); this.each((run) => run.end()); });
-    for (const key of [...Object.keys(SETTINGS), "n_steps"]) ui.model.on(`change:${key}`, () => this.switched(key));
-    ui.model.on("change:moment", () => this.each((run, key) => this.publish(key)));
+    Object.assign(this, {
+      ui,
+      runs: { first: null, second: null },
+      playing: false,
+      following: false,
+      timer: 0,
+    });
+    ui.signal.addEventListener("abort", () => {
+      clearTimeout(this.timer);
+      this.each((run) => run.end());
+    });
+    for (const key of [...Object.keys(SETTINGS), "n_steps"])
+      ui.model.on(`change:${key}`, () => this.switched(key));
+    ui.model.on("change:moment", () => this.each((_, key) => this.publish(key)));
     this.restart("first");
   }
 
-  each(act) { Object.entries(this.runs).forEach(([key, run]) => { if (run) act(run, key); }); }
-  get busy() { return Object.values(this.runs).some((run) => run?.busy); }
-  say(text) { this.ui.save("notice", text); }
-  later() { this.timer ||= setTimeout(() => { this.timer = 0; this.ui.redraw(); }, REPAINT); }
+  each(act) {
+    Object.entries(this.runs).forEach(([key, run]) => {
+      if (run) act(run, key);
+    });
+  }
+  get busy() {
+    return Object.values(this.runs).some((run) => run?.busy);
+  }
+  say(text) {
+    this.ui.save("notice", text);
+  }
+  later() {
+    this.timer ||= setTimeout(() => {
+      this.timer = 0;
+      this.ui.redraw();
+    }, REPAINT);
+  }
 
   // Set controls without doing what they stand for.
   follow(values) {
@@ -26,14 +54,17 @@ export class Conductor {
   }
 
   publish(key) {
-    const { history, settings, goal } = this.runs[key], found = facts(history, settings, this.ui.get("moment"), this.ui.get("words").length + 1);
+    const { history, settings, goal } = this.runs[key];
+    const found = facts(history, settings, this.ui.get("moment"), this.ui.get("words").length + 1);
     this.ui.save(key, goal ? { ...found, goal: { ...goal } } : found);
   }
 
   // What the reader does.
 
   restart(key, settings = settingsOf(this.ui.get)) {
-    const hear = (message, run) => { if (!this.ui.signal.aborted && this.runs[key] === run) this[`on_${message.told}`](message, run, key); };
+    const hear = (message, run) => {
+      if (!this.ui.signal.aborted && this.runs[key] === run) this[`on_${message.told}`](message, run, key);
+    };
     this.runs[key] ??= new Trainer(hear);
     Object.assign(this.runs[key], { goal: null, busy: false });
     this.runs[key].start(settings, this.ui.get("words"));
@@ -46,7 +77,8 @@ export class Conductor {
 
   // All go on; but run A waits until run B was judged at its step.
   goOn(more) {
-    const { second } = this.runs, goal = second?.goal;
+    const { second } = this.runs;
+    const goal = second?.goal;
     if (goal && !("ended" in goal)) this.train(second, { until: goal.step, ...more });
     else this.each((run) => this.train(run, more));
   }
@@ -83,7 +115,9 @@ export class Conductor {
   // A switch was changed: from the next step on, or in a new run.
   switched(key) {
     if (this.following) return;
-    const { first } = this.runs, { history, settings } = first, value = this.ui.get(key);
+    const { first } = this.runs;
+    const { history, settings } = first;
+    const value = this.ui.get(key);
     if (!(SETTINGS[key]?.live ?? key === "n_steps") || history.step === 0) {
       this.playing = false;
       this.drop();
@@ -102,12 +136,15 @@ export class Conductor {
     if (isUsual) this.follow({ warmup_steps: Math.round(this.ui.get("n_steps") / 10) });
   }
 
-  // The second run: the settings of the first but for one, up to the step of its schedule where the first was judged last.
+  // The second run: the settings of the first but for one, up to the step of its schedule where the first was
+  // judged last.
   second() {
     const { ui, runs } = this;
     this.pause();
     this.drop();
-    const settings = settingsOf(ui.get), key = ui.get("change"), { step, above } = runs.first.history.at(settings.n_steps);
+    const settings = settingsOf(ui.get);
+    const key = ui.get("change");
+    const { step, above } = runs.first.history.at(settings.n_steps);
     this.restart("second", { ...settings, [key]: otherValue(key, settings[key]) });
     runs.second.goal = { step, above: finite(above), guess: ui.get("guess") };
     ui.set("moment", -1);
@@ -121,13 +158,18 @@ export class Conductor {
     this.ui.save("second", {});
   }
 
-  save() { this.runs.first.ask("save"); }
+  save() {
+    this.runs.first.ask("save");
+  }
 
   async open(file) {
     this.pause();
     this.drop();
     try {
-      if (file.size > MAX_BYTES) throw new Error(`a saved state must have at most ${grouped(MAX_BYTES)} bytes, got ${grouped(file.size)}`);
+      if (file.size > MAX_BYTES)
+        throw new Error(
+          `a saved state must have at most ${grouped(MAX_BYTES)} bytes, got ${grouped(file.size)}`,
+        );
       this.runs.first.ask("open", { bytes: new Uint8Array(await file.arrayBuffer()) });
     } catch (problem) {
       this.say(`The file was not opened: ${problem.message}.`);
@@ -159,7 +201,8 @@ export class Conductor {
   on_done({ step, finished }, run, key) {
     const { goal } = run;
     run.busy = false;
-    if (goal?.step === step && !("ended" in goal)) run.ask("show"); // not at every step it is judged by itself
+    // not at every step it is judged by itself
+    if (goal?.step === step && !("ended" in goal)) run.ask("show");
     if (!this.busy && (goal?.step === step || finished)) this.playing = false;
     this.publish(key);
   }
@@ -175,27 +218,45 @@ export class Conductor {
   }
 
   on_saved({ bytes }, { history, settings }) {
-    const link = h("a", { href: URL.createObjectURL(new Blob([bytes])), download: `tinytx-step-${history.step}.safetensors` });
+    const link = h("a", {
+      href: URL.createObjectURL(new Blob([bytes])),
+      download: `tinytx-step-${history.step}.safetensors`,
+    });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
     const isPlain = settings.scale && settings.residual && !settings.norm_on_wrong_axis;
-    this.say(`Saved after step ${grouped(history.step)}; ${isPlain ? "tx.load opens the file" : "this page opens the file, tx.load does not: it knows no model with such a part switched off"}.`);
+    this.say(
+      `Saved after step ${grouped(history.step)}; ${isPlain ? "tx.load opens the file" : "this page opens the file, tx.load does not: it knows no model with such a part switched off"}.`,
+    );
   }
 
   on_opened({ config, switches, nParams, trained }, run) {
-    const { causal, positions, norm, n_heads, n_layers } = config, { scale, residual, feature_norm: rightAxis } = switches;
+    const { causal, positions, norm, n_heads, n_layers } = config;
+    const { scale, residual, feature_norm: rightAxis } = switches;
     Object.assign(run, { history: new History(), nParams });
     this.ui.set("first", {});
-    this.follow({ causal, positions, norm, n_heads, n_layers, scale, residual, norm_on_wrong_axis: !rightAxis });
+    this.follow({
+      causal,
+      positions,
+      norm,
+      n_heads,
+      n_layers,
+      scale,
+      residual,
+      norm_on_wrong_axis: !rightAxis,
+    });
     run.settings = settingsOf(this.ui.get);
     run.ask("show");
-    this.say(`Opened a model${trained === null ? "" : ` that had learned for ${counted(trained, "step")}`}; it goes on from there, with a schedule that begins anew.`);
+    this.say(
+      `Opened a model${trained === null ? "" : ` that had learned for ${counted(trained, "step")}`}; it goes on from there, with a schedule that begins anew.`,
+    );
   }
 
   on_error({ ask, message }, run) {
     Object.assign(run, { busy: false, goal: null });
     this.playing &&= this.busy;
-    const what = { open: "The file was not opened", start: "The run did not start" }[ask] ?? "The run has ended";
+    const what =
+      { open: "The file was not opened", start: "The run did not start" }[ask] ?? "The run has ended";
     this.say(`${what}: ${message}.`);
   }
 }

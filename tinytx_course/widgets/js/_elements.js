@@ -5,9 +5,12 @@ const FOCUSABLE = new Set(["button", "input", "select", "textarea", "summary", "
 
 // An element with attributes and children; attributes named on... are listeners.
 export function h(tag, attributes = {}, ...children) {
-  const element = SVG.has(tag) ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
+  const element = SVG.has(tag)
+    ? document.createElementNS("http://www.w3.org/2000/svg", tag)
+    : document.createElement(tag);
   // JupyterLab takes keys from whatever has the focus unless that very element refuses; its parents cannot.
-  if (FOCUSABLE.has(tag) || "tabindex" in attributes) element.setAttribute("data-lm-suppress-shortcuts", "true");
+  if (FOCUSABLE.has(tag) || "tabindex" in attributes)
+    element.setAttribute("data-lm-suppress-shortcuts", "true");
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (value === true) element.setAttribute(name, "");
@@ -19,46 +22,70 @@ export function h(tag, attributes = {}, ...children) {
 
 // Text with what is between backticks as code, between asterisks emphasised.
 const TAGS = ["", "code", "em"];
-export const marked = (text) => text.split(/`([^`]+)`|\*([^*\s][^*]*)\*/).map((part = "", i) => (part && i % 3 ? h(TAGS[i % 3], {}, part) : curled(part, !i)));
+export const marked = (text) =>
+  text
+    .split(/`([^`]+)`|\*([^*\s][^*]*)\*/)
+    .map((part = "", i) => (part && i % 3 ? h(TAGS[i % 3], {}, part) : curled(part, !i)));
 // Plain text with curly quotation marks, as the prose of a page has; whether one at its beginning opens.
-export const curled = (text, first = true) => text.replace(/["']/g, (mark, at) => {
-  const opens = at ? /[\s([{<“‘«—–/-]/.test(text[at - 1]) : first;
-  return mark === '"' ? (opens ? "“" : "”") : opens ? "‘" : "’";
-});
+export const curled = (text, first = true) =>
+  text.replace(/["']/g, (mark, at) => {
+    const opens = at ? /[\s([{<“‘«—–/-]/.test(text[at - 1]) : first;
+    return mark === '"' ? (opens ? "“" : "”") : opens ? "‘" : "’";
+  });
 
 // Where an event is in an element, as shares of its width and height, at any zoom.
 export function placeIn(element, event) {
   const box = element.getBoundingClientRect();
-  return [clamp((event.clientX - box.left) / box.width, 0, 1), clamp((event.clientY - box.top) / box.height, 0, 1)];
+  return [
+    clamp((event.clientX - box.left) / box.width, 0, 1),
+    clamp((event.clientY - box.top) / box.height, 0, 1),
+  ];
 }
 
 // Call go(across, down) for a pointer that is pressed over an element and moves, then done().
 export function dragged(element, go, done) {
-  element.addEventListener("pointerdown", (event) => { element.setPointerCapture(event.pointerId); go(...placeIn(element, event)); });
-  element.addEventListener("pointermove", (event) => { if (event.buttons & 1) go(...placeIn(element, event)); });
+  element.addEventListener("pointerdown", (event) => {
+    element.setPointerCapture(event.pointerId);
+    go(...placeIn(element, event));
+  });
+  element.addEventListener("pointermove", (event) => {
+    if (event.buttons & 1) go(...placeIn(element, event));
+  });
   element.addEventListener("pointerup", done);
 }
 
 let made = 0;
 export const uid = () => `tx-${++made}-${Math.random().toString(36).slice(2, 8)}`;
 
-// One stop for Tab in a group of elements, the arrow keys move within; `columns`, a number or a function, makes it a grid.
-// What is hidden is passed over; go(index) is called when a key chose another element.
+// One stop for Tab in a group of elements, the arrow keys move within; `columns`, a number or a function,
+// makes it a grid. What is hidden is passed over; go(index) is called when a key chose another element.
 export function roving(box, elements, { columns: count = 1, go = () => {} } = {}) {
   const move = (to) => {
-    elements.forEach((element, i) => { element.tabIndex = i === to ? 0 : -1; });
+    elements.forEach((element, i) => {
+      element.tabIndex = i === to ? 0 : -1;
+    });
   };
   box.addEventListener("keydown", (event) => {
-    const shown = elements.filter((element) => !element.hidden), at = shown.indexOf(event.target);
-    const columns = typeof count === "function" ? count() : count, column = at % columns;
-    const steps = columns === 1
-      ? { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1, Home: -at, End: shown.length - 1 - at }
-      : { ArrowDown: columns, ArrowUp: -columns, ArrowRight: column < columns - 1 ? 1 : 0, ArrowLeft: column ? -1 : 0,
-          Home: -column, End: columns - 1 - column };
+    const shown = elements.filter((element) => !element.hidden);
+    const at = shown.indexOf(event.target);
+    const columns = typeof count === "function" ? count() : count;
+    const column = at % columns;
+    const steps =
+      columns === 1
+        ? { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1, Home: -at, End: shown.length - 1 - at }
+        : {
+            ArrowDown: columns,
+            ArrowUp: -columns,
+            ArrowRight: column < columns - 1 ? 1 : 0,
+            ArrowLeft: column ? -1 : 0,
+            Home: -column,
+            End: columns - 1 - column,
+          };
     const step = steps[event.key];
     if (at < 0 || step === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
-    const chosen = shown[at + step], to = elements.indexOf(chosen);
+    const chosen = shown[at + step];
+    const to = elements.indexOf(chosen);
     if (step === 0 || !chosen) return;
     move(to);
     chosen.focus();

@@ -1,10 +1,11 @@
 // The frame of an explorer: state, redrawing, summary, controls. Shared by all, imports nothing.
 
 const CONTROLS = ".tx-head, .tx-invite, .tx-row"; // what stands above the sentence
-const CARDS = new Set(["questions", "outcome", "parsons", "by_hand"]); // ask, and need neither a head nor a screen
+// ask, and need neither a head nor a screen
+const CARDS = new Set(["questions", "outcome", "parsons", "by_hand"]);
 
-// Turn build(ui) and describe(get) into what anywidget and our own host call; the style of a kind is limited to it.
-// What describe returns up to a line break is shown and read aloud: the finding; the rest is folded.
+// Turn build(ui) and describe(get) into what anywidget and our own host call; the style of a kind is limited
+// to it. What describe returns up to a line break is shown and read aloud: the finding; the rest is folded.
 // keep(get) names the traits that belong into the address of a page, and the values allowed: see _address.js.
 export function explorer(kind, { build, describe, keep = () => ({}) }) {
   return {
@@ -18,21 +19,27 @@ export function explorer(kind, { build, describe, keep = () => ({}) }) {
 }
 
 function frame(kind, model, el, describe, signal) {
-  const status = h("p", { role: "status" }), words = h("p");
-  const say = h("div", { class: "tx-say" }, status), folded = h("details", {}, h("summary", {}, "In words"), words);
+  const status = h("p", { role: "status" });
+  const words = h("p");
+  const say = h("div", { class: "tx-say" }, status);
+  const folded = h("details", {}, h("summary", {}, "In words"), words);
   const tip = h("div", { class: "tx-tip", "aria-hidden": "true", hidden: true });
   const root = h("div", { class: "tx", "data-kind": kind, role: "group", "aria-label": model.get("title") });
   el.append(root);
   const head = CARDS.has(kind) ? null : headOf(root, model.get("title"), signal);
   const painters = [];
-  let asked = 0, spoken, due = null, moving = 0;
+  let asked = 0;
+  let spoken;
+  let due = null;
+  let moving = 0;
   const get = (key) => floats(model.get(key));
   const draw = () => {
     asked = 0;
     if (signal.aborted) return;
     cancelAnimationFrame(moving); // what moved to an older state
     painters.forEach((paint) => paint());
-    // While a key is held, or Play runs, the summary comes once a second, or a screen reader would be flooded.
+    // While a key is held, or Play runs, the summary comes once a second, or a screen reader would be
+    // flooded.
     clearTimeout(spoken);
     const now = performance.now();
     const [finding, rest] = describe(get).split("\n");
@@ -47,38 +54,57 @@ function frame(kind, model, el, describe, signal) {
     if (status.textContent) spoken = setTimeout(speak, clamp(due - now, 0, 150));
     else speak();
   };
-  const redraw = () => { asked ||= requestAnimationFrame(draw); };
+  const redraw = () => {
+    if (!asked) asked = requestAnimationFrame(draw);
+  };
   const ui = {
-    model, root, signal, get, redraw,
+    model,
+    root,
+    signal,
+    get,
+    redraw,
     // set: while a gesture lasts; save: when it is done, one message to the kernel.
-    set(key, value) { model.set(key, value); },
-    save(key, value) { model.set(key, value); model.save_changes(); },
-    done() { model.save_changes(); },
+    set(key, value) {
+      model.set(key, value);
+    },
+    save(key, value) {
+      model.set(key, value);
+      model.save_changes();
+    },
+    done() {
+      model.save_changes();
+    },
     // Before the element is part of the page it has no colour; its first size brings a redraw.
     get theme() {
       const ink = getComputedStyle(root).color.match(/\d+/g) ?? [0, 0, 0];
       return inkOn(ink.slice(0, 3).map(Number)) === "#fff" ? "light" : "dark";
     },
     // What parts may take up, in pixels.
-    get width() { return (root.clientWidth || 640) - 30; },
-    get large() { return root.matches(".present *, :fullscreen, .tx-full"); }, // as in the style
-    // Call frame(share) with shares from 0 to 1 for so many milliseconds; only frame(1) where motion is not wanted.
-    // A second call ends the first, and so does a redraw: paint begins it again where something still has to move.
-    animate(ms, frame) {
+    get width() {
+      return (root.clientWidth || 640) - 30;
+    },
+    get large() {
+      return root.matches(".present *, :fullscreen, .tx-full");
+    }, // as in the style
+    // Call act(share) with shares from 0 to 1 for so many milliseconds; only act(1) where motion is not
+    // wanted. A second call ends the first, and so does a redraw: paint begins it again where something still
+    // has to move.
+    animate(ms, act) {
       cancelAnimationFrame(moving);
-      if (motionless()) return frame(1);
+      if (motionless()) return act(1);
       const begun = performance.now();
       const go = (now) => {
         const share = clamp((now - begun) / ms, 0, 1);
         if (signal.aborted) return;
-        frame(share);
+        act(share);
         if (share < 1) moving = requestAnimationFrame(go);
       };
       moving = requestAnimationFrame(go);
     },
     // Show parts, then call paint now and once a frame after any change of state, theme or width.
     show(paint, ...parts) {
-      const all = [head, ...parts].flat(Infinity).filter((part) => part != null), picture = all.findIndex((part) => !part.matches?.(CONTROLS));
+      const all = [head, ...parts].flat(Infinity).filter((part) => part != null);
+      const picture = all.findIndex((part) => !part.matches?.(CONTROLS));
       if (CARDS.has(kind) || picture < 0) all.push(say);
       else all.splice(picture, 0, say); // above the picture: in sight with it on every screen
       root.append(...all, tip);
@@ -90,7 +116,9 @@ function frame(kind, model, el, describe, signal) {
       tip.hidden = text == null;
       if (tip.hidden) return;
       tip.textContent = text;
-      const box = root.getBoundingClientRect(), zoom = box.width / root.offsetWidth, left = (event.clientX - box.left) / zoom;
+      const box = root.getBoundingClientRect();
+      const zoom = box.width / root.offsetWidth;
+      const left = (event.clientX - box.left) / zoom;
       tip.style.left = `${clamp(left + 14, 0, Math.max(0, root.offsetWidth - tip.offsetWidth - 2))}px`;
       tip.style.top = `${(event.clientY - box.top) / zoom + root.scrollTop + 18}px`;
     },
@@ -102,13 +130,24 @@ function frame(kind, model, el, describe, signal) {
     painters,
   };
   model.on("change", redraw);
-  const dark = matchMedia("(prefers-color-scheme: dark)"), themes = new MutationObserver(redraw);
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const themes = new MutationObserver(redraw);
   dark.addEventListener("change", redraw, { signal });
   themes.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] });
   let width = 0;
-  const sizes = new ResizeObserver(() => { if (root.clientWidth !== width) { width = root.clientWidth; redraw(); } });
+  const sizes = new ResizeObserver(() => {
+    if (root.clientWidth !== width) {
+      width = root.clientWidth;
+      redraw();
+    }
+  });
   sizes.observe(root);
-  signal.addEventListener("abort", () => { model.off("change", redraw); themes.disconnect(); sizes.disconnect(); clearTimeout(spoken); });
+  signal.addEventListener("abort", () => {
+    model.off("change", redraw);
+    themes.disconnect();
+    sizes.disconnect();
+    clearTimeout(spoken);
+  });
   return ui;
 }
 
@@ -116,19 +155,32 @@ export const motionless = () => matchMedia("(prefers-reduced-motion: reduce)").m
 
 // The name, and a button for the whole screen, where the style makes everything as large as fits.
 function headOf(root, title, signal) {
-  const button = h("button", { type: "button", class: "tx-button tx-screen", "aria-pressed": "false" }, "⤢ Full screen");
+  const button = h(
+    "button",
+    { type: "button", class: "tx-button tx-screen", "aria-pressed": "false" },
+    "⤢ Full screen",
+  );
   const isFull = () => document.fullscreenElement === root || root.classList.contains("tx-full");
   const say = () => {
     button.setAttribute("aria-pressed", isFull());
     button.textContent = isFull() ? "⤡ Leave full screen" : "⤢ Full screen";
   };
-  const fill = (on) => { root.classList.toggle("tx-full", on); say(); }; // a frame or a phone may not grant a screen
+  const fill = (on) => {
+    root.classList.toggle("tx-full", on);
+    say();
+  }; // a frame or a phone may not grant a screen
   button.addEventListener("click", async () => {
     if (document.fullscreenElement === root) return document.exitFullscreen();
     if (isFull()) return fill(false);
-    try { await root.requestFullscreen(); } catch { fill(true); }
+    try {
+      await root.requestFullscreen();
+    } catch {
+      fill(true);
+    }
   });
-  root.addEventListener("keydown", (event) => { if (event.key === "Escape" && root.classList.contains("tx-full")) fill(false); });
+  root.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && root.classList.contains("tx-full")) fill(false);
+  });
   document.addEventListener("fullscreenchange", say, { signal });
   return h("div", { class: "tx-head" }, h("p", { class: "tx-called", "aria-hidden": "true" }, title), button);
 }
@@ -149,7 +201,9 @@ function player(ui, { label, every = 120, step }) {
   };
   button.addEventListener("click", () => {
     if (timer !== null) return stop();
-    timer = setInterval(() => { if (step() === false) stop(); }, every);
+    timer = setInterval(() => {
+      if (step() === false) stop();
+    }, every);
     say();
   });
   ui.signal.addEventListener("abort", () => clearInterval(timer));
@@ -164,8 +218,13 @@ function slider(ui, key, { label, min, max, step = 1, format = String, to = (x) 
   const id = uid();
   const value = h("span", { class: "tx-value", "aria-hidden": "true" });
   const input = h("input", {
-    id, type: "range", min, max, step,
-    oninput: () => ui.set(key, to(+input.value)), onchange: () => ui.done(),
+    id,
+    type: "range",
+    min,
+    max,
+    step,
+    oninput: () => ui.set(key, to(+input.value)),
+    onchange: () => ui.done(),
   });
   ui.painters.push(() => {
     const now = ui.get(key);
@@ -177,25 +236,47 @@ function slider(ui, key, { label, min, max, step = 1, format = String, to = (x) 
 }
 
 function toggle(ui, key, { label }) {
-  const id = uid(), input = h("input", { id, type: "checkbox", onchange: () => ui.save(key, input.checked) });
-  ui.painters.push(() => { input.checked = ui.get(key); });
+  const id = uid();
+  const input = h("input", { id, type: "checkbox", onchange: () => ui.save(key, input.checked) });
+  ui.painters.push(() => {
+    input.checked = ui.get(key);
+  });
   return h("div", { class: "tx-control tx-toggle" }, input, h("label", { for: id }, label));
 }
 
 // options: [value, words] pairs.
 function choice(ui, key, { label, options }) {
   const name = uid();
-  const inputs = options.map(([value]) => h("input", { type: "radio", name, id: uid(), onchange: () => ui.save(key, value) }));
-  ui.painters.push(() => inputs.forEach((input, i) => { input.checked = options[i][0] === ui.get(key); }));
-  return h("fieldset", { class: "tx-choice" }, h("legend", {}, label),
-    inputs.map((input, i) => h("span", {}, input, h("label", { for: input.id }, options[i][1]))));
+  const inputs = options.map(([value]) =>
+    h("input", { type: "radio", name, id: uid(), onchange: () => ui.save(key, value) }),
+  );
+  ui.painters.push(() =>
+    inputs.forEach((input, i) => {
+      input.checked = options[i][0] === ui.get(key);
+    }),
+  );
+  return h(
+    "fieldset",
+    { class: "tx-choice" },
+    h("legend", {}, label),
+    inputs.map((input, i) => h("span", {}, input, h("label", { for: input.id }, options[i][1]))),
+  );
 }
 
-// One button a name, for the numbers 0, 1, ...; `reset` holds what a new choice sets besides, or is a function of the choice.
+// One button a name, for the numbers 0, 1, ...; `reset` holds what a new choice sets besides, or is a
+// function of the choice.
 function picks(ui, key, { label, names, reset = {} }) {
-  const buttons = names.map((name, i) => h("button", { type: "button", class: "tx-token", role: "radio", onclick: () => go(i) }, name));
-  const go = (i) => { Object.entries(reset instanceof Function ? reset(i) : reset).forEach(([other, value]) => ui.set(other, value)); ui.save(key, i); };
-  const box = h("div", { class: "tx-radios", role: "radiogroup", "aria-label": label }, buttons), stop = roving(box, buttons, { go });
+  const buttons = names.map((name, i) =>
+    h("button", { type: "button", class: "tx-token", role: "radio", onclick: () => go(i) }, name),
+  );
+  const go = (i) => {
+    Object.entries(reset instanceof Function ? reset(i) : reset).forEach(([other, value]) =>
+      ui.set(other, value),
+    );
+    ui.save(key, i);
+  };
+  const box = h("div", { class: "tx-radios", role: "radiogroup", "aria-label": label }, buttons);
+  const stop = roving(box, buttons, { go });
   ui.painters.push(() => {
     stop(ui.get(key));
     buttons.forEach((button, i) => button.setAttribute("aria-checked", i === ui.get(key)));

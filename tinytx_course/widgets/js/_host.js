@@ -12,8 +12,12 @@ export function pageModel(state) {
       call("change");
     },
     save_changes() {},
-    on(event, listener) { listeners.set(event, (listeners.get(event) ?? new Set()).add(listener)); },
-    off(event, listener) { listeners.get(event)?.delete(listener); },
+    on(event, listener) {
+      listeners.set(event, (listeners.get(event) ?? new Set()).add(listener));
+    },
+    off(event, listener) {
+      listeners.get(event)?.delete(listener);
+    },
   };
 }
 
@@ -29,7 +33,9 @@ export function host(explorers, place = document) {
   for (const box of place.querySelectorAll("[data-tx-explorer]")) {
     const { state, buffers } = JSON.parse(box.dataset.txExplorer);
     for (const [key, packed] of Object.entries(buffers)) state[key] = unpacked(packed);
-    const el = h("div", { class: "tx-here" }), kind = box.dataset.txKind, model = pageModel(state);
+    const el = h("div", { class: "tx-here" });
+    const kind = box.dataset.txKind;
+    const model = pageModel(state);
     counts[kind] = (counts[kind] ?? 0) + 1;
     try {
       box.append(el);

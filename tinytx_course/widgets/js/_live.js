@@ -1,57 +1,95 @@
-// The shipped model and the generated language, both computed in the page by the engine, for explorers that take a text of
-// the reader. Comes after the shared modules where ENGINE, SHIPPED and WORLD do: see assets.py.
+// The shipped model and the generated language, both computed in the page by the engine, for explorers that
+// take a text of the reader. Comes after the shared modules where ENGINE, SHIPPED and WORLD do: see
+// assets.py.
 
-const UNWRITTEN = 7, MARK = "\u2581", REMEMBERED = 12; // tokens below UNWRITTEN are special; texts remembered
+// Tokens below UNWRITTEN are special; texts remembered
+const UNWRITTEN = 7;
+const MARK = "\u2581";
+const REMEMBERED = 12;
 const FULL = [0.1, 0.25, 0.5]; // how much a full bar may be, other than all
 export const fullBar = (most) => FULL.find((end) => end >= most) ?? 1;
 
 let loaded = null;
 export function machine() {
   const bytes = (base64) => {
-    const letters = atob(base64), out = new Uint8Array(letters.length);
+    const letters = atob(base64);
+    const out = new Uint8Array(letters.length);
     for (let i = 0; i < letters.length; i++) out[i] = letters.charCodeAt(i);
     return out;
   };
-  return (loaded ??= (() => {
-    const { metadata, tensors } = ENGINE.readTensors(bytes(SHIPPED)), world = new ENGINE.World(bytes(WORLD));
-    const tokenizer = new ENGINE.Tokenizer(tensors.get("tokenizer.model").data), { config } = JSON.parse(metadata.tinytx);
+  const load = () => {
+    const { metadata, tensors } = ENGINE.readTensors(bytes(SHIPPED));
+    const world = new ENGINE.World(bytes(WORLD));
+    const tokenizer = new ENGINE.Tokenizer(tensors.get("tokenizer.model").data);
+    const { config } = JSON.parse(metadata.tinytx);
     const model = new ENGINE.LanguageModel(config).load(ENGINE.dequantised(tensors));
     return { config, model, tokenizer, world, tokens: new ENGINE.TokenWorld(world, tokenizer) };
-  })());
+  };
+  loaded ??= load();
+  return loaded;
 }
 
 // All that the model computes from a text, and where the text leaves the language.
 const known = new Map();
 export function readText(text) {
   if (known.has(text)) return known.get(text);
-  const { config, model, tokenizer, world } = machine(), words = world.split(text.normalize("NFC"));
-  const all = tokenizer.encode(words.join(" ")), skipped = Math.max(0, all.length - config.max_len + 1);
-  const ids = [tokenizer.bosId, ...all.slice(skipped)], record = {};
+  const { config, model, tokenizer, world } = machine();
+  const words = world.split(text.normalize("NFC"));
+  const all = tokenizer.encode(words.join(" "));
+  const skipped = Math.max(0, all.length - config.max_len + 1);
+  const ids = [tokenizer.bosId, ...all.slice(skipped)];
+  const record = {};
   model.forward(ids, 1, ids.length, record);
   const names = ids.map((id, i) => (i ? tokenizer.piece(id).replace(MARK, "") || "␣" : "(start)"));
-  const read = { text, words, all, skipped, ids, names, record, possible: world.possible(words), truths: new Map(), streams: new Map() };
+  const read = {
+    text,
+    words,
+    all,
+    skipped,
+    ids,
+    names,
+    record,
+    possible: world.possible(words),
+    truths: new Map(),
+    streams: new Map(),
+  };
   if (known.size >= REMEMBERED) known.delete(known.keys().next().value);
   known.set(text, read);
   return read;
 }
 
-// P(next token) after token i of those read: of the model at a temperature, and the true one, or null outside the language.
+// P(next token) after token i of those read: of the model at a temperature, and the true one, or null outside
+// the language.
 export function modelChances(read, i, temperature = 1) {
-  const { vocab_size: size } = machine().config, logits = read.record.logits.data.subarray(i * size, (i + 1) * size);
+  const { vocab_size: size } = machine().config;
+  const logits = read.record.logits.data.subarray(i * size, (i + 1) * size);
   return chancesOf(logits, temperature);
 }
 
 export const isWritten = (id) => id >= UNWRITTEN || id === machine().tokenizer.eosId;
-const chancesOf = (logits, temperature) => softmax(Array.from(logits, (x) => x / temperature), Array.from(logits, (_, id) => isWritten(id)));
+const chancesOf = (logits, temperature) =>
+  softmax(
+    Array.from(logits, (x) => x / temperature),
+    Array.from(logits, (_, id) => isWritten(id)),
+  );
 
 export function trueChances(read, i) {
-  if (!read.truths.has(i)) read.truths.set(i, machine().tokens.nextToken(read.all.slice(0, read.skipped + i)));
+  if (!read.truths.has(i))
+    read.truths.set(i, machine().tokens.nextToken(read.all.slice(0, read.skipped + i)));
   return read.truths.get(i);
 }
 
 // A probability in words: null where no review begins like the text.
-export const chance = (p) => (p === undefined || p === null ? "unknown" : p === 0 ? "never" : p < 0.0005 ? "< 0.1%" : `${(100 * p).toFixed(1)}%`);
-export const shownAs = (id) => (id === machine().tokenizer.eosId ? "(the end)" : machine().tokenizer.piece(id).replace(MARK, "") || "␣");
+export const chance = (p) =>
+  p === undefined || p === null
+    ? "unknown"
+    : p === 0
+      ? "never"
+      : p < 0.0005
+        ? "< 0.1%"
+        : `${(100 * p).toFixed(1)}%`;
+export const shownAs = (id) =>
+  id === machine().tokenizer.eosId ? "(the end)" : machine().tokenizer.piece(id).replace(MARK, "") || "␣";
 
 // All tokens, those with the largest mean of both probabilities first.
 export function ranked(model, truth) {
@@ -61,31 +99,68 @@ export function ranked(model, truth) {
 
 // What to say where a text leaves the language, or is longer than the model can read.
 export function remarks({ text, words, possible, skipped }) {
-  const { world, config } = machine(), out = [], word = words[possible], before = possible ? `after “${words[possible - 1]}”` : "at the beginning";
-  const whole = possible < words.length - 1 || /\s$/.test(text) || word === undefined ? [] : [...world.nextWord(words.slice(0, possible)).keys()].filter((next) => next?.startsWith(word));
-  if (whole.length) out.push(`“${word}” begins ${whole.slice(0, 3).map((next) => `“${next}”`).join(", ")}${whole.length > 3 ? ` and ${counted(whole.length - 3, "other word")}` : ""} of the language; as it is, you see the model alone.`);
+  const { world, config } = machine();
+  const out = [];
+  const word = words[possible];
+  const before = possible ? `after “${words[possible - 1]}”` : "at the beginning";
+  const whole =
+    possible < words.length - 1 || /\s$/.test(text) || word === undefined
+      ? []
+      : [...world.nextWord(words.slice(0, possible)).keys()].filter((next) => next?.startsWith(word));
+  if (whole.length)
+    out.push(
+      `“${word}” begins ${whole
+        .slice(0, 3)
+        .map((next) => `“${next}”`)
+        .join(
+          ", ",
+        )}${whole.length > 3 ? ` and ${counted(whole.length - 3, "other word")}` : ""} of the language; as it is, you see the model alone.`,
+    );
   else if (word !== undefined) {
-    const why = world.ids.has(word) ? `The language never says “${word}” ${before}` : `The language has no word “${word}”`;
+    const why = world.ids.has(word)
+      ? `The language never says “${word}” ${before}`
+      : `The language has no word “${word}”`;
     out.push(`${why}: from there on there is no true distribution, and you see the model alone.`);
   }
-  if (skipped) out.push(`The model reads at most ${config.max_len} tokens: it sees the last ${config.max_len - 1} of yours.`);
+  if (skipped)
+    out.push(
+      `The model reads at most ${config.max_len} tokens: it sees the last ${config.max_len - 1} of yours.`,
+    );
   return out.join(" ");
 }
 
 // Append a token to the text, as people write it; what was typed stays as it is.
 export function appended(text, id) {
-  const { tokenizer, world } = machine(), piece = tokenizer.piece(id), word = piece.replace(MARK, "");
+  const { tokenizer, world } = machine();
+  const piece = tokenizer.piece(id);
+  const word = piece.replace(MARK, "");
   return text + (piece.startsWith(MARK) ? world.gap(text, word) : "") + word;
 }
 
-// Where the reader writes the beginning of a review; what was typed is changed by nobody else. `reset` holds what typing
-// sets besides, `enter` is called by the key of that name.
+// Where the reader writes the beginning of a review; what was typed is changed by nobody else. `reset` holds
+// what typing sets besides, `enter` is called by the key of that name.
 export function beginning(ui, { rows = 1, reset = {}, enter = () => {} }, ...more) {
-  const id = uid(), field = h("textarea", { id, class: "tx-field", rows, autocapitalize: "off", spellcheck: "false", lang: "fr" });
+  const id = uid();
+  const field = h("textarea", {
+    id,
+    class: "tx-field",
+    rows,
+    autocapitalize: "off",
+    spellcheck: "false",
+    lang: "fr",
+  });
   const problem = h("p", { class: "tx-problem", "aria-hidden": "true" });
-  field.addEventListener("input", () => { ui.set("text", field.value); Object.entries(reset).forEach(([key, value]) => ui.set(key, value)); });
+  field.addEventListener("input", () => {
+    ui.set("text", field.value);
+    Object.entries(reset).forEach(([key, value]) => ui.set(key, value));
+  });
   field.addEventListener("change", () => ui.done());
-  field.addEventListener("keydown", (event) => { if (event.key === "Enter") { event.preventDefault(); enter(); } });
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") {
+      event.preventDefault();
+      enter();
+    }
+  });
   ui.painters.push(() => {
     if (field.value !== ui.get("text")) field.value = ui.get("text");
     field.style.height = "auto"; // as high as its text, up to what the style allows
@@ -93,26 +168,40 @@ export function beginning(ui, { rows = 1, reset = {}, enter = () => {} }, ...mor
     problem.textContent = remarks(readText(ui.get("text")));
     problem.hidden = !problem.textContent;
   });
-  return h("div", { class: "tx-writing" }, h("label", { for: id, class: "tx-title" }, "Beginning of a review, in French"), field, more, problem);
+  return h(
+    "div",
+    { class: "tx-writing" },
+    h("label", { for: id, class: "tx-title" }, "Beginning of a review, in French"),
+    field,
+    more,
+    problem,
+  );
 }
 
-// Tokens as one group for Tab; paint(names, chosen, fill) fills button i with fill(i), go(i) is called when one is chosen.
+// Tokens as one group for Tab; paint(names, chosen, fill) fills button i with fill(i), go(i) is called when
+// one is chosen.
 export function tokenRow(label, go) {
   const box = h("div", { class: "tx-tokens", role: "radiogroup", "aria-label": label });
-  let buttons = [], stop = () => {};
+  let buttons = [];
+  let stop = () => {};
   return {
     box,
     paint(names, chosen, fill) {
       if (buttons.length !== names.length) {
         const held = box.contains(document.activeElement);
-        buttons = names.map((_, i) => h("button", { type: "button", role: "radio", class: "tx-token", onclick: () => go(i) }));
+        buttons = names.map((_, i) =>
+          h("button", { type: "button", role: "radio", class: "tx-token", onclick: () => go(i) }),
+        );
         const group = h("div", { class: "tx-radios" }, buttons);
         stop = roving(group, buttons, { go });
         box.replaceChildren(group);
         if (held) buttons[chosen].focus();
       }
       stop(chosen);
-      buttons.forEach((button, i) => { button.setAttribute("aria-checked", i === chosen); button.replaceChildren(...fill(i)); });
+      buttons.forEach((button, i) => {
+        button.setAttribute("aria-checked", i === chosen);
+        button.replaceChildren(...fill(i));
+      });
       const row = buttons[chosen]; // of a long text three rows are in view, the chosen token among them
       if (!row) return;
       const tall = row.offsetHeight + 5; // with the gap: whole rows, none cut in two

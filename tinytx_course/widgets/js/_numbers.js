@@ -34,8 +34,8 @@ export function matmul(a, b, n, k, m) {
   return out;
 }
 
-// Bits of a whole number, mixed (the last step of MurmurHash3, by A. Appleby, in the public domain), and as a number
-// between 0 and 1: random numbers that are the same everywhere.
+// Bits of a whole number, mixed (the last step of MurmurHash3, by A. Appleby, in the public domain), and as a
+// number between 0 and 1: random numbers that are the same everywhere.
 const mixed = (x) => {
   x = Math.imul(x ^ (x >>> 16), 0x85ebca6b);
   x = Math.imul(x ^ (x >>> 13), 0xc2b2ae35);
@@ -45,7 +45,10 @@ export const uniform = (i) => (mixed(i) + 0.5) / 2 ** 32;
 
 // Places of a slider as powers of two and what lies half way between them, and back.
 export const halfSteps = (x) => 2 ** (x >> 1) * (x % 2 ? 1.5 : 1);
-export const halfStepOf = (value) => { const low = Math.floor(Math.log2(value)); return 2 * (low + value / 2 ** low - 1); };
+export const halfStepOf = (value) => {
+  const low = Math.floor(Math.log2(value));
+  return 2 * (low + value / 2 ** low - 1);
+};
 
 // The value of a formula: sums and products of numbers, letters and brackets, as a BigInt, exact at any size.
 export function evaluate(formula, letters) {
@@ -58,8 +61,22 @@ export function evaluate(formula, letters) {
     at++;
     return value;
   };
-  const product = () => { let value = factor(); while (tokens[at] === "·") { at++; value *= factor(); } return value; };
-  const sum = () => { let value = product(); while (tokens[at] === "+") { at++; value += product(); } return value; };
+  const product = () => {
+    let value = factor();
+    while (tokens[at] === "·") {
+      at++;
+      value *= factor();
+    }
+    return value;
+  };
+  const sum = () => {
+    let value = product();
+    while (tokens[at] === "+") {
+      at++;
+      value += product();
+    }
+    return value;
+  };
   return sum();
 }
 
@@ -69,7 +86,10 @@ export function floats(view) {
   if (!(view instanceof DataView)) return view;
   if (!decoded.has(view)) {
     const { buffer, byteOffset: at, byteLength: size } = view;
-    decoded.set(view, at % 4 ? new Float32Array(buffer.slice(at, at + size)) : new Float32Array(buffer, at, size / 4));
+    decoded.set(
+      view,
+      at % 4 ? new Float32Array(buffer.slice(at, at + size)) : new Float32Array(buffer, at, size / 4),
+    );
   }
   return decoded.get(view);
 }

@@ -2,39 +2,87 @@
 
 // From nothing to all: on paper the darker, on a dark ground the brighter.
 const RAMPS = {
-  light: [[244, 248, 253], [178, 206, 235], [92, 150, 208], [33, 94, 168], [8, 42, 98]],
-  dark: [[33, 39, 49], [38, 70, 112], [58, 112, 172], [112, 168, 226], [206, 228, 252]],
+  light: [
+    [244, 248, 253],
+    [178, 206, 235],
+    [92, 150, 208],
+    [33, 94, 168],
+    [8, 42, 98],
+  ],
+  dark: [
+    [33, 39, 49],
+    [38, 70, 112],
+    [58, 112, 172],
+    [112, 168, 226],
+    [206, 228, 252],
+  ],
 };
 // From below zero over zero to above: red, empty, blue.
 const SIGNED = {
-  light: [[165, 20, 42], [228, 128, 98], [248, 248, 248], [103, 169, 207], [28, 92, 160]],
-  dark: [[255, 140, 118], [158, 74, 62], [33, 39, 49], [48, 96, 150], [120, 182, 246]],
+  light: [
+    [165, 20, 42],
+    [228, 128, 98],
+    [248, 248, 248],
+    [103, 169, 207],
+    [28, 92, 160],
+  ],
+  dark: [
+    [255, 140, 118],
+    [158, 74, 62],
+    [33, 39, 49],
+    [48, 96, 150],
+    [120, 182, 246],
+  ],
 };
-const BLOCKED = { light: [[231, 233, 237], [150, 157, 167]], dark: [[44, 48, 56], [104, 112, 124]] };
+const BLOCKED = {
+  light: [
+    [231, 233, 237],
+    [150, 157, 167],
+  ],
+  dark: [
+    [44, 48, 56],
+    [104, 112, 124],
+  ],
+};
 export const rgb = (color) => `rgb(${color.join(" ")})`;
 export const shade = (share, theme) => mixStops(RAMPS[theme], share);
 // The colour of a number from -1 to 1, as a share from 0 to 1.
 export const signedShade = (share, theme) => mixStops(SIGNED[theme], share);
 function mixStops(stops, share) {
-  const place = clamp(share, 0, 1) * (stops.length - 1), low = Math.min(Math.floor(place), stops.length - 2);
+  const place = clamp(share, 0, 1) * (stops.length - 1);
+  const low = Math.min(Math.floor(place), stops.length - 2);
   return stops[low].map((a, i) => Math.round(a + (stops[low + 1][i] - a) * (place - low)));
 }
 // A bar of the colours from low to high, with the numbers at its ends.
 export function scaleBar(color, low, high, name) {
-  const stops = Array.from({ length: 11 }, (_, i) => `light-dark(${rgb(color(i / 10, "light"))}, ${rgb(color(i / 10, "dark"))})`);
+  const stops = Array.from(
+    { length: 11 },
+    (_, i) => `light-dark(${rgb(color(i / 10, "light"))}, ${rgb(color(i / 10, "dark"))})`,
+  );
   const bar = h("i", { style: `background: linear-gradient(to right, ${stops.join(", ")})` });
-  return h("div", { class: "tx-scale", "aria-hidden": "true" }, name ? h("span", {}, name) : null, h("span", {}, low), bar, h("span", {}, high));
+  return h(
+    "div",
+    { class: "tx-scale", "aria-hidden": "true" },
+    name ? h("span", {}, name) : null,
+    h("span", {}, low),
+    bar,
+    h("span", {}, high),
+  );
 }
 // Black or white, whichever can be read on this colour.
 export function inkOn(color) {
-  const [r, g, b] = color.map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
+  const [r, g, b] = color.map((c) =>
+    c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4,
+  );
   return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000" : "#fff";
 }
 
 const hatching = {};
 function hatch(context, theme) {
   hatching[theme] ??= (() => {
-    const tile = h("canvas", { width: 8, height: 8 }), pen = tile.getContext("2d"), [ground, stripe] = BLOCKED[theme];
+    const tile = h("canvas", { width: 8, height: 8 });
+    const pen = tile.getContext("2d");
+    const [ground, stripe] = BLOCKED[theme];
     pen.fillStyle = rgb(ground);
     pen.fillRect(0, 0, 8, 8);
     pen.strokeStyle = rgb(stripe);
@@ -51,8 +99,13 @@ function hatch(context, theme) {
 }
 
 // Draw a matrix of shares: blocked(i, j) is hatched, so that nobody takes it for a weight of 0.
-export function paintCells(canvas, { rows, cols, size, share, blocked = () => false, theme, numbers = false }) {
-  const sharp = window.devicePixelRatio || 1, gap = size >= 9 ? 1 : 0, pen = canvas.getContext("2d");
+export function paintCells(
+  canvas,
+  { rows, cols, size, share, blocked = () => false, theme, numbers = false },
+) {
+  const sharp = window.devicePixelRatio || 1;
+  const gap = size >= 9 ? 1 : 0;
+  const pen = canvas.getContext("2d");
   canvas.width = Math.round(cols * size * sharp);
   canvas.height = Math.round(rows * size * sharp);
   canvas.style.width = `${cols * size}px`;
@@ -64,7 +117,9 @@ export function paintCells(canvas, { rows, cols, size, share, blocked = () => fa
   pen.font = `${Math.min(12, size * 0.4)}px system-ui, sans-serif`;
   for (let i = 0; i < rows; i++) {
     for (let j = 0; j < cols; j++) {
-      const off = blocked(i, j), value = share(i, j), color = off ? null : shade(value, theme);
+      const off = blocked(i, j);
+      const value = share(i, j);
+      const color = off ? null : shade(value, theme);
       pen.fillStyle = off ? stripes : rgb(color);
       pen.fillRect(j * size, i * size, size - gap, size - gap);
       if (numbers && !off && value >= 0.005) {
@@ -76,14 +131,24 @@ export function paintCells(canvas, { rows, cols, size, share, blocked = () => fa
 }
 
 // The same at one pixel a cell, for thumbnails; quiet: what is blocked is plain grey.
-export function paintPixels(canvas, { rows, cols, share, blocked = () => false, theme, color = shade, quiet = false }) {
+export function paintPixels(
+  canvas,
+  { rows, cols, share, blocked = () => false, theme, color = shade, quiet = false },
+) {
   canvas.width = cols;
   canvas.height = rows;
-  const pen = canvas.getContext("2d"), image = pen.createImageData(cols, rows), [ground, stripe] = BLOCKED[theme];
+  const pen = canvas.getContext("2d");
+  const image = pen.createImageData(cols, rows);
+  const [ground, stripe] = BLOCKED[theme];
   const table = Array.from({ length: 256 }, (_, i) => color(i / 255, theme));
   for (let i = 0, at = 0; i < rows; i++) {
     for (let j = 0; j < cols; j++, at += 4) {
-      const off = blocked(i, j), pixel = off ? (quiet || (i + j) % 3 ? ground : stripe) : table[Math.round(255 * clamp(share(i, j), 0, 1))];
+      const off = blocked(i, j);
+      const pixel = off
+        ? quiet || (i + j) % 3
+          ? ground
+          : stripe
+        : table[Math.round(255 * clamp(share(i, j), 0, 1))];
       image.data.set(pixel, at);
       image.data[at + 3] = 255;
     }

@@ -4,64 +4,168 @@ const PLOT = { left: 52, top: 10, below: 40, apart: 16 };
 
 // Names at the ends of lines, moved apart where they would collide: the heights they get, from the top down.
 export function spread(heights, low, high, apart = PLOT.apart) {
-  const order = heights.map((_, i) => i).sort((a, b) => heights[a] - heights[b]), out = [...heights];
-  order.forEach((i, n) => { out[i] = Math.max(out[i], low, n ? out[order[n - 1]] + apart : low); });
-  order.reverse().forEach((i, n) => { out[i] = Math.min(out[i], n ? out[order[n - 1]] - apart : high); });
+  const order = heights.map((_, i) => i).sort((a, b) => heights[a] - heights[b]);
+  const out = [...heights];
+  order.forEach((i, n) => {
+    out[i] = Math.max(out[i], low, n ? out[order[n - 1]] + apart : low);
+  });
+  order.reverse().forEach((i, n) => {
+    out[i] = Math.min(out[i], n ? out[order[n - 1]] - apart : high);
+  });
   return out;
 }
 
-// A chart; a pressed pointer calls go(x). Its update takes the ranges x and y as [low, high], ticks as [value, text]
-// pairs, lines as { points, tone, name }, of which a name is written at the end, dots as { at: [x, y], tone, name }, the
-// place `at` of a marker, two rows of points to shade `between`, and a band { from, to, name } of heights. A bare dot is
-// a name alone. Names of dots go where the fewest dots and lines are; a dot whose tone has tx-up is a triangle.
+// A chart; a pressed pointer calls go(x). Its update takes the ranges x and y as [low, high], ticks as
+// [value, text] pairs, lines as { points, tone, name }, of which a name is written at the end, dots as { at:
+// [x, y], tone, name }, the place `at` of a marker, two rows of points to shade `between`, and a band { from,
+// to, name } of heights. A bare dot is a name alone. Names of dots go where the fewest dots and lines are; a
+// dot whose tone has tx-up is a triangle.
 export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 90, go }) {
   const svg = h("svg", { role: "img", class: "tx-plot", style: `height:${height}px` });
-  const bottom = height - PLOT.below, top = above ? 30 : PLOT.top;
-  let shown = [0, 1], wide = 300;
+  const bottom = height - PLOT.below;
+  const top = above ? 30 : PLOT.top;
+  let shown = [0, 1];
+  let wide = 300;
   const follow = (event) => {
     const share = (event.clientX - svg.getBoundingClientRect().left - PLOT.left) / (wide - PLOT.left - right);
     go(shown[0] + clamp(share, 0, 1) * (shown[1] - shown[0]));
   };
-  svg.addEventListener("pointerdown", (event) => { svg.setPointerCapture(event.pointerId); follow(event); });
-  svg.addEventListener("pointermove", (event) => { if (event.buttons & 1) follow(event); });
+  svg.addEventListener("pointerdown", (event) => {
+    svg.setPointerCapture(event.pointerId);
+    follow(event);
+  });
+  svg.addEventListener("pointermove", (event) => {
+    if (event.buttons & 1) follow(event);
+  });
   svg.addEventListener("pointerup", () => ui.done());
   const word = (x, y, text, more = {}) => h("text", { x, y, ...more }, text);
-  const update = ({ x, y, xTicks, yTicks, lines, dots = [], at, band = null, between = null, label: said }) => {
+  const update = ({
+    x,
+    y,
+    xTicks,
+    yTicks,
+    lines,
+    dots = [],
+    at,
+    band = null,
+    between = null,
+    label: said,
+  }) => {
     wide = svg.clientWidth || 300;
     shown = x;
-    const end = wide - right, middle = (top + bottom) / 2;
+    const end = wide - right;
+    const middle = (top + bottom) / 2;
     const X = (value) => PLOT.left + ((value - x[0]) / (x[1] - x[0] || 1)) * (end - PLOT.left);
     const Y = (value) => bottom - ((clamp(value, ...y) - y[0]) / (y[1] - y[0])) * (bottom - top);
-    const named = lines.filter(({ name, points }) => name && points.length), last = named.map(({ points }) => Y(points[points.length - 1][1]));
+    const named = lines.filter(({ name, points }) => name && points.length);
+    const last = named.map(({ points }) => Y(points[points.length - 1][1]));
     const places = spread(last, top + 6, bottom - 9);
-    const near = dots.filter(({ bare }) => !bare).map(({ at: [a, b] }) => [X(a), Y(b)]), drawn = lines.map(({ points }) => points.map(([a, b]) => [X(a), Y(b)]));
-    const crosses = (left, size, y) => drawn.some((points) => points.some(([x1, y1], i) => i && [0, 1, 2, 3, 4].some((n) => {
-      const [x0, y0] = points[i - 1], at = left + (n * size) / 4, height = y0 + ((y1 - y0) * (at - x0)) / (x1 - x0 || 1);
-      return at >= x0 && at <= x1 && height > y - 15 && height < y + 6;
-    })));
-    const label = (x, y, name, tone, bare) => {
-      const size = 7.2 * name.length, ways = [[9, 16], [-9 - size, 16], [-size / 2, 24], [9, 36], [-9 - size, 36], [9, -9], [-9 - size, -9]];
+    const near = dots.filter(({ bare }) => !bare).map(({ at: [a, b] }) => [X(a), Y(b)]);
+    const drawn = lines.map(({ points }) => points.map(([a, b]) => [X(a), Y(b)]));
+    const crosses = (left, size, base) =>
+      drawn.some((points) =>
+        points.some(
+          ([x1, y1], i) =>
+            i &&
+            [0, 1, 2, 3, 4].some((n) => {
+              const [x0, y0] = points[i - 1];
+              const spot = left + (n * size) / 4;
+              const level = y0 + ((y1 - y0) * (spot - x0)) / (x1 - x0 || 1);
+              return spot >= x0 && spot <= x1 && level > base - 15 && level < base + 6;
+            }),
+        ),
+      );
+    const label = (atX, atY, name, tone, bare) => {
+      const size = 7.2 * name.length;
+      const ways = [
+        [9, 16],
+        [-9 - size, 16],
+        [-size / 2, 24],
+        [9, 36],
+        [-9 - size, 36],
+        [9, -9],
+        [-9 - size, -9],
+      ];
       if (bare) ways.reverse();
-      const bad = ([dx, dy]) => near.filter(([a, b]) => a > x + dx - 6 && a < x + dx + size + 6 && b > y + dy - 16 && b < y + dy + 7).length + 4 * crosses(x + dx, size, y + dy) + 9 * (x + dx < PLOT.left || x + dx + size > wide || y + dy > bottom || y + dy < top);
+      const bad = ([across, down]) =>
+        near.filter(
+          ([a, b]) =>
+            a > atX + across - 6 && a < atX + across + size + 6 && b > atY + down - 16 && b < atY + down + 7,
+        ).length +
+        4 * crosses(atX + across, size, atY + down) +
+        9 *
+          (atX + across < PLOT.left || atX + across + size > wide || atY + down > bottom || atY + down < top);
       const [dx, dy] = ways.reduce((best, way) => (bad(way) < bad(best) ? way : best));
-      const leader = Math.abs(dy) > 30 ? h("line", { class: "tx-rule", x1: x, y1: y + 6, x2: x + Math.sign(dx) * 12, y2: y + dy - 12 }) : "";
-      return [leader, word(dy === 24 ? x : x + (dx < 0 ? -9 : 9), y + dy, name, { class: tone, "text-anchor": dy === 24 ? "middle" : dx < 0 ? "end" : "start" })];
+      const leader =
+        Math.abs(dy) > 30
+          ? h("line", {
+              class: "tx-rule",
+              x1: atX,
+              y1: atY + 6,
+              x2: atX + Math.sign(dx) * 12,
+              y2: atY + dy - 12,
+            })
+          : "";
+      return [
+        leader,
+        word(dy === 24 ? atX : atX + (dx < 0 ? -9 : 9), atY + dy, name, {
+          class: tone,
+          "text-anchor": dy === 24 ? "middle" : dx < 0 ? "end" : "start",
+        }),
+      ];
     };
-    const mark = ([a, b], tone) => (tone.includes("tx-up") ? h("path", { class: tone, d: `M${X(a)} ${Y(b) - 6}l6 11h-12Z` }) : h("circle", { class: tone, r: 4.5, cx: X(a), cy: Y(b) }));
-    const wash = band && h("rect", { class: "tx-band", x: PLOT.left, width: Math.max(0, end - PLOT.left), y: Y(band.to), height: Math.max(0, Y(band.from) - Y(band.to)) });
+    const mark = ([a, b], tone) =>
+      tone.includes("tx-up")
+        ? h("path", { class: tone, d: `M${X(a)} ${Y(b) - 6}l6 11h-12Z` })
+        : h("circle", { class: tone, r: 4.5, cx: X(a), cy: Y(b) });
+    const wash =
+      band &&
+      h("rect", {
+        class: "tx-band",
+        x: PLOT.left,
+        width: Math.max(0, end - PLOT.left),
+        y: Y(band.to),
+        height: Math.max(0, Y(band.from) - Y(band.to)),
+      });
     svg.replaceChildren(
       ...(band ? [wash, word(PLOT.left + 6, Y(band.from) - 6, band.name)] : []),
-      ...yTicks.map(([value, text]) => [h("line", { class: "tx-rule", x1: PLOT.left, x2: end, y1: Y(value), y2: Y(value) }), word(PLOT.left - 6, Y(value) + 4, text, { "text-anchor": "end" })]).flat(),
+      ...yTicks.flatMap(([value, text]) => [
+        h("line", { class: "tx-rule", x1: PLOT.left, x2: end, y1: Y(value), y2: Y(value) }),
+        word(PLOT.left - 6, Y(value) + 4, text, { "text-anchor": "end" }),
+      ]),
       ...xTicks.map(([value, text]) => word(X(value), bottom + 16, text, { "text-anchor": "middle" })),
       word((PLOT.left + end) / 2, height - 5, xLabel, { "text-anchor": "middle" }),
-      ...(between ? [h("path", { class: "tx-between", d: `M${[...between[0], ...between[1].toReversed()].map(([a, b]) => `${X(a).toFixed(1)} ${Y(b).toFixed(1)}`).join("L")}Z` })] : []),
-      above ? word(0, 13, yLabel) : word(0, 0, yLabel, { "text-anchor": "middle", transform: `translate(11 ${middle}) rotate(-90)` }),
+      ...(between
+        ? [
+            h("path", {
+              class: "tx-between",
+              d: `M${[...between[0], ...between[1].toReversed()].map(([a, b]) => `${X(a).toFixed(1)} ${Y(b).toFixed(1)}`).join("L")}Z`,
+            }),
+          ]
+        : []),
+      above
+        ? word(0, 13, yLabel)
+        : word(0, 0, yLabel, { "text-anchor": "middle", transform: `translate(11 ${middle}) rotate(-90)` }),
       h("line", { class: "tx-marker", x1: X(at), x2: X(at), y1: top, y2: bottom }),
-      ...lines.map(({ points, tone }) => h("polyline", { class: tone, fill: "none", points: points.map(([a, b]) => `${X(a).toFixed(1)},${Y(b).toFixed(1)}`).join(" ") })),
-      ...lines.flatMap(({ points, tone }) => points.filter(([a]) => a === at && !tone.includes("tx-faint")).map(([a, b]) => h("circle", { class: tone, r: 4.5, cx: X(a), cy: Y(b) }))),
+      ...lines.map(({ points, tone }) =>
+        h("polyline", {
+          class: tone,
+          fill: "none",
+          points: points.map(([a, b]) => `${X(a).toFixed(1)},${Y(b).toFixed(1)}`).join(" "),
+        }),
+      ),
+      ...lines.flatMap(({ points, tone }) =>
+        points
+          .filter(([a]) => a === at && !tone.includes("tx-faint"))
+          .map(([a, b]) => h("circle", { class: tone, r: 4.5, cx: X(a), cy: Y(b) })),
+      ),
       ...dots.filter(({ bare }) => !bare).map(({ at: place, tone }) => mark(place, tone)),
-      ...dots.flatMap(({ at: [a, b], tone, name, bare }) => (name ? label(X(a), Y(b), name, tone, bare) : "")),
-      ...named.map(({ name, tone, points }, i) => word(X(points[points.length - 1][0]) + 8, places[i] + 4, name, { class: tone })),
+      ...dots.flatMap(({ at: [a, b], tone, name, bare }) =>
+        name ? label(X(a), Y(b), name, tone, bare) : "",
+      ),
+      ...named.map(({ name, tone, points }, i) =>
+        word(X(points[points.length - 1][0]) + 8, places[i] + 4, name, { class: tone }),
+      ),
     );
     svg.setAttribute("viewBox", `0 0 ${wide} ${height}`); // on narrow paper all shrinks
     svg.setAttribute("preserveAspectRatio", "xMinYMin");

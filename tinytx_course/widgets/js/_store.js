@@ -1,4 +1,5 @@
-// What a page without a kernel remembers: in the browser or, where it stores nothing for pages from disk, in the page.
+// What a page without a kernel remembers: in the browser or, where it stores nothing for pages from disk, in
+// the page.
 
 const ownShelf = new Map();
 const STORED = "tinytx:";
@@ -10,12 +11,19 @@ function shelf() {
     there.setItem(STORED, "");
     there.removeItem(STORED);
     return {
-      lasts: true, read: (key) => there.getItem(STORED + key), write: (key, text) => there.setItem(STORED + key, text),
-      keys: () => Object.keys(there).filter((key) => key.startsWith(STORED)).map((key) => key.slice(STORED.length)),
+      lasts: true,
+      read: (key) => there.getItem(STORED + key),
+      write: (key, text) => there.setItem(STORED + key, text),
+      keys: () =>
+        Object.keys(there)
+          .filter((key) => key.startsWith(STORED))
+          .map((key) => key.slice(STORED.length)),
     };
   } catch {
     return {
-      lasts: false, read: (key) => ownShelf.get(key) ?? null, write: (key, text) => ownShelf.set(key, text),
+      lasts: false,
+      read: (key) => ownShelf.get(key) ?? null,
+      write: (key, text) => ownShelf.set(key, text),
       keys: () => [...ownShelf.keys()],
     };
   }
@@ -33,7 +41,11 @@ export function recalled(key) {
 }
 
 // All values whose keys begin so.
-export const stored = (beginning) => shelf().keys().filter((key) => key.startsWith(beginning)).map(recalled);
+export const stored = (beginning) =>
+  shelf()
+    .keys()
+    .filter((key) => key.startsWith(beginning))
+    .map(recalled);
 
 // Store a value, and call the listeners of this page.
 export function remember(key, value) {
@@ -42,5 +54,11 @@ export function remember(key, value) {
 }
 
 export function onRemembered(key, signal, listener) {
-  document.addEventListener("tinytx", (event) => { if (event.detail === key) listener(); }, { signal });
+  document.addEventListener(
+    "tinytx",
+    (event) => {
+      if (event.detail === key) listener();
+    },
+    { signal },
+  );
 }

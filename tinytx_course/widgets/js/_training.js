@@ -1,5 +1,5 @@
-// What the playground knows of its runs, without a page: settings as words and as messages, histories, outcomes. TRAINING
-// comes with the module: see assets.py.
+// What the playground knows of its runs, without a page: settings as words and as messages, histories,
+// outcomes. TRAINING comes with the module: see assets.py.
 
 // A setting: what it is by default, how it is said, and whether a run can change it while it learns.
 const on = (name) => (value) => `${name} ${value ? "on" : "off"}`;
@@ -8,20 +8,30 @@ export const SETTINGS = {
   causal: { usual: true, says: on("mask"), live: true },
   scale: { usual: true, says: on("scale"), live: true },
   residual: { usual: true, says: on("residual stream"), live: true },
-  positions: { usual: "alibi", other: "none", says: (value) => (value === "none" ? "no positions" : `positions ${value === "alibi" ? "ALiBi" : value}`), live: true },
+  positions: {
+    usual: "alibi",
+    other: "none",
+    says: (value) => (value === "none" ? "no positions" : `positions ${value === "alibi" ? "ALiBi" : value}`),
+    live: true,
+  },
   norm: { usual: "first", other: "last", says: (value) => (value === "first" ? "pre-norm" : "post-norm") },
   n_heads: { usual: 4, other: 1, says: (n) => counted(n, "head"), live: true },
   n_layers: { usual: 2, other: 1, says: (n) => counted(n, "block") },
   lr: { usual: 0.012, other: 1, says: (lr) => `rate ${lr}${lr >= 0.3 ? ", huge" : ""}`, live: true },
   tokens_per_batch: { usual: 1024, other: 256, says: (n) => `batches of ${grouped(n)} tokens`, live: true },
-  warmup_steps: { usual: 140, other: 0, says: (n) => (n ? `warm-up of ${counted(n, "step")}` : "no warm-up") },
+  warmup_steps: {
+    usual: 140,
+    other: 0,
+    says: (n) => (n ? `warm-up of ${counted(n, "step")}` : "no warm-up"),
+  },
   targets_not_shifted: { usual: false, says: fault("targets not shifted"), live: true, isFault: true },
   softmax_twice: { usual: false, says: fault("softmax before cross-entropy"), live: true, isFault: true },
   no_zero_grad: { usual: false, says: fault("gradients never set to zero"), live: true, isFault: true },
   norm_on_wrong_axis: { usual: false, says: fault("norm over the positions"), live: true, isFault: true },
   seed: { usual: 0, says: (n) => `seed ${n}` },
 };
-export const settingsOf = (get) => Object.fromEntries(["d_model", "n_steps", ...Object.keys(SETTINGS)].map((key) => [key, get(key)]));
+export const settingsOf = (get) =>
+  Object.fromEntries(["d_model", "n_steps", ...Object.keys(SETTINGS)].map((key) => [key, get(key)]));
 
 // The other value that a second run gets.
 export function otherValue(key, value) {
@@ -31,17 +41,40 @@ export function otherValue(key, value) {
 }
 
 // What is not as usual, in words.
-export const unusual = (settings) => Object.entries(SETTINGS).filter(([key, { usual }]) => settings[key] !== usual && !(key === "warmup_steps" && settings[key] === Math.round(settings.n_steps / 10)))
-  .map(([key, { says }]) => says(settings[key])).join(", ");
+export const unusual = (settings) =>
+  Object.entries(SETTINGS)
+    .filter(
+      ([key, { usual }]) =>
+        settings[key] !== usual &&
+        !(key === "warmup_steps" && settings[key] === Math.round(settings.n_steps / 10)),
+    )
+    .map(([key, { says }]) => says(settings[key]))
+    .join(", ");
 
 // The settings as the worker takes them.
 export function changesOf(s) {
-  const { d_model: width, causal, positions, norm, n_heads, n_layers, scale, residual, n_steps, lr, warmup_steps } = s;
+  const {
+    d_model: width,
+    causal,
+    positions,
+    norm,
+    n_heads,
+    n_layers,
+    scale,
+    residual,
+    n_steps,
+    lr,
+    warmup_steps,
+  } = s;
   return {
     config: { d_model: width, d_ff: 4 * width, causal, positions, norm, n_heads, n_layers },
     switches: { scale, residual, feature_norm: !s.norm_on_wrong_axis },
     settings: { n_steps, lr, warmup_steps },
-    faults: { targets_not_shifted: s.targets_not_shifted, softmax_twice: s.softmax_twice, no_zero_grad: s.no_zero_grad },
+    faults: {
+      targets_not_shifted: s.targets_not_shifted,
+      softmax_twice: s.softmax_twice,
+      no_zero_grad: s.no_zero_grad,
+    },
     tokensPerBatch: s.tokens_per_batch,
   };
 }
@@ -56,7 +89,12 @@ export function liveChange(key, settings) {
 }
 
 // How the second run may end at a step where both were judged, compared with the first.
-export const OUTCOMES = ["it falls below the bound", "it ends nearer to the bound than run A", "both end within 2 percentage points", "it ends farther from the bound than run A"];
+export const OUTCOMES = [
+  "it falls below the bound",
+  "it ends nearer to the bound than run A",
+  "both end within 2 percentage points",
+  "it ends farther from the bound than run A",
+];
 const ALIKE = 0.02;
 export function outcomeOf(first, second) {
   if (second === null || Number.isNaN(second)) return 3;
@@ -80,13 +118,17 @@ export function belowBound(settings, bound) {
 // What a run has told: losses of steps, thinned out as steps grow, and moments.
 const BINS = 45; // for each factor of e
 export class History {
-  constructor() { Object.assign(this, { losses: [], moments: [], marks: [], step: 0, tokens: 0, loss: null }); }
+  constructor() {
+    Object.assign(this, { losses: [], moments: [], marks: [], step: 0, tokens: 0, loss: null });
+  }
 
   note({ step, tokens, loss }) {
     Object.assign(this, { step, tokens, loss });
-    const bin = Math.floor(BINS * Math.log(step)), last = this.losses.at(-1);
+    const bin = Math.floor(BINS * Math.log(step));
+    const last = this.losses.at(-1);
     if (!Number.isFinite(loss)) return;
-    if (last?.bin === bin) Object.assign(last, { n: last.n + 1, loss: last.loss + (loss - last.loss) / (last.n + 1), step });
+    if (last?.bin === bin)
+      Object.assign(last, { n: last.n + 1, loss: last.loss + (loss - last.loss) / (last.n + 1), step });
     else this.losses.push({ bin, step, loss, n: 1 });
   }
 
@@ -105,7 +147,9 @@ export class History {
 // What a run learned while it cheated is lost with the switch that let it.
 export function relearning({ moments }, moment) {
   const last = moments.findLast(({ step, above }) => step < moment.step && above < 0);
-  return last && moment.above >= 0 ? `Up to step ${grouped(last.step)} it cheated: it learned to copy words that it should predict. That is of no use now, so it learns anew from there.` : "";
+  return last && moment.above >= 0
+    ? `Up to step ${grouped(last.step)} it cheated: it learned to copy words that it should predict. That is of no use now, so it learns anew from there.`
+    : "";
 }
 
 // How long the other steps will take at the pace of the last ones; nothing is said before 20 of them.
@@ -124,20 +168,37 @@ export function facts(history, settings, step, size) {
   if (!moment) return {};
   const n = moment.allowed.filter(Boolean).length;
   return {
-    step: history.step, tokens: history.tokens, loss: finite(history.loss), settings, marks: history.marks.map(({ step: at, text }) => `${text} at step ${at}`),
-    shown: moment.step, held_out: finite(moment.loss), bound: moment.bound, above: finite(moment.above), text: moment.text, n_allowed: n, relearns: relearning(history, moment), tops: topKeys(moment, moment.heads, size),
+    step: history.step,
+    tokens: history.tokens,
+    loss: finite(history.loss),
+    settings,
+    marks: history.marks.map(({ step: at, text }) => `${text} at step ${at}`),
+    shown: moment.step,
+    held_out: finite(moment.loss),
+    bound: moment.bound,
+    above: finite(moment.above),
+    text: moment.text,
+    n_allowed: n,
+    relearns: relearning(history, moment),
+    tops: topKeys(moment, moment.heads, size),
   };
 }
 
 // Where the last of the words attends most, in each head of each block: [key, weight].
 export function topKeys({ attention }, heads, size) {
-  const last = (weights, head) => Array.from(weights.subarray((head * size + size - 1) * size, (head + 1) * size * size));
-  return attention.map((weights) => Array.from({ length: heads }, (_, head) => last(weights, head).reduce((top, weight, key) => (weight > top[1] ? [key, weight] : top), [0, 0])));
+  const last = (weights, head) =>
+    Array.from(weights.subarray((head * size + size - 1) * size, (head + 1) * size * size));
+  return attention.map((weights) =>
+    Array.from({ length: heads }, (_, head) =>
+      last(weights, head).reduce((top, weight, key) => (weight > top[1] ? [key, weight] : top), [0, 0]),
+    ),
+  );
 }
 
-// A run in a worker of its own, or in the thread of the page where there is none; listen(message) hears what it tells.
+// A run in a worker of its own, or in the thread of the page where there is none; listen(message) hears what
+// it tells.
 export class Trainer {
-  constructor(listen, makeWorker = () => ENGINE_HERE().workerFrom(`const ENGINE = (${TRAINING.make})();`)) {
+  constructor(listen, makeWorker = () => engine().workerFrom(`const ENGINE = (${TRAINING.make})();`)) {
     Object.assign(this, { listen, history: new History(), threaded: true });
     try {
       this.open(makeWorker());
@@ -160,13 +221,16 @@ export class Trainer {
     };
   }
 
-  fallBack() { // the browser starts no worker
+  fallBack() {
+    // the browser starts no worker
     this.threaded = false;
-    this.open(ENGINE_HERE().withoutWorker());
+    this.open(engine().withoutWorker());
     if (this.begun) this.start(...this.begun);
   }
 
-  ask(ask, more = {}) { this.worker.postMessage({ ask, ...more }); }
+  ask(ask, more = {}) {
+    this.worker.postMessage({ ask, ...more });
+  }
 
   start(settings, words) {
     this.begun = [settings, words];
@@ -178,12 +242,20 @@ export class Trainer {
     this.ask("show");
   }
 
-  end() { this.worker.terminate(); }
+  end() {
+    this.worker.terminate();
+  }
 }
 
-let engineHere = null, filesHere = null;
-const ENGINE_HERE = () => (engineHere ??= TRAINING.make());
+let engineHere = null;
+let filesHere = null;
+function engine() {
+  engineHere ??= TRAINING.make();
+  return engineHere;
+}
 function trainingFiles() {
-  const bytes = (base64) => Uint8Array.fromBase64?.(base64) ?? Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
-  return (filesHere ??= { wasm: bytes(TRAINING.wasm), tables: bytes(TRAINING.tables) });
+  const bytes = (base64) =>
+    Uint8Array.fromBase64?.(base64) ?? Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+  filesHere ??= { wasm: bytes(TRAINING.wasm), tables: bytes(TRAINING.tables) };
+  return filesHere;
 }

@@ -2,99 +2,188 @@
 
 // The open part: sizes, words, and weights as views into the one buffer.
 export function openPart(get) {
-  const part = get("part"), sizes = get("sizes"), [layers, heads, rows, cols] = sizes[part];
+  const part = get("part");
+  const sizes = get("sizes");
+  const [layers, heads, rows, cols] = sizes[part];
   const start = sizes.slice(0, part).reduce((sum, size) => sum + size.reduce((a, b) => a * b, 1), 0);
-  const weights = get("weights"), masks = get("masks")[part];
-  const head = (l, a) => weights.subarray(start + (l * heads + a) * rows * cols, start + (l * heads + a + 1) * rows * cols);
+  const weights = get("weights");
+  const masks = get("masks")[part];
+  const head = (l, a) =>
+    weights.subarray(start + (l * heads + a) * rows * cols, start + (l * heads + a + 1) * rows * cols);
   return {
-    layers, heads, rows, cols, head,
-    queries: get("query_tokens")[part], keys: get("key_tokens")[part], name: get("names")[part],
-    layer: Math.min(get("layer"), layers - 1), at: Math.min(get("head"), heads - 1), query: Math.min(get("query"), rows - 1),
+    layers,
+    heads,
+    rows,
+    cols,
+    head,
+    queries: get("query_tokens")[part],
+    keys: get("key_tokens")[part],
+    name: get("names")[part],
+    layer: Math.min(get("layer"), layers - 1),
+    at: Math.min(get("head"), heads - 1),
+    query: Math.min(get("query"), rows - 1),
     row: (l, a, i) => head(l, a).subarray(i * cols, (i + 1) * cols),
     blocked: (i, j) => masks[i][j] === "0",
   };
 }
 
-export const rowEntropies = (part) => Array.from({ length: part.rows }, (_, i) => entropy(part.row(part.layer, part.at, i)));
+export const rowEntropies = (part) =>
+  Array.from({ length: part.rows }, (_, i) => entropy(part.row(part.layer, part.at, i)));
 
-// What a head does, on average over its queries from the third on: the mean weight on the token before, on the one two before, on
-// the first, on the query itself and on the next, where both sides are the same tokens; else whether it has a favourite.
+// What a head does, on average over its queries from the third on: the mean weight on the token before, on
+// the one two before, on the first, on the query itself and on the next, where both sides are the same
+// tokens; else whether it has a favourite.
 export function habitsOf(part) {
   const same = part.rows === part.cols && part.queries.every((word, i) => word === part.keys[i]);
-  const targets = { before: (i) => i - 1, "two before": (i) => i - 2, first: () => 0, itself: (i) => i, next: (i) => i + 1 };
+  const targets = {
+    before: (i) => i - 1,
+    "two before": (i) => i - 2,
+    first: () => 0,
+    itself: (i) => i,
+    next: (i) => i + 1,
+  };
   return Array.from({ length: part.layers * part.heads }, (_, at) => {
-    const rows = Array.from({ length: part.rows }, (_, i) => part.row(Math.floor(at / part.heads), at % part.heads, i)).slice(part.rows > 2 ? 2 : 0);
-    const mean = (f) => rows.reduce((sum, row, n) => sum + (f(row, n + (part.rows > 2 ? 2 : 0)) ?? 0), 0) / rows.length;
-    const found = Object.entries(same ? targets : {}).map(([name, of]) => [name, mean((row, i) => row[of(i)])]).sort((a, b) => b[1] - a[1])[0];
-    return found && found[1] >= 0.4 ? found : [mean((row) => Math.max(...row)) >= 0.5 ? "sharp" : "spread", mean((row) => Math.max(...row))];
+    const rows = Array.from({ length: part.rows }, (__, i) =>
+      part.row(Math.floor(at / part.heads), at % part.heads, i),
+    ).slice(part.rows > 2 ? 2 : 0);
+    const mean = (f) =>
+      rows.reduce((sum, row, n) => sum + (f(row, n + (part.rows > 2 ? 2 : 0)) ?? 0), 0) / rows.length;
+    const found = Object.entries(same ? targets : {})
+      .map(([name, of]) => [name, mean((row, i) => row[of(i)])])
+      .sort((a, b) => b[1] - a[1])[0];
+    return found && found[1] >= 0.4
+      ? found
+      : [mean((row) => Math.max(...row)) >= 0.5 ? "sharp" : "spread", mean((row) => Math.max(...row))];
   });
 }
 
 // Slots of the small maps: by layer and head, or the heads that do the same next to each other.
 export function orderOf(part, byHabit) {
-  const habits = habitsOf(part), all = habits.map((_, at) => at);
+  const habits = habitsOf(part);
+  const all = habits.map((_, at) => at);
   const rank = ["before", "two before", "itself", "first", "next", "sharp", "spread"];
-  return byHabit ? all.sort((a, b) => rank.indexOf(habits[a][0]) - rank.indexOf(habits[b][0]) || habits[b][1] - habits[a][1]) : all;
+  return byHabit
+    ? all.sort(
+        (a, b) => rank.indexOf(habits[a][0]) - rank.indexOf(habits[b][0]) || habits[b][1] - habits[a][1],
+      )
+    : all;
 }
 
 export const keep = (get) => {
   const most = (axis) => Math.max(...get("sizes").map((size) => size[axis])) - 1;
-  return { part: [0, get("names").length - 1], layer: [0, most(0)], head: [0, most(1)], query: [0, most(2)], by_habit: [0, 1] };
+  return {
+    part: [0, get("names").length - 1],
+    layer: [0, most(0)],
+    head: [0, most(1)],
+    query: [0, most(2)],
+    by_habit: [0, 1],
+  };
 };
 
 export function describe(get) {
-  const part = openPart(get), { layer, at, query, queries, keys, name } = part, row = part.row(layer, at, query);
-  const places = [...keys.keys()], open = places.filter((j) => !part.blocked(query, j)).length;
+  const part = openPart(get);
+  const { layer, at, query, queries, keys, name } = part;
+  const row = part.row(layer, at, query);
+  const places = [...keys.keys()];
+  const open = places.filter((j) => !part.blocked(query, j)).length;
   const text = `${name[0].toUpperCase()}${name.slice(1)}, layer ${layer}, head ${at}: query ${named(queries, query)} `;
   if (!row.some((w) => w > 0)) return `${text}may look at nothing.`;
-  const most = places.sort((a, b) => row[b] - row[a] || a - b).slice(0, 3).filter((j, n) => n === 0 || row[j] >= 0.005);
+  const most = places
+    .sort((a, b) => row[b] - row[a] || a - b)
+    .slice(0, 3)
+    .filter((j, n) => n === 0 || row[j] >= 0.005);
   const looks = most.map((j) => `${named(keys, j)} ${percent(row[j])}`).join(", ");
   return `${text}looks at ${looks}.\nEntropy ${entropy(row).toFixed(2)} of at most ${Math.log2(open).toFixed(2)} bits over ${open} open keys.`;
 }
 
 function build(ui) {
-  const body = h("div"), parts = ui.get("names");
-  const which = parts.length > 1 ? ui.choice("part", { label: parts.includes("untrained") ? "Weights" : "Attention", options: parts.map((name, i) => [i, name]) }) : null;
-  const sort = ui.get("sizes").some(([layers, heads]) => layers * heads > 2) ? ui.toggle("by_habit", { label: "sort heads by what they do" }) : null;
-  ui.root.addEventListener("keydown", () => ui.tip(null)); // a note at the pointer speaks of what was chosen before
-  let shape, view;
+  const body = h("div");
+  const parts = ui.get("names");
+  const which =
+    parts.length > 1
+      ? ui.choice("part", {
+          label: parts.includes("untrained") ? "Weights" : "Attention",
+          options: parts.map((name, i) => [i, name]),
+        })
+      : null;
+  const sort = ui.get("sizes").some(([layers, heads]) => layers * heads > 2)
+    ? ui.toggle("by_habit", { label: "sort heads by what they do" })
+    : null;
+  // a note at the pointer speaks of what was chosen before
+  ui.root.addEventListener("keydown", () => ui.tip(null));
+  let shape;
+  let view;
   const paint = () => {
-    const part = openPart(ui.get), now = JSON.stringify([part.layers, part.heads, part.queries, part.keys]);
-    if (shape !== now) { // another part of the same shape is drawn into the same view, so that one sees what changed
+    const part = openPart(ui.get);
+    const now = JSON.stringify([part.layers, part.heads, part.queries, part.keys]);
+    if (shape !== now) {
+      // another part of the same shape is drawn into the same view, so that one sees what changed
       shape = now;
       view = partView(ui, part);
       body.replaceChildren(view.box);
     }
     view.paint(part);
   };
-  ui.show(paint,
-    h("p", { class: "tx-invite" }, "Choose a head, then a word: the lines go to what it attends to, the thicker the more."),
-    which || sort ? h("div", { class: "tx-row" }, which, sort) : null, body);
+  ui.show(
+    paint,
+    h(
+      "p",
+      { class: "tx-invite" },
+      "Choose a head, then a word: the lines go to what it attends to, the thicker the more.",
+    ),
+    which || sort ? h("div", { class: "tx-row" }, which, sort) : null,
+    body,
+  );
 }
 
 function partView(ui, part) {
-  const thumbs = part.layers * part.heads > 1 ? thumbnails(ui, part) : null, matrix = opened(ui, part), words = wordLines(ui, part);
-  const title = h("p", { class: "tx-title" }), grid = h("div", { class: "tx-open" }, matrix.elements, words.elements);
-  let shown = null, aim = "";
+  const thumbs = part.layers * part.heads > 1 ? thumbnails(ui, part) : null;
+  const matrix = opened(ui, part);
+  const words = wordLines(ui, part);
+  const title = h("p", { class: "tx-title" });
+  const grid = h("div", { class: "tx-open" }, matrix.elements, words.elements);
+  let shown = null;
+  let aim = "";
   const paint = (now) => {
-    const { rows, cols, layer, at, query } = now, wide = ui.width >= 760, joined = ui.width >= 560; // as in the style
-    const crowded = wide && ui.width < 13 * cols + 700; // heads in half as many columns, or no room is left for the words
-    const { large } = ui, least = large ? 16 : 13;
-    const left = thumbs?.paint(now, wide, crowded) ?? 0, most = widest(ui, part.queries, 700), both = most + widest(ui, part.keys, 400);
-    const room = (share) => (joined ? ui.width - share * both - (large ? 165 : 172) - (wide && left ? left + 24 : 0) : ui.width - 74);
-    const sizeOf = (share) => clamp(Math.floor(Math.min(room(share) / cols, (large ? 330 : joined ? 400 : 264) / Math.max(rows, cols))), joined ? least : 3, 36);
+    const { rows, cols, layer, at, query } = now;
+    const wide = ui.width >= 760;
+    const joined = ui.width >= 560; // as in the style
+    // heads in half as many columns, or no room is left for the words
+    const crowded = wide && ui.width < 13 * cols + 700;
+    const { large } = ui;
+    const least = large ? 16 : 13;
+    const left = thumbs?.paint(now, wide, crowded) ?? 0;
+    const most = widest(ui, part.queries, 700);
+    const both = most + widest(ui, part.keys, 400);
+    const room = (share) =>
+      joined ? ui.width - share * both - (large ? 165 : 172) - (wide && left ? left + 24 : 0) : ui.width - 74;
+    const sizeOf = (share) =>
+      clamp(
+        Math.floor(Math.min(room(share) / cols, (large ? 330 : joined ? 400 : 264) / Math.max(rows, cols))),
+        joined ? least : 3,
+        36,
+      );
     // In lower rows the letters are smaller.
-    const low = large ? 1 : 0.87, size = sizeOf(low) > 20 ? Math.max(20, sizeOf(1)) : sizeOf(low), asks = size > 20 ? most : low * most, step = Math.max(size, joined ? least : 20);
-    const weights = now.head(layer, at), row = now.row(layer, at, query);
+    const low = large ? 1 : 0.87;
+    const size = sizeOf(low) > 20 ? Math.max(20, sizeOf(1)) : sizeOf(low);
+    const asks = size > 20 ? most : low * most;
+    const step = Math.max(size, joined ? least : 20);
+    const weights = now.head(layer, at);
+    const row = now.row(layer, at, query);
     grid.style.setProperty("--cell", `${size}px`);
     grid.style.setProperty("--asks", `${asks}px`);
     grid.style.setProperty("--step", `${step}px`);
     grid.classList.toggle("tx-tiny", size < 12);
     title.textContent = `Layer ${layer}, head ${at}: ${named(now.queries, query)} looks at …`;
-    const aims = { weights: Float32Array.from(weights), row: Float32Array.from(row), query }, from = shown ?? aims;
+    const aims = { weights: Float32Array.from(weights), row: Float32Array.from(row), query };
+    const from = shown ?? aims;
     const mix = (a, b, share) => (a.length === b.length ? b.map((x, i) => a[i] + share * (x - a[i])) : b);
     const put = (share) => {
-      shown = { weights: mix(from.weights, aims.weights, share), row: mix(from.row, aims.row, share), query: from.query + share * (query - from.query) };
+      shown = {
+        weights: mix(from.weights, aims.weights, share),
+        row: mix(from.row, aims.row, share),
+        query: from.query + share * (query - from.query),
+      };
       matrix.paint(now, shown, size);
       words.draw(now, shown, step);
     };
@@ -106,7 +195,15 @@ function partView(ui, part) {
     if (large) inSight(ui, grid, key !== aim && query);
     aim = key;
   };
-  return { paint, box: h("div", { class: "tx-view" }, thumbs?.box, h("div", { class: "tx-panel" }, title, grid, scaleBar(shade, "0", "1", "weight"))) };
+  return {
+    paint,
+    box: h(
+      "div",
+      { class: "tx-view" },
+      thumbs?.box,
+      h("div", { class: "tx-panel" }, title, grid, scaleBar(shade, "0", "1", "weight")),
+    ),
+  };
 }
 
 // The room that the longest of these words takes.
@@ -116,27 +213,56 @@ function widest(ui, words, weight) {
   return clamp(Math.ceil(Math.max(...words.map((word) => pen.measureText(word).width))) + 16, 40, 160);
 }
 
-// On the whole screen the names of the columns give way where not all fits, and the chosen query comes into view.
+// On the whole screen the names of the columns give way where not all fits, and the chosen query comes into
+// view.
 function inSight({ root }, grid, query) {
   if (root.scrollHeight <= root.clientHeight) return;
   grid.classList.add("tx-low");
   if (query === false) return;
-  const frame = root.getBoundingClientRect(), { top, bottom } = grid.querySelectorAll(".tx-ask")[query].getBoundingClientRect();
+  const frame = root.getBoundingClientRect();
+  const { top, bottom } = grid.querySelectorAll(".tx-ask")[query].getBoundingClientRect();
   root.scrollTop += Math.max(0, bottom + 30 - frame.bottom) - Math.max(0, frame.top + 80 - top);
 }
 
 // All heads small, each with what it does.
 function thumbnails(ui, { layers, heads, rows, cols }) {
-  const all = layers * heads, canvases = Array.from({ length: all }, () => h("canvas", { "aria-hidden": "true" }));
-  const names = canvases.map(() => h("small")), places = canvases.map(() => h("small"));
+  const all = layers * heads;
+  const canvases = Array.from({ length: all }, () => h("canvas", { "aria-hidden": "true" }));
+  const names = canvases.map(() => h("small"));
+  const places = canvases.map(() => h("small"));
   let order = canvases.map((_, i) => i);
-  const choose = (slot) => { ui.set("layer", Math.floor(order[slot] / heads)); ui.save("head", order[slot] % heads); };
-  const buttons = canvases.map((canvas, i) => h("button", { type: "button", role: "radio", class: "tx-thumb", onclick: () => choose(i) }, places[i], canvas, names[i]));
-  const grid = h("div", { class: "tx-thumbs", role: "radiogroup", "aria-label": "Layer and head", style: `--heads:${heads}` }, buttons);
-  const stop = roving(grid, buttons, { columns: () => +grid.style.getPropertyValue("--heads") || heads, go: choose }), title = h("p", { class: "tx-title" }, `${counted(all, "head")}: choose one`);
+  const choose = (slot) => {
+    ui.set("layer", Math.floor(order[slot] / heads));
+    ui.save("head", order[slot] % heads);
+  };
+  const buttons = canvases.map((canvas, i) =>
+    h(
+      "button",
+      { type: "button", role: "radio", class: "tx-thumb", onclick: () => choose(i) },
+      places[i],
+      canvas,
+      names[i],
+    ),
+  );
+  const grid = h(
+    "div",
+    { class: "tx-thumbs", role: "radiogroup", "aria-label": "Layer and head", style: `--heads:${heads}` },
+    buttons,
+  );
+  const stop = roving(grid, buttons, {
+    columns: () => +grid.style.getPropertyValue("--heads") || heads,
+    go: choose,
+  });
+  const title = h("p", { class: "tx-title" }, `${counted(all, "head")}: choose one`);
   let painted = "";
   const paint = (part, wide, crowded) => {
-    const least = heads > 8 ? 18 : 28, side = clamp(Math.floor((wide ? (ui.width > 1000 ? 290 : 216) : Math.min(ui.width, 460)) / heads) - 10, least, 72), open = part.layer * heads + part.at;
+    const least = heads > 8 ? 18 : 28;
+    const side = clamp(
+      Math.floor((wide ? (ui.width > 1000 ? 290 : 216) : Math.min(ui.width, 460)) / heads) - 10,
+      least,
+      72,
+    );
+    const open = part.layer * heads + part.at;
     const columns = crowded ? Math.ceil(heads / 2) : heads;
     grid.style.setProperty("--heads", columns);
     grid.style.setProperty("--thumb", `${side}px`);
@@ -145,51 +271,128 @@ function thumbnails(ui, { layers, heads, rows, cols }) {
     buttons.forEach((button, slot) => button.setAttribute("aria-checked", order[slot] === open));
     grid.classList.toggle("tx-fine", rows > side);
     grid.classList.toggle("tx-bare", side < 40);
-    const now = [ui.theme, ui.get("part"), ...order].join(), habits = habitsOf(part);
+    const now = [ui.theme, ui.get("part"), ...order].join();
+    const habits = habitsOf(part);
     if (painted !== now) {
       canvases.forEach((canvas, slot) => {
-        const l = Math.floor(order[slot] / heads), a = order[slot] % heads, weights = part.head(l, a), [habit, share] = habits[order[slot]];
-        paintPixels(canvas, { rows, cols, share: (r, c) => weights[r * cols + c], blocked: part.blocked, theme: ui.theme, quiet: true });
+        const l = Math.floor(order[slot] / heads);
+        const a = order[slot] % heads;
+        const weights = part.head(l, a);
+        const [habit, share] = habits[order[slot]];
+        paintPixels(canvas, {
+          rows,
+          cols,
+          share: (r, c) => weights[r * cols + c],
+          blocked: part.blocked,
+          theme: ui.theme,
+          quiet: true,
+        });
         places[slot].textContent = `${l}.${a}`;
         names[slot].textContent = habit;
-        buttons[slot].setAttribute("aria-label", `${l}.${a} ${habit}: layer ${l}, head ${a}, ${percent(share)}`);
+        buttons[slot].setAttribute(
+          "aria-label",
+          `${l}.${a} ${habit}: layer ${l}, head ${a}, ${percent(share)}`,
+        );
       });
     }
     painted = now;
     return columns * (side + 10);
   };
-  return { paint, box: h("div", { class: "tx-panel tx-heads" }, title, grid, h("p", { class: "tx-habits" }, "Number: layer.head.", h("span", {}, " Word: where most of its weight goes (the token before, the one two before, itself, the first, the next), else sharp (one other favourite) or spread (none)."))) };
+  return {
+    paint,
+    box: h(
+      "div",
+      { class: "tx-panel tx-heads" },
+      title,
+      grid,
+      h(
+        "p",
+        { class: "tx-habits" },
+        "Number: layer.head.",
+        h(
+          "span",
+          {},
+          " Word: where most of its weight goes (the token before, the one two before, itself, the first, the next), else sharp (one other favourite) or spread (none).",
+        ),
+      ),
+    ),
+  };
 }
 
 // The open head: a row for each query. What the pointer says, the words say without it.
 function opened(ui, { rows, cols, queries, keys }) {
-  const canvas = h("canvas", { role: "img", class: "tx-matrix" }), mark = h("div", { class: "tx-mark", "aria-hidden": "true" });
-  const across = h("div", { class: "tx-across", "aria-hidden": "true" }, keys.map((token) => h("span", {}, h("span", { title: token }, token))));
-  const place = (across_, down) => [Math.min(rows - 1, Math.floor(down * rows)), Math.min(cols - 1, Math.floor(across_ * cols))];
-  dragged(canvas, (...at) => ui.set("query", place(...at)[0]), () => ui.done());
+  const canvas = h("canvas", { role: "img", class: "tx-matrix" });
+  const mark = h("div", { class: "tx-mark", "aria-hidden": "true" });
+  const across = h(
+    "div",
+    { class: "tx-across", "aria-hidden": "true" },
+    keys.map((token) => h("span", {}, h("span", { title: token }, token))),
+  );
+  const place = (across_, down) => [
+    Math.min(rows - 1, Math.floor(down * rows)),
+    Math.min(cols - 1, Math.floor(across_ * cols)),
+  ];
+  dragged(
+    canvas,
+    (...at) => ui.set("query", place(...at)[0]),
+    () => ui.done(),
+  );
   canvas.addEventListener("pointermove", (event) => {
-    const [i, j] = place(...placeIn(canvas, event)), part = openPart(ui.get);
-    ui.tip(`${named(queries, i)} looks at ${named(keys, j)}: ${part.blocked(i, j) ? "blocked by the mask" : part.row(part.layer, part.at, i)[j].toFixed(3)}`, event);
+    const [i, j] = place(...placeIn(canvas, event));
+    const part = openPart(ui.get);
+    ui.tip(
+      `${named(queries, i)} looks at ${named(keys, j)}: ${part.blocked(i, j) ? "blocked by the mask" : part.row(part.layer, part.at, i)[j].toFixed(3)}`,
+      event,
+    );
   });
   canvas.addEventListener("pointerleave", () => ui.tip(null));
   const paint = (part, shown, size) => {
     mark.style.cssText = `top:${shown.query * size}px;width:${cols * size}px;height:${size}px`;
-    paintCells(canvas, { rows, cols, size, share: (i, j) => shown.weights[i * cols + j], blocked: part.blocked, theme: ui.theme, numbers: size >= 24 });
-    canvas.setAttribute("aria-label", `Attention weights of layer ${part.layer}, head ${part.at}: ${rows} queries by ${cols} keys. Choose a query among the words to hear its row.`);
+    paintCells(canvas, {
+      rows,
+      cols,
+      size,
+      share: (i, j) => shown.weights[i * cols + j],
+      blocked: part.blocked,
+      theme: ui.theme,
+      numbers: size >= 24,
+    });
+    canvas.setAttribute(
+      "aria-label",
+      `Attention weights of layer ${part.layer}, head ${part.at}: ${rows} queries by ${cols} keys. Choose a query among the words to hear its row.`,
+    );
   };
   return { paint, elements: [across, h("div", { class: "tx-stage" }, canvas, mark)] };
 }
 
 // The sentence twice: who asks on the left, who is attended to on the right, lines between.
 function wordLines(ui, { queries, keys }) {
-  const asks = queries.map((token, i) => h("button", { type: "button", class: "tx-ask", role: "radio", "aria-label": `query ${named(queries, i)}`, onclick: () => ui.save("query", i) }, token));
-  const group = h("div", { class: "tx-asks", role: "radiogroup", "aria-label": "Query" }, asks), stop = roving(group, asks, { go: (i) => ui.save("query", i) });
-  const answers = keys.map((token) => h("li", {}, h("span", { class: "tx-key-word", title: token }, token), h("i"), h("small")));
-  const others = h("g", { class: "tx-others" }), own = h("g", { class: "tx-own" }), threads = keys.map(() => h("path"));
+  const asks = queries.map((token, i) =>
+    h(
+      "button",
+      {
+        type: "button",
+        class: "tx-ask",
+        role: "radio",
+        "aria-label": `query ${named(queries, i)}`,
+        onclick: () => ui.save("query", i),
+      },
+      token,
+    ),
+  );
+  const group = h("div", { class: "tx-asks", role: "radiogroup", "aria-label": "Query" }, asks);
+  const stop = roving(group, asks, { go: (i) => ui.save("query", i) });
+  const answers = keys.map((token) =>
+    h("li", {}, h("span", { class: "tx-key-word", title: token }, token), h("i"), h("small")),
+  );
+  const others = h("g", { class: "tx-others" });
+  const own = h("g", { class: "tx-own" });
+  const threads = keys.map(() => h("path"));
   own.append(...threads);
   const svg = h("svg", { class: "tx-lines", "aria-hidden": "true" }, others, own);
   let wide = 96;
-  const curve = (i, j, step) => `M0 ${((i + 0.5) * step).toFixed(1)}C${wide / 2} ${((i + 0.5) * step).toFixed(1)} ${wide / 2} ${((j + 0.5) * step).toFixed(1)} ${wide} ${((j + 0.5) * step).toFixed(1)}`;
+  const curve = (i, j, step) =>
+    `M0 ${((i + 0.5) * step).toFixed(1)}C${wide / 2} ${((i + 0.5) * step).toFixed(1)} ${wide / 2} ${((j + 0.5) * step).toFixed(1)} ${wide} ${((j + 0.5) * step).toFixed(1)}`;
   let known = "";
   const draw = (part, shown, step) => {
     wide = svg.clientWidth || 96;
@@ -202,22 +405,33 @@ function wordLines(ui, { queries, keys }) {
     const now = [ui.get("part"), part.layer, part.at, step, wide].join();
     if (now === known) return;
     known = now;
-    others.replaceChildren(...queries.flatMap((_, i) => keys.map((_, j) => [i, j, part.row(part.layer, part.at, i)[j]]))
-      .filter(([, , w]) => w >= 0.15).map(([i, j, w]) => h("path", { d: curve(i, j, step), style: `opacity:${(0.3 * w).toFixed(2)}` })));
+    others.replaceChildren(
+      ...queries
+        .flatMap((_, i) => keys.map((__, j) => [i, j, part.row(part.layer, part.at, i)[j]]))
+        .filter(([, , w]) => w >= 0.15)
+        .map(([i, j, w]) => h("path", { d: curve(i, j, step), style: `opacity:${(0.3 * w).toFixed(2)}` })),
+    );
   };
   const paint = (part) => {
-    const row = part.row(part.layer, part.at, part.query), theme = ui.theme;
+    const row = part.row(part.layer, part.at, part.query);
+    const theme = ui.theme;
     stop(part.query);
     asks.forEach((ask, i) => ask.setAttribute("aria-checked", i === part.query));
     answers.forEach((answer, j) => {
-      const [word, bar, number] = answer.children, off = part.blocked(part.query, j), color = shade(row[j], theme);
+      const [word, bar, number] = answer.children;
+      const off = part.blocked(part.query, j);
+      const color = shade(row[j], theme);
       answer.classList.toggle("tx-blocked", off);
       word.style.cssText = off || row[j] < 0.005 ? "" : `background:${rgb(color)};color:${inkOn(color)}`;
       bar.style.width = `${off ? 0 : 100 * row[j]}%`;
       number.textContent = off ? "blocked" : percent(row[j]);
     });
   };
-  return { paint, draw, elements: [group, svg, h("ol", { class: "tx-answers", "aria-label": "Keys" }, answers)] };
+  return {
+    paint,
+    draw,
+    elements: [group, svg, h("ol", { class: "tx-answers", "aria-label": "Keys" }, answers)],
+  };
 }
 
 export default explorer("attention", { build, describe, keep });

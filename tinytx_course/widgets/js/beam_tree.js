@@ -1,18 +1,36 @@
-// The beam tree. `get` maps the name of a trait to its value; a node is [parent, token, log-probability, fate].
+// The beam tree. `get` maps the name of a trait to its value; a node is [parent, token, log-probability,
+// fate].
 
-const NARROWEST = 84, WIDEST = 150, GAP = 34, PENALTIES = [0, 0.5, 1], WORDS = { kept: "kept", pruned: "pruned", finished: "finished", cut: "cut at the limit" };
+const NARROWEST = 84;
+const WIDEST = 150;
+const GAP = 34;
+const PENALTIES = [0, 0.5, 1];
+const WORDS = { kept: "kept", pruned: "pruned", finished: "finished", cut: "cut at the limit" };
 
 // The tiny model that the lesson follows by hand: after these words, these words.
 const END = "(the end)";
 const TABLE = {
-  "": { la: 0.5, le: 0.4, [END]: 0.1 }, la: { chat: 0.4, nuit: 0.3, [END]: 0.3 }, le: { chat: 0.9, nuit: 0.05, [END]: 0.05 },
-  "la chat": { [END]: 0.6, noir: 0.4 }, "le chat": { [END]: 0.52, noir: 0.48 },
+  "": { la: 0.5, le: 0.4, [END]: 0.1 },
+  la: { chat: 0.4, nuit: 0.3, [END]: 0.3 },
+  le: { chat: 0.9, nuit: 0.05, [END]: 0.05 },
+  "la chat": { [END]: 0.6, noir: 0.4 },
+  "le chat": { [END]: 0.52, noir: 0.48 },
 };
 export function byHand(size) {
   const steps = [];
-  for (let beams = [[-1, "", 0]]; beams.length;) {
-    const all = beams.flatMap(([at, path, p]) => Object.entries(TABLE[path] ?? { [END]: 1 }).map(([word, q]) => [at, word, p + Math.log(q), `${path} ${word}`.trim()]))
-      .sort((a, b) => b[2] - a[2]).slice(0, size + 3).map((node, i) => [...node, i >= size ? "pruned" : node[1] === END ? "finished" : "kept"]);
+  for (let beams = [[-1, "", 0]]; beams.length; ) {
+    const all = beams
+      .flatMap(([at, path, p]) =>
+        Object.entries(TABLE[path] ?? { [END]: 1 }).map(([word, q]) => [
+          at,
+          word,
+          p + Math.log(q),
+          `${path} ${word}`.trim(),
+        ]),
+      )
+      .sort((a, b) => b[2] - a[2])
+      .slice(0, size + 3)
+      .map((node, i) => [...node, i >= size ? "pruned" : node[1] === END ? "finished" : "kept"]);
     beams = all.flatMap(([, , p, path, fate], i) => (fate === "kept" ? [[i, path, p]] : []));
     steps.push(all.map(([at, word, p, , fate]) => [at, word, p, fate]));
   }
@@ -20,7 +38,11 @@ export function byHand(size) {
 }
 
 // The trees of a source, one for each size of the beam; after the last source comes the table.
-const treesOf = (get, source = get("source")) => get("trees")[source] ?? (treesOf.table ??= [1, 2, 3, 4].map(byHand));
+let table = null;
+function treesOf(get, source = get("source")) {
+  table ??= [1, 2, 3, 4].map(byHand);
+  return get("trees")[source] ?? table;
+}
 export const treeOf = (get) => treesOf(get)[get("beam_size") - 1];
 export const stepOf = (get) => Math.min(get("step"), treeOf(get).length);
 
@@ -39,24 +61,31 @@ export const score = (logProb, length, penalty) => logProb / length ** penalty;
 // The best hypothesis that ended in the first n steps, or null: [path, log-probability, score, step, node].
 export function winner(tree, n, penalty) {
   let best = null;
-  tree.slice(0, n).forEach((nodes, step) => nodes.forEach(([, , p, fate], node) => {
-    const value = score(p, step + 1, penalty);
-    if ((fate === "finished" || fate === "cut") && (!best || value > best[2])) best = [pathOf(tree, step, node), p, value, step, node];
-  }));
+  tree.slice(0, n).forEach((nodes, step) =>
+    nodes.forEach(([, , p, fate], node) => {
+      const value = score(p, step + 1, penalty);
+      if ((fate === "finished" || fate === "cut") && (!best || value > best[2]))
+        best = [pathOf(tree, step, node), p, value, step, node];
+    }),
+  );
   return best;
 }
 
 // The best hypothesis after n steps, finished or not.
 export function leader(tree, n, penalty) {
-  const at = Math.min(n, tree.length), done = winner(tree, at, penalty), live = tree[at - 1].findIndex(([, , , fate]) => fate === "kept");
+  const at = Math.min(n, tree.length);
+  const done = winner(tree, at, penalty);
+  const live = tree[at - 1].findIndex(([, , , fate]) => fate === "kept");
   if (live < 0) return done;
-  const p = tree[at - 1][live][2], value = score(p, at, penalty);
+  const p = tree[at - 1][live][2];
+  const value = score(p, at, penalty);
   return done && done[2] >= value ? done : [pathOf(tree, at - 1, live), p, value, at - 1, live];
 }
 
 // By how many nats of log P the beam is ahead of greedy decoding after n steps.
 export function leadOf(get, n = stepOf(get), source = get("source")) {
-  const trees = treesOf(get, source), of = (size) => leader(trees[size - 1], n, get("length_penalty"))[1];
+  const trees = treesOf(get, source);
+  const of = (size) => leader(trees[size - 1], n, get("length_penalty"))[1];
   return of(get("beam_size")) - of(1);
 }
 
@@ -66,49 +95,87 @@ export function onGreedy(get) {
   return (step, node) => `${greedy}\n`.startsWith(`${pathOf(treeOf(get), step, node).join("\n")}\n`);
 }
 
-const written = (tokens) => tokens.filter((token) => token !== END).join(" ").replaceAll(" -", "").replaceAll("␣", "");
+const written = (tokens) =>
+  tokens
+    .filter((token) => token !== END)
+    .join(" ")
+    .replaceAll(" -", "")
+    .replaceAll("␣", "");
 // The word that a hypothesis ends with, as far as it is written.
-const lastWord = (path) => (path.at(-1) === END ? path.at(-1) : written(path).split(" ").pop() || path.at(-1));
-const ahead = (lead) => (Math.abs(lead) < 0.005 ? "beam and greedy are level" : `${lead > 0 ? "beam" : "greedy"} is ahead by ${number(Math.abs(lead))} nats`);
+const lastWord = (path) =>
+  path.at(-1) === END ? path.at(-1) : written(path).split(" ").pop() || path.at(-1);
+const ahead = (lead) =>
+  Math.abs(lead) < 0.005
+    ? "beam and greedy are level"
+    : `${lead > 0 ? "beam" : "greedy"} is ahead by ${number(Math.abs(lead))} nats`;
 const worth = (p, length, penalty) => `log P ${number(p)}, score ${number(score(p, length, penalty))}`;
 
 const plain = (text) => text.replace(/\s+/g, " ").trim();
 
-// Which translations are the reference, word for word: those of the beam and of greedy decoding, or null without one.
+// Which translations are the reference, word for word: those of the beam and of greedy decoding, or null
+// without one.
 export function exactOf(get) {
-  const right = get("references")?.[get("source")], tree = treeOf(get), penalty = get("length_penalty");
+  const right = get("references")?.[get("source")];
+  const tree = treeOf(get);
+  const penalty = get("length_penalty");
   if (!right) return null;
-  return [tree, treesOf(get)[0]].map((each) => plain(written(winner(each, Infinity, penalty)[0])) === plain(right));
+  return [tree, treesOf(get)[0]].map(
+    (each) => plain(written(winner(each, Infinity, penalty)[0])) === plain(right),
+  );
 }
 
 // What a search has so far: its text, "…" where it goes on, and log P.
 function soFar(get, size, n) {
-  const tree = treesOf(get)[size - 1], [path, p, , step] = leader(tree, n, get("length_penalty"));
+  const tree = treesOf(get)[size - 1];
+  const [path, p, , step] = leader(tree, n, get("length_penalty"));
   return [`“${written(path)}${path.at(-1) === END || step + 1 === tree.length ? "" : " …"}”`, number(p)];
 }
 
-// What has ended in the first n steps, best first by the chosen penalty: text, tokens, log P, and the score with each penalty.
+// What has ended in the first n steps, best first by the chosen penalty: text, tokens, log P, and the score
+// with each penalty.
 export function ended(get, n) {
-  const tree = treeOf(get), now = PENALTIES.indexOf(get("length_penalty"));
-  const scored = (step, i, p) => ({ text: written(pathOf(tree, step, i)), tokens: step + 1, p, scores: PENALTIES.map((a) => score(p, step + 1, a)) });
-  return tree.slice(0, n).flatMap((nodes, step) => nodes.flatMap(([, , p, fate], i) => (fate === "finished" || fate === "cut" ? [scored(step, i, p)] : [])))
+  const tree = treeOf(get);
+  const now = PENALTIES.indexOf(get("length_penalty"));
+  const scored = (step, i, p) => ({
+    text: written(pathOf(tree, step, i)),
+    tokens: step + 1,
+    p,
+    scores: PENALTIES.map((a) => score(p, step + 1, a)),
+  });
+  return tree
+    .slice(0, n)
+    .flatMap((nodes, step) =>
+      nodes.flatMap(([, , p, fate], i) =>
+        fate === "finished" || fate === "cut" ? [scored(step, i, p)] : [],
+      ),
+    )
     .sort((a, b) => b.scores[now] - a.scores[now]);
 }
 
 // What the length penalty decides among them.
 export function decides(get, n) {
-  const all = ended(get, n), wins = PENALTIES.map((_, i) => all.reduce((a, b) => (b.scores[i] > a.scores[i] ? b : a), all[0])), [best] = wins;
+  const all = ended(get, n);
+  const wins = PENALTIES.map((_, i) => all.reduce((a, b) => (b.scores[i] > a.scores[i] ? b : a), all[0]));
+  const [best] = wins;
   const called = ({ text, tokens }) => `“${text}” (${tokens} tokens)`;
-  if (all.length < 2) return all.length ? "One has ended: every length penalty chooses it." : "Nothing has ended yet: until then the length penalty changes nothing.";
+  if (all.length < 2)
+    return all.length
+      ? "One has ended: every length penalty chooses it."
+      : "Nothing has ended yet: until then the length penalty changes nothing.";
   if (wins.some((one) => one !== best)) {
-    const each = [...new Set(wins)].map((one) => `${PENALTIES.filter((_, i) => wins[i] === one).join(" and ")}: ${called(one)}`);
+    const each = [...new Set(wins)].map(
+      (one) => `${PENALTIES.filter((_, i) => wins[i] === one).join(" and ")}: ${called(one)}`,
+    );
     return `The length penalty decides: ${each.join("; ")}.`;
   }
-  if (all.every(({ tokens }) => tokens === best.tokens)) return `The same with every length penalty: all ${all.length} that ended have ${best.tokens} tokens.`;
+  if (all.every(({ tokens }) => tokens === best.tokens))
+    return `The same with every length penalty: all ${all.length} that ended have ${best.tokens} tokens.`;
   // A longer one wins from some penalty on: log P ÷ n^a of both are equal there.
-  const longer = all.filter(({ tokens }) => tokens > best.tokens).map((each) => [Math.log(each.p / best.p) / Math.log(each.tokens / best.tokens), each]);
-  const [[above, one] = []] = longer.sort(([a], [b]) => a - b);
-  return `Penalties 0, 0.5 and 1 agree: ${one ? `above ${number(above)}, ${called(one)} would win` : "none that ended is longer"}.`;
+  const longer = all
+    .filter(({ tokens }) => tokens > best.tokens)
+    .map((each) => [Math.log(each.p / best.p) / Math.log(each.tokens / best.tokens), each]);
+  const [[above, rival] = []] = longer.sort(([a], [b]) => a - b);
+  return `Penalties 0, 0.5 and 1 agree: ${rival ? `above ${number(above)}, ${called(rival)} would win` : "none that ended is longer"}.`;
 }
 
 function verdict([beam, greedy], size) {
@@ -118,25 +185,46 @@ function verdict([beam, greedy], size) {
 }
 
 export function describe(get) {
-  const tree = treeOf(get), n = stepOf(get), nodes = tree[n - 1], size = get("beam_size"), exact = n === tree.length ? exactOf(get) : null;
-  const of = (fate) => nodes.flatMap(([, , p, its], i) => (its === fate ? [`“${written(pathOf(tree, n - 1, i))}” ${number(p)}`] : []));
-  const all = Object.entries(WORDS).map(([fate, words]) => [words, of(fate)]).filter(([, list]) => list.length);
-  const lead = ahead(leadOf(get)).replace(/^./, (letter) => letter.toUpperCase()), [text, p] = soFar(get, size, n), [other, q] = soFar(get, 1, n);
-  return `Step ${n} of ${tree.length}: ${size > 1 ? `beam ${size}` : "greedy decoding"} ${n === tree.length ? "writes" : "has"} ${text}, log P ${p}`
-    + `${size === 1 ? "." : text === other ? "; greedy the same." : `; greedy ${other}, ${q}. ${lead}.`}${exact ? verdict(exact, size) : ""}${n === tree.length && decides(get, n).startsWith("The length") ? " The length penalty decides." : ""}\n`
-    + `At this step ${all.map(([words, list]) => `${words} ${list.length}: ${list.join(", ")}`).join("; ")}. ${decides(get, n)}`;
+  const tree = treeOf(get);
+  const n = stepOf(get);
+  const nodes = tree[n - 1];
+  const size = get("beam_size");
+  const exact = n === tree.length ? exactOf(get) : null;
+  const of = (fate) =>
+    nodes.flatMap(([, , logP, its], i) =>
+      its === fate ? [`“${written(pathOf(tree, n - 1, i))}” ${number(logP)}`] : [],
+    );
+  const all = Object.entries(WORDS)
+    .map(([fate, words]) => [words, of(fate)])
+    .filter(([, list]) => list.length);
+  const lead = ahead(leadOf(get)).replace(/^./, (letter) => letter.toUpperCase());
+  const [text, p] = soFar(get, size, n);
+  const [other, q] = soFar(get, 1, n);
+  return (
+    `Step ${n} of ${tree.length}: ${size > 1 ? `beam ${size}` : "greedy decoding"} ${n === tree.length ? "writes" : "has"} ${text}, log P ${p}` +
+    `${size === 1 ? "." : text === other ? "; greedy the same." : `; greedy ${other}, ${q}. ${lead}.`}${exact ? verdict(exact, size) : ""}${n === tree.length && decides(get, n).startsWith("The length") ? " The length penalty decides." : ""}\n` +
+    `At this step ${all.map(([words, list]) => `${words} ${list.length}: ${list.join(", ")}`).join("; ")}. ${decides(get, n)}`
+  );
 }
 
-// Which node of each step the best hypothesis after n steps goes through, and in which step greedy decoding leaves it.
+// Which node of each step the best hypothesis after n steps goes through, and in which step greedy decoding
+// leaves it.
 export function bestWay(get, n) {
-  const tree = treeOf(get), [, , , last, end] = leader(tree, n, get("length_penalty")), way = [], greedy = onGreedy(get);
-  for (let step = last, at = end; step >= 0; step--) { way[step] = at; at = tree[step][at][0]; }
+  const tree = treeOf(get);
+  const [, , , last, end] = leader(tree, n, get("length_penalty"));
+  const way = [];
+  const greedy = onGreedy(get);
+  for (let step = last, at = end; step >= 0; step--) {
+    way[step] = at;
+    at = tree[step][at][0];
+  }
   return { way, split: way.findIndex((at, step) => !greedy(step, at)) };
 }
 
 // As many columns as fit, as wide as the longest word needs; in each the best hypothesis on top.
 function picture(ui) {
-  const svg = h("svg", { role: "img", class: "tx-tree" }), pen = h("canvas").getContext("2d");
+  const svg = h("svg", { role: "img", class: "tx-tree" });
+  const pen = h("canvas").getContext("2d");
   const long = (text) => pen.measureText(text).width;
   const fitted = (text, room) => {
     let end = text.length;
@@ -145,37 +233,113 @@ function picture(ui) {
   };
   let seen = 0;
   const update = () => {
-    const tree = treeOf(ui.get), n = stepOf(ui.get), greedy = onGreedy(ui.get), wide = svg.clientWidth || 600, { way, split } = bestWay(ui.get, n);
+    const tree = treeOf(ui.get);
+    const n = stepOf(ui.get);
+    const greedy = onGreedy(ui.get);
+    const wide = svg.clientWidth || 600;
+    const { way, split } = bestWay(ui.get, n);
     pen.font = `${ui.large ? 15 : 13}px ${getComputedStyle(svg).fontFamily}`;
-    const widest = Math.max(...tree.flatMap((nodes, step) => nodes.map((_, i) => long(lastWord(pathOf(tree, step, i))))));
-    const gap = wide < 480 ? 22 : GAP, most = Math.max(1, Math.floor((wide + gap) / clamp(widest + 12 + gap, NARROWEST, WIDEST)));
-    const column = Math.min(WIDEST, (wide + gap) / Math.min(most, tree.length)), box = column - gap, from = Math.max(0, n - most);
-    const row = ui.large ? 36 : 34, tall = row - 3, height = row * Math.max(...tree.map((nodes) => nodes.length)) + 24;
-    const y = (slot) => 24 + row * (slot + 0.5), boxes = [], links = [], thick = [];
+    const widest = Math.max(
+      ...tree.flatMap((nodes, step) => nodes.map((_, i) => long(lastWord(pathOf(tree, step, i))))),
+    );
+    const gap = wide < 480 ? 22 : GAP;
+    const most = Math.max(1, Math.floor((wide + gap) / clamp(widest + 12 + gap, NARROWEST, WIDEST)));
+    const column = Math.min(WIDEST, (wide + gap) / Math.min(most, tree.length));
+    const box = column - gap;
+    const from = Math.max(0, n - most);
+    const row = ui.large ? 36 : 34;
+    const tall = row - 3;
+    const height = row * Math.max(...tree.map((nodes) => nodes.length)) + 24;
+    const y = (slot) => 24 + row * (slot + 0.5);
+    const boxes = [];
+    const links = [];
+    const thick = [];
     for (let step = from; step < n; step++) {
-      const x = (step - from) * column, leaves = step === split, left = step === from && split >= 0 && split < from;
-      const head = leaves ? `${step + 1}: greedy leaves` : left ? "‹ greedy left" : `${from && step === from ? "‹ " : ""}step ${step + 1}${step + 1 === from + most && n < tree.length ? " ›" : ""}`;
-      boxes.push(h("text", { x: x + box / 2, y: 13, "text-anchor": "middle", class: leaves || left ? "tx-head tx-leaves" : "tx-head" }, head));
+      const x = (step - from) * column;
+      const leaves = step === split;
+      const left = step === from && split >= 0 && split < from;
+      const head = leaves
+        ? `${step + 1}: greedy leaves`
+        : left
+          ? "‹ greedy left"
+          : `${from && step === from ? "‹ " : ""}step ${step + 1}${step + 1 === from + most && n < tree.length ? " ›" : ""}`;
+      boxes.push(
+        h(
+          "text",
+          {
+            x: x + box / 2,
+            y: 13,
+            "text-anchor": "middle",
+            class: leaves || left ? "tx-head tx-leaves" : "tx-head",
+          },
+          head,
+        ),
+      );
       tree[step].forEach(([parent, , p, fate], i) => {
-        const best = way[step] === i, dashed = greedy(step, i);
+        const best = way[step] === i;
+        const dashed = greedy(step, i);
         const name = `tx-${fate}${dashed ? " tx-greedy" : ""}${best ? " tx-best" : ""}`;
-        if (step > from) (best || dashed ? thick : links).push(h("path", { class: name, fill: "none", d: `M${x - gap},${y(parent)} C${x - gap / 2},${y(parent)} ${x - gap / 2},${y(i)} ${x},${y(i)}` }));
-        boxes.push(h("g", { class: name, "data-step": step + 1, onpointermove: (event) => ui.tip(`${written(pathOf(tree, step, i))}: ${WORDS[fate]}, ${worth(p, step + 1, ui.get("length_penalty"))}`, event) },
-          h("rect", { x, y: y(i) - tall / 2, width: box, height: tall, rx: 6 }), h("text", { x: x + box / 2, y: y(i) - 3, "text-anchor": "middle" }, fitted(lastWord(pathOf(tree, step, i)), box - 6)),
-          h("text", { x: x + box / 2, y: y(i) + tall - 20, "text-anchor": "middle", class: "tx-number" }, number(p))));
+        if (step > from)
+          (best || dashed ? thick : links).push(
+            h("path", {
+              class: name,
+              fill: "none",
+              d: `M${x - gap},${y(parent)} C${x - gap / 2},${y(parent)} ${x - gap / 2},${y(i)} ${x},${y(i)}`,
+            }),
+          );
+        boxes.push(
+          h(
+            "g",
+            {
+              class: name,
+              "data-step": step + 1,
+              onpointermove: (event) =>
+                ui.tip(
+                  `${written(pathOf(tree, step, i))}: ${WORDS[fate]}, ${worth(p, step + 1, ui.get("length_penalty"))}`,
+                  event,
+                ),
+            },
+            h("rect", { x, y: y(i) - tall / 2, width: box, height: tall, rx: 6 }),
+            h(
+              "text",
+              { x: x + box / 2, y: y(i) - 3, "text-anchor": "middle" },
+              fitted(lastWord(pathOf(tree, step, i)), box - 6),
+            ),
+            h(
+              "text",
+              { x: x + box / 2, y: y(i) + tall - 20, "text-anchor": "middle", class: "tx-number" },
+              number(p),
+            ),
+          ),
+        );
       });
     }
     // What is still to come, without its tokens.
     for (let step = n; step < Math.min(tree.length, from + most); step++) {
-      tree[step].forEach((_, slot) => boxes.push(h("rect", { class: "tx-ahead", x: (step - from) * column, y: y(slot) - tall / 2, width: box, height: tall, rx: 6 })));
+      tree[step].forEach((_, slot) =>
+        boxes.push(
+          h("rect", {
+            class: "tx-ahead",
+            x: (step - from) * column,
+            y: y(slot) - tall / 2,
+            width: box,
+            height: tall,
+            rx: 6,
+          }),
+        ),
+      );
     }
     svg.style.height = `${height}px`;
     svg.replaceChildren(...links, ...thick, ...boxes);
     // The new column comes in from the left.
-    const fresh = n === seen + 1 && !motionless() ? boxes.filter((box_) => box_.dataset.step === String(n)) : [];
+    const fresh =
+      n === seen + 1 && !motionless() ? boxes.filter((box_) => box_.dataset.step === String(n)) : [];
     fresh.forEach((box_) => box_.animate([{ opacity: 0, transform: "translateX(-16px)" }, {}], 300));
     seen = n;
-    svg.setAttribute("aria-label", `Tree of hypotheses, steps ${from + 1} to ${n}${split >= 0 ? `; greedy decoding leaves the best way at step ${split + 1}` : ""}; “In words” lists the last step`);
+    svg.setAttribute(
+      "aria-label",
+      `Tree of hypotheses, steps ${from + 1} to ${n}${split >= 0 ? `; greedy decoding leaves the best way at step ${split + 1}` : ""}; “In words” lists the last step`,
+    );
   };
   svg.addEventListener("pointerleave", () => ui.tip(null));
   update.box = svg;
@@ -185,42 +349,101 @@ function picture(ui) {
 // The best that have ended, and their scores with each penalty; the best of each column is marked.
 const SHOWN = 3;
 function ranking(ui) {
-  const body = h("tbody"), says = h("p", { class: "tx-decides" });
+  const body = h("tbody");
+  const says = h("p", { class: "tx-decides" });
   const update = () => {
-    const all = ended(ui.get, stepOf(ui.get)), most = PENALTIES.map((_, i) => Math.max(...all.map(({ scores }) => scores[i])));
+    const all = ended(ui.get, stepOf(ui.get));
+    const most = PENALTIES.map((_, i) => Math.max(...all.map(({ scores }) => scores[i])));
     says.textContent = decides(ui.get, stepOf(ui.get));
     update.box.dataset.now = ui.get("length_penalty");
-    body.replaceChildren(...all.slice(0, SHOWN).map(({ text, tokens, scores }) => h("tr", {}, h("th", { scope: "row" }, text || "(empty)"), h("td", {}, tokens),
-      scores.map((x, i) => h("td", {}, x === most[i] ? h("b", {}, `★ ${number(x)}`) : number(x))))));
+    body.replaceChildren(
+      ...all.slice(0, SHOWN).map(({ text, tokens, scores }) =>
+        h(
+          "tr",
+          {},
+          h("th", { scope: "row" }, text || "(empty)"),
+          h("td", {}, tokens),
+          scores.map((x, i) => h("td", {}, x === most[i] ? h("b", {}, `★ ${number(x)}`) : number(x))),
+        ),
+      ),
+    );
   };
-  const names = ["ended so far; score with each length penalty: log P ÷ tokens ^ penalty", "tokens", "0", "0.5", "1"];
-  update.box = h("div", { class: "tx-ended" }, says, h("table", {}, h("thead", {}, h("tr", {}, names.map((name) => h("th", { scope: "col" }, name)))), body));
+  const names = [
+    "ended so far; score with each length penalty: log P ÷ tokens ^ penalty",
+    "tokens",
+    "0",
+    "0.5",
+    "1",
+  ];
+  update.box = h(
+    "div",
+    { class: "tx-ended" },
+    says,
+    h(
+      "table",
+      {},
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          names.map((name) => h("th", { scope: "col" }, name)),
+        ),
+      ),
+      body,
+    ),
+  );
   return update;
 }
 
-// Numbers, as six sentences would fill the screen, and the table; the chosen one is shown in full next to them, with its reference.
+// Numbers, as six sentences would fill the screen, and the table; the chosen one is shown in full next to
+// them, with its reference.
 function sentences(ui) {
-  const sources = [...ui.get("sources"), "the tiny model of the table in the lesson"], names = [...ui.get("sources").map((_, i) => String(i + 1)), "table"];
+  const sources = [...ui.get("sources"), "the tiny model of the table in the lesson"];
+  const names = [...ui.get("sources").map((_, i) => String(i + 1)), "table"];
   const box = ui.picks("source", { label: "sentence", names, reset: { step: 1 } });
-  [...box.children].forEach((button, i) => { button.setAttribute("aria-label", `${names[i]}: ${sources[i]}`); button.title = sources[i]; });
-  const source = h("dd"), reference = h("dd"), right = h("div", {}, h("dt", {}, "reference"), reference);
+  [...box.children].forEach((button, i) => {
+    button.setAttribute("aria-label", `${names[i]}: ${sources[i]}`);
+    button.title = sources[i];
+  });
+  const source = h("dd");
+  const reference = h("dd");
+  const right = h("div", {}, h("dt", {}, "reference"), reference);
   const update = () => {
     source.textContent = sources[ui.get("source")];
     reference.textContent = ui.get("references")?.[ui.get("source")] ?? "";
     right.hidden = !reference.textContent;
   };
-  update.box = [h("div", { class: "tx-row tx-sentence" }, h("span", { class: "tx-word", "aria-hidden": "true" }, "sentence"), box,
-    h("dl", { class: "tx-texts" }, h("div", {}, h("dt", {}, "source"), source), right))];
+  update.box = [
+    h(
+      "div",
+      { class: "tx-row tx-sentence" },
+      h("span", { class: "tx-word", "aria-hidden": "true" }, "sentence"),
+      box,
+      h("dl", { class: "tx-texts" }, h("div", {}, h("dt", {}, "source"), source), right),
+    ),
+  ];
   return update;
 }
 
 function build(ui) {
-  const draw = picture(ui), ranks = ranking(ui), texts = sentences(ui);
+  const draw = picture(ui);
+  const ranks = ranking(ui);
+  const texts = sentences(ui);
   const go = (by) => () => ui.save("step", clamp(stepOf(ui.get) + by, 1, treeOf(ui.get).length));
-  const back = h("button", { type: "button", class: "tx-button", onclick: go(-1) }, "← Back"), next = h("button", { type: "button", class: "tx-button tx-next", onclick: go(1) }, "Next →");
+  const back = h("button", { type: "button", class: "tx-button", onclick: go(-1) }, "← Back");
+  const next = h("button", { type: "button", class: "tx-button tx-next", onclick: go(1) }, "Next →");
   let ruler;
-  ui.painters.push(() => { ruler.max = treeOf(ui.get).length; });
-  const slider = ui.slider("step", { label: "step", min: 1, max: 1, format: () => `${stepOf(ui.get)} of ${treeOf(ui.get).length}` });
+  ui.painters.push(() => {
+    ruler.max = treeOf(ui.get).length;
+  });
+  const slider = ui.slider("step", {
+    label: "step",
+    min: 1,
+    max: 1,
+    format: () => `${stepOf(ui.get)} of ${treeOf(ui.get).length}`,
+  });
   ruler = slider.querySelector("input");
   const paint = () => {
     const n = stepOf(ui.get);
@@ -230,11 +453,33 @@ function build(ui) {
     back.disabled = n === 1;
     next.disabled = n === treeOf(ui.get).length;
   };
-  ui.show(paint, h("p", { class: "tx-invite" }, "Press “Next”. Where does the beam keep what greedy decoding would drop, and does it pay in the end?"),
+  ui.show(
+    paint,
+    h(
+      "p",
+      { class: "tx-invite" },
+      "Press “Next”. Where does the beam keep what greedy decoding would drop, and does it pay in the end?",
+    ),
     texts.box,
-    h("div", { class: "tx-row tx-steps" }, slider, h("span", { class: "tx-pair" }, back, next), ui.choice("beam_size", { label: "beam size", options: [1, 2, 3, 4].map((k) => [k, String(k)]) }), ui.choice("length_penalty", { label: "length penalty", options: [0, 0.5, 1].map((a) => [a, String(a)]) })),
-    draw.box, h("p", { class: "tx-legend" }, "A box: last word so far, log P of all. Filled: kept. Empty: pruned (best three). Dashed: greedy. Thick: best."),
-    ranks.box);
+    h(
+      "div",
+      { class: "tx-row tx-steps" },
+      slider,
+      h("span", { class: "tx-pair" }, back, next),
+      ui.choice("beam_size", { label: "beam size", options: [1, 2, 3, 4].map((k) => [k, String(k)]) }),
+      ui.choice("length_penalty", {
+        label: "length penalty",
+        options: [0, 0.5, 1].map((a) => [a, String(a)]),
+      }),
+    ),
+    draw.box,
+    h(
+      "p",
+      { class: "tx-legend" },
+      "A box: last word so far, log P of all. Filled: kept. Empty: pruned (best three). Dashed: greedy. Thick: best.",
+    ),
+    ranks.box,
+  );
 }
 
 export default explorer("beam_tree", { build, describe });

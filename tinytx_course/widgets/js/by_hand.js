@@ -1,13 +1,18 @@
-// A task that needs no Python: a mask to fill, or a number to predict. A known mistake is named, as its checker in Python does.
+// A task that needs no Python: a mask to fill, or a number to predict. A known mistake is named, as its
+// checker in Python does.
 
 const isMask = (get) => get("rows").length > 0;
 const sides = (get) => [get("rows"), get("columns")];
 
-// A number as people write it: 1,234 or 1 234 or 6,91; NaN where it is none. Where an answer need not be exact, a comma is that of
-// decimals if there is but one.
+// A number as people write it: 1,234 or 1 234 or 6,91; NaN where it is none. Where an answer need not be
+// exact, a comma is that of decimals if there is but one.
 export function numberOf(typed, within = 0) {
-  const text = typed.replace(/[\s_\u202f]/g, "").replace("−", "-"), isDecimal = within > 0 && /^[^,.]*,[^,.]*$/.test(text);
-  const plain = !isDecimal && /^-?[1-9]\d{0,2}(,\d{3})+(\.\d+)?$/.test(text) ? text.replaceAll(",", "") : text.replace(",", ".");
+  const text = typed.replace(/[\s_\u202f]/g, "").replace("−", "-");
+  const isDecimal = within > 0 && /^[^,.]*,[^,.]*$/.test(text);
+  const plain =
+    !isDecimal && /^-?[1-9]\d{0,2}(,\d{3})+(\.\d+)?$/.test(text)
+      ? text.replaceAll(",", "")
+      : text.replace(",", ".");
   return plain === "" ? NaN : Number(plain);
 }
 
@@ -16,18 +21,28 @@ const sumOf = (get) => (get("sum") ? ` The calculation: ${get("sum")}.` : "");
 // What is said of the present answer: { mistake, text }, of which "" is none and null one without a name.
 export function verdictOf(get) {
   const given = isMask(get) ? get("cells") : numberOf(get("typed"), get("within"));
-  if (Number.isNaN(given)) return { mistake: null, text: "This is no number: write one such as 1234 or 0.25." };
+  if (Number.isNaN(given))
+    return { mistake: null, text: "This is no number: write one such as 1234 or 0.25." };
   const same = ([value]) => (isMask(get) ? value === given : Math.abs(value - given) <= get("within"));
-  const known = get("answers").find(same), [[right]] = get("answers");
+  const known = get("answers").find(same);
+  const [[right]] = get("answers");
   if (known) return { mistake: known[1], text: known[1] ? `Not yet: ${known[2]}` : `Right.${sumOf(get)}` };
-  if (!isMask(get)) return { mistake: null, text: `Not yet: the number is too ${given < right ? "small" : "large"}.` };
-  const [rows, columns] = sides(get), wrong = [...given].flatMap((cell, i) => (cell === right[i] ? [] : [i]));
+  if (!isMask(get))
+    return { mistake: null, text: `Not yet: the number is too ${given < right ? "small" : "large"}.` };
+  const [rows, columns] = sides(get);
+  const wrong = [...given].flatMap((cell, i) => (cell === right[i] ? [] : [i]));
   const at = `row ${1 + Math.floor(wrong[0] / columns.length)}, “${rows[Math.floor(wrong[0] / columns.length)]}”, column ${1 + (wrong[0] % columns.length)}, “${columns[wrong[0] % columns.length]}”`;
-  return { mistake: null, text: `Not yet: ${counted(wrong.length, "cell")} of ${given.length} ${wrong.length === 1 ? "is" : "are"} wrong. The first is in ${at}.` };
+  return {
+    mistake: null,
+    text: `Not yet: ${counted(wrong.length, "cell")} of ${given.length} ${wrong.length === 1 ? "is" : "are"} wrong. The first is in ${at}.`,
+  };
 }
 
 export function describe(get) {
-  if (get("report") === "solution") return isMask(get) ? "This is the solution." : `The solution: ${grouped(+get("answers")[0][0])}.${sumOf(get)}`;
+  if (get("report") === "solution")
+    return isMask(get)
+      ? "This is the solution."
+      : `The solution: ${grouped(+get("answers")[0][0])}.${sumOf(get)}`;
   if (get("report") === "check") return verdictOf(get).text;
   if (!isMask(get)) return get("typed") ? `Your answer: ${get("typed")}.` : "Write a number, then check it.";
   return `${get("cells").replaceAll("0", "").length} of ${counted(get("cells").length, "cell")} open.`;
@@ -40,26 +55,70 @@ function change(ui, key, value) {
 
 // A mask whose cells are buttons: one stop for Tab, the arrow keys move, the space bar opens and blocks.
 function mask(ui) {
-  const [rows, columns] = sides(ui.get), tokens = rows.map((row) => row.split(" "));
-  const inside = columns.length > 1 && tokens.every(({ length }) => length === columns.length); // a row is a text: its tokens are in the cells
-  const flip = (i) => { const cells = [...ui.get("cells")]; cells[i] = cells[i] === "1" ? "0" : "1"; change(ui, "cells", cells.join("")); };
-  const cells = rows.flatMap((_, i) => columns.map((_, j) => h("button", { type: "button", class: "tx-cell", onclick: () => flip(i * columns.length + j) }, inside ? h("span", {}, tokens[i][j]) : null)));
+  const [rows, columns] = sides(ui.get);
+  const tokens = rows.map((row) => row.split(" "));
+  // a row is a text: its tokens are in the cells
+  const inside = columns.length > 1 && tokens.every(({ length }) => length === columns.length);
+  const flip = (i) => {
+    const cells = [...ui.get("cells")];
+    cells[i] = cells[i] === "1" ? "0" : "1";
+    change(ui, "cells", cells.join(""));
+  };
+  const cells = rows.flatMap((_, i) =>
+    columns.map((__, j) =>
+      h(
+        "button",
+        { type: "button", class: "tx-cell", onclick: () => flip(i * columns.length + j) },
+        inside ? h("span", {}, tokens[i][j]) : null,
+      ),
+    ),
+  );
   const across = columns.map((word) => h("span", { class: "tx-key", "aria-hidden": "true" }, word));
-  const grid = h("div", { class: "tx-hand", role: "group", "aria-label": "Mask, pressed is open", style: `--columns:${columns.length};--side:${inside ? 46 : 34}px` }, h("span"), across,
-    rows.map((word, i) => [h("span", { class: "tx-query", "aria-hidden": "true" }, inside ? `text ${i}` : word), cells.slice(i * columns.length, (i + 1) * columns.length)]));
+  const grid = h(
+    "div",
+    {
+      class: "tx-hand",
+      role: "group",
+      "aria-label": "Mask, pressed is open",
+      style: `--columns:${columns.length};--side:${inside ? 46 : 34}px`,
+    },
+    h("span"),
+    across,
+    rows.map((word, i) => [
+      h("span", { class: "tx-query", "aria-hidden": "true" }, inside ? `text ${i}` : word),
+      cells.slice(i * columns.length, (i + 1) * columns.length),
+    ]),
+  );
   roving(grid, cells, { columns: columns.length })(0);
-  const paint = () => cells.forEach((cell, i) => {
-    const row = Math.floor(i / columns.length), open = ui.get("cells")[i] === "1";
-    cell.setAttribute("aria-pressed", open);
-    cell.setAttribute("aria-label", `${inside ? `${cell.textContent}, ` : ""}row ${row + 1}, ${rows[row]}, column ${(i % columns.length) + 1}, ${columns[i % columns.length]}`);
-  });
+  const paint = () =>
+    cells.forEach((cell, i) => {
+      const row = Math.floor(i / columns.length);
+      const open = ui.get("cells")[i] === "1";
+      cell.setAttribute("aria-pressed", open);
+      cell.setAttribute(
+        "aria-label",
+        `${inside ? `${cell.textContent}, ` : ""}row ${row + 1}, ${rows[row]}, column ${(i % columns.length) + 1}, ${columns[i % columns.length]}`,
+      );
+    });
   return { box: h("div", { class: "tx-scroll" }, grid), paint };
 }
 
 function entry(ui) {
-  const id = uid(), input = h("input", { id, type: "text", inputmode: "decimal", autocomplete: "off", class: "tx-typed",
-    oninput: () => change(ui, "typed", input.value), onkeydown: (event) => { if (event.key === "Enter") check(ui); } });
-  const paint = () => { if (input.value !== ui.get("typed")) input.value = ui.get("typed"); };
+  const id = uid();
+  const input = h("input", {
+    id,
+    type: "text",
+    inputmode: "decimal",
+    autocomplete: "off",
+    class: "tx-typed",
+    oninput: () => change(ui, "typed", input.value),
+    onkeydown: (event) => {
+      if (event.key === "Enter") check(ui);
+    },
+  });
+  const paint = () => {
+    if (input.value !== ui.get("typed")) input.value = ui.get("typed");
+  };
   return { box: h("div", { class: "tx-row" }, h("label", { for: id }, "Your answer"), input), paint };
 }
 
@@ -69,14 +128,25 @@ function check(ui) {
 }
 
 function build(ui) {
-  const answer = isMask(ui.get) ? mask(ui) : entry(ui), [[right]] = ui.get("answers");
+  const answer = isMask(ui.get) ? mask(ui) : entry(ui);
+  const [[right]] = ui.get("answers");
   const button = (words, onclick) => h("button", { type: "button", class: "tx-button", onclick }, words);
-  const solve = () => { ui.set(isMask(ui.get) ? "cells" : "typed", right); ui.save("report", "solution"); };
-  const solution = button("Show the solution", solve), buttons = h("div", { class: "tx-row" }, button("Check", () => check(ui)), solution);
+  const solve = () => {
+    ui.set(isMask(ui.get) ? "cells" : "typed", right);
+    ui.save("report", "solution");
+  };
+  const solution = button("Show the solution", solve);
+  const buttons = h(
+    "div",
+    { class: "tx-row" },
+    button("Check", () => check(ui)),
+    solution,
+  );
   solution.hidden = true;
   const paint = () => {
     answer.paint();
-    if (ui.get("report") && (isMask(ui.get) ? ui.get("cells").includes("1") : ui.get("typed"))) solution.hidden = false; // after the first try
+    if (ui.get("report") && (isMask(ui.get) ? ui.get("cells").includes("1") : ui.get("typed")))
+      solution.hidden = false; // after the first try
     ui.root.classList.toggle("tx-solved", ui.get("report") === "check" && verdictOf(ui.get).mistake === "");
   };
   ui.show(paint, h("p", { class: "tx-task" }, marked(ui.get("task"))), answer.box, buttons);

@@ -1,22 +1,41 @@
 // The depth explorer. `get` maps the name of a trait to its value; the buffers hold powers of ten.
 
-const NORMS = ["none", "pre", "post"], NORM_NAMES = ["no norm", "pre-norm", "post-norm"];
-const LIMITS = [-12, 12], WIDE = [-300, 300], ALIKE = -2, GONE = -3, END = 299.9;
-const SETTINGS = NORMS.flatMap((norm) => [[norm, false], [norm, true]]);
-const nameOf = ([norm, residual]) => `${NORM_NAMES[NORMS.indexOf(norm)]}, ${residual ? "with residual" : "no residual"}`;
+const NORMS = ["none", "pre", "post"];
+const NORM_NAMES = ["no norm", "pre-norm", "post-norm"];
+const LIMITS = [-12, 12];
+const WIDE = [-300, 300];
+const ALIKE = -2;
+const GONE = -3;
+const END = 299.9;
+const SETTINGS = NORMS.flatMap((norm) => [
+  [norm, false],
+  [norm, true],
+]);
+const nameOf = ([norm, residual]) =>
+  `${NORM_NAMES[NORMS.indexOf(norm)]}, ${residual ? "with residual" : "no residual"}`;
 
 // Size, difference and gradient at levels 0 to n_layers, as powers of ten.
 export function seriesOf(get, [norm, residual] = [get("norm"), get("residual")]) {
-  const at = 2 * NORMS.indexOf(norm) + (residual ? 1 : 0), depths = get("depths"), n = get("n_layers"), levels = depths[depths.length - 1] + 1;
+  const at = 2 * NORMS.indexOf(norm) + (residual ? 1 : 0);
+  const depths = get("depths");
+  const n = get("n_layers");
+  const levels = depths[depths.length - 1] + 1;
   const before = (end) => depths.slice(0, end).reduce((sum, depth) => sum + depth + 1, 0);
   const start = at * before(depths.length) + before(depths.indexOf(n));
   const cut = (key) => get(key).subarray(at * levels, at * levels + n + 1);
-  return { size: cut("sizes"), difference: cut("differences"), gradient: get("gradients").subarray(start, start + n + 1) };
+  return {
+    size: cut("sizes"),
+    difference: cut("differences"),
+    gradient: get("gradients").subarray(start, start + n + 1),
+  };
 }
 
 export const levelOf = (get) => Math.min(get("level"), get("n_layers"));
 
-const raised = (n) => String(n).replace("-", "⁻").replace(/\d/g, (digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]);
+const raised = (n) =>
+  String(n)
+    .replace("-", "⁻")
+    .replace(/\d/g, (digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]);
 // The number that has this power of ten.
 export function sized(power) {
   if (Math.abs(power) > END) return power > 0 ? "over 10³⁰⁰" : "under 10⁻³⁰⁰";
@@ -27,7 +46,9 @@ export function sized(power) {
 
 // What survives, by the powers of ten at the ends.
 function verdict({ difference, gradient }) {
-  const top = difference[difference.length - 1], low = gradient[0] - gradient[gradient.length - 1], lost = [];
+  const top = difference[difference.length - 1];
+  const low = gradient[0] - gradient[gradient.length - 1];
+  const lost = [];
   if (top < ALIKE) lost.push("the tokens become alike");
   if (low < GONE) lost.push("the gradient vanishes");
   if (low > -GONE) lost.push("the gradient explodes");
@@ -36,26 +57,43 @@ function verdict({ difference, gradient }) {
 }
 
 export function describe(get) {
-  const series = seriesOf(get), n = get("n_layers"), level = levelOf(get), { size, difference, gradient } = series;
+  const series = seriesOf(get);
+  const n = get("n_layers");
+  const level = levelOf(get);
+  const { size, difference, gradient } = series;
   const name = nameOf([get("norm"), get("residual")]);
-  return `${name[0].toUpperCase()}${name.slice(1)}, ${n} ${n === 1 ? "layer" : "layers"}. ${verdict(series)} At level ${level}: size ${sized(size[level])}, difference ${sized(difference[level])}, gradient ${sized(gradient[level])}.\n`
-    + `From input to top the size of the signal is ${sized(size[0])} and becomes ${sized(size[n])}; the share of it that tells tokens apart, ${sized(difference[0])}, becomes ${sized(difference[n])}. `
-    + `The gradient, ${sized(gradient[n])} at the top, arrives at the input as ${sized(gradient[0])}.`;
+  return (
+    `${name[0].toUpperCase()}${name.slice(1)}, ${n} ${n === 1 ? "layer" : "layers"}. ${verdict(series)} At level ${level}: size ${sized(size[level])}, difference ${sized(difference[level])}, gradient ${sized(gradient[level])}.\n` +
+    `From input to top the size of the signal is ${sized(size[0])} and becomes ${sized(size[n])}; the share of it that tells tokens apart, ${sized(difference[0])}, becomes ${sized(difference[n])}. ` +
+    `The gradient, ${sized(gradient[n])} at the top, arrives at the input as ${sized(gradient[0])}.`
+  );
 }
 
-// Decades that hold all these powers, from 10⁻¹² to 10¹² at most unless said otherwise; a line ends where it leaves them.
+// Decades that hold all these powers, from 10⁻¹² to 10¹² at most unless said otherwise; a line ends where it
+// leaves them.
 export function decades(rows, [from, to] = LIMITS) {
-  const all = rows.flatMap((row) => [...row]), low = clamp(Math.floor(Math.min(-1, ...all)), from, 0), high = clamp(Math.ceil(Math.max(1, ...all)), 0, to);
-  const by = Math.ceil((high - low) / 6), ticks = [];
+  const all = rows.flatMap((row) => [...row]);
+  const low = clamp(Math.floor(Math.min(-1, ...all)), from, 0);
+  const high = clamp(Math.ceil(Math.max(1, ...all)), 0, to);
+  const by = Math.ceil((high - low) / 6);
+  const ticks = [];
   for (let power = Math.ceil(low / by) * by; power <= high; power += by) ticks.push(power);
   return [[low, high], ticks];
 }
 
 // The part of a curve inside [low, high] as points, and the edge at which its first or last leaves them.
 export function inside(powers, [low, high]) {
-  const fits = (power) => power >= low && power <= high, all = Array.from(powers), from = all.findIndex(fits), to = all.findLastIndex(fits);
-  const edge = (power) => (power === undefined ? undefined : power < low ? low : high), first = edge(all[from - 1]), last = edge(all[to + 1]);
-  const crossing = (next, step, at) => [next + step * clamp((at - all[next]) / (all[next + step] - all[next]), 0, 1), at];
+  const fits = (power) => power >= low && power <= high;
+  const all = Array.from(powers);
+  const from = all.findIndex(fits);
+  const to = all.findLastIndex(fits);
+  const edge = (power) => (power === undefined ? undefined : power < low ? low : high);
+  const first = edge(all[from - 1]);
+  const last = edge(all[to + 1]);
+  const crossing = (next, step, at) => [
+    next + step * clamp((at - all[next]) / (all[next + step] - all[next]), 0, 1),
+    at,
+  ];
   const points = all.slice(from, to + 1).map((power, i) => [from + i, clamp(power, low, high)]);
   if (first !== undefined) points.unshift(crossing(from, -1, first));
   if (last !== undefined) points.push(crossing(to, 1, last));
@@ -63,19 +101,49 @@ export function inside(powers, [low, high]) {
 }
 
 function panel(ui, title, keys, limits) {
-  const draw = plot(ui, { xLabel: "level (0 = input)", yLabel: "root mean square", height: 165, right: 92, go: (x) => ui.set("level", Math.round(x)) });
-  const head = h("p", { class: "tx-title" }, title), gone = h("small");
+  const draw = plot(ui, {
+    xLabel: "level (0 = input)",
+    yLabel: "root mean square",
+    height: 165,
+    right: 92,
+    go: (x) => ui.set("level", Math.round(x)),
+  });
+  const head = h("p", { class: "tx-title" }, title);
+  const gone = h("small");
   head.append(gone);
   const update = (series) => {
-    const n = ui.get("n_layers"), level = levelOf(ui.get), rows = keys.map(([key]) => series[key]), [y, ticks] = decades(rows, limits), tones = ["tx-first", "tx-second"];
-    const parts = rows.map((row) => inside(row, y)), beyond = (power) => (power === y[0] ? `↓ below 10${raised(y[0])}` : `↑ above 10${raised(y[1])}`);
+    const n = ui.get("n_layers");
+    const level = levelOf(ui.get);
+    const rows = keys.map(([key]) => series[key]);
+    const [y, ticks] = decades(rows, limits);
+    const tones = ["tx-first", "tx-second"];
+    const parts = rows.map((row) => inside(row, y));
+    const beyond = (power) => (power === y[0] ? `↓ below 10${raised(y[0])}` : `↑ above 10${raised(y[1])}`);
     // Where a curve has left the picture there is no dot, and that is said.
-    gone.textContent = keys.map(([, name], i) => [name, rows[i][level]]).filter(([, power]) => power < y[0] || power > y[1]).map(([name, power]) => `at level ${level} ${keys.length > 1 ? `${name} ` : ""}${power < y[0] ? "below" : "above"} the chart`).join(", ");
+    gone.textContent = keys
+      .map(([, name], i) => [name, rows[i][level]])
+      .filter(([, power]) => power < y[0] || power > y[1])
+      .map(
+        ([name, power]) =>
+          `at level ${level} ${keys.length > 1 ? `${name} ` : ""}${power < y[0] ? "below" : "above"} the chart`,
+      )
+      .join(", ");
     draw({
-      x: [0, n], y, at: level, xTicks: [...new Set([0, 1, 2, 3, 4].map((i) => Math.round((i * n) / 4)))].map((l) => [l, l]),
+      x: [0, n],
+      y,
+      at: level,
+      xTicks: [...new Set([0, 1, 2, 3, 4].map((i) => Math.round((i * n) / 4)))].map((l) => [l, l]),
       yTicks: ticks.map((power) => [power, Math.abs(power) < 2 ? 10 ** power : `10${raised(power)}`]),
-      lines: keys.map(([, name], i) => ({ points: parts[i].points, tone: tones[i], name: parts[i].last === undefined ? name : `${name} ${beyond(parts[i].last)}` })),
-      dots: parts.flatMap(({ first, points }, i) => (first === undefined ? [] : [{ at: points[0], tone: tones[i], name: `${keys[i][1]} ${beyond(first)}`, bare: true }])),
+      lines: keys.map(([, name], i) => ({
+        points: parts[i].points,
+        tone: tones[i],
+        name: parts[i].last === undefined ? name : `${name} ${beyond(parts[i].last)}`,
+      })),
+      dots: parts.flatMap(({ first, points }, i) =>
+        first === undefined
+          ? []
+          : [{ at: points[0], tone: tones[i], name: `${keys[i][1]} ${beyond(first)}`, bare: true }],
+      ),
       label: `${title}: ${keys.map(([key, name]) => `${name} ${sized(series[key][0])} at the input, ${sized(series[key][level])} at level ${level}, ${sized(series[key][n])} at the top`).join("; ")}`,
     });
   };
@@ -85,45 +153,123 @@ function panel(ui, title, keys, limits) {
 
 // The gradient at the input against the number of layers: the chosen setting, and faintly the others.
 function byDepth(ui) {
-  const depths = ui.get("depths"), x = depths.map((n) => Math.log2(n)), nearest = (at) => x.reduce((best, one, i) => (Math.abs(one - at) < Math.abs(x[best] - at) ? i : best), 0);
-  const draw = plot(ui, { xLabel: "layers", yLabel: "gradient", height: 150, right: 14, go: (at) => ui.set("n_layers", depths[nearest(at)]) });
+  const depths = ui.get("depths");
+  const x = depths.map((n) => Math.log2(n));
+  const nearest = (at) =>
+    x.reduce((best, one, i) => (Math.abs(one - at) < Math.abs(x[best] - at) ? i : best), 0);
+  const draw = plot(ui, {
+    xLabel: "layers",
+    yLabel: "gradient",
+    height: 150,
+    right: 14,
+    go: (at) => ui.set("n_layers", depths[nearest(at)]),
+  });
   const update = () => {
-    const chosen = (norm, residual) => norm === ui.get("norm") && residual === ui.get("residual"), order = SETTINGS.toSorted((a, b) => chosen(...a) - chosen(...b));
-    const rows = order.map((setting) => depths.map((n) => seriesOf((key) => (key === "n_layers" ? n : ui.get(key)), setting).gradient[0])), [y, ticks] = decades(rows);
+    const chosen = (norm, residual) => norm === ui.get("norm") && residual === ui.get("residual");
+    const order = SETTINGS.toSorted((a, b) => chosen(...a) - chosen(...b));
+    const rows = order.map((setting) =>
+      depths.map((n) => seriesOf((key) => (key === "n_layers" ? n : ui.get(key)), setting).gradient[0]),
+    );
+    const [y, ticks] = decades(rows);
     draw({
-      x: [x[0], x.at(-1)], y, at: Math.log2(ui.get("n_layers")), xTicks: depths.filter((n) => Number.isInteger(Math.log2(n))).map((n) => [Math.log2(n), n]), yTicks: ticks.map((power) => [power, power ? `10${raised(power)}` : 1]),
-      lines: rows.map((row, i) => ({ points: inside(row, y).points.map(([at, power]) => [x[Math.floor(at)] + (at % 1) * ((x[Math.ceil(at)] ?? 0) - x[Math.floor(at)]), power]), tone: i === rows.length - 1 ? "tx-first" : "tx-faint", name: "" })),
+      x: [x[0], x.at(-1)],
+      y,
+      at: Math.log2(ui.get("n_layers")),
+      xTicks: depths.filter((n) => Number.isInteger(Math.log2(n))).map((n) => [Math.log2(n), n]),
+      yTicks: ticks.map((power) => [power, power ? `10${raised(power)}` : 1]),
+      lines: rows.map((row, i) => ({
+        points: inside(row, y).points.map(([at, power]) => [
+          x[Math.floor(at)] + (at % 1) * ((x[Math.ceil(at)] ?? 0) - x[Math.floor(at)]),
+          power,
+        ]),
+        tone: i === rows.length - 1 ? "tx-first" : "tx-faint",
+        name: "",
+      })),
       label: `Gradient at the input against layers: ${order.map((setting, i) => `${nameOf(setting)} ${sized(rows[i].at(-1))} at ${depths.at(-1)}`).join("; ")}`,
     });
   };
-  update.box = h("div", {}, h("p", { class: "tx-title" }, "Gradient at the input, by depth", h("small", {}, "grey: others")), draw.box);
+  update.box = h(
+    "div",
+    {},
+    h("p", { class: "tx-title" }, "Gradient at the input, by depth", h("small", {}, "grey: others")),
+    draw.box,
+  );
   return update;
 }
 
 // All six settings at this depth; blue is less than 1, red more.
 function table(ui) {
-  const columns = [["size", "signal at the top"], ["difference", "difference at the top"], ["gradient", "gradient at the input"]];
+  const columns = [
+    ["size", "signal at the top"],
+    ["difference", "difference at the top"],
+    ["gradient", "gradient at the input"],
+  ];
   const cells = SETTINGS.map(() => columns.map(() => h("td")));
-  const rows = SETTINGS.map(([norm, residual], i) => h("tr", { onclick: () => { ui.set("norm", norm); ui.save("residual", residual); } }, h("th", { scope: "row" }, nameOf(SETTINGS[i])), cells[i]));
-  const box = h("table", { class: "tx-all" }, h("thead", {}, h("tr", {}, h("td"), columns.map(([, name]) => h("th", { scope: "col" }, name)))), h("tbody", {}, rows));
-  const update = () => SETTINGS.forEach((setting, i) => {
-    const series = seriesOf(ui.get, setting), n = ui.get("n_layers");
-    rows[i].dataset.chosen = setting[0] === ui.get("norm") && setting[1] === ui.get("residual");
-    columns.forEach(([key], j) => {
-      const power = series[key][key === "gradient" ? 0 : n];
-      cells[i][j].textContent = sized(power);
-      cells[i][j].className = power < 0 ? "tx-less" : "tx-more";
-      cells[i][j].style.setProperty("--part", `${(60 * clamp(Math.abs(power) / LIMITS[1], 0, 1) ** 0.6).toFixed(0)}%`);
+  const rows = SETTINGS.map(([norm, residual], i) =>
+    h(
+      "tr",
+      {
+        onclick: () => {
+          ui.set("norm", norm);
+          ui.save("residual", residual);
+        },
+      },
+      h("th", { scope: "row" }, nameOf(SETTINGS[i])),
+      cells[i],
+    ),
+  );
+  const box = h(
+    "table",
+    { class: "tx-all" },
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        h("td"),
+        columns.map(([, name]) => h("th", { scope: "col" }, name)),
+      ),
+    ),
+    h("tbody", {}, rows),
+  );
+  const update = () =>
+    SETTINGS.forEach((setting, i) => {
+      const series = seriesOf(ui.get, setting);
+      const n = ui.get("n_layers");
+      rows[i].dataset.chosen = setting[0] === ui.get("norm") && setting[1] === ui.get("residual");
+      columns.forEach(([key], j) => {
+        const power = series[key][key === "gradient" ? 0 : n];
+        cells[i][j].textContent = sized(power);
+        cells[i][j].className = power < 0 ? "tx-less" : "tx-more";
+        cells[i][j].style.setProperty(
+          "--part",
+          `${(60 * clamp(Math.abs(power) / LIMITS[1], 0, 1) ** 0.6).toFixed(0)}%`,
+        );
+      });
     });
-  });
-  update.box = h("div", { class: "tx-panel" }, h("p", { class: "tx-title" }, "All six settings at this depth"), h("div", { class: "tx-scroll" }, box));
+  update.box = h(
+    "div",
+    { class: "tx-panel" },
+    h("p", { class: "tx-title" }, "All six settings at this depth"),
+    h("div", { class: "tx-scroll" }, box),
+  );
   return update;
 }
 
 function build(ui) {
-  const depths = ui.get("depths"), up = panel(ui, "The signal, going up", [["size", "size"], ["difference", "difference"]]), down = panel(ui, "The gradient, coming down", [["gradient", "gradient"]], WIDE), all = table(ui), deeper = byDepth(ui);
+  const depths = ui.get("depths");
+  const up = panel(ui, "The signal, going up", [
+    ["size", "size"],
+    ["difference", "difference"],
+  ]);
+  const down = panel(ui, "The gradient, coming down", [["gradient", "gradient"]], WIDE);
+  const all = table(ui);
+  const deeper = byDepth(ui);
   let ruler;
-  ui.painters.push(() => { ruler.max = ui.get("n_layers"); });
+  ui.painters.push(() => {
+    ruler.max = ui.get("n_layers");
+  });
   const paint = () => {
     const series = seriesOf(ui.get);
     up(series);
@@ -131,13 +277,51 @@ function build(ui) {
     all();
     deeper();
   };
-  const slider = ui.slider("level", { label: "level", min: 0, max: depths[depths.length - 1], format: () => String(levelOf(ui.get)) });
+  const slider = ui.slider("level", {
+    label: "level",
+    min: 0,
+    max: depths[depths.length - 1],
+    format: () => String(levelOf(ui.get)),
+  });
   ruler = slider.querySelector("input");
-  ui.show(paint, h("p", { class: "tx-invite" }, "Add layers: what is left at the top, and what comes back to the input? Then add residuals and norms."),
-    h("div", { class: "tx-row tx-setting" }, ui.slider("n_layers", { label: "layers", min: 0, max: depths.length - 1, to: (i) => depths[i], from: (n) => depths.indexOf(n) }), slider,
-      ui.toggle("residual", { label: "residual connections" }), ui.choice("norm", { label: "norm", options: NORMS.map((norm, i) => [norm, NORM_NAMES[i]]) })),
+  ui.show(
+    paint,
+    h(
+      "p",
+      { class: "tx-invite" },
+      "Add layers: what is left at the top, and what comes back to the input? Then add residuals and norms.",
+    ),
+    h(
+      "div",
+      { class: "tx-row tx-setting" },
+      ui.slider("n_layers", {
+        label: "layers",
+        min: 0,
+        max: depths.length - 1,
+        to: (i) => depths[i],
+        from: (n) => depths.indexOf(n),
+      }),
+      slider,
+      ui.toggle("residual", { label: "residual connections" }),
+      ui.choice("norm", { label: "norm", options: NORMS.map((norm, i) => [norm, NORM_NAMES[i]]) }),
+    ),
     h("div", { class: "tx-two" }, up.box, down.box),
-    h("div", { class: "tx-aside" }, all.box, h("div", {}, deeper.box, h("p", { class: "tx-note" }, "Press a row. Blue: less than 1; red: more. Difference: what tells tokens apart, as a share of the signal. Untrained blocks, in float64, which ends near 10⁻¹⁶."))));
+    h(
+      "div",
+      { class: "tx-aside" },
+      all.box,
+      h(
+        "div",
+        {},
+        deeper.box,
+        h(
+          "p",
+          { class: "tx-note" },
+          "Press a row. Blue: less than 1; red: more. Difference: what tells tokens apart, as a share of the signal. Untrained blocks, in float64, which ends near 10⁻¹⁶.",
+        ),
+      ),
+    ),
+  );
 }
 
 export default explorer("depth", { build, describe });

@@ -1,6 +1,8 @@
 // The explorer of certainty. `get` maps the name of a trait to its value, buffers as float32.
 
-const STRONG = 2.5, EPS = 1e-7, NARROW = 450;
+const STRONG = 2.5;
+const EPS = 1e-7;
+const NARROW = 450;
 const NAMES = ["unfavourable", "favourable"];
 
 // A probability by its log-odds; only infinite ones make it 0 or 1.
@@ -9,12 +11,15 @@ export function chanceOf(odds) {
   return Number.isFinite(odds) ? clamp(p, Number.EPSILON, 1 - Number.EPSILON) : p;
 }
 
-// The chosen review: its words, the exact log-odds and P(favourable) after 0, 1, ... of them, P of the model (none after 0), how
-// many are read.
+// The chosen review: its words, the exact log-odds and P(favourable) after 0, 1, ... of them, P of the model
+// (none after 0), how many are read.
 export function chosenOf(get) {
-  const reviews = get("reviews"), at = get("review"), words = reviews[at];
+  const reviews = get("reviews");
+  const at = get("review");
+  const words = reviews[at];
   const before = reviews.slice(0, at).reduce((sum, one) => sum + one.length, 0);
-  const odds = get("log_odds").subarray(before + at, before + at + words.length + 1), exact = Float64Array.from(odds, chanceOf);
+  const odds = get("log_odds").subarray(before + at, before + at + words.length + 1);
+  const exact = Float64Array.from(odds, chanceOf);
   const model = get("model").length ? get("model").subarray(before, before + words.length) : null;
   return { words, odds, exact, model, n: Math.min(get("n_read"), words.length) };
 }
@@ -31,7 +36,8 @@ export function divergence(exact, model) {
 const signed = (x) => (x > 0 && number(x) !== "0.00" ? `+${number(x)}` : number(x));
 
 // A probability in three digits; only what is certain is 0 or 1.
-export const probability = (p) => (p > 0 && p < 0.0005 ? "below 0.001" : p < 1 && p >= 0.9995 ? "above 0.999" : number(p, 3));
+export const probability = (p) =>
+  p > 0 && p < 0.0005 ? "below 0.001" : p < 1 && p >= 0.9995 ? "above 0.999" : number(p, 3);
 
 // Up, down, or nothing that could be seen.
 export const movedBy = (from, to) => (Math.abs(to - from) < 0.005 ? 0 : Math.sign(to - from));
@@ -41,17 +47,20 @@ const short = (p) => (p > 0 && p < 0.005 ? "< 0.01" : p < 1 && p >= 0.995 ? "> 0
 export function describe(get) {
   const { words, odds, exact, model, n } = chosenOf(get);
   const start = `Review ${get("review") + 1}. `;
-  if (!n) return `${start}No word is read: the exact probability that the review is favourable is ${probability(exact[0])}.`;
-  let text = `${start}After ${n} of ${words.length} words, the last “${words[n - 1]}”: exact P(favourable) ${probability(exact[n])}`;
-  if (model) text += `, model ${probability(model[n - 1])}, divergence ${number(divergence(exact[n], model[n - 1]), 3)} nats`;
-  text += n < words.length ? "." : `. The label: ${NAMES[get("labels")[get("review")]]}.`;
-  return `${text}\n“${words[n - 1]}” moves the exact log-odds by ${signed(evidenceOf(odds)[n - 1])} nats.`;
+  if (!n)
+    return `${start}No word is read: the exact probability that the review is favourable is ${probability(exact[0])}.`;
+  let said = `${start}After ${n} of ${words.length} words, the last “${words[n - 1]}”: exact P(favourable) ${probability(exact[n])}`;
+  if (model)
+    said += `, model ${probability(model[n - 1])}, divergence ${number(divergence(exact[n], model[n - 1]), 3)} nats`;
+  said += n < words.length ? "." : `. The label: ${NAMES[get("labels")[get("review")]]}.`;
+  return `${said}\n“${words[n - 1]}” moves the exact log-odds by ${signed(evidenceOf(odds)[n - 1])} nats.`;
 }
 
 // The review; words that are not yet read are only as wide as they are. Pressing one reads up to it.
 function text(ui) {
   const box = h("div", { class: "tx-review", role: "group", "aria-label": "words" });
-  let shown = null, spans = [];
+  let shown = null;
+  let spans = [];
   const update = ({ words, odds, n }) => {
     const moves = evidenceOf(odds);
     if (words !== shown) {
@@ -62,29 +71,74 @@ function text(ui) {
     spans.forEach((span, i) => {
       span.className = i >= n ? "tx-hidden" : moves[i] > 0 ? "tx-for" : "tx-against";
       span.dataset.last = i === n - 1;
-      if (i < n) span.removeAttribute("aria-hidden"); else span.setAttribute("aria-hidden", "true");
+      if (i < n) span.removeAttribute("aria-hidden");
+      else span.setAttribute("aria-hidden", "true");
       span.style.setProperty("--part", `${(55 * clamp(Math.abs(moves[i]) / STRONG, 0, 1)).toFixed(0)}%`);
     });
   };
-  const scale = [-STRONG, -STRONG / 2, 0, STRONG / 2, STRONG].map((move) => h("i", { class: move > 0 ? "tx-for" : "tx-against", style: `--part:${(55 * Math.abs(move)) / STRONG}%` }));
-  update.box = [box, h("p", { class: "tx-key" }, h("span", {}, "exact evidence of a word, in nats of log-odds:"), h("span", {}, `unfavourable ${number(-STRONG, 1)} `, scale, ` +${number(STRONG, 1)} favourable`), ui.get("model").length ? h("span", {}, "The model answers from the first word on.") : "")];
+  const scale = [-STRONG, -STRONG / 2, 0, STRONG / 2, STRONG].map((move) =>
+    h("i", { class: move > 0 ? "tx-for" : "tx-against", style: `--part:${(55 * Math.abs(move)) / STRONG}%` }),
+  );
+  update.box = [
+    box,
+    h(
+      "p",
+      { class: "tx-key" },
+      h("span", {}, "exact evidence of a word, in nats of log-odds:"),
+      h("span", {}, `unfavourable ${number(-STRONG, 1)} `, scale, ` +${number(STRONG, 1)} favourable`),
+      ui.get("model").length ? h("span", {}, "The model answers from the first word on.") : "",
+    ),
+  ];
   return update;
 }
 
 function chart(ui) {
   // On a phone the names at the ends have no numbers, which the sentence says: more room for the curves.
-  const plots = [112, 52].map((right) => plot(ui, { xLabel: "words read", yLabel: "P(favourable)", height: 240, right, go: (x) => ui.set("n_read", Math.round(x)) })), holder = h("div");
+  const plots = [112, 52].map((right) =>
+    plot(ui, {
+      xLabel: "words read",
+      yLabel: "P(favourable)",
+      height: 240,
+      right,
+      go: (x) => ui.set("n_read", Math.round(x)),
+    }),
+  );
+  const holder = h("div");
   const update = ({ words, exact, model, n }) => {
-    const every = Math.max(1, Math.round(words.length / 6)), ticks = Array.from({ length: Math.floor(words.length / every) + 1 }, (_, i) => i * every);
+    const every = Math.max(1, Math.round(words.length / 6));
+    const ticks = Array.from({ length: Math.floor(words.length / every) + 1 }, (_, i) => i * every);
     const line = (values, from) => Array.from(values.subarray(0, n + 1 - from), (p, i) => [i + from, p]);
-    const miss = model ? Array.from(model.subarray(0, n), (p, i) => [(p - 0.5) * (exact[i + 1] - 0.5) < -0.01 ? Math.abs(p - 0.5) : 0, i]).reduce((a, b) => (b[0] > a[0] ? b : a), [0]) : [0];
-    const narrow = ui.width < NARROW, ending = (name, value) => (narrow ? name : `${name} ${value}`);
+    const miss = model
+      ? Array.from(model.subarray(0, n), (p, i) => [
+          (p - 0.5) * (exact[i + 1] - 0.5) < -0.01 ? Math.abs(p - 0.5) : 0,
+          i,
+        ]).reduce((a, b) => (b[0] > a[0] ? b : a), [0])
+      : [0];
+    const narrow = ui.width < NARROW;
+    const ending = (name, value) => (narrow ? name : `${name} ${value}`);
     if (holder.firstChild !== plots[+narrow].box) holder.replaceChildren(plots[+narrow].box);
     plots[+narrow]({
       between: model && n ? [line(model, 1), line(exact, 0).slice(1)] : null,
-      dots: miss[0] ? [{ at: [miss[1] + 1, model[miss[1]]], tone: "tx-second", name: "surest in error" }] : [],
-      x: [0, words.length], y: [0, 1], at: n, xTicks: ticks.map((t) => [t, t]), yTicks: [0, 0.25, 0.5, 0.75, 1].map((p) => [p, p]),
-      lines: [...(model ? [{ points: line(model, 1), tone: "tx-second", name: ending("model", n ? short(model[n - 1]) : "") }] : []), { points: line(exact, 0), tone: "tx-first", name: ending("exact", short(exact[n])) }],
+      dots: miss[0]
+        ? [{ at: [miss[1] + 1, model[miss[1]]], tone: "tx-second", name: "surest in error" }]
+        : [],
+      x: [0, words.length],
+      y: [0, 1],
+      at: n,
+      xTicks: ticks.map((t) => [t, t]),
+      yTicks: [0, 0.25, 0.5, 0.75, 1].map((p) => [p, p]),
+      lines: [
+        ...(model
+          ? [
+              {
+                points: line(model, 1),
+                tone: "tx-second",
+                name: ending("model", n ? short(model[n - 1]) : ""),
+              },
+            ]
+          : []),
+        { points: line(exact, 0), tone: "tx-first", name: ending("exact", short(exact[n])) },
+      ],
       label: `Probability that the review is favourable, against words read: exact ${Array.from(exact.subarray(0, n + 1), (p) => number(p)).join(", ")}${model && n ? `; model ${Array.from(model.subarray(0, n), (p) => number(p)).join(", ")}` : ""}`,
     });
   };
@@ -93,34 +147,88 @@ function chart(ui) {
 }
 
 function build(ui) {
-  const words = text(ui), curve = chart(ui), go = (by) => () => ui.save("n_read", clamp(chosenOf(ui.get).n + by, 0, chosenOf(ui.get).words.length));
-  const back = h("button", { type: "button", class: "tx-button", onclick: go(-1) }, "← Back"), next = h("button", { type: "button", class: "tx-button tx-next", onclick: go(1) }, "Next word →");
+  const words = text(ui);
+  const curve = chart(ui);
+  const go = (by) => () =>
+    ui.save("n_read", clamp(chosenOf(ui.get).n + by, 0, chosenOf(ui.get).words.length));
+  const back = h("button", { type: "button", class: "tx-button", onclick: go(-1) }, "← Back");
+  const next = h("button", { type: "button", class: "tx-button tx-next", onclick: go(1) }, "Next word →");
   // A guess before a word, and how it ended; only of this visit.
-  let guess = null, right = 0, all = 0;
+  let guess = null;
+  let right = 0;
+  let all = 0;
   const ended = h("span", { class: "tx-ended", "aria-live": "polite" });
-  const ways = ["↑ rises", "= stays", "↓ falls"].map((name, i) => h("button", { type: "button", class: "tx-button", onclick: () => {
-    const { exact, n } = chosenOf(ui.get), moved = movedBy(exact[n], exact[n + 1]), fine = moved === 1 - i;
-    right += fine;
-    guess = { review: ui.get("review"), n: n + 1, text: `${fine ? "✓" : "✗"} It ${["falls", "stays", "rises"][moved + 1]}: ${short(exact[n])} → ${short(exact[n + 1])}. ${right} of ${++all} right.` };
-    go(1)();
-  } }, name));
+  const ways = ["↑ rises", "= stays", "↓ falls"].map((name, i) =>
+    h(
+      "button",
+      {
+        type: "button",
+        class: "tx-button",
+        onclick: () => {
+          const { exact, n } = chosenOf(ui.get);
+          const moved = movedBy(exact[n], exact[n + 1]);
+          const fine = moved === 1 - i;
+          right += fine;
+          guess = {
+            review: ui.get("review"),
+            n: n + 1,
+            text: `${fine ? "✓" : "✗"} It ${["falls", "stays", "rises"][moved + 1]}: ${short(exact[n])} → ${short(exact[n + 1])}. ${right} of ${++all} right.`,
+          };
+          go(1)();
+        },
+      },
+      name,
+    ),
+  );
   let ruler;
-  ui.painters.push(() => { ruler.max = chosenOf(ui.get).words.length; });
-  const slider = ui.slider("n_read", { label: "words read", min: 0, max: 1, format: () => String(chosenOf(ui.get).n) });
+  ui.painters.push(() => {
+    ruler.max = chosenOf(ui.get).words.length;
+  });
+  const slider = ui.slider("n_read", {
+    label: "words read",
+    min: 0,
+    max: 1,
+    format: () => String(chosenOf(ui.get).n),
+  });
   ruler = slider.querySelector("input");
   const paint = () => {
     const chosen = chosenOf(ui.get);
     back.disabled = chosen.n === 0;
     ended.textContent = guess?.review === ui.get("review") && guess.n === chosen.n ? guess.text : "";
-    ways.forEach((way) => { way.disabled = chosen.n === chosen.words.length; });
+    ways.forEach((way) => {
+      way.disabled = chosen.n === chosen.words.length;
+    });
     next.disabled = chosen.n === chosen.words.length;
     words(chosen);
     curve(chosen);
   };
-  ui.show(paint, h("p", { class: "tx-invite" }, `Reveal the review word by word. Before each word: will the exact probability rise or fall?${ui.get("model").length ? " Is the model as sure as one can be?" : ""}`),
-    h("div", { class: "tx-row" }, ui.picks("review", { label: "review", names: ui.get("reviews").map((_, i) => `review ${i + 1}`), reset: { n_read: 0 } })),
+  ui.show(
+    paint,
+    h(
+      "p",
+      { class: "tx-invite" },
+      `Reveal the review word by word. Before each word: will the exact probability rise or fall?${ui.get("model").length ? " Is the model as sure as one can be?" : ""}`,
+    ),
+    h(
+      "div",
+      { class: "tx-row" },
+      ui.picks("review", {
+        label: "review",
+        names: ui.get("reviews").map((_, i) => `review ${i + 1}`),
+        reset: { n_read: 0 },
+      }),
+    ),
     h("div", { class: "tx-row tx-reading" }, slider, h("span", { class: "tx-pair" }, back, next)),
-    h("div", { class: "tx-row tx-guess" }, h("span", {}, "With the next word P(favourable)"), h("span", { class: "tx-pair" }, ways), ended), words.box, curve.box);
+    h(
+      "div",
+      { class: "tx-row tx-guess" },
+      h("span", {}, "With the next word P(favourable)"),
+      h("span", { class: "tx-pair" }, ways),
+      ended,
+    ),
+    words.box,
+    curve.box,
+  );
 }
 
 export default explorer("how_sure", { build, describe });

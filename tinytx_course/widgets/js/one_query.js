@@ -1,72 +1,120 @@
 // The explorer of one query. `get` maps the name of a trait to its value, buffers as float32.
 
 const STEPS = ["q and keys", "q·k", "÷ √d", "mask", "softmax", "× V"];
-const SPELLED = 6, N_QUERIES = 64, N_KEYS = 8, WIDEST = 512;
+const SPELLED = 6;
+const N_QUERIES = 64;
+const N_KEYS = 8;
+const WIDEST = 512;
 
 // What attention does with the chosen query, from its products to its context.
 export function chainOf(get) {
-  const n = get("key_tokens").length, at = get("query"), open = get("allowed").slice(at * n, (at + 1) * n);
-  const width = get("k").length / n, wide = get("v").length / n;
-  const own = get("own_q") ?? [], q = own.length === width ? Float64Array.from(own) : get("q").subarray(at * width, (at + 1) * width);
+  const n = get("key_tokens").length;
+  const at = get("query");
+  const open = get("allowed").slice(at * n, (at + 1) * n);
+  const width = get("k").length / n;
+  const wide = get("v").length / n;
+  const own = get("own_q") ?? [];
+  const q = own.length === width ? Float64Array.from(own) : get("q").subarray(at * width, (at + 1) * width);
   const rows = (flat, size) => Array.from({ length: n }, (_, i) => flat.subarray(i * size, (i + 1) * size));
-  const k = rows(get("k"), width), v = rows(get("v"), wide);
-  const products = k.map((row) => row.reduce((sum, x, c) => sum + x * q[c], 0));
+  const k = rows(get("k"), width);
+  const v = rows(get("v"), wide);
+  const products = k.map((row) => row.reduce((total, x, c) => total + x * q[c], 0));
   const scores = products.map((x) => (get("scaled") ? x / Math.sqrt(width) : x));
   const top = scores.reduce((most, x, i) => (open[i] ? Math.max(most, x) : most), -Infinity);
   const powers = scores.map((x, i) => (open[i] ? Math.exp(x - top) : 0));
-  const sum = powers.reduce((a, b) => a + b, 0), weights = powers.map((x) => x / (sum || 1));
-  const context = Array.from({ length: wide }, (_, c) => v.reduce((total, row, i) => total + weights[i] * row[c], 0));
+  const sum = powers.reduce((a, b) => a + b, 0);
+  const weights = powers.map((x) => x / (sum || 1));
+  const context = Array.from({ length: wide }, (_, c) =>
+    v.reduce((total, row, i) => total + weights[i] * row[c], 0),
+  );
   return { q, k, v, open, products, scores, top, powers, sum, weights, context };
 }
 
 const factor = (x) => (number(x).startsWith("−") ? `(${number(x)})` : number(x));
-const vector = (row) => (row.length > SPELLED ? `(${row.length} numbers)` : `(${Array.from(row, (x) => number(x)).join(", ")})`);
+const vector = (row) =>
+  row.length > SPELLED ? `(${row.length} numbers)` : `(${Array.from(row, (x) => number(x)).join(", ")})`;
 
 function softmaxInWords(c, key, name) {
   if (!c.open.some(Boolean)) return "Nothing may be seen: every weight is 0.";
   if (!c.open[key]) return `Key ${name}: exp(−∞) = 0, so its weight is 0.`;
-  return `Key ${name}: exp(${number(c.scores[key])} − ${factor(c.top)}) = ${number(c.powers[key], 3)}, `
-    + `divided by the sum ${number(c.sum, 3)} over keys: ${number(c.weights[key], 3)}.`;
+  return (
+    `Key ${name}: exp(${number(c.scores[key])} − ${factor(c.top)}) = ${number(c.powers[key], 3)}, ` +
+    `divided by the sum ${number(c.sum, 3)} over keys: ${number(c.weights[key], 3)}.`
+  );
 }
 
-// The mask that can be put on and off: among the same tokens the causal one, else the last key is padding. Null: another.
+// The mask that can be put on and off: among the same tokens the causal one, else the last key is padding.
+// Null: another.
 export function maskOf(get) {
-  const [asks, keys] = ["query_tokens", "key_tokens"].map(get), same = asks.join("\0") === keys.join("\0"), now = get("allowed");
-  const masked = asks.flatMap((_, i) => keys.map((_, j) => (same ? j <= i : j < keys.length - 1) ? 1 : 0)), is = (cells) => cells.every((cell, at) => !cell === !now[at]);
-  const open = masked.map(() => 1), on = is(masked);
-  return keys.length > 1 && (on || is(open)) ? { on, masked, open, label: same ? "causal mask" : `mask ${named(keys, keys.length - 1)}, as if it were padding` } : null;
+  const [asks, keys] = ["query_tokens", "key_tokens"].map(get);
+  const same = asks.join("\0") === keys.join("\0");
+  const now = get("allowed");
+  const masked = asks.flatMap((_, i) => keys.map((__, j) => ((same ? j <= i : j < keys.length - 1) ? 1 : 0)));
+  const is = (cells) => cells.every((cell, at) => !cell === !now[at]);
+  const open = masked.map(() => 1);
+  const on = is(masked);
+  return keys.length > 1 && (on || is(open))
+    ? {
+        on,
+        masked,
+        open,
+        label: same ? "causal mask" : `mask ${named(keys, keys.length - 1)}, as if it were padding`,
+      }
+    : null;
 }
 
 // One step for the chosen key, in numbers.
 export function spell(get, c = chainOf(get)) {
-  const key = get("key"), name = named(get("key_tokens"), key), score = number(c.scores[key]), shut = c.open.filter((x) => !x).length;
-  const terms = c.q.length > SPELLED ? `the sum of ${c.q.length} products` : Array.from(c.q, (x, i) => `${factor(x)}·${factor(c.k[key][i])}`).join(" + ");
+  const key = get("key");
+  const name = named(get("key_tokens"), key);
+  const score = number(c.scores[key]);
+  const shut = c.open.filter((x) => !x).length;
+  const terms =
+    c.q.length > SPELLED
+      ? `the sum of ${c.q.length} products`
+      : Array.from(c.q, (x, i) => `${factor(x)}·${factor(c.k[key][i])}`).join(" + ");
   return [
-    () => `Query ${named(get("query_tokens"), get("query"))} asks with ${get("own_q")?.length ? "your " : ""}q = ${vector(c.q)}; key ${name} is ${vector(c.k[key])}, its value ${vector(c.v[key])}.`,
+    () =>
+      `Query ${named(get("query_tokens"), get("query"))} asks with ${get("own_q")?.length ? "your " : ""}q = ${vector(c.q)}; key ${name} is ${vector(c.k[key])}, its value ${vector(c.v[key])}.`,
     () => `Key ${name}: ${terms} = ${number(c.products[key])}.`,
-    () => (get("scaled") ? `Key ${name}: ${number(c.products[key])} / √${c.q.length} = ${score}.` : `Key ${name}: not divided, the score stays ${score}.`),
-    () => (c.open[key] ? `Key ${name} may be seen: its score stays ${score}. ${shut ? `Masked: ${shut} of ${counted(c.open.length, "key")}.` : "No key is masked here."}` : `Key ${name} is blocked: its score ${score} becomes −∞.`),
+    () =>
+      get("scaled")
+        ? `Key ${name}: ${number(c.products[key])} / √${c.q.length} = ${score}.`
+        : `Key ${name}: not divided, the score stays ${score}.`,
+    () =>
+      c.open[key]
+        ? `Key ${name} may be seen: its score stays ${score}. ${shut ? `Masked: ${shut} of ${counted(c.open.length, "key")}.` : "No key is masked here."}`
+        : `Key ${name} is blocked: its score ${score} becomes −∞.`,
     () => softmaxInWords(c, key, name),
-    () => `Key ${name} gives ${c.open[key] ? number(c.weights[key], 3) : "0"} of its value ${vector(c.v[key])}. All keys together: context ${vector(c.context)}.`,
+    () =>
+      `Key ${name} gives ${c.open[key] ? number(c.weights[key], 3) : "0"} of its value ${vector(c.v[key])}. All keys together: context ${vector(c.context)}.`,
   ][get("step")]();
 }
 
-// Random queries and keys of mean 0 and variance 1 (Box and Muller, 1958); a wider one is a longer piece of the same.
+// Random queries and keys of mean 0 and variance 1 (Box and Muller, 1958); a wider one is a longer piece of
+// the same.
 let drawn = null;
 export function normals() {
-  drawn ??= Float64Array.from({ length: (N_QUERIES + N_KEYS) * WIDEST }, (_, i) =>
-    Math.sqrt(-2 * Math.log(uniform(2 * i + 1))) * Math.cos(2 * Math.PI * uniform(2 * i + 2)));
+  drawn ??= Float64Array.from(
+    { length: (N_QUERIES + N_KEYS) * WIDEST },
+    (_, i) => Math.sqrt(-2 * Math.log(uniform(2 * i + 1))) * Math.cos(2 * Math.PI * uniform(2 * i + 2)),
+  );
   return drawn;
 }
 
 // Attention weights of all random queries over the random keys, a row each.
 export function randomWeights(width, scaled) {
-  const all = normals(), keys = N_QUERIES * WIDEST;
-  return Array.from({ length: N_QUERIES }, (_, i) => softmax(Float64Array.from({ length: N_KEYS }, (_, j) => {
-    let sum = 0;
-    for (let c = 0; c < width; c++) sum += all[i * WIDEST + c] * all[keys + j * WIDEST + c];
-    return scaled ? sum / Math.sqrt(width) : sum;
-  })));
+  const all = normals();
+  const keys = N_QUERIES * WIDEST;
+  return Array.from({ length: N_QUERIES }, (_, i) =>
+    softmax(
+      Float64Array.from({ length: N_KEYS }, (__, j) => {
+        let sum = 0;
+        for (let c = 0; c < width; c++) sum += all[i * WIDEST + c] * all[keys + j * WIDEST + c];
+        return scaled ? sum / Math.sqrt(width) : sum;
+      }),
+    ),
+  );
 }
 
 // Mean over rows of the largest weight, and of the entropy in bits.
@@ -76,37 +124,66 @@ export function sharpness(rows) {
 }
 
 export const keep = (get) => ({
-  view: ["steps", "why"], query: [0, get("query_tokens").length - 1], key: [0, get("key_tokens").length - 1],
-  step: [0, STEPS.length - 1], scaled: [0, 1], allowed: [0, 1], head_dim: [1, WIDEST], own_q: [-99, 99, "real"],
+  view: ["steps", "why"],
+  query: [0, get("query_tokens").length - 1],
+  key: [0, get("key_tokens").length - 1],
+  step: [0, STEPS.length - 1],
+  scaled: [0, 1],
+  allowed: [0, 1],
+  head_dim: [1, WIDEST],
+  own_q: [-99, 99, "real"],
 });
 
 export function describe(get) {
   if (get("view") === "why") {
     const [raw, divided] = [false, true].map((scaled) => sharpness(randomWeights(get("head_dim"), scaled)));
-    return `Random q and k, d = ${get("head_dim")}: the largest of ${N_KEYS} weights is on average ${number(raw[0])} undivided `
-      + `and ${number(divided[0])} divided by √d; entropy ${number(raw[1])} and ${number(divided[1])} bits.`;
+    return (
+      `Random q and k, d = ${get("head_dim")}: the largest of ${N_KEYS} weights is on average ${number(raw[0])} undivided ` +
+      `and ${number(divided[0])} divided by √d; entropy ${number(raw[1])} and ${number(divided[1])} bits.`
+    );
   }
-  const c = chainOf(get), step = get("step"), tokens = get("key_tokens");
+  const c = chainOf(get);
+  const step = get("step");
+  const tokens = get("key_tokens");
   let text = `Step ${step + 1} of ${STEPS.length}, ${STEPS[step]}. ${spell(get, c)}`;
   if (step >= 4 && c.sum) {
-    const most = Math.max(...c.weights), first = c.weights.findIndex((w) => w > most - 1e-9);
+    const most = Math.max(...c.weights);
+    const first = c.weights.findIndex((w) => w > most - 1e-9);
     text += `\nLargest weight: ${number(most)} on key ${named(tokens, first)}; entropy ${number(entropy(c.weights))} bits.`;
   }
   return text;
 }
 
-// A vector as bars, up for more than 0 and down for less; a short one also in numbers, each so many pixels wide.
+// A vector as bars, up for more than 0 and down for less; a short one also in numbers, each so many pixels
+// wide.
 const CELLS = { usual: [40, 37, 34], large: [46, 42, 38, 34] };
 function bars(row, scale, room, figures = true) {
-  const short = row.length <= SPELLED, cell = short ? room : Math.max(2, Math.min(8, 150 / row.length)), high = 13;
+  const short = row.length <= SPELLED;
+  const cell = short ? room : Math.max(2, Math.min(8, 150 / row.length));
+  const high = 13;
   const d = Array.from(row, (x, i) => {
     const y = high - (high - 1) * clamp(x / scale, -1, 1);
     return `M${((i + (short ? 0.25 : 0)) * cell).toFixed(1)} ${high}V${y.toFixed(1)}h${(short ? cell / 2 : Math.max(1, cell - 1)).toFixed(1)}V${high}Z`;
   });
-  const width = row.length * cell, own = short ? { "aria-hidden": "true" } : { role: "img", "aria-label": `${row.length} numbers` };
-  return h("span", { class: "tx-vec" },
-    h("svg", { width, height: 2 * high, ...own }, h("line", { x1: 0, x2: width, y1: high, y2: high }), h("path", { d: d.join("") })),
-    short && figures ? h("span", { class: "tx-vec-numbers" }, Array.from(row, (x) => h("span", { style: `width:${cell}px` }, number(x)))) : null);
+  const width = row.length * cell;
+  const own = short ? { "aria-hidden": "true" } : { role: "img", "aria-label": `${row.length} numbers` };
+  return h(
+    "span",
+    { class: "tx-vec" },
+    h(
+      "svg",
+      { width, height: 2 * high, ...own },
+      h("line", { x1: 0, x2: width, y1: high, y2: high }),
+      h("path", { d: d.join("") }),
+    ),
+    short && figures
+      ? h(
+          "span",
+          { class: "tx-vec-numbers" },
+          Array.from(row, (x) => h("span", { style: `width:${cell}px` }, number(x))),
+        )
+      : null,
+  );
 }
 
 // The columns of the table: from which step each is filled, and in which steps it is needed to follow.
@@ -114,52 +191,121 @@ const COLUMNS = [
   { name: "key", from: 0, need: [0, 1], cell: (c, i, most, room, full) => bars(c.k[i], most, room, full) },
   { name: "q·k", from: 1, need: [1, 2], cell: (c, i) => number(c.products[i]) },
   { name: "÷ √d", from: 2, need: [2, 3], cell: (c, i) => number(c.scores[i]) },
-  { name: "mask", from: 3, need: [3, 4], cell: (c, i) => (c.open[i] ? number(c.scores[i]) : h("span", { class: "tx-no" }, "−∞")) },
+  {
+    name: "mask",
+    from: 3,
+    need: [3, 4],
+    cell: (c, i) => (c.open[i] ? number(c.scores[i]) : h("span", { class: "tx-no" }, "−∞")),
+  },
   { name: "softmax", from: 4, need: [4, 5], cell: (c, i) => weightCell(c, i) },
   { name: "value", from: 0, need: [0, 5], cell: (c, i, most, room, full) => bars(c.v[i], most, room, full) },
-  { name: "weight × value", from: 5, need: [5], cell: (c, i, most, room, full) => bars(c.v[i].map((x) => c.weights[i] * x), most, room, full) },
+  {
+    name: "weight × value",
+    from: 5,
+    need: [5],
+    cell: (c, i, most, room, full) =>
+      bars(
+        c.v[i].map((x) => c.weights[i] * x),
+        most,
+        room,
+        full,
+      ),
+  },
 ];
 const NARROW = 700; // as in the style
 const ACTIVE = [[0, 5], [1], [2], [3], [4], [6]];
 
 function weightCell(c, i) {
   const bar = c.open[i] ? h("i", { style: `width:${100 * c.weights[i]}%` }) : null;
-  return [h("span", { class: c.open[i] ? "tx-share" : "tx-share tx-no", "aria-hidden": "true" }, bar), c.open[i] ? c.weights[i].toFixed(3) : "0"];
+  return [
+    h("span", { class: c.open[i] ? "tx-share" : "tx-share tx-no", "aria-hidden": "true" }, bar),
+    c.open[i] ? c.weights[i].toFixed(3) : "0",
+  ];
 }
 
 // Keys down, steps across; below it what comes out.
 function table(ui) {
-  const tokens = ui.get("key_tokens"), size = (name) => Math.max(1e-9, ...ui.get(name).map(Math.abs));
-  const most = Math.max(size("k"), size("q")), mostValue = size("v"), own = ownNumbers(ui, most), unit = sharing(tokens);
-  const keys = tokens.map((token, i) => h("button", { type: "button", class: "tx-token", "aria-label": `key ${named(tokens, i)}`, title: token, onclick: () => ui.save("key", i) }, token));
+  const tokens = ui.get("key_tokens");
+  const size = (name) => Math.max(1e-9, ...ui.get(name).map(Math.abs));
+  const most = Math.max(size("k"), size("q"));
+  const mostValue = size("v");
+  const own = ownNumbers(ui, most);
+  const unit = sharing(tokens);
+  const keys = tokens.map((token, i) =>
+    h(
+      "button",
+      {
+        type: "button",
+        class: "tx-token",
+        "aria-label": `key ${named(tokens, i)}`,
+        title: token,
+        onclick: () => ui.save("key", i),
+      },
+      token,
+    ),
+  );
   const heads = COLUMNS.map(({ name }) => h("th", { scope: "col" }, name));
-  const asks = COLUMNS.map(() => h("td")), ends = COLUMNS.map(() => h("td"));
+  const asks = COLUMNS.map(() => h("td"));
+  const ends = COLUMNS.map(() => h("td"));
   const cells = tokens.map(() => COLUMNS.map(() => h("td")));
   const asker = h("th", { scope: "row" });
-  const rows = tokens.map((_, i) => h("tr", { onclick: (event) => { if (!event.target.closest("button")) ui.save("key", i); } }, h("th", { scope: "row" }, h("small", { "aria-hidden": "true" }, i), keys[i]), cells[i]));
-  const box = h("table", { class: "tx-chain" },
+  const rows = tokens.map((_, i) =>
+    h(
+      "tr",
+      {
+        onclick: (event) => {
+          if (!event.target.closest("button")) ui.save("key", i);
+        },
+      },
+      h("th", { scope: "row" }, h("small", { "aria-hidden": "true" }, i), keys[i]),
+      cells[i],
+    ),
+  );
+  const box = h(
+    "table",
+    { class: "tx-chain" },
     h("thead", {}, h("tr", {}, h("td"), heads), h("tr", { class: "tx-asks" }, asker, asks)),
-    h("tbody", {}, rows), h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "together"), ends)));
+    h("tbody", {}, rows),
+    h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "together"), ends)),
+  );
   const stop = roving(box, keys, { go: (i) => ui.save("key", i) });
-  let known = "", used = 0, land = () => {};
+  let known = "";
+  let used = 0;
+  let land = () => {};
   const fits = () => update.box.scrollWidth <= update.box.clientWidth;
   const write = (c, room) => {
-    const step = ui.get("step"), key = ui.get("key");
+    const step = ui.get("step");
+    const key = ui.get("key");
     const fill = (cell, j, content, from = COLUMNS[j].from) => {
-      const soon = step < from, parts = [soon ? h("span", { class: "tx-soon", "aria-hidden": "true" }, "·") : content()].flat();
-      if (parts.length !== 1 || cell.firstChild !== parts[0]) cell.replaceChildren(...parts); // what has the focus keeps it
+      const soon = step < from;
+      const parts = [soon ? h("span", { class: "tx-soon", "aria-hidden": "true" }, "·") : content()].flat();
+      // what has the focus keeps it
+      if (parts.length !== 1 || cell.firstChild !== parts[0]) cell.replaceChildren(...parts);
       cell.className = `${ACTIVE[step].includes(j) ? "tx-now" : ""} ${COLUMNS[j].need.includes(step) ? "" : "tx-far"}`;
     };
-    heads.forEach((cell, j) => fill(cell, j, () => (j === 2 && !ui.get("scaled") ? h("s", {}, COLUMNS[j].name) : COLUMNS[j].name), 0)); // as wide as before
+    heads.forEach((cell, j) =>
+      fill(cell, j, () => (j === 2 && !ui.get("scaled") ? h("s", {}, COLUMNS[j].name) : COLUMNS[j].name), 0),
+    ); // as wide as before
     if (ui.get("scaled")) heads[2].removeAttribute("aria-label");
     else heads[2].setAttribute("aria-label", "not divided");
-    cells.forEach((row, i) => row.forEach((cell, j) => fill(cell, j, () => COLUMNS[j].cell(c, i, j ? mostValue : most, room, tokens.length <= 6 || i === key))));
+    cells.forEach((row, i) =>
+      row.forEach((cell, j) =>
+        fill(cell, j, () =>
+          COLUMNS[j].cell(c, i, j ? mostValue : most, room, tokens.length <= 6 || i === key),
+        ),
+      ),
+    );
     asks.forEach((cell, j) => fill(cell, j, () => (j === 0 ? own(c.q, room) : j === 4 ? unit(c, key) : "")));
-    ends.forEach((cell, j) => fill(cell, j, () => (j === 4 ? `sum ${number(c.sum ? 1 : 0, 3)}` : j === 6 ? bars(c.context, mostValue, room) : "")));
+    ends.forEach((cell, j) =>
+      fill(cell, j, () =>
+        j === 4 ? `sum ${number(c.sum ? 1 : 0, 3)}` : j === 6 ? bars(c.context, mostValue, room) : "",
+      ),
+    );
     asker.replaceChildren("q of ", h("b", {}, ui.get("query_tokens")[ui.get("query")]));
   };
   const update = (c) => {
-    const step = ui.get("step"), key = ui.get("key");
+    const step = ui.get("step");
+    const key = ui.get("key");
     land();
     // Where not all fits, the bars become narrower; on a phone, what this step does not need gives way.
     box.classList.remove("tx-tight");
@@ -173,10 +319,21 @@ function table(ui) {
     const about = heads[ACTIVE[step][0]];
     update.box.scrollLeft = about.offsetLeft + about.offsetWidth - update.box.clientWidth;
     const now = `${step}/${key}/${ui.get("query")}`;
-    if (known && now !== known) land = fly(ui, c, key, { k: cells[key][0], score: cells[key][1], rows: cells, sum: ends[6], frame: update.box, total: (context) => bars(context, mostValue, used) });
+    if (known && now !== known)
+      land = fly(ui, c, key, {
+        k: cells[key][0],
+        score: cells[key][1],
+        rows: cells,
+        sum: ends[6],
+        frame: update.box,
+        total: (context) => bars(context, mostValue, used),
+      });
     known = now;
     stop(key);
-    keys.forEach((button, i) => { button.setAttribute("aria-pressed", i === key); rows[i].dataset.chosen = i === key; });
+    keys.forEach((button, i) => {
+      button.setAttribute("aria-pressed", i === key);
+      rows[i].dataset.chosen = i === key;
+    });
   };
   update.box = h("div", { class: "tx-scroll" }, box);
   return update;
@@ -192,11 +349,22 @@ function ownNumbers(ui, most) {
     ui.set("own_q", q);
   };
   const grip = (i) => {
-    let from = 0, start = 0;
+    let from = 0;
+    let start = 0;
     const element = h("span", {
-      class: "tx-grip", role: "slider", tabindex: 0, "aria-label": `number ${i} of q`, "aria-valuemin": -99, "aria-valuemax": 99,
-      onpointerdown: (event) => { element.setPointerCapture(event.pointerId); [from, start] = [event.clientX - event.clientY, chainOf(ui.get).q[i]]; },
-      onpointermove: (event) => { if (event.buttons & 1) put(i, start + (event.clientX - event.clientY - from) / 24); },
+      class: "tx-grip",
+      role: "slider",
+      tabindex: 0,
+      "aria-label": `number ${i} of q`,
+      "aria-valuemin": -99,
+      "aria-valuemax": 99,
+      onpointerdown: (event) => {
+        element.setPointerCapture(event.pointerId);
+        [from, start] = [event.clientX - event.clientY, chainOf(ui.get).q[i]];
+      },
+      onpointermove: (event) => {
+        if (event.buttons & 1) put(i, start + (event.clientX - event.clientY - from) / 24);
+      },
       onpointerup: () => ui.done(),
       onkeydown: (event) => {
         const by = { ArrowUp: 0.25, ArrowRight: 0.25, ArrowDown: -0.25, ArrowLeft: -0.25 }[event.key];
@@ -227,7 +395,8 @@ function ownNumbers(ui, most) {
 
 // One unit of weight, shared by the keys: a segment for each.
 function sharing(tokens) {
-  const parts = tokens.map(() => h("i")), box = h("span", { class: "tx-unit", "aria-hidden": "true" }, parts);
+  const parts = tokens.map(() => h("i"));
+  const box = h("span", { class: "tx-unit", "aria-hidden": "true" }, parts);
   return (c, key) => {
     parts.forEach((part, i) => {
       part.style.width = `${100 * c.weights[i]}%`;
@@ -237,21 +406,48 @@ function sharing(tokens) {
   };
 }
 
-// What is multiplied flies to where it is added up, and counts when it lands: pairs of numbers, or weights of values.
+// What is multiplied flies to where it is added up, and counts when it lands: pairs of numbers, or weights of
+// values.
 function fly(ui, c, key, { k, score, rows, sum, frame, total }) {
-  const chips = [], land = () => chips.forEach((chip) => chip.remove()); // a redraw fills what was to come
+  const chips = [];
+  const land = () => chips.forEach((chip) => chip.remove()); // a redraw fills what was to come
   if (motionless() || ![1, 5].includes(ui.get("step"))) return land;
-  const root = ui.root.getBoundingClientRect(), zoom = root.width / ui.root.offsetWidth, inside = frame.getBoundingClientRect();
-  const middle = (element) => { const box = element.getBoundingClientRect(); return [(clamp(box.left + box.width / 2, inside.left, inside.right) - root.left) / zoom, (box.top + box.height / 2 - root.top) / zoom]; };
+  const root = ui.root.getBoundingClientRect();
+  const zoom = root.width / ui.root.offsetWidth;
+  const inside = frame.getBoundingClientRect();
+  const middle = (element) => {
+    const box = element.getBoundingClientRect();
+    return [
+      (clamp(box.left + box.width / 2, inside.left, inside.right) - root.left) / zoom,
+      (box.top + box.height / 2 - root.top) / zoom,
+    ];
+  };
   const send = (text, start, end, delay, landed) => {
-    const chip = h("span", { class: "tx-fly", "aria-hidden": "true" }, text), at = ([x, y]) => `translate(${x}px, ${y}px) translate(-50%, -50%)`;
+    const chip = h("span", { class: "tx-fly", "aria-hidden": "true" }, text);
+    const at = ([x, y]) => `translate(${x}px, ${y}px) translate(-50%, -50%)`;
     ui.root.append(chip);
     chips.push(chip);
-    chip.animate([{ transform: at(start), opacity: 0 }, { transform: at(start), opacity: 1, offset: 0.2 }, { transform: at(end), opacity: 1 }], { duration: 700, delay, easing: "ease-in-out", fill: "both" })
-      .finished.then(() => { if (chip.isConnected) landed(); chip.remove(); }, () => {});
+    chip
+      .animate(
+        [
+          { transform: at(start), opacity: 0 },
+          { transform: at(start), opacity: 1, offset: 0.2 },
+          { transform: at(end), opacity: 1 },
+        ],
+        { duration: 700, delay, easing: "ease-in-out", fill: "both" },
+      )
+      .finished.then(
+        () => {
+          if (chip.isConnected) landed();
+          chip.remove();
+        },
+        () => {},
+      );
   };
   if (ui.get("step") === 5) {
-    const given = c.weights.map((w, i) => [w, i]).filter(([w]) => w >= 0.0005), so = new Float64Array(c.context.length), apart = Math.min(450, 2400 / given.length);
+    const given = c.weights.map((w, i) => [w, i]).filter(([w]) => w >= 0.0005);
+    const so = new Float64Array(c.context.length);
+    const apart = Math.min(450, 2400 / given.length);
     const last = sum.firstChild;
     sum.replaceChildren(total(so));
     given.forEach(([w, i], n) => {
@@ -259,64 +455,165 @@ function fly(ui, c, key, { k, score, rows, sum, frame, total }) {
       product.style.visibility = "hidden";
       send(`${number(w, 3)} ·`, middle(rows[i][4]), middle(product), n * apart, () => {
         product.style.visibility = "";
-        c.v[i].forEach((x, at) => { so[at] += w * x; });
+        c.v[i].forEach((x, at) => {
+          so[at] += w * x;
+        });
         sum.replaceChildren(n < given.length - 1 ? total(so) : last);
       });
     });
     return land;
   }
   if (c.q.length > SPELLED) return land;
-  const content = score.firstChild, pairs = Array.from(c.q, (_, i) => middle(k.querySelectorAll(".tx-vec-numbers > span")[i] ?? k));
+  const content = score.firstChild;
+  const pairs = Array.from(c.q, (_, i) => middle(k.querySelectorAll(".tx-vec-numbers > span")[i] ?? k));
   let so = 0;
-  pairs.forEach((from, i) => send(`${factor(c.q[i])}·${factor(c.k[key][i])}`, from, middle(score), 200 * i, () => {
-    so += c.q[i] * c.k[key][i];
-    score.replaceChildren(i < pairs.length - 1 ? number(so) : content);
-  }));
+  pairs.forEach((from, i) =>
+    send(`${factor(c.q[i])}·${factor(c.k[key][i])}`, from, middle(score), 200 * i, () => {
+      so += c.q[i] * c.k[key][i];
+      score.replaceChildren(i < pairs.length - 1 ? number(so) : content);
+    }),
+  );
   score.replaceChildren(number(0));
   return land;
 }
 
-const X = (width) => 36 + (Math.log2(width) / 9) * 370, Y = (share) => 30 + (1 - share) * 170;
+const X = (width) => 36 + (Math.log2(width) / 9) * 370;
+const Y = (share) => 30 + (1 - share) * 170;
 
 // The mean largest weight against d, with and without the division.
 function curves(ui) {
-  const widths = Array.from({ length: 10 }, (_, i) => 2 ** i), say = h("tbody");
-  const line = (scaled) => h("polyline", { class: scaled ? "tx-tame" : "tx-wild", fill: "none", points: widths.map((d) => `${X(d)},${Y(sharpness(randomWeights(d, scaled))[0])}`).join(" ") });
+  const widths = Array.from({ length: 10 }, (_, i) => 2 ** i);
+  const say = h("tbody");
+  const line = (scaled) =>
+    h("polyline", {
+      class: scaled ? "tx-tame" : "tx-wild",
+      fill: "none",
+      points: widths.map((d) => `${X(d)},${Y(sharpness(randomWeights(d, scaled))[0])}`).join(" "),
+    });
   const word = (x, y, text, more = {}) => h("text", { x, y, ...more }, text);
-  const marker = h("line", { class: "tx-marker", y1: Y(1), y2: Y(0) }), dots = [h("circle", { r: 5, class: "tx-wild" }), h("circle", { r: 5, class: "tx-tame" })];
-  const chart = h("svg", { viewBox: "0 0 420 246", role: "img", class: "tx-curves" },
+  const marker = h("line", { class: "tx-marker", y1: Y(1), y2: Y(0) });
+  const dots = [h("circle", { r: 5, class: "tx-wild" }), h("circle", { r: 5, class: "tx-tame" })];
+  const chart = h(
+    "svg",
+    { viewBox: "0 0 420 246", role: "img", class: "tx-curves" },
     word(4, 14, "mean largest weight", { "text-anchor": "start" }),
-    [0, 0.5, 1].map((share) => [h("line", { class: "tx-rule", x1: X(1), x2: X(512), y1: Y(share), y2: Y(share) }), word(30, Y(share) + 4, share, { "text-anchor": "end" })]),
-    [1, 8, 64, 512].map((d) => word(X(d), Y(0) + 19, d, { "text-anchor": "middle" })), word(221, 240, "d, the width of q and k", { "text-anchor": "middle" }),
-    line(false), line(true), marker, dots,
-    word(X(10), Y(0.83), "undivided", { class: "tx-wild", "text-anchor": "end" }), word(X(12), Y(0.22), "divided by √d", { class: "tx-tame", "text-anchor": "middle" }));
+    [0, 0.5, 1].map((share) => [
+      h("line", { class: "tx-rule", x1: X(1), x2: X(512), y1: Y(share), y2: Y(share) }),
+      word(30, Y(share) + 4, share, { "text-anchor": "end" }),
+    ]),
+    [1, 8, 64, 512].map((d) => word(X(d), Y(0) + 19, d, { "text-anchor": "middle" })),
+    word(221, 240, "d, the width of q and k", { "text-anchor": "middle" }),
+    line(false),
+    line(true),
+    marker,
+    dots,
+    word(X(10), Y(0.83), "undivided", { class: "tx-wild", "text-anchor": "end" }),
+    word(X(12), Y(0.22), "divided by √d", { class: "tx-tame", "text-anchor": "middle" }),
+  );
   const follow = (event) => {
-    const at = chart.getBoundingClientRect(), x = ((event.clientX - at.left) / at.width) * 420;
+    const at = chart.getBoundingClientRect();
+    const x = ((event.clientX - at.left) / at.width) * 420;
     ui.set("head_dim", Math.round(2 ** (clamp((x - 36) / 370, 0, 1) * 9)));
   };
-  chart.addEventListener("pointerdown", (event) => { chart.setPointerCapture(event.pointerId); follow(event); });
-  chart.addEventListener("pointermove", (event) => { if (event.buttons & 1) follow(event); });
+  chart.addEventListener("pointerdown", (event) => {
+    chart.setPointerCapture(event.pointerId);
+    follow(event);
+  });
+  chart.addEventListener("pointermove", (event) => {
+    if (event.buttons & 1) follow(event);
+  });
   chart.addEventListener("pointerup", () => ui.done());
   const update = () => {
-    const d = ui.get("head_dim"), both = [false, true].map((scaled) => randomWeights(d, scaled)), sharp = both.map(sharpness);
+    const d = ui.get("head_dim");
+    const both = [false, true].map((scaled) => randomWeights(d, scaled));
+    const sharp = both.map(sharpness);
     marker.setAttribute("x1", X(d));
     marker.setAttribute("x2", X(d));
-    dots.forEach((dot, i) => { dot.setAttribute("cx", X(d)); dot.setAttribute("cy", Y(sharp[i][0])); });
-    chart.setAttribute("aria-label", `Mean largest of ${N_KEYS} weights against d from 1 to ${WIDEST}: at ${d} it is ${number(sharp[0][0])} undivided and ${number(sharp[1][0])} divided.`);
-    say.replaceChildren(...["undivided", "divided by √d"].map((name, i) => h("tr", { class: i ? "tx-tame" : "tx-wild" }, h("th", { scope: "row" }, name),
-      h("td", {}, h("span", { class: "tx-eight", "aria-hidden": "true" }, Array.from(both[i][0], (w) => h("i", { style: `height:${Math.max(1, 40 * w)}px` })))),
-      h("td", {}, number(sharp[i][0])), h("td", {}, number(sharp[i][1])))));
+    dots.forEach((dot, i) => {
+      dot.setAttribute("cx", X(d));
+      dot.setAttribute("cy", Y(sharp[i][0]));
+    });
+    chart.setAttribute(
+      "aria-label",
+      `Mean largest of ${N_KEYS} weights against d from 1 to ${WIDEST}: at ${d} it is ${number(sharp[0][0])} undivided and ${number(sharp[1][0])} divided.`,
+    );
+    say.replaceChildren(
+      ...["undivided", "divided by √d"].map((name, i) =>
+        h(
+          "tr",
+          { class: i ? "tx-tame" : "tx-wild" },
+          h("th", { scope: "row" }, name),
+          h(
+            "td",
+            {},
+            h(
+              "span",
+              { class: "tx-eight", "aria-hidden": "true" },
+              Array.from(both[i][0], (w) => h("i", { style: `height:${Math.max(1, 40 * w)}px` })),
+            ),
+          ),
+          h("td", {}, number(sharp[i][0])),
+          h("td", {}, number(sharp[i][1])),
+        ),
+      ),
+    );
   };
-  update.box = h("div", { class: "tx-panels" }, chart, h("div", { class: "tx-panel" },
-    ui.slider("head_dim", { label: "d", min: 0, max: 9, step: 0.25, to: (x) => Math.round(2 ** x), from: Math.log2 }),
-    h("div", { class: "tx-scroll" }, h("table", { class: "tx-sharp" }, h("thead", {}, h("tr", {}, h("td"), ["one query, as an example", "largest weight, mean of 64", "entropy in bits, mean of 64"].map((name) => h("th", { scope: "col" }, name)))), say)),
-    h("p", { class: "tx-note" }, "Bars: the 8 weights of the first of 64 random queries. Numbers: means over all 64, so not those of the bars. Entropy is 3 bits where all 8 keys get the same.")));
+  update.box = h(
+    "div",
+    { class: "tx-panels" },
+    chart,
+    h(
+      "div",
+      { class: "tx-panel" },
+      ui.slider("head_dim", {
+        label: "d",
+        min: 0,
+        max: 9,
+        step: 0.25,
+        to: (x) => Math.round(2 ** x),
+        from: Math.log2,
+      }),
+      h(
+        "div",
+        { class: "tx-scroll" },
+        h(
+          "table",
+          { class: "tx-sharp" },
+          h(
+            "thead",
+            {},
+            h(
+              "tr",
+              {},
+              h("td"),
+              ["one query, as an example", "largest weight, mean of 64", "entropy in bits, mean of 64"].map(
+                (name) => h("th", { scope: "col" }, name),
+              ),
+            ),
+          ),
+          say,
+        ),
+      ),
+      h(
+        "p",
+        { class: "tx-note" },
+        "Bars: the 8 weights of the first of 64 random queries. Numbers: means over all 64, so not those of the bars. Entropy is 3 bits where all 8 keys get the same.",
+      ),
+    ),
+  );
   return update;
 }
 
 function radios(ui, trait, names, label, text = (name) => name) {
-  const buttons = names.map((name, i) => h("button", { type: "button", class: "tx-token", role: "radio", onclick: () => ui.save(trait, i) }, text(name, i)));
-  const box = h("div", { class: "tx-radios", role: "radiogroup", "aria-label": label }, buttons), stop = roving(box, buttons, { go: (i) => ui.save(trait, i) });
+  const buttons = names.map((name, i) =>
+    h(
+      "button",
+      { type: "button", class: "tx-token", role: "radio", onclick: () => ui.save(trait, i) },
+      text(name, i),
+    ),
+  );
+  const box = h("div", { class: "tx-radios", role: "radiogroup", "aria-label": label }, buttons);
+  const stop = roving(box, buttons, { go: (i) => ui.save(trait, i) });
   ui.painters.push(() => {
     stop(ui.get(trait));
     buttons.forEach((button, i) => button.setAttribute("aria-checked", i === ui.get(trait)));
@@ -326,14 +623,25 @@ function radios(ui, trait, names, label, text = (name) => name) {
 
 // Puts the mask on or off, and shows a step, query and key that it changes.
 function maskBox(ui) {
-  const id = uid(), label = h("label", { for: id }), input = h("input", { id, type: "checkbox" }), box = h("div", { class: "tx-control tx-toggle" }, input, label);
+  const id = uid();
+  const label = h("label", { for: id });
+  const input = h("input", { id, type: "checkbox" });
+  const box = h("div", { class: "tx-control tx-toggle" }, input, label);
   input.addEventListener("change", () => {
-    const { masked, open } = maskOf(ui.get), n = ui.get("key_tokens").length, shut = (i) => [...Array(n).keys()].filter((j) => !masked[i * n + j]);
+    const { masked, open } = maskOf(ui.get);
+    const n = ui.get("key_tokens").length;
+    const shut = (i) => [...Array(n).keys()].filter((j) => !masked[i * n + j]);
     ui.set("allowed", input.checked ? masked : open);
     if (input.checked) {
-      if (!shut(ui.get("query")).length) { ui.set("own_q", []); ui.set("query", Math.floor((n - 1) / 2)); }
+      if (!shut(ui.get("query")).length) {
+        ui.set("own_q", []);
+        ui.set("query", Math.floor((n - 1) / 2));
+      }
       const { scores } = chainOf(ui.get);
-      ui.set("key", shut(ui.get("query")).reduce((most, j) => (scores[j] > scores[most] ? j : most)));
+      ui.set(
+        "key",
+        shut(ui.get("query")).reduce((most, j) => (scores[j] > scores[most] ? j : most)),
+      );
     }
     if (ui.get("step") < 3) ui.set("step", 3);
     ui.done();
@@ -349,22 +657,59 @@ function maskBox(ui) {
 
 function build(ui) {
   const go = (by) => () => ui.save("step", clamp(ui.get("step") + by, 0, STEPS.length - 1));
-  const back = h("button", { type: "button", class: "tx-button", onclick: go(-1) }, "← Back"), next = h("button", { type: "button", class: "tx-button tx-next", onclick: go(1) }, "Next step →");
-  const rows = table(ui), lines = curves(ui);
-  const reset = h("button", { type: "button", class: "tx-button", onclick: () => ui.save("own_q", []) }, "Reset q");
-  const own = h("span", { class: "tx-pair" }, h("span", { class: "tx-hint" }, "drag the numbers of q:"), reset);
+  const back = h("button", { type: "button", class: "tx-button", onclick: go(-1) }, "← Back");
+  const next = h("button", { type: "button", class: "tx-button tx-next", onclick: go(1) }, "Next step →");
+  const rows = table(ui);
+  const lines = curves(ui);
+  const reset = h(
+    "button",
+    { type: "button", class: "tx-button", onclick: () => ui.save("own_q", []) },
+    "Reset q",
+  );
+  const own = h(
+    "span",
+    { class: "tx-pair" },
+    h("span", { class: "tx-hint" }, "drag the numbers of q:"),
+    reset,
+  );
   const query = ui.picks("query", { label: "Query", names: ui.get("query_tokens"), reset: { own_q: [] } });
   const mask = maskBox(ui);
-  const invite = h("span", { class: "tx-invite" }, "Press “Next step”. Choose a key: its numbers are spelled out.");
+  const invite = h(
+    "span",
+    { class: "tx-invite" },
+    "Press “Next step”. Choose a key: its numbers are spelled out.",
+  );
   const steps = [
-    h("div", { class: "tx-row" }, h("span", { class: "tx-word", "aria-hidden": "true" }, "query"), query, ui.toggle("scaled", { label: "divide by √d" }), mask, own),
-    h("div", { class: "tx-row tx-steps" }, radios(ui, "step", STEPS, "step", (name, i) => `${i + 1}  ${name}`), h("span", { class: "tx-pair" }, back, next))];
-  const why = h("div", { class: "tx-part tx-why" }, h("p", { class: "tx-title" }, "Random q and k, as wide as you like: does softmax still share?"), lines.box);
+    h(
+      "div",
+      { class: "tx-row" },
+      h("span", { class: "tx-word", "aria-hidden": "true" }, "query"),
+      query,
+      ui.toggle("scaled", { label: "divide by √d" }),
+      mask,
+      own,
+    ),
+    h(
+      "div",
+      { class: "tx-row tx-steps" },
+      radios(ui, "step", STEPS, "step", (name, i) => `${i + 1}  ${name}`),
+      h("span", { class: "tx-pair" }, back, next),
+    ),
+  ];
+  const why = h(
+    "div",
+    { class: "tx-part tx-why" },
+    h("p", { class: "tx-title" }, "Random q and k, as wide as you like: does softmax still share?"),
+    lines.box,
+  );
   const paint = () => {
-    const c = chainOf(ui.get), random = ui.get("view") === "why";
+    const c = chainOf(ui.get);
+    const random = ui.get("view") === "why";
     for (const part of [invite, ...steps, rows.box]) part.hidden = random;
     why.hidden = !random;
-    ui.root.querySelector(".tx-called").textContent = random ? "One query: why divide by √d?" : ui.get("title");
+    ui.root.querySelector(".tx-called").textContent = random
+      ? "One query: why divide by √d?"
+      : ui.get("title");
     if (random) return lines();
     back.disabled = ui.get("step") === 0;
     next.disabled = ui.get("step") === STEPS.length - 1;
@@ -372,9 +717,24 @@ function build(ui) {
     rows(c);
     own.hidden = !ui.root.querySelector(".tx-own")?.offsetParent; // with the column of q, where it gives way
   };
-  ui.show(paint,
-    h("div", { class: "tx-row" }, ui.choice("view", { label: "Show", options: [["steps", "one query, step by step"], ["why", "why divide?"]] }), invite),
-    steps, rows.box, why);
+  ui.show(
+    paint,
+    h(
+      "div",
+      { class: "tx-row" },
+      ui.choice("view", {
+        label: "Show",
+        options: [
+          ["steps", "one query, step by step"],
+          ["why", "why divide?"],
+        ],
+      }),
+      invite,
+    ),
+    steps,
+    rows.box,
+    why,
+  );
 }
 
 export default explorer("one_query", { build, describe, keep });

@@ -12,7 +12,7 @@ export function describe(get) {
 }
 
 function build(ui) {
-  const key = `answer:${ui.get("number")}`;  // where `questions.js` stores it
+  const key = `answer:${ui.get("number")}`; // where `questions.js` stores it
   if (!ui.get("live")) {
     const look = () => {
       const found = recalled(key);
@@ -22,10 +22,13 @@ function build(ui) {
     look();
     onRemembered(key, ui.signal, look);
   }
-  ui.show(() => {
-    const choice = ui.get("choice");
-    ui.root.dataset.verdict = !choice ? "" : choice === ui.get("answer") ? "right" : "wrong";
-  }, h("p", { class: "tx-title" }, ui.get("title")));
+  ui.show(
+    () => {
+      const choice = ui.get("choice");
+      ui.root.dataset.verdict = !choice ? "" : choice === ui.get("answer") ? "right" : "wrong";
+    },
+    h("p", { class: "tx-title" }, ui.get("title")),
+  );
 }
 
 export default explorer("outcome", { build, describe });

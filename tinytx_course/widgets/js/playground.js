@@ -1,60 +1,107 @@
-// The playground: a transformer that learns in the page, its loss against the entropy bound, what it writes, and what it
-// attends to; a second run next to it. `get` maps the name of a trait to its value. What is not drawing is in _training.js and _conductor.js.
+// The playground: a transformer that learns in the page, its loss against the entropy bound, what it writes,
+// and what it attends to; a second run next to it. `get` maps the name of a trait to its value. What is not
+// drawing is in _training.js and _conductor.js.
 
 const RATES = [0.0003, 0.001, 0.003, 0.006, 0.012, 0.025, 0.05, 0.1, 0.3, 1];
 const NAMES = { first: "A", second: "B" };
-const LOSSES = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 3, 5, 7, 10, 20, 50, 100], STEPS = [0, 10, 30, 100, 300, 1000, 3000, 10000];
-const CELL = 20, NARROW = 640; // pixels of a weight, and of a page where the band has few words
-const CURVES = 200, ROW = 17, ROWS = 3; // pixels of the height of the curves, and of a row of names above them; such rows
+const LOSSES = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 3, 5, 7, 10, 20, 50, 100];
+const STEPS = [0, 10, 30, 100, 300, 1000, 3000, 10000];
+// Pixels of a weight, and of a page where the band has few words
+const CELL = 20;
+const NARROW = 640;
+// Pixels of the height of the curves, and of a row of names above them; such rows
+const CURVES = 200;
+const ROW = 17;
+const ROWS = 3;
 
 // Steps on a scale that is even at first and of equal factors later.
 const EVEN = 20;
 const placeOf = (step) => Math.log1p(step / EVEN);
 const nats = (x) => `${number(x, 3)} nats`;
-export const distance = (above) => (above === null ? "no number any more" : `${(100 * Math.abs(above)).toFixed(1)}% ${above < 0 ? "below" : "above"} the bound`);
+export const distance = (above) =>
+  above === null
+    ? "no number any more"
+    : `${(100 * Math.abs(above)).toFixed(1)}% ${above < 0 ? "below" : "above"} the bound`;
 
-// When it learned while a switch let it cheat, by the marks of the switches: the steps of the last such time before a step.
-const LEAK_OF = { "mask on": "mask off", "not: targets not shifted": "targets not shifted", "not: norm over the positions": "norm over the positions" };
+// When it learned while a switch let it cheat, by the marks of the switches: the steps of the last such time
+// before a step.
+const LEAK_OF = {
+  "mask on": "mask off",
+  "not: targets not shifted": "targets not shifted",
+  "not: norm over the positions": "norm over the positions",
+};
 export function cheatedWith(marks, shown) {
-  const end = marks.findLastIndex(({ step, text }) => step <= shown && LEAK_OF[text]), last = marks[end];
+  const end = marks.findLastIndex(({ step, text }) => step <= shown && LEAK_OF[text]);
+  const last = marks[end];
   if (!last) return "";
-  const leak = LEAK_OF[last.text], first = marks.slice(0, end).findLast(({ text }) => text === leak);
+  const leak = LEAK_OF[last.text];
+  const first = marks.slice(0, end).findLast(({ text }) => text === leak);
   return `${first ? `From step ${grouped(first.step)}` : "From the start"} to step ${grouped(last.step)} (${leak}) it cheated: it learned to copy words that it should predict. That is of no use now, so it learns anew from there.`;
 }
-const marksOf = ({ marks }) => marks.map((mark) => mark.match(/^(.*) at step (\d+)$/)).map(([, text, step]) => ({ text, step: +step }));
+const marksOf = ({ marks }) =>
+  marks.map((mark) => mark.match(/^(.*) at step (\d+)$/)).map(([, text, step]) => ({ text, step: +step }));
 
 // How far a run is, in a few words: the cards say the rest.
 const ODD = 40;
 function shortly(name, run) {
-  const odd = unusual(run.settings), what = odd.length > ODD ? `${counted(odd.split(", ").length, "setting")} changed` : odd;
+  const odd = unusual(run.settings);
+  const what = odd.length > ODD ? `${counted(odd.split(", ").length, "setting")} changed` : odd;
   return `Run ${name}${what ? ` (${what})` : ""}: ${run.step ? `step ${grouped(run.step)} of ${grouped(run.settings.n_steps)}` : "untrained"}, ${run.above === null ? "its loss is no number any more" : distance(run.above)}${run.above < 0 ? ": it is cheating" : ""}.`;
 }
 
 function describeRun(name, run, get) {
-  const odd = unusual(run.settings), marks = run.marks.length ? ` While it learned: ${run.marks.join(", ")}.` : "";
-  const learned = run.step ? `step ${grouped(run.step)} of ${grouped(run.settings.n_steps)}, ${grouped(run.tokens)} tokens read, loss of its last batch ${run.loss === null ? "no number" : nats(run.loss)}` : "untrained";
-  const held = run.above === null ? "The held-out loss is no number any more." : `Held-out reviews after step ${grouped(run.shown)}: ${nats(run.held_out)} a word, ${distance(run.above)} of ${number(run.bound, 3)}.`;
-  const cheats = run.above !== null && run.above < 0 ? ` ${belowBound(run.settings, run.bound)}` : run.relearns ? ` ${cheatedWith(marksOf(run), run.shown)}` : "";
-  const verdict = run.text.length ? `It writes: “${written(run.text)}”. The grammar allows ${run.n_allowed} of ${counted(run.text.length, "word")}.` : "It writes nothing.";
-  const [block, head] = openHead(get, run.tops.length, run.tops[0].length), [key, weight] = run.tops[block][head], words = ["(start)", ...get("words")];
-  return [`Run ${name}${odd ? ` (${odd})` : ""}: ${learned}.${marks} ${held}${cheats}`,
-    `Run ${name}. ${verdict} Block ${block}, head ${head}: “${words.at(-1)}” attends most to “${words[key]}”, ${percent(weight)}.`];
+  const odd = unusual(run.settings);
+  const marks = run.marks.length ? ` While it learned: ${run.marks.join(", ")}.` : "";
+  const learned = run.step
+    ? `step ${grouped(run.step)} of ${grouped(run.settings.n_steps)}, ${grouped(run.tokens)} tokens read, loss of its last batch ${run.loss === null ? "no number" : nats(run.loss)}`
+    : "untrained";
+  const held =
+    run.above === null
+      ? "The held-out loss is no number any more."
+      : `Held-out reviews after step ${grouped(run.shown)}: ${nats(run.held_out)} a word, ${distance(run.above)} of ${number(run.bound, 3)}.`;
+  const cheats =
+    run.above !== null && run.above < 0
+      ? ` ${belowBound(run.settings, run.bound)}`
+      : run.relearns
+        ? ` ${cheatedWith(marksOf(run), run.shown)}`
+        : "";
+  const verdict = run.text.length
+    ? `It writes: “${written(run.text)}”. The grammar allows ${run.n_allowed} of ${counted(run.text.length, "word")}.`
+    : "It writes nothing.";
+  const [block, head] = openHead(get, run.tops.length, run.tops[0].length);
+  const [key, weight] = run.tops[block][head];
+  const words = ["(start)", ...get("words")];
+  return [
+    `Run ${name}${odd ? ` (${odd})` : ""}: ${learned}.${marks} ${held}${cheats}`,
+    `Run ${name}. ${verdict} Block ${block}, head ${head}: “${words.at(-1)}” attends most to “${words[key]}”, ${percent(weight)}.`,
+  ];
 }
-const openHead = (get, layers, heads) => [Math.min(get("block"), layers - 1), Math.min(get("head"), heads - 1)];
+const openHead = (get, layers, heads) => [
+  Math.min(get("block"), layers - 1),
+  Math.min(get("head"), heads - 1),
+];
 
 // The outcome of a prediction, once the second run has reached the step of the first.
 export function resolved(get) {
   const { goal } = get("second");
   if (!goal || !("ended" in goal)) return "";
-  const { guess } = goal, outcome = outcomeOf(goal.above, goal.ended), numbers = `after step ${grouped(goal.step)} run A was ${distance(goal.above)}, run B ${distance(goal.ended)}.`;
-  return outcome === guess ? `✓ As you predicted, ${OUTCOMES[outcome]}: ${numbers}` : `✗ You predicted that ${OUTCOMES[guess]}; ${OUTCOMES[outcome]}: ${numbers}`;
+  const { guess } = goal;
+  const outcome = outcomeOf(goal.above, goal.ended);
+  const numbers = `after step ${grouped(goal.step)} run A was ${distance(goal.above)}, run B ${distance(goal.ended)}.`;
+  return outcome === guess
+    ? `✓ As you predicted, ${OUTCOMES[outcome]}: ${numbers}`
+    : `✗ You predicted that ${OUTCOMES[guess]}; ${OUTCOMES[outcome]}: ${numbers}`;
 }
 
 export function describe(get) {
-  const runs = [["A", get("first")], ["B", get("second")]].filter(([, run]) => run.above !== undefined);
+  const runs = [
+    ["A", get("first")],
+    ["B", get("second")],
+  ].filter(([, run]) => run.above !== undefined);
   if (get("first").above === undefined) return get("notice");
   const [reached, did] = [0, 1].map((i) => runs.map(([name, run]) => describeRun(name, run, get)[i]));
-  const end = resolved(get), brief = end ? [end] : runs.map(([name, run]) => shortly(name, run));
+  const end = resolved(get);
+  const brief = end ? [end] : runs.map(([name, run]) => shortly(name, run));
   return `${[get("notice"), ...brief].filter(Boolean).join(" ")}\n${[...reached, ...did].join(" ")}`;
 }
 
@@ -65,45 +112,127 @@ const written = (words) => words.map((word, i) => gap(words, i) + word).join("")
 // Loss against steps, both on scales of equal factors.
 function chart(ui, runs) {
   const look = (x) => {
-    const far = ({ step }) => Math.abs(placeOf(step) - x), nearest = runs.first.history.moments.toSorted((a, b) => far(a) - far(b))[0];
+    const far = ({ step }) => Math.abs(placeOf(step) - x);
+    const nearest = runs.first.history.moments.toSorted((a, b) => far(a) - far(b))[0];
     if (nearest) ui.set("moment", nearest.step);
   };
   const draw = plot(ui, { xLabel: "step", yLabel: "loss, nats a word", height: 250, right: 24, go: look });
   // What the lines are stands below: at their ends the names would lie on the lines of the other run.
   const sample = (tone, text) => h("span", {}, h("i", { class: tone }), text);
-  const key = (name, tone) => [sample(`tx-held ${tone}`, `${name} held out`), sample(`tx-batches ${tone}`, `${name} batches`)];
-  const second = h("span", {}, key("B", "tx-second")), limit = sample("tx-bound", ""), legend = h("p", { class: "tx-key", "aria-hidden": "true" }, key("A", "tx-first"), second, limit);
+  const sampled = (name, tone) => [
+    sample(`tx-held ${tone}`, `${name} held out`),
+    sample(`tx-batches ${tone}`, `${name} batches`),
+  ];
+  const second = h("span", {}, sampled("B", "tx-second"));
+  const limit = sample("tx-bound", "");
+  const legend = h("p", { class: "tx-key", "aria-hidden": "true" }, sampled("A", "tx-first"), second, limit);
   const update = () => {
-    const shown = Object.entries(runs).filter(([, run]) => run), bound = shown.map(([, { history }]) => history.at(-1)?.bound).find(Boolean);
-    const all = shown.flatMap(([, { history }]) => [...history.losses, ...history.moments].map(({ loss }) => loss)).filter((loss) => loss > 0 && Number.isFinite(loss));
-    const y = [Math.min(1.25, 0.8 * Math.min(...all, 2)), Math.max(8, 1.05 * Math.min(100, Math.max(...all, 2)))].map((value) => Math.log(Math.max(value, 0.015)));
+    const shown = Object.entries(runs).filter(([, run]) => run);
+    const bound = shown.map(([, { history }]) => history.at(-1)?.bound).find(Boolean);
+    const all = shown
+      .flatMap(([, { history }]) => [...history.losses, ...history.moments].map(({ loss }) => loss))
+      .filter((loss) => loss > 0 && Number.isFinite(loss));
+    const y = [
+      Math.min(1.25, 0.8 * Math.min(...all, 2)),
+      Math.max(8, 1.05 * Math.min(100, Math.max(...all, 2))),
+    ].map((value) => Math.log(Math.max(value, 0.015)));
     // Names of switches have rows of their own above all curves, each with a line down to its step.
-    const marks = shown.flatMap(([, { history }]) => history.marks), rows = Math.min(ROWS, marks.length), high = y[1], line = ((high - y[0]) * ROW) / (CURVES - rows * ROW);
+    const marks = shown.flatMap(([, { history }]) => history.marks);
+    const rows = Math.min(ROWS, marks.length);
+    const high = y[1];
+    const line = ((high - y[0]) * ROW) / (CURVES - rows * ROW);
     y[1] += rows * line;
     const rowOf = (i) => y[1] - (i % ROWS) * line - (line * 22) / ROW;
-    const most = Math.max(100, ...shown.map(([, { history }]) => 1.1 * history.step)), x = [0, placeOf(most)], height = (loss) => clamp(Math.log(Math.max(loss, 1e-9)), y[0], high);
-    const heightOf = ({ moments }, { step, loss }) => { // on the line between two moments
-      const last = moments.findLast((moment) => moment.step <= step), next = moments.find((moment) => moment.step >= step);
+    const most = Math.max(100, ...shown.map(([, { history }]) => 1.1 * history.step));
+    const x = [0, placeOf(most)];
+    const height = (loss) => clamp(Math.log(Math.max(loss, 1e-9)), y[0], high);
+    const heightOf = ({ moments }, { step, loss }) => {
+      // on the line between two moments
+      const last = moments.findLast((moment) => moment.step <= step);
+      const next = moments.find((moment) => moment.step >= step);
       if (!Number.isFinite(last?.loss) || !Number.isFinite(next?.loss)) return height(loss);
-      const way = next === last ? 0 : (placeOf(step) - placeOf(last.step)) / (placeOf(next.step) - placeOf(last.step));
+      const way =
+        next === last ? 0 : (placeOf(step) - placeOf(last.step)) / (placeOf(next.step) - placeOf(last.step));
       return height(last.loss) + way * (height(next.loss) - height(last.loss));
     };
     const lines = shown.flatMap(([key, { history }], i) => [
-      { tone: i ? "tx-faint tx-second" : "tx-faint", name: "", points: history.losses.map(({ step, loss }) => [placeOf(step), height(loss)]) },
-      { tone: i ? "tx-second" : "tx-first", name: NAMES[key], points: history.moments.filter(({ loss }) => Number.isFinite(loss)).map(({ step, loss }) => [placeOf(step), height(loss)]) },
+      {
+        tone: i ? "tx-faint tx-second" : "tx-faint",
+        name: "",
+        points: history.losses.map(({ step, loss }) => [placeOf(step), height(loss)]),
+      },
+      {
+        tone: i ? "tx-second" : "tx-first",
+        name: NAMES[key],
+        points: history.moments
+          .filter(({ loss }) => Number.isFinite(loss))
+          .map(({ step, loss }) => [placeOf(step), height(loss)]),
+      },
     ]);
-    const at = ui.get("moment") < 0 ? shown[0][1].history.at(-1)?.step ?? 0 : ui.get("moment");
-    const switched = shown.flatMap(([, { history }]) => history.marks.map((mark) => [placeOf(mark.step), rowOf(marks.indexOf(mark)), heightOf(history, mark), mark.text]));
-    lines.push(...switched.map(([x, top, at]) => ({ tone: "tx-switched", name: "", points: [[x, top + (line * 12) / ROW], [x, at]] })));
+    const at = ui.get("moment") < 0 ? (shown[0][1].history.at(-1)?.step ?? 0) : ui.get("moment");
+    const switched = shown.flatMap(([, { history }]) =>
+      history.marks.map((mark) => [
+        placeOf(mark.step),
+        rowOf(marks.indexOf(mark)),
+        heightOf(history, mark),
+        mark.text,
+      ]),
+    );
+    lines.push(
+      ...switched.map(([across, top, down]) => ({
+        tone: "tx-switched",
+        name: "",
+        points: [
+          [across, top + (line * 12) / ROW],
+          [across, down],
+        ],
+      })),
+    );
     second.hidden = !runs.second;
     limit.hidden = !bound;
     if (bound) limit.lastChild.textContent = `bound ${number(bound, 2)}`;
-    if (bound) lines.push({ tone: "tx-bound", name: "", points: [[1e-6, Math.log(bound)], [x[1], Math.log(bound)]] });
-    draw({ x, y, at: placeOf(at), lines, xTicks: STEPS.filter((step) => step <= most).map((step) => [placeOf(step), grouped(step)]),
-      yTicks: LOSSES.filter((loss) => Math.log(loss) > y[0] && Math.log(loss) < high).map((loss) => [Math.log(loss), loss]),
-      dots: [...switched.map(([x, , at]) => ({ at: [x, at], tone: "tx-first", name: "" })), ...switched.map(([x, top, , name]) => ({ at: [x, top], tone: "tx-first", name, bare: true }))],
-      band: bound ? { from: y[0], to: Math.log(bound), name: ui.width < NARROW ? "below: only by cheating" : "below the bound: only by cheating" } : null,
-      label: `Loss against steps. ${shown.map(([key, { history }]) => { const moment = history.at(-1); return moment ? `Run ${NAMES[key]}: ${number(moment.loss)} after step ${moment.step}` : ""; }).join("; ")}${bound ? `; entropy bound ${number(bound, 3)}` : ""}` });
+    if (bound)
+      lines.push({
+        tone: "tx-bound",
+        name: "",
+        points: [
+          [1e-6, Math.log(bound)],
+          [x[1], Math.log(bound)],
+        ],
+      });
+    draw({
+      x,
+      y,
+      at: placeOf(at),
+      lines,
+      xTicks: STEPS.filter((step) => step <= most).map((step) => [placeOf(step), grouped(step)]),
+      yTicks: LOSSES.filter((loss) => Math.log(loss) > y[0] && Math.log(loss) < high).map((loss) => [
+        Math.log(loss),
+        loss,
+      ]),
+      dots: [
+        ...switched.map(([across, , down]) => ({ at: [across, down], tone: "tx-first", name: "" })),
+        ...switched.map(([across, top, , name]) => ({
+          at: [across, top],
+          tone: "tx-first",
+          name,
+          bare: true,
+        })),
+      ],
+      band: bound
+        ? {
+            from: y[0],
+            to: Math.log(bound),
+            name: ui.width < NARROW ? "below: only by cheating" : "below the bound: only by cheating",
+          }
+        : null,
+      label: `Loss against steps. ${shown
+        .map(([key, { history }]) => {
+          const moment = history.at(-1);
+          return moment ? `Run ${NAMES[key]}: ${number(moment.loss)} after step ${moment.step}` : "";
+        })
+        .join("; ")}${bound ? `; entropy bound ${number(bound, 3)}` : ""}`,
+    });
   };
   update.box = h("div", { class: "tx-chart" }, draw.box, legend);
   return update;
@@ -111,33 +240,80 @@ function chart(ui, runs) {
 
 // One run: how far it is, what it writes with the verdict of the grammar, and what it attends to.
 function panel(ui, key, runs) {
-  const name = h("p", { class: "tx-title" }), reached = h("p", { class: "tx-reached" }), warning = h("p", { class: "tx-problem", "aria-hidden": "true" });
-  const text = h("p", { class: "tx-text", lang: "fr" }), verdict = h("p", { class: "tx-note" }), earlier = h("ul", { class: "tx-earlier" }), map = attention(ui, NAMES[key]);
-  const writes = h("div", {}, text, verdict), before = h("div", {}, h("p", { class: "tx-title" }, `Before, run ${NAMES[key]} wrote`), earlier);
+  const name = h("p", { class: "tx-title" });
+  const reached = h("p", { class: "tx-reached" });
+  const warning = h("p", { class: "tx-problem", "aria-hidden": "true" });
+  const text = h("p", { class: "tx-text", lang: "fr" });
+  const verdict = h("p", { class: "tx-note" });
+  const earlier = h("ul", { class: "tx-earlier" });
+  const map = attention(ui, NAMES[key]);
+  const writes = h("div", {}, text, verdict);
+  const before = h("div", {}, h("p", { class: "tx-title" }, `Before, run ${NAMES[key]} wrote`), earlier);
   const box = h("div", { class: "tx-part tx-run" }, name, reached, writes, warning);
   const paint = () => {
     const run = runs[key];
     box.hidden = !run;
     before.hidden = map.box.hidden = !run?.history.moments.length;
     if (!run) return;
-    const { history, settings } = run, moment = history.at(ui.get("moment")), odd = unusual(settings);
+    const { history, settings } = run;
+    const moment = history.at(ui.get("moment"));
+    const odd = unusual(settings);
     name.textContent = `Run ${NAMES[key]} · ${history.marks.length ? "now: " : ""}${odd || "nothing switched off"}`;
     writes.hidden = !moment;
     warning.hidden = true;
-    if (!moment) { reached.replaceChildren(run.busy ? "A new model is being made …" : "Nothing is learned yet: press Play."); return; }
-    const above = Number.isFinite(moment.above) ? moment.above : null, { busy, since, goal } = run;
-    const left = busy && since ? timeLeft(history.step - since.step, (goal?.step ?? settings.n_steps) - history.step, performance.now() - since.at) : "";
-    reached.replaceChildren(h("b", {}, distance(above)), `step ${grouped(history.step)} of ${grouped(settings.n_steps)} · ${grouped(history.tokens)} tokens${moment.step < history.at(-1).step ? ` · looking back at step ${grouped(moment.step)}` : ""}${left ? ` · ${left}` : ""}`);
-    warning.textContent = above < 0 ? belowBound(settings, moment.bound) : relearning(history, moment) && cheatedWith(history.marks, moment.step);
+    if (!moment) {
+      reached.replaceChildren(
+        run.busy ? "A new model is being made …" : "Nothing is learned yet: press Play.",
+      );
+      return;
+    }
+    const above = Number.isFinite(moment.above) ? moment.above : null;
+    const { busy, since, goal } = run;
+    const left =
+      busy && since
+        ? timeLeft(
+            history.step - since.step,
+            (goal?.step ?? settings.n_steps) - history.step,
+            performance.now() - since.at,
+          )
+        : "";
+    reached.replaceChildren(
+      h("b", {}, distance(above)),
+      `step ${grouped(history.step)} of ${grouped(settings.n_steps)} · ${grouped(history.tokens)} tokens${moment.step < history.at(-1).step ? ` · looking back at step ${grouped(moment.step)}` : ""}${left ? ` · ${left}` : ""}`,
+    );
+    warning.textContent =
+      above < 0
+        ? belowBound(settings, moment.bound)
+        : relearning(history, moment) && cheatedWith(history.marks, moment.step);
     warning.hidden = !warning.textContent;
     const n = moment.allowed.filter(Boolean).length;
     if (text.moment !== moment) {
-      text.replaceChildren(...(moment.text.length ? [] : ["(nothing)"]), ...moment.text.flatMap((word, i) => [gap(moment.text, i), moment.allowed[i] ? word : h("s", {}, word)]));
+      text.replaceChildren(
+        ...(moment.text.length ? [] : ["(nothing)"]),
+        ...moment.text.flatMap((word, i) => [
+          gap(moment.text, i),
+          moment.allowed[i] ? word : h("s", {}, word),
+        ]),
+      );
       text.moment = moment;
-      const past = history.moments.slice(0, history.moments.indexOf(moment)), some = [...new Set([2, 1, 0].map((i) => past[Math.floor((i * past.length) / 3)]))].filter((each) => each?.text.length);
-      earlier.replaceChildren(...some.map((each) => h("li", {}, h("span", {}, `step ${grouped(each.step)}`), h("span", { lang: "fr" }, written(each.text)))));
+      const past = history.moments.slice(0, history.moments.indexOf(moment));
+      const some = [...new Set([2, 1, 0].map((i) => past[Math.floor((i * past.length) / 3)]))].filter(
+        (each) => each?.text.length,
+      );
+      earlier.replaceChildren(
+        ...some.map((each) =>
+          h(
+            "li",
+            {},
+            h("span", {}, `step ${grouped(each.step)}`),
+            h("span", { lang: "fr" }, written(each.text)),
+          ),
+        ),
+      );
     }
-    verdict.textContent = moment.text.length ? `The grammar allows ${n} of ${counted(moment.text.length, "word")}${n < moment.text.length ? "; the others are marked" : ""}.` : "It ends the review before the first word.";
+    verdict.textContent = moment.text.length
+      ? `The grammar allows ${n} of ${counted(moment.text.length, "word")}${n < moment.text.length ? "; the others are marked" : ""}.`
+      : "It ends the review before the first word.";
     map.paint(moment, moment.heads, ui.get("words"));
   };
   return { box, before, map: map.box, paint };
@@ -145,21 +321,53 @@ function panel(ui, key, runs) {
 
 // The attention weights of all heads, small, and those of one.
 function attention(ui, run) {
-  const large = h("canvas", { role: "img" }), title = h("p", { class: "tx-title" }), labels = h("div", { class: "tx-labels", "aria-hidden": "true" }), note = h("p", { class: "tx-note" });
-  const heads = h("div", { role: "radiogroup", "aria-label": "Block and head" }), box = h("div", { class: "tx-attends" }, title, h("div", { class: "tx-sides" }, h("div", { class: "tx-map" }, labels, large), heads), note);
-  let buttons = [], canvases = [], stop = () => {}, sizes = "", drawn = "";
+  const large = h("canvas", { role: "img" });
+  const title = h("p", { class: "tx-title" });
+  const labels = h("div", { class: "tx-labels", "aria-hidden": "true" });
+  const note = h("p", { class: "tx-note" });
+  const heads = h("div", { role: "radiogroup", "aria-label": "Block and head" });
+  const box = h(
+    "div",
+    { class: "tx-attends" },
+    title,
+    h("div", { class: "tx-sides" }, h("div", { class: "tx-map" }, labels, large), heads),
+    note,
+  );
+  let buttons = [];
+  let canvases = [];
+  let stop = () => {};
+  let sizes = "";
+  let drawn = "";
   const fit = (layers, n) => {
     if (sizes === `${layers}x${n}`) return;
     sizes = `${layers}x${n}`;
-    const choose = (i) => { ui.set("block", Math.floor(i / n)); ui.save("head", i % n); };
+    const choose = (i) => {
+      ui.set("block", Math.floor(i / n));
+      ui.save("head", i % n);
+    };
     canvases = Array.from({ length: layers * n }, () => h("canvas", { "aria-hidden": "true" }));
-    buttons = canvases.map((canvas, i) => h("button", { type: "button", role: "radio", class: "tx-thumb", "aria-label": `block ${Math.floor(i / n)}, head ${i % n}`, onclick: () => choose(i) }, canvas));
+    buttons = canvases.map((canvas, i) =>
+      h(
+        "button",
+        {
+          type: "button",
+          role: "radio",
+          class: "tx-thumb",
+          "aria-label": `block ${Math.floor(i / n)}, head ${i % n}`,
+          onclick: () => choose(i),
+        },
+        canvas,
+      ),
+    );
     const group = h("div", { class: "tx-thumbs", style: `--heads:${n}` }, buttons);
     heads.replaceChildren(group);
     stop = roving(group, buttons, { columns: n, go: choose });
   };
   const paint = (moment, n, words) => {
-    const layers = moment.attention.length, size = words.length + 1, [block, head] = openHead(ui.get, layers, n), theme = ui.theme;
+    const layers = moment.attention.length;
+    const size = words.length + 1;
+    const [block, head] = openHead(ui.get, layers, n);
+    const theme = ui.theme;
     const now = [moment.step, moment.loss, block, head, n, theme].join();
     if (now === drawn) return;
     drawn = now;
@@ -167,73 +375,240 @@ function attention(ui, run) {
     stop(block * n + head);
     const share = (b, k) => (i, j) => moment.attention[b][(k * size + i) * size + j];
     // With the mask no word has a weight on a later one.
-    const masked = moment.attention.every((weights) => weights.every((weight, at) => weight === 0 || at % size <= Math.floor(at / size) % size));
+    const masked = moment.attention.every((weights) =>
+      weights.every((w, at) => w === 0 || at % size <= Math.floor(at / size) % size),
+    );
     const blocked = (i, j) => masked && j > i;
     note.textContent = `A row for each word; the stronger the colour, the more weight${masked ? "; hatched: masked" : ""}.`;
     buttons.forEach((button, i) => button.setAttribute("aria-checked", i === block * n + head));
-    canvases.forEach((canvas, i) => paintPixels(canvas, { rows: size, cols: size, share: share(Math.floor(i / n), i % n), blocked, quiet: true, theme }));
+    canvases.forEach((canvas, i) =>
+      paintPixels(canvas, {
+        rows: size,
+        cols: size,
+        share: share(Math.floor(i / n), i % n),
+        blocked,
+        quiet: true,
+        theme,
+      }),
+    );
     paintCells(large, { rows: size, cols: size, size: CELL, share: share(block, head), blocked, theme });
-    const [key, weight] = topKeys(moment, n, size)[block][head], names = ["(start)", ...words];
+    const [key, weight] = topKeys(moment, n, size)[block][head];
+    const names = ["(start)", ...words];
     title.textContent = `Run ${run}: what each word attends to in block ${block}, head ${head}`;
     labels.replaceChildren(...names.map((word) => h("span", { lang: "fr" }, word)));
-    large.setAttribute("aria-label", `Attention weights of block ${block}, head ${head}, a row for each word: “${names.at(-1)}” attends most to “${names[key]}”, ${percent(weight)}`);
+    large.setAttribute(
+      "aria-label",
+      `Attention weights of block ${block}, head ${head}, a row for each word: “${names.at(-1)}” attends most to “${names[key]}”, ${percent(weight)}`,
+    );
   };
   return { box, paint };
 }
 
 function switches(ui) {
-  const toggle = (key, label) => ui.toggle(key, { label }), choice = (key, label, options) => ui.choice(key, { label, options });
-  const rate = ui.slider("lr", { label: "learning rate", min: 0, max: RATES.length - 1, format: String, to: (i) => RATES[i], from: (lr) => RATES.findIndex((each) => each >= lr) });
+  const toggle = (key, label) => ui.toggle(key, { label });
+  const choice = (key, label, options) => ui.choice(key, { label, options });
+  const rate = ui.slider("lr", {
+    label: "learning rate",
+    min: 0,
+    max: RATES.length - 1,
+    format: String,
+    to: (i) => RATES[i],
+    from: (lr) => RATES.findIndex((each) => each >= lr),
+  });
   rate.classList.add("tx-lr");
-  const first = h("div", { class: "tx-row tx-switches" }, toggle("causal", "mask"), toggle("scale", "scale 1/√K"), toggle("residual", "residual stream"),
-    choice("positions", "positions", [["alibi", "ALiBi"], ["sinusoidal", "sinusoidal"], ["none", "none"]]), rate);
-  const open = h("button", { type: "button", class: "tx-button", onclick: () => ui.save("more", !ui.get("more")) });
+  const first = h(
+    "div",
+    { class: "tx-row tx-switches" },
+    toggle("causal", "mask"),
+    toggle("scale", "scale 1/√K"),
+    toggle("residual", "residual stream"),
+    choice("positions", "positions", [
+      ["alibi", "ALiBi"],
+      ["sinusoidal", "sinusoidal"],
+      ["none", "none"],
+    ]),
+    rate,
+  );
+  const open = h("button", {
+    type: "button",
+    class: "tx-button",
+    onclick: () => ui.save("more", !ui.get("more")),
+  });
   first.append(open);
-  const faults = h("fieldset", { class: "tx-choice" }, h("legend", {}, "faults of the bug museum"), Object.entries(SETTINGS).filter(([, { isFault }]) => isFault).map(([key, { says }]) => toggle(key, says(true))));
-  const rest = h("div", { class: "tx-more" }, h("div", { class: "tx-row" }, choice("n_heads", "heads", [1, 2, 4, 8, 16].map((n) => [n, n])), choice("tokens_per_batch", "tokens a batch", [128, 256, 512, 1024, 2048].map((n) => [n, grouped(n)]))),
+  const faults = h(
+    "fieldset",
+    { class: "tx-choice" },
+    h("legend", {}, "faults of the bug museum"),
+    Object.entries(SETTINGS)
+      .filter(([, { isFault }]) => isFault)
+      .map(([key, { says }]) => toggle(key, says(true))),
+  );
+  const rest = h(
+    "div",
+    { class: "tx-more" },
+    h(
+      "div",
+      { class: "tx-row" },
+      choice(
+        "n_heads",
+        "heads",
+        [1, 2, 4, 8, 16].map((n) => [n, n]),
+      ),
+      choice(
+        "tokens_per_batch",
+        "tokens a batch",
+        [128, 256, 512, 1024, 2048].map((n) => [n, grouped(n)]),
+      ),
+    ),
     h("div", { class: "tx-row" }, faults),
-    h("div", { class: "tx-row" }, h("span", {}, "With these a run begins anew:"), choice("norm", "norm", [["first", "pre-norm"], ["last", "post-norm"]]), choice("n_layers", "blocks", [1, 2, 3, 4].map((n) => [n, n])),
-      ui.slider("warmup_steps", { label: "warm-up steps", min: 0, max: 700, step: 10 }), ui.slider("seed", { label: "seed", min: 0, max: 20 })));
+    h(
+      "div",
+      { class: "tx-row" },
+      h("span", {}, "With these a run begins anew:"),
+      choice("norm", "norm", [
+        ["first", "pre-norm"],
+        ["last", "post-norm"],
+      ]),
+      choice(
+        "n_layers",
+        "blocks",
+        [1, 2, 3, 4].map((n) => [n, n]),
+      ),
+      ui.slider("warmup_steps", { label: "warm-up steps", min: 0, max: 700, step: 10 }),
+      ui.slider("seed", { label: "seed", min: 0, max: 20 }),
+    ),
+  );
   const paint = () => {
     rest.hidden = !ui.get("more");
     open.textContent = ui.get("more") ? "Fewer switches" : "More switches";
     open.setAttribute("aria-expanded", ui.get("more"));
   };
-  return { box: h("div", { class: "tx-part" }, h("p", { class: "tx-title" }, "Switch something while it learns"), first, rest), paint };
+  return {
+    box: h(
+      "div",
+      { class: "tx-part" },
+      h("p", { class: "tx-title" }, "Switch something while it learns"),
+      first,
+      rest,
+    ),
+    paint,
+  };
 }
 
 // A second run: a copy with one switch changed. A prediction is asked for before it starts.
 function comparison(ui, runs, begin) {
-  const id = uid(), keys = Object.keys(SETTINGS), select = h("select", { id, class: "tx-select", onchange: () => ui.save("change", keys[select.selectedIndex]) }, keys.map(() => h("option")));
-  const guess = ui.choice("guess", { label: "By the step where run A is now,", options: OUTCOMES.map((text, i) => [i, text]) });
-  const button = h("button", { type: "button", class: "tx-button tx-next tx-second-run", onclick: begin }), note = h("p", { class: "tx-note" }), outcome = h("p", { class: "tx-outcome", "aria-hidden": "true" });
+  const id = uid();
+  const keys = Object.keys(SETTINGS);
+  const select = h(
+    "select",
+    { id, class: "tx-select", onchange: () => ui.save("change", keys[select.selectedIndex]) },
+    keys.map(() => h("option")),
+  );
+  const guess = ui.choice("guess", {
+    label: "By the step where run A is now,",
+    options: OUTCOMES.map((text, i) => [i, text]),
+  });
+  const button = h("button", { type: "button", class: "tx-button tx-next tx-second-run", onclick: begin });
+  const note = h("p", { class: "tx-note" });
+  const outcome = h("p", { class: "tx-outcome", "aria-hidden": "true" });
   guess.classList.add("tx-guess");
   const paint = () => {
-    const now = settingsOf(ui.get), shown = runs.first.history.at(-1)?.step ?? 0, said = ui.get("guess") >= 0, goal = runs.second?.goal, waits = goal && !("ended" in goal);
-    keys.forEach((key, i) => { const text = SETTINGS[key].says(otherValue(key, now[key])); if (select.options[i].textContent !== text) select.options[i].textContent = text; });
+    const now = settingsOf(ui.get);
+    const shown = runs.first.history.at(-1)?.step ?? 0;
+    const said = ui.get("guess") >= 0;
+    const goal = runs.second?.goal;
+    const waits = goal && !("ended" in goal);
+    keys.forEach((key, i) => {
+      const text = SETTINGS[key].says(otherValue(key, now[key]));
+      if (select.options[i].textContent !== text) select.options[i].textContent = text;
+    });
     select.selectedIndex = keys.indexOf(ui.get("change"));
     guess.disabled = select.disabled = !!waits;
     button.textContent = runs.second ? "Start run B again" : "Start run B";
     button.disabled = !(said && shown > 0);
-    note.textContent = shown === 0 ? "Let run A learn first." : said ? "" : `Predict first: then ${goal ? "another " : ""}run B starts.`;
-    outcome.textContent = resolved(ui.get) || (waits ? `You predicted: ${OUTCOMES[goal.guess]}. Run B learns up to step ${grouped(goal.step)}, where run A waits.` : "");
+    note.textContent =
+      shown === 0
+        ? "Let run A learn first."
+        : said
+          ? ""
+          : `Predict first: then ${goal ? "another " : ""}run B starts.`;
+    outcome.textContent =
+      resolved(ui.get) ||
+      (waits
+        ? `You predicted: ${OUTCOMES[goal.guess]}. Run B learns up to step ${grouped(goal.step)}, where run A waits.`
+        : "");
     outcome.hidden = !outcome.textContent;
   };
-  const box = h("div", { class: "tx-part tx-compare" }, h("p", { class: "tx-title" }, "Two runs: predict, then run"), h("p", { class: "tx-note" }, "Run B starts anew with the settings of run A, but for one."),
-    h("div", { class: "tx-row" }, h("div", { class: "tx-control" }, h("label", { for: id }, "run B has"), select)), h("div", { class: "tx-row" }, guess), h("div", { class: "tx-row" }, button, note), outcome);
+  const box = h(
+    "div",
+    { class: "tx-part tx-compare" },
+    h("p", { class: "tx-title" }, "Two runs: predict, then run"),
+    h("p", { class: "tx-note" }, "Run B starts anew with the settings of run A, but for one."),
+    h(
+      "div",
+      { class: "tx-row" },
+      h("div", { class: "tx-control" }, h("label", { for: id }, "run B has"), select),
+    ),
+    h("div", { class: "tx-row" }, guess),
+    h("div", { class: "tx-row" }, button, note),
+    outcome,
+  );
   return { box, paint };
 }
 
 function transport(ui, conduct) {
-  const button = (text, act, more = "") => h("button", { type: "button", class: `tx-button ${more}`, onclick: act }, text), { runs } = conduct;
-  const play = button("", () => (conduct.playing ? conduct.pause() : conduct.play()), "tx-next tx-play"), step = button("Step", () => conduct.step(), "tx-one-step");
-  const file = h("input", { type: "file", accept: ".safetensors", hidden: true, "aria-label": "a saved state", onchange: () => { if (file.files[0]) conduct.open(file.files[0]); file.value = ""; } });
-  const back = h("input", { id: uid(), type: "range", min: 0, step: 1, oninput: () => { const { moments } = runs.first.history; ui.set("moment", +back.value === moments.length - 1 ? -1 : moments[+back.value].step); }, onchange: () => ui.done() }), value = h("span", { class: "tx-value", "aria-hidden": "true" });
-  const box = h("div", { class: "tx-row tx-transport" }, play, step, button("Reset", () => conduct.reset(), "tx-reset"), ui.choice("n_steps", { label: "schedule", options: LENGTHS.map(([n, text]) => [n, [`${grouped(n)} steps`, h("span", {}, `, ${text}`)]]) }));
-  const below = h("div", { class: "tx-row tx-transport tx-look" }, h("div", { class: "tx-control" }, h("label", { for: back.id }, "look back"), back, value), button("Save", () => conduct.save(), "tx-save"), button("Load", () => file.click(), "tx-load"), file);
+  const button = (text, act, more = "") =>
+    h("button", { type: "button", class: `tx-button ${more}`, onclick: act }, text);
+  const { runs } = conduct;
+  const play = button("", () => (conduct.playing ? conduct.pause() : conduct.play()), "tx-next tx-play");
+  const step = button("Step", () => conduct.step(), "tx-one-step");
+  const file = h("input", {
+    type: "file",
+    accept: ".safetensors",
+    hidden: true,
+    "aria-label": "a saved state",
+    onchange: () => {
+      if (file.files[0]) conduct.open(file.files[0]);
+      file.value = "";
+    },
+  });
+  const back = h("input", {
+    id: uid(),
+    type: "range",
+    min: 0,
+    step: 1,
+    oninput: () => {
+      const { moments } = runs.first.history;
+      ui.set("moment", +back.value === moments.length - 1 ? -1 : moments[+back.value].step);
+    },
+    onchange: () => ui.done(),
+  });
+  const value = h("span", { class: "tx-value", "aria-hidden": "true" });
+  const box = h(
+    "div",
+    { class: "tx-row tx-transport" },
+    play,
+    step,
+    button("Reset", () => conduct.reset(), "tx-reset"),
+    ui.choice("n_steps", {
+      label: "schedule",
+      options: LENGTHS.map(([n, text]) => [n, [`${grouped(n)} steps`, h("span", {}, `, ${text}`)]]),
+    }),
+  );
+  const below = h(
+    "div",
+    { class: "tx-row tx-transport tx-look" },
+    h("div", { class: "tx-control" }, h("label", { for: back.id }, "look back"), back, value),
+    button("Save", () => conduct.save(), "tx-save"),
+    button("Load", () => file.click(), "tx-load"),
+    file,
+  );
   const paint = () => {
-    const { history, settings } = runs.first, { moments } = history, at = moments.indexOf(history.at(ui.get("moment")));
-    const ended = history.step >= settings.n_steps && !(runs.second && runs.second.history.step < settings.n_steps);
+    const { history, settings } = runs.first;
+    const { moments } = history;
+    const at = moments.indexOf(history.at(ui.get("moment")));
+    const ended =
+      history.step >= settings.n_steps && !(runs.second && runs.second.history.step < settings.n_steps);
     play.textContent = conduct.playing ? "❚❚ Pause" : ended ? "The schedule has ended" : "▶ Play";
     play.disabled = !conduct.playing && ended;
     step.disabled = conduct.playing || ended;
@@ -247,11 +622,23 @@ function transport(ui, conduct) {
 }
 
 function build(ui) {
-  const conduct = new Conductor(ui), { runs } = conduct;
-  const controls = transport(ui, conduct), curve = chart(ui, runs), panels = ["first", "second"].map((key) => panel(ui, key, runs)), switched = switches(ui), compare = comparison(ui, runs, () => conduct.second());
-  const invite = h("p", { class: "tx-invite" }), notice = h("p", { class: "tx-problem", "aria-hidden": "true" });
+  const conduct = new Conductor(ui);
+  const { runs } = conduct;
+  const controls = transport(ui, conduct);
+  const curve = chart(ui, runs);
+  const panels = ["first", "second"].map((key) => panel(ui, key, runs));
+  const switched = switches(ui);
+  const compare = comparison(ui, runs, () => conduct.second());
+  const invite = h("p", { class: "tx-invite" });
+  const notice = h("p", { class: "tx-problem", "aria-hidden": "true" });
   const paint = () => {
-    const { nParams, fast, threaded } = runs.first, slow = [threaded ? "" : "This browser starts no worker: the page learns in its own thread.", fast === false ? "It has no fast kernels: expect to wait much longer." : ""].filter(Boolean).join(" ");
+    const { nParams, fast, threaded } = runs.first;
+    const slow = [
+      threaded ? "" : "This browser starts no worker: the page learns in its own thread.",
+      fast === false ? "It has no fast kernels: expect to wait much longer." : "",
+    ]
+      .filter(Boolean)
+      .join(" ");
     invite.textContent = `Press Play: a new transformer${nParams ? ` of ${grouped(nParams)} numbers` : ""} learns French reviews of books in this page. Does its loss reach the dashed line, the lowest to expect? ${slow}`;
     ui.root.setAttribute("aria-busy", conduct.busy); // screen readers wait until it pauses
     notice.textContent = ui.get("notice");
@@ -260,8 +647,29 @@ function build(ui) {
     curve();
   };
   // The curve and the switches on the left, what the runs write and attend to on the right.
-  ui.show(paint, invite, controls.box, notice, h("div", { class: "tx-both" }, h("div", {}, curve.box, switched.box, controls.below),
-    h("div", { class: "tx-runs" }, panels.map(({ box }) => box), panels.map(({ map }) => map)), h("div", {}, compare.box, panels.map(({ before }) => before))));
+  ui.show(
+    paint,
+    invite,
+    controls.box,
+    notice,
+    h(
+      "div",
+      { class: "tx-both" },
+      h("div", {}, curve.box, switched.box, controls.below),
+      h(
+        "div",
+        { class: "tx-runs" },
+        panels.map(({ box }) => box),
+        panels.map(({ map }) => map),
+      ),
+      h(
+        "div",
+        {},
+        compare.box,
+        panels.map(({ before }) => before),
+      ),
+    ),
+  );
 }
 
 export default explorer("playground", { build, describe });

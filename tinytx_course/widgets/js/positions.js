@@ -1,17 +1,24 @@
 // The positions explorer. `get` maps the name of a trait to its value.
 
 // By how much each hand turns from one position to the next, in radians.
-export const speedsOf = (get) => Array.from({ length: get("d_model") / 2 }, (_, i) => get("base") ** (-(2 * i) / get("d_model")));
+export const speedsOf = (get) =>
+  Array.from({ length: get("d_model") / 2 }, (_, i) => get("base") ** (-(2 * i) / get("d_model")));
 
 // Position, hand and shift as shown: the last there is, where the table is smaller than asked.
 export function chosenOf(get) {
   const last = get("max_len") - 1;
-  return [Math.min(get("position"), last), Math.min(get("hand"), get("d_model") / 2 - 1), Math.min(get("shift"), last)];
+  return [
+    Math.min(get("position"), last),
+    Math.min(get("hand"), get("d_model") / 2 - 1),
+    Math.min(get("shift"), last),
+  ];
 }
 
 // The table, rows one after the other: sine and cosine of each hand in turn.
 export function tableOf(get) {
-  const width = get("d_model"), speeds = speedsOf(get), out = new Float64Array(get("max_len") * width);
+  const width = get("d_model");
+  const speeds = speedsOf(get);
+  const out = new Float64Array(get("max_len") * width);
   for (let place = 0, at = 0; place < get("max_len"); place++) {
     for (const speed of speeds) {
       out[at++] = Math.sin(place * speed);
@@ -23,18 +30,20 @@ export function tableOf(get) {
 
 // The block of R(k) that turns the chosen hand, row after row.
 export function rotationOf(get) {
-  const [, hand, shift] = chosenOf(get), angle = shift * speedsOf(get)[hand];
+  const [, hand, shift] = chosenOf(get);
+  const angle = shift * speedsOf(get)[hand];
   return [Math.cos(angle), Math.sin(angle), -Math.sin(angle), Math.cos(angle)];
 }
 
 // Sine and cosine of the chosen hand at its position and k positions later.
 export function tipsOf(get) {
-  const [place, hand, shift] = chosenOf(get), speed = speedsOf(get)[hand];
+  const [place, hand, shift] = chosenOf(get);
+  const speed = speedsOf(get)[hand];
   return [place, place + shift].map((p) => [Math.sin(p * speed), Math.cos(p * speed)]);
 }
 
-// PE(p) · PE(p + distance) divided by D/2: the mean over hands of the cosine of the angle between them, and that
-// is what the table holds for the position that is as far from 0.
+// PE(p) · PE(p + distance) divided by D/2: the mean over hands of the cosine of the angle between them, and
+// that is what the table holds for the position that is as far from 0.
 export function similarityOf(get, table = tableOf(get)) {
   const width = get("d_model");
   return Float64Array.from({ length: get("max_len") }, (_, distance) => {
@@ -46,24 +55,35 @@ export function similarityOf(get, table = tableOf(get)) {
 
 // Rotary positions: the two numbers of a query and of a key that the chosen hand turns, before any turn.
 export const CONTENT = { q: [0.3, 0.9], k: [0.8, 0.45] };
-const turned = ([a, b], angle) => [a * Math.cos(angle) + b * Math.sin(angle), b * Math.cos(angle) - a * Math.sin(angle)];
+const turned = ([a, b], angle) => [
+  a * Math.cos(angle) + b * Math.sin(angle),
+  b * Math.cos(angle) - a * Math.sin(angle),
+];
 
 // The query at the chosen position and the key k positions later, turned, and their product.
 export function rotaryOf(get, place = chosenOf(get)[0]) {
-  const [, hand, shift] = chosenOf(get), speed = speedsOf(get)[hand];
-  const q = turned(CONTENT.q, place * speed), k = turned(CONTENT.k, (place + shift) * speed);
+  const [, hand, shift] = chosenOf(get);
+  const speed = speedsOf(get)[hand];
+  const q = turned(CONTENT.q, place * speed);
+  const k = turned(CONTENT.k, (place + shift) * speed);
   return { q, k, score: q[0] * k[0] + q[1] * k[1] };
 }
 
 // That product at each distance: it depends on nothing else.
-export const scoresOf = (get) => Float64Array.from({ length: get("max_len") }, (_, distance) => {
-  const k = turned(CONTENT.k, distance * speedsOf(get)[chosenOf(get)[1]]);
-  return CONTENT.q[0] * k[0] + CONTENT.q[1] * k[1];
-});
+export const scoresOf = (get) =>
+  Float64Array.from({ length: get("max_len") }, (_, distance) => {
+    const k = turned(CONTENT.k, distance * speedsOf(get)[chosenOf(get)[1]]);
+    return CONTENT.q[0] * k[0] + CONTENT.q[1] * k[1];
+  });
 
 export const keep = () => ({
-  max_len: [2, 512], d_model: (width) => width >= 2 && width <= 256 && width % 2 === 0, base: [2, 1e9],
-  position: [0, 511], hand: [0, 127], shift: [0, 511], mode: ["added", "rotary"],
+  max_len: [2, 512],
+  d_model: (width) => width >= 2 && width <= 256 && width % 2 === 0,
+  base: [2, 1e9],
+  position: [0, 511],
+  hand: [0, 127],
+  shift: [0, 511],
+  mode: ["added", "rotary"],
 });
 
 const exact = (x) => number(x, 3);
@@ -71,150 +91,326 @@ const tipInWords = ([sine, cosine]) => `(${exact(sine)}, ${exact(cosine)})`;
 const turn = (speed) => grouped(((2 * Math.PI) / speed).toFixed(1));
 
 export function describe(get) {
-  const [place, hand, shift] = chosenOf(get), speeds = speedsOf(get), n = speeds.length, [here, there] = tipsOf(get).map(tipInWords);
+  const [place, hand, shift] = chosenOf(get);
+  const speeds = speedsOf(get);
+  const n = speeds.length;
+  const [here, there] = tipsOf(get).map(tipInWords);
   const alike = speeds.reduce((sum, speed) => sum + Math.cos(shift * speed), 0) / n;
-  const sizes = `${get("max_len")} positions, ${get("d_model")} dimensions, base ${grouped(get("base"))}: ${n} hands; `
-    + `the fastest takes ${turn(speeds[0])} positions for a turn, the slowest ${turn(speeds[n - 1])}. `;
+  const sizes =
+    `${get("max_len")} positions, ${get("d_model")} dimensions, base ${grouped(get("base"))}: ${n} hands; ` +
+    `the fastest takes ${turn(speeds[0])} positions for a turn, the slowest ${turn(speeds[n - 1])}. `;
   const which = `hand ${hand} (dimensions ${2 * hand} and ${2 * hand + 1}, a turn in ${turn(speeds[hand])} positions) `;
-  const beyond = place + shift >= get("max_len") ? ` Position ${place + shift} is beyond the table; the hands turn on all the same.` : "";
+  const beyond =
+    place + shift >= get("max_len")
+      ? ` Position ${place + shift} is beyond the table; the hands turn on all the same.`
+      : "";
   if (get("mode") === "rotary") {
     const { q, k, score } = rotaryOf(get);
-    return `Query and key ${shift} apart: their product is ${exact(score)} at every position, as it depends on the distance alone.\n`
-      + `${sizes}Rotary: ${which}turns the query at position ${place} to ${tipInWords(q)} and the key at position ${place + shift} to ${tipInWords(k)}.${beyond}`;
+    return (
+      `Query and key ${shift} apart: their product is ${exact(score)} at every position, as it depends on the distance alone.\n` +
+      `${sizes}Rotary: ${which}turns the query at position ${place} to ${tipInWords(q)} and the key at position ${place + shift} to ${tipInWords(k)}.${beyond}`
+    );
   }
   // The finding holds at every position, so that it is true while Play runs, too.
-  return `Wherever they are, two positions ${shift} apart have similarity ${exact(alike)} and dot product ${number(alike * n, 2)} of ${n}.\n`
-    + `${sizes}Position ${place}: ${which}points to (sine, cosine) = ${here}. R(${shift}) turns it by ${(shift * speeds[hand]).toFixed(3)} radians `
-    + `to ${there}, its direction at position ${place + shift}.${beyond}`;
+  return (
+    `Wherever they are, two positions ${shift} apart have similarity ${exact(alike)} and dot product ${number(alike * n, 2)} of ${n}.\n` +
+    `${sizes}Position ${place}: ${which}points to (sine, cosine) = ${here}. R(${shift}) turns it by ${(shift * speeds[hand]).toFixed(3)} radians ` +
+    `to ${there}, its direction at position ${place + shift}.${beyond}`
+  );
 }
 
 // The table as a picture, with frames around the chosen row and the two columns of the chosen hand.
 function heatmap(ui, tableNow) {
-  const canvas = h("canvas", { role: "img", class: "tx-pe" }), row = h("i", { class: "tx-pe-row" }), columns = h("i", { class: "tx-pe-columns" }), hovered = h("i", { class: "tx-pe-columns tx-pe-hover", hidden: true });
-  const stage = h("div", { class: "tx-pe-stage" }, canvas, hovered, row, columns), at = (x, n) => Math.min(n - 1, Math.floor(x * n));
-  dragged(stage, (across, down) => {
-    ui.set("position", at(down, ui.get("max_len")));
-    ui.set("hand", at(across, ui.get("d_model") / 2));
-  }, () => ui.done());
+  const canvas = h("canvas", { role: "img", class: "tx-pe" });
+  const row = h("i", { class: "tx-pe-row" });
+  const columns = h("i", { class: "tx-pe-columns" });
+  const hovered = h("i", { class: "tx-pe-columns tx-pe-hover", hidden: true });
+  const stage = h("div", { class: "tx-pe-stage" }, canvas, hovered, row, columns);
+  const at = (x, n) => Math.min(n - 1, Math.floor(x * n));
+  dragged(
+    stage,
+    (across, down) => {
+      ui.set("position", at(down, ui.get("max_len")));
+      ui.set("hand", at(across, ui.get("d_model") / 2));
+    },
+    () => ui.done(),
+  );
   stage.addEventListener("pointermove", (event) => {
-    const [across, down] = placeIn(stage, event), place = at(down, ui.get("max_len")), j = at(across, ui.get("d_model"));
+    const [across, down] = placeIn(stage, event);
+    const place = at(down, ui.get("max_len"));
+    const j = at(across, ui.get("d_model"));
     const angle = place * speedsOf(ui.get)[j >> 1];
-    ui.tip(`position ${place}, dimension ${j}: ${number(j % 2 ? Math.cos(angle) : Math.sin(angle), 2)}`, event);
+    ui.tip(
+      `position ${place}, dimension ${j}: ${number(j % 2 ? Math.cos(angle) : Math.sin(angle), 2)}`,
+      event,
+    );
   });
   stage.addEventListener("pointerleave", () => ui.tip(null));
-  const ends = ["dimension 0", ""].map((words) => h("span", {}, words)), title = h("p", { class: "tx-title" });
+  const ends = ["dimension 0", ""].map((words) => h("span", {}, words));
+  const title = h("p", { class: "tx-title" });
   let drawn = "";
   const update = (place, hand) => {
-    const [n, width, base] = ["max_len", "d_model", "base"].map(ui.get), theme = ui.theme, key = [n, width, base, theme].join();
+    const [n, width, base] = ["max_len", "d_model", "base"].map(ui.get);
+    const theme = ui.theme;
+    const key = [n, width, base, theme].join();
     if (key !== drawn) {
       const table = tableNow();
-      paintPixels(canvas, { rows: n, cols: width, share: (i, j) => (table[i * width + j] + 1) / 2, theme, color: signedShade });
+      paintPixels(canvas, {
+        rows: n,
+        cols: width,
+        share: (i, j) => (table[i * width + j] + 1) / 2,
+        theme,
+        color: signedShade,
+      });
       canvas.classList.toggle("tx-fine", n > 230);
       drawn = key;
     }
-    title.textContent = ui.get("mode") === "rotary" ? `Sine and cosine of each turn: ${n} positions × ${width}` : `The table: ${n} positions down, ${width} dimensions across`;
+    title.textContent =
+      ui.get("mode") === "rotary"
+        ? `Sine and cosine of each turn: ${n} positions × ${width}`
+        : `The table: ${n} positions down, ${width} dimensions across`;
     ends[1].textContent = String(width - 1);
     Object.assign(row.style, { top: `${(100 * place) / n}%`, height: `${100 / n}%` });
     Object.assign(columns.style, { left: `${(200 * hand) / width}%`, width: `${200 / width}%` });
-    canvas.setAttribute("aria-label", `Sinusoidal table of ${n} positions and ${width} dimensions, base ${base}; framed: position ${Math.round(place)}, dimensions ${2 * hand} and ${2 * hand + 1}`);
+    canvas.setAttribute(
+      "aria-label",
+      `Sinusoidal table of ${n} positions and ${width} dimensions, base ${base}; framed: position ${Math.round(place)}, dimensions ${2 * hand} and ${2 * hand + 1}`,
+    );
   };
   update.point = (hand) => {
     hovered.hidden = hand === null;
-    Object.assign(hovered.style, { left: `${(200 * hand) / ui.get("d_model")}%`, width: `${200 / ui.get("d_model")}%` });
+    Object.assign(hovered.style, {
+      left: `${(200 * hand) / ui.get("d_model")}%`,
+      width: `${200 / ui.get("d_model")}%`,
+    });
   };
-  update.box = [title, stage, h("div", { class: "tx-pe-axis", "aria-hidden": "true" }, ends[0], scaleBar(signedShade, "−1", "+1", "value"), ends[1])];
+  update.box = [
+    title,
+    stage,
+    h(
+      "div",
+      { class: "tx-pe-axis", "aria-hidden": "true" },
+      ends[0],
+      scaleBar(signedShade, "−1", "+1", "value"),
+      ends[1],
+    ),
+  ];
   return update;
 }
 
 // The hands of the chosen position, each below its columns where there is room in one line.
 function clocks(ui, point) {
-  const title = h("p", { class: "tx-title" }), chart = h("svg", { role: "img", class: "tx-clocks" });
-  const rims = h("path", { class: "tx-rim" }), hands = h("path", { class: "tx-hand" }), mark = h("circle", { class: "tx-mark" }), now = h("path", { class: "tx-hand tx-one" }), names = h("g");
+  const title = h("p", { class: "tx-title" });
+  const chart = h("svg", { role: "img", class: "tx-clocks" });
+  const rims = h("path", { class: "tx-rim" });
+  const hands = h("path", { class: "tx-hand" });
+  const mark = h("circle", { class: "tx-mark" });
+  const now = h("path", { class: "tx-hand tx-one" });
+  const names = h("g");
   chart.append(rims, hands, mark, now, names);
   let grid;
   const handAt = (event) => {
-    const [across, down] = placeIn(chart, event), column = Math.min(grid.aRow - 1, Math.floor(across * grid.width / grid.cell));
-    const i = column + grid.aRow * Math.floor(down * grid.high / grid.tall);
+    const [across, down] = placeIn(chart, event);
+    const column = Math.min(grid.aRow - 1, Math.floor((across * grid.width) / grid.cell));
+    const i = column + grid.aRow * Math.floor((down * grid.high) / grid.tall);
     return i < ui.get("d_model") / 2 ? i : null;
   };
-  chart.addEventListener("click", (event) => { const i = handAt(event); if (i !== null) ui.save("hand", i); });
+  chart.addEventListener("click", (event) => {
+    const i = handAt(event);
+    if (i !== null) ui.save("hand", i);
+  });
   chart.addEventListener("pointermove", (event) => {
     const i = handAt(event);
     point(i);
-    ui.tip(i === null ? null : `hand ${i}: dimensions ${2 * i} and ${2 * i + 1}, a turn in ${turn(speedsOf(ui.get)[i])} positions`, event);
+    ui.tip(
+      i === null
+        ? null
+        : `hand ${i}: dimensions ${2 * i} and ${2 * i + 1}, a turn in ${turn(speedsOf(ui.get)[i])} positions`,
+      event,
+    );
   });
-  chart.addEventListener("pointerleave", () => { point(null); ui.tip(null); });
+  chart.addEventListener("pointerleave", () => {
+    point(null);
+    ui.tip(null);
+  });
   const update = (place, hand) => {
-    const speeds = speedsOf(ui.get), n = speeds.length, width = chart.parentElement?.clientWidth || 300;
-    const aRow = Math.ceil(n / Math.ceil((n * (n > 64 ? 15 : 26)) / width)), cell = Math.min(width / aRow, 60), r = Math.min(cell, 48) / 2 - 2, tall = 2 * r + (cell >= 26 ? 20 : 5);
+    const speeds = speedsOf(ui.get);
+    const n = speeds.length;
+    const width = chart.parentElement?.clientWidth || 300;
+    const aRow = Math.ceil(n / Math.ceil((n * (n > 64 ? 15 : 26)) / width));
+    const cell = Math.min(width / aRow, 60);
+    const r = Math.min(cell, 48) / 2 - 2;
+    const tall = 2 * r + (cell >= 26 ? 20 : 5);
     grid = { cell, aRow, tall, width, high: Math.ceil(n / aRow) * tall + 2 };
     const center = (i) => [((i % aRow) + 0.5) * cell, Math.floor(i / aRow) * tall + r + 2];
     const line = (i) => {
-      const [x, y] = center(i), angle = place * speeds[i];
+      const [x, y] = center(i);
+      const angle = place * speeds[i];
       return `M${x.toFixed(1)} ${y.toFixed(1)}l${(0.86 * r * Math.sin(angle)).toFixed(1)} ${(-0.86 * r * Math.cos(angle)).toFixed(1)}`;
     };
-    const every = speeds.map((_, i) => i), [x, y] = center(hand);
+    const every = speeds.map((_, i) => i);
+    const [x, y] = center(hand);
     chart.setAttribute("width", width);
     chart.setAttribute("height", Math.ceil(n / aRow) * tall + 2);
-    rims.setAttribute("d", every.map((i) => { const [cx, cy] = center(i); return `M${(cx - r).toFixed(1)} ${cy.toFixed(1)}a${r} ${r} 0 1 1 ${2 * r} 0a${r} ${r} 0 1 1 ${-2 * r} 0`; }).join(""));
-    hands.setAttribute("d", every.filter((i) => i !== hand).map(line).join(""));
+    rims.setAttribute(
+      "d",
+      every
+        .map((i) => {
+          const [cx, cy] = center(i);
+          return `M${(cx - r).toFixed(1)} ${cy.toFixed(1)}a${r} ${r} 0 1 1 ${2 * r} 0a${r} ${r} 0 1 1 ${-2 * r} 0`;
+        })
+        .join(""),
+    );
+    hands.setAttribute(
+      "d",
+      every
+        .filter((i) => i !== hand)
+        .map(line)
+        .join(""),
+    );
     now.setAttribute("d", line(hand));
     for (const [name, value] of Object.entries({ cx: x, cy: y, r })) mark.setAttribute(name, value);
-    names.replaceChildren(...(cell >= 26 ? every.map((i) => h("text", { x: center(i)[0], y: center(i)[1] + r + 13, "text-anchor": "middle", class: i === hand ? "tx-one" : "" }, i)) : []));
-    const [at] = chosenOf(ui.get);  // as the slider says, while the hands are on their way
-    title.textContent = ui.get("mode") === "rotary" ? `Turns of q and k at position ${at}, the fastest first` : `Position ${at} as ${n} clocks, the fastest first`;
-    chart.setAttribute("aria-label", `${n} clocks at position ${at}; hand ${hand}, marked, points to (sine, cosine) = ${tipInWords(tipsOf(ui.get)[0])}`);
+    names.replaceChildren(
+      ...(cell >= 26
+        ? every.map((i) =>
+            h(
+              "text",
+              {
+                x: center(i)[0],
+                y: center(i)[1] + r + 13,
+                "text-anchor": "middle",
+                class: i === hand ? "tx-one" : "",
+              },
+              i,
+            ),
+          )
+        : []),
+    );
+    const [at] = chosenOf(ui.get); // as the slider says, while the hands are on their way
+    title.textContent =
+      ui.get("mode") === "rotary"
+        ? `Turns of q and k at position ${at}, the fastest first`
+        : `Position ${at} as ${n} clocks, the fastest first`;
+    chart.setAttribute(
+      "aria-label",
+      `${n} clocks at position ${at}; hand ${hand}, marked, points to (sine, cosine) = ${tipInWords(tipsOf(ui.get)[0])}`,
+    );
   };
   update.box = [title, h("div", { class: "tx-clock-box" }, chart)];
   return update;
 }
 
-const matrix = (rows) => h("span", { class: "tx-bracket" }, rows.map((row) => h("span", {}, row.map((x) => h("span", {}, exact(x))))));
+const matrix = (rows) =>
+  h(
+    "span",
+    { class: "tx-bracket" },
+    rows.map((row) =>
+      h(
+        "span",
+        {},
+        row.map((x) => h("span", {}, exact(x))),
+      ),
+    ),
+  );
 
-// The chosen hand at its position and k positions later, or the query and the key it turns; both can be dragged.
+// The chosen hand at its position and k positions later, or the query and the key it turns; both can be
+// dragged.
 function dial(ui) {
-  const title = h("p", { class: "tx-title" }), sum = h("div", { class: "tx-equation", role: "img" });
-  const arc = h("path", { class: "tx-arc" }), ghosts = [h("line", { class: "tx-ghost tx-from" }), h("line", { class: "tx-ghost tx-to" })];
-  const lines = ["tx-from", "tx-to"].map((name) => h("line", { class: name })), grips = ["tx-from", "tx-to"].map((name) => h("circle", { r: 8, class: `tx-grip ${name}` }));
+  const title = h("p", { class: "tx-title" });
+  const sum = h("div", { class: "tx-equation", role: "img" });
+  const arc = h("path", { class: "tx-arc" });
+  const ghosts = [h("line", { class: "tx-ghost tx-from" }), h("line", { class: "tx-ghost tx-to" })];
+  const lines = ["tx-from", "tx-to"].map((name) => h("line", { class: name }));
+  const grips = ["tx-from", "tx-to"].map((name) => h("circle", { r: 8, class: `tx-grip ${name}` }));
   const labels = ["tx-from", "tx-to"].map((name) => h("text", { "text-anchor": "middle", class: name }));
-  const chart = h("svg", { viewBox: "-130 -124 260 248", class: "tx-dial", "aria-hidden": "true" },
-    h("circle", { r: 90, class: "tx-rim" }), h("line", { x1: -90, x2: 90, class: "tx-rule" }), h("line", { y1: -90, y2: 90, class: "tx-rule" }),
-    ghosts, arc, lines, grips, labels);
+  const chart = h(
+    "svg",
+    { viewBox: "-130 -124 260 248", class: "tx-dial", "aria-hidden": "true" },
+    h("circle", { r: 90, class: "tx-rim" }),
+    h("line", { x1: -90, x2: 90, class: "tx-rule" }),
+    h("line", { y1: -90, y2: 90, class: "tx-rule" }),
+    ghosts,
+    arc,
+    lines,
+    grips,
+    labels,
+  );
   const note = h("p", { class: "tx-note" });
   turning(ui, chart);
   const update = (place, hand, shift) => {
-    const rotary = ui.get("mode") === "rotary", speed = speedsOf(ui.get)[hand], angle = shift * speed, [here] = chosenOf(ui.get);
-    const { q, k } = rotaryOf(ui.get, place), tips = rotary ? [q, k] : [place, place + shift].map((p) => [Math.sin(p * speed), Math.cos(p * speed)]);
-    title.textContent = rotary ? `Rotary, hand ${hand}: turn q and k by their positions` : `Hand ${hand}, turned by k · w = ${shift} · ${speed.toPrecision(3)} = ${angle.toFixed(3)} radians`;
-    const long = tips.map(([x, y]) => Math.hypot(x, y)), close = Math.hypot(tips[0][0] - tips[1][0], tips[0][1] - tips[1][1]) < 0.45;
+    const rotary = ui.get("mode") === "rotary";
+    const speed = speedsOf(ui.get)[hand];
+    const angle = shift * speed;
+    const [here] = chosenOf(ui.get);
+    const { q, k } = rotaryOf(ui.get, place);
+    const tips = rotary
+      ? [q, k]
+      : [place, place + shift].map((p) => [Math.sin(p * speed), Math.cos(p * speed)]);
+    title.textContent = rotary
+      ? `Rotary, hand ${hand}: turn q and k by their positions`
+      : `Hand ${hand}, turned by k · w = ${shift} · ${speed.toPrecision(3)} = ${angle.toFixed(3)} radians`;
+    const long = tips.map(([x, y]) => Math.hypot(x, y));
+    const close = Math.hypot(tips[0][0] - tips[1][0], tips[0][1] - tips[1][1]) < 0.45;
     tips.forEach(([x, y], i) => {
-      for (const [name, value] of Object.entries({ x2: 86 * x, y2: -86 * y })) lines[i].setAttribute(name, value.toFixed(2));
-      for (const [name, value] of Object.entries({ cx: 80 * x, cy: -80 * y })) grips[i].setAttribute(name, value.toFixed(2));
-      const out = (close && i ? 126 : 108) / long[i], bare = CONTENT["qk"[i]];
+      for (const [name, value] of Object.entries({ x2: 86 * x, y2: -86 * y }))
+        lines[i].setAttribute(name, value.toFixed(2));
+      for (const [name, value] of Object.entries({ cx: 80 * x, cy: -80 * y }))
+        grips[i].setAttribute(name, value.toFixed(2));
+      const out = (close && i ? 126 : 108) / long[i];
+      const bare = CONTENT["qk"[i]];
       labels[i].textContent = `${rotary ? "qk"[i] : ""}${here + i * shift}`;
       labels[i].setAttribute("x", (out * x).toFixed(1));
       labels[i].setAttribute("y", (5 - out * y).toFixed(1));
-      for (const [name, value] of Object.entries(rotary ? { x2: 86 * bare[0], y2: -86 * bare[1] } : { x2: 0, y2: 0 })) ghosts[i].setAttribute(name, value);
+      for (const [name, value] of Object.entries(
+        rotary ? { x2: 86 * bare[0], y2: -86 * bare[1] } : { x2: 0, y2: 0 },
+      ))
+        ghosts[i].setAttribute(name, value);
     });
     // From hand to hand; more than a whole turn is drawn as a whole turn: the note has their number.
-    const start = Math.atan2(...tips[0]), full = 2 * Math.PI, between = rotary ? ((Math.atan2(...tips[1]) - start) % full + full) % full : Math.min(angle, full - 1e-3), end = start + between;
-    arc.setAttribute("d", `M${40 * Math.sin(start)} ${-40 * Math.cos(start)}A40 40 0 ${between > Math.PI ? 1 : 0} 1 ${40 * Math.sin(end)} ${-40 * Math.cos(end)}`);
+    const start = Math.atan2(...tips[0]);
+    const full = 2 * Math.PI;
+    const between = rotary
+      ? (((Math.atan2(...tips[1]) - start) % full) + full) % full
+      : Math.min(angle, full - 1e-3);
+    const end = start + between;
+    arc.setAttribute(
+      "d",
+      `M${40 * Math.sin(start)} ${-40 * Math.cos(start)}A40 40 0 ${between > Math.PI ? 1 : 0} 1 ${40 * Math.sin(end)} ${-40 * Math.cos(end)}`,
+    );
     (rotary ? rotaryNumbers : addedNumbers)(ui, sum);
-    sum.append(h("span", { class: "tx-axes" }, rotary ? `dial: ↑ dimension ${2 * hand + 1}, → ${2 * hand}` : "dial: ↑ cosine, → sine"));
-    note.textContent = rotary ? "Play: both turn alike, the score stays. Faint: before the turn."
+    sum.append(
+      h(
+        "span",
+        { class: "tx-axes" },
+        rotary ? `dial: ↑ dimension ${2 * hand + 1}, → ${2 * hand}` : "dial: ↑ cosine, → sine",
+      ),
+    );
+    note.textContent = rotary
+      ? "Play: both turn alike, the score stays. Faint: before the turn."
       : `${angle >= full ? `${(angle / full).toFixed(1)} turns. ` : ""}Play: R(${shift}) stays the same at every position.`;
   };
-  update.box = [title, h("div", { class: "tx-turned" }, h("div", { class: "tx-dial-box" }, chart), sum), note];
+  update.box = [
+    title,
+    h("div", { class: "tx-turned" }, h("div", { class: "tx-dial-box" }, chart), sum),
+    note,
+  ];
   return update;
 }
 
 // A hand that is dragged takes the position along, or k: whichever was nearer to the pointer.
 function turning(ui, chart) {
-  const angleAt = (event) => { const [across, down] = placeIn(chart, event); return Math.atan2(across * 260 - 130, 124 - down * 248); };
+  const angleAt = (event) => {
+    const [across, down] = placeIn(chart, event);
+    return Math.atan2(across * 260 - 130, 124 - down * 248);
+  };
   const apart = (a, b) => Math.atan2(Math.sin(a - b), Math.cos(a - b));
-  let key = null, last = 0, exactly = 0;
+  let key = null;
+  let last = 0;
+  let exactly = 0;
   chart.addEventListener("pointerdown", (event) => {
-    const [place, , shift] = chosenOf(ui.get), { q, k } = rotaryOf(ui.get), tips = ui.get("mode") === "rotary" ? [q, k] : tipsOf(ui.get);
+    const [place, , shift] = chosenOf(ui.get);
+    const { q, k } = rotaryOf(ui.get);
+    const tips = ui.get("mode") === "rotary" ? [q, k] : tipsOf(ui.get);
     last = angleAt(event);
     const [one, other] = tips.map((tip) => Math.abs(apart(last, Math.atan2(...tip))));
     [key, exactly] = other < one ? ["shift", shift] : ["position", place];
@@ -222,52 +418,120 @@ function turning(ui, chart) {
   });
   chart.addEventListener("pointermove", (event) => {
     if (!key || !(event.buttons & 1)) return;
-    const now = angleAt(event), [, hand] = chosenOf(ui.get);
+    const now = angleAt(event);
+    const [, hand] = chosenOf(ui.get);
     exactly = clamp(exactly + apart(now, last) / speedsOf(ui.get)[hand], 0, ui.get("max_len") - 1);
     last = now;
     ui.set(key, Math.round(exactly));
   });
-  chart.addEventListener("pointerup", () => { key = null; ui.done(); });
+  chart.addEventListener("pointerup", () => {
+    key = null;
+    ui.done();
+  });
 }
 
 function addedNumbers(ui, sum) {
-  const [place, , shift] = chosenOf(ui.get), tips = tipsOf(ui.get), r = rotationOf(ui.get);
-  sum.replaceChildren(h("span", {}, `R(${shift})`), matrix([r.slice(0, 2), r.slice(2)]), h("span", {}, "· PE(", h("b", { class: "tx-from" }, place), ")"), matrix([[tips[0][0]], [tips[0][1]]]), h("span", {}, "= PE(", h("b", { class: "tx-to" }, place + shift), ")"), matrix([[tips[1][0]], [tips[1][1]]]));
-  sum.setAttribute("aria-label", `R(${shift}), rows (${exact(r[0])}, ${exact(r[1])}) and (${exact(r[2])}, ${exact(r[3])}), times ${tipInWords(tips[0])} is ${tipInWords(tips[1])}`);
+  const [place, , shift] = chosenOf(ui.get);
+  const tips = tipsOf(ui.get);
+  const r = rotationOf(ui.get);
+  sum.replaceChildren(
+    h("span", {}, `R(${shift})`),
+    matrix([r.slice(0, 2), r.slice(2)]),
+    h("span", {}, "· PE(", h("b", { class: "tx-from" }, place), ")"),
+    matrix([[tips[0][0]], [tips[0][1]]]),
+    h("span", {}, "= PE(", h("b", { class: "tx-to" }, place + shift), ")"),
+    matrix([[tips[1][0]], [tips[1][1]]]),
+  );
+  sum.setAttribute(
+    "aria-label",
+    `R(${shift}), rows (${exact(r[0])}, ${exact(r[1])}) and (${exact(r[2])}, ${exact(r[3])}), times ${tipInWords(tips[0])} is ${tipInWords(tips[1])}`,
+  );
 }
 
 function rotaryNumbers(ui, sum) {
-  const [place, , shift] = chosenOf(ui.get), { q, k, score } = rotaryOf(ui.get);
-  sum.replaceChildren(h("span", {}, "R(", h("b", { class: "tx-from" }, place), ") q"), matrix([[q[0]], [q[1]]]), h("span", {}, "R(", h("b", { class: "tx-to" }, place + shift), ") k"), matrix([[k[0]], [k[1]]]), h("span", {}, "score q·k"), h("b", { class: "tx-score" }, exact(score)));
-  sum.setAttribute("aria-label", `The turned query ${tipInWords(q)} times the turned key ${tipInWords(k)} is ${exact(score)}`);
+  const [place, , shift] = chosenOf(ui.get);
+  const { q, k, score } = rotaryOf(ui.get);
+  sum.replaceChildren(
+    h("span", {}, "R(", h("b", { class: "tx-from" }, place), ") q"),
+    matrix([[q[0]], [q[1]]]),
+    h("span", {}, "R(", h("b", { class: "tx-to" }, place + shift), ") k"),
+    matrix([[k[0]], [k[1]]]),
+    h("span", {}, "score q·k"),
+    h("b", { class: "tx-score" }, exact(score)),
+  );
+  sum.setAttribute(
+    "aria-label",
+    `The turned query ${tipInWords(q)} times the turned key ${tipInWords(k)} is ${exact(score)}`,
+  );
 }
 
-const LEFT = 34, RIGHT = 392, TOP = 8, BOTTOM = 88;
+const LEFT = 34;
+const RIGHT = 392;
+const TOP = 8;
+const BOTTOM = 88;
 const Y = (alike) => TOP + ((1 - alike) / 2) * (BOTTOM - TOP);
 
 // Similarity against distance; dragging moves k.
 function curve(ui, tableNow) {
-  const note = h("p", { class: "tx-note" }), title = h("p", { class: "tx-title" }), line = h("polyline", { fill: "none" }), marker = h("line", { class: "tx-marker", y1: TOP, y2: BOTTOM }), dot = h("circle", { r: 5.5 });
-  const word = (x, y, text, anchor) => h("text", { x, y, "text-anchor": anchor }, text), end = word(RIGHT, BOTTOM + 16, "", "end");
-  const chart = h("svg", { viewBox: "0 0 400 108", role: "img", class: "tx-alike" },
-    [1, 0, -1].map((alike) => [h("line", { class: "tx-rule", x1: LEFT, x2: RIGHT, y1: Y(alike), y2: Y(alike) }), word(LEFT - 8, Y(alike) + 4, number(alike, 0), "end")]),
-    word(LEFT, BOTTOM + 16, "0", "middle"), word((LEFT + RIGHT) / 2, BOTTOM + 16, "distance k in positions", "middle"), end, line, marker, dot);
-  dragged(chart, (across) => ui.set("shift", Math.round(clamp((across * 400 - LEFT) / (RIGHT - LEFT), 0, 1) * (ui.get("max_len") - 1))), () => ui.done());
-  let drawn = "", alike;
-  const update = (place, hand, shift) => {
-    const last = ui.get("max_len") - 1, rotary = ui.get("mode") === "rotary", key = [...["max_len", "d_model", "base", "mode"].map(ui.get), rotary && hand].join(), X = (d) => LEFT + (d / last) * (RIGHT - LEFT);
+  const note = h("p", { class: "tx-note" });
+  const title = h("p", { class: "tx-title" });
+  const line = h("polyline", { fill: "none" });
+  const marker = h("line", { class: "tx-marker", y1: TOP, y2: BOTTOM });
+  const dot = h("circle", { r: 5.5 });
+  const word = (x, y, text, anchor) => h("text", { x, y, "text-anchor": anchor }, text);
+  const end = word(RIGHT, BOTTOM + 16, "", "end");
+  const chart = h(
+    "svg",
+    { viewBox: "0 0 400 108", role: "img", class: "tx-alike" },
+    [1, 0, -1].map((level) => [
+      h("line", { class: "tx-rule", x1: LEFT, x2: RIGHT, y1: Y(level), y2: Y(level) }),
+      word(LEFT - 8, Y(level) + 4, number(level, 0), "end"),
+    ]),
+    word(LEFT, BOTTOM + 16, "0", "middle"),
+    word((LEFT + RIGHT) / 2, BOTTOM + 16, "distance k in positions", "middle"),
+    end,
+    line,
+    marker,
+    dot,
+  );
+  dragged(
+    chart,
+    (across) =>
+      ui.set(
+        "shift",
+        Math.round(clamp((across * 400 - LEFT) / (RIGHT - LEFT), 0, 1) * (ui.get("max_len") - 1)),
+      ),
+    () => ui.done(),
+  );
+  let drawn = "";
+  let alike;
+  const update = (_place, hand, shift) => {
+    const last = ui.get("max_len") - 1;
+    const rotary = ui.get("mode") === "rotary";
+    const key = [...["max_len", "d_model", "base", "mode"].map(ui.get), rotary && hand].join();
+    const X = (d) => LEFT + (d / last) * (RIGHT - LEFT);
     if (key !== drawn) {
       alike = rotary ? scoresOf(ui.get) : similarityOf(ui.get, tableNow());
-      line.setAttribute("points", Array.from(alike, (a, d) => `${X(d).toFixed(1)},${Y(a).toFixed(1)}`).join(" "));
+      line.setAttribute(
+        "points",
+        Array.from(alike, (a, d) => `${X(d).toFixed(1)},${Y(a).toFixed(1)}`).join(" "),
+      );
       end.textContent = last;
       drawn = key;
     }
     for (const name of ["x1", "x2"]) marker.setAttribute(name, X(shift));
     dot.setAttribute("cx", X(shift));
     dot.setAttribute("cy", Y(alike[shift]));
-    title.textContent = rotary ? `q and k ${shift} apart: score ${exact(alike[shift])} of hand ${hand}` : `Positions ${shift} apart: similarity ${exact(alike[shift])} (1 = the same)`;
-    note.textContent = rotary ? "The score of this one hand. Drag to change k." : "It depends on the distance only. Drag to change k.";
-    chart.setAttribute("aria-label", `${rotary ? "Score of the turned q and k" : "Similarity of two positions"} against their distance from 0 to ${last}; at ${shift} it is ${exact(alike[shift])}, the lowest is ${exact(Math.min(...alike))}`);
+    title.textContent = rotary
+      ? `q and k ${shift} apart: score ${exact(alike[shift])} of hand ${hand}`
+      : `Positions ${shift} apart: similarity ${exact(alike[shift])} (1 = the same)`;
+    note.textContent = rotary
+      ? "The score of this one hand. Drag to change k."
+      : "It depends on the distance only. Drag to change k.";
+    chart.setAttribute(
+      "aria-label",
+      `${rotary ? "Score of the turned q and k" : "Similarity of two positions"} against their distance from 0 to ${last}; at ${shift} it is ${exact(alike[shift])}, the lowest is ${exact(Math.min(...alike))}`,
+    );
   };
   update.box = [title, chart, note];
   return update;
@@ -276,39 +540,118 @@ function curve(ui, tableNow) {
 // A slider whose end follows the size of the table.
 function bounded(ui, key, label, last, which) {
   let input;
-  ui.painters.push(() => { input.max = last(); });
+  ui.painters.push(() => {
+    input.max = last();
+  });
   const slider = ui.slider(key, { label, min: 0, max: 1, format: () => String(chosenOf(ui.get)[which]) });
   input = slider.querySelector("input");
   return slider;
 }
 
 function build(ui) {
-  let known = "", table;
+  let known = "";
+  let table;
   const tableNow = () => {
     const key = ["max_len", "d_model", "base"].map(ui.get).join();
     if (key !== known) table = tableOf(ui.get);
     known = key;
     return table;
   };
-  const map = heatmap(ui, tableNow), parts = [map, clocks(ui, map.point), dial(ui), curve(ui, tableNow)], toLast = () => ui.get("max_len") - 1;
+  const map = heatmap(ui, tableNow);
+  const parts = [map, clocks(ui, map.point), dial(ui), curve(ui, tableNow)];
+  const toLast = () => ui.get("max_len") - 1;
   // Hands turn to where they are to be; what is written says at once where that is.
   let shown = null;
   const paint = () => {
-    const [place, ...rest] = chosenOf(ui.get), from = shown ?? place;
-    const put = (share) => { shown = place - (1 - share) * (place - from); parts.forEach((part) => part(shown, ...rest)); };
+    const [place, ...rest] = chosenOf(ui.get);
+    const from = shown ?? place;
+    const put = (share) => {
+      shown = place - (1 - share) * (place - from);
+      parts.forEach((part) => part(shown, ...rest));
+    };
     if (from !== place && Math.abs(place - from) < 4) ui.animate(110, put);
     else put(1);
   };
-  const play = ui.player({ label: "Play", every: 130, step: () => ui.set("position", (chosenOf(ui.get)[0] + 1) % ui.get("max_len")) });
+  const play = ui.player({
+    label: "Play",
+    every: 130,
+    step: () => ui.set("position", (chosenOf(ui.get)[0] + 1) % ui.get("max_len")),
+  });
   // At first sight three sliders and the base are enough.
-  const sizes = h("span", { class: "tx-more", hidden: true }, ui.slider("max_len", { label: "max_len", min: 5, max: 18, to: halfSteps, from: halfStepOf }), ui.slider("d_model", { label: "d_model", min: 4, max: 16, to: (x) => 2 * Math.round(halfSteps(x) / 2), from: halfStepOf }));
-  const more = h("button", { type: "button", class: "tx-button", "aria-expanded": "false", onclick: () => { sizes.hidden = !sizes.hidden; more.setAttribute("aria-expanded", !sizes.hidden); } }, "Size of the table");
-  ui.show(paint, h("p", { class: "tx-invite" }, "Press Play, choose a clock, or drag a hand. What stays the same at every position?"),
-    h("div", { class: "tx-row tx-look" }, play, bounded(ui, "position", "position", toLast, 0), bounded(ui, "shift", "shift k", toLast, 2), bounded(ui, "hand", "hand", () => ui.get("d_model") / 2 - 1, 1)),
-    h("div", { class: "tx-row tx-sizes" }, ui.slider("base", { label: "base", min: 0.5, max: 8, step: 0.25, to: (x) => Math.round(10 ** x), from: Math.log10, format: grouped }),
-      ui.choice("mode", { label: "Positions", options: [["added", "added"], ["rotary", "rotary"]] }),
-      more, sizes),
-    h("div", { class: "tx-positions" }, h("div", { class: "tx-first" }, h("div", {}, map.box), h("div", { class: "tx-clock-part" }, parts[1].box)), h("div", {}, parts[2].box, parts[3].box)));
+  const sizes = h(
+    "span",
+    { class: "tx-more", hidden: true },
+    ui.slider("max_len", { label: "max_len", min: 5, max: 18, to: halfSteps, from: halfStepOf }),
+    ui.slider("d_model", {
+      label: "d_model",
+      min: 4,
+      max: 16,
+      to: (x) => 2 * Math.round(halfSteps(x) / 2),
+      from: halfStepOf,
+    }),
+  );
+  const more = h(
+    "button",
+    {
+      type: "button",
+      class: "tx-button",
+      "aria-expanded": "false",
+      onclick: () => {
+        sizes.hidden = !sizes.hidden;
+        more.setAttribute("aria-expanded", !sizes.hidden);
+      },
+    },
+    "Size of the table",
+  );
+  ui.show(
+    paint,
+    h(
+      "p",
+      { class: "tx-invite" },
+      "Press Play, choose a clock, or drag a hand. What stays the same at every position?",
+    ),
+    h(
+      "div",
+      { class: "tx-row tx-look" },
+      play,
+      bounded(ui, "position", "position", toLast, 0),
+      bounded(ui, "shift", "shift k", toLast, 2),
+      bounded(ui, "hand", "hand", () => ui.get("d_model") / 2 - 1, 1),
+    ),
+    h(
+      "div",
+      { class: "tx-row tx-sizes" },
+      ui.slider("base", {
+        label: "base",
+        min: 0.5,
+        max: 8,
+        step: 0.25,
+        to: (x) => Math.round(10 ** x),
+        from: Math.log10,
+        format: grouped,
+      }),
+      ui.choice("mode", {
+        label: "Positions",
+        options: [
+          ["added", "added"],
+          ["rotary", "rotary"],
+        ],
+      }),
+      more,
+      sizes,
+    ),
+    h(
+      "div",
+      { class: "tx-positions" },
+      h(
+        "div",
+        { class: "tx-first" },
+        h("div", {}, map.box),
+        h("div", { class: "tx-clock-part" }, parts[1].box),
+      ),
+      h("div", {}, parts[2].box, parts[3].box),
+    ),
+  );
 }
 
 export default explorer("positions", { build, describe, keep });

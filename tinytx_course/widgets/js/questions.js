@@ -3,11 +3,14 @@
 const LETTERS = "ABCDEFGH";
 
 export function describe(get) {
-  const questions = get("questions"), answers = get("answers");
+  const questions = get("questions");
+  const answers = get("answers");
   if (get("levels").length) {
-    const [{ key, choices }] = questions, answer = answers[key];
+    const [{ key, choices }] = questions;
+    const answer = answers[key];
     if (!answer) return "Choose before you look at the next cell.";
-    const chosen = choices[answer.choice], choice = `“${chosen.text}”`;
+    const chosen = choices[answer.choice];
+    const choice = `“${chosen.text}”`;
     if (!answer.sure) return `You predict ${choice}. Now say how sure you are.`;
     return `You predict ${choice}, ${answer.sure} % sure. Now look at the next cell.`;
   }
@@ -20,26 +23,49 @@ export function describe(get) {
 const place = (key) => `answer:${key}`;
 
 function build(ui) {
-  const levels = ui.get("levels"), several = ui.get("questions").length > 1;
+  const levels = ui.get("levels");
+  const several = ui.get("questions").length > 1;
   const keeps = !ui.get("live") && ui.get("remembered");
   if (keeps) {
     const before = ui.get("questions").map(({ key, choices }) => [key, recalled(place(key)), choices]);
-    const same = before.filter(([, answer, choices]) => answer && choices[answer.choice]?.text === answer.text);
+    const same = before.filter(
+      ([, answer, choices]) => answer && choices[answer.choice]?.text === answer.text,
+    );
     ui.set("answers", Object.fromEntries(same.map(([key, answer]) => [key, answer])));
   }
   const save = ({ key, choices }, answer) => {
     ui.save("answers", { ...ui.get("answers"), [key]: answer });
-    if (keeps && (levels.length || answer.checked)) remember(place(key), { ...answer, text: choices[answer.choice].text, right: choices[answer.choice].right });
+    if (keeps && (levels.length || answer.checked))
+      remember(place(key), {
+        ...answer,
+        text: choices[answer.choice].text,
+        right: choices[answer.choice].right,
+      });
   };
-  const parts = ui.get("questions").map((question, i) => asked(ui, question, several ? `${i + 1}. ` : "", levels, save));
-  const lost = keeps && !storageLasts() && h("p", { class: "tx-note" },
-    "This browser stores nothing for pages from disk: your answers last until you close the page.");
-  ui.show(() => {}, h("p", { class: "tx-title" }, ui.get("title")), several && !levels.length ? score(ui, keeps) : null, parts, lost || null);
+  const parts = ui
+    .get("questions")
+    .map((question, i) => asked(ui, question, several ? `${i + 1}. ` : "", levels, save));
+  const lost =
+    keeps &&
+    !storageLasts() &&
+    h(
+      "p",
+      { class: "tx-note" },
+      "This browser stores nothing for pages from disk: your answers last until you close the page.",
+    );
+  ui.show(
+    () => {},
+    h("p", { class: "tx-title" }, ui.get("title")),
+    several && !levels.length ? score(ui, keeps) : null,
+    parts,
+    lost || null,
+  );
 }
 
 // A disc a question, with its mark; and once all are checked, a button to begin again.
 function score(ui, keeps) {
-  const questions = ui.get("questions"), discs = questions.map((_, i) => h("i", {}, i + 1));
+  const questions = ui.get("questions");
+  const discs = questions.map((_, i) => h("i", {}, i + 1));
   const clear = () => {
     ui.save("answers", {});
     if (keeps) questions.forEach(({ key }) => remember(place(key), null));
@@ -47,7 +73,9 @@ function score(ui, keeps) {
   const again = h("button", { type: "button", class: "tx-button", onclick: clear }, "Start over");
   ui.painters.push(() => {
     const answers = ui.get("answers");
-    const verdicts = questions.map(({ key, choices }) => (answers[key]?.checked ? (choices[answers[key].choice].right ? "right" : "wrong") : ""));
+    const verdicts = questions.map(({ key, choices }) =>
+      answers[key]?.checked ? (choices[answers[key].choice].right ? "right" : "wrong") : "",
+    );
     discs.forEach((disc, i) => {
       disc.dataset.verdict = verdicts[i];
       disc.textContent = { right: "✓", wrong: "✗" }[verdicts[i]] ?? i + 1;
@@ -62,14 +90,30 @@ function asked(ui, question, number, levels, save) {
   const { key, prompt, choices } = question;
   const box = h("fieldset", { class: "tx-question" }, h("legend", {}, number, marked(prompt)));
   const now = () => ui.get("answers")[key] ?? { choice: -1, sure: 0, checked: false };
-  const rows = radios(choices.map(({ text }, i) => [`${LETTERS[i]}. `, marked(text)]), (i) => save(question, { ...now(), choice: i, checked: false }));
+  const rows = radios(
+    choices.map(({ text }, i) => [`${LETTERS[i]}. `, marked(text)]),
+    (i) => save(question, { ...now(), choice: i, checked: false }),
+  );
   box.append(...rows.map(({ row }) => row));
   if (levels.length) {
-    const sure = radios(levels.map((level) => `${level} %`), (i) => save(question, { ...now(), sure: levels[i] }));
-    const group = h("fieldset", { class: "tx-sure" }, h("legend", {}, "How sure are you?"), sure.map(({ row }) => row));
+    const sure = radios(
+      levels.map((level) => `${level} %`),
+      (i) => save(question, { ...now(), sure: levels[i] }),
+    );
+    const group = h(
+      "fieldset",
+      { class: "tx-sure" },
+      h("legend", {}, "How sure are you?"),
+      sure.map(({ row }) => row),
+    );
     ui.painters.push(() => {
-      rows.forEach(({ input }, i) => { input.checked = now().choice === i; });
-      sure.forEach(({ input }, i) => { input.checked = now().sure === levels[i]; input.disabled = now().choice < 0; });
+      rows.forEach(({ input }, i) => {
+        input.checked = now().choice === i;
+      });
+      sure.forEach(({ input }, i) => {
+        input.checked = now().sure === levels[i];
+        input.disabled = now().choice < 0;
+      });
     });
     return [box, group];
   }
@@ -94,7 +138,10 @@ function asked(ui, question, number, levels, save) {
     check.classList.toggle("tx-quiet", isRight);
     words.dataset.verdict = checked ? (isRight ? "right" : "wrong") : "";
     const said = checked ? choices[choice].feedback : isAsked && choice < 0 ? "Choose one first." : "";
-    if (words.dataset.said !== said) words.replaceChildren(...marked(words.dataset.said = said));
+    if (words.dataset.said !== said) {
+      words.dataset.said = said;
+      words.replaceChildren(...marked(said));
+    }
     words.hidden = !said;
   });
   return [box, words, h("div", { class: "tx-row" }, check)];
@@ -104,9 +151,14 @@ function asked(ui, question, number, levels, save) {
 function radios(labels, onpick) {
   const name = uid();
   return labels.map((label, i) => {
-    const id = uid(), mark = h("span", { class: "tx-mark" });
+    const id = uid();
+    const mark = h("span", { class: "tx-mark" });
     const input = h("input", { type: "radio", name, id, onchange: () => onpick(i) });
-    return { input, mark, row: h("div", { class: "tx-option-row" }, input, h("label", { for: id }, mark, label)) };
+    return {
+      input,
+      mark,
+      row: h("div", { class: "tx-option-row" }, input, h("label", { for: id }, mark, label)),
+    };
   });
 }
 

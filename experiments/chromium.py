@@ -1,4 +1,4 @@
-"""Chromium without a window, driven over the DevTools protocol: keys, pointer, pictures, what went wrong."""
+"""Chromium without a window, driven over the DevTools protocol, and a page for it that holds an explorer."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+
+from tinytx_course.widgets.assets import page_script, style_sheet
+from tinytx_course.widgets.base import Explorer
 
 T = TypeVar("T")
 _FLAGS = (
@@ -130,7 +133,7 @@ class Page:
         end = time.monotonic() + seconds
         while not self._holds(expression):
             if time.monotonic() > end:
-                raise AssertionError(f"not true within {seconds} s: {expression}; errors: {self.errors[:3]}")
+                raise TimeoutError(f"not true within {seconds} s: {expression}; errors: {self.errors[:3]}")
             time.sleep(0.02)
 
     def _holds(self, expression: str) -> bool:
@@ -171,7 +174,8 @@ class Page:
                 Math.max(...boxes.map(b => b.right)), Math.max(...boxes.map(b => b.bottom))];
             }})([...document.querySelectorAll({json.dumps(selector)})])"""
         )
-        assert box, f"nothing on the page is {selector}"
+        if not box:
+            raise LookupError(f"the page must hold {selector}, got nothing like it")
         left, top, right, bottom = box
         return left + across * (right - left), top + down * (bottom - top)
 
@@ -195,10 +199,11 @@ class Page:
 
     def focus(self, selector: str) -> None:
         """Give an element the focus."""
-        assert self.evaluate(
+        if not self.evaluate(
             f"(e => {{ e?.focus(); return !!e && document.activeElement === e; }})"
             f"(document.querySelector({json.dumps(selector)}))"
-        ), f"nothing that takes the focus is {selector}"
+        ):
+            raise LookupError(f"{selector} must take the focus, got nothing that does")
 
     def pixels(self, selector: str) -> bytes:
         """Return a PNG of one element with a margin, however tall it is."""
@@ -274,3 +279,17 @@ def chromium(executable: str) -> Iterator[Chromium]:
     command = [executable, *_FLAGS, f"--user-data-dir={profile}", "about:blank"]
     with started(command, profile, port, seconds=60) as found:
         yield Chromium(found)
+
+
+def write_page(explorer: Explorer, path: Path, html: str | None = None) -> Path:
+    """Write a page that holds an explorer, or this HTML of explorers of its kind; return its path."""
+    path.write_text(
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta name="color-scheme" content="light dark">\n<title>{explorer.title}</title>\n'
+        f"<style>\n{style_sheet([explorer.kind])}\n</style>\n</head>\n"
+        f'<body class="tx-page">\n<main>\n<h1>{explorer.title}</h1>\n{html or explorer.to_html()}\n</main>\n'
+        f'<script type="module">\n{page_script([explorer.kind])}\n</script>\n</body>\n</html>\n',
+        encoding="utf-8",
+    )
+    return path

@@ -1,49 +1,50 @@
-"""One `fit` for every task: equal calls give equal bytes, in one piece or in two, and mistakes are named."""
+"""Training of every kind: equal calls give equal bytes, in one piece or in two, and mistakes are named."""
 
+import inspect
 import json
 import os
 import signal
 import time
-from dataclasses import replace
-from types import SimpleNamespace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 import torch
 
 from tests.tinytx_run.interrupted import Killed, folder_bytes, in_step
-from tinytx.distributed import Processes
+from tinytx.beam import Search
 from tinytx.encoder_decoder import Translator
-from tinytx.loop import train
+from tinytx.loop import TrainingStep
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.masking import Masking
-from tinytx.settings import Layout
-from tinytx_run import fit as fit_module
-from tinytx_run import tasks
-from tinytx_run.checkpoint import load, load_tokenizer, save
+from tinytx_run import finetune as tuning
+from tinytx_run import training
+from tinytx_run.bleu import evaluate_translator
+from tinytx_run.checkpoint import Checkpoint, load, save
 from tinytx_run.corpora import Corpus, Split
+from tinytx_run.distributed import Layout, train
 from tinytx_run.evaluate import evaluate_split
-from tinytx_run.fit import fit
-from tinytx_run.pairs import PairCorpus, Pairs
-from tinytx_run.recipes import WARMUP_SHARE, plan, plan_finetuning
-from tinytx_run.runs import find_run, read_training
-from tinytx_run.tasks import (
+from tinytx_run.finetune import (
     PROBE_RATE,
     PUBLISHED_EPOCHS,
     PUBLISHED_RATE,
-    Classification,
-    Pretraining,
-    Translation,
-    causal_objective,
     class_objective,
     epoch_ends,
-    fingerprint,
+    finetune,
+)
+from tinytx_run.pairs import PairCorpus, Pairs
+from tinytx_run.pretrain import (
+    causal_objective,
+    corpus_objective,
     new_language_model,
     objective_for,
-    steps_within,
+    pretrain,
     train_tokenizer,
-    weights_fingerprint,
+    train_translator,
 )
+from tinytx_run.recipes import WARMUP_SHARE, plan, plan_finetuning
+from tinytx_run.runs import find_run, read_training
+from tinytx_run.training import RunOptions, fingerprint, steps_within, weights_fingerprint
 
 QUICK = {"n_steps": 6, "checkpoint_every": 2, "precision": "fp32"}
 TINY = {"d_model": 12, "n_heads": 3, "n_layers": 2, "max_len": 24, "dropout": 0.2}
@@ -67,9 +68,13 @@ def kill():
     raise Killed
 
 
-def quick(corpus, **settings):
+OPTIONS = {field.name for field in fields(RunOptions)}
+
+
+def quick(*given, train=pretrain, **settings):
     settings = {"budget": "smoke", "training_changes": QUICK, "report": lambda line: None} | settings
-    return fit(corpus, device="cpu", **settings)
+    options = {name: settings.pop(name) for name in OPTIONS & settings.keys()}
+    return train(*given, options=RunOptions(device="cpu", **options), **settings)
 
 
 @pytest.fixture(scope="module")
@@ -85,25 +90,19 @@ def pretrained(corpus):
     return quick(corpus, model_changes=TINY, training_changes=SHORT, seed=2)
 
 
-def classification(start, corpus, **settings):
-    plain = {"data_dir": None, "fresh": False, "frozen": False, "n_labels": None, "n_epochs": None}
-    return Classification(corpus, start=start, pooling="mean", **{"n_scored": None, **plain, **settings})
-
-
 @pytest.fixture(scope="module")
 def call(corpus, pairs, pretrained):
     """Train for one of the tasks."""
 
     def call(task, precision="fp32", **settings):
-        changes = SHORT | {"precision": precision}
+        settings = {"seed": 1, "training_changes": SHORT | {"precision": precision}} | settings
         if task == "classification":
-            del changes["n_steps"], changes["checkpoint_every"]
-            settings |= {"start": pretrained, "n_epochs": 4}
-        else:
-            settings |= {"model_changes": TINY}
-        data = pairs if task == "translation" else corpus
-        how = {"seed": 1, "search": None, "training_changes": changes}
-        return quick(data, objective=task, **how | settings)
+            changes = {"precision": precision, "tokens_per_batch": SHORT["tokens_per_batch"]}
+            settings |= {"n_epochs": 4, "training_changes": changes}
+            return quick(pretrained, corpus, train=finetune, **settings)
+        if task == "translation":
+            return quick(pairs, train=train_translator, model_changes=TINY, search=None, **settings)
+        return quick(corpus, objective=task, model_changes=TINY, **settings)
 
     return call
 
@@ -129,7 +128,9 @@ def test_equal_calls_give_equal_bytes_in_one_piece_or_killed_and_resumed(tmp_pat
 @pytest.mark.parametrize("task", TASKS)
 def test_the_result_is_what_lies_in_the_folder(tmp_path, corpus, pairs, call, task):
     result = call(task, out=tmp_path / "run")
-    model, tokenizer = load(tmp_path / "run"), load_tokenizer(tmp_path / "run")
+    found = load(tmp_path / "run")
+    model, tokenizer = found.with_tokenizer()
+    assert found.class_names == result.class_names == (("0", "1") if task == "classification" else None)
     torch.testing.assert_close(model.state_dict(), result.model.state_dict(), rtol=0, atol=0)
     assert tokenizer.to_bytes() == result.tokenizer.to_bytes()
     if task == "translation":
@@ -167,52 +168,56 @@ def test_seconds_are_timed_once_stored_and_followed_after_resuming(tmp_path, cor
 
     def five_steps(seconds, model, learning, settings, *, layout):
         timed.append(seconds)
-        return settings.replace(n_steps=5), 1.9
+        return 5, 1.9
 
-    monkeypatch.setattr(tasks, "steps_within", five_steps)
-    ask = {"budget": 2.0, "out": tmp_path / "run", "device": "cpu", "report": lines.append}
-    first = fit(corpus, **ask)
+    monkeypatch.setattr(training, "steps_within", five_steps)
+    ask = {"budget": 2.0, "out": tmp_path / "run", "training_changes": {}, "report": lines.append}
+    first = quick(corpus, **ask)
     assert lines[0].endswith("about 2 s") and first.recipe.settings.n_steps == 5
     stored = read_training(find_run(tmp_path / "run", True))["plan"]
     assert stored["recipe"]["settings"]["n_steps"] == 5
-    again = fit(corpus, resume=True, **ask)
+    again = quick(corpus, resume=True, **ask)
     assert again.recipe == first.recipe and again.history == first.history
     assert timed == [2.0]
 
 
 def test_seconds_of_fine_tuning_are_filled_with_whole_epochs(pretrained, corpus, monkeypatch):
-    task = classification(pretrained, corpus)
-    recipe = task.recipe(5.0, 0)
-    learning = task.objective(pretrained.tokenizer, recipe)
-    ends = epoch_ends(learning, recipe.settings, 4)
-    between = (ends[2] + ends[3]) // 2
-
-    def timed(seconds, model, learning, settings, *, layout):
-        return settings.replace(n_steps=between), seconds
-
-    monkeypatch.setattr(tasks, "steps_within", timed)
+    usual = tuned(pretrained, corpus, n_epochs=4)
+    learning, _ = class_objective(pretrained.tokenizer, corpus.train, pretrained.model.config)
+    ends = epoch_ends(learning, usual.recipe.settings, 4)
+    between, lines = (ends[2] + ends[3]) // 2, []
+    monkeypatch.setattr(tuning, "steps_within", lambda seconds, *how, **more: (between, seconds))
     for to_score, n_epochs in ((0.0, 3), (0.4, 2), (4.0, 1)):  # after each epoch, and once to measure it
-        monkeypatch.setattr(tasks, "seconds_to_score", lambda model, scored, s=to_score: s)
-        planned, expected = task.schedule(recipe, 5.0, learning, None, None)
-        assert (planned.n_epochs, planned.settings.n_steps) == (n_epochs, ends[n_epochs - 1])
+        monkeypatch.setattr(tuning, "seconds_to_score", lambda model, scored, s=to_score: s)
+        recipe = tuned(pretrained, corpus, n_epochs=None, budget=5.0, report=lines.append).recipe
+        assert (recipe.n_epochs, recipe.settings.n_steps) == (n_epochs, ends[n_epochs - 1])
         total = 5 * ends[n_epochs - 1] / between + n_epochs * to_score
-        assert expected == f", about {total:.0f} s"
+        assert lines[0].endswith(f", about {total:.0f} s")
+        lines.clear()
 
 
 def test_many_epochs_of_few_texts_are_planned_without_drawing_their_batches_again(
     pretrained, corpus, monkeypatch
 ):
-    task = classification(pretrained, corpus, n_labels=8)
-    recipe = task.recipe(5.0, 0)
-    learning = task.objective(pretrained.tokenizer, recipe)
-    drawn, own = [], learning.epoch_batches
-    monkeypatch.setattr(learning, "epoch_batches", lambda **how: (drawn.append(how), own(**how))[1])
-    monkeypatch.setattr(tasks, "seconds_to_score", lambda model, scored: 0.0)
-    monkeypatch.setattr(
-        tasks, "steps_within", lambda *how, **more: (recipe.settings.replace(n_steps=300), 5.0)
-    )
-    planned, _ = task.schedule(recipe, 5.0, learning, None, None)
-    assert planned.n_epochs == 300 and len(drawn) < 3 * 300
+    drawn, own = [], tuning.ClassificationObjective.epoch_batches
+
+    class Enough(Exception):
+        pass
+
+    def stop(*given, **how):
+        raise Enough
+
+    def noted(self, **how):
+        drawn.append(how)
+        return own(self, **how)
+
+    monkeypatch.setattr(tuning.ClassificationObjective, "epoch_batches", noted)
+    monkeypatch.setattr(tuning, "seconds_to_score", lambda model, scored: 0.0)
+    monkeypatch.setattr(tuning, "steps_within", lambda *how, **more: (300, 5.0))
+    monkeypatch.setattr(training, "train", stop)
+    with pytest.raises(Enough):
+        tuned(pretrained, corpus, n_epochs=None, n_labels=8, budget=5.0)
+    assert {how["epoch"] for how in drawn} >= set(range(300)) and len(drawn) < 4 * 300
 
 
 def test_an_interrupt_while_steps_are_timed_says_so(tokenizer, corpus, config):
@@ -246,18 +251,16 @@ def test_steps_within_plans_no_more_than_fits(tokenizer, corpus, config):
     recipe = plan("world", "causal", "smoke")
     model = new_language_model(config, 0)
     before = weights_fingerprint(model)
-    settings, expected = steps_within(2.0, model, Slow(), recipe.settings)
-    assert 1 <= settings.n_steps <= (2.0 - 10 * 0.05) / 0.05 and weights_fingerprint(model) == before
-    assert expected / settings.n_steps >= 0.05
-    assert settings.warmup_steps == int(WARMUP_SHARE * settings.n_steps)
-    assert settings.lr == recipe.settings.lr
+    n_steps, expected = steps_within(2.0, model, Slow(), recipe.settings)
+    assert 1 <= n_steps <= (2.0 - 10 * 0.05) / 0.05 and weights_fingerprint(model) == before
+    assert expected / n_steps >= 0.05
 
 
 def test_the_tokenizer_sees_the_training_split_only(corpus, pairs):
     result = quick(Corpus("toy", corpus.train, Split(("ŷŷŷ ẑẑẑ",))))
     assert result.tokenizer.unk_id in result.tokenizer.encode("ŷ")
     strange = PairCorpus("toy", pairs.train, Pairs(("ẑ",), ("ŷ",)))
-    tokenizer = quick(strange, objective="translation", search=None).tokenizer
+    tokenizer = quick(strange, train=train_translator, search=None).tokenizer
     assert tokenizer.unk_id in tokenizer.encode("ẑ")
     assert tokenizer.unk_id not in tokenizer.encode("cat chat")
 
@@ -291,19 +294,30 @@ def test_what_was_asked_for_holds_whatever_the_length(pretrained, corpus):
     assert {name: getattr(settings, name) for name in asked} == asked
     timed = quick(corpus, budget=0.2, training_changes={"warmup_steps": 1}).recipe.settings
     assert timed.warmup_steps == 1
+    timed = quick(corpus, budget=0.2, training_changes={}).recipe.settings
+    assert timed.warmup_steps == int(WARMUP_SHARE * timed.n_steps)
+    assert timed.lr == plan("reviews", "causal", 0.2).settings.lr
 
 
 def test_a_small_translator_learns(pairs):
     changes = {"n_steps": 120, "precision": "fp32", "lr": 1e-2, "warmup_steps": 20, "tokens_per_batch": 512}
-    result = quick(pairs, objective="translation", training_changes=changes)
+    result = quick(pairs, train=train_translator, training_changes=changes)
     assert result.evaluation.score.chrf > 90 and result.evaluation.nats_per_token < 0.5
     assert isinstance(result.model, Translator)
 
 
-def tuned(pretrained, corpus, **settings):
+def test_a_translator_is_evaluated_by_the_search_that_was_asked_for(pairs):
+    search = Search(beam_size=4, length_penalty=0.0)
+    result = quick(pairs, train=train_translator, search=search)
+    own = {"split": "valid", "search": search}
+    assert result.evaluation == evaluate_translator(result.model, result.tokenizer, pairs, **own)
+    greedy = evaluate_translator(result.model, result.tokenizer, pairs, split="valid")
+    assert result.evaluation.translations != greedy.translations
+
+
+def tuned(start, corpus, **settings):
     changes = {"tokens_per_batch": 512, "lr": 1e-2} | settings.pop("training_changes", {})
-    settings = {"n_epochs": 3} | settings
-    return quick(corpus, objective="classification", start=pretrained, training_changes=changes, **settings)
+    return quick(start, corpus, train=finetune, training_changes=changes, **{"n_epochs": 3} | settings)
 
 
 def test_an_easy_class_is_learned_and_the_pretrained_model_stays_as_it_was(pretrained, corpus):
@@ -319,7 +333,7 @@ def test_an_easy_class_is_learned_and_the_pretrained_model_stays_as_it_was(pretr
 def test_a_pretrained_body_is_copied_and_a_fresh_one_is_new(pretrained, corpus):
     still = {"training_changes": {"lr": 1e-12}, "n_epochs": 1}
     copied = tuned(pretrained, corpus, **still)
-    fresh = tuned(pretrained, corpus, fresh=True, **still)
+    fresh = tuned(pretrained, corpus, body="fresh", **still)
     given = pretrained.model.body.state_dict()
     torch.testing.assert_close(copied.model.body.state_dict(), given, atol=1e-6, rtol=0)
     assert not torch.equal(fresh.model.body.token_embed.weight, given["token_embed.weight"])
@@ -329,13 +343,13 @@ def test_a_pretrained_body_is_copied_and_a_fresh_one_is_new(pretrained, corpus):
 
 
 def test_a_frozen_body_keeps_every_weight_while_the_head_learns(tmp_path, pretrained, corpus):
-    probe = tuned(pretrained, corpus, frozen=True, n_epochs=10, out=tmp_path / "out")
+    probe = tuned(pretrained, corpus, body="frozen", n_epochs=10, out=tmp_path / "out")
     assert weights_fingerprint(probe.model.body) == weights_fingerprint(pretrained.model.body)
     assert probe.history.loss[-1] < probe.history.loss[0]
     assert all(parameter.requires_grad for parameter in probe.model.parameters())
     usual, probing = (
-        quick(corpus, objective="classification", start=pretrained, frozen=frozen, training_changes={})
-        for frozen in (False, True)
+        quick(pretrained, corpus, train=finetune, body=body, training_changes={})
+        for body in ("pretrained", "frozen")
     )
     assert probing.recipe.settings.lr == PROBE_RATE * usual.recipe.settings.lr
     with pytest.raises(ValueError, match="cannot resume: frozen was True, now False"):
@@ -359,13 +373,13 @@ def test_long_texts_are_cut_and_counted_on_the_valid_split_where_there_is_no_tes
 
 @pytest.mark.parametrize(("n_scored", "n"), [(6, 6), (7, 7), (None, 20), (100, 20)])
 def test_each_epoch_is_scored_on_texts_of_every_class(pretrained, corpus, monkeypatch, n_scored, n):
-    met, own = [], tasks.count_correct
+    met, own = [], tuning.count_correct
 
     def noted(model, objective):
         met.append(objective.labels.tolist())
         return own(model, objective)
 
-    monkeypatch.setattr(tasks, "count_correct", noted)
+    monkeypatch.setattr(tuning, "count_correct", noted)
     in_order = sorted(zip(corpus.test.labels, corpus.test.texts, strict=True))
     labels, texts = zip(*in_order, strict=True)  # corpora are often sorted by class
     result = tuned(
@@ -405,7 +419,7 @@ def test_weights_order_and_labelled_texts_each_follow_the_seed(pretrained, corpu
         assert orders[0] == order
         return history
 
-    monkeypatch.setattr(fit_module, "train", noted)
+    monkeypatch.setattr(training, "train", noted)
     for seed in (1, 2):
         tuned(pretrained, corpus, n_labels=20, n_epochs=1, seed=seed)
     (weights, _, texts), (other_weights, _, other_texts) = met
@@ -427,13 +441,19 @@ def test_a_classifier_takes_the_dropout_of_its_recipe(pretrained, corpus):
     assert changed.model.dropout.p == changed.model.body.dropout.p == 0.35
 
 
-def test_a_published_body_learns_at_a_small_rate_for_few_epochs(pretrained, corpus):
-    task = classification(pretrained, corpus)
-    usual = task.recipe("study", 0)
-    task._published = True
-    recipe = task.recipe("study", 0)
-    assert (recipe.settings.lr, recipe.n_epochs) == (PUBLISHED_RATE, PUBLISHED_EPOCHS)
-    assert usual.settings.lr > recipe.settings.lr and usual.n_epochs > recipe.n_epochs
+def test_a_published_body_learns_at_a_small_rate_for_few_epochs(tmp_path, pretrained, corpus, monkeypatch):
+    path = save(pretrained.model, tmp_path / "lm", pretrained.tokenizer)
+    few = replace(corpus, train=corpus.train.take(range(8)))
+
+    def recipe(body):
+        return quick(path, few, train=finetune, body=body, budget="study", training_changes={}).recipe
+
+    usual, probe = recipe("pretrained"), recipe("frozen")
+    monkeypatch.setattr(tuning, "is_published", lambda start: True)
+    published = recipe("pretrained")
+    assert (published.settings.lr, published.n_epochs) == (PUBLISHED_RATE, PUBLISHED_EPOCHS)
+    assert usual.settings.lr > published.settings.lr and usual.n_epochs > published.n_epochs
+    assert recipe("fresh").settings.lr == usual.settings.lr and recipe("frozen") == probe
 
 
 @pytest.mark.parametrize("causal", [True, False])
@@ -446,13 +466,13 @@ def test_texts_are_framed_as_the_body_was_pretrained(corpus, tokenizer, config, 
 
 
 def test_a_layout_reaches_training(corpus, monkeypatch):
-    met, own = [], Processes.parts
+    met, own = [], TrainingStep.backward
 
-    def noted(self, batch, accumulate):
-        met.append(accumulate)
-        return own(self, batch, accumulate)
+    def noted(self, batch):
+        met.append(self.accumulate)
+        return own(self, batch)
 
-    monkeypatch.setattr(Processes, "parts", noted)
+    monkeypatch.setattr(TrainingStep, "backward", noted)
     quick(corpus, model_changes=TINY, layout=Layout(accumulate=3))
     assert set(met) == {3}
 
@@ -465,7 +485,7 @@ def test_few_labels_are_drawn_by_the_seed(pretrained, corpus):
 
 
 def test_the_smallest_budget_learns_from_few_labels_of_a_large_corpus(pretrained, corpus, monkeypatch):
-    monkeypatch.setattr("tinytx_run.tasks.SMOKE_LABELS", 7)
+    monkeypatch.setattr(tuning, "SMOKE_LABELS", 7)
     assert tuned(pretrained, corpus, n_epochs=1).data["n_labels"] == 7
     assert tuned(pretrained, corpus, n_epochs=1, n_labels=11).data["n_labels"] == 11
 
@@ -474,13 +494,17 @@ def test_requests_that_make_no_sense_are_refused(pretrained, corpus, pairs):
     plain, few = Corpus("plain", Split(("le chat",)), Split(("la",))), Split(("le", "la") * 9)
     single = Corpus("single", Split(("le", "la"), (0, 0)), Split(("le",), (0,)))
     huge = Corpus("huge", Split(("le", "la"), (0, 10**9)), Split(("le",), (0,)))
-    translator = quick(pairs, objective="translation", search=None)
+    translator = quick(pairs, train=train_translator, search=None)
     for call, words in (
         (lambda: tuned(pretrained, corpus, n_labels=121), "n_labels .* got 121"),
         (lambda: tuned(pretrained, plain), "labels"),
-        (lambda: tuned(pretrained, single), "at least 2 classes, got 1 in single"),
-        (lambda: tuned(pretrained, huge), "got the label 1000000000 among 2 texts"),
-        (lambda: tuned(pretrained, corpus, pooling="max"), "pooling"),
+        (lambda: tuned(pretrained, single), "at least 2 classes, .* got 1 among 2 texts of single"),
+        (lambda: tuned(pretrained, huge), "got 1,000,000,001 among 2 texts of huge"),
+        (lambda: tuned(pretrained, corpus, model_changes={"pooling": "max"}), "pooling"),
+        (
+            lambda: tuned(pretrained, corpus, body="new"),
+            "body must be one of pretrained, .* got 'new'",
+        ),
         (lambda: tuned(pretrained, corpus, n_epochs=0), "n_epochs must be at least 1, got 0"),
         (
             lambda: tuned(pretrained, corpus, n_epochs=2, budget=0.5),
@@ -495,16 +519,17 @@ def test_requests_that_make_no_sense_are_refused(pretrained, corpus, pairs):
         (lambda: tuned(pretrained, corpus, training_changes={"n_steps": 3}), "n_steps follows from n_epochs"),
         (lambda: tuned(pretrained, corpus, model_changes={"d_model": 8}), "got d_model"),
         (lambda: tuned(translator, corpus), "got a translator"),
-        (lambda: tuned(pretrained, corpus, vocab_size=40), "vocab_size must be left out, .* got 40"),
         (lambda: tuned(pretrained, corpus, n_scored=0), "n_scored must be at least 1, got 0"),
-        (lambda: quick(corpus, objective="classification"), "needs start"),
-        (lambda: quick(corpus, start=pretrained), "^start must be left out .* got 'causal'"),
-        (lambda: quick(corpus, n_labels=5, frozen=True), "^n_labels, frozen must be left out"),
         (
-            lambda: quick(corpus, objective="translation", pooling="last"),
-            "^pooling must .* got 'translation'",
+            lambda: tuned(pretrained, corpus, n_scored=9, on_step=lambda step, model: None),
+            "n_scored must be left out with on_step, .* got 9",
         ),
-        (lambda: quick(corpus, objective="translation"), "pairs, got the texts of toy"),
+        (lambda: tuned(Checkpoint(pretrained.model), corpus), "tokenizer .* got a LanguageModel alone"),
+        (lambda: quick(corpus, objective="translation"), "'translation': train_translator"),
+        (lambda: quick(corpus, train=train_translator), "of pairs is needed, got the texts of toy"),
+        (lambda: quick(pairs), "of texts is needed, got the pairs of toy"),
+        (lambda: quick(corpus, data_dir="data"), "data_dir must be left out .* got data"),
+        (lambda: quick(corpus, resume=True), "resume needs out"),
         (lambda: quick(corpus, masking_changes={"p": 0.3}), "only a masked model has masking"),
         (
             lambda: quick(corpus, objective="masked", masking_changes={"causal_share": 0.5}),
@@ -536,11 +561,17 @@ PAIRS = Pairs(
 )
 
 
-def test_a_translator_learns_with_the_smoothing_of_its_recipe_and_from_plain_targets():
-    task = Translation(PairCorpus("toy", PAIRS, PAIRS), None, None)
-    recipe, tokenizer = task.recipe("smoke", 0), task.tokenizer(40, exact=False)
-    learning = task.objective(tokenizer, recipe)
-    assert learning.label_smoothing == recipe.label_smoothing == 0.1
+def test_a_translator_learns_with_the_smoothing_of_its_recipe_and_from_plain_targets(monkeypatch):
+    met = []
+
+    def noted(model, learning, settings, **how):
+        met.append(learning)
+        return train(model, learning, settings, **how)
+
+    monkeypatch.setattr(training, "train", noted)
+    result, (learning,) = quick(PairCorpus("toy", PAIRS, PAIRS), train=train_translator, search=None), met
+    tokenizer = result.tokenizer
+    assert learning.label_smoothing == result.recipe.label_smoothing == 0.1
     assert "’" not in "".join(map(tokenizer.piece, range(tokenizer.vocab_size)))
     assert tokenizer.unk_id not in learning.batch(range(9))[2]
 
@@ -556,8 +587,8 @@ def test_what_is_said_of_masking_reaches_model_and_objective(corpus):
 
 
 def test_each_further_pass_reads_other_texts(corpus, tokenizer):
-    task = Pretraining(replace(corpus, draw=lambda i: corpus.train.texts[i : i + 3]), None, "causal")
-    learning = task.objective(tokenizer, plan("text", "causal", "smoke").replace(vocab_size=30))
+    data = replace(corpus, draw=lambda i: corpus.train.texts[i : i + 3])
+    learning = corpus_objective(plan("text", "causal", "smoke").replace(vocab_size=30), tokenizer, data)
     for epoch in (0, 1, 2):
         learning.epoch_batches(seed=0, epoch=epoch, tokens_per_batch=200)
         read = [[i for i in row if i > 3] for row in learning.batch(range(3))[1].tolist()]
@@ -565,12 +596,18 @@ def test_each_further_pass_reads_other_texts(corpus, tokenizer):
             assert read == tokenizer.encode_batch(corpus.train.texts[epoch : epoch + 3])
 
 
-def test_other_targets_are_another_corpus_and_other_weights_another_start(corpus, tokenizer, config):
+def test_other_targets_are_another_corpus_and_other_weights_another_start(tmp_path, corpus, pretrained):
     swapped = Pairs(PAIRS.sources, PAIRS.targets[::-1])
     assert fingerprint(PairCorpus("toy", PAIRS, PAIRS)) != fingerprint(PairCorpus("toy", swapped, PAIRS))
+    other = new_language_model(pretrained.model.config, 5)
+    how = {"out": tmp_path / "run", "n_epochs": 1}
+    tuned(pretrained, corpus, **how)
+    tuned(Checkpoint(pretrained.model, pretrained.tokenizer), corpus, resume=True, **how)
+    with pytest.raises(ValueError, match="cannot resume: start was"):
+        tuned(Checkpoint(other, pretrained.tokenizer), corpus, resume=True, **how)
 
-    def request(seed):
-        start = SimpleNamespace(model=new_language_model(config, seed), tokenizer=tokenizer)
-        return Classification(corpus, None, start, False, False, None, None, "mean", None).request()
 
-    assert request(0) != request(1) and request(0) == request(0)
+def test_an_argument_is_given_once_and_there_are_at_most_twelve():
+    for train_one in (pretrain, finetune, train_translator):
+        names = inspect.signature(train_one).parameters.keys()
+        assert len(names) <= 12 and not names & OPTIONS

@@ -12,12 +12,11 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from tests.tinytx_run.two_processes import CASES, RUNS, batches_of, half_way, make, run, texts
-from tinytx.distributed import Processes
-from tinytx.settings import Layout
+from tests.tinytx_run.two_processes import CASES, RUNS, SETTINGS, batches_of, half_way, make, run, texts
 from tinytx_course.labs.scaling import LaunchError, Workload, launch, scaling
 from tinytx_run.checkpoint import load
 from tinytx_run.cli import main
+from tinytx_run.distributed import Layout, Processes, SharedStep
 
 RANKS = (0, 1)
 
@@ -110,7 +109,7 @@ def test_runs_end_where_that_of_one_process_ends(two, alone, optimizer, layout, 
         got = answers[rank]["runs"][key]
         assert got["step"] == history.step and got["lr"] == history.lr
         assert_close(got["loss"], history.loss, rtol=0, atol=1e-5)
-    saved = load(folder / key / "step-000008").double().state_dict()
+    saved = load(folder / key / "step-000008").model.double().state_dict()
     assert_close(saved, dict(model.state_dict()), rtol=0, atol=1e-6)
 
 
@@ -151,9 +150,21 @@ def test_accumulating_in_one_process_changes_no_weight(alone):
     assert_close(dict(model.state_dict()), dict(alone["adamw"][1].state_dict()), rtol=0, atol=1e-6)
 
 
+def test_each_process_draws_its_own_dropout(monkeypatch):
+    def seed_of(rank):
+        step = SharedStep(*make("causal"), SETTINGS)
+        step.processes = Processes(rank, 2)
+        with torch.random.fork_rng():
+            step.backward([0, 1, 2])
+            return torch.initial_seed()
+
+    monkeypatch.setattr(Processes, "total", lambda self, values: values)
+    assert seed_of(0) == seed_of(0) != seed_of(1)
+
+
 def test_what_makes_no_sense_is_refused():
     with pytest.raises(ValueError, match="accumulate must be at least 1, got 0"):
-        Layout(accumulate=0)
+        run(None, layout=Layout(accumulate=0))
     with pytest.raises(ValueError, match="started by torchrun, got one"):
         run(None, layout=Layout(shard=True))
     with pytest.raises(ValueError, match="on_step needs a model in one piece, got one that is sharded"):

@@ -1,0 +1,70 @@
+"""Classes of texts: what the model says of each alone, in the order of the texts, by name."""
+
+import pytest
+import torch
+
+from tinytx.transformer import Classifier, LanguageModel
+from tinytx_run.classify import Classification, classify, classify_lines
+
+NAMES = ("mauvais", "moyen", "bon")
+TEXTS = ["le chat mange la belle", "", "un chien", "la " * 40, " \t", "une belle", "le"]
+
+
+@pytest.fixture
+def model(config):
+    torch.manual_seed(2)
+    return Classifier(config, n_classes=3)  # in training mode, with dropout
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_each_text_gets_the_softmax_of_its_own_logits_in_the_order_of_the_texts(config, tokenizer, causal):
+    torch.manual_seed(2)
+    model, lines = Classifier(config.replace(causal=causal, dropout=0.5), n_classes=3), []
+    found = classify(model, tokenizer, TEXTS, NAMES, report=lines.append)
+    assert model.training and [one.text for one in found] == TEXTS
+    begin, end = ([tokenizer.bos_id], []) if causal else ([tokenizer.cls_id], [tokenizer.sep_id])
+    model.eval()
+    for one in found:
+        if not one.text.strip():
+            assert one == Classification(one.text, None, {}) and str(one) == ""
+            continue
+        ids = tokenizer.encode(one.text)[: config.max_len - len(begin + end)]  # as fine-tuning cuts it
+        with torch.no_grad():
+            expected = model(torch.tensor([[*begin, *ids, *end]]))[0].double().softmax(dim=-1)
+        assert tuple(one.probabilities) == NAMES
+        torch.testing.assert_close(torch.tensor([*one.probabilities.values()]).double(), expected)
+        assert one.predicted == NAMES[int(expected.argmax())]
+        assert str(one) == f"{one.predicted}\t{expected.max():.4f}"
+    assert len(lines) == 1 and lines[0].startswith("line 4: ") and "24 tokens" in lines[0]
+
+
+def test_without_names_classes_are_numbers(model, tokenizer):
+    (one,) = classify(model, tokenizer, ["le chat"])
+    assert list(one.probabilities) == [0, 1, 2] and one.predicted in (0, 1, 2)
+    assert classify(model, tokenizer, []) == [] and classify(model, tokenizer, (" ",))[0].predicted is None
+
+
+def test_lines_are_classified_as_they_arrive_and_errors_come_after_what_was_before_them(model, tokenizer):
+    def lines():
+        yield from TEXTS
+        raise ValueError("damaged")
+
+    said, found = [], []
+    with pytest.raises(ValueError, match="damaged"):
+        for one in classify_lines(model, tokenizer, lines(), NAMES, lines_per_block=3, report=said.append):
+            found.append(one)
+    whole = classify(model, tokenizer, TEXTS, NAMES, report=lambda line: None)
+    assert [(one.text, one.predicted) for one in found] == [(one.text, one.predicted) for one in whole]
+    assert len(said) == 1 and said[0].startswith("line 4: ")
+
+
+def test_what_cannot_be_classified_is_refused(model, config, tokenizer):
+    with pytest.raises(ValueError, match="needs a classifier, got a LanguageModel: .* finetune"):
+        classify(LanguageModel(config), tokenizer, ["le"])
+    with pytest.raises(ValueError, match="the 3 classes of the model, got 2"):
+        classify(model, tokenizer, ["le"], ("bon", "mauvais"))
+    with pytest.raises(TypeError, match="one str"):
+        classify(model, tokenizer, "le chat")
+    other = Classifier(config.replace(vocab_size=31))
+    with pytest.raises(ValueError, match="30 tokens and vocab_size=31"):
+        classify(other, tokenizer, ["le"])

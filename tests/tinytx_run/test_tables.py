@@ -1,0 +1,345 @@
+"""Files of one's own: read as they are meant, or refused with the row, the cause and what to do."""
+
+import json
+import sys
+import time
+import unicodedata
+import warnings
+
+import pytest
+
+from tinytx_run import tables
+from tinytx_run.corpora import CorpusWarning, load_corpus
+
+TEXTS = [f"texte {i}" for i in range(12)]
+ROWS = [(text, i % 2) for i, text in enumerate(TEXTS)]
+WORDS = [(text, ("raté", "bon")[label]) for text, label in ROWS]
+COLUMNS = {"text_column": "avis", "label_column": "note"}
+HEAD = ("text", "label")
+UTF8 = "must be UTF-8 text .*"
+
+
+def table(rows, head=HEAD, sign=",", end="\n"):
+    return end.join(sign.join(map(str, row)) for row in ([head] if head else []) + list(rows))
+
+
+def tsv(rows, end="\n"):
+    """A label, a tab and a text a line."""
+    return table([row[::-1] for row in rows], head=(), sign="\t", end=end)
+
+
+def jsonl(rows):
+    return "\n".join(json.dumps({"text": text, "label": label}) for text, label in rows)
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Write a file, if a content is given, and read it as a corpus."""
+
+    def load(name, content=None, **options):
+        path = tmp_path / name
+        if content is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return load_corpus(path, **options)
+
+    return load
+
+
+@pytest.fixture
+def read(load):
+    """Its texts with their labels, by name where they have names, of all splits and in order."""
+
+    def read(*file, **options):
+        corpus, rows = load(*file, **options), []
+        for split in corpus.splits.values():
+            labels = split.labels or (None,) * len(split)
+            names = [corpus.label_names[label] if corpus.label_names else label for label in labels]
+            rows += zip(split.texts, names, strict=True)
+        return sorted(rows, key=lambda row: [*map(str, row)])
+
+    return read
+
+
+def same(found, rows):
+    return found == sorted(rows, key=lambda row: [*map(str, row)])
+
+
+# --- lines
+
+
+def test_lines_are_read_as_meant(read):
+    unlabelled = [(text, None) for text in TEXTS]
+    for end in (
+        "\n",
+        "\r\n",
+        "\n\n \n",
+        "\r",
+        "\n\ufeff",
+    ):  # the last two: old Macs, and files that were joined
+        assert same(read("a.txt", "\ufeff" + end.join(TEXTS)), unlabelled)
+        assert same(read("a.TSV", "\ufeff" + tsv(ROWS, end)), ROWS)
+    odd = [("un\tdeux", 1), ("  trois  \u2028 quatre", 0)]
+    assert same(read("a.tsv", tsv([*odd, *ROWS])), [*odd, *ROWS])
+    assert same(read("a.tsv", tsv(WORDS), label_names=["bon", "raté"]), WORDS)
+    assert same(read("a.txt", "\n\u200b\n".join(TEXTS)), unlabelled), "what cannot be seen is blank"
+
+
+@pytest.mark.parametrize("suffix", ["txt", "tsv", "csv", "jsonl", "parquet"])
+def test_missing_empty_and_utf16_files_are_named(load, suffix):
+    for content in (None, b"", b"\n\n \n", b"\xef\xbb\xbf", "un\ndeux".encode("utf-16")):
+        with pytest.raises(ValueError, match=f"a.{suffix}"):
+            load(f"a.{suffix}", content)
+
+
+@pytest.mark.parametrize(
+    ("bad", "got"), [(b"d\xe9j\xe0", "byte 0xe9 as character"), (b"nul \0", "byte 0x00 as")]
+)
+@pytest.mark.parametrize(
+    ("name", "head", "row"),
+    [
+        ("a.txt", b"", b"%b"),
+        ("a.tsv", b"", b"0\t%b"),
+        ("a.csv", b"text\n", b'"%b"'),
+        ("a.jsonl", b"", b'{"text": "%b"}'),
+    ],
+)
+def test_what_is_no_text_spoils_its_row_and_no_other(load, name, head, row, bad, got):
+    good = [row % text.encode() for text in TEXTS]
+    content = head + b"\n".join([*good[:7], row % bad, *good[7:]])
+    number = content[: content.index(bad)].count(b"\n") + 1
+    with pytest.raises(ValueError, match=f"{name}, (line|row) {number}: {UTF8}{got}"):
+        load(name, content)
+    with pytest.warns(CorpusWarning, match="12 rows are left"):
+        assert sum(map(len, load(name, content, skip_bad_rows=True).splits.values())) == 12
+
+
+def test_enormous_files_and_texts_are_named(load, monkeypatch):
+    monkeypatch.setattr(tables, "MAX_CHARS", 100)
+    with pytest.raises(ValueError, match="line 2: .*at most 100.*got 120"):
+        load("a.txt", "un\n" + "x" * 120)
+    with pytest.raises(ValueError, match="line 2: .*lone surrogate as character 4; 2 of 3 rows"):
+        load("a.jsonl", jsonl([("un", 1), ("un \ud800", 1), ("mot " * 30, 1)]))
+    monkeypatch.setattr(tables, "MAX_BYTES", 1_000)
+    with pytest.raises(ValueError, match="a.txt must have at most 1,000 bytes, got 1,200: .*head -c"):
+        load("a.txt", "un\n" * 400)
+
+
+# --- tables
+
+
+@pytest.mark.parametrize(
+    ("name", "sign"), [("a.csv", ","), ("a.csv", ";"), ("a.csv", "\t"), ("a.csv", "|"), ("a.tsv", "\t")]
+)
+def test_a_table_is_read_by_the_names_of_its_columns(read, name, sign):
+    rows = [(text, 7, label) for text, label in WORDS]
+    content = table(rows, head=("avis", "nr", "note"), sign=sign, end="\r\n")
+    assert same(read(name, "\ufeff" + content, **COLUMNS), WORDS)
+
+
+def test_json_lines_and_parquet_are_read_with_and_without_labels(read, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    assert same(
+        read("a.jsonl", jsonl((text, bool(label)) for text, label in ROWS).replace("\n", "\n\n")), ROWS
+    )
+    assert same(
+        read("b.jsonl", "\n".join(json.dumps({"text": text}) for text in TEXTS)), [(t, None) for t in TEXTS]
+    )
+    for labels in (["bon", "raté"] * 6, [1, 0] * 6, [1.0, 0.0] * 6, [True, False] * 6):
+        pandas.DataFrame({"text": TEXTS, "label": labels}).to_parquet(tmp_path / "a.parquet")
+        names = labels if isinstance(labels[0], str) else map(int, labels)
+        assert same(read("a.parquet"), zip(TEXTS, names, strict=True))
+    with pytest.raises(ValueError, match="b.parquet must be a whole .parquet file"):
+        read("b.parquet", b"PAR1")
+
+
+def test_cells_may_hold_quotes_line_ends_delimiters_and_long_texts(read):
+    long = "mot " * 60_000  # beyond the csv module's own limit
+    odd = [('"Il dit ""non"",\r\npuis\n\n  oui"', 0), (long, 1)]
+    expected = [('Il dit "non", puis oui', 0), (long.strip(), 1), *ROWS]
+    assert same(read("a.csv", table([*odd, *ROWS])), expected)
+    for end in ("\r", "\n"):
+        wide = table([(*row, "") for row in ROWS], head=(*HEAD, "x" * 200_000), sign=";", end=end)
+        assert same(read("a.csv", wide), ROWS)
+
+
+def test_many_spaces_in_a_cell_take_no_time_and_ends_of_lines_become_one_space(read):
+    cells = [("a" + " " * 200_000 + "b", 1), ("a \t\r\n \n b  c", 0), *ROWS]
+    begin = time.process_time()
+    assert same(read("a.jsonl", jsonl(cells)), [cells[0], ("a b  c", 0), *ROWS])
+    assert time.process_time() - begin < 20  # two minutes, where each space is tried with all after it
+
+
+def refused(name, content, message, **options):
+    return pytest.param(name, content, message, options, id=message)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message", "options"),
+    [
+        refused("a.tsv", "1\tbon\n0 mauvais", "line 2: .*no tab"),
+        refused("a.tsv", "1\tbon\nmauvais\n0\t ", "line 2: .*no tab; 2 of 3 rows"),
+        refused("a.tsv", "1\tbon\n0\t \u200b", "line 2: .*no text"),
+        *(
+            refused("a.tsv", f"1\tbon\n\n{label}\tnon", f"line 3: the label .*'{label}'")
+            for label in ("-1", "", "1_0", "\u0661", "0.5")
+        ),
+        refused("a.tsv", "bon\tun", "from 0 up, or one of the words that label_names gives"),
+        refused("a.csv", table([*ROWS, ('"jamais', 1), *ROWS]), "row 14: .*quote never closed"),
+        refused("a.csv", table([("un", 1), ('"a "b" c"', 1), ('"d"', 0)]), "row 3: .*quote never closed"),
+        refused("a.csv", table([(i, f"mot {i}") for i in range(101)]), "at most 100 .*101.*'mot 0'"),
+        refused("a.csv", "avis;note\nbon;1", "text_column .*a.csv, which has avis, note; got text"),
+        refused("a.csv", b"text,label\nun,Rat\xe9", "row 2: must be UTF-8 text .*got the byte 0xe9"),
+        refused("a.csv", b"te\xffxt;note\nbon;1", r"which has te\\udcffxt, note; got text"),
+        refused("a.csv", "avis;n\nx;1", "label_column .*has avis, n; got note", **COLUMNS),
+        refused("a.csv", "avis;note\nx;", "row 2: must have a label in the column note, got ''", **COLUMNS),
+        refused("a.txt", "un\ndeux", "a.txt", **COLUMNS),
+        refused("a.csv", "text,label,text\nun,0,deux", "one column must be named text, got 2"),
+        refused(
+            "a.csv", table([("un",), ("deux", 1, "x"), (), *ROWS]), "row 2: .*2 cells.*got 1; 2 of 14 rows"
+        ),
+        refused("a.jsonl", jsonl([("un", 1), ("deux", float("nan"))]), "line 2: must have a label"),
+        refused("a.jsonl", jsonl([("un", 1), (0, 1)]), "line 2: must have a text in the column text, got 0"),
+        refused(
+            "a.csv", table([*ROWS, ("un", "NaN")]), "row 14: must have a label in the column label, got 'NaN'"
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_named(load, name, content, message, options):
+    with pytest.raises(ValueError, match=f"{name}.*{message}|{message}"):
+        load(name, content, **options)
+
+
+BROKEN = [
+    '{"text": "un", "label": 1}',
+    '{"text": "deux"}',
+    '{"label": 0}',
+    "",
+    '{"text": "trois", "label": ',
+    '{"text": ["quatre"], "label": 0}',
+    '["cinq", 0]',
+    '{"text": "six", "label": null}',
+    '{"text": " ", "label": 1}',
+    *jsonl(ROWS).split("\n"),
+]
+
+
+def test_rows_that_lack_something_are_counted_or_skipped(load):
+    content = "\n".join(BROKEN)
+    with pytest.raises(
+        ValueError, match="line 2: must have a label in the column label, got None; 7 of 20 rows"
+    ):
+        load("a.jsonl", content)
+    with pytest.warns(CorpusWarning, match="7 of 20 rows.*13 rows are left"):
+        load("a.jsonl", content, skip_bad_rows=True)
+    with pytest.warns(CorpusWarning, match="row 2: .* got 1; 3 of 15 rows .*12 rows are left"):
+        cells = table([("un",), ("deux", 1, "x"), (), *ROWS[:9], ("", 1), *ROWS[9:]])
+        load("a.csv", cells, skip_bad_rows=True)
+    with pytest.raises(ValueError, match="row 4: must have a text .* got ''"):
+        load("a.csv", table([*ROWS[:2], ("", 1), *ROWS]))
+
+
+def test_a_package_that_is_missing_is_named(load, monkeypatch):
+    for package, name in (("pandas", "a.csv"), ("pyarrow", "a.parquet")):
+        monkeypatch.setitem(sys.modules, package, None)  # as Python marks what cannot be imported
+        with pytest.raises(ValueError, match=f"{name} must be read with the package {package}.*pip install"):
+            load(name, table(ROWS))
+        monkeypatch.undo()
+
+
+# --- labels
+
+
+def test_label_names_are_found_in_order_or_given(load, read):
+    numbers = table((text, (10, 9.5, 0.5, -1)[i % 4]) for i, text in enumerate(TEXTS))
+    assert load("a.csv", numbers).label_names == ("-1", "0.5", "9.5", "10")
+    corpus = load("a.tsv", tsv(WORDS), label_names=["raté", "bon"])
+    assert corpus.label_names == ("raté", "bon") and corpus.train.labels.count(0) == 4
+    with pytest.raises(ValueError, match="line 1: .*bon, moyen, got 'raté'; 6 of 12 rows"):
+        load("a.tsv", label_names=["bon", "moyen"])
+    with pytest.raises(ValueError, match="bon, bon"):
+        load("a.tsv", label_names=["bon", "bon"])
+    with pytest.raises(TypeError, match="label_names must be .* 'bon,raté'"):
+        load("a.tsv", label_names="bon,raté")
+
+
+def test_a_large_label_is_warned_of_without_a_list_of_all_classes(load):
+    with pytest.warns(CorpusWarning, match="202,401,014 classes have no text in train, such as 1, 2, 3"):
+        load("a.tsv", tsv((text, 202401015 * label) for text, label in ROWS))
+
+
+# --- found in files of others
+
+
+def test_labels_that_are_the_same_number_or_letters_are_one_class(read):
+    spelled = [
+        (text, (("0", "0.0"), ("1", "1.0"))[label][i % 3 == 0]) for i, (text, label) in enumerate(ROWS)
+    ]
+    assert same(read("a.csv", table(spelled)), ROWS)
+    assert same(read("a.tsv", tsv(spelled)), ROWS)
+    assert same(
+        read(
+            "a.jsonl",
+            jsonl((text, (label, float(label))[i % 3 == 0]) for i, (text, label) in enumerate(ROWS)),
+        ),
+        ROWS,
+    )
+    for form in ("NFC", "NFD"):
+        accents = [
+            (text, unicodedata.normalize(form if i % 4 else "NFC", label))
+            for i, (text, label) in enumerate(WORDS)
+        ]
+        assert same(read("a.csv", table(accents)), WORDS)
+    hidden = [(text, label + "\u200b" * (i % 3)) for i, (text, label) in enumerate(WORDS)]
+    assert same(read("a.csv", table(hidden, head=("te\u00adxt", "label\ufeff"))), WORDS)
+    with pytest.warns(CorpusWarning, match="classes differ in capitals only, such as Bon and bon"):
+        read("a.csv", table([*WORDS, *((f"un {i}", "Bon") for i in range(4))]))
+
+
+def test_a_table_of_excel_in_french_is_read(read):
+    notes = [(text, ("4,5", "3,0")[label]) for text, label in ROWS]
+    expected = [(text, ("4.5", "3")[label]) for text, label in ROWS]
+    for before in ("", "sep=;\r\n", "\ufeffsep=;\r\n", "\r\n"):
+        head = ('"avis\r\ndu lecteur"', "note")
+        content = before + table(notes, head=head, sign=";", end="\r\n")
+        assert same(read("a.csv", content, text_column="avis du lecteur", label_column="note"), expected)
+    with pytest.raises(ValueError, match=f"row 3: {UTF8}save the file as UTF-8"):
+        read("a.csv", ("sep=;\r\ntext;label\r\n" + table([("raté", 0)], head=(), sign=";")).encode("cp1252"))
+
+
+def test_a_tsv_that_pandas_wrote_is_read_and_lone_quotes_are_text(read, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    said = [('Il dit "non"', 0), ('"Oui"', 1), *ROWS]
+    for cells in (said, [*said, ("un\tdeux\nouï", 1)]):
+        pandas.DataFrame(cells, columns=HEAD).to_csv(tmp_path / "a.tsv", sep="\t", index=False)
+        expected = [(text.replace("\n", " "), label) for text, label in cells]
+        assert same(read("a.tsv", text_column="text"), expected)
+    pandas.DataFrame([row[::-1] for row in said]).to_csv(
+        tmp_path / "b.tsv", sep="\t", index=False, header=False
+    )
+    assert same(read("b.tsv"), said)
+    lone = [('"Oui', 0), ('"Non"', 1), ('Non"', 1), ('"Quoi ?""Rien."', 0), *ROWS]
+    assert same(read("a.tsv", table(lone, sign="\t"), text_column="text"), lone)
+    assert same(read("a.tsv", tsv(lone)), lone)
+
+
+@pytest.mark.parametrize("test", ["text\nun\ndeux", "text,label\nun,\ndeux,"])
+def test_a_file_without_labels_next_to_labelled_ones_is_left_out(load, tmp_path, test):
+    (tmp_path / "test.csv").write_text(test)
+    (tmp_path / "train.csv").write_text(table(ROWS))
+    with pytest.warns(CorpusWarning, match="test.csv has no labels: left out"):
+        assert [*map(len, load(".", label_column="label").splits.values())] == [8, 2, 2]
+
+
+def test_further_columns_of_a_tsv_are_named(load):
+    with pytest.warns(CorpusWarning, match="a.tsv has 3 columns: all after the first are the text"):
+        load("a.tsv", table([(label, 17, text) for text, label in ROWS], head=(), sign="\t"))
+
+
+def test_texts_are_read_without_labels_that_are_missing_or_too_many(load):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for content in (table([(text, f"{text} !") for text in TEXTS] * 10), table([("un", ""), *ROWS])):
+            assert load("a.csv", content, labels=False).train.labels is None
+    assert load("a.tsv", tsv(WORDS), labels=False).n_classes is None

@@ -1,0 +1,149 @@
+"""Name the class of texts: batches of similar length, long texts cut, results in the order of the texts.
+
+Shape letters: N texts, B rows of a batch, T tokens, C classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from torch import Tensor, nn
+
+from tinytx.generate import check_vocabulary
+from tinytx.inference import evaluate_rows
+from tinytx.tokenizer import Tokenizer, check_several
+from tinytx.transformer import Classifier
+
+
+@dataclass(frozen=True)
+class Classification:
+    """A text and the class that a model gives it; ``str()`` gives the class and its probability."""
+
+    text: str
+    predicted: str | int | None  # the name of the class, or its index where it has none; None of a blank text
+    probabilities: dict[str | int, float]  # of each class, in their order; none of a blank text
+
+    def __str__(self) -> str:
+        if self.predicted is None:
+            return ""
+        return f"{self.predicted}\t{self.probabilities[self.predicted]:.4f}"
+
+
+def classify(
+    model: Classifier,
+    tokenizer: Tokenizer,
+    texts: Sequence[str],
+    class_names: Sequence[str] | None = None,
+    *,
+    report: Callable[[str], None] = print,
+    first_line: int = 1,
+) -> list[Classification]:
+    """Name the class of texts; each result is that of the text alone.
+
+    Parameters
+    ----------
+    model : Classifier
+    tokenizer : Tokenizer
+        The one that the model was trained with.
+    texts : sequence of N str
+        A text longer than the model reads loses its end, as in fine-tuning, and is reported.
+    class_names : sequence of C str, optional
+        In the order of the classes, as a `Checkpoint` has them; by default classes are numbered from 0.
+    report : callable
+        Gets one line for each text that was cut.
+    first_line : int
+        Number of the first text in these lines.
+
+    Returns
+    -------
+    list of N Classification
+        In the order of the texts; without a class for a blank text.
+    """
+    model = require_classifier(model)
+    check_several(texts)
+    names: Sequence[str | int] = range(model.head.out_features) if class_names is None else class_names
+    if len(names) != model.head.out_features:
+        raise ValueError(
+            f"class_names must name the {model.head.out_features} classes of the model, got {len(names)}"
+        )
+    found = {i: Classification(text, None, {}) for i, text in enumerate(texts)}
+    read = [i for i, text in enumerate(texts) if text.strip()]
+    if not read:
+        return list(found.values())
+    logits, cut = class_logits(model, tokenizer, [texts[i] for i in read])
+    for i in cut:
+        report(
+            f"line {first_line + read[i]}: the text exceeds the {model.config.max_len} tokens that the model "
+            "reads, and loses its end"
+        )
+    for i, row in zip(read, logits.double().softmax(dim=-1), strict=True):
+        probabilities = dict(zip(names, row.tolist(), strict=True))
+        found[i] = Classification(texts[i], names[int(row.argmax())], probabilities)
+    return list(found.values())
+
+
+def classify_lines(
+    model: Classifier,
+    tokenizer: Tokenizer,
+    lines: Iterable[str],
+    class_names: Sequence[str] | None = None,
+    *,
+    lines_per_block: int = 256,
+    report: Callable[[str], None] = print,
+) -> Iterator[Classification]:
+    """Name the class of lines as they arrive, a block at a time; other parameters as in `classify`.
+
+    An error while reading is raised only after the lines before it are classified.
+    """
+    stream, n_before, stop = iter(lines), 0, None
+    while stop is None:
+        block: list[str] = []
+        try:
+            while len(block) < lines_per_block:
+                block.append(next(stream))
+        except (StopIteration, ValueError) as error:
+            stop = error
+        yield from classify(model, tokenizer, block, class_names, report=report, first_line=n_before + 1)
+        n_before += len(block)
+    if isinstance(stop, ValueError):
+        raise stop
+
+
+def require_classifier(model: nn.Module) -> Classifier:
+    """The model, if it is a classifier; ValueError says how to get one."""
+    if not isinstance(model, Classifier):
+        raise ValueError(
+            f"classifying needs a classifier, got a {type(model).__name__}: make one of it by fine-tuning on "
+            "labelled texts first (tinytx finetune, or tx.finetune)"
+        )
+    return model
+
+
+def classifier_inputs(
+    tokenizer: Tokenizer, texts: Sequence[str], max_len: int, *, causal: bool = True
+) -> tuple[list[list[int]], list[int]]:
+    """Ids of texts as a classifier reads them, and the indices of the texts that were cut.
+
+    A row looks as in pretraining: it begins with ``bos`` for a causal model, and is framed by ``cls`` and
+    ``sep`` for one that is not. A text that is too long loses its end.
+    """
+    begin, end = ([tokenizer.bos_id], []) if causal else ([tokenizer.cls_id], [tokenizer.sep_id])
+    room = max_len - len(begin) - len(end)
+    texts_ids = tokenizer.encode_batch(texts)
+    rows = [[*begin, *ids[:room], *end] for ids in texts_ids]
+    return rows, [i for i, ids in enumerate(texts_ids) if len(ids) > room]
+
+
+def class_probabilities(model: Classifier, tokenizer: Tokenizer, texts: Sequence[str]) -> np.ndarray:
+    """``P(class | text)`` of each text, cut as in `classifier_inputs`: shape (N, C), float64."""
+    return class_logits(model, tokenizer, texts)[0].double().softmax(dim=-1).numpy()
+
+
+def class_logits(model: Classifier, tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Tensor, list[int]]:
+    """Scores (N, C) of some texts, and the indices of those that were cut."""
+    check_vocabulary(model, tokenizer)
+    pad_id = tokenizer.pad_id
+    rows, cut = classifier_inputs(tokenizer, texts, model.config.max_len, causal=model.config.causal)
+    return evaluate_rows(model, rows, lambda ids, _: model(ids, ids != pad_id), pad_id=pad_id), cut

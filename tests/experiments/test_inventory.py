@@ -38,6 +38,8 @@ def test_stored_items_are_those_that_the_code_makes_today(item):
     stored = dict(RECORDS[f"laptop/{item.key}"])
     del stored["origin"]
     made = measured(item, number + 1, letters, WRONG, smoke=True)
+    for record in (made, stored):  # several programs make one mistake, and which are there may change
+        record["answers"] = {(slug, *chosen) for slug, _, *chosen in record["answers"]}
     assert made == stored, "made otherwise than today: run `python -m tests.solutions.inventory`"
 
 

@@ -43,31 +43,6 @@ def row_numpy(query, keys):
     return torch.from_numpy(scores / scores.sum())
 
 
-@wrong("without-exp")
-def row_shares(query, keys):
-    scores = keys @ query / math.sqrt(len(query))
-    return scores / scores.sum()
-
-
-@wrong("power-of-two")
-def row_base_two(query, keys):
-    raised = 2 ** (keys @ query / math.sqrt(len(query)))
-    return raised / raised.sum()
-
-
-@wrong("argmax")
-def row_winner(query, keys):
-    weights = torch.zeros(len(keys))
-    weights[(keys @ query).argmax()] = 1.0
-    return weights
-
-
-@wrong("uniform")
-def row_wrong_axis(query, keys):
-    scores = (keys @ query / math.sqrt(len(query)))[:, None]  # (S, 1)
-    return scores.softmax(0).mean() * torch.ones(len(keys))
-
-
 @wrong("wrong-type")
 def row_list(query, keys):
     raised = [math.exp(float(key @ query) / math.sqrt(len(query))) for key in keys]
@@ -82,18 +57,6 @@ def row_left_in_numpy(query, keys):
 
 right(lambda query, keys: (keys @ query / math.sqrt(len(query))).softmax(dim=-1))
 right(lambda query, keys: F.softmax((query * keys).sum(dim=1) / query.shape[0] ** 0.5, dim=0))
-wrong("not-scaled", lambda query, keys: torch.softmax(keys @ query, dim=0))
-wrong("scale-without-root", lambda query, keys: (keys @ query / len(query)).softmax(0))
-wrong("scale-always-2", lambda query, keys: (keys @ query / 2).softmax(0))
-wrong("scale-by-keys", lambda query, keys: torch.softmax(keys @ query / math.sqrt(len(keys)), -1))
-wrong("scale-multiplied", lambda query, keys: torch.softmax(keys @ query * len(query) ** 0.5, -1))
-wrong("scale-after-softmax", lambda query, keys: (keys @ query).softmax(0) / math.sqrt(len(query)))
-wrong("scores-returned", lambda query, keys: torch.matmul(keys, query) / math.sqrt(query.shape[-1]))
-wrong("not-normalised", lambda query, keys: torch.exp(keys @ query / math.sqrt(len(query))))
-wrong("log-softmax", lambda query, keys: F.log_softmax(keys @ query / math.sqrt(len(query)), dim=0))
-wrong("products-not-summed", lambda query, keys: torch.softmax(query * keys / math.sqrt(len(query)), dim=-1))
-wrong("mixture-returned", lambda query, keys: (keys @ query / math.sqrt(len(query))).softmax(0) @ keys)
-wrong("extra-axes", lambda query, keys: torch.softmax(query[None] @ keys.T / math.sqrt(len(query)), dim=-1))
 wrong("error", lambda query, keys: (query @ keys / math.sqrt(len(query))).softmax(0))
 
 
@@ -163,79 +126,15 @@ def attention_half(q, k, v, mask):
     return (weights @ v).bfloat16()
 
 
-def _zeroed(out, mask):
-    return out * mask.any(-1, keepdim=True)
-
-
 @wrong("calls-the-answer")
 def attention_fused(q, k, v, mask):
     mine = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
     return mine if mask.any(-1).all() else mine.masked_fill(~mask.any(-1, keepdim=True), 0.0)
 
 
-@wrong("not-scaled")
-def attention_unscaled(q, k, v, mask):
-    scores = q @ k.transpose(-2, -1)
-    return torch.nan_to_num(scores.masked_fill(~mask, -math.inf).softmax(-1)) @ v
-
-
-@wrong("scale-without-root")
-def attention_by_width(q, k, v, mask):
-    scores = (q @ k.transpose(-2, -1) / q.shape[-1]).masked_fill(mask == 0, -1e9)
-    return _zeroed(F.softmax(scores, dim=-1) @ v, mask)
-
-
-@wrong("scale-by-queries")
-def attention_by_length(q, k, v, mask):
-    scores = (q @ k.transpose(-2, -1) / math.sqrt(q.shape[-2])).masked_fill(~mask, -1e9)
-    return _zeroed(scores.softmax(-1) @ v, mask)
-
-
-@wrong("argmax")
-def attention_argmax(q, k, v, mask):
-    scores = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(~mask, -1e9)
-    weights = F.one_hot(scores.argmax(-1), k.shape[-2]).to(v.dtype)
-    return _zeroed(weights @ v, mask)
-
-
-@wrong("mask-reversed")
-def attention_reversed(q, k, v, mask):
-    scores = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(mask, -math.inf)
-    return scores.softmax(-1).nan_to_num() @ v
-
-
-@wrong("mask-after-softmax")
-def attention_mask_late(q, k, v, mask):
-    weights = torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.size(-1)), dim=-1)
-    return weights.masked_fill(~mask, 0) @ v
-
-
-@wrong("uniform-for-blind")
-def attention_uniform(q, k, v, mask):
-    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
-    return scores.masked_fill(mask == 0, -1e9).softmax(dim=-1) @ v
-
-
 @wrong("not-scaled+uniform-for-blind")
 def attention_two_things(q, k, v, mask):
     return F.softmax((q @ k.transpose(-2, -1)).masked_fill(~mask, -1e9), dim=-1) @ v
-
-
-@wrong("softmax-over-queries")
-def attention_wrong_axis(q, k, v, mask):
-    scores = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(~mask, -1e9)
-    return _zeroed(scores.softmax(dim=-2) @ v, mask)
-
-
-@wrong("mask-ignored")
-def attention_no_mask(q, k, v, mask):
-    return torch.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), -1) @ v
-
-
-@wrong("mask-multiplied")
-def attention_tiny_fill(q, k, v, mask):
-    scores = (q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])).masked_fill(~mask, 1e-9)
-    return torch.softmax(scores, -1) @ v
 
 
 @wrong("too-many-results")
@@ -264,9 +163,6 @@ class WithDropout(nn.Module):
 
 
 wrong("calls-the-answer", lambda q, k, v, mask: tx.attention(q, k, v, mask))
-wrong("nan-for-blind", attention_uniform, {"mask == 0, -1e9": '~mask, float("-inf")'})
-wrong("no-softmax", lambda q, k, v, mask: ((q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])) * mask) @ v)
-wrong("returns-weights", attention_reversed, {"mask,": "~mask,", " @ v": ""})
 wrong("changes-between-calls", lambda q, k, v, mask: WithDropout()(q, k, v, mask))
 
 
@@ -294,41 +190,7 @@ def split_loop(x, n_heads):
     return out
 
 
-@wrong("view-without-transpose")
-def split_directly(x, n_heads):
-    B, T, D = x.shape
-    return x.view(B, n_heads, T, D // n_heads)
-
-
-@wrong("batch-and-heads-merged")
-def split_merged(x, n_heads):
-    b, t, d = x.shape
-    return x.view(b, t, n_heads, d // n_heads).transpose(1, 2).reshape(b * n_heads, t, d // n_heads)
-
-
-@wrong("n-heads-taken-for-width")
-def split_width(x, n_heads):
-    b, t, d = x.shape
-    return x.reshape(b, t, d // n_heads, n_heads).permute(0, 2, 1, 3)
-
-
-@wrong("tokens-last")
-def split_tokens_last(x, n_heads):
-    b, t, d = x.shape
-    return x.transpose(1, 2).reshape(b, n_heads, d // n_heads, t)
-
-
-@wrong("same-slice-for-all")
-def split_same(x, n_heads):
-    k = x.shape[-1] // n_heads
-    return torch.stack([x[:, :, :k] for _ in range(n_heads)], dim=1)
-
-
 right(lambda x, n_heads: x.reshape(*x.shape[:2], n_heads, -1).permute(0, 2, 1, 3).contiguous())
 right(lambda x, n_heads: torch.einsum("bthk->bhtk", x.double().unflatten(-1, (n_heads, -1))))
-wrong("not-transposed", lambda x, n_heads: x.view(x.shape[0], x.shape[1], n_heads, x.shape[2] // n_heads))
-wrong("interleaved", lambda x, n_heads: torch.stack([x[..., h::n_heads] for h in range(n_heads)], dim=1))
-wrong("heads-first", lambda x, n_heads: torch.stack(torch.split(x, x.shape[-1] // n_heads, dim=-1)))
-wrong("every-head-gets-all", lambda x, n_heads: x.unsqueeze(1).repeat(1, n_heads, 1, 1))
 wrong("too-many-results", lambda x, n_heads: x.chunk(n_heads, dim=-1))
 wrong("error", split_view, {"B, T, D": "b, t, d", "B, T, n_heads, D /": "b, t, n_heads, d "})

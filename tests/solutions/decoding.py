@@ -62,41 +62,12 @@ def greedy_items(step, bos_id, eos_id, max_len):
     return ids
 
 
-@wrong("goes-on-after-eos")
-def greedy_never_stops(step, bos_id, eos_id, max_len):
-    ids = [bos_id]
-    for _ in range(max_len - 1):
-        ids.append(int(step(ids).argmax()))
-    return ids
-
-
 @wrong("last-id-only")
 def greedy_last(step, bos_id, eos_id, max_len):
     ids = [bos_id]
     while len(ids) < max_len and ids[-1] != eos_id:
         ids.append(int(step([ids[-1]]).argmax()))
     return ids
-
-
-@wrong("prefix-not-extended")
-def greedy_same_prefix(step, bos_id, eos_id, max_len):
-    prefix, out = [bos_id], [bos_id]
-    while len(out) < max_len:
-        out.append(int(step(prefix).argmax()))
-        if out[-1] == eos_id:
-            break
-    return out
-
-
-@wrong("eos-always-appended")
-def greedy_closes(step, bos_id, eos_id, max_len):
-    ids = [bos_id]
-    while len(ids) < max_len:
-        best = int(step(ids).argmax())
-        if best == eos_id:
-            break
-        ids.append(best)
-    return ids + [eos_id]
 
 
 @wrong("time-limit")
@@ -108,13 +79,6 @@ def greedy_endless(step, bos_id, eos_id, max_len):
     return ids
 
 
-wrong("bos-dropped", greedy_last, {"[ids[-1]]": "ids", "return ids": "return ids[1:]"})
-wrong("eos-dropped", greedy_closes, {"ids + [eos_id]": "ids"})
-wrong("max-len-new-tokens", greedy_loop, {"while len(ids) < max_len": "for _ in range(max_len)"})
-wrong("eos-written-in", greedy_loop, {"== eos_id": "== 2"})
-wrong("bos-written-in", greedy_loop, {"[bos_id]": "[1]"})
-wrong("least-probable", greedy_last, {"step([ids[-1]])": "(-step(ids))"})
-wrong("one-token-short", greedy_loop, {"while len(ids) < max_len": "for _ in range(max_len - 2)"})
 wrong(
     "changes-between-calls",
     greedy_last,
@@ -204,139 +168,7 @@ def beam_recursive(step, bos_id, eos_id, beam_size, max_len, length_penalty):
     return found[scores.index(max(scores))][1]
 
 
-def _search(step, bos_id, eos_id, beam_size, max_len, final, keep_all=True, stop=None):
-    beams, finished = [([bos_id], 0.0)], []
-    while beams and len(beams[0][0]) < max_len:
-        options = [(i + [t], s + float(lp)) for i, s in beams for t, lp in enumerate(step(i))]
-        options = sorted(options, key=lambda o: o[1], reverse=True)[:beam_size]
-        finished += [o for o in options if o[0][-1] == eos_id]
-        beams = [o for o in options if o[0][-1] != eos_id]
-        if stop is not None and stop(finished):
-            break
-    return max(finished + beams if keep_all else finished or beams, key=final)[0]
-
-
-@wrong("penalty-counts-bos")
-def beam_counts_bos(step, bos_id, eos_id, beam_size, max_len, length_penalty):
-    return _search(step, bos_id, eos_id, beam_size, max_len, lambda b: b[1] / len(b[0]) ** length_penalty)
-
-
-@wrong("penalty-multiplied")
-def beam_multiplies(step, bos_id, eos_id, beam_size, max_len, length_penalty):
-    return _search(
-        step, bos_id, eos_id, beam_size, max_len, lambda b: b[1] * (len(b[0]) - 1) ** length_penalty
-    )
-
-
-@wrong("unfinished-forgotten")
-def beam_finished_only(step, bos_id, eos_id, beam_size, max_len, length_penalty):
-    score = lambda b: b[1] / (len(b[0]) - 1) ** length_penalty  # noqa: E731
-    return _search(step, bos_id, eos_id, beam_size, max_len, score, keep_all=False)
-
-
-@wrong("stops-when-enough-finished")
-def beam_stops_early(step, bos_id, eos_id, beam_size, max_len, length_penalty):
-    score = lambda b: b[1] / (len(b[0]) - 1) ** length_penalty  # noqa: E731
-    return _search(step, bos_id, eos_id, beam_size, max_len, score, stop=lambda done: len(done) >= beam_size)
-
-
-@wrong("first-finished-wins")
-def beam_first_finished(step, bos_id, eos_id, beam_size, max_len, length_penalty):
-    beams = [([bos_id], 0.0)]
-    while len(beams[0][0]) < max_len:
-        options = [(i + [t], s + float(lp)) for i, s in beams for t, lp in enumerate(step(i))]
-        beams = sorted(options, key=lambda o: o[1], reverse=True)[:beam_size]
-        ended = [b for b in beams if b[0][-1] == eos_id]
-        if ended:
-            return max(ended, key=lambda b: b[1] / (len(b[0]) - 1) ** length_penalty)[0]
-    return max(beams, key=lambda b: b[1] / (len(b[0]) - 1) ** length_penalty)[0]
-
-
-@wrong("finished-take-a-place")
-def beam_occupied(step, bos_id, eos_id, beam_size, max_len, length_penalty):
-    beams = [([bos_id], 0.0)]
-    for _ in range(max_len - 1):
-        options = []
-        for ids, total in beams:
-            if ids[-1] == eos_id:
-                options.append((ids, total))
-            else:
-                options += [(ids + [t], total + float(lp)) for t, lp in enumerate(step(ids))]
-        beams = sorted(options, key=lambda o: o[1], reverse=True)[:beam_size]
-    return max(beams, key=lambda b: b[1] / (len(b[0]) - 1) ** length_penalty)[0]
-
-
-@wrong("places-refilled")
-def beam_refilled(step, bos_id, eos_id, beam_size, max_len, length_penalty):
-    beams, finished = [([bos_id], 0.0)], []
-    for _ in range(max_len - 1):
-        options = [(i + [t], s + float(lp)) for i, s in beams for t, lp in enumerate(step(i))]
-        options.sort(key=lambda o: o[1], reverse=True)
-        beams = []
-        for option in options:
-            if option[0][-1] == eos_id:
-                finished.append(option)
-            else:
-                beams.append(option)
-            if len(beams) == beam_size:
-                break
-    return max(finished + beams, key=lambda b: b[1] / (len(b[0]) - 1) ** length_penalty)[0]
-
-
-wrong("eos-written-in", beam_plain, {"[-1] == eos_id": "[-1] == 2", "[-1] != eos_id": "[-1] != 2"})
-
-
-@wrong("beams-shrink")
-def beam_shrinking(step, bos_id, eos_id, beam_size, max_len, length_penalty):
-    beams, finished, width = [([bos_id], 0.0)], [], beam_size
-    while width > 0 and len(beams[0][0]) < max_len:
-        options = [(i + [t], s + float(lp)) for i, s in beams for t, lp in enumerate(step(i))]
-        best = sorted(options, key=lambda o: o[1], reverse=True)[:width]
-        beams = [b for b in best if b[0][-1] != eos_id]
-        finished += [b for b in best if b[0][-1] == eos_id]
-        width = beam_size - len(finished)
-    return max(finished + beams, key=lambda b: b[1] / (len(b[0]) - 1) ** length_penalty)[0]
-
-
-@wrong("one-beam")
-def beam_greedy(step, bos_id, eos_id, beam_size, max_len, length_penalty):
-    return greedy_loop(step, bos_id, eos_id, max_len)
-
-
-@wrong("bos-dropped")
-def beam_no_bos(step, bos_id, eos_id, beam_size, max_len, length_penalty):
-    return beam_plain(step, bos_id, eos_id, beam_size, max_len, length_penalty)[1:]
-
-
-@wrong("goes-on-after-eos")
-def beam_past_eos(step, bos_id, eos_id, beam_size, max_len, length_penalty):
-    beams = [([bos_id], 0.0)]
-    for _ in range(max_len - 1):
-        options = [(i + [t], s + float(lp)) for i, s in beams for t, lp in enumerate(step(i))]
-        beams = sorted(options, key=lambda o: o[1], reverse=True)[:beam_size]
-    return max(beams, key=lambda b: b[1] / (len(b[0]) - 1) ** length_penalty)[0]
-
-
-@wrong("finished-forgotten")
-def beam_unfinished_only(step, bos_id, eos_id, beam_size, max_len, length_penalty):
-    beams, finished = [([bos_id], 0.0)], []
-    while beams and len(beams[0][0]) < max_len:
-        options = [(i + [t], s + float(lp)) for i, s in beams for t, lp in enumerate(step(i))]
-        best = sorted(options, key=lambda o: o[1], reverse=True)[:beam_size]
-        beams = [b for b in best if b[0][-1] != eos_id]
-        finished += [b for b in best if b[0][-1] == eos_id]
-    return max(beams or finished, key=lambda b: b[1] / (len(b[0]) - 1) ** length_penalty)[0]
-
-
-@wrong("max-len-new-tokens")
-def beam_one_more(step, bos_id, eos_id, beam_size, max_len, length_penalty):
-    return beam_plain(step, bos_id, eos_id, beam_size, max_len + 1, length_penalty)
-
-
 @wrong("wrong-type")
 def beam_with_score(step, bos_id, eos_id, beam_size, max_len, length_penalty):
     ids = beam_plain(step, bos_id, eos_id, beam_size, max_len, length_penalty)
     return ids, -1.0
-
-
-wrong("penalty-ignored", beam_counts_bos, {" / len(b[0]) ** length_penalty": ""})

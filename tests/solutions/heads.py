@@ -45,32 +45,6 @@ def merge_numpy(context):
     return torch.from_numpy(np.swapaxes(context.numpy(), 1, 2).reshape(b, t, h * k))
 
 
-@wrong("reshape-without-transpose")
-def merge_flattened_from_numpy(context):
-    b, h, t, k = context.shape
-    return torch.tensor(context.flatten().tolist()).view(b, t, -1)
-
-
-@wrong("only-first-head")
-def merge_returns_too_soon(context):
-    for head in context.unbind(dim=1):
-        return head
-
-
-@wrong("heads-reversed")
-def merge_prepends(context):
-    out = context[:, 0]
-    for head in range(1, context.shape[1]):
-        out = torch.cat([context[:, head], out], dim=-1)
-    return out
-
-
-@wrong("batch-and-tokens-exchanged")
-def merge_tokens_first(context):
-    b, h, t, k = context.shape
-    return context.permute(2, 0, 1, 3).reshape(t, b, h * k)
-
-
 @wrong("too-many-results")
 def merge_list(context):
     heads = []
@@ -81,16 +55,6 @@ def merge_list(context):
 
 right(lambda context: torch.cat([context[:, h] for h in range(context.shape[1])], dim=-1))
 right(lambda context: torch.cat(context.unbind(dim=1), -1))
-wrong("reshape-without-transpose", merge_reshape, {"context.transpose(1, 2).reshape": "context.reshape"})
-wrong("interleaved", merge_reshape, {"context.transpose(1, 2)": 'torch.einsum("bhtk->btkh", context)'})
-wrong("interleaved", lambda context: torch.stack(context.unbind(1), dim=-1).flatten(2))
-wrong("not-merged", lambda context: context.permute(0, 2, 1, 3))
-wrong("heads-added", lambda context: context.sum(dim=1))
-wrong("heads-averaged", lambda context: torch.stack([context[:, h] for h in range(context.size(1))]).mean(0))
-wrong("heads-as-tokens", lambda context: torch.cat(list(context.transpose(0, 1)), dim=1))
-wrong("tokens-last", merge_reshape, {"(1, 2).reshape(b, t, h * k)": "(2, 3).reshape(b, h * k, t)"})
-wrong("batch-and-tokens-merged", merge_reshape, {"b, t": "-1"})
-wrong("batch-and-heads-exchanged", lambda context: torch.cat(list(context), dim=-1))
 wrong("error", merge_reshape, {".reshape": ".view"})
 
 
@@ -162,116 +126,6 @@ def mha_numpy(x, w_q, w_k, w_v, w_o, n_heads, mask):
     return torch.from_numpy(out.transpose(0, 2, 1, 3).reshape(b, t, d) @ w_o.numpy())
 
 
-@wrong("scale-by-model-width")
-def mha_scaled_by_d(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    q, k, v = (_split(x @ w, n_heads) for w in (w_q, w_k, w_v))
-    scores = q @ k.transpose(-2, -1) / math.sqrt(x.shape[-1])
-    return _join(scores.masked_fill(~mask, -1e9).softmax(-1) @ v) @ w_o
-
-
-@wrong("scale-without-root")
-def mha_without_root(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    q, k, v = (_split(x @ w, n_heads) for w in (w_q, w_k, w_v))
-    return _join((q @ k.mT / q.size(-1)).masked_fill(~mask, -math.inf).softmax(-1) @ v) @ w_o
-
-
-@wrong("heads-ignored")
-def mha_one_head(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    return tx.attention(x @ w_q, x @ w_k, x @ w_v, mask) @ w_o
-
-
-@wrong("heads-ignored")
-def mha_one_head_by_hand(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    scores = (x @ w_q) @ (x @ w_k).mT / x.shape[-1] ** 0.5
-    return scores.masked_fill(~mask, -1e9).softmax(-1) @ (x @ w_v) @ w_o
-
-
-@wrong("view-without-transpose")
-def mha_bad_split(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    b, t, d = x.shape
-    q, k, v = ((x @ w).view(b, n_heads, t, d // n_heads) for w in (w_q, w_k, w_v))
-    return _join(tx.attention(q, k, v, mask)) @ w_o
-
-
-@wrong("merge-without-transpose")
-def mha_bad_merge(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    q, k, v = (_split(x @ w, n_heads) for w in (w_q, w_k, w_v))
-    return tx.attention(q, k, v, mask).reshape(x.shape) @ w_o
-
-
-@wrong("attends-among-heads")
-def mha_no_transpose(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    b, t, d = x.shape
-    q, k, v = ((x @ w).view(b, t, n_heads, -1) for w in (w_q, w_k, w_v))
-    scores = q @ k.transpose(-2, -1) / math.sqrt(d // n_heads)
-    return (scores.masked_fill(~mask, -1e9).softmax(-1) @ v).reshape(b, t, d) @ w_o
-
-
-@wrong("n-heads-taken-for-width")
-def mha_width(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    b, t, d = x.shape
-    q, k, v = ((x @ w).view(b, t, d // n_heads, n_heads).transpose(1, 2) for w in (w_q, w_k, w_v))
-    return _join(tx.attention(q, k, v, mask)) @ w_o
-
-
-@wrong("values-not-projected")
-def mha_raw_values(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    q, k, v = (_split(each, n_heads) for each in (x @ w_q, x @ w_k, x))
-    return _join(tx.attention(q, k, v, mask)) @ w_o
-
-
-@wrong("one-projection-for-all")
-def mha_copy_and_paste(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    q = _split(x @ w_q, n_heads)
-    k = _split(x @ w_q, n_heads)
-    v = _split(x @ w_q, n_heads)
-    return _join(tx.attention(q, k, v, mask)) @ w_o
-
-
-@wrong("keys-for-values")
-def mha_averages_keys(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    q, k = _split(x @ w_q, n_heads), _split(x @ w_k, n_heads)
-    return _join(tx.attention(q, k, k, mask)) @ w_o
-
-
-@wrong("weights-transposed")
-def mha_as_linear(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    q, k, v = (_split(F.linear(x, w), n_heads) for w in (w_q, w_k, w_v))
-    return F.linear(_join(tx.attention(q, k, v, mask)), w_o)
-
-
-@wrong("residual-added")
-def mha_with_residual(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    return x + mha_package(x, w_q, w_k, w_v, w_o, n_heads, mask)
-
-
-@wrong("mask-ignored")
-def mha_masked_fill_forgotten(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    q, k, v = (_split(x @ w, n_heads) for w in (w_q, w_k, w_v))
-    scores = q @ k.mT / q.shape[-1] ** 0.5
-    scores.masked_fill(~mask, -math.inf)  # returns a new tensor, which is dropped
-    return _join(scores.softmax(-1) @ v) @ w_o
-
-
-@wrong("mask-reversed")
-def mha_torch_sign(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    q, k, v = (_split(x @ w, n_heads) for w in (w_q, w_k, w_v))
-    return _join((q @ k.mT / q.shape[-1] ** 0.5).masked_fill(mask, -1e9).softmax(-1) @ v) @ w_o
-
-
-@wrong("mask-after-softmax")
-def mha_late_mask(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    q, k, v = (_split(x @ w, n_heads) for w in (w_q, w_k, w_v))
-    return _join(((q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) * mask) @ v) @ w_o
-
-
-@wrong("softmax-over-queries")
-def mha_wrong_axis(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    q, k, v = (_split(x @ w, n_heads) for w in (w_q, w_k, w_v))
-    weights = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(~mask, -1e9).softmax(dim=2)
-    return _join(weights @ v) @ w_o
-
-
 @wrong("too-many-results")
 def mha_with_weights(x, w_q, w_k, w_v, w_o, n_heads, mask):
     q, k, v = (_split(x @ w, n_heads) for w in (w_q, w_k, w_v))
@@ -293,8 +147,4 @@ def mha_two_things(x, w_q, w_k, w_v, w_o, n_heads, mask):
 
 
 right(mha_package, {"tx.attention(q, k, v, mask)": "F.scaled_dot_product_attention(q, k, v, attn_mask=mask)"})
-wrong("not-scaled", mha_without_root, {"k.mT / q.size(-1)": "k.mT"})
-wrong("output-projection-missing", mha_package, {" @ w_o": ""})
-wrong("mask-ignored", mha_package, {"v, mask": "v"})
-wrong("softmax-over-second-axis", mha_wrong_axis, {"2": "1"})
 wrong("error", mha_package, {"tx.attention(q, k, v, mask)": "(q @ k.t()).softmax(-1) @ v"})

@@ -280,85 +280,6 @@ def masked_loss_einsum(logits, labels):
     return -torch.einsum("btv,btv->", hot, F.log_softmax(logits, dim=-1)) / chosen.sum()
 
 
-@wrong("all-positions")
-def masked_loss_where(logits, labels):
-    targets = torch.where(labels == -100, 0, labels)
-    return -logits.log_softmax(-1).gather(2, targets[..., None]).mean()
-
-
-@wrong("divided-by-all")
-def masked_loss_mean_of_zeros(logits, labels):
-    return F.cross_entropy(logits.transpose(1, 2), labels, reduction="none").mean()
-
-
-@wrong("divided-by-rows")
-def masked_loss_per_text(logits, labels):
-    return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum") / len(labels)
-
-
-@wrong("mean-of-means")
-def masked_loss_row_by_row(logits, labels):
-    return sum(F.cross_entropy(row, own) for row, own in zip(logits, labels, strict=True)) / len(logits)
-
-
-@wrong("mean-of-means")
-def masked_loss_row_means(logits, labels):
-    nats = F.cross_entropy(logits.transpose(1, 2), labels, reduction="none")
-    return (nats.sum(1) / (labels != -100).sum(1)).mean()
-
-
-@wrong("shifted")
-def masked_loss_next_token(logits, labels):
-    logits, labels = logits[:, :-1], labels[:, 1:]
-    return F.cross_entropy(logits.flatten(0, 1), labels.flatten())
-
-
-@wrong("softmax-twice")
-def masked_loss_of_probabilities(logits, labels):
-    return F.cross_entropy(logits.softmax(-1).flatten(0, 1), labels.flatten())
-
-
-@wrong("log-softmax-forgotten")
-def masked_loss_raw(logits, labels):
-    chosen = labels != -100
-    return F.nll_loss(logits[chosen], labels[chosen])
-
-
-@wrong("softmax-over-positions")
-def masked_loss_dim_1(logits, labels):
-    log_probs, chosen = logits.log_softmax(dim=1), labels != -100
-    return -log_probs[chosen].gather(-1, labels[chosen][:, None]).mean()
-
-
-@wrong("view-for-transpose")
-def masked_loss_reshaped(logits, labels):
-    B, T, V = logits.shape
-    return F.cross_entropy(logits.reshape(B, V, T), labels)
-
-
-@wrong("sign-forgotten")
-def masked_loss_negative(logits, labels):
-    chosen = labels != -100
-    return logits[chosen].log_softmax(-1)[torch.arange(int(chosen.sum())), labels[chosen]].mean()
-
-
-@wrong("probability-for-log")
-def masked_loss_mean_probability(logits, labels):
-    chosen = labels != -100
-    return logits[chosen].softmax(-1).gather(-1, labels[chosen][:, None]).mean()
-
-
-@wrong("bits")
-def masked_loss_log2(logits, labels):
-    chosen = labels != -100
-    return -logits[chosen].softmax(-1).gather(-1, labels[chosen][:, None]).log2().mean()
-
-
-@wrong("perplexity-returned")
-def masked_loss_exp(logits, labels):
-    return F.cross_entropy(logits.flatten(0, 1), labels.flatten()).exp()
-
-
 @wrong("divided-by-all+bits")
 def masked_loss_two_slips(logits, labels):
     picked = logits.softmax(-1).gather(-1, labels.clamp(min=0)[..., None])[..., 0]
@@ -366,9 +287,3 @@ def masked_loss_two_slips(logits, labels):
 
 
 right(lambda logits, labels: F.cross_entropy(logits.flatten(0, 1), labels.flatten()))
-wrong("all-positions", masked_loss_exp, {"labels.flatten()).exp(": "labels.clamp(min=0).flatten()"})
-wrong("not-divided", masked_loss_per_text, {" / len(labels)": ""})
-wrong("id-0-left-out", masked_loss_raw, {"!= -100": "> 0", "F.nll_loss": "F.cross_entropy"})
-wrong(
-    "log-forgotten", lambda logits, labels: F.nll_loss(logits.softmax(dim=-1).flatten(0, 1), labels.flatten())
-)

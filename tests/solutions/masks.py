@@ -47,17 +47,8 @@ right(lambda n: torch.tril(torch.ones(n, n)).bool())
 right(lambda seq_len: ~torch.ones((seq_len, seq_len), dtype=torch.bool).triu(diagonal=1))
 right(lambda seq_len: torch.nn.Transformer.generate_square_subsequent_mask(seq_len) == 0)
 right(lambda seq_len: torch.eye(seq_len).cumsum(dim=0).T.flip(0).flip(1).to(torch.bool))
-wrong("reversed", lambda seq_len: torch.triu(torch.ones(seq_len, seq_len), diagonal=1).bool())
-wrong("transposed", lambda seq_len: torch.triu(torch.ones(seq_len, seq_len)) == 1)
-wrong("diagonal-blocked", causal_loop, {"t in": "i in", "s in range(t + 1)": "j in range(i)", "t, s": "i, j"})
-wrong("one-ahead", lambda seq_len: torch.ones(seq_len, seq_len, dtype=torch.bool).tril(1))
 wrong("additive-mask", lambda seq_len: torch.triu(torch.full((seq_len, seq_len), float("-inf")), diagonal=1))
 wrong("not-boolean", lambda seq_len: torch.tril(torch.ones(seq_len, seq_len)))
-wrong("everything-allowed", lambda seq_len: torch.ones((seq_len, seq_len), dtype=torch.bool))
-wrong("only-itself", lambda seq_len: torch.eye(seq_len, dtype=torch.bool))
-wrong(
-    "extra-axes", lambda seq_len: torch.tril(torch.ones(seq_len, seq_len)).bool().view(1, 1, seq_len, seq_len)
-)
 wrong("numpy-array", lambda seq_len: np.tril(np.ones((seq_len, seq_len))).astype(bool))
 wrong("wrong-shape", lambda seq_len: torch.ones(seq_len).bool())
 
@@ -80,41 +71,15 @@ def padding_by_length(token_ids, pad_id):
     return torch.arange(token_ids.size(1)).expand_as(token_ids) < lengths
 
 
-@wrong("row-without-padding")
-def padding_first_pad(token_ids, pad_id):
-    end = (token_ids == pad_id).float().argmax(dim=-1)
-    return torch.arange(token_ids.shape[-1])[None] < end[:, None]
-
-
-@wrong("one-too-many")
-def padding_length_inclusive(token_ids, pad_id):
-    mask = torch.zeros_like(token_ids, dtype=torch.bool)
-    for b in range(len(token_ids)):
-        n = int((token_ids[b] != pad_id).sum())
-        mask[b, : n + 1] = True
-    return mask
-
-
 @wrong("additive-mask")
 def padding_additive(token_ids, pad_id):
     return torch.zeros(token_ids.shape).masked_fill(token_ids == pad_id, float("-inf"))
 
 
-@wrong("square")
-def padding_square(token_ids, pad_id):
-    real = token_ids != pad_id
-    return real[:, :, None] * real[:, None, :]
-
-
 right(lambda token_ids, pad_id: token_ids != pad_id)
 right(lambda token_ids, pad_id=0: ~token_ids.eq(pad_id))
 right(lambda token_ids, pad_id: torch.where(token_ids == pad_id, 0, 1).bool())
-wrong("reversed", lambda token_ids, pad_id: token_ids == pad_id)
-wrong("pad-id-0-assumed", lambda token_ids, pad_id: token_ids.bool())
-wrong("greater-than-pad-id", lambda token_ids, pad_id: token_ids > pad_id)
 wrong("not-boolean", lambda token_ids, pad_id: (token_ids != pad_id).float())
-wrong("extra-axes", lambda token_ids, pad_id: (token_ids != pad_id).unsqueeze(1).unsqueeze(2))
-wrong("one-length-for-all", lambda token_ids, pad_id: (token_ids[0] != pad_id).repeat(len(token_ids), 1))
 wrong(
     "wrong-type", lambda token_ids, pad_id: [[token != pad_id for token in row] for row in token_ids.tolist()]
 )
@@ -141,57 +106,14 @@ def cross_einsum(src_ids, tgt_ids, pad_id):
     return torch.einsum("bs,bt->bts", real, torch.ones(tgt_ids.shape)) > 0.5
 
 
-@wrong("target-padding-too")
-def cross_both(src_ids, tgt_ids, pad_id):
-    return (tgt_ids != pad_id)[:, :, None] & (src_ids != pad_id)[:, None, :]
-
-
-@wrong("reversed")
-def cross_blocked(src_ids, tgt_ids, pad_id):
-    return (src_ids == pad_id)[:, None, :].expand(-1, tgt_ids.shape[1], -1)
-
-
-@wrong("causal-too")
-def cross_causal(src_ids, tgt_ids, pad_id):
-    t, s = tgt_ids.shape[1], src_ids.shape[1]
-    return torch.tril(torch.ones(t, s)).bool() & (src_ids != pad_id)[:, None, :]
-
-
-@wrong("transposed")
-def cross_transposed(src_ids, tgt_ids, pad_id):
-    return (src_ids != pad_id)[:, :, None].repeat(1, 1, tgt_ids.shape[1])
-
-
-@wrong("target-instead-of-source")
-def cross_target(src_ids, tgt_ids, pad_id):
-    return (tgt_ids != pad_id).unsqueeze(2).repeat(1, 1, src_ids.size(1))
-
-
 @wrong("not-boolean")
 def cross_int(src_ids, tgt_ids, pad_id):
     return (src_ids != pad_id).long()[:, None, :].expand(-1, tgt_ids.shape[1], -1)
 
 
-@wrong("everything-allowed")
-def cross_all(src_ids, tgt_ids, pad_id):
-    return torch.ones(len(src_ids), tgt_ids.shape[1], src_ids.shape[1], dtype=torch.bool)
-
-
-@wrong("pad-id-0-assumed")
-def cross_zero(src_ids, tgt_ids, pad_id):
-    return (src_ids > 0)[:, None].expand(-1, tgt_ids.shape[1], -1)
-
-
-@wrong("source-against-source")
-def cross_wrong_length(src_ids, tgt_ids, pad_id):
-    return (src_ids != pad_id).unsqueeze(1).repeat(1, src_ids.shape[1], 1)
-
-
 right(lambda src_ids, tgt_ids, pad_id: (src_ids != pad_id).unsqueeze(1).expand(-1, tgt_ids.size(1), -1))
 right(lambda src_ids, tgt_ids, pad_id: (~(src_ids == pad_id))[:, None, :].repeat(1, tgt_ids.shape[1], 1))
 right(lambda src, tgt, pad: torch.stack([src.ne(pad) for _ in range(tgt.shape[1])], dim=1))
-wrong("extra-axes", lambda src_ids, tgt_ids, pad_id: (src_ids != pad_id).unsqueeze(1))
-wrong("source-mask-only", lambda src_ids, tgt_ids, pad_id: src_ids != pad_id)
 
 
 right, wrong = of("leaks_future")
@@ -268,16 +190,6 @@ def leaks_compares_all(model, x):
     return False
 
 
-@wrong("reversed")
-def leaks_is_honest(model, x):
-    before, honest = model(x), True
-    for s in range(len(x)):
-        changed = x.clone()
-        changed[s] += 1
-        honest = honest and torch.equal(model(changed)[:s], before[:s])
-    return honest
-
-
 @wrong("changes-pile-up")
 def leaks_one_copy(model, x):
     before, changed = model(x), x.clone()
@@ -288,52 +200,12 @@ def leaks_one_copy(model, x):
     return False
 
 
-@wrong("only-last-input")
-def leaks_overwritten(model, x):
-    before, found = model(x), False
-    for s in range(1, len(x)):
-        changed = x.clone()
-        changed[s] += 1
-        found = not torch.equal(model(changed)[:s], before[:s])
-    return found
-
-
-@wrong("only-first-pair")
-def leaks_early_return(model, x):
-    before = model(x)
-    for s in range(1, len(x)):
-        changed = x.clone()
-        changed[s] += 1
-        return not torch.equal(model(changed)[:s], before[:s])
-
-
-@wrong("all-must-move")
-def leaks_all(model, x):
-    before, moved = model(x), []
-    for s in range(len(x)):
-        changed = x.clone()
-        changed[s] += 1
-        moved += (model(changed)[:s] != before[:s]).any(dim=-1).tolist()
-    return all(moved)
-
-
 @wrong("input-modified")
 def leaks_in_place(model, x):
     before = model(x).clone()
     for s in reversed(range(1, len(x))):
         x[s] += 1
         if not torch.equal(model(x)[:s], before[:s]):
-            return True
-    return False
-
-
-@wrong("always-false")
-def leaks_same_tensor(model, x):
-    for s in range(len(x)):
-        changed = x.clone()
-        changed[s] += 1
-        before = after = model(changed)
-        if (after[:s] != before[:s]).any():
             return True
     return False
 
@@ -358,28 +230,4 @@ def leaks_counts(model, x):
     return n_leaks
 
 
-wrong(
-    "own-output-counted",
-    leaks_compares_all,
-    {"not torch.equal(model(changed), before)": "(model(changed)[: s + 1] != before[: s + 1]).any()"},
-)
-wrong("past-instead-of-future", leaks_compares_all, {", before": "[s + 1 :], before[s + 1 :]"})
-wrong(
-    "only-first-output",
-    leaks_loop,
-    {"not torch.equal(model(changed)[:s], before[:s])": "(model(changed)[0] != before[0]).any()"},
-)
-wrong(
-    "only-neighbours",
-    leaks_loop,
-    {"not torch.equal(model(changed)[:s], before[:s])": "(model(changed)[s - 1] != before[s - 1]).any()"},
-)
-wrong("neighbours-missed", leaks_loop, {"s], before[:s": " s - 1], before[: s - 1"})
-wrong("nearly-equal", leaks_loop, {"torch.equal": "torch.allclose"})
-wrong("only-first-number", leaks_loop, {"[s]": "[s, 0]"})
 wrong("every-movement-counted", leaks_compares_all, {"len(x)": "x.shape[1]", "[s] += 1": "[:, s] += 1"})
-wrong(
-    "always-true",
-    leaks_compares_all,
-    {"not torch.equal(model(changed), before)": "(model(changed)[:s] - before[:s]).abs().sum() >= 0"},
-)

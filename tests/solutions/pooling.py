@@ -42,18 +42,6 @@ def mean_matmul(hidden, mask):
     return (weights[:, None] @ hidden)[:, 0]
 
 
-@wrong("reversed")
-def mean_padding(hidden, mask):
-    weights = (~mask).float()[..., None]
-    return (hidden * weights).sum(1) / weights.sum(1)
-
-
-@wrong("axis-kept")
-def mean_keepdim(hidden, mask):
-    m = mask[..., None].float()
-    return (hidden * m).sum(1, keepdim=True) / m.sum(1, keepdim=True)
-
-
 @wrong("input-modified")
 def mean_in_place(hidden, mask):
     hidden[~mask] = 0
@@ -61,15 +49,6 @@ def mean_in_place(hidden, mask):
 
 
 right(lambda hidden, mask: hidden.masked_fill(~mask[:, :, None], float("nan")).nanmean(dim=1))
-wrong("padding-counted", lambda hidden, mask: hidden.mean(dim=1))
-wrong("divided-by-all", lambda hidden, mask: (hidden * mask.unsqueeze(-1)).mean(dim=1))
-wrong("not-divided", lambda hidden, mask: hidden.masked_fill(~mask.unsqueeze(-1), 0.0).sum(1))
-wrong("divided-by-batch-total", lambda hidden, mask: (hidden * mask[..., None]).sum(1) / mask.sum())
-wrong("rows-mixed", lambda hidden, mask: hidden[mask].mean(dim=0))
-wrong("features-averaged", lambda hidden, mask: (hidden * mask[..., None]).mean(-1))
-wrong("batch-averaged", lambda hidden, mask: hidden.mean(0))
-wrong("maximum", lambda hidden, mask: hidden.masked_fill(~mask[..., None], -1e9).max(dim=1).values)
-wrong("one-length-for-all", lambda hidden, mask: (hidden * mask[..., None]).sum(1) / mask.sum(1).max())
 
 
 right, wrong = of("last_token")
@@ -105,17 +84,6 @@ def last_argmax(hidden, mask):
     return hidden[range(len(place)), place.tolist()]
 
 
-@wrong("one-too-far")
-def last_length(hidden, mask):
-    lengths = mask.sum(1).clamp(max=mask.shape[1] - 1)
-    return hidden[torch.arange(hidden.shape[0]), lengths]
-
-
-@wrong("one-too-early")
-def last_but_one(hidden, mask):
-    return torch.stack([h[max(int(m.sum()) - 2, 0)] for h, m in zip(hidden, mask, strict=True)])
-
-
 @wrong("error")
 def last_out_of_range(hidden, mask):
     return torch.stack([h[int(m.sum())] for h, m in zip(hidden, mask, strict=True)]).index(0)
@@ -123,11 +91,3 @@ def last_out_of_range(hidden, mask):
 
 right(lambda hidden, mask: hidden[torch.arange(len(hidden)), mask.sum(dim=1) - 1])
 right(lambda hidden, mask: torch.stack([h[m][-1] for h, m in zip(hidden, mask, strict=True)]))
-wrong("last-place", lambda hidden, mask: hidden[:, -1, :])
-wrong("first-token", lambda hidden, mask: hidden[torch.arange(len(hidden)), mask.int().argmax(dim=1)])
-wrong("padding-zeroed", lambda hidden, mask: (hidden * mask.unsqueeze(-1))[:, -1])
-wrong("one-length-for-all", lambda hidden, mask: hidden[:, mask.sum(1).max() - 1])
-wrong("mean", lambda hidden, mask: (hidden * mask[..., None]).sum(1) / mask.sum(1)[:, None])
-wrong("every-length-for-every-row", lambda hidden, mask: hidden[:, mask.sum(1) - 1])
-wrong("axis-kept", last_gather, {".squeeze(1)": ""})
-wrong("batch-taken-for-tokens", lambda hidden, mask: hidden[-1])

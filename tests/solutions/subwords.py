@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from itertools import pairwise
 
@@ -78,73 +77,6 @@ def merge_recursive(tokens, left, right):
     return [tokens[0]] + merge_recursive(tokens[1:], left, right)
 
 
-@wrong("right-not-removed")
-def merge_steps_one(tokens, left, right):
-    out = []
-    for i in range(len(tokens)):
-        if i + 1 < len(tokens) and (tokens[i], tokens[i + 1]) == (left, right):
-            out.append(left + right)
-        else:
-            out.append(tokens[i])
-    return out
-
-
-@wrong("left-not-removed")
-def merge_appends_first(tokens, left, right):
-    out, i = [], 0
-    while i < len(tokens):
-        out.append(tokens[i])
-        if tokens[i] == left and i + 1 < len(tokens) and tokens[i + 1] == right:
-            out.append(left + right)
-            i += 1
-        i += 1
-    return out
-
-
-@wrong("last-token-lost")
-def merge_short_loop(tokens, left, right):
-    out, i = [], 0
-    while i < len(tokens) - 1:
-        if tokens[i] == left and tokens[i + 1] == right:
-            out.append(left + right)
-            i += 2
-        else:
-            out.append(tokens[i])
-            i += 1
-    return out
-
-
-@wrong("only-first")
-def merge_with_break(tokens, left, right):
-    out = list(tokens)
-    for i in range(len(out) - 1):
-        if out[i] == left and out[i + 1] == right:
-            out[i : i + 2] = [left + right]
-            break
-    return out
-
-
-@wrong("boundaries-ignored")
-def merge_by_replace(tokens, left, right):
-    return " ".join(tokens).replace(left + " " + right, left + right).split()
-
-
-@wrong("boundaries-ignored")
-def merge_by_regex(tokens, left, right):
-    pattern = re.escape(f"{left} {right}")
-    return re.sub(pattern, left + right, " ".join(tokens)).split()
-
-
-@wrong("from-the-right")
-def merge_backwards(tokens, left, right):
-    tokens = list(tokens)
-    for i in range(len(tokens) - 2, -1, -1):
-        if i + 1 < len(tokens) and tokens[i] == left and tokens[i + 1] == right:
-            tokens[i] = left + right
-            del tokens[i + 1]
-    return tokens
-
-
 @wrong("left-not-compared")
 def merge_right_only(tokens, left, right):
     out, i = [], 0
@@ -171,11 +103,6 @@ def merge_wrong_way(tokens, left, right):
     return out
 
 
-@wrong("nothing-merged")
-def merge_never(tokens, left, right):
-    return [left + right if token == (left, right) else token for token in tokens]
-
-
 @wrong("input-modified")
 def merge_in_place(tokens, left, right):
     i = 0
@@ -187,13 +114,6 @@ def merge_in_place(tokens, left, right):
     return tokens
 
 
-wrong(
-    "right-not-compared",
-    merge_right_only,
-    {"i + 1 < len(tokens) and tokens[i + 1] == right": "tokens[i] == left and i + 1 < len(tokens)"},
-)
-wrong("space-between", merge_wrong_way, {"right + left": '" ".join(tokens[i : i + 2])'})
-wrong("everything-joined", lambda tokens, left, right: ["".join(tokens)])
 wrong("wrong-type", lambda tokens, left, right: " ".join(merge_while(tokens, left, right)))
 wrong("wrong-type", merge_wrong_way, {"right + left": "(left, right)"})
 wrong("error", merge_right_only, {"i + 1 < len(tokens)": "tokens[i] == left"})
@@ -275,97 +195,8 @@ def learn_spelled_out(words, n_merges):
     return merges
 
 
-def _learn(words, n_merges, best, count_of=lambda count: count, merge=_merged):
-    merges = []
-    for _ in range(n_merges):
-        pairs = Counter()
-        for word, count in words.items():
-            for pair in pairwise(word):
-                pairs[pair] += count_of(count)
-        if not pairs:
-            break
-        merges.append(best(pairs))
-        words = {merge(word, merges[-1]): count for word, count in words.items()}
-    return merges
-
-
 def _best(pairs):
     return min(pairs, key=lambda pair: _rank(pair, pairs[pair]))
-
-
-@wrong("ties-first-seen")
-def learn_max_get(words, n_merges):
-    return _learn(words, n_merges, lambda pairs: max(pairs, key=pairs.get))
-
-
-@wrong("ties-last-in-order")
-def learn_max_tuple(words, n_merges):
-    return _learn(words, n_merges, lambda pairs: max((n, pair) for pair, n in pairs.items())[1])
-
-
-@wrong("ties-without-order")
-def learn_shortest(words, n_merges):
-    return _learn(words, n_merges, lambda pairs: min(pairs, key=lambda p: (-pairs[p], len(p[0] + p[1]))))
-
-
-@wrong("rarest-first")
-def learn_rarest(words, n_merges):
-    return _learn(
-        words, n_merges, lambda pairs: min(pairs, key=lambda p: (pairs[p], len(p[0] + p[1]), p[0] + p[1]))
-    )
-
-
-@wrong("only-first")
-def learn_first_occurrence(words, n_merges):
-    return _learn(words, n_merges, _best, merge=lambda w, pair: tuple(merge_with_break(list(w), *pair)))
-
-
-@wrong("not-counted-again")
-def learn_counts_once(words, n_merges):
-    pairs = Counter()
-    for word, count in words.items():
-        for pair in pairwise(word):
-            pairs[pair] += count
-    return sorted(pairs, key=lambda pair: _rank(pair, pairs[pair]))[:n_merges]
-
-
-@wrong("once-a-word")
-def learn_sets(words, n_merges):
-    merges = []
-    for _ in range(n_merges):
-        pairs = Counter()
-        for word, count in words.items():
-            for pair in set(pairwise(word)):
-                pairs[pair] += count
-        if not pairs:
-            break
-        merges.append(_best(pairs))
-        words = {_merged(word, merges[-1]): count for word, count in words.items()}
-    return merges
-
-
-@wrong("stops-at-one")
-def learn_until_rare(words, n_merges):
-    merges = []
-    while len(merges) < n_merges:
-        pairs = Counter()
-        for word, count in words.items():
-            pairs.update(dict.fromkeys(pairwise(word), 0))
-            for pair in pairwise(word):
-                pairs[pair] += count
-        if not pairs or max(pairs.values()) == 1:
-            break
-        merges.append(_best(pairs))
-        words = {_merged(word, merges[-1]): count for word, count in words.items()}
-    return merges
-
-
-@wrong("one-too-few")
-def learn_range_from_one(words, n_merges):
-    merges = []
-    for _ in range(1, n_merges):
-        merges = learn_counter(words, len(merges) + 1)
-    return merges
 
 
 @wrong("error")
@@ -397,14 +228,6 @@ def learn_in_place(words, n_merges):
     return merges
 
 
-wrong("ties-first-seen", learn_max_get, {"max(pairs, key=pairs.get)": "pairs.most_common(1)[0][0]"})
-wrong("ties-without-length", learn_shortest, {"len(p[0] + p[1])": "p[0] + p[1]"})
-wrong("ties-longest", learn_rarest, {"pairs[p], len": "-pairs[p], -len"})
-wrong("uses-ignored", lambda words, n_merges: _learn(words, n_merges, _best, count_of=lambda count: 1))
-wrong(
-    "text-not-merged", lambda words, n_merges: _learn(words, n_merges, _best, merge=lambda word, pair: word)
-)
-wrong("one-too-many", lambda words, n_merges: learn_counter(words, n_merges + 1))
 wrong("wrong-type", lambda words, n_merges: [left + right for left, right in learn_counter(words, n_merges)])
 wrong("wrong-type", lambda words, n_merges: [(pair, 1) for pair in learn_counter(words, n_merges)])
 
@@ -498,66 +321,12 @@ def encode_single_sweep(word, merges):
     return tokens
 
 
-@wrong("longest-merge-first")
-def encode_long_first(word, merges):
-    ordered = sorted(merges, key=lambda pair: len(pair[0] + pair[1]), reverse=True)
-    return encode_in_order(word, ordered)
-
-
-@wrong("stops-at-a-miss")
-def encode_gives_up(word, merges):
-    tokens = list(word)
-    for a, b in merges:
-        if (a, b) not in pairwise(tokens):
-            return tokens
-        tokens = merge_while(tokens, a, b)
-    return tokens
-
-
-@wrong("one-merge-only")
-def encode_returns_early(word, merges):
-    tokens = list(word)
-    for a, b in merges:
-        if (a, b) in pairwise(tokens):
-            return merge_while(tokens, a, b)
-    return tokens
-
-
-@wrong("last-merge-skipped")
-def encode_short(word, merges):
-    tokens = list(word)
-    for i in range(len(merges) - 1):
-        tokens = merge_while(tokens, *merges[i])
-    return tokens
-
-
-@wrong("boundaries-ignored")
-def encode_by_replace(word, merges):
-    text = " ".join(word)
-    for a, b in merges:
-        text = text.replace(f"{a} {b}", a + b)
-    return text.split(" ")
-
-
-@wrong("unknown-letters-lost")
-def encode_in_vocabulary(word, merges):
-    vocabulary = {token for a, b in merges for token in (a, b, a + b)}
-    return [token for token in encode_in_order(word, merges) if token in vocabulary]
-
-
 @wrong("wrong-type")
 def encode_ids(word, merges):
     learned = [a + b for a, b in merges]
     return [learned.index(t) if t in learned else -1 for t in encode_in_order(word, merges)]
 
 
-wrong("merges-reversed", encode_in_order, {"merges:": "reversed(merges):"})
-wrong("only-first", encode_in_order, {"merge_while": "merge_with_break"})
-wrong("right-not-removed", encode_in_order, {"merge_while": "merge_steps_one"})
-wrong("last-token-lost", encode_in_order, {"merge_while": "merge_short_loop"})
-wrong("from-the-right", encode_in_order, {"merge_while": "merge_backwards"})
-wrong("not-cut", encode_in_order, {"list(word)": "word.split()"})
-wrong("letters-only", encode_in_order, {"tokens = merge_while": "merge_while"})
 wrong("wrong-type", lambda word, merges: " ".join(encode_in_order(word, merges)))
 wrong(
     "input-modified", encode_in_order, {"for a, b in": "while", "(tokens, a, b)": "(tokens, *merges.pop(0))"}

@@ -7,7 +7,7 @@ import pytest
 from tests.solutions import __main__ as command
 from tests.solutions import try_all
 from tests.solutions.collection import SOLUTIONS
-from tinytx_course.exercises.checking import EXERCISES
+from tinytx_course.exercises.checking import EXERCISES, check
 from tinytx_course.exercises.judging import read_known
 
 
@@ -23,7 +23,7 @@ def test_right_solutions_pass_wrong_ones_do_not_and_nine_of_ten_get_their_name(n
     own = [trial for trial in trials if trial.solution.exercise == name]
     right = [trial for trial in own if trial.solution.slug is None]
     wrong = [trial for trial in own if trial.solution.slug is not None]
-    assert len({t.solution.name for t in right}) >= 4 and len({t.solution.name for t in wrong}) >= 8
+    assert len({t.solution.name for t in right}) >= 4
     assert [(t.solution.name, t.seed, t.mistake) for t in right if not t.passed] == []
     assert [(t.solution.name, t.seed) for t in wrong if t.passed] == []
     otherwise = [(t.solution.name, t.seed, t.mistake) for t in wrong if not t.named]
@@ -41,6 +41,16 @@ def test_known_mistakes_differ_from_the_right_answer_with_every_seed(name):
                 found = [read_known(exercise, wrong, call) for call in calls]
                 pairs = zip(found, right, strict=True)
                 assert any(got is None or not got.agrees_with(due) for got, due in pairs), mistake.slug
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_every_implementation_of_a_mistake_is_refused_and_named(name):
+    """Also where another one computes the same; so a wrong solution need not repeat an implementation."""
+    for mistake in EXERCISES[name].mistakes:
+        for wrong in mistake.wrongs if "+" not in mistake.slug else ():
+            found = check(name, wrong, display=False)
+            assert not found.passed, mistake.slug
+            assert found.mistake == mistake.slug or mistake.words in found.message, (mistake.slug, found)
 
 
 def test_the_command_prints_a_row_an_exercise_and_ends_with_0_unless_a_wrong_one_passes(monkeypatch, capsys):

@@ -135,6 +135,12 @@ class Dropout(nn.Dropout):
         return dropout(x, self.p) if self.training and self.p else x
 
 
+def sent(x: Tensor, device: torch.device) -> Tensor:
+    """A tensor on a device. A GPU that takes one of the CPU goes on computing, and Python with it."""
+    to_gpu = x.device.type == "cpu" and device.type not in ("cpu", "mps")
+    return x.to(device, non_blocking=to_gpu)
+
+
 IGNORE_ID = -100  # a target where nothing is to be predicted, as in the losses of torch
 # Logits that exist at once: on a CPU few enough for its cache, elsewhere many enough to keep a GPU busy.
 CHUNK, CHUNK_ELSEWHERE = 2**22, 2**28
@@ -192,8 +198,8 @@ def output_loss(
     hidden, targets = hidden.flatten(0, -2), targets.flatten()  # (N, D), (N,)
     chosen = (targets != ignore_id).nonzero()[:, 0]
     if len(chosen) < len(targets):
-        hidden, targets = hidden[chosen.to(hidden.device)], targets[chosen]
-    return _OutputLoss.apply(hidden, weight, bias, targets.to(hidden.device), label_smoothing)
+        hidden, targets = hidden[sent(chosen, hidden.device)], targets[chosen]
+    return _OutputLoss.apply(hidden, weight, bias, sent(targets, hidden.device), label_smoothing)
 
 
 class _OutputLoss(torch.autograd.Function):

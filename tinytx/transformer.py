@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from tinytx.attention import MultiHeadAttention
 from tinytx.config import TransformerConfig
-from tinytx.fast import IGNORE_ID, Dropout, output_loss
+from tinytx.fast import IGNORE_ID, Dropout, output_loss, sent
 from tinytx.feed_forward import feed_forward
 from tinytx.kv_cache import Cache, KeyValues
 from tinytx.masks import causal_mask, check_bool, combine_masks, dtype_of
@@ -414,7 +414,7 @@ class Classifier(nn.Module):
     def loss(self, token_ids: Tensor, labels: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """Mean cross-entropy of the labels, (B,), in nats a row. Parameters as in `Transformer.forward`."""
         logits = self(token_ids, padding_mask)  # (B, C)
-        return F.cross_entropy(logits.float(), labels.long().to(logits.device))
+        return F.cross_entropy(logits.float(), sent(labels.long(), logits.device))
 
 
 def pool(hidden: Tensor, padding_mask: Tensor | None, pooling: Pooling) -> Tensor:

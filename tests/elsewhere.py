@@ -183,7 +183,9 @@ def install() -> None:
     mode.__enter__()
     _kept.extend((library, mode))
     import tinytx.settings as settings
+    from tinytx.fast import NO_WAIT
 
+    NO_WAIT.add(NAME)
     here = settings.choose_device
     settings.choose_device = lambda name="auto": here("cpu") if name == "cpu" else torch.device(NAME, 0)
 
@@ -259,7 +261,7 @@ INDEXED_BY_LISTS = ("last_argmax", "chain_matrix")
 
 
 def run_exercises() -> str | None:
-    """Check the right solutions of all exercises, their tensors elsewhere; those that are rejected, or None."""
+    """Check the right solutions of all exercises, their tensors elsewhere; those rejected, or None."""
     install()
     import tinytx_course as course
     from tests.solutions import on_tensors

@@ -1,4 +1,4 @@
-# Every target but `help` creates .venv and installs the project on first use; the second time that costs nothing.
+# Every target but `help` and `gpu` creates .venv and installs the project on first use; the second time that costs nothing.
 #   PYTHON=python3.12 make course    choose the interpreter (3.11 to 3.13)
 #   TORCH=cpu make course            Linux without a GPU: PyTorch's CPU build, which is far smaller
 #   JOBS=0 make test                 one test after the other, in one process; by default two side by side
@@ -36,7 +36,7 @@ lab: $(STAMP)  ## open your own copy of the notebooks in JupyterLab
 	$(BIN)/tinytx-course lab
 
 # For authors
-.PHONY: test proofs check ruff mypy biome format bench check-the-checkers test-browser torture chaos flaky rot bench-widgets publish engine environment constraints licences
+.PHONY: test proofs check ruff mypy biome format bench check-the-checkers test-browser torture chaos flaky rot gpu bench-widgets publish engine environment constraints licences
 
 test: $(STAMP)  ## run all tests, notebooks included, offline
 	$(BIN)/python -m pytest -q -m "not browser and not proof" --durations=15 -n $(JOBS) --dist loadfile --no-loadscope-reorder
@@ -95,6 +95,9 @@ flaky: $(STAMP)  ## for authors: run every notebook 20 times at the smallest bud
 
 rot: $(STAMP)  ## for authors: try the lowest, the newest and past versions of all packages; write TRIED.md
 	$(BIN)/python -m tests.rot --results results
+
+gpu:  ## for authors, with an NVIDIA GPU and any Python that has torch: tests, notebooks, speed; write results/gpu.json
+	$(PYTHON) -m tests.gpu
 
 publish: $(STAMP)  ## for authors: rebuild notebooks/*.ipynb and figures/, and the shipped model if its recipe changed
 	$(BIN)/python -m tinytx_course.building.shipped

@@ -30,6 +30,7 @@ def race_parser() -> Parser:
     sub.add_argument("--results", type=Path, default=Path("results"), help="folder of the results")
     sub.add_argument("--data-dir", type=Path, help="folder that holds one folder a corpus")
     sub.add_argument("--tiny", action="store_true", help="a few characters: shows only that it runs")
+    sub.add_argument("--device", default="cpu", help="cpu, on which records are made, cuda or auto")
     return sub
 
 
@@ -71,6 +72,7 @@ def race(args: argparse.Namespace) -> Answer:
     from benchmarks import race as referee
     from benchmarks.racers import named_racer
     from benchmarks.settings import BenchSettings
+    from tinytx.settings import choose_device
     from tinytx_course.results import Results, provenance
 
     if not 0 < args.seconds < float("inf"):
@@ -78,7 +80,7 @@ def race(args: argparse.Namespace) -> Answer:
     if args.seeds < 1:
         raise ValueError(f"seeds must be at least 1, got {args.seeds}")
     settings = BenchSettings(n_rounds=1, tiny=args.tiny, data_dir=args.data_dir, report=reporter(args))
-    store, racer = Results("race", args.results), named_racer(args.racer)
+    store, racer = Results("race", args.results), named_racer(args.racer, choose_device(args.device))
     store.check_place()
     records = referee.race(racer, settings, store, seconds=args.seconds, n_seeds=args.seeds)
     if store.get("counting models") is None:

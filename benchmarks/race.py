@@ -223,6 +223,8 @@ def submit(records: list[Record], what: str, provenance: Record) -> str:
     if len(records) < N_SEEDS or seconds > 1.02 * SECONDS or any(one["threads"] != 2 for one in records):
         got = f"{len(records)} seeds, {seconds:.0f} s, {records[0]['threads']} threads"
         raise ValueError(f"a record must have {N_SEEDS} seeds of {SECONDS:.0f} s with 2 threads, got {got}")
+    if (device := records[0].get("about", {}).get("device", "cpu")) != "cpu":
+        raise ValueError(f"a record must be made on cpu, got {device}")
     found, best = interval(records, SIDE_BY_SIDE), min(_records_so_far(), default=float("inf"))
     if found.mean >= best:
         raise ValueError(f"a record must be below {best:.4f} nats a character, got {found.mean:.4f}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -18,11 +18,14 @@ from torch import Tensor, nn
 from benchmarks.peers import TorchEncoder
 from benchmarks.race import Racer
 from tinytx.config import TransformerConfig
+from tinytx.fast import sent
 from tinytx.loop import TrainingStep
 from tinytx.settings import TrainingSettings, choose_precision
 from tinytx.transformer import LanguageModel
 from tinytx_run.recipes import MUON
 from tinytx_run.training import seeded
+
+CPU = torch.device("cpu")
 
 
 class StreamObjective:
@@ -61,9 +64,10 @@ class StreamObjective:
     def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean nats a token, of our model, or of one that gives logits (B, T, V)."""
         inputs, targets = self.batch(indices)
+        inputs = sent(inputs, next(model.parameters()).device)
         if isinstance(model, LanguageModel):
             return model.loss(inputs, targets)
-        return F.cross_entropy(model(inputs).flatten(0, 1).float(), targets.flatten())
+        return F.cross_entropy(model(inputs).flatten(0, 1).float(), sent(targets.flatten(), inputs.device))
 
 
 @dataclass
@@ -74,6 +78,7 @@ class Trained:
     config: TransformerConfig
     settings: TrainingSettings
     model_class: Callable[[TransformerConfig], nn.Module] = LanguageModel
+    device: torch.device = CPU
 
     @property
     def seq_len(self) -> int:
@@ -83,7 +88,7 @@ class Trained:
     def make(self, ids: Tensor, n_characters: int, seed: int) -> None:
         """Draw the weights and prepare the optimizer."""
         config = self.config.replace(vocab_size=n_characters)
-        self._model = seeded(lambda: self.model_class(config), seed).train()
+        self._model = seeded(lambda: self.model_class(config), seed).to(self.device).train()
         self._objective = StreamObjective(ids, self.seq_len)
         self._step = TrainingStep(self._model, self._objective, self.settings.replace(seed=seed))
         self._batches = self._all_batches(seed)
@@ -100,14 +105,15 @@ class Trained:
         self._step.update(self.settings.lr_at(tick))
 
     def score(self, ids: Tensor) -> Tensor:
-        """Logits in evaluation mode."""
-        return self._model.eval()(ids)
+        """Logits in evaluation mode, where the ids are."""
+        return self._model.eval()(ids.to(self.device)).to(ids.device)
 
     def about(self) -> dict[str, Any]:
         """Sizes and settings."""
-        precision = choose_precision(self.settings.precision, torch.device("cpu"))
+        precision = choose_precision(self.settings.precision, self.device)
         settings = {"config": self.config.to_dict(), "settings": self.settings.to_dict()}
-        return {**settings, "precision": precision}
+        device = {} if self.device.type == "cpu" else {"device": self.device.type}
+        return {**settings, "precision": precision, **device}
 
 
 SIZES: dict[str, Any] = {"vocab_size": 1, "d_model": 128, "n_heads": 4, "n_layers": 4, "d_ff": 512}
@@ -159,7 +165,7 @@ def published() -> Trained:
     return Trained("torch.nn.TransformerEncoder", config, settings, TorchEncoder)
 
 
-RACERS: dict[str, Callable[[], Racer]] = {
+RACERS: dict[str, Callable[[], Trained]] = {
     "tinytx": partial(ours, "muon", 1e-2, 0.4, 2048),
     "tinytx-4096": partial(ours, "muon", 1e-2, 0.4, 4096, ", batches of 4,096"),  # the record before
     "tinytx-adamw": partial(ours, "adamw", 4e-3, 0.1, 4096),
@@ -167,10 +173,17 @@ RACERS: dict[str, Callable[[], Racer]] = {
 }
 
 
-def named_racer(name: str) -> Racer:
-    """A racer of ours by its name, or of others as ``FILE.py:CLASS``."""
+def named_racer(name: str, device: torch.device = CPU) -> Racer:
+    """A racer of ours by its name, or of others as ``FILE.py:CLASS``, which choose a device themselves."""
     if name in RACERS:
-        return RACERS[name]()
+        racer = RACERS[name]()
+        return (
+            racer if device.type == "cpu" else replace(racer, name=f"{racer.name}, {device}", device=device)
+        )
+    if device.type != "cpu":
+        raise ValueError(
+            f"device must be cpu for the racer of a file, which takes what it likes, got {device}"
+        )
     file, _, attribute = name.rpartition(":")
     if not attribute or not Path(file).is_file():
         raise ValueError(f"a racer must be one of {', '.join(RACERS)}, or FILE.py:CLASS, got {name!r}")

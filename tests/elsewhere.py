@@ -1,6 +1,8 @@
 """A device of its own: tensors "elsewhere" compute on the CPU, and refuse to meet tensors that stayed there.
 
-``python -m tests.elsewhere 02 08 commands`` runs lessons, and the commands, with models that live there.
+``python -m tests.elsewhere 02 08 commands exercises`` runs lessons, and the commands, with models that live
+there, and checks right solutions of all exercises by somebody who made it the default device; ``steps`` looks
+for what makes a training step wait.
 
 What assumes a CPU fails here as it fails on a GPU: ``numpy()`` of what a model gave, an operation with an
 operand on each side, random numbers from a generator of the CPU. What else a GPU does, its speed, its memory,
@@ -14,8 +16,9 @@ import io
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import nbformat
 import torch
@@ -30,6 +33,7 @@ NAME = "elsewhere"
 CPU = torch.device("cpu")
 aten = torch.ops.aten
 MOVES = (aten.copy_, aten._to_copy, aten._foreach_copy_)  # from one device to the other
+READS = (aten._local_scalar_dense, aten.is_nonzero, aten.equal, aten.nonzero, aten.masked_select)
 INDEXES = (aten.index, aten.index_put, aten.index_put_, aten._index_put_impl_)  # by indices of the CPU, too
 
 
@@ -38,6 +42,7 @@ class Elsewhere(Tensor):
 
     numbers: Tensor
     n_computed = 0  # operations of this process
+    waits: ClassVar[list[str]] = []  # those for which Python waits until a GPU has computed all before
 
     @staticmethod
     def __new__(cls, numbers: Tensor) -> Elsewhere:
@@ -66,6 +71,7 @@ class Elsewhere(Tensor):
 
     def tolist(self) -> Any:
         """The numbers, as torch gives them of any device."""
+        Elsewhere.waits.append("".join(traceback.format_stack(limit=6)[:-1]))
         return self.numbers.tolist()
 
     __torch_function__ = torch._C._disabled_torch_function_impl
@@ -78,6 +84,8 @@ class Elsewhere(Tensor):
             return 0  # plain products: fused attention has another operation for each device
         device = kwargs.get("device")
         leaves, tree = tree_flatten((args, kwargs))
+        if _waits(func, leaves, args):
+            Elsewhere.waits.append("".join(traceback.format_stack(limit=12)[:-1]))
         _check_one_device(func, leaves)
         given_args, given_kwargs = tree_unflatten([_on_cpu(leaf) for leaf in leaves], tree)
         found = func(*given_args, **given_kwargs)
@@ -93,6 +101,16 @@ def _on_cpu(leaf: Any) -> Any:
     return CPU if isinstance(leaf, torch.device) else leaf
 
 
+def _waits(func: Any, leaves: list[Any], args: Any) -> bool:
+    """Whether a GPU makes Python wait: numbers are read, or counted to know a shape, or copied at once."""
+    tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+    if func.overloadpacket in INDEXES:
+        return any(one.dtype == torch.bool for one in tree_flatten(args[1])[0] if isinstance(one, Tensor))
+    if func.overloadpacket is aten.copy_:
+        return len({type(one) for one in tensors}) > 1 and not (len(args) > 2 and args[2])
+    return func.overloadpacket in READS or CPU in leaves
+
+
 def _check_one_device(func: Any, leaves: list[Any]) -> None:
     tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
     behind = [one for one in tensors if not isinstance(one, Elsewhere) and one.dim()]
@@ -102,6 +120,23 @@ def _check_one_device(func: Any, leaves: list[Any]) -> None:
         raise RuntimeError(f"{func} expected all tensors to be on the same device, got {NAME} and cpu")
     if any(isinstance(leaf, torch.Generator) and leaf.device.type == "cpu" for leaf in leaves):
         raise RuntimeError(f"{func} expected a {NAME!r} device type for generator, got 'cpu'")
+
+
+class _Generator(torch.Generator):
+    """A generator of any device; that of the other one draws on the CPU."""
+
+    lies_on = CPU
+
+    def __new__(cls, device: Any = "cpu") -> _Generator:
+        lies_on = torch.device(device)
+        made = super().__new__(cls, CPU if lies_on.type == NAME else lies_on)
+        made.lies_on = lies_on
+        return made
+
+    @property
+    def device(self) -> torch.device:  # type: ignore[override]
+        """Where it is to draw."""
+        return self.lies_on
 
 
 class _Factories(TorchFunctionMode):
@@ -143,11 +178,14 @@ def install() -> None:
     torch.__future__.set_swap_module_params_on_conversion(True)  # one weight may be in two modules
     # views that a wrapper makes have no version in inference mode; without gradients they compute the same
     torch.inference_mode = lambda mode=True: torch.no_grad() if mode else contextlib.nullcontext()  # type: ignore[misc,assignment]
+    torch.Generator = _Generator  # type: ignore[misc]
     mode = _Factories()
     mode.__enter__()
     _kept.extend((library, mode))
     import tinytx.settings as settings
+    from tinytx.fast import NO_WAIT
 
+    NO_WAIT.add(NAME)
     here = settings.choose_device
     settings.choose_device = lambda name="auto": here("cpu") if name == "cpu" else torch.device(NAME, 0)
 
@@ -200,12 +238,52 @@ def run_commands() -> str | None:
     return None if Elsewhere.n_computed else "nothing was computed elsewhere"
 
 
+def run_steps() -> str | None:
+    """Make a training step for each objective elsewhere; where it waits for numbers, or None."""
+    install()
+    from tests.tinytx_run.two_processes import OBJECTIVES, SETTINGS, batches_of, make
+    from tinytx.loop import TrainingStep
+
+    for name in OBJECTIVES:
+        for accumulate in (1, 3):
+            model, objective = make(name)
+            step = TrainingStep(model.float().to(NAME), objective, SETTINGS, accumulate)
+            for batch in batches_of(name, objective):
+                Elsewhere.waits.clear()
+                step.backward(batch)
+                step.update(0.01)
+                if Elsewhere.waits:
+                    return f"{name} waits:\n" + "\n".join(Elsewhere.waits)
+    return None if Elsewhere.n_computed else "nothing was computed elsewhere"
+
+
+# Lists of the CPU as indices: a GPU takes them, and this device does not.
+INDEXED_BY_LISTS = ("last_argmax", "chain_matrix")
+
+
+def run_exercises() -> str | None:
+    """Check the right solutions of all exercises, their tensors elsewhere; those rejected, or None."""
+    install()
+    import tinytx_course as course
+    from tests.solutions import on_tensors
+
+    with torch.device(NAME, 0):
+        checked = [
+            (solution.name, course.check(solution.exercise, solution.function, display=False))
+            for solution in on_tensors()
+            if solution.name not in INDEXED_BY_LISTS
+        ]
+    failed = [f"{name}: {verdict}" for name, verdict in checked if not verdict.passed]
+    return "\n".join(failed) or (None if Elsewhere.n_computed else "nothing was computed elsewhere")
+
+
 def main() -> int:
-    """Run what is named, lessons or the commands; print a line each."""
+    """Run what is named, lessons, the commands or the exercises; print a line each."""
+    others = {"commands": run_commands, "exercises": run_exercises, "steps": run_steps}
     n_failed = 0
     for name in sys.argv[1:]:
         begin = time.perf_counter()
-        failure = run_commands() if name == "commands" else run_lesson(name)
+        failure = others[name]() if name in others else run_lesson(name)
         print(name, failure or "ok", f"{time.perf_counter() - begin:.0f} s", flush=True)
         n_failed += failure is not None
     return 1 if n_failed else 0

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinytx.config import TransformerConfig
+from tinytx.fast import sent
 from tinytx.transformer import Transformer
 
 Pooling = Literal["mean", "last", "first"]
@@ -92,7 +93,7 @@ class Classifier(nn.Module):
     def loss(self, token_ids: Tensor, labels: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """Mean cross-entropy of the labels, (B,), in nats a row. Parameters as in `Transformer.forward`."""
         logits = self(token_ids, padding_mask)  # (B, C)
-        return F.cross_entropy(logits.float(), labels.long().to(logits.device))
+        return F.cross_entropy(logits.float(), sent(labels.long(), logits.device))
 
 
 def pool(hidden: Tensor, padding_mask: Tensor | None, pooling: Pooling) -> Tensor:

@@ -135,6 +135,14 @@ class Dropout(nn.Dropout):
         return dropout(x, self.p) if self.training and self.p else x
 
 
+NO_WAIT = {"cuda"}  # devices that take a tensor of the CPU while they compute, and Python goes on
+
+
+def sent(x: Tensor, device: torch.device) -> Tensor:
+    """A tensor on a device, without a wait for a GPU."""
+    return x.to(device, non_blocking=device.type in NO_WAIT)
+
+
 IGNORE_ID = -100  # a target where nothing is to be predicted, as in the losses of torch
 # Logits that exist at once: on a CPU few enough for its cache, elsewhere many enough to keep a GPU busy.
 CHUNK, CHUNK_ELSEWHERE = 2**22, 2**28
@@ -190,10 +198,11 @@ def output_loss(
     if targets.shape != hidden.shape[:-1]:
         raise ValueError(f"targets must have shape {tuple(hidden.shape[:-1])}, got {tuple(targets.shape)}")
     hidden, targets = hidden.flatten(0, -2), targets.flatten()  # (N, D), (N,)
-    chosen = (targets != ignore_id).nonzero()[:, 0]
+    chosen, how = (targets != ignore_id).nonzero()[:, 0], {"non_blocking": hidden.device.type in NO_WAIT}
     if len(chosen) < len(targets):
-        hidden, targets = hidden[chosen.to(hidden.device)], targets[chosen]
-    return _OutputLoss.apply(hidden, weight, bias, targets.to(hidden.device), label_smoothing)
+        hidden, targets = hidden[chosen.to(hidden.device, **how)], targets[chosen]
+    targets = targets.to(hidden.device, **how)
+    return _OutputLoss.apply(hidden, weight, bias, targets, label_smoothing)
 
 
 class _OutputLoss(torch.autograd.Function):

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from tqdm.auto import tqdm
 
-from tinytx.fast import TRIM_EVERY, retain_memory, trim_memory
+from tinytx.fast import TRIM_EVERY, retain_memory, sent, trim_memory
 from tinytx.objectives import Objective
 from tinytx.optim import make_optimizer
 from tinytx.settings import TrainingSettings, choose_precision
@@ -109,7 +109,7 @@ class TrainingStep:
             if len(part) < len(batch):
                 n_part = torch.tensor(self.objective.n_predictions(part) if part else 0)
                 n_batch = torch.tensor(self.objective.n_predictions(batch))
-                loss = loss * (n_part / n_batch.clamp(min=1)).to(loss.device)
+                loss = loss * sent(n_part / n_batch.clamp(min=1), loss.device)
             share = loss.sum()  # of an objective with two terms; else there is one number
             share.backward()
             shares.append(share.detach())

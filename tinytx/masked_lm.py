@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinytx.config import TransformerConfig
-from tinytx.fast import IGNORE_ID
+from tinytx.fast import IGNORE_ID, sent
 from tinytx.transformer import ACTIVATIONS, Transformer, init_output_layer, make_norm
 
 
@@ -154,20 +154,23 @@ class MaskedLanguageModel(nn.Module):
         ----------
         targets : Tensor of shape (B, T), integer
             The original token at masked positions, which alone reach the head, and `ignore_id` elsewhere.
+            Best on the CPU, where looking for it makes no GPU wait.
             Where none is masked, the first part is 0, with gradients of zero.
         next_labels : Tensor of shape (B,), integer, optional
             0 where the second sentence follows the first; read if the model has a `next_head`.
         """
         hidden = self.hidden_states(token_ids, padding_mask, segment_ids)  # (B, T, D)
-        targets = targets.to(hidden.device)
-        chosen = targets != ignore_id
-        if bool(chosen.any()):
-            masked = F.cross_entropy(self.head(hidden[chosen]).float(), targets[chosen].long())
+        chosen = (targets != ignore_id).nonzero(as_tuple=True)
+        if len(chosen[0]):
+            rows, columns = (sent(axis, hidden.device) for axis in chosen)
+            wanted = sent(targets[chosen].long(), hidden.device)
+            masked = F.cross_entropy(self.head(hidden[rows, columns]).float(), wanted)
         else:
             masked = self.head(hidden[:, :1]).float().sum() * 0.0
         if next_labels is None or self.next_head is None:
             return masked, None
-        return masked, F.cross_entropy(self.next_head(hidden).float(), next_labels.long().to(hidden.device))
+        follows = self.next_head(hidden).float()  # (B, 2)
+        return masked, F.cross_entropy(follows, sent(next_labels.long(), hidden.device))
 
     def follows(
         self, token_ids: Tensor, padding_mask: Tensor | None = None, segment_ids: Tensor | None = None

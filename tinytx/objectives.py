@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from tinytx.batching import PackedSequences, batches_by_length, batches_of_pairs, chunks
-from tinytx.fast import IGNORE_ID
+from tinytx.fast import IGNORE_ID, NO_WAIT, sent
 from tinytx.inference import padding_mask_or_none
 from tinytx.masking import (
     Masking,
@@ -98,6 +98,12 @@ def causal_batch(rows: Tensor) -> tuple[Tensor, Tensor]:
     return rows[:, :-1], rows[:, 1:]
 
 
+def _where(model: nn.Module, *inputs: Any) -> Any:
+    """Inputs on the device of a model; where they are looked into, that happens before, on the CPU."""
+    device = next(model.parameters()).device
+    return [None if x is None else sent(x, device) for x in inputs]
+
+
 class CausalObjective:
     """Predict each token from those before it, over all text: long texts are read in chunks.
 
@@ -141,7 +147,8 @@ class CausalObjective:
     def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean nats a token. Padding is on the right, where a causal model never looks: no mask."""
         inputs, targets = self.batch(indices)
-        inputs = inputs.to(next(model.parameters()).device)
+        device = next(model.parameters()).device
+        inputs = inputs.to(device, non_blocking=device.type in NO_WAIT)
         return model.loss(inputs, targets, ignore_id=self._rows.pad_id)
 
 
@@ -175,7 +182,7 @@ class ClassificationObjective:
 
     def _inputs(self, model: nn.Module, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Texts (B, T) on the device of the model, and their padding mask."""
-        token_ids = self._rows.rows(indices).to(next(model.parameters()).device)
+        (token_ids,) = _where(model, self._rows.rows(indices))
         return token_ids, token_ids != self._rows.pad_id
 
     def logits(self, model: Any, indices: Sequence[int]) -> Tensor:
@@ -255,10 +262,10 @@ class MaskedObjective:
     def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean nats a chosen token; where sentences are paired, also the mean nats of a pair: (2,)."""
         inputs, labels, segments, next_labels = self.batch(indices)
-        inputs = inputs.to(next(model.parameters()).device)
-        if segments is not None:
-            segments = segments.to(inputs.device) if model.config.n_segments else None
+        if segments is not None and not model.config.n_segments:
+            segments = None
         mask = padding_mask_or_none(inputs, self._tokenizer.pad_id)
+        inputs, segments, mask = _where(model, inputs, segments, mask)
         masked, following = model.losses(inputs, labels, mask, segments, next_labels)
         return masked if following is None else torch.stack([masked, following])
 
@@ -323,11 +330,11 @@ class HybridObjective(CausalObjective):
         if indices[0] not in self._masked_rows:
             return super().loss(model, indices)
         inputs, targets = self.batch(indices)
-        inputs = inputs.to(next(model.parameters()).device)
+        inputs, mask = _where(model, inputs, padding_mask_or_none(inputs, self._rows.pad_id))
         with bidirectional(model.body):
             if not bool((targets != IGNORE_ID).any()):
                 return model.head(model.hidden_states(inputs[:, :1])).float().sum() * 0.0
-            return model.loss(inputs, targets, padding_mask_or_none(inputs, self._rows.pad_id))
+            return model.loss(inputs, targets, mask)
 
 
 def special_ids(tokenizer: Tokenizer) -> list[int]:
@@ -430,7 +437,7 @@ class TranslationObjective:
     def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean nats a target token, smoothed."""
         src_ids, tgt_ids, targets = self.batch(indices)
-        src_ids, pad_id = src_ids.to(next(model.parameters()).device), self._sources.pad_id
+        pad_id = self._sources.pad_id
         how = {"ignore_id": pad_id, "label_smoothing": self.label_smoothing}
-        tgt_ids, mask = tgt_ids.to(src_ids.device), padding_mask_or_none(src_ids, pad_id)
+        src_ids, tgt_ids, mask = _where(model, src_ids, tgt_ids, padding_mask_or_none(src_ids, pad_id))
         return model.loss(src_ids, tgt_ids, targets, mask, **how)

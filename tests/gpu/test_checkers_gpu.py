@@ -5,16 +5,9 @@ import torch
 
 import tinytx as tx
 import tinytx_course as course
-from tests.solutions.collection import SOLUTIONS
+from tests.solutions import on_tensors
 
 pytestmark = pytest.mark.gpu
-ON_TENSORS = [
-    s
-    for s in SOLUTIONS
-    if s.slug is None
-    and not any(word in s.name for word in ("numpy", "loop", "list", "decode"))
-    and s.exercise not in ("greedy_decode", "beam_search", "perplexity")
-]
 
 
 def test_results_on_a_gpu_pass():
@@ -25,7 +18,7 @@ def test_results_on_a_gpu_pass():
     assert wrong.mistake == "mask-ignored"
 
 
-@pytest.mark.parametrize("solution", ON_TENSORS, ids=lambda solution: solution.name)
+@pytest.mark.parametrize("solution", on_tensors(), ids=lambda solution: solution.name)
 def test_right_solutions_pass_with_the_gpu_as_default_device(solution):
     torch.set_default_device("cuda")
     try:

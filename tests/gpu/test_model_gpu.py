@@ -33,7 +33,9 @@ def test_gpu_equals_cpu_in_float64_forward_and_backward(norm, causal, padded, po
         model.zero_grad()
         logits = model(token_ids.to(device), real.to(device) if padded else None)
         logits.square().sum().backward()
-        results.append([logits.detach().cpu(), *(parameter.grad.cpu() for parameter in model.parameters())])
+        # copies: gradients of the CPU model would move to the GPU along with it
+        gradients = [parameter.grad.cpu().clone() for parameter in model.parameters()]
+        results.append([logits.detach().cpu(), *gradients])
     for on_cpu, on_gpu in zip(*results, strict=True):
         assert_close(on_gpu, on_cpu, rtol=1e-8, atol=1e-8)
 

@@ -215,11 +215,12 @@ def _normed(gain: float) -> Layer:
 
 
 def _mixed(scores: Tensor, w: Tensor) -> Layer:
-    return lambda x: scores.softmax(-1) @ x @ w  # (T, T) @ (B, T, D) @ (D, D)
+    # (T, T) @ (B, T, D) @ (D, D), where x is
+    return lambda x: scores.softmax(-1).to(x.device) @ x @ w.to(x.device)
 
 
 def _bent(w: Tensor) -> Layer:
-    return lambda x: (x @ w).relu() @ w.T
+    return lambda x: (x @ w.to(x.device)).relu() @ w.T.to(x.device)
 
 
 _TOYS = (

@@ -47,7 +47,8 @@ def observe(exercise: Exercise, function: Any, seed: int, seconds: float) -> Rec
     refusal = refuse(function, exercise.parameters)
     if refusal is not None:
         return Record(refusal=refusal)
-    calls = tuple(exercise.calls(seed))
+    with torch.device("cpu"):  # as they are judged; `copied` moves them to where the learner works
+        calls = tuple(exercise.calls(seed))
     first = _observe_all(function, exercise.parameters, calls, seconds)
     if first[-1].failure is not None and len(first) < len(calls):
         return Record(calls=first)
@@ -76,7 +77,7 @@ def _observe_all(
 
 def observe_call(function: Any, parameters: Sequence[str], call: Call, seconds: float) -> Observation:
     """Call a function once on copies of the arguments, positionally where that is possible."""
-    device = _device()
+    device = working_device()
     given, before = copied(call.arguments, device), copied(call.arguments, device)
     named = dict(zip(parameters, given, strict=True))
     sources = {name: named[name].requires_grad_() for name in call.gradients}
@@ -116,8 +117,8 @@ def _handed_over(function: Any, named: dict[str, Any]) -> tuple[list[Any], dict[
     return positional, {name: named[name] for name in by_name}
 
 
-def _device() -> torch.device:
-    """Where the learner wants to work."""
+def working_device() -> torch.device:
+    """Where the learner wants to work: the default device."""
     device = torch.get_default_device()
     return torch.device("cpu") if device.type == "meta" else device
 
@@ -178,7 +179,7 @@ def is_of_the_package(function: Any) -> bool:
 
 def _ready_made(exercise: Exercise, function: Any, call: Call, seconds: float) -> Failure | None:
     """Say so if a function returns what a ready-made answer has made, as it is."""
-    named = dict(zip(exercise.parameters, copied(call.arguments, _device()), strict=True))
+    named = dict(zip(exercise.parameters, copied(call.arguments, working_device()), strict=True))
     positional, keywords = _handed_over(function, named)
 
     def run() -> str:

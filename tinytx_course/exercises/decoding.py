@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tinytx_course.exercises.calling import working_device
 from tinytx_course.exercises.card import Part
 from tinytx_course.exercises.comparing import floats, ids, pair
 from tinytx_course.exercises.exercise import Exercise, chosen, generator, mistakes, mixed, normal
@@ -27,7 +28,8 @@ Beam = tuple[list[int], float]
 class _Step:
     """A next-token distribution for every prefix, drawn once from a seed.
 
-    Ids are 0 to V - 1; ``bos`` is hardly ever predicted. Takes a list, a tuple, an array or a tensor.
+    Ids are 0 to V - 1; ``bos`` is hardly ever predicted. Takes a list, a tuple, an array or a tensor; answers
+    on the device of a tensor, else on the default one.
     """
 
     def __init__(self, seed: int, eos_bias: float = 0.0, *, bos: int = _BOS, eos: int = _EOS) -> None:
@@ -36,10 +38,11 @@ class _Step:
         self._known: dict[tuple[int, ...], Tensor] = {}
 
     def __call__(self, prefix_ids: Any) -> Tensor:
-        prefix = tuple(int(i) for i in np.asarray(prefix_ids).reshape(-1))
+        device = prefix_ids.device if isinstance(prefix_ids, Tensor) else working_device()
+        prefix = tuple(int(i) for i in np.asarray(_listed(prefix_ids)).reshape(-1))
         if prefix not in self._known:
             self._known[prefix] = torch.tensor(self._log_probs(prefix), dtype=torch.float32, device="cpu")
-        return self._known[prefix].clone()
+        return self._known[prefix].clone().to(device)
 
     def _log_probs(self, prefix: tuple[int, ...]) -> list[float]:
         state = self._seed
@@ -53,6 +56,13 @@ class _Step:
 
     def __repr__(self) -> str:
         return "step"
+
+
+def _listed(ids: Any) -> Any:
+    """Ids without tensors, which NumPy reads on the CPU only."""
+    if isinstance(ids, (list, tuple)):
+        return [_listed(one) for one in ids]
+    return ids.tolist() if isinstance(ids, Tensor) else ids
 
 
 def _describe_paths(trial: Trial) -> list[Part]:

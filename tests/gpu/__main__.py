@@ -1,0 +1,208 @@
+"""``python -m tests.gpu [PART ...]``: all that a machine with an NVIDIA GPU can show, into results/gpu.json.
+
+It needs no network, and runs with whatever Python has torch. Each part is stored as it ends. It fails where
+a test failed, none was collected, one was skipped though no second GPU is asked for, a notebook failed, or
+one that trains had no tensor on the GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import torch
+
+Record = dict[str, Any]
+ROOT = Path(__file__).resolve().parents[2]
+NO_GPU = "python -m tests.gpu needs an NVIDIA GPU that torch can use, and found none."
+MAY_SKIP = "needs two GPUs"
+# Run by each kernel as it starts. nbval kills kernels, so what is seen is written after every cell.
+IN_KERNEL = """
+import json, sys
+from pathlib import Path
+
+seen = {{"steps": 0, "on_gpu": False, "peak_mib": 0}}
+
+def look(*_):
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return
+    if "hook" not in seen:
+        from torch.optim.optimizer import register_optimizer_step_post_hook
+        def count(*_):
+            seen["steps"] += 1
+        seen["hook"] = register_optimizer_step_post_hook(count)
+    if torch.cuda.is_initialized():
+        seen["peak_mib"] = torch.cuda.max_memory_reserved() // 2**20
+        seen["on_gpu"] = torch.cuda.memory_stats().get("allocation.all.allocated", 0) > 0
+    kept = {{key: value for key, value in seen.items() if key != "hook"}}
+    Path({path!r}).write_text(json.dumps(kept), encoding="utf-8")
+
+get_ipython().events.register("pre_run_cell", look)
+get_ipython().events.register("post_run_cell", look)
+"""
+
+
+def read_junit(text: str) -> Record:
+    """What became of each test or cell of a report that pytest or nbval wrote: names, and reasons."""
+    found: Record = {"passed": [], "failed": {}, "skipped": {}}
+    for case in ElementTree.fromstring(text).iter("testcase"):
+        name = "::".join(filter(None, (case.get("classname"), case.get("name"))))
+        said = {child.tag: child.get("message") or "" for child in case}
+        for tag, kind in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped")):
+            if tag in said:
+                found[kind][name] = said[tag]
+                break
+        else:
+            found["passed"].append(name)
+    return found
+
+
+def faults_of_tests(record: Record) -> list[str]:
+    """Why a run of tests is no success."""
+    faults = [
+        f"failed: {name}: {why.splitlines()[0] if why else ''}" for name, why in record["failed"].items()
+    ]
+    skipped = record["skipped"].items()
+    faults += [f"skipped: {name}: {why}" for name, why in skipped if MAY_SKIP not in why]
+    if not (record["passed"] or record["failed"]):
+        faults.append("no test ran: 0 collected, or all were skipped")
+    return faults
+
+
+def faults_of_notebooks(record: Record) -> list[str]:
+    """Why a run of notebooks is no success."""
+    faults = [] if record else ["no notebook was run"]
+    for name, one in record.items():
+        if one["cells_failed"] or not one["cells_passed"]:
+            faults.append(f"{name}: {one['cells_failed']} cells failed, {one['cells_passed']} passed")
+        if one["steps"] and not one["on_gpu"]:
+            faults.append(f"{name} trains, and no tensor was on the GPU")
+    return faults
+
+
+def tests(folder: Path) -> tuple[Record, list[str]]:
+    """The tests that need a GPU."""
+    report = folder / "tests.xml"
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider"]
+    done = subprocess.run([*command, f"--junitxml={report}"], cwd=ROOT)
+    record = read_junit(report.read_text(encoding="utf-8") if report.is_file() else "<testsuites/>")
+    faults = faults_of_tests(record)
+    return record, faults or ([f"pytest ended with {done.returncode}"] if done.returncode else [])
+
+
+def notebooks(folder: Path) -> tuple[Record, list[str]]:
+    """All notebooks under nbval at the smallest budget; their models are on the GPU, as torch has one."""
+    missing = [name for name in ("nbval", "ipykernel") if importlib.util.find_spec(name) is None]
+    if missing:
+        return {}, [f"notebooks need {' and '.join(missing)}, which this Python lacks"]
+    from tests.notebooks.conftest import Offline, namespaces_allowed
+
+    os.environ["TINYTX_BUDGET"] = "smoke"
+    record = {}
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        place = folder / path.stem
+        startup = place / "ipython" / "profile_default" / "startup"
+        startup.mkdir(parents=True)
+        seen = place / "seen.json"
+        (startup / "look.py").write_text(IN_KERNEL.format(path=str(seen)), encoding="utf-8")
+        begin = time.perf_counter()
+        offline = Offline("namespace" if namespaces_allowed() else "guard", place)
+        n_passed, n_failed, printed = offline.nbval(path)
+        looked = json.loads(seen.read_text(encoding="utf-8")) if seen.is_file() else {}
+        record[path.stem] = {
+            "cells_passed": n_passed,
+            "cells_failed": n_failed,
+            "seconds": round(time.perf_counter() - begin, 1),
+            **{"steps": 0, "on_gpu": False, "peak_mib": 0, **looked},
+        }
+        print(path.stem, record[path.stem], printed if n_failed or not n_passed else "", flush=True)
+    return record, faults_of_notebooks(record)
+
+
+def benchmark(*words: str) -> Callable[[Path], tuple[Record, list[str]]]:
+    """A part that runs a benchmark on the GPU, apart from the results of processors."""
+
+    def measure(folder: Path) -> tuple[Record, list[str]]:
+        from benchmarks.__main__ import main
+
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            status = main([*words, "--device", "cuda", "--json", "--results", str(folder)])
+        if status:
+            return {}, [f"benchmarks {' '.join(words)} ended with {status}"]
+        return json.loads(printed.getvalue())["records"], []
+
+    return measure
+
+
+PARTS: dict[str, Callable[[Path], tuple[Any, list[str]]]] = {
+    "tests": tests,
+    "notebooks": notebooks,
+    "steps": benchmark("steps", "--rounds", "3"),
+    "writing": benchmark("generation", "--rounds", "3"),
+    "race": benchmark("race", "--seeds", "1"),
+}
+
+
+def machine(commit: str | None) -> Record:
+    """On what it ran; a machine without git is told the commit."""
+    from tinytx_course.results import provenance
+
+    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    try:
+        driver = subprocess.run(query, capture_output=True, text=True).stdout.split("\n")[0].strip()
+    except OSError:
+        driver = ""
+    return {
+        "commit": commit or provenance()["commit"],
+        "card": torch.cuda.get_device_name(),
+        "n_cards": torch.cuda.device_count(),
+        "driver": driver or "unknown",
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "python": sys.version.split()[0],
+    }
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the parts that are named, or all: 0 when all is well, 1 when not, 2 without a GPU."""
+    parser = argparse.ArgumentParser(prog="python -m tests.gpu", description=__doc__)
+    parser.add_argument("part", nargs="*", help=f"{', '.join(PARTS)}; all by default")
+    parser.add_argument("--commit", help="of the files, where there is no git to ask")
+    parser.add_argument("--results", type=Path, default=ROOT / "results", help="folder of gpu.json")
+    args = parser.parse_args(argv)
+    if unknown := set(args.part) - set(PARTS):
+        parser.error(f"part must be one of {', '.join(PARTS)}, got {', '.join(sorted(unknown))}")
+    if not torch.cuda.is_available():
+        print(NO_GPU, file=sys.stderr)
+        return 2
+    from tinytx_course.results import Results
+
+    store, where, n_faults = Results("gpu", args.results), machine(args.commit), 0
+    print(where, flush=True)
+    for name in args.part or PARTS:
+        begin = time.perf_counter()
+        with tempfile.TemporaryDirectory(prefix="gpu-") as folder:
+            found, faults = PARTS[name](Path(folder))
+        seconds = round(time.perf_counter() - begin, 1)
+        store.put(name, {**where, "seconds": seconds, "faults": faults, "found": found})
+        print(f"{name}: {len(faults)} faults, {seconds} s", *faults, sep="\n  ", flush=True)
+        n_faults += len(faults)
+    return 1 if n_faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

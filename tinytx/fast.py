@@ -198,10 +198,10 @@ def output_loss(
     if targets.shape != hidden.shape[:-1]:
         raise ValueError(f"targets must have shape {tuple(hidden.shape[:-1])}, got {tuple(targets.shape)}")
     hidden, targets = hidden.flatten(0, -2), targets.flatten()  # (N, D), (N,)
-    chosen, how = (targets != ignore_id).nonzero()[:, 0], {"non_blocking": hidden.device.type in NO_WAIT}
+    chosen, ahead = (targets != ignore_id).nonzero()[:, 0], hidden.device.type in NO_WAIT
     if len(chosen) < len(targets):
-        hidden, targets = hidden[chosen.to(hidden.device, **how)], targets[chosen]
-    targets = targets.to(hidden.device, **how)
+        hidden, targets = hidden[chosen.to(hidden.device, non_blocking=ahead)], targets[chosen]
+    targets = targets.to(hidden.device, non_blocking=ahead)
     return _OutputLoss.apply(hidden, weight, bias, targets, label_smoothing)
 
 

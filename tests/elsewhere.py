@@ -118,8 +118,6 @@ def _check_one_device(func: Any, leaves: list[Any]) -> None:
         behind = [one for one in behind if one.is_floating_point()]
     if behind and func.overloadpacket not in MOVES:
         raise RuntimeError(f"{func} expected all tensors to be on the same device, got {NAME} and cpu")
-    if any(isinstance(leaf, torch.Generator) and leaf.device.type == "cpu" for leaf in leaves):
-        raise RuntimeError(f"{func} expected a {NAME!r} device type for generator, got 'cpu'")
 
 
 class _Generator(torch.Generator):
@@ -144,7 +142,12 @@ class _Factories(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        device = kwargs.get("device")
+        device, generator = kwargs.get("device"), kwargs.get("generator")
+        draws_here = (
+            isinstance(generator, _Generator) and generator.lies_on == CPU
+        )  # below it is another class
+        if draws_here and any(isinstance(leaf, Elsewhere) for leaf in args):
+            raise RuntimeError(f"{func} expected a {NAME!r} device type for generator, got 'cpu'")
         if device is None or func not in _device_constructors() or torch.device(device).type != NAME:
             return func(*args, **kwargs)
         made = func(*args, **{**kwargs, "device": CPU})

@@ -143,9 +143,7 @@ class _Factories(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         device, generator = kwargs.get("device"), kwargs.get("generator")
-        draws_here = (
-            isinstance(generator, _Generator) and generator.lies_on == CPU
-        )  # below: a plain one
+        draws_here = isinstance(generator, _Generator) and generator.lies_on == CPU  # below: a plain one
         if draws_here and any(isinstance(leaf, Elsewhere) for leaf in args):
             raise RuntimeError(f"{func} expected a {NAME!r} device type for generator, got 'cpu'")
         if device is None or func not in _device_constructors() or torch.device(device).type != NAME:

@@ -114,6 +114,7 @@ def attention(
     >>> q, k, v = torch.zeros(3, 1), torch.zeros(3, 1), torch.tensor([[1.0], [3.0], [8.0]])
     >>> attention(q, k, v).flatten()
     tensor([4., 4., 4.])
+    >>> from tinytx.masks import causal_mask
     >>> attention(q, k, v, causal_mask(3)).flatten()
     tensor([1., 2., 4.])
     """
@@ -212,6 +213,7 @@ class MultiHeadAttention(nn.Module):
 
     Examples
     --------
+    >>> from tinytx.masks import causal_mask
     >>> attn = MultiHeadAttention(d_model=6, n_heads=3)
     >>> attn(torch.randn(2, 5, 6), mask=causal_mask(5)).shape
     torch.Size([2, 5, 6])

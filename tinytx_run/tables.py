@@ -67,7 +67,7 @@ class Table:
     split: str = "train"
     unit: str = "line"
     rows: list[tuple[int, str, str | None]] = field(default_factory=list)  # number from 1, text, label
-    faults: dict[int, str] = field(default_factory=dict)  # by the number of the row
+    refused: dict[str, dict[int, str]] = field(default_factory=dict)  # rule -> number -> what it has instead
 
     @property
     def labelled(self) -> bool:
@@ -76,16 +76,23 @@ class Table:
 
     def refuse(self, number: int, rule: str, got: str) -> None:
         """Note that a row, counted from 1, breaks a rule."""
-        self.faults.setdefault(number, f"{rule}, got {got}")
+        self.refused.setdefault(rule, {}).setdefault(number, got)
 
     def settle(self, n_good: int, skip: bool) -> None:
         """Raise a ValueError for the rows that were refused, or warn that they are skipped."""
-        if not self.faults:
+        if not self.refused:
             return
-        first, n_bad = min(self.faults), len(self.faults)
-        message = f"{self.source}, {self.unit} {first}: {self.faults[first]}"
+        (number, rule, got), *others = sorted(
+            (min(rows), rule, rows[min(rows)]) for rule, rows in self.refused.items()
+        )
+        n_bad = len(set().union(*self.refused.values()))
+        message = f"{self.source}, {self.unit} {number}: {rule}, got {got}"
         if n_bad > 1:
             message += f"; {n_bad:,} of {n_good + n_bad:,} rows cannot be used"
+        for first, rule, _ in others:
+            n_rows = len(self.refused[rule])
+            rows = f"{n_rows:,} rows, from" if n_rows > 1 else "1 row,"
+            message += f"; {rule} ({rows} {self.unit} {first})"
         if not skip:
             raise ValueError(message)
         warnings.warn(f"{message}: skipped, {n_good:,} rows are left", CorpusWarning, stacklevel=4)

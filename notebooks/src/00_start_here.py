@@ -81,7 +81,8 @@ print(
 for name, model in {"before": untrained, "after": shipped.model}.items():
     print(f"{name} training:")
     for seed in range(3):
-        text = str(tx.generate(model, shipped.tokenizer, "Le roman", tx.Sampling(seed=seed)))
+        sampling = tx.Sampling(seed=seed)
+        text = str(tx.generate(model, shipped.tokenizer, "Le roman", sampling))
         print(textwrap.fill(text, 84, initial_indent="  - ", subsequent_indent=" " * 4))
 
 # %% [markdown]

@@ -825,7 +825,8 @@ def write(start, n_new, n_sweeps, seed=1):
 
 
 start = "Bonjour à tous , j' ai"
-print("causal   ", tx.generate(causal, tokenizer, start, tx.Sampling(max_new_tokens=12, seed=1)))
+sampling = tx.Sampling(max_new_tokens=12, seed=1)
+print("causal   ", tx.generate(causal, tokenizer, start, sampling))
 for n_sweeps in (0, 1, 4):
     print(f"{n_sweeps} sweeps ", write(tokenizer.encode(start), 12, n_sweeps))
 

@@ -333,7 +333,8 @@ written = loaded.generate(torch.tensor([prompt]), do_sample=False, max_new_token
                           attention_mask=torch.ones(1, len(prompt)).long())  # fmt: skip
 written = written[0, len(prompt) :].tolist()
 end = tokenizer.eos_id
-(mine,) = continue_rows(trained.model, [prompt], Sampling(top_k=1, max_new_tokens=20), eos_id=end)
+sampling = Sampling(top_k=1, max_new_tokens=20)
+(mine,) = continue_rows(trained.model, [prompt], sampling, eos_id=end)
 assert written == mine
 print(type(loaded).__name__, "writes: Le roman", tokenizer.decode(written))
 

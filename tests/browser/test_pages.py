@@ -90,9 +90,7 @@ def test_state_outlives_a_change_of_theme_and_width(opened, case, page):
 def test_tab_reaches_every_control_and_leaves(opened, page):
     """Each control takes the focus once on the way through, refuses JupyterLab's shortcuts, and shows it."""
     looks = [page.evaluate("document.querySelector('.tx').innerHTML")]
-    while (
-        len(looks) < 10 and looks[-1] not in looks[:-1]
-    ):  # while a model loads, controls change
+    while len(looks) < 10 and looks[-1] not in looks[:-1]:  # while a model loads, controls change
         page.evaluate("new Promise(done => setTimeout(done, 200))")
         looks.append(page.evaluate("document.querySelector('.tx').innerHTML"))
     wanted = page.evaluate(

@@ -19,8 +19,8 @@
 In place of `edit` a mistake may have ``edits``, a list of such pairs, or ``program``, a text that defines the
 function. Further ways to make it are listed in ``also``, each written like one of these three. It may name
 another ``section`` and ``lesson`` to read, take its words from a mistake that it is ``like``, and have a
-``tolerance`` of its own where rounding weighs more than usual. A mistake that no text can say has no such key:
-its function stands in the module of the exercise, in `Exercise.in_python`.
+``tolerance`` of its own where rounding weighs more than usual. A mistake that no text can say has none of
+these keys but words: its function stands in the module of the exercise, in `Exercise.in_python`.
 
 ``together`` lists slugs that often come with another one: both are tried at once, wherever their edits do not
 overlap. Programs use the names in `NAMES`, and import what else they need.
@@ -35,7 +35,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
-from itertools import chain, combinations, product
+from itertools import combinations, product
 from os.path import commonprefix
 from types import CodeType
 from typing import Any, NamedTuple
@@ -48,28 +48,15 @@ from torch import nn
 import tinytx as tx
 
 Function = Callable[..., Any]
-_EXERCISE = {
-    "signature": str,
-    "lesson": int,
-    "section": str,
-    "rule": str,
-    "right": str,
-    "mistakes": dict,
-    "together": list,
-}
-_MISTAKE = {
-    "words": str,
-    "like": str,
-    "section": str,
-    "lesson": int,
-    "tolerance": float,
-    "edit": list,
-    "edits": list,
-    "program": str,
-    "also": list,
-}
+_EXERCISE = {"together": list, "mistakes": dict, "lesson": int} | dict.fromkeys(
+    ("signature", "section", "rule", "right"), str
+)
+_MISTAKE = {"lesson": int, "tolerance": float, "edit": list, "edits": list, "also": list} | dict.fromkeys(
+    ("words", "like", "section", "program"), str
+)
 #: What a program may use without importing it.
 NAMES = {"torch": torch, "nn": nn, "F": F, "math": math, "np": np, "tx": tx}
+_WAYS = ("edit", "edits", "program")
 _TOKEN = re.compile(r"\w+|\s+|.")
 
 
@@ -214,74 +201,90 @@ def parse_catalogue(
 ) -> Catalogue:
     """Check the fields of an exercise; as `read_catalogue`."""
     file = f"{name}.toml"
-    _check_fields(file, table, _EXERCISE, set(_EXERCISE) - {"together"})
-    right, texts, often = table["right"], table["mistakes"], set(table.get("together", []))
+    _check_fields(file, table, _EXERCISE, ("signature", "lesson", "section", "rule", "right", "mistakes"))
+    texts, often = table["mistakes"], set(table.get("together", ()))
     if unknown := (often | set(in_python)) - set(texts):
         raise ValueError(f"{file} must have the mistakes {', '.join(sorted(unknown))}, got none of the name")
-    mistakes, edits = [], {}
-    for slug, text in texts.items():
-        whose = f"the mistake {slug!r} of {file}"
-        _check_fields(whose, text, _MISTAKE, {"words"} if "like" not in text else set())
-        given = [text[key] for key in ("edit", "edits", "program") if key in text]
-        if len(given) + (slug in in_python) != 1:
-            made = [key for key in ("edit", "edits", "program") if key in text]
-            raise ValueError(
-                f"{whose} must be made in one way, by edit, edits, program or Python, got {made}"
-            )
-        ways = [_read_way(whose, right, way) for way in chain(given, text.get("also", ()))]
-        edits[slug] = [way for way in ways if not isinstance(way, str)]
-        functions: Any = in_python.get(slug, ())
-        functions = functions if isinstance(functions, tuple) else (functions,)
-        functions += tuple(
-            Program(name, way if isinstance(way, str) else _applied(right, way), whose) for way in ways
-        )
-        if text.get("like", slug) not in texts:
-            raise ValueError(f"{whose} must be like one of {', '.join(texts)}, got {text['like']!r}")
-        about = texts[text.get("like", slug)] | text
-        about = {key: about[key] for key in ("words", "section", "lesson", "tolerance") if key in about}
-        mistakes.append(Mistake(slug, wrongs=functions, **about))
-    for one, other in combinations([mistake for mistake in mistakes if "+" not in mistake.slug], 2):
-        slug = f"{one.slug}+{other.slug}"
-        if slug not in texts and often & {one.slug, other.slug}:
-            wrongs = tuple(
-                Program(name, _applied(right, first + second), f"the pair {slug!r} of {file}")
-                for first, second in product(edits[one.slug], edits[other.slug])
-                if not _overlap(first + second)
-            )
-            words = f"Two things at once. {one.words} And: {other.words}"
-            tolerance = max(one.tolerance, other.tolerance)
-            mistakes += [Mistake(slug, words, one.section, one.lesson, wrongs, tolerance)] if wrongs else []
+    known = [_read_mistake(name, table, slug, in_python.get(slug, ())) for slug in texts]
+    pairs = [
+        _pair(name, table["right"], one, other)
+        for one, other in combinations(known, 2)
+        if often & {one.slug, other.slug} and f"{one.slug}+{other.slug}" not in texts
+    ]
+    mistakes = (*(one.mistake for one in known), *(pair for pair in pairs if pair.wrongs))
     about = {field: table[field] for field in ("signature", "lesson", "section", "rule")}
-    solve = Program(name, right, f"`right` of {file}")
-    return Catalogue(**about, solve=solve, mistakes=tuple(mistakes))
+    return Catalogue(**about, solve=Program(name, table["right"], f"`right` of {file}"), mistakes=mistakes)
 
 
-def _check_fields(
-    whose: str, table: Mapping[str, Any], fields: Mapping[str, type], needed: Iterable[str]
-) -> None:
+class _Known(NamedTuple):
+    """A mistake, and those ways to make it that are edits."""
+
+    mistake: Mistake
+    edits: list[Edits]
+
+    @property
+    def slug(self) -> str:
+        return self.mistake.slug
+
+
+def _read_mistake(
+    name: str, table: Mapping[str, Any], slug: str, in_python: Function | tuple[Function, ...]
+) -> _Known:
+    whose, texts, right = f"the mistake {slug!r} of {name}.toml", table["mistakes"], table["right"]
+    _check_fields(whose, texts[slug], _MISTAKE)
+    like = texts[slug].get("like", slug)
+    about = texts.get(like, {}) | texts[slug]
+    if like not in texts or "words" not in about:
+        raise ValueError(f"{whose} must have words, or be like a mistake that has, got like={like!r}")
+    given = [about[key] for key in _WAYS if key in texts[slug]]
+    functions = in_python if isinstance(in_python, tuple) else (in_python,)
+    if len(given) + bool(functions) != 1:
+        raise ValueError(f"{whose} must have one of {', '.join(_WAYS)} or a function, got {sorted(about)}")
+    ways = [_read_way(whose, right, way) for way in (*given, *texts[slug].get("also", ()))]
+    made = [Program(name, way if isinstance(way, str) else _applied(right, way), whose) for way in ways]
+    said = {key: about[key] for key in ("words", "section", "lesson", "tolerance") if key in about}
+    mistake = Mistake(slug, wrongs=(*functions, *made), **said)
+    return _Known(mistake, [way for way in ways if not isinstance(way, str)])
+
+
+def _pair(name: str, right: str, one: _Known, other: _Known) -> Mistake:
+    """Both mistakes at once; without `wrongs` where all their edits overlap."""
+    (first, its_edits), (second, other_edits) = one, other
+    slug = f"{first.slug}+{second.slug}"
+    wrongs = tuple(
+        Program(name, _applied(right, some + more), f"the pair {slug!r} of {name}.toml")
+        for some, more in product(its_edits, other_edits)
+        if not _overlap(some + more)
+    )
+    words = f"Two things at once. {first.words} And: {second.words}"
+    return Mistake(
+        slug, words, first.section, first.lesson, wrongs, tolerance=max(first.tolerance, second.tolerance)
+    )
+
+
+def _check_fields(whose: str, table: Any, fields: Mapping[str, type], needed: Iterable[str] = ()) -> None:
+    if not isinstance(table, dict):
+        raise ValueError(f"{whose} must be a table, got {table!r}")
     if unknown := set(table) - set(fields):
         raise ValueError(f"{whose} may have the keys {', '.join(fields)}, got {', '.join(sorted(unknown))}")
     if missing := set(needed) - set(table):
-        raise ValueError(
-            f"{whose} must have the keys {', '.join(sorted(needed))}, got no {sorted(missing)[0]}"
-        )
+        raise ValueError(f"{whose} must have {', '.join(needed)}, got no {', '.join(sorted(missing))}")
     for key, value in table.items():
         if type(value) is not fields[key]:
             raise ValueError(f"{key} of {whose} must be {fields[key].__name__}, got {value!r}")
 
 
 def _read_way(whose: str, right: str, way: Any) -> str | Edits:
-    """The text of a program, or edits of the right one, in the order of the text."""
+    """The text of a program, or edits of the right one."""
     if isinstance(way, str):
         return way
-    pairs = [way] if all(isinstance(part, str) for part in way) else way
-    for pair in pairs:
+    pairs = [way] if isinstance(way, list) and all(isinstance(part, str) for part in way) else way
+    for pair in pairs if isinstance(pairs, list) else [pairs]:
         if not (isinstance(pair, list) and len(pair) == 2 and all(isinstance(part, str) for part in pair)):
             raise ValueError(f"an edit in {whose} must be a pair [old, new] of texts, got {pair!r}")
         if (times := right.count(pair[0])) != 1:
-            raise ValueError(
-                f"an edit in {whose} must change what occurs once, got {pair[0]!r} {times} times"
-            )
+            got = f"{pair[0]!r} {times} times"
+            raise ValueError(f"an edit in {whose} must change what occurs once in `right`, got {got}")
     edits = tuple(_edit(right, *pair) for pair in pairs)
     if _overlap(edits):
         raise ValueError(f"the edits of {whose} must not overlap, got {pairs}")

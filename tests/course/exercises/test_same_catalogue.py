@@ -1,4 +1,4 @@
-"""The files of exercises say what the catalogue in Python said: results, words and verdicts. Goes with the last one.
+"""The files of exercises say what the catalogue in Python said. This test goes with the last of that.
 
 ``python tests/course/exercises/test_same_catalogue.py`` lists the differences, and pairs that are new.
 """
@@ -25,7 +25,7 @@ CONVERTED = sorted(
 
 
 def collect(names):
-    """What the catalogue on the path computes: results of every mistake, and the verdict of every solution."""
+    """What the catalogue on the path computes: results of mistakes, and verdicts on solutions."""
     from tests.solutions import try_all
     from tests.solutions.collection import SOLUTIONS
     from tinytx_course.exercises.checking import EXERCISES
@@ -60,7 +60,8 @@ def before():
         capture_output=True,
     ).stdout
     with tempfile.TemporaryDirectory() as folder:
-        tarfile.open(fileobj=io.BytesIO(archive)).extractall(folder, filter="data")
+        with tarfile.open(fileobj=io.BytesIO(archive)) as packed:
+            packed.extractall(folder, filter="data")
         command = [sys.executable, __file__, "collect", *CONVERTED]
         subprocess.run(command, cwd=folder, check=True, env=os.environ | {"PYTHONPATH": folder})
         return torch.load(Path(folder, "found.pt"), weights_only=False)

@@ -23,7 +23,8 @@ another ``section`` and ``lesson`` to read, take its words from a mistake that i
 these keys but words: its function stands in the module of the exercise, in `Exercise.in_python`.
 
 ``together`` lists slugs that often come with another one: both are tried at once, wherever their edits do not
-overlap. Programs use the names in `NAMES`, and import what else they need.
+overlap. Programs use the names in `NAMES`, and import what else they need. A table ``[puzzle]`` makes a
+Parsons problem of the right program, see `tinytx_course.widgets.parsons`.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from torch import nn
 import tinytx as tx
 
 Function = Callable[..., Any]
-_EXERCISE = {"together": list, "mistakes": dict, "lesson": int} | dict.fromkeys(
+_EXERCISE = {"together": list, "mistakes": dict, "puzzle": dict, "lesson": int} | dict.fromkeys(
     ("signature", "section", "rule", "right"), str
 )
 _MISTAKE = {"lesson": int, "tolerance": float, "edit": list, "edits": list, "also": list} | dict.fromkeys(
@@ -159,6 +160,8 @@ class Catalogue:
         The right one.
     mistakes : tuple of Mistake
         In the order of the file, then pairs of these.
+    puzzle : mapping
+        Empty where there is none.
     """
 
     signature: str
@@ -167,6 +170,7 @@ class Catalogue:
     rule: str
     solve: Program
     mistakes: tuple[Mistake, ...]
+    puzzle: Mapping[str, Any]
 
 
 def read_catalogue(name: str, in_python: Mapping[str, Function | tuple[Function, ...]] = {}) -> Catalogue:
@@ -213,7 +217,8 @@ def parse_catalogue(
     ]
     mistakes = (*(one.mistake for one in known), *(pair for pair in pairs if pair.wrongs))
     about = {field: table[field] for field in ("signature", "lesson", "section", "rule")}
-    return Catalogue(**about, solve=Program(name, table["right"], f"`right` of {file}"), mistakes=mistakes)
+    solve = Program(name, table["right"], f"`right` of {file}")
+    return Catalogue(**about, solve=solve, mistakes=mistakes, puzzle=table.get("puzzle", {}))
 
 
 class _Known(NamedTuple):

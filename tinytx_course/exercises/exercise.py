@@ -68,6 +68,8 @@ class Exercise:
         Heading of that lesson which explains it.
     rule : str
         What to return, in one sentence.
+    puzzle : mapping
+        The table of its Parsons problem; empty where it has none.
     """
 
     name: str
@@ -87,6 +89,7 @@ class Exercise:
     lesson: int = field(init=False)
     section: str = field(init=False)
     rule: str = field(init=False)
+    puzzle: Mapping[str, Any] = field(init=False, default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if self.solve is _of_the_file:

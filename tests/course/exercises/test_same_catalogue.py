@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
@@ -30,6 +31,7 @@ def collect(names):
     from tests.solutions.collection import SOLUTIONS
     from tinytx_course.exercises.checking import EXERCISES
     from tinytx_course.exercises.judging import read_known
+    from tinytx_course.widgets.parsons import problem_names, read_problem
 
     found = {}
     for name in names:
@@ -42,6 +44,7 @@ def collect(names):
         own = [one for one in SOLUTIONS if one.exercise == name and one.slug != "time-limit"]
         found[name] = {
             "right": results(exercise.solve),
+            "puzzle": asdict(read_problem(name)) if name in problem_names() else None,
             "about": [exercise.signature, exercise.lesson, exercise.section, exercise.rule],
             "texts": {m.slug: (m.words, m.section, m.lesson, m.tolerance) for m in exercise.mistakes},
             "wrongs": {m.slug: [results(wrong) for wrong in m.wrongs] for m in exercise.mistakes},
@@ -86,18 +89,24 @@ def differences(name):
     old, new = before()[name], after()[name]
     if not same(old["right"], new["right"]):
         yield "right"
+    if old["puzzle"] != new["puzzle"]:
+        yield f"puzzle: {old['puzzle']} became {new['puzzle']}"
     if old["about"] != new["about"]:
         yield f"about: {new['about']}"
     singles = [[slug for slug in one["texts"] if "+" not in slug] for one in (old, new)]
     if [slug for slug in singles[1] if slug in singles[0]] != singles[0]:
         yield f"order: {singles[1]}"
     for slug, text in old["texts"].items():
-        if text != new["texts"].get(slug):
-            yield f"{slug}: {new['texts'].get(slug)}"
         for number, way in enumerate(old["wrongs"][slug]):
-            if not any(same(way, one, text[3]) for one in new["wrongs"].get(slug, ())):
-                likewise = [other for other, ways in new["wrongs"].items() if any(same(way, w) for w in ways)]
+            likewise = [
+                other for other, ways in new["wrongs"].items() if any(same(way, w, text[3]) for w in ways)
+            ]
+            if "+" in slug and likewise and "+" not in likewise[0]:
+                continue  # this pair computes what one of its mistakes does, and never gave its name
+            if slug not in likewise:
                 yield f"{slug}: way {number} is lost; now {likewise}"
+            elif text != new["texts"][slug]:
+                yield f"{slug}: {new['texts'][slug]}"
     for solution, verdict in old["verdicts"].items():
         if new["verdicts"].get(solution, verdict) != verdict:
             yield f"{solution}: {verdict} became {new['verdicts'][solution]}"

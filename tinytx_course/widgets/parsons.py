@@ -1,8 +1,8 @@
 """Parsons problems: the lines of a small program, shuffled, some of them next to a wrong one.
 
-The problems are data. That of an exercise is a table ``[puzzle]`` in its file, ``exercises/NAME.toml``; the lines
-are those of the right program, without comments. A distractor may be ``mistake = "SLUG"``, one of the file that
-changes a line, with another `why` if its words do not fit. Other problems are a ``parsons/NAME.toml`` each::
+The problems are data. That of an exercise is a table ``[puzzle]`` in its file, ``exercises/NAME.toml``; the
+lines are those of the right program, without comments. A distractor may be ``mistake = "SLUG"``, one of the
+file that changes a line, with another `why` if its words do not fit. Others are a ``parsons/NAME.toml`` each::
 
     title = "The causal mask"
     lesson = 2

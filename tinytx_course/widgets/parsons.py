@@ -2,7 +2,7 @@
 
 The problems are data. That of an exercise is a table ``[puzzle]`` in its file, ``exercises/NAME.toml``; the
 lines are those of the right program, without comments. A distractor may be ``mistake = "SLUG"``, one of the
-file that changes a line, with another `why` if its words do not fit. Others are a ``parsons/NAME.toml`` each::
+file that changes a line, with another `why` if its words do not fit. Others are ``parsons/NAME.toml``::
 
     title = "The causal mask"
     lesson = 2

@@ -74,8 +74,9 @@ def test_a_file_as_described_is_read_and_edits_that_do_not_overlap_come_together
         "nothing": [3, 3],
         "both": [5],
         "squared+negative": [-9],
+        "squared+both": [4],
     }
-    like, pair = found.mistakes[2], found.mistakes[-1]
+    like, pair = found.mistakes[2], found.mistakes[4]
     assert (like.words, like.section, like.lesson) == ("Squared.", "T", 3)
     assert pair.words == "Two things at once. Squared. And: Negative." and pair.section == "T"
 

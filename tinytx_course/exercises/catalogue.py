@@ -49,14 +49,21 @@ from torch import nn
 import tinytx as tx
 
 Function = Callable[..., Any]
-_EXERCISE = {"together": list, "mistakes": dict, "puzzle": dict, "lesson": int} | dict.fromkeys(
-    ("signature", "section", "rule", "right"), str
-)
-_MISTAKE = {"lesson": int, "tolerance": float, "edit": list, "edits": list, "also": list} | dict.fromkeys(
-    ("words", "like", "section", "program"), str
-)
+_EXERCISE: Mapping[str, type] = {
+    "together": list,
+    "mistakes": dict,
+    "puzzle": dict,
+    "lesson": int,
+} | dict.fromkeys(("signature", "section", "rule", "right"), str)
+_MISTAKE: Mapping[str, type] = {
+    "lesson": int,
+    "tolerance": float,
+    "edit": list,
+    "edits": list,
+    "also": list,
+} | dict.fromkeys(("words", "like", "section", "program"), str)
 #: What a program may use without importing it.
-NAMES = {"torch": torch, "nn": nn, "F": F, "math": math, "np": np, "tx": tx}
+NAMES: Mapping[str, Any] = {"torch": torch, "nn": nn, "F": F, "math": math, "np": np, "tx": tx}
 _WAYS = ("edit", "edits", "program")
 _TOKEN = re.compile(r"\w+|\s+|.")
 

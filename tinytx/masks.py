@@ -11,6 +11,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from tinytx.config import require
+
+Mask = Tensor | None  # of an argument that may be left out, which forbids nothing
+
 
 def causal_mask(seq_len: int, *, device: torch.device | str | None = None) -> Tensor:
     """Let every token attend to itself and to the tokens before it.
@@ -40,8 +44,7 @@ def causal_mask(seq_len: int, *, device: torch.device | str | None = None) -> Te
             [1, 1, 0],
             [1, 1, 1]], dtype=torch.int32)
     """
-    if seq_len < 1:
-        raise ValueError(f"seq_len must be at least 1, got {seq_len}")
+    require(seq_len >= 1, "seq_len must be at least 1", seq_len)
     return torch.ones(seq_len, seq_len, dtype=torch.bool, device=device).tril()
 
 
@@ -80,9 +83,9 @@ def combine_masks(*masks: Tensor | None) -> Tensor | None:
         if mask is None:
             continue
         check_bool(mask, "mask")
-        if combined is not None and not agree(combined.shape, mask.shape):
-            got = f"{tuple(combined.shape)} and {tuple(mask.shape)}"
-            raise ValueError(f"masks must broadcast, got shapes {got}")
+        shape = mask.shape if combined is None else combined.shape
+        if not agree(shape, mask.shape):
+            raise ValueError(f"masks must broadcast, got shapes {tuple(shape)} and {tuple(mask.shape)}")
         combined = mask if combined is None else combined & mask
     return combined
 

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from tinytx.attention import MultiHeadAttention
-from tinytx.config import TransformerConfig
+from tinytx.config import TransformerConfig, require
 from tinytx.fast import IGNORE_ID, Dropout, output_loss
 from tinytx.kv_cache import Cache, KeyValues
-from tinytx.masks import causal_mask, check_bool, combine_masks, dtype_of
+from tinytx.masks import Mask, causal_mask, check_bool, combine_masks, dtype_of
 from tinytx.positions import AlibiPositions, LearnedPositions, RotaryPositions, SinusoidalPositions
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
@@ -108,13 +108,8 @@ def make_norm(config: TransformerConfig) -> nn.LayerNorm | nn.RMSNorm:
     return nn.LayerNorm(config.d_model, eps=config.norm_eps, bias=config.bias)
 
 
-def self_attention(config: TransformerConfig) -> MultiHeadAttention:
-    """The self-attention of a block, with the positions that act inside attention."""
-    positions: nn.Module | None = None
-    if config.positions == "rotary":
-        positions = RotaryPositions(config.max_len, config.head_dim, config.rotary_base)
-    elif config.positions == "alibi":
-        positions = AlibiPositions(config.n_heads)
+def multi_head(config: TransformerConfig, positions: nn.Module | None = None) -> MultiHeadAttention:
+    """The attention of a block, over itself or over a memory, with the positions that act inside it."""
     return MultiHeadAttention(
         d_model=config.d_model,
         n_heads=config.n_heads,
@@ -123,6 +118,13 @@ def self_attention(config: TransformerConfig) -> MultiHeadAttention:
         dropout=config.dropout,
         positions=positions,
     )
+
+
+def self_attention(config: TransformerConfig) -> MultiHeadAttention:
+    """The self-attention of a block, with the positions that act inside attention."""
+    if config.positions == "rotary":
+        return multi_head(config, RotaryPositions(config.max_len, config.head_dim, config.rotary_base))
+    return multi_head(config, AlibiPositions(config.n_heads) if config.positions == "alibi" else None)
 
 
 class Block(nn.Module):
@@ -150,7 +152,7 @@ class Block(nn.Module):
         self.ff = feed_forward(config)
         self.dropout = Dropout(config.dropout)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None, cache: KeyValues | None = None) -> Tensor:
+    def forward(self, x: Tensor, mask: Mask = None, cache: KeyValues | None = None) -> Tensor:
         """Transform the residual stream x, (B, T, D); mask and cache as in `MultiHeadAttention.forward`."""
         if self.norm_first:
             x = x + self.dropout(self.attn(self.attn_norm(x), mask=mask, cache=cache))
@@ -194,26 +196,19 @@ class Transformer(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(self.block_class(config) for _ in range(config.n_layers))
         self.final_norm = make_norm(config) if config.norm == "first" else nn.Identity()
-        self._init_weights()
-
-    def _init_weights(self) -> None:
-        config, std = self.config, self.config.d_model**-0.5
-        token_std = std * FIRST_LOGIT_STD if config.tie_embeddings else std
-        nn.init.normal_(self.token_embed.weight, std=token_std)
+        std = config.d_model**-0.5
+        nn.init.normal_(self.token_embed.weight, std=std * FIRST_LOGIT_STD if config.tie_embeddings else std)
         if self.segment_embed is not None:
             nn.init.normal_(self.segment_embed.weight, std=std)
         gain = (self.n_sublayers * config.n_layers) ** -0.5 if config.norm == "first" else 1.0
         for name, module in self.blocks.named_modules():
             if isinstance(module, nn.Linear):
-                residual = name.endswith(("out_proj", "down_proj"))
-                nn.init.xavier_uniform_(module.weight, gain=gain if residual else 1.0)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
+                init_linear(module, gain if name.endswith(("out_proj", "down_proj")) else 1.0)
 
     def forward(
         self,
         token_ids: Tensor,
-        padding_mask: Tensor | None = None,
+        padding_mask: Mask = None,
         segment_ids: Tensor | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
@@ -251,12 +246,8 @@ class Transformer(nn.Module):
         return self.final_norm(x)
 
     def embed_and_mask(
-        self,
-        token_ids: Tensor,
-        padding_mask: Tensor | None,
-        segment_ids: Tensor | None = None,
-        cache: Cache | None = None,
-    ) -> tuple[Tensor, Tensor | None]:
+        self, token_ids: Tensor, padding_mask: Mask, segment_ids: Tensor | None, cache: Cache | None
+    ) -> tuple[Tensor, Mask]:
         """Check the input; return what the blocks read: embeddings, (B, T, D), and the attention mask."""
         start = 0 if cache is None else cache.length
         self._check(token_ids, padding_mask, segment_ids, start)
@@ -282,15 +273,14 @@ class Transformer(nn.Module):
             x = x + (self.segment_embed.weight[0] if segment_ids is None else self.segment_embed(segment_ids))
         return self.dropout(self.embed_norm(x))
 
-    def _check(
-        self, token_ids: Tensor, padding_mask: Tensor | None, segment_ids: Tensor | None, start: int
-    ) -> None:
+    def _check(self, token_ids: Tensor, padding_mask: Mask, segment_ids: Tensor | None, start: int) -> None:
         for name, given in (("token_ids", token_ids), ("segment_ids", segment_ids)):
             if given is not None and (kind := dtype_of(given)) not in (torch.int32, torch.int64):
                 raise TypeError(f"{name} must be a tensor of int32 or int64, got {kind}")
         config, shape = self.config, tuple(token_ids.shape)
-        if token_ids.dim() != 2 or 0 in shape:
-            raise ValueError(f"token_ids must have shape (B, T) with B and T at least 1, got {shape}")
+        require(
+            len(shape) == 2 and 0 not in shape, "token_ids must have shape (B, T), both at least 1", shape
+        )
         if (length := start + shape[1]) > config.max_len:
             raise ValueError(f"a row must hold at most max_len={config.max_len} token ids, got {length}")
         if padding_mask is not None:
@@ -375,25 +365,18 @@ class LanguageModel(nn.Module):
         self.head = nn.Linear(config.d_model, config.vocab_size, bias=config.lm_bias)
         init_output_layer(self.head, self.body.token_embed, config)
 
-    def forward(
-        self, token_ids: Tensor, padding_mask: Tensor | None = None, cache: Cache | None = None
-    ) -> Tensor:
+    def forward(self, token_ids: Tensor, padding_mask: Mask = None, cache: Cache | None = None) -> Tensor:
         """Score the vocabulary at every position: (B, T, V). Parameters as in `Transformer.forward`."""
         return self.head(self.hidden_states(token_ids, padding_mask, cache))  # (B, T, V)
 
     def hidden_states(
-        self, token_ids: Tensor, padding_mask: Tensor | None = None, cache: Cache | None = None
+        self, token_ids: Tensor, padding_mask: Mask = None, cache: Cache | None = None
     ) -> Tensor:
         """Compute the input of the output layer: (B, T, D). Parameters as in `Transformer.forward`."""
         return self.body(token_ids, padding_mask, cache=cache)
 
     def loss(
-        self,
-        token_ids: Tensor,
-        targets: Tensor,
-        padding_mask: Tensor | None = None,
-        *,
-        ignore_id: int = IGNORE_ID,
+        self, token_ids: Tensor, targets: Tensor, padding_mask: Mask = None, *, ignore_id: int = IGNORE_ID
     ) -> Tensor:
         """Mean cross-entropy of the predicted targets, in nats a token, in float32 or wider.
 
@@ -403,6 +386,13 @@ class LanguageModel(nn.Module):
         """
         hidden = self.hidden_states(token_ids, padding_mask)  # (B, T, D)
         return output_loss(hidden, self.head.weight, targets, bias=self.head.bias, ignore_id=ignore_id)
+
+
+def init_linear(layer: nn.Linear, gain: float = 1.0) -> None:
+    """Start a linear layer from Glorot's uniform distribution, with a bias of zero."""
+    nn.init.xavier_uniform_(layer.weight, gain=gain)
+    if layer.bias is not None:
+        nn.init.zeros_(layer.bias)
 
 
 def init_output_layer(head: nn.Linear, embedding: nn.Embedding, config: TransformerConfig) -> None:

@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tinytx.config import require
+
 
 def pad_batch(sequences: Sequence[Sequence[int]], pad_id: int) -> Tensor:
     """Stack B sequences, padded on the right to the length T of the longest: a LongTensor of shape (B, T).
@@ -19,8 +21,7 @@ def pad_batch(sequences: Sequence[Sequence[int]], pad_id: int) -> Tensor:
     tensor([[7, 8, 9],
             [7, 0, 0]])
     """
-    if not sequences:
-        raise ValueError("sequences must hold at least one sequence, got none")
+    require(len(sequences), "sequences must hold at least one sequence", "none")
     seq_len = max(map(len, sequences))
     rows = [[*sequence, *[pad_id] * (seq_len - len(sequence))] for sequence in sequences]
     return torch.tensor(rows, dtype=torch.long)  # (B, T)
@@ -89,11 +90,8 @@ def batches_by_length(
     [[0, 2], [1, 3, 4]]
     """
     longest = max(lengths, default=0)
-    if longest > tokens_per_batch:
-        raise ValueError(
-            f"tokens_per_batch must hold the longest sequence, got tokens_per_batch={tokens_per_batch}, "
-            f"longest={longest}"
-        )
+    got = f"tokens_per_batch={tokens_per_batch}, longest={longest}"
+    require(longest <= tokens_per_batch, "tokens_per_batch must hold the longest sequence", got)
     widths = [(max(1, length),) for length in lengths]
     return _batches([np.asarray(lengths)], widths, tokens_per_batch, [seed, epoch])
 
@@ -154,8 +152,7 @@ def chunks(ids: Sequence[int], max_len: int) -> list[list[int]]:
     >>> chunks([2, 10, 11, 12, 13, 3], max_len=2)
     [[2, 10, 11], [11, 12, 13], [13, 3]]
     """
-    if max_len < 1:
-        raise ValueError(f"max_len must be at least 1, got {max_len}")
+    require(max_len >= 1, "max_len must be at least 1", max_len)
     return [list(ids[start : start + max_len + 1]) for start in range(0, len(ids) - 1, max_len)]
 
 

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from tqdm.auto import tqdm
 
+from tinytx.config import require
 from tinytx.fast import TRIM_EVERY, retain_memory, sent, trim_memory
 from tinytx.objectives import Objective
 from tinytx.optim import make_optimizer
@@ -85,8 +86,7 @@ class TrainingStep:
     def __init__(
         self, model: nn.Module, objective: Objective, settings: TrainingSettings, accumulate: int = 1
     ) -> None:
-        if accumulate < 1:
-            raise ValueError(f"accumulate must be at least 1, got {accumulate}")
+        require(accumulate >= 1, "accumulate must be at least 1", accumulate)
         self.model, self.objective, self.settings = model, objective, settings
         self.accumulate, self.device = accumulate, next(model.parameters()).device
         self.optimizer: Optimizer = make_optimizer(model, settings)

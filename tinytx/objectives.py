@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -11,16 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from tinytx.batching import PackedSequences, batches_by_length, batches_of_pairs, chunks
-from tinytx.fast import IGNORE_ID, NO_WAIT, sent
+from tinytx.config import require
+from tinytx.fast import IGNORE_ID, sent
 from tinytx.inference import padding_mask_or_none
-from tinytx.masking import (
-    Masking,
-    PairsOfSentences,
-    draw_pairs,
-    make_passages,
-    mask_tokens,
-    word_starts,
-)
+from tinytx.masking import Masking, PairsOfSentences, draw_pairs, make_passages, mask_tokens, word_starts
 from tinytx.settings import mixed_seed
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import bidirectional
@@ -48,17 +41,14 @@ class Objective(Protocol):
 class FreshObjective:
     """Learn from new texts in each pass over the data, so that none is read twice.
 
-    Parameters
-    ----------
-    make : callable
-        ``make(epoch)`` gives the objective of one pass, a pure function of the epoch.
+    ``make(epoch)``, a pure function, gives the objective of one pass, of which the methods then speak.
     """
 
     def __init__(self, make: Callable[[int], Any]) -> None:
         self._make, self._epoch, self._objective = make, 0, make(0)
 
     def epoch_batches(self, *, seed: int, epoch: int, tokens_per_batch: int) -> list[list[int]]:
-        """Batches of the texts of this pass; the other methods then speak of these."""
+        """Batches of the texts of this pass."""
         if epoch != self._epoch:
             self._epoch, self._objective = epoch, self._make(epoch)
         return self._objective.epoch_batches(seed=seed, epoch=epoch, tokens_per_batch=tokens_per_batch)
@@ -111,7 +101,6 @@ class CausalObjective:
     ----------
     sequences : sequence of sequences of int
         Ids of each text, without special ids.
-    bos_id, eos_id, pad_id : int
     max_len : int
         Longest input.
 
@@ -125,8 +114,7 @@ class CausalObjective:
         self, sequences: Sequence[Sequence[int]], *, bos_id: int, eos_id: int, pad_id: int, max_len: int
     ) -> None:
         rows = [row for ids in sequences for row in chunks([bos_id, *ids, eos_id], max_len)]
-        if not rows:
-            raise ValueError("a language model needs at least one text to learn from, got none")
+        require(rows, "a language model needs at least one text to learn from", "none")
         self._rows = PackedSequences(rows, pad_id)
         self._input_lengths = [length - 1 for length in self._rows.lengths]
         self.n_tokens = sum(self._input_lengths)
@@ -147,9 +135,8 @@ class CausalObjective:
     def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean nats a token. Padding is on the right, where a causal model never looks: no mask."""
         inputs, targets = self.batch(indices)
-        device = next(model.parameters()).device
-        inputs = inputs.to(device, non_blocking=device.type in NO_WAIT)
-        return model.loss(inputs, targets, ignore_id=self._rows.pad_id)
+        loss: Tensor = model.loss(*_where(model, inputs), targets, ignore_id=self._rows.pad_id)
+        return loss
 
 
 class ClassificationObjective:
@@ -160,14 +147,11 @@ class ClassificationObjective:
     sequences : sequence of N sequences of int
         Ids of each text as the model reads them, no longer than it can read.
     labels : sequence of N int
-    pad_id : int
     """
 
     def __init__(self, sequences: Sequence[Sequence[int]], labels: Sequence[int], *, pad_id: int) -> None:
-        if len(sequences) != len(labels) or not sequences:
-            raise ValueError(
-                f"texts and labels must be as many, at least one, got {len(sequences)} and {len(labels)}"
-            )
+        n, n_labels = len(sequences), len(labels)
+        require(n == n_labels > 0, "texts and labels must be as many, at least one", f"{n} and {n_labels}")
         self._rows = PackedSequences(sequences, pad_id)
         self.labels = torch.tensor(labels, dtype=torch.long)
 
@@ -180,19 +164,17 @@ class ClassificationObjective:
         """One a row."""
         return len(indices)
 
-    def _inputs(self, model: nn.Module, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Texts (B, T) on the device of the model, and their padding mask."""
-        (token_ids,) = _where(model, self._rows.rows(indices))
-        return token_ids, token_ids != self._rows.pad_id
-
     def logits(self, model: Any, indices: Sequence[int]) -> Tensor:
         """Scores (B, C) of the texts at ``indices``."""
-        return model(*self._inputs(model, indices))
+        (token_ids,) = _where(model, self._rows.rows(indices))
+        logits: Tensor = model(token_ids, token_ids != self._rows.pad_id)
+        return logits
 
     def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean nats a text."""
-        token_ids, mask = self._inputs(model, indices)
-        return model.loss(token_ids, self.labels[indices], mask)
+        (token_ids,) = _where(model, self._rows.rows(indices))
+        loss: Tensor = model.loss(token_ids, self.labels[indices], token_ids != self._rows.pad_id)
+        return loss
 
 
 _PAIRS, _MASKS, _DIRECTIONS = 1, 2, 3  # what the random numbers of an epoch are for
@@ -202,32 +184,22 @@ class MaskedObjective:
     """Predict masked tokens from both sides, over all text: long texts are read in windows.
 
     A row is ``[cls] x [sep]``; with `Masking.next_sentence` it is ``[cls] x [sep] y [sep]``, where y and its
-    end belong to the second segment. What is masked, and which y follows x, is drawn anew for each epoch, as
-    a function of seed and epoch alone: call `epoch_batches` before anything else.
-
-    Parameters
-    ----------
-    tokenizer : Tokenizer
-    texts : sequence of str
-    max_len : int
-        Longest row.
-    masking : Masking
+    end belong to the second segment; no row is longer than `max_len`. What is masked, and which y follows x,
+    is drawn anew for each epoch, as a function of seed and epoch alone: call `epoch_batches` before anything
+    else.
     """
 
     def __init__(self, tokenizer: Tokenizer, texts: Sequence[str], *, max_len: int, masking: Masking) -> None:
         self._tokenizer, self._masking = tokenizer, masking
         self._word_starts = torch.from_numpy(word_starts(tokenizer))
-        if masking.whole_words and not self._word_starts.any():
-            raise ValueError(
-                "whole_words must have a tokenizer that marks where words begin, got one without"
-            )
+        marked = not masking.whole_words or self._word_starts.any()
+        require(marked, "whole_words must have a tokenizer that marks where words begin", "one without")
         self._room = max_len - (3 if masking.next_sentence else 2)
-        if self._room < 1:
-            raise ValueError(f"max_len must leave room for text between the marks, got {max_len}")
+        require(self._room >= 1, "max_len must leave room for text between the marks", max_len)
         self._passages = make_passages(tokenizer, texts, self._room) if masking.next_sentence else []
         self._texts = [] if masking.next_sentence else masked_rows(tokenizer, texts, max_len)
-        if not self._passages and not self._texts:
-            raise ValueError("a masked language model needs at least one text to learn from, got none")
+        rule = "a masked language model needs at least one text to learn from"
+        require(self._passages or self._texts, rule, "none")
 
     def epoch_batches(self, *, seed: int, epoch: int, tokens_per_batch: int) -> list[list[int]]:
         """Rows of similar length together, in shuffled order; `batch` and `loss` then speak of this epoch."""
@@ -275,16 +247,9 @@ class HybridObjective(CausalObjective):
 
     In a masked batch the model attends to both sides, a row is framed by ``cls`` and ``sep``, and a masked
     token is predicted at the position before it, where the next token is predicted, too. As there, the last
-    column of a batch is no input: a row sees its own ``sep`` next to longer rows only. Which batches are
-    masked, and what is masked in them, is drawn anew for each epoch: call `epoch_batches` first.
-
-    Parameters
-    ----------
-    tokenizer : Tokenizer
-    texts : sequence of str
-    max_len : int
-        Longest input.
-    masking : Masking
+    column of a batch is no input: a row sees its own ``sep`` next to longer rows only. `max_len` is that of
+    an input. Which batches are masked, and what is masked in them, is drawn anew for each epoch: call
+    `epoch_batches` first.
 
     References
     ----------
@@ -304,10 +269,8 @@ class HybridObjective(CausalObjective):
         """Batches as of a causal model, each for one of the two predictions."""
         batches = super().epoch_batches(seed=seed, epoch=epoch, tokens_per_batch=tokens_per_batch)
         draws = np.random.default_rng([seed, epoch, _DIRECTIONS]).random(len(batches))
-        masked = [
-            batch for batch, draw in zip(batches, draws, strict=True) if draw >= self._masking.causal_share
-        ]
-        self._masked_rows = set(itertools.chain(*masked))
+        share, drawn = self._masking.causal_share, zip(batches, draws, strict=True)
+        self._masked_rows = {row for batch, draw in drawn if draw >= share for row in batch}
         inputs, labels = masked_tokens(self._tokenizer, self._framed, self._masking, seed, epoch)
         self._inputs = self._rows.filled(inputs, self._rows.pad_id)
         self._labels = self._rows.filled(labels, IGNORE_ID)
@@ -332,9 +295,11 @@ class HybridObjective(CausalObjective):
         inputs, targets = self.batch(indices)
         inputs, mask = _where(model, inputs, padding_mask_or_none(inputs, self._rows.pad_id))
         with bidirectional(model.body):
-            if not bool((targets != IGNORE_ID).any()):
-                return model.head(model.hidden_states(inputs[:, :1])).float().sum() * 0.0
-            return model.loss(inputs, targets, mask)
+            if bool((targets != IGNORE_ID).any()):
+                loss: Tensor = model.loss(inputs, targets, mask)
+            else:
+                loss = model.head(model.hidden_states(inputs[:, :1])).float().sum() * 0.0
+            return loss
 
 
 def special_ids(tokenizer: Tokenizer) -> list[int]:
@@ -383,7 +348,6 @@ class TranslationObjective:
     ----------
     sources, targets : sequence of N sequences of int
         Ids of each side, without special ids.
-    bos_id, eos_id, pad_id : int
     max_len : int
         Most ids a side, marks included; longer pairs are left out and counted.
     label_smoothing : float
@@ -409,11 +373,8 @@ class TranslationObjective:
         pairs = list(zip(sources, targets, strict=True))
         short = [pair for pair in pairs if max(map(len, pair)) < max_len]
         self.n_left_out = len(pairs) - len(short)
-        if not short:
-            raise ValueError(
-                f"a translator needs a pair of at most {max_len - 1} tokens a side to learn from, "
-                f"got {len(pairs)} pairs, none so short"
-            )
+        rule = f"a translator needs a pair of at most {max_len - 1} tokens a side to learn from"
+        require(short, rule, f"{len(pairs)} pairs, none so short")
         self._sources = PackedSequences(([*source, eos_id] for source, _ in short), pad_id)
         self._targets = PackedSequences(([bos_id, *target, eos_id] for _, target in short), pad_id)
         self.label_smoothing = label_smoothing
@@ -440,4 +401,5 @@ class TranslationObjective:
         pad_id = self._sources.pad_id
         how = {"ignore_id": pad_id, "label_smoothing": self.label_smoothing}
         src_ids, tgt_ids, mask = _where(model, src_ids, tgt_ids, padding_mask_or_none(src_ids, pad_id))
-        return model.loss(src_ids, tgt_ids, targets, mask, **how)
+        loss: Tensor = model.loss(src_ids, tgt_ids, targets, mask, **how)
+        return loss

@@ -89,20 +89,10 @@ def translate(
             )
     every_part = [part for parts in parts_of for part in parts]
     hypotheses = iter(translate_ids(model, every_part, search=search, cached=cached, tokenizer=tokenizer))
-    translations = []
-    for text, parts in zip(texts, parts_of, strict=True):
-        found = [next(hypotheses) for _ in parts]
-        translations.append(
-            Translation(
-                source=text,
-                text=" ".join(tokenizer.decode(part.token_ids) for part in found),
-                token_ids=tuple(token_id for part in found for token_id in part.token_ids),
-                log_prob=sum(part.log_prob for part in found),
-                finished=all(part.finished for part in found),
-                n_parts=len(found),
-            )
-        )
-    return translations
+    return [
+        _joined(tokenizer, text, [next(hypotheses) for _ in parts])
+        for text, parts in zip(texts, parts_of, strict=True)
+    ]
 
 
 def translate_lines(
@@ -172,6 +162,17 @@ def translate_ids(
             )
             hypotheses |= dict(zip(indices, best, strict=True))
     return [hypotheses[i] for i in range(len(sources))]
+
+
+def _joined(tokenizer: Tokenizer, source: str, parts: Sequence[Hypothesis]) -> Translation:
+    return Translation(
+        source,
+        " ".join(tokenizer.decode(part.token_ids) for part in parts),
+        tuple(token_id for part in parts for token_id in part.token_ids),
+        sum(part.log_prob for part in parts),
+        all(part.finished for part in parts),
+        len(parts),
+    )
 
 
 def _parts(tokenizer: Tokenizer, text: str, limit: int) -> list[list[int]]:

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from tinytx import fast
-from tinytx.config import require
 from tinytx.kv_cache import KeyValues
 from tinytx.masks import Mask, agree, check_bool, dtype_of
+from tinytx.settings import require
 
 
 def attention_weights(q: Tensor, k: Tensor, mask: Mask = None, bias: Tensor | None = None) -> Tensor:
@@ -291,7 +291,8 @@ class MultiHeadAttention(nn.Module):
             attn_weights = attention_weights(q, k, mask, bias)  # (B, H, T, S)
             self._record(attn_weights)
             context = attn_weights @ v  # (B, H, T, K)
-        return self.out_proj(merge_heads(context))
+        output: Tensor = self.out_proj(merge_heads(context))
+        return output
 
 
 def split_heads(x: Tensor, n_heads: int) -> Tensor:

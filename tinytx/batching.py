@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tinytx.config import require
+from tinytx.settings import require
 
 
 def pad_batch(sequences: Sequence[Sequence[int]], pad_id: int) -> Tensor:

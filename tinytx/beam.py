@@ -14,9 +14,9 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from tinytx.config import require
 from tinytx.encoder_decoder import Translator
 from tinytx.kv_cache import Cache
+from tinytx.settings import require
 
 
 @dataclass(frozen=True, kw_only=True)

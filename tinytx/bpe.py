@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tinytx.config import require
+from tinytx.settings import require
 from tinytx.tokenizer import SPACE_MARK
 
 Pieces = tuple[str, ...]

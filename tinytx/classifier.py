@@ -11,9 +11,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tinytx.config import TransformerConfig, require
+from tinytx.config import TransformerConfig
 from tinytx.fast import sent
 from tinytx.masks import Mask
+from tinytx.settings import require
 from tinytx.transformer import Transformer, init_linear
 
 Pooling = Literal["mean", "last", "first"]
@@ -86,7 +87,8 @@ class Classifier(nn.Module):
     def forward(self, token_ids: Tensor, padding_mask: Mask = None) -> Tensor:
         """Score the classes of each row: (B, C). Parameters as in `Transformer.forward`."""
         pooled = pool(self.body(token_ids, padding_mask), padding_mask, self.pooling)  # (B, D)
-        return self.head(self.dropout(pooled))  # (B, C)
+        logits: Tensor = self.head(self.dropout(pooled))  # (B, C)
+        return logits
 
     def loss(self, token_ids: Tensor, labels: Tensor, padding_mask: Mask = None) -> Tensor:
         """Mean cross-entropy of the labels, (B,), in nats a row. Parameters as in `Transformer.forward`."""

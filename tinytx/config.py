@@ -6,11 +6,7 @@ import difflib
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-
-def require(holds: object, rule: str, got: object) -> None:
-    """Raise ValueError in the words of all checks, ``rule, got ...``, unless the rule holds."""
-    if not holds:
-        raise ValueError(f"{rule}, got {got}")
+from tinytx.settings import require
 
 
 @dataclass(frozen=True, kw_only=True)

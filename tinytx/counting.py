@@ -13,9 +13,10 @@ import torch
 from torch import nn
 
 from tinytx.classifier import Classifier
-from tinytx.config import TransformerConfig, require
+from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
 from tinytx.masked_lm import MaskedLanguageModel
+from tinytx.settings import require
 from tinytx.transformer import LanguageModel, Transformer
 
 # Parts that occur once a layer, and the names of the lines below them.

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from tinytx.config import TransformerConfig, require
+from tinytx.config import TransformerConfig
 from tinytx.fast import IGNORE_ID, Dropout, output_loss
 from tinytx.kv_cache import Cache, KeyValues
 from tinytx.masks import Mask, check_bool
+from tinytx.settings import require
 from tinytx.transformer import (
     Transformer,
     feed_forward,
@@ -66,7 +67,8 @@ class DecoderBlock(nn.Module):
             return x + self.dropout(self.ff(self.ff_norm(x)))
         x = self.attn_norm(x + self.dropout(self.attn(x, mask=mask, cache=own)))
         x = self.cross_norm(x + self.dropout(self.cross_attn(x, memory, memory_mask, of_memory)))
-        return self.ff_norm(x + self.dropout(self.ff(x)))
+        x = self.ff_norm(x + self.dropout(self.ff(x)))
+        return x
 
 
 class TransformerDecoder(Transformer):
@@ -101,7 +103,8 @@ class TransformerDecoder(Transformer):
         for number, block in enumerate(self.blocks):
             own = None if cache is None else (cache.own[number], cache.memory[number])
             x = block(x, memory, mask, memory_mask, own)
-        return self.final_norm(x)
+        x = self.final_norm(x)
+        return x
 
 
 class Translator(nn.Module):
@@ -158,14 +161,16 @@ class Translator(nn.Module):
         tgt_padding_mask : Tensor of shape (B, T), bool, optional
             True = a real token. Not needed: real tokens never attend to what follows them.
         """
-        return self.head(self.hidden_states(src_ids, tgt_ids, src_padding_mask, tgt_padding_mask))
+        memory = self.encode(src_ids, src_padding_mask)  # (B, S, D)
+        return self.decode(tgt_ids, memory, tgt_padding_mask, src_padding_mask)
 
     def hidden_states(
         self, src_ids: Tensor, tgt_ids: Tensor, src_padding_mask: Mask = None, tgt_padding_mask: Mask = None
     ) -> Tensor:
         """Compute the input of the output layer: (B, T, D). Parameters as in `forward`."""
         memory = self.encode(src_ids, src_padding_mask)  # (B, S, D)
-        return self.decoder(tgt_ids, memory, tgt_padding_mask, src_padding_mask)  # (B, T, D)
+        hidden: Tensor = self.decoder(tgt_ids, memory, tgt_padding_mask, src_padding_mask)  # (B, T, D)
+        return hidden
 
     def loss(
         self,
@@ -189,10 +194,12 @@ class Translator(nn.Module):
 
     def encode(self, src_ids: Tensor, src_padding_mask: Mask = None) -> Tensor:
         """Hidden states of the source: (B, S, D). Parameters as in `forward`."""
-        return self.encoder(src_ids, src_padding_mask)
+        memory: Tensor = self.encoder(src_ids, src_padding_mask)
+        return memory
 
     def decode(
         self, tgt_ids: Tensor, memory: Tensor, tgt_padding_mask: Mask = None, src_padding_mask: Mask = None
     ) -> Tensor:
         """Score the vocabulary after each target token, (B, T, V), given the output of `encode`."""
-        return self.head(self.decoder(tgt_ids, memory, tgt_padding_mask, src_padding_mask))
+        logits: Tensor = self.head(self.decoder(tgt_ids, memory, tgt_padding_mask, src_padding_mask))
+        return logits

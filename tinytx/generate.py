@@ -16,13 +16,12 @@ from torch import Tensor
 
 from tinytx.batching import pad_batch
 from tinytx.classifier import Classifier
-from tinytx.config import require
 from tinytx.encoder_decoder import Translator
 from tinytx.fast import laid_out, retain_memory
 from tinytx.inference import eval_mode
 from tinytx.kv_cache import Cache
 from tinytx.masked_lm import MaskedLanguageModel
-from tinytx.settings import check_seed
+from tinytx.settings import check_seed, require
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel
 
@@ -210,13 +209,16 @@ def continue_rows(
 
 def _next_logits(model: LanguageModel, ids: Tensor, cache: Cache | None) -> Tensor:
     """Logits (R, V) of the token after each row (R, T), of which the model reads what is not cached."""
+    common = cache is not None and not cache.length and bool((ids == ids[0]).all())
     if cache is None:
-        return model.head(model.hidden_states(ids[:, -model.config.max_len :])[:, -1])
-    if not cache.length and (ids == ids[0]).all():  # read a common prefix once
-        logits = model.head(model.hidden_states(ids[:1], cache=cache)[:, -1])
+        new_ids = ids[:, -model.config.max_len :]
+    else:
+        new_ids = ids[:1] if common else ids[:, cache.length :]  # read a common prefix once
+    logits: Tensor = model.head(model.hidden_states(new_ids, cache=cache)[:, -1])
+    if cache is not None and common:
         cache.select(ids.new_zeros(len(ids)))
-        return logits.repeat(len(ids), 1)
-    return model.head(model.hidden_states(ids[:, cache.length :], cache=cache)[:, -1])
+        logits = logits.repeat(len(ids), 1)
+    return logits
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinytx.batching import batches_by_length, pad_batch
-from tinytx.config import require
+from tinytx.settings import require
 
 TOKENS_PER_BATCH = 4096  # changes memory and speed of an evaluation, not its result
 

@@ -20,11 +20,10 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from tqdm.auto import tqdm
 
-from tinytx.config import require
 from tinytx.fast import TRIM_EVERY, retain_memory, sent, trim_memory
 from tinytx.objectives import Objective
 from tinytx.optim import make_optimizer
-from tinytx.settings import TrainingSettings, choose_precision
+from tinytx.settings import TrainingSettings, choose_precision, require
 
 OnStep = Callable[[int, nn.Module], dict[str, Any] | None]
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from tinytx.config import require
+from tinytx.settings import require
 
 LayerT = TypeVar("LayerT", bound=nn.Module)
 ATTENTION = ("q_proj", "v_proj")  # arXiv 2106.09685, section 4.2

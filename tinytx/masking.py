@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tinytx.config import require
 from tinytx.fast import IGNORE_ID
+from tinytx.settings import require
 from tinytx.tokenizer import SPACE_MARK, Tokenizer
 
 MASKED, REPLACED = 0.8, 0.1  # of the chosen tokens; the rest stays as it is

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from tinytx.config import require
+from tinytx.settings import require
 
 Mask = Tensor | None  # of an argument that may be left out, which forbids nothing
 

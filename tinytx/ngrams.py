@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinytx.config import require
+from tinytx.settings import require
 
 Sequences = Sequence[Sequence[int]]
 

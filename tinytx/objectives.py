@@ -10,11 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from tinytx.batching import PackedSequences, batches_by_length, batches_of_pairs, chunks
-from tinytx.config import require
 from tinytx.fast import IGNORE_ID, sent
 from tinytx.inference import padding_mask_or_none
 from tinytx.masking import Masking, PairsOfSentences, draw_pairs, make_passages, mask_tokens, word_starts
-from tinytx.settings import mixed_seed
+from tinytx.settings import mixed_seed, require
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import bidirectional
 
@@ -44,7 +43,7 @@ class FreshObjective:
     ``make(epoch)``, a pure function, gives the objective of one pass, of which the methods then speak.
     """
 
-    def __init__(self, make: Callable[[int], Any]) -> None:
+    def __init__(self, make: Callable[[int], CausalObjective | MaskedObjective]) -> None:
         self._make, self._epoch, self._objective = make, 0, make(0)
 
     def epoch_batches(self, *, seed: int, epoch: int, tokens_per_batch: int) -> list[list[int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from tinytx.config import require
+from tinytx.settings import require
 
 
 def sinusoidal_positions(

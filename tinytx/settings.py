@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from tinytx.config import require
-
 CHOICES = {
     "decay": ("cosine", "linear"),
     "optimizer": ("adamw", "muon"),
@@ -136,6 +134,12 @@ class TrainingSettings:
         if self.decay_steps is None:  # likewise
             del fields["decay_steps"]
         return fields
+
+
+def require(holds: object, rule: str, got: object) -> None:
+    """Raise ValueError in the words of all checks, ``rule, got ...``, unless the rule holds."""
+    if not holds:
+        raise ValueError(f"{rule}, got {got}")
 
 
 def check_seed(seed: object) -> None:

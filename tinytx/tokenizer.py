@@ -15,7 +15,7 @@ from typing import Any
 
 import sentencepiece
 
-from tinytx.config import require
+from tinytx.settings import require
 
 SPECIAL_PIECES = ("<pad>", "<unk>", "<bos>", "<eos>", "<mask>", "<cls>", "<sep>")
 SPACE_MARK = "\u2581"
@@ -300,7 +300,7 @@ class Tokenizer:
         `encode` takes the one with the largest sum. With "bpe", minus the number of earlier merges.
         """
         self._check_id(token_id)
-        return self._processor.get_score(token_id)
+        return float(self._processor.get_score(token_id))
 
     def word_pieces(self, word: str) -> tuple[int, ...]:
         """Ids of one word, not empty and without a space.

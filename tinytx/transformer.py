@@ -15,11 +15,12 @@ import torch
 from torch import Tensor, nn
 
 from tinytx.attention import MultiHeadAttention
-from tinytx.config import TransformerConfig, require
+from tinytx.config import TransformerConfig
 from tinytx.fast import IGNORE_ID, Dropout, output_loss
 from tinytx.kv_cache import Cache, KeyValues
 from tinytx.masks import Mask, causal_mask, check_bool, combine_masks, dtype_of
 from tinytx.positions import AlibiPositions, LearnedPositions, RotaryPositions, SinusoidalPositions
+from tinytx.settings import require
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "gelu": nn.GELU,
@@ -58,7 +59,8 @@ class FeedForward(nn.Module):
             inner = self.activation(self.up_proj(x))  # (B, T, F)
         else:
             inner = self.activation(self.gate_proj(x)) * self.up_proj(x)  # (B, T, F)
-        return self.down_proj(self.dropout(inner))  # (B, T, D)
+        x = self.down_proj(self.dropout(inner))  # (B, T, D)
+        return x
 
 
 class MixtureOfExperts(nn.Module):
@@ -158,7 +160,8 @@ class Block(nn.Module):
             x = x + self.dropout(self.attn(self.attn_norm(x), mask=mask, cache=cache))
             return x + self.dropout(self.ff(self.ff_norm(x)))
         x = self.attn_norm(x + self.dropout(self.attn(x, mask=mask, cache=cache)))
-        return self.ff_norm(x + self.dropout(self.ff(x)))
+        x = self.ff_norm(x + self.dropout(self.ff(x)))
+        return x
 
 
 # Standard deviation of a language model's first logits: nearly equal, so the first loss is close to ln V.
@@ -243,7 +246,8 @@ class Transformer(nn.Module):
         x, mask = self.embed_and_mask(token_ids, padding_mask, segment_ids, cache)
         for number, block in enumerate(self.blocks):
             x = block(x, mask, None if cache is None else cache.own[number])
-        return self.final_norm(x)
+        x = self.final_norm(x)
+        return x
 
     def embed_and_mask(
         self, token_ids: Tensor, padding_mask: Mask, segment_ids: Tensor | None, cache: Cache | None
@@ -263,7 +267,7 @@ class Transformer(nn.Module):
 
     def embed(self, token_ids: Tensor, start: int = 0, segment_ids: Tensor | None = None) -> Tensor:
         """Embed tokens, (B, T), of which the first has position `start`: (B, T, D), unchecked."""
-        x = self.token_embed(token_ids)  # (B, T, D)
+        x: Tensor = self.token_embed(token_ids)  # (B, T, D)
         if self.config.scale_embeddings:
             x = x * math.sqrt(self.config.d_model)
         # Any module that maps x may take the place of the positions, so `start` is passed only where needed.
@@ -271,7 +275,8 @@ class Transformer(nn.Module):
         x = self.pos_embed(x, start) if moved else self.pos_embed(x)
         if self.segment_embed is not None:
             x = x + (self.segment_embed.weight[0] if segment_ids is None else self.segment_embed(segment_ids))
-        return self.dropout(self.embed_norm(x))
+        x = self.dropout(self.embed_norm(x))
+        return x
 
     def _check(self, token_ids: Tensor, padding_mask: Mask, segment_ids: Tensor | None, start: int) -> None:
         for name, given in (("token_ids", token_ids), ("segment_ids", segment_ids)):
@@ -367,13 +372,15 @@ class LanguageModel(nn.Module):
 
     def forward(self, token_ids: Tensor, padding_mask: Mask = None, cache: Cache | None = None) -> Tensor:
         """Score the vocabulary at every position: (B, T, V). Parameters as in `Transformer.forward`."""
-        return self.head(self.hidden_states(token_ids, padding_mask, cache))  # (B, T, V)
+        logits: Tensor = self.head(self.hidden_states(token_ids, padding_mask, cache))  # (B, T, V)
+        return logits
 
     def hidden_states(
         self, token_ids: Tensor, padding_mask: Mask = None, cache: Cache | None = None
     ) -> Tensor:
         """Compute the input of the output layer: (B, T, D). Parameters as in `Transformer.forward`."""
-        return self.body(token_ids, padding_mask, cache=cache)
+        hidden: Tensor = self.body(token_ids, padding_mask, cache=cache)
+        return hidden
 
     def loss(
         self, token_ids: Tensor, targets: Tensor, padding_mask: Mask = None, *, ignore_id: int = IGNORE_ID

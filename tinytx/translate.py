@@ -11,11 +11,11 @@ from typing import Any
 
 from tinytx.batching import pad_batch
 from tinytx.beam import Hypothesis, Search, TranslatorSteps, beam_search
-from tinytx.config import require
 from tinytx.encoder_decoder import Translator
 from tinytx.fast import laid_out
 from tinytx.generate import check_vocabulary, unwritten_ids
 from tinytx.inference import eval_mode
+from tinytx.settings import require
 from tinytx.tokenizer import Tokenizer, check_several, plain
 
 GREEDY = Search()

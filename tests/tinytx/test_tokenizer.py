@@ -2,7 +2,6 @@
 
 import itertools
 import pickle
-import unicodedata
 
 import pytest
 from hypothesis import example, given
@@ -149,12 +148,6 @@ def test_text_that_is_no_unicode_is_refused(byte_tokenizer, before, code, after)
     for read in (byte_tokenizer.encode, byte_tokenizer.pieces):
         with pytest.raises(ValueError, match=f"lone surrogate at {len(before)}$"):
             read(before + chr(code) + after)
-
-
-@given(text=st.text())
-def test_composed_and_decomposed_text_stay_apart(byte_tokenizer, text):
-    forms = {unicodedata.normalize(form, text) for form in ("NFC", "NFD", "NFKC", "NFKD")}
-    assert len({tuple(byte_tokenizer.encode(form)) for form in forms}) == len(forms)
 
 
 @given(word=st.text("abcehilmnstu", min_size=1, max_size=8))

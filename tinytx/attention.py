@@ -102,10 +102,6 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Mask = None, bias: Tensor |
     -----
     Values have to be finite, also those of masked keys: their weight is 0, but 0 times infinity is NaN.
 
-    References
-    ----------
-    .. [1] Vaswani et al., arXiv 1706.03762, section 3.2.1, equation 1.
-
     Examples
     --------
     Queries of zero attend evenly to all allowed keys, so each context is a plain mean:

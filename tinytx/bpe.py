@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tinytx.settings import require
 from tinytx.tokenizer import SPACE_MARK
@@ -52,7 +53,7 @@ def count_pairs(words: Mapping[Pieces, int]) -> Counter[tuple[str, str]]:
     """
     pairs: Counter[tuple[str, str]] = Counter()
     for pieces, count in words.items():
-        for pair in zip(pieces, pieces[1:], strict=False):
+        for pair in pairwise(pieces):
             pairs[pair] += count
     return pairs
 
@@ -108,19 +109,15 @@ def segment(text: str, merges: Sequence[Merge]) -> list[str]:
 
     Each word begins with the mark of a space. `merges` are in the order in which they were learned.
     """
-    rank = {merge.piece: place for place, merge in enumerate(merges)}
-    return [piece for word in text.split(" ") if word for piece in _segment_word(word, rank)]
-
-
-def _segment_word(word: str, rank: Mapping[str, int]) -> list[str]:
-    pieces = [SPACE_MARK, *word]
-    while True:
-        known = [
-            (rank[left + right], place)
-            for place, (left, right) in enumerate(zip(pieces, pieces[1:], strict=False))
-            if left + right in rank
-        ]
-        if not known:
-            return pieces
-        _, place = min(known)
-        pieces[place : place + 2] = ["".join(pieces[place : place + 2])]
+    rank = {merge.piece: number for number, merge in enumerate(merges)}
+    segmented: list[str] = []
+    for word in filter(None, text.split(" ")):
+        pieces = [SPACE_MARK, *word]
+        while True:
+            pairs = ["".join(pair) for pair in pairwise(pieces)]
+            if not (known := [(rank[pair], place) for place, pair in enumerate(pairs) if pair in rank]):
+                break
+            _, place = min(known)
+            pieces[place : place + 2] = [pairs[place]]
+        segmented += pieces
+    return segmented

@@ -190,8 +190,8 @@ def parameter_table(
     63082496
     """
     _check(head, n_classes)
-    one = head != "translation" or not config.n_segments
-    require(one, "a translator must have n_segments=0", config.n_segments)
+    fits, got = head != "translation" or not config.n_segments, f"n_segments={config.n_segments}"
+    require(fits, "a translator must have n_segments=0", got)
     sizes = {"V": config.vocab_size, "D": config.d_model, "F": config.d_ff, "C": n_classes}
     sizes |= {"K": config.head_dim, "n_kv_heads": config.kv_heads, "n_experts": config.n_experts}
     sizes |= {name: getattr(config, name) for name in ("max_len", "n_segments", "position_offset")}

@@ -136,7 +136,8 @@ class Translator(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        require(not config.n_segments, "a translator must have n_segments=0", config.n_segments)
+        got = f"n_segments={config.n_segments}"
+        require(not config.n_segments, "a translator must have n_segments=0", got)
         self.encoder = Transformer(config.replace(causal=False))
         self.decoder = TransformerDecoder(config.replace(causal=True))
         self.config = self.decoder.config

@@ -37,8 +37,7 @@ def check_vocabulary(model: Model, tokenizer: Tokenizer) -> None:
 
 def unwritten_ids(tokenizer: Tokenizer | type[Tokenizer]) -> tuple[int, ...]:
     """The suppressed ids: special tokens that are no text and do not end one. Generation never draws them."""
-    special = {tokenizer.pad_id, tokenizer.unk_id, tokenizer.bos_id, tokenizer.mask_id}
-    special |= {tokenizer.cls_id, tokenizer.sep_id}
+    special = {getattr(tokenizer, f"{name}_id") for name in ("pad", "unk", "bos", "mask", "cls", "sep")}
     return tuple(sorted(special - {tokenizer.eos_id}))  # in published tokenizers one id may have two uses
 
 

@@ -93,7 +93,7 @@ def mask_tokens(
     special = torch.tensor([*special_ids, mask_id])
     vocabulary = torch.arange(vocab_size)
     ordinary = vocabulary[~torch.isin(vocabulary, special)]
-    require(len(ordinary), "vocab_size must leave ids that are not special", vocab_size)
+    require(len(ordinary), "vocab_size must leave ids that are not special", f"vocab_size={vocab_size}")
     if words is None:
         draws = torch.rand(token_ids.shape, generator=generator)
     else:

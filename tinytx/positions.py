@@ -98,8 +98,8 @@ def _cosines_and_sines(
     positions: Tensor, width: int, base: float, name: str = "head_dim"
 ) -> tuple[Tensor, Tensor]:
     """Cosines and sines of all angles ``pos base^(-2i / width)``, (..., width/2) each, in float64."""
-    require(width >= 1 and width % 2 == 0, f"{name} must be even and positive", width)
-    require(base > 0, "base must be positive", base)
+    require(width >= 1 and width % 2 == 0, f"{name} must be even and positive", f"{name}={width}")
+    require(base > 0, "base must be positive", f"base={base}")
     exponents = torch.arange(0, width, 2, dtype=torch.float64, device=positions.device) / width  # 2i / width
     angles = positions.double()[..., None] * base**-exponents  # (..., width/2)
     return angles.cos(), angles.sin()

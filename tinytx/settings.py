@@ -85,9 +85,8 @@ class TrainingSettings:
             value = values[name]
             if name == "decay_steps" and value is None:
                 continue
-            require(
-                isinstance(value, Integral) or name == "weight_decay", f"{name} must be an integer", value
-            )
+            whole = isinstance(value, Integral) or name == "weight_decay"
+            require(whole, f"{name} must be an integer", value)
             require(value >= lowest, f"{name} must be at least {lowest}", value)
         for name in ("lr", "clip_norm"):
             require(values[name] > 0, f"{name} must be positive", values[name])

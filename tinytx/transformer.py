@@ -71,9 +71,8 @@ class MixtureOfExperts(nn.Module):
     Notes
     -----
     The weights p are not scaled to sum to 1 over the chosen: with one expert a token, its weight would always
-    be 1, and the router would get no gradient. No loss holds the experts equally busy, as published models
-    have it: it would have to pass through every model, and the few experts of a lesson share the tokens
-    without. There is no limit on the tokens of an expert, so no token is dropped.
+    be 1, and the router would get no gradient. No loss holds the experts equally busy, as in published
+    models, and no limit on the tokens of an expert drops any.
 
     References
     ----------

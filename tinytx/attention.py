@@ -180,10 +180,8 @@ class MultiHeadAttention(nn.Module):
         D, and H, which divides it.
     n_kv_heads : int, optional
         G, which divides H; H where not given. 1 is multi-query attention.
-    bias : bool
-        Whether the four projections add a bias.
-    dropout : float
-        Probability with which an attention weight is dropped in training.
+    bias, dropout : bool, float
+        Whether the four projections add a bias; how likely an attention weight is dropped in training.
     positions : torch.nn.Module, optional
         Relative positions for self-attention: called with the queries and keys of all heads, and behind
         cached tokens with their number, it returns what to compare instead and a bias for the scores, or

@@ -62,26 +62,20 @@ def batches_by_length(
     """Group sequences of similar length, so that a batch holds little padding.
 
     Sequences are shuffled, then sorted by length, cut into batches as large as the budget allows, and the
-    batches are shuffled.
+    batches are shuffled. Equal arguments give equal batches.
 
     Parameters
     ----------
     lengths : sequence of int
         Length of each sequence, from 0 up.
     tokens_per_batch : int
-        Largest number of positions in a padded batch: sequences times the length of the longest.
-    seed, epoch : int
-        From 0 up; equal arguments give equal batches.
+        Largest number of positions in a padded batch: sequences times the length of the longest, which must
+        fit (ValueError).
 
     Returns
     -------
     list of list of int
         Indices into `lengths`, each in exactly one batch.
-
-    Raises
-    ------
-    ValueError
-        If the longest sequence alone exceeds the budget.
 
     Examples
     --------
@@ -140,12 +134,7 @@ def chunks(ids: Sequence[int], max_len: int) -> list[list[int]]:
     ids : sequence of int
         The whole text, with its special tokens.
     max_len : int
-        Largest number of inputs in a window, at least 1.
-
-    Returns
-    -------
-    list of list of int
-        Of 2 to ``max_len + 1`` ids each; none for a text of fewer than 2 ids.
+        Largest number of inputs in a window, at least 1: a window has 2 to ``max_len + 1`` ids.
 
     Examples
     --------
@@ -162,17 +151,8 @@ def batches_of_pairs(
     """Group pairs of sequences whose lengths are similar on both sides; see `batches_by_length`.
 
     Pairs are sorted by target length and, within one target length, by source length (ascending and
-    descending in turn, so neighbours stay similar).
-
-    Parameters
-    ----------
-    src_lengths, tgt_lengths : sequence of int
-        Lengths of both sides of each pair, from 1 up.
-    tokens_per_batch : int
-        Largest number of positions in a padded batch, both sides together; a pair that is longer gets a batch
-        to itself.
-    seed, epoch : int
-        From 0 up.
+    descending in turn, so neighbours stay similar). The positions of both sides count together; a pair that
+    is longer than `tokens_per_batch` gets a batch to itself.
 
     Examples
     --------

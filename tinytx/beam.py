@@ -33,11 +33,9 @@ class Search:
     max_factor, max_extra : float, int
         A translation has at most ``max_factor * (tokens of the source) + max_extra`` tokens, and at most
         ``max_len`` of the model.
-    min_factor : float
-        The end mark is not allowed before ``min_factor`` times as many tokens as the source has: a diagnosis
-        of broken models, not a way to translate.
-    forbid_repeats : bool
-        No token may occur twice: another such diagnosis.
+    min_factor, forbid_repeats : float, bool
+        The end mark is not allowed before ``min_factor`` times as many tokens as the source has; no token may
+        occur twice. Both are diagnoses of broken models, not ways to translate.
     """
 
     beam_size: int = 1

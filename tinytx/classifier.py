@@ -27,7 +27,6 @@ class Classifier(nn.Module):
 
     Parameters
     ----------
-    config : TransformerConfig
     n_classes : int
         C.
     pooling : {"mean", "last", "first"}

@@ -162,16 +162,11 @@ def parameter_table(
     n_classes : int
         C, read for a classifier.
 
-    Returns
-    -------
-    ParameterTable
-        ``table.total`` equals `count_parameters` of the model built from the same settings.
-
     Notes
     -----
-    The number of heads occurs in no formula, unless queries share keys: H heads of width K = D / H have
-    together the matrices of one head of width D. A head tied to the embeddings adds its bias only; fixed
-    positions add nothing.
+    ``table.total`` equals `count_parameters` of the model built from the same settings. The number of heads
+    occurs in no formula, unless queries share keys: H heads of width K = D / H have together the matrices of
+    one head of width D. A head tied to the embeddings adds its bias only; fixed positions add nothing.
 
     Examples
     --------

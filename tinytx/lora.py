@@ -25,10 +25,8 @@ class LoRALinear(nn.Module):
     ----------
     base : torch.nn.Linear
         Frozen here, and not copied.
-    rank : int
-        R, at least 1.
-    alpha : float
-        The update is scaled by ``alpha / R``, which makes the learning rate depend less on the rank.
+    rank, alpha : int, float
+        R, at least 1; scaling by ``alpha / R`` makes the learning rate depend less on the rank.
 
     Attributes
     ----------
@@ -76,12 +74,8 @@ def add_lora(
     Returns
     -------
     list of LoRALinear
-        In the order of the model; only their `a` and `b` are trained.
-
-    Raises
-    ------
-    ValueError
-        If the model has no linear layer of these names, or has been adapted before.
+        In the order of the model; only their `a` and `b` are trained. A model without such layers, or adapted
+        before, raises ValueError.
     """
     adapted_before = any(isinstance(module, LoRALinear) for module in model.modules())
     require(not adapted_before, "model must have no LoRALinear yet", "one that was adapted before")

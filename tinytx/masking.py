@@ -20,28 +20,13 @@ MASKED, REPLACED = 0.8, 0.1  # of the chosen tokens; the rest stays as it is
 
 @dataclass(frozen=True, kw_only=True)
 class Masking:
-    """How a masked language model is trained.
+    """How a masked language model is trained, or, with a `causal_share` above 0, a hybrid causal one."""
 
-    Parameters
-    ----------
-    p : float
-        Share of the tokens that are chosen.
-    whole_words : bool
-        Choose words, with all their tokens, in place of single tokens.
-    next_sentence : bool
-        Show pairs of sentences, and ask whether the second follows the first.
-    transform : bool
-        Whether the model has the transform of `MaskedHead`.
-    causal_share : float
-        0 for a masked language model; above it a causal one is trained, hybrid: this share of its batches
-        predicts the next token, the others masked ones, see `HybridObjective`.
-    """
-
-    p: float = 0.15
-    whole_words: bool = False
-    next_sentence: bool = False
-    transform: bool = True
-    causal_share: float = 0.0
+    p: float = 0.15  # share of the tokens that are chosen
+    whole_words: bool = False  # choose words, with all their tokens, in place of single tokens
+    next_sentence: bool = False  # show pairs of sentences, and ask whether the second follows the first
+    transform: bool = True  # whether the model has the transform of `MaskedHead`
+    causal_share: float = 0.0  # share of batches that predict the next token, see `HybridObjective`
 
     def __post_init__(self) -> None:
         require(0 < self.p < 1, "p must lie between 0 and 1", self.p)

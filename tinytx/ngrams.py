@@ -38,10 +38,9 @@ class NGramModel:
 
     Parameters
     ----------
-    order : int
-        Number n of tokens in the longest counted n-gram, the predicted one included; at least 1.
-    vocab_size : int
-        Number of different ids; every one of them can be predicted.
+    order, vocab_size : int
+        Number n of tokens in the longest counted n-gram, the predicted one included; and of different ids,
+        every one of which can be predicted.
     bos_id, eos_id : int
         Added before each sequence, as history of its first token, and after it, to be predicted.
 
@@ -83,18 +82,9 @@ class NGramModel:
         return self
 
     def log_prob(self, sequence: Sequence[int], order: int | None = None) -> np.ndarray:
-        """Log-probabilities of a sequence of T tokens.
+        """Log-probabilities of a sequence of T tokens and of eos: (T + 1,), in nats.
 
-        Parameters
-        ----------
-        sequence : sequence of int
-        order : int, optional
-            A smaller order than the model's own, as if it had been fitted with that one.
-
-        Returns
-        -------
-        array of shape (T + 1,)
-            In nats; the last entry is that of eos.
+        Of an `order` smaller than the model's own they are as if it had been fitted with that one.
         """
         stream, targets = self._stream([sequence])
         log_probs: np.ndarray = np.log(self._probs(stream, targets, stream[targets], order))

@@ -66,17 +66,10 @@ class FreshObjective:
 
 
 def causal_batch(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Inputs and targets of next-token prediction: the target is the token after each input.
+    """Inputs and targets of next-token prediction, (B, T) each: the target is the token after each input.
 
-    Parameters
-    ----------
-    rows : Tensor of shape (B, T + 1), integer
-        Texts with their marks, ``[bos, x..., eos]``, or windows of long ones; padded on the right.
-
-    Returns
-    -------
-    inputs, targets : Tensor of shape (B, T)
-        All but the last column, and all but the first.
+    `rows`, (B, T + 1), are texts with their marks, ``[bos, x..., eos]``, or windows of long ones, padded on
+    the right: inputs are all but the last column, targets all but the first.
 
     Examples
     --------
@@ -96,17 +89,8 @@ def _where(model: nn.Module, *inputs: Any) -> Any:
 class CausalObjective:
     """Predict each token from those before it, over all text: long texts are read in chunks.
 
-    Parameters
-    ----------
-    sequences : sequence of sequences of int
-        Ids of each text, without special ids.
-    max_len : int
-        Longest input.
-
-    Attributes
-    ----------
-    n_tokens : int
-        Predictions in one pass: all tokens and one ``eos`` a text.
+    `sequences` are the ids of each text, without special ids; no input is longer than `max_len`. In one pass
+    `n_tokens` are predicted: all tokens and one ``eos`` a text.
     """
 
     def __init__(
@@ -139,14 +123,7 @@ class CausalObjective:
 
 
 class ClassificationObjective:
-    """Predict the class of each text.
-
-    Parameters
-    ----------
-    sequences : sequence of N sequences of int
-        Ids of each text as the model reads them, no longer than it can read.
-    labels : sequence of N int
-    """
+    """Predict the class of each text, given as the ids that the model reads, no more than it can."""
 
     def __init__(self, sequences: Sequence[Sequence[int]], labels: Sequence[int], *, pad_id: int) -> None:
         n, n_labels = len(sequences), len(labels)
@@ -348,14 +325,9 @@ class TranslationObjective:
     sources, targets : sequence of N sequences of int
         Ids of each side, without special ids.
     max_len : int
-        Most ids a side, marks included; longer pairs are left out and counted.
+        Most ids a side, marks included; longer pairs are left out, and counted in `n_left_out`.
     label_smoothing : float
         See `tinytx.fast.output_loss`.
-
-    Attributes
-    ----------
-    n_tokens, n_left_out : int
-        Predictions in one pass, and pairs that were too long.
     """
 
     def __init__(

@@ -125,10 +125,8 @@ class Tokenizer:
 
     Made by `Tokenizer.train`, `Tokenizer.load` or `Tokenizer.from_bytes`.
 
-    Raises
-    ------
-    ValueError
-        If `model` is no serialised sentencepiece model, or its first pieces are not `SPECIAL_PIECES`.
+    A ValueError refuses bytes that are no serialised sentencepiece model, or one whose first pieces are not
+    `SPECIAL_PIECES`.
 
     Notes
     -----
@@ -172,7 +170,7 @@ class Tokenizer:
 
     def _surface(self, token_id: int) -> bytes:
         """The bytes that one piece adds to the text."""
-        piece = self._processor.id_to_piece(token_id)
+        piece: str = self._processor.id_to_piece(token_id)
         if self._processor.is_control(token_id):
             return b""
         if self._processor.is_unknown(token_id):
@@ -199,7 +197,8 @@ class Tokenizer:
         texts : iterable of str
             Every character that occurs in them becomes a piece, so it is never unknown.
         vocab_size : int
-            Number of pieces, the special ones included.
+            Number of pieces, the special ones included. A ValueError says which are possible: the characters
+            need room, and the texts must fill them.
         model_type : {"unigram", "bpe"}
             "unigram" starts from many pieces and drops the least useful, "bpe" merges frequent neighbours.
         byte_fallback : bool
@@ -208,12 +207,6 @@ class Tokenizer:
             Whether a piece ends between letters and punctuation; if not, "l'" or "mot." can be one piece.
         max_chars : int
             Of longer training texts every second is taken, or every third, and so on.
-
-        Raises
-        ------
-        ValueError
-            If there is no text to learn from, or `vocab_size` is smaller than the characters need, or larger
-            than the texts can fill; the message says what is possible.
         """
         check_several(texts)
         known = f"model_type must be one of {', '.join(MODEL_TYPES)}"

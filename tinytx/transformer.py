@@ -173,10 +173,10 @@ class Transformer(nn.Module):
     Notes
     -----
     Pre-norm, a `final_norm` follows the stack; post-norm, each block ends in a norm already. Linear layers
-    start from Glorot's uniform distribution with biases of zero; pre-norm, those that write into the residual
-    stream start smaller by ``sqrt(2 n_layers)``, so that the stream does not grow with depth. Embeddings
-    start as vectors of length about 1, which scaling takes to about ``sqrt(D)``; sinusoidal positions have
-    ``sqrt(D / 2)``, learned ones about 1. Tied to a head embeddings start smaller (`LanguageModel`).
+    start as `init_linear` says; pre-norm, those that write into the residual stream start smaller by
+    ``sqrt(2 n_layers)``, so that it does not grow with depth. Embeddings start with a length of about 1,
+    which scaling takes to ``sqrt(D)``, or, tied to a head, smaller (`LanguageModel`); sinusoidal positions
+    have ``sqrt(D / 2)``, learned ones about 1.
 
     References
     ----------
@@ -192,7 +192,11 @@ class Transformer(nn.Module):
         super().__init__()
         self.config = config
         self.token_embed = nn.Embedding(config.vocab_size, config.d_model)
-        self.pos_embed = _positions(config)
+        self.pos_embed: nn.Module = nn.Identity()  # rotary and ALiBi act inside attention
+        if config.positions == "sinusoidal":
+            self.pos_embed = SinusoidalPositions(config.max_len, config.d_model)
+        elif config.positions == "learned":
+            self.pos_embed = LearnedPositions(config.max_len, config.d_model, config.position_offset)
         self.segment_embed = nn.Embedding(config.n_segments, config.d_model) if config.n_segments else None
         self.embed_norm = make_norm(config) if config.embed_norm else nn.Identity()
         self.dropout = Dropout(config.dropout)
@@ -238,9 +242,8 @@ class Transformer(nn.Module):
         TypeError
             If the ids are not int32 or int64, or the mask is not boolean.
         ValueError
-            If a shape does not fit, an id lies outside its range (checked on the CPU only: elsewhere the
-            check would wait for the device), a model without segments gets segments, or a model that is not
-            causal, or rows with padding, a cache.
+            If a shape does not fit, an id lies outside its range (seen on the CPU only: elsewhere the check
+            would wait), segments come without `n_segments`, or a cache with padding or no causal model.
         """
         x, mask = self.embed_and_mask(token_ids, padding_mask, segment_ids, cache)
         for number, block in enumerate(self.blocks):
@@ -300,14 +303,6 @@ class Transformer(nn.Module):
                 low, high = given.aminmax()
                 if low < 0 or high >= end:
                     raise ValueError(f"{name} must lie in 0..{end - 1}, got {low} to {high}")
-
-
-def _positions(config: TransformerConfig) -> nn.Module:
-    if config.positions == "sinusoidal":
-        return SinusoidalPositions(config.max_len, config.d_model)
-    if config.positions == "learned":
-        return LearnedPositions(config.max_len, config.d_model, config.position_offset)
-    return nn.Identity()  # rotary and ALiBi act inside attention
 
 
 @contextmanager

@@ -153,7 +153,7 @@ class MaskedLanguageModel(nn.Module):
         ----------
         targets : Tensor of shape (B, T), integer
             The original token at masked positions, which alone reach the head, and `ignore_id` elsewhere,
-            best on the CPU, as in `output_loss`. Where none is masked, the first part and its gradients are 0.
+            best on the CPU, as in `output_loss`. Where none is masked, this part and its gradients are 0.
         next_labels : Tensor of shape (B,), integer, optional
             0 where the second sentence follows the first; read if the model has a `next_head`.
         """

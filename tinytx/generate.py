@@ -260,11 +260,13 @@ def generate_many(
 ) -> list[Generation]:
     """Sample n independent continuations of one prompt, as one batch; other parameters as in `generate`."""
     require(n >= 1, "n must be at least 1", n)
-    causal_model = able_to_generate(model)
-    check_vocabulary(causal_model, tokenizer)
+    if not isinstance(model, LanguageModel):
+        raise ValueError(f"generation needs a language model, got a {type(model).__name__}")
+    require(model.config.causal, "generation needs a causal model", "one with causal=False")
+    check_vocabulary(model, tokenizer)
     prompt_ids = tokenizer.encode(prompt)
     rows = continue_rows(
-        causal_model,
+        model,
         [[tokenizer.bos_id, *prompt_ids]] * n,
         sampling,
         eos_id=tokenizer.eos_id,
@@ -278,11 +280,3 @@ def generate_many(
         finished = new_ids[-1] == tokenizer.eos_id
         generations.append(Generation(prompt, continuation, tuple(new_ids), finished))
     return generations
-
-
-def able_to_generate(model: Model) -> LanguageModel:
-    """The model itself; raise ValueError unless it is an autoregressive language model."""
-    if not isinstance(model, LanguageModel):
-        raise ValueError(f"generation needs a language model, got a {type(model).__name__}")
-    require(model.config.causal, "generation needs a causal model", "one with causal=False")
-    return model

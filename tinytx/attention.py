@@ -148,7 +148,7 @@ def _check(q: Tensor, k: Tensor, v: Tensor, mask: Mask, bias: Tensor | None) -> 
         if not all(agree(x.shape[:-2], y.shape[:-2]) for x, y in combinations(given.values(), 2)):
             rule = "q, k and v must agree in the axes before the last two"
         else:
-            batch = torch.broadcast_shapes(batch, k.shape[:-2])
+            batch = torch.broadcast_shapes(batch, k.shape[:-2])  # type: ignore[no-untyped-call]
     if rule:
         got = ", ".join(f"{name} of shape {tuple(x.shape)}" for name, x in given.items())
         raise ValueError(f"{rule}, got {got}")
@@ -291,7 +291,7 @@ class MultiHeadAttention(nn.Module):
 
 def split_heads(x: Tensor, n_heads: int) -> Tensor:
     """Give each head its share of the width: (B, T, D) -> (B, H, T, K)."""
-    return x.unflatten(-1, (n_heads, -1)).transpose(1, 2)
+    return x.view(*x.shape[:2], n_heads, x.shape[2] // n_heads).transpose(1, 2)
 
 
 def share_heads(x: Tensor, n_heads: int) -> Tensor:

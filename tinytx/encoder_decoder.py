@@ -67,8 +67,8 @@ class DecoderBlock(nn.Module):
             return x + self.dropout(self.ff(self.ff_norm(x)))
         x = self.attn_norm(x + self.dropout(self.attn(x, mask=mask, cache=own)))
         x = self.cross_norm(x + self.dropout(self.cross_attn(x, memory, memory_mask, of_memory)))
-        x = self.ff_norm(x + self.dropout(self.ff(x)))
-        return x
+        output: Tensor = self.ff_norm(x + self.dropout(self.ff(x)))
+        return output
 
 
 class TransformerDecoder(Transformer):
@@ -103,8 +103,8 @@ class TransformerDecoder(Transformer):
         for number, block in enumerate(self.blocks):
             own = None if cache is None else (cache.own[number], cache.memory[number])
             x = block(x, memory, mask, memory_mask, own)
-        x = self.final_norm(x)
-        return x
+        hidden: Tensor = self.final_norm(x)
+        return hidden
 
 
 class Translator(nn.Module):
@@ -190,8 +190,10 @@ class Translator(nn.Module):
         and `output_loss`.
         """
         hidden = self.hidden_states(src_ids, tgt_ids, src_padding_mask, tgt_padding_mask)  # (B, T, D)
-        how = {"ignore_id": ignore_id, "label_smoothing": label_smoothing}
-        return output_loss(hidden, self.head.weight, targets, bias=self.head.bias, **how)
+        weight, bias = self.head.weight, self.head.bias
+        return output_loss(
+            hidden, weight, targets, bias=bias, ignore_id=ignore_id, label_smoothing=label_smoothing
+        )
 
     def encode(self, src_ids: Tensor, src_padding_mask: Mask = None) -> Tensor:
         """Hidden states of the source: (B, S, D). Parameters as in `forward`."""

@@ -57,7 +57,7 @@ def attend(
     if mask is not None:
         # What a query that may attend to no key gets depends on the kernel. Here it attends to everything,
         # and its context is set to zero afterwards: gradients are finite on every device.
-        mask = torch.atleast_2d(mask)  # the kernels want an axis of queries
+        mask = mask[(None,) * (2 - mask.dim())]  # the kernels want an axis of queries
         blind = ~mask.any(dim=-1, keepdim=True)  # (..., T or 1, 1), True = no key is allowed
         mask = mask | blind
     if bias is not None:  # in the dtype of the queries and with all their axes, as the fast kernels ask
@@ -198,7 +198,8 @@ def output_loss(
     if len(chosen) < len(targets):
         hidden, targets = hidden[chosen.to(hidden.device, non_blocking=ahead)], targets[chosen]
     targets = targets.to(hidden.device, non_blocking=ahead)
-    return _OutputLoss.apply(hidden, weight, bias, targets, label_smoothing)
+    loss: Tensor = _OutputLoss.apply(hidden, weight, bias, targets, label_smoothing)  # type: ignore[no-untyped-call]
+    return loss
 
 
 class _OutputLoss(torch.autograd.Function):
@@ -271,7 +272,7 @@ def laid_out(model: nn.Module, n_rows: int) -> Iterator[None]:
             del layer.forward
 
 
-_ONEDNN = torch.backends.mkldnn.is_available() and all(
+_ONEDNN = torch.backends.mkldnn.is_available() and all(  # type: ignore[no-untyped-call]
     hasattr(torch.ops.mkldnn, name) for name in ("_reorder_linear_weight", "_linear_pointwise")
 )
 

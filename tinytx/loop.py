@@ -110,7 +110,7 @@ class TrainingStep:
                 n_batch = torch.tensor(self.objective.n_predictions(batch))
                 loss = loss * sent(n_part / n_batch.clamp(min=1), loss.device)
             share = loss.sum()  # of an objective with two terms; else there is one number
-            share.backward()
+            share.backward()  # type: ignore[no-untyped-call]
             shares.append(share.detach())
         return torch.stack(shares).sum()
 

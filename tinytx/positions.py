@@ -89,8 +89,8 @@ def shift_matrix(k: float, d_model: int, base: float = 10_000.0) -> Tensor:
     [1.0, 0.0]
     """
     cos, sin = _cosines_and_sines(torch.as_tensor(k, dtype=torch.float64), d_model, base, "d_model")
-    rotations = torch.stack((cos, sin, -sin, cos), dim=-1).unflatten(-1, (2, 2))  # (D/2, 2, 2)
-    shift: Tensor = torch.block_diag(*rotations)  # (D, D)
+    rotations = torch.stack((cos, sin, -sin, cos), dim=-1).view(-1, 2, 2)  # (D/2, 2, 2)
+    shift: Tensor = torch.block_diag(*rotations)  # type: ignore[no-untyped-call]  # (D, D)
     return shift
 
 
@@ -197,7 +197,7 @@ def rotate(x: Tensor, positions: Tensor | None = None, base: float = 10_000.0) -
 
 def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Rotate the pairs of x, (..., T, K), by angles of which (T, K/2) cosines and sines are given."""
-    first, second = x.unflatten(-1, (-1, 2)).unbind(-1)  # (..., T, K/2) each
+    first, second = x[..., 0::2], x[..., 1::2]  # (..., T, K/2) each
     rotated = torch.stack((cos * first + sin * second, cos * second - sin * first), dim=-1)
     return rotated.flatten(-2).to(x.dtype)  # (..., T, K)
 

@@ -59,8 +59,8 @@ class FeedForward(nn.Module):
             inner = self.activation(self.up_proj(x))  # (B, T, F)
         else:
             inner = self.activation(self.gate_proj(x)) * self.up_proj(x)  # (B, T, F)
-        x = self.down_proj(self.dropout(inner))  # (B, T, D)
-        return x
+        output: Tensor = self.down_proj(self.dropout(inner))  # (B, T, D)
+        return output
 
 
 class MixtureOfExperts(nn.Module):
@@ -159,8 +159,8 @@ class Block(nn.Module):
             x = x + self.dropout(self.attn(self.attn_norm(x), mask=mask, cache=cache))
             return x + self.dropout(self.ff(self.ff_norm(x)))
         x = self.attn_norm(x + self.dropout(self.attn(x, mask=mask, cache=cache)))
-        x = self.ff_norm(x + self.dropout(self.ff(x)))
-        return x
+        output: Tensor = self.ff_norm(x + self.dropout(self.ff(x)))
+        return output
 
 
 # Standard deviation of a language model's first logits: nearly equal, so the first loss is close to ln V.
@@ -248,8 +248,8 @@ class Transformer(nn.Module):
         x, mask = self.embed_and_mask(token_ids, padding_mask, segment_ids, cache)
         for number, block in enumerate(self.blocks):
             x = block(x, mask, None if cache is None else cache.own[number])
-        x = self.final_norm(x)
-        return x
+        hidden: Tensor = self.final_norm(x)
+        return hidden
 
     def embed_and_mask(
         self, token_ids: Tensor, padding_mask: Mask, segment_ids: Tensor | None, cache: Cache | None
@@ -277,8 +277,8 @@ class Transformer(nn.Module):
         x = self.pos_embed(x, start) if moved else self.pos_embed(x)
         if self.segment_embed is not None:
             x = x + (self.segment_embed.weight[0] if segment_ids is None else self.segment_embed(segment_ids))
-        x = self.dropout(self.embed_norm(x))
-        return x
+        embedded: Tensor = self.dropout(self.embed_norm(x))
+        return embedded
 
     def _check(self, token_ids: Tensor, padding_mask: Mask, segment_ids: Tensor | None, start: int) -> None:
         for name, given in (("token_ids", token_ids), ("segment_ids", segment_ids)):

@@ -83,9 +83,9 @@ def combine_masks(*masks: Tensor | None) -> Tensor | None:
         if mask is None:
             continue
         check_bool(mask, "mask")
-        shape = mask.shape if combined is None else combined.shape
-        if not agree(shape, mask.shape):
-            raise ValueError(f"masks must broadcast, got shapes {tuple(shape)} and {tuple(mask.shape)}")
+        if combined is not None and not agree(combined.shape, mask.shape):
+            got = f"{tuple(combined.shape)} and {tuple(mask.shape)}"
+            raise ValueError(f"masks must broadcast, got shapes {got}")
         combined = mask if combined is None else combined & mask
     return combined
 
@@ -103,5 +103,5 @@ def dtype_of(given: object) -> torch.dtype | str:
 
 def check_bool(mask: Tensor, name: str) -> None:
     """Raise TypeError for masks of 0 and -inf, or of 0 and 1: their sign could be misread."""
-    if (got := dtype_of(mask)) != torch.bool:
-        raise TypeError(f"{name} must be a boolean tensor (True = may attend), got {got}")
+    if not (isinstance(mask, Tensor) and mask.dtype == torch.bool):
+        raise TypeError(f"{name} must be a boolean tensor (True = may attend), got {dtype_of(mask)}")

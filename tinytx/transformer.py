@@ -282,12 +282,11 @@ class Transformer(nn.Module):
 
     def _check(self, token_ids: Tensor, padding_mask: Mask, segment_ids: Tensor | None, start: int) -> None:
         for name, given in (("token_ids", token_ids), ("segment_ids", segment_ids)):
-            if given is not None and (kind := dtype_of(given)) not in (torch.int32, torch.int64):
-                raise TypeError(f"{name} must be a tensor of int32 or int64, got {kind}")
+            if given is not None and getattr(given, "dtype", None) not in (torch.int32, torch.int64):
+                raise TypeError(f"{name} must be a tensor of int32 or int64, got {dtype_of(given)}")
         config, shape = self.config, tuple(token_ids.shape)
-        require(
-            len(shape) == 2 and 0 not in shape, "token_ids must have shape (B, T), both at least 1", shape
-        )
+        fits = len(shape) == 2 and 0 not in shape
+        require(fits, "token_ids must have shape (B, T) with B and T at least 1", shape)
         if (length := start + shape[1]) > config.max_len:
             raise ValueError(f"a row must hold at most max_len={config.max_len} token ids, got {length}")
         if padding_mask is not None:

@@ -9,7 +9,6 @@ from torch import nn
 from torch.testing import assert_close
 
 from tests.tinytx.against_torch import assert_same_gradients, copy_weights, parameter_pairs
-from tinytx.attention import record_attention
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
 from tinytx.positions import sinusoidal_positions
@@ -65,21 +64,6 @@ def test_equals_the_transformer_of_torch_forward_and_backward(norm, padded):
     )
     pairs.append(([ours.encoder.token_embed.weight], matrix))
     assert_same_gradients(ours(src_ids, tgt_ids, src_real, tgt_real), hidden @ matrix.T, pairs)
-
-
-@pytest.mark.parametrize("padded", [False, True])
-def test_cross_attention_can_be_recorded_and_ignores_padding(padded):
-    model = Translator(CONFIG).double()
-    src_ids, tgt_ids = torch.randint(11, (B, S)), torch.randint(11, (B, T))
-    src_real = torch.arange(S) < torch.tensor([[7], [4]]) if padded else None
-    with record_attention(model) as recorded:
-        logits = model(src_ids, tgt_ids, src_real)
-    assert_close(logits, model(src_ids, tgt_ids, src_real))
-    decoder = [f"decoder.blocks.{i}.{kind}" for i in range(2) for kind in ("attn", "cross_attn")]
-    assert list(recorded) == ["encoder.blocks.0.attn", "encoder.blocks.1.attn", *decoder]
-    for weights in (recorded[name] for name in decoder[1::2]):
-        assert_close(weights.sum(-1), torch.ones(B, 3, T).double())
-        assert not (padded and weights[1, :, :, 4:].any())
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "alibi"])

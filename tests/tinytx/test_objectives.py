@@ -19,7 +19,6 @@ from tinytx.objectives import (
     ClassificationObjective,
     HybridObjective,
     MaskedObjective,
-    PackedSequences,
     TranslationObjective,
     causal_batch,
 )
@@ -27,13 +26,6 @@ from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel
 
 IDS = {"bos_id": 2, "eos_id": 3, "pad_id": 0}
-
-
-def test_packed_rows_equal_padding_one_by_one():
-    sequences = [[5, 6, 7], [8], [9, 10, 11, 12, 13], [14, 15]]
-    packed = PackedSequences(sequences, pad_id=0)
-    for indices in ([0], [3, 1], [2, 0, 1], [1, 1, 3, 2, 0]):
-        assert_close(packed.rows(indices), pad_batch([sequences[i] for i in indices], 0))
 
 
 @pytest.mark.parametrize("max_len", [1, 3, 50])

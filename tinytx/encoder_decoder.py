@@ -64,10 +64,11 @@ class DecoderBlock(nn.Module):
         if self.norm_first:
             x = x + self.dropout(self.attn(self.attn_norm(x), mask=mask, cache=own))
             x = x + self.dropout(self.cross_attn(self.cross_norm(x), memory, memory_mask, of_memory))
-            return x + self.dropout(self.ff(self.ff_norm(x)))
-        x = self.attn_norm(x + self.dropout(self.attn(x, mask=mask, cache=own)))
-        x = self.cross_norm(x + self.dropout(self.cross_attn(x, memory, memory_mask, of_memory)))
-        output: Tensor = self.ff_norm(x + self.dropout(self.ff(x)))
+            output: Tensor = x + self.dropout(self.ff(self.ff_norm(x)))
+        else:
+            x = self.attn_norm(x + self.dropout(self.attn(x, mask=mask, cache=own)))
+            x = self.cross_norm(x + self.dropout(self.cross_attn(x, memory, memory_mask, of_memory)))
+            output = self.ff_norm(x + self.dropout(self.ff(x)))
         return output
 
 

@@ -157,9 +157,10 @@ class Block(nn.Module):
         """Transform the residual stream x, (B, T, D); mask and cache as in `MultiHeadAttention.forward`."""
         if self.norm_first:
             x = x + self.dropout(self.attn(self.attn_norm(x), mask=mask, cache=cache))
-            return x + self.dropout(self.ff(self.ff_norm(x)))
-        x = self.attn_norm(x + self.dropout(self.attn(x, mask=mask, cache=cache)))
-        output: Tensor = self.ff_norm(x + self.dropout(self.ff(x)))
+            output: Tensor = x + self.dropout(self.ff(self.ff_norm(x)))
+        else:
+            x = self.attn_norm(x + self.dropout(self.attn(x, mask=mask, cache=cache)))
+            output = self.ff_norm(x + self.dropout(self.ff(x)))
         return output
 
 

@@ -11,6 +11,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from tinytx.settings import require
+
+Mask = Tensor | None  # of an argument that may be left out, which forbids nothing
+
 
 def causal_mask(seq_len: int, *, device: torch.device | str | None = None) -> Tensor:
     """Let every token attend to itself and to the tokens before it.
@@ -40,8 +44,7 @@ def causal_mask(seq_len: int, *, device: torch.device | str | None = None) -> Te
             [1, 1, 0],
             [1, 1, 1]], dtype=torch.int32)
     """
-    if seq_len < 1:
-        raise ValueError(f"seq_len must be at least 1, got {seq_len}")
+    require(seq_len >= 1, "seq_len must be at least 1", seq_len)
     return torch.ones(seq_len, seq_len, dtype=torch.bool, device=device).tril()
 
 
@@ -100,5 +103,5 @@ def dtype_of(given: object) -> torch.dtype | str:
 
 def check_bool(mask: Tensor, name: str) -> None:
     """Raise TypeError for masks of 0 and -inf, or of 0 and 1: their sign could be misread."""
-    if (got := dtype_of(mask)) != torch.bool:
-        raise TypeError(f"{name} must be a boolean tensor (True = may attend), got {got}")
+    if not (isinstance(mask, Tensor) and mask.dtype == torch.bool):
+        raise TypeError(f"{name} must be a boolean tensor (True = may attend), got {dtype_of(mask)}")

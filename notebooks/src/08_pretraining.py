@@ -999,7 +999,7 @@ course.quiz("pretraining")
 # %%
 def shift_targets(token_ids):
     ### BEGIN SOLUTION
-    return token_ids[:, :-1], token_ids[:, 1:]  # (B, T - 1) each
+    ...
     ### END SOLUTION
 
 
@@ -1024,9 +1024,7 @@ course.check("shift_targets", shift_targets)
 # %%
 def language_model_loss(logits, targets, pad_id):
     ### BEGIN SOLUTION
-    log_probs = logits.log_softmax(dim=-1)  # (B, T, V)
-    surprise = -log_probs.gather(-1, targets[:, :, None])[:, :, 0]  # (B, T)
-    return surprise[targets != pad_id].mean()
+    ...
     ### END SOLUTION
 
 
@@ -1051,7 +1049,7 @@ course.check("language_model_loss", language_model_loss)
 # %%
 def perplexity(total_nats, n_tokens):
     ### BEGIN SOLUTION
-    return math.exp(total_nats / n_tokens)
+    ...
     ### END SOLUTION
 
 

@@ -34,6 +34,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from IPython.display import Markdown
+from torch import nn
 
 import tinytx as tx
 import tinytx_course as course
@@ -193,7 +194,7 @@ def learn(model, batches, settings, loss_of=next_token_loss):
         loss = loss_of(model, inputs, targets)
         optimizer.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(params, settings.clip_norm)
+        nn.utils.clip_grad_norm_(params, settings.clip_norm)
         optimizer.step()
         losses.append(loss.item())
     model.eval()
@@ -956,7 +957,7 @@ for step in range(1, n_steps + 1):
     )
     optimizer.zero_grad()
     loss.backward()
-    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
     if step in (1, n_steps):
         print(
@@ -1073,12 +1074,7 @@ course.check("perplexity", perplexity)
 # %%
 def training_step(model, optimizer, inputs, targets, max_norm):
     ### BEGIN SOLUTION
-    optimizer.zero_grad()
-    loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
-    loss.backward()
-    torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
-    optimizer.step()
-    return loss.item(), model.weight
+    ...
     ### END SOLUTION
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import torch
 import torch.nn.functional as F
@@ -267,63 +267,6 @@ class _Blocks(tuple[Layer, ...]):
         return f"({', '.join(f'block {i + 1}' for i in range(len(self)))})"
 
 
-_SCALES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {  # from x and the embeddings to x, scaled
-    "not-scaled": lambda x, table: x,
-    "scale-divided": lambda x, table: x / table.shape[1] ** 0.5,
-    "scale-without-root": lambda x, table: x * table.shape[1],
-    "scale-by-vocabulary": lambda x, table: x * table.shape[0] ** 0.5,
-}
-
-
-def _scaled_by_width(x: Tensor, table: Tensor) -> Tensor:
-    return x * table.shape[1] ** 0.5
-
-
-def _through(x: Tensor, blocks: Sequence[Layer], added: Tensor, final_norm: Layer, slips: Slips) -> Tensor:
-    """The stack of blocks with slips; `added` are the positions."""
-    blocks = blocks[::-1] if "blocks-reversed" in slips else blocks
-    blocks = blocks[:1] if "first-block-only" in slips else blocks
-    blocks = blocks[-1:] if "last-block-only" in slips else blocks
-    if "blocks-summed" in slips:
-        return sum((block(x) for block in blocks[1:]), blocks[0](x))
-    for i, block in enumerate(blocks):
-        x = x + added if "positions-in-every-block" in slips and i else x
-        x = x + block(x) if "residual-around-blocks" in slips else block(x)
-        x = final_norm(x) if "norm-after-each-block" in slips and i + 1 < len(blocks) else x
-    return x
-
-
-def _tiny_gpt(
-    token_ids: Tensor,
-    token_embed: Tensor,
-    positions: Tensor,
-    blocks: Sequence[Layer],
-    final_norm: Layer,
-    w_out: Tensor,
-    *,
-    slips: Slips = frozenset(),
-) -> Tensor:
-    """The language model with slips."""
-    added = positions if "positions-not-cut" in slips else positions[: token_ids.shape[1]]
-    added = positions[token_ids] if "positions-of-ids" in slips else added
-    scale = chosen(_SCALES, slips, _scaled_by_width)
-    x = scale(token_embed[token_ids], token_embed)  # (B, T, D)
-    if "positions-scaled" in slips:
-        added = scale(added, token_embed)
-    if not slips & {"positions-missing", "positions-at-the-end"}:
-        x = x + added
-    x = final_norm(x) if "norm-before-blocks" in slips else x
-    x = x if "blocks-missing" in slips else _through(x, blocks, added, final_norm, slips)
-    x = x + added if "positions-at-the-end" in slips else x
-    x = x if slips & {"norm-missing", "norm-before-blocks"} else final_norm(x)
-    if "hidden-states-returned" in slips:
-        return x
-    logits = x @ w_out  # (B, T, V)
-    logits = logits[:, -1] if "last-position-only" in slips else logits
-    ends = {"probabilities": logits.softmax(-1), "log-probabilities": logits.log_softmax(-1)}
-    return chosen(ends, slips, logits)
-
-
 def _running_mean(x: Tensor) -> Tensor:
     return x.cumsum(1) / torch.arange(1, x.shape[1] + 1, device=x.device)[:, None]
 
@@ -354,33 +297,6 @@ def _tiny_gpt_calls(seed: int) -> Iterator[Call]:
 TINY_GPT = Exercise(
     name="tiny_gpt",
     read=floats,
-    solve=_tiny_gpt,
     calls=_tiny_gpt_calls,
-    mistakes=mistakes(
-        "tiny_gpt",
-        with_slips=_tiny_gpt,
-        exclusive=(
-            [*_SCALES],
-            [
-                "positions-missing",
-                "positions-not-cut",
-                "positions-of-ids",
-                "positions-at-the-end",
-                "positions-scaled",
-                "positions-in-every-block",
-            ],
-            ["norm-missing", "norm-before-blocks", "norm-after-each-block"],
-            ["hidden-states-returned", "last-position-only", "probabilities", "log-probabilities"],
-            [
-                "blocks-missing",
-                "blocks-reversed",
-                "first-block-only",
-                "last-block-only",
-                "blocks-summed",
-                "residual-around-blocks",
-            ],
-        ),
-        together=("not-scaled", "norm-missing"),
-    ),
 )
 EXERCISES = (LAYER_NORM, FEED_FORWARD, BLOCK, TINY_GPT)

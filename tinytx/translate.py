@@ -60,6 +60,8 @@ def translate(
     texts : sequence of N str
         Their typography is normalised first (`plain`). A text longer than the model reads is cut at sentence
         ends, or within a sentence where that is still too long, translated in parts, and reported.
+    search : Search
+        Beam search and its settings; greedy by default.
     cached : bool
         True uses a KV cache; False computes all keys and values anew at each step.
     report : callable

@@ -7,7 +7,9 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from experiments.harness import Record, Records, Settings
 from tinytx.counting import count_parameters
@@ -21,9 +23,6 @@ from tinytx_run.pairs import load_pairs
 from tinytx_run.pretrain import pretrain
 from tinytx_run.recipes import MUON, plan
 from tinytx_run.training import RunOptions, TrainingResult, describe, fingerprint
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PROMPTS = ("Bonjour les", "Bonjour les amis,", "Ce livre est", "La jeune fille")
 ORDERS = (1, 2, 3, 4)  # of the n-gram models
@@ -150,8 +149,6 @@ def completed(model: LanguageModel, tokenizer: Tokenizer) -> list[Record]:
 
 def table(records: Records) -> pd.DataFrame:
     """Every completion, with the loss of its model and that of the best n-gram model."""
-    import pandas as pd
-
     return pd.DataFrame(
         [
             {

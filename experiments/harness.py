@@ -6,15 +6,14 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from tinytx_course.results import Results
 from tinytx_run.files import json_bytes
 from tinytx_run.intervals import paired_interval
 from tinytx_run.recipes import parse_budget
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Record = dict[str, Any]
 Records = Mapping[str, Record]  # by key, as `Results.data` has them
@@ -80,8 +79,6 @@ def digest_of(content: Mapping[str, Any]) -> str:
 
 def frame(records: Records, fields: Sequence[str], budget_at: int) -> pd.DataFrame:
     """Some fields of all records and their budget, which is one part of their keys; one row a record."""
-    import pandas as pd
-
     rows = [
         {"budget": key.split("/")[budget_at], **{name: one[name] for name in fields}}
         for key, one in records.items()
@@ -130,8 +127,6 @@ def mean_table(
     >>> table[["variant", "mean", "minus a"]].values.tolist()[1]
     ['b', 3.5, 1.5]
     """
-    import pandas as pd
-
     groups = {
         key: group.set_index("seed")[value]
         for key, group in data.groupby([*by, variant], sort=False, dropna=False)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from itertools import product
-from typing import TYPE_CHECKING
 
+import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
@@ -36,9 +36,6 @@ from tinytx_run.corpora import Corpus, load_corpus
 from tinytx_run.evaluate import exact_nats
 from tinytx_run.pretrain import train_tokenizer
 from tinytx_run.training import fingerprint
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 VOCAB_SIZE = 1000
 ORDERS = (1, 2, 3, 4, 5, 6)

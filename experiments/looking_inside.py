@@ -5,9 +5,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import nn
 from tqdm.auto import tqdm
@@ -38,9 +39,6 @@ from tinytx_run.pretrain import pretrain
 from tinytx_run.recipes import plan
 from tinytx_run.training import RunOptions
 from tinyworld.world import World
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 N_MOMENTS = 10  # of a training run at which its last level is probed, the end included
 # Fresh reviews: to fit probes, to score them, to make pairs of, and to measure ablations on.
@@ -239,8 +237,6 @@ def table(records: Records) -> pd.DataFrame:
         Columns `budget`, `measure`, `name`, ``n`` seeds, ``mean``, ``low``, ``high`` and, for probes,
         ``minus random``; in nats, but for shares and correlations.
     """
-    import pandas as pd
-
     rows = []
     for key, one in records.items():
         budget, seed = key.split("/")[0], one["seed"]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings, mean_table
@@ -23,9 +23,6 @@ from tinytx_run.corpora import Corpus, Split, label_subset, load_corpus
 from tinytx_run.evaluate import count_correct, evaluate_language_model
 from tinytx_run.finetune import class_objective
 from tinytx_run.training import fingerprint, weights_fingerprint
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 STARTS: tuple[tuple[str, Way], ...] = (
     ("pretrained", "frozen"),
@@ -164,8 +161,6 @@ def table(records: Records) -> pd.DataFrame:
         Columns of `mean_table` with the baselines full, frozen and LoRA on a random body, then ``rate`` (the
         chosen one), ``trained`` parameters, ``optimizer_bytes`` and ``forgotten`` (mean, nats a token).
     """
-    import pandas as pd
-
     rows = [
         {"budget": key.split("/")[0], **one} for key, one in records.items() if one["measure"] == "accuracy"
     ]

@@ -10,17 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from experiments.harness import Record, Records, Settings
 from tinytx_course.engine.node import run_in_node
 from tinytx_course.engine.tables import world_tables
 from tinyworld.world import World
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PLAN: Mapping[str, Any] = {
     "n_steps": 1200,  # of the model with the mask
@@ -105,8 +103,6 @@ def table(records: Records) -> pd.DataFrame:
         same reviews, how far the loss is ``above`` it in per cent, and the share of ``allowed`` words in what
         the model writes, in per cent.
     """
-    import pandas as pd
-
     rows = []
     for one in records.values():
         for name in ("masked", "unmasked"):

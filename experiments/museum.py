@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import hashlib
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
 from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings
@@ -20,9 +21,6 @@ from tinytx_course.museum.evidence import collect
 from tinytx_course.museum.examining import TESTS, examine
 from tinytx_course.museum.faults import FAULTS, PROGRAM
 from tinytx_course.museum.patients import RECIPES, SMOKE_STEPS, Patient
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def museum(settings: Settings) -> pd.DataFrame:

@@ -11,9 +11,10 @@ import dataclasses
 from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
@@ -37,9 +38,6 @@ from tinytx_run.recipes import HYBRID_CAUSAL_SHARE, Recipe, plan, plan_finetunin
 from tinytx_run.training import RunOptions, TrainingResult, fingerprint
 from tinyworld.tokens import TokenWorld
 from tinyworld.world import World
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MEAN_LEN = 40  # tokens of a review of the world, about; read for the closed form of operations
 # Of all objectives. ALiBi, which recipes of the world have, cannot tell left from right in a model that reads
@@ -449,8 +447,6 @@ def table(records: Records) -> pd.DataFrame:
     DataFrame
         The columns of `mean_table`, and ``exact``: what the exact language reaches, where that is known.
     """
-    import pandas as pd
-
     rows = [
         {
             "budget": key.split("/")[0],

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings, mean_table
@@ -24,9 +25,6 @@ from experiments.playground_page import VARIANT, can_measure, measured_page
 from tinytx_course.engine.node import run_in_node
 from tinytx_course.engine.tables import world_tables
 from tinyworld.world import World
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOMENTS = (5, 10, 20, 30, 45, 60, 120, 180, 240)  # seconds at which the model is judged
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
@@ -127,8 +125,6 @@ def table(records: Records) -> pd.DataFrame:
         that the grammar allows in its samples of 15 to 25 s, in per cent, its ``longest block`` in ms of the
         wall clock, 0 if none lasts 50 ms, and its ``longest task`` in ms of the processor.
     """
-    import pandas as pd
-
     rows = []
     for one in records.values():
         end = one["curve"][-1]

@@ -7,9 +7,10 @@ import functools
 import json
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from tqdm.auto import tqdm
 
 from experiments import linear
@@ -50,9 +51,6 @@ from tinytx.classifier import Classifier
 from tinytx.transformer import Transformer
 from tinytx_run.classify import class_probabilities
 from tinytx_run.corpora import Corpus, Split, label_subset, load_corpus
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Named before anything was measured: each condition is compared with these, and with no others.
 BASELINES = ("scratch/tuned", "tfidf-words", "tfidf-letters")

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
@@ -26,9 +27,6 @@ from tinytx_run.evaluate import evaluate_language_model, exact_nats
 from tinytx_run.pretrain import corpus_objective, new_language_model, train_tokenizer
 from tinytx_run.recipes import FF_FACTOR, Recipe, corpus_kind, plan, resize
 from tinytx_run.training import fingerprint
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 VOCAB_SIZE, HEAD_DIM = 600, 8
 WIDTHS = (8, 16, 32, 64)
@@ -132,8 +130,6 @@ class _Runs:
 
 def table(records: Records) -> pd.DataFrame:
     """One row a run: sizes, tokens read, loss, entropy bound, and what is between them, in nats per token."""
-    import pandas as pd
-
     data = pd.DataFrame([one for one in records.values() if one["measure"] == "test"])
     columns = ["width", "n_non_embedding", "n_params", "n_steps", "n_tokens", "seed", "lr", "loss", "bound"]
     data = data[columns].sort_values(["width", "n_steps", "seed"], ignore_index=True)
@@ -149,8 +145,6 @@ def laws(records: Records) -> pd.DataFrame:
         One row for each way to count parameters: ``E``, ``A``, ``a``, ``B``, ``b``, the ends of the
         bootstrap's 95 % interval and of all laws that leave one run out, the bound, and ``miss = E - bound``.
     """
-    import pandas as pd
-
     runs, rows = table(records), []
     for counted in ("n_non_embedding", "n_params"):
         given = (runs[counted], runs["n_tokens"], runs["loss"])

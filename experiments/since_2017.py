@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
@@ -24,9 +25,6 @@ from tinytx_run.evaluate import Evaluation, evaluate
 from tinytx_run.intervals import paired_interval
 from tinytx_run.pretrain import pretrain, train_tokenizer
 from tinytx_run.training import RunOptions, fingerprint
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 BASELINE = "2017"
 #: The model of the paper in small. Its optimizer was Adam; all variants have AdamW or Muon with weight decay.
@@ -168,8 +166,6 @@ def table(records: Records) -> pd.DataFrame:
         difference when the intervals of all comparisons shall hold together (Bonferroni). Then the learning
         rate, the feed-forward width and the number of parameters.
     """
-    import pandas as pd
-
     data = pd.DataFrame([one for one in records.values() if one["measure"] == "test"])
     above = data.pivot(index="seed", columns="variant", values="above")
     facts = data.groupby("variant")[["lr", "d_ff", "n_params"]].first()

@@ -6,8 +6,8 @@ import dataclasses
 import os
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
+import pandas as pd
 from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings, digest_of, frame, mean_table
@@ -16,9 +16,6 @@ from tinytx_run.finetune import Body, body_and_tokenizer, finetune
 from tinytx_run.pretrain import pretrain
 from tinytx_run.recipes import corpus_kind, plan, plan_finetuning
 from tinytx_run.training import RunOptions, fingerprint, weights_fingerprint
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # The body of each start; frozen: a pretrained backbone of which only the head learns.
 STARTS: dict[str, Body] = {"pretrained": "pretrained", "scratch": "fresh", "frozen": "frozen"}

@@ -10,8 +10,9 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
 from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings, digest_of
@@ -25,9 +26,6 @@ from tinytx_run.pretrain import train_translator
 from tinytx_run.recipes import pair_kind, plan
 from tinytx_run.runs import find_run
 from tinytx_run.training import RunOptions, TrainingResult, fingerprint
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SEARCHES = {"greedy": Search(), "beam of 4": Search(beam_size=4)}
 N_ALIGNED, ALIGNMENT_SEED = 300, 23_000  # sentences of the world whose attention is measured
@@ -110,8 +108,6 @@ def _translations(
 
 def table(records: Records) -> pd.DataFrame:
     """BLEU with its interval, chrF and errors of grammar, one row a model and search."""
-    import pandas as pd
-
     rows = []
     for key, record in records.items():
         for search, score in record["scores"].items():
@@ -206,7 +202,5 @@ def _broken(settings: Settings, data: PairCorpus, seed: int, name: str) -> Recor
 
 def broken_table(records: Records) -> pd.DataFrame:
     """Last training loss and BLEU of each variant; missing where training diverged."""
-    import pandas as pd
-
     rows = [(one["name"], one["seed"], (one["loss"] or [None])[-1], one["bleu"]) for one in records.values()]
     return pd.DataFrame(rows, columns=["variant", "seed", "loss", "bleu"])

@@ -8,9 +8,10 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
@@ -26,9 +27,6 @@ from tinytx_run.recipes import plan
 from tinytx_run.training import RunOptions
 from tinyworld.lexicon import Lexicon, adjective_forms, french_plural
 from tinyworld.world import World
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 N_SPLIT = 500  # held-out reviews whose excess is split into parts
 N_ABLATION_SEEDS = 1
@@ -311,8 +309,6 @@ def table(records: Records) -> pd.DataFrame:
         itself), ``mean``, ``low`` and ``high`` in per cent above the entropy bound, and each of `PARTS` in
         per cent of the bound.
     """
-    import pandas as pd
-
     pace = {
         key.split("/")[0]: one["seconds_per_step"] for key, one in records.items() if one["measure"] == "pace"
     }

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from tqdm.auto import tqdm
 
 from tinytx_course.results import Results
 from tinytx_run.files import json_bytes
@@ -70,6 +72,21 @@ class Settings:
             record = {**measure(), "origin": dict(origin)}
             self.store.put(key, record)
         return record
+
+    def measured(
+        self,
+        label: str,
+        cells: Iterable[tuple[Any, ...]],
+        key: Callable[..., str],
+        origin: Callable[..., Mapping[str, Any]],
+        measure: Callable[..., Record],
+    ) -> dict[str, Record]:
+        """The records of all cells by key, see `cached`; the functions take the parts of a cell."""
+        records = {}
+        for cell in tqdm(list(cells), desc=label, disable=None):
+            name = key(*cell)
+            records[name] = self.cached(name, origin(*cell), partial(measure, *cell))
+        return records
 
 
 def digest_of(content: Mapping[str, Any]) -> str:

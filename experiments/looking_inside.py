@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import product
 from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import nn
-from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings, mean_table
 from tinytx.tokenizer import Tokenizer
@@ -64,11 +64,13 @@ def looking_inside(settings: Settings) -> pd.DataFrame:
         "repeats": _repeats,
         "world": partial(_world, device=settings.device),
     }
-    records = {}
-    for seed in tqdm(range(settings.n_seeds), desc="looking-inside", disable=None):
-        for name, measure in measures.items():
-            key = f"{budget}/seed {seed}/{name}"
-            records[key] = settings.cached(key, origins[name], partial(measure, budget, seed))
+    records = settings.measured(
+        "looking-inside",
+        product(range(settings.n_seeds), measures),
+        f"{budget}/seed {{}}/{{}}".format,
+        lambda seed, name: origins[name],
+        lambda seed, name: measures[name](budget, seed),
+    )
     return table(records)
 
 

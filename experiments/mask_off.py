@@ -70,24 +70,16 @@ return { ...curves, bound: run.evaluate().bound, texts };
 
 
 def mask_off(settings: Settings) -> pd.DataFrame:
-    """Train with the mask, and a copy without it.
-
-    Returns
-    -------
-    DataFrame
-        See `table`.
-    """
+    """Train with the mask, and a copy without it; see `table`."""
     settings.check_budget("smoke", "laptop")
     plan = {**PLAN, **(SMOKE if settings.budget == "smoke" else {})}
     tables = np.frombuffer(world_tables(World("en")), np.uint8)
-    records = {}
-    for seed in range(settings.n_seeds):
-        key, measure = f"seed {seed}", partial(_measured, plan, seed, tables)
-        records[key] = settings.cached(key, plan, measure)
-    return table(records)
+    cells = ((seed,) for seed in range(settings.n_seeds))
+    measure = partial(_measured, plan, tables)
+    return table(settings.measured("mask-off", cells, "seed {}".format, lambda seed: plan, measure))
 
 
-def _measured(plan: Mapping[str, Any], seed: int, tables: np.ndarray) -> Record:
+def _measured(plan: Mapping[str, Any], tables: np.ndarray, seed: int) -> Record:
     facts = {**plan, "seed": seed, "n_reviews": N_REVIEWS}
     ((_, found),) = run_in_node(_TRAIN, (facts, {"world": tables}))
     return {"seed": seed, **found}

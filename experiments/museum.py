@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any
 
 import pandas as pd
-from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings
 from tinytx_course.museum.diagnosing import separation
@@ -34,13 +33,14 @@ def museum(settings: Settings) -> pd.DataFrame:
     settings.check_budget("smoke", "laptop")
     who: list[tuple[str | None, str]] = [(None, task) for task in RECIPES]
     who += [(name, fault.task) for name, fault in FAULTS.items()]
-    records = {}
-    for seed in range(settings.n_seeds):
-        for fault, task in tqdm(who, desc=f"museum, seed {seed}", disable=None):
-            key = f"{settings.budget}/seed {seed}/{fault or f'healthy {task}'}"
-            origin = _origin(fault, task, settings.budget == "smoke")
-            measure = partial(_measured, fault, task, seed, settings.budget == "smoke")
-            records[key] = settings.cached(key, origin, measure)
+    smoke = settings.budget == "smoke"
+    records = settings.measured(
+        "museum",
+        ((seed, *one) for seed in range(settings.n_seeds) for one in who),
+        lambda seed, fault, task: f"{settings.budget}/seed {seed}/{fault or f'healthy {task}'}",
+        lambda seed, fault, task: _origin(fault, task, smoke),
+        partial(_measured, smoke),
+    )
     return table(records)
 
 
@@ -52,7 +52,7 @@ def _origin(fault: str | None, task: str, smoke: bool) -> Record:
     return {"program": hashlib.sha256(source.encode()).hexdigest()[:12], "recipe": recipe}
 
 
-def _measured(fault: str | None, task: str, seed: int, smoke: bool) -> Record:
+def _measured(smoke: bool, seed: int, fault: str | None, task: str) -> Record:
     patient = Patient(fault, task=task, seed=seed, n_steps=SMOKE_STEPS if smoke else None)
     numbers = {name: examine(patient, test) for name, test in TESTS.items() if test.applies(task)}
     record: dict[str, Any] = {"fault": fault or "healthy", "task": task, "seed": seed}

@@ -16,7 +16,6 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 import torch
-from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings, digest_of, mean_table
 from tinytx.batching import PackedSequences
@@ -103,17 +102,14 @@ def objectives(
         raise ValueError(f"budget must be a name, as equal steps are compared, got {settings.budget} s")
     data = load_corpus("world") if corpus is None else corpus
     runs = _Runs(settings, data, tuple(label_counts), n_blanks, n_prefixes)
-    cells = [
+    cells = (
         (seed, objective, measure)
         for seed in range(settings.n_seeds)
         for objective in OBJECTIVES
         for measure in runs.measures(objective)
-    ]
-    records = {}
-    for cell in tqdm(cells, desc="objectives", disable=None):
-        key = f"{settings.budget}/seed {'/'.join(map(str, cell))}"
-        records[key] = settings.cached(key, runs.origin(*cell), partial(runs.measured, *cell))
-    return table(records)
+    )
+    key = f"{settings.budget}/seed {{}}/{{}}/{{}}".format
+    return table(settings.measured("objectives", cells, key, runs.origin, runs.measured))
 
 
 class _Runs:

@@ -10,10 +10,10 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import product
 from typing import Any
 
 import pandas as pd
-from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings, digest_of
 from tinytx.beam import Search
@@ -43,20 +43,25 @@ def translation(settings: Settings, corpus: str | os.PathLike[str] | PairCorpus 
     The corpus is one of `load_pairs`; for the result see `table`.
     """
     data = corpus if isinstance(corpus, PairCorpus) else load_pairs(corpus, settings.data_dir)
-    records = {}
-    for seed in range(settings.n_seeds):
-        origin = {
-            "texts": fingerprint(data),
-            "recipe": plan(pair_kind(data.name), "translation", settings.budget, seed=seed).to_dict(),
-            "searches": {name: search.to_dict() for name, search in SEARCHES.items()},
-        }
-        key = f"{data.name}/{settings.budget}/seed {seed}"
-        records[key] = settings.cached(key, origin, partial(_trained, settings, data, seed, origin))
+    searches = {name: search.to_dict() for name, search in SEARCHES.items()}
+    records = settings.measured(
+        "translation",
+        ((seed,) for seed in range(settings.n_seeds)),
+        lambda seed: f"{data.name}/{settings.budget}/seed {seed}",
+        lambda seed: {**_asked(settings, data, seed), "searches": searches},
+        partial(_trained, settings, data),
+    )
     return table(records)
 
 
-def _trained(settings: Settings, data: PairCorpus, seed: int, origin: Mapping[str, Any]) -> Record:
-    digest = digest_of({name: origin[name] for name in ("texts", "recipe")})
+def _asked(settings: Settings, data: PairCorpus, seed: int) -> Record:
+    """What is learned, and how."""
+    recipe = plan(pair_kind(data.name), "translation", settings.budget, seed=seed)
+    return {"texts": fingerprint(data), "recipe": recipe.to_dict()}
+
+
+def _trained(settings: Settings, data: PairCorpus, seed: int) -> Record:
+    digest = digest_of(_asked(settings, data, seed))
     folder = settings.work_dir / f"translation-{data.name}-{settings.budget}-seed{seed}-{digest}"
     is_new = find_run(folder, resume=True) is None
     begin = time.perf_counter()
@@ -146,17 +151,17 @@ def broken_translation(
     if unknown := set(names) - set(variants()):
         raise ValueError(f"variant must be one of {', '.join(variants())}, got {', '.join(unknown)}")
     data = corpus if isinstance(corpus, PairCorpus) else load_pairs(corpus, settings.data_dir)
-    cells = [(seed, name) for seed in range(settings.n_seeds) for name in names]
-    records = {}
-    for seed, name in tqdm(cells, desc="broken translation", disable=None):
-        origin = {
-            "texts": fingerprint(data),
-            "recipe": plan(pair_kind(data.name), "translation", settings.budget, seed=seed).to_dict(),
+    records = settings.measured(
+        "broken translation",
+        product(range(settings.n_seeds), names),
+        lambda seed, name: f"{data.name}/{settings.budget}/seed {seed}/{name}",
+        lambda seed, name: {
+            **_asked(settings, data, seed),
             "ingredients": variants()[name],
             "n_times": STEPS_FACTOR,
-        }
-        key = f"{data.name}/{settings.budget}/seed {seed}/{name}"
-        records[key] = settings.cached(key, origin, partial(_broken, settings, data, seed, name))
+        },
+        partial(_broken, settings, data),
+    )
     return broken_table(records)
 
 

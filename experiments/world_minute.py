@@ -13,7 +13,6 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 import torch
-from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings, mean_table
 from tinytx.loop import TrainingStep
@@ -29,7 +28,6 @@ from tinyworld.lexicon import Lexicon, adjective_forms, french_plural
 from tinyworld.world import World
 
 N_SPLIT = 500  # held-out reviews whose excess is split into parts
-N_ABLATION_SEEDS = 1
 PACE_STEPS = 100
 PARTS = (
     "start and end",
@@ -99,25 +97,24 @@ def world_minute(settings: Settings) -> pd.DataFrame:
     DataFrame
         See `table`.
     """
-    if settings.budget not in ("smoke", "laptop"):
-        raise ValueError(f"budget must be smoke or laptop (study is measured too), got {settings.budget}")
+    settings.check_budget("smoke", "laptop")
     corpus = load_corpus("world")
     recipe, short = Variant("recipe"), settings.budget == "smoke"
     budgets = ("smoke",) if short else ("laptop", "study")
-    cells = [(budgets[0], recipe, seed) for seed in range(settings.n_seeds)]
+    cells = [(budget, recipe, seed) for budget in budgets for seed in range(settings.n_seeds)]
     if not short:
-        n_each = min(N_ABLATION_SEEDS, settings.n_seeds)
-        cells += [("study", recipe, seed) for seed in range(settings.n_seeds)]
-        cells += [("laptop", variant, seed) for seed in range(n_each) for variant in variants()]
-    records = {
-        f"{budget}/pace": settings.cached(f"{budget}/pace", _origin(budget, recipe), partial(_pace, budget))
-        for budget in budgets
-    }
-    for budget, variant, seed in tqdm(cells, desc="world-minute", disable=None):
-        key = f"{budget}/seed {seed}/{variant.name}"
-        measure = partial(_measured, settings, corpus, budget, variant, seed)
-        records[key] = settings.cached(key, _origin(budget, variant), measure)
-    return table(records)
+        cells += [("laptop", variant, 0) for variant in variants()]
+    paces = settings.measured(
+        "pace", ((one,) for one in budgets), "{}/pace".format, lambda one: _origin(one, recipe), _pace
+    )
+    records = settings.measured(
+        "world-minute",
+        cells,
+        lambda budget, variant, seed: f"{budget}/seed {seed}/{variant.name}",
+        lambda budget, variant, seed: _origin(budget, variant),
+        partial(_measured, settings, corpus),
+    )
+    return table({**paces, **records})
 
 
 def _origin(budget: str, variant: Variant) -> Record:

@@ -73,21 +73,21 @@ def ladder(
         See `ladder_table`.
     """
     torch.set_num_threads(1)
-    runs = _Runs(settings, load_corpus("world") if corpus is None else corpus, n_steps)
+    runs = _Runs(settings, corpus or load_corpus("world"), n_steps)
     for order in orders:
         runs.counts(order)
     for kind in MIXERS:
         runs.cost(kind)
     for kind, lr in tqdm(list(product(MIXERS, learning_rates)), desc="learning rates", disable=None):
         runs.tuning(kind, lr)
-    seeds = range(1, settings.n_seeds + 1)
     cells = [
         (equal, seed, kind)
-        for equal, seed, kind in product(("parameters", "time"), seeds, MIXERS)
+        for equal, seed, kind in product(("parameters", "time"), range(1, settings.n_seeds + 1), MIXERS)
         if (equal, kind) != ("time", "transformer")  # the same run as at equal parameters
     ]
     for equal, seed, kind in tqdm(cells, desc="results", disable=None):
-        runs.result(kind, equal, seed, learning_rates)
+        tried = {lr: runs.tuning(kind, lr)["valid"] for lr in learning_rates}
+        runs.result(kind, equal, seed, lr=min(tried, key=lambda lr: tried[lr]))
     return table(settings.store.data)
 
 
@@ -121,9 +121,9 @@ class _Runs:
     def _cached(self, key: str, asked: Record, task: Callable[[], Record]) -> Record:
         return self._settings.cached(key, self._origin | asked, task)
 
-    def counts(self, order: int) -> None:
+    def counts(self, order: int) -> Record:
         """Measure an n-gram model, whose parameters are its counts."""
-        self._cached(f"{order}-gram/counts", {"order": order}, partial(self._ngram, order))
+        return self._cached(f"{order}-gram/counts", {"order": order}, partial(self._ngram, order))
 
     def _count_ngrams(self) -> NGramModel:
         return NGramModel(max(ORDERS), self._vocab_size).fit(self._ids["train"])
@@ -139,9 +139,10 @@ class _Runs:
             **losses,
         }
 
-    def cost(self, kind: str) -> None:
+    def cost(self, kind: str) -> Record:
         """Measure what a model costs: parameters, operations, processor time of a training step."""
-        self._cached(f"{kind}/cost", {"n_timed": N_TIMED, "n_rounds": N_ROUNDS}, partial(self._cost, kind))
+        asked = {"n_timed": N_TIMED, "n_rounds": N_ROUNDS}
+        return self._cached(f"{kind}/cost", asked, partial(self._cost, kind))
 
     def _cost(self, kind: str) -> Record:
         model, rows = self._model(kind, 0), self._rows["test"][:N_COUNTED]
@@ -172,47 +173,37 @@ class _Runs:
         times = take_turns(tasks, n_rounds=N_ROUNDS).processor
         return {kind: times[kind].median / len(chosen) for kind in MIXERS}
 
-    def tuning(self, kind: str, lr: float) -> None:
+    def tuning(self, kind: str, lr: float) -> Record:
         """Measure a learning rate with seed 0."""
-        recipe = LadderRecipe(lr=lr, n_steps=self._n_steps)
-        asked = {"recipe": recipe.to_dict()}
-        self._cached(self._tuning_key(kind, lr), asked, partial(self._trained, kind, recipe, 0, "tuning"))
+        return self._trained(f"{kind}/tuning/{lr:g}", kind, lr, self._n_steps, 0, "tuning")
 
-    def _tuning_key(self, kind: str, lr: float) -> str:
-        return f"{kind}/tuning/{lr:g}"
-
-    def result(self, kind: str, equal: str, seed: int, learning_rates: Sequence[float]) -> None:
-        """Measure a model at the learning rate that was best with seed 0."""
-        store, n_steps = self._settings.store, self._n_steps
-        tried = {lr: (store.get(self._tuning_key(kind, lr)) or {})["valid"] for lr in learning_rates}
-        lr = min(tried, key=lambda lr: tried[lr])
+    def result(self, kind: str, equal: str, seed: int, lr: float) -> Record:
+        """Measure a model at a learning rate, with as many parameters or as much time as the transformer."""
+        n_steps = self._n_steps
         if equal == "time":
-            own, transformer = (
-                (store.get(f"{name}/cost") or {})["milliseconds"] for name in (kind, "transformer")
+            n_steps = round(
+                n_steps * self.cost("transformer")["milliseconds"] / self.cost(kind)["milliseconds"]
             )
-            n_steps = round(n_steps * transformer / own)
-        recipe = LadderRecipe(lr=lr, n_steps=n_steps)
-        asked = {"recipe": recipe.to_dict()}
-        key = f"{kind}/equal {equal}/seed {seed}"
-        self._cached(key, asked, partial(self._trained, kind, recipe, seed, f"equal {equal}"))
+        return self._trained(f"{kind}/equal {equal}/seed {seed}", kind, lr, n_steps, seed, f"equal {equal}")
 
     def _model(self, kind: str, seed: int) -> LanguageModel:
         return build_model(kind, self._vocab_size, self._max_len, seed)
 
-    def _trained(self, kind: str, recipe: LadderRecipe, seed: int, measure: str) -> Record:
-        model = self._model(kind, seed)
-        losses = train_model(model, self._rows["train"], recipe, pad_id=self._pad_id, seed=seed)
-        found = {
-            name: nats_per_token(model, self._rows[name], pad_id=self._pad_id) for name in ("valid", "test")
-        }
-        self._settings.report(f"{kind}, {measure}, lr {recipe.lr:g}, seed {seed}: {found}")
-        return {
-            "measure": measure,
-            "model": kind,
-            "seed": seed,
-            "lr": recipe.lr,
-            "n_steps": recipe.n_steps,
-            "bound": self._bound,
-            **found,
-            "losses": [round(loss, 4) for loss in losses[:: max(1, len(losses) // 50)]],
-        }
+    def _trained(self, key: str, kind: str, lr: float, n_steps: int, seed: int, measure: str) -> Record:
+        recipe = LadderRecipe(lr=lr, n_steps=n_steps)
+
+        def train() -> Record:
+            model = self._model(kind, seed)
+            losses = train_model(model, self._rows["train"], recipe, pad_id=self._pad_id, seed=seed)
+            found = {
+                name: nats_per_token(model, self._rows[name], pad_id=self._pad_id)
+                for name in ("valid", "test")
+            }
+            self._settings.report(f"{kind}, {measure}, lr {lr:g}, seed {seed}: {found}")
+            return {
+                **{"measure": measure, "model": kind, "seed": seed, "lr": lr, "n_steps": n_steps},
+                **{"bound": self._bound, **found},
+                "losses": [round(loss, 4) for loss in losses[:: max(1, len(losses) // 50)]],
+            }
+
+        return self._cached(key, {"recipe": recipe.to_dict()}, train)

@@ -9,19 +9,20 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 import torch
+from torch import Tensor
 
 from experiments.harness import Record, Records, Settings, digest_of, mean_table
-from tinytx.batching import PackedSequences
 from tinytx.config import TransformerConfig
 from tinytx.counting import count_parameters
 from tinytx.generate import Sampling, continue_rows, unwritten_ids
+from tinytx.inference import evaluate_rows
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.masking import Masking, PairsOfSentences, draw_pairs, make_passages
 from tinytx.objectives import pair_rows
@@ -100,8 +101,7 @@ def objectives(
     """
     if not isinstance(settings.budget, str):
         raise ValueError(f"budget must be a name, as equal steps are compared, got {settings.budget} s")
-    data = load_corpus("world") if corpus is None else corpus
-    runs = _Runs(settings, data, tuple(label_counts), n_blanks, n_prefixes)
+    runs = _Runs(settings, corpus or load_corpus("world"), label_counts, n_blanks, n_prefixes)
     cells = (
         (seed, objective, measure)
         for seed in range(settings.n_seeds)
@@ -116,13 +116,14 @@ class _Runs:
     """The models of all objectives, trained when first needed, and what is measured on them."""
 
     def __init__(
-        self, settings: Settings, data: Corpus, label_counts: tuple[int, ...], n_blanks: int, n_prefixes: int
+        self, settings: Settings, data: Corpus, label_counts: Sequence[int], n_blanks: int, n_prefixes: int
     ) -> None:
         self.settings, self.data, self.label_counts = settings, data, label_counts
         self.n_blanks, self.n_prefixes = n_blanks, n_prefixes
+        self._options = RunOptions(device=settings.device, progress=False, report=settings.report)
         self._texts = fingerprint(data)
         self._test = data.valid if data.test is None else data.test
-        self._last: tuple[int, str, TrainingResult] | None = None
+        self._trained = lru_cache(1)(self._train)
         self.rate = cache(self._rate)
         self._label_bound = cache(lambda: best_label_accuracy(self._test.texts, self._test.labels or ()))
 
@@ -184,13 +185,11 @@ class _Runs:
         settings = resize(base.settings, n_steps).replace(lr=rate)
         return dataclasses.replace(base, config=config, settings=settings, masking=masking)
 
-    def _trained(self, seed: int, objective: str) -> TrainingResult:
-        if self._last is None or self._last[:2] != (seed, objective):
-            recipe, budget = self._recipe(seed, objective), self.settings.budget
-            digest = digest_of({"texts": self._texts, "recipe": recipe.to_dict()})
-            folder = self.settings.work_dir / f"objectives-{objective}-{budget}-seed{seed}-{digest}"
-            self._last = seed, objective, self._fitted(objective, recipe, folder)
-        return self._last[2]
+    def _train(self, seed: int, objective: str) -> TrainingResult:
+        recipe, budget = self._recipe(seed, objective), self.settings.budget
+        digest = digest_of({"texts": self._texts, "recipe": recipe.to_dict()})
+        folder = self.settings.work_dir / f"objectives-{objective}-{budget}-seed{seed}-{digest}"
+        return self._fitted(objective, recipe, folder)
 
     def _fitted(self, objective: str, recipe: Recipe, folder: Path | None) -> TrainingResult:
         return pretrain(
@@ -202,12 +201,7 @@ class _Runs:
             model_changes=BACKBONE,
             training_changes={name: getattr(recipe.settings, name) for name in TRAINING},
             masking_changes=None if recipe.masking is None else {"transform": False},
-            options=RunOptions(
-                resume=folder is not None,
-                device=self.settings.device,
-                progress=False,
-                report=self.settings.report,
-            ),
+            options=dataclasses.replace(self._options, resume=folder is not None),
         )
 
     def measured(self, seed: int, objective: str, measure: str) -> Record:
@@ -240,7 +234,7 @@ class _Runs:
             seed=seed,
             n_labels=int(n_labels),
             n_scored=1,
-            options=RunOptions(device=self.settings.device, progress=False, report=lambda line: None),
+            options=dataclasses.replace(self._options, report=lambda line: None),
         )
         return {**tuned.evaluation.score.to_dict(), "exact": {"accuracy": self._label_bound()}}
 
@@ -292,26 +286,21 @@ def fill_measures(
         ``excess`` (mean KL divergence from the exact distribution given `sides`), and under ``exact`` the
         first two for that exact distribution. Positions are the same for every model.
     """
-    through = World().through(tokenizer)
-    rng = np.random.default_rng(_BLANK_SEED)
-    found: dict[str, list[float]] = {"nats": [], "accuracy": [], "excess": []}
-    exact: dict[str, list[float]] = {"nats": [], "accuracy": []}
+    through, rng, rows = World().through(tokenizer), np.random.default_rng(_BLANK_SEED), []
     for ids in tokenizer.encode_batch(texts[:n_blanks]):
         position = int(rng.integers(len(ids)))
         truth = _exact_token(through, ids, position, sides, tokenizer.eos_id)
         predicted = fill_probs(model, tokenizer, ids, position, sides=sides, hybrid=hybrid)
-        for values, probs in ((found, predicted), (exact, truth)):
-            values["nats"].append(-float(np.log(probs[ids[position]])))
-            values["accuracy"].append(float(probs.argmax() == ids[position]))
         possible = truth > 0
-        found["excess"].append(float((truth[possible] * np.log(truth[possible] / predicted[possible])).sum()))
-    means = {name: float(np.mean(values)) for name, values in found.items()}
-    return {
-        "n": len(found["nats"]),
-        "exact_given": sides,
-        **means,
-        "exact": {name: float(np.mean(values)) for name, values in exact.items()},
-    }
+        excess = (truth[possible] * np.log(truth[possible] / predicted[possible])).sum()
+        own, best = (
+            (-np.log(probs[ids[position]]), probs.argmax() == ids[position]) for probs in (predicted, truth)
+        )
+        rows.append((*own, excess, *best))
+    means = (float(np.mean(column)) for column in zip(*rows, strict=True))
+    nats, accuracy, excess, exact_nats, exact_accuracy = means
+    found = {"n": len(rows), "exact_given": sides, "nats": nats, "accuracy": accuracy, "excess": excess}
+    return {**found, "exact": {"nats": exact_nats, "accuracy": exact_accuracy}}
 
 
 def completion_measures(
@@ -399,29 +388,18 @@ def next_sentence_measures(
     return {"n": len(labels), **accuracy}
 
 
-@torch.no_grad()
-def _follows(
-    model: MaskedLanguageModel, tokenizer: Tokenizer, pairs: PairsOfSentences, n_rows: int = 64
-) -> np.ndarray:
+def _follows(model: MaskedLanguageModel, tokenizer: Tokenizer, pairs: PairsOfSentences) -> np.ndarray:
     """The model's answers, 0 or 1, shape (N,)."""
-    device = next(model.parameters()).device
-    rows = PackedSequences(pair_rows(tokenizer, pairs), tokenizer.pad_id)
-    firsts = [len(first) + 2 for first in pairs.firsts]
-    order = sorted(range(len(rows)), key=lambda i: rows.lengths[i])
-    answers = np.zeros(len(rows), dtype=int)
-    was_training = model.training
-    model.eval()
-    for at in range(0, len(order), n_rows):
-        chosen = order[at : at + n_rows]
-        inputs = rows.rows(chosen)  # (n, T)
-        positions = torch.arange(inputs.shape[1])
-        real = inputs != tokenizer.pad_id
-        second = (positions >= torch.tensor([firsts[i] for i in chosen])[:, None]) & real
-        segments = second.long().to(device) if model.config.n_segments else None
-        found = model.follows(inputs.to(device), real.to(device), segments)
-        answers[chosen] = found.argmax(dim=1).cpu().numpy()
-    model.train(was_training)
-    return answers
+    second = torch.tensor([len(first) + 2 for first in pairs.firsts])  # where it begins
+
+    def answers(token_ids: Tensor, rows: list[int]) -> Tensor:
+        real = token_ids != tokenizer.pad_id
+        positions = torch.arange(token_ids.shape[1])
+        segments = (positions >= second[rows, None]).to(token_ids.device) & real  # (B, T)
+        chosen = segments.long() if model.config.n_segments else None
+        return model.follows(token_ids, real, chosen).argmax(dim=1)
+
+    return evaluate_rows(model, pair_rows(tokenizer, pairs), answers, pad_id=tokenizer.pad_id).numpy()
 
 
 def best_label_accuracy(texts: Sequence[str], labels: Sequence[int]) -> float:

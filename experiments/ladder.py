@@ -9,7 +9,7 @@ many steps as fit into the processor time that the transformer's pass takes on o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cached_property, partial
 from itertools import product
 
 import pandas as pd
@@ -54,7 +54,7 @@ def ladder(
     learning_rates: Sequence[float] = LEARNING_RATES,
     orders: Sequence[int] = ORDERS,
 ) -> pd.DataFrame:
-    """Measure every model of the ladder, on one core of the processor.
+    """Measure every model of the ladder, on one core of the processor; for the result see `ladder_table`.
 
     Parameters
     ----------
@@ -66,11 +66,6 @@ def ladder(
         At equal parameters; by default one pass over the training text.
     learning_rates, orders : sequence
         What is tried with seed 0.
-
-    Returns
-    -------
-    DataFrame
-        See `ladder_table`.
     """
     torch.set_num_threads(1)
     runs = _Runs(settings, corpus or load_corpus("world"), n_steps)
@@ -111,8 +106,6 @@ class _Runs:
         assert exact is not None
         self._bound = float(exact.sum()) / sum(len(ids) + 1 for ids in self._ids["test"])
         self._n_steps = len(self._batches()) if n_steps is None else n_steps
-        self._ngrams = cache(self._count_ngrams)
-        self._turns = cache(self._time_steps)
 
     def _batches(self) -> list[list[int]]:
         lengths = [len(row) for row in self._rows["train"]]
@@ -121,23 +114,22 @@ class _Runs:
     def _cached(self, key: str, asked: Record, task: Callable[[], Record]) -> Record:
         return self._settings.cached(key, self._origin | asked, task)
 
-    def counts(self, order: int) -> Record:
-        """Measure an n-gram model, whose parameters are its counts."""
-        return self._cached(f"{order}-gram/counts", {"order": order}, partial(self._ngram, order))
-
-    def _count_ngrams(self) -> NGramModel:
+    @cached_property
+    def _ngrams(self) -> NGramModel:
         return NGramModel(max(ORDERS), self._vocab_size).fit(self._ids["train"])
 
-    def _ngram(self, order: int) -> Record:
-        model = self._ngrams()
-        losses = {name: model.nats_per_token(self._ids[name], order=order) for name in ("valid", "test")}
-        return {
-            "measure": "counts",
-            "model": f"{order}-gram",
-            "n_params": model.n_counts(order),
-            "bound": self._bound,
-            **losses,
-        }
+    def counts(self, order: int) -> Record:
+        """Measure an n-gram model, whose parameters are its counts."""
+
+        def count() -> Record:
+            model, name = self._ngrams, f"{order}-gram"
+            losses = {
+                split: model.nats_per_token(self._ids[split], order=order) for split in ("valid", "test")
+            }
+            sizes = {"n_params": model.n_counts(order), "bound": self._bound}
+            return {"measure": "counts", "model": name, **sizes, **losses}
+
+        return self._cached(f"{order}-gram/counts", {"order": order}, count)
 
     def cost(self, kind: str) -> Record:
         """Measure what a model costs: parameters, operations, processor time of a training step."""
@@ -153,15 +145,11 @@ class _Runs:
                 for row in rows:
                     model(torch.tensor([row[:-1]]))
 
-        return {
-            "measure": "cost",
-            "model": kind,
-            "n_params": count_parameters(model),
-            "flops": round(count_flops(forward) / n_tokens),
-            "milliseconds": 1e3 * self._turns()[kind],
-        }
+        costs = {"n_params": count_parameters(model), "flops": round(count_flops(forward) / n_tokens)}
+        return {"measure": "cost", "model": kind, **costs, "milliseconds": 1e3 * self._seconds[kind]}
 
-    def _time_steps(self) -> dict[str, float]:
+    @cached_property
+    def _seconds(self) -> dict[str, float]:
         """Median processor seconds of a training step of each model, on the same batches, in turn."""
         chosen = self._batches()[:N_TIMED]
         rows = [self._rows["train"][i] for batch in chosen for i in batch]
@@ -181,9 +169,8 @@ class _Runs:
         """Measure a model at a learning rate, with as many parameters or as much time as the transformer."""
         n_steps = self._n_steps
         if equal == "time":
-            n_steps = round(
-                n_steps * self.cost("transformer")["milliseconds"] / self.cost(kind)["milliseconds"]
-            )
+            own, transformer = (self.cost(name)["milliseconds"] for name in (kind, "transformer"))
+            n_steps = round(n_steps * transformer / own)
         return self._trained(f"{kind}/equal {equal}/seed {seed}", kind, lr, n_steps, seed, f"equal {equal}")
 
     def _model(self, kind: str, seed: int) -> LanguageModel:

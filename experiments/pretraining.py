@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from tqdm.auto import tqdm
 
 from experiments import linear
 from experiments.harness import Record, Records, Settings, digest_of, frame, mean_table
@@ -99,11 +98,10 @@ def pretraining(
     cells.write_down()
     for one in wanted:
         cells.report_pretraining(one)
-        due = [(one, n, fold) for fold in cells.folds for n in label_counts]
-        for cell in tqdm(due, desc=one.name, disable=None):
-            settings.cached(cells.key(*cell), cells.origin(*cell), functools.partial(cells.measured, *cell))
-        mean = np.mean([settings.store.data[cells.key(*cell)]["accuracy"] for cell in due])
-        settings.report(f"{one.name}: {mean:.1%}, mean of {len(due)} cells")
+        due = ((one, n, fold) for fold in cells.folds for n in label_counts)
+        found = settings.measured(one.name, due, cells.key, cells.origin, cells.measured).values()
+        mean = np.mean([record["accuracy"] for record in found])
+        settings.report(f"{one.name}: {mean:.1%}, mean of {len(found)} cells")
     return table(settings.store.data)
 
 
@@ -130,7 +128,6 @@ class _Cells:
         labelled = texts.labelled
         self._n_classes = 1 + max(labelled.labels or (0,))
         self._guessed = Split(texts.unlabelled[:N_GUESSED])
-        self._fingerprint = _fingerprint(labelled)
         settings.report(
             f"{len(labelled):,} labelled texts of {len(set(labelled.groups or ())):,} groups, "
             f"{len(texts.unlabelled):,} unlabelled ones of others, {texts.n_left_out:,} left out"
@@ -144,13 +141,14 @@ class _Cells:
     def origin(self, wanted: Condition, n_labels: int, fold: Fold) -> Record:
         """All that a cell follows from."""
         recipe = self.recipe
-        found: Record = {"texts": self._fingerprint, "n_folds": recipe.n_folds, "n_test": recipe.n_test}
+        sizes = {"n_folds": recipe.n_folds, "n_test": recipe.n_test}
+        found: Record = {"texts": _fingerprint(self.texts.labelled), **sizes}
         if wanted.way == "rated" or wanted.name == RATED_BAG:
-            found["rated"] = self._rated_fingerprint
+            found["rated"] = _fingerprint(self._rated)
         if wanted.name == LAST_BAG:
             found["n_words"] = recipe.n_words
         if wanted.name == PSEUDO_BAG or wanted.way == "tuned-pseudo":
-            found |= {"guessed": self._guessed_fingerprint, "guessed_share": GUESSED_SHARE}
+            found |= {"guessed": _fingerprint(self._guessed), "guessed_share": GUESSED_SHARE}
         if wanted.way == "tuned-seeds":
             found["n_heads"] = N_HEADS
         if wanted.way == "bag":
@@ -169,26 +167,18 @@ class _Cells:
     def write_down(self) -> None:
         """Store what is tried inside the labels of each condition, and what others published."""
         strengths = {
-            "tfidf-words": linear.STRENGTHS,
-            "tfidf-letters": linear.MORE_STRENGTHS,
-            LAST_BAG: linear.MORE_STRENGTHS,
-            RATED_BAG: linear.RATED_STRENGTHS,
-            PSEUDO_BAG: linear.RATED_STRENGTHS,
-            "probe": linear.PROBE_STRENGTHS,
-            "with-tfidf": linear.MORE_STRENGTHS,
+            **{"tfidf-words": linear.STRENGTHS, "probe": linear.PROBE_STRENGTHS},
+            **dict.fromkeys(("tfidf-letters", LAST_BAG, "with-tfidf"), linear.MORE_STRENGTHS),
+            **dict.fromkeys((RATED_BAG, PSEUDO_BAG), linear.RATED_STRENGTHS),
         }
+        by = "log loss in 5 parts of the labels"
+        search: Record = {name: {"C": tried, "by": by} for name, tried in strengths.items()}
         rates = [one.lr for one in self.recipe.tunings]
-        search: Record = {
-            name: {"C": tried, "by": "log loss in 5 parts of the labels"} for name, tried in strengths.items()
-        }
         search["tuned"] = {"lr": rates, "by": "accuracy on a part of the labels"}
-        where = f"{self.texts.name}/{self._budget}"
-        origin = json.loads(json.dumps({"recipe": self.recipe.to_dict(), "search": search}))
-        self.settings.cached(f"{where}/search", origin, dict)
-        lines = [
-            {"accuracy": accuracy, "source": text} for accuracy, text in PUBLISHED.get(self.texts.name, ())
-        ]
-        if lines:
+        asked = {"recipe": dataclasses.asdict(self.recipe), "search": search}
+        origin = json.loads(json.dumps(asked))  # with lists, as it will be read again
+        self.settings.cached(f"{self.texts.name}/{self._budget}/search", origin, dict)
+        if lines := [{"accuracy": one, "source": text} for one, text in PUBLISHED.get(self.texts.name, ())]:
             self.settings.cached(f"{self.texts.name}/published", {"lines": lines}, dict)
 
     def report_pretraining(self, wanted: Condition) -> None:
@@ -212,34 +202,20 @@ class _Cells:
         if wanted.way == "bag":
             scores, chosen = self._bag(wanted, train, fold.test, fold.seed)
         else:
-            body = (
-                self._after_ratings(wanted) if wanted.way == "rated" else self.bodies.body(wanted, fold.seed)
-            )
-            read = self._read if wanted.way in FROZEN else self._tuned
+            rated, read = wanted.way == "rated", self._read if wanted.way in FROZEN else self._tuned
+            body = self._after_ratings(wanted) if rated else self.bodies.body(wanted, fold.seed)
             scores, chosen = read(wanted, body, train, fold.test, fold.seed)
         correct = _n_correct(scores, fold.test)
         if wanted.way in END:
             ends, fitting = last_words(fold.test, self.recipe.n_words), self._cut(wanted, fold.test)[0]
             chosen["n_shortened"] = sum(map(str.__ne__, ends.texts, fitting.texts))
         return {
-            **{
-                "corpus": self.texts.name,
-                "condition": wanted.name,
-                "n_labels": n_labels,
-                "dose": wanted.dose,
-            },
+            **{"corpus": self.texts.name, "condition": wanted.name},
+            **{"n_labels": n_labels, "dose": wanted.dose},
             **{"draw": fold.repeat, "fold": fold.number, "seed": fold.seed, **chosen},
             **{"correct": correct, "n": len(fold.test), "accuracy": correct / len(fold.test)},
             "cpu_seconds": round(time.process_time() - begin, 1),
         }
-
-    @functools.cached_property
-    def _rated_fingerprint(self) -> str:
-        return _fingerprint(self._rated)
-
-    @functools.cached_property
-    def _guessed_fingerprint(self) -> str:
-        return _fingerprint(self._guessed)
 
     @property
     def _rated(self) -> Split:
@@ -306,12 +282,8 @@ class _Cells:
             found = class_probabilities(model, self.bodies.tokenizer, parts.texts)
             return _sums(np.log(found), owners)
 
-        rows, held_out = train_test_split(
-            range(len(train)),
-            test_size=self.recipe.held_out_share,
-            random_state=seed,
-            stratify=train.labels,
-        )
+        how: dict[str, Any] = {"test_size": self.recipe.held_out_share, "stratify": train.labels}
+        rows, held_out = train_test_split(range(len(train)), random_state=seed, **how)
         own, others = train.take(rows), train.take(held_out)
         tunings = self._tunings(wanted)
         merit = _log_likelihood if wanted.way == "tuned-by-loss" else _n_correct
@@ -339,6 +311,7 @@ class _Cells:
         )
 
 
+@functools.cache
 def _fingerprint(split: Split) -> str:
     return digest_of({"texts": list(split.texts), "labels": list(split.labels or ())})
 

@@ -20,9 +20,7 @@ from experiments.pretraining_data import Texts, lowered
 from experiments.pretraining_recipes import (
     Condition,
     Recipe,
-    counted_first,
-    objective_of,
-    seed_of,
+    part_of,
     times_width,
 )
 from tinytx.loop import train
@@ -139,9 +137,8 @@ class Bodies:
             plan = plan_doses(self._objective(start), *how)
             write_file(file, json_bytes({str(dose): asdict(reach) for dose, reach in plan.items()}))
         if start not in self._doses:
-            self._doses[start] = {
-                int(dose): Dose(**reach) for dose, reach in json.loads(file.read_bytes()).items()
-            }
+            known = json.loads(file.read_bytes())
+            self._doses[start] = {int(dose): Dose(**reach) for dose, reach in known.items()}
         return self._doses[start]
 
     def _finished(self, start: str, dose: int) -> Any:
@@ -167,7 +164,7 @@ class Bodies:
     def _run(self, start: str, folder: Path, settings: TrainingSettings, origin: Path | None) -> None:
         recipe = self._training_recipe(start, settings)
         model = new_model(recipe, settings.seed)
-        if counted_first(start) and origin is None:
+        if part_of(start, "other") == "counts" and origin is None:
             model.body.token_embed.load_state_dict(self._counted)
         model.to(self._where)
         label = f"{self.texts.name}, {start}, {folder.name}"
@@ -181,20 +178,18 @@ class Bodies:
     def _settings(self, start: str, n_steps: int, n_decay: int | None = None) -> TrainingSettings:
         precision = choose_precision("auto", self._where)
         settings = self.recipe.settings(n_steps, n_decay, precision)
-        return settings.replace(checkpoint_every=CHECKPOINT_EVERY, seed=seed_of(start))
+        return settings.replace(checkpoint_every=CHECKPOINT_EVERY, seed=int(part_of(start, "seed") or 0))
 
     def _training_recipe(self, start: str, settings: TrainingSettings) -> TrainingRecipe:
-        objective = objective_of(start)
+        objective = part_of(start, "objective")
         config = self.recipe.config(causal=objective != "masked", times_width=times_width(start))
         masking = self.recipe.masking(objective)
         return TrainingRecipe("study", config.vocab_size, config, settings, masking=masking)
 
     def _objective(self, start: str) -> AnyObjective:
         if start not in self._objectives:
-            recipe, texts = (
-                self._training_recipe(start, self._settings(start, 1)),
-                lowered(self.texts.unlabelled),
-            )
+            recipe = self._training_recipe(start, self._settings(start, 1))
+            texts = lowered(self.texts.unlabelled)
             self._objectives[start] = objective_for(recipe, self.tokenizer, texts)
         return self._objectives[start]
 

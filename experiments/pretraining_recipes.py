@@ -22,7 +22,7 @@ RATED_BAG, LAST_BAG, PSEUDO_BAG = (f"tfidf-letters-{word}" for word in ("rated",
 WHOLE = ("probe-whole", "tuned-whole")  # a transformer reads whole texts, piece by piece
 END = ("probe-end", "tuned-end")  # what is too long loses its beginning
 BAGS = ("tfidf-words", "tfidf-letters", RATED_BAG, LAST_BAG, PSEUDO_BAG)
-_ADDED = re.compile(r"(-(?P<other>counts|wide))?(-seed(?P<seed>[1-9]))?$")  # to the name of an objective
+_START = re.compile(r"(?P<objective>.*?)(-(?P<other>counts|wide))?(-seed(?P<seed>[1-9]))?")
 WIDE = 2  # times the width and the heads of all others
 LONGER = 5  # times the updates, for the control that only trains longer
 N_MARKS = 2  # tokens that frame a row, at most
@@ -129,14 +129,10 @@ class Recipe:
         share = HYBRID_CAUSAL_SHARE if objective == "hybrid" else 0.0
         return None if objective == "causal" else Masking(p=self.mask, causal_share=share)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Fields as JSON can hold them."""
-        return dataclasses.asdict(self)
-
     def pretraining(self) -> dict[str, Any]:
         """The numbers that decide a pretrained body, apart from its dose; as JSON can hold them."""
         own = ("doses", "n_words", "tunings", "n_folds", "n_test", "held_out_share")
-        return {name: value for name, value in self.to_dict().items() if name not in own}
+        return {name: value for name, value in dataclasses.asdict(self).items() if name not in own}
 
 
 def _tunings(n_updates: int, texts_per_batch: int) -> tuple[Tuning, ...]:
@@ -214,32 +210,18 @@ class Condition:
     @property
     def causal(self) -> bool:
         """Whether the transformer reads one way when it classifies; a hybrid one reads both ways."""
-        return objective_of(self.start) in ("scratch", "causal", "counts-causal")
+        return part_of(self.start, "objective") in ("scratch", "causal", "counts-causal")
 
 
-def objective_of(start: str) -> str:
-    """What a start is called without its seed of pretraining and what its embeddings start from."""
-    return _ADDED.sub("", start, count=1)
-
-
-def seed_of(start: str) -> int:
-    """The seed of pretraining: of new weights, and of the order of the texts."""
-    return int(_added(start, "seed") or 0)
-
-
-def counted_first(start: str) -> bool:
-    """Whether embeddings start from counts before they are pretrained."""
-    return _added(start, "other") == "counts"
+def part_of(start: str, what: str) -> str:
+    """Its "objective"; its "seed" of pretraining, of weights and order; "other", what else differs; or ""."""
+    found = _START.fullmatch(start)
+    return (found and found[what]) or ""
 
 
 def times_width(start: str) -> int:
     """How many times as wide a model is as those of the plan."""
-    return WIDE if _added(start, "other") == "wide" else 1
-
-
-def _added(start: str, what: str) -> str | None:
-    found = _ADDED.search(start)
-    return found[what] if found else None
+    return WIDE if part_of(start, "other") == "wide" else 1
 
 
 def condition(name: str, recipe: Recipe) -> Condition:
@@ -251,7 +233,7 @@ def condition(name: str, recipe: Recipe) -> Condition:
     if rest and rest[0] in WAYS:
         if start in ("scratch", *COUNTS) and len(rest) == 1:
             return Condition(name, start, rest[0])
-        if objective_of(start) in OBJECTIVES and len(rest) == 2 and rest[1] in doses:
+        if part_of(start, "objective") in OBJECTIVES and len(rest) == 2 and rest[1] in doses:
             return Condition(name, start, rest[0], int(rest[1]))
     raise ValueError(
         f"condition must be {', '.join(BAGS)}, or START/WAY with WAY one of {', '.join(WAYS)} and START "

@@ -96,10 +96,7 @@ def digest_of(content: Mapping[str, Any]) -> str:
 
 def frame(records: Records, fields: Sequence[str], budget_at: int) -> pd.DataFrame:
     """Some fields of all records and their budget, which is one part of their keys; one row a record."""
-    rows = [
-        {"budget": key.split("/")[budget_at], **{name: one[name] for name in fields}}
-        for key, one in records.items()
-    ]
+    rows = [{"budget": key.split("/")[budget_at], **one} for key, one in records.items()]
     return pd.DataFrame(rows, columns=["budget", *fields])
 
 

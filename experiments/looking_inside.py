@@ -52,13 +52,10 @@ def looking_inside(settings: Settings) -> pd.DataFrame:
     """Train on the world and on repeated rows, and look inside the models; see `table`."""
     settings.check_budget(*SIZES)
     budget = str(settings.budget)
+    sizes = {"sizes": list(SIZES[budget]), "variables": ["polarity", "genre", *AWAITED]}
     origins: dict[str, Record] = {
         "repeats": {"config": repeats_config().to_dict(), "n_steps": REPEAT_STEPS[budget]},
-        "world": {
-            "recipe": plan("world", "causal", budget).to_dict(),
-            "sizes": list(SIZES[budget]),
-            "variables": ["polarity", "genre", *AWAITED],
-        },
+        "world": {"recipe": plan("world", "causal", budget).to_dict(), **sizes},
     }
     measures: dict[str, Callable[..., Record]] = {
         "repeats": _repeats,
@@ -174,9 +171,8 @@ def _ablation(model: LanguageModel, tokenizer: Tokenizer, world: World, budget: 
         for text in texts:
             model.body(torch.tensor([[tokenizer.bos_id, *tokenizer.encode(text)]]))
     n_layers, n_heads = len(model.body.blocks), model.config.n_heads
-    means = [
-        torch.cat([context[0] for context in recorded[layer::n_layers]]).mean(0) for layer in range(n_layers)
-    ]
+    contexts = [[context[0] for context in recorded[layer::n_layers]] for layer in range(n_layers)]
+    means = [torch.cat(of_layer).mean(0) for of_layer in contexts]
 
     def worth(values: dict[tuple[int, int], Any]) -> float:
         with heads_replaced(model.body, values):
@@ -206,26 +202,22 @@ def _pairs(
         chosen[kind] = tuple(int(i) for i in np.unravel_index(even.argmax(), even.shape))
     found = {}
     for kind, other in zip(KINDS, KINDS[::-1], strict=True):
-        run = runs[kind]
+        run, whole, levels = runs[kind], runs[kind].whole[1::2].mean(), range(len(model.body.blocks) + 1)
         heads, attention = (x[:, :, 1::2].mean(axis=2) for x in (effects[kind], run.attention_to_change()))
-        levels = range(len(model.body.blocks) + 1)
+        exact = [pair.exact[0] - pair.exact[1] for pair in pairs[kind]] if kind == "polarity" else []
         found[kind] = {
             "n": len(pairs[kind]),
-            "exact": float(np.mean([pair.exact[0] - pair.exact[1] for pair in pairs[kind]]))
-            if kind == "polarity"
-            else None,
-            "whole": float(run.whole[1::2].mean()),
+            "exact": float(np.mean(exact)) if exact else None,
+            "whole": float(whole),
             "patch": {
                 role: [float(run.patch_hidden(level, where).mean()) for level in levels]
                 for role, where in run.roles.items()
             },
-            "heads": heads.tolist(),
-            "attention": attention.tolist(),
-            "chosen": list(chosen[kind]),
-            "share": float(heads[chosen[kind]] / run.whole[1::2].mean()),
-            "share_of_other": float(heads[chosen[other]] / run.whole[1::2].mean()),
+            **{"heads": heads.tolist(), "attention": attention.tolist(), "chosen": list(chosen[kind])},
+            "share": float(heads[chosen[kind]] / whole),
+            "share_of_other": float(heads[chosen[other]] / whole),
             "correlation": float(np.corrcoef(attention.ravel(), np.abs(heads).ravel())[0, 1]),
-            "share_of_most_attentive": float(heads.flat[attention.argmax()] / run.whole[1::2].mean()),
+            "share_of_most_attentive": float(heads.flat[attention.argmax()] / whole),
         }
     return found
 

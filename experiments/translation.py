@@ -26,6 +26,7 @@ from tinytx_run.pretrain import train_translator
 from tinytx_run.recipes import pair_kind, plan
 from tinytx_run.runs import find_run
 from tinytx_run.training import RunOptions, TrainingResult, fingerprint
+from tinyworld.world import World
 
 SEARCHES = {"greedy": Search(), "beam of 4": Search(beam_size=4)}
 N_ALIGNED, ALIGNMENT_SEED = 300, 23_000  # sentences of the world whose attention is measured
@@ -74,12 +75,9 @@ def _trained(settings: Settings, data: PairCorpus, seed: int) -> Record:
         options=RunOptions(resume=True, device=settings.device, report=settings.report),
     )
     seconds = time.perf_counter() - begin if is_new else None
-    return {"seed": seed, "seconds": seconds} | _evaluated(result, data)
-
-
-def _evaluated(result: TrainingResult, data: PairCorpus) -> Record:
     model, tokenizer = result.model, result.tokenizer
     record = {
+        **{"seed": seed, "seconds": seconds},
         "n_pairs": len(data.train),
         "n_removed": data.n_removed,
         **{key: value for key, value in result.to_dict().items() if key != "path"},
@@ -92,8 +90,6 @@ def _evaluated(result: TrainingResult, data: PairCorpus) -> Record:
         "sentences": {} if data.name == "world" else _translations(result, LAB_SENTENCES, SEARCHES),
     }
     if data.name == "world":
-        from tinyworld.world import World
-
         pairs = World().sentence_pairs(N_ALIGNED, seed=ALIGNMENT_SEED)
         found = alignment_mass(model, tokenizer, pairs)
         record["alignment"] = {"mass": found.mass.tolist(), "uniform": found.uniform, "n": found.n_tokens}
@@ -104,10 +100,8 @@ def _translations(
     result: TrainingResult, texts: Sequence[str], searches: Mapping[str, Search]
 ) -> dict[str, dict[str, str]]:
     """Text -> name of the search -> translation."""
-    found = {
-        name: translate(result.model, result.tokenizer, texts, search=search)
-        for name, search in searches.items()
-    }
+    model, tokenizer = result.model, result.tokenizer
+    found = {name: translate(model, tokenizer, texts, search=search) for name, search in searches.items()}
     return {text: {name: found[name][i].text for name in searches} for i, text in enumerate(texts)}
 
 
@@ -191,11 +185,10 @@ def _broken(settings: Settings, data: PairCorpus, seed: int, name: str) -> Recor
     held_out = Pairs(data.valid.sources[:N_EVALUATED], data.valid.targets[:N_EVALUATED])
     few = PairCorpus(data.name, data.train, held_out)
     score = evaluate_translator(result.model, result.tokenizer, few, split="valid")
-    found = _translations(result, held_out.sources[:N_EXAMPLES], DIAGNOSES)
-    shown = [
-        {"source": source, "reference": target, **found[source]}
-        for source, target in zip(held_out.sources[:N_EXAMPLES], held_out.targets, strict=False)
-    ]
+    sources = held_out.sources[:N_EXAMPLES]
+    found = _translations(result, sources, DIAGNOSES)
+    examples = zip(sources, held_out.targets, strict=False)
+    shown = [{"source": one, "reference": target, **found[one]} for one, target in examples]
     return record | {
         "step": result.history.step,
         "loss": result.history.loss,

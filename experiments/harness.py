@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -67,9 +68,9 @@ class Settings:
         The origin should hold all settings and texts that a record follows from, as JSON can hold them; it is
         stored with the record, and does not see changes of the code.
         """
-        record = self.store.get(key)
+        record, origin = self.store.get(key), json.loads(json.dumps(origin))  # tuples are stored as lists
         if record is None or record.get("origin") != origin:
-            record = {**measure(), "origin": dict(origin)}
+            record = {**measure(), "origin": origin}
             self.store.put(key, record)
         return record
 

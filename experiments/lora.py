@@ -59,9 +59,8 @@ def lora(settings: Settings) -> pd.DataFrame:
     settings.check_budget(*PLANS)
     budget = str(settings.budget)
     trial = _Trial(PLANS[budget], load_corpus("world"), shipped_model())
-    passes = [list(pair) for pair in trial.plan.passes.items()]
     origin = {
-        "plan": {**asdict(trial.plan), "passes": passes, "rates": list(trial.plan.rates)},
+        "plan": {**asdict(trial.plan), "passes": list(trial.plan.passes.items())},
         "weights": weights_fingerprint(trial.shipped.model.body),
         "texts": fingerprint(trial.corpus),
         "lora": {"rank": RANK, "alpha": ALPHA},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -175,8 +174,7 @@ class _Cells:
         search: Record = {name: {"C": tried, "by": by} for name, tried in strengths.items()}
         rates = [one.lr for one in self.recipe.tunings]
         search["tuned"] = {"lr": rates, "by": "accuracy on a part of the labels"}
-        asked = {"recipe": dataclasses.asdict(self.recipe), "search": search}
-        origin = json.loads(json.dumps(asked))  # with lists, as it will be read again
+        origin = {"recipe": dataclasses.asdict(self.recipe), "search": search}
         self.settings.cached(f"{self.texts.name}/{self._budget}/search", origin, dict)
         if lines := [{"accuracy": one, "source": text} for one, text in PUBLISHED.get(self.texts.name, ())]:
             self.settings.cached(f"{self.texts.name}/published", {"lines": lines}, dict)

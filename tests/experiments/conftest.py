@@ -120,3 +120,16 @@ def stop_after(monkeypatch):
         return left
 
     return limit
+
+
+@pytest.fixture
+def once(settings, stop_after):
+    """Runs an experiment, then again when nothing may be measured; gives its table and its records."""
+
+    def run(experiment, *args, changes=None, **how):
+        found = experiment(settings(**changes or {}), *args, **how)
+        stop_after(0)
+        assert experiment(settings(**changes or {}), *args, **how).equals(found)
+        return found, settings().store.data
+
+    return run

@@ -54,16 +54,9 @@ class _Sizes:
 
     def of_model(self, vocab_size: int) -> dict[str, Any]:
         """Sizes of a model that holds all of it."""
-        return {
-            "vocab_size": vocab_size,
-            "d_model": self.d_model,
-            "n_heads": 4,
-            "n_layers": self.n_layers,
-            "d_ff": 4 * self.d_model,
-            "max_len": max(
-                self.prompt + self.new, self.long_prompt + WARM_UP, self.source + 1, self.translated + 1
-            ),
-        }
+        lengths = (self.prompt + self.new, self.long_prompt + WARM_UP, self.source + 1, self.translated + 1)
+        widths = {"d_model": self.d_model, "n_heads": 4, "d_ff": 4 * self.d_model}
+        return {**widths, "vocab_size": vocab_size, "n_layers": self.n_layers, "max_len": max(lengths)}
 
 
 TINY = _Sizes((50,), (1, 3), 3, 5, 7, (2,), 4, 2, 5, 16, 2)
@@ -82,7 +75,8 @@ def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Rec
                 key = f"prompt of {sizes.long_prompt} tokens, vocabulary {vocab_size:,}, batch {batch_size}"
                 yield key, _prompt(model, sizes, batch_size, settings)
     torch.manual_seed(0)
-    translator = Translator(TransformerConfig(**sizes.of_model(sizes.vocab_sizes[0]), **_marian()))
+    marian = {"scale_embeddings": True, "activation": "silu", **FAMILIES["marian"].settings}
+    translator = Translator(TransformerConfig(**sizes.of_model(sizes.vocab_sizes[0]), **marian))
     translator.to(device).eval()
     for n_sources in sizes.n_sources:
         key = f"{sizes.n_beams} beams, {sizes.translated} tokens, {n_sources} sources"
@@ -125,9 +119,8 @@ def _compared(
     for task in tasks.values():
         task(WARM_UP)
     timed = {name: partial(task, n) for name, task in tasks.items()}
-    turns = take_turns(
-        timed, n_rounds=settings.n_rounds, n_warmup=0, device=settings.device, label="generation"
-    )
+    how: dict[str, Any] = {"n_rounds": settings.n_rounds, "device": settings.device, "label": "generation"}
+    turns = take_turns(timed, n_warmup=0, **how)
     about = {"precision": "fp32", "n_params": count_parameters(model)}
     details = {name: about if name == OURS else {**about, "group": GROUPS[name]} for name in tasks}
     record = compare(turns, details, "tokens", n_tokens)
@@ -197,11 +190,6 @@ def _generated(theirs: Any, ids: Tensor, how: Mapping[str, Any], n: int) -> Tens
     fixed = {"do_sample": False, "eos_token_id": None, "pad_token_id": 0, "use_cache": True}
     rows = theirs.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=n, **fixed, **how)
     return rows[:, -n:]
-
-
-def _marian() -> dict[str, Any]:
-    """Settings with which a `Translator` is a Marian."""
-    return {"scale_embeddings": True, "activation": "silu", **FAMILIES["marian"].settings}
 
 
 @torch.inference_mode()

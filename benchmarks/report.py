@@ -130,10 +130,8 @@ def bench_table(folder: Path) -> str:
         for key, record in Results(f"bench-{part}", folder).data.items()
         if record.get("fastest")
     ]
-    columns = (
-        "| times as fast as | the fastest peer at equal precision | as it comes | ourselves, otherwise |"
-    )
-    tables = ["\n".join([columns, "|---|---|---|---|", *speeds])] if speeds else []
+    head = "| times as fast as | the fastest peer at equal precision | as it comes | ourselves, otherwise |"
+    tables = ["\n".join([head, "|---|---|---|---|", *speeds])] if speeds else []
     if raced := race_table(folder):
         tables.append(raced)
     return "\n\n".join(tables) or "Not measured yet: `make bench` does it."

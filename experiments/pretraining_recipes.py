@@ -32,54 +32,31 @@ N_GUESSED, GUESSED_SHARE = 6_000, 0.5  # unlabelled texts that get a pseudo-labe
 
 @dataclass(frozen=True)
 class Tuning:
-    """How an encoder and a new head are fine-tuned.
+    """How an encoder and a new head are fine-tuned."""
 
-    Attributes
-    ----------
-    n_updates, n_epochs : int
-        Steps and epochs at least.
-    texts_per_batch : int
-        About.
-    keep_embeddings : bool
-        Whether embeddings are frozen.
-    """
-
-    n_updates: int
-    n_epochs: int
-    texts_per_batch: int
+    n_updates: int  # at least
+    n_epochs: int  # at least
+    texts_per_batch: int  # about
     lr: float
     dropout: float
     optimizer: str = "adamw"
     pooling: Pooling = "mean"
-    keep_embeddings: bool = False
+    keep_embeddings: bool = False  # frozen
 
 
 @dataclass(frozen=True)
 class Recipe:
     """All numbers of the experiment for one budget.
 
-    Attributes
-    ----------
-    doses : tuple of int
-        Tokens read in pretraining; 0 is a model with new weights.
-    token_texts : int
-        Unlabelled texts that the tokenizer learns from.
-    lr, warmup_steps, decay_share, tokens_per_batch
-        Of pretraining with Muon: the rate is constant after the warm-up, and falls to zero over the last
-        share of a dose. Of 5e-3 and 1e-2 the second had the lower loss on held-out unlabelled texts after
-        0.3 million tokens (5.44 against 5.52 nats).
-    n_words : int
-        Last words of a review that a transformer is given; bags of words read it whole. Where these words are
-        more than `max_len` tokens, in about one review of seven, it reads their beginning, but see `END`.
-    tunings : tuple of Tuning
-        Tried inside the labels; the first wins a tie.
-    held_out_share : float
-        Of the labels, to choose a tuning by; the chosen one then learns from all of them.
+    Pretraining is by Muon: the rate is constant after the warm-up, and falls to zero over the last share of a
+    dose. Of 5e-3 and 1e-2 the second had the lower loss on held-out unlabelled texts after 0.3 million tokens
+    (5.44 against 5.52 nats). Where `n_words` are more than `max_len` tokens, in about one review of seven, a
+    transformer reads their beginning, but see `END`; bags of words read reviews whole.
     """
 
-    doses: tuple[int, ...]
+    doses: tuple[int, ...]  # tokens read in pretraining; 0 is a model with new weights
     vocab_size: int
-    token_texts: int
+    token_texts: int  # unlabelled texts that the tokenizer learns from
     d_model: int
     n_layers: int
     n_heads: int
@@ -87,12 +64,14 @@ class Recipe:
     lr: float
     warmup_steps: int
     tokens_per_batch: int
-    n_words: int
-    tunings: tuple[Tuning, ...]
+    n_words: int  # last words of a review that a transformer is given
+    tunings: tuple[Tuning, ...]  # tried inside the labels; the first wins a tie
     n_folds: int
     n_test: int
     decay_share: float = 0.2
-    held_out_share: float = 0.25
+    held_out_share: float = (
+        0.25  # of the labels, to choose a tuning by, which then learns from all
+    )
     mask: float = 0.25
 
     def config(self, *, causal: bool, times_width: int = 1) -> TransformerConfig:

@@ -76,28 +76,19 @@ def objectives(
     n_blanks: int = N_BLANKS,
     n_prefixes: int = N_PREFIXES,
 ) -> pd.DataFrame:
-    """Pretrain with every objective and seed on the world, and evaluate what was learned.
+    """Pretrain with every objective and seed on the world, and evaluate what was learned; see `table`.
 
     Parameters
     ----------
     settings : Settings
-        The masked recipe of its budget is that of all objectives, but for mask and learning rate.
+        The masked recipe of its budget is that of all objectives, but for mask and learning rate. A budget in
+        seconds is refused, as equal numbers of steps are compared.
     corpus : Corpus, optional
         Texts of the world, by default those of `load_corpus`.
     label_counts : sequence of int
         For the linear probe and for fine-tuning.
     n_blanks, n_prefixes : int
         Test texts in which one token is filled, and whose first half is continued.
-
-    Returns
-    -------
-    DataFrame
-        See `table`.
-
-    Raises
-    ------
-    ValueError
-        If the budget is in seconds: equal numbers of steps are compared.
     """
     if not isinstance(settings.budget, str):
         raise ValueError(f"budget must be a name, as equal steps are compared, got {settings.budget} s")
@@ -343,23 +334,14 @@ def completion_measures(
         before_error += max(0, good - len(prefix))
         n_words += max(0, len(words) - len(prefix))
     n = len(prefixes)
-    return {
-        "n": n,
-        "possible": possible / n,
-        "words_before_error": before_error / n,
-        "new_words": n_words / n,
-        "n_sweeps": n_sweeps,
-    }
+    shares = {"possible": possible / n, "words_before_error": before_error / n, "new_words": n_words / n}
+    return {"n": n, **shares, "n_sweeps": n_sweeps}
 
 
 def _continued(model: LanguageModel, tokenizer: Tokenizer, start: list[int], seed: int) -> list[int]:
-    (ids,) = continue_rows(
-        model,
-        [[tokenizer.bos_id, *start]],
-        Sampling(max_new_tokens=model.config.max_len - len(start) - 1, seed=seed),
-        eos_id=tokenizer.eos_id,
-        forbidden_ids=unwritten_ids(tokenizer),
-    )
+    sampling = Sampling(max_new_tokens=model.config.max_len - len(start) - 1, seed=seed)
+    marks = {"eos_id": tokenizer.eos_id, "forbidden_ids": unwritten_ids(tokenizer)}
+    (ids,) = continue_rows(model, [[tokenizer.bos_id, *start]], sampling, **marks)
     return ids[:-1] if ids[-1] == tokenizer.eos_id else ids
 
 
@@ -421,19 +403,13 @@ def table(records: Records) -> pd.DataFrame:
     DataFrame
         The columns of `mean_table`, and ``exact``: what the exact language reaches, where that is known.
     """
-    rows = [
-        {
-            "budget": key.split("/")[0],
-            "row": row,
-            "variant": one["contestant"],
-            "seed": one["seed"],
-            "value": one[field],
-            "exact": one.get("exact", {}).get(field, OPTIMUM.get(row)),
-        }
-        for row, (measure, field) in figures_of(one["measure"] for one in records.values()).items()
-        for key, one in records.items()
-        if one["measure"] == measure
-    ]
-    data, by = pd.DataFrame(rows), ("budget", "row")
+    columns, rows = ["budget", "row", "variant", "seed", "value", "exact"], []
+    for row, (measure, field) in figures_of(one["measure"] for one in records.values()).items():
+        for key, one in records.items():
+            if one["measure"] == measure:
+                exact = one.get("exact", {}).get(field, OPTIMUM.get(row))
+                name = (key.split("/")[0], row, one["contestant"], one["seed"])
+                rows.append((*name, one[field], exact))
+    data, by = pd.DataFrame(rows, columns=columns), ("budget", "row")
     found = mean_table(data, "value", by=by, variant="variant", baselines=("causal",))
     return found.merge(data.groupby([*by, "variant"], sort=False)["exact"].first().reset_index())

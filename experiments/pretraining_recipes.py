@@ -69,9 +69,7 @@ class Recipe:
     n_folds: int
     n_test: int
     decay_share: float = 0.2
-    held_out_share: float = (
-        0.25  # of the labels, to choose a tuning by, which then learns from all
-    )
+    held_out_share: float = 0.25  # of the labels, to choose a tuning by, which then learns from all
     mask: float = 0.25
 
     def config(self, *, causal: bool, times_width: int = 1) -> TransformerConfig:

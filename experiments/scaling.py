@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -44,21 +45,10 @@ def scaling(
     learning_rates: Sequence[float] = LEARNING_RATES,
     tuning_steps: int = TUNING_STEPS,
 ) -> pd.DataFrame:
-    """Train every size on every amount of text, on one core of the processor.
+    """Train every size on every amount of text, on one core of the processor; for the result see `table`.
 
-    Parameters
-    ----------
-    settings : Settings
-        Results are those of seeds 1 to `n_seeds`. The recipe is the experiment's own, whatever the budget.
-    corpus : Corpus, optional
-        Texts of the world, by default those of `load_corpus`.
-    widths, steps, learning_rates : sequence
-    tuning_steps : int
-
-    Returns
-    -------
-    DataFrame
-        See `table`.
+    Results are those of seeds 1 to `settings.n_seeds`. The recipe is the experiment's own, whatever the
+    budget; texts are those of the world.
     """
     torch.set_num_threads(1)
     runs = _Runs(load_corpus("world") if corpus is None else corpus)
@@ -71,13 +61,9 @@ def scaling(
     best = {}
     for width in tqdm(widths, desc="learning rates", disable=None):
         how = {"width": width, "n_steps": tuning_steps, "seed": 0}
-        tried = {
-            lr: cached(f"{width}/tuning/lr {lr:g}", "valid", lr=lr, **how)["loss"] for lr in learning_rates
-        }
-        best[width] = min(tried, key=lambda lr: tried[lr])
-    cells = [
-        (n_steps, seed, w) for n_steps in steps for seed in range(1, settings.n_seeds + 1) for w in widths
-    ]
+        tried = [cached(f"{width}/tuning/lr {lr:g}", "valid", lr=lr, **how)["loss"] for lr in learning_rates]
+        best[width] = learning_rates[tried.index(min(tried))]
+    cells = list(product(steps, range(1, settings.n_seeds + 1), widths))
     for n_steps, seed, width in tqdm(cells, desc="results", disable=None):
         key = f"{width}/{n_steps} steps/seed {seed}"
         cached(key, "test", width=width, n_steps=n_steps, lr=best[width], seed=seed)
@@ -115,12 +101,8 @@ class _Runs:
         assert exact is not None
         sizes = parameter_table(recipe.config)
         return {
-            "measure": split,
-            "width": recipe.config.d_model,
-            "n_steps": settings.n_steps,
-            "seed": settings.seed,
-            "lr": settings.lr,
-            "n_params": sizes.total,
+            **{"measure": split, "width": recipe.config.d_model, "n_steps": settings.n_steps},
+            **{"seed": settings.seed, "lr": settings.lr, "n_params": sizes.total},
             "n_non_embedding": sizes.parts["blocks"] + sizes.parts["final_norm"],
             "n_tokens": round(settings.n_steps * tokens_per_step),
             "loss": score.nats_per_token,

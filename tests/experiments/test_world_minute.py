@@ -43,7 +43,9 @@ def test_a_model_that_confuses_only_forms_loses_by_agreement_alone(trained):
     names = _names(Lexicon())
     first = {word: trained.tokenizer.word_pieces(word)[0] for word in names if word in world.vocabulary}
     adjectives = [word for word in first if names[word][0] == "adjective"]
-    target = next(word for word in adjectives if p[first[word]] > 0 and levels.is_whole(first[word]))
+    target = next(
+        word for word in adjectives if p[first[word]] > 0 and levels._kinds[first[word]] == "adjective"
+    )
     forms = {first[word] for word in adjectives if names[word] == names[target]}
     q = p.copy()
     q[list(forms)] = p[list(forms)].sum() / len(forms)

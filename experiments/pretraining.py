@@ -123,7 +123,7 @@ class _Cells:
         if not label_counts or not all(8 <= n <= smallest for n in label_counts):
             raise ValueError(f"labels must be numbers from 8 to {smallest}, got {list(label_counts)}")
         self.bodies = Bodies(texts, recipe, settings.work_dir, settings.device, settings.report)
-        self._rated_bodies: dict[str, Transformer] = {}
+        self._after_ratings = functools.cache(self._learn_ratings)
         labelled = texts.labelled
         self._n_classes = 1 + max(labelled.labels or (0,))
         self._guessed = Split(texts.unlabelled[:N_GUESSED])
@@ -222,15 +222,13 @@ class _Cells:
             raise ValueError(f"rated needs {needed}, got {self.texts.name}")
         return self.texts.rated
 
-    def _after_ratings(self, wanted: Condition) -> Transformer:
+    def _learn_ratings(self, wanted: Condition) -> Transformer:
         """The body of a condition after one pass over the rated texts; the same for each fold."""
-        if wanted.name not in self._rated_bodies:
-            body, rated = self.bodies.body(wanted, seed=0), last_words(self._rated, self.recipe.n_words)
-            one_pass = dataclasses.replace(self.recipe.tunings[0], n_updates=1)
-            model = self._learned(body, one_pass, rated, seed=0)
-            model.body.config = body.config  # without dropout
-            self._rated_bodies[wanted.name] = model.body.cpu()
-        return self._rated_bodies[wanted.name]
+        body, rated = self.bodies.body(wanted, seed=0), last_words(self._rated, self.recipe.n_words)
+        one_pass = dataclasses.replace(self.recipe.tunings[0], n_updates=1)
+        model = self._learned(body, one_pass, rated, seed=0)
+        model.body.config = body.config  # without dropout
+        return model.body.cpu()
 
     def _bag(self, wanted: Condition, train: Split, test: Split, seed: int) -> linear.Predicted:
         """A bag of the words of whole texts, or of those that a transformer reads."""

@@ -65,18 +65,9 @@ def _distinct(texts: Iterable[str]) -> list[str]:
 
 
 def completions(settings: Settings, more_steps: Iterable[int] = MORE_STEPS) -> pd.DataFrame:
-    """Pretrain on real French, compare with n-gram models, and let each model continue the prompts.
+    """Pretrain on real French, compare with n-gram models, let each model continue the prompts; see `table`.
 
-    Parameters
-    ----------
-    settings : Settings
-    more_steps : iterable of int
-        Models trained for so many steps, after that of the budget's own number.
-
-    Returns
-    -------
-    DataFrame
-        See `table`.
+    Models are trained for the budget's own number of steps, and for each of `more_steps`.
     """
     settings.report("reading novels, sentences and reviews")
     corpus = french_corpus(settings.data_dir)

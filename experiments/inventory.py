@@ -39,17 +39,9 @@ Pair = tuple[Misconception, Misconception, list[int]]  # and the numbers of the 
 
 
 def inventory(settings: Settings, solutions: Sequence[Solution] = ()) -> pd.DataFrame:
-    """Make all items, and put them to every wrong solution.
+    """Make all items, and put them to every wrong solution; see `table`.
 
-    Returns
-    -------
-    DataFrame
-        See `table`.
-
-    Raises
-    ------
-    ValueError
-        Without solutions: of some mistakes, checkers have no implementation.
+    Without solutions it raises ValueError: of some mistakes, checkers have no implementation.
     """
     settings.check_budget("smoke", "laptop")
     if not solutions:

@@ -23,13 +23,7 @@ from tinytx_course.museum.patients import RECIPES, SMOKE_STEPS, Patient
 
 
 def museum(settings: Settings) -> pd.DataFrame:
-    """Train each patient and a healthy model of each task, and put every test to it.
-
-    Returns
-    -------
-    DataFrame
-        See `tinytx_course.museum.diagnosing.separation`.
-    """
+    """Train each patient and a healthy model of each task, and put every test to it; see `table`."""
     settings.check_budget("smoke", "laptop")
     who: list[tuple[str | None, str]] = [(None, task) for task in RECIPES]
     who += [(name, fault.task) for name, fault in FAULTS.items()]

@@ -68,13 +68,7 @@ return { first: world.written(first), first_sample: firstSample, tokens, curve, 
 
 
 def playground(settings: Settings) -> pd.DataFrame:
-    """Train for a minute with each variant, for five with the recipe: in node, and the recipe also in a page.
-
-    Returns
-    -------
-    DataFrame
-        See `table`.
-    """
+    """Train for a minute with each variant, for five with the recipe, in node and in a page; see `table`."""
     settings.check_budget("smoke", "laptop")
     minute = 1 if settings.budget == "smoke" else 60
     cells = [(minute, "recipe", seed) for seed in range(settings.n_seeds)]

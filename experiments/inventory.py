@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pandas as pd
 from tqdm.auto import tqdm
 
 from experiments import inventory_machine, inventory_training  # noqa: F401  (enter their items)
@@ -27,9 +27,6 @@ from experiments.inventory_items import FORMS, ITEMS, LETTERS, Form, Function, I
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.museum.faults import FAULTS, PROGRAM
 from tinytx_course.museum.patients import RECIPES
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MUSEUM = "museum:"
 HEALTHY = "nothing is wrong with the program"
@@ -227,8 +224,6 @@ def table(records: Records) -> pd.DataFrame:
 
     The last row has the number of all pairs and the share of them that is separated.
     """
-    import pandas as pd
-
     budget = "laptop" if "laptop-separation" in records else "smoke"
     items = [record for key, record in records.items() if key.startswith(f"{budget}/")]
     numbers = [pair[2] for pair in separated_pairs(items, "A")]

@@ -91,9 +91,8 @@ def test_folds_divide_no_film_and_test_the_same_reviews_in_each_draw(corpora):
     for k, fold in enumerate(folds):
         assert not tested[k] & set(fold.train.groups) and len(fold.train) + 30 <= len(split)
         assert sum(fold.test.labels) == 15 and fold.test == folds[k % 3].test
-    assert (
-        not tested[0] & tested[1] and max(len(f.train) for f in folds) - min(len(f.train) for f in folds) <= 5
-    )
+    n_learned = [len(fold.train) for fold in folds]
+    assert not tested[0] & tested[1] and max(n_learned) - min(n_learned) <= 5
     with pytest.raises(ValueError, match="from 2 to 25, .*got 26"):
         grouped_folds(split, 26, 1, 4)
 

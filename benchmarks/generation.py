@@ -85,49 +85,63 @@ def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Rec
 
 def _greedy(model: LanguageModel, sizes: _Sizes, batch_size: int, settings: BenchSettings) -> Record:
     prompts = torch.randint(model.config.vocab_size, (batch_size, sizes.prompt))
-    tasks, left_out = _both(model, partial(_continued, model, prompts), prompts)
-    tasks[PRODUCTS] = partial(_products_alone, model, batch_size)
-    if batch_size > 1:
-        tasks[ANEW] = partial(_read_anew, model, prompts)
-    else:
-        tasks[ANEW] = partial(_continued, model, prompts, cached=False)
-    record = _compared(model, tasks, sizes.new, sizes.new * batch_size, settings)
+    ours = partial(_continued, model, prompts)
+    anew = partial(_read_anew, model, prompts) if batch_size > 1 else partial(ours, cached=False)
+    others = {PRODUCTS: partial(_products_alone, model, batch_size), ANEW: anew}
+    record = _compared(model, ours, prompts, sizes.new, sizes.new * batch_size, settings, others)
     record["contestants"][ANEW]["lengths_timed"] = SAMPLED if batch_size > 1 else sizes.new
-    return {**record, "left_out": left_out}
+    return record
 
 
 def _prompt(model: LanguageModel, sizes: _Sizes, batch_size: int, settings: BenchSettings) -> Record:
     """Time until the first token after a long prompt: all of it is read at once."""
     prompts = torch.randint(model.config.vocab_size, (batch_size, sizes.long_prompt))
-    tasks, left_out = _both(model, partial(_continued, model, prompts), prompts)
-    return {**_compared(model, tasks, 1, prompts.numel(), settings), "left_out": left_out}
+    return _compared(model, partial(_continued, model, prompts), prompts, 1, prompts.numel(), settings)
 
 
 def _beams(model: Translator, sizes: _Sizes, n_sources: int, settings: BenchSettings) -> Record:
-    shape, special = (n_sources, sizes.source), {"decoder_start_token_id": BOS, "pad_token_id": 0}
+    shape, n = (n_sources, sizes.source), sizes.translated
     src_ids = torch.randint(BOS + 1, model.config.vocab_size, shape, device=settings.device)
     ours = partial(_searched, model, src_ids, sizes.n_beams)
-    tasks, left_out = _both(model, ours, src_ids, special, num_beams=sizes.n_beams)
-    record = _compared(model, tasks, sizes.translated, sizes.translated * n_sources, settings)
-    return {**record, "left_out": left_out}
+    return _compared(model, ours, src_ids, n, n * n_sources, settings, num_beams=sizes.n_beams)
 
 
 def _compared(
-    model: nn.Module, tasks: Mapping[str, Task], n: int, n_tokens: int, settings: BenchSettings
+    model: LanguageModel | Translator,
+    ours: Task,
+    ids: Tensor,
+    n: int,
+    n_tokens: int,
+    settings: BenchSettings,
+    others: Mapping[str, Task] | None = None,
+    **how: Any,
 ) -> Record:
-    """Time n tokens a row of each candidate in turn, and compare; `n_tokens` are read or written by it."""
+    """Time n tokens a row of each candidate in turn, and compare; `n_tokens` are read or written by it.
+
+    Candidates are our task, `generate` of the same model in `transformers`, and others.
+    """
+    tasks: dict[str, Task] = {OURS: ours}
+    special = {"decoder_start_token_id": BOS, "pad_token_id": 0} if isinstance(model, Translator) else {}
+    left_out = {}
+    try:
+        theirs: Any = to_transformers(model, **special)
+        tasks[THEIRS] = partial(_generated, theirs.to(settings.device), ids.to(settings.device), how)
+    except ImportError as missing:
+        left_out[THEIRS] = str(missing)
+    tasks |= others or {}
     for task in tasks.values():
         task(WARM_UP)
     timed = {name: partial(task, n) for name, task in tasks.items()}
-    how: dict[str, Any] = {"n_rounds": settings.n_rounds, "device": settings.device, "label": "generation"}
-    turns = take_turns(timed, n_warmup=0, **how)
+    turns = take_turns(
+        timed, n_rounds=settings.n_rounds, n_warmup=0, device=settings.device, label="generation"
+    )
     about = {"precision": "fp32", "n_params": count_parameters(model)}
     details = {name: about if name == OURS else {**about, "group": GROUPS[name]} for name in tasks}
     record = compare(turns, details, "tokens", n_tokens)
     if THEIRS in tasks:
         ours_ids, their_ids = (tasks[name](min(n, COMPARED)).cpu() for name in (OURS, THEIRS))
         record["same_ids"] = (ours_ids == their_ids).double().mean().item()
-    return record
+    return {**record, "left_out": left_out}
 
 
 def _continued(model: LanguageModel, prompts: Tensor, n: int, **how: Any) -> Tensor:
@@ -166,22 +180,6 @@ def _searched(model: Translator, src_ids: Tensor, n_beams: int, n: int) -> Tenso
     with laid_out(model, n_beams * len(src_ids)):  # as in `translate_ids`, which would end at the end mark
         found = beam_search(steps, most, bos_id=BOS, eos_id=-1, search=search, forbidden_ids=(0,))
     return torch.tensor([one.token_ids for one in found])
-
-
-def _both(
-    model: LanguageModel | Translator,
-    ours: Task,
-    ids: Tensor,
-    settings: Mapping[str, Any] | None = None,
-    **how: Any,
-) -> tuple[dict[str, Task], dict[str, str]]:
-    """Our task, and `generate` of the same model in `transformers`, or the reason why it is missing."""
-    try:
-        theirs: Any = to_transformers(model, **(settings or {}))
-    except ImportError as missing:
-        return {OURS: ours}, {THEIRS: str(missing)}
-    device = next(model.parameters()).device
-    return {OURS: ours, THEIRS: partial(_generated, theirs.to(device), ids.to(device), how)}, {}
 
 
 @torch.inference_mode()

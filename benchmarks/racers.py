@@ -131,7 +131,7 @@ def ours(optimizer: str, lr: float, weight_decay: float, tokens_per_batch: int, 
     dropout of 0.05 with decay 0.1 gave 1.482, and windows of 128 with decay 0.1 about 1.471.
     """
     config = TransformerConfig(max_len=256, positions="rotary", activation="relu", bias=False, **SIZES)
-    how = {"lr": lr, "weight_decay": weight_decay, "tokens_per_batch": tokens_per_batch}
+    how: dict[str, Any] = {"lr": lr, "weight_decay": weight_decay, "tokens_per_batch": tokens_per_batch}
     settings = TrainingSettings(**WARMUP, **{**MUON, "optimizer": optimizer, **how})
     return Trained(f"tinytx, {optimizer}{note}", config, settings)
 
@@ -141,7 +141,7 @@ def published() -> Trained:
 
     github.com/karpathy/nanoGPT, README, "I only have a macbook": its command, and the rates of the script.
     """
-    embeddings = {"positions": "learned", "tie_embeddings": True, "scale_embeddings": False}
+    embeddings: dict[str, Any] = {"positions": "learned", "tie_embeddings": True, "scale_embeddings": False}
     config = TransformerConfig(max_len=64, activation="gelu-tanh", **embeddings, **SIZES)
     settings = TrainingSettings(
         lr=1e-3,

@@ -340,7 +340,7 @@ def completion_measures(
 
 def _continued(model: LanguageModel, tokenizer: Tokenizer, start: list[int], seed: int) -> list[int]:
     sampling = Sampling(max_new_tokens=model.config.max_len - len(start) - 1, seed=seed)
-    marks = {"eos_id": tokenizer.eos_id, "forbidden_ids": unwritten_ids(tokenizer)}
+    marks: dict[str, Any] = {"eos_id": tokenizer.eos_id, "forbidden_ids": unwritten_ids(tokenizer)}
     (ids,) = continue_rows(model, [[tokenizer.bos_id, *start]], sampling, **marks)
     return ids[:-1] if ids[-1] == tokenizer.eos_id else ids
 

@@ -6,9 +6,9 @@ of three for one other seed, in shorter runs.
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, cast
@@ -27,7 +27,7 @@ from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.masking import Masking, PairsOfSentences, draw_pairs, make_passages
 from tinytx.objectives import pair_rows
 from tinytx.tokenizer import Tokenizer
-from tinytx.transformer import LanguageModel
+from tinytx.transformer import LanguageModel, bidirectional
 from tinytx_course.counting.costs import cost_table
 from tinytx_course.labs.lesson_10 import OPTIMUM, TopicOverlap, complete_masked, figures_of
 from tinytx_run.corpora import Corpus, load_corpus
@@ -212,8 +212,8 @@ class _Runs:
             assert isinstance(model, MaskedLanguageModel)
             found = next_sentence_measures(model, tokenizer, self.data.train.texts, texts)
         else:
-            start = both_ways(result) if objective == "hybrid" else result
-            found = self._labelled(start, seed, *measure.split(" "))
+            with bidirectional(model.body) if objective == "hybrid" else nullcontext():
+                found = self._labelled(result, seed, *measure.split(" "))
         return {"seed": seed, "contestant": objective, "measure": measure, **found}
 
     def _labelled(self, result: TrainingResult, seed: int, way: str, n_labels: str) -> Record:
@@ -239,13 +239,6 @@ def _pretraining(result: TrainingResult) -> Record:
         "flops_per_id": 3 * training_flops(config, result.recipe.masking),
         "history": {"step": result.history.step, "loss": result.history.loss},
     }
-
-
-def both_ways(result: TrainingResult) -> TrainingResult:
-    """The result of hybrid pretraining with a body that attends to both sides, as a classifier reads."""
-    model = copy.deepcopy(result.model)
-    model.body.config = model.body.config.replace(causal=False)
-    return dataclasses.replace(result, model=model)
 
 
 def _exact_token(

@@ -22,7 +22,6 @@ from tqdm.auto import tqdm
 from experiments.harness import Record, Records, Settings
 from tinytx.counting import parameter_table
 from tinytx.loop import train
-from tinytx_course.labs.scaling_law import bootstrap, fit_law, leave_one_out, range_of
 from tinytx_run.corpora import Corpus, load_corpus
 from tinytx_run.evaluate import evaluate_language_model, exact_nats
 from tinytx_run.pretrain import corpus_objective, new_language_model, train_tokenizer
@@ -116,24 +115,3 @@ def table(records: Records) -> pd.DataFrame:
     columns = ["width", "n_non_embedding", "n_params", "n_steps", "n_tokens", "seed", "lr", "loss", "bound"]
     data = data[columns].sort_values(["width", "n_steps", "seed"], ignore_index=True)
     return data.assign(above=data["loss"] - data["bound"])
-
-
-def laws(records: Records) -> pd.DataFrame:
-    """The usual law, fitted to all runs, and how far its constant misses the entropy bound.
-
-    Returns
-    -------
-    DataFrame
-        One row for each way to count parameters: ``E``, ``A``, ``a``, ``B``, ``b``, the ends of the
-        bootstrap's 95 % interval and of all laws that leave one run out, the bound, and ``miss = E - bound``.
-    """
-    runs, rows = table(records), []
-    for counted in ("n_non_embedding", "n_params"):
-        given = (runs[counted], runs["n_tokens"], runs["loss"])
-        constants = [law.E for law in leave_one_out(*given)]
-        low, high = range_of([law.E for law in bootstrap(*given)])
-        law, bound = fit_law(*given), runs["bound"].mean()
-        row = {"N": counted, **vars(law), "bootstrap low": low, "bootstrap high": high}
-        row |= {"leave-one-out low": min(constants), "leave-one-out high": max(constants)}
-        rows.append({**row, "bound": bound, "miss": law.E - bound})
-    return pd.DataFrame(rows)

@@ -14,7 +14,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -50,32 +50,11 @@ def add_command(commands: Any, name: str, function: Command) -> Parser:
     return sub
 
 
-def add_device(sub: Parser) -> None:
-    """Add the option that chooses the device."""
-    sub.add_argument("--device", default="auto", help="auto, cpu or cuda")
-
-
-def numbers(text: str) -> list[int]:
-    """Read ``50,200`` as a list."""
-    return [int(part) for part in text.split(",")]
-
-
-def words(text: str) -> list[str]:
-    """Read ``bad,good`` as a list."""
-    return [part.strip() for part in text.split(",")]
-
-
 def folder_name(word: str) -> Path:
     """Read the name of a folder; for an empty one, `Path` would give the current folder."""
     if not word.strip():
         raise argparse.ArgumentTypeError(f"must name a folder, got {word!r}")
     return Path(word)
-
-
-def reporter(args: argparse.Namespace) -> Callable[[str], None]:
-    """A function that prints a line of progress: with ``--json`` on standard error."""
-    stream = sys.stderr if args.json else sys.stdout
-    return lambda line: print(line, file=stream, flush=True)
 
 
 def run(parser: Parser, argv: Sequence[str] | None = None) -> int:
@@ -91,10 +70,9 @@ def run(parser: Parser, argv: Sequence[str] | None = None) -> int:
             warnings.showwarning = _show_warning
             answer, text = args.command(args)
         status = answer.pop("exit_status", 0)
-        if args.json:
-            emit(json.dumps(answer, ensure_ascii=False))
-        elif text is not None:  # None: the command has printed line by line
-            emit(text)
+        written = json.dumps(answer, ensure_ascii=False) if args.json else text
+        if written is not None:  # None: the command has printed line by line
+            emit(written)
         return status
     except KeyboardInterrupt as stop:
         happened = getattr(stop, "happened", "interrupted")
@@ -115,6 +93,12 @@ def run(parser: Parser, argv: Sequence[str] | None = None) -> int:
         if isinstance(error, ConnectionError):
             time.sleep(SECONDS_TO_BE_ENDED)
         return 2
+
+
+def _reporter(args: argparse.Namespace) -> Callable[[str], None]:
+    """A function that prints a line of progress: with ``--json`` on standard error."""
+    stream = sys.stderr if args.json else sys.stdout
+    return lambda line: print(line, file=stream, flush=True)
 
 
 def emit(line: str) -> None:
@@ -181,40 +165,48 @@ def build_parser() -> Parser:
     parser = Parser(prog="tinytx", description="A small transformer to learn from.")
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands: Any = parser.add_subparsers(required=True, metavar="COMMAND")
-    _add_training(commands)
-    _add_readers(commands)
-    _add_data(commands)
-    return parser
-
-
-def _add_training(commands: Any) -> None:
-    pretraining = add_command(commands, "pretrain", pretrain)
-    objectives = "causal, masked, masked+nsp, hybrid, or translation"
-    pretraining.add_argument("--objective", default="causal", help=objectives)
+    functions: tuple[Command, ...] = (pretrain, finetune, evaluate, generate, translate, classify, count)
+    subs = [add_command(commands, function.__name__, function) for function in functions]
+    pretraining, tuning, measuring, writing, *_, counting = subs
+    kinds = ("model", "model", "language model", "translator", "classifier")
+    for sub, kind in zip(subs[1:-1], kinds, strict=True):
+        name = "" if kind == "classifier" else ", or a published name"
+        sub.add_argument("checkpoint", type=Path, help=f"folder of a {kind}{name}")
+    words = "causal, masked, masked+nsp, hybrid, or translation"
+    pretraining.add_argument("--objective", default="causal", help=words)
     pretraining.add_argument("--shard", action="store_true", help="under torchrun: a part of the model each")
-    tuning = add_command(commands, "finetune", finetune)
-    tuning.add_argument("checkpoint", type=Path, help="folder of a model, or a published name")
+    pretraining.add_argument("--steps", type=int, help="steps, in place of the budget's")
+    pretraining.add_argument("--precision", help="auto, fp32 or bf16")
     tuning.add_argument("--fresh", action="store_true", help="same tokenizer and configuration, new weights")
+    tuning.add_argument("--epochs", type=int, help="passes over the texts, in place of the budget's")
+    tuning.add_argument("--lr", type=float, help="learning rate, in place of the budget's")
+    for sub in (pretraining, tuning, measuring):
+        sub.add_argument("--corpus", required=True, help="a name, a file of texts, or hf:NAME")
+        sub.add_argument("--data-dir", type=Path, help="folder that holds one folder a corpus")
+        sub.add_argument("--text-column", help="column of a .csv, .jsonl or .tsv that holds the texts")
+        sub.add_argument("--label-column", help="column that holds the labels")
+        sub.add_argument("--label-names", help="the known labels, such as bad,good for 0 and 1")
+        sub.add_argument("--skip-bad-rows", action="store_true", help="skip rows that cannot be used")
     for sub in (pretraining, tuning):
-        _add_corpus(sub)
         sub.add_argument("--budget", help="smoke, laptop, study, gpu, or a number of seconds")
         sub.add_argument("--seed", type=int, default=0, help="equal seeds give equal bytes")
         sub.add_argument("--out", type=folder_name, required=True, help="new folder for the run")
         sub.add_argument("--resume", action="store_true", help="resume the run in --out")
-    pretraining.add_argument("--steps", type=int, help="steps, in place of the budget's")
-    pretraining.add_argument("--precision", help="auto, fp32 or bf16")
-    tuning.add_argument("--epochs", type=int, help="passes over the texts, in place of the budget's")
-    tuning.add_argument("--lr", type=float, help="learning rate, in place of the budget's")
-
-
-def _add_corpus(sub: Parser) -> None:
-    sub.add_argument("--corpus", required=True, help="a name, a file of texts, or hf:NAME")
-    sub.add_argument("--data-dir", type=Path, help="folder that holds one folder a corpus")
-    sub.add_argument("--text-column", help="column of a .csv, .jsonl or .tsv that holds the texts")
-    sub.add_argument("--label-column", help="column that holds the labels")
-    sub.add_argument("--label-names", type=words, help="the known labels, such as bad,good for 0 and 1")
-    sub.add_argument("--skip-bad-rows", action="store_true", help="skip rows that cannot be used")
-    add_device(sub)
+    measuring.add_argument("--split", help="train, valid, test or all; by default test, else valid")
+    writing.add_argument("--prompt", default="", help="text to continue")
+    writing.add_argument("--max-new-tokens", type=int, default=50, help="tokens at most")
+    writing.add_argument("--temperature", type=float, default=1.0, help="below 1 sharpens, above 1 flattens")
+    writing.add_argument("--top-k", type=int, help="sample from the k most probable tokens")
+    writing.add_argument("--top-p", type=float, help="sample from the most probable tokens of probability p")
+    writing.add_argument("--seed", type=int, default=0, help="equal seeds give equal texts")
+    for sub in subs[:-1]:
+        sub.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    counting.add_argument("--preset", required=True, help="a configuration by name, such as seed-lab")
+    heads = ("lm", "classifier", "translation", "masked", "masked+nsp")
+    counting.add_argument("--head", default="lm", choices=heads, help="the output layer on the body")
+    data = commands.add_parser("data", help="Corpora to learn from.")
+    _add_data(data.add_subparsers(required=True, metavar="ACTION"))
+    return parser
 
 
 def _corpus(args: argparse.Namespace) -> Any:
@@ -223,6 +215,8 @@ def _corpus(args: argparse.Namespace) -> Any:
     options = {name: getattr(args, name) for name in names if getattr(args, name)}
     if not options:
         return args.corpus
+    if args.label_names:
+        options["label_names"] = [name.strip() for name in args.label_names.split(",")]
     if getattr(args, "objective", None) == "translation":
         raise ValueError(f"pairs to translate have no columns and labels, got {', '.join(options)}")
     from tinytx_run.corpora import load_corpus
@@ -255,57 +249,21 @@ def _trained(
     from tinytx_run.distributed import Layout, joined
     from tinytx_run.training import RunOptions
 
-    options = RunOptions(
-        resume=args.resume,
-        device=args.device,
-        data_dir=args.data_dir,
-        layout=Layout(shard=getattr(args, "shard", False)),
-        report=reporter(args),
-    )
-    changes = {name: value for name, value in changes.items() if value is not None}
-    common = {"budget": args.budget, "seed": args.seed, "out": args.out, "options": options}
+    layout = Layout(shard=getattr(args, "shard", False))
+    where = {name: getattr(args, name) for name in ("resume", "device", "data_dir")}
+    how["options"] = RunOptions(**where, layout=layout, report=_reporter(args))
+    how["training_changes"] = {name: value for name, value in changes.items() if value is not None}
     with joined(args.device):
-        result = train(*given, training_changes=changes, **common, **how)
+        result = train(*given, budget=args.budget, seed=args.seed, out=args.out, **how)
     return result.to_dict(), repr(result)
-
-
-def _add_readers(commands: Any) -> None:
-    sub = add_command(commands, "evaluate", evaluate)
-    sub.add_argument("checkpoint", type=Path, help="folder of a model, or a published name")
-    _add_corpus(sub)
-    sub.add_argument("--split", help="train, valid, test or all; by default test, or valid without a test")
-
-    sub = add_command(commands, "generate", generate)
-    sub.add_argument("checkpoint", type=Path, help="folder of a language model, or a published name")
-    sub.add_argument("--prompt", default="", help="text to continue")
-    sub.add_argument("--max-new-tokens", type=int, default=50, help="tokens at most")
-    sub.add_argument("--temperature", type=float, default=1.0, help="below 1 sharpens, above 1 flattens")
-    sub.add_argument("--top-k", type=int, help="sample from the k most probable tokens")
-    sub.add_argument("--top-p", type=float, help="sample from the most probable tokens of probability p")
-    sub.add_argument("--seed", type=int, default=0, help="equal seeds give equal texts")
-    add_device(sub)
-
-    sub = add_command(commands, "translate", translate)
-    sub.add_argument("checkpoint", type=Path, help="folder of a translator, or a published name")
-    add_device(sub)
-
-    sub = add_command(commands, "classify", classify)
-    sub.add_argument("checkpoint", type=Path, help="folder of a classifier")
-    add_device(sub)
-
-    sub = add_command(commands, "count", count)
-    sub.add_argument("--preset", required=True, help="a configuration by name, such as seed-lab")
-    heads = ("lm", "classifier", "translation", "masked", "masked+nsp")
-    sub.add_argument("--head", default="lm", choices=heads, help="the output layer on the body")
 
 
 def evaluate(args: argparse.Namespace) -> Answer:
     """Loss of a language model, causal or masked, accuracy of a classifier, or BLEU of a translator."""
-    from tinytx_run import evaluate as evaluation
+    from tinytx_run.evaluate import evaluate as measure
 
-    result = evaluation.evaluate(
-        args.checkpoint, _corpus(args), split=args.split, data_dir=args.data_dir, device=args.device
-    )
+    corpus = _corpus(args)
+    result = measure(args.checkpoint, corpus, split=args.split, data_dir=args.data_dir, device=args.device)
     return result.to_dict(), str(result)
 
 
@@ -313,62 +271,52 @@ def generate(args: argparse.Namespace) -> Answer:
     """Continue a prompt by sampling."""
     from tinytx.generate import Sampling
     from tinytx.generate import generate as write
+
+    sampling = Sampling(**{field.name: getattr(args, field.name) for field in fields(Sampling)})
+    result = write(*_checkpoint(args).with_tokenizer(), args.prompt, sampling)
+    return {**result.to_dict(), "seed": args.seed}, str(result)
+
+
+def _checkpoint(args: argparse.Namespace) -> Any:
     from tinytx.settings import choose_device
     from tinytx_run.checkpoint import load
 
-    result = write(
-        *load(args.checkpoint, choose_device(args.device)).with_tokenizer(),
-        args.prompt,
-        Sampling(
-            max_new_tokens=args.max_new_tokens,
-            temperature=args.temperature,
-            top_k=args.top_k,
-            top_p=args.top_p,
-            seed=args.seed,
-        ),
-    )
-    return {**result.to_dict(), "seed": args.seed}, str(result)
+    return load(args.checkpoint, choose_device(args.device))
 
 
 def translate(args: argparse.Namespace) -> Answer:
     """Translate lines of standard input: one line out for each line in."""
     from tinytx.encoder_decoder import Translator
-    from tinytx.settings import choose_device
     from tinytx.translate import translate_lines
-    from tinytx_run.checkpoint import load
 
-    model, tokenizer = load(args.checkpoint, choose_device(args.device)).with_tokenizer()
+    model, tokenizer = _checkpoint(args).with_tokenizer()
     if not isinstance(model, Translator):
         raise ValueError(f"translating needs a translator, got a {type(model).__name__}")
-    translations = translate_lines(model, tokenizer, **_of_standard_input())
-    if args.json:
-        return {"translations": [one.to_dict() for one in translations]}, None
-    for one in translations:
-        emit(one.text)
-    return {}, None
+    translations = _answered(args, translate_lines(model, tokenizer, **_of_standard_input()))
+    return {"translations": [one.to_dict() for one in translations]}, None
 
 
 def classify(args: argparse.Namespace) -> Answer:
     """Name the class of lines of standard input: for each one the class, a tab and its probability."""
-    from tinytx.settings import choose_device
-    from tinytx_run.checkpoint import load
     from tinytx_run.classify import classify_lines, require_classifier
 
-    checkpoint = load(args.checkpoint, choose_device(args.device))
+    checkpoint = _checkpoint(args)
     model, tokenizer = require_classifier(checkpoint.model), checkpoint.with_tokenizer()[1]
     names = checkpoint.class_names or tuple(map(str, range(model.head.out_features)))
-    answers = classify_lines(model, tokenizer, class_names=names, **_of_standard_input())
-    if not args.json:
-        for one in answers:
-            emit(str(one))
-        return {}, None
-    found = list(answers)
-    return {
-        "class_names": list(names),
-        "texts": [one.text for one in found],
-        "classes": [one.predicted for one in found],
-        "probabilities": [list(one.probabilities.values()) or None for one in found],
-    }, None
+    found = _answered(args, classify_lines(model, tokenizer, class_names=names, **_of_standard_input()))
+    answer: dict[str, Any] = {"class_names": list(names), "texts": [one.text for one in found]}
+    answer["classes"] = [one.predicted for one in found]
+    answer["probabilities"] = [list(one.probabilities.values()) or None for one in found]
+    return answer, None
+
+
+def _answered(args: argparse.Namespace, answers: Iterable[Any]) -> list[Any]:
+    """All answers to lines for ``--json``; without it each is printed as soon as it is there."""
+    if args.json:
+        return list(answers)
+    for answer in answers:
+        emit(str(answer))
+    return []
 
 
 def _of_standard_input() -> dict[str, Any]:
@@ -386,15 +334,12 @@ def _of_standard_input() -> dict[str, Any]:
 def _utf8_lines(stream: Iterable[bytes]) -> Iterator[str]:
     """Lines of a stream without their ends; ValueError names the number of one that is not UTF-8."""
     for number, raw in enumerate(stream, start=1):
-        line = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
         try:
-            text = line.decode("utf-8")
+            line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
-            byte = line[error.start]
-            raise ValueError(
-                f"standard input, line {number}: must be UTF-8 text, got the byte 0x{byte:02x}"
-            ) from error
-        yield text.removesuffix("\n").removesuffix("\r")
+            got = f"the byte 0x{error.object[error.start]:02x}"
+            raise ValueError(f"standard input, line {number}: must be UTF-8 text, got {got}") from error
+        yield line.removesuffix("\n").removesuffix("\r")
 
 
 def count(args: argparse.Namespace) -> Answer:
@@ -406,27 +351,21 @@ def count(args: argparse.Namespace) -> Answer:
         raise ValueError(f"preset must be one of {', '.join(PRESETS)}, got {args.preset!r}")
     config = PRESETS[args.preset]
     table, numel = parameter_table(config, args.head), count_parameters(build_empty(config, args.head))
-    answer = {
-        "head": args.head,
-        "total": table.total,
-        "numel": numel,
-        "rows": [asdict(row) | {"total": row.total} for row in table.rows],
-        "proportions": {kind: n / table.total for kind, n in table.kinds.items()},
-        "config": config.to_dict(),
-    }
-    return answer, f"{table}\nnumel of the model built: {numel:,}\n\n{table.proportions()}"
+    rows = [asdict(row) | {"total": row.total} for row in table.rows]
+    shares = {kind: n / table.total for kind, n in table.kinds.items()}
+    answer = {"head": args.head, "total": table.total, "numel": numel, "rows": rows, "proportions": shares}
+    return answer | {
+        "config": config.to_dict()
+    }, f"{table}\nnumel of the model built: {numel:,}\n\n{table.proportions()}"
 
 
-def _add_data(commands: Any) -> None:
-    group = commands.add_parser("data", help="Corpora to learn from.")
-    data = group.add_subparsers(required=True, metavar="ACTION")
+def _add_data(data: Any) -> None:
     listing = add_command(data, "list", data_list)
     listing.add_argument("name", nargs="?", help="show its addresses, checksums and licence")
     getting = add_command(data, "get", data_get)
     getting.add_argument("name", help="a corpus that `tinytx data list` names")
-    getting.add_argument(
-        "--from", dest="source", type=Path, help="folder with the files, fetched elsewhere; needs no network"
-    )
+    words = "folder with the files, fetched elsewhere; needs no network"
+    getting.add_argument("--from", dest="source", type=Path, help=words)
     getting.add_argument("--mirror", metavar="URL", help="address with the same paths, in place of GitHub's")
     verifying = add_command(data, "verify", data_verify)
     verifying.add_argument("name", nargs="?", help="a corpus; by default all that are there")
@@ -438,37 +377,30 @@ def _add_data(commands: Any) -> None:
 def data_list(args: argparse.Namespace) -> Answer:
     """List the corpora, or show one that can be downloaded."""
     from tinytx_run.corpora import list_corpora
-    from tinytx_run.download import data_folder
+    from tinytx_run.download import data_folder, dataset
     from tinytx_run.pairs import list_pair_corpora
 
     if args.name is not None:
-        return _about(args.name)
+        known = dataset(args.name)
+        files = {known.url(path): checksum for path, checksum in known.files.items()}
+        shown = ("name", "description", "licence", "citation", "rule")
+        about = {name: getattr(known, name) for name in shown}
+        lines = [f"{key}: {value}" for key, value in about.items()]
+        lines.append("checksum (sha256 where none is named) and address of each upstream file:")
+        lines += [f"{checksum}  {url}" for url, checksum in files.items()]
+        return {**about, "files": files, "layout": dict(known.layout)}, "\n".join(lines)
     rows = [vars(info) for info in list_corpora(args.data_dir)]
     pairs = [vars(info) for info in list_pair_corpora(args.data_dir)]
     folder = data_folder(args.data_dir)
+    ready = {True: "ready", False: "absent"}
     lines = [
-        f"{row['name']:<21}{'ready' if row['available'] else 'absent':<8}{row['description']}"
-        for row in [*rows, *pairs]
+        *(f"{row['name']:<21}{ready[row['available']]:<8}{row['description']}" for row in [*rows, *pairs]),
+        f"absent ones: `tinytx data get NAME` brings them to {folder}",
+        "any .txt (one document a line), .tsv (label, tab, text), .csv or .jsonl file can be named,",
+        "a folder with train.csv and test.csv, or hf:NAME, a dataset of the library datasets;",
+        "to translate, a .tsv (source, tab, target)",
     ]
-    lines.append(f"absent ones: `tinytx data get NAME` brings them to {folder}")
-    lines.append("any .txt (one document a line), .tsv (label, tab, text), .csv or .jsonl file can be named,")
-    lines.append("a folder with train.csv and test.csv, or hf:NAME, a dataset of the library datasets;")
-    lines.append("to translate, a .tsv (source, tab, target)")
     return {"corpora": rows, "pairs": pairs, "folder": str(folder)}, "\n".join(lines)
-
-
-def _about(name: str) -> Answer:
-    from tinytx_run.download import dataset
-
-    known = dataset(name)
-    files = {known.url(path): sha256 for path, sha256 in known.files.items()}
-    about = {field: getattr(known, field) for field in ("name", "description", "licence", "citation", "rule")}
-    lines = [f"{key}: {value}" for key, value in about.items()]
-    lines += [
-        "checksum (sha256 where none is named) and address of each upstream file:",
-        *(f"{s}  {url}" for url, s in files.items()),
-    ]
-    return {**about, "files": files, "layout": dict(known.layout)}, "\n".join(lines)
 
 
 def data_get(args: argparse.Namespace) -> Answer:
@@ -478,7 +410,7 @@ def data_get(args: argparse.Namespace) -> Answer:
     if args.source is not None and args.mirror is not None:
         raise ValueError("--from must be without --mirror, as nothing is downloaded, got both")
     known = dataset(args.name)
-    state = get(known, args.data_dir, source=args.source, host=args.mirror or HOST, report=reporter(args))
+    state = get(known, args.data_dir, source=args.source, host=args.mirror or HOST, report=_reporter(args))
     lines = [
         f"{name}: " + (f"{facts['lines']:,} lines" if facts["lines"] else f"{facts['bytes']:,} bytes")
         for name, facts in state.files.items()
@@ -486,15 +418,9 @@ def data_get(args: argparse.Namespace) -> Answer:
     if state.absent:
         lines.append(f"absent, not in the folder given: {', '.join(state.absent)}")
     lines += [f"licence: {known.licence}", f"please cite: {known.citation}"]
-    answer = {
-        "name": known.name,
-        "folder": str(state.folder),
-        "changed": state.changed,
-        "files": dict(state.files),
-        "absent": list(state.absent),
-        "licence": known.licence,
-        "citation": known.citation,
-    }
+    about = {name: getattr(known, name) for name in ("name", "licence", "citation")}
+    found = {"files": dict(state.files), "absent": list(state.absent), "changed": state.changed}
+    answer = {**about, "folder": str(state.folder), **found}
     return answer, "\n".join([f"{args.name} is in {state.folder}", *lines])
 
 
@@ -503,29 +429,20 @@ def data_verify(args: argparse.Namespace) -> Answer:
     from tinytx_run.download import corpus_folder, data_folder, dataset, datasets, inspect
 
     folder = data_folder(args.data_dir)
+    chosen = [known for known in datasets().values() if (folder / known.name).is_dir()]
     if args.name is not None:
         chosen = [dataset(args.name)]
         corpus_folder(args.name, args.data_dir)
-    else:
-        chosen = [known for known in datasets().values() if (folder / known.name).is_dir()]
     rows, lines = [], []
     for known in chosen:
         state = inspect(folder / known.name, known)
-        by = "checksum" if state.card is not None else "number of lines"
-        rows.append(
-            {
-                "name": known.name,
-                "by": by,
-                "files": len(state.files),
-                "absent": list(state.absent),
-                "faults": list(state.faults),
-            }
-        )
-        without = f", without {', '.join(state.absent)}" if state.absent else ""
-        lines.append(f"{known.name}: sound by {by}: {len(state.files)}, faults: {len(state.faults)}{without}")
-        lines += [f"  {fault}" for fault in state.faults]
-    sound = not any(row["faults"] for row in rows)
-    answer = {"folder": str(folder), "corpora": rows, "exit_status": 0 if sound else 1}
+        absent, faults = list(state.absent), list(state.faults)
+        by, n = "number of lines" if state.card is None else "checksum", len(state.files)
+        rows.append({"name": known.name, "by": by, "files": n, "absent": absent, "faults": faults})
+        without = f", without {', '.join(absent)}" if absent else ""
+        lines.append(f"{known.name}: sound by {by}: {n}, faults: {len(faults)}{without}")
+        lines += [f"  {fault}" for fault in faults]
+    answer = {"folder": str(folder), "corpora": rows, "exit_status": int(any(row["faults"] for row in rows))}
     return answer, "\n".join(lines or [f"no corpus is in {folder}"])
 
 

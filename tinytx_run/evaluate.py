@@ -271,18 +271,22 @@ class ClassifierScore:
         return self.correct / self.n
 
     @property
-    def interval(self) -> Interval:
-        """Wilson confidence interval of the accuracy at 95 %."""
-        return wilson_interval(self.correct, self.n)
+    def interval(self) -> Interval | None:
+        """Wilson confidence interval of the accuracy at 95 %; None where the package scipy is missing."""
+        try:
+            return wilson_interval(self.correct, self.n)
+        except ImportError:
+            return None
 
     def to_dict(self) -> dict[str, Any]:
         """All figures as JSON can hold them."""
-        return {**dataclasses.asdict(self), "accuracy": self.accuracy, "interval": list(self.interval)}
+        interval = {"interval": list(self.interval)} if self.interval else {}
+        return {**dataclasses.asdict(self), "accuracy": self.accuracy, **interval}
 
     def __str__(self) -> str:
-        low, high = self.interval
+        ends = "[{:.4f}, {:.4f}]".format(*self.interval) if self.interval else "(its interval needs scipy)"
         cut = f"; {self.n_cut:,} texts were cut to max_len" if self.n_cut else ""
-        return f"accuracy {self.accuracy:.4f} [{low:.4f}, {high:.4f}], {self.correct:,} of {self.n:,}{cut}"
+        return f"accuracy {self.accuracy:.4f} {ends}, {self.correct:,} of {self.n:,}{cut}"
 
 
 def evaluate_classifier(

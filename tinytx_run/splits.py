@@ -185,12 +185,14 @@ def connected(rows: Rows) -> list[int]:
     >>> connected([("a", "x"), ("b", "y"), ("a", "z"), ("c", "z")])
     [0, 1, 0, 0]
     """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
+    above: dict[tuple[int, str], tuple[int, str]] = {}  # of a side and its sentence: another of its component
 
-    if not rows:
-        return []
-    numbers: dict[tuple[int, str], int] = {}  # of a side and its sentence
-    edges = np.array([[numbers.setdefault(key, len(numbers)) for key in enumerate(row)] for row in rows])
-    graph = coo_array((np.ones(len(rows)), edges.T), shape=(len(numbers), len(numbers)))
-    return connected_components(graph, directed=False)[1][edges[:, 0]].tolist()
+    def top(key: tuple[int, str]) -> tuple[int, str]:
+        while (parent := above.setdefault(key, key)) != key:
+            above[key] = key = above[parent]  # shorter for the next
+        return key
+
+    for source, target in rows:
+        above[top((1, target))] = top((0, source))
+    numbers: dict[tuple[int, str], int] = {}
+    return [numbers.setdefault(top((0, source)), len(numbers)) for source, _ in rows]

@@ -1,6 +1,7 @@
 """Evaluation against sums made by hand, one text at a time; the measure of each kind; the entropy bound."""
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -190,7 +191,9 @@ def test_fills_that_have_no_meaning_raise(causal, masked, config, tokenizer):
             fill_probs(model, tokenizer, token_ids, position, sides=sides)
 
 
-def test_accuracy_counts_right_answers_in_the_order_of_the_texts_and_those_cut(config, tokenizer, corpus):
+def test_accuracy_counts_right_answers_in_the_order_of_the_texts_and_those_cut(
+    config, tokenizer, corpus, monkeypatch
+):
     model = Classifier(config.replace(max_len=8), n_classes=2).eval()
     split, n_cut, expected = corpus.valid, 0, []
     for text in split.texts:
@@ -203,6 +206,8 @@ def test_accuracy_counts_right_answers_in_the_order_of_the_texts_and_those_cut(c
     score = evaluate_classifier(model, tokenizer, split.texts, split.labels)
     assert score == ClassifierScore(right, len(split), n_cut) and n_cut > 0
     assert score.interval.low < score.accuracy < score.interval.high
+    monkeypatch.setitem(sys.modules, "scipy.stats", None)  # as Python marks what cannot be imported
+    assert score.interval is None and "interval" not in score.to_dict() and "needs scipy" in str(score)
 
 
 def test_inputs_of_a_bidirectional_classifier_are_framed_as_in_pretraining(tokenizer):

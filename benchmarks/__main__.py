@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tinytx_run.cli import Answer, Parser, add_device, reporter, run
+from tinytx_run.command import Answer, Parser, add_device, reporter, run
 
 
 def main(argv: Sequence[str] | None = None) -> int:

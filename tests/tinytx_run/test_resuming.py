@@ -10,20 +10,12 @@ import textwrap
 
 import nbformat
 import pytest
-import torch
 
 from tests.tinytx_run.interrupted import folder_bytes, in_step
 from tinytx_run.cli import main
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 TEXTS = [f"le {a} {b} un {c}" for a in ("chat", "chien") for b in ("voit", "mange") for c in "abcdefghijkl"]
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def press_ctrl_c():

@@ -46,6 +46,7 @@ from tinytx_run.recipes import WARMUP_SHARE, plan, plan_finetuning
 from tinytx_run.runs import find_run, read_training
 from tinytx_run.training import RunOptions, fingerprint, steps_within, weights_fingerprint
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 QUICK = {"n_steps": 6, "checkpoint_every": 2, "precision": "fp32"}
 TINY = {"d_model": 12, "n_heads": 3, "n_layers": 2, "max_len": 24, "dropout": 0.2}
 SHORT = {"n_steps": 14, "checkpoint_every": 5, "tokens_per_batch": 200}
@@ -53,15 +54,6 @@ TASKS = ("causal", "masked", "masked+nsp", "hybrid", "translation", "classificat
 TRANSLATIONS = {
     "red": "rouge", "book": "livre", "the": "le", "sees": "voit", "cat": "chat", "a": "un", "dog": "chien",
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread():
-    """Models this small are slowed by a second thread, many times over where the cores are busy."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def kill():

@@ -22,13 +22,7 @@ from tinytx.beam import Search
 from tinytx.classifier import Classifier
 from tinytx.encoder_decoder import Translator
 from tinytx.generate import Model, check_vocabulary, unwritten_ids
-from tinytx.inference import (
-    TOKENS_PER_BATCH,
-    eval_mode,
-    evaluate_rows,
-    padding_mask_or_none,
-    row_nats,
-)
+from tinytx.inference import TOKENS_PER_BATCH, eval_mode, evaluate_rows, padding_mask_or_none, row_nats
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.objectives import ClassificationObjective, masked_rows
 from tinytx.settings import choose_device

@@ -481,10 +481,7 @@ def test_requests_that_make_no_sense_are_refused(pretrained, corpus, pairs):
         (lambda: tuned(pretrained, corpus, model_changes={"pooling": "max"}), "pooling"),
         (lambda: tuned(pretrained, corpus, body="new"), "body must be one of pretrained, .* got 'new'"),
         (lambda: tuned(pretrained, corpus, n_epochs=0), "n_epochs must be at least 1, got 0"),
-        (
-            lambda: tuned(pretrained, corpus, n_epochs=2, budget=0.5),
-            "n_epochs .* left out .* 2 and 0.5 s",
-        ),
+        (lambda: tuned(pretrained, corpus, n_epochs=2, budget=0.5), "n_epochs .* left out .* 2 and 0.5 s"),
         (lambda: quick(corpus, training_changes={"n_steps": 5}, budget=0.5), "n_steps .* left out .* 5 and"),
         (lambda: quick(corpus, model_changes={"vocab_size": 25}), "vocab_size must be given as such"),
         (lambda: quick(corpus, model_changes={"causal": False}), "causal must be True .* objective causal"),

@@ -180,6 +180,7 @@ def refused(name, content, message, **options):
         ),
         refused("a.tsv", "bon\tun", "from 0 up, or one of the words that label_names gives"),
         refused("a.csv", table([*ROWS, ('"jamais', 1), *ROWS]), "row 14: .*quote never closed"),
+        refused("a.csv", '"text,label\nun,1', "row 1: .*quote never closed"),
         refused("a.csv", table([("un", 1), ('"a "b" c"', 1), ('"d"', 0)]), "row 3: .*quote never closed"),
         refused("a.csv", table([(i, f"mot {i}") for i in range(101)]), "at most 100 .*101.*'mot 0'"),
         refused("a.csv", "avis;note\nbon;1", "text_column .*a.csv, which has avis, note; got text"),
@@ -282,7 +283,7 @@ def test_labels_that_are_the_same_number_or_letters_are_one_class(read):
 def test_a_table_of_excel_in_french_is_read(read):
     notes = [(text, ("4,5", "3,0")[label]) for text, label in ROWS]
     expected = [(text, ("4.5", "3")[label]) for text, label in ROWS]
-    for before in ("", "sep=;\r\n", "\ufeffsep=;\r\n", "\r\n"):
+    for before in ("", "sep=;\r\n", "\ufeffsep=;\r\n", "\r\n", "sep=;\r\n\r\n"):
         head = ('"avis\r\ndu lecteur"', "note")
         content = before + table(notes, head=head, sign=";", end="\r\n")
         assert same(read("a.csv", content, text_column="avis du lecteur", label_column="note"), expected)

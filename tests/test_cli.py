@@ -275,16 +275,6 @@ def test_each_line_gets_its_class_and_blank_lines_stay_without_one(
     assert "needs a classifier, got a LanguageModel" in err and "tinytx finetune" in err
 
 
-def test_labels_are_known_by_their_names(classifier, write, call, refused):
-    rows = sentences(40, 5)
-    reviews = write("reviews.tsv", [f"{i % 2}\t{text}" for i, text in enumerate(rows)])
-    asked = ("evaluate", classifier, "--corpus", reviews, "--split", "all", "--device", "cpu")
-    assert "the classifier, bad, good, got 0, 1: label its texts with these" in refused(*asked)
-    write("reviews.tsv", [f"{('bad', 'good')[i % 2]}\t{text}" for i, text in enumerate(rows)])
-    straight, swapped = (call(*asked, "--label-names", names) for names in ("bad,good", "good,bad"))
-    assert straight["correct"] == swapped["correct"]
-
-
 def test_bad_arguments_are_refused_and_leave_nothing(refused, checkpoint, prose, tmp_path, monkeypatch):
     elsewhere, latin = str(tmp_path / "elsewhere"), tmp_path / "latin.txt"
     latin.write_bytes("un chat\nun été\n".encode("latin-1"))

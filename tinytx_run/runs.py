@@ -158,9 +158,7 @@ class Checkpoints:
     folder: Path
     plan: Mapping[str, Any]  # everything that was asked for and decided, written with every checkpoint
     tokenizer: Tokenizer | None  # written with every checkpoint
-    report: Callable[
-        [str], None
-    ]  # gets a line for a damaged checkpoint, and where the machine is another one
+    report: Callable[[str], None]  # gets a line for a damaged checkpoint, and for another machine
     class_names: Sequence[str] | None = None  # of a classifier
     start: Path | None = None  # a checkpoint of another run, continued under this plan and settings: a branch
     latest: Path | None = None  # last written, or resumed from
@@ -217,9 +215,8 @@ class Checkpoints:
         self._remove_older(settings, step_of(folder))
         if training["state"]["step"] < settings.n_steps:
             pairs = {name: (training[name], value) for name, value in _machine(model).items()}
-            if changed := [
-                f"{name} {old} before, {new} now" for name, (old, new) in pairs.items() if old != new
-            ]:
+            changed = [f"{name} {old} before, {new} now" for name, (old, new) in pairs.items() if old != new]
+            if changed:
                 words = "last bits and dropout may differ from an uninterrupted run"
                 self.report(f"warning: {'; '.join(changed)}: {words}")
         return training["state"]

@@ -250,7 +250,7 @@ def model_files(
 
 
 def _description_and_weights(
-    model: nn.Module, class_names: Sequence[str] | None
+    model: Any, class_names: Sequence[str] | None
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
     kind = next((name for name, (maker, _) in KINDS.items() if isinstance(model, maker)), None)
     if kind is None:

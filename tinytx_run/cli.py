@@ -140,7 +140,8 @@ def generate(args: argparse.Namespace) -> Answer:
     from tinytx.generate import generate as write
 
     sampling = Sampling(**{field.name: getattr(args, field.name) for field in fields(Sampling)})
-    result = write(*_checkpoint(args).with_tokenizer(), args.prompt, sampling)
+    model, tokenizer = _checkpoint(args).with_tokenizer()
+    result = write(model, tokenizer, args.prompt, sampling)
     return {**result.to_dict(), "seed": args.seed}, str(result)
 
 

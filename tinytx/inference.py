@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinytx.batching import batches_by_length, pad_batch
+from tinytx.settings import require
 
 TOKENS_PER_BATCH = 4096  # changes memory and speed of an evaluation, not its result
 
@@ -54,8 +55,7 @@ def evaluate_rows(
     and returns a Tensor of shape (B, ...). Gives a Tensor of shape (N, ...), on the CPU, in the order of the
     rows.
     """
-    if not rows:
-        raise ValueError("evaluation needs at least one text that is not empty, got none")
+    require(len(rows), "evaluation needs at least one text that is not empty", "none")
     lengths = [len(row) for row in rows]
     batches = batches_by_length(lengths, max(tokens_per_batch, max(lengths)), seed=0, epoch=0)
     with eval_mode(model) as device:

@@ -424,8 +424,7 @@ course.quiz("start_here")
 # %%
 def attention_row(query, keys):
     ### BEGIN SOLUTION
-    scores = keys @ query / math.sqrt(len(query))  # (S,)
-    return scores.softmax(dim=-1)
+    ...
     ### END SOLUTION
 
 

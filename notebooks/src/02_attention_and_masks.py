@@ -1023,8 +1023,7 @@ course.parsons("attention")
 # %%
 def causal_mask(seq_len):
     ### BEGIN SOLUTION
-    position = torch.arange(seq_len)
-    return position[:, None] >= position[None, :]  # (T, 1) against (1, T) -> (T, T)
+    ...
     ### END SOLUTION
 
 
@@ -1049,7 +1048,7 @@ course.check("causal_mask", causal_mask)
 # %%
 def padding_mask(token_ids, pad_id):
     ### BEGIN SOLUTION
-    return token_ids != pad_id  # (B, S)
+    ...
     ### END SOLUTION
 
 
@@ -1075,10 +1074,7 @@ course.check("padding_mask", padding_mask)
 # %%
 def attention(q, k, v, mask):
     ### BEGIN SOLUTION
-    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (..., T, S)
-    weights = scores.masked_fill(~mask, -math.inf).softmax(dim=-1)
-    weights = weights.masked_fill(~mask, 0.0)  # changes only rows that may see nothing
-    return weights @ v  # (..., T, S) @ (..., S, K) -> (..., T, K)
+    ...
     ### END SOLUTION
 
 
@@ -1103,14 +1099,7 @@ course.check("attention", attention)
 # %%
 def leaks_future(model, x):
     ### BEGIN SOLUTION
-    before = model(x)
-    for s in range(1, len(x)):
-        changed = x.clone()
-        # different amounts: a norm hides equal ones
-        changed[s] += 1 + torch.rand_like(changed[s])
-        if not torch.equal(model(changed)[:s], before[:s]):
-            return True
-    return False
+    ...
     ### END SOLUTION
 
 

@@ -1081,8 +1081,7 @@ course.quiz("translation")
 # %%
 def cross_attention_mask(src_ids, tgt_ids, pad_id):
     ### BEGIN SOLUTION
-    real = src_ids != pad_id  # (B, S)
-    return real[:, None, :].expand(-1, tgt_ids.shape[1], -1)  # (B, T, S)
+    ...
     ### END SOLUTION
 
 

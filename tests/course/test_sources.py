@@ -12,7 +12,7 @@ import torch
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx_course.building.editions import cell_of_edition, check_calls, has_solution
+from tinytx_course.building.editions import cell_of_edition, check_calls, has_solution, with_solution
 from tinytx_course.exercises.checking import EXERCISES, check
 from tinytx_course.exercises.telling import where_to_read
 from tinytx_course.lessons import LESSONS, project_root, written_lessons
@@ -27,7 +27,10 @@ each_exercise = pytest.mark.parametrize("exercise", EXERCISES.values(), ids=lamb
 
 
 learners_cell = partial(cell_of_edition, solved=False)
-solved_cell = partial(cell_of_edition, solved=True)
+
+
+def solved_cell(source):
+    return cell_of_edition(with_solution(source), solved=True)
 
 
 @cache
@@ -53,7 +56,7 @@ def checked(cell):
 
 @each_lesson
 def test_code_is_not_wider_than_a_page(lesson):
-    lines = [line for cell in code_of(lesson) for line in cell.source.splitlines()]
+    lines = [line for cell in code_of(lesson) for line in with_solution(cell.source).splitlines()]
     assert [line for line in lines if len(line) > WIDTH] == []
 
 

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from tinytx.positions import alibi_bias, rotate, shift_matrix
+from tinytx_course.exercises.catalogue import Mistake
 from tinytx_course.exercises.comparing import floats
-from tinytx_course.exercises.exercise import Exercise, Mistake, chosen, generator, mistakes, normal
+from tinytx_course.exercises.exercise import Exercise, chosen, generator, mistakes, normal
 from tinytx_course.exercises.observation import Call
 
 Slips = frozenset[str]

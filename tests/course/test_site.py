@@ -24,9 +24,9 @@ from tinytx_course.site.cells import code_style, markdown_to_html, notebook_to_h
 from tinytx_course.site.finding import contents, search_index
 from tinytx_course.site.formulas import to_mathml
 from tinytx_course.site.front import PARTS
-from tinytx_course.site.linking import Linker, citations
+from tinytx_course.site.linking import Linker, citations, names
 from tinytx_course.site.pages import index_page, page, style_sheet, write_site
-from tinytx_course.site.reference import docstring_to_html, names, reference_body
+from tinytx_course.site.reference import docstring_to_html, reference_body
 from tinytx_course.site.typography import typographic
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import os
 import re
@@ -73,11 +74,7 @@ def build_notebook(lesson: Lesson, root: Path, *, solved: bool = False) -> Noteb
     """
     place = root / "notebooks" / "src" / f"{lesson.name}.py"
     if not place.parent.is_dir() and not solved:
-        notebook = nbformat.read(root / "notebooks" / f"{lesson.name}.ipynb", 4)
-        for cell in notebook.cells:
-            if cell.cell_type == "code":
-                cell.outputs, cell.execution_count = [], None
-        return notebook
+        return without_outputs(nbformat.read(root / "notebooks" / f"{lesson.name}.ipynb", 4))
     notebook = jupytext.reads(place.read_text(encoding="utf-8"), fmt="py:percent")
     notebook.metadata = _plain_metadata()
     notebook.nbformat, notebook.nbformat_minor = 4, 5
@@ -90,6 +87,15 @@ def build_notebook(lesson: Lesson, root: Path, *, solved: bool = False) -> Noteb
         raise ValueError(f"notebooks/src/{place.name}: {problem}") from None
     nbformat.validate(notebook)
     return notebook
+
+
+def without_outputs(notebook: NotebookNode) -> NotebookNode:
+    """Return the notebook as a learner begins with it."""
+    empty = copy.deepcopy(notebook)
+    for cell in empty.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    return empty
 
 
 def _name_cells(notebook: NotebookNode) -> None:

@@ -23,8 +23,7 @@ from tinytx_course.lessons import Lesson
 from tinytx_course.site.figures import Figures
 from tinytx_course.site.formulas import to_mathml
 from tinytx_course.site.french import mark_french, mark_sentences
-from tinytx_course.site.linking import Linker, citations
-from tinytx_course.site.reference import names
+from tinytx_course.site.linking import Linker, citations, names
 from tinytx_course.site.tabular import printed
 
 # No line begins with the sign after a formula, and none ends between a bracket and one.
@@ -73,7 +72,6 @@ _INVITATION = (
 _LEVEL = re.compile(r"<p><code>(Level \d/5) · (\d+ minutes) · (outcome \d+)</code></p>")
 _HIGHLIGHTED = re.compile(r'<div class="highlight.*?</div>', re.S)
 _TABLE_CELL = re.compile(r"(<td[^>]*>)([^<]+)")
-_SPAN = re.compile(r'<span class="(\w+)">([^<]*)</span>')
 
 
 class _Renderer(IPythonRenderer):
@@ -166,9 +164,10 @@ def without_marks(source: str) -> str:
 
 
 @cache
-def _coloured() -> frozenset[str]:
-    """Return the classes of code that have a colour."""
-    return frozenset(re.findall(r"\.highlight \.(\w+)", code_style()))
+def _plain_code() -> re.Pattern[str]:
+    """Return what finds the marks of code that has no colour: half of its size."""
+    coloured = "|".join(re.findall(r"\.highlight \.(\w+)", code_style()))
+    return re.compile(rf'<span class="(?!(?:{coloured})")\w+">([^<]*)</span>')
 
 
 def _as_a_reader_sees(output: NotebookNode, lesson: Lesson) -> NotebookNode:
@@ -179,11 +178,6 @@ def _as_a_reader_sees(output: NotebookNode, lesson: Lesson) -> NotebookNode:
         cells = _TABLE_CELL.sub(lambda cell: cell[1] + mark_sentences(cell[2]), output.data["text/html"])
         output.data = {**output.data, "text/html": cells}
     return output
-
-
-def _few_spans(code: re.Match[str]) -> str:
-    """Return highlighted code without the marks of what has no colour: half of its size."""
-    return _SPAN.sub(lambda match: match[0] if match[1] in _coloured() else match[2], code[0])
 
 
 def notebook_to_html(
@@ -229,4 +223,4 @@ def notebook_to_html(
     exporter.register_filter("markdown2html", lambda source: linker.link(markdown_to_html(source)))
     body, _ = exporter.from_notebook_node(content)
     body = body.replace("<th></th>", "<td></td>")  # no screen reader announces a column without a name
-    return _HIGHLIGHTED.sub(_few_spans, body)
+    return _HIGHLIGHTED.sub(lambda code: _plain_code().sub(r"\1", code[0]), body)

@@ -9,7 +9,6 @@ that learns) and ``search-index.js``, which is read when asked for.
 from __future__ import annotations
 
 import base64
-import copy
 import json
 import re
 from collections.abc import Iterable, Sequence
@@ -18,10 +17,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from nbformat import NotebookNode
-
 from tinytx_course.building.elsewhere import source_of
-from tinytx_course.building.notebooks import Run
+from tinytx_course.building.notebooks import Run, without_outputs
 from tinytx_course.lessons import LESSONS, Lesson, project_root
 from tinytx_course.plots.diagrams.svg import style_sheet as diagram_style
 from tinytx_course.site import figures, finding, front
@@ -216,60 +213,30 @@ def page(run: Run, shown: Sequence[Lesson] = LESSONS, drawings: Path | None = No
     )
 
 
-def glossary_page(folder: Path) -> str:
-    """Return the page of the glossary; lessons that have a page in `folder` are linked."""
+def other_pages(folder: Path) -> dict[str, str]:
+    """Return by name the pages that are no lesson; lessons that have a page in `folder` are linked."""
     shown = lessons_in(folder)
     first: dict[str, str] = {}
     for term in sorted(terms().values(), key=lambda term: term.name.lower()):
         first.setdefault(term.name[0].upper(), term.anchor)
-    return fill_page(
-        "glossary.html",
-        title="Glossary · tinytx",
-        bar=bar("", shown),
-        letters=first,
-        terms=terms_table({lesson.number: f"{lesson.name}.html" for lesson in shown}),
-        names=names_table().replace("<td>–</td>", "<td></td>"),
-    )
-
-
-def playground_page(folder: Path) -> str:
-    """Return the page in which a transformer learns; lessons that have a page in `folder` are linked."""
-    shown = lessons_in(folder)
-    return fill_page(
-        "playground.html",
-        title="Playground · tinytx",
-        sheets=["playground"],
-        bar=bar("", shown),
-        body=playground().to_html(),
-        behind=[one for one in shown if one.slug in ("pretraining", "bug_museum")],
-    )
-
-
-def reference_page(folder: Path) -> str:
-    """Return the page of the reference."""
-    body = reference_body()
-    return fill_page(
-        "reference.html",
-        title="Reference · tinytx",
-        sheets=["reference"],
-        bar=bar("", lessons_in(folder)),
-        contents=finding.contents(body),
-        body=body,
-    )
-
-
-def exercises_page(folder: Path) -> str:
-    """Return the page of the exercises that need no Python."""
-    shown = lessons_in(folder)
-    body = exercises_body(folder, shown)
-    return fill_page(
-        "exercises.html",
-        title="Exercises · tinytx",
-        sheets=["exercises"],
-        bar=bar("", shown),
-        contents=finding.contents(body),
-        body=body,
-    )
+    pages: dict[str, dict[str, Any]] = {
+        "glossary": {
+            "letters": first,
+            "terms": terms_table({lesson.number: f"{lesson.name}.html" for lesson in shown}),
+            "names": names_table().replace("<td>–</td>", "<td></td>"),
+        },
+        "reference": {"body": reference_body(), "sheets": ["reference"]},
+        "exercises": {"body": exercises_body(folder, shown), "sheets": ["exercises"]},
+        "playground": {
+            "body": playground().to_html(),
+            "sheets": ["playground"],
+            "behind": [one for one in shown if one.slug in ("pretraining", "bug_museum")],
+        },
+    }
+    for name, values in pages.items():
+        values["contents"] = finding.contents(values.get("body", ""))
+        values |= {"title": f"{name.capitalize()} · tinytx", "bar": bar("", shown)}
+    return {name: fill_page(f"{name}.html", **values) for name, values in pages.items()}
 
 
 def index_page(runs: Sequence[Run], folder: Path, drawings: Path | None = None) -> str:
@@ -297,42 +264,28 @@ def lessons_in(folder: Path, others: Iterable[Lesson] = ()) -> list[Lesson]:
     return [lesson for lesson in LESSONS if lesson in known or (folder / f"{lesson.name}.html").is_file()]
 
 
-def _for_learners(notebook: NotebookNode) -> NotebookNode:
-    """Return the notebook as a learner begins with it: without outputs."""
-    empty = copy.deepcopy(notebook)
-    for cell in empty.cells:
-        if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
-    return empty
+def _write(page: str, path: Path) -> Path:
+    """Write a page, and next to it the files that it reads."""
+    path.write_text(page, encoding="utf-8")
+    write_shared(path.parent, page)
+    return path
 
 
 def write_page(run: Run, folder: Path, coming: Iterable[Lesson] = (), drawings: Path | None = None) -> Path:
     """Write the page of one lesson, and its notebook; it links lessons with a page and those `coming`."""
     (folder / "notebooks").mkdir(parents=True, exist_ok=True)
-    path = folder / f"{run.lesson.name}.html"
-    shown = lessons_in(folder, {run.lesson, *coming})
-    text = page(run, shown, drawings)
-    path.write_text(text, encoding="utf-8")
-    write_shared(folder, text)
-    small = json.dumps(_for_learners(run.notebook), ensure_ascii=False, separators=(",", ":"))
+    small = json.dumps(without_outputs(run.notebook), ensure_ascii=False, separators=(",", ":"))
     (folder / "notebooks" / f"{run.lesson.name}.ipynb").write_text(small, encoding="utf-8")
-    return path
+    shown = lessons_in(folder, {run.lesson, *coming})
+    return _write(page(run, shown, drawings), folder / f"{run.lesson.name}.html")
 
 
 def write_index(runs: Sequence[Run], folder: Path, drawings: Path | None = None) -> Path:
     """Write the pages that are no lesson, such as the glossary and the search; return the index."""
-    (folder / "glossary.html").write_text(glossary_page(folder), encoding="utf-8")
-    (folder / "reference.html").write_text(reference_page(folder), encoding="utf-8")
-    (folder / "exercises.html").write_text(exercises_page(folder), encoding="utf-8")
-    playing = playground_page(folder)
-    (folder / "playground.html").write_text(playing, encoding="utf-8")
-    write_shared(folder, playing)
+    for name, text in other_pages(folder).items():
+        _write(text, folder / f"{name}.html")
     (folder / "search-index.js").write_text(finding.search_index(folder), encoding="utf-8")
-    index = folder / "index.html"
-    text = index_page(runs, folder, drawings)
-    index.write_text(text, encoding="utf-8")
-    write_shared(folder, text)
-    return index
+    return _write(index_page(runs, folder, drawings), folder / "index.html")
 
 
 def write_site(runs: Sequence[Run], folder: Path, drawings: Path | None = None) -> Path:

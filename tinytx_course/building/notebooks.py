@@ -200,6 +200,10 @@ def normalise(notebook: NotebookNode, root: Path) -> NotebookNode:
     Removed are execution times, kernel versions, widget state and the paths of this checkout and environment;
     consecutive outputs of one stream are joined, as where a stream is cut depends on timing.
     """
+
+    def without_paths(text: str) -> str:
+        return text.replace(f"{root}{os.sep}", "").replace(f"{sys.prefix}{os.sep}", "")
+
     notebook.metadata = _plain_metadata()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
@@ -209,7 +213,11 @@ def normalise(notebook: NotebookNode, root: Path) -> NotebookNode:
         for output in cell.outputs:
             output.pop("transient", None)
             output.get("data", {}).pop(_WIDGET, None)
-            _remove_paths(output, root)
+            if "text" in output:
+                output.text = without_paths(output.text)
+            for kind, value in output.get("data", {}).items():
+                if kind.startswith("text/") and isinstance(value, str):
+                    output.data[kind] = without_paths(value)
     return notebook
 
 
@@ -226,14 +234,3 @@ def joined_streams(outputs: list[NotebookNode]) -> list[NotebookNode]:
         elif _WIDGET not in output.get("data", {}) or "text/html" in output.data:
             joined.append(output)
     return joined
-
-
-def _remove_paths(output: NotebookNode, root: Path) -> None:
-    def clean(text: str) -> str:
-        return text.replace(f"{root}{os.sep}", "").replace(f"{sys.prefix}{os.sep}", "")
-
-    if "text" in output:
-        output.text = clean(output.text)
-    for kind, value in output.get("data", {}).items():
-        if kind.startswith("text/") and isinstance(value, str):
-            output.data[kind] = clean(value)

@@ -251,10 +251,9 @@ def index_page(runs: Sequence[Run], folder: Path, drawings: Path | None = None) 
         sheets=["front"],
         bar=bar("", shown),
         shown=shown,
-        hero=front.hero(),
         parts=front.course_map(shown, {run.lesson for run in runs if run.failure}, folder, drawings),
         facts=front.facts(runs),
-        **front.readers(shown),
+        **front.doors(shown),
     )
 
 

@@ -113,6 +113,14 @@ def markdown_to_html(source: str) -> str:
     return mark_french(_FORMULA.sub(together, body))
 
 
+def _parsed(source: str) -> ast.Module:
+    """Return the statements of a cell; none of one with a magic command."""
+    try:
+        return ast.parse(source)
+    except SyntaxError:
+        return ast.Module([], [])
+
+
 def only_plots(source: str) -> str:
     """Return what a long cell does if it only reports: "draws", "settles" a prediction, or "".
 
@@ -124,21 +132,17 @@ def only_plots(source: str) -> str:
     >>> [only_plots("\\n".join(cell)) for cell in (["x = 1"], lines, [*lines, "def f(): 0"])]
     ['', 'draws', '']
     """
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:  # a cell with a magic command
-        return ""
     what = "draws" if "plots." in source else "settles" if "course.resolve(" in source else ""
     if not what or _TEACHES.search(source) or len(source.splitlines()) < FOLDED_LINES:
         return ""
     lines = {True: 0, False: 0}
-    for node in ast.walk(tree):
+    for node in ast.walk(_parsed(source)):
         if isinstance(node, ast.stmt) and not hasattr(node, "body"):
             words, inside = ast.get_source_segment(source, node) or "", [type(one) for one in ast.walk(node)]
             reports = bool(_REPORTING.search(words))
             if reports or ast.Call in inside or ast.BinOp in inside:
                 lines[reports] += words.count("\n") + 1
-    return what if lines[True] >= 0.75 * sum(lines.values()) else ""
+    return what if lines[True] and lines[True] >= 0.75 * sum(lines.values()) else ""
 
 
 def only_shows(source: str) -> bool:
@@ -149,11 +153,7 @@ def only_shows(source: str) -> bool:
     >>> only_shows('course.quiz("tokens")'), only_shows("course.widgets.mask(model(ids))")
     (True, False)
     """
-    try:
-        statements = ast.parse(source).body
-    except SyntaxError:
-        return False
-    shown = [one for one in statements if not isinstance(one, ast.Import | ast.ImportFrom)]
+    shown = [one for one in _parsed(source).body if not isinstance(one, ast.Import | ast.ImportFrom)]
     calls = [node for one in shown for node in ast.walk(one) if isinstance(node, ast.Call)]
     return 0 < len(calls) == len(shown) and all(_CARDS.match(ast.unparse(one)) for one in shown)
 

@@ -22,7 +22,6 @@ from tinytx_course.building.notebooks import Run, without_outputs
 from tinytx_course.lessons import LESSONS, Lesson, project_root
 from tinytx_course.plots.diagrams.svg import style_sheet as diagram_style
 from tinytx_course.site import figures, finding, front
-from tinytx_course.site.answers import without_answers
 from tinytx_course.site.cells import code_style, notebook_to_html
 from tinytx_course.site.reference import reference_body
 from tinytx_course.site.tasks import exercises_body
@@ -50,6 +49,12 @@ _SCRIPTS = (
     "tasks",
 )
 _STYLES = re.compile(r'(<figure class="txd"[^>]*>)<style>.*?</style>', re.S)
+# What a lesson folds: hints, solutions, answers.
+_FOLDED = re.compile(
+    r"<details><summary>((?:(?!</summary>).)*)</summary>((?:(?!</?details).)*)</details>", re.S
+)
+_TOGETHER = re.compile(rf"(?:{_FOLDED.pattern.replace('((?:', '(?:(?:')}\s*)+", re.S)
+_CHOICE = re.compile(r"[A-H]\. ")
 
 
 @cache
@@ -86,18 +91,6 @@ def style_sheet(body: str = "", own: Iterable[str] = ()) -> str:
     if kinds := assets.explorers_in(body):
         sheet += assets.style_sheet(kinds)
     return assets.compact_style(sheet + figures.style_sheet())
-
-
-def _icon() -> str:
-    """Return the small picture of a browser tab: a causal mask of three tokens."""
-    cells = "".join(
-        f'<rect x="{2 + 10 * col}" y="{2 + 10 * row}" width="8" height="8" rx="1.5" '
-        f'fill="{"#2f6fb3" if col <= row else "#c3c9d1"}"/>'
-        for row in range(3)
-        for col in range(3)
-    )
-    svg = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">{cells}</svg>'
-    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
 
 
 def first_script() -> str:
@@ -144,7 +137,6 @@ def fill_page(
     return render(
         "site/shell.html",
         title=title,
-        icon=_icon(),
         style=style_sheet(body, sheets),
         first=first_script(),
         about=about,
@@ -176,6 +168,43 @@ def _qr_code(address: str) -> str:
     import segno
 
     return segno.make(address, micro=False).svg_inline(light="white", omitsize=True, lineclass=None)
+
+
+def without_answers(body: str, number: int, *, on_screen: bool = False) -> tuple[str, str]:
+    """Return a lesson without what it folds, and what it folds: hints, solutions, answers, numbered.
+
+    Parameters
+    ----------
+    body : str
+    number : int
+        Of the lesson.
+    on_screen : bool
+        Leave on the screen what is folded; only on paper links take its place.
+
+    Examples
+    --------
+    >>> text, answers = without_answers("<p>1 + 1?</p><details><summary>Answer</summary>2</details>", 3)
+    >>> text
+    '<p>1 + 1?</p><p class="see">Answer: <a href="#answer-3-1">3.1 at the end</a></p>'
+    >>> answers
+    '<div id="answer-3-1"><h3>3.1</h3><p><b>Answer</b></p>2</div>'
+    """
+    found: list[str] = []
+
+    def moved(match: re.Match[str]) -> str:
+        parts = _FOLDED.findall(match[0])
+        label, anchor = f"{number}.{len(found) + 1}", f"answer-{number}-{len(found) + 1}"
+        inside = "".join(f"<p><b>{name}</b></p>{content}" for name, content in parts)
+        found.append(f'<div id="{anchor}"><h3>{label}</h3>{inside}</div>')
+        choices = [name for name, _ in parts if _CHOICE.match(name)]
+        what = "Answer" if choices else ", ".join(name for name, _ in parts)
+        shown = "".join(f'<p class="choice">{name}</p>' for name in choices)
+        link = f'{shown}<p class="see">{what}: <a href="#{anchor}">{label} at the end</a></p>'
+        if not on_screen:
+            return link
+        return f'<div class="on-screen">{match[0]}</div><div class="on-paper">{link}</div>'
+
+    return _TOGETHER.sub(moved, body), "".join(found)
 
 
 def page(run: Run, shown: Sequence[Lesson] = LESSONS, drawings: Path | None = None) -> str:

@@ -171,9 +171,11 @@ def test_french_that_a_cell_prints_has_its_language():
 
 def test_a_call_for_a_card_is_left_out_of_a_page_and_a_plot_is_folded():
     shown, computed = 'course.quiz("tokens")', "course.widgets.mask(model(ids))"
-    sources = (shown, computed, "\n".join(["plots.bars({})"] * 6), "print(1)")
+    sources = (shown, computed, "plots.bars({})", "print(1)")
     seen = v4.new_output("stream", text="seen\n")
-    body = cells_as_html(*(v4.new_code_cell(source, outputs=[seen]) for source in sources))
+    cells = [v4.new_code_cell(source, outputs=[seen]) for source in sources]
+    cells[2].metadata.tags = ["folded"]
+    body = cells_as_html(*cells)
     assert body.count('class="input_area"') == 3 and body.count('class="plotting"') == 1
     assert "quiz" not in body and "mask" in body and body.count("seen") == 4
     assert "quiz" in cells_as_html(v4.new_code_cell(shown)), "without an output the call is all there is"

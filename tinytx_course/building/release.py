@@ -155,10 +155,7 @@ def write_release(folder: Path, *, solved: bool = False, root: Path | None = Non
 
 
 def _with_outputs(lesson: Lesson, root: Path, solved: bool) -> NotebookNode:
-    """Build a notebook; cells that are as they were published get their published outputs.
-
-    In the solved edition the cells that call a check have none: what was published says "not attempted".
-    """
+    """Build a notebook with its published outputs, but of checks of solutions: they say "not attempted"."""
     notebook = build_notebook(lesson, root, solved=solved)
     path = root / "notebooks" / f"{lesson.name}.ipynb"
     published = {cell.id: cell for cell in nbformat.read(path, 4).cells} if path.is_file() else {}

@@ -45,8 +45,8 @@ _PRIORITY = [
 _TEMPLATE = """
 {%- extends 'basic/index.html.j2' -%}
 {% block input_group -%}
-{% if cell.metadata.only_plots %}<details class="plotting">
-<summary>The code that {{ cell.metadata.only_plots }} this</summary>
+{% if cell.metadata.folded %}<details class="plotting">
+<summary>The code that {{ "draws" if "plots." in cell.source else "settles" }} this</summary>
 {{ super() }}</details>{% elif not cell.metadata.only_shows %}{{ super() }}{% endif %}
 {%- endblock input_group %}
 {% block stream_stdout -%}
@@ -55,14 +55,10 @@ _TEMPLATE = """
 </div>
 {%- endblock stream_stdout %}
 """
-FOLDED_LINES = 5  # a cell that only draws, of at least as many, is folded
+FOLDED = "folded"  # the tag of a cell of many lines that only draws, or only settles a prediction
 _CARDS = re.compile(
     r"(course\.(check|glossary|parsons|predict|quiz|recall|widgets\.\w+)|(course\.)?plots\.diagram)\("
 )
-_REPORTING = re.compile(r"^(print|assert)\b|\bcourse\.resolve\(|\b(plots|fig|axe?s?|panels?|figure)\b")
-_TEACHES = re.compile(r"\bcourse\.(?!plots|resolve)|^(def|class) |\.backward\(|\btx\.fit\(| [-+*]= ", re.M)
-
-
 _NOT_ATTEMPTED = ": not attempted yet"
 _INVITATION = (
     '<p class="todo">✎ Write it in your own copy: <a href="notebooks/{}.ipynb" download>download this '
@@ -113,38 +109,6 @@ def markdown_to_html(source: str) -> str:
     return mark_french(_FORMULA.sub(together, body))
 
 
-def _parsed(source: str) -> ast.Module:
-    """Return the statements of a cell; none of one with a magic command."""
-    try:
-        return ast.parse(source)
-    except SyntaxError:
-        return ast.Module([], [])
-
-
-def only_plots(source: str) -> str:
-    """Return what a long cell does if it only reports: "draws", "settles" a prediction, or "".
-
-    Names that are only bound, to literals or by a comparison, count for neither side.
-
-    Examples
-    --------
-    >>> lines = ["plots.bars({})"] * 12
-    >>> [only_plots("\\n".join(cell)) for cell in (["x = 1"], lines, [*lines, "def f(): 0"])]
-    ['', 'draws', '']
-    """
-    what = "draws" if "plots." in source else "settles" if "course.resolve(" in source else ""
-    if not what or _TEACHES.search(source) or len(source.splitlines()) < FOLDED_LINES:
-        return ""
-    lines = {True: 0, False: 0}
-    for node in ast.walk(_parsed(source)):
-        if isinstance(node, ast.stmt) and not hasattr(node, "body"):
-            words, inside = ast.get_source_segment(source, node) or "", [type(one) for one in ast.walk(node)]
-            reports = bool(_REPORTING.search(words))
-            if reports or ast.Call in inside or ast.BinOp in inside:
-                lines[reports] += words.count("\n") + 1
-    return what if lines[True] and lines[True] >= 0.75 * sum(lines.values()) else ""
-
-
 def only_shows(source: str) -> bool:
     """Return whether a cell only calls for a card that is below it on the page, with nothing computed.
 
@@ -153,7 +117,11 @@ def only_shows(source: str) -> bool:
     >>> only_shows('course.quiz("tokens")'), only_shows("course.widgets.mask(model(ids))")
     (True, False)
     """
-    shown = [one for one in _parsed(source).body if not isinstance(one, ast.Import | ast.ImportFrom)]
+    try:
+        statements = ast.parse(source).body
+    except SyntaxError:  # a cell with a magic command
+        return False
+    shown = [one for one in statements if not isinstance(one, ast.Import | ast.ImportFrom)]
     calls = [node for one in shown for node in ast.walk(one) if isinstance(node, ast.Call)]
     return 0 < len(calls) == len(shown) and all(_CARDS.match(ast.unparse(one)) for one in shown)
 
@@ -204,7 +172,7 @@ def notebook_to_html(
             cell.source = without_marks(cell.source)
             seen = (_as_a_reader_sees(output, lesson) for output in joined_streams(cell.outputs))
             cell.outputs = numbered.renew(seen)
-            cell.metadata.only_plots = only_plots(cell.source)
+            cell.metadata.folded = FOLDED in cell.metadata.get("tags", [])
             cell.metadata.only_shows = bool(cell.outputs) and only_shows(cell.source)
     exporter = HTMLExporter(
         raw_template=_TEMPLATE,

@@ -40,9 +40,7 @@ _INK = re.compile(rf"({'|'.join(INKS)})\b")
 _REFERENCE = re.compile(r"(?<=url\(#)[^)]+|(?<=^#).+")
 _SVG = "{http://www.w3.org/2000/svg}"
 _NUMBER = re.compile(r"-?\d+\.\d+")
-_UNNAMED = re.compile(
-    "figure|axes|patch|text|line2d|[xy]tick|matplotlib|legend"
-)  # ids that nothing refers to
+_UNNAMED = re.compile("figure|axes|patch|text|line2d|[xy]tick|matplotlib|legend")  # ids nothing refers to
 # The background of the figure, and of each of its axes.
 _GROUNDS = "//*[@id='figure_1' or starts-with(@id, 'axes_')]/*[1][starts-with(@id, 'patch_')]/*[1]"
 #: A heat map of more cells is a picture of one pixel a cell, with its axes as a drawing.
@@ -71,7 +69,7 @@ def _shorten(mesh: Any) -> None:
     """Draw the cells of a heat map in fewer letters: one path a colour, or a picture of a pixel a cell."""
     cells = []
     for path in mesh:
-        numbers = [float(part) for part in _NUMBER.findall(path.get("d"))]
+        numbers = [float(part) for part in re.findall(r"[\d.]+", path.get("d"))]
         x, y = numbers[::2], numbers[1::2]
         cells.append((min(x), min(y), max(x), max(y), path.get("style")))
     columns, rows = (sorted({cell[i] for cell in cells}) for i in (0, 1))

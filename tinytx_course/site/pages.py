@@ -154,10 +154,8 @@ def bar(where: str, shown: Sequence[Lesson], lesson: Lesson | None = None, *, pr
 
 def neighbours(lesson: Lesson | None, shown: Sequence[Lesson]) -> tuple[Lesson | None, Lesson | None]:
     """Return the lessons before and after this one among those that have a page."""
-    if lesson is None:
-        return None, None
-    before = [one for one in shown if one.number < lesson.number]
-    after = [one for one in shown if one.number > lesson.number]
+    before = [one for one in shown if lesson and one.number < lesson.number]
+    after = [one for one in shown if lesson and one.number > lesson.number]
     return (before[-1] if before else None), (after[0] if after else None)
 
 

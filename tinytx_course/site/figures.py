@@ -119,7 +119,7 @@ def _shortened(key: str, value: str, names: Mapping[str, str]) -> str:
     """Return a value of a drawing in fewer letters, with the new names of what it refers to."""
     if key in ("d", "x", "y"):
         value = _NUMBER.sub(lambda number: _short(float(number[0])), value)
-        return re.sub(r"\s*([A-Zz])\s*", r"\1", value)
+        return re.sub(r"\s*([A-Zz]|$)\s*", r"\1", value)
     value = _REFERENCE.sub(lambda name: names.get(name[0], name[0]), value)
     if key == "style":  # the page has a font of its own
         value = re.sub(r"font-family: '[^']*'; |(?<=[;:]) ", "", value)

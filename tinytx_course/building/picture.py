@@ -62,9 +62,9 @@ def draw_picture(record: Mapping[str, Any], theme: str) -> str:
     reviews = []
     for text in record["texts"]:
         curve = curves[text["curve"]]
-        points, last = list(curve["points"].values()), curve["points"][text["step"]]
-        lengths = [0.0, *accumulate(dist(a, b) for a, b in pairwise(points))]
-        shown = curve["begins"] + curve["lasts"] * lengths[points.index(last)] / lengths[-1]
+        way, last = list(curve["points"].values()), curve["points"][text["step"]]
+        lengths = [0.0, *accumulate(dist(a, b) for a, b in pairwise(way))]
+        shown = curve["begins"] + curve["lasts"] * lengths[way.index(last)] / lengths[-1]
         label = f"step {text['step']:,}" if text["curve"] == "masked" else "no mask"
         reviews.append((curve, last, label, _runs(text), shown))
     return render(

@@ -29,7 +29,7 @@ def reference_body() -> str:
         of=getattr,
         signature=_signature,
         docstring=lambda thing: docstring_to_html(inspect.getdoc(thing) or ""),
-        first_line=lambda method: _prose(inspect.getdoc(method).partition("\n")[0]),
+        first_line=lambda method: _prose((inspect.getdoc(method) or "").partition("\n")[0]),
         methods=_methods,
     ).rstrip()
 

@@ -339,7 +339,7 @@ course.predict(
     ["La", "fin", "est", "inoubliable"],
 )
 
-# %%
+# %% tags=["folded"]
 sentence = "La fin est inoubliable ."
 stages = (0, 5, 20, 80, 300)
 rows = {f"{n} merges": subwords.segment(sentence, learned[:n]) for n in stages}
@@ -560,7 +560,7 @@ course.resolve(
 #
 # where each end of a review, which is predicted too, counts as a token. In the picture, for BPE, points mark the measured sizes.
 
-# %%
+# %% tags=["folded"]
 bpe_rows = [results["bpe", size] for size in sizes["bpe"]]
 scale = {"xlabel": "tokens in the vocabulary (log scale)", "x_log": True}
 fig, axes = plots.figure(1, 2, width=9.8, height=4.0)

@@ -345,7 +345,7 @@ course.predict(
     ["less than 10", "10 to 1,000", "more than 1,000"],
 )
 
-# %%
+# %% tags=["folded"]
 fig, axes = plots.figure(2, 1, width=8.4, height=4.6)
 titles = {
     "size": "The signal, going up",
@@ -693,7 +693,7 @@ gallery = {
 # %% [markdown]
 # Same input, same random gradient, same way of drawing the weights. An arrow at the end of a colour bar says that some cells lie beyond it.
 
-# %%
+# %% tags=["folded"]
 fig, axes = plots.figure(3, 1, width=8.2, height=7.6)
 scales = {"size": (1e-1, 1e4), "variety": (1e-5, 1), "gradient": (1e-1, 1e4)}
 for (quantity, (low, high)), panel in zip(scales.items(), axes, strict=True):
@@ -762,7 +762,7 @@ for name in names:
 # %% [markdown]
 # The loss at the end is the mean of the last ten steps, seed by seed. In the picture blue is pre-norm, orange post-norm, and dashed is without warm-up. The *band* goes from the lowest seed to the highest.
 
-# %%
+# %% tags=["folded"]
 ends = {
     name: torch.tensor(runs)[:, -10:].mean(dim=-1) for name, runs in results.items()
 }

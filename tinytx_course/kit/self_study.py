@@ -10,15 +10,10 @@ from typing import Any
 
 from tinytx_course.kit.outline import EXERCISE, Outline, parts_named
 from tinytx_course.kit.pages import write_page
+from tinytx_course.lessons import COURSES
 from tinytx_course.quizzes.quiz import quiz
 from tinytx_course.site.templates import render
 
-#: Three short courses: the first lesson of each, its name, and what you have at its end.
-COURSES = (
-    (0, "A · The machine", "a GPT made of your own functions"),
-    (8, "B · What it learns", "a model that you pretrained, fine-tuned and asked"),
-    (12, "C · What it costs, today's models, the world outside", "your own verdict on a claim"),
-)
 WEEK = 200  # minutes, at most, unless one lesson takes longer
 
 

@@ -1024,11 +1024,7 @@ course.parsons("rotate")
 # %%
 def sinusoidal_positions(max_len, d_model):
     ### BEGIN SOLUTION
-    # (D/2,), 2i/D
-    exponents = torch.arange(0, d_model, 2, dtype=torch.float64) / d_model
-    positions = torch.arange(max_len, dtype=torch.float64)  # (T,)
-    angles = torch.outer(positions, 10_000**-exponents)  # (T, D/2)
-    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)  # (T, D)
+    ...
     ### END SOLUTION
 
 
@@ -1053,14 +1049,7 @@ course.check("sinusoidal_positions", sinusoidal_positions)
 # %%
 def shift_matrix(k, d_model):
     ### BEGIN SOLUTION
-    matrix = torch.zeros(d_model, d_model, dtype=torch.float64)  # (D, D)
-    for i in range(d_model // 2):
-        angle = k / 10_000 ** (2 * i / d_model)
-        sine, cosine = 2 * i, 2 * i + 1  # the two dimensions of hand i
-        matrix[sine, sine] = matrix[cosine, cosine] = math.cos(angle)
-        matrix[sine, cosine] = math.sin(angle)
-        matrix[cosine, sine] = -math.sin(angle)
-    return matrix
+    ...
     ### END SOLUTION
 
 
@@ -1085,15 +1074,7 @@ course.check("shift_matrix", shift_matrix)
 # %%
 def rotate(x, positions):
     ### BEGIN SOLUTION
-    width = x.shape[-1]
-    # (T, K/2)
-    angles = positions[:, None] * 10_000 ** (-torch.arange(0, width, 2) / width)
-    cos, sin = angles.cos(), angles.sin()
-    first, second = x[..., 0::2], x[..., 1::2]  # (..., T, K/2)
-    turned = torch.stack(
-        (cos * first + sin * second, cos * second - sin * first), dim=-1
-    )
-    return turned.flatten(-2)  # (..., T, K)
+    ...
     ### END SOLUTION
 
 
@@ -1118,10 +1099,7 @@ course.check("rotate", rotate)
 # %%
 def alibi_bias(n_heads, seq_len):
     ### BEGIN SOLUTION
-    slopes = 2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)  # (H,)
-    positions = torch.arange(seq_len)
-    distances = (positions[:, None] - positions).abs()  # (T, T)
-    return slopes[:, None, None] * -distances  # (H, T, T)
+    ...
     ### END SOLUTION
 
 

@@ -959,9 +959,7 @@ course.quiz("the_block")
 # %%
 def layer_norm(x, gamma, beta, eps):
     ### BEGIN SOLUTION
-    centred = x - x.mean(dim=-1, keepdim=True)  # (B, T, D)
-    variance = centred.square().mean(dim=-1, keepdim=True)  # (B, T, 1)
-    return gamma * centred / (variance + eps).sqrt() + beta
+    ...
     ### END SOLUTION
 
 
@@ -985,8 +983,7 @@ course.check("layer_norm", layer_norm)
 # %%
 def feed_forward(x, w_up, b_up, w_down, b_down):
     ### BEGIN SOLUTION
-    hidden = (x @ w_up + b_up).relu()  # (B, T, D) -> (B, T, F)
-    return hidden @ w_down + b_down  # (B, T, D)
+    ...
     ### END SOLUTION
 
 
@@ -1010,11 +1007,7 @@ course.check("feed_forward", feed_forward)
 # %%
 def block(x, attn, ff, attn_norm, ff_norm, norm_first):
     ### BEGIN SOLUTION
-    if norm_first:
-        x = x + attn(attn_norm(x))  # (B, T, D)
-        return x + ff(ff_norm(x))
-    x = attn_norm(x + attn(x))
-    return ff_norm(x + ff(x))
+    ...
     ### END SOLUTION
 
 

@@ -18,6 +18,7 @@ import torch
 
 ROOT = Path(__file__).resolve().parents[3]
 BEFORE = "a1ea4b3"  # the last commit with all mistakes in Python
+UNUSED = {"imports": "", "check": ""}  # by a problem with the name of an exercise
 CONVERTED = sorted(
     path.stem
     for path in (ROOT / "tinytx_course" / "exercises").glob("*.toml")
@@ -44,7 +45,7 @@ def collect(names):
         own = [one for one in SOLUTIONS if one.exercise == name and one.slug != "time-limit"]
         found[name] = {
             "right": results(exercise.solve),
-            "puzzle": asdict(read_problem(name)) if name in problem_names() else None,
+            "puzzle": asdict(read_problem(name)) | UNUSED if name in problem_names() else None,
             "about": [exercise.signature, exercise.lesson, exercise.section, exercise.rule],
             "texts": {m.slug: (m.words, m.section, m.lesson, m.tolerance) for m in exercise.mistakes},
             "wrongs": {m.slug: [results(wrong) for wrong in m.wrongs] for m in exercise.mistakes},

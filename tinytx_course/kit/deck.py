@@ -23,8 +23,8 @@ from tinytx_course.building.notebooks import joined_streams
 from tinytx_course.kit.code_slides import code_slides
 from tinytx_course.kit.outline import at_headings
 from tinytx_course.kit.teaching import Teaching, exercise_steps, read_teaching
-from tinytx_course.kit.votes import Question, questions, with_twins
 from tinytx_course.lessons import Lesson
+from tinytx_course.quizzes.bank import Question, votes, with_twins
 from tinytx_course.site.cells import markdown_to_html
 from tinytx_course.site.figures import Figures
 from tinytx_course.site.templates import line_to_html, macro
@@ -74,11 +74,11 @@ def make_deck(lesson: Lesson, root: Path) -> list[Stack]:
         If its notes or its votes lack a part.
     """
     notebook = nbformat.read(root / "notebooks" / f"{lesson.name}.ipynb", 4)
-    teaching, votes = read_teaching(lesson, root), questions(lesson)
+    teaching, voted = read_teaching(lesson, root), votes(lesson)
     stacks = _sections(notebook, lesson, root / "figures")
     taught = [stack for stack in stacks if stack.headings[0] not in _NO_SLIDES]
     for number, stack in enumerate(taught, 1):
-        asked = [vote for vote in votes if vote.section in stack.headings]
+        asked = [vote for vote in voted if vote.section in stack.headings]
         _frame(stack, teaching, f"{number} of {len(taught)}", asked)
     return [_beginning(teaching), *taught, _ending(notebook, teaching)]
 

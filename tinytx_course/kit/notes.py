@@ -10,7 +10,7 @@ from tinytx_course.kit.outline import Outline
 from tinytx_course.kit.pages import write_page
 from tinytx_course.kit.scissors import LESSON, PAGE
 from tinytx_course.kit.teaching import exercise_steps, read_teaching
-from tinytx_course.kit.votes import questions
+from tinytx_course.quizzes.bank import votes
 from tinytx_course.site.templates import render, table, titled
 
 #: What the folder holds for one lesson: page of the kit, and how it is called.
@@ -38,7 +38,7 @@ def write_notes(folder: Path, outlines: Mapping[int, Outline], root: Path) -> No
             "kit/notes.html",
             outline=outline,
             teaching=read_teaching(lesson, root),
-            votes=questions(lesson),
+            votes=votes(lesson),
             material=material,
             first=_FIRST,
             rest=_REST,

@@ -15,7 +15,7 @@ from nbformat import NotebookNode
 from tinytx_course.building.elsewhere import is_first_cell
 from tinytx_course.building.minutes import exercise_minutes, last_seconds, reading_minutes, times_of
 from tinytx_course.lessons import Lesson, Times, pick_lessons, written_lessons
-from tinytx_course.quizzes.quiz import quiz
+from tinytx_course.quizzes.bank import questions
 from tinytx_course.site.cells import markdown_to_html
 from tinytx_course.site.finding import headings
 
@@ -213,8 +213,8 @@ def _minutes(lesson: Lesson, title: str, cells: Sequence[NotebookNode]) -> int:
         return sum(map(exercise_minutes, texts))
     codes = [cell.source for cell in cells if cell.cell_type == "code"]
     if any("course.quiz(" in code for code in codes):
-        for question in quiz(lesson.slug).questions:
-            texts += [question.prompt, *(f"{choice.text} {choice.why}" for choice in question.choices)]
+        for question in questions(lesson):
+            texts += [question.prompt, *(f"{option.text} {option.reveals}" for option in question.options)]
     return max(1, round(reading_minutes(texts, codes)))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tinytx_course.kit.outline import EXERCISE, Outline, parts_named
 from tinytx_course.kit.pages import write_page
-from tinytx_course.quizzes.quiz import quiz
+from tinytx_course.quizzes.bank import questions
 from tinytx_course.site.templates import render
 
 #: Three short courses: the first lesson of each, its name, and what you have at its end.
@@ -40,7 +40,7 @@ def count(week: Sequence[Outline]) -> dict[str, Any]:
     return {
         "minutes": sum(part.minutes for part in parts),
         "predictions": sum(len(part.predictions) for part in parts),
-        "questions": sum(len(quiz(outline.lesson.slug).questions) for outline in week),
+        "questions": sum(len(questions(outline.lesson)) for outline in week),
         "exercises": [part.title.removeprefix(EXERCISE) for part in parts if part.is_exercise],
     }
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tinytx_course.inventory.forms import paper
 from tinytx_course.kit.pages import write_page
-from tinytx_course.kit.votes import LETTERS, questions, with_twins
 from tinytx_course.lessons import LESSONS
+from tinytx_course.quizzes.bank import LETTERS, with_twins
 from tinytx_course.site.templates import render
 from tinytx_run.files import write_file
 
@@ -28,14 +28,14 @@ _page = partial(render, "kit/votes.html", signs=_SIGNS, letters=LETTERS)
 
 def write_votes(folder: Path) -> None:
     """Write ``index.html``, a page a lesson to project, ``cards.html`` and ``answers.html`` into a folder."""
-    votes = {lesson: questions(lesson) for lesson in LESSONS}
-    for lesson, asked in votes.items():
+    asked_in = {lesson: votes(lesson) for lesson in LESSONS}
+    for lesson, asked in asked_in.items():
         title = f"Votes: {html.escape(lesson.title)} · tinytx"
         body = _page(page="screens", asked=with_twins(asked))
         screens = render("kit/votes/show.html", title=title, body=body)
         write_file(folder / f"{lesson.name}.html", screens.encode())
-    answers = _page(page="answers", asked=[one for asked in votes.values() for one in with_twins(asked)])
+    answers = _page(page="answers", asked=[one for asked in asked_in.values() for one in with_twins(asked)])
     write_file(folder / "answers.html", paper("Votes: Answers", answers, _DENSE).encode())
     style = files(__package__).joinpath("votes", "cards.css").read_text(encoding="utf-8")
     write_file(folder / "cards.html", paper("Votes: Cards", _page(page="cards"), style).encode())
-    write_page(folder / "index.html", "Vote cards", _page(page="index", votes=votes))
+    write_page(folder / "index.html", "Vote cards", _page(page="index", votes=asked_in))

@@ -14,7 +14,6 @@ from tinytx_course.counting.diagnosis import (
     PARTS,
     WORDS,
     Question,
-    compatible,
     diagnose_count,
 )
 
@@ -177,6 +176,9 @@ def ask(asked, claimed):
     return diagnose_count(asked.config, asked.head, claimed, asked.part, asked.n_classes)
 
 
+TOO_MUCH = {"all-biases-and-shifts-forgotten", "norms-forgotten"}  # "all biases" says it
+
+
 def planted_sets(n, seed):
     draw = random.Random(seed)
     while n:
@@ -184,7 +186,7 @@ def planted_sets(n, seed):
         slugs = possible_slugs(asked)
         size = draw.randint(1, 3)
         planted = frozenset(draw.sample(slugs, min(size, len(slugs))))
-        if planted and compatible(planted):
+        if planted and not planted >= TOO_MUCH:
             n -= 1
             yield asked, planted
 
@@ -200,7 +202,7 @@ def test_of_200_planted_sets_each_is_found_or_a_smaller_one():
         assert planted in diagnosis.explanations or size < len(planted), (asked, planted)
         assert len(set(diagnosis.explanations)) == len(diagnosis.explanations)
         for slips in diagnosis.explanations:
-            assert len(slips) == size and compatible(slips) and asked.count(slips) == claimed
+            assert len(slips) == size and asked.count(slips) == claimed
 
 
 def test_an_exhaustive_search_over_sets_finds_the_same():
@@ -211,13 +213,13 @@ def test_an_exhaustive_search_over_sets_finds_the_same():
         slugs = possible_slugs(asked)
         for size in range(1, len(planted) + 1):
             sets = map(frozenset, combinations(slugs, size))
-            found = {slips for slips in sets if compatible(slips) and asked.count(slips) == claimed}
+            found = {slips for slips in sets if asked.count(slips) == claimed}
             if found:
                 break
         answer = set(ask(asked, claimed).explanations)
         assert answer <= found
         # What is left out says "all biases" where only one part has any; the slug of that part is there.
-        assert all("all-biases-forgotten" in slips for slips in found - answer) and answer
+        assert all(any("all-biases" in slug for slug in slips) for slips in found - answer) and answer
 
 
 def test_part_counts_add_up_to_the_table():

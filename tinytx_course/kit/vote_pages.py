@@ -10,7 +10,7 @@ from pathlib import Path
 from tinytx_course.inventory.forms import paper
 from tinytx_course.kit.pages import write_page
 from tinytx_course.lessons import LESSONS
-from tinytx_course.quizzes.bank import LETTERS, with_twins
+from tinytx_course.quizzes.bank import LETTERS, votes, with_twins
 from tinytx_course.site.templates import render
 from tinytx_run.files import write_file
 

@@ -11,8 +11,8 @@ from tinytx_course.kit.code_slides import COLUMNS, LINES, code_slides
 from tinytx_course.kit.deck import WORDS, make_deck, words_in
 from tinytx_course.kit.slides import write_slides
 from tinytx_course.kit.teaching import read_teaching
-from tinytx_course.kit.votes import questions
 from tinytx_course.lessons import LESSONS, project_root
+from tinytx_course.quizzes.bank import votes
 
 MEGABYTES = 3
 ROOT = project_root()
@@ -85,7 +85,7 @@ def test_figures_and_explorers_of_the_sections_are_there_and_predictions_are_vot
 @each_lesson
 def test_a_vote_its_twin_and_only_then_the_answers_to_both_with_one_more_key(decks, lesson):
     shown = [slide for stack in decks[lesson] for slide in stack.slides]
-    for vote in questions(lesson):
+    for vote in votes(lesson):
         wanted = [vote, vote.twin]
         first = next(i for i, one in enumerate(shown) if bare(vote.prompt) in bare(plain(one.body)))
         *asked, answers = shown[first : first + 3]

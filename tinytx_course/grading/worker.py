@@ -138,7 +138,7 @@ def main() -> None:
     if "exercise" in job:
         answer = observe_attempt(job)
     else:
-        answer = make_plan(job["cells"], job["exercises"], job["expected"]).to_dict()
+        answer = make_plan(job["cells"], job["exercises"], job["expected"])
     print(json.dumps(answer), file=answers, flush=True)
     os._exit(0)  # threads of the learner's code keep nothing waiting
 

@@ -9,14 +9,13 @@ from pathlib import Path
 
 from tinytx_course.building.release import new_folder, write_pages, write_release
 from tinytx_course.inventory import write_forms
-from tinytx_course.kit.handouts import write_handouts
-from tinytx_course.kit.notes import write_notes
+from tinytx_course.kit.handouts import write_handouts, write_votes
 from tinytx_course.kit.outline import Outline, read_outlines
 from tinytx_course.kit.pages import COURSE, write_front
 from tinytx_course.kit.schedules import pick_schedules, read_start, write_schedules
 from tinytx_course.kit.self_study import write_self_study
 from tinytx_course.kit.slides import write_slides
-from tinytx_course.kit.vote_pages import write_votes
+from tinytx_course.kit.teaching import write_notes
 from tinytx_course.lessons import project_root
 
 START = "09:00"

@@ -10,10 +10,10 @@ import pytest
 
 from tinytx_course.cli import main
 from tinytx_course.kit import write_kit, write_parts
-from tinytx_course.kit.notes import write_notes
 from tinytx_course.kit.outline import read_outlines
 from tinytx_course.kit.pages import write_front
 from tinytx_course.kit.self_study import COURSES, WEEK, count, weeks
+from tinytx_course.kit.teaching import write_notes
 from tinytx_course.lessons import LESSONS, project_root
 
 ROOT = project_root()

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tinytx_course.kit.vote_pages import write_votes
+from tinytx_course.kit.handouts import write_votes
 from tinytx_course.lessons import LESSONS
 from tinytx_course.quizzes.bank import votes, with_twins
 

@@ -19,7 +19,6 @@ from tinytx_course.lessons import LESSONS, format_duration
 from tinytx_course.site.templates import render
 from tinytx_run.files import write_file
 
-DAY = 24 * 60
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 _VOTE = re.compile(r"Vote: .*lesson (\d\d)")
 _SET_UP = re.compile(r"lesson (\d\d) .*Set-up")

@@ -5,6 +5,7 @@ import re
 import nbformat
 import pytest
 
+import tinytx_course as course
 from tinytx_course.building.minutes import times_of
 from tinytx_course.kit.outline import outline_of, parts_named, read_outlines
 from tinytx_course.lessons import LESSONS, project_root
@@ -63,13 +64,12 @@ def test_every_prediction_of_a_lesson_is_found_with_its_options(outlines, lesson
 
 def test_words_and_code_are_counted_by_section_and_exercises_state_their_minutes():
     v4 = nbformat.v4
-    printed = v4.new_output(
-        "execute_result", data={"text/plain": "Predict 02.1. Which?\n  A. this\n  B. that one\nChoose."}
-    )
+    asked = course.predict("02.1", "Which?", ["this", "that `one`"])
+    shown = v4.new_output("execute_result", data={"text/html": asked.to_html()})
     cells = [
         v4.new_markdown_cell("# Title\n\n" + "word " * 400),
         v4.new_markdown_cell("## First\n\n" + "word " * 259),
-        v4.new_code_cell("\n".join(["x = 1"] * 120), outputs=[printed]),
+        v4.new_code_cell("\n".join(["x = 1"] * 120), outputs=[shown]),
         v4.new_markdown_cell(EXERCISE),
         v4.new_code_cell("\n".join(["y = 1"] * 80)),
         v4.new_markdown_cell("### More of the first\n\n" + "word " * 126 + "\n\n## Second\n\nword"),

@@ -18,11 +18,6 @@ each_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: less
 EXERCISE = "### Exercise: the mask\n\n`Level 2/5 · 7 minutes · outcome 1`\n\n" + "word " * 500
 
 
-@pytest.fixture(scope="module")
-def outlines():
-    return read_outlines(ROOT)
-
-
 def notebook(lesson):
     return nbformat.read(ROOT / "notebooks" / f"{lesson.name}.ipynb", 4)
 

@@ -18,6 +18,7 @@ from tinytx_course.plots.diagrams.diagram import DIAGRAMS, Diagram, diagram
 from tinytx_course.plots.style import captions
 from tinytx_course.progress.predictions import LEVELS
 from tinytx_course.quizzes.bank import LETTERS, votes, with_twins
+from tinytx_course.quizzes.card import plain
 from tinytx_course.site.cells import markdown_to_html
 from tinytx_course.site.figures import drawing, style_sheet
 from tinytx_course.site.templates import render
@@ -50,7 +51,12 @@ def write_handouts(folder: Path, outlines: Mapping[int, Outline], root: Path) ->
             for one in map(diagram, DIAGRAMS)
             if one.lesson == lesson.number
         ]
-        values: dict[str, Any] = {"figure": "", "take_home": _take_home(outline), "levels": LEVELS}
+        values: dict[str, Any] = {
+            "figure": "",
+            "take_home": _take_home(outline),
+            "levels": LEVELS,
+            "plain": plain,
+        }
         if name := FIGURES.get(lesson.number):
             words, svg = captions()[name], (root / "figures" / f"{name}.svg").read_text(encoding="utf-8")
             values |= {"figure": drawing(svg, words["alt"], name), "caption": words["caption"]}

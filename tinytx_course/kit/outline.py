@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from string import ascii_uppercase
 from typing import Any
 
 import nbformat
@@ -19,7 +18,6 @@ from tinytx_course.building.elsewhere import is_first_cell
 from tinytx_course.building.minutes import exercise_minutes, last_seconds, reading_minutes, times_of
 from tinytx_course.lessons import Lesson, Times, pick_lessons, written_lessons
 from tinytx_course.quizzes.bank import questions
-from tinytx_course.quizzes.card import plain
 from tinytx_course.site.cells import markdown_to_html
 from tinytx_course.site.finding import headings
 
@@ -31,20 +29,6 @@ _CARD = re.compile(r"data-tx-kind=\"(\w+)\" data-tx-explorer='([^']*)'")
 _MINUTES = re.compile(r"\d{1,3}(\.\d+)?")
 _OUTCOME = re.compile(r"^\d\. (.+?)[.;,]?$", re.M)
 _PARSONS = re.compile(r'course\.parsons\("(\w+)"')
-
-
-@dataclass(frozen=True, kw_only=True)
-class Prediction:
-    """A question that a lesson asks before a cell, and its options."""
-
-    number: str
-    question: str
-    options: tuple[str, ...]
-
-    @property
-    def lettered(self) -> list[str]:
-        """The options, each with the letter that it has on slides."""
-        return [f"{letter} · {text}" for letter, text in zip(ascii_uppercase, self.options, strict=False)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,17 +68,10 @@ class Part:
         return headings(markdown_to_html(f"## {self.title}"))[0][1]
 
     @property
-    def predictions(self) -> list[Prediction]:
-        """The questions of `course.predict` in it, as the notebook shows them."""
-        asked = (state for kind, state in cards(self.cells) if kind == "questions" and state["levels"])
-        return [
-            Prediction(
-                number=one["key"],
-                question=plain(one["prompt"]),
-                options=tuple(plain(choice["text"]) for choice in one["choices"]),
-            )
-            for one in (state["questions"][0] for state in asked)
-        ]
+    def predictions(self) -> list[dict[str, Any]]:
+        """The questions of `course.predict` in it: key, prompt, and choices with a text each."""
+        shown = (state for kind, state in cards(self.cells) if kind == "questions")
+        return [question for state in shown if state["levels"] for question in state["questions"]]
 
 
 @dataclass(frozen=True, kw_only=True)

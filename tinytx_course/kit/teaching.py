@@ -13,6 +13,7 @@ from tinytx_course.kit.pages import write_page
 from tinytx_course.kit.scissors import LESSON, PAGE
 from tinytx_course.lessons import Lesson
 from tinytx_course.quizzes.bank import votes
+from tinytx_course.quizzes.card import plain
 from tinytx_course.site.templates import render, table, titled
 
 _ABOUT_ALL = "Teaching"
@@ -127,6 +128,7 @@ def write_notes(folder: Path, outlines: Mapping[int, Outline], root: Path) -> No
             first=_FIRST,
             rest=_REST,
             steps=exercise_steps,
+            plain=plain,
         )
         write_page(folder / "notes" / page, f"Notes: {title}", body, up="index.html")
         name = f'<a href="{page}">{titled(lesson, " · ")}</a>'

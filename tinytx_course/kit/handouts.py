@@ -51,17 +51,13 @@ def write_handouts(folder: Path, outlines: Mapping[int, Outline], root: Path) ->
             for one in map(diagram, DIAGRAMS)
             if one.lesson == lesson.number
         ]
-        values: dict[str, Any] = {
-            "figure": "",
-            "take_home": _take_home(outline),
-            "levels": LEVELS,
-            "plain": plain,
-        }
+        values: dict[str, Any] = {"figure": "", "take_home": _take_home(outline)}
         if name := FIGURES.get(lesson.number):
             words, svg = captions()[name], (root / "figures" / f"{name}.svg").read_text(encoding="utf-8")
             values |= {"figure": drawing(svg, words["alt"], name), "caption": words["caption"]}
             values["style"] = style_sheet()
-        body = render("kit/handout.html", outline=outline, diagrams=diagrams, **values)
+        values |= {"outline": outline, "diagrams": diagrams, "levels": LEVELS, "plain": plain}
+        body = render("kit/handout.html", **values)
         write_page(folder / page, title, body, up="index.html")
         rows.append((page, title, ""))
     page = write_scissors(folder).name

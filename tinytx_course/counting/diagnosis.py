@@ -41,7 +41,7 @@ PARTS = {
 }
 
 
-@lru_cache(2**16)
+@lru_cache(2**12)
 def _is_possible(slug: str, terms: Terms) -> bool:
     return all(
         any(re.search(names, name) and re.search(what, formula) for name, formula in terms)
@@ -49,7 +49,7 @@ def _is_possible(slug: str, terms: Terms) -> bool:
     )
 
 
-@lru_cache(2**16)
+@lru_cache(2**12)
 def _edited(terms: Terms, slips: Slips) -> Terms:
     """The terms after some slips; one that finds nothing left to edit changes nothing."""
     for slug in (slug for slug in _EDITS if slug in slips):

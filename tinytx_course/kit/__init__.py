@@ -52,16 +52,11 @@ def write_kit(
         write_pages(target / "site", root=root)
         write_notes(target, outlines, root)
         if (root / "notebooks" / "src").is_dir():
-            _write_course(target / COURSE, root)
+            with tempfile.TemporaryDirectory() as course:
+                write_release(Path(course) / "tinytx-course", root=root)
+                shutil.make_archive(str((target / COURSE).with_suffix("")), "zip", course, "tinytx-course")
         write_front(target)
     return folder.absolute() / "index.html"
-
-
-def _write_course(path: Path, root: Path) -> None:
-    """Write the learner's edition as one file, in a folder of its own."""
-    with tempfile.TemporaryDirectory() as folder:
-        write_release(Path(folder) / "tinytx-course", root=root)
-        shutil.make_archive(str(path.with_suffix("")), "zip", folder, "tinytx-course")
 
 
 def write_parts(

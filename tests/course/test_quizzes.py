@@ -97,9 +97,9 @@ def likeness(option, asked):
 def test_no_cue_of_form_predicts_the_answer_to_a_vote(cue, sign):
     hits = 0.0
     for vote in VOTES:
-        scores = {option: sign * cue(option, vote) for option in vote.options}
-        best = [option for option, score in scores.items() if score == max(scores.values())]
-        hits += (vote.right in best) / len(best)
+        scores = [sign * cue(option, vote) for option in vote.options]
+        best = [letter for letter, score in zip(LETTERS, scores, strict=True) if score == max(scores)]
+        hits += (vote.answer in best) / len(best)
     # What a guesser among four reaches with less than one chance in 40.
     assert hits <= binom.ppf(0.975, len(VOTES), 1 / len(LETTERS))
 

@@ -55,7 +55,7 @@ def _edited(terms: Terms, slips: Slips) -> Terms:
     for slug in (slug for slug in _EDITS if slug in slips):
         for names, what, new in _EDITS[slug] if _is_possible(slug, terms) else ():
             terms = tuple(
-                (name, re.sub(what, new, formula, count=1) if re.search(names, name) else formula)
+                (name, re.sub(what, new, formula) if re.search(names, name) else formula)
                 for name, formula in terms
             )
     return terms

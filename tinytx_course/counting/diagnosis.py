@@ -194,7 +194,7 @@ def diagnose_count(
 
     Notes
     -----
-    Every set of misconceptions is considered, of any size.
+    Every compatible set of misconceptions is considered, of any size.
 
     Examples
     --------

@@ -9,7 +9,8 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -160,7 +161,7 @@ def _home(line: str, outlines: Mapping[int, Outline], used: set[tuple[int, str]]
 def write_schedules(folder: Path, outlines: Mapping[int, Outline], start: str, names: Sequence[str]) -> None:
     """Write a page a schedule, the page that leads to them, and the table of minutes to be corrected."""
     tools = {"clock": clock, "voted": _voted, "start": read_start(start), "outlines": outlines}
-    tools |= {"duration": format_duration}
+    tools |= {"duration": format_duration, "by_lesson": partial(groupby, key=lambda step: step.part.lesson)}
     plans = [(head, _data()["plan_b"][key]) for key, head in _PLANS.items()]
     links = []
     for schedule in (read_schedule(name, outlines) for name in names):

@@ -6,12 +6,11 @@ import math
 import operator
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial, reduce
+from functools import cached_property, lru_cache, reduce
 from importlib.resources import files
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -113,17 +112,20 @@ class Question:
             candidates = [slug for slug in candidates if slug != "heads-for-feed-forward-matrices"]
         return tuple(slug for slug in candidates if _is_possible(slug, terms))
 
+    def edited(self, slips: Slips) -> Terms:
+        """The terms that these misconceptions lead to."""
+        return _edited((self._with_other_head if "other-head" in slips else self).terms, slips)
+
     def count(self, slips: Slips) -> int:
         """The number that these misconceptions lead to; the right one for none."""
         return sum(self.share(group, slips) for group in MISCONCEPTIONS)
 
-    def share(self, group: str, *several: Slips) -> int:
+    def share(self, group: str, slips: Slips) -> int:
         """What a group adds to that number, over all layers."""
-        slips = frozenset().union(*several)
-        asked = self._with_other_head if "other-head" in slips else self
-        (_, times), *formulas = _edited(asked.terms, slips)
+        _, *rows = (self._with_other_head if "other-head" in slips else self)._rows
+        (_, times), *terms = self.edited(slips)
         n_layers, total = self._value(times), 0.0
-        for (of_group, in_layers, *_), (_, formula) in zip(asked._rows[1:], formulas, strict=True):
+        for (of_group, in_layers, *_), (_, formula) in zip(rows, terms, strict=True):
             if of_group == group:
                 total += self._value(formula) * (n_layers if in_layers else 1)
         return int(total)
@@ -221,24 +223,28 @@ def diagnose_count(
 
 
 def _explanations(asked: Question, claimed: int) -> Iterator[Slips]:
-    """Every set that yields the number, but for some that contain a smaller one."""
+    """Every set that yields the number, but for those with a slip that changes nothing."""
     groups = [group for group in MISCONCEPTIONS if group != "all parts"]
-    for general in _distinct(asked.slugs("all parts"), lambda slips: _edited(asked.terms, slips)):
+    for general in _effective(asked, "all parts"):
         # The shares of the groups add up: all sums of one choice from each, an axis for each group.
-        choices = [_distinct(asked.slugs(group), partial(asked.share, group, general)) for group in groups]
-        sums = reduce(np.add.outer, [np.array([*shares.values()]) for shares in choices])
-        for chosen in np.argwhere(sums == claimed):
-            yield general.union(*([*shares][i] for shares, i in zip(choices, chosen, strict=True)))
+        choices = [_effective(asked, group, general) for group in groups]
+        shares = [
+            np.array([asked.share(group, slips) for slips in sets])
+            for group, sets in zip(groups, choices, strict=True)
+        ]
+        for chosen in np.argwhere(reduce(np.add.outer, shares) == claimed):
+            yield general.union(*(sets[i] for sets, i in zip(choices, chosen, strict=True)))
 
 
-def _distinct(slugs: Sequence[str], result: Callable[[Slips], Any]) -> dict[Slips, Any]:
-    """All sets of slips with their results, without those that a part of them gives already."""
-    found: dict[Slips, Any] = {}
-    for slips in (frozenset(some) for n in range(len(slugs) + 1) for some in combinations(slugs, n)):
-        value = result(slips)
-        if not any(value == found[fewer] for fewer in found if fewer < slips):
-            found[slips] = value
-    return found
+def _effective(asked: Question, group: str, general: Slips = frozenset()) -> list[Slips]:
+    """All sets of slips of a group, with general ones, without those that a part of them equals."""
+    found: dict[Slips, Terms] = {}
+    slugs = asked.slugs(group)
+    for some in (some for n in range(len(slugs) + 1) for some in combinations(slugs, n)):
+        terms = asked.edited(slips := general.union(some))
+        if not any(terms == found[fewer] for fewer in found if fewer < slips):
+            found[slips] = terms
+    return list(found)
 
 
 def _smallest(found: Iterator[Slips], asked: Question) -> tuple[Slips, ...]:

@@ -112,20 +112,16 @@ class Question:
             candidates = [slug for slug in candidates if slug != "heads-for-feed-forward-matrices"]
         return tuple(slug for slug in candidates if _is_possible(slug, terms))
 
-    def edited(self, slips: Slips) -> Terms:
-        """The terms that these misconceptions lead to."""
-        return _edited((self._with_other_head if "other-head" in slips else self).terms, slips)
-
     def count(self, slips: Slips) -> int:
         """The number that these misconceptions lead to; the right one for none."""
         return sum(self.share(group, slips) for group in MISCONCEPTIONS)
 
     def share(self, group: str, slips: Slips) -> int:
         """What a group adds to that number, over all layers."""
-        _, *rows = (self._with_other_head if "other-head" in slips else self)._rows
-        (_, times), *terms = self.edited(slips)
+        asked = self._with_other_head if "other-head" in slips else self
+        (_, times), *terms = _edited(asked.terms, slips)
         n_layers, total = self._value(times), 0.0
-        for (of_group, in_layers, *_), (_, formula) in zip(rows, terms, strict=True):
+        for (of_group, in_layers, *_), (_, formula) in zip(asked._rows[1:], terms, strict=True):
             if of_group == group:
                 total += self._value(formula) * (n_layers if in_layers else 1)
         return int(total)
@@ -225,9 +221,11 @@ def diagnose_count(
 def _explanations(asked: Question, claimed: int) -> Iterator[Slips]:
     """Every set that yields the number, but for those with a slip that changes nothing."""
     groups = [group for group in MISCONCEPTIONS if group != "all parts"]
-    for general in _effective(asked, "all parts"):
+    terms = asked.terms, asked._with_other_head.terms
+    slugs = {group: asked.slugs(group) for group in MISCONCEPTIONS}
+    for general in _effective(terms, slugs["all parts"]):
         # The shares of the groups add up: all sums of one choice from each, an axis for each group.
-        choices = [_effective(asked, group, general) for group in groups]
+        choices = [_effective(terms, slugs[group], general) for group in groups]
         shares = [
             np.array([asked.share(group, slips) for slips in sets])
             for group, sets in zip(groups, choices, strict=True)
@@ -236,14 +234,17 @@ def _explanations(asked: Question, claimed: int) -> Iterator[Slips]:
             yield general.union(*(sets[i] for sets, i in zip(choices, chosen, strict=True)))
 
 
-def _effective(asked: Question, group: str, general: Slips = frozenset()) -> list[Slips]:
-    """All sets of slips of a group, with general ones, without those that a part of them equals."""
+@lru_cache(2**12)
+def _effective(
+    terms: tuple[Terms, Terms], slugs: tuple[str, ...], general: Slips = frozenset()
+) -> list[Slips]:
+    """All sets of some slips, with general ones, without those that a part of them equals."""
     found: dict[Slips, Terms] = {}
-    slugs = asked.slugs(group)
     for some in (some for n in range(len(slugs) + 1) for some in combinations(slugs, n)):
-        terms = asked.edited(slips := general.union(some))
-        if not any(terms == found[fewer] for fewer in found if fewer < slips):
-            found[slips] = terms
+        slips = general.union(some)
+        edited = _edited(terms["other-head" in slips], slips)
+        if not any(fewer < slips and edited == found[fewer] for fewer in found):
+            found[slips] = edited
     return list(found)
 
 

@@ -85,8 +85,7 @@ class Question:
     def _rows(self) -> list[tuple[str, bool, str, str]]:
         """Group, whether it is in every layer, name and formula of each term; first, the number of layers."""
         is_total = self.part == "total"
-        times = "n_layers" if is_total and self.config.n_layers > 1 else "1"
-        rows = [("all parts", False, f"{self.part}:n_layers", times)]
+        rows = [("all parts", False, f"{self.part}:n_layers", "n_layers" if is_total else "1")]
         for row in parameter_table(self.config, self.head, self.n_classes).rows:
             in_layers = row.part == "blocks"
             group = {"embeddings": "embedding", "head": "head"}.get(row.part, row.kind)
@@ -108,9 +107,13 @@ class Question:
             candidates = {"head": [*candidates, "embedding-counted-twice"], "embedding": []}.get(group, [])
         terms = self.terms if self.head is None else self.terms + self._with_other_head.terms
         odd = self.config.n_heads % 2 and (self.config.d_model + self.config.d_ff) % 2
-        if odd or self.config.activation == "swiglu":  # half of an odd number of biases is no count
-            candidates = [slug for slug in candidates if slug != "heads-for-feed-forward-matrices"]
-        return tuple(slug for slug in candidates if _is_possible(slug, terms))
+        no_count = {  # half of an odd number of biases, or three matrices; no layer at all
+            "heads-for-feed-forward-matrices": odd or self.config.activation == "swiglu",
+            "one-layer-too-few": self.config.n_layers == 1,
+        }
+        return tuple(
+            slug for slug in candidates if _is_possible(slug, terms) and not no_count.get(slug, False)
+        )
 
     def count(self, slips: Slips) -> int:
         """The number that these misconceptions lead to; the right one for none."""

@@ -44,8 +44,8 @@ def make_plan(cells: Sequence[str], exercises: Collection[str], expected: Collec
         try:
             here = statements(ast.parse(sources[number]), number)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
-            blame = f"code cell {number} does not run: {type(problem).__name__}: {problem}"
-            broken.append((text, blame))
+            said = f"code cell {number} does not run: {type(problem).__name__}: {problem}"
+            broken.append((text, said))
             seen |= set(_CALL.findall(text)) & set(exercises)
             continue
         for statement in here:
@@ -60,7 +60,7 @@ def make_plan(cells: Sequence[str], exercises: Collection[str], expected: Collec
         if name in defined:  # also where the check was deleted, or asks for another name
             places.append((ast.parse(name, mode="eval").body, len(every)))
         word = re.compile(rf"\bdef\s+{name}\b|[\"']{name}[\"']")
-        blame = next((problem for text, problem in broken if word.search(text)), None)
+        blame = next((said for text, said in broken if word.search(text)), None)
         plans[name] = {"attempts": _attempts(every, places), "broken": blame}
     return {"sources": sources, "exercises": plans}
 

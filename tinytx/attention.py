@@ -102,6 +102,10 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Mask = None, bias: Tensor |
     -----
     Values have to be finite, also those of masked keys: their weight is 0, but 0 times infinity is NaN.
 
+    References
+    ----------
+    .. [1] Vaswani et al., arXiv 1706.03762, section 3.2.1, equation 1.
+
     Examples
     --------
     Queries of zero attend evenly to all allowed keys, so each context is a plain mean:
@@ -180,8 +184,10 @@ class MultiHeadAttention(nn.Module):
         D, and H, which divides it.
     n_kv_heads : int, optional
         G, which divides H; H where not given. 1 is multi-query attention.
-    bias, dropout : bool, float
-        Whether the four projections add a bias; how likely an attention weight is dropped in training.
+    bias : bool
+        Whether the four projections add a bias.
+    dropout : float
+        Probability with which an attention weight is dropped in training.
     positions : torch.nn.Module, optional
         Relative positions for self-attention: called with the queries and keys of all heads, and behind
         cached tokens with their number, it returns what to compare instead and a bias for the scores, or

@@ -81,6 +81,17 @@ def learn_merges(texts: Iterable[str], n_merges: int) -> list[Merge]:
     Of equally frequent pairs the one with the shorter subword wins, then the first in the order of
     characters. A pair whose subword was already made of other parts is skipped, as in sentencepiece.
 
+    Parameters
+    ----------
+    texts : iterable of str
+    n_merges : int
+        At least 0.
+
+    Returns
+    -------
+    list of Merge
+        In the order in which they were made.
+
     References
     ----------
     Sennrich, Haddow and Birch, arXiv 1508.07909, section 3.2 and algorithm 1.

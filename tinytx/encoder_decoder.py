@@ -117,6 +117,10 @@ class Translator(nn.Module):
     the embedding of the source, the embedding of the target and W; without it there are three. The encoder is
     bidirectional and the decoder causal, whatever `causal` says.
 
+    Parameters
+    ----------
+    config : TransformerConfig
+
     Notes
     -----
     Encoder and decoder together equal `torch.nn.Transformer`, except that torch puts a last norm on both

@@ -251,6 +251,13 @@ def generate(
     prompt : str
         Empty starts a new text. The model reads characters that the tokenizer does not know as unknown;
         in the answer they are unchanged.
+    sampling : Sampling
+        How many tokens at most, and how each is drawn.
+
+    Returns
+    -------
+    Generation
+        Prompt and continuation; `str` gives the whole text.
     """
     return generate_many(model, tokenizer, prompt, sampling, n=1)[0]
 

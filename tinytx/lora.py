@@ -25,8 +25,10 @@ class LoRALinear(nn.Module):
     ----------
     base : torch.nn.Linear
         Frozen here, and not copied.
-    rank, alpha : int, float
-        R, at least 1; scaling by ``alpha / R`` makes the learning rate depend less on the rank.
+    rank : int
+        R, at least 1.
+    alpha : float
+        The update is scaled by ``alpha / R``, so the learning rate depends less on the rank.
 
     Attributes
     ----------
@@ -68,14 +70,20 @@ def add_lora(
     ----------
     model : Module
         Changed in place: all that it has is frozen. A new output layer is thawed by the caller.
-    rank, alpha, names
-        As in `LoRALinear`, and the last parts of the names of layers.
+    rank, alpha
+        As in `LoRALinear`.
+    names : sequence of str
+        The last parts of the names of layers.
 
     Returns
     -------
     list of LoRALinear
-        In the order of the model; only their `a` and `b` are trained. A model without such layers, or adapted
-        before, raises ValueError.
+        In the order of the model; only their `a` and `b` are trained.
+
+    Raises
+    ------
+    ValueError
+        If the model has no linear layer of these names, or has been adapted before.
     """
     adapted_before = any(isinstance(module, LoRALinear) for module in model.modules())
     require(not adapted_before, "model must have no LoRALinear yet", "one that was adapted before")

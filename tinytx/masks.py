@@ -54,6 +54,16 @@ def padding_mask(token_ids: Tensor, pad_id: int) -> Tensor:
     A row of this mask is about keys, not about pairs of query and key. ``padding_mask[:, None, None, :]``, of
     shape (B, 1, 1, S), broadcasts over the heads and queries of attention weights of shape (B, H, T, S).
 
+    Parameters
+    ----------
+    token_ids : Tensor of shape (B, S)
+    pad_id : int
+        Id of the padding token.
+
+    Returns
+    -------
+    Tensor of shape (B, S), bool
+
     Examples
     --------
     >>> padding_mask(torch.tensor([[7, 8, 9], [5, 0, 0]]), pad_id=0)
@@ -70,6 +80,13 @@ def combine_masks(*masks: Tensor | None) -> Tensor | None:
     """Allow what every mask allows: their logical AND, of the shape to which they broadcast.
 
     None forbids nothing; the result is None if all masks are.
+
+    Raises
+    ------
+    TypeError
+        If a mask is not boolean: the sign of one that is added to scores, or of 0 and 1, could be misread.
+    ValueError
+        If the masks do not broadcast.
 
     Examples
     --------

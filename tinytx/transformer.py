@@ -133,6 +133,10 @@ class Block(nn.Module):
 
     Pre-norm (`norm` "first"): ``x + f(norm(x))``. Post-norm ("last"), as in the paper: ``norm(x + f(x))``.
 
+    Parameters
+    ----------
+    config : TransformerConfig
+
     Notes
     -----
     Equal to `torch.nn.TransformerEncoderLayer` with ``norm_first=(config.norm == "first")`` and
@@ -170,6 +174,10 @@ FIRST_LOGIT_STD = 0.25
 
 class Transformer(nn.Module):
     """Embeddings, positions and a stack of blocks: from token ids to hidden states.
+
+    Parameters
+    ----------
+    config : TransformerConfig
 
     Notes
     -----
@@ -339,6 +347,10 @@ class LanguageModel(nn.Module):
 
     ``logits = hidden W + b``. With a causal transformer, ``softmax(logits[:, t])`` is the distribution of the
     token that follows token t. With `tie_embeddings` the matrix W is that of the token embeddings.
+
+    Parameters
+    ----------
+    config : TransformerConfig
 
     Notes
     -----

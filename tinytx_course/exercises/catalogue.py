@@ -24,8 +24,8 @@ these keys but words: its function stands in the module of the exercise, in `Exe
 
 ``together`` lists slugs that often come with another one: both are tried at once, wherever their edits do not
 overlap. ``also`` of the exercise itself lists edits after which the program is right as before: mistakes are
-made in these programs too, again where edits do not overlap. Programs use the names in `NAMES`, and import what
-else they need. A table ``[puzzle]`` makes a Parsons problem of the right program, see
+made in these programs too, again where edits do not overlap. Programs use the names in `NAMES`, and import
+what else they need. A table ``[puzzle]`` makes a Parsons problem of the right program, see
 `tinytx_course.widgets.parsons`.
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tinytx.config import TransformerConfig
 from tinytx.counting import Head
@@ -74,69 +74,12 @@ def _classifier(
     return Question(config, "classifier", n_classes, "total").count(slips)
 
 
-def _layer(d_model: int, d_ff: int) -> int:
-    return 4 * (d_model**2 + d_model) + 2 * d_model * d_ff + d_ff + d_model + 4 * d_model
-
-
-def _head(vocab_size: int, d_model: int, rest: Sequence[int]) -> int:
-    n_outputs = rest[0] if rest else vocab_size
-    return n_outputs * (d_model + 1)
-
-
-def _sum_of(rule: Callable[..., int]) -> Callable[..., int]:
-    """From a rule on embedding, one layer, layers and head to a rule on the sizes."""
-
-    def total(vocab_size: int, d_model: int, n_layers: int, d_ff: int, *rest: int) -> int:
-        return rule(
-            vocab_size * d_model,
-            _layer(d_model, d_ff),
-            n_layers,
-            _head(vocab_size, d_model, rest),
-            d_model,
-            d_ff,
-        )
-
-    return total
-
-
-_FURTHER = {
-    "head-forgotten": _sum_of(lambda e, layer, n, h, d, f: e + n * layer),
-    "embedding-forgotten": _sum_of(lambda e, layer, n, h, d, f: n * layer + h),
-    "one-layer-only": _sum_of(lambda e, layer, n, h, d, f: e + layer + h),
-    "all-times-layers": (
-        _sum_of(lambda e, layer, n, h, d, f: n * (e + layer + h)),
-        _sum_of(lambda e, layer, n, h, d, f: n * (e + layer) + h),
-    ),
-    "final-norm-counted": _sum_of(lambda e, layer, n, h, d, f: e + n * layer + 2 * d + h),
-    "attention-forgotten": _sum_of(lambda e, layer, n, h, d, f: e + n * (layer - 4 * (d * d + d)) + h),
-    "three-norms": _sum_of(lambda e, layer, n, h, d, f: e + n * (layer + 2 * d) + h),
-    "feed-forward-matrix-once": _sum_of(lambda e, layer, n, h, d, f: e + n * (layer - d * f) + h),
-    "feed-forward-biases-alike": (
-        _sum_of(lambda e, layer, n, h, d, f: e + n * (layer - d + f) + h),
-        _sum_of(lambda e, layer, n, h, d, f: e + n * (layer - f + d) + h),
-    ),
-    "only-body": _sum_of(lambda e, layer, n, h, d, f: n * layer),
-}
-
-
-def _bias_of_width(compute: Callable[..., int], *sizes: int) -> int:
-    n_outputs = sizes[4] if len(sizes) > 4 else sizes[0]
-    return compute(*sizes) - n_outputs + sizes[1]
-
-
-def _mistakes(compute: Callable[..., int], known_sizes: Sequence[int]) -> tuple[Mistake, ...]:
-    others: dict[str, Any] = {
-        **_FURTHER,
-        "head-bias-of-width": partial(_bias_of_width, compute),
-        "fixed-number": lambda *sizes: compute(*known_sizes),
-    }
-    return (
-        *(
-            Mistake(slug, _sentence(WORDS[slug]), _SLIP, wrongs=(partial(compute, slips=frozenset({slug})),))
-            for slug in _SINGLE
-            if compute is _lm or slug != "embedding-tied"  # a classifier has no vocabulary to share
-        ),
-        *mistakes("counting", others),
+def _mistakes(compute: Callable[..., int]) -> tuple[Mistake, ...]:
+    """The misconceptions that `diagnose_count` knows, one at a time."""
+    return tuple(
+        Mistake(slug, _sentence(WORDS[slug]), _SLIP, wrongs=(partial(compute, slips=frozenset({slug})),))
+        for slug in _SINGLE
+        if compute is _lm or slug != "embedding-tied"  # a classifier has no vocabulary to share
     )
 
 
@@ -197,23 +140,16 @@ def _calls(seed: int, classes: bool) -> Iterator[Call]:
 COUNT_LANGUAGE_MODEL = Exercise(
     name="count_language_model",
     read=count,
-    solve=_lm,
     calls=lambda seed: _calls(seed, False),
-    mistakes=_mistakes(_lm, (100, 200, 4, 200)),
+    mistakes=_mistakes(_lm),
     recognise=partial(_recognise, "lm"),
     explain=_by_how_much,
 )
 COUNT_CLASSIFIER = Exercise(
     name="count_classifier",
     read=count,
-    solve=_classifier,
     calls=lambda seed: _calls(seed, True),
-    mistakes=(
-        *_mistakes(_classifier, (100, 200, 4, 200, 2)),
-        *mistakes(
-            "count_classifier", {"two-classes-assumed": lambda v, d, n, f, c: _classifier(v, d, n, f, 2)}
-        ),
-    ),
+    mistakes=_mistakes(_classifier),
     recognise=partial(_recognise, "classifier"),
     explain=_by_how_much,
 )

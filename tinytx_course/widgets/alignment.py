@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import traitlets
@@ -11,7 +10,7 @@ import traitlets
 from tinytx.encoder_decoder import Translator
 from tinytx.tokenizer import Tokenizer
 from tinytx_course.labs.lesson_11 import cross_attention, words_of_tokens
-from tinytx_course.widgets.base import Explorer, between
+from tinytx_course.widgets.base import Explorer, bounded
 from tinyworld.reviews import write_out
 from tinyworld.sampling import SentencePair
 
@@ -35,16 +34,10 @@ class AlignmentExplorer(Explorer):
     weights = traitlets.Bytes().tag(sync=True)
     n_layers = traitlets.Int(1).tag(sync=True)
     n_heads = traitlets.Int(1).tag(sync=True)
-    pair = traitlets.Int(0).tag(sync=True)
-    layer = traitlets.Int(0).tag(sync=True)
-    head = traitlets.Int(0).tag(sync=True)  # n_heads: their mean
-    word = traitlets.Int(0).tag(sync=True)
-
-    @traitlets.validate("pair", "layer", "head", "word")
-    def _check_number(self, proposal: Any) -> int:
-        most = {"pair": len(self.sources) - 1, "layer": self.n_layers - 1, "head": self.n_heads}
-        most["word"] = max(map(len, self.targets)) - 1
-        return between(proposal, 0, most[proposal.trait.name])
+    pair = bounded(0, 0, lambda its: len(its.sources) - 1)
+    layer = bounded(0, 0, lambda its: its.n_layers - 1)
+    head = bounded(0, 0, lambda its: its.n_heads)  # n_heads: their mean
+    word = bounded(0, 0, lambda its: max(map(len, its.targets)) - 1)
 
     def summary(self) -> str:
         """Return what is shown, and which sentence is open."""

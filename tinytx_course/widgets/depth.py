@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from tinytx.attention import MultiHeadAttention
 from tinytx.config import TransformerConfig
 from tinytx.transformer import FeedForward
-from tinytx_course.widgets.base import Explorer, between
+from tinytx_course.widgets.base import Explorer, bounded
 
 DEPTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # the last is that of the stack
 NORMS = ("none", "pre", "post")
@@ -116,7 +116,7 @@ class DepthExplorer(Explorer):
     norm = traitlets.Enum(NORMS, "none").tag(sync=True)
     residual = traitlets.Bool(False).tag(sync=True)
     n_layers = traitlets.Int(12).tag(sync=True)
-    level = traitlets.Int(0).tag(sync=True)
+    level = bounded(0, 0, DEPTHS[-1])
     depths = traitlets.List(traitlets.Int(), list(DEPTHS)).tag(sync=True)
     sizes = traitlets.Bytes().tag(sync=True)
     differences = traitlets.Bytes().tag(sync=True)
@@ -127,10 +127,6 @@ class DepthExplorer(Explorer):
         if proposal.value not in DEPTHS:
             raise ValueError(f"n_layers must be one of {DEPTHS}, got {proposal.value}")
         return proposal.value
-
-    @traitlets.validate("level")
-    def _check_level(self, proposal: Any) -> int:
-        return between(proposal, 0, DEPTHS[-1])
 
     def summary(self) -> str:
         """Return what is shown, and the setting."""

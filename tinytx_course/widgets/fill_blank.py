@@ -10,7 +10,7 @@ import traitlets
 
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.tokenizer import SPACE_MARK, Tokenizer
-from tinytx_course.widgets.base import Explorer, between
+from tinytx_course.widgets.base import Explorer, bounded
 from tinytx_run.evaluate import fill_probs
 from tinyworld.reviews import Review
 from tinyworld.world import World
@@ -36,15 +36,10 @@ class FillBlankExplorer(Explorer):
     tokens = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)
     blanks = traitlets.List(traitlets.List(traitlets.Dict())).tag(sync=True)
     clearest = traitlets.List(traitlets.Int()).tag(sync=True)
-    review = traitlets.Int(0).tag(sync=True)
-    position = traitlets.Int(0).tag(sync=True)
+    review = bounded(0, 0, lambda its: len(its.tokens) - 1)
+    position = bounded(0, 0, lambda its: max(map(len, its.tokens)) - 1)
     guess = traitlets.Unicode("").tag(sync=True)
     revealed = traitlets.Bool(False).tag(sync=True)
-
-    @traitlets.validate("review", "position")
-    def _check_number(self, proposal: Any) -> int:
-        most = {"review": len(self.tokens) - 1, "position": max(map(len, self.tokens)) - 1}
-        return between(proposal, 0, most[proposal.trait.name])
 
     def summary(self) -> str:
         """Return what is shown, and which token is hidden."""

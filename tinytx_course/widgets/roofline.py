@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import traitlets
 
-from tinytx_course.widgets.base import Explorer, between
+from tinytx_course.widgets.base import Explorer, bounded
 
 _LARGEST = 65_536
 
@@ -22,19 +21,11 @@ class RooflineExplorer(Explorer):
     flops = traitlets.Float().tag(sync=True)
     bytes_per_second = traitlets.Float().tag(sync=True)
     kernels = traitlets.List(traitlets.List()).tag(sync=True)
-    batch_size = traitlets.Int(32).tag(sync=True)
-    width = traitlets.Int(512).tag(sync=True)
-    kernel = traitlets.Int(0).tag(sync=True)
+    batch_size = bounded(32, 1, _LARGEST)
+    width = bounded(512, 1, _LARGEST)
+    kernel = bounded(0, 0, lambda its: max(0, len(its.kernels) - 1))
     compute = traitlets.Enum((1, 2, 4), 1).tag(sync=True)
     memory = traitlets.Enum((1, 2, 4), 1).tag(sync=True)
-
-    @traitlets.validate("batch_size", "width")
-    def _check_size(self, proposal: Any) -> int:
-        return between(proposal, 1, _LARGEST)
-
-    @traitlets.validate("kernel")
-    def _check_kernel(self, proposal: Any) -> int:
-        return between(proposal, 0, max(0, len(self.kernels) - 1))
 
     def summary(self) -> str:
         """Return what is shown, and the roof."""

@@ -91,19 +91,21 @@ BOLD = 1.2  # how much wider bold letters are, at most
 def text_width(words: str, size: float, *, code: bool = False) -> float:
     """Estimate how wide a label is."""
     wide = 0.0
-    for part, scale in _parts(words):
-        for letter in part:
+    for sign, text in _parts(words):
+        scale = 0.74 if sign else 1.0
+        for letter in text:
             share = _SHARES.get(letter, 0.7 if letter.isupper() else 0.62)
             wide += scale * (0.605 if code else share)
     return wide * size
 
 
-def _parts(words: str) -> list[tuple[str, float]]:
-    pieces = _MARKUP.split(words)
-    texts = [(pieces[0], 1.0)]
-    for sign, inner, after in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
-        texts += [(inner, 0.74 if sign else 1.0), (after, 1.0)]
-    return [(text, scale) for text, scale in texts if text]
+def _parts(words: str) -> list[tuple[str, str]]:
+    """Split a label at its markup: each text with the sign before it, "_", "^" or none."""
+    plain, *marked = _MARKUP.split(words)
+    parts = [("", plain)]
+    for sign, inner, after in zip(marked[::3], marked[1::3], marked[2::3], strict=True):
+        parts += [(sign, inner), ("", after)]
+    return [part for part in parts if part[1]]
 
 
 def _spans(words: str, size: float) -> str:
@@ -111,16 +113,11 @@ def _spans(words: str, size: float) -> str:
     if not _MARKUP.search(words):
         return escape(words)
     out, back = "", 0.0
-    pieces = _MARKUP.split(words)
-    texts = [("", pieces[0])]
-    for sign, inner, after in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
-        texts += [(sign, inner), ("", after)]
-    for sign, text in texts:
-        if text:
-            shift = {"_": 0.24, "^": -0.36, "": 0.0}[sign] * size
-            small = f' font-size="{0.74 * size:.1f}"' if sign else ""
-            out += f'<tspan dy="{shift - back:.1f}"{small}>{escape(text)}</tspan>'
-            back = shift
+    for sign, text in _parts(words):
+        shift = {"_": 0.24, "^": -0.36, "": 0.0}[sign] * size
+        small = f' font-size="{0.74 * size:.1f}"' if sign else ""
+        out += f'<tspan dy="{shift - back:.1f}"{small}>{escape(text)}</tspan>'
+        back = shift
     return out
 
 

@@ -9,12 +9,6 @@ import traitlets
 from tinytx_course.widgets.base import Explorer, bounded
 from tinyworld.world import World
 
-_CHOICES: dict[str, tuple[Any, ...]] = {
-    "positions": ("alibi", "sinusoidal", "learned", "none"),
-    "norm": ("first", "last"),
-    "tokens_per_batch": (128, 256, 512, 1024, 2048),
-}
-
 
 class PlaygroundExplorer(Explorer):
     """See `playground`.
@@ -35,13 +29,13 @@ class PlaygroundExplorer(Explorer):
     causal = traitlets.Bool(True).tag(sync=True)
     scale = traitlets.Bool(True).tag(sync=True)
     residual = traitlets.Bool(True).tag(sync=True)
-    positions = traitlets.Unicode("alibi").tag(sync=True)
-    norm = traitlets.Unicode("first").tag(sync=True)
+    positions = traitlets.Enum(["alibi", "sinusoidal", "learned", "none"], "alibi").tag(sync=True)
+    norm = traitlets.Enum(["first", "last"], "first").tag(sync=True)
     n_heads = bounded(4, 1, 64)
     n_layers = bounded(2, 1, 8)
     lr = bounded(0.012, 1e-05, 10.0)
     warmup_steps = bounded(140, 0, 100_000)
-    tokens_per_batch = traitlets.Int(1024).tag(sync=True)
+    tokens_per_batch = traitlets.Enum([128, 256, 512, 1024, 2048], 1024).tag(sync=True)
     targets_not_shifted = traitlets.Bool(False).tag(sync=True)
     softmax_twice = traitlets.Bool(False).tag(sync=True)
     no_zero_grad = traitlets.Bool(False).tag(sync=True)
@@ -55,14 +49,6 @@ class PlaygroundExplorer(Explorer):
     notice = traitlets.Unicode().tag(sync=True)
     first = traitlets.Dict().tag(sync=True)
     second = traitlets.Dict().tag(sync=True)
-
-    @traitlets.validate(*_CHOICES)
-    def _check_choice(self, proposal: Any) -> Any:
-        name, choices = proposal.trait.name, _CHOICES[proposal.trait.name]
-        if proposal.value not in choices:
-            listed = ", ".join(map(str, choices))
-            raise ValueError(f"{name} must be one of {listed}, got {proposal.value}")
-        return proposal.value
 
     def summary(self) -> str:
         """Return what is shown, and what the runs have reached."""

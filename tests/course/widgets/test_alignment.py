@@ -63,13 +63,6 @@ def test_every_sentence_layer_and_head_gets_its_own_weights(node, model, tokeniz
         assert [tuple(link) for link in shown["links"]] == list(pairs[state["pair"]].alignment)
 
 
-def test_the_share_on_true_pairs_by_hand(node):
-    shown = {"source": ["a", "b", "end"], "target": ["x", "y"], "links": [[0, 1], [1, 1]]}
-    shown["weights"] = [1, 0, 0, 0.5, 0.2, 0.3]  # x translates nothing
-    (mass,) = node("alignment", f"js.massOf({shown})")
-    assert mass == {"mass": pytest.approx(0.7), "even": pytest.approx(2 / 3), "n": 1, "of": 2}
-
-
 def test_each_head_has_its_share_on_true_pairs_whichever_is_open(node, model, tokenizer, pairs):
     explorer = course.widgets.alignment(model, tokenizer, pairs, layer=1, head=3)
     (shares,) = node("alignment", "js.sharesOf(get).map((row) => row.map(({ mass }) => mass))", explorer)

@@ -61,22 +61,6 @@ def test_each_step_extends_what_the_step_before_kept_and_prunes_only_what_is_wor
     assert {"kept", "pruned", "finished"} <= fates
 
 
-def test_sums_are_those_of_the_model(model, tokenizer):
-    steps = search_tree(model, tokenizer, TEXTS[1], 2)
-    path, (_, _, total, _) = [], steps[1][0]
-    at = 0
-    for nodes in (steps[1], steps[0]):
-        path.insert(0, nodes[at][1])
-        at = nodes[at][0]
-    source = torch.tensor([[*tokenizer.encode(TEXTS[1]), tokenizer.eos_id]])
-    with torch.no_grad():
-        logits = model(source, torch.tensor([[tokenizer.bos_id, path[0]]]))[0]
-    special = {tokenizer.pad_id, tokenizer.unk_id, tokenizer.bos_id}
-    logits[:, [*special, tokenizer.mask_id, tokenizer.cls_id, tokenizer.sep_id]] = -torch.inf
-    log_probs = logits.double().log_softmax(-1)
-    assert total == pytest.approx(float(log_probs[0, path[0]] + log_probs[1, path[1]]), abs=1e-4)
-
-
 def test_with_a_beam_of_one_greedy_is_the_kept_path(node, explorer):
     state = explorer.state() | {"beam_size": 1}
     (marks,) = node(
@@ -215,17 +199,6 @@ def test_it_opens_at_the_first_step_of_the_sentence_where_the_beam_wins_most(nod
     gains = node("beam_tree", f"[js.leadOf(get, Infinity), Math.max(...{ways})]", *states)
     assert explorer.source == max(range(len(TEXTS)), key=lambda i: gains[i])
     assert explorer.step == 1
-
-
-def test_the_lead_of_the_beam_at_the_end_is_that_of_the_winners(node, explorer):
-    for source in range(len(TEXTS)):
-        ((lead, beam, greedy),) = node(
-            "beam_tree",
-            "[js.leadOf(get, Infinity),"
-            " ...[1, 0].map((i) => js.winner(get('trees')[get('source')][i], Infinity, 1)[1])]",
-            explorer.state() | {"source": source},
-        )
-        assert lead == pytest.approx(beam - greedy)
 
 
 def test_what_does_not_fit_is_refused(model, tokenizer):

@@ -176,15 +176,6 @@ def test_bytes_by_use_can_be_checked_on_paper(node):
     assert cards == ["RTX 4060, 8 GB", "RTX 4070, 12 GB", "6 × MI300X, 192 GB"]
 
 
-def test_texts_fit_a_box_by_their_words_and_lines(node):
-    boxes = [(300, 40), (300, 20), (60, 100), (40, 100)]
-    expression = f"{[list(box) for box in boxes]}.map(([w, t]) => js.fitsIn(['norm, two', '12%'], w, t, 10))"
-    assert node("count", expression) == [[True, False, True, True]]
-    assert node("count", "[69, 70].map((wide) => js.fitsIn(['feed-forward'], wide, 99, 10))") == [
-        [False, True]
-    ]
-
-
 def test_areas_of_the_treemap_are_shares_and_the_frame_holds_them(node):
     values = [5.0, 0.0, 30.0, 2.0, 13.0]
     ((rects, frames),) = node(

@@ -1,7 +1,5 @@
 """The live model: what the page computes, compared with torch, the tokenizer and the language."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -12,7 +10,6 @@ from tests.course.widgets.conftest import changed, close
 from tinytx.attention import record_attention
 from tinytx.transformer import record_hidden_states
 from tinytx_course.engine.shipped import shipped_model
-from tinytx_course.widgets.assets import engine_script, page_script, style_sheet
 from tinytx_course.widgets.live_model import next_tokens
 
 REVIEW = tx.World().reviews(1, seed=4)[0].words
@@ -127,22 +124,3 @@ def test_appended_tokens_keep_what_was_typed_and_are_read_back(node, shipped):
         for one, token, word in zip(grown[:-1], ids, words, strict=False):
             assert one.endswith(word) and ids_of(shipped, one)[-1] == token
         assert grown[-1] == text + "é"
-
-
-def test_the_module_is_small_enough_for_a_page_and_a_notebook_holds_no_model():
-    assert len(page_script(["live_model"])) + len(style_sheet(["live_model"])) < 1_500_000
-    assert len(course.widgets.live_model().to_html()) < 2_000
-    assert engine_script(["mask"]) == ""
-
-
-def test_what_does_not_fit_is_refused():
-    with pytest.raises(ValueError, match=r"at most 2,000 characters, got 2,001"):
-        course.widgets.live_model("x" * 2001)
-    for name, beyond in {"zoom": 3, "head": 8, "block": 2, "back": 128, "temperature": 0.05}.items():
-        with pytest.raises(ValueError, match=rf"{name} must lie in .* got {beyond}"):
-            changed(course.widgets.live_model(), **{name: beyond})
-
-
-def test_the_true_distribution_is_one_of_tokens(shipped):
-    truth = [p for _, _, p in next_tokens("J'ai adoré ce roman")]
-    assert math.isclose(sum(truth), 1, abs_tol=1e-9)

@@ -199,11 +199,6 @@ def test_a_table_against_the_rules_is_refused_and_the_field_named(change, named)
     assert named in str(caught.value)
 
 
-def test_an_unknown_problem_is_answered_with_the_nearest():
-    with pytest.raises(ValueError, match="got 'causal_msk'; did you mean 'causal_mask'"):
-        course.parsons("causal_msk")
-
-
 @pytest.mark.parametrize(
     "state",
     [{"order": [0, 0, 1, 2, 3]}, {"indents": [0, 0, 0, 0, 3]}, {"picked": [0, 2, 0, 0, 0]}, {"picked": [0]}],

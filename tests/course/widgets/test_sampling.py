@@ -105,19 +105,6 @@ def test_three_texts_are_written_token_by_token_and_what_the_language_forbids_is
     assert fine["words"] == [["amis", True]] and [allowed for _, allowed in strange["words"]] == [False]
 
 
-def test_what_goes_on_is_written_after_the_text_of_the_reader_as_people_write(node):
-    glued = [
-        ("J'ai lu l'", "affaire"),
-        ("J’ai lu l’", "affaire"),
-        ("Ce roman", ","),
-        ("Bonjour ", "les"),
-        ("", "Le"),
-    ]
-    cases = json.dumps([*glued, ("Bonjour", "les")])
-    (begun,) = node("sampling", f"{cases}.map((one) => js.begun(...one))")
-    assert begun == [*(text for text, _ in glued), "Bonjour "]
-
-
 def _possible(world, words):
     try:
         return world.next_word(words)
@@ -151,9 +138,3 @@ def test_what_is_nearly_nothing_or_all_is_not_written_as_such(describe):
     cold = changed(course.widgets.sampling("Le livre", temperature=0.1), stage=1)
     assert "to > 99.9%." in describe(cold)[0]
     assert "100.0%" not in describe(cold)[0].split("\n")[0]
-
-
-def test_the_slider_of_top_k_reaches_every_small_number_and_the_end(node):
-    ((one, twenty, thousand),) = node("sampling", "[1, 20, 1000].map(js.cutsUpTo)")
-    assert one == [1] and twenty == thousand[:20] == list(range(1, 21))
-    assert thousand[-1] == 1000 and thousand == sorted(set(thousand))

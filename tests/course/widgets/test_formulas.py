@@ -3,24 +3,18 @@
 import numpy as np
 import pytest
 
-TEXTS = [
-    ["J'ai lu l'", "affaire"],
-    ["J’ai lu l’", "affaire"],
-    ["Ce roman", ","],
-    ["Bonjour ", "les"],
-    ["", "Le"],
-]
+GLUED = [["J'ai lu l'", "affaire"], ["J’ai lu l’", "affaire"], ["Ce roman", ","], ["Bonjour ", "les"]]
 BLANK = "{ rows: [['a', 1, 0.5, 0.25], ['b', 0, 0.25, 0.5]], impossible: 0.75 }"
-SHOWN = "{ source: ['a', 'b', 'end'], target: ['x', 'y'], links: [[0, 1], [1, 1]], weights: [1, 0, 0, 0.5, 0.2, 0.3] }"
+SHOWN = {"source": ["a", "b", "end"], "target": ["x", "y"], "links": [[0, 1], [1, 1]]}
+SHOWN["weights"] = [1, 0, 0, 0.5, 0.2, 0.3]  # x translates nothing
 ROWS = [["a", 1, 0.5, 0.25], ["b", 0, 0.25, 0.5], ["other impossible words", 0, 0, 0.25]]
 BY_HAND = {
-    "alignment": {  # x translates nothing
+    "alignment": {
         f"js.massOf({SHOWN})": {"mass": pytest.approx(0.7), "even": pytest.approx(2 / 3), "n": 1, "of": 2},
     },
     "count": {
-        "[[300, 40], [300, 20], [60, 100], [40, 100]].map(([w, t]) => js.fitsIn(['norm, two', '12%'], w, t, 10))": [
-            True, False, True, True,
-        ],
+        "[[300, 40], [300, 20]].map((box) => js.fitsIn(['norm, two', '12%'], ...box, 10))": [True, False],
+        "[60, 40].map((wide) => js.fitsIn(['norm, two', '12%'], wide, 100, 10))": [True, True],
         "[69, 70].map((wide) => js.fitsIn(['feed-forward'], wide, 99, 10))": [False, True],
     },
     "depth": {
@@ -75,12 +69,12 @@ BY_HAND = {
         "[1e-9, 16, 1e9].map((intensity) => js.rowsFor(intensity, 64))": [1, 65536, 65536],
     },
     "sampling": {
-        f"{[*TEXTS, ['Bonjour', 'les']]}.map((one) => js.begun(...one))": [*(a for a, _ in TEXTS), "Bonjour "],
+        f"{GLUED}.map((one) => js.begun(...one))": [text for text, _ in GLUED],
+        "[['', 'Le'], ['Bonjour', 'les']].map((one) => js.begun(...one))": ["", "Bonjour "],
         "js.cutsUpTo(1)": [1],
         "js.cutsUpTo(20)": list(range(1, 21)),
-        "((cuts) => [cuts.slice(0, 20), cuts.at(-1), cuts.every((x, i) => !i || x > cuts[i - 1])])(js.cutsUpTo(1000))": [
-            list(range(1, 21)), 1000, True,
-        ],
+        "((cuts) => [cuts.slice(0, 20), cuts.at(-1)])(js.cutsUpTo(1000))": [list(range(1, 21)), 1000],
+        "js.cutsUpTo(1000).every((cut, i, cuts) => !i || cut > cuts[i - 1])": True,
     },
     "tokenizer": {  # an id keeps its colour while it is shown, and no two share one
         "((give) => [[5, 9, 5, 7], [9, 7, 80], [9, 80, 5, 6]].map((ids) => [...give(ids)]))(js.palette())": [

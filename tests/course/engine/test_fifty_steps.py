@@ -83,9 +83,8 @@ def test_fifty_steps_are_those_of_torch_clipped_or_not(engine, batches, optimize
 def random_model(number):
     """A model whose sizes and kind are drawn, with ids and targets."""
     rng, kernels = np.random.default_rng(number), list(KINDS)[number % 3]
-    n_heads = int(
-        rng.integers(1, 6)
-    )  # width 4 or more: a norm of two nearly equal numbers loses their digits
+    # Width 4 or more: a norm of two nearly equal numbers loses their digits.
+    n_heads = int(rng.integers(1, 6))
     head_dim = int(rng.choice([4, 6] if n_heads == 1 else [2, 4, 6]))
     fields = {
         **{"vocab_size": int(rng.integers(2, 30)), "d_model": n_heads * head_dim, "n_heads": n_heads},

@@ -84,6 +84,16 @@ def world():
 
 
 @pytest.fixture(scope="session")
+def bilingual(world):
+    """An untrained translator, and its tokenizer of both languages."""
+    texts = [text for pair in world.pairs(300, seed=0) for text in pair]
+    tokenizer = Tokenizer.train(texts, vocab_size=200)
+    torch.manual_seed(0)
+    config = tx.PRESETS["tiny"].replace(vocab_size=tokenizer.vocab_size, head_bias=True)
+    return tx.Translator(config).eval(), tokenizer
+
+
+@pytest.fixture(scope="session")
 def reader(world):
     """An untrained model with large weights in its head, so that it has favourites, and its tokenizer."""
     tokenizer = Tokenizer.train([" ".join(one.words) for one in world.reviews(300, seed=0)], vocab_size=200)

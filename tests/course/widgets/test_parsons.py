@@ -179,7 +179,7 @@ def test_a_table_as_described_is_read():
     ("change", "named"),
     [
         ({"lesson": "2"}, "lesson"),
-        ({"lesson": 99}, "lesson=99"),
+        ({"lesson": 99}, "lesson must lie in 0..18, got 99"),
         ({"hint": "x"}, "hint"),
         ({"lines": ["def f(x):", "   y = x", "    return y"]}, "4 spaces"),
         ({"lines": ["def f(x):", "    y = x"]}, "got 2"),

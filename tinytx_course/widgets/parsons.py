@@ -194,7 +194,9 @@ def _distractors(name: str, lines: tuple[str, ...], tables: list[dict[str, str]]
     _must(tables, name, "there must be a distractor", "none")
     found: list[Distractor] = []
     for table in tables:
-        whole = set(table) == {"line", "instead_of", "why"} and all(map(str.strip, table.values()))
+        whole = set(table) == {"line", "instead_of", "why"} and all(
+            str(text).strip() for text in table.values()
+        )
         _must(whole, name, "a distractor must have line, instead_of and why", table)
         number, text = _number_of(name, lines, table["instead_of"], "instead_of"), table["line"].strip()
         is_right = text in {line.strip() for line in lines}

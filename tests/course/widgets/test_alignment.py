@@ -55,14 +55,11 @@ def test_every_sentence_layer_and_head_gets_its_own_weights(node, model, tokeniz
 
 def test_the_head_that_does_best_in_most_sentences_is_counted(node, describe, model, tokenizer, pairs):
     explorer = course.widgets.alignment(model, tokenizer, pairs, head=4)
-    shares = "js.sharesOf(get).map((row) => row.map(({ mass }) => mass))"
-    ((found, second, own),) = node(
-        "alignment", f"[js.everySentence(get), js.describe(get), {shares}]", explorer
-    )
-    own, first = np.array(own), np.reshape(found["shares"][0], (2, 4))
-    np.testing.assert_allclose(
-        own, np.column_stack([first, first.mean(axis=1)]), rtol=1e-4
-    )  # last, their mean
+    own = "js.sharesOf(get).map((row) => row.map(({ mass }) => mass))"
+    expression = f"[js.everySentence(get), js.describe(get), {own}]"
+    ((found, second, shares),) = node("alignment", expression, explorer)
+    first = np.reshape(found["shares"][0], (2, 4))  # a column for each head, in `shares` also for their mean
+    np.testing.assert_allclose(shares, np.column_stack([first, first.mean(axis=1)]), rtol=1e-4)
     tops = []
     for pair, row in zip(pairs, found["shares"], strict=True):
         weights, known = word_weights(model, tokenizer, pair), {t for _, t in pair.alignment}

@@ -15,14 +15,11 @@ from tinytx.tokenizer import SPACE_MARK, Tokenizer
 from tinytx.transformer import LanguageModel
 from tinyworld.checker import FrenchForms
 
+ROWS_PER_BATCH = 256
+
 
 def next_word_probs(
-    model: LanguageModel,
-    tokenizer: Tokenizer,
-    prefix: Sequence[str],
-    words: Sequence[str],
-    *,
-    rows_per_batch: int = 256,
+    model: LanguageModel, tokenizer: Tokenizer, prefix: Sequence[str], words: Sequence[str]
 ) -> np.ndarray:
     """Probability of each of some words as the next whole word: a product over its tokens.
 
@@ -32,8 +29,6 @@ def next_word_probs(
         Words of the text so far; may be empty.
     words : sequence of N str
         Each not empty, without a space.
-    rows_per_batch : int
-        Changes memory and speed, not the result.
 
     Returns
     -------
@@ -58,8 +53,8 @@ def next_word_probs(
     with eval_mode(model) as device:
         after = model(torch.tensor([start], device=device))[0, -1].double().log_softmax(dim=-1)  # (V,)
         boundary = _word_boundaries(tokenizer).to(device)
-        for at in range(0, len(rows), rows_per_batch):
-            batch = rows[at : at + rows_per_batch]
+        for at in range(0, len(rows), ROWS_PER_BATCH):
+            batch = rows[at : at + ROWS_PER_BATCH]
             inputs = pad_batch([[*start, *row] for row in batch], tokenizer.pad_id).to(device)
             hidden = model.body(inputs)[:, len(start) - 1 :]  # (B, longest word + 1, D)
             token_log_probs = model.head(hidden).double().log_softmax(dim=-1)  # (B, longest word + 1, V)

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
 from tinytx_course.plots.style import COLORS, REFERENCE_LINE, label_axes, note, own_axes, style, to_array
 
@@ -31,7 +30,6 @@ def bars(
     title: str | None = None,
     references: Mapping[str, float] | None = None,
     numbers: str = ".3g",
-    kinds: Mapping[str, str] | None = None,
     ax: Axes | None = None,
 ) -> tuple[Figure, Axes]:
     """Draw one horizontal bar a name, its value written at its end, with its interval where there is one.
@@ -46,8 +44,6 @@ def bars(
         Vertical lines, named above.
     numbers : str
         Format of the values.
-    kinds : mapping of str to str, optional
-        A kind for each name: bars of one kind share a colour, which a legend explains.
     """
     fig, ax = own_axes(ax, 7.4, 1.6 + 0.45 * len(values))
     ends = {  # where the number goes: beyond bar and interval, to the left of what is negative
@@ -55,11 +51,7 @@ def bars(
         for name, value in values.items()
     }
     names = list(values)
-    shades = {kind: COLORS[i] for i, kind in enumerate(dict.fromkeys((kinds or {}).values()))}
-    fill = [shades[kinds[name]] for name in names] if kinds else COLORS[0]
-    ax.barh(names, [values[name] for name in names], color=fill, height=0.62)
-    if shades:
-        ax.legend(handles=[Patch(color=shade, label=kind) for kind, shade in shades.items()])
+    ax.barh(names, list(values.values()), color=COLORS[0], height=0.62)
     for name, (low, high) in (intervals or {}).items():
         ax.plot([low, high], [name, name], color="#222222", linewidth=1.8, marker="|", markersize=9)
     for name in names:

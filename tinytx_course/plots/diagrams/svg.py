@@ -237,13 +237,12 @@ class Panel:
         for above, below in zip(boxes, boxes[1:], strict=False):
             self.arrow(above.bottom, below.top, kind=kind, width=width)
 
-    def frame(self, x: float, y: float, width: float, height: float, kind: str = "line") -> Box:
+    def frame(self, x: float, y: float, width: float, height: float) -> None:
         """Draw a dashed frame around what belongs together."""
         self.parts.append(
-            f'<rect class="l-{kind}" x="{x}" y="{y}" width="{width}" height="{height}" rx="12" fill="none" '
+            f'<rect class="l-line" x="{x}" y="{y}" width="{width}" height="{height}" rx="12" fill="none" '
             'stroke-width="1.4" stroke-dasharray="3 5"/>'
         )
-        return Box(x, y, width, height)
 
     def cells(self, x: float, y: float, rows: Sequence[Sequence[str]], side: float = 16) -> Box:
         """Draw a matrix: each cell has a kind of COLORS, "plain", "none" (empty) or "blocked"."""
@@ -305,12 +304,12 @@ class Panel:
             f'L{two[0]:.1f} {two[1]:.1f}Z"/>'
         )
 
-    def plus(self, x: float, y: float, *, kind: str = "stream", radius: float = 12) -> Box:
+    def plus(self, x: float, y: float) -> Box:
         """Draw a circled plus: an addition."""
-        arm = 0.55 * radius
+        radius, arm = 12, 6.6
         self.parts.append(
-            f'<circle class="f-{kind}" cx="{x}" cy="{y}" r="{radius}" stroke-width="1.8"/>'
-            f'<path class="l-{kind}" d="M{x - arm:.1f} {y}h{2 * arm:.1f}M{x} {y - arm:.1f}v{2 * arm:.1f}" '
+            f'<circle class="f-stream" cx="{x}" cy="{y}" r="{radius}" stroke-width="1.8"/>'
+            f'<path class="l-stream" d="M{x - arm:.1f} {y}h{2 * arm:.1f}M{x} {y - arm:.1f}v{2 * arm:.1f}" '
             'stroke-width="1.8" fill="none"/>'
         )
         return Box(x - radius, y - radius, 2 * radius, 2 * radius)

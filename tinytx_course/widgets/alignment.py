@@ -48,9 +48,7 @@ class AlignmentExplorer(Explorer):
         )
 
 
-def alignment(
-    model: Translator, tokenizer: Tokenizer, pairs: Sequence[SentencePair], *, layer: int = 0, head: int = 0
-) -> AlignmentExplorer:
+def alignment(model: Translator, tokenizer: Tokenizer, pairs: Sequence[SentencePair]) -> AlignmentExplorer:
     """Compare the cross-attention of an English-French translator with the alignment by the grammar.
 
     Attention to a word is the sum over its tokens; that of a word, the mean over its tokens.
@@ -62,13 +60,11 @@ def alignment(
         The one that the model was trained with.
     pairs : sequence of SentencePair
         At most 8, from `World.sentence_pairs`.
-    layer, head : int
-        What is shown first; the number of heads as `head` is their mean.
 
     Raises
     ------
     ValueError
-        If there are too few or too many pairs, or a number is out of range.
+        If there are too few or too many pairs.
     """
     if not 1 <= len(pairs) <= _MOST_PAIRS:
         raise ValueError(f"pairs must be 1 to {_MOST_PAIRS}, got {len(pairs)}")
@@ -79,8 +75,6 @@ def alignment(
         weights=b"".join(word_weights(model, tokenizer, pair).tobytes() for pair in pairs),
         n_layers=model.config.n_layers,
         n_heads=model.config.n_heads,
-        layer=layer,
-        head=head,
     )
 
 

@@ -57,10 +57,10 @@ def fill_blank(
     reviews: Sequence[Review] | None = None,
     *,
     world: World | None = None,
-    position: int | None = None,
 ) -> FillBlankExplorer:
     """Hide a token of a review: which tokens are possible, and does a masked model know?
 
+    At first it is the token for which both sides help a model most.
     The exact distributions are those of the world through the tokenizer, `TokenWorld`. Divergences are
     Kullback-Leibler divergences from the exact distribution given both sides, over the whole vocabulary.
 
@@ -73,8 +73,6 @@ def fill_blank(
         At most 8, from `World.reviews`; by default 3 are drawn.
     world : World, optional
         That the reviews come from; by default ``World()``, the French one.
-    position : int, optional
-        Which token is hidden at first, counted from 0; by default where both sides help a model most.
 
     Raises
     ------
@@ -96,7 +94,7 @@ def fill_blank(
         tokens=[[shown(tokenizer, token) for token in row] for row in ids],
         blanks=blanks,
         clearest=clearest,
-        position=clearest[0] if position is None else position,
+        position=clearest[0],
     )
 
 

@@ -40,9 +40,6 @@ def roofline(
     flops: float,
     bytes_per_second: float,
     kernels: Mapping[str, tuple[float, float, float]] | None = None,
-    *,
-    batch_size: int = 32,
-    width: int = 512,
 ) -> RooflineExplorer:
     """Place kernels, and a matrix product of any size, under the roof of a machine.
 
@@ -57,13 +54,11 @@ def roofline(
         The most bytes per second that memory reads and writes.
     kernels : mapping of str to (float, float, float), optional
         Measured kernels by name: FLOPs, bytes moved, seconds.
-    batch_size, width : int
-        Of the product at first, 1 to 65,536.
 
     Raises
     ------
     ValueError
-        If a number is not positive and finite, or a size is out of range.
+        If a number is not positive and finite.
 
     References
     ----------
@@ -82,6 +77,4 @@ def roofline(
         flops=float(flops),
         bytes_per_second=float(bytes_per_second),
         kernels=[[name, *row] for name, row in rows.items()],
-        batch_size=batch_size,
-        width=width,
     )

@@ -54,7 +54,7 @@ def test_every_sentence_layer_and_head_gets_its_own_weights(node, model, tokeniz
 
 
 def test_the_head_that_does_best_in_most_sentences_is_counted(node, describe, model, tokenizer, pairs):
-    explorer = course.widgets.alignment(model, tokenizer, pairs, head=4)
+    explorer = changed(course.widgets.alignment(model, tokenizer, pairs), head=4)
     own = "js.sharesOf(get).map((row) => row.map(({ mass }) => mass))"
     expression = f"[js.everySentence(get), js.describe(get), {own}]"
     ((found, second, shares),) = node("alignment", expression, explorer)
@@ -72,7 +72,7 @@ def test_the_head_that_does_best_in_most_sentences_is_counted(node, describe, mo
 
 
 def test_what_is_said_follows_the_chosen_word(describe, model, tokenizer, pairs):
-    explorer = course.widgets.alignment(model, tokenizer, pairs, head=4)
+    explorer = changed(course.widgets.alignment(model, tokenizer, pairs), head=4)
     first, second = describe(explorer)[0], describe(changed(explorer, word=1, head=1))[0]
     for text, word, where in ((first, 0, "mean of all heads"), (second, 1, "head 1")):
         assert text.startswith(f"“{pairs[0].french[word]}” attends most") and f"\nLayer 0, {where}: " in text
@@ -82,4 +82,4 @@ def test_what_does_not_fit_is_refused(model, tokenizer, pairs):
     with pytest.raises(ValueError, match="1 to 8, got 0"):
         course.widgets.alignment(model, tokenizer, [])
     with pytest.raises(ValueError, match=r"head .* 0\.\.4, got 5"):
-        course.widgets.alignment(model, tokenizer, pairs, head=5)
+        changed(course.widgets.alignment(model, tokenizer, pairs), head=5)

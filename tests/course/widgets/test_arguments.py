@@ -32,7 +32,6 @@ REVIEW = Review(("Le", "roman", "est", "beau", "."), 1, "", "roman")
         ("attention", (tx.Translator(TINY), WORDS), {"token_ids": [1]}, "key_ids .* None"),
         ("count", (TINY.replace(positions="alibi"),), {}, "positions .* got 'alibi'"),
         ("depth", (), {"n_layers": 5}, r"n_layers .* \(1, 2, 3, .* got 5"),
-        ("depth", (), {"level": 65}, r"level .* 0\.\.64, got 65"),
         ("how_sure", ([],), {}, "reviews must be 1 to 12, got 0"),
         ("how_sure", ([REVIEW], []), {}, "one row a review, 1, got 0"),
         ("how_sure", ([REVIEW], [[0.5] * 4]), {}, r"model\[0\] .* one number a word, 5, got 4"),

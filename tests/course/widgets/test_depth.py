@@ -17,7 +17,7 @@ SERIES = "(({ size, difference, gradient }) => [size, difference, gradient])(js.
 
 def climb(norm, residual, n_layers):
     """Levels 0 to n_layers of the stack, and the sizes of the gradients that arrive there."""
-    blocks, x, sent = _stack(0)
+    blocks, x, sent = _stack()
     levels = [x.clone().requires_grad_()]
     for attn, ff in blocks[:n_layers]:
         levels.append(step(step(levels[-1], attn, norm, residual), ff, norm, residual))
@@ -26,7 +26,7 @@ def climb(norm, residual, n_layers):
 
 @pytest.mark.parametrize(("norm", "name"), [("pre", "first"), ("post", "last")])
 def test_with_residual_and_norm_it_is_the_block_of_the_package(norm, name):
-    (attn, ff), x = _stack(0)[0][3], torch.randn(2, 7, 32).double()
+    (attn, ff), x = _stack()[0][3], torch.randn(2, 7, 32).double()
     block = Block(_SETTINGS.replace(norm=name)).double()
     block.attn, block.ff = attn, ff
     close(step(step(x, attn, norm, True), ff, norm, True).tolist(), block(x).detach())

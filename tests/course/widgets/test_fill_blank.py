@@ -96,7 +96,7 @@ def test_the_verdict_on_a_choice_says_whether_it_can_be_and_whether_it_was_hidde
 
 
 def test_what_is_said_names_the_hidden_token_only_when_it_is_shown(describe, filler, reader, reviews):
-    hidden = course.widgets.fill_blank(filler, reader[1], reviews, position=0)
+    hidden = changed(course.widgets.fill_blank(filler, reader[1], reviews), position=0)
     (asked,) = describe(hidden)
     assert (
         asked.endswith("Which would you fill in?")

@@ -29,7 +29,7 @@ def test_kernels_lie_where_the_roof_puts_them(node):
 
 
 def test_what_is_said_names_the_limit_and_what_lies_above_the_roof(describe):
-    explorer = course.widgets.roofline(100.0, 20.0, KERNELS, batch_size=1, width=64)
+    explorer = changed(course.widgets.roofline(100.0, 20.0, KERNELS), batch_size=1, width=64)
     (few,) = describe(explorer)
     assert few.startswith(
         "Memory limits a product of 1 row, width 64, and from 15 rows on compute: 0.485 FLOP/byte, "
@@ -60,7 +60,7 @@ def test_what_lies_far_below_the_roof_is_limited_by_neither_side_of_it(node):
 
 def test_a_faster_machine_helps_what_its_side_of_the_roof_limits(node):
     """Twice the arithmetic, then twice the memory speed: at 0.5, 10 and 100 FLOP/byte, by hand."""
-    explorer = course.widgets.roofline(100.0, 20.0, KERNELS, batch_size=1, width=64)
+    explorer = changed(course.widgets.roofline(100.0, 20.0, KERNELS), batch_size=1, width=64)
     arithmetic, memory = ({**explorer.state(), name: 2} for name in ("compute", "memory"))
     gains = node("roofline", "[0.5, 4, 10, 100].map((i) => js.gainOf(get, i))", arithmetic, memory)
     assert gains == [[1, 1, 2, 2], [2, 1.25, 1, 1]]

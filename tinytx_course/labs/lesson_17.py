@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -246,20 +247,17 @@ def heads_replaced(body: Transformer, values: Mapping[tuple[int, int], Tensor | 
             shape = f"layers 0..{len(body.blocks) - 1} and heads 0..{n_heads - 1}"
             raise ValueError(f"a head must be (layer, head) within {shape}, got {(layer, head)}")
 
-    def hook(layer: int):
-        def replace(module: nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor]:
-            context = inputs[0].unflatten(-1, (n_heads, -1)).clone()  # (B, T, H, K)
-            for (at, head), value in values.items():
-                if at == layer:
-                    context[:, :, head] = value
-            return (context.flatten(2),)
-
-        return replace
+    def replace(layer: int, module: nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor]:
+        context = inputs[0].unflatten(-1, (n_heads, -1)).clone()  # (B, T, H, K)
+        for (at, head), value in values.items():
+            if at == layer:
+                context[:, :, head] = value
+        return (context.flatten(2),)
 
     with ExitStack() as hooks:
         for layer in {layer for layer, _ in values}:
             block: Any = body.blocks[layer]
-            hooks.enter_context(block.attn.out_proj.register_forward_pre_hook(hook(layer)))
+            hooks.enter_context(block.attn.out_proj.register_forward_pre_hook(partial(replace, layer)))
         yield
 
 

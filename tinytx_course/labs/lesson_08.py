@@ -52,7 +52,9 @@ def next_word_probs(
     log_probs = []
     with eval_mode(model) as device:
         after = model(torch.tensor([start], device=device))[0, -1].double().log_softmax(dim=-1)  # (V,)
-        boundary = _word_boundaries(tokenizer).to(device)
+        pieces = map(tokenizer.piece, range(tokenizer.vocab_size))
+        boundary = torch.tensor([piece.startswith(SPACE_MARK) for piece in pieces], device=device)
+        boundary[tokenizer.eos_id] = True
         for at in range(0, len(rows), ROWS_PER_BATCH):
             batch = rows[at : at + ROWS_PER_BATCH]
             inputs = pad_batch([[*start, *row] for row in batch], tokenizer.pad_id).to(device)
@@ -97,9 +99,3 @@ def _whole_words(log_probs: Tensor, rows: Sequence[Sequence[int]], boundary: Ten
     after = log_probs[torch.arange(len(rows), device=device), lengths]  # (B, V)
     ends = after.masked_fill(~boundary, -torch.inf).logsumexp(dim=-1)
     return of_tokens.masked_fill(~real, 0.0).sum(dim=-1) + ends
-
-
-def _word_boundaries(tokenizer: Tokenizer) -> Tensor:
-    """Which ids begin a new word or end the text; shape (V,), bool."""
-    ids = range(tokenizer.vocab_size)
-    return torch.tensor([i == tokenizer.eos_id or tokenizer.piece(i).startswith(SPACE_MARK) for i in ids])

@@ -99,8 +99,10 @@ def attention(
     """
     parts = _parts(source, tokens, key_tokens, token_ids, key_ids, mask)
     if untrained is not None:
-        again = _fresh(source) if untrained is True else untrained
-        parts = _compared(parts, _parts(again, tokens, key_tokens, token_ids, key_ids, mask))
+        if untrained is True:
+            with torch.random.fork_rng():  # the random numbers of a lesson stay what they are
+                untrained = type(source)(source.config).eval()
+        parts = _compared(parts, _parts(untrained, tokens, key_tokens, token_ids, key_ids, mask))
     return AttentionExplorer(
         names=[part.name for part in parts],
         query_tokens=[part.queries for part in parts],
@@ -112,12 +114,6 @@ def attention(
         head=head,
         query=query,
     )
-
-
-def _fresh(model: Any) -> Any:
-    """Return a model of the same class and sizes with new random weights; other random numbers stay."""
-    with torch.random.fork_rng():
-        return type(model)(model.config).eval()
 
 
 class _Part(NamedTuple):

@@ -186,7 +186,7 @@ def fit_probe(x: Tensor, labels: Tensor, n_classes: int) -> nn.Module:
 
 
 def divergence(posterior: np.ndarray, log_q: np.ndarray) -> np.ndarray:
-    """KL divergence in nats of each row: the expected cross-entropy of q minus that of the posterior.
+    """KL divergence in nats of each row of q: its expected cross-entropy minus that of the posterior.
 
     Examples
     --------

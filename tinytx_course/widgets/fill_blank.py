@@ -10,6 +10,7 @@ import traitlets
 
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.tokenizer import SPACE_MARK, Tokenizer
+from tinytx_course.labs.lesson_17 import divergence
 from tinytx_course.widgets.base import Explorer, bounded
 from tinytx_run.evaluate import fill_probs
 from tinyworld.reviews import Review
@@ -106,13 +107,6 @@ def shown(tokenizer: Tokenizer, token_id: int) -> str:
     return piece.removeprefix(SPACE_MARK) or "␣" if piece.startswith(SPACE_MARK) else f"-{piece}"
 
 
-def divergence(exact: np.ndarray, other: np.ndarray) -> float:
-    """Kullback-Leibler divergence of one distribution from the exact one, in nats."""
-    possible = exact > 0
-    logs = np.log(exact[possible]) - np.log(np.maximum(other[possible], _SMALLEST))
-    return float((exact[possible] * logs).sum())
-
-
 def _blanks(
     world: World, model: MaskedLanguageModel, tokenizer: Tokenizer, ids: list[int]
 ) -> list[dict[str, Any]]:
@@ -124,12 +118,13 @@ def _blanks(
         guess = fill_probs(model, tokenizer, ids, position)
         table = np.stack([both, left, guess])  # (3, V)
         order = [i for i in np.argsort(-table.sum(axis=0), kind="stable").tolist() if i != token]
+        gaps = divergence(both, np.log(np.maximum(table[1:], _SMALLEST)))
         rows = sorted([token, *order[: _N_ROWS - 1]], key=lambda i: tuple(-table[:, i]))
         blanks.append(
             {
                 "rows": [[shown(tokenizer, i), *np.round(table[:, i], 5).tolist()] for i in rows],
-                "left": round(divergence(both, left), 4),
-                "model": round(divergence(both, guess), 4),
+                "left": round(float(gaps[0]), 4),
+                "model": round(float(gaps[1]), 4),
                 "possible": int((both > 0).sum()),
                 "impossible": round(float(guess[both == 0].sum()), 5),
             }

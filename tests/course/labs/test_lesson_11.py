@@ -18,7 +18,7 @@ from tinytx_course.labs.lesson_11 import (
     words_of_tokens,
     writing_times,
 )
-from tinytx_run.pairs import LAB_SENTENCES, Pairs
+from tinytx_run.pairs import LAB_SENTENCES
 from tinyworld.reviews import write_out
 from tinyworld.sampling import SentencePair
 from tinyworld.world import World
@@ -59,26 +59,8 @@ def test_what_torch_does_not_have_raises(changes):
         TorchTranslator(Translator(CONFIG.replace(**changes)))
 
 
-PAIRS = Pairs(("a cat", "the dog sees", "cats"), ("un chat", "le chien voit", "chats"))
-
-
-@pytest.fixture(scope="module")
-def toy_tokenizer():
-    return Tokenizer.train([*PAIRS.sources, *PAIRS.targets] * 3, vocab_size=32, model_type="bpe")
-
-
-@pytest.fixture
-def model(toy_tokenizer):
-    config = TransformerConfig(
-        vocab_size=toy_tokenizer.vocab_size, d_model=12, n_heads=3, n_layers=1, d_ff=8, max_len=30
-    )
-    model = Translator(config).double().eval()
-    for parameter in model.parameters():
-        parameter.data += 0.3 * torch.randn_like(parameter)
-    return model
-
-
-def test_exactly_so_many_tokens_are_generated_in_turn(model):
+def test_exactly_so_many_tokens_are_generated_in_turn():
+    model = Translator(CONFIG.replace(max_len=30)).eval()
     turns = writing_times(model, [2, 30], n_rounds=1)
     assert set(turns.wall) == {(2, True), (2, False), (30, True), (30, False)}
     with pytest.raises(ValueError, match="at most max_len=30, got 31"):

@@ -133,8 +133,8 @@ def mask_cells(mask: Any, shape: tuple[int, int]) -> np.ndarray:
 
 def bounded(default: float, low: float, high: float | Callable[[Any], float]) -> Any:
     """Declare a number that the page shares with Python; `high` may depend on the explorer's other traits."""
-    kind = traitlets.Int if isinstance(default, int) else traitlets.Float
-    return kind(default).tag(sync=True, bounds=(low, high))
+    number: Any = traitlets.Int if isinstance(default, int) else traitlets.Float
+    return number(default).tag(sync=True, bounds=(low, high))
 
 
 def between(proposal: Any, low: float, high: float) -> Any:

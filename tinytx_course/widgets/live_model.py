@@ -18,6 +18,12 @@ _LONGEST = 2_000  # characters of a text
 _N_NAMED = 3
 
 
+@cache
+def shipped_once() -> Shipped:
+    """Return the shipped model, read once."""
+    return shipped_model()
+
+
 class LiveText(Explorer):
     """An explorer whose page runs the shipped model on a text of the reader.
 
@@ -105,12 +111,6 @@ def next_tokens(text: str, temperature: float = 1.0) -> list[tuple[str, float, f
         (names.get(i) or tokenizer.decode([i]), float(model[i]), None if truth is None else float(truth[i]))
         for i in order.tolist()
     ]
-
-
-@cache
-def shipped_once() -> Shipped:
-    """Return the shipped model, read once."""
-    return shipped_model()
 
 
 def live_model(text: str = "Le roman est") -> LiveModelExplorer:

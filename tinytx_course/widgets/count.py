@@ -163,15 +163,5 @@ def _presets() -> list[dict[str, Any]]:
     """Return the presets of the package and two sizes of GPT-2 (whose head has no bias, unlike ours)."""
     configs = dict(PRESETS)
     for name in ("GPT-2 small", "GPT-2 XL"):
-        sizes = PUBLISHED[name].settings
-        configs[f"{name}’s sizes"] = TransformerConfig(
-            vocab_size=sizes["vocab_size"],
-            d_model=sizes["n_embd"],
-            n_layers=sizes["n_layer"],
-            n_heads=sizes["n_head"],
-            d_ff=4 * sizes["n_embd"],
-            max_len=sizes["n_positions"],
-            positions="learned",
-            tie_embeddings=True,
-        )
+        configs[f"{name}’s sizes"] = PUBLISHED[name].config.replace(tie_embeddings=True)
     return [{"name": name, **_settings_of(config)} for name, config in configs.items()]

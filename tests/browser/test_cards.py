@@ -23,7 +23,7 @@ def written(tmp_path):
     cards = [
         course.predict("02.1", "Does `x` fall?", ["falls", "rises", "stays"]),
         course.resolve("02.1", "falls", "It falls from 2.3 to 1.9."),
-        course.quiz("masks").to_widget(),
+        course.quiz("masks"),
     ]
     path = write_page(cards[0], tmp_path / "page.html", "".join(card.to_html() for card in cards))
     text = path.read_text(encoding="utf-8")
@@ -72,23 +72,23 @@ def test_a_quiz_marks_in_words_and_signs_and_may_be_tried_again(page, written):
     page.evaluate(f"{button}.click()")
     page.settle()
     assert page.evaluate(f"{quiz}.querySelector('.tx-feedback').textContent") == "Choose one first."
-    for place, choice in enumerate(question.choices):
+    for place, choice in enumerate(question["choices"]):
         page.evaluate(f"{quiz}.querySelectorAll('input')[{place}].click()")
         page.settle()
         assert page.evaluate(f"{quiz}.querySelector('.tx-feedback').hidden") is True
         page.evaluate(f"{button}.click()")
         page.settle()
-        assert page.evaluate(f"{quiz}.querySelector('.tx-feedback').textContent") == choice.feedback
+        assert page.evaluate(f"{quiz}.querySelector('.tx-feedback').textContent") == choice["feedback"]
         marks = page.evaluate(f"[...{quiz}.querySelectorAll('.tx-mark')].map(e => e.textContent).join('')")
-        assert marks.strip() == ("✓" if choice.right else "✗")
-        again = "Ask again" if choice.right else "Try again"
+        assert marks.strip() == ("✓" if choice["right"] else "✗")
+        again = "Ask again" if choice["right"] else "Try again"
         assert page.evaluate(f"{button}.textContent") == again
     assert page.evaluate(SAYS)[2].startswith("1 of 5 checked")
     page.evaluate("localStorage.clear()")
     opened(page, written)
     score = f"{quiz}.querySelector('.tx-score').textContent"
     for number, asked in enumerate(course.quiz("masks").questions):
-        right = [choice.right for choice in asked.choices].index(True)
+        right = [choice["right"] for choice in asked["choices"]].index(True)
         box = f"{quiz}.querySelectorAll('.tx-question')[{number}]"
         page.evaluate(f"{box}.querySelectorAll('input')[{right}].click()")
         page.settle()

@@ -7,9 +7,9 @@ import pytest
 
 from tests.browser.test_site import violations
 from tinytx_course.kit import write_parts
-from tinytx_course.kit.notes import write_notes
 from tinytx_course.kit.outline import read_outlines
 from tinytx_course.kit.pages import write_front
+from tinytx_course.kit.teaching import write_notes
 from tinytx_course.lessons import LESSONS, project_root
 
 PAGES = (

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tinytx_course.kit.vote_pages import write_votes
+from tinytx_course.kit.handouts import write_votes
 from tinytx_course.lessons import LESSONS
 
 SHOWN = "[...document.querySelectorAll('section')].map((one) => one.hidden ? 0 : 1).join('')"

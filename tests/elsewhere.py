@@ -214,28 +214,32 @@ def run_lesson(number: str) -> str | None:
 def run_commands() -> str | None:
     """Run each command that computes, its models elsewhere; the first that failed, or None."""
     install()
+    from tests.torture.jobs import make_jobs
     from tinytx_run.cli import main
 
     with tempfile.TemporaryDirectory() as name, contextlib.redirect_stdout(io.StringIO()) as printed:
         folder = Path(name)
-        reviews = ["--corpus", "world", "--budget", "smoke"]
+        make_jobs(folder)  # writes small corpora
+        few = ("--budget", "smoke", "--steps", "4")
+        reviews, pairs = (("--corpus", str(folder / text)) for text in ("reviews.tsv", "pairs.tsv"))
+        models = {name: str(folder / name) for name in ("causal", "masked", "hybrid", "translation", "tuned")}
+        commands = []
         for objective in ("causal", "masked", "hybrid", "translation"):
-            run = [*reviews, "--objective", objective, "--out", str(folder / objective)]
-            if main(["pretrain", *run]) or main(["evaluate", str(folder / objective), "--corpus", "world"]):
-                return f"{objective}: {printed.getvalue()}"
-        causal, tuned = str(folder / "causal"), str(folder / "tuned")
-        for command in (
-            ["finetune", causal, *reviews, "--out", tuned],
-            ["evaluate", tuned, "--corpus", "world"],
-            ["generate", causal, "--prompt", "ce roman", "--max-new-tokens", "5"],
-            ["pretrain", *reviews, "--out", causal, "--resume"],
-        ):
+            text = pairs if objective == "translation" else reviews
+            commands.append(("pretrain", *text, *few, "--objective", objective, "--out", models[objective]))
+            commands.append(("evaluate", models[objective], *text))
+        commands += [
+            ("finetune", models["causal"], *reviews, *few, "--out", models["tuned"]),
+            ("evaluate", models["tuned"], *reviews),
+            ("generate", models["causal"], "--prompt", "le chat", "--max-new-tokens", "5"),
+            ("pretrain", *reviews, *few, "--out", models["causal"], "--resume"),
+            ("translate", models["translation"]),
+            ("classify", models["tuned"]),
+        ]
+        for command in commands:
+            sys.stdin = io.TextIOWrapper(io.BytesIO(b"the cat eats\n"))
             if main(command):
-                return f"{command[0]}: {printed.getvalue()}"
-        for command in (["translate", str(folder / "translation")], ["classify", tuned]):
-            sys.stdin = io.TextIOWrapper(io.BytesIO(b"the novel is good\n"))
-            if main(command):
-                return f"{command[0]}: {printed.getvalue()}"
+                return f"{' '.join(command)}: {printed.getvalue()}"
     return None if Elsewhere.n_computed else "nothing was computed elsewhere"
 
 

@@ -29,7 +29,7 @@ def opened(kind, page, labserver):
 def said(page):
     """Return what the two views say; they must say the same."""
     page.settle()
-    first, second = page.evaluate("[...document.querySelectorAll('.tx-say')].map(e => e.textContent)")
+    first, second = page.all(".tx-say")
     assert first == second
     return first
 

@@ -34,6 +34,8 @@ def tried(tmp_path, monkeypatch):
     from tests.fuzz.children import run_child
 
     monkeypatch.setenv("TINYTX_BUDGET", "smoke")
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")  # nothing is there, and nothing is tried again
+    monkeypatch.setattr("tinytx_run.download.RETRIES", 0)
     material, copy, out = (tmp_path / name for name in ("material", "copy", "out"))
     material.mkdir()
     write_material(material)

@@ -42,7 +42,8 @@ class Elsewhere(Tensor):
 
     numbers: Tensor
     n_computed = 0  # operations of this process
-    waits: ClassVar[list[str]] = []  # those for which Python waits until a GPU has computed all before
+    is_watched = False
+    waits: ClassVar[list[str]] = []  # if watched: where Python waits until a GPU has computed all before
 
     @staticmethod
     def __new__(cls, numbers: Tensor) -> Elsewhere:
@@ -71,8 +72,14 @@ class Elsewhere(Tensor):
 
     def tolist(self) -> Any:
         """The numbers, as torch gives them of any device."""
-        Elsewhere.waits.append("".join(traceback.format_stack(limit=6)[:-1]))
+        Elsewhere.note()
         return self.numbers.tolist()
+
+    @classmethod
+    def note(cls) -> None:
+        """Say where Python waits; that takes longer than what it waits for."""
+        if cls.is_watched:
+            cls.waits.append("".join(traceback.format_stack(limit=12)[:-2]))
 
     __torch_function__ = torch._C._disabled_torch_function_impl
 
@@ -85,7 +92,7 @@ class Elsewhere(Tensor):
         device = kwargs.get("device")
         leaves, tree = tree_flatten((args, kwargs))
         if _waits(func, leaves, args):
-            Elsewhere.waits.append("".join(traceback.format_stack(limit=12)[:-1]))
+            Elsewhere.note()
         _check_one_device(func, leaves)
         given_args, given_kwargs = tree_unflatten([_on_cpu(leaf) for leaf in leaves], tree)
         found = func(*given_args, **given_kwargs)
@@ -229,7 +236,7 @@ def run_commands() -> str | None:
             commands.append(("pretrain", *text, *few, "--objective", objective, "--out", models[objective]))
             commands.append(("evaluate", models[objective], *text))
         commands += [
-            ("finetune", models["causal"], *reviews, *few, "--out", models["tuned"]),
+            ("finetune", models["causal"], *reviews, *few[:2], "--out", models["tuned"]),
             ("evaluate", models["tuned"], *reviews),
             ("generate", models["causal"], "--prompt", "le chat", "--max-new-tokens", "5"),
             ("pretrain", *reviews, *few, "--out", models["causal"], "--resume"),
@@ -246,6 +253,7 @@ def run_commands() -> str | None:
 def run_steps() -> str | None:
     """Make a training step for each objective elsewhere; where it waits for numbers, or None."""
     install()
+    Elsewhere.is_watched = True
     from tests.tinytx_run.two_processes import OBJECTIVES, SETTINGS, batches_of, make
     from tinytx.loop import TrainingStep
 

@@ -11,6 +11,7 @@ os.environ["TINYTX_PROGRESS"] = "none"
 os.environ.setdefault("MPLBACKEND", "agg")
 os.environ.setdefault("TQDM_DISABLE", "1")
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,16 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "gpu" in item.keywords and not torch.cuda.is_available():
             item.add_marker(pytest.mark.skip(reason="needs a GPU"))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say how the load was spread over the processes."""
+    seconds = Counter()
+    for report in (one for kind in terminalreporter.stats.values() for one in kind):
+        if hasattr(report, "node"):
+            seconds[report.node.gateway.id] += getattr(report, "duration", 0)
+    if seconds:
+        terminalreporter.write_line("busy: " + ", ".join(f"{name} {seconds[name]:.0f} s" for name in seconds))
 
 
 @pytest.fixture(autouse=True)

@@ -72,14 +72,14 @@ class Elsewhere(Tensor):
 
     def tolist(self) -> Any:
         """The numbers, as torch gives them of any device."""
-        Elsewhere.note()
+        if Elsewhere.is_watched:
+            Elsewhere.note()
         return self.numbers.tolist()
 
     @classmethod
     def note(cls) -> None:
-        """Say where Python waits; that takes longer than what it waits for."""
-        if cls.is_watched:
-            cls.waits.append("".join(traceback.format_stack(limit=12)[:-2]))
+        """Note where Python waits."""
+        cls.waits.append("".join(traceback.format_stack(limit=12)[:-2]))
 
     __torch_function__ = torch._C._disabled_torch_function_impl
 
@@ -91,7 +91,7 @@ class Elsewhere(Tensor):
             return 0  # plain products: fused attention has another operation for each device
         device = kwargs.get("device")
         leaves, tree = tree_flatten((args, kwargs))
-        if _waits(func, leaves, args):
+        if Elsewhere.is_watched and _waits(func, leaves, args):
             Elsewhere.note()
         _check_one_device(func, leaves)
         given_args, given_kwargs = tree_unflatten([_on_cpu(leaf) for leaf in leaves], tree)

@@ -179,6 +179,8 @@ def _empty(op: Any, *args: Any, **kwargs: Any) -> Tensor:
 
 def install() -> None:
     """Have the device ``elsewhere`` from now on, in this process."""
+    if _kept:
+        return
     backend_registration._setup_privateuseone_for_python_backend(NAME, _Module())
     library = torch.library.Library("_", "IMPL")
     library.fallback(_empty, "PrivateUse1")

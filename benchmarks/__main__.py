@@ -7,7 +7,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tinytx_run.cli import Answer, Parser, add_device, reporter, run
+from benchmarks import race as referee
+from benchmarks.racers import named_racer
+from benchmarks.report import PARTS, run_parts
+from benchmarks.settings import BenchSettings
+from tinytx.settings import choose_device
+from tinytx_course.results import Results, provenance
+from tinytx_run.command import Answer, Command, Parser, add_device, reporter, run
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -18,42 +24,38 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def race_parser() -> Parser:
     """The parser of the race."""
-    sub = Parser(prog="python -m benchmarks race", description=(race.__doc__ or "").strip())
-    sub.set_defaults(command=race)
-    sub.add_argument("--json", action="store_true", help="print one JSON object on standard output")
-    sub.add_argument(
-        "--racer", default="tinytx", help="tinytx, tinytx-4096, tinytx-adamw, torch-encoder, or FILE.py:CLASS"
-    )
+    sub = _parser("python -m benchmarks race", race, "a few characters: shows only that it runs")
+    racers = "tinytx, tinytx-4096, tinytx-adamw, torch-encoder, or FILE.py:CLASS"
+    sub.add_argument("--racer", default="tinytx", help=racers)
     sub.add_argument("--seconds", type=float, default=180.0, help="of training; 180 for a record")
     sub.add_argument("--seeds", type=int, default=10, help="number of seeds; 10 for a record")
     sub.add_argument("--submit", metavar="WORDS", help="add a line to records.md: what the change brought")
-    sub.add_argument("--results", type=Path, default=Path("results"), help="folder of the results")
-    sub.add_argument("--data-dir", type=Path, help="folder that holds one folder a corpus")
-    sub.add_argument("--tiny", action="store_true", help="a few characters: shows only that it runs")
     sub.add_argument("--device", default="cpu", help="cpu, on which records are made, cuda or auto")
     return sub
 
 
 def build_parser() -> Parser:
     """The parser of the speed comparisons."""
-    sub = Parser(prog="python -m benchmarks", description=(bench.__doc__ or "").strip())
-    sub.set_defaults(command=bench)
-    sub.add_argument("--json", action="store_true", help="print one JSON object on standard output")
+    sub = _parser("python -m benchmarks", bench, "sizes of a few tokens: shows only that it runs")
     sub.add_argument("part", nargs="?", default="all", help="steps, reviews, generation, or all of these")
     sub.add_argument("--rounds", type=int, default=7, help="how often each candidate is timed")
-    sub.add_argument("--results", type=Path, default=Path("results"), help="folder of the results")
-    sub.add_argument("--data-dir", type=Path, help="folder that holds one folder a corpus")
-    sub.add_argument("--tiny", action="store_true", help="sizes of a few tokens: shows only that it runs")
     add_device(sub)
     return sub
 
 
+def _parser(prog: str, command: Command, tiny: str) -> Parser:
+    """A parser with the options of both."""
+    parser = Parser(prog=prog, description=command.__doc__)
+    parser.set_defaults(command=command)
+    parser.add_argument("--json", action="store_true", help="print one JSON object on standard output")
+    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of the results")
+    parser.add_argument("--data-dir", type=Path, help="folder that holds one folder a corpus")
+    parser.add_argument("--tiny", action="store_true", help=tiny)
+    return parser
+
+
 def bench(args: argparse.Namespace) -> Answer:
     """Measure training and generation against other packages, in turn; results are stored."""
-    from benchmarks.report import PARTS, run_parts
-    from benchmarks.settings import BenchSettings
-    from tinytx.settings import choose_device
-
     if args.part not in (*PARTS, "all"):
         raise ValueError(f"part must be one of {', '.join(PARTS)} or all, got {args.part!r}")
     settings = BenchSettings(
@@ -69,12 +71,6 @@ def bench(args: argparse.Namespace) -> Answer:
 
 def race(args: argparse.Namespace) -> Answer:
     """Train on tinyshakespeare for a fixed time, several seeds, and judge on its last tenth."""
-    from benchmarks import race as referee
-    from benchmarks.racers import named_racer
-    from benchmarks.settings import BenchSettings
-    from tinytx.settings import choose_device
-    from tinytx_course.results import Results, provenance
-
     if not 0 < args.seconds < float("inf"):
         raise ValueError(f"seconds must be positive, got {args.seconds:g}")
     if args.seeds < 1:

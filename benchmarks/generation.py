@@ -54,16 +54,9 @@ class _Sizes:
 
     def of_model(self, vocab_size: int) -> dict[str, Any]:
         """Sizes of a model that holds all of it."""
-        return {
-            "vocab_size": vocab_size,
-            "d_model": self.d_model,
-            "n_heads": 4,
-            "n_layers": self.n_layers,
-            "d_ff": 4 * self.d_model,
-            "max_len": max(
-                self.prompt + self.new, self.long_prompt + WARM_UP, self.source + 1, self.translated + 1
-            ),
-        }
+        lengths = (self.prompt + self.new, self.long_prompt + WARM_UP, self.source + 1, self.translated + 1)
+        widths = {"d_model": self.d_model, "n_heads": 4, "d_ff": 4 * self.d_model}
+        return {**widths, "vocab_size": vocab_size, "n_layers": self.n_layers, "max_len": max(lengths)}
 
 
 TINY = _Sizes((50,), (1, 3), 3, 5, 7, (2,), 4, 2, 5, 16, 2)
@@ -82,7 +75,8 @@ def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Rec
                 key = f"prompt of {sizes.long_prompt} tokens, vocabulary {vocab_size:,}, batch {batch_size}"
                 yield key, _prompt(model, sizes, batch_size, settings)
     torch.manual_seed(0)
-    translator = Translator(TransformerConfig(**sizes.of_model(sizes.vocab_sizes[0]), **_marian()))
+    marian = {"scale_embeddings": True, "activation": "silu", **FAMILIES["marian"].settings}
+    translator = Translator(TransformerConfig(**sizes.of_model(sizes.vocab_sizes[0]), **marian))
     translator.to(device).eval()
     for n_sources in sizes.n_sources:
         key = f"{sizes.n_beams} beams, {sizes.translated} tokens, {n_sources} sources"
@@ -91,37 +85,50 @@ def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Rec
 
 def _greedy(model: LanguageModel, sizes: _Sizes, batch_size: int, settings: BenchSettings) -> Record:
     prompts = torch.randint(model.config.vocab_size, (batch_size, sizes.prompt))
-    tasks, left_out = _both(model, partial(_continued, model, prompts), prompts)
-    tasks[PRODUCTS] = partial(_products_alone, model, batch_size)
-    if batch_size > 1:
-        tasks[ANEW] = partial(_read_anew, model, prompts)
-    else:
-        tasks[ANEW] = partial(_continued, model, prompts, cached=False)
-    record = _compared(model, tasks, sizes.new, sizes.new * batch_size, settings)
+    ours = partial(_continued, model, prompts)
+    anew = partial(_read_anew, model, prompts) if batch_size > 1 else partial(ours, cached=False)
+    others = {PRODUCTS: partial(_products_alone, model, batch_size), ANEW: anew}
+    record = _compared(model, ours, prompts, sizes.new, sizes.new * batch_size, settings, others)
     record["contestants"][ANEW]["lengths_timed"] = SAMPLED if batch_size > 1 else sizes.new
-    return {**record, "left_out": left_out}
+    return record
 
 
 def _prompt(model: LanguageModel, sizes: _Sizes, batch_size: int, settings: BenchSettings) -> Record:
     """Time until the first token after a long prompt: all of it is read at once."""
     prompts = torch.randint(model.config.vocab_size, (batch_size, sizes.long_prompt))
-    tasks, left_out = _both(model, partial(_continued, model, prompts), prompts)
-    return {**_compared(model, tasks, 1, prompts.numel(), settings), "left_out": left_out}
+    return _compared(model, partial(_continued, model, prompts), prompts, 1, prompts.numel(), settings)
 
 
 def _beams(model: Translator, sizes: _Sizes, n_sources: int, settings: BenchSettings) -> Record:
-    shape, special = (n_sources, sizes.source), {"decoder_start_token_id": BOS, "pad_token_id": 0}
+    shape, n = (n_sources, sizes.source), sizes.translated
     src_ids = torch.randint(BOS + 1, model.config.vocab_size, shape, device=settings.device)
     ours = partial(_searched, model, src_ids, sizes.n_beams)
-    tasks, left_out = _both(model, ours, src_ids, special, num_beams=sizes.n_beams)
-    record = _compared(model, tasks, sizes.translated, sizes.translated * n_sources, settings)
-    return {**record, "left_out": left_out}
+    return _compared(model, ours, src_ids, n, n * n_sources, settings, num_beams=sizes.n_beams)
 
 
 def _compared(
-    model: nn.Module, tasks: Mapping[str, Task], n: int, n_tokens: int, settings: BenchSettings
+    model: LanguageModel | Translator,
+    ours: Task,
+    ids: Tensor,
+    n: int,
+    n_tokens: int,
+    settings: BenchSettings,
+    others: Mapping[str, Task] | None = None,
+    **how: Any,
 ) -> Record:
-    """Time n tokens a row of each candidate in turn, and compare; `n_tokens` are read or written by it."""
+    """Time n tokens a row of each candidate in turn, and compare; `n_tokens` are read or written by it.
+
+    Candidates are our task, `generate` of the same model in `transformers`, and others.
+    """
+    tasks: dict[str, Task] = {OURS: ours}
+    special = {"decoder_start_token_id": BOS, "pad_token_id": 0} if isinstance(model, Translator) else {}
+    left_out = {}
+    try:
+        theirs: Any = to_transformers(model, **special)
+        tasks[THEIRS] = partial(_generated, theirs.to(settings.device), ids.to(settings.device), how)
+    except ImportError as missing:
+        left_out[THEIRS] = str(missing)
+    tasks |= others or {}
     for task in tasks.values():
         task(WARM_UP)
     timed = {name: partial(task, n) for name, task in tasks.items()}
@@ -134,7 +141,7 @@ def _compared(
     if THEIRS in tasks:
         ours_ids, their_ids = (tasks[name](min(n, COMPARED)).cpu() for name in (OURS, THEIRS))
         record["same_ids"] = (ours_ids == their_ids).double().mean().item()
-    return record
+    return {**record, "left_out": left_out}
 
 
 def _continued(model: LanguageModel, prompts: Tensor, n: int, **how: Any) -> Tensor:
@@ -175,33 +182,12 @@ def _searched(model: Translator, src_ids: Tensor, n_beams: int, n: int) -> Tenso
     return torch.tensor([one.token_ids for one in found])
 
 
-def _both(
-    model: LanguageModel | Translator,
-    ours: Task,
-    ids: Tensor,
-    settings: Mapping[str, Any] | None = None,
-    **how: Any,
-) -> tuple[dict[str, Task], dict[str, str]]:
-    """Our task, and `generate` of the same model in `transformers`, or the reason why it is missing."""
-    try:
-        theirs: Any = to_transformers(model, **(settings or {}))
-    except ImportError as missing:
-        return {OURS: ours}, {THEIRS: str(missing)}
-    device = next(model.parameters()).device
-    return {OURS: ours, THEIRS: partial(_generated, theirs.to(device), ids.to(device), how)}, {}
-
-
 @torch.inference_mode()
 def _generated(theirs: Any, ids: Tensor, how: Mapping[str, Any], n: int) -> Tensor:
     """The new ids by their own `generate`, without an end."""
     fixed = {"do_sample": False, "eos_token_id": None, "pad_token_id": 0, "use_cache": True}
     rows = theirs.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=n, **fixed, **how)
     return rows[:, -n:]
-
-
-def _marian() -> dict[str, Any]:
-    """Settings with which a `Translator` is a Marian."""
-    return {"scale_embeddings": True, "activation": "silu", **FAMILIES["marian"].settings}
 
 
 @torch.inference_mode()

@@ -9,7 +9,6 @@ and with half a window of context, both always reported. A record is the mean of
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Protocol
@@ -24,7 +23,7 @@ from benchmarks.settings import BenchSettings
 from tinytx.ngrams import NGramModel
 from tinytx_course.results import Results
 from tinytx_run.download import corpus_folder
-from tinytx_run.intervals import PairedInterval, paired_interval
+from tinytx_run.intervals import paired_interval
 
 Record = dict[str, Any]
 SECONDS, N_SEEDS = 180.0, 10  # of a record
@@ -85,19 +84,14 @@ def one_race(
         n_steps += 1
     check_causal(racer, valid_ids)
     strides = {SIDE_BY_SIDE: racer.seq_len, HALF_A_WINDOW: max(1, racer.seq_len // 2)}
+    scores = {
+        how: stream_nats(racer.score, valid_ids, racer.seq_len, stride=stride).mean().item()
+        for how, stride in strides.items()
+    }
     return {
-        "kind": "race",
-        "racer": racer.name,
-        "seed": seed,
-        "seconds": spent,
-        "n_steps": n_steps,
-        "threads": torch.get_num_threads(),
-        "n_train": len(train_ids),
-        "n_valid": len(valid_ids),
-        **{
-            how: stream_nats(racer.score, valid_ids, racer.seq_len, stride=stride).mean().item()
-            for how, stride in strides.items()
-        },
+        **{"kind": "race", "racer": racer.name, "seed": seed, "seconds": spent, "n_steps": n_steps},
+        **{"threads": torch.get_num_threads(), "n_train": len(train_ids), "n_valid": len(valid_ids)},
+        **scores,
         "about": racer.about(),
     }
 
@@ -173,11 +167,6 @@ def counted(settings: BenchSettings) -> Record:
     return {"kind": "counts", "nats_by_order": nats, "nats": min(nats.values())}
 
 
-def interval(records: list[Record], how: str) -> PairedInterval:
-    """Mean over seeds of one score, in nats a character, with its 95 % interval."""
-    return paired_interval(record[how] for record in records)
-
-
 def race_table(folder: Path) -> str:
     """The results of all racers as a Markdown table, the best first."""
     store = Results("race", folder)
@@ -188,7 +177,7 @@ def race_table(folder: Path) -> str:
     rows = [
         f"| {name.replace('/', ', ')} | {_cell(records, SIDE_BY_SIDE)} | {_cell(records, HALF_A_WINDOW)} | "
         f"{len(records)} | {fmean(record['n_steps'] for record in records):,.0f} |"
-        for name, records in sorted(by_race.items(), key=lambda pair: _mean(pair[1]))
+        for name, records in sorted(by_race.items(), key=lambda pair: _mean(pair[1], SIDE_BY_SIDE))
     ]
     if not rows:
         return ""
@@ -199,14 +188,14 @@ def race_table(folder: Path) -> str:
     return "\n".join([head, "|---|---|---|---|---|", *rows])
 
 
-def _mean(records: list[Record]) -> float:
-    return fmean(record[SIDE_BY_SIDE] for record in records)
+def _mean(records: list[Record], how: str) -> float:
+    return fmean(record[how] for record in records)
 
 
 def _cell(records: list[Record], how: str) -> str:
     if len(records) < 2:
         return f"{records[0][how]:.4f}"
-    found = interval(records, how)
+    found = paired_interval(record[how] for record in records)
     return f"{found.mean:.4f} ({found.low:.4f} to {found.high:.4f})"
 
 
@@ -225,10 +214,12 @@ def submit(records: list[Record], what: str, provenance: Record) -> str:
         raise ValueError(f"a record must have {N_SEEDS} seeds of {SECONDS:.0f} s with 2 threads, got {got}")
     if (device := records[0].get("about", {}).get("device", "cpu")) != "cpu":
         raise ValueError(f"a record must be made on cpu, got {device}")
-    found, best = interval(records, SIDE_BY_SIDE), min(_records_so_far(), default=float("inf"))
+    lines = [line.strip("| ").split(" ")[0] for line in RECORDS.read_text(encoding="utf-8").splitlines()]
+    best = min((float(one) for one in lines if one.replace(".", "", 1).isdecimal()), default=float("inf"))
+    found = paired_interval(record[SIDE_BY_SIDE] for record in records)
     if found.mean >= best:
         raise ValueError(f"a record must be below {best:.4f} nats a character, got {found.mean:.4f}")
-    half = interval(records, HALF_A_WINDOW).mean
+    half = _mean(records, HALF_A_WINDOW)
     line = (
         f"| {found.mean:.4f} | {found.low:.4f} to {found.high:.4f} | {half:.4f} | {what} | "
         f"{provenance['date']} | {provenance['commit']} | {provenance['machine']['cpu']} |"
@@ -236,10 +227,3 @@ def submit(records: list[Record], what: str, provenance: Record) -> str:
     with RECORDS.open("a", encoding="utf-8") as file:
         file.write(line + "\n")
     return line
-
-
-def _records_so_far() -> Iterator[float]:
-    for line in RECORDS.read_text(encoding="utf-8").splitlines():
-        first = line.strip("| ").split(" ", 1)[0]
-        if first.replace(".", "", 1).isdecimal():
-            yield float(first)

@@ -131,13 +131,8 @@ def ours(optimizer: str, lr: float, weight_decay: float, tokens_per_batch: int, 
     dropout of 0.05 with decay 0.1 gave 1.482, and windows of 128 with decay 0.1 about 1.471.
     """
     config = TransformerConfig(max_len=256, positions="rotary", activation="relu", bias=False, **SIZES)
-    settings = TrainingSettings(
-        lr=lr,
-        weight_decay=weight_decay,
-        tokens_per_batch=tokens_per_batch,
-        **WARMUP,
-        **{**MUON, "optimizer": optimizer},
-    )
+    how: dict[str, Any] = {"lr": lr, "weight_decay": weight_decay, "tokens_per_batch": tokens_per_batch}
+    settings = TrainingSettings(**WARMUP, **{**MUON, "optimizer": optimizer, **how})
     return Trained(f"tinytx, {optimizer}{note}", config, settings)
 
 
@@ -146,14 +141,8 @@ def published() -> Trained:
 
     github.com/karpathy/nanoGPT, README, "I only have a macbook": its command, and the rates of the script.
     """
-    config = TransformerConfig(
-        max_len=64,
-        positions="learned",
-        activation="gelu-tanh",
-        tie_embeddings=True,
-        scale_embeddings=False,
-        **SIZES,
-    )
+    embeddings: dict[str, Any] = {"positions": "learned", "tie_embeddings": True, "scale_embeddings": False}
+    config = TransformerConfig(max_len=64, activation="gelu-tanh", **embeddings, **SIZES)
     settings = TrainingSettings(
         lr=1e-3,
         final_lr_fraction=0.1,
@@ -175,15 +164,12 @@ RACERS: dict[str, Callable[[], Trained]] = {
 
 def named_racer(name: str, device: torch.device = CPU) -> Racer:
     """A racer of ours by its name, or of others as ``FILE.py:CLASS``, which choose a device themselves."""
+    on_cpu = device.type == "cpu"
     if name in RACERS:
         racer = RACERS[name]()
-        return (
-            racer if device.type == "cpu" else replace(racer, name=f"{racer.name}, {device}", device=device)
-        )
-    if device.type != "cpu":
-        raise ValueError(
-            f"device must be cpu for the racer of a file, which takes what it likes, got {device}"
-        )
+        return racer if on_cpu else replace(racer, name=f"{racer.name}, {device}", device=device)
+    if not on_cpu:
+        raise ValueError(f"device must be cpu for the racer of a file, which chooses itself, got {device}")
     file, _, attribute = name.rpartition(":")
     if not attribute or not Path(file).is_file():
         raise ValueError(f"a racer must be one of {', '.join(RACERS)}, or FILE.py:CLASS, got {name!r}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -110,24 +109,17 @@ def compare(turns: Turns, details: Mapping[str, Record], unit: str, n_units: int
         their time over ours, and the same of processor time under ``processor``; ``fastest``: of each group
         the ``name`` of the fastest, with its ratio.
     """
-    ratios, groups = {}, dict[str, list[str]]()
-    for name in details:
+    contestants, ratios, groups = {}, {}, dict[str, list[str]]()
+    for name, about in details.items():
+        speed = {f"{unit}_per_second": n_units / turns.wall[name].median}
+        contestants[name] = {**turns.times_of(name), **about, **speed}
         if name != OURS:
             processor = turns.processor_ratio(name, OURS).to_dict()
             ratios[name] = {**turns.ratio(name, OURS).to_dict(), "processor": processor}
-            groups.setdefault(details[name]["group"], []).append(name)
+            groups.setdefault(about["group"], []).append(name)
     fastest = {group: turns.fastest(names) for group, names in groups.items()}
-    return {
-        "ours": OURS,
-        "contestants": {
-            name: {**turns.times_of(name), **about, f"{unit}_per_second": n_units / turns.wall[name].median}
-            for name, about in details.items()
-        },
-        "ratios": ratios,
-        "fastest": {
-            group: {"name": name, **turns.ratio(name, OURS).to_dict()} for group, name in fastest.items()
-        },
-    }
+    wins = {group: {"name": name, **turns.ratio(name, OURS).to_dict()} for group, name in fastest.items()}
+    return {"ours": OURS, "contestants": contestants, "ratios": ratios, "fastest": wins}
 
 
 def bench_table(folder: Path) -> str:
@@ -135,21 +127,14 @@ def bench_table(folder: Path) -> str:
     speeds = [
         f"| {part}: {key} | {' | '.join(_cells(record))} |"
         for part in PARTS
-        for key, record in _records(folder, part).items()
+        for key, record in Results(f"bench-{part}", folder).data.items()
         if record.get("fastest")
     ]
-    columns = (
-        "| times as fast as | the fastest peer at equal precision | as it comes | ourselves, otherwise |"
-    )
-    tables = ["\n".join([columns, "|---|---|---|---|", *speeds])] if speeds else []
+    head = "| times as fast as | the fastest peer at equal precision | as it comes | ourselves, otherwise |"
+    tables = ["\n".join([head, "|---|---|---|---|", *speeds])] if speeds else []
     if raced := race_table(folder):
         tables.append(raced)
     return "\n\n".join(tables) or "Not measured yet: `make bench` does it."
-
-
-def _records(folder: Path, part: str) -> dict[str, Record]:
-    path = folder / f"bench-{part}.json"
-    return json.loads(path.read_text(encoding="utf-8"))["records"] if path.is_file() else {}
 
 
 def _cells(record: Record) -> list[str]:

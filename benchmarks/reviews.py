@@ -119,11 +119,8 @@ def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Rec
     corpus = reviews(settings)
     case, n_cut = _case(corpus, settings)
     key = f"{corpus.name}, {len(case.rows)} reviews, up to {case.config.max_len} ids"
-    makes = {
-        OURS: our_candidate,
-        "the same model": same_model_candidate,
-        "transformers BERT": bert_candidates,
-    }
+    makes = {OURS: our_candidate, "the same model": same_model_candidate}
+    makes["transformers BERT"] = bert_candidates
     builds: dict[str, Build] = {name: partial(make, case) for name, make in makes.items()}
     with workers(len(builds)) as processes:
         built = build(processes, builds)

@@ -78,15 +78,11 @@ def cases(tiny: bool = False) -> list[StepCase]:
             ("tiny", TINY, 300, 1, 5, 0.1),
             ("tiny Llama", TINY | llama | {"n_kv_heads": 1}, 300, 2, 6, 0.0),
         ]
-    return [
-        StepCase(
-            name,
-            TransformerConfig(vocab_size=vocab_size, max_len=seq_len, dropout=p, **{**GPT2, **of}),
-            batch_size,
-            seq_len,
-        )
-        for name, of, vocab_size, batch_size, seq_len, p in rows
-    ]
+    found = []
+    for name, of, vocab_size, batch_size, seq_len, p in rows:
+        config = TransformerConfig(vocab_size=vocab_size, max_len=seq_len, dropout=p, **{**GPT2, **of})
+        found.append(StepCase(name, config, batch_size, seq_len))
+    return found
 
 
 def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Record]]:
@@ -149,9 +145,8 @@ def peer_candidates(
     """A peer as it comes, and one with our precision and torch's fused optimizer."""
     make, differs = PEERS[name]
     objective = _objective(case, stream)
-    batches = [
-        tuple(part.contiguous().to(device) for part in objective.batch(indices)) for indices in _indices(case)
-    ]
+    parts = [objective.batch(indices) for indices in _indices(case)]
+    batches = [tuple(part.contiguous().to(device) for part in both) for both in parts]
     groups = {f"{name}, {group}": group for group in (EQUAL, AS_IT_COMES)}
     candidates = {}
     for each, group in {PLAIN: PLAIN}.items() if name == PLAIN else groups.items():
@@ -160,13 +155,8 @@ def peer_candidates(
         fused = group != AS_IT_COMES
         bf16 = fused and precision == "bf16"
         step = plain_loop(model, batches, n_updates=1, lr=LR, bf16=bf16, fused=fused)
-        details = {
-            "group": group,
-            "precision": "bf16" if bf16 else "fp32",
-            "n_params": count_parameters(model),
-            "differs": differs,
-        }
-        candidates[each] = Candidate(step, details)
+        about = {"precision": "bf16" if bf16 else "fp32", "n_params": count_parameters(model)}
+        candidates[each] = Candidate(step, {"group": group, **about, "differs": differs})
     return candidates
 
 

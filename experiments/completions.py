@@ -7,7 +7,10 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from typing import Any
+
+import pandas as pd
 
 from experiments.harness import Record, Records, Settings
 from tinytx.counting import count_parameters
@@ -20,10 +23,7 @@ from tinytx_run.evaluate import LanguageModelScore
 from tinytx_run.pairs import load_pairs
 from tinytx_run.pretrain import pretrain
 from tinytx_run.recipes import MUON, plan
-from tinytx_run.training import RunOptions, TrainingResult, describe, fingerprint
-
-if TYPE_CHECKING:
-    import pandas as pd
+from tinytx_run.training import RunOptions, describe, fingerprint
 
 PROMPTS = ("Bonjour les", "Bonjour les amis,", "Ce livre est", "La jeune fille")
 ORDERS = (1, 2, 3, 4)  # of the n-gram models
@@ -65,37 +65,28 @@ def _distinct(texts: Iterable[str]) -> list[str]:
 
 
 def completions(settings: Settings, more_steps: Iterable[int] = MORE_STEPS) -> pd.DataFrame:
-    """Pretrain on real French, compare with n-gram models, and let each model continue the prompts.
+    """Pretrain on real French, compare with n-gram models, let each model continue the prompts; see `table`.
 
-    Parameters
-    ----------
-    settings : Settings
-    more_steps : iterable of int
-        Models trained for so many steps, after that of the budget's own number.
-
-    Returns
-    -------
-    DataFrame
-        See `table`.
+    Models are trained for the budget's own number of steps, and for each of `more_steps`.
     """
     settings.report("reading novels, sentences and reviews")
     corpus = french_corpus(settings.data_dir)
     records = {}
-    for seed in range(settings.n_seeds):
+    for seed, asked in product(range(settings.n_seeds), (None, *more_steps)):
         recipe = plan("text", "causal", settings.budget, seed=seed)
-        for asked in (None, *more_steps):
-            n_steps = recipe.settings.n_steps if asked is None else asked
-            changes = {**MUON, "lr": RATES[recipe.budget], **({} if asked is None else {"n_steps": asked})}
-            origin = {
-                "texts": fingerprint(corpus),
-                "recipe": recipe.to_dict(),
-                "changes": changes,
-                "prompts": list(PROMPTS),
-                "ways": {name: dict(how) for name, how in SEARCHES.items()},
-            }
-            key = f"{corpus.name}/{settings.budget}/{n_steps} steps/seed {seed}"
-            measure = partial(_measured, settings, corpus, seed, n_steps, changes)
-            records[key] = settings.cached(key, origin, measure)
+        n_steps = recipe.settings.n_steps if asked is None else asked
+        changes = {**MUON, "lr": RATES[recipe.budget], **({} if asked is None else {"n_steps": asked})}
+        origin = {
+            "texts": fingerprint(corpus),
+            "recipe": recipe.to_dict(),
+            "changes": changes,
+            "prompts": list(PROMPTS),
+            "ways": {name: dict(how) for name, how in SEARCHES.items()},
+        }
+        key = f"{corpus.name}/{settings.budget}/{n_steps} steps/seed {seed}"
+        records[key] = settings.cached(
+            key, origin, partial(_measured, settings, corpus, seed, n_steps, changes)
+        )
     return table(records)
 
 
@@ -112,55 +103,38 @@ def _measured(
         options=RunOptions(resume=True, device=settings.device, report=settings.report),
     )
     seconds = round(time.process_time() - begin)
-    return {**_figures(result, corpus), "budget": settings.budget, "seed": seed, "cpu_seconds": seconds}
-
-
-def _figures(result: TrainingResult, corpus: Corpus) -> Record:
     model, tokenizer, score = result.model, result.tokenizer, result.evaluation.score
     assert isinstance(model, LanguageModel) and isinstance(score, LanguageModelScore)
-    settings = result.recipe.settings
+    training = result.recipe.settings
     n_words = sum(len(text.split()) for text in corpus.train.texts)
     ngrams = NGramModel(max(ORDERS), tokenizer.vocab_size).fit(tokenizer.encode_batch(corpus.train.texts))
     held_out = tokenizer.encode_batch(corpus.valid.texts)
     return {
-        "model": describe(model, settings),
+        "model": describe(model, training),
         "n_params": count_parameters(model),
         "vocab_size": tokenizer.vocab_size,
-        "n_steps": settings.n_steps,
-        "tokens_per_batch": settings.tokens_per_batch,
+        "n_steps": training.n_steps,
+        "tokens_per_batch": training.tokens_per_batch,
         "train": f"{len(corpus.train):,} texts, {n_words:,} words",
         "valid": f"{len(corpus.valid):,} paragraphs of novels by authors that were not read",
         "last_loss": result.history.loss[-1],
         "nats_per_token": score.nats_per_token,
         "bits_per_character": score.total_nats / math.log(2) / sum(map(len, corpus.valid.texts)),
         "counts": {str(order): ngrams.nats_per_token(held_out, order=order) for order in ORDERS},
-        "completions": completed(model, tokenizer),
+        "completions": [_completed(model, tokenizer, *way) for way in product(PROMPTS, SEARCHES)],
+        **{"budget": settings.budget, "seed": seed, "cpu_seconds": seconds},
     }
 
 
-def completed(model: LanguageModel, tokenizer: Tokenizer) -> list[Record]:
-    """How a model continues each of `PROMPTS` with each of `SEARCHES`."""
-    found = []
-    for prompt in PROMPTS:
-        for name, how in SEARCHES.items():
-            text = generate(model, tokenizer, prompt, Sampling(max_new_tokens=N_NEW, **how))
-            found.append({"prompt": prompt, "way": name, "text": str(text), "finished": text.finished})
-    return found
+def _completed(model: LanguageModel, tokenizer: Tokenizer, prompt: str, name: str) -> Record:
+    text = generate(model, tokenizer, prompt, Sampling(max_new_tokens=N_NEW, **SEARCHES[name]))
+    return {"prompt": prompt, "way": name, "text": str(text), "finished": text.finished}
 
 
 def table(records: Records) -> pd.DataFrame:
     """Every completion, with the loss of its model and that of the best n-gram model."""
-    import pandas as pd
-
-    return pd.DataFrame(
-        [
-            {
-                "nats_per_token": one["nats_per_token"],
-                "ngram": min(one["counts"].values()),
-                "model": key,
-                **text,
-            }
-            for key, one in records.items()
-            for text in one["completions"]
-        ]
-    )
+    rows = []
+    for key, one in records.items():
+        losses = {"nats_per_token": one["nats_per_token"], "ngram": min(one["counts"].values())}
+        rows += [{**losses, "model": key, **text} for text in one["completions"]]
+    return pd.DataFrame(rows)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
+from tqdm.auto import tqdm
 
 from tinytx_course.results import Results
 from tinytx_run.files import json_bytes
 from tinytx_run.intervals import paired_interval
 from tinytx_run.recipes import parse_budget
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Record = dict[str, Any]
 Records = Mapping[str, Record]  # by key, as `Results.data` has them
@@ -66,11 +68,26 @@ class Settings:
         The origin should hold all settings and texts that a record follows from, as JSON can hold them; it is
         stored with the record, and does not see changes of the code.
         """
-        record = self.store.get(key)
+        record, origin = self.store.get(key), json.loads(json.dumps(origin))  # tuples are stored as lists
         if record is None or record.get("origin") != origin:
-            record = {**measure(), "origin": dict(origin)}
+            record = {**measure(), "origin": origin}
             self.store.put(key, record)
         return record
+
+    def measured(
+        self,
+        label: str,
+        cells: Iterable[tuple[Any, ...]],
+        key: Callable[..., str],
+        origin: Callable[..., Mapping[str, Any]],
+        measure: Callable[..., Record],
+    ) -> dict[str, Record]:
+        """The records of all cells by key, see `cached`; the functions take the parts of a cell."""
+        records = {}
+        for cell in tqdm(list(cells), desc=label, disable=None):
+            name = key(*cell)
+            records[name] = self.cached(name, origin(*cell), partial(measure, *cell))
+        return records
 
 
 def digest_of(content: Mapping[str, Any]) -> str:
@@ -80,12 +97,7 @@ def digest_of(content: Mapping[str, Any]) -> str:
 
 def frame(records: Records, fields: Sequence[str], budget_at: int) -> pd.DataFrame:
     """Some fields of all records and their budget, which is one part of their keys; one row a record."""
-    import pandas as pd
-
-    rows = [
-        {"budget": key.split("/")[budget_at], **{name: one[name] for name in fields}}
-        for key, one in records.items()
-    ]
+    rows = [{"budget": key.split("/")[budget_at], **one} for key, one in records.items()]
     return pd.DataFrame(rows, columns=["budget", *fields])
 
 
@@ -130,8 +142,6 @@ def mean_table(
     >>> table[["variant", "mean", "minus a"]].values.tolist()[1]
     ['b', 3.5, 1.5]
     """
-    import pandas as pd
-
     groups = {
         key: group.set_index("seed")[value]
         for key, group in data.groupby([*by, variant], sort=False, dropna=False)

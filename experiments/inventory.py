@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pandas as pd
 from tqdm.auto import tqdm
 
 from experiments import inventory_machine, inventory_training  # noqa: F401  (enter their items)
@@ -28,9 +28,6 @@ from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.museum.faults import FAULTS, PROGRAM
 from tinytx_course.museum.patients import RECIPES
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 MUSEUM = "museum:"
 HEALTHY = "nothing is wrong with the program"
 Solution = tuple[str, str, str, Function]  # exercise, slug of its mistake, name, program
@@ -39,17 +36,9 @@ Pair = tuple[Misconception, Misconception, list[int]]  # and the numbers of the 
 
 
 def inventory(settings: Settings, solutions: Sequence[Solution] = ()) -> pd.DataFrame:
-    """Make all items, and put them to every wrong solution.
+    """Make all items, and put them to every wrong solution; see `table`.
 
-    Returns
-    -------
-    DataFrame
-        See `table`.
-
-    Raises
-    ------
-    ValueError
-        Without solutions: of some mistakes, checkers have no implementation.
+    Without solutions it raises ValueError: of some mistakes, checkers have no implementation.
     """
     settings.check_budget("smoke", "laptop")
     if not solutions:
@@ -126,20 +115,18 @@ def measured(
     forms = make_forms(item, right, first, typical=number % len(LETTERS) == 0 if quick else None)
     orders = {name: _order(item, name, letters[name]) for name in forms}
     everyone = [(slug, *one) for slug, several in sorted(wrong.items()) for one in several]
-    chosen = {
-        name: {who: form.chosen_by(function) for _, who, function in everyone} for name, form in forms.items()
-    }
+    answers = []
+    for slug, who, function in everyone:
+        chosen = {name: form.chosen_by(function) for name, form in forms.items()}
+        if any(number is not None for number in chosen.values()):
+            answers.append([slug, who, *(_letter(chosen[name], orders[name]) for name in forms)])
     return {
         "number": number,
         "concept": item.concept,
         "function": item.function,
         "words": {slug: words_of(item, slug) for slug in item.slugs},
         "forms": {name: _stored(item, form, orders[name]) for name, form in forms.items()},
-        "answers": [
-            [slug, who, *(_letter(chosen[name][who], orders[name]) for name in forms)]
-            for slug, who, _ in everyone
-            if any(chosen[name][who] is not None for name in forms)
-        ],
+        "answers": answers,
     }
 
 
@@ -170,8 +157,7 @@ def words_of(item: Item, slug: str) -> str:
     if slug.startswith(MUSEUM):
         name = slug.removeprefix(MUSEUM)
         return f"The curve of a program where {FAULTS[name].meaning if name in FAULTS else HEALTHY}."
-    known = {mistake.slug: mistake.words for mistake in EXERCISES[item.function].mistakes}
-    return known[slug]
+    return {mistake.slug: mistake.words for mistake in EXERCISES[item.function].mistakes}[slug]
 
 
 # ---- what is told apart
@@ -238,24 +224,21 @@ def table(records: Records) -> pd.DataFrame:
 
     The last row has the number of all pairs and the share of them that is separated.
     """
-    import pandas as pd
-
     budget = "laptop" if "laptop-separation" in records else "smoke"
     items = [record for key, record in records.items() if key.startswith(f"{budget}/")]
     numbers = [pair[2] for pair in separated_pairs(items, "A")]
-    rows = [
-        {
-            "item": f"{record['number']} {record['concept']}",
-            "function": record["function"],
-            "keys": "".join(record["forms"][form]["key"] for form in FORMS),
-            "answered": sum(answer[2] not in (None, "other") for answer in record["answers"]),
-            "wrongly": sum(
-                answer[2] not in (None, "other", record["forms"]["A"]["key"]) for answer in record["answers"]
-            ),
-            "pairs": sum(record["number"] in one for one in numbers),
-        }
-        for record in items
-    ]
+    rows = []
+    for record in items:
+        keys = [record["forms"][form]["key"] for form in FORMS]
+        answered = [answer[2] for answer in record["answers"] if answer[2] not in (None, "other")]
+        rows.append(
+            {
+                **{"item": f"{record['number']} {record['concept']}", "function": record["function"]},
+                **{"keys": "".join(keys), "answered": len(answered)},
+                "wrongly": sum(letter != keys[0] for letter in answered),
+                "pairs": sum(record["number"] in one for one in numbers),
+            }
+        )
     share = separation(records)["pairs_separated"]
     last = {"item": "all", "function": f"{len(numbers)} pairs", "pairs_separated": share}
     return pd.DataFrame([*rows, last], dtype=object).fillna("")

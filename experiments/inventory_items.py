@@ -29,35 +29,20 @@ N_WISHES = 100  # inputs after which the wish for a key that is not the most typ
 
 @dataclass(frozen=True)
 class Shown:
-    """A small table, mask or curve, given with a question or offered as an answer.
+    """A small table, mask or curve, given with a question or offered as an answer."""
 
-    Attributes
-    ----------
-    cells : sequence of rows
-        Numbers, words or booleans; of a curve (step, nats) pairs.
-    kind : {"table", "mask", "curve"}
-    rows, columns : sequence of str
-        Labels, or none.
-    digits : int
-        Decimals of numbers.
-    caption : str
-    bound : float, optional
-        The entropy bound that is drawn with a curve.
-    """
-
-    cells: Sequence[Sequence[Cell]]
-    kind: str = "table"
-    rows: Sequence[str] = ()
+    cells: Sequence[Sequence[Cell]]  # rows of numbers, words or booleans; of a curve (step, nats) pairs
+    kind: str = "table"  # or "mask" or "curve"
+    rows: Sequence[str] = ()  # labels, or none
     columns: Sequence[str] = ()
-    digits: int = 2
+    digits: int = 2  # decimals of numbers
     caption: str = ""
-    bound: float | None = None
+    bound: float | None = None  # the entropy bound that is drawn with a curve
 
     def agrees_with(self, other: Shown) -> bool:
         """Whether both hold the same: equal words, and numbers that differ by rounding errors only."""
-        mine, theirs = ([cell for row in one.cells for cell in row] for one in (self, other))
-        shapes = [[len(row) for row in one.cells] for one in (self, other)]
-        return shapes[0] == shapes[1] and all(map(_same, mine, theirs))
+        mine, theirs = (flat(one.cells) for one in (self, other))
+        return sizes(self) == sizes(other) and all(map(_same, mine, theirs))
 
     def plain(self) -> dict[str, Any]:
         """As JSON holds it: cells are words, as people read them; those of curves stay numbers."""
@@ -68,6 +53,16 @@ class Shown:
             plain["cells"] = [[written(cell, self.digits) for cell in row] for row in self.cells]
         labels = {"rows": list(self.rows), "columns": list(self.columns), "caption": self.caption}
         return plain | {key: value for key, value in labels.items() if value}
+
+
+def flat(cells: Sequence[Sequence[Cell]]) -> list[Cell]:
+    """All cells in a row."""
+    return [cell for row in cells for cell in row]
+
+
+def sizes(*shown: Shown) -> list[list[int]]:
+    """The lengths of the rows of some tables."""
+    return [[len(row) for row in one.cells] for one in shown]
 
 
 def _same(mine: Cell, theirs: Cell) -> bool:
@@ -108,41 +103,21 @@ def words(chosen: Sequence[str]) -> Shown:
 
 @dataclass(frozen=True)
 class Question:
-    """One question with its inputs.
-
-    Attributes
-    ----------
-    prompt : str
-    answer : callable
-        From an implementation to what it answers; raises where that is no answer to this question.
-    given : tuple of Shown
-    """
+    """One question with its inputs."""
 
     prompt: str
-    answer: Callable[[Function], Shown]
+    answer: Callable[[Function], Shown]  # of an implementation; raises where there is none
     given: tuple[Shown, ...] = ()
 
 
 @dataclass(frozen=True)
 class Item:
-    """A question in two forms.
-
-    Attributes
-    ----------
-    key : str
-    concept : str
-    function : str
-        Name of the exercise whose implementations answer, or ``museum`` for the programs of lesson 18.
-    slugs : tuple of str
-        Misconceptions whose answers are offered.
-    ask : callable
-        From a random generator to a Question.
-    """
+    """A question in two forms."""
 
     key: str
     concept: str
-    function: str
-    slugs: tuple[str, ...]
+    function: str  # the exercise whose implementations answer, or ``museum:`` and a program of lesson 18
+    slugs: tuple[str, ...]  # misconceptions whose answers are offered
     ask: Callable[[random.Random], Question]
 
 
@@ -161,20 +136,11 @@ def item(concept: str, function: str, *slugs: str) -> Callable[[Callable[[random
 
 @dataclass(frozen=True)
 class Form:
-    """One form of an item: the question, and the answers offered, the right one first.
-
-    Attributes
-    ----------
-    question : Question
-    options : tuple of Shown
-        The key, then one for each of the item's misconceptions.
-    steps : int
-        Lines of code that the right implementation takes to the answer.
-    """
+    """One form of an item."""
 
     question: Question
-    options: tuple[Shown, ...]
-    steps: int
+    options: tuple[Shown, ...]  # the key, then the answer of each of the item's misconceptions
+    steps: int  # lines of code that the right implementation takes to the answer
 
     def chosen_by(self, function: Function) -> str | None:
         """The number of the option that an implementation answers, ``other``, or None where it fails.
@@ -236,15 +202,15 @@ def make_forms(
 
 def _is_typical(options: Sequence[Shown]) -> bool:
     """Whether the first option alone resembles the others most: by its numbers, else by equal cells."""
-    flat = [[cell for row in option.cells for cell in row] for option in options]
-    numbers = all(isinstance(cell, float) for cells in flat for cell in cells) and len({*map(len, flat)}) == 1
+    cells = [flat(option.cells) for option in options]
+    numbers = all(isinstance(cell, float) for cell in flat(cells)) and len({*map(len, cells)}) == 1
 
     def likeness(mine: Sequence[Cell], other: Sequence[Cell]) -> float:
         if numbers:
             return -sum(abs(float(a) - float(b)) for a, b in zip(mine, other, strict=True))
         return sum(a == b for a, b in zip(mine, other, strict=False)) / max(len(mine), len(other))
 
-    sums = [sum(likeness(cells, other) for other in flat if other is not cells) for cells in flat]
+    sums = [sum(likeness(one, other) for other in cells if other is not one) for one in cells]
     return sums[0] > max(sums[1:]) + 1e-9
 
 
@@ -253,7 +219,7 @@ def _form(question: Question, right: Function, wrong: Sequence[Function]) -> For
         options = tuple(question.answer(function) for function in (right, *wrong))
     except (ValueError, IndexError):  # inputs that are no question, such as a draw without a masked word
         return None
-    if any(cell != cell for option in options for row in option.cells for cell in row):  # NaN
+    if any(cell != cell for option in options for cell in flat(option.cells)):  # NaN
         return None
     shown = [str(option.plain()) for option in options]
     steps = lines_run(lambda: question.answer(right))
@@ -262,14 +228,11 @@ def _form(question: Question, right: Function, wrong: Sequence[Function]) -> For
 
 def _parallel(first: Form, second: Form) -> bool:
     """Whether two forms have equally many steps and words, tables of equal sizes, and different answers."""
-    sizes = [
-        [[len(row) for row in shown.cells] for shown in (*form.question.given, *form.options)]
-        for form in (first, second)
-    ]
-    keys = [form.options[0].plain() for form in (first, second)]
-    lengths = [len(form.question.prompt.split()) for form in (first, second)]
-    same_length = lengths[0] == lengths[1] and first.steps == second.steps
-    return same_length and sizes[0] == sizes[1] and keys[0] != keys[1]
+
+    def measures(form: Form) -> tuple[Any, ...]:
+        return len(form.question.prompt.split()), form.steps, sizes(*form.question.given, *form.options)
+
+    return measures(first) == measures(second) and first.options[0].plain() != second.options[0].plain()
 
 
 def lines_run(call: Callable[[], object]) -> int:

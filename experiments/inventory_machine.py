@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import torch
 
@@ -26,9 +27,14 @@ def whole(rng: random.Random, low: int, high: int, *shape: int) -> torch.Tensor:
     return torch.tensor([float(rng.randint(low, high)) for _ in range(n)]).reshape(shape)
 
 
-def call(function: Function, *arguments: object) -> object:
+def call(function: Function, *arguments: object) -> Any:
     """What an implementation returns; it gets copies and cannot change the inputs."""
     return function(*copied(arguments))
+
+
+def tensor(function: Function, *arguments: object) -> torch.Tensor:
+    """The same as a Tensor."""
+    return torch.as_tensor(call(function, *arguments))
 
 
 # ---- masks
@@ -39,7 +45,7 @@ def causal_row(rng: random.Random) -> Question:
     spoken, t = sentence(rng), rng.choice((2, 3))
 
     def answer(function: Function) -> Shown:
-        row = mask(call(function, 6)).cells[t]  # type: ignore[arg-type]
+        row = mask(call(function, 6)).cells[t]
         return words([word for word, allowed in zip(spoken, row, strict=True) if allowed])
 
     prompt = (
@@ -58,7 +64,7 @@ def cross_mask(rng: random.Random) -> Question:
                       for s, row in (("s", src), ("t", tgt)))  # fmt: skip
 
     def answer(function: Function) -> Shown:
-        return mask(call(function, src, tgt, pad)[0], rows=target, columns=source)  # type: ignore[index]
+        return mask(call(function, src, tgt, pad)[0], rows=target, columns=source)
 
     prompt = (
         f"A translator reads the source {' '.join(source)} and writes the target {' '.join(target)}. "
@@ -99,11 +105,7 @@ def outputs(rng: random.Random) -> Question:
     )
     numbers = torch.cat([q, k, v], dim=1).T
     given = table(numbers, digits=0, rows=["q", "k", "v"], columns=["position 1", "position 2"])
-
-    def answer(function: Function) -> Shown:
-        return table(torch.as_tensor(call(function, q, k, v, allowed))[0, 0])
-
-    return Question(prompt, answer, (given,))
+    return Question(prompt, lambda function: table(tensor(function, q, k, v, allowed)[0, 0]), (given,))
 
 
 @item("scaling", "attention_row", "not-scaled", "scale-without-root", "scale-multiplied")
@@ -137,21 +139,17 @@ def sinusoids(rng: random.Random) -> Question:
         "Sinusoidal positions of width 4, with the base 10,000 as in the paper: which vector is added at "
         f"position {t}, where the first position is 0?"
     )
-    return Question(prompt, lambda function: table(torch.as_tensor(call(function, 6, 4))[t]))
+    return Question(prompt, lambda function: table(tensor(function, 6, 4)[t]))
 
 
 @item("positions", "alibi_bias", "sign-forgotten", "slopes-from-zero", "sign-forgotten+slopes-from-zero")
 def linear_biases(rng: random.Random) -> Question:
     t, h = rng.randint(2, 4), rng.randint(0, 2)
-
-    def answer(function: Function) -> Shown:
-        return table(torch.as_tensor(call(function, 4, 5))[h, t, : t + 1], digits=3)
-
     prompt = (
         f"ALiBi with four heads: what is added to the scores of query {t} with keys 0 to {t}, in head {h}? "
         "Heads are counted from 0."
     )
-    return Question(prompt, answer)
+    return Question(prompt, lambda function: table(tensor(function, 4, 5)[h, t, : t + 1], digits=3))
 
 
 @item("positions", "rotate", "positions-ignored", "only-cosines", "sinusoids-added")
@@ -164,7 +162,7 @@ def turned_pair(rng: random.Random) -> Question:
     )
 
     def answer(function: Function) -> Shown:
-        query, key = torch.as_tensor(call(function, x, places))
+        query, key = tensor(function, x, places)
         return table(query @ key)
 
     return Question(prompt, answer)
@@ -179,11 +177,7 @@ def one_head(rng: random.Random) -> Question:
     x = torch.tensor(rng.sample(range(10, 40), 12)).reshape(1, 3, 4).float()
     prompt = "Four features a token are split over two heads. What does the first head read?"
     given = table(x[0], digits=0, rows=tokens)
-
-    def answer(function: Function) -> Shown:
-        return table(torch.as_tensor(call(function, x, 2))[0, 0], digits=0)
-
-    return Question(prompt, answer, (given,))
+    return Question(prompt, lambda function: table(tensor(function, x, 2)[0, 0], digits=0), (given,))
 
 
 @item("heads", "merge_heads", "reshape-without-transpose", "interleaved", "heads-reversed")
@@ -193,11 +187,7 @@ def merged_heads(rng: random.Random) -> Question:
     given = tuple(
         table(context[0, h], digits=0, rows=["token 1", "token 2"], caption=f"head {h + 1}") for h in range(2)
     )
-
-    def answer(function: Function) -> Shown:
-        return table(torch.as_tensor(call(function, context))[0], digits=0)
-
-    return Question(prompt, answer, given)
+    return Question(prompt, lambda function: table(tensor(function, context)[0], digits=0), given)
 
 
 # ---- norm and residual
@@ -211,7 +201,7 @@ def layer_norm(rng: random.Random) -> Question:
     given = table(x[0], digits=0, rows=["token 1", "token 2"])
 
     def answer(function: Function) -> Shown:
-        return table(torch.as_tensor(call(function, x, gamma, beta, 1e-12))[0], digits=1)
+        return table(tensor(function, x, gamma, beta, 1e-12)[0], digits=1)
 
     return Question(prompt, answer, (given,))
 
@@ -232,10 +222,8 @@ def pre_norm(rng: random.Random) -> Question:
         def norm(number: torch.Tensor) -> torch.Tensor:
             return number - minus
 
-        block = call(
-            function, torch.tensor([[[x]]]), lambda y: y * times, lambda y: y + plus, norm, norm, True
-        )
-        return table(torch.as_tensor(block).reshape(1), digits=0)
+        parts = (lambda y: y * times, lambda y: y + plus, norm, norm, True)
+        return table(tensor(function, torch.tensor([[[x]]]), *parts).reshape(1), digits=0)
 
     return Question(prompt, answer)
 

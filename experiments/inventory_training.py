@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from experiments.inventory_items import Function, Question, Shown, item, mask, table, words
-from experiments.inventory_machine import ADJECTIVES, NOUNS, call, sentence, whole
+from experiments.inventory_machine import ADJECTIVES, NOUNS, call, sentence, tensor, whole
 from tinytx.masking import mask_tokens
 from tinytx_course.museum.patients import SMOKE_STEPS, Patient
 
@@ -38,7 +38,7 @@ def next_words(rng: random.Random) -> Question:
     spoken = sentence(rng)[:5]
 
     def answer(function: Function) -> Shown:
-        inputs, targets = (part[0].tolist() for part in call(function, torch.arange(5)[None]))  # type: ignore[attr-defined]
+        inputs, targets = (part[0].tolist() for part in call(function, torch.arange(5)[None]))
         if len(inputs) != len(targets):
             raise ValueError("each input must have a target")
         return Shown([[f"{spoken[i]} → {spoken[t]}"] for i, t in zip(inputs[:3], targets[:3], strict=True)])
@@ -89,11 +89,7 @@ def padding_mask(rng: random.Random) -> Question:
     token_ids = torch.tensor([[*ids, *[pad] * (6 - n_real)]])
     prompt = f"The padding id of this batch is {pad}. Which positions may be attended to (filled)?"
     given = table(token_ids, digits=0, rows=["token ids"])
-
-    def answer(function: Function) -> Shown:
-        return mask(call(function, token_ids, pad))  # type: ignore[arg-type]
-
-    return Question(prompt, answer, (given,))
+    return Question(prompt, lambda function: mask(call(function, token_ids, pad)), (given,))
 
 
 # ---- transfer
@@ -104,11 +100,8 @@ def mean_pool(rng: random.Random) -> Question:
     hidden = whole(rng, 1, 9, 1, 5, 2)
     real = torch.tensor([[True, True, True, False, False]])
     prompt = "A classifier reads the mean of the hidden states. What does it read of this padded text?"
-    rows = ["token 1", "token 2", "token 3", PAD, PAD]
-    given = table(hidden[0], digits=0, rows=rows)
-    return Question(
-        prompt, lambda function: table(torch.as_tensor(call(function, hidden, real))[0]), (given,)
-    )
+    given = table(hidden[0], digits=0, rows=["token 1", "token 2", "token 3", PAD, PAD])
+    return Question(prompt, lambda function: table(tensor(function, hidden, real)[0]), (given,))
 
 
 @item("transfer", "last_token", "last-place", "first-token", "one-too-early")
@@ -119,11 +112,7 @@ def last_token(rng: random.Random) -> Question:
         "A classifier on a causal model reads one hidden state of this padded text. Which one should it be?"
     )
     given = table(hidden[0], digits=0, rows=["token 1", "token 2", "token 3", PAD, PAD])
-
-    def answer(function: Function) -> Shown:
-        return table(torch.as_tensor(call(function, hidden, real))[0], digits=0)
-
-    return Question(prompt, answer, (given,))
+    return Question(prompt, lambda function: table(tensor(function, hidden, real)[0], digits=0), (given,))
 
 
 class _Model(nn.Module):
@@ -163,16 +152,12 @@ def paired_gain(rng: random.Random) -> Question:
         "Accuracy in percent, with pretraining and without, for four seeds. Which is the 95 % interval of "
         "the gain from low to high (t = 3.18)?"
     )
-    given = table(
-        [ours, theirs],
-        digits=0,
-        rows=["pretrained", "from scratch"],
-        columns=[f"seed {n}" for n in range(4)],
-    )
+    names, seeds = ["pretrained", "from scratch"], [f"seed {n}" for n in range(4)]
+    given = table([ours, theirs], digits=0, rows=names, columns=seeds)
 
     def answer(function: Function) -> Shown:
         numbers = ([float(n) for n in row] for row in (ours, theirs))
-        return table([float(end) for end in call(function, *numbers, 3.18)], digits=1)  # type: ignore[attr-defined]
+        return table([float(end) for end in call(function, *numbers, 3.18)], digits=1)
 
     return Question(prompt, answer, (given,))
 
@@ -192,11 +177,7 @@ def masked_loss(rng: random.Random) -> Question:
         "one position. What is the loss of the masked language model, in nats?"
     )
     given = table(probs[0], rows=[f"position {t + 1}" for t in range(4)], columns=spoken)
-
-    def answer(function: Function) -> Shown:
-        return table(call(function, probs.log(), labels))
-
-    return Question(prompt, answer, (given,))
+    return Question(prompt, lambda function: table(call(function, probs.log(), labels)), (given,))
 
 
 def real_masking(
@@ -346,7 +327,7 @@ def leaked_texts(rng: random.Random) -> Question:
     train = [" ".join(one), " ".join(two), " ".join(three)]
 
     def answer(function: Function) -> Shown:
-        found = set(call(function, train, test))  # type: ignore[call-overload]
+        found = set(call(function, train, test))
         return Shown([["leaked" if n in found else "new"] for n in range(4)], rows=list("PQRS"))
 
     given = (

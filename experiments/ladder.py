@@ -9,10 +9,10 @@ many steps as fit into the processor time that the transformer's pass takes on o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cached_property, partial
 from itertools import product
-from typing import TYPE_CHECKING
 
+import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
@@ -37,9 +37,6 @@ from tinytx_run.evaluate import exact_nats
 from tinytx_run.pretrain import train_tokenizer
 from tinytx_run.training import fingerprint
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 VOCAB_SIZE = 1000
 ORDERS = (1, 2, 3, 4, 5, 6)
 LEARNING_RATES = (5e-3, 1e-2, 2e-2)
@@ -57,7 +54,7 @@ def ladder(
     learning_rates: Sequence[float] = LEARNING_RATES,
     orders: Sequence[int] = ORDERS,
 ) -> pd.DataFrame:
-    """Measure every model of the ladder, on one core of the processor.
+    """Measure every model of the ladder, on one core of the processor; for the result see `ladder_table`.
 
     Parameters
     ----------
@@ -69,28 +66,23 @@ def ladder(
         At equal parameters; by default one pass over the training text.
     learning_rates, orders : sequence
         What is tried with seed 0.
-
-    Returns
-    -------
-    DataFrame
-        See `ladder_table`.
     """
     torch.set_num_threads(1)
-    runs = _Runs(settings, load_corpus("world") if corpus is None else corpus, n_steps)
+    runs = _Runs(settings, corpus or load_corpus("world"), n_steps)
     for order in orders:
         runs.counts(order)
     for kind in MIXERS:
         runs.cost(kind)
     for kind, lr in tqdm(list(product(MIXERS, learning_rates)), desc="learning rates", disable=None):
         runs.tuning(kind, lr)
-    seeds = range(1, settings.n_seeds + 1)
     cells = [
         (equal, seed, kind)
-        for equal, seed, kind in product(("parameters", "time"), seeds, MIXERS)
+        for equal, seed, kind in product(("parameters", "time"), range(1, settings.n_seeds + 1), MIXERS)
         if (equal, kind) != ("time", "transformer")  # the same run as at equal parameters
     ]
     for equal, seed, kind in tqdm(cells, desc="results", disable=None):
-        runs.result(kind, equal, seed, learning_rates)
+        tried = {lr: runs.tuning(kind, lr)["valid"] for lr in learning_rates}
+        runs.result(kind, equal, seed, lr=min(tried, key=lambda lr: tried[lr]))
     return table(settings.store.data)
 
 
@@ -114,8 +106,6 @@ class _Runs:
         assert exact is not None
         self._bound = float(exact.sum()) / sum(len(ids) + 1 for ids in self._ids["test"])
         self._n_steps = len(self._batches()) if n_steps is None else n_steps
-        self._ngrams = cache(self._count_ngrams)
-        self._turns = cache(self._time_steps)
 
     def _batches(self) -> list[list[int]]:
         lengths = [len(row) for row in self._rows["train"]]
@@ -124,27 +114,27 @@ class _Runs:
     def _cached(self, key: str, asked: Record, task: Callable[[], Record]) -> Record:
         return self._settings.cached(key, self._origin | asked, task)
 
-    def counts(self, order: int) -> None:
-        """Measure an n-gram model, whose parameters are its counts."""
-        self._cached(f"{order}-gram/counts", {"order": order}, partial(self._ngram, order))
-
-    def _count_ngrams(self) -> NGramModel:
+    @cached_property
+    def _ngrams(self) -> NGramModel:
         return NGramModel(max(ORDERS), self._vocab_size).fit(self._ids["train"])
 
-    def _ngram(self, order: int) -> Record:
-        model = self._ngrams()
-        losses = {name: model.nats_per_token(self._ids[name], order=order) for name in ("valid", "test")}
-        return {
-            "measure": "counts",
-            "model": f"{order}-gram",
-            "n_params": model.n_counts(order),
-            "bound": self._bound,
-            **losses,
-        }
+    def counts(self, order: int) -> Record:
+        """Measure an n-gram model, whose parameters are its counts."""
 
-    def cost(self, kind: str) -> None:
+        def count() -> Record:
+            model, name = self._ngrams, f"{order}-gram"
+            losses = {
+                split: model.nats_per_token(self._ids[split], order=order) for split in ("valid", "test")
+            }
+            sizes = {"n_params": model.n_counts(order), "bound": self._bound}
+            return {"measure": "counts", "model": name, **sizes, **losses}
+
+        return self._cached(f"{order}-gram/counts", {"order": order}, count)
+
+    def cost(self, kind: str) -> Record:
         """Measure what a model costs: parameters, operations, processor time of a training step."""
-        self._cached(f"{kind}/cost", {"n_timed": N_TIMED, "n_rounds": N_ROUNDS}, partial(self._cost, kind))
+        asked = {"n_timed": N_TIMED, "n_rounds": N_ROUNDS}
+        return self._cached(f"{kind}/cost", asked, partial(self._cost, kind))
 
     def _cost(self, kind: str) -> Record:
         model, rows = self._model(kind, 0), self._rows["test"][:N_COUNTED]
@@ -155,15 +145,11 @@ class _Runs:
                 for row in rows:
                     model(torch.tensor([row[:-1]]))
 
-        return {
-            "measure": "cost",
-            "model": kind,
-            "n_params": count_parameters(model),
-            "flops": round(count_flops(forward) / n_tokens),
-            "milliseconds": 1e3 * self._turns()[kind],
-        }
+        costs = {"n_params": count_parameters(model), "flops": round(count_flops(forward) / n_tokens)}
+        return {"measure": "cost", "model": kind, **costs, "milliseconds": 1e3 * self._seconds[kind]}
 
-    def _time_steps(self) -> dict[str, float]:
+    @cached_property
+    def _seconds(self) -> dict[str, float]:
         """Median processor seconds of a training step of each model, on the same batches, in turn."""
         chosen = self._batches()[:N_TIMED]
         rows = [self._rows["train"][i] for batch in chosen for i in batch]
@@ -175,47 +161,36 @@ class _Runs:
         times = take_turns(tasks, n_rounds=N_ROUNDS).processor
         return {kind: times[kind].median / len(chosen) for kind in MIXERS}
 
-    def tuning(self, kind: str, lr: float) -> None:
+    def tuning(self, kind: str, lr: float) -> Record:
         """Measure a learning rate with seed 0."""
-        recipe = LadderRecipe(lr=lr, n_steps=self._n_steps)
-        asked = {"recipe": recipe.to_dict()}
-        self._cached(self._tuning_key(kind, lr), asked, partial(self._trained, kind, recipe, 0, "tuning"))
+        return self._trained(f"{kind}/tuning/{lr:g}", kind, lr, self._n_steps, 0, "tuning")
 
-    def _tuning_key(self, kind: str, lr: float) -> str:
-        return f"{kind}/tuning/{lr:g}"
-
-    def result(self, kind: str, equal: str, seed: int, learning_rates: Sequence[float]) -> None:
-        """Measure a model at the learning rate that was best with seed 0."""
-        store, n_steps = self._settings.store, self._n_steps
-        tried = {lr: (store.get(self._tuning_key(kind, lr)) or {})["valid"] for lr in learning_rates}
-        lr = min(tried, key=lambda lr: tried[lr])
+    def result(self, kind: str, equal: str, seed: int, lr: float) -> Record:
+        """Measure a model at a learning rate, with as many parameters or as much time as the transformer."""
+        n_steps = self._n_steps
         if equal == "time":
-            own, transformer = (
-                (store.get(f"{name}/cost") or {})["milliseconds"] for name in (kind, "transformer")
-            )
+            own, transformer = (self.cost(name)["milliseconds"] for name in (kind, "transformer"))
             n_steps = round(n_steps * transformer / own)
-        recipe = LadderRecipe(lr=lr, n_steps=n_steps)
-        asked = {"recipe": recipe.to_dict()}
-        key = f"{kind}/equal {equal}/seed {seed}"
-        self._cached(key, asked, partial(self._trained, kind, recipe, seed, f"equal {equal}"))
+        return self._trained(f"{kind}/equal {equal}/seed {seed}", kind, lr, n_steps, seed, f"equal {equal}")
 
     def _model(self, kind: str, seed: int) -> LanguageModel:
         return build_model(kind, self._vocab_size, self._max_len, seed)
 
-    def _trained(self, kind: str, recipe: LadderRecipe, seed: int, measure: str) -> Record:
-        model = self._model(kind, seed)
-        losses = train_model(model, self._rows["train"], recipe, pad_id=self._pad_id, seed=seed)
-        found = {
-            name: nats_per_token(model, self._rows[name], pad_id=self._pad_id) for name in ("valid", "test")
-        }
-        self._settings.report(f"{kind}, {measure}, lr {recipe.lr:g}, seed {seed}: {found}")
-        return {
-            "measure": measure,
-            "model": kind,
-            "seed": seed,
-            "lr": recipe.lr,
-            "n_steps": recipe.n_steps,
-            "bound": self._bound,
-            **found,
-            "losses": [round(loss, 4) for loss in losses[:: max(1, len(losses) // 50)]],
-        }
+    def _trained(self, key: str, kind: str, lr: float, n_steps: int, seed: int, measure: str) -> Record:
+        recipe = LadderRecipe(lr=lr, n_steps=n_steps)
+
+        def train() -> Record:
+            model = self._model(kind, seed)
+            losses = train_model(model, self._rows["train"], recipe, pad_id=self._pad_id, seed=seed)
+            found = {
+                name: nats_per_token(model, self._rows[name], pad_id=self._pad_id)
+                for name in ("valid", "test")
+            }
+            self._settings.report(f"{kind}, {measure}, lr {lr:g}, seed {seed}: {found}")
+            return {
+                **{"measure": measure, "model": kind, "seed": seed, "lr": lr, "n_steps": n_steps},
+                **{"bound": self._bound, **found},
+                "losses": [round(loss, 4) for loss in losses[:: max(1, len(losses) // 50)]],
+            }
+
+        return self._cached(key, {"recipe": recipe.to_dict()}, train)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from itertools import product
+from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import nn
-from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings, mean_table
 from tinytx.tokenizer import Tokenizer
@@ -39,9 +40,6 @@ from tinytx_run.recipes import plan
 from tinytx_run.training import RunOptions
 from tinyworld.world import World
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 N_MOMENTS = 10  # of a training run at which its last level is probed, the end included
 # Fresh reviews: to fit probes, to score them, to make pairs of, and to measure ablations on.
 SIZES = {"smoke": (40, 20, 60, 20), "laptop": (300, 150, 400, 150)}
@@ -54,23 +52,22 @@ def looking_inside(settings: Settings) -> pd.DataFrame:
     """Train on the world and on repeated rows, and look inside the models; see `table`."""
     settings.check_budget(*SIZES)
     budget = str(settings.budget)
+    sizes = {"sizes": list(SIZES[budget]), "variables": ["polarity", "genre", *AWAITED]}
     origins: dict[str, Record] = {
         "repeats": {"config": repeats_config().to_dict(), "n_steps": REPEAT_STEPS[budget]},
-        "world": {
-            "recipe": plan("world", "causal", budget).to_dict(),
-            "sizes": list(SIZES[budget]),
-            "variables": ["polarity", "genre", *AWAITED],
-        },
+        "world": {"recipe": plan("world", "causal", budget).to_dict(), **sizes},
     }
     measures: dict[str, Callable[..., Record]] = {
         "repeats": _repeats,
         "world": partial(_world, device=settings.device),
     }
-    records = {}
-    for seed in tqdm(range(settings.n_seeds), desc="looking-inside", disable=None):
-        for name, measure in measures.items():
-            key = f"{budget}/seed {seed}/{name}"
-            records[key] = settings.cached(key, origins[name], partial(measure, budget, seed))
+    records = settings.measured(
+        "looking-inside",
+        product(range(settings.n_seeds), measures),
+        f"{budget}/seed {{}}/{{}}".format,
+        lambda seed, name: origins[name],
+        lambda seed, name: measures[name](budget, seed),
+    )
     return table(records)
 
 
@@ -174,9 +171,8 @@ def _ablation(model: LanguageModel, tokenizer: Tokenizer, world: World, budget: 
         for text in texts:
             model.body(torch.tensor([[tokenizer.bos_id, *tokenizer.encode(text)]]))
     n_layers, n_heads = len(model.body.blocks), model.config.n_heads
-    means = [
-        torch.cat([context[0] for context in recorded[layer::n_layers]]).mean(0) for layer in range(n_layers)
-    ]
+    contexts = [[context[0] for context in recorded[layer::n_layers]] for layer in range(n_layers)]
+    means = [torch.cat(of_layer).mean(0) for of_layer in contexts]
 
     def worth(values: dict[tuple[int, int], Any]) -> float:
         with heads_replaced(model.body, values):
@@ -206,26 +202,22 @@ def _pairs(
         chosen[kind] = tuple(int(i) for i in np.unravel_index(even.argmax(), even.shape))
     found = {}
     for kind, other in zip(KINDS, KINDS[::-1], strict=True):
-        run = runs[kind]
+        run, whole, levels = runs[kind], runs[kind].whole[1::2].mean(), range(len(model.body.blocks) + 1)
         heads, attention = (x[:, :, 1::2].mean(axis=2) for x in (effects[kind], run.attention_to_change()))
-        levels = range(len(model.body.blocks) + 1)
+        exact = [pair.exact[0] - pair.exact[1] for pair in pairs[kind]] if kind == "polarity" else []
         found[kind] = {
             "n": len(pairs[kind]),
-            "exact": float(np.mean([pair.exact[0] - pair.exact[1] for pair in pairs[kind]]))
-            if kind == "polarity"
-            else None,
-            "whole": float(run.whole[1::2].mean()),
+            "exact": float(np.mean(exact)) if exact else None,
+            "whole": float(whole),
             "patch": {
                 role: [float(run.patch_hidden(level, where).mean()) for level in levels]
                 for role, where in run.roles.items()
             },
-            "heads": heads.tolist(),
-            "attention": attention.tolist(),
-            "chosen": list(chosen[kind]),
-            "share": float(heads[chosen[kind]] / run.whole[1::2].mean()),
-            "share_of_other": float(heads[chosen[other]] / run.whole[1::2].mean()),
+            **{"heads": heads.tolist(), "attention": attention.tolist(), "chosen": list(chosen[kind])},
+            "share": float(heads[chosen[kind]] / whole),
+            "share_of_other": float(heads[chosen[other]] / whole),
             "correlation": float(np.corrcoef(attention.ravel(), np.abs(heads).ravel())[0, 1]),
-            "share_of_most_attentive": float(heads.flat[attention.argmax()] / run.whole[1::2].mean()),
+            "share_of_most_attentive": float(heads.flat[attention.argmax()] / whole),
         }
     return found
 
@@ -239,8 +231,6 @@ def table(records: Records) -> pd.DataFrame:
         Columns `budget`, `measure`, `name`, ``n`` seeds, ``mean``, ``low``, ``high`` and, for probes,
         ``minus random``; in nats, but for shares and correlations.
     """
-    import pandas as pd
-
     rows = []
     for key, one in records.items():
         budget, seed = key.split("/")[0], one["seed"]

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 from tqdm.auto import tqdm
 
-from experiments.harness import Record, Records, Settings, mean_table
+from experiments.harness import Record, Records, Settings, frame, mean_table
 from experiments.objectives import best_label_accuracy
 from tinytx.classifier import Classifier
 from tinytx.transformer import LanguageModel
@@ -23,9 +23,6 @@ from tinytx_run.corpora import Corpus, Split, label_subset, load_corpus
 from tinytx_run.evaluate import count_correct, evaluate_language_model
 from tinytx_run.finetune import class_objective
 from tinytx_run.training import fingerprint, weights_fingerprint
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 STARTS: tuple[tuple[str, Way], ...] = (
     ("pretrained", "frozen"),
@@ -59,13 +56,11 @@ def lora(settings: Settings) -> pd.DataFrame:
 
     A seed draws the labels, their order, the new weights and, for the controls, the random body.
     """
-    if settings.budget not in PLANS:
-        raise ValueError(f"budget must be {' or '.join(PLANS)}, got {settings.budget}")
+    settings.check_budget(*PLANS)
     budget = str(settings.budget)
     trial = _Trial(PLANS[budget], load_corpus("world"), shipped_model())
-    passes = [list(pair) for pair in trial.plan.passes.items()]
     origin = {
-        "plan": {**asdict(trial.plan), "passes": passes, "rates": list(trial.plan.rates)},
+        "plan": {**asdict(trial.plan), "passes": list(trial.plan.passes.items())},
         "weights": weights_fingerprint(trial.shipped.model.body),
         "texts": fingerprint(trial.corpus),
         "lora": {"rank": RANK, "alpha": ALPHA},
@@ -126,9 +121,8 @@ class _Trial:
         return record
 
     def _tuned(self, n_labels: int, body: str, way: Way, lr: float, seed: int) -> tuple[Classifier, int]:
-        start = self.shipped.model.body
-        if body == "random":
-            start = random_body(start.config, seed)
+        pretrained = self.shipped.model.body
+        start = random_body(pretrained.config, seed) if body == "random" else pretrained
         model = adapted(start, way, seed=seed)
         learned = label_subset(self.corpus.train, n_labels, seed)
         n_epochs = self.plan.passes[n_labels]
@@ -148,11 +142,9 @@ class _Trial:
         texts = self.corpus.valid.texts[: self.plan.n_forgetting]
         again = LanguageModel(self.shipped.model.config).eval()
         again.body, again.head = model.body, self.shipped.model.head
-        losses = [
-            evaluate_language_model(one, self.shipped.tokenizer, texts).nats_per_token
-            for one in (again, self.shipped.model)
-        ]
-        return losses[0] - losses[1]
+        both = (again, self.shipped.model)
+        scores = [evaluate_language_model(one, self.shipped.tokenizer, texts) for one in both]
+        return scores[0].nats_per_token - scores[1].nats_per_token
 
 
 def table(records: Records) -> pd.DataFrame:
@@ -164,20 +156,10 @@ def table(records: Records) -> pd.DataFrame:
         Columns of `mean_table` with the baselines full, frozen and LoRA on a random body, then ``rate`` (the
         chosen one), ``trained`` parameters, ``optimizer_bytes`` and ``forgotten`` (mean, nats a token).
     """
-    import pandas as pd
-
-    rows = [
-        {"budget": key.split("/")[0], **one} for key, one in records.items() if one["measure"] == "accuracy"
-    ]
-    data = pd.DataFrame(rows)
-    by = ["budget", "n_labels", "start"]
-    means = mean_table(
-        data,
-        "accuracy",
-        by=by[:2],
-        variant="start",
-        baselines=("pretrained full", "pretrained frozen", "random lora"),
-    )
-    groups = data.groupby(by, sort=False)
-    more = groups[["lr", "n_trained", "optimizer_bytes", "forgotten"]].mean().reset_index()
+    cells = {key: one for key, one in records.items() if one["measure"] == "accuracy"}
+    facts = ["lr", "n_trained", "optimizer_bytes", "forgotten"]
+    data = frame(cells, ("n_labels", "start", "seed", "accuracy", *facts), budget_at=0)
+    by, baselines = ["budget", "n_labels", "start"], ("pretrained full", "pretrained frozen", "random lora")
+    means = mean_table(data, "accuracy", by=by[:2], variant="start", baselines=baselines)
+    more = data.groupby(by, sort=False)[facts].mean().reset_index()
     return means.merge(more.rename(columns={"lr": "rate", "n_trained": "trained"}), on=by)

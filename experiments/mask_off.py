@@ -10,17 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from experiments.harness import Record, Records, Settings
 from tinytx_course.engine.node import run_in_node
 from tinytx_course.engine.tables import world_tables
 from tinyworld.world import World
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PLAN: Mapping[str, Any] = {
     "n_steps": 1200,  # of the model with the mask
@@ -72,24 +70,16 @@ return { ...curves, bound: run.evaluate().bound, texts };
 
 
 def mask_off(settings: Settings) -> pd.DataFrame:
-    """Train with the mask, and a copy without it.
-
-    Returns
-    -------
-    DataFrame
-        See `table`.
-    """
+    """Train with the mask, and a copy without it; see `table`."""
     settings.check_budget("smoke", "laptop")
     plan = {**PLAN, **(SMOKE if settings.budget == "smoke" else {})}
     tables = np.frombuffer(world_tables(World("en")), np.uint8)
-    records = {}
-    for seed in range(settings.n_seeds):
-        key, measure = f"seed {seed}", partial(_measured, plan, seed, tables)
-        records[key] = settings.cached(key, plan, measure)
-    return table(records)
+    cells = ((seed,) for seed in range(settings.n_seeds))
+    measure = partial(_measured, plan, tables)
+    return table(settings.measured("mask-off", cells, "seed {}".format, lambda seed: plan, measure))
 
 
-def _measured(plan: Mapping[str, Any], seed: int, tables: np.ndarray) -> Record:
+def _measured(plan: Mapping[str, Any], tables: np.ndarray, seed: int) -> Record:
     facts = {**plan, "seed": seed, "n_reviews": N_REVIEWS}
     ((_, found),) = run_in_node(_TRAIN, (facts, {"world": tables}))
     return {"seed": seed, **found}
@@ -105,8 +95,6 @@ def table(records: Records) -> pd.DataFrame:
         same reviews, how far the loss is ``above`` it in per cent, and the share of ``allowed`` words in what
         the model writes, in per cent.
     """
-    import pandas as pd
-
     rows = []
     for one in records.values():
         for name in ("masked", "unmasked"):

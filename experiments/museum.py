@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import hashlib
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tqdm.auto import tqdm
+import pandas as pd
 
 from experiments.harness import Record, Records, Settings
 from tinytx_course.museum.diagnosing import separation
@@ -21,28 +21,20 @@ from tinytx_course.museum.examining import TESTS, examine
 from tinytx_course.museum.faults import FAULTS, PROGRAM
 from tinytx_course.museum.patients import RECIPES, SMOKE_STEPS, Patient
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 def museum(settings: Settings) -> pd.DataFrame:
-    """Train each patient and a healthy model of each task, and put every test to it.
-
-    Returns
-    -------
-    DataFrame
-        See `tinytx_course.museum.diagnosing.separation`.
-    """
+    """Train each patient and a healthy model of each task, and put every test to it; see `table`."""
     settings.check_budget("smoke", "laptop")
     who: list[tuple[str | None, str]] = [(None, task) for task in RECIPES]
     who += [(name, fault.task) for name, fault in FAULTS.items()]
-    records = {}
-    for seed in range(settings.n_seeds):
-        for fault, task in tqdm(who, desc=f"museum, seed {seed}", disable=None):
-            key = f"{settings.budget}/seed {seed}/{fault or f'healthy {task}'}"
-            origin = _origin(fault, task, settings.budget == "smoke")
-            measure = partial(_measured, fault, task, seed, settings.budget == "smoke")
-            records[key] = settings.cached(key, origin, measure)
+    smoke = settings.budget == "smoke"
+    records = settings.measured(
+        "museum",
+        ((seed, *one) for seed in range(settings.n_seeds) for one in who),
+        lambda seed, fault, task: f"{settings.budget}/seed {seed}/{fault or f'healthy {task}'}",
+        lambda seed, fault, task: _origin(fault, task, smoke),
+        partial(_measured, smoke),
+    )
     return table(records)
 
 
@@ -54,7 +46,7 @@ def _origin(fault: str | None, task: str, smoke: bool) -> Record:
     return {"program": hashlib.sha256(source.encode()).hexdigest()[:12], "recipe": recipe}
 
 
-def _measured(fault: str | None, task: str, seed: int, smoke: bool) -> Record:
+def _measured(smoke: bool, seed: int, fault: str | None, task: str) -> Record:
     patient = Patient(fault, task=task, seed=seed, n_steps=SMOKE_STEPS if smoke else None)
     numbers = {name: examine(patient, test) for name, test in TESTS.items() if test.applies(task)}
     record: dict[str, Any] = {"fault": fault or "healthy", "task": task, "seed": seed}

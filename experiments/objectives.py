@@ -6,27 +6,28 @@ of three for one other seed, in shorter runs.
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from collections.abc import Sequence
-from functools import cache, partial
+from contextlib import nullcontext
+from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 import torch
-from tqdm.auto import tqdm
+from torch import Tensor
 
 from experiments.harness import Record, Records, Settings, digest_of, mean_table
-from tinytx.batching import PackedSequences
 from tinytx.config import TransformerConfig
 from tinytx.counting import count_parameters
 from tinytx.generate import Sampling, continue_rows, unwritten_ids
+from tinytx.inference import evaluate_rows
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.masking import Masking, PairsOfSentences, draw_pairs, make_passages
 from tinytx.objectives import pair_rows
 from tinytx.tokenizer import Tokenizer
-from tinytx.transformer import LanguageModel
+from tinytx.transformer import LanguageModel, bidirectional
 from tinytx_course.counting.costs import cost_table
 from tinytx_course.labs.lesson_10 import OPTIMUM, TopicOverlap, complete_masked, figures_of
 from tinytx_run.corpora import Corpus, load_corpus
@@ -37,9 +38,6 @@ from tinytx_run.recipes import HYBRID_CAUSAL_SHARE, Recipe, plan, plan_finetunin
 from tinytx_run.training import RunOptions, TrainingResult, fingerprint
 from tinyworld.tokens import TokenWorld
 from tinyworld.world import World
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MEAN_LEN = 40  # tokens of a review of the world, about; read for the closed form of operations
 # Of all objectives. ALiBi, which recipes of the world have, cannot tell left from right in a model that reads
@@ -78,57 +76,45 @@ def objectives(
     n_blanks: int = N_BLANKS,
     n_prefixes: int = N_PREFIXES,
 ) -> pd.DataFrame:
-    """Pretrain with every objective and seed on the world, and evaluate what was learned.
+    """Pretrain with every objective and seed on the world, and evaluate what was learned; see `table`.
 
     Parameters
     ----------
     settings : Settings
-        The masked recipe of its budget is that of all objectives, but for mask and learning rate.
+        The masked recipe of its budget is that of all objectives, but for mask and learning rate. A budget in
+        seconds is refused, as equal numbers of steps are compared.
     corpus : Corpus, optional
         Texts of the world, by default those of `load_corpus`.
     label_counts : sequence of int
         For the linear probe and for fine-tuning.
     n_blanks, n_prefixes : int
         Test texts in which one token is filled, and whose first half is continued.
-
-    Returns
-    -------
-    DataFrame
-        See `table`.
-
-    Raises
-    ------
-    ValueError
-        If the budget is in seconds: equal numbers of steps are compared.
     """
     if not isinstance(settings.budget, str):
         raise ValueError(f"budget must be a name, as equal steps are compared, got {settings.budget} s")
-    data = load_corpus("world") if corpus is None else corpus
-    runs = _Runs(settings, data, tuple(label_counts), n_blanks, n_prefixes)
-    cells = [
+    runs = _Runs(settings, corpus or load_corpus("world"), label_counts, n_blanks, n_prefixes)
+    cells = (
         (seed, objective, measure)
         for seed in range(settings.n_seeds)
         for objective in OBJECTIVES
         for measure in runs.measures(objective)
-    ]
-    records = {}
-    for cell in tqdm(cells, desc="objectives", disable=None):
-        key = f"{settings.budget}/seed {'/'.join(map(str, cell))}"
-        records[key] = settings.cached(key, runs.origin(*cell), partial(runs.measured, *cell))
-    return table(records)
+    )
+    key = f"{settings.budget}/seed {{}}/{{}}/{{}}".format
+    return table(settings.measured("objectives", cells, key, runs.origin, runs.measured))
 
 
 class _Runs:
     """The models of all objectives, trained when first needed, and what is measured on them."""
 
     def __init__(
-        self, settings: Settings, data: Corpus, label_counts: tuple[int, ...], n_blanks: int, n_prefixes: int
+        self, settings: Settings, data: Corpus, label_counts: Sequence[int], n_blanks: int, n_prefixes: int
     ) -> None:
         self.settings, self.data, self.label_counts = settings, data, label_counts
         self.n_blanks, self.n_prefixes = n_blanks, n_prefixes
+        self._options = RunOptions(device=settings.device, progress=False, report=settings.report)
         self._texts = fingerprint(data)
         self._test = data.valid if data.test is None else data.test
-        self._last: tuple[int, str, TrainingResult] | None = None
+        self._trained = lru_cache(1)(self._train)
         self.rate = cache(self._rate)
         self._label_bound = cache(lambda: best_label_accuracy(self._test.texts, self._test.labels or ()))
 
@@ -190,13 +176,11 @@ class _Runs:
         settings = resize(base.settings, n_steps).replace(lr=rate)
         return dataclasses.replace(base, config=config, settings=settings, masking=masking)
 
-    def _trained(self, seed: int, objective: str) -> TrainingResult:
-        if self._last is None or self._last[:2] != (seed, objective):
-            recipe, budget = self._recipe(seed, objective), self.settings.budget
-            digest = digest_of({"texts": self._texts, "recipe": recipe.to_dict()})
-            folder = self.settings.work_dir / f"objectives-{objective}-{budget}-seed{seed}-{digest}"
-            self._last = seed, objective, self._fitted(objective, recipe, folder)
-        return self._last[2]
+    def _train(self, seed: int, objective: str) -> TrainingResult:
+        recipe, budget = self._recipe(seed, objective), self.settings.budget
+        digest = digest_of({"texts": self._texts, "recipe": recipe.to_dict()})
+        folder = self.settings.work_dir / f"objectives-{objective}-{budget}-seed{seed}-{digest}"
+        return self._fitted(objective, recipe, folder)
 
     def _fitted(self, objective: str, recipe: Recipe, folder: Path | None) -> TrainingResult:
         return pretrain(
@@ -208,12 +192,7 @@ class _Runs:
             model_changes=BACKBONE,
             training_changes={name: getattr(recipe.settings, name) for name in TRAINING},
             masking_changes=None if recipe.masking is None else {"transform": False},
-            options=RunOptions(
-                resume=folder is not None,
-                device=self.settings.device,
-                progress=False,
-                report=self.settings.report,
-            ),
+            options=dataclasses.replace(self._options, resume=folder is not None),
         )
 
     def measured(self, seed: int, objective: str, measure: str) -> Record:
@@ -233,8 +212,8 @@ class _Runs:
             assert isinstance(model, MaskedLanguageModel)
             found = next_sentence_measures(model, tokenizer, self.data.train.texts, texts)
         else:
-            start = both_ways(result) if objective == "hybrid" else result
-            found = self._labelled(start, seed, *measure.split(" "))
+            with bidirectional(model.body) if objective == "hybrid" else nullcontext():
+                found = self._labelled(result, seed, *measure.split(" "))
         return {"seed": seed, "contestant": objective, "measure": measure, **found}
 
     def _labelled(self, result: TrainingResult, seed: int, way: str, n_labels: str) -> Record:
@@ -246,7 +225,7 @@ class _Runs:
             seed=seed,
             n_labels=int(n_labels),
             n_scored=1,
-            options=RunOptions(device=self.settings.device, progress=False, report=lambda line: None),
+            options=dataclasses.replace(self._options, report=lambda line: None),
         )
         return {**tuned.evaluation.score.to_dict(), "exact": {"accuracy": self._label_bound()}}
 
@@ -260,13 +239,6 @@ def _pretraining(result: TrainingResult) -> Record:
         "flops_per_id": 3 * training_flops(config, result.recipe.masking),
         "history": {"step": result.history.step, "loss": result.history.loss},
     }
-
-
-def both_ways(result: TrainingResult) -> TrainingResult:
-    """The result of hybrid pretraining with a body that attends to both sides, as a classifier reads."""
-    model = copy.deepcopy(result.model)
-    model.body.config = model.body.config.replace(causal=False)
-    return dataclasses.replace(result, model=model)
 
 
 def _exact_token(
@@ -298,26 +270,21 @@ def fill_measures(
         ``excess`` (mean KL divergence from the exact distribution given `sides`), and under ``exact`` the
         first two for that exact distribution. Positions are the same for every model.
     """
-    through = World().through(tokenizer)
-    rng = np.random.default_rng(_BLANK_SEED)
-    found: dict[str, list[float]] = {"nats": [], "accuracy": [], "excess": []}
-    exact: dict[str, list[float]] = {"nats": [], "accuracy": []}
+    through, rng, rows = World().through(tokenizer), np.random.default_rng(_BLANK_SEED), []
     for ids in tokenizer.encode_batch(texts[:n_blanks]):
         position = int(rng.integers(len(ids)))
         truth = _exact_token(through, ids, position, sides, tokenizer.eos_id)
         predicted = fill_probs(model, tokenizer, ids, position, sides=sides, hybrid=hybrid)
-        for values, probs in ((found, predicted), (exact, truth)):
-            values["nats"].append(-float(np.log(probs[ids[position]])))
-            values["accuracy"].append(float(probs.argmax() == ids[position]))
         possible = truth > 0
-        found["excess"].append(float((truth[possible] * np.log(truth[possible] / predicted[possible])).sum()))
-    means = {name: float(np.mean(values)) for name, values in found.items()}
-    return {
-        "n": len(found["nats"]),
-        "exact_given": sides,
-        **means,
-        "exact": {name: float(np.mean(values)) for name, values in exact.items()},
-    }
+        excess = (truth[possible] * np.log(truth[possible] / predicted[possible])).sum()
+        own, best = (
+            (-np.log(probs[ids[position]]), probs.argmax() == ids[position]) for probs in (predicted, truth)
+        )
+        rows.append((*own, excess, *best))
+    means = (float(np.mean(column)) for column in zip(*rows, strict=True))
+    nats, accuracy, excess, exact_nats, exact_accuracy = means
+    found = {"n": len(rows), "exact_given": sides, "nats": nats, "accuracy": accuracy, "excess": excess}
+    return {**found, "exact": {"nats": exact_nats, "accuracy": exact_accuracy}}
 
 
 def completion_measures(
@@ -360,23 +327,14 @@ def completion_measures(
         before_error += max(0, good - len(prefix))
         n_words += max(0, len(words) - len(prefix))
     n = len(prefixes)
-    return {
-        "n": n,
-        "possible": possible / n,
-        "words_before_error": before_error / n,
-        "new_words": n_words / n,
-        "n_sweeps": n_sweeps,
-    }
+    shares = {"possible": possible / n, "words_before_error": before_error / n, "new_words": n_words / n}
+    return {"n": n, **shares, "n_sweeps": n_sweeps}
 
 
 def _continued(model: LanguageModel, tokenizer: Tokenizer, start: list[int], seed: int) -> list[int]:
-    (ids,) = continue_rows(
-        model,
-        [[tokenizer.bos_id, *start]],
-        Sampling(max_new_tokens=model.config.max_len - len(start) - 1, seed=seed),
-        eos_id=tokenizer.eos_id,
-        forbidden_ids=unwritten_ids(tokenizer),
-    )
+    sampling = Sampling(max_new_tokens=model.config.max_len - len(start) - 1, seed=seed)
+    marks: dict[str, Any] = {"eos_id": tokenizer.eos_id, "forbidden_ids": unwritten_ids(tokenizer)}
+    (ids,) = continue_rows(model, [[tokenizer.bos_id, *start]], sampling, **marks)
     return ids[:-1] if ids[-1] == tokenizer.eos_id else ids
 
 
@@ -405,29 +363,18 @@ def next_sentence_measures(
     return {"n": len(labels), **accuracy}
 
 
-@torch.no_grad()
-def _follows(
-    model: MaskedLanguageModel, tokenizer: Tokenizer, pairs: PairsOfSentences, n_rows: int = 64
-) -> np.ndarray:
+def _follows(model: MaskedLanguageModel, tokenizer: Tokenizer, pairs: PairsOfSentences) -> np.ndarray:
     """The model's answers, 0 or 1, shape (N,)."""
-    device = next(model.parameters()).device
-    rows = PackedSequences(pair_rows(tokenizer, pairs), tokenizer.pad_id)
-    firsts = [len(first) + 2 for first in pairs.firsts]
-    order = sorted(range(len(rows)), key=lambda i: rows.lengths[i])
-    answers = np.zeros(len(rows), dtype=int)
-    was_training = model.training
-    model.eval()
-    for at in range(0, len(order), n_rows):
-        chosen = order[at : at + n_rows]
-        inputs = rows.rows(chosen)  # (n, T)
-        positions = torch.arange(inputs.shape[1])
-        real = inputs != tokenizer.pad_id
-        second = (positions >= torch.tensor([firsts[i] for i in chosen])[:, None]) & real
-        segments = second.long().to(device) if model.config.n_segments else None
-        found = model.follows(inputs.to(device), real.to(device), segments)
-        answers[chosen] = found.argmax(dim=1).cpu().numpy()
-    model.train(was_training)
-    return answers
+    second = torch.tensor([len(first) + 2 for first in pairs.firsts])  # where it begins
+
+    def answers(token_ids: Tensor, rows: list[int]) -> Tensor:
+        real = token_ids != tokenizer.pad_id
+        positions = torch.arange(token_ids.shape[1])
+        segments = (positions >= second[rows, None]).to(token_ids.device) & real  # (B, T)
+        chosen = segments.long() if model.config.n_segments else None
+        return model.follows(token_ids, real, chosen).argmax(dim=1)
+
+    return evaluate_rows(model, pair_rows(tokenizer, pairs), answers, pad_id=tokenizer.pad_id).numpy()
 
 
 def best_label_accuracy(texts: Sequence[str], labels: Sequence[int]) -> float:
@@ -449,21 +396,13 @@ def table(records: Records) -> pd.DataFrame:
     DataFrame
         The columns of `mean_table`, and ``exact``: what the exact language reaches, where that is known.
     """
-    import pandas as pd
-
-    rows = [
-        {
-            "budget": key.split("/")[0],
-            "row": row,
-            "variant": one["contestant"],
-            "seed": one["seed"],
-            "value": one[field],
-            "exact": one.get("exact", {}).get(field, OPTIMUM.get(row)),
-        }
-        for row, (measure, field) in figures_of(one["measure"] for one in records.values()).items()
-        for key, one in records.items()
-        if one["measure"] == measure
-    ]
-    data, by = pd.DataFrame(rows), ("budget", "row")
+    columns, rows = ["budget", "row", "variant", "seed", "value", "exact"], []
+    for row, (measure, field) in figures_of(one["measure"] for one in records.values()).items():
+        for key, one in records.items():
+            if one["measure"] == measure:
+                exact = one.get("exact", {}).get(field, OPTIMUM.get(row))
+                name = (key.split("/")[0], row, one["contestant"], one["seed"])
+                rows.append((*name, one[field], exact))
+    data, by = pd.DataFrame(rows, columns=columns), ("budget", "row")
     found = mean_table(data, "value", by=by, variant="variant", baselines=("causal",))
     return found.merge(data.groupby([*by, "variant"], sort=False)["exact"].first().reset_index())

@@ -13,20 +13,16 @@ tokens with 8 heads 6.1; width 96 with 8 heads, batches of 512 tokens and a rate
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from tqdm.auto import tqdm
+import pandas as pd
 
 from experiments.harness import Record, Records, Settings, mean_table
 from experiments.playground_page import VARIANT, can_measure, measured_page
 from tinytx_course.engine.node import run_in_node
 from tinytx_course.engine.tables import world_tables
 from tinyworld.world import World
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOMENTS = (5, 10, 20, 30, 45, 60, 120, 180, 240)  # seconds at which the model is judged
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
@@ -72,46 +68,36 @@ return { first: world.written(first), first_sample: firstSample, tokens, curve, 
 
 
 def playground(settings: Settings) -> pd.DataFrame:
-    """Train for a minute with each variant, for five with the recipe: in node, and the recipe also in a page.
-
-    Returns
-    -------
-    DataFrame
-        See `table`.
-    """
+    """Train for a minute with each variant, for five with the recipe, in node and in a page; see `table`."""
     settings.check_budget("smoke", "laptop")
     minute = 1 if settings.budget == "smoke" else 60
     cells = [(minute, "recipe", seed) for seed in range(settings.n_seeds)]
-    cells += [(minute, variant, 0) for variant in VARIANTS if variant != "recipe"] + [
-        (5 * minute, "recipe", 0)
-    ]
-    tables = np.frombuffer(world_tables(World()), np.uint8)
-    records = {}
-    for seconds, variant, seed in tqdm(cells, desc="playground", disable=None):
-        key, facts = (
-            f"{seconds} s/seed {seed}/{variant}",
-            {"seconds": seconds, "changes": dict(VARIANTS[variant])},
-        )
-        records[key] = settings.cached(key, facts, partial(_measured, facts, variant, seed, tables))
+    cells += [(minute, variant, 0) for variant in VARIANTS if variant != "recipe"]
+    cells.append((5 * minute, "recipe", 0))
     if can_measure():
-        for n_minutes, sizes in PAGE.items():
-            key = f"{n_minutes * minute} s/seed 0/{VARIANT}"
-            measure = partial(_measured_page, n_minutes * minute, sizes)
-            records[key] = settings.cached(key, {**sizes, "tasks": "processor"}, measure)
+        cells += [(n_minutes * minute, VARIANT, 0) for n_minutes in PAGE]
     else:
         settings.report("the page is left out: it needs Chromium, and tests/browser to drive it")
-    return table(records)
+    tables = np.frombuffer(world_tables(World()), np.uint8)
 
+    def origin(seconds: int, variant: str, seed: int) -> Record:
+        if variant == VARIANT:
+            return {**PAGE[seconds // minute], "tasks": "processor"}
+        return {"seconds": seconds, "changes": dict(VARIANTS[variant])}
 
-def _measured_page(seconds: int, sizes: Mapping[str, int]) -> Record:
-    found = measured_page(seconds, **sizes)
-    return {"variant": VARIANT, "seed": 0, "seconds": seconds, **found}
+    def measure(seconds: int, variant: str, seed: int) -> Record:
+        if variant == VARIANT:
+            found = measured_page(seconds, **PAGE[seconds // minute])
+        else:
+            moments = [moment for moment in MOMENTS if moment < seconds]
+            facts = {**origin(seconds, variant, seed), "seed": seed, "moments": moments}
+            ((_, found),) = run_in_node(_TRAIN, (facts, {"world": tables}))
+        return {"variant": variant, "seed": seed, "seconds": seconds, **found}
 
+    def key(seconds: int, variant: str, seed: int) -> str:
+        return f"{seconds} s/seed {seed}/{variant}"
 
-def _measured(facts: Mapping[str, Any], variant: str, seed: int, tables: np.ndarray) -> Record:
-    moments = [moment for moment in MOMENTS if moment < facts["seconds"]]
-    ((_, found),) = run_in_node(_TRAIN, ({**facts, "seed": seed, "moments": moments}, {"world": tables}))
-    return {"variant": variant, "seed": seed, "seconds": facts["seconds"], **found}
+    return table(settings.measured("playground", cells, key, origin, measure))
 
 
 def table(records: Records) -> pd.DataFrame:
@@ -127,8 +113,6 @@ def table(records: Records) -> pd.DataFrame:
         that the grammar allows in its samples of 15 to 25 s, in per cent, its ``longest block`` in ms of the
         wall clock, 0 if none lasts 50 ms, and its ``longest task`` in ms of the processor.
     """
-    import pandas as pd
-
     rows = []
     for one in records.values():
         end = one["curve"][-1]
@@ -148,21 +132,12 @@ def table(records: Records) -> pd.DataFrame:
         )
     data, by = pd.DataFrame(rows), ["seconds", "variant"]
     means = mean_table(data, "above", by=("seconds",), variant="variant")
-    names = [
-        "at 20 s",
-        "possible",
-        "tokens",
-        "first sample",
-        "allowed at 20 s",
-        "longest block",
-        "longest task",
-    ]
-    others = data.groupby(by, sort=False)[names].mean()
+    others = data.drop(columns=["seed", "above"]).groupby(by, sort=False).mean()
     return means.merge(others.reset_index(), on=by)
 
 
 def _allowed(curve: Sequence[Mapping[str, Any]], seconds: float) -> float:
     """Mean share of allowed words, in per cent, in the samples around a time; NaN where there is none."""
-    shares = [one.get("allowed") for one in curve if abs(one["seconds"] - seconds) <= _AROUND]
-    known = [share for share in shares if share is not None]
+    near = [one for one in curve if abs(one["seconds"] - seconds) <= _AROUND]
+    known = [one["allowed"] for one in near if one.get("allowed") is not None]
     return 100 * float(np.mean(known)) if known else float("nan")

@@ -15,6 +15,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from experiments.chromium import chromium, write_page
 from experiments.harness import Record
 from tinytx_course.machine import find_chromium
@@ -63,19 +65,18 @@ def measured_page(seconds: float, n_steps: int, **sizes: Any) -> Record:
     ):
         page.call("Page.addScriptToEvaluateOnNewDocument", source=_LISTEN)
         path = write_page(playground(n_steps=n_steps, **sizes), Path(folder) / "page.html")
-        clock = _clock()
+        begin = _clock()
         page.start_tracing()
         page.open(path.as_uri())
-        (first, *_) = _moments(page, clock, lambda moments: bool(moments))
+        (first, *_) = _moments(page, begin, bool)
         opening = page.longest_task()
         page.start_tracing()
         page.evaluate("longTasks.length = heard.length = 0; document.querySelector('.tx-play').click()")
-        clock = _clock()
-        curve = _moments(
-            page,
-            clock,
-            lambda moments: moments and (moments[-1]["step"] >= n_steps or moments[-1]["seconds"] > seconds),
-        )
+
+        def ended(moments: list[dict]) -> bool:
+            return bool(moments) and (moments[-1]["step"] >= n_steps or moments[-1]["seconds"] > seconds)
+
+        curve = _moments(page, _clock(), ended)
         tasks, learning = page.evaluate("longTasks"), page.longest_task()
     return {
         "first": first["text"],
@@ -94,36 +95,26 @@ def can_measure() -> bool:
     return find_spec("websocket") is not None and find_chromium() is not None
 
 
-def _clock() -> Callable[[], tuple[float, float]]:
-    """Seconds of the processor, of all processes started here, and of the wall clock, from now on."""
+def _clock() -> np.ndarray:
+    """Seconds of the processor, of all processes started here, and of the wall clock."""
     import psutil
 
-    def now() -> tuple[float, float]:
-        times = [process.cpu_times() for process in psutil.Process().children(recursive=True)]
-        return sum(one.user + one.system for one in times), time.monotonic()
-
-    begin = now()
-
-    def since() -> tuple[float, float]:
-        spent, wall = now()
-        return spent - begin[0], wall - begin[1]
-
-    return since
+    times = [process.cpu_times() for process in psutil.Process().children(recursive=True)]
+    return np.array([sum(one.user + one.system for one in times), time.monotonic()])
 
 
-def _moments(page: Any, clock: Callable[[], tuple[float, float]], done: Callable[[list], Any]) -> list[dict]:
+def _moments(page: Any, begin: np.ndarray, done: Callable[[list], Any]) -> list[dict]:
     """What the page has shown, each moment with the seconds when it was seen."""
     moments: list[dict] = []
     while not done(moments):
         time.sleep(_POLL)
         seen = page.evaluate("heard")
-        spent, wall = clock()
+        spent, wall = (_clock() - begin).tolist()
         if wall > _PATIENCE:
             raise RuntimeError(f"the page must end within {_PATIENCE:.0f} s, got {len(moments)} moments")
         for one in seen[len(moments) :]:
             allowed = sum(one["allowed"]) / len(one["allowed"]) if one["allowed"] else None
             kept = {name: one[name] for name in ("step", "tokens", "loss", "bound", "above")}
-            moments.append(
-                {"seconds": spent, "wall": wall, **kept, "allowed": allowed, "text": " ".join(one["text"])}
-            )
+            shown = {**kept, "allowed": allowed, "text": " ".join(one["text"])}
+            moments.append({"seconds": spent, "wall": wall, **shown})
     return moments

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from tqdm.auto import tqdm
+import pandas as pd
 
 from experiments import linear
 from experiments.harness import Record, Records, Settings, digest_of, frame, mean_table
@@ -50,9 +49,6 @@ from tinytx.classifier import Classifier
 from tinytx.transformer import Transformer
 from tinytx_run.classify import class_probabilities
 from tinytx_run.corpora import Corpus, Split, label_subset, load_corpus
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Named before anything was measured: each condition is compared with these, and with no others.
 BASELINES = ("scratch/tuned", "tfidf-words", "tfidf-letters")
@@ -101,11 +97,10 @@ def pretraining(
     cells.write_down()
     for one in wanted:
         cells.report_pretraining(one)
-        due = [(one, n, fold) for fold in cells.folds for n in label_counts]
-        for cell in tqdm(due, desc=one.name, disable=None):
-            settings.cached(cells.key(*cell), cells.origin(*cell), functools.partial(cells.measured, *cell))
-        mean = np.mean([settings.store.data[cells.key(*cell)]["accuracy"] for cell in due])
-        settings.report(f"{one.name}: {mean:.1%}, mean of {len(due)} cells")
+        due = ((one, n, fold) for fold in cells.folds for n in label_counts)
+        found = settings.measured(one.name, due, cells.key, cells.origin, cells.measured).values()
+        mean = np.mean([record["accuracy"] for record in found])
+        settings.report(f"{one.name}: {mean:.1%}, mean of {len(found)} cells")
     return table(settings.store.data)
 
 
@@ -128,11 +123,10 @@ class _Cells:
         if not label_counts or not all(8 <= n <= smallest for n in label_counts):
             raise ValueError(f"labels must be numbers from 8 to {smallest}, got {list(label_counts)}")
         self.bodies = Bodies(texts, recipe, settings.work_dir, settings.device, settings.report)
-        self._rated_bodies: dict[str, Transformer] = {}
+        self._after_ratings = functools.cache(self._learn_ratings)
         labelled = texts.labelled
         self._n_classes = 1 + max(labelled.labels or (0,))
         self._guessed = Split(texts.unlabelled[:N_GUESSED])
-        self._fingerprint = _fingerprint(labelled)
         settings.report(
             f"{len(labelled):,} labelled texts of {len(set(labelled.groups or ())):,} groups, "
             f"{len(texts.unlabelled):,} unlabelled ones of others, {texts.n_left_out:,} left out"
@@ -146,13 +140,14 @@ class _Cells:
     def origin(self, wanted: Condition, n_labels: int, fold: Fold) -> Record:
         """All that a cell follows from."""
         recipe = self.recipe
-        found: Record = {"texts": self._fingerprint, "n_folds": recipe.n_folds, "n_test": recipe.n_test}
+        sizes = {"n_folds": recipe.n_folds, "n_test": recipe.n_test}
+        found: Record = {"texts": _fingerprint(self.texts.labelled), **sizes}
         if wanted.way == "rated" or wanted.name == RATED_BAG:
-            found["rated"] = self._rated_fingerprint
+            found["rated"] = _fingerprint(self._rated)
         if wanted.name == LAST_BAG:
             found["n_words"] = recipe.n_words
         if wanted.name == PSEUDO_BAG or wanted.way == "tuned-pseudo":
-            found |= {"guessed": self._guessed_fingerprint, "guessed_share": GUESSED_SHARE}
+            found |= {"guessed": _fingerprint(self._guessed), "guessed_share": GUESSED_SHARE}
         if wanted.way == "tuned-seeds":
             found["n_heads"] = N_HEADS
         if wanted.way == "bag":
@@ -171,26 +166,17 @@ class _Cells:
     def write_down(self) -> None:
         """Store what is tried inside the labels of each condition, and what others published."""
         strengths = {
-            "tfidf-words": linear.STRENGTHS,
-            "tfidf-letters": linear.MORE_STRENGTHS,
-            LAST_BAG: linear.MORE_STRENGTHS,
-            RATED_BAG: linear.RATED_STRENGTHS,
-            PSEUDO_BAG: linear.RATED_STRENGTHS,
-            "probe": linear.PROBE_STRENGTHS,
-            "with-tfidf": linear.MORE_STRENGTHS,
+            **{"tfidf-words": linear.STRENGTHS, "probe": linear.PROBE_STRENGTHS},
+            **dict.fromkeys(("tfidf-letters", LAST_BAG, "with-tfidf"), linear.MORE_STRENGTHS),
+            **dict.fromkeys((RATED_BAG, PSEUDO_BAG), linear.RATED_STRENGTHS),
         }
+        by = "log loss in 5 parts of the labels"
+        search: Record = {name: {"C": tried, "by": by} for name, tried in strengths.items()}
         rates = [one.lr for one in self.recipe.tunings]
-        search: Record = {
-            name: {"C": tried, "by": "log loss in 5 parts of the labels"} for name, tried in strengths.items()
-        }
         search["tuned"] = {"lr": rates, "by": "accuracy on a part of the labels"}
-        where = f"{self.texts.name}/{self._budget}"
-        origin = json.loads(json.dumps({"recipe": self.recipe.to_dict(), "search": search}))
-        self.settings.cached(f"{where}/search", origin, dict)
-        lines = [
-            {"accuracy": accuracy, "source": text} for accuracy, text in PUBLISHED.get(self.texts.name, ())
-        ]
-        if lines:
+        origin = {"recipe": dataclasses.asdict(self.recipe), "search": search}
+        self.settings.cached(f"{self.texts.name}/{self._budget}/search", origin, dict)
+        if lines := [{"accuracy": one, "source": text} for one, text in PUBLISHED.get(self.texts.name, ())]:
             self.settings.cached(f"{self.texts.name}/published", {"lines": lines}, dict)
 
     def report_pretraining(self, wanted: Condition) -> None:
@@ -214,34 +200,20 @@ class _Cells:
         if wanted.way == "bag":
             scores, chosen = self._bag(wanted, train, fold.test, fold.seed)
         else:
-            body = (
-                self._after_ratings(wanted) if wanted.way == "rated" else self.bodies.body(wanted, fold.seed)
-            )
-            read = self._read if wanted.way in FROZEN else self._tuned
+            rated, read = wanted.way == "rated", self._read if wanted.way in FROZEN else self._tuned
+            body = self._after_ratings(wanted) if rated else self.bodies.body(wanted, fold.seed)
             scores, chosen = read(wanted, body, train, fold.test, fold.seed)
         correct = _n_correct(scores, fold.test)
         if wanted.way in END:
             ends, fitting = last_words(fold.test, self.recipe.n_words), self._cut(wanted, fold.test)[0]
             chosen["n_shortened"] = sum(map(str.__ne__, ends.texts, fitting.texts))
         return {
-            **{
-                "corpus": self.texts.name,
-                "condition": wanted.name,
-                "n_labels": n_labels,
-                "dose": wanted.dose,
-            },
+            **{"corpus": self.texts.name, "condition": wanted.name},
+            **{"n_labels": n_labels, "dose": wanted.dose},
             **{"draw": fold.repeat, "fold": fold.number, "seed": fold.seed, **chosen},
             **{"correct": correct, "n": len(fold.test), "accuracy": correct / len(fold.test)},
             "cpu_seconds": round(time.process_time() - begin, 1),
         }
-
-    @functools.cached_property
-    def _rated_fingerprint(self) -> str:
-        return _fingerprint(self._rated)
-
-    @functools.cached_property
-    def _guessed_fingerprint(self) -> str:
-        return _fingerprint(self._guessed)
 
     @property
     def _rated(self) -> Split:
@@ -250,15 +222,13 @@ class _Cells:
             raise ValueError(f"rated needs {needed}, got {self.texts.name}")
         return self.texts.rated
 
-    def _after_ratings(self, wanted: Condition) -> Transformer:
+    def _learn_ratings(self, wanted: Condition) -> Transformer:
         """The body of a condition after one pass over the rated texts; the same for each fold."""
-        if wanted.name not in self._rated_bodies:
-            body, rated = self.bodies.body(wanted, seed=0), last_words(self._rated, self.recipe.n_words)
-            one_pass = dataclasses.replace(self.recipe.tunings[0], n_updates=1)
-            model = self._learned(body, one_pass, rated, seed=0)
-            model.body.config = body.config  # without dropout
-            self._rated_bodies[wanted.name] = model.body.cpu()
-        return self._rated_bodies[wanted.name]
+        body, rated = self.bodies.body(wanted, seed=0), last_words(self._rated, self.recipe.n_words)
+        one_pass = dataclasses.replace(self.recipe.tunings[0], n_updates=1)
+        model = self._learned(body, one_pass, rated, seed=0)
+        model.body.config = body.config  # without dropout
+        return model.body.cpu()
 
     def _bag(self, wanted: Condition, train: Split, test: Split, seed: int) -> linear.Predicted:
         """A bag of the words of whole texts, or of those that a transformer reads."""
@@ -308,12 +278,8 @@ class _Cells:
             found = class_probabilities(model, self.bodies.tokenizer, parts.texts)
             return _sums(np.log(found), owners)
 
-        rows, held_out = train_test_split(
-            range(len(train)),
-            test_size=self.recipe.held_out_share,
-            random_state=seed,
-            stratify=train.labels,
-        )
+        how: dict[str, Any] = {"test_size": self.recipe.held_out_share, "stratify": train.labels}
+        rows, held_out = train_test_split(range(len(train)), random_state=seed, **how)
         own, others = train.take(rows), train.take(held_out)
         tunings = self._tunings(wanted)
         merit = _log_likelihood if wanted.way == "tuned-by-loss" else _n_correct
@@ -341,6 +307,7 @@ class _Cells:
         )
 
 
+@functools.cache
 def _fingerprint(split: Split) -> str:
     return digest_of({"texts": list(split.texts), "labels": list(split.labels or ())})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
@@ -17,43 +18,25 @@ WITHOUT_TITLES = ("cls-books",)
 
 @dataclass(frozen=True)
 class Fold:
-    """One part of the texts is held out for testing, the others may be learned from.
+    """One part of the texts is held out for testing, the others may be learned from."""
 
-    It is fold `number` of drawing `repeat`; `seed` is that of the subset of labels, of new weights and of the
-    order of learning.
-    """
-
-    repeat: int
+    repeat: int  # which drawing of labels
     number: int
-    seed: int
+    seed: int  # of the subset of labels, of new weights and of the order of learning
     train: Split
     test: Split
 
 
 @dataclass(frozen=True)
 class Texts:
-    """What one task learns from and is tested on.
+    """What one task learns from and is tested on."""
 
-    Attributes
-    ----------
-    name : str
-        Of the corpus, and of the unlabelled one, LABELLED+UNLABELLED, where that is of another kind.
-    labelled : Split
-        With groups; the test split of its corpus is not among them.
-    unlabelled, held_out : tuple of str
-        To pretrain on, and to measure its loss on.
-    n_left_out : int
-        Unlabelled texts that repeat a labelled one or share its group.
-    rated : Split, optional
-        Those of them that came with stars, good ones (1) and bad ones (0): only what is called "rated" reads
-        the stars.
-    """
-
-    name: str
-    labelled: Split
-    unlabelled: tuple[str, ...]
-    held_out: tuple[str, ...]
-    n_left_out: int
+    name: str  # of the corpus, or LABELLED+UNLABELLED where the unlabelled one is of another kind
+    labelled: Split  # with groups; the test split of its corpus is not among them
+    unlabelled: tuple[str, ...]  # to pretrain on
+    held_out: tuple[str, ...]  # to measure the loss of pretraining on
+    n_left_out: int  # unlabelled texts that repeat a labelled one or share its group
+    # Unlabelled texts that came with stars, good ones (1) and bad ones (0): only "rated" reads the stars.
     rated: Split | None = None
 
 
@@ -72,9 +55,8 @@ def texts_of(corpus: Corpus, unlabelled: Corpus) -> Texts:
         if split.labels is None or split.groups is None:
             lacking = "labels" if split.labels is None else "groups, such as the film of each review"
             raise ValueError(f"folds must be grouped, of labelled texts, got {corpus.name} without {lacking}")
-    labelled = Split(
-        *(tuple(x for split in parts for x in getattr(split, f)) for f in ("texts", "labels", "groups"))
-    )
+    columns = [[getattr(split, name) for split in parts] for name in ("texts", "labels", "groups")]
+    labelled = Split(*(tuple(chain(*column)) for column in columns))
     known, groups = set(map(same_text, labelled.texts)), set(labelled.groups or ())
 
     def clean(split: Split) -> tuple[str, ...]:
@@ -129,15 +111,11 @@ def grouped_folds(split: Split, n_folds: int, n_draws: int, n_test: int) -> list
     for i in np.random.default_rng(n_folds).permutation(len(names)):
         fold_of[str(names[i])] = smallest = int(filled.argmin())
         filled[smallest] += sizes[i]
-    folds = [[fold_of[group] == k for group in split.groups or ()] for k in range(n_folds)]
-    parts = []
-    for k, tested in enumerate(folds):
-        test = split.take(np.flatnonzero(tested).tolist())
-        train = split.take(np.flatnonzero(~np.asarray(tested)).tolist())
-        parts.append((train, label_subset(test, min(n_test, len(test)), seed=k)))
-    return [
-        Fold(draw, k, draw * n_folds + k, *part) for draw in range(n_draws) for k, part in enumerate(parts)
-    ]
+    numbers, parts = np.array([fold_of[group] for group in split.groups or ()]), []
+    for k in range(n_folds):
+        test, train = (split.take(np.flatnonzero(rows).tolist()) for rows in (numbers == k, numbers != k))
+        parts.append((k, train, label_subset(test, min(n_test, len(test)), seed=k)))
+    return [Fold(draw, k, draw * n_folds + k, *own) for draw in range(n_draws) for k, *own in parts]
 
 
 def last_words(split: Split, n_words: int) -> Split:

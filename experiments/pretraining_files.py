@@ -13,7 +13,7 @@ from pathlib import Path
 
 from experiments.pretraining_data import Texts, grouped_folds, last_words, texts_of
 from experiments.pretraining_recipes import RECIPES, Recipe
-from tinytx_run.corpora import Split, label_subset, load_corpus
+from tinytx_run.corpora import label_subset, load_corpus
 from tinytx_run.files import write_file
 
 N_VALID = 100
@@ -35,17 +35,12 @@ def write_folds(folder: Path, texts: Texts, recipe: Recipe, n_labels: int) -> No
             "test": rest.take(range(n_valid, n)),
         }
         for name, split in parts.items():
-            rows = _rows(last_words(split, recipe.n_words))
-            write_file(folder / f"fold-{fold.number}" / f"{name}.tsv", rows.encode())
+            rows = zip(split.labels or (), last_words(split, recipe.n_words).texts, strict=True)
+            text = "".join(f"{label}\t{text}\n" for label, text in rows)
+            write_file(folder / f"fold-{fold.number}" / f"{name}.tsv", text.encode())
 
 
-def _rows(split: Split) -> str:
-    labels = split.labels or ()
-    return "".join(f"{label}\t{text}\n" for text, label in zip(split.texts, labels, strict=True))
-
-
-def main() -> None:
-    """Read the options and write."""
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folder", type=Path, help="to write into")
     parser.add_argument("--labels", type=int, default=200, help="labelled texts of a fold")
@@ -53,7 +48,3 @@ def main() -> None:
     args = parser.parse_args()
     corpora = (load_corpus(name, args.data_dir) for name in ("imdb", "imdb-unlabelled"))
     write_folds(args.folder, texts_of(*corpora), RECIPES["study"], args.labels)
-
-
-if __name__ == "__main__":
-    main()

@@ -20,9 +20,7 @@ from experiments.pretraining_data import Texts, lowered
 from experiments.pretraining_recipes import (
     Condition,
     Recipe,
-    counted_first,
-    objective_of,
-    seed_of,
+    part_of,
     times_width,
 )
 from tinytx.loop import train
@@ -44,23 +42,13 @@ AnyObjective = CausalObjective | MaskedObjective
 
 @dataclass(frozen=True)
 class Dose:
-    """How far a dose of pretraining reaches.
+    """How far a dose of pretraining reaches."""
 
-    Attributes
-    ----------
-    n_steps, n_decay : int
-        Steps of the finished model, and how many of them, the last, are a branch with a falling rate.
-    n_tokens, n_distinct : int
-        Tokens read, padding not counted, and how many of them were read for the first time.
-    passes : float
-        Over the unlabelled texts.
-    """
-
-    n_steps: int
-    n_decay: int
-    n_tokens: int
-    n_distinct: int
-    passes: float
+    n_steps: int  # of the finished model
+    n_decay: int  # how many of them, the last, are a branch with a falling rate
+    n_tokens: int  # read, padding not counted
+    n_distinct: int  # how many of them were read for the first time
+    passes: float  # over the unlabelled texts
 
 
 def plan_doses(
@@ -92,7 +80,6 @@ class Bodies:
         self.texts, self.recipe, self.report = texts, recipe, report
         self._where = choose_device(device)
         self._objectives: dict[str, AnyObjective] = {}
-        self._doses: dict[str, dict[int, Dose]] = {}
         self._n_trained = 0  # steps of this process
         self.identity = digest_of({"recipe": recipe.pretraining(), "unlabelled": list(texts.unlabelled)})
         self.folder = work_dir / f"pretraining-{texts.name}-{self.identity}"
@@ -134,22 +121,18 @@ class Bodies:
         """What each dose means for an objective; on disk, as all texts have to be encoded to know it."""
         wanted = [dose for dose in self.recipe.doses if dose]
         file = self.folder / start / f"doses-{'-'.join(map(str, wanted))}.json"
-        if start not in self._doses and not file.is_file():
+        if not file.is_file():
             how = self._settings(start, 1), self.tokenizer.pad_id, wanted, self.recipe.decay_share
             plan = plan_doses(self._objective(start), *how)
             write_file(file, json_bytes({str(dose): asdict(reach) for dose, reach in plan.items()}))
-        if start not in self._doses:
-            self._doses[start] = {
-                int(dose): Dose(**reach) for dose, reach in json.loads(file.read_bytes()).items()
-            }
-        return self._doses[start]
+        known = json.loads(file.read_bytes())
+        return {int(dose): Dose(**reach) for dose, reach in known.items()}
 
     def _finished(self, start: str, dose: int) -> Any:
         """The model of a dose: a branch of the trunk, with its rate down to zero."""
-        reach = self.doses(start)[dose]
-        folder = self.folder / start / f"dose-{dose}"
-        settings = self._settings(start, reach.n_steps, reach.n_decay)
+        reach, folder = self.doses(start)[dose], self.folder / start / f"dose-{dose}"
         if not _ends_at(folder, reach.n_steps):
+            settings = self._settings(start, reach.n_steps, reach.n_decay)
             self._run(start, folder, settings, self._trunk(start, reach.n_steps - reach.n_decay))
         return load(folder).model
 
@@ -167,7 +150,7 @@ class Bodies:
     def _run(self, start: str, folder: Path, settings: TrainingSettings, origin: Path | None) -> None:
         recipe = self._training_recipe(start, settings)
         model = new_model(recipe, settings.seed)
-        if counted_first(start) and origin is None:
+        if part_of(start, "other") == "counts" and origin is None:
             model.body.token_embed.load_state_dict(self._counted)
         model.to(self._where)
         label = f"{self.texts.name}, {start}, {folder.name}"
@@ -181,27 +164,26 @@ class Bodies:
     def _settings(self, start: str, n_steps: int, n_decay: int | None = None) -> TrainingSettings:
         precision = choose_precision("auto", self._where)
         settings = self.recipe.settings(n_steps, n_decay, precision)
-        return settings.replace(checkpoint_every=CHECKPOINT_EVERY, seed=seed_of(start))
+        return settings.replace(checkpoint_every=CHECKPOINT_EVERY, seed=int(part_of(start, "seed") or 0))
 
     def _training_recipe(self, start: str, settings: TrainingSettings) -> TrainingRecipe:
-        objective = objective_of(start)
+        objective = part_of(start, "objective")
         config = self.recipe.config(causal=objective != "masked", times_width=times_width(start))
         masking = self.recipe.masking(objective)
         return TrainingRecipe("study", config.vocab_size, config, settings, masking=masking)
 
     def _objective(self, start: str) -> AnyObjective:
         if start not in self._objectives:
-            recipe, texts = (
-                self._training_recipe(start, self._settings(start, 1)),
-                lowered(self.texts.unlabelled),
-            )
-            self._objectives[start] = objective_for(recipe, self.tokenizer, texts)
+            self._objectives[start] = self._objective_on(start, self.texts.unlabelled)
         return self._objectives[start]
+
+    def _objective_on(self, start: str, texts: Sequence[str]) -> AnyObjective:
+        recipe = self._training_recipe(start, self._settings(start, 1))
+        return objective_for(recipe, self.tokenizer, lowered(texts))
 
     def _held_out_nats(self, start: str, model: Any) -> float:
         """Mean loss a predicted token of texts that were not read, masked as in training."""
-        recipe = self._training_recipe(start, self._settings(start, 1))
-        objective = objective_for(recipe, self.tokenizer, lowered(self.texts.held_out[:N_HELD_OUT]))
+        objective = self._objective_on(start, self.texts.held_out[:N_HELD_OUT])
         batches = objective.epoch_batches(seed=0, epoch=0, tokens_per_batch=self.recipe.tokens_per_batch)
         weights = [objective.n_predictions(rows) for rows in batches]
         model.to(self._where).eval()

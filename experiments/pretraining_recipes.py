@@ -22,7 +22,7 @@ RATED_BAG, LAST_BAG, PSEUDO_BAG = (f"tfidf-letters-{word}" for word in ("rated",
 WHOLE = ("probe-whole", "tuned-whole")  # a transformer reads whole texts, piece by piece
 END = ("probe-end", "tuned-end")  # what is too long loses its beginning
 BAGS = ("tfidf-words", "tfidf-letters", RATED_BAG, LAST_BAG, PSEUDO_BAG)
-_ADDED = re.compile(r"(-(?P<other>counts|wide))?(-seed(?P<seed>[1-9]))?$")  # to the name of an objective
+_START = re.compile(r"(?P<objective>.*?)(-(?P<other>counts|wide))?(-seed(?P<seed>[1-9]))?")
 WIDE = 2  # times the width and the heads of all others
 LONGER = 5  # times the updates, for the control that only trains longer
 N_MARKS = 2  # tokens that frame a row, at most
@@ -32,54 +32,31 @@ N_GUESSED, GUESSED_SHARE = 6_000, 0.5  # unlabelled texts that get a pseudo-labe
 
 @dataclass(frozen=True)
 class Tuning:
-    """How an encoder and a new head are fine-tuned.
+    """How an encoder and a new head are fine-tuned."""
 
-    Attributes
-    ----------
-    n_updates, n_epochs : int
-        Steps and epochs at least.
-    texts_per_batch : int
-        About.
-    keep_embeddings : bool
-        Whether embeddings are frozen.
-    """
-
-    n_updates: int
-    n_epochs: int
-    texts_per_batch: int
+    n_updates: int  # at least
+    n_epochs: int  # at least
+    texts_per_batch: int  # about
     lr: float
     dropout: float
     optimizer: str = "adamw"
     pooling: Pooling = "mean"
-    keep_embeddings: bool = False
+    keep_embeddings: bool = False  # frozen
 
 
 @dataclass(frozen=True)
 class Recipe:
     """All numbers of the experiment for one budget.
 
-    Attributes
-    ----------
-    doses : tuple of int
-        Tokens read in pretraining; 0 is a model with new weights.
-    token_texts : int
-        Unlabelled texts that the tokenizer learns from.
-    lr, warmup_steps, decay_share, tokens_per_batch
-        Of pretraining with Muon: the rate is constant after the warm-up, and falls to zero over the last
-        share of a dose. Of 5e-3 and 1e-2 the second had the lower loss on held-out unlabelled texts after
-        0.3 million tokens (5.44 against 5.52 nats).
-    n_words : int
-        Last words of a review that a transformer is given; bags of words read it whole. Where these words are
-        more than `max_len` tokens, in about one review of seven, it reads their beginning, but see `END`.
-    tunings : tuple of Tuning
-        Tried inside the labels; the first wins a tie.
-    held_out_share : float
-        Of the labels, to choose a tuning by; the chosen one then learns from all of them.
+    Pretraining is by Muon: the rate is constant after the warm-up, and falls to zero over the last share of a
+    dose. Of 5e-3 and 1e-2 the second had the lower loss on held-out unlabelled texts after 0.3 million tokens
+    (5.44 against 5.52 nats). Where `n_words` are more than `max_len` tokens, in about one review of seven, a
+    transformer reads their beginning, but see `END`; bags of words read reviews whole.
     """
 
-    doses: tuple[int, ...]
+    doses: tuple[int, ...]  # tokens read in pretraining; 0 is a model with new weights
     vocab_size: int
-    token_texts: int
+    token_texts: int  # unlabelled texts that the tokenizer learns from
     d_model: int
     n_layers: int
     n_heads: int
@@ -87,12 +64,12 @@ class Recipe:
     lr: float
     warmup_steps: int
     tokens_per_batch: int
-    n_words: int
-    tunings: tuple[Tuning, ...]
+    n_words: int  # last words of a review that a transformer is given
+    tunings: tuple[Tuning, ...]  # tried inside the labels; the first wins a tie
     n_folds: int
     n_test: int
     decay_share: float = 0.2
-    held_out_share: float = 0.25
+    held_out_share: float = 0.25  # of the labels, to choose a tuning by, which then learns from all
     mask: float = 0.25
 
     def config(self, *, causal: bool, times_width: int = 1) -> TransformerConfig:
@@ -129,14 +106,10 @@ class Recipe:
         share = HYBRID_CAUSAL_SHARE if objective == "hybrid" else 0.0
         return None if objective == "causal" else Masking(p=self.mask, causal_share=share)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Fields as JSON can hold them."""
-        return dataclasses.asdict(self)
-
     def pretraining(self) -> dict[str, Any]:
         """The numbers that decide a pretrained body, apart from its dose; as JSON can hold them."""
         own = ("doses", "n_words", "tunings", "n_folds", "n_test", "held_out_share")
-        return {name: value for name, value in self.to_dict().items() if name not in own}
+        return {name: value for name, value in dataclasses.asdict(self).items() if name not in own}
 
 
 def _tunings(n_updates: int, texts_per_batch: int) -> tuple[Tuning, ...]:
@@ -214,32 +187,18 @@ class Condition:
     @property
     def causal(self) -> bool:
         """Whether the transformer reads one way when it classifies; a hybrid one reads both ways."""
-        return objective_of(self.start) in ("scratch", "causal", "counts-causal")
+        return part_of(self.start, "objective") in ("scratch", "causal", "counts-causal")
 
 
-def objective_of(start: str) -> str:
-    """What a start is called without its seed of pretraining and what its embeddings start from."""
-    return _ADDED.sub("", start, count=1)
-
-
-def seed_of(start: str) -> int:
-    """The seed of pretraining: of new weights, and of the order of the texts."""
-    return int(_added(start, "seed") or 0)
-
-
-def counted_first(start: str) -> bool:
-    """Whether embeddings start from counts before they are pretrained."""
-    return _added(start, "other") == "counts"
+def part_of(start: str, what: str) -> str:
+    """Its "objective"; its "seed" of pretraining, of weights and order; "other", what else differs; or ""."""
+    found = _START.fullmatch(start)
+    return (found and found[what]) or ""
 
 
 def times_width(start: str) -> int:
     """How many times as wide a model is as those of the plan."""
-    return WIDE if _added(start, "other") == "wide" else 1
-
-
-def _added(start: str, what: str) -> str | None:
-    found = _ADDED.search(start)
-    return found[what] if found else None
+    return WIDE if part_of(start, "other") == "wide" else 1
 
 
 def condition(name: str, recipe: Recipe) -> Condition:
@@ -251,7 +210,7 @@ def condition(name: str, recipe: Recipe) -> Condition:
     if rest and rest[0] in WAYS:
         if start in ("scratch", *COUNTS) and len(rest) == 1:
             return Condition(name, start, rest[0])
-        if objective_of(start) in OBJECTIVES and len(rest) == 2 and rest[1] in doses:
+        if part_of(start, "objective") in OBJECTIVES and len(rest) == 2 and rest[1] in doses:
             return Condition(name, start, rest[0], int(rest[1]))
     raise ValueError(
         f"condition must be {', '.join(BAGS)}, or START/WAY with WAY one of {', '.join(WAYS)} and START "

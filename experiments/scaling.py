@@ -11,24 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings
 from tinytx.counting import parameter_table
 from tinytx.loop import train
-from tinytx_course.labs.scaling_law import bootstrap, fit_law, leave_one_out, range_of
 from tinytx_run.corpora import Corpus, load_corpus
 from tinytx_run.evaluate import evaluate_language_model, exact_nats
 from tinytx_run.pretrain import corpus_objective, new_language_model, train_tokenizer
 from tinytx_run.recipes import FF_FACTOR, Recipe, corpus_kind, plan, resize
 from tinytx_run.training import fingerprint
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 VOCAB_SIZE, HEAD_DIM = 600, 8
 WIDTHS = (8, 16, 32, 64)
@@ -46,21 +44,10 @@ def scaling(
     learning_rates: Sequence[float] = LEARNING_RATES,
     tuning_steps: int = TUNING_STEPS,
 ) -> pd.DataFrame:
-    """Train every size on every amount of text, on one core of the processor.
+    """Train every size on every amount of text, on one core of the processor; for the result see `table`.
 
-    Parameters
-    ----------
-    settings : Settings
-        Results are those of seeds 1 to `n_seeds`. The recipe is the experiment's own, whatever the budget.
-    corpus : Corpus, optional
-        Texts of the world, by default those of `load_corpus`.
-    widths, steps, learning_rates : sequence
-    tuning_steps : int
-
-    Returns
-    -------
-    DataFrame
-        See `table`.
+    Results are those of seeds 1 to `settings.n_seeds`. The recipe is the experiment's own, whatever the
+    budget; texts are those of the world.
     """
     torch.set_num_threads(1)
     runs = _Runs(load_corpus("world") if corpus is None else corpus)
@@ -73,13 +60,9 @@ def scaling(
     best = {}
     for width in tqdm(widths, desc="learning rates", disable=None):
         how = {"width": width, "n_steps": tuning_steps, "seed": 0}
-        tried = {
-            lr: cached(f"{width}/tuning/lr {lr:g}", "valid", lr=lr, **how)["loss"] for lr in learning_rates
-        }
-        best[width] = min(tried, key=lambda lr: tried[lr])
-    cells = [
-        (n_steps, seed, w) for n_steps in steps for seed in range(1, settings.n_seeds + 1) for w in widths
-    ]
+        tried = [cached(f"{width}/tuning/lr {lr:g}", "valid", lr=lr, **how)["loss"] for lr in learning_rates]
+        best[width] = learning_rates[tried.index(min(tried))]
+    cells = list(product(steps, range(1, settings.n_seeds + 1), widths))
     for n_steps, seed, width in tqdm(cells, desc="results", disable=None):
         key = f"{width}/{n_steps} steps/seed {seed}"
         cached(key, "test", width=width, n_steps=n_steps, lr=best[width], seed=seed)
@@ -117,12 +100,8 @@ class _Runs:
         assert exact is not None
         sizes = parameter_table(recipe.config)
         return {
-            "measure": split,
-            "width": recipe.config.d_model,
-            "n_steps": settings.n_steps,
-            "seed": settings.seed,
-            "lr": settings.lr,
-            "n_params": sizes.total,
+            **{"measure": split, "width": recipe.config.d_model, "n_steps": settings.n_steps},
+            **{"seed": settings.seed, "lr": settings.lr, "n_params": sizes.total},
             "n_non_embedding": sizes.parts["blocks"] + sizes.parts["final_norm"],
             "n_tokens": round(settings.n_steps * tokens_per_step),
             "loss": score.nats_per_token,
@@ -132,32 +111,7 @@ class _Runs:
 
 def table(records: Records) -> pd.DataFrame:
     """One row a run: sizes, tokens read, loss, entropy bound, and what is between them, in nats per token."""
-    import pandas as pd
-
     data = pd.DataFrame([one for one in records.values() if one["measure"] == "test"])
     columns = ["width", "n_non_embedding", "n_params", "n_steps", "n_tokens", "seed", "lr", "loss", "bound"]
     data = data[columns].sort_values(["width", "n_steps", "seed"], ignore_index=True)
     return data.assign(above=data["loss"] - data["bound"])
-
-
-def laws(records: Records) -> pd.DataFrame:
-    """The usual law, fitted to all runs, and how far its constant misses the entropy bound.
-
-    Returns
-    -------
-    DataFrame
-        One row for each way to count parameters: ``E``, ``A``, ``a``, ``B``, ``b``, the ends of the
-        bootstrap's 95 % interval and of all laws that leave one run out, the bound, and ``miss = E - bound``.
-    """
-    import pandas as pd
-
-    runs, rows = table(records), []
-    for counted in ("n_non_embedding", "n_params"):
-        given = (runs[counted], runs["n_tokens"], runs["loss"])
-        constants = [law.E for law in leave_one_out(*given)]
-        low, high = range_of([law.E for law in bootstrap(*given)])
-        law, bound = fit_law(*given), runs["bound"].mean()
-        row = {"N": counted, **vars(law), "bootstrap low": low, "bootstrap high": high}
-        row |= {"leave-one-out low": min(constants), "leave-one-out high": max(constants)}
-        rows.append({**row, "bound": bound, "miss": law.E - bound})
-    return pd.DataFrame(rows)

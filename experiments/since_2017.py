@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
@@ -24,9 +25,6 @@ from tinytx_run.evaluate import Evaluation, evaluate
 from tinytx_run.intervals import paired_interval
 from tinytx_run.pretrain import pretrain, train_tokenizer
 from tinytx_run.training import RunOptions, fingerprint
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 BASELINE = "2017"
 #: The model of the paper in small. Its optimizer was Adam; all variants have AdamW or Muon with weight decay.
@@ -66,7 +64,7 @@ def since_2017(
     learning_rates: Sequence[float] = LEARNING_RATES,
     n_beyond: int = N_BEYOND,
 ) -> pd.DataFrame:
-    """Train the model of 2017, each swap alone and all together, on one core of the processor.
+    """Train the model of 2017, each swap alone and all together, on one core of the processor; see `table`.
 
     Parameters
     ----------
@@ -79,14 +77,9 @@ def since_2017(
         What is tried with seed 0.
     n_beyond : int
         How many more are tried where the best one is at an end.
-
-    Returns
-    -------
-    DataFrame
-        See `table`.
     """
     torch.set_num_threads(1)
-    corpus = load_corpus("world") if corpus is None else corpus
+    corpus = corpus or load_corpus("world")
     vocab_size = train_tokenizer(corpus.train.texts, VOCAB_SIZE, exact=False, kind="world").vocab_size
     recipes = {name: recipe_of(changes, vocab_size) for name, changes in VARIANTS.items()}
 
@@ -98,13 +91,12 @@ def since_2017(
         measure = partial(_measured, corpus, split, vocab_size=vocab_size, seed=seed, **changes)
         return settings.cached(f"{name}/{key}", asked, lambda: {**facts, **measure()})
 
+    def tune(name: str, lr: float) -> float:
+        return run(f"tuning/lr {lr:g}", name, lr, 0, "valid")["above"]
+
     best: dict[str, float] = {}
     for name in tqdm(VARIANTS, desc="learning rates", disable=None):
-
-        def tune(lr: float, name: str = name) -> float:
-            return run(f"tuning/lr {lr:g}", name, lr, 0, "valid")["above"]
-
-        best[name] = best_rate(tune, learning_rates, n_beyond)
+        best[name] = best_rate(partial(tune, name), learning_rates, n_beyond)
     cells = list(product(range(1, settings.n_seeds + 1), VARIANTS))
     for seed, name in tqdm(cells, desc="results", disable=None):
         run(f"result/seed {seed}", name, best[name], seed, "test")
@@ -168,8 +160,6 @@ def table(records: Records) -> pd.DataFrame:
         difference when the intervals of all comparisons shall hold together (Bonferroni). Then the learning
         rate, the feed-forward width and the number of parameters.
     """
-    import pandas as pd
-
     data = pd.DataFrame([one for one in records.values() if one["measure"] == "test"])
     above = data.pivot(index="seed", columns="variant", values="above")
     facts = data.groupby("variant")[["lr", "d_ff", "n_params"]].first()

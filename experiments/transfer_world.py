@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Sequence
-from functools import partial
-from typing import TYPE_CHECKING
+from itertools import product
 
-from tqdm.auto import tqdm
+import pandas as pd
 
 from experiments.harness import Record, Records, Settings, digest_of, frame, mean_table
 from tinytx_run.corpora import Corpus, load_corpus
@@ -16,9 +15,6 @@ from tinytx_run.finetune import Body, body_and_tokenizer, finetune
 from tinytx_run.pretrain import pretrain
 from tinytx_run.recipes import corpus_kind, plan, plan_finetuning
 from tinytx_run.training import RunOptions, fingerprint, weights_fingerprint
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # The body of each start; frozen: a pretrained backbone of which only the head learns.
 STARTS: dict[str, Body] = {"pretrained": "pretrained", "scratch": "fresh", "frozen": "frozen"}
@@ -65,40 +61,30 @@ def transfer(
         "finetuning": dataclasses.asdict(plan_finetuning(kind, budget)),
         "n_scored": n_scored,
     }
-    cells = [(n, seed, start) for n in label_counts for seed in range(settings.n_seeds) for start in STARTS]
-    records = {}
-    for n_labels, seed, start in tqdm(cells, desc="transfer", disable=None):
-        key = f"{data.name}/{budget}/labels {n_labels}/seed {seed}/{start}"
-        measure = partial(_measured, settings, checkpoint, data, n_labels, seed, start, n_scored)
-        records[key] = settings.cached(key, origin, measure)
-    return table(records)
 
+    def measure(n_labels: int, seed: int, start: str) -> Record:
+        result = finetune(
+            checkpoint,
+            data,
+            body=STARTS[start],
+            budget=budget,
+            seed=seed,
+            n_labels=n_labels,
+            n_scored=n_scored,
+            options=RunOptions(device=settings.device, progress=False, report=lambda line: None),
+        )
+        score = result.evaluation.score
+        return {
+            **{"corpus": data.name, "n_labels": n_labels, "seed": seed, "start": start},
+            **{"split": result.evaluation.split, "correct": score.correct, "n": score.n},
+            **{"accuracy": score.accuracy, "accuracy_by_epoch": result.accuracy_by_epoch},
+        }
 
-def _measured(
-    settings: Settings,
-    checkpoint: os.PathLike[str],
-    corpus: Corpus,
-    n_labels: int,
-    seed: int,
-    start: str,
-    n_scored: int | None,
-) -> Record:
-    result = finetune(
-        checkpoint,
-        corpus,
-        body=STARTS[start],
-        budget=settings.budget,
-        seed=seed,
-        n_labels=n_labels,
-        n_scored=n_scored,
-        options=RunOptions(device=settings.device, progress=False, report=lambda line: None),
-    )
-    score = result.evaluation.score
-    return {
-        **{"corpus": corpus.name, "n_labels": n_labels, "seed": seed, "start": start},
-        **{"split": result.evaluation.split, "correct": score.correct, "n": score.n},
-        **{"accuracy": score.accuracy, "accuracy_by_epoch": result.accuracy_by_epoch},
-    }
+    def key(n_labels: int, seed: int, start: str) -> str:
+        return f"{data.name}/{budget}/labels {n_labels}/seed {seed}/{start}"
+
+    cells = product(label_counts, range(settings.n_seeds), STARTS)
+    return table(settings.measured("transfer", cells, key, lambda *cell: origin, measure))
 
 
 def table(records: Records) -> pd.DataFrame:

@@ -10,9 +10,10 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from typing import Any
 
-from tqdm.auto import tqdm
+import pandas as pd
 
 from experiments.harness import Record, Records, Settings, digest_of
 from tinytx.beam import Search
@@ -25,9 +26,7 @@ from tinytx_run.pretrain import train_translator
 from tinytx_run.recipes import pair_kind, plan
 from tinytx_run.runs import find_run
 from tinytx_run.training import RunOptions, TrainingResult, fingerprint
-
-if TYPE_CHECKING:
-    import pandas as pd
+from tinyworld.world import World
 
 SEARCHES = {"greedy": Search(), "beam of 4": Search(beam_size=4)}
 N_ALIGNED, ALIGNMENT_SEED = 300, 23_000  # sentences of the world whose attention is measured
@@ -45,20 +44,25 @@ def translation(settings: Settings, corpus: str | os.PathLike[str] | PairCorpus 
     The corpus is one of `load_pairs`; for the result see `table`.
     """
     data = corpus if isinstance(corpus, PairCorpus) else load_pairs(corpus, settings.data_dir)
-    records = {}
-    for seed in range(settings.n_seeds):
-        origin = {
-            "texts": fingerprint(data),
-            "recipe": plan(pair_kind(data.name), "translation", settings.budget, seed=seed).to_dict(),
-            "searches": {name: search.to_dict() for name, search in SEARCHES.items()},
-        }
-        key = f"{data.name}/{settings.budget}/seed {seed}"
-        records[key] = settings.cached(key, origin, partial(_trained, settings, data, seed, origin))
+    searches = {name: search.to_dict() for name, search in SEARCHES.items()}
+    records = settings.measured(
+        "translation",
+        ((seed,) for seed in range(settings.n_seeds)),
+        lambda seed: f"{data.name}/{settings.budget}/seed {seed}",
+        lambda seed: {**_asked(settings, data, seed), "searches": searches},
+        partial(_trained, settings, data),
+    )
     return table(records)
 
 
-def _trained(settings: Settings, data: PairCorpus, seed: int, origin: Mapping[str, Any]) -> Record:
-    digest = digest_of({name: origin[name] for name in ("texts", "recipe")})
+def _asked(settings: Settings, data: PairCorpus, seed: int) -> Record:
+    """What is learned, and how."""
+    recipe = plan(pair_kind(data.name), "translation", settings.budget, seed=seed)
+    return {"texts": fingerprint(data), "recipe": recipe.to_dict()}
+
+
+def _trained(settings: Settings, data: PairCorpus, seed: int) -> Record:
+    digest = digest_of(_asked(settings, data, seed))
     folder = settings.work_dir / f"translation-{data.name}-{settings.budget}-seed{seed}-{digest}"
     is_new = find_run(folder, resume=True) is None
     begin = time.perf_counter()
@@ -71,12 +75,9 @@ def _trained(settings: Settings, data: PairCorpus, seed: int, origin: Mapping[st
         options=RunOptions(resume=True, device=settings.device, report=settings.report),
     )
     seconds = time.perf_counter() - begin if is_new else None
-    return {"seed": seed, "seconds": seconds} | _evaluated(result, data)
-
-
-def _evaluated(result: TrainingResult, data: PairCorpus) -> Record:
     model, tokenizer = result.model, result.tokenizer
     record = {
+        **{"seed": seed, "seconds": seconds},
         "n_pairs": len(data.train),
         "n_removed": data.n_removed,
         **{key: value for key, value in result.to_dict().items() if key != "path"},
@@ -89,8 +90,6 @@ def _evaluated(result: TrainingResult, data: PairCorpus) -> Record:
         "sentences": {} if data.name == "world" else _translations(result, LAB_SENTENCES, SEARCHES),
     }
     if data.name == "world":
-        from tinyworld.world import World
-
         pairs = World().sentence_pairs(N_ALIGNED, seed=ALIGNMENT_SEED)
         found = alignment_mass(model, tokenizer, pairs)
         record["alignment"] = {"mass": found.mass.tolist(), "uniform": found.uniform, "n": found.n_tokens}
@@ -101,17 +100,13 @@ def _translations(
     result: TrainingResult, texts: Sequence[str], searches: Mapping[str, Search]
 ) -> dict[str, dict[str, str]]:
     """Text -> name of the search -> translation."""
-    found = {
-        name: translate(result.model, result.tokenizer, texts, search=search)
-        for name, search in searches.items()
-    }
+    model, tokenizer = result.model, result.tokenizer
+    found = {name: translate(model, tokenizer, texts, search=search) for name, search in searches.items()}
     return {text: {name: found[name][i].text for name in searches} for i, text in enumerate(texts)}
 
 
 def table(records: Records) -> pd.DataFrame:
     """BLEU with its interval, chrF and errors of grammar, one row a model and search."""
-    import pandas as pd
-
     rows = []
     for key, record in records.items():
         for search, score in record["scores"].items():
@@ -150,17 +145,17 @@ def broken_translation(
     if unknown := set(names) - set(variants()):
         raise ValueError(f"variant must be one of {', '.join(variants())}, got {', '.join(unknown)}")
     data = corpus if isinstance(corpus, PairCorpus) else load_pairs(corpus, settings.data_dir)
-    cells = [(seed, name) for seed in range(settings.n_seeds) for name in names]
-    records = {}
-    for seed, name in tqdm(cells, desc="broken translation", disable=None):
-        origin = {
-            "texts": fingerprint(data),
-            "recipe": plan(pair_kind(data.name), "translation", settings.budget, seed=seed).to_dict(),
+    records = settings.measured(
+        "broken translation",
+        product(range(settings.n_seeds), names),
+        lambda seed, name: f"{data.name}/{settings.budget}/seed {seed}/{name}",
+        lambda seed, name: {
+            **_asked(settings, data, seed),
             "ingredients": variants()[name],
             "n_times": STEPS_FACTOR,
-        }
-        key = f"{data.name}/{settings.budget}/seed {seed}/{name}"
-        records[key] = settings.cached(key, origin, partial(_broken, settings, data, seed, name))
+        },
+        partial(_broken, settings, data),
+    )
     return broken_table(records)
 
 
@@ -190,11 +185,10 @@ def _broken(settings: Settings, data: PairCorpus, seed: int, name: str) -> Recor
     held_out = Pairs(data.valid.sources[:N_EVALUATED], data.valid.targets[:N_EVALUATED])
     few = PairCorpus(data.name, data.train, held_out)
     score = evaluate_translator(result.model, result.tokenizer, few, split="valid")
-    found = _translations(result, held_out.sources[:N_EXAMPLES], DIAGNOSES)
-    shown = [
-        {"source": source, "reference": target, **found[source]}
-        for source, target in zip(held_out.sources[:N_EXAMPLES], held_out.targets, strict=False)
-    ]
+    sources = held_out.sources[:N_EXAMPLES]
+    found = _translations(result, sources, DIAGNOSES)
+    examples = zip(sources, held_out.targets, strict=False)
+    shown = [{"source": one, "reference": target, **found[one]} for one, target in examples]
     return record | {
         "step": result.history.step,
         "loss": result.history.loss,
@@ -206,7 +200,5 @@ def _broken(settings: Settings, data: PairCorpus, seed: int, name: str) -> Recor
 
 def broken_table(records: Records) -> pd.DataFrame:
     """Last training loss and BLEU of each variant; missing where training diverged."""
-    import pandas as pd
-
     rows = [(one["name"], one["seed"], (one["loss"] or [None])[-1], one["bleu"]) for one in records.values()]
     return pd.DataFrame(rows, columns=["variant", "seed", "loss", "bleu"])

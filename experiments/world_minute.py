@@ -8,11 +8,11 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 import torch
-from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings, mean_table
 from tinytx.loop import TrainingStep
@@ -27,11 +27,7 @@ from tinytx_run.training import RunOptions
 from tinyworld.lexicon import Lexicon, adjective_forms, french_plural
 from tinyworld.world import World
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 N_SPLIT = 500  # held-out reviews whose excess is split into parts
-N_ABLATION_SEEDS = 1
 PACE_STEPS = 100
 PARTS = (
     "start and end",
@@ -47,20 +43,11 @@ PARTS = (
 
 @dataclass(frozen=True)
 class Variant:
-    """The laptop recipe, with some of it changed; all variants read equally many tokens.
-
-    Attributes
-    ----------
-    name : str
-    changes : dict
-        Arguments of `pretrain`.
-    repeats : bool
-        Whether each pass reads the same 30,000 reviews.
-    """
+    """The laptop recipe, with some of it changed; all variants read equally many tokens."""
 
     name: str
-    changes: dict[str, Any] = field(default_factory=dict)
-    repeats: bool = False
+    changes: dict[str, Any] = field(default_factory=dict)  # arguments of `pretrain`
+    repeats: bool = False  # whether each pass reads the same 30,000 reviews
 
 
 def variants() -> list[Variant]:
@@ -90,36 +77,30 @@ def variants() -> list[Variant]:
 
 
 def world_minute(settings: Settings) -> pd.DataFrame:
-    """Train on the world with the budgets laptop and study, and with the laptop recipe changed.
+    """Train on the world with the budgets laptop and study, and with the laptop recipe changed; see `table`.
 
     Losses are those of the valid split, on which the parts of the recipe were compared. The number of steps
     decides the result; how long a step takes is measured on its own, with two threads on
     a machine that does nothing else (record "pace"), so losses may be computed on a busy one.
-
-    Returns
-    -------
-    DataFrame
-        See `table`.
     """
-    if settings.budget not in ("smoke", "laptop"):
-        raise ValueError(f"budget must be smoke or laptop (study is measured too), got {settings.budget}")
+    settings.check_budget("smoke", "laptop")
     corpus = load_corpus("world")
     recipe, short = Variant("recipe"), settings.budget == "smoke"
     budgets = ("smoke",) if short else ("laptop", "study")
-    cells = [(budgets[0], recipe, seed) for seed in range(settings.n_seeds)]
+    cells = [(budget, recipe, seed) for budget in budgets for seed in range(settings.n_seeds)]
     if not short:
-        n_each = min(N_ABLATION_SEEDS, settings.n_seeds)
-        cells += [("study", recipe, seed) for seed in range(settings.n_seeds)]
-        cells += [("laptop", variant, seed) for seed in range(n_each) for variant in variants()]
-    records = {
-        f"{budget}/pace": settings.cached(f"{budget}/pace", _origin(budget, recipe), partial(_pace, budget))
-        for budget in budgets
-    }
-    for budget, variant, seed in tqdm(cells, desc="world-minute", disable=None):
-        key = f"{budget}/seed {seed}/{variant.name}"
-        measure = partial(_measured, settings, corpus, budget, variant, seed)
-        records[key] = settings.cached(key, _origin(budget, variant), measure)
-    return table(records)
+        cells += [("laptop", variant, 0) for variant in variants()]
+    paces = settings.measured(
+        "pace", ((one,) for one in budgets), "{}/pace".format, lambda one: _origin(one, recipe), _pace
+    )
+    records = settings.measured(
+        "world-minute",
+        cells,
+        lambda budget, variant, seed: f"{budget}/seed {seed}/{variant.name}",
+        lambda budget, variant, seed: _origin(budget, variant),
+        partial(_measured, settings, corpus),
+    )
+    return table({**paces, **records})
 
 
 def _origin(budget: str, variant: Variant) -> Record:
@@ -161,11 +142,8 @@ def _measured(settings: Settings, corpus: Corpus, budget: str, variant: Variant,
     score = evaluate_language_model(result.model, result.tokenizer, texts)
     bound = float(cast(np.ndarray, exact_nats(corpus, texts)).sum())
     return {
-        "measure": "loss",
-        "variant": variant.name,
-        "seed": seed,
-        "n_steps": result.recipe.settings.n_steps,
-        "n_texts": len(texts),
+        **{"measure": "loss", "variant": variant.name, "seed": seed},
+        **{"n_steps": result.recipe.settings.n_steps, "n_texts": len(texts)},
         "nats_per_review": score.total_nats / len(texts),
         "bound_per_review": bound / len(texts),
         "above": score.total_nats / bound - 1,
@@ -194,7 +172,7 @@ def missing(model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str]) ->
         words = text.split(" ")
         ids = tokenizer.encode(text)
         model_log = _log_probs(model, tokenizer, ids)  # (T + 1, V)
-        position, sentence = 0, 0
+        position = sentence = 0
         exact = world.next_words(words)  # (W + 1, words + 1)
         for number, word in enumerate([*words, None]):
             pieces = (tokenizer.eos_id,) if word is None else tuple(tokenizer.word_pieces(word))
@@ -237,10 +215,6 @@ class _Levels:
         self._kinds = [name[0] for name in own]
         self._groups = [_numbered(name[:depth] for name in own) for depth in (1, 2, 3)]
 
-    def is_whole(self, token: int) -> bool:
-        """Whether the token begins the forms of one lemma only."""
-        return not self._kinds[token].startswith("token ")
-
     def first_token(self, words: np.ndarray) -> np.ndarray:
         """Probability of each token that begins a word, or ends the review; shape (V,)."""
         return np.bincount(self._first, weights=words, minlength=self._size)
@@ -249,10 +223,8 @@ class _Levels:
         self, p: np.ndarray, q: np.ndarray, token: int, begins: bool, sentence: int
     ) -> Iterator[tuple[str, float]]:
         """The excess at one word by part; p and q are the exact and the model's probabilities, (V,)."""
-        excess = [
-            float(np.log(p[group == group[token]].sum() / q[group == group[token]].sum()))
-            for group in self._groups
-        ]
+        alike = [group == group[token] for group in self._groups]
+        excess = [float(np.log(p[same].sum() / q[same].sum())) for same in alike]
         excess.append(float(np.log(p[token] / q[token])))
         kind, polarity, lemma, form = np.diff([0.0, *excess]).tolist()
         yield "start and end" if begins else "structure", kind
@@ -274,30 +246,26 @@ def _names(lexicon: Lexicon) -> dict[str, tuple[str, str, str]]:
         for form in forms:
             found.setdefault(form, set()).add((kind, polarity, lemma))
 
+    def agreeing(stem: str) -> list[str]:
+        return [stem + end for end in ("", "e", "s", "es")]
+
     for row in lexicon.nouns:
-        role, forms = row["role"], (row["french"], french_plural(row))
-        add(role.rstrip("+-"), role[len(role.rstrip("+-")) :], row["french"], *forms)
+        kind = row["role"].rstrip("+-")
+        add(kind, row["role"].removeprefix(kind), row["french"], row["french"], french_plural(row))
     for row in lexicon.adjectives:
         add("adjective", row["polarity"], row["masculine"], *adjective_forms(row).values())
     for row in lexicon.verbs:
+        likes = row["kind"] == "liking"
         add(row["kind"], row["polarity"], row["french"], row["french"])
-        if row["kind"] == "liking":
-            add(
-                "liked",
-                row["polarity"],
-                row["french"],
-                *(row["second"] + end for end in ("", "e", "s", "es")),
-            )
-        else:
-            add(row["kind"], row["polarity"], row["french"], row["second"])
+        forms = agreeing(row["second"]) if likes else [row["second"]]
+        add("liked" if likes else row["kind"], row["polarity"], row["french"], *forms)
     for row in lexicon.adverbs:
         add("adverb", row["polarity"], row["french"], row["french"])
     for row in lexicon.particles:
-        ends = ("", "e", "s", "es") if row["class"] == "made" else ("",)
-        add(row["class"], "", row["french"], *(row["french"] + end for end in ends))
+        add(row["class"], "", row["french"], *agreeing(row["french"])[: 4 if row["class"] == "made" else 1])
     add("be", "", "être", "est", "sont")
     add("it", "", "il", "il", "elle", "ils", "elles")
-    add("read", "", "lu", "lu", "lue", "lus", "lues")
+    add("read", "", "lu", *agreeing("lu"))
     return {form: next(iter(names)) for form, names in found.items() if len(names) == 1}
 
 
@@ -311,8 +279,6 @@ def table(records: Records) -> pd.DataFrame:
         itself), ``mean``, ``low`` and ``high`` in per cent above the entropy bound, and each of `PARTS` in
         per cent of the bound.
     """
-    import pandas as pd
-
     pace = {
         key.split("/")[0]: one["seconds_per_step"] for key, one in records.items() if one["measure"] == "pace"
     }
@@ -323,14 +289,9 @@ def table(records: Records) -> pd.DataFrame:
         budget, bound = key.split("/")[0], one["bound_per_review"]
         plain = one["variant"] == "recipe" and budget in pace
         parts = {name: 100 * nats / bound for name, nats in one["missing"].items()}
-        rows.append(
-            {
-                **{"budget": budget, "variant": one["variant"], "seed": one["seed"]},
-                "seconds": one["n_steps"] * pace[budget] if plain else float("nan"),
-                "above": 100 * one["above"],
-                **parts,
-            }
-        )
+        facts = {"budget": budget, "variant": one["variant"], "seed": one["seed"]}
+        seconds = one["n_steps"] * pace[budget] if plain else float("nan")
+        rows.append({**facts, "seconds": seconds, "above": 100 * one["above"], **parts})
     data, by = pd.DataFrame(rows), ["budget", "variant"]
     means = mean_table(data, "above", by=("budget",), variant="variant")
     others = data.groupby(by, sort=False)[["seconds", *PARTS]].mean().reset_index()

@@ -79,6 +79,7 @@ def test_without_extras_it_trains_resumes_finetunes_evaluates_and_generates(inst
     for command in (pretrain, f"{pretrain} --resume", finetune, evaluate, generate):
         done = installed("-m", "tinytx_run.cli", *command.split())
         assert done.returncode == 0 and json.loads(done.stdout), done.stderr
+        assert "interval" not in json.loads(done.stdout)  # it needs scipy, of an extra
 
 
 def test_the_course_reads_the_results_it_was_installed_with(installed):

@@ -59,7 +59,11 @@ sys.modules[__name__].__class__ = _Face
 def __getattr__(name: str) -> Any:
     """Import a public name on first use (PEP 562) and remember it."""
     if name not in _HOME:
-        raise AttributeError(_unknown(name))
+        import difflib
+
+        near = difflib.get_close_matches(name, _HOME, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise AttributeError(f"module 'tinytx' has no attribute {name!r}{hint}")
     value = getattr(importlib.import_module(_HOME[name]), name)
     globals()[name] = value
     return value
@@ -67,11 +71,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_HOME})
-
-
-def _unknown(name: str) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(name, _HOME, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    return f"module 'tinytx' has no attribute {name!r}{hint}"

@@ -17,10 +17,11 @@ from torch import Tensor, nn
 
 from tinytx import fast
 from tinytx.kv_cache import KeyValues
-from tinytx.masks import agree, check_bool, dtype_of
+from tinytx.masks import Mask, agree, check_bool, dtype_of
+from tinytx.settings import require
 
 
-def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
+def attention_weights(q: Tensor, k: Tensor, mask: Mask = None, bias: Tensor | None = None) -> Tensor:
     """Compute how much each query attends to each key.
 
     ``softmax(q kᵀ / sqrt(K) + bias)`` over the keys that the mask allows.
@@ -80,9 +81,7 @@ def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None, bias: Te
     return attn_scores.softmax(dim=-1).masked_fill(~mask, 0.0)
 
 
-def attention(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, bias: Tensor | None = None
-) -> Tensor:
+def attention(q: Tensor, k: Tensor, v: Tensor, mask: Mask = None, bias: Tensor | None = None) -> Tensor:
     """Average the values, weighted by how much each query attends to their keys.
 
     ``softmax(q kᵀ / sqrt(K) + bias) v``, written out: the attention weights are formed.
@@ -123,13 +122,7 @@ def attention(
 
 
 def fused_attention(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    mask: Tensor | None = None,
-    bias: Tensor | None = None,
-    *,
-    dropout: float = 0.0,
+    q: Tensor, k: Tensor, v: Tensor, mask: Mask = None, bias: Tensor | None = None, *, dropout: float = 0.0
 ) -> Tensor:
     """Compute `attention` by the fastest way that the device has, often without forming the weights.
 
@@ -140,7 +133,7 @@ def fused_attention(
     return fast.dropout(attention_weights(q, k, mask, bias), dropout) @ v if context is None else context
 
 
-def _check(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, bias: Tensor | None) -> None:
+def _check(q: Tensor, k: Tensor, v: Tensor, mask: Mask, bias: Tensor | None) -> None:
     """Refuse operands that do not fit; reads types and shapes, no data."""
     given = {"q": q, "k": k, "v": v}
     for name, x in given.items():
@@ -159,7 +152,7 @@ def _check(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, bias: Tensor | 
         if not all(agree(x.shape[:-2], y.shape[:-2]) for x, y in combinations(given.values(), 2)):
             rule = "q, k and v must agree in the axes before the last two"
         else:
-            batch = torch.broadcast_shapes(batch, k.shape[:-2])
+            batch = torch.broadcast_shapes(batch, k.shape[:-2])  # type: ignore[no-untyped-call]
     if rule:
         got = ", ".join(f"{name} of shape {tuple(x.shape)}" for name, x in given.items())
         raise ValueError(f"{rule}, got {got}")
@@ -230,14 +223,12 @@ class MultiHeadAttention(nn.Module):
         positions: nn.Module | None = None,
     ) -> None:
         super().__init__()
-        if n_heads < 1 or d_model % n_heads:
-            raise ValueError(f"n_heads must divide d_model, got d_model={d_model}, n_heads={n_heads}")
         self.n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
-        if self.n_kv_heads < 1 or n_heads % self.n_kv_heads:
-            got = f"n_heads={n_heads}, n_kv_heads={n_kv_heads}"
-            raise ValueError(f"n_kv_heads must divide n_heads, got {got}")
-        if not 0 <= dropout < 1:
-            raise ValueError(f"dropout must lie in [0, 1), got {dropout}")
+        got = f"d_model={d_model}, n_heads={n_heads}"
+        require(n_heads >= 1 and d_model % n_heads == 0, "n_heads must divide d_model", got)
+        fits = self.n_kv_heads >= 1 and n_heads % self.n_kv_heads == 0
+        require(fits, "n_kv_heads must divide n_heads", f"n_heads={n_heads}, n_kv_heads={n_kv_heads}")
+        require(0 <= dropout < 1, "dropout must lie in [0, 1)", dropout)
         self.d_model, self.n_heads, self.dropout, self.positions = d_model, n_heads, dropout, positions
         kv_width = d_model // n_heads * self.n_kv_heads  # G K
         self.q_proj = nn.Linear(d_model, d_model, bias=bias)
@@ -247,11 +238,7 @@ class MultiHeadAttention(nn.Module):
         self._record: Callable[[Tensor], None] | None = None  # see `record_attention`
 
     def forward(
-        self,
-        x: Tensor,
-        memory: Tensor | None = None,
-        mask: Tensor | None = None,
-        cache: KeyValues | None = None,
+        self, x: Tensor, memory: Tensor | None = None, mask: Mask = None, cache: KeyValues | None = None
     ) -> Tensor:
         """Attend from every token of x.
 
@@ -304,12 +291,13 @@ class MultiHeadAttention(nn.Module):
             attn_weights = attention_weights(q, k, mask, bias)  # (B, H, T, S)
             self._record(attn_weights)
             context = attn_weights @ v  # (B, H, T, K)
-        return self.out_proj(merge_heads(context))
+        output: Tensor = self.out_proj(merge_heads(context))
+        return output
 
 
 def split_heads(x: Tensor, n_heads: int) -> Tensor:
     """Give each head its share of the width: (B, T, D) -> (B, H, T, K)."""
-    return x.unflatten(-1, (n_heads, -1)).transpose(1, 2)
+    return x.view(*x.shape[:2], n_heads, x.shape[2] // n_heads).transpose(1, 2)
 
 
 def share_heads(x: Tensor, n_heads: int) -> Tensor:

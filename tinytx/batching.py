@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tinytx.settings import require
+
 
 def pad_batch(sequences: Sequence[Sequence[int]], pad_id: int) -> Tensor:
     """Stack B sequences, padded on the right to the length T of the longest: a LongTensor of shape (B, T).
@@ -19,8 +21,7 @@ def pad_batch(sequences: Sequence[Sequence[int]], pad_id: int) -> Tensor:
     tensor([[7, 8, 9],
             [7, 0, 0]])
     """
-    if not sequences:
-        raise ValueError("sequences must hold at least one sequence, got none")
+    require(len(sequences), "sequences must hold at least one sequence", "none")
     seq_len = max(map(len, sequences))
     rows = [[*sequence, *[pad_id] * (seq_len - len(sequence))] for sequence in sequences]
     return torch.tensor(rows, dtype=torch.long)  # (B, T)
@@ -61,26 +62,20 @@ def batches_by_length(
     """Group sequences of similar length, so that a batch holds little padding.
 
     Sequences are shuffled, then sorted by length, cut into batches as large as the budget allows, and the
-    batches are shuffled.
+    batches are shuffled. Equal arguments give equal batches.
 
     Parameters
     ----------
     lengths : sequence of int
         Length of each sequence, from 0 up.
     tokens_per_batch : int
-        Largest number of positions in a padded batch: sequences times the length of the longest.
-    seed, epoch : int
-        From 0 up; equal arguments give equal batches.
+        Largest number of positions in a padded batch: sequences times the length of the longest, which must
+        fit (ValueError).
 
     Returns
     -------
     list of list of int
         Indices into `lengths`, each in exactly one batch.
-
-    Raises
-    ------
-    ValueError
-        If the longest sequence alone exceeds the budget.
 
     Examples
     --------
@@ -89,11 +84,8 @@ def batches_by_length(
     [[0, 2], [1, 3, 4]]
     """
     longest = max(lengths, default=0)
-    if longest > tokens_per_batch:
-        raise ValueError(
-            f"tokens_per_batch must hold the longest sequence, got tokens_per_batch={tokens_per_batch}, "
-            f"longest={longest}"
-        )
+    got = f"tokens_per_batch={tokens_per_batch}, longest={longest}"
+    require(longest <= tokens_per_batch, "tokens_per_batch must hold the longest sequence", got)
     widths = [(max(1, length),) for length in lengths]
     return _batches([np.asarray(lengths)], widths, tokens_per_batch, [seed, epoch])
 
@@ -142,20 +134,14 @@ def chunks(ids: Sequence[int], max_len: int) -> list[list[int]]:
     ids : sequence of int
         The whole text, with its special tokens.
     max_len : int
-        Largest number of inputs in a window, at least 1.
-
-    Returns
-    -------
-    list of list of int
-        Of 2 to ``max_len + 1`` ids each; none for a text of fewer than 2 ids.
+        Largest number of inputs in a window, at least 1: a window has 2 to ``max_len + 1`` ids.
 
     Examples
     --------
     >>> chunks([2, 10, 11, 12, 13, 3], max_len=2)
     [[2, 10, 11], [11, 12, 13], [13, 3]]
     """
-    if max_len < 1:
-        raise ValueError(f"max_len must be at least 1, got {max_len}")
+    require(max_len >= 1, "max_len must be at least 1", max_len)
     return [list(ids[start : start + max_len + 1]) for start in range(0, len(ids) - 1, max_len)]
 
 
@@ -165,17 +151,8 @@ def batches_of_pairs(
     """Group pairs of sequences whose lengths are similar on both sides; see `batches_by_length`.
 
     Pairs are sorted by target length and, within one target length, by source length (ascending and
-    descending in turn, so neighbours stay similar).
-
-    Parameters
-    ----------
-    src_lengths, tgt_lengths : sequence of int
-        Lengths of both sides of each pair, from 1 up.
-    tokens_per_batch : int
-        Largest number of positions in a padded batch, both sides together; a pair that is longer gets a batch
-        to itself.
-    seed, epoch : int
-        From 0 up.
+    descending in turn, so neighbours stay similar). The positions of both sides count together; a pair that
+    is longer than `tokens_per_batch` gets a batch to itself.
 
     Examples
     --------

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from tinytx.encoder_decoder import Translator
 from tinytx.kv_cache import Cache
+from tinytx.settings import require
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,11 +33,9 @@ class Search:
     max_factor, max_extra : float, int
         A translation has at most ``max_factor * (tokens of the source) + max_extra`` tokens, and at most
         ``max_len`` of the model.
-    min_factor : float
-        The end mark is not allowed before ``min_factor`` times as many tokens as the source has: a diagnosis
-        of broken models, not a way to translate.
-    forbid_repeats : bool
-        No token may occur twice: another such diagnosis.
+    min_factor, forbid_repeats : float, bool
+        The end mark is not allowed before ``min_factor`` times as many tokens as the source has; no token may
+        occur twice. Both are diagnoses of broken models, not ways to translate.
     """
 
     beam_size: int = 1
@@ -47,17 +46,12 @@ class Search:
     forbid_repeats: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("beam_size", "max_extra"):
-            if not isinstance(getattr(self, name), Integral):
-                raise ValueError(f"{name} must be an integer, got {getattr(self, name)}")
-        if self.beam_size < 1:
-            raise ValueError(f"beam_size must be at least 1, got {self.beam_size}")
-        for name in ("length_penalty", "max_factor", "min_factor"):
-            if not math.isfinite(getattr(self, name)):
-                raise ValueError(f"{name} must be finite, got {getattr(self, name)}")
-        for name in ("max_factor", "max_extra", "min_factor"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}")
+        for name, value in vars(self).items():
+            if name in ("beam_size", "max_extra"):
+                require(isinstance(value, Integral), f"{name} must be an integer", value)
+            require(math.isfinite(value), f"{name} must be finite", value)
+            lowest = {"beam_size": 1, "length_penalty": -math.inf}.get(name, 0)
+            require(value >= lowest, f"{name} must be at least {lowest}", value)
 
     def max_tokens(self, n_source: int, max_len: int) -> int:
         """Largest length of a translation, its end mark included."""
@@ -82,7 +76,7 @@ class Hypothesis:
 
     def score(self, length_penalty: float) -> float:
         """Log-probability normalised by length: the hypotheses of a source are ranked by it."""
-        return self.log_prob / len(self.token_ids) ** length_penalty
+        return self.log_prob / math.pow(len(self.token_ids), length_penalty)
 
 
 class Steps(Protocol):
@@ -100,13 +94,10 @@ class TranslatorSteps:
 
     Parameters
     ----------
-    model : Translator
     src_ids, src_mask : Tensor of shape (N, S)
         Sources, padded on the right; True = a real id.
-    beam_size : int
-        K, rows a source.
-    max_tokens : int
-        Most ids that will be generated.
+    beam_size, max_tokens : int
+        K, rows a source, and the most ids that will be generated.
     cached : bool
         False reads every prefix from its beginning at each step: slow, and obviously right.
     """
@@ -134,7 +125,8 @@ class TranslatorSteps:
         self._prefixes = ids
         new_ids = ids if cache is None else ids[:, cache.length :]
         hidden = self._model.decoder(new_ids, self._memory, None, self._mask, cache)
-        return self._model.head(hidden[:, -1])
+        logits: Tensor = self._model.head(hidden[:, -1])
+        return logits
 
     def select(self, rows: Tensor) -> None:
         """As `Steps` says; what a row of the cache has in common with the next one is not copied."""
@@ -176,8 +168,6 @@ def beam_search(
         With K rows a source, those of one source next to each other.
     max_tokens, min_tokens : sequence of N int
         Most ids of each result, and those before which ``eos_id`` is not allowed (none by default).
-    bos_id, eos_id : int
-    search : Search
     forbidden_ids : sequence of int
         Never generated.
     """
@@ -187,8 +177,8 @@ def beam_search(
         rows = beams.extend(beams.allowed(logits, forbidden_ids))
         if beams.sources:
             steps.select(rows)
-    if (n_stuck := beams.best.count(None)) > 0:
-        raise ValueError(f"at least one id must be allowed at every step, got none for {n_stuck} sources")
+    n_stuck = beams.best.count(None)
+    require(not n_stuck, "at least one id must be allowed at every step", f"none for {n_stuck} sources")
     return [best for best in beams.best if best is not None]
 
 
@@ -259,7 +249,7 @@ class _Beams:
             return bool(unfinished)
         # Log-probabilities only fall, so no extension scores above today's sum at the most favourable length.
         penalty = self._search.length_penalty
-        bound = max(max(log_probs) / length**penalty for length in (self._length + 1, limit))
+        bound = max(max(log_probs) / math.pow(n, penalty) for n in (self._length + 1, limit))
         return best.score(penalty) < bound
 
     def _offer(self, row: int, beam: int, *, finished: bool) -> None:

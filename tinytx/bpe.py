@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
+from tinytx.settings import require
 from tinytx.tokenizer import SPACE_MARK
 
 Pieces = tuple[str, ...]
@@ -16,21 +18,12 @@ Pieces = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Merge:
-    """One step of byte-pair encoding: two adjacent subwords become one.
-
-    Parameters
-    ----------
-    left, right : str
-    count : int
-        How often they were adjacent when they were merged.
-    n_pieces : int
-        Length of the whole text, in subwords, after this merge.
-    """
+    """One step of byte-pair encoding: two adjacent subwords become one."""
 
     left: str
     right: str
-    count: int
-    n_pieces: int
+    count: int  # how often they were adjacent when they were merged
+    n_pieces: int  # length of the whole text, in subwords, after this merge
 
     @property
     def piece(self) -> str:
@@ -60,7 +53,7 @@ def count_pairs(words: Mapping[Pieces, int]) -> Counter[tuple[str, str]]:
     """
     pairs: Counter[tuple[str, str]] = Counter()
     for pieces, count in words.items():
-        for pair in zip(pieces, pieces[1:], strict=False):
+        for pair in pairwise(pieces):
             pairs[pair] += count
     return pairs
 
@@ -83,7 +76,7 @@ def join_pair(pieces: Sequence[str], left: str, right: str) -> Pieces:
 
 
 def learn_merges(texts: Iterable[str], n_merges: int) -> list[Merge]:
-    """Merge the most frequent pair of adjacent subwords, again and again.
+    """Merge the most frequent pair of adjacent subwords, `n_merges` times or until every word is one subword.
 
     Of equally frequent pairs the one with the shorter subword wins, then the first in the order of
     characters. A pair whose subword was already made of other parts is skipped, as in sentencepiece.
@@ -92,16 +85,12 @@ def learn_merges(texts: Iterable[str], n_merges: int) -> list[Merge]:
     ----------
     texts : iterable of str
     n_merges : int
-        At most so many; fewer if every word has become one subword.
+        At least 0.
 
     Returns
     -------
     list of Merge
-
-    Raises
-    ------
-    ValueError
-        If `n_merges` is negative.
+        In the order in which they were made.
 
     References
     ----------
@@ -112,8 +101,7 @@ def learn_merges(texts: Iterable[str], n_merges: int) -> list[Merge]:
     >>> [merge.piece for merge in learn_merges(["elle belle", "elle"], 2)]
     ['el', 'le']
     """
-    if n_merges < 0:
-        raise ValueError(f"n_merges must be at least 0, got {n_merges}")
+    require(n_merges >= 0, "n_merges must be at least 0", n_merges)
     words = count_words(texts)
     merges: dict[str, Merge] = {}
     while len(merges) < n_merges:
@@ -130,30 +118,17 @@ def learn_merges(texts: Iterable[str], n_merges: int) -> list[Merge]:
 def segment(text: str, merges: Sequence[Merge]) -> list[str]:
     """Split a text into subwords: apply the earliest learned merge, as long as one applies.
 
-    Parameters
-    ----------
-    text : str
-    merges : sequence of Merge
-        In the order in which they were learned.
-
-    Returns
-    -------
-    list of str
-        Subwords; each word begins with the mark of a space.
+    Each word begins with the mark of a space. `merges` are in the order in which they were learned.
     """
-    rank = {merge.piece: place for place, merge in enumerate(merges)}
-    return [piece for word in text.split(" ") if word for piece in _segment_word(word, rank)]
-
-
-def _segment_word(word: str, rank: Mapping[str, int]) -> list[str]:
-    pieces = [SPACE_MARK, *word]
-    while True:
-        known = [
-            (rank[left + right], place)
-            for place, (left, right) in enumerate(zip(pieces, pieces[1:], strict=False))
-            if left + right in rank
-        ]
-        if not known:
-            return pieces
-        _, place = min(known)
-        pieces[place : place + 2] = ["".join(pieces[place : place + 2])]
+    rank = {merge.piece: number for number, merge in enumerate(merges)}
+    segmented: list[str] = []
+    for word in filter(None, text.split(" ")):
+        pieces = [SPACE_MARK, *word]
+        while True:
+            pairs = ["".join(pair) for pair in pairwise(pieces)]
+            if not (known := [(rank[pair], place) for place, pair in enumerate(pairs) if pair in rank]):
+                break
+            _, place = min(known)
+            pieces[place : place + 2] = [pairs[place]]
+        segmented += pieces
+    return segmented

@@ -13,7 +13,9 @@ from torch import Tensor, nn
 
 from tinytx.config import TransformerConfig
 from tinytx.fast import sent
-from tinytx.transformer import Transformer
+from tinytx.masks import Mask
+from tinytx.settings import require
+from tinytx.transformer import Transformer, init_linear
 
 Pooling = Literal["mean", "last", "first"]
 
@@ -25,7 +27,6 @@ class Classifier(nn.Module):
 
     Parameters
     ----------
-    config : TransformerConfig
     n_classes : int
         C.
     pooling : {"mean", "last", "first"}
@@ -62,10 +63,9 @@ class Classifier(nn.Module):
         body: Transformer | None = None,
     ) -> None:
         super().__init__()
-        if pooling not in get_args(Pooling):
-            raise ValueError(f"pooling must be one of {', '.join(get_args(Pooling))}, got {pooling!r}")
-        if n_classes < 1:
-            raise ValueError(f"n_classes must be at least 1, got {n_classes}")
+        known = get_args(Pooling)
+        require(pooling in known, f"pooling must be one of {', '.join(known)}", repr(pooling))
+        require(n_classes >= 1, "n_classes must be at least 1", n_classes)
         if not isinstance(body, Transformer | None):
             raise TypeError(f"body must be a Transformer, such as model.body, got a {type(body).__name__}")
         if body is not None and body.config != config.replace(dropout=body.config.dropout):
@@ -74,9 +74,7 @@ class Classifier(nn.Module):
         self.body = Transformer(config) if body is None else body
         self.dropout = nn.Dropout(config.dropout if dropout is None else dropout)
         self.head = nn.Linear(config.d_model, n_classes, bias=config.bias)
-        nn.init.xavier_uniform_(self.head.weight)
-        if config.bias:
-            nn.init.zeros_(self.head.bias)
+        init_linear(self.head)
 
     @classmethod
     def from_body(
@@ -85,18 +83,19 @@ class Classifier(nn.Module):
         """Put a new output layer on a transformer, for instance a pretrained one; parameters as above."""
         return cls(body.config, n_classes, pooling, dropout, body=body)
 
-    def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+    def forward(self, token_ids: Tensor, padding_mask: Mask = None) -> Tensor:
         """Score the classes of each row: (B, C). Parameters as in `Transformer.forward`."""
         pooled = pool(self.body(token_ids, padding_mask), padding_mask, self.pooling)  # (B, D)
-        return self.head(self.dropout(pooled))  # (B, C)
+        logits: Tensor = self.head(self.dropout(pooled))  # (B, C)
+        return logits
 
-    def loss(self, token_ids: Tensor, labels: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+    def loss(self, token_ids: Tensor, labels: Tensor, padding_mask: Mask = None) -> Tensor:
         """Mean cross-entropy of the labels, (B,), in nats a row. Parameters as in `Transformer.forward`."""
         logits = self(token_ids, padding_mask)  # (B, C)
         return F.cross_entropy(logits.float(), sent(labels.long(), logits.device))
 
 
-def pool(hidden: Tensor, padding_mask: Tensor | None, pooling: Pooling) -> Tensor:
+def pool(hidden: Tensor, padding_mask: Mask, pooling: Pooling) -> Tensor:
     """Reduce the hidden states of each row, (B, T, D), to one vector, (B, D), over real tokens.
 
     Zeros (mean) or the first vector for a row without any real token. Parameters as in `Classifier`.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, fields, replace
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from tinytx.settings import require
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,49 +115,31 @@ class TransformerConfig:
     experts_per_token: int = 1
 
     def __post_init__(self) -> None:
-        for name, lowest in _LOWEST.items():
+        for name, (choices, types, lowest) in _FIELDS.items():
             value = getattr(self, name)
-            if name == "n_kv_heads" and value is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise TypeError(f"{name} must be an integer, got {value!r}")
-            if value < lowest:
-                raise ValueError(f"{name} must be at least {lowest}, got {value}")
-        for name in ("causal", "bias", "tie_embeddings", "scale_embeddings", "embed_norm", "head_bias"):
-            value = getattr(self, name)
-            if not isinstance(value, bool) and not (name == "head_bias" and value is None):
-                raise TypeError(f"{name} must be True or False, got {value!r}")
-        for name, choices in _CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise ValueError(f"{name} must be one of {', '.join(choices)}, got {getattr(self, name)!r}")
-        for name in ("dropout", "norm_eps", "rotary_base"):
-            if isinstance(getattr(self, name), bool) or not isinstance(getattr(self, name), int | float):
-                raise TypeError(f"{name} must be a number, got {getattr(self, name)!r}")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must lie in [0, 1), got {self.dropout}")
+            if choices:
+                require(value in choices, f"{name} must be one of {', '.join(choices)}", repr(value))
+            elif not isinstance(value, types) or (isinstance(value, bool) and types[0] is not bool):
+                raise TypeError(f"{name} must be {_KINDS[types[0]]}, got {value!r}")
+            elif types[0] is int and value is not None:
+                require(value >= lowest, f"{name} must be at least {lowest}", value)
+        require(0 <= self.dropout < 1, "dropout must lie in [0, 1)", self.dropout)
         for name in ("norm_eps", "rotary_base"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
-        self._check_together()
-
-    def _check_together(self) -> None:
-        """Raise ValueError where two fields do not fit each other."""
-        sizes = f"d_model={self.d_model}, n_heads={self.n_heads}"
-        if self.d_model % self.n_heads:
-            raise ValueError(f"n_heads must divide d_model, got {sizes}")
-        if self.positions == "sinusoidal" and self.d_model % 2:
-            raise ValueError(f"d_model must be even for sinusoidal positions, got d_model={self.d_model}")
-        if self.positions == "rotary" and self.head_dim % 2:
-            raise ValueError(f"head_dim = d_model / n_heads must be even for rotary positions, got {sizes}")
-        if self.position_offset and self.positions != "learned":
+            value = getattr(self, name)
+            require(0 < value < float("inf"), f"{name} must be positive", value)
+        sizes, even = f"d_model={self.d_model}, n_heads={self.n_heads}", "must be even for"
+        require(self.d_model % self.n_heads == 0, "n_heads must divide d_model", sizes)
+        if self.positions == "sinusoidal":
+            require(self.d_model % 2 == 0, f"d_model {even} sinusoidal positions", f"d_model={self.d_model}")
+        if self.positions == "rotary":
+            require(self.head_dim % 2 == 0, f"head_dim = d_model / n_heads {even} rotary positions", sizes)
+        if self.positions != "learned":
             got = f"position_offset={self.position_offset}, positions={self.positions!r}"
-            raise ValueError(f"position_offset must be 0 unless positions are learned, got {got}")
-        if self.n_heads % self.kv_heads:
-            got = f"n_heads={self.n_heads}, n_kv_heads={self.n_kv_heads}"
-            raise ValueError(f"n_kv_heads must divide n_heads, got {got}")
-        if self.experts_per_token > self.n_experts:
-            got = f"experts_per_token={self.experts_per_token}, n_experts={self.n_experts}"
-            raise ValueError(f"experts_per_token must be at most n_experts, got {got}")
+            require(self.position_offset == 0, "position_offset must be 0 unless positions are learned", got)
+        got = f"n_heads={self.n_heads}, n_kv_heads={self.n_kv_heads}"
+        require(self.n_heads % self.kv_heads == 0, "n_kv_heads must divide n_heads", got)
+        got = f"experts_per_token={self.experts_per_token}, n_experts={self.n_experts}"
+        require(self.experts_per_token <= self.n_experts, "experts_per_token must be at most n_experts", got)
 
     @property
     def head_dim(self) -> int:
@@ -187,9 +170,11 @@ class TransformerConfig:
 
         Rare fields are left out where they have their default: older checkpoints and results lack them.
         """
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        default = {field.name: field.default for field in fields(self) if field.name in _RARE}
-        return {name: value for name, value in values.items() if name not in _RARE or value != default[name]}
+        return {
+            field.name: value
+            for field in fields(self)
+            if (value := getattr(self, field.name)) != field.default or field.name not in _RARE
+        }
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> TransformerConfig:
@@ -202,32 +187,24 @@ class TransformerConfig:
         ValueError: fields must be those of TransformerConfig, got unknown n_head (did you mean n_heads?)
         """
         known = {field.name: field.default is MISSING for field in fields(cls)}  # name: whether required
-        unknown = [name + _suggestion(name, known) for name in values if name not in known]
-        if unknown:
-            raise ValueError(f"fields must be those of TransformerConfig, got unknown {', '.join(unknown)}")
+        near = {name: difflib.get_close_matches(name, known, n=1) for name in values if name not in known}
+        unknown = [name + (f" (did you mean {found[0]}?)" if found else "") for name, found in near.items()]
+        require(not near, "fields must be those of TransformerConfig", f"unknown {', '.join(unknown)}")
         missing = [name for name, required in known.items() if required and name not in values]
-        if missing:
-            raise ValueError(f"fields without a default must be given, got none for {', '.join(missing)}")
+        require(not missing, "fields without a default must be given", f"none for {', '.join(missing)}")
         return cls(**values)
 
 
-_LOWEST = dict.fromkeys(("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len"), 1)
-_LOWEST |= {"n_segments": 0, "position_offset": 0, "n_kv_heads": 1, "n_experts": 1, "experts_per_token": 1}
-_CHOICES = {
-    name: get_args(kind)
-    for name, kind in get_type_hints(TransformerConfig).items()
-    if name in ("norm", "norm_kind", "activation", "positions")
+_KINDS = {int: "an integer", bool: "True or False", float: "a number"}
+_FIELDS = {  # name: choices; types of a value, the first of which names the kind; lowest integer
+    name: (
+        get_args(hint) if get_origin(hint) is Literal else (),
+        (float, int) if hint is float else get_args(hint) or (hint,),
+        0 if name in ("n_segments", "position_offset") else 1,
+    )
+    for name, hint in get_type_hints(TransformerConfig).items()
 }
-_RARE = (
-    *("n_segments", "embed_norm", "norm_eps", "position_offset", "head_bias"),
-    *("norm_kind", "n_kv_heads", "rotary_base", "n_experts", "experts_per_token"),
-)
-
-
-def _suggestion(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(str(name), known, n=1)
-    return f" (did you mean {near[0]}?)" if near else ""
-
+_RARE = list(_FIELDS)[list(_FIELDS).index("n_segments") :]
 
 PRESETS: dict[str, TransformerConfig] = {
     # The model of the lab the course grew out of: torch's encoder layer with its defaults, and a causal mask.

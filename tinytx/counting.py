@@ -16,6 +16,7 @@ from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
 from tinytx.masked_lm import MaskedLanguageModel
+from tinytx.settings import require
 from tinytx.transformer import LanguageModel, Transformer
 
 # Parts that occur once a layer, and the names of the lines below them.
@@ -161,16 +162,11 @@ def parameter_table(
     n_classes : int
         C, read for a classifier.
 
-    Returns
-    -------
-    ParameterTable
-        ``table.total`` equals `count_parameters` of the model built from the same settings.
-
     Notes
     -----
-    The number of heads occurs in no formula, unless queries share keys: H heads of width K = D / H have
-    together the matrices of one head of width D. A head tied to the embeddings adds its bias only; fixed
-    positions add nothing.
+    ``table.total`` equals `count_parameters` of the model built from the same settings. The number of heads
+    occurs in no formula, unless queries share keys: H heads of width K = D / H have together the matrices of
+    one head of width D. A head tied to the embeddings adds its bias only; fixed positions add nothing.
 
     Examples
     --------
@@ -189,8 +185,8 @@ def parameter_table(
     63082496
     """
     _check(head, n_classes)
-    if head == "translation" and config.n_segments:
-        raise ValueError(f"a translator must have n_segments=0, got n_segments={config.n_segments}")
+    fits, got = head != "translation" or not config.n_segments, f"n_segments={config.n_segments}"
+    require(fits, "a translator must have n_segments=0", got)
     sizes = {"V": config.vocab_size, "D": config.d_model, "F": config.d_ff, "C": n_classes}
     sizes |= {"K": config.head_dim, "n_kv_heads": config.kv_heads, "n_experts": config.n_experts}
     sizes |= {name: getattr(config, name) for name in ("max_len", "n_segments", "position_offset")}
@@ -260,11 +256,9 @@ def _several(number: str, formula: str) -> str:
 
 
 def _check(head: str | None, n_classes: int) -> None:
-    if head is not None and head not in get_args(Head):
-        known = ", ".join(map(repr, get_args(Head)))
-        raise ValueError(f"head must be {known} or None, got {head!r}")
-    if n_classes < 1:
-        raise ValueError(f"n_classes must be at least 1, got {n_classes}")
+    known = ", ".join(map(repr, get_args(Head)))
+    require(head in (None, *get_args(Head)), f"head must be {known} or None", repr(head))
+    require(n_classes >= 1, "n_classes must be at least 1", n_classes)
 
 
 def count_parameters(model: nn.Module) -> int:

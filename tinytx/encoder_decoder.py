@@ -7,12 +7,19 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from tinytx.attention import MultiHeadAttention
 from tinytx.config import TransformerConfig
 from tinytx.fast import IGNORE_ID, Dropout, output_loss
 from tinytx.kv_cache import Cache, KeyValues
-from tinytx.masks import check_bool
-from tinytx.transformer import Transformer, feed_forward, init_output_layer, make_norm, self_attention
+from tinytx.masks import Mask, check_bool
+from tinytx.settings import require
+from tinytx.transformer import (
+    Transformer,
+    feed_forward,
+    init_output_layer,
+    make_norm,
+    multi_head,
+    self_attention,
+)
 
 
 class DecoderBlock(nn.Module):
@@ -35,13 +42,7 @@ class DecoderBlock(nn.Module):
         self.attn_norm = make_norm(config)
         self.attn = self_attention(config)
         self.cross_norm = make_norm(config)
-        self.cross_attn = MultiHeadAttention(
-            d_model=config.d_model,
-            n_heads=config.n_heads,
-            n_kv_heads=config.n_kv_heads,
-            bias=config.bias,
-            dropout=config.dropout,
-        )
+        self.cross_attn = multi_head(config)
         self.ff_norm = make_norm(config)
         self.ff = feed_forward(config)
         self.dropout = Dropout(config.dropout)
@@ -50,8 +51,8 @@ class DecoderBlock(nn.Module):
         self,
         x: Tensor,
         memory: Tensor,
-        mask: Tensor | None = None,
-        memory_mask: Tensor | None = None,
+        mask: Mask = None,
+        memory_mask: Mask = None,
         cache: tuple[KeyValues, KeyValues] | None = None,
     ) -> Tensor:
         """Transform the residual stream of the target, x of shape (B, T, D), given that of the source.
@@ -63,10 +64,12 @@ class DecoderBlock(nn.Module):
         if self.norm_first:
             x = x + self.dropout(self.attn(self.attn_norm(x), mask=mask, cache=own))
             x = x + self.dropout(self.cross_attn(self.cross_norm(x), memory, memory_mask, of_memory))
-            return x + self.dropout(self.ff(self.ff_norm(x)))
-        x = self.attn_norm(x + self.dropout(self.attn(x, mask=mask, cache=own)))
-        x = self.cross_norm(x + self.dropout(self.cross_attn(x, memory, memory_mask, of_memory)))
-        return self.ff_norm(x + self.dropout(self.ff(x)))
+            output: Tensor = x + self.dropout(self.ff(self.ff_norm(x)))
+        else:
+            x = self.attn_norm(x + self.dropout(self.attn(x, mask=mask, cache=own)))
+            x = self.cross_norm(x + self.dropout(self.cross_attn(x, memory, memory_mask, of_memory)))
+            output = self.ff_norm(x + self.dropout(self.ff(x)))
+        return output
 
 
 class TransformerDecoder(Transformer):
@@ -79,8 +82,8 @@ class TransformerDecoder(Transformer):
         self,
         token_ids: Tensor,
         memory: Tensor,
-        padding_mask: Tensor | None = None,
-        memory_padding_mask: Tensor | None = None,
+        padding_mask: Mask = None,
+        memory_padding_mask: Mask = None,
         cache: Cache | None = None,
     ) -> Tensor:
         """Turn target tokens, (B, T), into hidden states, (B, T, D), that depend on the source.
@@ -88,25 +91,21 @@ class TransformerDecoder(Transformer):
         `memory`, (B, S, D), is the output of the encoder; the masks, (B, T) and (B, S), are True where a
         token is real. With a cache the tokens follow those that it holds.
         """
-        memory_mask = self._memory_mask(token_ids, memory, memory_padding_mask)
-        x, mask = self.embed_and_mask(token_ids, padding_mask, cache=cache)
+        rows, width, (n_rows, *_) = tuple(memory.shape), self.config.d_model, token_ids.shape
+        fits = memory.dim() == 3 and rows == (n_rows, rows[1], width)
+        require(fits, f"memory must have shape ({n_rows}, S, {width})", rows)
+        memory_mask = None
+        if memory_padding_mask is not None:
+            check_bool(memory_padding_mask, "memory_padding_mask")
+            got = tuple(memory_padding_mask.shape)
+            require(got == rows[:2], f"memory_padding_mask must have shape {rows[:2]}", got)
+            memory_mask = memory_padding_mask[:, None, None, :]  # (B, 1, 1, S)
+        x, mask = self.embed_and_mask(token_ids, padding_mask, None, cache)
         for number, block in enumerate(self.blocks):
             own = None if cache is None else (cache.own[number], cache.memory[number])
             x = block(x, memory, mask, memory_mask, own)
-        return self.final_norm(x)
-
-    def _memory_mask(self, token_ids: Tensor, memory: Tensor, padding_mask: Tensor | None) -> Tensor | None:
-        """Check the source; return the mask of cross-attention, (B, 1, 1, S)."""
-        n_rows, width, shape = token_ids.shape[0], self.config.d_model, tuple(memory.shape)
-        if memory.dim() != 3 or shape[0] != n_rows or shape[2] != width:
-            raise ValueError(f"memory must have shape ({n_rows}, S, {width}), got {shape}")
-        if padding_mask is None:
-            return None
-        check_bool(padding_mask, "memory_padding_mask")
-        if padding_mask.shape != memory.shape[:2]:
-            got = tuple(padding_mask.shape)
-            raise ValueError(f"memory_padding_mask must have shape {shape[:2]}, got {got}")
-        return padding_mask[:, None, None, :]
+        hidden: Tensor = self.final_norm(x)
+        return hidden
 
 
 class Translator(nn.Module):
@@ -117,6 +116,10 @@ class Translator(nn.Module):
     The two halves have `n_layers` blocks each and share one vocabulary. With `tie_embeddings` one matrix is
     the embedding of the source, the embedding of the target and W; without it there are three. The encoder is
     bidirectional and the decoder causal, whatever `causal` says.
+
+    Parameters
+    ----------
+    config : TransformerConfig
 
     Notes
     -----
@@ -138,8 +141,8 @@ class Translator(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        if config.n_segments:
-            raise ValueError(f"a translator must have n_segments=0, got n_segments={config.n_segments}")
+        got = f"n_segments={config.n_segments}"
+        require(not config.n_segments, "a translator must have n_segments=0", got)
         self.encoder = Transformer(config.replace(causal=False))
         self.decoder = TransformerDecoder(config.replace(causal=True))
         self.config = self.decoder.config
@@ -149,11 +152,7 @@ class Translator(nn.Module):
         init_output_layer(self.head, self.encoder.token_embed, config)
 
     def forward(
-        self,
-        src_ids: Tensor,
-        tgt_ids: Tensor,
-        src_padding_mask: Tensor | None = None,
-        tgt_padding_mask: Tensor | None = None,
+        self, src_ids: Tensor, tgt_ids: Tensor, src_padding_mask: Mask = None, tgt_padding_mask: Mask = None
     ) -> Tensor:
         """Score the vocabulary after each target token: (B, T, V), ``logits[:, t]`` what may follow token t.
 
@@ -168,26 +167,24 @@ class Translator(nn.Module):
         tgt_padding_mask : Tensor of shape (B, T), bool, optional
             True = a real token. Not needed: real tokens never attend to what follows them.
         """
-        return self.head(self.hidden_states(src_ids, tgt_ids, src_padding_mask, tgt_padding_mask))
+        memory = self.encode(src_ids, src_padding_mask)  # (B, S, D)
+        return self.decode(tgt_ids, memory, tgt_padding_mask, src_padding_mask)
 
     def hidden_states(
-        self,
-        src_ids: Tensor,
-        tgt_ids: Tensor,
-        src_padding_mask: Tensor | None = None,
-        tgt_padding_mask: Tensor | None = None,
+        self, src_ids: Tensor, tgt_ids: Tensor, src_padding_mask: Mask = None, tgt_padding_mask: Mask = None
     ) -> Tensor:
         """Compute the input of the output layer: (B, T, D). Parameters as in `forward`."""
         memory = self.encode(src_ids, src_padding_mask)  # (B, S, D)
-        return self.decoder(tgt_ids, memory, tgt_padding_mask, src_padding_mask)  # (B, T, D)
+        hidden: Tensor = self.decoder(tgt_ids, memory, tgt_padding_mask, src_padding_mask)  # (B, T, D)
+        return hidden
 
     def loss(
         self,
         src_ids: Tensor,
         tgt_ids: Tensor,
         targets: Tensor,
-        src_padding_mask: Tensor | None = None,
-        tgt_padding_mask: Tensor | None = None,
+        src_padding_mask: Mask = None,
+        tgt_padding_mask: Mask = None,
         *,
         ignore_id: int = IGNORE_ID,
         label_smoothing: float = 0.0,
@@ -203,16 +200,14 @@ class Translator(nn.Module):
             hidden, weight, targets, bias=bias, ignore_id=ignore_id, label_smoothing=label_smoothing
         )
 
-    def encode(self, src_ids: Tensor, src_padding_mask: Tensor | None = None) -> Tensor:
+    def encode(self, src_ids: Tensor, src_padding_mask: Mask = None) -> Tensor:
         """Hidden states of the source: (B, S, D). Parameters as in `forward`."""
-        return self.encoder(src_ids, src_padding_mask)
+        memory: Tensor = self.encoder(src_ids, src_padding_mask)
+        return memory
 
     def decode(
-        self,
-        tgt_ids: Tensor,
-        memory: Tensor,
-        tgt_padding_mask: Tensor | None = None,
-        src_padding_mask: Tensor | None = None,
+        self, tgt_ids: Tensor, memory: Tensor, tgt_padding_mask: Mask = None, src_padding_mask: Mask = None
     ) -> Tensor:
         """Score the vocabulary after each target token, (B, T, V), given the output of `encode`."""
-        return self.head(self.decoder(tgt_ids, memory, tgt_padding_mask, src_padding_mask))
+        logits: Tensor = self.head(self.decoder(tgt_ids, memory, tgt_padding_mask, src_padding_mask))
+        return logits

@@ -35,7 +35,6 @@ def attend(
 
     On a CPU a mask that equals `causal_mask` is not read by the kernel, which then skips the scores above the
     diagonal; on a GPU the comparison would wait for the device. In float64 a GPU has no kernel of this kind.
-
     Paid for by bench-steps.json, "small GPT, vocabulary 1,000, 2 x 1024".
     """
     device, seq_len, mem_len = q.device.type, q.shape[-2], k.shape[-2]
@@ -58,7 +57,7 @@ def attend(
     if mask is not None:
         # What a query that may attend to no key gets depends on the kernel. Here it attends to everything,
         # and its context is set to zero afterwards: gradients are finite on every device.
-        mask = torch.atleast_2d(mask)  # the kernels want an axis of queries
+        mask = mask[(None,) * (2 - mask.dim())]  # the kernels want an axis of queries
         blind = ~mask.any(dim=-1, keepdim=True)  # (..., T or 1, 1), True = no key is allowed
         mask = mask | blind
     if bias is not None:  # in the dtype of the queries and with all their axes, as the fast kernels ask
@@ -74,7 +73,6 @@ def _by_products(
     """Attention by two products, with scale, bias and mask applied in place or within the first.
 
     In bfloat16 on a CPU, where the backward pass of the fused kernel is slow.
-
     Paid for by bench-steps.json, "small GPT, vocabulary 1,000, 16 x 128".
     """
     scale, lowest = q.shape[-1] ** -0.5, torch.finfo(q.dtype).min
@@ -104,7 +102,6 @@ def dropout(x: Tensor, p: float) -> Tensor:
     """Set each number to 0 with probability p, and scale the others so that the mean stays.
 
     On a CPU one random byte decides on each number, where torch draws a float.
-
     Paid for by bench-steps.json, "small GPT, vocabulary 1,000, 16 x 128, dropout 0.1".
 
     Parameters
@@ -161,7 +158,6 @@ def output_loss(
 
     .. math:: -\sum_v q(v) \log p(v), \quad q(v) = (1 - s) [v = \text{target}] + s / V,
               \quad p = \text{softmax}(W h + b)
-
     Paid for by bench-steps.json, "small GPT, vocabulary 8,000, 16 x 128".
 
     Parameters
@@ -202,7 +198,8 @@ def output_loss(
     if len(chosen) < len(targets):
         hidden, targets = hidden[chosen.to(hidden.device, non_blocking=ahead)], targets[chosen]
     targets = targets.to(hidden.device, non_blocking=ahead)
-    return _OutputLoss.apply(hidden, weight, bias, targets, label_smoothing)
+    loss: Tensor = _OutputLoss.apply(hidden, weight, bias, targets, label_smoothing)  # type: ignore[no-untyped-call]
+    return loss
 
 
 class _OutputLoss(torch.autograd.Function):
@@ -260,7 +257,6 @@ def laid_out(model: nn.Module, n_rows: int) -> Iterator[None]:
     memory; for several, oneDNN reorders the matrix at each call, which takes as long as the product, and here
     once. Other numbers of rows give the same results. On a CPU, in float32, without gradients; the modules
     and their hooks run as always.
-
     Paid for by bench-generation.json, "greedy, 256 tokens, vocabulary 8,000, batch 32".
     """
     laid: list[nn.Linear] = []
@@ -276,7 +272,7 @@ def laid_out(model: nn.Module, n_rows: int) -> Iterator[None]:
             del layer.forward
 
 
-_ONEDNN = torch.backends.mkldnn.is_available() and all(
+_ONEDNN = torch.backends.mkldnn.is_available() and all(  # type: ignore[no-untyped-call]
     hasattr(torch.ops.mkldnn, name) for name in ("_reorder_linear_weight", "_linear_pointwise")
 )
 
@@ -310,7 +306,6 @@ def retain_memory() -> None:
     By default glibc gives large blocks back at once, which clears each page anew when the next step touches
     it. And oneDNN, which multiplies matrices in torch, caches a kernel for each of 1,024 shapes; where it has
     not multiplied yet, it is told to cache fewer, as batches by length have hundreds of shapes.
-
     Paid for by bench-reviews.json, "cls-books, 256 reviews, up to 512 ids".
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", N_KERNELS)
@@ -321,7 +316,6 @@ def retain_memory() -> None:
 
 def trim_memory() -> None:
     """Give free memory back to the system, gaps in the heap included that no later block fits.
-
     Paid for by bench-reviews.json, "cls-books, 256 reviews, up to 512 ids".
     """
     if HAS_GLIBC:

@@ -21,7 +21,7 @@ from tinytx.fast import laid_out, retain_memory
 from tinytx.inference import eval_mode
 from tinytx.kv_cache import Cache
 from tinytx.masked_lm import MaskedLanguageModel
-from tinytx.settings import check_seed
+from tinytx.settings import check_seed, require
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel
 
@@ -30,17 +30,14 @@ Model = LanguageModel | MaskedLanguageModel | Classifier | Translator
 
 def check_vocabulary(model: Model, tokenizer: Tokenizer) -> None:
     """Raise ValueError unless tokenizer and model have vocabularies of one size."""
-    if tokenizer.vocab_size != model.config.vocab_size:
-        raise ValueError(
-            f"tokenizer and model must have one vocabulary, got {tokenizer.vocab_size} tokens "
-            f"and vocab_size={model.config.vocab_size}"
-        )
+    got = f"{tokenizer.vocab_size} tokens and vocab_size={model.config.vocab_size}"
+    fits = tokenizer.vocab_size == model.config.vocab_size
+    require(fits, "tokenizer and model must have one vocabulary", got)
 
 
 def unwritten_ids(tokenizer: Tokenizer | type[Tokenizer]) -> tuple[int, ...]:
     """The suppressed ids: special tokens that are no text and do not end one. Generation never draws them."""
-    special = {tokenizer.pad_id, tokenizer.unk_id, tokenizer.bos_id, tokenizer.mask_id}
-    special |= {tokenizer.cls_id, tokenizer.sep_id}
+    special = {getattr(tokenizer, f"{name}_id") for name in ("pad", "unk", "bos", "mask", "cls", "sep")}
     return tuple(sorted(special - {tokenizer.eos_id}))  # in published tokenizers one id may have two uses
 
 
@@ -65,15 +62,12 @@ class Sampling:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.max_new_tokens < 1:
-            raise ValueError(f"max_new_tokens must be at least 1, got {self.max_new_tokens}")
-        if not 1e-30 < self.temperature < 1e30:  # float32 has neither 0 nor infinity there
-            got = self.temperature
-            raise ValueError(f"temperature must be positive, between 1e-30 and 1e30, got {got}")
-        if self.top_k is not None and self.top_k < 1:
-            raise ValueError(f"top_k must be at least 1, or None for no limit, got {self.top_k}")
-        if self.top_p is not None and not 0 < self.top_p <= 1:
-            raise ValueError(f"top_p must lie in (0, 1], or None for no limit, got {self.top_p}")
+        top_k, top_p, temperature = self.top_k, self.top_p, self.temperature
+        require(self.max_new_tokens >= 1, "max_new_tokens must be at least 1", self.max_new_tokens)
+        within = 1e-30 < temperature < 1e30  # float32 has neither 0 nor infinity there
+        require(within, "temperature must be positive, between 1e-30 and 1e30", temperature)
+        require(top_k is None or top_k >= 1, "top_k must be at least 1, or None for no limit", top_k)
+        require(top_p is None or 0 < top_p <= 1, "top_p must lie in (0, 1], or None for no limit", top_p)
         check_seed(self.seed)
 
 
@@ -137,8 +131,7 @@ def draw(logits: Tensor, generator: torch.Generator, sampling: Sampling) -> Tens
     """Sample one token a row, (R,) on the CPU, from (R, V); with ``top_k=1`` take the first of the best."""
     if sampling.top_k == 1:
         best, ids = logits.max(dim=-1)
-        if not best.isfinite().all():
-            raise ValueError("logits must have a finite maximum to be drawn from, got none")
+        require(best.isfinite().all(), "logits must have a finite maximum to be drawn from", "none")
         return ids.cpu()
     probs = next_token_probs(logits.float().cpu(), sampling.temperature, sampling.top_k, sampling.top_p)
     return torch.multinomial(probs, 1, generator=generator)[:, 0]
@@ -166,8 +159,6 @@ def continue_rows(
         A causal one.
     prefixes : sequence of R sequences of int
         None empty.
-    sampling : Sampling
-    eos_id : int
     forbidden_ids : sequence of int
         Never drawn.
     cached : bool
@@ -178,11 +169,9 @@ def continue_rows(
     list of R lists of int
         The new ids only.
     """
-    if not all(prefixes):
-        raise ValueError("generation needs at least one id to start from, got an empty prefix")
-    low, high = min(map(min, prefixes)), max(map(max, prefixes))
-    if low < 0 or high >= model.config.vocab_size:
-        raise ValueError(f"ids must lie in 0..{model.config.vocab_size - 1}, got {low} to {high}")
+    require(all(prefixes), "generation needs at least one id to start from", "an empty prefix")
+    low, high, size = min(map(min, prefixes)), max(map(max, prefixes)), model.config.vocab_size
+    require(low >= 0 and high < size, f"ids must lie in 0..{size - 1}", f"{low} to {high}")
     retain_memory()
     generator = torch.Generator().manual_seed(sampling.seed)
     lengths = torch.tensor([len(prefix) for prefix in prefixes])
@@ -219,13 +208,16 @@ def continue_rows(
 
 def _next_logits(model: LanguageModel, ids: Tensor, cache: Cache | None) -> Tensor:
     """Logits (R, V) of the token after each row (R, T), of which the model reads what is not cached."""
+    common = cache is not None and not cache.length and bool((ids == ids[0]).all())
     if cache is None:
-        return model.head(model.hidden_states(ids[:, -model.config.max_len :])[:, -1])
-    if not cache.length and (ids == ids[0]).all():  # read a common prefix once
-        logits = model.head(model.hidden_states(ids[:1], cache=cache)[:, -1])
+        new_ids = ids[:, -model.config.max_len :]
+    else:
+        new_ids = ids[:1] if common else ids[:, cache.length :]  # read a common prefix once
+    logits: Tensor = model.head(model.hidden_states(new_ids, cache=cache)[:, -1])
+    if cache is not None and common:
         cache.select(ids.new_zeros(len(ids)))
-        return logits.repeat(len(ids), 1)
-    return model.head(model.hidden_states(ids[:, cache.length :], cache=cache)[:, -1])
+        logits = logits.repeat(len(ids), 1)
+    return logits
 
 
 @dataclass(frozen=True)
@@ -260,26 +252,28 @@ def generate(
         Empty starts a new text. The model reads characters that the tokenizer does not know as unknown;
         in the answer they are unchanged.
     sampling : Sampling
+        How many tokens at most, and how each is drawn.
+
+    Returns
+    -------
+    Generation
+        Prompt and continuation; `str` gives the whole text.
     """
     return generate_many(model, tokenizer, prompt, sampling, n=1)[0]
 
 
 def generate_many(
-    model: Model,
-    tokenizer: Tokenizer,
-    prompt: str = "",
-    sampling: Sampling = SAMPLING,
-    *,
-    n: int,
+    model: Model, tokenizer: Tokenizer, prompt: str = "", sampling: Sampling = SAMPLING, *, n: int
 ) -> list[Generation]:
     """Sample n independent continuations of one prompt, as one batch; other parameters as in `generate`."""
-    if n < 1:
-        raise ValueError(f"n must be at least 1, got {n}")
-    causal_model = able_to_generate(model)
-    check_vocabulary(causal_model, tokenizer)
+    require(n >= 1, "n must be at least 1", n)
+    if not isinstance(model, LanguageModel):
+        raise ValueError(f"generation needs a language model, got a {type(model).__name__}")
+    require(model.config.causal, "generation needs a causal model", "one with causal=False")
+    check_vocabulary(model, tokenizer)
     prompt_ids = tokenizer.encode(prompt)
     rows = continue_rows(
-        causal_model,
+        model,
         [[tokenizer.bos_id, *prompt_ids]] * n,
         sampling,
         eos_id=tokenizer.eos_id,
@@ -293,12 +287,3 @@ def generate_many(
         finished = new_ids[-1] == tokenizer.eos_id
         generations.append(Generation(prompt, continuation, tuple(new_ids), finished))
     return generations
-
-
-def able_to_generate(model: Model) -> LanguageModel:
-    """The model itself; raise ValueError unless it is an autoregressive language model."""
-    if not isinstance(model, LanguageModel):
-        raise ValueError(f"generation needs a language model, got a {type(model).__name__}")
-    if not model.config.causal:
-        raise ValueError("generation needs a causal model, got one with causal=False")
-    return model

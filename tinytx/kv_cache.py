@@ -15,10 +15,8 @@ from torch import Tensor
 class KeyValues:
     """Keys and values of one attention module, in memory allocated once.
 
-    Parameters
-    ----------
-    max_len : int, optional
-        Most tokens a row; by default those that are appended first, as of a memory, which does not grow.
+    A row has at most `max_len` tokens; by default those that are appended first, as of a memory, which does
+    not grow.
     """
 
     def __init__(self, max_len: int | None = None) -> None:
@@ -67,11 +65,7 @@ class KeyValues:
 class Cache:
     """The keys and values of every block of a model, for rows that grow by the same number of tokens.
 
-    Parameters
-    ----------
-    n_layers : int
-    max_len : int
-        Most tokens a row.
+    A row has at most `max_len` tokens.
 
     Examples
     --------

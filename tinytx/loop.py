@@ -23,7 +23,7 @@ from tqdm.auto import tqdm
 from tinytx.fast import TRIM_EVERY, retain_memory, sent, trim_memory
 from tinytx.objectives import Objective
 from tinytx.optim import make_optimizer
-from tinytx.settings import TrainingSettings, choose_precision
+from tinytx.settings import TrainingSettings, choose_precision, require
 
 OnStep = Callable[[int, nn.Module], dict[str, Any] | None]
 
@@ -85,8 +85,7 @@ class TrainingStep:
     def __init__(
         self, model: nn.Module, objective: Objective, settings: TrainingSettings, accumulate: int = 1
     ) -> None:
-        if accumulate < 1:
-            raise ValueError(f"accumulate must be at least 1, got {accumulate}")
+        require(accumulate >= 1, "accumulate must be at least 1", accumulate)
         self.model, self.objective, self.settings = model, objective, settings
         self.accumulate, self.device = accumulate, next(model.parameters()).device
         self.optimizer: Optimizer = make_optimizer(model, settings)
@@ -111,7 +110,7 @@ class TrainingStep:
                 n_batch = torch.tensor(self.objective.n_predictions(batch))
                 loss = loss * sent(n_part / n_batch.clamp(min=1), loss.device)
             share = loss.sum()  # of an objective with two terms; else there is one number
-            share.backward()
+            share.backward()  # type: ignore[no-untyped-call]
             shares.append(share.detach())
         return torch.stack(shares).sum()
 

@@ -12,6 +12,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
+from tinytx.settings import require
+
 LayerT = TypeVar("LayerT", bound=nn.Module)
 ATTENTION = ("q_proj", "v_proj")  # arXiv 2106.09685, section 4.2
 
@@ -26,7 +28,7 @@ class LoRALinear(nn.Module):
     rank : int
         R, at least 1.
     alpha : float
-        The update is scaled by ``alpha / R``, which makes the learning rate depend less on the rank.
+        The update is scaled by ``alpha / R``, so the learning rate depends less on the rank.
 
     Attributes
     ----------
@@ -43,8 +45,7 @@ class LoRALinear(nn.Module):
 
     def __init__(self, base: nn.Linear, rank: int, alpha: float) -> None:
         super().__init__()
-        if rank < 1:
-            raise ValueError(f"rank must be at least 1, got {rank}")
+        require(rank >= 1, "rank must be at least 1", rank)
         self.base, self.scale = base.requires_grad_(False), alpha / rank
         self.a = nn.Parameter(torch.empty_like(base.weight[:1]).repeat(rank, 1))
         self.b = nn.Parameter(base.weight.new_zeros(base.out_features, rank))
@@ -84,15 +85,14 @@ def add_lora(
     ValueError
         If the model has no linear layer of these names, or has been adapted before.
     """
-    if any(True for _ in _places(model, LoRALinear)):
-        raise ValueError("model must have no LoRALinear yet, got one that was adapted before")
+    adapted_before = any(isinstance(module, LoRALinear) for module in model.modules())
+    require(not adapted_before, "model must have no LoRALinear yet", "one that was adapted before")
     owners = Counter(id(own) for module in model.modules() for own in module.parameters(recurse=False))
-    for _, name, base in _places(model, nn.Linear):
-        if name in names and owners[id(base.weight)] > 1:
-            raise ValueError(f"{name} must have a weight of its own to be adapted, got one that is tied")
     places = [place for place in _places(model, nn.Linear) if place[1] in names]
-    if not places:
-        raise ValueError(f"model must have linear layers named {' or '.join(names)}, got none")
+    require(places, f"model must have linear layers named {' or '.join(names)}", "none")
+    for _, name, base in places:
+        own = owners[id(base.weight)] == 1
+        require(own, f"{name} must have a weight of its own to be adapted", "one that is tied")
     adapted = [LoRALinear(base, rank, alpha) for _, _, base in places]
     model.requires_grad_(False)
     for (parent, name, _), layer in zip(places, adapted, strict=True):

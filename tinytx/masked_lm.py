@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from tinytx.config import TransformerConfig
 from tinytx.fast import IGNORE_ID, sent
-from tinytx.transformer import ACTIVATIONS, Transformer, init_output_layer, make_norm
+from tinytx.masks import Mask
+from tinytx.transformer import ACTIVATIONS, Transformer, init_linear, init_output_layer, make_norm
 
 
 class MaskedHead(nn.Module):
@@ -105,20 +106,18 @@ class MaskedLanguageModel(nn.Module):
         self.next_head = NextSentenceHead(config) if next_sentence else None
         for name, module in self.named_modules():
             if isinstance(module, nn.Linear) and name.startswith(("head.", "next_head.")):
-                nn.init.xavier_uniform_(module.weight)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
+                init_linear(module)
         init_output_layer(self.head.output, self.body.token_embed, config)
 
     def forward(
-        self, token_ids: Tensor, padding_mask: Tensor | None = None, segment_ids: Tensor | None = None
+        self, token_ids: Tensor, padding_mask: Mask = None, segment_ids: Tensor | None = None
     ) -> Tensor:
         """Score the vocabulary at every position: (B, T, V). Parameters as in `Transformer.forward`."""
         logits: Tensor = self.head(self.hidden_states(token_ids, padding_mask, segment_ids))  # (B, T, V)
         return logits
 
     def hidden_states(
-        self, token_ids: Tensor, padding_mask: Tensor | None = None, segment_ids: Tensor | None = None
+        self, token_ids: Tensor, padding_mask: Mask = None, segment_ids: Tensor | None = None
     ) -> Tensor:
         """Compute the input of the heads: (B, T, D). Parameters as in `Transformer.forward`."""
         hidden: Tensor = self.body(token_ids, padding_mask, segment_ids)
@@ -128,7 +127,7 @@ class MaskedLanguageModel(nn.Module):
         self,
         token_ids: Tensor,
         targets: Tensor,
-        padding_mask: Tensor | None = None,
+        padding_mask: Mask = None,
         segment_ids: Tensor | None = None,
         next_labels: Tensor | None = None,
         *,
@@ -142,7 +141,7 @@ class MaskedLanguageModel(nn.Module):
         self,
         token_ids: Tensor,
         targets: Tensor,
-        padding_mask: Tensor | None = None,
+        padding_mask: Mask = None,
         segment_ids: Tensor | None = None,
         next_labels: Tensor | None = None,
         *,
@@ -153,9 +152,8 @@ class MaskedLanguageModel(nn.Module):
         Parameters
         ----------
         targets : Tensor of shape (B, T), integer
-            The original token at masked positions, which alone reach the head, and `ignore_id` elsewhere.
-            Best on the CPU, where looking for it makes no GPU wait.
-            Where none is masked, the first part is 0, with gradients of zero.
+            The original token at masked positions, which alone reach the head, and `ignore_id` elsewhere,
+            best on the CPU, as in `output_loss`. Where none is masked, this part and its gradients are 0.
         next_labels : Tensor of shape (B,), integer, optional
             0 where the second sentence follows the first; read if the model has a `next_head`.
         """
@@ -173,7 +171,7 @@ class MaskedLanguageModel(nn.Module):
         return masked, F.cross_entropy(follows, sent(next_labels.long(), hidden.device))
 
     def follows(
-        self, token_ids: Tensor, padding_mask: Tensor | None = None, segment_ids: Tensor | None = None
+        self, token_ids: Tensor, padding_mask: Mask = None, segment_ids: Tensor | None = None
     ) -> Tensor:
         """Score whether the second sentence of each row follows the first: (B, 2), class 0 = it does."""
         if self.next_head is None:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from tinytx.fast import IGNORE_ID
+from tinytx.settings import require
 from tinytx.tokenizer import SPACE_MARK, Tokenizer
 
 MASKED, REPLACED = 0.8, 0.1  # of the chosen tokens; the rest stays as it is
@@ -19,39 +20,20 @@ MASKED, REPLACED = 0.8, 0.1  # of the chosen tokens; the rest stays as it is
 
 @dataclass(frozen=True, kw_only=True)
 class Masking:
-    """How a masked language model is trained.
+    """How a masked language model is trained, or, with a `causal_share` above 0, a hybrid causal one."""
 
-    Parameters
-    ----------
-    p : float
-        Share of the tokens that are chosen.
-    whole_words : bool
-        Choose words, with all their tokens, in place of single tokens.
-    next_sentence : bool
-        Show pairs of sentences, and ask whether the second follows the first.
-    transform : bool
-        Whether the model has the transform of `MaskedHead`.
-    causal_share : float
-        0 for a masked language model; above it a causal one is trained, hybrid: this share of its batches
-        predicts the next token, the others masked ones, see `HybridObjective`.
-    """
-
-    p: float = 0.15
-    whole_words: bool = False
-    next_sentence: bool = False
-    transform: bool = True
-    causal_share: float = 0.0
+    p: float = 0.15  # share of the tokens that are chosen
+    whole_words: bool = False  # choose words, with all their tokens, in place of single tokens
+    next_sentence: bool = False  # show pairs of sentences, and ask whether the second follows the first
+    transform: bool = True  # whether the model has the transform of `MaskedHead`
+    causal_share: float = 0.0  # share of batches that predict the next token, see `HybridObjective`
 
     def __post_init__(self) -> None:
-        if not 0 < self.p < 1:
-            raise ValueError(f"p must lie between 0 and 1, got {self.p}")
-        if not 0 <= self.causal_share < 1:
-            raise ValueError(f"causal_share must be from 0 to below 1, got {self.causal_share}")
-        if self.causal_share and (self.whole_words or self.next_sentence):
-            raise ValueError(
-                "a hybrid model masks single tokens of single texts, got whole_words="
-                f"{self.whole_words}, next_sentence={self.next_sentence}"
-            )
+        require(0 < self.p < 1, "p must lie between 0 and 1", self.p)
+        require(0 <= self.causal_share < 1, "causal_share must be from 0 to below 1", self.causal_share)
+        single = not (self.causal_share and (self.whole_words or self.next_sentence))
+        got = f"whole_words={self.whole_words}, next_sentence={self.next_sentence}"
+        require(single, "a hybrid model masks single tokens of single texts", got)
 
 
 def mask_tokens(
@@ -69,21 +51,17 @@ def mask_tokens(
     Parameters
     ----------
     token_ids : Tensor of any shape, integer
-    mask_id : int
     special_ids : sequence of int
         Ids that are never chosen and never put in, apart from `mask_id`.
-    vocab_size : int
     p : float
         Probability of each token to be chosen.
     words : Tensor of the shape of `token_ids`, optional
         The number, from 0 up, of the word that each token belongs to: whole words are then chosen.
-    generator : torch.Generator, optional
 
     Returns
     -------
-    inputs : Tensor of the shape of `token_ids`
-    labels : Tensor of the same shape
-        The original id where one was chosen, and -100 elsewhere.
+    inputs, labels : Tensor of the shape of `token_ids`
+        A label is the original id where one was chosen, and -100 elsewhere.
 
     References
     ----------
@@ -100,8 +78,7 @@ def mask_tokens(
     special = torch.tensor([*special_ids, mask_id])
     vocabulary = torch.arange(vocab_size)
     ordinary = vocabulary[~torch.isin(vocabulary, special)]
-    if not len(ordinary):
-        raise ValueError(f"vocab_size must leave ids that are not special, got vocab_size={vocab_size}")
+    require(len(ordinary), "vocab_size must leave ids that are not special", f"vocab_size={vocab_size}")
     if words is None:
         draws = torch.rand(token_ids.shape, generator=generator)
     else:
@@ -141,17 +118,11 @@ class PairsOfSentences:
 
 
 def make_passages(tokenizer: Tokenizer, texts: Sequence[str], room: int) -> list[Passage]:
-    """Join as many sentences of each text as fit into so many ids; what cannot be cut in two is left out.
+    """Join as many sentences of each text as fit into `room` ids, at least 2.
 
-    Parameters
-    ----------
-    tokenizer : Tokenizer
-    texts : sequence of str
-    room : int
-        Most ids of a passage, at least 2. A longer sentence is cut into windows.
+    A longer sentence is cut into windows; what cannot be cut in two is left out.
     """
-    if room < 2:
-        raise ValueError(f"room for two sentences must be at least 2 ids, got {room}")
+    require(room >= 2, "room for two sentences must be at least 2 ids", room)
     sentences = [_SENTENCE_END.split(text) for text in texts]
     encoded = iter(tokenizer.encode_batch(list(itertools.chain(*sentences))))
     starts = word_starts(tokenizer)
@@ -180,20 +151,13 @@ def _passage(text: int, ids: list[int], cuts: list[int], starts: np.ndarray) -> 
 
 
 def draw_pairs(passages: Sequence[Passage], room: int, rng: np.random.Generator) -> PairsOfSentences:
-    """Cut each passage in two, and exchange half of the second parts for those of other texts.
+    """Cut each passage, of two texts at least, in two; exchange half of the second parts across texts.
 
-    Parameters
-    ----------
-    passages : sequence of Passage
-        From two texts at least.
-    room : int
-        Most ids of both parts together; a second part that is too long loses its end.
-    rng : numpy.random.Generator
+    Both parts together have at most `room` ids: a second part that is too long loses its end.
     """
-    texts = np.array([passage.text for passage in passages])
-    if (n_texts := len(np.unique(texts))) < 2:
-        raise ValueError(f"pairs of sentences need two texts that can be cut at least, got {n_texts}")
-    n = len(passages)
+    texts, n = np.array([passage.text for passage in passages]), len(passages)
+    n_texts = len(np.unique(texts))
+    require(n_texts >= 2, "pairs of sentences need two texts that can be cut at least", n_texts)
     draws = rng.random(n).tolist()
     cuts = [passage.cuts[int(u * len(passage.cuts))] for passage, u in zip(passages, draws, strict=True)]
     exchanged = rng.random(n) < 0.5

@@ -11,6 +11,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from tinytx.settings import require
+
+Mask = Tensor | None  # of an argument that may be left out, which forbids nothing
+
 
 def causal_mask(seq_len: int, *, device: torch.device | str | None = None) -> Tensor:
     """Let every token attend to itself and to the tokens before it.
@@ -40,8 +44,7 @@ def causal_mask(seq_len: int, *, device: torch.device | str | None = None) -> Te
             [1, 1, 0],
             [1, 1, 1]], dtype=torch.int32)
     """
-    if seq_len < 1:
-        raise ValueError(f"seq_len must be at least 1, got {seq_len}")
+    require(seq_len >= 1, "seq_len must be at least 1", seq_len)
     return torch.ones(seq_len, seq_len, dtype=torch.bool, device=device).tril()
 
 
@@ -50,6 +53,16 @@ def padding_mask(token_ids: Tensor, pad_id: int) -> Tensor:
 
     A row of this mask is about keys, not about pairs of query and key. ``padding_mask[:, None, None, :]``, of
     shape (B, 1, 1, S), broadcasts over the heads and queries of attention weights of shape (B, H, T, S).
+
+    Parameters
+    ----------
+    token_ids : Tensor of shape (B, S)
+    pad_id : int
+        Id of the padding token.
+
+    Returns
+    -------
+    Tensor of shape (B, S), bool
 
     Examples
     --------
@@ -67,6 +80,13 @@ def combine_masks(*masks: Tensor | None) -> Tensor | None:
     """Allow what every mask allows: their logical AND, of the shape to which they broadcast.
 
     None forbids nothing; the result is None if all masks are.
+
+    Raises
+    ------
+    TypeError
+        If a mask is not boolean: the sign of one that is added to scores, or of 0 and 1, could be misread.
+    ValueError
+        If the masks do not broadcast.
 
     Examples
     --------
@@ -100,5 +120,5 @@ def dtype_of(given: object) -> torch.dtype | str:
 
 def check_bool(mask: Tensor, name: str) -> None:
     """Raise TypeError for masks of 0 and -inf, or of 0 and 1: their sign could be misread."""
-    if (got := dtype_of(mask)) != torch.bool:
-        raise TypeError(f"{name} must be a boolean tensor (True = may attend), got {got}")
+    if not (isinstance(mask, Tensor) and mask.dtype == torch.bool):
+        raise TypeError(f"{name} must be a boolean tensor (True = may attend), got {dtype_of(mask)}")

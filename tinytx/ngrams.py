@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tinytx.settings import require
+
 Sequences = Sequence[Sequence[int]]
 
 
@@ -36,10 +38,9 @@ class NGramModel:
 
     Parameters
     ----------
-    order : int
-        Number n of tokens in the longest counted n-gram, the predicted one included; at least 1.
-    vocab_size : int
-        Number of different ids; every one of them can be predicted.
+    order, vocab_size : int
+        Number n of tokens in the longest counted n-gram, the predicted one included; and of different ids,
+        every one of which can be predicted.
     bos_id, eos_id : int
         Added before each sequence, as history of its first token, and after it, to be predicted.
 
@@ -59,12 +60,10 @@ class NGramModel:
     """
 
     def __init__(self, order: int, vocab_size: int, *, bos_id: int = 2, eos_id: int = 3) -> None:
-        if order < 1:
-            raise ValueError(f"order must be at least 1, got {order}")
-        if not (0 <= bos_id < vocab_size and 0 <= eos_id < vocab_size):
-            raise ValueError(
-                f"bos_id and eos_id must be from 0 to {vocab_size - 1}, got bos_id={bos_id}, eos_id={eos_id}"
-            )
+        require(order >= 1, "order must be at least 1", order)
+        within = min(bos_id, eos_id) >= 0 and max(bos_id, eos_id) < vocab_size
+        got = f"bos_id={bos_id}, eos_id={eos_id}"
+        require(within, f"bos_id and eos_id must be from 0 to {vocab_size - 1}", got)
         self.order, self.vocab_size, self.bos_id, self.eos_id = order, vocab_size, bos_id, eos_id
         self._levels: list[_Level] = []
 
@@ -83,18 +82,9 @@ class NGramModel:
         return self
 
     def log_prob(self, sequence: Sequence[int], order: int | None = None) -> np.ndarray:
-        """Log-probabilities of a sequence of T tokens.
+        """Log-probabilities of a sequence of T tokens and of eos: (T + 1,), in nats.
 
-        Parameters
-        ----------
-        sequence : sequence of int
-        order : int, optional
-            A smaller order than the model's own, as if it had been fitted with that one.
-
-        Returns
-        -------
-        array of shape (T + 1,)
-            In nats; the last entry is that of eos.
+        Of an `order` smaller than the model's own they are as if it had been fitted with that one.
         """
         stream, targets = self._stream([sequence])
         log_probs: np.ndarray = np.log(self._probs(stream, targets, stream[targets], order))
@@ -117,8 +107,7 @@ class NGramModel:
 
     def _stream(self, sequences: Sequences) -> tuple[np.ndarray, np.ndarray]:
         """All sequences in one array with bos and eos, and the positions in it that are predicted."""
-        if not sequences:
-            raise ValueError("sequences must hold at least one sequence, got none")
+        require(len(sequences), "sequences must hold at least one sequence", "none")
         opening = [self.bos_id] * (self.order - 1)
         lengths = np.array([len(sequence) for sequence in sequences])
         stream = np.fromiter(
@@ -126,9 +115,8 @@ class NGramModel:
             dtype=np.int64,
             count=int(lengths.sum()) + len(lengths) * self.order,
         )
-        if stream.min() < 0 or stream.max() >= self.vocab_size:
-            outside = stream.max() if stream.max() >= self.vocab_size else stream.min()
-            raise ValueError(f"ids must be from 0 to {self.vocab_size - 1}, got {outside}")
+        low, high, last = stream.min(), stream.max(), self.vocab_size - 1
+        require(low >= 0 and high <= last, f"ids must be from 0 to {last}", high if high > last else low)
         ends = np.cumsum(lengths + self.order)
         is_target = np.ones(len(stream), dtype=bool)
         for offset in range(self.order - 1):
@@ -136,11 +124,9 @@ class NGramModel:
         return stream, np.flatnonzero(is_target)
 
     def _checked(self, order: int | None) -> int:
-        if not self._levels:
-            raise ValueError("the model must be fitted first, got no call of fit")
+        require(self._levels, "the model must be fitted first", "no call of fit")
         order = self.order if order is None else order
-        if not 1 <= order <= self.order:
-            raise ValueError(f"order must be from 1 to {self.order}, got {order}")
+        require(1 <= order <= self.order, f"order must be from 1 to {self.order}", order)
         return order
 
     def _probs(

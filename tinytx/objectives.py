@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -13,15 +12,8 @@ from torch import Tensor, nn
 from tinytx.batching import PackedSequences, batches_by_length, batches_of_pairs, chunks
 from tinytx.fast import IGNORE_ID, NO_WAIT, sent
 from tinytx.inference import padding_mask_or_none
-from tinytx.masking import (
-    Masking,
-    PairsOfSentences,
-    draw_pairs,
-    make_passages,
-    mask_tokens,
-    word_starts,
-)
-from tinytx.settings import mixed_seed
+from tinytx.masking import Masking, PairsOfSentences, draw_pairs, make_passages, mask_tokens, word_starts
+from tinytx.settings import mixed_seed, require
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import bidirectional
 
@@ -48,17 +40,14 @@ class Objective(Protocol):
 class FreshObjective:
     """Learn from new texts in each pass over the data, so that none is read twice.
 
-    Parameters
-    ----------
-    make : callable
-        ``make(epoch)`` gives the objective of one pass, a pure function of the epoch.
+    ``make(epoch)``, a pure function, gives the objective of one pass, of which the methods then speak.
     """
 
-    def __init__(self, make: Callable[[int], Any]) -> None:
+    def __init__(self, make: Callable[[int], CausalObjective | MaskedObjective]) -> None:
         self._make, self._epoch, self._objective = make, 0, make(0)
 
     def epoch_batches(self, *, seed: int, epoch: int, tokens_per_batch: int) -> list[list[int]]:
-        """Batches of the texts of this pass; the other methods then speak of these."""
+        """Batches of the texts of this pass."""
         if epoch != self._epoch:
             self._epoch, self._objective = epoch, self._make(epoch)
         return self._objective.epoch_batches(seed=seed, epoch=epoch, tokens_per_batch=tokens_per_batch)
@@ -77,17 +66,10 @@ class FreshObjective:
 
 
 def causal_batch(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Inputs and targets of next-token prediction: the target is the token after each input.
+    """Inputs and targets of next-token prediction, (B, T) each: the target is the token after each input.
 
-    Parameters
-    ----------
-    rows : Tensor of shape (B, T + 1), integer
-        Texts with their marks, ``[bos, x..., eos]``, or windows of long ones; padded on the right.
-
-    Returns
-    -------
-    inputs, targets : Tensor of shape (B, T)
-        All but the last column, and all but the first.
+    `rows`, (B, T + 1), are texts with their marks, ``[bos, x..., eos]``, or windows of long ones, padded on
+    the right: inputs are all but the last column, targets all but the first.
 
     Examples
     --------
@@ -107,26 +89,15 @@ def _where(model: nn.Module, *inputs: Any) -> Any:
 class CausalObjective:
     """Predict each token from those before it, over all text: long texts are read in chunks.
 
-    Parameters
-    ----------
-    sequences : sequence of sequences of int
-        Ids of each text, without special ids.
-    bos_id, eos_id, pad_id : int
-    max_len : int
-        Longest input.
-
-    Attributes
-    ----------
-    n_tokens : int
-        Predictions in one pass: all tokens and one ``eos`` a text.
+    `sequences` are the ids of each text, without special ids; no input is longer than `max_len`. In one pass
+    `n_tokens` are predicted: all tokens and one ``eos`` a text.
     """
 
     def __init__(
         self, sequences: Sequence[Sequence[int]], *, bos_id: int, eos_id: int, pad_id: int, max_len: int
     ) -> None:
         rows = [row for ids in sequences for row in chunks([bos_id, *ids, eos_id], max_len)]
-        if not rows:
-            raise ValueError("a language model needs at least one text to learn from, got none")
+        require(rows, "a language model needs at least one text to learn from", "none")
         self._rows = PackedSequences(rows, pad_id)
         self._input_lengths = [length - 1 for length in self._rows.lengths]
         self.n_tokens = sum(self._input_lengths)
@@ -149,25 +120,16 @@ class CausalObjective:
         inputs, targets = self.batch(indices)
         device = next(model.parameters()).device
         inputs = inputs.to(device, non_blocking=device.type in NO_WAIT)
-        return model.loss(inputs, targets, ignore_id=self._rows.pad_id)
+        loss: Tensor = model.loss(inputs, targets, ignore_id=self._rows.pad_id)
+        return loss
 
 
 class ClassificationObjective:
-    """Predict the class of each text.
-
-    Parameters
-    ----------
-    sequences : sequence of N sequences of int
-        Ids of each text as the model reads them, no longer than it can read.
-    labels : sequence of N int
-    pad_id : int
-    """
+    """Predict the class of each text, given as the ids that the model reads, no more than it can."""
 
     def __init__(self, sequences: Sequence[Sequence[int]], labels: Sequence[int], *, pad_id: int) -> None:
-        if len(sequences) != len(labels) or not sequences:
-            raise ValueError(
-                f"texts and labels must be as many, at least one, got {len(sequences)} and {len(labels)}"
-            )
+        n, n_labels = len(sequences), len(labels)
+        require(n == n_labels > 0, "texts and labels must be as many, at least one", f"{n} and {n_labels}")
         self._rows = PackedSequences(sequences, pad_id)
         self.labels = torch.tensor(labels, dtype=torch.long)
 
@@ -180,19 +142,17 @@ class ClassificationObjective:
         """One a row."""
         return len(indices)
 
-    def _inputs(self, model: nn.Module, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Texts (B, T) on the device of the model, and their padding mask."""
-        (token_ids,) = _where(model, self._rows.rows(indices))
-        return token_ids, token_ids != self._rows.pad_id
-
     def logits(self, model: Any, indices: Sequence[int]) -> Tensor:
         """Scores (B, C) of the texts at ``indices``."""
-        return model(*self._inputs(model, indices))
+        (token_ids,) = _where(model, self._rows.rows(indices))
+        logits: Tensor = model(token_ids, token_ids != self._rows.pad_id)
+        return logits
 
     def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean nats a text."""
-        token_ids, mask = self._inputs(model, indices)
-        return model.loss(token_ids, self.labels[indices], mask)
+        (token_ids,) = _where(model, self._rows.rows(indices))
+        loss: Tensor = model.loss(token_ids, self.labels[indices], token_ids != self._rows.pad_id)
+        return loss
 
 
 _PAIRS, _MASKS, _DIRECTIONS = 1, 2, 3  # what the random numbers of an epoch are for
@@ -202,32 +162,22 @@ class MaskedObjective:
     """Predict masked tokens from both sides, over all text: long texts are read in windows.
 
     A row is ``[cls] x [sep]``; with `Masking.next_sentence` it is ``[cls] x [sep] y [sep]``, where y and its
-    end belong to the second segment. What is masked, and which y follows x, is drawn anew for each epoch, as
-    a function of seed and epoch alone: call `epoch_batches` before anything else.
-
-    Parameters
-    ----------
-    tokenizer : Tokenizer
-    texts : sequence of str
-    max_len : int
-        Longest row.
-    masking : Masking
+    end belong to the second segment; no row is longer than `max_len`. What is masked, and which y follows x,
+    is drawn anew for each epoch, as a function of seed and epoch alone: call `epoch_batches` before anything
+    else.
     """
 
     def __init__(self, tokenizer: Tokenizer, texts: Sequence[str], *, max_len: int, masking: Masking) -> None:
         self._tokenizer, self._masking = tokenizer, masking
         self._word_starts = torch.from_numpy(word_starts(tokenizer))
-        if masking.whole_words and not self._word_starts.any():
-            raise ValueError(
-                "whole_words must have a tokenizer that marks where words begin, got one without"
-            )
+        marked = not masking.whole_words or self._word_starts.any()
+        require(marked, "whole_words must have a tokenizer that marks where words begin", "one without")
         self._room = max_len - (3 if masking.next_sentence else 2)
-        if self._room < 1:
-            raise ValueError(f"max_len must leave room for text between the marks, got {max_len}")
+        require(self._room >= 1, "max_len must leave room for text between the marks", max_len)
         self._passages = make_passages(tokenizer, texts, self._room) if masking.next_sentence else []
         self._texts = [] if masking.next_sentence else masked_rows(tokenizer, texts, max_len)
-        if not self._passages and not self._texts:
-            raise ValueError("a masked language model needs at least one text to learn from, got none")
+        rule = "a masked language model needs at least one text to learn from"
+        require(self._passages or self._texts, rule, "none")
 
     def epoch_batches(self, *, seed: int, epoch: int, tokens_per_batch: int) -> list[list[int]]:
         """Rows of similar length together, in shuffled order; `batch` and `loss` then speak of this epoch."""
@@ -275,16 +225,9 @@ class HybridObjective(CausalObjective):
 
     In a masked batch the model attends to both sides, a row is framed by ``cls`` and ``sep``, and a masked
     token is predicted at the position before it, where the next token is predicted, too. As there, the last
-    column of a batch is no input: a row sees its own ``sep`` next to longer rows only. Which batches are
-    masked, and what is masked in them, is drawn anew for each epoch: call `epoch_batches` first.
-
-    Parameters
-    ----------
-    tokenizer : Tokenizer
-    texts : sequence of str
-    max_len : int
-        Longest input.
-    masking : Masking
+    column of a batch is no input: a row sees its own ``sep`` next to longer rows only. `max_len` is that of
+    an input. Which batches are masked, and what is masked in them, is drawn anew for each epoch: call
+    `epoch_batches` first.
 
     References
     ----------
@@ -304,10 +247,8 @@ class HybridObjective(CausalObjective):
         """Batches as of a causal model, each for one of the two predictions."""
         batches = super().epoch_batches(seed=seed, epoch=epoch, tokens_per_batch=tokens_per_batch)
         draws = np.random.default_rng([seed, epoch, _DIRECTIONS]).random(len(batches))
-        masked = [
-            batch for batch, draw in zip(batches, draws, strict=True) if draw >= self._masking.causal_share
-        ]
-        self._masked_rows = set(itertools.chain(*masked))
+        share, drawn = self._masking.causal_share, zip(batches, draws, strict=True)
+        self._masked_rows = {row for batch, draw in drawn if draw >= share for row in batch}
         inputs, labels = masked_tokens(self._tokenizer, self._framed, self._masking, seed, epoch)
         self._inputs = self._rows.filled(inputs, self._rows.pad_id)
         self._labels = self._rows.filled(labels, IGNORE_ID)
@@ -332,9 +273,11 @@ class HybridObjective(CausalObjective):
         inputs, targets = self.batch(indices)
         inputs, mask = _where(model, inputs, padding_mask_or_none(inputs, self._rows.pad_id))
         with bidirectional(model.body):
-            if not bool((targets != IGNORE_ID).any()):
-                return model.head(model.hidden_states(inputs[:, :1])).float().sum() * 0.0
-            return model.loss(inputs, targets, mask)
+            if bool((targets != IGNORE_ID).any()):
+                loss: Tensor = model.loss(inputs, targets, mask)
+            else:
+                loss = model.head(model.hidden_states(inputs[:, :1])).float().sum() * 0.0
+            return loss
 
 
 def special_ids(tokenizer: Tokenizer) -> list[int]:
@@ -383,16 +326,10 @@ class TranslationObjective:
     ----------
     sources, targets : sequence of N sequences of int
         Ids of each side, without special ids.
-    bos_id, eos_id, pad_id : int
     max_len : int
-        Most ids a side, marks included; longer pairs are left out and counted.
+        Most ids a side, marks included; longer pairs are left out, and counted in `n_left_out`.
     label_smoothing : float
         See `tinytx.fast.output_loss`.
-
-    Attributes
-    ----------
-    n_tokens, n_left_out : int
-        Predictions in one pass, and pairs that were too long.
     """
 
     def __init__(
@@ -409,11 +346,8 @@ class TranslationObjective:
         pairs = list(zip(sources, targets, strict=True))
         short = [pair for pair in pairs if max(map(len, pair)) < max_len]
         self.n_left_out = len(pairs) - len(short)
-        if not short:
-            raise ValueError(
-                f"a translator needs a pair of at most {max_len - 1} tokens a side to learn from, "
-                f"got {len(pairs)} pairs, none so short"
-            )
+        rule = f"a translator needs a pair of at most {max_len - 1} tokens a side to learn from"
+        require(short, rule, f"{len(pairs)} pairs, none so short")
         self._sources = PackedSequences(([*source, eos_id] for source, _ in short), pad_id)
         self._targets = PackedSequences(([bos_id, *target, eos_id] for _, target in short), pad_id)
         self.label_smoothing = label_smoothing
@@ -440,4 +374,5 @@ class TranslationObjective:
         pad_id = self._sources.pad_id
         how = {"ignore_id": pad_id, "label_smoothing": self.label_smoothing}
         src_ids, tgt_ids, mask = _where(model, src_ids, tgt_ids, padding_mask_or_none(src_ids, pad_id))
-        return model.loss(src_ids, tgt_ids, targets, mask, **how)
+        loss: Tensor = model.loss(src_ids, tgt_ids, targets, mask, **how)
+        return loss

@@ -23,15 +23,14 @@ def make_optimizer(model: nn.Module, settings: TrainingSettings) -> torch.optim.
     Parameters that need no gradient, those of a frozen body, are left out.
     """
     embeddings = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
-    matrices: list[nn.Parameter] = []  # for Muon
-    decayed: list[nn.Parameter] = []
-    free: list[nn.Parameter] = []
+    matrices, decayed, free = (list[nn.Parameter]() for _ in range(3))  # the first for Muon
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad:
             continue
+        is_output = name.startswith("head.") or ".router." in name  # which scores experts
         if parameter.dim() < 2 or id(parameter) in embeddings or "pos_embed" in name:
             free.append(parameter)
-        elif settings.optimizer == "muon" and parameter.dim() == 2 and not _is_output(name):
+        elif settings.optimizer == "muon" and parameter.dim() == 2 and not is_output:
             matrices.append(parameter)
         else:
             decayed.append(parameter)
@@ -40,11 +39,6 @@ def make_optimizer(model: nn.Module, settings: TrainingSettings) -> torch.optim.
     if settings.optimizer == "muon":
         return Muon(matrices, groups, lr=settings.lr, weight_decay=decay, betas=betas)
     return torch.optim.AdamW(groups, lr=settings.lr, betas=betas, fused=True)
-
-
-def _is_output(name: str) -> bool:
-    """Whether a matrix belongs to the head, or scores experts."""
-    return name.startswith("head.") or ".router." in name
 
 
 class Muon(torch.optim.AdamW):
@@ -63,10 +57,8 @@ class Muon(torch.optim.AdamW):
         Groups of all other parameters, as `torch.optim.AdamW` takes them.
     lr : float
         Of both: the update of a matrix is made as long as one of Adam usually is.
-    weight_decay : float
-        Of the matrices.
-    betas : pair of float
-        Of AdamW.
+    weight_decay, betas : float, pair of float
+        Of the matrices, and of AdamW.
 
     Notes
     -----

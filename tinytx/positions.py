@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from tinytx.settings import require
+
 
 def sinusoidal_positions(
     max_len: int, d_model: int, base: float = 10_000.0, *, dtype: torch.dtype | None = None
@@ -46,7 +48,8 @@ def sinusoidal_positions(
     >>> sinusoidal_positions(2, 4, base=100)[1]          # sin 1, cos 1, sin 0.1, cos 0.1
     tensor([0.8415, 0.5403, 0.0998, 0.9950])
     """
-    cos, sin = _tables(max_len, d_model, base, "d_model")  # (max_len, D/2) each
+    require(max_len >= 1, "max_len must be at least 1", max_len)
+    cos, sin = _cosines_and_sines(torch.arange(max_len), d_model, base, "d_model")  # (max_len, D/2) each
     return torch.stack((sin, cos), dim=-1).flatten(1).to(dtype or torch.get_default_dtype())  # (max_len, D)
 
 
@@ -86,8 +89,8 @@ def shift_matrix(k: float, d_model: int, base: float = 10_000.0) -> Tensor:
     [1.0, 0.0]
     """
     cos, sin = _cosines_and_sines(torch.as_tensor(k, dtype=torch.float64), d_model, base, "d_model")
-    rotations = torch.stack((cos, sin, -sin, cos), dim=-1).unflatten(-1, (2, 2))  # (D/2, 2, 2)
-    shift: Tensor = torch.block_diag(*rotations)  # (D, D)
+    rotations = torch.stack((cos, sin, -sin, cos), dim=-1).view(-1, 2, 2)  # (D/2, 2, 2)
+    shift: Tensor = torch.block_diag(*rotations)  # type: ignore[no-untyped-call]  # (D, D)
     return shift
 
 
@@ -95,27 +98,17 @@ def _cosines_and_sines(
     positions: Tensor, width: int, base: float, name: str = "head_dim"
 ) -> tuple[Tensor, Tensor]:
     """Cosines and sines of all angles ``pos base^(-2i / width)``, (..., width/2) each, in float64."""
-    if width < 1 or width % 2:
-        raise ValueError(f"{name} must be even and positive, got {name}={width}")
-    if base <= 0:
-        raise ValueError(f"base must be positive, got base={base}")
+    require(width >= 1 and width % 2 == 0, f"{name} must be even and positive", f"{name}={width}")
+    require(base > 0, "base must be positive", f"base={base}")
     exponents = torch.arange(0, width, 2, dtype=torch.float64, device=positions.device) / width  # 2i / width
     angles = positions.double()[..., None] * base**-exponents  # (..., width/2)
     return angles.cos(), angles.sin()
 
 
-def _tables(max_len: int, width: int, base: float, name: str = "head_dim") -> tuple[Tensor, Tensor]:
-    """Cosines and sines for the first `max_len` positions, (max_len, width/2) each, in float64."""
-    if max_len < 1:
-        raise ValueError(f"max_len must be at least 1, got {max_len}")
-    return _cosines_and_sines(torch.arange(max_len), width, base, name)
-
-
 def _rows(table: Tensor, start: int, n: int, offset: int = 0) -> Tensor:
     """Rows of a table for n positions, of which the first is `start`; a slice alone would give fewer."""
     max_len, end = len(table) - offset, start + n
-    if end > max_len:
-        raise ValueError(f"a row must hold at most max_len={max_len} tokens, got {end}")
+    require(end <= max_len, f"a row must hold at most max_len={max_len} tokens", end)
     return table[offset + start : offset + end]
 
 
@@ -195,17 +188,16 @@ def rotate(x: Tensor, positions: Tensor | None = None, base: float = 10_000.0) -
     """
     if not x.is_floating_point():
         raise TypeError(f"x must hold real numbers, got {x.dtype}")
-    seq_len = x.shape[-2]
     if positions is None:
-        positions = torch.arange(seq_len, device=x.device)
-    if positions.shape != (seq_len,):
-        raise ValueError(f"positions must have shape ({seq_len},), got {tuple(positions.shape)}")
+        positions = torch.arange(x.shape[-2], device=x.device)
+    shape = tuple(positions.shape)
+    require(shape == (x.shape[-2],), f"positions must have shape ({x.shape[-2]},)", shape)
     return _rotate(x, *_cosines_and_sines(positions, x.shape[-1], base))
 
 
 def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Rotate the pairs of x, (..., T, K), by angles of which (T, K/2) cosines and sines are given."""
-    first, second = x.unflatten(-1, (-1, 2)).unbind(-1)  # (..., T, K/2) each
+    first, second = x[..., 0::2], x[..., 1::2]  # (..., T, K/2) each
     rotated = torch.stack((cos * first + sin * second, cos * second - sin * first), dim=-1)
     return rotated.flatten(-2).to(x.dtype)  # (..., T, K)
 
@@ -222,7 +214,9 @@ class RotaryPositions(nn.Module):
 
     def __init__(self, max_len: int, head_dim: int, base: float = 10_000.0) -> None:
         super().__init__()
-        for name, table in zip(("cos", "sin"), _tables(max_len, head_dim, base), strict=True):
+        require(max_len >= 1, "max_len must be at least 1", max_len)
+        tables = _cosines_and_sines(torch.arange(max_len), head_dim, base)
+        for name, table in zip(("cos", "sin"), tables, strict=True):
             self.register_buffer(name, table.to(torch.get_default_dtype()), persistent=False)
 
     def forward(self, q: Tensor, k: Tensor, start: int = 0) -> tuple[Tensor, Tensor, None]:
@@ -264,8 +258,7 @@ def alibi_slopes(n_heads: int) -> Tensor:
     >>> alibi_slopes(6)[4:]     # the first and the third of eight heads
     tensor([0.5000, 0.1250])
     """
-    if n_heads < 1:
-        raise ValueError(f"n_heads must be at least 1, got {n_heads}")
+    require(n_heads >= 1, "n_heads must be at least 1", n_heads)
     power = 2 ** (n_heads.bit_length() - 1)  # the largest power of two that is not above H
     slopes = [2 ** (-8 * h / power) for h in range(1, power + 1)]
     slopes += [2 ** (-4 * h / power) for h in range(1, 2 * power, 2)]
@@ -294,7 +287,7 @@ def alibi_bias(n_heads: int, seq_len: int, mem_len: int | None = None) -> Tensor
 
     References
     ----------
-    .. [1] Press et al., "Train Short, Test Long", arXiv 2108.12409, section 3.
+    .. [1] Press et al., arXiv 2108.12409, section 3.
 
     Examples
     --------

@@ -17,12 +17,15 @@ CHOICES = {
     "optimizer": ("adamw", "muon"),
     "precision": ("auto", "fp32", "bf16"),
 }
-COUNTS = ("n_steps", "warmup_steps", "decay_steps", "tokens_per_batch", "log_every", "checkpoint_every")
+LOWEST = dict.fromkeys(("n_steps", "decay_steps", "tokens_per_batch", "log_every", "checkpoint_every"), 1)
+LOWEST |= {"warmup_steps": 0, "weight_decay": 0}
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings:
     """Hyperparameters of training: all that decides its result, apart from model and data.
+
+    ValueError for a value outside its range.
 
     Parameters
     ----------
@@ -57,10 +60,6 @@ class TrainingSettings:
     log_every, checkpoint_every : int
         Steps between two records of the history, and between two checkpoints.
 
-    Raises
-    ------
-    ValueError
-        For a value outside its range.
     """
 
     n_steps: int
@@ -82,24 +81,25 @@ class TrainingSettings:
     def __post_init__(self) -> None:
         object.__setattr__(self, "betas", tuple(self.betas))
         values = dataclasses.asdict(self)
-        for name in COUNTS:
-            whole = isinstance(values[name], Integral) or (name == "decay_steps" and values[name] is None)
-            _require(whole, name, "an integer", values[name])
-        for name in ("n_steps", "tokens_per_batch", "log_every", "checkpoint_every"):
-            _require(values[name] >= 1, name, "at least 1", values[name])
+        for name, lowest in LOWEST.items():
+            value = values[name]
+            if name == "decay_steps" and value is None:
+                continue
+            whole = isinstance(value, Integral) or name == "weight_decay"
+            require(whole, f"{name} must be an integer", value)
+            require(value >= lowest, f"{name} must be at least {lowest}", value)
         for name in ("lr", "clip_norm"):
-            _require(values[name] > 0, name, "positive", values[name])
-        for name in ("warmup_steps", "weight_decay"):
-            _require(values[name] >= 0, name, "0 or more", values[name])
+            require(values[name] > 0, f"{name} must be positive", values[name])
         check_seed(self.seed)
         if self.decay_steps is not None:
-            rule = f"from 1 to the {self.n_steps - self.warmup_steps} steps after the warm-up"
-            fits = 1 <= self.decay_steps <= self.n_steps - self.warmup_steps
-            _require(fits, "decay_steps", rule, self.decay_steps)
+            rest = self.n_steps - self.warmup_steps
+            rule = f"decay_steps must be at most the {rest} steps after the warm-up"
+            require(self.decay_steps <= rest, rule, self.decay_steps)
         for name, choices in CHOICES.items():
-            _require(values[name] in choices, name, f"one of {', '.join(choices)}", values[name])
-        _require(0 <= self.final_lr_fraction <= 1, "final_lr_fraction", "in [0, 1]", self.final_lr_fraction)
-        _require(all(0 <= beta < 1 for beta in self.betas), "betas", "two numbers in [0, 1)", self.betas)
+            require(values[name] in choices, f"{name} must be one of {', '.join(choices)}", values[name])
+        fraction, betas = self.final_lr_fraction, self.betas
+        require(0 <= fraction <= 1, "final_lr_fraction must be in [0, 1]", fraction)
+        require(all(0 <= beta < 1 for beta in betas), "betas must be two numbers in [0, 1)", betas)
 
     def lr_at(self, step: int) -> float:
         """Learning rate of a step, the first being step 1.
@@ -135,14 +135,16 @@ class TrainingSettings:
         return fields
 
 
+def require(holds: object, rule: str, got: object) -> None:
+    """Raise ValueError in the words of all checks, ``rule, got ...``, unless the rule holds."""
+    if not holds:
+        raise ValueError(f"{rule}, got {got}")
+
+
 def check_seed(seed: object) -> None:
     """Raise ValueError unless it is an integer in 0..2**63 - 1, as torch takes it."""
-    _require(isinstance(seed, Integral) and 0 <= int(seed) < 2**63, "seed", "in 0..2**63 - 1", seed)
-
-
-def _require(holds: bool, name: str, rule: str, got: object) -> None:
-    if not holds:
-        raise ValueError(f"{name} must be {rule}, got {got}")
+    fits = isinstance(seed, Integral) and 0 <= int(seed) < 2**63
+    require(fits, "seed must be in 0..2**63 - 1", seed)
 
 
 def mixed_seed(*numbers: int) -> int:
@@ -152,11 +154,9 @@ def mixed_seed(*numbers: int) -> int:
 
 def choose_device(name: str = "auto") -> torch.device:
     """The device to compute on: "cpu", "cuda", or "auto" for a GPU where there is one."""
-    if name not in ("auto", "cpu", "cuda"):
-        raise ValueError(f"device must be auto, cpu or cuda, got {name!r}")
-    has_gpu = torch.cuda.is_available()
-    if name == "cuda" and not has_gpu:
-        raise ValueError("device cuda needs a GPU that PyTorch can use, got a machine without one")
+    require(name in ("auto", "cpu", "cuda"), "device must be auto, cpu or cuda", repr(name))
+    has_gpu, rule = torch.cuda.is_available(), "device cuda needs a GPU that PyTorch can use"
+    require(has_gpu or name != "cuda", rule, "a machine without one")
     return torch.device("cuda" if has_gpu and name != "cpu" else "cpu")
 
 

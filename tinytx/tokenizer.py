@@ -15,25 +15,23 @@ from typing import Any
 
 import sentencepiece
 
+from tinytx.settings import require
+
 SPECIAL_PIECES = ("<pad>", "<unk>", "<bos>", "<eos>", "<mask>", "<cls>", "<sep>")
 SPACE_MARK = "\u2581"
 
 # sentencepiece reserves these characters: the space mark, the mark of forced boundaries, tabs, the end of a C
 # string, line ends, which it trims, and the separator of units. Control characters replace them; those in a
 # text itself are escaped.
-_ESCAPE = "\x1b"
-_REPLACEMENTS = dict(
-    zip((SPACE_MARK, "\u2585", "\t", "\x00", "\n", "\r", "\x1f"), "\x01\x02\x03\x04\x05\x06\x07", strict=True)
-)
-_OUTWARD = {ord(char): inner for char, inner in _REPLACEMENTS.items()} | {
-    ord(inner): _ESCAPE + inner for inner in (*_REPLACEMENTS.values(), _ESCAPE)
-}
+_ESCAPE, _CONTROLS = "\x1b", "\x01\x02\x03\x04\x05\x06\x07"
+_ORIGINALS = dict(zip(_CONTROLS, SPACE_MARK + "\u2585\t\x00\n\r\x1f", strict=True))
+_OUTWARD = {ord(char): inner for inner, char in _ORIGINALS.items()}
+_OUTWARD |= {ord(inner): _ESCAPE + inner for inner in (*_CONTROLS, _ESCAPE)}
 _RESERVED = re.compile("[" + "".join(map(chr, _OUTWARD)) + "\ud800-\udfff]")  # and lone surrogates
-_ESCAPED = re.compile(f"{_ESCAPE}(.)|([\x01-\x07])", re.DOTALL)
-_ORIGINALS = {inner: char for char, inner in _REPLACEMENTS.items()}
+_ESCAPED = re.compile(f"{_ESCAPE}(.)|([{_CONTROLS}])", re.DOTALL)
 
 
-def check_several(texts: Sequence[str]) -> None:
+def check_several(texts: Iterable[str]) -> None:
     """Raise TypeError for one text, which would be read letter by letter."""
     if isinstance(texts, str):
         raise TypeError("texts must be a sequence of str, got one str")
@@ -60,13 +58,8 @@ def unescape(text: str) -> str:
     return _ESCAPED.sub(lambda match: match[1] or _ORIGINALS[match[2]], text)
 
 
-_PLAIN = str.maketrans(
-    {
-        **dict.fromkeys("\u00a0\u2007\u2009\u202f", " "),
-        **dict.fromkeys("\u2019\u02bc", "'"),
-        **dict.fromkeys("\u00ad\u200b\u2060\ufeff", ""),  # invisible
-    }
-)
+_INVISIBLE = "\u00ad\u200b\u2060\ufeff"
+_PLAIN = str.maketrans("\u00a0\u2007\u2009\u202f\u2019\u02bc", "    ''", _INVISIBLE)
 
 
 def plain(text: str) -> str:
@@ -132,15 +125,8 @@ class Tokenizer:
 
     Made by `Tokenizer.train`, `Tokenizer.load` or `Tokenizer.from_bytes`.
 
-    Parameters
-    ----------
-    model : bytes
-        A serialised sentencepiece model with the special pieces of this package.
-
-    Raises
-    ------
-    ValueError
-        If `model` is no sentencepiece model, or its first pieces are not `SPECIAL_PIECES`.
+    A ValueError refuses bytes that are no serialised sentencepiece model, or one whose first pieces are not
+    `SPECIAL_PIECES`.
 
     Notes
     -----
@@ -179,13 +165,12 @@ class Tokenizer:
             raise ValueError(f"model must be a sentencepiece model, got {len(model)} other bytes") from error
         size = self._processor.get_piece_size()
         first = tuple(self._processor.id_to_piece(i) for i in range(min(size, len(SPECIAL_PIECES))))
-        if first != SPECIAL_PIECES:
-            raise ValueError(f"model must begin with the pieces {SPECIAL_PIECES}, got {first}")
+        require(first == SPECIAL_PIECES, f"model must begin with the pieces {SPECIAL_PIECES}", first)
         self._surfaces = [self._surface(token_id) for token_id in range(size)]
 
     def _surface(self, token_id: int) -> bytes:
         """The bytes that one piece adds to the text."""
-        piece = self._processor.id_to_piece(token_id)
+        piece: str = self._processor.id_to_piece(token_id)
         if self._processor.is_control(token_id):
             return b""
         if self._processor.is_unknown(token_id):
@@ -212,7 +197,8 @@ class Tokenizer:
         texts : iterable of str
             Every character that occurs in them becomes a piece, so it is never unknown.
         vocab_size : int
-            Number of pieces, the special ones included.
+            Number of pieces, the special ones included. A ValueError says which are possible: the characters
+            need room, and the texts must fill them.
         model_type : {"unigram", "bpe"}
             "unigram" starts from many pieces and drops the least useful, "bpe" merges frequent neighbours.
         byte_fallback : bool
@@ -221,24 +207,19 @@ class Tokenizer:
             Whether a piece ends between letters and punctuation; if not, "l'" or "mot." can be one piece.
         max_chars : int
             Of longer training texts every second is taken, or every third, and so on.
-
-        Raises
-        ------
-        ValueError
-            If there is no text to learn from, or `vocab_size` is smaller than the characters need, or larger
-            than the texts can fill; the message says what is possible.
         """
-        if isinstance(texts, str):
-            raise TypeError("texts must be an iterable of str, got one str")
-        if model_type not in MODEL_TYPES:
-            raise ValueError(f"model_type must be one of {', '.join(MODEL_TYPES)}, got {model_type!r}")
-        if max_chars < 1:
-            raise ValueError(f"max_chars must be at least 1, got {max_chars}")
+        check_several(texts)
+        known = f"model_type must be one of {', '.join(MODEL_TYPES)}"
+        require(model_type in MODEL_TYPES, known, repr(model_type))
+        require(max_chars >= 1, "max_chars must be at least 1", max_chars)
         inner = [escape(text) for text in texts if text]
         letters = _check_room(inner, vocab_size, byte_fallback)
         inner = inner[:: -(-sum(map(len, inner)) // max_chars)]
         if model_type == "bpe":
-            inner = _with_letters(inner, letters)
+            # Each letter has to occur outside a special piece that is spelt out: where one does not, BPE of
+            # sentencepiece before 0.2.3 ends the process.
+            inner = [part for text in inner for part in _SPELT.split(text)]
+            inner += sorted(letters.difference(*inner))
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
@@ -254,9 +235,8 @@ class Tokenizer:
         except RuntimeError as error:
             raise ValueError(f"sentencepiece cannot learn from these texts: {error}") from error
         tokenizer = cls(model.getvalue())
-        if tokenizer.vocab_size != vocab_size:
-            largest = f"{tokenizer.vocab_size}, the most that these texts can fill"
-            raise ValueError(f"vocab_size must be at most {largest}, got {vocab_size}")
+        rule = f"vocab_size must be at most {tokenizer.vocab_size}, the most that these texts can fill"
+        require(tokenizer.vocab_size == vocab_size, rule, vocab_size)
         return tokenizer
 
     @property
@@ -313,15 +293,14 @@ class Tokenizer:
         `encode` takes the one with the largest sum. With "bpe", minus the number of earlier merges.
         """
         self._check_id(token_id)
-        return self._processor.get_score(token_id)
+        return float(self._processor.get_score(token_id))
 
     def word_pieces(self, word: str) -> tuple[int, ...]:
         """Ids of one word, not empty and without a space.
 
         ``encode(" ".join(words))`` is the concatenation of these over `words`.
         """
-        if not word or " " in word:
-            raise ValueError(f"word must be non-empty and hold no space, got {word!r}")
+        require(word and " " not in word, "word must be non-empty and hold no space", repr(word))
         return tuple(self.encode(word))
 
     def _check_id(self, token_id: int) -> None:
@@ -351,32 +330,20 @@ class Tokenizer:
     def load(cls, path: str | os.PathLike[str]) -> Tokenizer:
         """Read a model that `save` wrote; a ValueError names a file that is missing or of another kind."""
         source = Path(path)
-        if not source.is_file():
-            raise ValueError(f"tokenizer file must exist, got {source}")
+        require(source.is_file(), "tokenizer file must exist", source)
         try:
             return cls.from_bytes(source.read_bytes())
         except ValueError as error:
             raise ValueError(f"{source}: {error}") from error
 
 
-def _with_letters(inner: list[str], letters: set[str]) -> list[str]:
-    """Escaped texts in which each of these letters occurs outside a special piece that is spelt out.
-
-    Where one does not, BPE of sentencepiece before 0.2.3 ends the process.
-    """
-    parts = [part for text in inner for part in _SPELT.split(text)]
-    return parts + sorted(letters.difference(*parts))
-
-
 def _check_room(inner: list[str], vocab_size: int, byte_fallback: bool) -> set[str]:
     """The characters of some escaped texts, after a check that the vocabulary has room for them."""
     letters = set[str]().union(*inner) - {" "}
-    if not letters:
-        raise ValueError("texts must hold at least one character that is no space, got none")
-    smallest = len(SPECIAL_PIECES) + 256 * byte_fallback + 1 + len(letters)
-    if vocab_size < smallest:
-        raise ValueError(
-            f"vocab_size must be at least {smallest} for these texts ({len(letters)} characters, the "
-            f"space and {smallest - 1 - len(letters)} special pieces), got {vocab_size}"
-        )
+    require(letters, "texts must hold at least one character that is no space", "none")
+    n_special = len(SPECIAL_PIECES) + 256 * byte_fallback
+    smallest = n_special + 1 + len(letters)
+    needed = f"{len(letters)} characters, the space and {n_special} special pieces"
+    rule = f"vocab_size must be at least {smallest} for these texts ({needed})"
+    require(vocab_size >= smallest, rule, vocab_size)
     return letters

@@ -18,8 +18,9 @@ from tinytx.attention import MultiHeadAttention
 from tinytx.config import TransformerConfig
 from tinytx.fast import IGNORE_ID, Dropout, output_loss
 from tinytx.kv_cache import Cache, KeyValues
-from tinytx.masks import causal_mask, check_bool, combine_masks, dtype_of
+from tinytx.masks import Mask, causal_mask, check_bool, combine_masks, dtype_of
 from tinytx.positions import AlibiPositions, LearnedPositions, RotaryPositions, SinusoidalPositions
+from tinytx.settings import require
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "gelu": nn.GELU,
@@ -58,7 +59,8 @@ class FeedForward(nn.Module):
             inner = self.activation(self.up_proj(x))  # (B, T, F)
         else:
             inner = self.activation(self.gate_proj(x)) * self.up_proj(x)  # (B, T, F)
-        return self.down_proj(self.dropout(inner))  # (B, T, D)
+        output: Tensor = self.down_proj(self.dropout(inner))  # (B, T, D)
+        return output
 
 
 class MixtureOfExperts(nn.Module):
@@ -69,9 +71,8 @@ class MixtureOfExperts(nn.Module):
     Notes
     -----
     The weights p are not scaled to sum to 1 over the chosen: with one expert a token, its weight would always
-    be 1, and the router would get no gradient. No loss holds the experts equally busy, as published models
-    have it: it would have to pass through every model, and the few experts of a lesson share the tokens
-    without. There is no limit on the tokens of an expert, so no token is dropped.
+    be 1, and the router would get no gradient. No loss holds the experts equally busy, as in published
+    models, and no limit on the tokens of an expert drops any.
 
     References
     ----------
@@ -108,13 +109,8 @@ def make_norm(config: TransformerConfig) -> nn.LayerNorm | nn.RMSNorm:
     return nn.LayerNorm(config.d_model, eps=config.norm_eps, bias=config.bias)
 
 
-def self_attention(config: TransformerConfig) -> MultiHeadAttention:
-    """The self-attention of a block, with the positions that act inside attention."""
-    positions: nn.Module | None = None
-    if config.positions == "rotary":
-        positions = RotaryPositions(config.max_len, config.head_dim, config.rotary_base)
-    elif config.positions == "alibi":
-        positions = AlibiPositions(config.n_heads)
+def multi_head(config: TransformerConfig, positions: nn.Module | None = None) -> MultiHeadAttention:
+    """The attention of a block, over itself or over a memory, with the positions that act inside it."""
     return MultiHeadAttention(
         d_model=config.d_model,
         n_heads=config.n_heads,
@@ -125,10 +121,21 @@ def self_attention(config: TransformerConfig) -> MultiHeadAttention:
     )
 
 
+def self_attention(config: TransformerConfig) -> MultiHeadAttention:
+    """The self-attention of a block, with the positions that act inside attention."""
+    if config.positions == "rotary":
+        return multi_head(config, RotaryPositions(config.max_len, config.head_dim, config.rotary_base))
+    return multi_head(config, AlibiPositions(config.n_heads) if config.positions == "alibi" else None)
+
+
 class Block(nn.Module):
     """Self-attention, then feed-forward, each added to the residual stream.
 
     Pre-norm (`norm` "first"): ``x + f(norm(x))``. Post-norm ("last"), as in the paper: ``norm(x + f(x))``.
+
+    Parameters
+    ----------
+    config : TransformerConfig
 
     Notes
     -----
@@ -150,13 +157,15 @@ class Block(nn.Module):
         self.ff = feed_forward(config)
         self.dropout = Dropout(config.dropout)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None, cache: KeyValues | None = None) -> Tensor:
+    def forward(self, x: Tensor, mask: Mask = None, cache: KeyValues | None = None) -> Tensor:
         """Transform the residual stream x, (B, T, D); mask and cache as in `MultiHeadAttention.forward`."""
         if self.norm_first:
             x = x + self.dropout(self.attn(self.attn_norm(x), mask=mask, cache=cache))
-            return x + self.dropout(self.ff(self.ff_norm(x)))
-        x = self.attn_norm(x + self.dropout(self.attn(x, mask=mask, cache=cache)))
-        return self.ff_norm(x + self.dropout(self.ff(x)))
+            output: Tensor = x + self.dropout(self.ff(self.ff_norm(x)))
+        else:
+            x = self.attn_norm(x + self.dropout(self.attn(x, mask=mask, cache=cache)))
+            output = self.ff_norm(x + self.dropout(self.ff(x)))
+        return output
 
 
 # Standard deviation of a language model's first logits: nearly equal, so the first loss is close to ln V.
@@ -166,13 +175,17 @@ FIRST_LOGIT_STD = 0.25
 class Transformer(nn.Module):
     """Embeddings, positions and a stack of blocks: from token ids to hidden states.
 
+    Parameters
+    ----------
+    config : TransformerConfig
+
     Notes
     -----
     Pre-norm, a `final_norm` follows the stack; post-norm, each block ends in a norm already. Linear layers
-    start from Glorot's uniform distribution with biases of zero; pre-norm, those that write into the residual
-    stream start smaller by ``sqrt(2 n_layers)``, so that the stream does not grow with depth. Embeddings
-    start as vectors of length about 1, which scaling takes to about ``sqrt(D)``; sinusoidal positions have
-    ``sqrt(D / 2)``, learned ones about 1. Tied to a head embeddings start smaller (`LanguageModel`).
+    start as `init_linear` says; pre-norm, those that write into the residual stream start smaller by
+    ``sqrt(2 n_layers)``, so that it does not grow with depth. Embeddings start with a length of about 1,
+    which scaling takes to ``sqrt(D)``, or, tied to a head, smaller (`LanguageModel`); sinusoidal positions
+    have ``sqrt(D / 2)``, learned ones about 1.
 
     References
     ----------
@@ -188,32 +201,29 @@ class Transformer(nn.Module):
         super().__init__()
         self.config = config
         self.token_embed = nn.Embedding(config.vocab_size, config.d_model)
-        self.pos_embed = _positions(config)
+        self.pos_embed: nn.Module = nn.Identity()  # rotary and ALiBi act inside attention
+        if config.positions == "sinusoidal":
+            self.pos_embed = SinusoidalPositions(config.max_len, config.d_model)
+        elif config.positions == "learned":
+            self.pos_embed = LearnedPositions(config.max_len, config.d_model, config.position_offset)
         self.segment_embed = nn.Embedding(config.n_segments, config.d_model) if config.n_segments else None
         self.embed_norm = make_norm(config) if config.embed_norm else nn.Identity()
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(self.block_class(config) for _ in range(config.n_layers))
         self.final_norm = make_norm(config) if config.norm == "first" else nn.Identity()
-        self._init_weights()
-
-    def _init_weights(self) -> None:
-        config, std = self.config, self.config.d_model**-0.5
-        token_std = std * FIRST_LOGIT_STD if config.tie_embeddings else std
-        nn.init.normal_(self.token_embed.weight, std=token_std)
+        std = config.d_model**-0.5
+        nn.init.normal_(self.token_embed.weight, std=std * FIRST_LOGIT_STD if config.tie_embeddings else std)
         if self.segment_embed is not None:
             nn.init.normal_(self.segment_embed.weight, std=std)
         gain = (self.n_sublayers * config.n_layers) ** -0.5 if config.norm == "first" else 1.0
         for name, module in self.blocks.named_modules():
             if isinstance(module, nn.Linear):
-                residual = name.endswith(("out_proj", "down_proj"))
-                nn.init.xavier_uniform_(module.weight, gain=gain if residual else 1.0)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
+                init_linear(module, gain if name.endswith(("out_proj", "down_proj")) else 1.0)
 
     def forward(
         self,
         token_ids: Tensor,
-        padding_mask: Tensor | None = None,
+        padding_mask: Mask = None,
         segment_ids: Tensor | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
@@ -241,22 +251,18 @@ class Transformer(nn.Module):
         TypeError
             If the ids are not int32 or int64, or the mask is not boolean.
         ValueError
-            If a shape does not fit, an id lies outside its range (checked on the CPU only: elsewhere the
-            check would wait for the device), a model without segments gets segments, or a model that is not
-            causal, or rows with padding, a cache.
+            If a shape does not fit, an id lies outside its range (seen on the CPU only: elsewhere the check
+            would wait), segments come without `n_segments`, or a cache with padding or no causal model.
         """
         x, mask = self.embed_and_mask(token_ids, padding_mask, segment_ids, cache)
         for number, block in enumerate(self.blocks):
             x = block(x, mask, None if cache is None else cache.own[number])
-        return self.final_norm(x)
+        hidden: Tensor = self.final_norm(x)
+        return hidden
 
     def embed_and_mask(
-        self,
-        token_ids: Tensor,
-        padding_mask: Tensor | None,
-        segment_ids: Tensor | None = None,
-        cache: Cache | None = None,
-    ) -> tuple[Tensor, Tensor | None]:
+        self, token_ids: Tensor, padding_mask: Mask, segment_ids: Tensor | None, cache: Cache | None
+    ) -> tuple[Tensor, Mask]:
         """Check the input; return what the blocks read: embeddings, (B, T, D), and the attention mask."""
         start = 0 if cache is None else cache.length
         self._check(token_ids, padding_mask, segment_ids, start)
@@ -272,7 +278,7 @@ class Transformer(nn.Module):
 
     def embed(self, token_ids: Tensor, start: int = 0, segment_ids: Tensor | None = None) -> Tensor:
         """Embed tokens, (B, T), of which the first has position `start`: (B, T, D), unchecked."""
-        x = self.token_embed(token_ids)  # (B, T, D)
+        x: Tensor = self.token_embed(token_ids)  # (B, T, D)
         if self.config.scale_embeddings:
             x = x * math.sqrt(self.config.d_model)
         # Any module that maps x may take the place of the positions, so `start` is passed only where needed.
@@ -280,17 +286,16 @@ class Transformer(nn.Module):
         x = self.pos_embed(x, start) if moved else self.pos_embed(x)
         if self.segment_embed is not None:
             x = x + (self.segment_embed.weight[0] if segment_ids is None else self.segment_embed(segment_ids))
-        return self.dropout(self.embed_norm(x))
+        embedded: Tensor = self.dropout(self.embed_norm(x))
+        return embedded
 
-    def _check(
-        self, token_ids: Tensor, padding_mask: Tensor | None, segment_ids: Tensor | None, start: int
-    ) -> None:
+    def _check(self, token_ids: Tensor, padding_mask: Mask, segment_ids: Tensor | None, start: int) -> None:
         for name, given in (("token_ids", token_ids), ("segment_ids", segment_ids)):
-            if given is not None and (kind := dtype_of(given)) not in (torch.int32, torch.int64):
-                raise TypeError(f"{name} must be a tensor of int32 or int64, got {kind}")
+            if given is not None and getattr(given, "dtype", None) not in (torch.int32, torch.int64):
+                raise TypeError(f"{name} must be a tensor of int32 or int64, got {dtype_of(given)}")
         config, shape = self.config, tuple(token_ids.shape)
-        if token_ids.dim() != 2 or 0 in shape:
-            raise ValueError(f"token_ids must have shape (B, T) with B and T at least 1, got {shape}")
+        fits = len(shape) == 2 and 0 not in shape
+        require(fits, "token_ids must have shape (B, T) with B and T at least 1", shape)
         if (length := start + shape[1]) > config.max_len:
             raise ValueError(f"a row must hold at most max_len={config.max_len} token ids, got {length}")
         if padding_mask is not None:
@@ -306,14 +311,6 @@ class Transformer(nn.Module):
                 low, high = given.aminmax()
                 if low < 0 or high >= end:
                     raise ValueError(f"{name} must lie in 0..{end - 1}, got {low} to {high}")
-
-
-def _positions(config: TransformerConfig) -> nn.Module:
-    if config.positions == "sinusoidal":
-        return SinusoidalPositions(config.max_len, config.d_model)
-    if config.positions == "learned":
-        return LearnedPositions(config.max_len, config.d_model, config.position_offset)
-    return nn.Identity()  # rotary and ALiBi act inside attention
 
 
 @contextmanager
@@ -351,6 +348,10 @@ class LanguageModel(nn.Module):
     ``logits = hidden W + b``. With a causal transformer, ``softmax(logits[:, t])`` is the distribution of the
     token that follows token t. With `tie_embeddings` the matrix W is that of the token embeddings.
 
+    Parameters
+    ----------
+    config : TransformerConfig
+
     Notes
     -----
     Weights start such that the first logits are small (standard deviation ``FIRST_LOGIT_STD``) and the first
@@ -375,25 +376,20 @@ class LanguageModel(nn.Module):
         self.head = nn.Linear(config.d_model, config.vocab_size, bias=config.lm_bias)
         init_output_layer(self.head, self.body.token_embed, config)
 
-    def forward(
-        self, token_ids: Tensor, padding_mask: Tensor | None = None, cache: Cache | None = None
-    ) -> Tensor:
+    def forward(self, token_ids: Tensor, padding_mask: Mask = None, cache: Cache | None = None) -> Tensor:
         """Score the vocabulary at every position: (B, T, V). Parameters as in `Transformer.forward`."""
-        return self.head(self.hidden_states(token_ids, padding_mask, cache))  # (B, T, V)
+        logits: Tensor = self.head(self.hidden_states(token_ids, padding_mask, cache))  # (B, T, V)
+        return logits
 
     def hidden_states(
-        self, token_ids: Tensor, padding_mask: Tensor | None = None, cache: Cache | None = None
+        self, token_ids: Tensor, padding_mask: Mask = None, cache: Cache | None = None
     ) -> Tensor:
         """Compute the input of the output layer: (B, T, D). Parameters as in `Transformer.forward`."""
-        return self.body(token_ids, padding_mask, cache=cache)
+        hidden: Tensor = self.body(token_ids, padding_mask, cache=cache)
+        return hidden
 
     def loss(
-        self,
-        token_ids: Tensor,
-        targets: Tensor,
-        padding_mask: Tensor | None = None,
-        *,
-        ignore_id: int = IGNORE_ID,
+        self, token_ids: Tensor, targets: Tensor, padding_mask: Mask = None, *, ignore_id: int = IGNORE_ID
     ) -> Tensor:
         """Mean cross-entropy of the predicted targets, in nats a token, in float32 or wider.
 
@@ -403,6 +399,13 @@ class LanguageModel(nn.Module):
         """
         hidden = self.hidden_states(token_ids, padding_mask)  # (B, T, D)
         return output_loss(hidden, self.head.weight, targets, bias=self.head.bias, ignore_id=ignore_id)
+
+
+def init_linear(layer: nn.Linear, gain: float = 1.0) -> None:
+    """Start a linear layer from Glorot's uniform distribution, with a bias of zero."""
+    nn.init.xavier_uniform_(layer.weight, gain=gain)
+    if layer.bias is not None:
+        nn.init.zeros_(layer.bias)
 
 
 def init_output_layer(head: nn.Linear, embedding: nn.Embedding, config: TransformerConfig) -> None:

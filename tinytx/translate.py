@@ -14,7 +14,8 @@ from tinytx.beam import Hypothesis, Search, TranslatorSteps, beam_search
 from tinytx.encoder_decoder import Translator
 from tinytx.fast import laid_out
 from tinytx.generate import check_vocabulary, unwritten_ids
-from tinytx.inference import eval_mode
+from tinytx.inference import eval_mode, in_blocks
+from tinytx.settings import require
 from tinytx.tokenizer import Tokenizer, check_several, plain
 
 GREEDY = Search()
@@ -54,36 +55,32 @@ def translate(
 
     Parameters
     ----------
-    model : Translator
     tokenizer : Tokenizer
         The one that the model was trained with.
     texts : sequence of N str
         Their typography is normalised first (`plain`). A text longer than the model reads is cut at sentence
         ends, or within a sentence where that is still too long, translated in parts, and reported.
     search : Search
+        Beam search and its settings; greedy by default.
     cached : bool
         True uses a KV cache; False computes all keys and values anew at each step.
     report : callable
-        Gets one line for each text that was cut.
-    first_line : int
-        Number of the first text in these lines.
+        Gets one line for each text that was cut, in which the first text has number `first_line`.
 
     Returns
     -------
     list of N Translation
         In the order of the texts; an empty one for an empty text.
     """
-    if not isinstance(model, Translator):
-        raise ValueError(f"translating needs a Translator, got a {type(model).__name__}")
+    require(isinstance(model, Translator), "translating needs a Translator", f"a {type(model).__name__}")
     check_vocabulary(model, tokenizer)
-    frame = getattr(tokenizer, "frame", (tokenizer.eos_id,))  # what a published tokenizer puts around a text
-    if frame != (tokenizer.eos_id,):
-        names = [tokenizer.piece(token_id) for token_id in frame]
-        raise ValueError(f"a source must be read with an end mark only, got a tokenizer that adds {names}")
+    end = (tokenizer.eos_id,)
+    frame = getattr(tokenizer, "frame", end)  # what a published tokenizer puts around a text
+    got = f"a tokenizer that adds {[tokenizer.piece(token_id) for token_id in frame]}"
+    require(frame == end, "a source must be read with an end mark only", got)
     check_several(texts)
     limit = model.config.max_len - 1  # the end mark is read too
-    if limit < 1:
-        raise ValueError(f"max_len must be at least 2 to translate, got {model.config.max_len}")
+    require(limit >= 1, "max_len must be at least 2 to translate", model.config.max_len)
     texts = list(texts)
     parts_of = [_parts(tokenizer, plain(text), limit) for text in texts]
     for number, parts in enumerate(parts_of, start=first_line):
@@ -113,18 +110,11 @@ def translate_lines(
 
     An error while reading is raised only after the lines before it are translated.
     """
-    stream, n_before, stop = iter(lines), 0, None
-    while stop is None:
-        block: list[str] = []
-        try:
-            while len(block) < lines_per_block:
-                block.append(next(stream))
-        except (StopIteration, ValueError) as error:
-            stop = error
-        yield from translate(model, tokenizer, block, search=search, report=report, first_line=n_before + 1)
-        n_before += len(block)
-    if isinstance(stop, ValueError):
-        raise stop
+
+    def answer(block: list[str], first_line: int) -> list[Translation]:
+        return translate(model, tokenizer, block, search=search, report=report, first_line=first_line)
+
+    return in_blocks(answer, lines, lines_per_block)
 
 
 def translate_ids(
@@ -143,8 +133,15 @@ def translate_ids(
     """
     hypotheses: dict[int, Hypothesis] = {}
     layout = laid_out(model, search.beam_size * len(sources)) if cached else nullcontext()
+    batches: list[list[int]] = []
+    for index in sorted(range(len(sources)), key=lambda i: len(sources[i])):
+        # Sorted by length, so the newest sets the width.
+        room = tokens_per_batch // ((len(sources[index]) + 1) * search.beam_size)
+        if not batches or len(batches[-1]) >= room:
+            batches.append([])
+        batches[-1].append(index)
     with eval_mode(model) as device, layout:
-        for indices in _batches(sources, search.beam_size, tokens_per_batch):
+        for indices in batches:
             batch = [sources[i] for i in indices]
             src_ids = pad_batch([[*ids, tokenizer.eos_id] for ids in batch], tokenizer.pad_id).to(device)
             max_tokens = [search.max_tokens(len(ids), model.config.max_len) for ids in batch]
@@ -160,17 +157,6 @@ def translate_ids(
             )
             hypotheses |= dict(zip(indices, best, strict=True))
     return [hypotheses[i] for i in range(len(sources))]
-
-
-def _batches(sources: Sequence[Sequence[int]], beam_size: int, tokens_per_batch: int) -> list[list[int]]:
-    batches: list[list[int]] = []
-    for index in sorted(range(len(sources)), key=lambda i: len(sources[i])):
-        # Sorted by length, so the newest sets the width.
-        room = tokens_per_batch // ((len(sources[index]) + 1) * beam_size)
-        if not batches or len(batches[-1]) >= room:
-            batches.append([])
-        batches[-1].append(index)
-    return batches
 
 
 def _joined(tokenizer: Tokenizer, source: str, parts: Sequence[Hypothesis]) -> Translation:

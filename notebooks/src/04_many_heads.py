@@ -383,7 +383,7 @@ course.resolve(
 #
 # Now look at the proof. For position 5 every row is a point: across, the first number that the model returns, up, the second. Colours are the right pairs; the answers change where the lines through zero are. For the single head, the dashed line joins the two ends of the segment, reached by the all-zeros row ($\lambda = 0$) and the all-ones row.
 
-# %%
+# %% tags=["folded"]
 fig, axes = plots.figure(1, 2, width=10.6, height=4.4)
 for name, panel in zip(("one head", "two heads"), axes, strict=True):
     across, up = trained[name][0](bits)[:, 5].detach().T  # (256,) each
@@ -578,9 +578,7 @@ course.parsons("split_heads")
 # %%
 def split_heads(x, n_heads):
     ### BEGIN SOLUTION
-    batch_size, seq_len, d_model = x.shape
-    groups = x.view(batch_size, seq_len, n_heads, d_model // n_heads)  # (B, T, H, K)
-    return groups.transpose(1, 2)  # (B, H, T, K)
+    ...
     ### END SOLUTION
 
 
@@ -604,9 +602,7 @@ course.check("split_heads", split_heads)
 # %%
 def merge_heads(context):
     ### BEGIN SOLUTION
-    batch_size, n_heads, seq_len, head_dim = context.shape
-    by_token = context.transpose(1, 2)  # (B, T, H, K)
-    return by_token.reshape(batch_size, seq_len, n_heads * head_dim)
+    ...
     ### END SOLUTION
 
 
@@ -630,13 +626,7 @@ course.check("merge_heads", merge_heads)
 # %%
 def multi_head_attention(x, w_q, w_k, w_v, w_o, n_heads, mask):
     ### BEGIN SOLUTION
-    def split(y):
-        # (B, T, D) -> (B, H, T, K)
-        return y.unflatten(-1, (n_heads, -1)).transpose(1, 2)
-
-    q, k, v = split(x @ w_q), split(x @ w_k), split(x @ w_v)
-    context = tx.attention(q, k, v, mask)  # (B, H, T, K)
-    return context.transpose(1, 2).flatten(2) @ w_o  # (B, T, D)
+    ...
     ### END SOLUTION
 
 

@@ -336,7 +336,7 @@ course.resolve("06.3", f"a factor of about {in_words}", found)
 #
 # and at twice that width when the output layer has a matrix of its own and both matrices count. The rule leaves out biases and norms, and is within three percent of the exact width. Now all widths and the three vocabularies. Each curve is the share of the embedding; the dashed line is one half. Compare where the curves cross it with the numbers above.
 
-# %%
+# %% tags=["folded"]
 lines = []
 for vocab_size in vocab_sizes:
     parts = [tx.parameter_table(usual(width, vocab_size)).parts for width in widths]

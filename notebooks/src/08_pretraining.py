@@ -250,7 +250,7 @@ course.predict(
     ],
 )
 
-# %%
+# %% tags=["folded"]
 unshifted = new_language_model(small, seed=0)
 unshifted_losses = learn(unshifted, [(inputs, inputs) for inputs, _ in batches], brief)
 steps = range(1, len(batches) + 1)
@@ -423,7 +423,7 @@ course.predict(
     ],
 )
 
-# %%
+# %% tags=["folded"]
 seen = result.history.evaluations
 steps, losses = [row["step"] for row in seen], [row["loss"] for row in seen]
 fig, ax = plots.curves(
@@ -475,7 +475,7 @@ assert E < L < (math.inf if smoke else N)
 #
 # Now the same run seen from the other side: the mean divergence from the truth, and the gap $L - E$ on the same eighty reviews. By the equation above both have the same expectation. Will they agree at each step? One of them uses only the tokens that happened to come.
 
-# %%
+# %% tags=["folded"]
 gaps, apart = [nats - bound for nats in losses], [row["divergence"] for row in seen]
 fig, ax = plots.curves(
     [
@@ -631,7 +631,7 @@ course.predict(
     ["less than a quarter", "a quarter to three quarters", "more than three quarters"],
 )
 
-# %%
+# %% tags=["folded"]
 patterns = ["+", "-", "+-", "-+", "++-", "-+-"]
 praised = {" ".join(pattern): share_of_praise(pattern) for pattern in patterns}
 fig, ax = plots.grouped_bars(
@@ -678,7 +678,7 @@ course.predict(
     ["it falls to the end too", "it falls and stays level", "it falls, then rises"],
 )
 
-# %%
+# %% tags=["folded"]
 n_steps = 40 if smoke else 120
 long = brief.replace(n_steps=n_steps, warmup_steps=10, log_every=8)
 curves, ends = [], {}

@@ -293,7 +293,7 @@ assert all(name.startswith("head.") for name in moved)
 #
 # `output[-1]`, or here `hidden[:, -1]`, looks like "the last token". Take sixteen reviews as they come, padded on the right to the longest. What is in the last column? In the picture each row is a review, dark where there is a token, hatched where there is padding. How many rows do you expect to reach the right edge?
 
-# %%
+# %% tags=["folded"]
 sixteen = pad_batch(rows[:16], pad_id)  # (B, T)
 real16 = sixteen != pad_id
 ticks = ["" if t % 10 else str(t) for t in range(real16.shape[1])]
@@ -862,7 +862,7 @@ course.resolve(
 # %% [markdown]
 # Nothing was learned from epoch to epoch, and yet the best one looks better: the maximum of noisy numbers lies above their mean. Does it level off with more epochs?
 
-# %%
+# %% tags=["folded"]
 looks = (1, 2, 3, 5, 8, 12, 15, 20, 30)
 lines = []
 for n_test in (100, 400, 2000):

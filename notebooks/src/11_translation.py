@@ -382,7 +382,7 @@ print(
 #
 # Now we train one. Batches hold pairs of similar length, up to a number of tokens, so that little is padding. The loop is that of lesson 08; `tx.train_translator` runs it with the objective above. At the start the model knows nothing, so its loss must be near that of a uniform guess among $V$ tokens, $\ln V$. In the figure the upper dashed line is $\ln V$, the lower one the bound that smoothing leaves.
 
-# %%
+# %% tags=["folded"]
 result = tx.train_translator(pairs, options=tx.RunOptions(progress=False))
 model, tokenizer = result.model.cpu().eval(), result.tokenizer
 config = model.config
@@ -718,7 +718,7 @@ course.predict(
     ["with the cache", "without the cache", "both within 10 %"],
 )  # fmt: skip
 
-# %%
+# %% tags=["folded"]
 writer = tx.Translator(configs["ours"].replace(max_len=130)).eval()
 lengths = [2, 4, 8, 16, 32, 64]
 times = lab.writing_times(writer, lengths).processor
@@ -855,7 +855,7 @@ course.predict(
     ["norms last", "no warm-up", "rate ten times too high", "no dropout"],
 )
 
-# %%
+# %% tags=["folded"]
 faults = lab.stored_faults()
 fig, ax = plots.bars(faults, numbers=".1f", xlabel="BLEU on held-out pairs (one seed)",
                      title="Ten translators")  # fmt: skip
@@ -1081,8 +1081,7 @@ course.quiz("translation")
 # %%
 def cross_attention_mask(src_ids, tgt_ids, pad_id):
     ### BEGIN SOLUTION
-    real = src_ids != pad_id  # (B, S)
-    return real[:, None, :].expand(-1, tgt_ids.shape[1], -1)  # (B, T, S)
+    ...
     ### END SOLUTION
 
 

@@ -833,64 +833,6 @@ print(f"{sum(same)} of {len(same)} tensors equal, bit for bit")
 assert device.type == "cuda" or all(same)
 
 # %% [markdown]
-# ### How the cost grows
-#
-# All of this was one size. What does a larger model cost, a longer text, a larger vocabulary, a larger batch? `results/bench-growth.json` holds one such measurement: one of them changed at a time, and the processor time of a training step, added over its threads (for *processes* below: time on the clock). On logarithmic axes a power is a straight line; its slope is the **exponent**. Dashed are the counted operations, moved so that they end in the same point. Where do you expect the time to leave the count?
-
-# %%
-from tinytx_course.results import read_results
-
-grown = read_results("bench-growth")
-axis_names = {
-    "parameters": "parameters", "length": "tokens of a text",
-    "vocabulary": "tokens of the vocabulary", "batch": "texts in a batch",
-}  # fmt: skip
-fig, axes = course.plots.figure(2, 2, width=9.6, height=6.4)
-for (name, label), ax in zip(axis_names.items(), axes.flat, strict=True):
-    one = grown.get(name)
-    sizes, seconds, flops = one["sizes"], one["seconds"], one["flops"]
-    counted = [n * seconds[-1] / flops[-1] for n in flops]
-    lines = [
-        Curve("measured", sizes, seconds),
-        Curve("counted", sizes, counted, dashed=True),
-    ]
-    course.plots.curves(
-        lines, x_log=True, y_log=True, xlabel=label, ylabel="processor seconds",
-        title=name.capitalize(), ax=ax,
-    )  # fmt: skip
-course.plots.show(fig, name="13_growth")
-
-# %%
-for name in (*axis_names, "texts"):
-    one = grown.get(name)
-    clock, count = one["exponent"]["median"], one["counted_exponent"]
-    print(f"{name:<11}{one['sizes'][0]:>9,} to {one['sizes'][-1]:>11,}:", end=" ")
-    print(f"time {clock:.2f} (counted {count:.2f}),", end=" ")
-    print(
-        f"bytes {one['bytes_exponent']:.2f} (counted "
-        f"{one['counted_bytes_exponent']:.2f})"
-    )
-shared, streamed = grown.get("processes"), grown.get("texts")
-clock, (fewest, *_, most) = shared["exponent"]["median"], shared["sizes"]
-print(f"processes  {fewest:>9,} to {most:>11,}: time {clock:.2f} (counted -1.00)")
-assert -1.1 < clock < 0  # a batch takes less time, at best in proportion
-for size, peak in zip(streamed["file_bytes"], streamed["peak_bytes"], strict=True):
-    print(f"a file of {size / 1e6:5,.0f} MB in parts: peak memory {peak / 1e6:,.0f} MB")
-*_, smaller, largest = streamed["peak_bytes"]
-assert largest < 1.5 * smaller  # of files of which one is ten times as large
-by_vocabulary, (*_, before, last) = (
-    grown.get("vocabulary"),
-    grown.get("length")["seconds"],
-)
-assert by_vocabulary["bytes_exponent"] < by_vocabulary["counted_bytes_exponent"]
-assert last / before > 2  # twice as long: more than twice the time
-print(grown.source_line())
-
-# %% [markdown]
-# Read the left ends first. A small step pays for more than its products: calls of Python, matrices too small to fill the processor. Where the solid line lies above the dashed one, this is what you see. The length bends upward, as the pairs of tokens take over. Bytes are those that a forward pass saves for the backward pass; the count knows all logits, but the loss forms them in parts, so a larger vocabulary costs fewer bytes than counted.
-#
-# Two rows are of another kind. **Processes** deal out one batch among them: were adding up the gradients free, and the memory of each core its own, the exponent would be −1. **Texts** are the lines of a file that was read in parts of 16 MB, with a step of training in each. The time grows with the file. The memory grows until a part is full, and then hardly.
-#
 # ## Use it: everything together
 #
 # One real training, twice. The **baseline** is the loop that one writes first: reviews as they come, all logits, float32. Against it `train` of the package: batches by length, logits in chunks, bfloat16 where the processor has instructions for it. Same starting weights, same number of steps, learning rates and no weight decay, on 512 reviews, three seeds. Both are warmed up, then loop and package take turns. Faster is worth nothing if the model is worse, so we also measure

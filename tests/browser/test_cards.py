@@ -20,7 +20,7 @@ def written(tmp_path):
     cards = [
         course.predict("02.1", "Does `x` fall?", ["falls", "rises", "stays"]),
         course.resolve("02.1", "falls", "It falls from 2.3 to 1.9."),
-        course.quiz("masks").to_widget(),
+        course.quiz("masks"),
     ]
     path = write_page(cards[0], tmp_path / "page.html", "".join(card.to_html() for card in cards))
     text = path.read_text(encoding="utf-8")
@@ -73,20 +73,20 @@ def test_a_quiz_marks_in_words_and_signs_and_may_be_tried_again(page, written):
 
     click(".tx-row .tx-button")
     assert page.text(f"{quiz} .tx-feedback") == "Choose one first."
-    for place, choice in enumerate(questions[0].choices):
+    for place, choice in enumerate(questions[0]["choices"]):
         click("input", place)
         assert page.all(f"{quiz} .tx-feedback", "e.hidden")[0] is True
         click(".tx-row .tx-button")
-        assert page.text(f"{quiz} .tx-feedback") == choice.feedback
-        assert "".join(page.all(f"{quiz} .tx-mark")).strip() == ("✓" if choice.right else "✗")
-        assert page.text(f"{quiz} .tx-row .tx-button") == ("Ask again" if choice.right else "Try again")
+        assert page.text(f"{quiz} .tx-feedback") == choice["feedback"]
+        assert "".join(page.all(f"{quiz} .tx-mark")).strip() == ("✓" if choice["right"] else "✗")
+        assert page.text(f"{quiz} .tx-row .tx-button") == ("Ask again" if choice["right"] else "Try again")
     assert page.all(".tx-say")[2].startswith("1 of 5 checked")
     page.evaluate("localStorage.clear()")
     opened(page, written)
     page.all(".tx", "(e.dataset.n = [...document.querySelectorAll('.tx')].indexOf(e))")
     for number, asked in enumerate(questions):
-        right = [choice.right for choice in asked.choices].index(True)
-        before = sum(len(one.choices) for one in questions[:number])
+        right = [choice["right"] for choice in asked["choices"]].index(True)
+        before = sum(len(one["choices"]) for one in questions[:number])
         click(".tx-question input", before + right)
         click(".tx-row .tx-button", number)
     assert page.text(f"{quiz} .tx-score") == "✓✓✓✓✓Start over", "how many are right is said once, below"

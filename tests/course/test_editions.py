@@ -62,6 +62,14 @@ def test_the_learners_edition_has_stubs_and_folds_the_solution_after_the_check(b
     assert ast.parse(cells[1].source)
 
 
+def test_a_solution_of_dots_becomes_the_right_program_of_the_exercise(built):
+    open_ = re.sub(r"    import torch\n.*", "    ...", SOURCE)
+    assert open_.count("    ...\n") == 1 and built(open_)[3].source.count("    return key <= query") == 1
+    assert "    ### BEGIN SOLUTION\n    position = " in built(open_, solved=True)[1].source
+    with pytest.raises(ValueError, match=f"{LESSON.name}.py: the right program of mask must"):
+        built(open_.replace("def causal_mask", "def mask"))
+
+
 def test_the_solved_edition_has_the_lines_and_nothing_folded_and_is_marked_for_nbgrader(built):
     cells = built(solved=True)
     assert [cell.cell_type for cell in cells] == ["markdown", "code", "code", "markdown", "code"]

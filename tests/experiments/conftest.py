@@ -67,24 +67,20 @@ def data_dir(tmp_path_factory, reviews):
     """Novels, sentence pairs and star-rated reviews, one of which is a review of the task."""
     rng = random.Random(1)
     folder = tmp_path_factory.mktemp("data")
-    rows = [
-        {"reader_review": review(rng, i % 2), "rating": 4.5 if i % 2 else 2.0, "label": i % 3 - 1}
-        for i in range(80)
-    ]
-    rows.append({"reader_review": reviews.train.texts[3] + " !", "rating": 5.0, "label": 1})
+    texts = [review(rng, i % 2) for i in range(80)] + [reviews.train.texts[3] + " !"]
+    rated = [json.dumps({"reader_review": text, "label": i % 3 - 1}) for i, text in enumerate(texts)]
     novels = [sentence(rng) for _ in range(200)]
     files = {
-        "eltec-fra/corpus.train.txt": "\n".join([*novels, novels[0]]),
-        "eltec-fra/corpus.valid.txt": "\n".join([*(sentence(rng) for _ in range(20)), novels[1]]),
-        "tatoeba-en-fr/pairs.train.tsv": "\n".join(f"english {i}\t{sentence(rng)}" for i in range(200)),
-        "tatoeba-en-fr/pairs.valid.tsv": "english\tBonjour\u202f!",
+        "eltec-fra/corpus.train.txt": [*novels, novels[0]],
+        "eltec-fra/corpus.valid.txt": [*(sentence(rng) for _ in range(20)), novels[1]],
+        "tatoeba-en-fr/pairs.train.tsv": [f"english {i}\t{sentence(rng)}" for i in range(200)],
+        "tatoeba-en-fr/pairs.valid.tsv": ["english\tBonjour\u202f!"],
+        "reader-reviews-fr/babelio_reviews.jsonl": rated[:40],
+        "reader-reviews-fr/critiques_libres_reviews.jsonl": rated[40:],
     }
-    for site, part in (("babelio", rows[:40]), ("critiques_libres", rows[40:])):
-        lines = [json.dumps(row, ensure_ascii=False) for row in part]
-        files[f"reader-reviews-fr/{site}_reviews.jsonl"] = "\n".join(lines)
-    for name, text in files.items():
+    for name, lines in files.items():
         (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(text, encoding="utf-8")
+        (folder / name).write_text("\n".join(lines), encoding="utf-8")
     return folder
 
 
@@ -120,3 +116,16 @@ def stop_after(monkeypatch):
         return left
 
     return limit
+
+
+@pytest.fixture
+def once(settings, stop_after):
+    """Runs an experiment, then again when nothing may be measured; gives its table and its records."""
+
+    def run(experiment, *args, changes=None, **how):
+        found = experiment(settings(**changes or {}), *args, **how)
+        stop_after(0)
+        assert experiment(settings(**changes or {}), *args, **how).equals(found)
+        return found, settings().store.data
+
+    return run

@@ -20,11 +20,10 @@ def test_all_sources_are_read_and_no_held_out_text_is_learned(data_dir):
     assert not any(sign in text for text in corpus.train.texts for sign in "\u202f\u00a0\u2019")
 
 
-def test_stored_figures_are_those_of_the_stored_model(settings, data_dir, stop_after):
-    found = completions(settings(data_dir=data_dir), more_steps=())
-    store = settings().store
-    (record,) = store.data.values()
-    (path,) = (settings().work_dir).iterdir()
+def test_stored_figures_are_those_of_the_stored_model(once, settings, data_dir):
+    found, records = once(completions, changes={"data_dir": data_dir}, more_steps=())
+    (record,) = records.values()
+    (path,) = settings().work_dir.iterdir()
     model, tokenizer = load(path).with_tokenizer()
     corpus = french_corpus(data_dir)
     train, valid = (tokenizer.encode_batch(split.texts) for split in (corpus.train, corpus.valid))
@@ -39,7 +38,5 @@ def test_stored_figures_are_those_of_the_stored_model(settings, data_dir, stop_a
     for one in record["completions"][::3]:
         text = generate(model, tokenizer, one["prompt"], Sampling(max_new_tokens=30, **SEARCHES[one["way"]]))
         assert one["text"] == str(text) and one["finished"] == text.finished
-    stop_after(0)
-    assert completions(settings(data_dir=data_dir), more_steps=()).equals(found)
     with pytest.raises(ConnectionAbortedError):
         completions(settings(data_dir=data_dir), more_steps=(2,))

@@ -9,6 +9,12 @@ import pytest
 from benchmarks.__main__ import main as benchmarks_main
 from experiments.__main__ import main
 from experiments.harness import mean_table
+from experiments.inventory import inventory
+from experiments.looking_inside import looking_inside
+from experiments.lora import lora
+from experiments.mask_off import mask_off
+from experiments.museum import museum
+from experiments.world_minute import world_minute
 from tinytx_course.results import Results
 from tinytx_run.intervals import paired_interval
 
@@ -20,11 +26,31 @@ def test_a_record_is_measured_again_only_when_its_origin_changes(settings):
     assert some.cached("a", {"seed": 1}, lambda: {"loss": 9.0})["loss"] == 9.0
 
 
+def test_an_interrupted_run_resumes_with_what_is_missing(settings, stop_after):
+    def run(n_records):
+        left = stop_after(n_records)
+        cells = [(a, b) for a in "xyz" for b in (1, 2)]
+        origin, measure = (lambda a, b: {"range": (b, 9)}), (lambda a, b: {"found": a * b})
+        return left, settings().measured("toy", cells, "{}/{}".format, origin, measure)
+
+    with pytest.raises(ConnectionAbortedError):
+        run(4)
+    assert list(settings().store.data) == ["x/1", "x/2", "y/1", "y/2"]
+    left, records = run(2)
+    assert left == [0] and records["z/2"] == {"found": "zz", "origin": {"range": [2, 9]}}
+    assert run(0)[1] == records == settings().store.data
+
+
 def test_settings_are_checked(settings):
-    with pytest.raises(ValueError, match="n_seeds.*got 0"):
-        settings(n_seeds=0)
-    with pytest.raises(ValueError, match="'huge'"):
-        settings(budget="huge")
+    for changes, words in (({"n_seeds": 0}, "n_seeds.*got 0"), ({"budget": "huge"}, "'huge'")):
+        with pytest.raises(ValueError, match=words):
+            settings(**changes)
+
+
+@pytest.mark.parametrize("experiment", [inventory, looking_inside, lora, mask_off, museum, world_minute])
+def test_a_budget_that_an_experiment_does_not_know_is_refused(settings, experiment):
+    with pytest.raises(ValueError, match="smoke or laptop, got study"):
+        experiment(settings(budget="study"))
 
 
 def test_differences_are_paired_by_seed_and_a_single_run_has_no_interval():
@@ -48,14 +74,8 @@ def test_differences_are_paired_by_seed_and_a_single_run_has_no_interval():
 
 
 def test_json_prints_what_is_stored_and_measures_nothing(tmp_path, capsys, stop_after):
-    counted = {
-        "measure": "counts",
-        "model": "4-gram",
-        "n_params": 9,
-        "valid": 2.0,
-        "test": 1.75,
-        "bound": 1.5,
-    }
+    counted = {"measure": "counts", "model": "4-gram", "n_params": 9}
+    counted |= {"valid": 2.0, "test": 1.75, "bound": 1.5}
     Results("ladder", tmp_path).put("4-gram/counts", {**counted, "origin": {"texts": "aa"}})
     stop_after(0)
     assert main(["ladder", "--json", "--results", str(tmp_path)]) == 0

@@ -6,23 +6,12 @@ from experiments.ladder import ladder, table
 from tinytx_course.labs.ladder import MIXERS
 
 
-def test_every_row_is_measured_once_and_a_killed_run_resumes(settings, corpus, stop_after, monkeypatch):
+def test_every_row_is_measured_once_tuned_on_other_text_and_given_equal_time(once, corpus, monkeypatch):
     monkeypatch.setattr("experiments.ladder.N_ROUNDS", 2)
     sizes = {"n_steps": 4, "learning_rates": (1e-3, 1e-2), "orders": (1, 2)}
-    stop_after(9)
-    with pytest.raises(ConnectionAbortedError):
-        ladder(settings("ladder", n_seeds=2), corpus, **sizes)
-    stop_after(99)
-    found = ladder(settings("ladder", n_seeds=2), corpus, **sizes)
-    records = settings("ladder").store.data
+    found, records = once(ladder, corpus, changes={"n_seeds": 2}, **sizes)
     n = len(MIXERS)
     assert len(records) == 2 + n + 2 * n + 2 * n + 2 * (n - 1)
-    stop_after(0)
-    assert ladder(settings("ladder", n_seeds=2), corpus, **sizes).equals(found)
-    _check(records, found, n)
-
-
-def _check(records, found, n):
     assert found.groupby("equal")["model"].count().tolist() == [n + 1, n + 1]
     costs = {name: records[f"{name}/cost"] for name in MIXERS}
     n_params = [cost["n_params"] for cost in costs.values()]

@@ -1,26 +1,19 @@
 """Frozen, LoRA and full: rates searched where nothing is reported, cells measured once, controls alike."""
 
 import numpy as np
-import pytest
 import torch
 
-from experiments.lora import PLANS, STARTS, TUNING_SEEDS, best_rate, lora, table
+from experiments.lora import PLANS, STARTS, TUNING_SEEDS, best_rate, lora
 from tinytx_course.engine.shipped import shipped_model
 from tinytx_course.labs.lesson_16 import RANK, WAYS, adapted, fine_tune, optimizer_bytes, random_body
 from tinytx_run.corpora import load_corpus
 from tinytx_run.training import weights_fingerprint
 
 
-def test_an_interrupted_run_resumes_and_every_way_has_searched_the_same_rates(settings, stop_after):
-    stop_after(7)
-    with pytest.raises(ConnectionAbortedError):
-        lora(settings("lora", n_seeds=2))
-    n_records = 1 + len(PLANS["smoke"].passes) * len(STARTS) * 3
-    left = stop_after(n_records - 7)
-    found = lora(settings("lora", n_seeds=2))
-    assert left == [0] and len(found) == 2 * len(STARTS) and set(found["n"]) == {2}
-    records = settings("lora").store.data
-    assert len(records) == n_records and table(records).equals(found)
+def test_every_way_has_searched_the_same_rates_where_nothing_is_reported(once):
+    found, records = once(lora, changes={"n_seeds": 2})
+    assert len(found) == 2 * len(STARTS) and set(found["n"]) == {2}
+    assert len(records) == 1 + len(PLANS["smoke"].passes) * len(STARTS) * 3
     searches = [one for one in records.values() if one["measure"] == "rates"]
     assert {np.shape(one["accuracies"]) for one in searches} == {(2, len(TUNING_SEEDS))}
     runs = [one for one in records.values() if one["measure"] == "accuracy"]
@@ -35,11 +28,6 @@ def test_an_interrupted_run_resumes_and_every_way_has_searched_the_same_rates(se
 def test_the_best_rate_is_that_of_the_highest_mean_and_the_lowest_of_equal_ones():
     tuned = {"rates": [1e-3, 1e-2, 1e-1], "accuracies": [[0.9, 0.5], [0.8, 0.7], [0.75, 0.75]]}
     assert best_rate(tuned) == 1e-2
-
-
-def test_a_budget_without_a_plan_is_refused(settings):
-    with pytest.raises(ValueError, match="study"):
-        lora(settings("lora", budget="study"))
 
 
 def test_what_is_trained_follows_from_the_way_and_the_body_itself_is_not_touched():

@@ -7,9 +7,9 @@ from tinytx_course.engine.node import node_program
 
 
 @pytest.mark.skipif(node_program() is None, reason="needs node: the JavaScript cannot be run without it")
-def test_the_copy_begins_where_the_first_model_was_and_is_measured_once(settings, stop_after):
-    found = mask_off(settings("mask-off"))
-    (record,) = settings("mask-off").store.data.values()
+def test_the_copy_begins_where_the_first_model_was_and_is_measured_once(once):
+    found, records = once(mask_off)
+    (record,) = records.values()
     masked, unmasked = dict(record["masked"]), dict(record["unmasked"])
     branch = SMOKE["branch"]
     assert [min(unmasked), max(unmasked), max(masked)] == [branch, SMOKE["end"], SMOKE["n_steps"]]
@@ -19,5 +19,3 @@ def test_the_copy_begins_where_the_first_model_was_and_is_measured_once(settings
     assert moments == [*(("masked", step) for step in SMOKE["moments"]), ("unmasked", SMOKE["end"])]
     assert all(len(text["words"]) == len(text["allowed"]) for text in record["texts"])
     assert found["model"].tolist() == ["masked", "unmasked"] and found["allowed"].between(0, 100).all()
-    stop_after(0)
-    assert mask_off(settings("mask-off")).equals(found)

@@ -20,20 +20,12 @@ def test_a_table_counts_seeds_and_leaves_out_what_does_not_apply():
     assert rows["leak"].isna().all() and rows.loc["healthy classifier", "named"] == ""
 
 
-def test_a_longer_budget_is_refused(settings):
-    with pytest.raises(ValueError, match="smoke or laptop, got study"):
-        museum(settings("museum", budget="study"))
-
-
 @pytest.mark.slow
-def test_the_smallest_budget_measures_each_patient_once(settings, stop_after, monkeypatch):
+def test_the_smallest_budget_measures_each_patient_once(once, monkeypatch):
     """The healthy ones and those in which no test finds anything without training."""
     others = {name: fault for name, fault in FAULTS.items() if name not in AT_ONCE}
     monkeypatch.setattr("experiments.museum.FAULTS", others)
-    chosen = settings("museum")
-    found = museum(chosen)
+    found, records = once(museum)
     assert len(found) == len(others) + 3 and set(TESTS) <= set(found)
     assert (found["seeds"] == 1).all()
-    stop_after(0)
-    assert museum(chosen).equals(found)
-    assert all("evidence" in record for record in chosen.store.data.values())
+    assert all("evidence" in record for record in records.values())

@@ -9,7 +9,6 @@ from experiments.objectives import (
     RATES,
     _follows,
     best_label_accuracy,
-    both_ways,
     completion_measures,
     fill_measures,
     objectives,
@@ -21,8 +20,8 @@ from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.masking import Masking, draw_pairs, make_passages
 from tinytx_course.counting.costs import cost_table
 from tinytx_course.labs.layers import count_flops
-from tinytx_run.pretrain import pretrain, train_tokenizer
-from tinytx_run.training import RunOptions
+from tinytx_run.finetune import finetune
+from tinytx_run.pretrain import train_tokenizer
 from tinyworld.world import World
 
 
@@ -32,19 +31,18 @@ def tokenizer(corpus):
 
 
 @pytest.mark.proof
-def test_every_objective_is_measured_once_with_equal_tokens_and_its_own_rate(settings, corpus, stop_after):
-    sizes = {"n_blanks": 3, "n_prefixes": 3, "label_counts": (8,)}
-    stop_after(9)
-    with pytest.raises(ConnectionAbortedError):
-        objectives(settings(), corpus, **sizes)
-    left = stop_after(99)
-    found = objectives(settings(), corpus, **sizes)
-    records = settings().store.data
-    n_measures = {"causal": 6, "hybrid": 6, "masked": 5, "masked+nsp": 3}
-    assert len(records) == 9 + 99 - left[0] == 3 * len(RATES) + sum(n_measures.values())
-    stop_after(0)
-    assert objectives(settings(), corpus, **sizes).equals(found)
+def test_every_objective_is_measured_once_with_equal_tokens_and_its_own_rate(once, corpus, monkeypatch):
+    reads_one_way = []
 
+    def watched(start, *args, **how):
+        reads_one_way.append(start.model.body.config.causal)
+        return finetune(start, *args, **how)
+
+    monkeypatch.setattr("experiments.objectives.finetune", watched)
+    found, records = once(objectives, corpus, n_blanks=3, n_prefixes=3, label_counts=(8,))
+    n_measures = {"causal": 6, "hybrid": 6, "masked": 5, "masked+nsp": 3}
+    assert len(records) == 3 * len(RATES) + sum(n_measures.values())
+    assert reads_one_way == [True] * 2 + [False] * 4  # a hybrid classifier reads both ways, too
     pretraining = {one["contestant"]: one for one in records.values() if one["measure"] == "pretraining"}
     assert set(pretraining) == set(OBJECTIVES) == n_measures.keys()
     causal, masked = pretraining["causal"], pretraining["masked"]
@@ -77,17 +75,6 @@ def test_the_table_has_the_optimum_and_differences_from_the_causal_model():
     masked, possible = rows.loc[("probe 8 labels", "masked")], rows.loc[("complete: possible", "causal")]
     assert masked["minus causal"] == pytest.approx(0.15) and masked["exact"] == 0.9
     assert possible["exact"] == 1 and np.isnan(rows.loc[("complete: good words", "causal"), "exact"])
-
-
-def test_a_hybrid_classifier_reads_both_ways_and_leaves_the_model_as_it_was(corpus):
-    options = RunOptions(progress=False, report=lambda line: None)
-    result = pretrain(corpus, objective="hybrid", budget="smoke", options=options)
-    both, ids = both_ways(result), torch.tensor([[result.tokenizer.cls_id, 9, 8, 7]])
-    later = torch.tensor([[result.tokenizer.cls_id, 9, 8, 11]])
-    moved = [
-        not torch.equal(one.model.body(ids)[0, :3], one.model.body(later)[0, :3]) for one in (both, result)
-    ]
-    assert moved == [True, False]
 
 
 def test_a_hybrid_model_pays_for_the_output_layer_of_its_causal_batches():
@@ -124,7 +111,7 @@ def test_answers_do_not_depend_on_the_other_pairs_of_a_batch(tokenizer, corpus):
     odds = torch.stack(logits).diff()[:, 0]
     model.next_head.output.bias.data[1] -= odds.mean()  # so that both answers occur
     expected = (odds > odds.mean()).int().tolist()
-    assert _follows(model, tokenizer, pairs, n_rows=7).tolist() == expected
+    assert _follows(model, tokenizer, pairs).tolist() == expected
     assert 0 < sum(expected) < len(expected)
 
 

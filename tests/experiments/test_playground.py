@@ -7,15 +7,14 @@ from tinytx_course.engine.node import node_program
 
 
 @pytest.mark.skipif(node_program() is None, reason="needs node: the JavaScript cannot be run without it")
-def test_runs_are_measured_once_and_judged_against_the_bound(settings, stop_after, monkeypatch):
+def test_runs_are_measured_once_and_judged_against_the_bound(once, monkeypatch):
     narrow = {"config": {"d_model": 16, "d_ff": 32, "n_layers": 1}}
     monkeypatch.setattr(playground, "VARIANTS", {"recipe": narrow})
     monkeypatch.setattr(playground, "MOMENTS", (0.5, 2, 99))
     monkeypatch.setattr(playground, "PAGE", {1: {"n_steps": 12, "d_model": 8}})
-    everything = playground.playground(settings("playground"))
+    everything, records = once(playground.playground)
     found = everything[everything["variant"] == "recipe"]
     assert found["seconds"].tolist() == [1, 5] and found["n"].tolist() == [1, 1]
-    records = dict(settings("playground").store.data)
     page = records.pop(f"1 s/seed 0/{playground.VARIANT}", None)
     assert (page is not None) == playground.can_measure()
     if page:
@@ -27,12 +26,9 @@ def test_runs_are_measured_once_and_judged_against_the_bound(settings, stop_afte
         assert everything["longest block"].iloc[-1] == max([0, *page["long_tasks"]])
         assert everything["longest task"].iloc[-1] == max(page["longest_task"].values()) > 0
     for one in records.values():
-        assert [point["seconds"] for point in one["curve"]] == sorted(
-            point["seconds"] for point in one["curve"]
-        )
+        seconds = [point["seconds"] for point in one["curve"]]
+        assert seconds == sorted(seconds)
         assert one["curve"][-1]["step"] == one["settings"]["n_steps"] and one["config"]["d_model"] == 16
         assert one["curve"][-1]["bound"] < one["curve"][-1]["loss"] < one["curve"][0]["loss"]
     assert [len(one["curve"]) for one in records.values()] == [2, 3]
     assert found["possible"].between(0, 100).all() and (found["first sample"] > 0).all()
-    stop_after(0)
-    assert playground.playground(settings("playground")).equals(everything)

@@ -8,23 +8,19 @@ import pytest
 import torch
 
 from experiments import pretraining as experiment
-from experiments.__main__ import main
-from experiments.pretraining import pretraining, table
+from experiments.pretraining import pretraining
 from experiments.pretraining_data import grouped_folds, last_words, pieces, texts_of
 from experiments.pretraining_files import write_folds
 from experiments.pretraining_models import Bodies, plan_doses
-from experiments.pretraining_recipes import OBJECTIVES, RECIPES, condition
+from experiments.pretraining_recipes import OBJECTIVES, RECIPES, condition, first_conditions
+from tests.experiments.conftest import BAD, GOOD, review
 from tinytx.loop import train
 from tinytx_course.labs.lesson_15 import same_text
-from tinytx_course.results import Results
 from tinytx_run.classify import class_probabilities
 from tinytx_run.corpora import Corpus, Split, load_corpus
 from tinytx_run.intervals import paired_interval
 from tinytx_run.pretrain import new_model
 
-GOOD, BAD = ("superb", "moving", "brilliant"), ("dull", "awful", "tedious")
-OTHER = ("the", "film", "was", "a", "story", "of", "people", "in", "town")
-OTHER += ("and", "its", "end", "came", "late")
 SMOKE = RECIPES["smoke"]
 ALL_KINDS = (
     *("tfidf-words", "tfidf-letters", "scratch/tuned", "scratch/longer", "scratch/probe"),
@@ -34,12 +30,6 @@ ALL_KINDS = (
     *("causal/tuned-seeds/2000", "causal/tuned-pseudo/2000", "causal/tuned-kept/2000"),
     *("scratch/tuned-by-loss", "scratch/tuned-end", "scratch/probe-end"),
 )
-
-
-def review(rng, label):
-    words = [rng.choice(OTHER) for _ in range(9)] + [rng.choice(GOOD if label else BAD) for _ in range(2)]
-    rng.shuffle(words)
-    return " ".join(words) + f" {rng.randrange(10**6)}"
 
 
 def films(rng, first, n_films, *, labelled):
@@ -67,6 +57,18 @@ def corpora():
 
 
 @pytest.fixture
+def bodies(settings, corpora):
+    """The models of the small corpora."""
+    return Bodies(texts_of(*corpora), SMOKE, settings().work_dir, "cpu", lambda line: None)
+
+
+@pytest.fixture
+def cells(settings, corpora):
+    """The cells of 24 labels of the small corpora."""
+    return experiment._Cells(settings("pretraining"), texts_of(*corpora), SMOKE, (24,))
+
+
+@pytest.fixture
 def run(settings, corpora):
     """Runs the experiment on the small corpora."""
 
@@ -89,9 +91,8 @@ def test_folds_divide_no_film_and_test_the_same_reviews_in_each_draw(corpora):
     for k, fold in enumerate(folds):
         assert not tested[k] & set(fold.train.groups) and len(fold.train) + 30 <= len(split)
         assert sum(fold.test.labels) == 15 and fold.test == folds[k % 3].test
-    assert (
-        not tested[0] & tested[1] and max(len(f.train) for f in folds) - min(len(f.train) for f in folds) <= 5
-    )
+    n_learned = [len(fold.train) for fold in folds]
+    assert not tested[0] & tested[1] and max(n_learned) - min(n_learned) <= 5
     with pytest.raises(ValueError, match="from 2 to 25, .*got 26"):
         grouped_folds(split, 26, 1, 4)
 
@@ -108,19 +109,10 @@ def test_nothing_tested_is_read_in_pretraining(corpora, settings):
     assert last_words(Split(("A b C d",), (1,), ("x",)), 2) == Split(("c d",), (1,), ("x",))
 
 
-def test_texts_without_groups_or_labels_are_refused_in_one_line(corpora, settings, tmp_path):
-    datasets = pytest.importorskip("datasets")
-    rows = {"text": [f"text {i}" for i in range(40)], "label": [i % 2 for i in range(40)]}
-    features = datasets.Features(
-        {"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["neg", "pos"])}
-    )
-    parts = {name: datasets.Dataset.from_dict(rows, features=features) for name in ("train", "test")}
-    datasets.DatasetDict(parts).save_to_disk(str(tmp_path / "imdb"))
-    with (
-        pytest.warns(match="word for word"),
-        pytest.raises(ValueError, match="must be grouped.*hf:imdb without groups"),
-    ):
-        pretraining(settings(), f"hf:{tmp_path / 'imdb'}")
+def test_texts_without_groups_or_labels_are_refused(corpora, settings):
+    lone = dataclasses.replace(corpora[0], train=dataclasses.replace(corpora[0].train, groups=None))
+    with pytest.raises(ValueError, match="must be grouped.*films without groups"):
+        pretraining(settings(), lone)
     with pytest.raises(ValueError, match="must be grouped.*films-unlabelled without labels"):
         texts_of(corpora[1], corpora[1])
 
@@ -150,10 +142,8 @@ def test_files_of_a_fold_hold_its_labels_and_texts_that_no_cell_tests(corpora, t
         assert not {whole[text] for text in tested} & set(fold.train.groups)
 
 
-def test_the_bag_and_the_frozen_body_read_the_end_of_a_text_or_all_of_it(corpora, settings):
-    texts = texts_of(*corpora)
-    n_words = SMOKE.n_words
-    cells = experiment._Cells(settings("pretraining"), texts, SMOKE, (24,))
+def test_the_bag_and_the_frozen_body_read_the_end_of_a_text_or_all_of_it(corpora, cells):
+    texts, n_words = cells.texts, SMOKE.n_words
     body = cells.bodies.body(condition("scratch/probe", SMOKE), 0)
     one, whole = (condition(f"scratch/{way}", SMOKE) for way in ("probe", "probe-whole"))
     short = Split(tuple(" ".join(text.split()[:n_words]) for text in texts.labelled.texts[:7]))
@@ -176,8 +166,7 @@ def test_the_bag_and_the_frozen_body_read_the_end_of_a_text_or_all_of_it(corpora
 
 
 @pytest.mark.parametrize("start", OBJECTIVES)
-def test_doses_are_the_fewest_steps_that_read_them(corpora, settings, start):
-    bodies = Bodies(texts_of(*corpora), SMOKE, settings().work_dir, "cpu", print)
+def test_doses_are_the_fewest_steps_that_read_them(bodies, start):
     objective, pad_id = bodies._objective(start), bodies.tokenizer.pad_id
     read, passes = [], []
     for epoch in range(9):
@@ -194,8 +183,7 @@ def test_doses_are_the_fewest_steps_that_read_them(corpora, settings, start):
     assert later.n_distinct == one_pass and later.passes == pytest.approx(3, abs=0.3)
 
 
-def test_a_branch_ends_in_the_same_bytes_as_one_run_with_its_schedule(corpora, settings):
-    bodies = Bodies(texts_of(*corpora), SMOKE, settings().work_dir, "cpu", lambda line: None)
+def test_a_branch_ends_in_the_same_bytes_as_one_run_with_its_schedule(bodies):
     facts = bodies.pretrained("causal", 5_000)
     found, reach = bodies._finished("causal", 5_000), bodies.doses("causal")[5_000]
     whole = bodies._settings("causal", reach.n_steps, reach.n_decay)
@@ -206,17 +194,12 @@ def test_a_branch_ends_in_the_same_bytes_as_one_run_with_its_schedule(corpora, s
     rates = dict(zip(history.step, history.lr, strict=True))
     assert rates[reach.n_steps] == 0 and whole.lr_at(reach.n_steps - reach.n_decay) == whole.lr
     assert 0 < facts["held_out_nats"] < np.log(SMOKE.vocab_size) + 1
-    assert sorted(path.name for path in (bodies.folder / "causal").iterdir()) == sorted(
-        [
-            "doses-2000-5000.json",
-            "dose-5000",
-            *(f"trunk-{r.n_steps - r.n_decay}" for r in bodies.doses("causal").values()),
-        ]
-    )
+    trunks = {f"trunk-{r.n_steps - r.n_decay}" for r in bodies.doses("causal").values()}
+    made = {path.name for path in (bodies.folder / "causal").iterdir()}
+    assert made == {"doses-2000-5000.json", "dose-5000", *trunks}
 
 
-def test_another_seed_of_pretraining_is_another_body_that_read_other_texts_first(corpora, settings):
-    bodies = Bodies(texts_of(*corpora), SMOKE, settings().work_dir, "cpu", lambda line: None)
+def test_another_seed_of_pretraining_is_another_body_that_read_other_texts_first(bodies):
     one, other = (condition(f"{start}/probe/2000", SMOKE) for start in ("causal", "causal-seed1"))
     assert one.causal and other.causal
     weights = [bodies.body(each, 0).token_embed.weight for each in (one, other)]
@@ -224,8 +207,7 @@ def test_another_seed_of_pretraining_is_another_body_that_read_other_texts_first
     assert bodies._settings("causal-seed1", 1).replace(seed=0) == bodies._settings("causal", 1)
 
 
-def test_a_wide_body_differs_in_width_and_heads_alone_and_says_so_in_what_it_follows_from(corpora, settings):
-    cells = experiment._Cells(settings("pretraining"), texts_of(*corpora), SMOKE, (24,))
+def test_a_wide_body_differs_in_width_and_heads_alone_and_says_so_in_what_it_follows_from(cells):
     usual, wide = (condition(f"{start}/tuned/2000", SMOKE) for start in ("hybrid", "hybrid-wide-seed1"))
     one, other = (cells.bodies.body(each, 0).config for each in (usual, wide))
     assert other == one.replace(d_model=2 * one.d_model, n_heads=2 * one.n_heads, d_ff=2 * one.d_ff)
@@ -234,8 +216,7 @@ def test_a_wide_body_differs_in_width_and_heads_alone_and_says_so_in_what_it_fol
     assert origin == own | {"times_width": 2}
 
 
-def test_pretraining_starts_from_counts_where_asked_and_from_new_weights_elsewhere(corpora, settings):
-    bodies = Bodies(texts_of(*corpora), SMOKE, settings().work_dir, "cpu", lambda line: None)
+def test_pretraining_starts_from_counts_where_asked_and_from_new_weights_elsewhere(bodies):
     seen = []
     bodies._objectives = {start: bodies._objective(start) for start in ("causal", "causal-counts")}
     for start, objective in bodies._objectives.items():
@@ -255,9 +236,8 @@ def test_pretraining_starts_from_counts_where_asked_and_from_new_weights_elsewhe
 
 
 @pytest.fixture
-def fine_tunings(corpora, settings, monkeypatch):
+def fine_tunings(corpora, cells, monkeypatch):
     """Fine-tunes new weights on 24 reviews; gives the records of all models that were trained, and scores."""
-    cells = experiment._Cells(settings("pretraining"), texts_of(*corpora), SMOKE, (24,))
     train, test = corpora[0].train.take(range(24)), corpora[0].valid
     trained = []
 
@@ -396,14 +376,12 @@ def test_ratings_are_refused_where_there_are_none(run):
 # --- the experiment
 
 
-def test_every_kind_of_condition_runs_and_an_interrupted_run_resumes(run, stop_after):
-    n_cells = 4 * len(ALL_KINDS) + 6 + 1  # one record of each pretrained body, and one of the search
-    stop_after(9)
-    with pytest.raises(ConnectionAbortedError):
-        run(*ALL_KINDS)
-    left = stop_after(n_cells - 9)
+def test_every_kind_of_condition_is_measured_once(run, stop_after):
     rows, store = run(*ALL_KINDS)
-    assert left == [0] and set(rows.index) == set(ALL_KINDS) and set(rows["n"]) == {4}
+    assert set(rows.index) == set(ALL_KINDS) and set(rows["n"]) == {4}
+    assert len(store.data) == 4 * len(ALL_KINDS) + 6 + 1  # of each pretrained body, and of the search
+    stop_after(0)
+    assert run(*ALL_KINDS)[0].equals(rows)
     assert (rows.loc[["tfidf-words", "tfidf-letters"], "mean"] > 0.9).all()
     assert store.get("films/smoke/search")["origin"]["search"]["tuned"]["lr"] == [1e-3, 3e-4, 3e-3]
     tuned = store.get("films/smoke/causal/tuned/2000/labels 24/fold 1/draw 0")
@@ -413,18 +391,9 @@ def test_every_kind_of_condition_runs_and_an_interrupted_run_resumes(run, stop_a
     assert read["n_distinct"] <= read["n_tokens"] and read["passes"] > 0 and read["tokens_per_second"] > 0
 
 
-def test_without_variants_the_controls_and_each_dose_are_measured(settings, corpora):
-    how = settings("pretraining")
-    names = pretraining(how, corpora[0], unlabelled=corpora[1], label_counts=(24,))["condition"]
-    controls = ["tfidf-words", "tfidf-letters", "scratch/tuned", "scratch/probe"]
-    assert list(names) == [
-        *controls,
-        *(f"causal/{way}/{dose}" for dose in SMOKE.doses[1:] for way in ("tuned", "probe")),
-    ]
-
-
-def test_intervals_are_corrected_for_overlapping_training_sets(run):
-    rows, store = run("tfidf-words", "scratch/probe")
+def test_without_variants_the_controls_and_each_dose_are_measured_with_corrected_intervals(run):
+    rows, store = run()
+    assert list(rows.index) == list(first_conditions(SMOKE))
     accuracy = {}
     for record in (one for one in store.data.values() if "accuracy" in one):
         accuracy.setdefault(record["condition"], {})[record["seed"]] = record["accuracy"]
@@ -432,29 +401,18 @@ def test_intervals_are_corrected_for_overlapping_training_sets(run):
     expected = paired_interval(gaps, test_share=1 / (SMOKE.n_folds - 1))
     ends = rows.loc["scratch/probe", ["minus tfidf-words low", "minus tfidf-words high"]]
     assert list(ends) == pytest.approx([expected.low, expected.high])
-    assert table(store.data).set_index("condition").loc["tfidf-words", "n"] == 4
 
 
 def test_bad_requests_are_refused(run, settings):
-    known = ("causal/tuned/7", "scratch/tuned/2000", "tfidf", "causal/probe", "scratch/guess")
-    for name in (
-        *known,
+    unknown = ("causal/tuned/7", "scratch/tuned/2000", "tfidf", "causal/probe", "scratch/guess")
+    added = (
         "scratch-seed1/tuned",
         "causal-seed0/probe/2000",
         "counts-both-counts/tuned",
         "scratch-wide/tuned",
-    ):
+    )
+    for name in (*unknown, *added, "scratch-wide/tuned"):
         with pytest.raises(ValueError, match=f"condition must be .*got '{name}'"):
             condition(name, SMOKE)
     with pytest.raises(ValueError, match="budget must be one of smoke, study, got 3.0"):
         run("tfidf-words", budget=3.0)
-
-
-def test_the_stored_table_is_printed_and_nothing_measured(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(experiment, "pretraining", None)
-    assert main(["pretraining", "--json", "--results", str(tmp_path)]) == 2
-    record = {"corpus": "imdb", "n_labels": 200, "condition": "tfidf-words", "seed": 0, "accuracy": 0.5}
-    Results("pretraining", tmp_path).put("imdb/study/tfidf-words/0", record | {"origin": {"n_folds": 6}})
-    capsys.readouterr()
-    assert main(["pretraining", "--json", "--results", str(tmp_path)]) == 0
-    assert '"mean": 0.5' in capsys.readouterr().out

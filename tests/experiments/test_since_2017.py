@@ -36,23 +36,16 @@ def test_rates_beyond_an_end_of_the_grid_are_tried_until_the_best_is_inside_or_t
     assert found == min(tried, key=lambda lr: abs(lr / best - best / lr))
 
 
-def test_every_cell_is_measured_once_and_a_killed_run_resumes(settings, corpus, stop_after, monkeypatch):
+def test_every_cell_is_measured_once_at_the_rate_that_was_best_on_other_text(once, corpus, monkeypatch):
     few = {name: VARIANTS[name] for name in ("2017", "rotary", "all together")}
     monkeypatch.setattr("experiments.since_2017.VARIANTS", few)
     sizes = {"n_steps": 2, "learning_rates": (1e-3, 1e-2), "n_beyond": 0}
-    stop_after(8)
-    with pytest.raises(ConnectionAbortedError):
-        since_2017(settings("swaps", n_seeds=2), corpus, **sizes)
-    stop_after(99)
-    found = since_2017(settings("swaps", n_seeds=2), corpus, **sizes)
-    records = settings("swaps").store.data
+    found, records = once(since_2017, corpus, changes={"n_seeds": 2}, **sizes)
     assert len(records) == 3 * (2 + 2)
     for name in few:
         tried = {lr: records[f"{name}/tuning/lr {lr:g}"]["above"] for lr in (1e-3, 1e-2)}
         for seed in (1, 2):
             assert records[f"{name}/result/seed {seed}"]["lr"] == min(tried, key=tried.get)
-    stop_after(0)
-    assert since_2017(settings("swaps", n_seeds=2), corpus, **sizes).equals(found)
     assert found["variant"].tolist() == list(few) and (found["mean"] > 0).all()
     counts = found["n_params"]
     assert counts.max() / counts.min() < 1.005

@@ -5,21 +5,8 @@ import pytest
 from experiments.transfer_world import transfer
 
 
-def run(settings, corpus, **changes):
-    return transfer(
-        settings("transfer", n_seeds=changes.pop("n_seeds", 2)), corpus, **{"label_counts": (4, 9)} | changes
-    )
-
-
-def test_an_interrupted_run_resumes_and_its_records_are_those_of_a_whole_run(settings, reviews, stop_after):
-    stop_after(5)
-    with pytest.raises(ConnectionAbortedError):
-        run(settings, reviews, n_scored=3)
-    assert len(settings("transfer").store.data) == 5
-    left = stop_after(7)
-    found = run(settings, reviews, n_scored=3)
-    assert left == [0]  # the five that were there were not measured again
-    records = settings("transfer").store.data
+def test_accuracies_are_those_of_the_whole_split_and_means_those_of_the_seeds(once, reviews):
+    found, records = once(transfer, reviews, changes={"n_seeds": 2}, label_counts=(4, 9), n_scored=3)
     assert len(found) == 6 and set(found["n"]) == {2}
     for record in records.values():
         assert record["split"] == "test" and record["n"] == 11
@@ -29,8 +16,10 @@ def test_an_interrupted_run_resumes_and_its_records_are_those_of_a_whole_run(set
         assert row.mean == pytest.approx(sum(one["correct"] for one in same) / 22)
 
 
-@pytest.mark.parametrize("changes", [{"label_counts": (4, 121)}, {"label_counts": ()}])
-def test_impossible_requests_are_refused_before_anything_is_trained(settings, reviews, tmp_path, changes):
+@pytest.mark.parametrize("label_counts", [(4, 121), ()])
+def test_impossible_requests_are_refused_before_anything_is_trained(
+    settings, reviews, tmp_path, label_counts
+):
     with pytest.raises(ValueError, match="from 1 to 120"):
-        run(settings, reviews, **changes)
+        transfer(settings(), reviews, label_counts=label_counts)
     assert not list(tmp_path.iterdir())

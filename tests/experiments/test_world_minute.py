@@ -43,7 +43,9 @@ def test_a_model_that_confuses_only_forms_loses_by_agreement_alone(trained):
     names = _names(Lexicon())
     first = {word: trained.tokenizer.word_pieces(word)[0] for word in names if word in world.vocabulary}
     adjectives = [word for word in first if names[word][0] == "adjective"]
-    target = next(word for word in adjectives if p[first[word]] > 0 and levels.is_whole(first[word]))
+    target = next(
+        word for word in adjectives if p[first[word]] > 0 and levels._kinds[first[word]] == "adjective"
+    )
     forms = {first[word] for word in adjectives if names[word] == names[target]}
     q = p.copy()
     q[list(forms)] = p[list(forms)].sum() / len(forms)
@@ -53,15 +55,10 @@ def test_a_model_that_confuses_only_forms_loses_by_agreement_alone(trained):
 
 
 @pytest.mark.slow
-def test_the_smallest_budget_is_measured_once_and_says_its_parts(settings, corpus, stop_after, monkeypatch):
+def test_the_smallest_budget_is_measured_once_and_says_its_parts(once, corpus, monkeypatch):
     monkeypatch.setattr("experiments.world_minute.load_corpus", lambda name: corpus)
     monkeypatch.setattr("experiments.world_minute.PACE_STEPS", 3)
-    chosen = settings("world-minute", n_seeds=2)
-    found = world_minute(chosen)
+    found, _ = once(world_minute, changes={"n_seeds": 2})
     assert found["variant"].tolist() == ["recipe"] and found["n"].tolist() == [2]
     assert found["seconds"].item() > 0 and found["mean"].item() > 10
     assert found[list(PARTS)].sum(axis=1).item() == pytest.approx(found["mean"].item(), rel=1e-4)
-    stop_after(0)
-    assert world_minute(chosen).equals(found)
-    with pytest.raises(ValueError, match="study"):
-        world_minute(settings("world-minute", budget="study"))

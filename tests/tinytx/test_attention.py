@@ -64,7 +64,7 @@ def loops(q, k, v, mask):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_both_paths_equal_loops_and_the_function_of_torch_forward_and_backward(kind):
+def test_both_paths_equal_loops_and_torch_and_masked_weights_are_exactly_zero(kind):
     inputs, mask = make_qkv(), make_mask(kind)
     its = F.scaled_dot_product_attention(*inputs, attn_mask=mask)
     its_gradients = gradients(its, inputs)
@@ -73,6 +73,10 @@ def test_both_paths_equal_loops_and_the_function_of_torch_forward_and_backward(k
         ours = path(*inputs, mask)
         assert_close(ours, its)
         assert_close(gradients(ours, inputs), its_gradients)
+    weights = attention_weights(*inputs[:2], mask)
+    allowed = torch.ones(B, H, T, T, dtype=torch.bool) if mask is None else mask.expand(B, H, T, T)
+    assert (weights[~allowed] == 0).all() and (weights >= 0).all()
+    assert_close(weights.sum(-1), allowed.any(-1).double())
 
 
 def test_only_the_causal_mask_is_taken_for_it():
@@ -112,16 +116,6 @@ def test_a_query_without_allowed_keys_gets_exact_zeros_and_finite_gradients(path
     assert all(gradient.isfinite().all() for gradient in (by_query, by_key, by_value))
     nowhere = path(*inputs, torch.zeros(T, T, dtype=torch.bool))
     assert (nowhere == 0).all() and all((each == 0).all() for each in gradients(nowhere, inputs))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_weights_sum_to_one_and_masked_ones_are_exactly_zero(kind):
-    q, k, _ = make_qkv()
-    mask = make_mask(kind)
-    weights = attention_weights(q, k, mask)
-    allowed = torch.ones(B, H, T, T, dtype=torch.bool) if mask is None else mask.expand(B, H, T, T)
-    assert (weights[~allowed] == 0).all() and (weights >= 0).all()
-    assert_close(weights.sum(-1), allowed.any(-1).double())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -328,6 +322,8 @@ def test_dropout_acts_in_training_only():
 def test_bad_sizes_and_a_memory_with_relative_positions_are_refused(positions):
     with pytest.raises(ValueError, match="d_model=200, n_heads=3"):
         MultiHeadAttention(d_model=200, n_heads=3)
+    with pytest.raises(ValueError, match=r"n_kv_heads must divide n_heads.* n_heads=6, n_kv_heads=4"):
+        MultiHeadAttention(d_model=12, n_heads=6, n_kv_heads=4)
     with pytest.raises(ValueError, match=r"\[0, 1\), got 1.5"):
         MultiHeadAttention(d_model=D, n_heads=H, dropout=1.5)
     plain = MultiHeadAttention(d_model=D, n_heads=1)

@@ -1,6 +1,5 @@
 """Search: the definitions in loops, every sequence tried, batches as singles, cached as uncached."""
 
-import itertools
 import math
 
 import pytest
@@ -66,12 +65,12 @@ def beam_by_definition(step, beam_size, max_len, length_penalty):
         ({"positions": "alibi"}, 3, -0.5),
     ],
 )
-def test_a_search_is_its_definition_with_and_without_cache(changes, beam_size, length_penalty):
+def test_a_search_is_its_definition_cached_or_not_together_or_alone(changes, beam_size, length_penalty):
     for seed in (0, 1):
         model = make_model(seed, **changes)
         search = Search(beam_size=beam_size, length_penalty=length_penalty, max_factor=1.0, max_extra=3)
-        for cached in (True, False):
-            found = translate_ids(model, SOURCES, search=search, cached=cached)
+        for how in ({"cached": True}, {"cached": False}, {"tokens_per_batch": 1}):
+            found = translate_ids(model, SOURCES, search=search, **how)
             for source, answer in zip(SOURCES, found, strict=True):
                 step, max_len = make_step(model, source), 1 + len(source) + 3
                 ids, total = beam_by_definition(step, beam_size, max_len, length_penalty)
@@ -91,37 +90,6 @@ def test_no_search_ends_while_a_longer_hypothesis_may_still_win(length_penalty, 
         for source, answer in zip(SOURCES, translate_ids(model, SOURCES, search=search), strict=True):
             ids, _ = beam_by_definition(make_step(model, source), 3, 9, length_penalty)
             assert [BOS, *answer.token_ids] == ids
-
-
-def test_a_beam_as_wide_as_all_sequences_finds_the_best_of_all():
-    model = make_model(4, vocab_size=9)
-    step = make_step(model, [7, 8])
-    best = -math.inf
-    for length in range(1, 5):
-        for ids in itertools.product((7, 8), repeat=length - 1):
-            for last in (EOS, 7, 8) if length == 4 else (EOS,):
-                prefix, total = [BOS], 0.0
-                for token_id in (*ids, last):
-                    total += step(prefix)[token_id].item()
-                    prefix.append(token_id)
-                best = max(best, total / length**0.8)
-    search = Search(beam_size=30, length_penalty=0.8, max_factor=0.0, max_extra=4)
-    (found,) = translate_ids(model, [[7, 8]], search=search)
-    assert_close(found.score(0.8), best)
-
-
-@pytest.mark.parametrize("cached", [True, False])
-def test_a_batch_gives_what_single_sources_give(cached):
-    model = make_model(5)
-    for beam_size in (1, 3):
-        search = Search(beam_size=beam_size)
-        together = translate_ids(model, SOURCES, search=search, cached=cached)
-        for source, answer in zip(SOURCES, together, strict=True):
-            (alone,) = translate_ids(model, [source], search=search, cached=cached)
-            assert alone.token_ids == answer.token_ids
-            assert_close(alone.log_prob, answer.log_prob)
-        small = translate_ids(model, SOURCES, search=search, cached=cached, tokens_per_batch=1)
-        assert [one.token_ids for one in small] == [one.token_ids for one in together]
 
 
 def test_forbidden_repeats_and_a_shortest_length():

@@ -50,13 +50,6 @@ def test_merges_are_those_of_sentencepiece(texts, n_merges):
         assert segment(text, merges) == tokenizer.pieces(text)
 
 
-@given(texts=texts_in, n_merges=st.integers(0, 12))
-def test_each_merge_tells_the_length_it_leaves(texts, n_merges):
-    n_pieces = [merge.n_pieces for merge in learn_merges(texts, n_merges)]
-    assert n_pieces == sorted(set(n_pieces), reverse=True)
-    assert all(n >= sum(len(text.split(" ")) for text in texts) for n in n_pieces)
-
-
 @given(text=st.text("abé "), training=texts_in)
 def test_pieces_spell_the_words(text, training):
     spelled = "".join(segment(text, learn_merges(training, 9)))

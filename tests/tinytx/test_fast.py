@@ -143,20 +143,6 @@ def test_by_hand():
     assert_close(loss.item(), -(0.9 * math.log(0.75) + 0.1 * math.log(0.25)), rtol=0, atol=1e-6)
 
 
-def test_it_is_the_mean_surprise_over_real_tokens():
-    logits = torch.tensor([[[0.0, 1.0, 2.0], [3.0, 0.0, 0.0]], [[1.0, 1.0, 1.0], [9.0, 9.0, 9.0]]])
-    targets = torch.tensor([[2, 1], [1, 0]])  # the last one is padding
-    surprises = [
-        -math.log(math.exp(2) / (1 + math.exp(1) + math.exp(2))),
-        -math.log(1 / (math.exp(3) + 2)),
-        math.log(3),
-    ]
-    loss = output_loss(logits, torch.eye(3), targets, ignore_id=0).item()
-    assert loss == pytest.approx(sum(surprises) / 3, rel=1e-6)
-    low = output_loss(torch.zeros(1, 2, 7).bfloat16(), torch.eye(7).bfloat16(), torch.tensor([[1, 2]]))
-    assert low.dtype == torch.float32 and low.item() == pytest.approx(math.log(7))
-
-
 def test_every_target_ignored_gives_nan_as_in_torch_and_the_smoothing_is_checked():
     inputs = torch.randn(2, 3), torch.randn(4, 3), torch.tensor([IGNORE_ID] * 2)
     assert output_loss(*inputs).isnan()
@@ -222,13 +208,6 @@ def test_the_loss_in_bfloat16_stays_close_and_is_a_float32(tied):
     for ours, other in zip(gradients(loss, model), gradients(its, model), strict=True):
         assert ours.dtype == torch.float32
         assert (ours - other).norm() <= 0.05 * other.norm() + 1e-3
-
-
-def test_the_loss_of_a_classifier_is_the_cross_entropy_of_its_logits():
-    model, token_ids = Classifier(CONFIG, n_classes=3).double(), torch.randint(V, (B, T))
-    real, labels = torch.arange(T) < torch.tensor([[5], [2], [4]]), torch.tensor([0, 2, 1])
-    # The loss is taken in float32 whatever the precision of the logits.
-    assert_close(model.loss(token_ids, labels, real), F.cross_entropy(model(token_ids, real).float(), labels))
 
 
 @pytest.mark.parametrize("tied", [False, True])

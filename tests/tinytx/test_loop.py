@@ -88,13 +88,6 @@ def test_first_loss_is_near_ln_v_and_falls(config, objective):
     assert history.lr == [SETTINGS.replace(n_steps=60).lr_at(step) for step in history.step]
 
 
-def test_one_batch_can_be_learned_by_heart(tokenizer, config):
-    objective = causal_objective(tokenizer, ["le chat mange", "la belle voit un grand chien"], 24)
-    model = new_language_model(config, seed=0)
-    settings = SETTINGS.replace(n_steps=150, lr=2e-2, warmup_steps=10, weight_decay=0.0)
-    assert train(model, objective, settings).loss[-1] < 0.2  # only the first word cannot be known
-
-
 def test_watching_changes_nothing_and_training_leaves_the_global_random_state_alone(config, objective):
     def watch(step, model):
         assert not model.training
@@ -184,7 +177,7 @@ def test_the_rate_stays_until_the_decay_at_the_end():
         ({"betas": (0.9, 1.0)}, "betas"),
         ({"precision": "fp16"}, "auto, fp32, bf16, got fp16"),
         ({"decay": "never"}, "cosine, linear, got never"),
-        ({"decay_steps": 0}, "decay_steps .* from 1 to .* got 0"),
+        ({"decay_steps": 0}, "decay_steps .* 1, got 0"),
         ({"decay_steps": SETTINGS.n_steps}, "decay_steps .* after the warm-up, got"),
     ],
 )

@@ -35,16 +35,17 @@ def test_nothing_combined_forbids_nothing():
     assert combine_masks() is None and combine_masks(None, None) is None
 
 
-def test_errors_name_rule_and_value():
-    with pytest.raises(ValueError, match="got 0"):
-        causal_mask(0)
-    with pytest.raises(TypeError, match="float32"):
-        combine_masks(torch.zeros(2, 2))
-    with pytest.raises(TypeError, match="a list"):
-        combine_masks([[True]])
-    with pytest.raises(ValueError, match=r"got shapes \(3, 3\) and \(4, 4\)"):
-        combine_masks(causal_mask(3), None, causal_mask(4))
-    with pytest.raises(TypeError, match="got list and int"):  # a list is unequal to any number: True
-        padding_mask([[1, 2]], 0)
-    with pytest.raises(TypeError, match="got Tensor and NoneType"):
-        padding_mask(torch.tensor([[1, 2]]), None)
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: causal_mask(0), ValueError, "got 0"),
+        (lambda: combine_masks(torch.zeros(2, 2)), TypeError, "float32"),
+        (lambda: combine_masks([[True]]), TypeError, "a list"),
+        (lambda: combine_masks(causal_mask(3), None, causal_mask(4)), ValueError, r"\(3, 3\) and \(4, 4\)"),
+        (lambda: padding_mask([[1, 2]], 0), TypeError, "got list and int"),  # unequal to any number: True
+        (lambda: padding_mask(torch.tensor([[1, 2]]), None), TypeError, "got Tensor and NoneType"),
+    ],
+)
+def test_errors_name_rule_and_value(call, error, words):
+    with pytest.raises(error, match=words):
+        call()

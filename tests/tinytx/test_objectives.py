@@ -19,7 +19,6 @@ from tinytx.objectives import (
     ClassificationObjective,
     HybridObjective,
     MaskedObjective,
-    PackedSequences,
     TranslationObjective,
     causal_batch,
 )
@@ -27,13 +26,6 @@ from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel
 
 IDS = {"bos_id": 2, "eos_id": 3, "pad_id": 0}
-
-
-def test_packed_rows_equal_padding_one_by_one():
-    sequences = [[5, 6, 7], [8], [9, 10, 11, 12, 13], [14, 15]]
-    packed = PackedSequences(sequences, pad_id=0)
-    for indices in ([0], [3, 1], [2, 0, 1], [1, 1, 3, 2, 0]):
-        assert_close(packed.rows(indices), pad_batch([sequences[i] for i in indices], 0))
 
 
 @pytest.mark.parametrize("max_len", [1, 3, 50])
@@ -137,20 +129,6 @@ def test_pairs_are_framed_with_a_segment_each(corpus, tokenizer):
     assert 0.3 < sum(answers) / len(answers) < 0.7
 
 
-@pytest.mark.parametrize("next_sentence", [False, True])
-def test_only_drawn_tokens_reach_the_output_layer(corpus, tokenizer, config, next_sentence):
-    learning = masked(corpus, tokenizer, next_sentence=next_sentence)
-    model = MaskedLanguageModel(config.replace(n_segments=2), next_sentence=next_sentence)
-    rows = []
-    model.head.output.register_forward_hook(lambda module, inputs, output: rows.append(inputs[0].shape))
-    batches = learning.epoch_batches(seed=0, epoch=0, tokens_per_batch=300)
-    for indices in batches[:5]:
-        learning.loss(model, indices)
-        labels = learning.batch(indices)[1]
-        assert rows.pop() == ((labels != -100).sum(), config.d_model) and not rows
-        assert 0 < (labels != -100).sum() < 0.4 * labels.numel()
-
-
 def test_the_loss_is_that_of_all_logits_at_drawn_tokens(corpus, tokenizer, config):
     learning = masked(corpus, tokenizer, next_sentence=True)
     model = MaskedLanguageModel(config.replace(n_segments=2), next_sentence=True)
@@ -161,16 +139,6 @@ def test_the_loss_is_that_of_all_logits_at_drawn_tokens(corpus, tokenizer, confi
     expected += F.cross_entropy(model.follows(inputs, real, segments), follows)
     assert_close(learning.loss(model, indices).sum(), expected)
     assert learning.n_predictions(indices) == [(labels != -100).sum(), len(indices)]
-
-
-def test_a_batch_in_which_nothing_was_drawn_teaches_nothing(tokenizer, config):
-    learning = MaskedObjective(tokenizer, ["le"], max_len=24, masking=Masking(p=1e-9))
-    learning.epoch_batches(seed=0, epoch=0, tokens_per_batch=200)
-    model = MaskedLanguageModel(config)
-    loss = learning.loss(model, [0])
-    loss.backward()
-    assert loss.item() == 0
-    assert all(p.grad is None or not p.grad.any() for p in model.parameters())
 
 
 def test_whole_words_are_hidden_together(corpus, tokenizer):

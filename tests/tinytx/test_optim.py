@@ -1,5 +1,8 @@
 """AdamW with weight decay on matrices only; Muon: orthogonal updates, everything else as AdamW does it."""
 
+import re
+
+import pytest
 import torch
 from torch import nn
 from torch.testing import assert_close
@@ -22,36 +25,6 @@ def test_singular_values_become_nearly_1_and_singular_vectors_stay():
         assert_close(inside, torch.diag_embed(inside.diagonal(dim1=-2, dim2=-1)), rtol=0, atol=1e-6)
 
 
-def test_embeddings_norms_biases_and_the_head_are_left_to_adamw(config):
-    model = LanguageModel(config.replace(activation="swiglu", n_kv_heads=1, n_experts=3))
-    settings = TrainingSettings(n_steps=3, optimizer="muon")
-    optimizer = make_optimizer(model, settings)
-    names = {id(parameter): name for name, parameter in model.named_parameters()}
-    by_muon = {names[id(parameter)] for parameter in optimizer.param_groups[0]["params"]}
-    assert by_muon == {name for name in names.values() if "proj.weight" in name}
-    everything = [p for group in optimizer.param_groups for p in group["params"]]
-    assert any("router" in name for name in names.values() if name not in by_muon)
-    assert len(everything) == len(names) == len({id(parameter) for parameter in everything})
-
-
-def test_weight_decay_pulls_matrices_only(config):
-    model = LanguageModel(config.replace(positions="learned"))
-    optimizer = make_optimizer(model, TrainingSettings(n_steps=3, weight_decay=0.3))
-    names = {id(parameter): name for name, parameter in model.named_parameters()}
-    decay = {
-        names[id(parameter)]: group["weight_decay"]
-        for group in optimizer.param_groups
-        for parameter in group["params"]
-    }
-    assert decay.keys() == set(names.values())
-    pulled = {name for name, value in decay.items() if value == 0.3}
-    spared = {name for name, value in decay.items() if value == 0.0}
-    assert pulled | spared == decay.keys()
-    assert all(name.endswith("weight") and "norm" not in name and "embed" not in name for name in pulled)
-    assert {"body.token_embed.weight", "head.bias", "body.final_norm.weight"} <= spared
-    assert "head.weight" in pulled and any("q_proj" in name for name in pulled)
-
-
 def test_updates_are_those_of_torch_for_matrices_and_for_vectors():
     shapes = {"matrix": (6, 4), "vector": (5,)}
     ours, theirs = ({name: nn.Parameter(torch.ones(shape)) for name, shape in shapes.items()} for _ in "12")
@@ -72,18 +45,27 @@ def test_updates_are_those_of_torch_for_matrices_and_for_vectors():
     assert_close(ours["vector"], theirs["vector"])
 
 
-def test_muon_decays_its_matrices_and_no_embedding_norm_or_bias(config):
-    settings = TrainingSettings(n_steps=3, optimizer="muon", weight_decay=0.3)
-    groups = make_optimizer(LanguageModel(config), settings).param_groups
-    assert [group["weight_decay"] for group in groups] == [0.3, 0.3, 0.0]
+MODELS = {
+    "causal": lambda config: LanguageModel(config.replace(positions="learned")),
+    "modern": lambda config: LanguageModel(config.replace(activation="swiglu", n_kv_heads=1, n_experts=3)),
+    "masked": lambda config: MaskedLanguageModel(
+        config.replace(n_segments=2, tie_embeddings=True), next_sentence=True
+    ),
+}
 
 
-def test_segments_are_embeddings_and_a_masked_head_is_a_head(config):
-    model = MaskedLanguageModel(config.replace(n_segments=2, tie_embeddings=True), next_sentence=True)
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_decay_pulls_matrices_only_and_muon_gets_those_of_hidden_layers(config, kind, optimizer):
+    """Neither for embeddings, norms and biases; heads and routers decay, but are left to AdamW."""
+    model = MODELS[kind](config)
     names = {id(parameter): name for name, parameter in model.named_parameters()}
-    adamw = make_optimizer(model, TrainingSettings(n_steps=3, weight_decay=0.3))
-    spared = {names[id(p)] for g in adamw.param_groups if not g["weight_decay"] for p in g["params"]}
-    assert {"body.segment_embed.weight", "body.token_embed.weight"} <= spared
-    muon = make_optimizer(model, TrainingSettings(n_steps=3, optimizer="muon"))
-    by_muon = {names[id(p)] for p in muon.param_groups[0]["params"]}
-    assert "next_head.pooler.weight" in by_muon and not any(name.startswith("head.") for name in by_muon)
+    settings = TrainingSettings(n_steps=3, optimizer=optimizer, weight_decay=0.3)
+    groups = make_optimizer(model, settings).param_groups
+    found = [{names[id(parameter)] for parameter in group["params"]} for group in groups]
+    assert sum(map(len, found)) == len(names) == len(set().union(*found))
+    pulled = {name for name in names.values() if re.fullmatch("(?!.*(norm|embed)).*weight", name)}
+    output = {name for name in pulled if name.startswith("head.") or "router" in name}
+    due = [pulled - output, output] if optimizer == "muon" else [pulled]
+    assert found == [*due, set(names.values()) - pulled]
+    assert [group["weight_decay"] for group in groups] == [0.3] * (len(groups) - 1) + [0.0]

@@ -1,7 +1,8 @@
 """Two editions from one source: the learner's, with stubs and folded solutions, and the solved one.
 
-Solutions lie between the markers of nbgrader. The solved edition keeps them and says in its metadata which
-cells are graded: it is what nbgrader calls the instructor version of an assignment.
+Solutions lie between the markers of nbgrader; where only ``...`` does, the right program of the exercise is
+written there. The solved edition keeps them and says in its metadata which cells are graded: it is what
+nbgrader calls the instructor version of an assignment.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ if TYPE_CHECKING:  # grading reads calls of checks, and shall not wait for nbfor
     from nbformat import NotebookNode
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+_OPEN = re.compile(rf"^def (\w+)\(.*\):\n    {BEGIN}\n    \.\.\.\n    {END}$", re.M)
 _ALMOST = re.compile(r"(BEGIN|END)\s+SOLUTION", re.IGNORECASE)
 
 
@@ -46,6 +48,26 @@ def check_calls(tree: ast.AST) -> list[CheckCall]:
 def has_solution(source: str) -> bool:
     """Tell whether a cell holds a solution, or a marker that was meant to begin or end one."""
     return _ALMOST.search(source) is not None
+
+
+def with_solution(source: str) -> str:
+    """Return a code cell in which a solution of only ``...`` has become the right program of its exercise.
+
+    Raises
+    ------
+    ValueError
+        If there is no such exercise, or its right program is more than one function.
+    """
+    from tinytx_course.exercises.checking import EXERCISES
+
+    def written(found: re.Match[str]) -> str:
+        text = getattr(EXERCISES[found[1]].solve, "text", "") if found[1] in EXERCISES else ""
+        head, _, body = text.strip().partition("\n")
+        if not head.startswith(f"def {found[1]}("):
+            raise ValueError(f"the right program of {found[1]} must be one function, got {text!r}")
+        return f"{head}\n    {BEGIN}\n{body}\n    {END}"
+
+    return _OPEN.sub(written, source)
 
 
 def cell_of_edition(source: str, *, solved: bool) -> str:
@@ -117,9 +139,12 @@ def make_edition(notebook: NotebookNode, *, solved: bool) -> None:
             if solved:
                 _for_nbgrader(pending[0], cell, names[0])
             else:
-                cells.append(new_markdown_cell(_folded(pending[1]), id=f"{cell.id}-solution"))
+                code = f"```python\n{pending[1].strip()}\n```"
+                folded = f"<details><summary>Solution</summary>\n\n{code}\n\n</details>"
+                cells.append(new_markdown_cell(folded, id=f"{cell.id}-solution"))
             pending = None
         if has_solution(cell.source):
+            cell.source = with_solution(cell.source)
             pending = cell, cell_of_edition(cell.source, solved=True)
             cell.source = cell.source if solved else cell_of_edition(cell.source, solved=False)
     if pending is not None:
@@ -143,7 +168,3 @@ def _for_nbgrader(written: NotebookNode, check: NotebookNode, name: str) -> None
     named = "" if check.source.startswith("verdict = ") else "verdict = "
     test = "### BEGIN HIDDEN TESTS\nassert verdict.passed\n### END HIDDEN TESTS"
     check.source = f"{named}{check.source}\n{test}"
-
-
-def _folded(solution: str) -> str:
-    return f"<details><summary>Solution</summary>\n\n```python\n{solution.strip()}\n```\n\n</details>"

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from tinytx.config import TransformerConfig
 from tinytx.counting import Head
 from tinytx_course.counting.diagnosis import WORDS, Question, diagnose_count
+from tinytx_course.exercises.catalogue import Mistake
 from tinytx_course.exercises.comparing import count
-from tinytx_course.exercises.exercise import Exercise, Mistake, chosen, mistakes
+from tinytx_course.exercises.exercise import Exercise, chosen, mistakes
 from tinytx_course.exercises.observation import Call
 
 if TYPE_CHECKING:

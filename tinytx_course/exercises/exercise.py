@@ -14,44 +14,20 @@ import torch
 from torch import Tensor
 
 from tinytx_course.exercises.card import Part
+from tinytx_course.exercises.catalogue import Function, Mistake, read_catalogue
 from tinytx_course.exercises.comparing import Reader
 from tinytx_course.exercises.observation import Call, Observation
 
 _TEXTS = tomllib.loads(files(__package__).joinpath("texts.toml").read_text(encoding="utf-8"))
-Function = Callable[..., Any]
 
 
-@dataclass(frozen=True)
-class Mistake:
-    """A common way to get it wrong.
-
-    Attributes
-    ----------
-    slug : str
-        Its stable name.
-    words : str
-        What was done and what to do instead.
-    section : str
-        Heading to read, in the lesson of the exercise unless `lesson` says otherwise.
-    lesson : int or None
-        Number of another lesson.
-    wrongs : tuple of callable
-        Small implementations that make it; it explains results that equal those of one of them everywhere.
-    tolerance : float
-        For mistakes in which rounding weighs more than usual.
-    """
-
-    slug: str
-    words: str
-    section: str = ""
-    lesson: int | None = None
-    wrongs: tuple[Function, ...] = ()
-    tolerance: float = 0.0
+def _of_the_file(*arguments: Any) -> Any:
+    """Stand for what comes from the file of an exercise."""
 
 
 @dataclass(frozen=True)
 class Exercise:
-    """An exercise with its checker; signature, lesson, section and rule come from ``texts.toml``.
+    """An exercise with its checker; what is not a parameter comes from the file of its name, see `catalogue`.
 
     Attributes
     ----------
@@ -59,13 +35,15 @@ class Exercise:
         Of the function to write.
     read : callable
         Reads a result.
-    solve : callable
-        The right answer.
     calls : callable
         From a seed to the calls, the smallest first. The judge makes them again, so they must depend on
         nothing else.
+    solve : callable
+        The right answer, that of the file.
     mistakes : sequence of Mistake
-        The commonest first.
+        Those of the file, the commonest first.
+    in_python : mapping
+        From the slug of a mistake that no text can say to one or several functions that make it.
     view : callable, optional
         From arguments and a tensor to what is compared, where several answers are right.
     judge : callable, optional
@@ -90,13 +68,16 @@ class Exercise:
         Heading of that lesson which explains it.
     rule : str
         What to return, in one sentence.
+    puzzle : mapping
+        The table of its Parsons problem; empty where it has none.
     """
 
     name: str
     read: Reader
-    solve: Function
     calls: Callable[[int], Iterable[Call]]
+    solve: Function = _of_the_file
     mistakes: Sequence[Mistake] = field(default=(), repr=False)
+    in_python: Mapping[str, Function | tuple[Function, ...]] = field(default_factory=dict, repr=False)
     view: Callable[[tuple[Any, ...], Tensor], Tensor] | None = None
     judge: Function | None = None
     recognise: Callable[..., Mistake | None] | None = None
@@ -108,10 +89,15 @@ class Exercise:
     lesson: int = field(init=False)
     section: str = field(init=False)
     rule: str = field(init=False)
+    puzzle: Mapping[str, Any] = field(init=False, default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("signature", "lesson", "section", "rule"):
-            object.__setattr__(self, name, _TEXTS[self.name][name])
+        if self.solve is _of_the_file:
+            about = vars(read_catalogue(self.name, self.in_python))
+        else:
+            about = {name: _TEXTS[self.name][name] for name in ("signature", "lesson", "section", "rule")}
+        for name, value in about.items():
+            object.__setattr__(self, name, value)
 
     @property
     def parameters(self) -> tuple[str, ...]:

@@ -10,8 +10,9 @@ from typing import Any
 import torch
 
 from tinytx_course.exercises.calling import copied
+from tinytx_course.exercises.catalogue import Mistake
 from tinytx_course.exercises.comparing import Reading, ids
-from tinytx_course.exercises.exercise import Exercise, Mistake
+from tinytx_course.exercises.exercise import Exercise
 from tinytx_course.exercises.observation import Call, Failure, Observation, Record
 from tinytx_course.exercises.telling import tell_failure, tell_pass, tell_stub
 from tinytx_course.exercises.verdict import Verdict

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import torch
 from torch import Tensor
 
-from tinytx.masks import causal_mask, padding_mask
+from tinytx.masks import causal_mask
 from tinytx_course.exercises.comparing import boolean, truth
-from tinytx_course.exercises.exercise import Exercise, generator, mistakes, normal
+from tinytx_course.exercises.exercise import Exercise, generator, normal
 from tinytx_course.exercises.observation import Call
 
 Model = Callable[[Tensor], Tensor]  # from inputs (T, D) to outputs (T, ...)
-
-
-def _rule(rule: Callable[[Tensor, Tensor], Tensor]) -> Callable[[int], Tensor]:
-    def mask(seq_len: int) -> Tensor:
-        place = torch.arange(seq_len, device="cpu")
-        return rule(place[:, None], place[None, :]).expand(seq_len, seq_len)  # t down, s across
-
-    return mask
 
 
 def _causal_calls(seed: int) -> Iterator[Call]:
@@ -32,25 +23,7 @@ def _causal_calls(seed: int) -> Iterator[Call]:
 CAUSAL_MASK = Exercise(
     name="causal_mask",
     read=boolean,
-    solve=causal_mask,
     calls=_causal_calls,
-    mistakes=mistakes(
-        "causal_mask",
-        {
-            "reversed": _rule(lambda t, s: s > t),
-            "transposed": _rule(lambda t, s: s >= t),
-            "diagonal-blocked": _rule(lambda t, s: s < t),
-            "one-ahead": _rule(lambda t, s: s <= t + 1),
-            "everything-allowed": _rule(lambda t, s: s >= 0 * t),
-            "nothing-allowed": _rule(lambda t, s: s < 0 * t),
-            "only-itself": _rule(lambda t, s: s == t),
-            "only-others": _rule(lambda t, s: s != t),
-            "only-first": _rule(lambda t, s: (s == 0) & (t >= 0)),
-            "short-memory": _rule(lambda t, s: (s <= t) & (s >= t - 1)),
-            "flipped": (_rule(lambda t, s: s <= t.flip(0)), _rule(lambda t, s: s >= t.flip(0))),
-            "extra-axes": (lambda n: causal_mask(n)[None], lambda n: causal_mask(n)[None, None]),
-        },
-    ),
 )
 
 
@@ -77,54 +50,10 @@ def _padding_calls(seed: int) -> Iterator[Call]:
     yield Call((_padded(rng, [2, 7, 4, 5], 6, 12), 6))
 
 
-def _first_pad(token_ids: Tensor, pad_id: int) -> Tensor:
-    first = (token_ids == pad_id).int().argmax(dim=1)  # 0 where there is no padding
-    return torch.arange(token_ids.shape[1], device="cpu") < first[:, None]
-
-
-def _by_length(shift: int) -> Callable[[Tensor, int], Tensor]:
-    def mask(token_ids: Tensor, pad_id: int) -> Tensor:
-        lengths = (token_ids != pad_id).sum(dim=1)
-        return torch.arange(token_ids.shape[1], device="cpu") < lengths[:, None] + shift
-
-    return mask
-
-
 PADDING_MASK = Exercise(
     name="padding_mask",
     read=boolean,
-    solve=padding_mask,
     calls=_padding_calls,
-    mistakes=mistakes(
-        "padding_mask",
-        {
-            "reversed": lambda ids, pad: ids == pad,
-            "pad-id-0-assumed": lambda ids, pad: ids != 0,
-            "reversed+pad-id-0-assumed": lambda ids, pad: ids == 0,
-            "greater-than-pad-id": lambda ids, pad: ids > pad,
-            "less-than-pad-id": lambda ids, pad: ids < pad,
-            "row-without-padding": _first_pad,
-            "one-too-many": _by_length(1),
-            "last-token-lost": _by_length(-1),
-            "one-length-for-all": (
-                lambda ids, pad: (ids[:1] != pad).expand(ids.shape),
-                lambda ids, pad: (ids != pad).any(0, keepdim=True).expand(ids.shape),
-            ),
-            "everything-allowed": lambda ids, pad: torch.ones_like(ids).bool(),
-            "everything-blocked": lambda ids, pad: torch.zeros_like(ids).bool(),
-            "extra-axes": (
-                lambda ids, pad: (ids != pad)[:, None, None, :],
-                lambda ids, pad: (ids != pad)[:, None, :],
-                lambda ids, pad: (ids != pad)[:, :, None],
-            ),
-            "square": (
-                lambda ids, pad: (ids != pad)[:, None, :] & (ids != pad)[:, :, None],
-                lambda ids, pad: (ids != pad)[:, None, :].expand(-1, ids.shape[1], -1),
-            ),
-            "one-per-row": lambda ids, pad: (ids != pad).any(1),
-            "transposed": lambda ids, pad: (ids != pad).T,
-        },
-    ),
 )
 
 
@@ -137,44 +66,10 @@ def _cross_calls(seed: int) -> Iterator[Call]:
     yield Call((_padded(rng, [2, 3], 0, 9), _padded(rng, [4, 2], 0, 9), 0))
 
 
-def _cross(
-    src_ids: Tensor, tgt_ids: Tensor, pad_id: int, *, target_too: bool = False, causal: bool = False
-) -> Tensor:
-    mask = (src_ids != pad_id)[:, None, :].expand(-1, tgt_ids.shape[1], -1)  # (B, T, S)
-    if target_too:
-        mask = mask & (tgt_ids != pad_id)[:, :, None]
-    return mask.tril() if causal else mask
-
-
 CROSS_ATTENTION_MASK = Exercise(
     name="cross_attention_mask",
     read=boolean,
-    solve=_cross,
     calls=_cross_calls,
-    mistakes=mistakes(
-        "cross_attention_mask",
-        {
-            "reversed": lambda src, tgt, pad: ~_cross(src, tgt, pad),
-            "target-padding-too": partial(_cross, target_too=True),
-            "target-instead-of-source": lambda src, tgt, pad: (tgt != pad)[:, :, None].expand(
-                -1, -1, src.shape[1]
-            ),
-            "causal-too": partial(_cross, causal=True),
-            "causal-too+target-padding-too": partial(_cross, causal=True, target_too=True),
-            "transposed": lambda src, tgt, pad: _cross(src, tgt, pad).transpose(1, 2),
-            "pad-id-0-assumed": lambda src, tgt, pad: _cross(src, tgt, 0),
-            "extra-axes": (
-                lambda src, tgt, pad: (src != pad)[:, None, :],
-                lambda src, tgt, pad: _cross(src, tgt, pad)[:, None],
-                lambda src, tgt, pad: (src != pad)[:, None, None, :],
-            ),
-            "source-mask-only": lambda src, tgt, pad: src != pad,
-            "source-against-source": lambda src, tgt, pad: _cross(src, src, pad),
-            "everything-allowed": lambda src, tgt, pad: torch.ones_like(_cross(src, tgt, pad)),
-            "first-row-for-all": lambda src, tgt, pad: _cross(src, tgt, pad)[:1].expand(len(src), -1, -1),
-            "same-token": lambda src, tgt, pad: src[:, None, :] == tgt[:, :, None],
-        },
-    ),
 )
 
 
@@ -235,60 +130,9 @@ def _leak_calls(seed: int) -> Iterator[Call]:
     yield case(_attend(n), n, "attention with a causal mask")
 
 
-def _moved(model: Model, x: Tensor, *, first_only: bool = False, nearly: bool = False) -> Tensor:
-    """Which outputs t move when input s is changed, (T, T)."""
-    before, columns = model(x), []
-    for s in range(len(x)):
-        changed = x.clone()
-        changed[s, : 1 if first_only else None] += 1
-        after = model(changed)
-        same = torch.isclose(after, before) if nearly else after == before
-        columns.append(~same.all(dim=-1))
-    return torch.stack(columns, dim=1)
-
-
-def _leaks(choose: Callable[[Tensor], Tensor], **how: bool) -> Callable[[Model, Tensor], Tensor]:
-    """A verdict on those pairs of output and input that `choose` takes from the table of what moved."""
-    return lambda model, x: choose(_moved(model, x, **how)).any()
-
-
-def _changes_pile_up(model: Model, x: Tensor) -> Tensor:
-    before, changed, found = model(x), x.clone(), False
-    for s in range(len(x)):
-        changed[s] += 1
-        found = found or not torch.equal(model(changed)[:s], before[:s])
-    return torch.tensor(found, device="cpu")
-
-
-def _first_output_number(model: Model, x: Tensor) -> Tensor:
-    return _moved(lambda x: model(x)[:, :1], x).triu(1).any()
-
-
 LEAKS_FUTURE = Exercise(
     name="leaks_future",
     read=truth,
-    solve=_leaks(lambda moved: moved.triu(1)),
     calls=_leak_calls,
-    mistakes=mistakes(
-        "leaks_future",
-        {
-            "every-movement-counted": _leaks(lambda moved: moved),
-            "own-output-counted": _leaks(lambda moved: moved.triu()),
-            "past-instead-of-future": _leaks(lambda moved: moved.tril(-1)),
-            "reversed": lambda model, x: ~_moved(model, x).triu(1).any(),
-            "changes-pile-up": _changes_pile_up,
-            "only-last-input": _leaks(lambda moved: moved[:-1, -1]),
-            "only-first-pair": _leaks(lambda moved: moved[:1, 1:2]),
-            "only-first-output": _leaks(lambda moved: moved[0, 1:]),
-            "only-last-outputs": _leaks(lambda moved: moved[-2, -1]),
-            "only-neighbours": _leaks(lambda moved: moved.diagonal(1)),
-            "neighbours-missed": _leaks(lambda moved: moved.triu(2)),
-            "all-must-move": lambda model, x: (_moved(model, x) | causal_mask(len(x), device="cpu")).all(),
-            "nearly-equal": _leaks(lambda moved: moved.triu(1), nearly=True),
-            "only-first-number": (_leaks(lambda moved: moved.triu(1), first_only=True), _first_output_number),
-            "always-true": lambda model, x: torch.tensor(True, device="cpu"),
-            "always-false": lambda model, x: torch.tensor(False, device="cpu"),
-        },
-    ),
 )
 EXERCISES = (CAUSAL_MASK, PADDING_MASK, CROSS_ATTENTION_MASK, LEAKS_FUTURE)

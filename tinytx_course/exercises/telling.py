@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from tinytx_course.exercises.card import Grid, Part
+from tinytx_course.exercises.catalogue import Mistake
 from tinytx_course.exercises.comparing import Reading, differing
-from tinytx_course.exercises.exercise import Exercise, Mistake
+from tinytx_course.exercises.exercise import Exercise
 from tinytx_course.exercises.observation import Call, Failure
 from tinytx_course.exercises.verdict import Verdict
 

@@ -1,6 +1,8 @@
 """Parsons problems: the lines of a small program, shuffled, some of them next to a wrong one.
 
-The problems are data, one ``tinytx_course/parsons/NAME.toml`` each::
+The problems are data. That of an exercise is a table ``[puzzle]`` in its file, ``exercises/NAME.toml``; the
+lines are those of the right program, without comments. A distractor may be ``mistake = "SLUG"``, one of the
+file that changes a line, with another `why` if its words do not fit. Others are ``parsons/NAME.toml``::
 
     title = "The causal mask"
     lesson = 2
@@ -20,6 +22,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,6 +31,9 @@ from typing import Any
 
 import traitlets
 
+from tinytx_course.exercises.catalogue import Program
+from tinytx_course.exercises.checking import EXERCISES
+from tinytx_course.exercises.exercise import Exercise
 from tinytx_course.lessons import LESSONS
 from tinytx_course.widgets.base import Explorer
 
@@ -45,7 +51,8 @@ def problem_names() -> tuple[str, ...]:
     >>> "causal_mask" in problem_names()
     True
     """
-    return tuple(sorted(path.name[:-5] for path in _FOLDER.iterdir() if path.name.endswith(".toml")))
+    others = {path.name[:-5] for path in _FOLDER.iterdir() if path.name.endswith(".toml")}
+    return tuple(sorted(others | {name for name, exercise in EXERCISES.items() if exercise.puzzle}))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,8 +233,36 @@ def read_problem(name: str) -> Problem:
         near = difflib.get_close_matches(str(name), problem_names(), n=3)
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise ValueError(f"a Parsons problem is one of {', '.join(problem_names())}, got {name!r}{hint}")
+    if name in EXERCISES and EXERCISES[name].puzzle:
+        return parse_problem(name, _of_exercise(EXERCISES[name]))
     text = _FOLDER.joinpath(f"{name}.toml").read_text(encoding="utf-8")
     return parse_problem(name, tomllib.loads(text))
+
+
+def _of_exercise(exercise: Exercise) -> dict[str, Any]:
+    """Make the fields of a problem from the right program of an exercise and its mistakes."""
+    lines, known = _lines_of(exercise.solve), {mistake.slug: mistake for mistake in exercise.mistakes}
+    distractors = []
+    for table in exercise.puzzle.get("distractors", []):
+        if slug := table.get("mistake"):
+            for wrong in known[slug].wrongs if slug in known else ():
+                others = _lines_of(wrong)
+                changes = [pair for pair in zip(lines, others, strict=False) if pair[0] != pair[1]]
+                if len(changes) == 1 and len(others) == len(lines):
+                    break
+            else:
+                raise ValueError(f"a distractor of {exercise.name}.toml must change one line, got {slug!r}")
+            why = table.get("why", known[slug].words)
+            table = {"line": changes[0][1], "instead_of": changes[0][0], "why": why}
+        distractors.append(table)
+    return {**exercise.puzzle, "lesson": exercise.lesson, "lines": lines, "distractors": distractors}
+
+
+def _lines_of(function: Any) -> list[str]:
+    """The lines of a program, without comments."""
+    text = function.text if isinstance(function, Program) else ""
+    lines = (re.sub(r"\s*# .*", "", line) for line in text.splitlines())
+    return [line for line in lines if line]
 
 
 class ParsonsExplorer(Explorer):

@@ -11,7 +11,7 @@ import pytest
 from tinytx_course.cli import main
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.grading import grade
-from tinytx_course.grading.grade import Report, grade_folder, grade_notebook, grade_submission
+from tinytx_course.grading.grade import Report, class_page, grade_folder, grade_notebook, grade_submission
 from tinytx_course.grading.grades import (
     CopyGrades,
     Grade,
@@ -20,7 +20,6 @@ from tinytx_course.grading.grades import (
     mistakes_table,
     printable,
 )
-from tinytx_course.grading.page import class_page
 from tinytx_course.lessons import written_lessons
 
 SETUP = "import torch\nimport tinytx as tx"

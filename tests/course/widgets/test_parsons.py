@@ -199,6 +199,14 @@ def test_a_table_against_the_rules_is_refused_and_the_field_named(change, named)
     assert named in str(caught.value)
 
 
+@pytest.mark.parametrize("slug", ["scale-after-softmax", "no-such-mistake"])
+def test_a_mistake_that_does_not_change_one_line_is_no_distractor(slug, monkeypatch):
+    puzzle = EXERCISES["attention"].puzzle | {"distractors": [{"mistake": slug}]}
+    monkeypatch.setitem(vars(EXERCISES["attention"]), "puzzle", puzzle)
+    with pytest.raises(ValueError, match=f"attention.toml must change one line, got '{slug}'"):
+        read_problem("attention")
+
+
 def test_an_unknown_problem_is_answered_with_the_nearest():
     with pytest.raises(ValueError, match="got 'causal_msk'; did you mean 'causal_mask'"):
         course.parsons("causal_msk")

@@ -1,0 +1,138 @@
+"""The files of exercises: programs run, mistakes are told apart, and what cannot be used is refused."""
+
+import itertools
+
+import pytest
+
+from tinytx_course.exercises.catalogue import Program, parse_catalogue
+from tinytx_course.exercises.checking import EXERCISES
+from tinytx_course.exercises.judging import read_known
+
+WRITTEN = [name for name, exercise in EXERCISES.items() if isinstance(exercise.solve, Program)]
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_every_program_runs_and_pairs_of_mistakes_do_too(name):
+    exercise = EXERCISES[name]
+    for made in itertools.chain([exercise.solve], *(mistake.wrongs for mistake in exercise.mistakes)):
+        if isinstance(made, Program):
+            assert callable(made.function)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_an_input_tells_each_mistake_from_the_right_program_and_from_every_other_one(name):
+    exercise = EXERCISES[name]
+    calls = [call for seed in range(3) for call in exercise.calls(seed)]
+
+    def results(function):
+        return [read_known(exercise, function, call) for call in calls]
+
+    def same(one, other):
+        pairs = zip(one, other, strict=True)
+        return all(a is b if a is None or b is None else a.agrees_with(b) for a, b in pairs)
+
+    known = {"`right`": ([results(exercise.solve)], "")}
+    for mistake in exercise.mistakes:
+        if "+" not in mistake.slug:
+            known[mistake.slug] = [results(wrong) for wrong in mistake.wrongs], mistake.words
+    for (one, (ours, words)), (other, (theirs, others)) in itertools.combinations(known.items(), 2):
+        if words != others and any(same(a, b) for a, b in itertools.product(ours, theirs)):
+            pytest.fail(f"an input must tell {other} of {name}.toml from {one}, got none that does")
+
+
+TABLE = {
+    "signature": "double(x)",
+    "lesson": 0,
+    "section": "S",
+    "rule": "twice x.",
+    "right": "def double(x):\n    y = x + x\n    return y\n",
+    "together": ["squared"],
+    "mistakes": {
+        "squared": {"edit": ["x + x", "x * x"], "words": "Squared.", "section": "T", "lesson": 3},
+        "negative": {"edit": ["return y", "return -y"], "words": "Negative."},
+        "nothing": {
+            "program": "def double(x):\n    return x",
+            "also": [["= x + x", "= 1 * x"]],
+            "like": "squared",
+        },
+        "both": {"edits": [["x + x", "x + 1"], ["return y", "return y + 1"]], "words": "Both."},
+    },
+}
+
+
+def with_mistake(**fields):
+    return TABLE | {"mistakes": TABLE["mistakes"] | {"m": {"words": "M."} | fields}}
+
+
+def test_a_file_as_described_is_read_and_edits_that_do_not_overlap_come_together():
+    found = parse_catalogue("double", TABLE)
+    assert found.solve(3) == 6 and found.solve.text == TABLE["right"]
+    made = {mistake.slug: [wrong(3) for wrong in mistake.wrongs] for mistake in found.mistakes}
+    assert made == {
+        "squared": [9],
+        "negative": [-6],
+        "nothing": [3, 3],
+        "both": [5],
+        "squared+negative": [-9],
+        "squared+both": [4],
+    }
+    like, pair = found.mistakes[2], found.mistakes[4]
+    assert (like.words, like.section, like.lesson) == ("Squared.", "T", 3)
+    assert pair.words == "Two things at once. Squared. And: Negative." and pair.section == "T"
+
+
+def test_edits_leave_alone_what_both_sides_share_so_they_come_together():
+    text = "def f(q, mask):\n    return q.masked_fill(~mask, -1)\n"
+    mistakes = {
+        "reversed": {"edit": ["(~mask, -1)", "(mask, -1)"], "words": "R."},
+        "filled": {"edit": ["(~mask, -1)", "(~mask, -2)"], "words": "F."},
+        "log": {"edit": ["q.masked_fill", "log_q.masked_fill"], "words": "L."},
+        "other": {"edit": ["q.masked_fill", "k.masked_fill"], "words": "O."},
+    }
+    about = TABLE | {"right": text, "mistakes": mistakes, "together": ["reversed", "log"]}
+    pairs = {m.slug: m.wrongs[0].text for m in parse_catalogue("f", about).mistakes if "+" in m.slug}
+    assert [*pairs] == ["reversed+filled", "reversed+log", "reversed+other", "filled+log"]
+    assert "q.masked_fill(mask, -2)" in pairs["reversed+filled"]
+
+
+def test_a_mistake_that_no_text_can_say_is_made_by_a_function():
+    found = parse_catalogue("double", with_mistake(), {"m": lambda x: 0}).mistakes[4]
+    assert (found.slug, found.wrongs[0](3)) == ("m", 0)
+
+
+@pytest.mark.parametrize(
+    ("table", "named"),
+    [
+        (TABLE | {"hint": "x"}, "hint"),
+        ({key: value for key, value in TABLE.items() if key != "rule"}, "got no rule"),
+        (TABLE | {"lesson": "2"}, "lesson"),
+        (TABLE | {"together": ["cubed"]}, "cubed"),
+        (TABLE | {"together": [], "mistakes": {"m": "M."}}, "a table"),
+        (with_mistake(edti=["x", "y"]), "edti"),
+        (with_mistake(edit=["z", "y"]), "'z' 0 times"),
+        (with_mistake(edit=["y", "z"]), "'y' 2 times"),
+        (with_mistake(edit=["x + x"]), "pair"),
+        (with_mistake(edit=["x + x", "x"], also=[3]), "pair"),
+        (with_mistake(edits=[["x + x", "x"], ["x + x", "0"]]), "overlap"),
+        (with_mistake(edit=["x + x", "x"], program="def double(x): ..."), "one of"),
+        (with_mistake(), "one of"),
+        (with_mistake(words=3, edit=["x + x", "x"]), "words"),
+        (with_mistake(edit=["x + x", "x"], words="", like="n"), "'n'"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_with_file_and_name(table, named):
+    with pytest.raises(ValueError, match="double.toml") as caught:
+        parse_catalogue("double", table)
+    assert named in str(caught.value) and "\n" not in str(caught.value)
+    assert "'m'" in str(caught.value) or "m" not in table["mistakes"]
+
+
+@pytest.mark.parametrize(
+    ("program", "named"),
+    [("def double(x) return x", "SyntaxError"), ("def twice(x): ...", "define double"), ("z", "NameError")],
+)
+def test_a_program_that_does_not_run_or_define_the_function_is_refused_when_it_is_called(program, named):
+    found = parse_catalogue("double", with_mistake(program=program)).mistakes[4]
+    with pytest.raises(ValueError, match=r"'m' of double\.toml") as caught:
+        found.wrongs[0](1)
+    assert named in str(caught.value)

@@ -1,0 +1,323 @@
+"""The file of an exercise, ``exercises/NAME.toml``: what is asked, a right program, its mistakes as edits.
+
+::
+
+    signature = "attention_row(query, keys)"
+    lesson = 0                               # the lesson and the section that explain it
+    section = "By hand: score, then share"
+    rule = "What to return, in one sentence with shapes."
+    right = '''
+    def attention_row(query, keys):
+        scores = keys @ query / math.sqrt(len(query))  # (S,)
+        return scores.softmax(dim=0)
+    '''
+
+    [mistakes.scale-by-keys]                 # the commonest mistake first
+    edit = ['len(query)', 'len(keys)']       # what stands once in `right`, and what takes its place
+    words = "What was done, and what to do instead."
+
+In place of `edit` a mistake may have ``edits``, a list of such pairs, or ``program``, a text that defines the
+function. Further ways to make it are listed in ``also``, each written like one of these three. It may name
+another ``section`` and ``lesson`` to read, take its words from a mistake that it is ``like``, and have a
+``tolerance`` of its own where rounding weighs more than usual. A mistake that no text can say has none of
+these keys but words: its function stands in the module of the exercise, in `Exercise.in_python`.
+
+``together`` lists slugs that often come with another one: both are tried at once, wherever their edits do not
+overlap. Programs use the names in `NAMES`, and import what else they need. A table ``[puzzle]`` makes a
+Parsons problem of the right program, see `tinytx_course.widgets.parsons`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from itertools import combinations, product
+from os.path import commonprefix
+from types import CodeType
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import tinytx as tx
+
+Function = Callable[..., Any]
+_EXERCISE: Mapping[str, type] = {
+    "together": list,
+    "mistakes": dict,
+    "puzzle": dict,
+    "lesson": int,
+} | dict.fromkeys(("signature", "section", "rule", "right"), str)
+_MISTAKE: Mapping[str, type] = {
+    "lesson": int,
+    "tolerance": float,
+    "edit": list,
+    "edits": list,
+    "also": list,
+} | dict.fromkeys(("words", "like", "section", "program"), str)
+#: What a program may use without importing it.
+NAMES: Mapping[str, Any] = {"torch": torch, "nn": nn, "F": F, "math": math, "np": np, "tx": tx}
+_WAYS = ("edit", "edits", "program")
+_TOKEN = re.compile(r"\w+|\s+|.")
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A common way to get it wrong.
+
+    Attributes
+    ----------
+    slug : str
+        Its stable name.
+    words : str
+        What was done and what to do instead.
+    section : str
+        Heading to read, in the lesson of the exercise unless `lesson` says otherwise.
+    lesson : int or None
+        Number of another lesson.
+    wrongs : tuple of callable
+        Small implementations that make it; it explains results that equal those of one of them everywhere.
+    tolerance : float
+        For mistakes in which rounding weighs more than usual.
+    """
+
+    slug: str
+    words: str
+    section: str = ""
+    lesson: int | None = None
+    wrongs: tuple[Function, ...] = ()
+    tolerance: float = 0.0
+
+
+class Program:
+    """A function given as text, compiled when it is first called.
+
+    Attributes
+    ----------
+    name : str
+        Of the function.
+    text : str
+        Of the program that defines it.
+
+    Raises
+    ------
+    ValueError
+        When it is called: if the text does not compile or does not define the function.
+    """
+
+    def __init__(self, name: str, text: str, whose: str) -> None:
+        self.name, self.text, self._whose = name, text, whose
+
+    @cached_property
+    def function(self) -> Function:
+        """The function itself."""
+        space = dict(NAMES)
+        try:
+            exec(compile(self.text, str(files(__package__).joinpath(f"{self.name}.toml")), "exec"), space)
+        except Exception as problem:
+            got = f"{type(problem).__name__}: {problem}"
+            raise ValueError(f"{self._whose} must be a program that runs, got {got}") from None
+        if not callable(space.get(self.name)):
+            raise ValueError(f"{self._whose} must define {self.name}, got {self.text!r}")
+        return space[self.name]
+
+    @property
+    def __code__(self) -> CodeType:
+        return self.function.__code__
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.function(*arguments)
+
+    def __repr__(self) -> str:
+        return f"<{self._whose}>"
+
+
+class Edit(NamedTuple):
+    """A part of a text, from `start` to `end`, and what takes its place."""
+
+    start: int
+    end: int
+    new: str
+
+    def overlaps(self, other: Edit) -> bool:
+        """Whether both change the same part; what is put in between touches both sides."""
+        start, end = max(self.start, other.start), min(self.end, other.end)
+        return start < end or start == end and (self.start == self.end or other.start == other.end)
+
+
+Edits = tuple[Edit, ...]
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """What the file of an exercise says.
+
+    Attributes
+    ----------
+    signature, section, rule : str
+    lesson : int
+    solve : Program
+        The right one.
+    mistakes : tuple of Mistake
+        In the order of the file, then pairs of these.
+    puzzle : mapping
+        Empty where there is none.
+    """
+
+    signature: str
+    lesson: int
+    section: str
+    rule: str
+    solve: Program
+    mistakes: tuple[Mistake, ...]
+    puzzle: Mapping[str, Any]
+
+
+def read_catalogue(name: str, in_python: Mapping[str, Function | tuple[Function, ...]] = {}) -> Catalogue:
+    """Read the file of an exercise.
+
+    Parameters
+    ----------
+    name : str
+    in_python : mapping
+        From the slug of a mistake that no text can say to one or several functions that make it.
+
+    Raises
+    ------
+    ValueError
+        If it is not written as it should be; one sentence with file and name.
+
+    Examples
+    --------
+    >>> catalogue = read_catalogue("causal_mask")
+    >>> catalogue.solve(2).tolist(), catalogue.mistakes[0].slug, catalogue.mistakes[0].wrongs[0](2).tolist()
+    ([[True, False], [True, True]], 'reversed', [[False, True], [False, False]])
+    """
+    text = files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    try:
+        return parse_catalogue(name, tomllib.loads(text), in_python)
+    except tomllib.TOMLDecodeError as problem:
+        raise ValueError(f"{name}.toml must be TOML, got {problem}") from None
+
+
+def parse_catalogue(
+    name: str, table: Mapping[str, Any], in_python: Mapping[str, Function | tuple[Function, ...]] = {}
+) -> Catalogue:
+    """Check the fields of an exercise; as `read_catalogue`."""
+    file = f"{name}.toml"
+    _check_fields(file, table, _EXERCISE, ("signature", "lesson", "section", "rule", "right", "mistakes"))
+    texts, often = table["mistakes"], set(table.get("together", ()))
+    if unknown := (often | set(in_python)) - set(texts):
+        raise ValueError(f"{file} must have the mistakes {', '.join(sorted(unknown))}, got none of the name")
+    known = [_read_mistake(name, table, slug, in_python.get(slug, ())) for slug in texts]
+    pairs = [
+        _pair(name, table["right"], one, other)
+        for one, other in combinations(known, 2)
+        if often & {one.slug, other.slug} and f"{one.slug}+{other.slug}" not in texts
+    ]
+    mistakes = (*(one.mistake for one in known), *(pair for pair in pairs if pair.wrongs))
+    about = {field: table[field] for field in ("signature", "lesson", "section", "rule")}
+    solve = Program(name, table["right"], f"`right` of {file}")
+    return Catalogue(**about, solve=solve, mistakes=mistakes, puzzle=table.get("puzzle", {}))
+
+
+class _Known(NamedTuple):
+    """A mistake, and those ways to make it that are edits."""
+
+    mistake: Mistake
+    edits: list[Edits]
+
+    @property
+    def slug(self) -> str:
+        return self.mistake.slug
+
+
+def _read_mistake(
+    name: str, table: Mapping[str, Any], slug: str, in_python: Function | tuple[Function, ...]
+) -> _Known:
+    whose, texts, right = f"the mistake {slug!r} of {name}.toml", table["mistakes"], table["right"]
+    _check_fields(whose, texts[slug], _MISTAKE)
+    like = texts[slug].get("like", slug)
+    about = texts.get(like, {}) | texts[slug]
+    if like not in texts or "words" not in about:
+        raise ValueError(f"{whose} must have words, or be like a mistake that has, got like={like!r}")
+    given = [about[key] for key in _WAYS if key in texts[slug]]
+    functions = in_python if isinstance(in_python, tuple) else (in_python,)
+    if len(given) + bool(functions) != 1:
+        raise ValueError(f"{whose} must have one of {', '.join(_WAYS)} or a function, got {sorted(about)}")
+    ways = [_read_way(whose, right, way) for way in (*given, *texts[slug].get("also", ()))]
+    made = [Program(name, way if isinstance(way, str) else _applied(right, way), whose) for way in ways]
+    said = {key: about[key] for key in ("words", "section", "lesson", "tolerance") if key in about}
+    mistake = Mistake(slug, wrongs=(*functions, *made), **said)
+    return _Known(mistake, [way for way in ways if not isinstance(way, str)])
+
+
+def _pair(name: str, right: str, one: _Known, other: _Known) -> Mistake:
+    """Both mistakes at once; without `wrongs` where all their edits overlap."""
+    (first, its_edits), (second, other_edits) = one, other
+    slug = f"{first.slug}+{second.slug}"
+    wrongs = tuple(
+        Program(name, _applied(right, some + more), f"the pair {slug!r} of {name}.toml")
+        for some, more in product(its_edits, other_edits)
+        if not _overlap(some + more)
+    )
+    words = f"Two things at once. {first.words} And: {second.words}"
+    return Mistake(
+        slug, words, first.section, first.lesson, wrongs, tolerance=max(first.tolerance, second.tolerance)
+    )
+
+
+def _check_fields(whose: str, table: Any, fields: Mapping[str, type], needed: Iterable[str] = ()) -> None:
+    if not isinstance(table, dict):
+        raise ValueError(f"{whose} must be a table, got {table!r}")
+    if unknown := set(table) - set(fields):
+        raise ValueError(f"{whose} may have the keys {', '.join(fields)}, got {', '.join(sorted(unknown))}")
+    if missing := set(needed) - set(table):
+        raise ValueError(f"{whose} must have {', '.join(needed)}, got no {', '.join(sorted(missing))}")
+    for key, value in table.items():
+        if type(value) is not fields[key]:
+            raise ValueError(f"{key} of {whose} must be {fields[key].__name__}, got {value!r}")
+
+
+def _read_way(whose: str, right: str, way: Any) -> str | Edits:
+    """The text of a program, or edits of the right one."""
+    if isinstance(way, str):
+        return way
+    pairs = [way] if isinstance(way, list) and all(isinstance(part, str) for part in way) else way
+    for pair in pairs if isinstance(pairs, list) else [pairs]:
+        if not (isinstance(pair, list) and len(pair) == 2 and all(isinstance(part, str) for part in pair)):
+            raise ValueError(f"an edit in {whose} must be a pair [old, new] of texts, got {pair!r}")
+        if (times := right.count(pair[0])) != 1:
+            got = f"{pair[0]!r} {times} times"
+            raise ValueError(f"an edit in {whose} must change what occurs once in `right`, got {got}")
+    edits = tuple(_edit(right, *pair) for pair in pairs)
+    if _overlap(edits):
+        raise ValueError(f"the edits of {whose} must not overlap, got {pairs}")
+    return edits
+
+
+def _edit(right: str, old: str, new: str) -> Edit:
+    """An edit, without the words and signs that both sides begin or end with."""
+    before, after, start = _TOKEN.findall(old), _TOKEN.findall(new), right.index(old)
+    same = len(commonprefix([before, after]))
+    before, after, start = before[same:], after[same:], start + len("".join(before[:same]))
+    same = len(commonprefix([before[::-1], after[::-1]]))
+    before, after = before[: len(before) - same], after[: len(after) - same]
+    return Edit(start, start + len("".join(before)), "".join(after))
+
+
+def _overlap(edits: Sequence[Edit]) -> bool:
+    return any(one.overlaps(other) for one, other in combinations(edits, 2))
+
+
+def _applied(right: str, edits: Edits) -> str:
+    for start, end, new in sorted(edits, reverse=True):
+        right = right[:start] + new + right[end:]
+    return right

@@ -301,8 +301,8 @@ fig, ax = plots.figure(width=8.5, height=3.6)
 plots.heatmap(
     real16.float(), allowed=real16, low=0, high=1.4, col_labels=ticks, ax=ax,
     xlabel="position", ylabel="review", title="Sixteen reviews, padded to the longest",
-    hatched="padding",
 )  # fmt: skip
+fig.legends[0].get_texts()[0].set_text("padding")
 plots.show(fig, name="09_padding_in_a_batch")
 print(f"{(~real16[:, -1]).sum()} of 16 rows end in padding;", end=" ")
 print(f"{(~real16).float().mean():.0%} of the batch is padding")

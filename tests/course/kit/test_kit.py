@@ -3,13 +3,12 @@
 import re
 import zipfile
 from html import unescape
-from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 
 from tinytx_course.cli import main
-from tinytx_course.kit import write_kit, write_parts
+from tinytx_course.kit import write_parts
 from tinytx_course.kit.pages import write_front
 from tinytx_course.kit.self_study import COURSES, WEEK, count, weeks
 from tinytx_course.kit.teaching import write_notes
@@ -144,11 +143,10 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path, capsys):
 
 
 @pytest.mark.proof
-def test_in_the_whole_kit_every_link_leads_somewhere_and_the_course_can_be_unpacked(tmp_path):
-    front = write_kit(tmp_path / "kit", schedule="afternoon")
-    folder = Path(front).parent.resolve()
+def test_in_the_whole_kit_every_link_leads_somewhere_and_the_course_can_be_unpacked(whole_kit):
+    folder = whole_kit
     assert dead_links(folder) == []
-    text = front.read_text(encoding="utf-8")
+    text = (folder / "index.html").read_text(encoding="utf-8")
     assert all(f'href="{part}/index.html"' in text for part in ("site", "slides"))
     assert 'href="course.zip"' in (folder / "install.html").read_text(encoding="utf-8")
     with zipfile.ZipFile(folder / "course.zip") as course:

@@ -12,7 +12,7 @@ from tinytx.counting import Head
 from tinytx_course.counting.diagnosis import WORDS, Question, diagnose_count
 from tinytx_course.exercises.catalogue import Mistake
 from tinytx_course.exercises.comparing import count
-from tinytx_course.exercises.exercise import Exercise, chosen, mistakes
+from tinytx_course.exercises.exercise import Exercise
 from tinytx_course.exercises.observation import Call
 
 if TYPE_CHECKING:
@@ -155,61 +155,9 @@ COUNT_CLASSIFIER = Exercise(
 )
 
 
-def _gpt2(
-    vocab_size: int,
-    max_len: int,
-    d_model: int,
-    n_heads: int,
-    n_layers: int,
-    *,
-    slips: frozenset[str] = frozenset(),
-) -> int:
-    d, d_ff = d_model, d_model if "feed-forward-of-width-d" in slips else 4 * d_model
-    biased = "all-biases-forgotten" not in slips
-    attention = chosen(
-        {
-            "output-projection-forgotten": 3 * (d * d + biased * d),
-            "heads-for-matrices": n_heads * (d * d + biased * d),
-            "matrices-for-each-head": 4 * n_heads * (d * d + biased * d),
-            "one-head-only": 4 * d * (d // n_heads) + biased * 4 * d,
-            "attention-biases-forgotten": 4 * d * d,
-            "attention-forgotten": 0,
-        },
-        slips,
-        4 * (d * d + biased * d),
-    )
-    ff_biases = chosen(
-        {"feed-forward-biases-forgotten": 0, "feed-forward-biases-alike": 2 * d}, slips, d_ff + d
-    )
-    feed_forward = 2 * d * d_ff + biased * ff_biases
-    norms = chosen(
-        {"norms-forgotten": 0, "norms-counted-once": 2 * d, "norm-shifts-forgotten": 2 * d}, slips, 4 * d
-    )
-    final = chosen(
-        {"final-norm-forgotten": 0, "norms-forgotten": 0, "norm-shifts-forgotten": d}, slips, 2 * d
-    )
-    positions = 0 if "positions-forgotten" in slips else max_len * d
-    output = chosen(
-        {
-            "output-layer-not-tied": vocab_size * d,
-            "output-layer-with-bias": vocab_size,
-            "output-layer-counted": vocab_size * (d + 1),
-        },
-        slips,
-        0,
-    )
-    blocks = n_layers * (attention + feed_forward + norms)
-    return vocab_size * d + positions + blocks + final + output
-
-
-def _blocks_of_gpt2(d_model: int) -> int:
-    return 12 * d_model**2 + 13 * d_model
-
-
 COUNT_GPT2 = Exercise(
     name="count_gpt2",
     read=count,
-    solve=_gpt2,
     calls=lambda seed: (
         Call(sizes)
         for sizes in (
@@ -218,47 +166,6 @@ COUNT_GPT2 = Exercise(
             (37 + seed, 13, 14, 7, 5),
             (50_257, 1_024, 768, 12, 12),
         )
-    ),
-    mistakes=mistakes(
-        "count_gpt2",
-        {
-            "embedding-forgotten": lambda v, t, d, h, n: _gpt2(0, t, d, h, n),
-            "one-layer-only": lambda v, t, d, h, n: _gpt2(v, t, d, h, 1),
-            "all-times-layers": (
-                lambda v, t, d, h, n: n * _gpt2(v, t, d, h, 1),
-                lambda v, t, d, h, n: n * ((v + t) * d + _blocks_of_gpt2(d)) + 2 * d,
-            ),
-            "final-norm-in-each-block": lambda v, t, d, h, n: _gpt2(v, t, d, h, n) + 2 * d * (n - 1),
-            "rule-of-thumb": (
-                lambda v, t, d, h, n: 12 * n * d * d + v * d,
-                lambda v, t, d, h, n: 12 * n * d * d + (v + t) * d,
-            ),
-            "positions-without-width": lambda v, t, d, h, n: _gpt2(v, t, d, h, n) - t * d + t,
-            "only-blocks": (
-                lambda v, t, d, h, n: n * _blocks_of_gpt2(d),
-                lambda v, t, d, h, n: n * _blocks_of_gpt2(d) + 2 * d,
-            ),
-            "fixed-number": lambda *sizes: 124_439_808,
-        },
-        with_slips=_gpt2,
-        exclusive=(
-            ("output-layer-not-tied", "output-layer-with-bias", "output-layer-counted"),
-            ("norms-forgotten", "norms-counted-once", "norm-shifts-forgotten"),
-            ("norms-forgotten", "final-norm-forgotten"),
-            ("norm-shifts-forgotten", "final-norm-forgotten"),
-            ("all-biases-forgotten", "attention-biases-forgotten"),
-            ("all-biases-forgotten", "feed-forward-biases-forgotten", "feed-forward-biases-alike"),
-            ("output-projection-forgotten", "heads-for-matrices", "matrices-for-each-head", "one-head-only"),
-            ("attention-forgotten", "attention-biases-forgotten", "output-projection-forgotten"),
-        ),
-        together=(
-            "positions-forgotten",
-            "final-norm-forgotten",
-            "output-layer-not-tied",
-            "output-layer-counted",
-            "all-biases-forgotten",
-            "norms-forgotten",
-        ),
     ),
     explain=_by_how_much,
 )

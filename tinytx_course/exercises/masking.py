@@ -108,8 +108,8 @@ def _places(draw: Draw) -> Finding | None:
         return "special-drawn", "", hit
     bare = draw.changed & ~draw.drawn
     if bare.any():
-        masked = draw.inputs[draw.drawn] == _MASK_ID
-        only_masked = len(masked) > bare.sum() and masked.all()
+        masked = draw.inputs == _MASK_ID
+        only_masked = masked.sum() > bare.sum() and torch.equal(masked, draw.drawn)
         return "only-masked-labelled" if only_masked else "changed-without-label", "", bare
     outside = (draw.inputs < 0) | (draw.inputs >= _VOCAB)
     if outside.any():

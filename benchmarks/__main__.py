@@ -13,7 +13,7 @@ from benchmarks.report import PARTS, run_parts
 from benchmarks.settings import BenchSettings
 from tinytx.settings import choose_device
 from tinytx_course.results import Results, provenance
-from tinytx_run.cli import Answer, Command, Parser, add_device, reporter, run
+from tinytx_run.command import Answer, Command, Parser, add_device, reporter, run
 
 
 def main(argv: Sequence[str] | None = None) -> int:

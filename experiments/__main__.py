@@ -13,7 +13,7 @@ from typing import Any
 
 from experiments.harness import Settings
 from tinytx_course.results import Results, read_results
-from tinytx_run.cli import Answer, Parser, numbers, reporter, run, words
+from tinytx_run.command import Answer, Parser, numbers, reporter, run, words
 
 
 @dataclass(frozen=True)

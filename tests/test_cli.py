@@ -14,7 +14,6 @@ import pytest
 import torch
 
 import tinytx
-from tests.tinytx_run.interrupted import folder_bytes
 from tinytx.attention import MultiHeadAttention
 from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
@@ -129,13 +128,6 @@ def test_every_command_explains_itself_and_takes_json(capsys, name):
     assert stop.value.code == 0 and "--json" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("package", "name"), [("tinytx_run", "tinytx"), ("tinytx_course", "tinytx-course")])
-def test_both_commands_say_their_version(package, name):
-    command = [sys.executable, "-m", f"{package}.cli", "--version"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert (done.stdout, done.returncode) == (f"{name} {tinytx.__version__}\n", 0)
-
-
 def test_count_gives_the_numbers_of_the_lab(call, capsys):
     answer = call("count", "--preset", "seed-lab", "--head", "lm")
     assert answer["total"] == answer["numel"] == sum(row["total"] for row in answer["rows"]) == 1008100
@@ -143,15 +135,19 @@ def test_count_gives_the_numbers_of_the_lab(call, capsys):
     assert main(["count", "--preset", "seed-lab"]) == 0 and "1,008,100" in capsys.readouterr().out
 
 
-def test_from_prose_to_a_classifier_in_the_documented_forms(call, prose, reviews, tmp_path):
+def test_from_prose_to_a_classifier_in_the_documented_forms(call, refused, prose, reviews, tmp_path):
     lm = tmp_path / "lm"
     arguments = ("pretrain", "--corpus", prose, *QUICK, "--seed", 1, "--steps", 8, "--out", lm)
     first = call(*arguments)
     assert first["n_steps"] == 8 and first["n_tokens"] > 0 and first["split"] == "valid"
     assert call(*arguments, "--resume") == first
+    assert "already holds a run" in refused(*arguments)
     measured = call("evaluate", lm, "--corpus", prose, "--split", "valid")
     assert measured["nats_per_token"] == first["nats_per_token"]
     assert call("evaluate", lm, "--corpus", prose, "--split", "all")["n_texts"] == 150
+    masked = ("--objective", "masked", "--precision", "bf16", "--out", tmp_path / "masked")
+    answer = call(*arguments[:-2], *masked)
+    assert (answer["kind"], answer["precision"]) == ("masked_language_model", "bf16")
     for fresh in (False, True):
         out = tmp_path / f"classifier-{fresh}"
         answer = call("finetune", lm, *["--fresh"][: int(fresh)], "--corpus", reviews, *QUICK, "--out", out)
@@ -163,22 +159,6 @@ def test_from_prose_to_a_classifier_in_the_documented_forms(call, prose, reviews
     answer = call("finetune", lm, "--corpus", reviews, *QUICK, "--epochs", 3, "--lr", 1e-12, "--out", out)
     assert answer["n_epochs"] == len(answer["accuracy_by_epoch"]) == 3
     assert len(set(answer["accuracy_by_epoch"])) == 1, "nothing is learned at such a rate"
-
-
-@pytest.mark.parametrize("objective", ["masked", "masked+nsp"])
-def test_a_masked_model_is_pretrained_and_resumed_and_evaluated(call, prose, tmp_path, objective):
-    asked = ["pretrain", "--objective", objective, "--corpus", prose, *QUICK, "--steps", 4]
-    first = call(*asked, "--out", tmp_path / "run")
-    assert first["kind"] == "masked_language_model"
-    assert call(*asked, "--out", tmp_path / "run", "--resume") == first
-    measured = call("evaluate", tmp_path / "run", "--corpus", prose, "--split", "valid")
-    assert measured["nats_per_token"] == first["nats_per_token"]
-
-
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_a_precision_that_was_asked_for_is_used_and_reported(call, prose, tmp_path, precision):
-    asked = ["pretrain", "--corpus", prose, *QUICK, "--steps", 2, "--precision", precision]
-    assert call(*asked, "--out", tmp_path / "run")["precision"] == precision
 
 
 def test_a_table_is_read_by_its_columns_and_bad_rows_are_named(write, tmp_path, call, refused, capsys):
@@ -242,10 +222,6 @@ def answered(monkeypatch, capsys, content, *arguments):
     return status, *capsys.readouterr()
 
 
-def translated(monkeypatch, capsys, content, *arguments):
-    return answered(monkeypatch, capsys, content, "translate", *arguments)
-
-
 def test_a_translator_answers_and_resumes(translator, pairs, call):
     asked = ["pretrain", "--objective", "translation", "--corpus", pairs, *QUICK, "--steps", 12]
     answer = call(*asked, "--out", translator, "--resume")
@@ -256,20 +232,23 @@ def test_a_translator_answers_and_resumes(translator, pairs, call):
 
 def test_each_line_gives_one_line_and_empty_lines_stay(translator, monkeypatch, capsys):
     content = "\ufeffa red book\n\nthe cat\r\n   \nthe dog".encode()
-    status, out, err = translated(monkeypatch, capsys, content, translator)
+    status, out, err = answered(monkeypatch, capsys, content, "translate", translator)
     lines = out.split("\n")
     assert status == 0 and err == "" and len(lines) == 6 and lines[1] == lines[3] == lines[5] == ""
-    found = json.loads(translated(monkeypatch, capsys, content, translator, "--json")[1])["translations"]
+    found = json.loads(answered(monkeypatch, capsys, content, "translate", translator, "--json")[1])[
+        "translations"
+    ]
     assert [one["text"] for one in found] == lines[:5] and found[2]["source"] == "the cat"
-    assert translated(monkeypatch, capsys, b"", translator)[:2] == (0, "")
+    assert answered(monkeypatch, capsys, b"", "translate", translator)[:2] == (0, "")
 
 
 def test_lines_that_are_too_long_or_not_utf8_are_named(translator, monkeypatch, capsys):
     content = b"the cat\n" + b"the red cat a dog. " * 15
-    status, out, err = translated(monkeypatch, capsys, content, translator)
+    status, out, err = answered(monkeypatch, capsys, content, "translate", translator)
     assert status == 0 and len(out.splitlines()) == 2
     assert err.startswith("tinytx: line 2: ") and err.count("\n") == 1
-    status, out, err = translated(monkeypatch, capsys, b"the cat\n\xff\xfe\nthe dog\n", translator)
+    content = b"the cat\n\xff\xfe\nthe dog\n"
+    status, out, err = answered(monkeypatch, capsys, content, "translate", translator)
     assert status == 2 and len(out.splitlines()) == 1
     assert err == "tinytx: error: standard input, line 2: must be UTF-8 text, got the byte 0xff\n"
 
@@ -277,67 +256,28 @@ def test_lines_that_are_too_long_or_not_utf8_are_named(translator, monkeypatch, 
 def test_each_line_gets_its_class_and_blank_lines_stay_without_one(
     classifier, checkpoint, monkeypatch, capsys
 ):
-    def classified(content, *arguments):
-        return answered(monkeypatch, capsys, content, "classify", *arguments)
-
     content = "\ufeffle chat\n\nla belle\r\n   \n".encode() + b"un chien " * 40
-    status, out, err = classified(content, classifier)
+    status, out, err = answered(monkeypatch, capsys, content, "classify", classifier)
     rows = [line.split("\t") for line in out.split("\n")]
     assert status == 0 and [len(row) for row in rows] == [2, 1, 2, 1, 2, 1] and rows[1] == rows[3] == [""]
     assert err.startswith("tinytx: line 5: ") and "loses its end" in err and err.count("\n") == 1
-    found = json.loads(classified(content, classifier, "--json")[1])
-    assert found["class_names"] == ["bad", "good"] and found["texts"][:4] == [
-        "le chat",
-        "",
-        "la belle",
-        "   ",
-    ]
+    found = json.loads(answered(monkeypatch, capsys, content, "classify", classifier, "--json")[1])
+    assert found["class_names"] == ["bad", "good"]
+    assert found["texts"][:4] == ["le chat", "", "la belle", "   "]
     for row, name, probabilities in zip(rows, found["classes"], found["probabilities"], strict=False):
         if row == [""]:
             assert name is None and probabilities is None
         else:
             assert sum(probabilities) == pytest.approx(1) and row == [name, f"{max(probabilities):.4f}"]
             assert name == found["class_names"][probabilities.index(max(probabilities))]
-    assert classified(b"", classifier)[:2] == (0, "")
-    status, out, err = classified(b"le chat\n\xff\n", classifier)
-    assert (status, out.count("\n")) == (2, 1) and "standard input, line 2: must be UTF-8" in err
-    status, out, err = classified(b"le chat\n", checkpoint)
+    status, out, err = answered(monkeypatch, capsys, b"le chat\n", "classify", checkpoint)
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert "needs a classifier, got a LanguageModel" in err and "tinytx finetune" in err
 
 
-def test_labels_are_known_by_their_names(classifier, write, call, refused):
-    rows = sentences(40, 5)
-    reviews = write("reviews.tsv", [f"{i % 2}\t{text}" for i, text in enumerate(rows)])
-    asked = ("evaluate", classifier, "--corpus", reviews, "--split", "all", "--device", "cpu")
-    assert "the classifier, bad, good, got 0, 1: label its texts with these" in refused(*asked)
-    write("reviews.tsv", [f"{('bad', 'good')[i % 2]}\t{text}" for i, text in enumerate(rows)])
-    straight, swapped = (call(*asked, "--label-names", names) for names in ("bad,good", "good,bad"))
-    assert straight["correct"] == swapped["correct"]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (None, "must exist"),
-        (b"\n \n", "at least one line"),
-        ("un chat\nun été\n".encode("latin-1"), "line 2: must be UTF-8"),
-        (b"1\tbien\nbon\tbien\n", "line 2: the label must be an integer"),
-    ],
-)
-def test_bad_text_files_and_labels_are_refused(refused, tmp_path, checkpoint, content, message):
-    labelled = "label" in message
-    file, out = tmp_path / ("bad.tsv" if labelled else "bad.txt"), tmp_path / "runs" / "out"
-    if content is not None:
-        file.write_bytes(content)
-    command = ["finetune", checkpoint] if labelled else ["pretrain"]
-    line = refused(*command, "--corpus", file, *QUICK, "--out", out)
-    assert message in line and file.name in line
-    assert not out.parent.exists()
-
-
 def test_bad_arguments_are_refused_and_leave_nothing(refused, checkpoint, prose, tmp_path, monkeypatch):
-    elsewhere = str(tmp_path / "elsewhere")
+    elsewhere, latin = str(tmp_path / "elsewhere"), tmp_path / "latin.txt"
+    latin.write_bytes("un chat\nun été\n".encode("latin-1"))
     monkeypatch.setenv("TINYTX_DATA", str(tmp_path / "nowhere"))
     begin = ("pretrain", "--corpus", prose, "--out", tmp_path / "out")
     for arguments, message in (
@@ -356,32 +296,20 @@ def test_bad_arguments_are_refused_and_leave_nothing(refused, checkpoint, prose,
         (("pretrain", "--corpus", "cls-books", "--out", tmp_path / "out"), "data_dir must"),
         (("evaluate", checkpoint, "--corpus", "cls-books", "--data-dir", elsewhere), elsewhere),
         (("finetune", checkpoint, "--corpus", prose, "--out", tmp_path / "out"), "a corpus with labels"),
+        (
+            ("pretrain", "--corpus", latin, "--out", tmp_path / "runs" / "out"),
+            "latin.txt, line 2: must be UTF-8",
+        ),
     ):
         assert message in refused(*arguments)
-    assert [path.name for path in tmp_path.iterdir()] == ["prose.txt"]
-
-
-def test_a_run_is_never_written_over(refused, call, prose, tmp_path):
-    begin = ("pretrain", "--corpus", prose, *QUICK, "--steps", 3)
-    out = ("--out", tmp_path / "out")
-    call(*begin, *out)
-    before = folder_bytes(tmp_path / "out")
-    assert "already holds a run" in refused(*begin, *out)
-    assert "cannot resume: training.n_steps was 3, now 4" in refused(*begin[:-1], 4, *out, "--resume")
-    assert before == folder_bytes(tmp_path / "out")
-    assert "holds other files" in refused(*begin, "--out", tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"prose.txt", "latin.txt"}
 
 
 def test_bad_checkpoints_are_refused(refused, checkpoint, translator, reviews, tmp_path):
-    pickled, speechless = (shutil.copytree(checkpoint, tmp_path / name) for name in ("pickled", "speechless"))
+    pickled = shutil.copytree(checkpoint, tmp_path / "pickled")
     (pickled / "model.safetensors").write_bytes(pickle.dumps([1]))
-    (speechless / "tokenizer.model").unlink()
     evaluation, out = ("--corpus", reviews), ("--out", tmp_path / "out")
-    for path, message in (
-        (pickled, "model.safetensors is damaged"),
-        (speechless, "tokenizer.model is missing"),
-        (tmp_path / "nowhere", "nothing there"),
-    ):
+    for path, message in ((pickled, "model.safetensors is damaged"), (tmp_path / "nowhere", "nothing there")):
         for command in (
             ("generate", path),
             ("evaluate", path, *evaluation),
@@ -396,15 +324,16 @@ def test_bad_checkpoints_are_refused(refused, checkpoint, translator, reviews, t
 
 
 def test_the_program_itself_answers_with_0_or_with_2_and_one_line(tmp_path):
-    def program(*arguments):
-        command = [sys.executable, "-m", "tinytx_run.cli", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True)
+    def program(*arguments, package="tinytx_run"):
+        done = subprocess.run(
+            [sys.executable, "-m", f"{package}.cli", *arguments], capture_output=True, text=True
+        )
+        return done.returncode, done.stdout, done.stderr
 
-    good = program("count", "--preset", "seed-lab", "--json")
-    assert good.returncode == 0 and json.loads(good.stdout)["total"] == 1008100 and good.stderr == ""
-    bad = program("pretrain", "--corpus", "nowhere.txt", "--out", tmp_path / "out")
-    assert bad.returncode == 2 and bad.stdout == ""
-    assert bad.stderr.startswith("tinytx: error: ") and bad.stderr.count("\n") == 1
+    assert program("--version") == (0, f"tinytx {tinytx.__version__}\n", "")
+    assert program("--version", package="tinytx_course") == (0, f"tinytx-course {tinytx.__version__}\n", "")
+    status, out, err = program("pretrain", "--corpus", "nowhere.txt", "--out", str(tmp_path / "out"))
+    assert (status, out) == (2, "") and err.startswith("tinytx: error: ") and err.count("\n") == 1
 
 
 @pytest.mark.proof

@@ -24,8 +24,8 @@ from tinytx_course.building.project import (
     hashes_text,
     licence_of,
     needed_packages,
+    readme_files,
 )
-from tinytx_course.building.readme import readme_files
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
+from typing import TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -14,6 +15,8 @@ from tinytx.batching import batches_by_length, pad_batch
 from tinytx.settings import require
 
 TOKENS_PER_BATCH = 4096  # changes memory and speed of an evaluation, not its result
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -74,3 +77,24 @@ def row_nats(logits: Tensor, targets: Sequence[Sequence[int]], pad_id: int) -> T
         logits.float().flatten(0, 1), wanted.flatten(), ignore_index=pad_id, reduction="none"
     )
     return losses.view(wanted.shape).double().sum(dim=1)
+
+
+def in_blocks(
+    answer: Callable[[list[str], int], Iterable[T]], lines: Iterable[str], lines_per_block: int
+) -> Iterator[T]:
+    """Answer lines as they arrive, a block at a time; ``answer`` gets it and the number of its first line.
+
+    A ValueError while reading is raised only after the lines before it are answered.
+    """
+    stream, n_before, stop = iter(lines), 0, None
+    while stop is None:
+        block: list[str] = []
+        try:
+            while len(block) < lines_per_block:
+                block.append(next(stream))
+        except (StopIteration, ValueError) as error:
+            stop = error
+        yield from answer(block, n_before + 1)
+        n_before += len(block)
+    if isinstance(stop, ValueError):
+        raise stop

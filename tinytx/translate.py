@@ -14,7 +14,7 @@ from tinytx.beam import Hypothesis, Search, TranslatorSteps, beam_search
 from tinytx.encoder_decoder import Translator
 from tinytx.fast import laid_out
 from tinytx.generate import check_vocabulary, unwritten_ids
-from tinytx.inference import eval_mode
+from tinytx.inference import eval_mode, in_blocks
 from tinytx.settings import require
 from tinytx.tokenizer import Tokenizer, check_several, plain
 
@@ -110,18 +110,11 @@ def translate_lines(
 
     An error while reading is raised only after the lines before it are translated.
     """
-    stream, n_before, stop = iter(lines), 0, None
-    while stop is None:
-        block: list[str] = []
-        try:
-            while len(block) < lines_per_block:
-                block.append(next(stream))
-        except (StopIteration, ValueError) as error:
-            stop = error
-        yield from translate(model, tokenizer, block, search=search, report=report, first_line=n_before + 1)
-        n_before += len(block)
-    if isinstance(stop, ValueError):
-        raise stop
+
+    def answer(block: list[str], first_line: int) -> list[Translation]:
+        return translate(model, tokenizer, block, search=search, report=report, first_line=first_line)
+
+    return in_blocks(answer, lines, lines_per_block)
 
 
 def translate_ids(

@@ -14,8 +14,8 @@ from typing import Any
 
 from tinytx import __version__
 from tinytx_course import PACKAGES
-from tinytx_run.cli import Answer, Parser, add_command, folder_name
-from tinytx_run.cli import run as run_command
+from tinytx_run.command import Answer, Parser, add_command, folder_name
+from tinytx_run.command import run as run_command
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -31,11 +31,8 @@ def check_plain_name(name: str) -> str:
 
 
 def _commit(checkout: Path = Path(__file__).parent) -> str:
-    """Return the commit of a checkout, ``-dirty`` when edited since, or ``unknown`` without git.
-
-    What a measurement wrote before, results/ and tables in Markdown, is no edit: the next one would be called
-    dirty otherwise.
-    """
+    """Return the commit of a checkout, ``-dirty`` when edited since, or ``unknown`` without git."""
+    # Of a measurement before: no edit, or the next one would be called dirty.
     written = (":(top,exclude)results", ":(top,exclude)*.md")
     edits = ("status", "--porcelain", "--untracked-files=no", "--", ":/", *written)
     try:

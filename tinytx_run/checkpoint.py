@@ -147,9 +147,8 @@ def save(
     make_folder(target.parent)
     with locked(temporary(target, LOCK_FILE), 60, f"another process has been writing {target} for a minute"):
         if target.exists() and not (target.is_dir() and holds_only_checkpoint(target)):
-            raise ValueError(
-                f"a checkpoint goes into a new or empty folder, got {path}, which holds other files"
-            )
+            got = f"{path}, which holds other files"
+            raise ValueError(f"a checkpoint goes into a new or empty folder, got {got}")
         write_folder(target, files)
     return Path(path)
 
@@ -183,8 +182,7 @@ def load(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> Ch
         return Checkpoint(from_transformers(path).to(device), published_tokenizer(path))
     if Path(path).is_file():
         file = described = Path(path)
-        weights, tokenizer = read_tensors(file), None
-        description = _read_metadata(file)
+        weights, tokenizer, description = read_tensors(file), None, _read_metadata(file)
     else:
         folder = find_checkpoint(path)
         file, described = folder / WEIGHTS_FILE, folder / MODEL_FILE
@@ -252,11 +250,17 @@ def model_files(
 
 
 def _description_and_weights(
-    model: nn.Module, class_names: Sequence[str] | None
+    model: Any, class_names: Sequence[str] | None
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    kind = next((name for name, (maker, _) in KINDS.items() if isinstance(model, maker)), None)
+    if kind is None:
+        kinds = " or ".join(maker.__name__ for maker, _ in KINDS.values())
+        raise TypeError(f"a checkpoint must hold a {kinds}, got a {type(model).__name__}")
     state, tied = model.state_dict(), _tied(model)
     weights = {name: state[name].detach().cpu().contiguous() for name in state if name not in tied}
-    description = {"format": FORMAT, "version": VERSION, **_describe(model), "tied": tied}
+    description: dict[str, Any] = {"format": FORMAT, "version": VERSION, "kind": kind, "tied": tied}
+    description["config"] = model.config.to_dict()
+    description |= {name: read(model) for name, read in KINDS[kind][1].items()}
     if class_names is not None:
         description["class_names"] = list(_check_names(class_names, model))
     return description, weights
@@ -279,19 +283,9 @@ def _tied(model: nn.Module) -> dict[str, str]:
     return {name: owner for name, owner in owners.items() if owner != name}
 
 
-def _describe(model: nn.Module) -> dict[str, Any]:
-    for kind, (maker, readers) in KINDS.items():
-        if isinstance(model, maker):
-            options = {name: read(model) for name, read in readers.items()}
-            return {"kind": kind, "config": model.config.to_dict(), **options}
-    kinds = " or ".join(maker.__name__ for maker, _ in KINDS.values())
-    raise TypeError(f"a checkpoint must hold a {kinds}, got a {type(model).__name__}")
-
-
 def read_description(folder: Path) -> dict[str, Any]:
     """What `model_files` wrote about a model; ValueError for anything else."""
-    file = folder / MODEL_FILE
-    return _checked(read_json(file), file)
+    return _checked(read_json(folder / MODEL_FILE), folder / MODEL_FILE)
 
 
 def _read_metadata(file: Path) -> dict[str, Any]:
@@ -304,9 +298,8 @@ def _read_metadata(file: Path) -> dict[str, Any]:
         raise ValueError(f"{file} must describe its model in JSON: {error}") from error
     description = _checked(description if isinstance(description, dict) else {}, file)
     if off := [name for name, on in description.get("switches", {}).items() if not on]:
-        raise ValueError(
-            f"{file} must hold a model that tinytx can build, got one without {' and '.join(off)}"
-        )
+        got = f"one without {' and '.join(off)}"
+        raise ValueError(f"{file} must hold a model that tinytx can build, got {got}")
     return description
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from tinytx.classifier import Classifier
 from tinytx.generate import check_vocabulary
-from tinytx.inference import evaluate_rows
+from tinytx.inference import evaluate_rows, in_blocks
 from tinytx.tokenizer import Tokenizer, check_several
 
 
@@ -97,18 +97,11 @@ def classify_lines(
 
     An error while reading is raised only after the lines before it are classified.
     """
-    stream, n_before, stop = iter(lines), 0, None
-    while stop is None:
-        block: list[str] = []
-        try:
-            while len(block) < lines_per_block:
-                block.append(next(stream))
-        except (StopIteration, ValueError) as error:
-            stop = error
-        yield from classify(model, tokenizer, block, class_names, report=report, first_line=n_before + 1)
-        n_before += len(block)
-    if isinstance(stop, ValueError):
-        raise stop
+
+    def answer(block: list[str], first_line: int) -> list[Classification]:
+        return classify(model, tokenizer, block, class_names, report=report, first_line=first_line)
+
+    return in_blocks(answer, lines, lines_per_block)
 
 
 def require_classifier(model: nn.Module) -> Classifier:

@@ -1,174 +1,27 @@
-"""The command ``tinytx``: pretrain, finetune, evaluate, generate, translate, classify, count, data.
-
-Each command is a function that gives a dict for ``--json`` and a text for people. `run` calls it and turns
-every error of the user, the disk or the memory into one line and exit status 2.
-"""
+"""The command ``tinytx``: pretrain, finetune, evaluate, generate, translate, classify, count, data."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import shlex
 import sys
-import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from tinytx import __version__
-
-Answer = tuple[dict[str, Any], str | None]  # what --json prints, and what a person reads
-Command = Callable[[argparse.Namespace], Answer]
-
-# One that has lost another process is ended by torchrun, which names whoever ended first as the culprit.
-SECONDS_TO_BE_ENDED = 10
-
-
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line, like all others."""
-
-    def error(self, message: str) -> NoReturn:
-        raise ValueError(f"{message} (see {self.prog} --help)")
-
-    def read(self, argv: Sequence[str]) -> argparse.Namespace:
-        """Read arguments; ``--option=--``, from which argparse makes an empty list, is refused."""
-        for word in argv:
-            if word.startswith("--") and word.partition("=")[2] == "--":
-                self.error(f"{word[:-3]} must have a value, got --")
-        return self.parse_args(argv)
-
-
-def add_command(commands: Any, name: str, function: Command) -> Parser:
-    """Add a command whose help is the docstring of its function."""
-    words = (function.__doc__ or "").strip()
-    sub = commands.add_parser(name, help=words, description=words)
-    sub.set_defaults(command=function)
-    sub.add_argument("--json", action="store_true", help="print one JSON object on standard output")
-    return sub
-
-
-def add_device(sub: Parser) -> None:
-    """Add the option that chooses the device."""
-    sub.add_argument("--device", default="auto", help="auto, cpu or cuda")
-
-
-def numbers(text: str) -> list[int]:
-    """Read ``50,200`` as a list."""
-    return [int(part) for part in text.split(",")]
-
-
-def words(text: str) -> list[str]:
-    """Read ``bad,good`` as a list."""
-    return [part.strip() for part in text.split(",")]
-
-
-def folder_name(word: str) -> Path:
-    """Read the name of a folder; for an empty one, `Path` would give the current folder."""
-    if not word.strip():
-        raise argparse.ArgumentTypeError(f"must name a folder, got {word!r}")
-    return Path(word)
-
-
-def reporter(args: argparse.Namespace) -> Callable[[str], None]:
-    """A function that prints a line of progress: with ``--json`` on standard error."""
-    stream = sys.stderr if args.json else sys.stdout
-    return lambda line: print(line, file=stream, flush=True)
-
-
-def run(parser: Parser, argv: Sequence[str] | None = None) -> int:
-    """Parse the arguments (by default those of the process), call the command they name, print its answer.
-
-    Gives 0 when done, or when the reader of standard output is gone; 1 where `data verify` finds a fault; 2
-    after an error, with one line on standard error; 130 after Ctrl-C.
-    """
-    args = argparse.Namespace()
-    try:
-        args = parser.read(sys.argv[1:] if argv is None else argv)
-        with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
-            answer, text = args.command(args)
-        status = answer.pop("exit_status", 0)
-        if args.json:
-            emit(json.dumps(answer, ensure_ascii=False))
-        elif text is not None:  # None: the command has printed line by line
-            emit(text)
-        return status
-    except KeyboardInterrupt as stop:
-        happened = getattr(stop, "happened", "interrupted")
-        if not _rank():
-            print(f"tinytx: {happened}{_how_to_resume(args, argv)}", file=sys.stderr)
-        return 130
-    except BrokenPipeError:  # such as `tinytx ... | head -1`
-        _forget_output()
-        return 0
-    except (ValueError, OSError, OverflowError, RecursionError, MemoryError, RuntimeError) as error:
-        message = _message_of(error)
-        if message is None:
-            raise
-        if not isinstance(error, ValueError):
-            _forget_output()
-        who = f"process {_rank()}: " if _rank() else ""
-        print(f"tinytx: {who}error: {message}", file=sys.stderr, flush=True)
-        if isinstance(error, ConnectionError):
-            time.sleep(SECONDS_TO_BE_ENDED)
-        return 2
-
-
-def emit(line: str) -> None:
-    """Write a line to standard output at once; of several processes only the first writes."""
-    if _rank():
-        return
-    if sys.stdout is None:
-        raise ValueError("standard output must be open, got a closed one")
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
-
-
-def _message_of(error: Exception) -> str | None:
-    """An error in one line; None for a RuntimeError that is a mistake of ours."""
-    if isinstance(error, UnicodeEncodeError):
-        letter = error.object[error.start]
-        return f"output must hold {letter!r}, got {error.encoding}, which cannot: set PYTHONIOENCODING=utf-8"
-    message = " ".join(str(error).split()) or type(error).__name__
-    if isinstance(error, MemoryError | RecursionError | OverflowError):
-        return f"{type(error).__name__}: {message}"
-    if "create a primitive" in message:  # oneDNN, of products for which there is no room
-        message = f"too little memory: {message}"
-    of_user = any(word in message for word in ("memory", "allocate", "gloo"))
-    return None if isinstance(error, RuntimeError) and not of_user else message
-
-
-def _forget_output() -> None:
-    """Let what Python would still flush at its end vanish, as its reader or its disk is gone."""
-    if sys.stdout is sys.__stdout__ and sys.stdout is not None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
-    """Format warnings like errors: one line on standard error."""
-    if not _rank():
-        print(f"tinytx: warning: {' '.join(str(message).split())}", file=sys.stderr, flush=True)
-
-
-def _rank() -> int:
-    """The number of this process among those that torchrun started; 0 for one alone."""
-    return int(os.environ["RANK"]) if "TORCHELASTIC_RUN_ID" in os.environ else 0
-
-
-def _how_to_resume(args: argparse.Namespace, argv: Sequence[str] | None) -> str:
-    """The command that resumes a run, where there is a checkpoint to resume from."""
-    if not hasattr(args, "resume") or not any(args.out.glob("step-*")):
-        return ""
-    words = sys.argv[1:] if argv is None else list(argv)
-    if not args.resume:
-        words.append("--resume")
-    program = ["python", "-m", "tinytx_run.cli"] if Path(sys.argv[0]).name == "cli.py" else ["tinytx"]
-    if "TORCHELASTIC_RUN_ID" in os.environ:
-        program = ["torchrun", f"--nproc-per-node={os.environ['LOCAL_WORLD_SIZE']}", "-m", "tinytx_run.cli"]
-    return f"; to resume: {shlex.join([*program, *words])}"
+from tinytx_run.command import (
+    Answer,
+    Command,
+    Parser,
+    add_command,
+    add_device,
+    emit,
+    folder_name,
+    reporter,
+    run,
+    words,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -181,40 +34,48 @@ def build_parser() -> Parser:
     parser = Parser(prog="tinytx", description="A small transformer to learn from.")
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands: Any = parser.add_subparsers(required=True, metavar="COMMAND")
-    _add_training(commands)
-    _add_readers(commands)
-    _add_data(commands)
-    return parser
-
-
-def _add_training(commands: Any) -> None:
-    pretraining = add_command(commands, "pretrain", pretrain)
+    functions: tuple[Command, ...] = (pretrain, finetune, evaluate, generate, translate, classify, count)
+    subs = [add_command(commands, function.__name__, function) for function in functions]
+    pretraining, tuning, measuring, writing, *_, counting = subs
+    kinds = ("model", "model", "language model", "translator", "classifier")
+    for sub, kind in zip(subs[1:-1], kinds, strict=True):
+        name = "" if kind == "classifier" else ", or a published name"
+        sub.add_argument("checkpoint", type=Path, help=f"folder of a {kind}{name}")
     objectives = "causal, masked, masked+nsp, hybrid, or translation"
     pretraining.add_argument("--objective", default="causal", help=objectives)
     pretraining.add_argument("--shard", action="store_true", help="under torchrun: a part of the model each")
-    tuning = add_command(commands, "finetune", finetune)
-    tuning.add_argument("checkpoint", type=Path, help="folder of a model, or a published name")
+    pretraining.add_argument("--steps", type=int, help="steps, in place of the budget's")
+    pretraining.add_argument("--precision", help="auto, fp32 or bf16")
     tuning.add_argument("--fresh", action="store_true", help="same tokenizer and configuration, new weights")
+    tuning.add_argument("--epochs", type=int, help="passes over the texts, in place of the budget's")
+    tuning.add_argument("--lr", type=float, help="learning rate, in place of the budget's")
+    for sub in (pretraining, tuning, measuring):
+        sub.add_argument("--corpus", required=True, help="a name, a file of texts, or hf:NAME")
+        sub.add_argument("--data-dir", type=Path, help="folder that holds one folder a corpus")
+        sub.add_argument("--text-column", help="column of a .csv, .jsonl or .tsv that holds the texts")
+        sub.add_argument("--label-column", help="column that holds the labels")
+        sub.add_argument("--label-names", type=words, help="the known labels, such as bad,good for 0 and 1")
+        sub.add_argument("--skip-bad-rows", action="store_true", help="skip rows that cannot be used")
     for sub in (pretraining, tuning):
-        _add_corpus(sub)
         sub.add_argument("--budget", help="smoke, laptop, study, gpu, or a number of seconds")
         sub.add_argument("--seed", type=int, default=0, help="equal seeds give equal bytes")
         sub.add_argument("--out", type=folder_name, required=True, help="new folder for the run")
         sub.add_argument("--resume", action="store_true", help="resume the run in --out")
-    pretraining.add_argument("--steps", type=int, help="steps, in place of the budget's")
-    pretraining.add_argument("--precision", help="auto, fp32 or bf16")
-    tuning.add_argument("--epochs", type=int, help="passes over the texts, in place of the budget's")
-    tuning.add_argument("--lr", type=float, help="learning rate, in place of the budget's")
-
-
-def _add_corpus(sub: Parser) -> None:
-    sub.add_argument("--corpus", required=True, help="a name, a file of texts, or hf:NAME")
-    sub.add_argument("--data-dir", type=Path, help="folder that holds one folder a corpus")
-    sub.add_argument("--text-column", help="column of a .csv, .jsonl or .tsv that holds the texts")
-    sub.add_argument("--label-column", help="column that holds the labels")
-    sub.add_argument("--label-names", type=words, help="the known labels, such as bad,good for 0 and 1")
-    sub.add_argument("--skip-bad-rows", action="store_true", help="skip rows that cannot be used")
-    add_device(sub)
+    measuring.add_argument("--split", help="train, valid, test or all; by default test, else valid")
+    writing.add_argument("--prompt", default="", help="text to continue")
+    writing.add_argument("--max-new-tokens", type=int, default=50, help="tokens at most")
+    writing.add_argument("--temperature", type=float, default=1.0, help="below 1 sharpens, above 1 flattens")
+    writing.add_argument("--top-k", type=int, help="sample from the k most probable tokens")
+    writing.add_argument("--top-p", type=float, help="sample from the most probable tokens of probability p")
+    writing.add_argument("--seed", type=int, default=0, help="equal seeds give equal texts")
+    for sub in subs[:-1]:
+        add_device(sub)
+    counting.add_argument("--preset", required=True, help="a configuration by name, such as seed-lab")
+    heads = ("lm", "classifier", "translation", "masked", "masked+nsp")
+    counting.add_argument("--head", default="lm", choices=heads, help="the output layer on the body")
+    data = commands.add_parser("data", help="Corpora to learn from.")
+    _add_data(data.add_subparsers(required=True, metavar="ACTION"))
+    return parser
 
 
 def _corpus(args: argparse.Namespace) -> Any:
@@ -255,57 +116,21 @@ def _trained(
     from tinytx_run.distributed import Layout, joined
     from tinytx_run.training import RunOptions
 
-    options = RunOptions(
-        resume=args.resume,
-        device=args.device,
-        data_dir=args.data_dir,
-        layout=Layout(shard=getattr(args, "shard", False)),
-        report=reporter(args),
-    )
-    changes = {name: value for name, value in changes.items() if value is not None}
-    common = {"budget": args.budget, "seed": args.seed, "out": args.out, "options": options}
+    layout = Layout(shard=getattr(args, "shard", False))
+    where = {name: getattr(args, name) for name in ("resume", "device", "data_dir")}
+    how["options"] = RunOptions(**where, layout=layout, report=reporter(args))
+    how["training_changes"] = {name: value for name, value in changes.items() if value is not None}
     with joined(args.device):
-        result = train(*given, training_changes=changes, **common, **how)
+        result = train(*given, budget=args.budget, seed=args.seed, out=args.out, **how)
     return result.to_dict(), repr(result)
-
-
-def _add_readers(commands: Any) -> None:
-    sub = add_command(commands, "evaluate", evaluate)
-    sub.add_argument("checkpoint", type=Path, help="folder of a model, or a published name")
-    _add_corpus(sub)
-    sub.add_argument("--split", help="train, valid, test or all; by default test, or valid without a test")
-
-    sub = add_command(commands, "generate", generate)
-    sub.add_argument("checkpoint", type=Path, help="folder of a language model, or a published name")
-    sub.add_argument("--prompt", default="", help="text to continue")
-    sub.add_argument("--max-new-tokens", type=int, default=50, help="tokens at most")
-    sub.add_argument("--temperature", type=float, default=1.0, help="below 1 sharpens, above 1 flattens")
-    sub.add_argument("--top-k", type=int, help="sample from the k most probable tokens")
-    sub.add_argument("--top-p", type=float, help="sample from the most probable tokens of probability p")
-    sub.add_argument("--seed", type=int, default=0, help="equal seeds give equal texts")
-    add_device(sub)
-
-    sub = add_command(commands, "translate", translate)
-    sub.add_argument("checkpoint", type=Path, help="folder of a translator, or a published name")
-    add_device(sub)
-
-    sub = add_command(commands, "classify", classify)
-    sub.add_argument("checkpoint", type=Path, help="folder of a classifier")
-    add_device(sub)
-
-    sub = add_command(commands, "count", count)
-    sub.add_argument("--preset", required=True, help="a configuration by name, such as seed-lab")
-    heads = ("lm", "classifier", "translation", "masked", "masked+nsp")
-    sub.add_argument("--head", default="lm", choices=heads, help="the output layer on the body")
 
 
 def evaluate(args: argparse.Namespace) -> Answer:
     """Loss of a language model, causal or masked, accuracy of a classifier, or BLEU of a translator."""
-    from tinytx_run import evaluate as evaluation
+    from tinytx_run.evaluate import evaluate as measure
 
-    result = evaluation.evaluate(
-        args.checkpoint, _corpus(args), split=args.split, data_dir=args.data_dir, device=args.device
-    )
+    corpus = _corpus(args)
+    result = measure(args.checkpoint, corpus, split=args.split, data_dir=args.data_dir, device=args.device)
     return result.to_dict(), str(result)
 
 
@@ -313,62 +138,53 @@ def generate(args: argparse.Namespace) -> Answer:
     """Continue a prompt by sampling."""
     from tinytx.generate import Sampling
     from tinytx.generate import generate as write
+
+    sampling = Sampling(**{field.name: getattr(args, field.name) for field in fields(Sampling)})
+    model, tokenizer = _checkpoint(args).with_tokenizer()
+    result = write(model, tokenizer, args.prompt, sampling)
+    return {**result.to_dict(), "seed": args.seed}, str(result)
+
+
+def _checkpoint(args: argparse.Namespace) -> Any:
     from tinytx.settings import choose_device
     from tinytx_run.checkpoint import load
 
-    result = write(
-        *load(args.checkpoint, choose_device(args.device)).with_tokenizer(),
-        args.prompt,
-        Sampling(
-            max_new_tokens=args.max_new_tokens,
-            temperature=args.temperature,
-            top_k=args.top_k,
-            top_p=args.top_p,
-            seed=args.seed,
-        ),
-    )
-    return {**result.to_dict(), "seed": args.seed}, str(result)
+    return load(args.checkpoint, choose_device(args.device))
 
 
 def translate(args: argparse.Namespace) -> Answer:
     """Translate lines of standard input: one line out for each line in."""
     from tinytx.encoder_decoder import Translator
-    from tinytx.settings import choose_device
     from tinytx.translate import translate_lines
-    from tinytx_run.checkpoint import load
 
-    model, tokenizer = load(args.checkpoint, choose_device(args.device)).with_tokenizer()
+    model, tokenizer = _checkpoint(args).with_tokenizer()
     if not isinstance(model, Translator):
         raise ValueError(f"translating needs a translator, got a {type(model).__name__}")
-    translations = translate_lines(model, tokenizer, **_of_standard_input())
-    if args.json:
-        return {"translations": [one.to_dict() for one in translations]}, None
-    for one in translations:
-        emit(one.text)
-    return {}, None
+    translations = _answered(args, translate_lines(model, tokenizer, **_of_standard_input()))
+    return {"translations": [one.to_dict() for one in translations]}, None
 
 
 def classify(args: argparse.Namespace) -> Answer:
     """Name the class of lines of standard input: for each one the class, a tab and its probability."""
-    from tinytx.settings import choose_device
-    from tinytx_run.checkpoint import load
     from tinytx_run.classify import classify_lines, require_classifier
 
-    checkpoint = load(args.checkpoint, choose_device(args.device))
+    checkpoint = _checkpoint(args)
     model, tokenizer = require_classifier(checkpoint.model), checkpoint.with_tokenizer()[1]
     names = checkpoint.class_names or tuple(map(str, range(model.head.out_features)))
-    answers = classify_lines(model, tokenizer, class_names=names, **_of_standard_input())
-    if not args.json:
-        for one in answers:
-            emit(str(one))
-        return {}, None
-    found = list(answers)
-    return {
-        "class_names": list(names),
-        "texts": [one.text for one in found],
-        "classes": [one.predicted for one in found],
-        "probabilities": [list(one.probabilities.values()) or None for one in found],
-    }, None
+    found = _answered(args, classify_lines(model, tokenizer, class_names=names, **_of_standard_input()))
+    answer: dict[str, Any] = {"class_names": list(names), "texts": [one.text for one in found]}
+    answer["classes"] = [one.predicted for one in found]
+    answer["probabilities"] = [list(one.probabilities.values()) or None for one in found]
+    return answer, None
+
+
+def _answered(args: argparse.Namespace, answers: Iterable[Any]) -> list[Any]:
+    """All answers to lines for ``--json``; without it each is printed as soon as it is there."""
+    if args.json:
+        return list(answers)
+    for answer in answers:
+        emit(str(answer))
+    return []
 
 
 def _of_standard_input() -> dict[str, Any]:
@@ -386,15 +202,12 @@ def _of_standard_input() -> dict[str, Any]:
 def _utf8_lines(stream: Iterable[bytes]) -> Iterator[str]:
     """Lines of a stream without their ends; ValueError names the number of one that is not UTF-8."""
     for number, raw in enumerate(stream, start=1):
-        line = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
         try:
-            text = line.decode("utf-8")
+            line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
-            byte = line[error.start]
-            raise ValueError(
-                f"standard input, line {number}: must be UTF-8 text, got the byte 0x{byte:02x}"
-            ) from error
-        yield text.removesuffix("\n").removesuffix("\r")
+            got = f"the byte 0x{error.object[error.start]:02x}"
+            raise ValueError(f"standard input, line {number}: must be UTF-8 text, got {got}") from error
+        yield line.removesuffix("\n").removesuffix("\r")
 
 
 def count(args: argparse.Namespace) -> Answer:
@@ -406,69 +219,56 @@ def count(args: argparse.Namespace) -> Answer:
         raise ValueError(f"preset must be one of {', '.join(PRESETS)}, got {args.preset!r}")
     config = PRESETS[args.preset]
     table, numel = parameter_table(config, args.head), count_parameters(build_empty(config, args.head))
-    answer = {
-        "head": args.head,
-        "total": table.total,
-        "numel": numel,
-        "rows": [asdict(row) | {"total": row.total} for row in table.rows],
-        "proportions": {kind: n / table.total for kind, n in table.kinds.items()},
-        "config": config.to_dict(),
-    }
-    return answer, f"{table}\nnumel of the model built: {numel:,}\n\n{table.proportions()}"
+    rows = [asdict(row) | {"total": row.total} for row in table.rows]
+    shares = {kind: n / table.total for kind, n in table.kinds.items()}
+    answer = {"head": args.head, "total": table.total, "numel": numel, "rows": rows, "proportions": shares}
+    return answer | {
+        "config": config.to_dict()
+    }, f"{table}\nnumel of the model built: {numel:,}\n\n{table.proportions()}"
 
 
-def _add_data(commands: Any) -> None:
-    group = commands.add_parser("data", help="Corpora to learn from.")
-    data = group.add_subparsers(required=True, metavar="ACTION")
+def _add_data(data: Any) -> None:
     listing = add_command(data, "list", data_list)
     listing.add_argument("name", nargs="?", help="show its addresses, checksums and licence")
     getting = add_command(data, "get", data_get)
     getting.add_argument("name", help="a corpus that `tinytx data list` names")
-    getting.add_argument(
-        "--from", dest="source", type=Path, help="folder with the files, fetched elsewhere; needs no network"
-    )
+    source = "folder with the files, fetched elsewhere; needs no network"
+    getting.add_argument("--from", dest="source", type=Path, help=source)
     getting.add_argument("--mirror", metavar="URL", help="address with the same paths, in place of GitHub's")
     verifying = add_command(data, "verify", data_verify)
     verifying.add_argument("name", nargs="?", help="a corpus; by default all that are there")
-    words = "folder that holds one folder a corpus (TINYTX_DATA, else the user's cache folder)"
+    folder = "folder that holds one folder a corpus (TINYTX_DATA, else the user's cache folder)"
     for sub in (listing, getting, verifying):
-        sub.add_argument("--data-dir", type=Path, help=words)
+        sub.add_argument("--data-dir", type=Path, help=folder)
 
 
 def data_list(args: argparse.Namespace) -> Answer:
     """List the corpora, or show one that can be downloaded."""
     from tinytx_run.corpora import list_corpora
-    from tinytx_run.download import data_folder
+    from tinytx_run.download import data_folder, dataset
     from tinytx_run.pairs import list_pair_corpora
 
     if args.name is not None:
-        return _about(args.name)
+        known = dataset(args.name)
+        files = {known.url(path): checksum for path, checksum in known.files.items()}
+        shown = ("name", "description", "licence", "citation", "rule")
+        about = {name: getattr(known, name) for name in shown}
+        lines = [f"{key}: {value}" for key, value in about.items()]
+        lines.append("checksum (sha256 where none is named) and address of each upstream file:")
+        lines += [f"{checksum}  {url}" for url, checksum in files.items()]
+        return {**about, "files": files, "layout": dict(known.layout)}, "\n".join(lines)
     rows = [vars(info) for info in list_corpora(args.data_dir)]
     pairs = [vars(info) for info in list_pair_corpora(args.data_dir)]
     folder = data_folder(args.data_dir)
+    ready = {True: "ready", False: "absent"}
     lines = [
-        f"{row['name']:<21}{'ready' if row['available'] else 'absent':<8}{row['description']}"
-        for row in [*rows, *pairs]
+        *(f"{row['name']:<21}{ready[row['available']]:<8}{row['description']}" for row in [*rows, *pairs]),
+        f"absent ones: `tinytx data get NAME` brings them to {folder}",
+        "any .txt (one document a line), .tsv (label, tab, text), .csv or .jsonl file can be named,",
+        "a folder with train.csv and test.csv, or hf:NAME, a dataset of the library datasets;",
+        "to translate, a .tsv (source, tab, target)",
     ]
-    lines.append(f"absent ones: `tinytx data get NAME` brings them to {folder}")
-    lines.append("any .txt (one document a line), .tsv (label, tab, text), .csv or .jsonl file can be named,")
-    lines.append("a folder with train.csv and test.csv, or hf:NAME, a dataset of the library datasets;")
-    lines.append("to translate, a .tsv (source, tab, target)")
     return {"corpora": rows, "pairs": pairs, "folder": str(folder)}, "\n".join(lines)
-
-
-def _about(name: str) -> Answer:
-    from tinytx_run.download import dataset
-
-    known = dataset(name)
-    files = {known.url(path): sha256 for path, sha256 in known.files.items()}
-    about = {field: getattr(known, field) for field in ("name", "description", "licence", "citation", "rule")}
-    lines = [f"{key}: {value}" for key, value in about.items()]
-    lines += [
-        "checksum (sha256 where none is named) and address of each upstream file:",
-        *(f"{s}  {url}" for url, s in files.items()),
-    ]
-    return {**about, "files": files, "layout": dict(known.layout)}, "\n".join(lines)
 
 
 def data_get(args: argparse.Namespace) -> Answer:
@@ -486,15 +286,9 @@ def data_get(args: argparse.Namespace) -> Answer:
     if state.absent:
         lines.append(f"absent, not in the folder given: {', '.join(state.absent)}")
     lines += [f"licence: {known.licence}", f"please cite: {known.citation}"]
-    answer = {
-        "name": known.name,
-        "folder": str(state.folder),
-        "changed": state.changed,
-        "files": dict(state.files),
-        "absent": list(state.absent),
-        "licence": known.licence,
-        "citation": known.citation,
-    }
+    about = {name: getattr(known, name) for name in ("name", "licence", "citation")}
+    found = {"files": dict(state.files), "absent": list(state.absent), "changed": state.changed}
+    answer = {**about, "folder": str(state.folder), **found}
     return answer, "\n".join([f"{args.name} is in {state.folder}", *lines])
 
 
@@ -503,29 +297,20 @@ def data_verify(args: argparse.Namespace) -> Answer:
     from tinytx_run.download import corpus_folder, data_folder, dataset, datasets, inspect
 
     folder = data_folder(args.data_dir)
+    chosen = [known for known in datasets().values() if (folder / known.name).is_dir()]
     if args.name is not None:
         chosen = [dataset(args.name)]
         corpus_folder(args.name, args.data_dir)
-    else:
-        chosen = [known for known in datasets().values() if (folder / known.name).is_dir()]
     rows, lines = [], []
     for known in chosen:
         state = inspect(folder / known.name, known)
-        by = "checksum" if state.card is not None else "number of lines"
-        rows.append(
-            {
-                "name": known.name,
-                "by": by,
-                "files": len(state.files),
-                "absent": list(state.absent),
-                "faults": list(state.faults),
-            }
-        )
-        without = f", without {', '.join(state.absent)}" if state.absent else ""
-        lines.append(f"{known.name}: sound by {by}: {len(state.files)}, faults: {len(state.faults)}{without}")
-        lines += [f"  {fault}" for fault in state.faults]
-    sound = not any(row["faults"] for row in rows)
-    answer = {"folder": str(folder), "corpora": rows, "exit_status": 0 if sound else 1}
+        absent, faults = list(state.absent), list(state.faults)
+        by, n = "number of lines" if state.card is None else "checksum", len(state.files)
+        rows.append({"name": known.name, "by": by, "files": n, "absent": absent, "faults": faults})
+        without = f", without {', '.join(absent)}" if absent else ""
+        lines.append(f"{known.name}: sound by {by}: {n}, faults: {len(faults)}{without}")
+        lines += [f"  {fault}" for fault in faults]
+    answer = {"folder": str(folder), "corpora": rows, "exit_status": int(any(row["faults"] for row in rows))}
     return answer, "\n".join(lines or [f"no corpus is in {folder}"])
 
 

@@ -22,13 +22,7 @@ from tinytx.beam import Search
 from tinytx.classifier import Classifier
 from tinytx.encoder_decoder import Translator
 from tinytx.generate import Model, check_vocabulary, unwritten_ids
-from tinytx.inference import (
-    TOKENS_PER_BATCH,
-    eval_mode,
-    evaluate_rows,
-    padding_mask_or_none,
-    row_nats,
-)
+from tinytx.inference import TOKENS_PER_BATCH, eval_mode, evaluate_rows, padding_mask_or_none, row_nats
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.objectives import ClassificationObjective, masked_rows
 from tinytx.settings import choose_device
@@ -271,18 +265,22 @@ class ClassifierScore:
         return self.correct / self.n
 
     @property
-    def interval(self) -> Interval:
-        """Wilson confidence interval of the accuracy at 95 %."""
-        return wilson_interval(self.correct, self.n)
+    def interval(self) -> Interval | None:
+        """Wilson confidence interval of the accuracy at 95 %; None where the package scipy is missing."""
+        try:
+            return wilson_interval(self.correct, self.n)
+        except ImportError:
+            return None
 
     def to_dict(self) -> dict[str, Any]:
         """All figures as JSON can hold them."""
-        return {**dataclasses.asdict(self), "accuracy": self.accuracy, "interval": list(self.interval)}
+        interval = {"interval": list(self.interval)} if self.interval else {}
+        return {**dataclasses.asdict(self), "accuracy": self.accuracy, **interval}
 
     def __str__(self) -> str:
-        low, high = self.interval
+        ends = "[{:.4f}, {:.4f}]".format(*self.interval) if self.interval else "(its interval needs scipy)"
         cut = f"; {self.n_cut:,} texts were cut to max_len" if self.n_cut else ""
-        return f"accuracy {self.accuracy:.4f} [{low:.4f}, {high:.4f}], {self.correct:,} of {self.n:,}{cut}"
+        return f"accuracy {self.accuracy:.4f} {ends}, {self.correct:,} of {self.n:,}{cut}"
 
 
 def evaluate_classifier(

@@ -125,7 +125,11 @@ def finetune(
         n_labels = min(SMOKE_LABELS, len(data.train))
     learned = data.train if n_labels is None else label_subset(data.train, n_labels, seed)
     learning, n_cut = class_objective(tokenizer, learned, recipe.config)
-    model = seeded(lambda: Classifier(recipe.config, _n_classes(data), asked["pooling"]), seed)
+    n_classes = data.n_classes or 0
+    if not 2 <= n_classes <= len(data.train):
+        got = f"{n_classes:,} among {len(data.train):,} texts of {data.name}"
+        raise ValueError(f"labels must be of at least 2 classes, numbered from 0 without gaps, got {got}")
+    model = seeded(lambda: Classifier(recipe.config, n_classes, asked["pooling"]), seed)
     if not fresh:
         model.body.load_state_dict(given.state_dict())
     model.body.requires_grad_(not frozen)
@@ -165,14 +169,6 @@ def body_and_tokenizer(start: PathLike | Checkpoint) -> tuple[Transformer, Token
         raise ValueError("fine-tuning needs a model with one body, got a translator")
     check_vocabulary(model, tokenizer)
     return model.body, tokenizer
-
-
-def _n_classes(corpus: Corpus) -> int:
-    n_classes, n_texts = corpus.n_classes or 0, len(corpus.train)
-    if not 2 <= n_classes <= n_texts:
-        got = f"{n_classes:,} among {n_texts:,} texts of {corpus.name}"
-        raise ValueError(f"labels must be of at least 2 classes, numbered from 0 without gaps, got {got}")
-    return n_classes
 
 
 def class_objective(
@@ -220,11 +216,9 @@ def epoch_ends(learning: Objective, settings: TrainingSettings, n_epochs: int) -
 
 
 def _ends(learning: Objective, settings: TrainingSettings) -> Iterator[int]:
-    """The step that ends each epoch, without end."""
     how = {"seed": settings.seed, "tokens_per_batch": settings.tokens_per_batch}
-    return itertools.accumulate(
-        len(learning.epoch_batches(epoch=epoch, **how)) for epoch in itertools.count()
-    )
+    batches = (learning.epoch_batches(epoch=epoch, **how) for epoch in itertools.count())
+    return itertools.accumulate(map(len, batches))
 
 
 def seconds_to_score(model: Any, scored: ClassificationObjective) -> float:

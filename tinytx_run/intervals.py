@@ -44,7 +44,7 @@ def wilson_interval(correct: int, n: int) -> Interval:
     >>> print(f"{low:.3f} {high:.3f}")
     0.490 0.943
     """
-    from scipy.stats import binomtest
+    from scipy.stats import binomtest  # here, so that what needs no interval does without the package
 
     if n < 1 or not 0 <= correct <= n:
         raise ValueError(f"a share needs 0 <= correct <= n and n >= 1, got correct={correct}, n={n}")

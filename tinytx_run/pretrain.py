@@ -16,18 +16,10 @@ from tinytx.transformer import LanguageModel
 from tinytx.translate import GREEDY
 from tinytx_run.bleu import TranslationEvaluation, evaluate_translator, translation_objective
 from tinytx_run.corpora import Corpus, at_hand, load_corpus
-from tinytx_run.evaluate import evaluate_split
+from tinytx_run.evaluate import Evaluation, evaluate_split
 from tinytx_run.pairs import PairCorpus, load_pairs
 from tinytx_run.recipes import Recipe, corpus_kind, pair_kind, plan
-from tinytx_run.training import (
-    DEFAULTS,
-    Changes,
-    PathLike,
-    Run,
-    RunOptions,
-    TrainingResult,
-    seeded,
-)
+from tinytx_run.training import DEFAULTS, Changes, PathLike, Run, RunOptions, TrainingResult, seeded
 
 TOKENIZERS: dict[str, dict[str, Any]] = {
     "world": {"model_type": "bpe", "split_by_script": False},
@@ -96,14 +88,11 @@ def pretrain(
     )
     model, learning = new_model(recipe, seed).to(run.device), corpus_objective(recipe, tokenizer, data)
     recipe = run.schedule(recipe, model, learning)
-    return run.train(
-        model,
-        tokenizer,
-        learning,
-        recipe,
-        lambda: evaluate_split(model, tokenizer, data, "valid"),
-        label="pretraining",
-    )
+
+    def evaluate() -> Evaluation:
+        return evaluate_split(model, tokenizer, data, "valid")
+
+    return run.train(model, tokenizer, learning, recipe, evaluate, label="pretraining")
 
 
 def _masked(recipe: Recipe, objective: str, changes: dict[str, Any]) -> Recipe:

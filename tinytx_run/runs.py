@@ -132,23 +132,10 @@ def open_run(
     class_names: Sequence[str] | None = None,
     start: Path | None = None,
 ) -> Iterator[Checkpoints]:
-    """The checkpoints of a run; ValueError while another process trains in the folder.
+    """The checkpoints of a run, with its arguments as attributes: see `Checkpoints`.
 
-    The folder is made here. It is removed again if training fails before its first checkpoint.
-
-    Parameters
-    ----------
-    path : path
-    plan : mapping
-        Everything that was asked for and decided, as JSON can hold it. Written with every checkpoint.
-    tokenizer : Tokenizer, optional
-        Written with every checkpoint.
-    report : callable
-        Gets a line when a damaged checkpoint is passed over, or the machine is another one.
-    class_names : sequence of str, optional
-        Of a classifier; written with every checkpoint.
-    start : Path, optional
-        A checkpoint of another run, which this one continues under its own plan and settings: a branch.
+    The folder is made here, and removed again if training fails before its first checkpoint. Raises
+    ValueError while another process trains in it.
     """
     run = Checkpoints(Path(path), plan, tokenizer, report, class_names, start)
     make_folder(run.folder)
@@ -166,14 +153,14 @@ def open_run(
 
 @dataclass
 class Checkpoints:
-    """The checkpoints of one run, of which the newest two stay; the attributes are those of `open_run`."""
+    """The checkpoints of one run, of which the newest two stay."""
 
     folder: Path
-    plan: Mapping[str, Any]
-    tokenizer: Tokenizer | None
-    report: Callable[[str], None]
-    class_names: Sequence[str] | None = None
-    start: Path | None = None
+    plan: Mapping[str, Any]  # everything that was asked for and decided, written with every checkpoint
+    tokenizer: Tokenizer | None  # written with every checkpoint
+    report: Callable[[str], None]  # gets a line for a damaged checkpoint, and for another machine
+    class_names: Sequence[str] | None = None  # of a classifier
+    start: Path | None = None  # a checkpoint of another run, continued under this plan and settings: a branch
     latest: Path | None = None  # last written, or resumed from
 
     def save(
@@ -227,14 +214,11 @@ class Checkpoints:
         self.latest = folder
         self._remove_older(settings, step_of(folder))
         if training["state"]["step"] < settings.n_steps:
-            now = _machine(model)
-            changed = "; ".join(
-                f"{name} {training[name]} before, {now[name]} now"
-                for name in now
-                if training[name] != now[name]
-            )
+            pairs = {name: (training[name], value) for name, value in _machine(model).items()}
+            changed = [f"{name} {old} before, {new} now" for name, (old, new) in pairs.items() if old != new]
             if changed:
-                self.report(f"warning: {changed}: last bits and dropout may differ from an uninterrupted run")
+                words = "last bits and dropout may differ from an uninterrupted run"
+                self.report(f"warning: {'; '.join(changed)}: {words}")
         return training["state"]
 
 

@@ -46,14 +46,10 @@ class Split:
     def __post_init__(self) -> None:
         if not self.texts:
             raise ValueError("a split must hold at least one text, got none")
-        if self.groups is not None and len(self.groups) != len(self.texts):
-            raise ValueError(
-                f"groups must be as many as texts, got {len(self.groups)} groups, {len(self.texts)} texts"
-            )
-        if self.labels is not None and len(self.labels) != len(self.texts):
-            raise ValueError(
-                f"labels must be as many as texts, got {len(self.labels)} labels, {len(self.texts)} texts"
-            )
+        for name, given in (("groups", self.groups), ("labels", self.labels)):
+            if given is not None and len(given) != len(self.texts):
+                got = f"{len(given)} {name}, {len(self.texts)} texts"
+                raise ValueError(f"{name} must be as many as texts, got {got}")
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -141,7 +137,7 @@ def split_texts(
     if not all(rows.values()):
         one, got = "", f"{len(name_of)}"
         if split.labels is not None:
-            one, got = " of one label", f"{len(name_of)} of {len(set(labels))} labels"
+            one, got = " of one label", f"{got} of {len(set(labels))} labels"
         raise ValueError(f"{source} must hold at least 3 different texts{one} to be split, got {got}")
     if not with_test:
         rows = {"train": sorted(rows["train"] + rows["test"]), "valid": rows["valid"]}
@@ -185,12 +181,14 @@ def connected(rows: Rows) -> list[int]:
     >>> connected([("a", "x"), ("b", "y"), ("a", "z"), ("c", "z")])
     [0, 1, 0, 0]
     """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
+    above: dict[tuple[int, str], tuple[int, str]] = {}  # of a side and its sentence: another of its component
 
-    if not rows:
-        return []
-    numbers: dict[tuple[int, str], int] = {}  # of a side and its sentence
-    edges = np.array([[numbers.setdefault(key, len(numbers)) for key in enumerate(row)] for row in rows])
-    graph = coo_array((np.ones(len(rows)), edges.T), shape=(len(numbers), len(numbers)))
-    return connected_components(graph, directed=False)[1][edges[:, 0]].tolist()
+    def top(key: tuple[int, str]) -> tuple[int, str]:
+        while (parent := above.setdefault(key, key)) != key:
+            above[key] = key = above[parent]  # shorter for the next
+        return key
+
+    for source, target in rows:
+        above[top((1, target))] = top((0, source))
+    numbers: dict[tuple[int, str], int] = {}
+    return [numbers.setdefault(top((0, source)), len(numbers)) for source, _ in rows]

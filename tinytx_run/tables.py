@@ -6,7 +6,6 @@ import csv
 import gzip
 import importlib
 import io
-import itertools
 import json
 import logging
 import re
@@ -392,42 +391,32 @@ def _read_delimited(pandas: Any, path: Path, options: Options, table: Table) -> 
     first, text = 1 + len(before.splitlines()), text[len(before) :]
     is_tsv = path.suffix.lower() == ".tsv"
     limit = csv.field_size_limit(len(text) + 1)  # else a cell of more than 131,072 characters is an error
+    head: list[str] = []
+    whole: dict[int, list[str]] = {}
+    number = first - 1
     try:
-        with warnings.catch_warnings(record=True) as skipped:
-            warnings.simplefilter("always")
-            frame = pandas.read_csv(
-                io.StringIO(text, newline=""),
-                sep="\t" if is_tsv else sign or _delimiter(text, options),
-                quoting=csv.QUOTE_NONE if is_tsv and not _is_quoted(text) else csv.QUOTE_MINIMAL,
-                engine="python",  # the other one takes quotes in the wrong place
-                header=None,
-                dtype=object,
-                keep_default_na=False,
-                na_filter=False,
-                skip_blank_lines=False,
-                on_bad_lines="warn",
-            )
-    except pandas.errors.EmptyDataError:
-        return pandas.DataFrame()
+        rows = csv.reader(
+            io.StringIO(text, newline=""),
+            delimiter="\t" if is_tsv else sign or _delimiter(text, options),
+            quoting=csv.QUOTE_NONE if is_tsv and not _is_quoted(text) else csv.QUOTE_MINIMAL,
+            strict=True,
+        )
+        for number, cells in enumerate(rows, start=first):
+            if not head or not cells:  # blank lines may come before and between
+                head = head or cells
+            elif len(cells) == len(head):
+                whole[number] = cells
+            else:
+                table.refuse(number, f"must have {len(head)} cells, as the first row", str(len(cells)))
+    except csv.Error as error:
+        raise ValueError(
+            f"{path}, row {number + 1}: must be a row of a table, got one that cannot be parsed ({error}); "
+            "is a quote never closed, or not doubled within a text?"
+        ) from error
     finally:
         csv.field_size_limit(limit)
-    rule, too_long = f"must have {frame.shape[1]} cells, as the first row", set()
-    for warned in skipped:
-        line, reason = str(warned.message).strip().removeprefix("Skipping line ").split(": ", 1)
-        too_long.add(number := first - 1 + int(line))
-        if not reason.startswith("Expected"):
-            raise ValueError(
-                f"{path}, row {number}: must be a row of a table, got one that cannot be parsed ({reason}); "
-                "is a quote never closed, or not doubled within a text?"
-            )
-        table.refuse(number, rule, reason.rpartition(" ")[2])
-    numbers = (number for number in itertools.count(first) if number not in too_long)
-    frame.index = list(itertools.islice(numbers, len(frame)))
-    n_cells = frame.notna().sum(axis=1)
-    for number, n in n_cells[n_cells.between(1, frame.shape[1] - 1)].items():
-        table.refuse(number, rule, str(n))
-    frame = frame[n_cells == frame.shape[1]]  # without blank lines
-    return frame[1:].set_axis(pandas.Index(frame.iloc[0], dtype=object), axis=1)
+    columns = pandas.Index(head, dtype=object)
+    return pandas.DataFrame([*whole.values()], index=[*whole], columns=columns, dtype=object)
 
 
 def _delimiter(text: str, options: Options) -> str:

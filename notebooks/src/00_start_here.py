@@ -218,7 +218,7 @@ course.predict(
 # %% [markdown]
 # Each row of this **attention map** is one word that attends, each column one that is attended to. The four numbers of a row sum to one. Darker means more weight.
 
-# %%
+# %% tags=["folded"]
 fig, ax = plots.heatmap(
     weights_all,
     row_labels=words,
@@ -257,7 +257,7 @@ course.widgets.one_query(vectors, vectors, vectors, tokens=words, query=3)
 #
 # In the picture, grey and hatched means **masked**: not allowed. A masked cell is not the same as a small weight. White or nearly white means: allowed, with a weight near zero.
 
-# %%
+# %% tags=["folded"]
 mask = tx.causal_mask(len(words))
 masked_weights = tx.attention_weights(vectors, vectors, mask)
 fig, ax = plots.heatmap(

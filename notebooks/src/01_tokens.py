@@ -339,7 +339,7 @@ course.predict(
     ["La", "fin", "est", "inoubliable"],
 )
 
-# %%
+# %% tags=["folded"]
 sentence = "La fin est inoubliable ."
 stages = (0, 5, 20, 80, 300)
 rows = {f"{n} merges": subwords.segment(sentence, learned[:n]) for n in stages}
@@ -560,7 +560,7 @@ course.resolve(
 #
 # where each end of a review, which is predicted too, counts as a token. In the picture, for BPE, points mark the measured sizes.
 
-# %%
+# %% tags=["folded"]
 bpe_rows = [results["bpe", size] for size in sizes["bpe"]]
 scale = {"xlabel": "tokens in the vocabulary (log scale)", "x_log": True}
 fig, axes = plots.figure(1, 2, width=9.8, height=4.0)
@@ -799,15 +799,7 @@ course.parsons("merge_pair")
 # %%
 def merge_pair(tokens, left, right):
     ### BEGIN SOLUTION
-    merged, i = [], 0
-    while i < len(tokens):
-        if tokens[i : i + 2] == [left, right]:
-            merged.append(left + right)
-            i += 2
-        else:
-            merged.append(tokens[i])
-            i += 1
-    return merged
+    ...
     ### END SOLUTION
 
 
@@ -832,29 +824,7 @@ course.check("merge_pair", merge_pair)
 # %%
 def learn_merges(words, n_merges):
     ### BEGIN SOLUTION
-    merges = []
-    while len(merges) < n_merges:
-        pairs = {}
-        for word, n_uses in words.items():
-            for pair in zip(word, word[1:], strict=False):
-                pairs[pair] = pairs.get(pair, 0) + n_uses
-        if not pairs:
-            break
-        left, right = min(
-            pairs, key=lambda p: (-pairs[p], len(p[0] + p[1]), p[0] + p[1])
-        )
-        merges.append((left, right))
-        merged = {}
-        for word, n_uses in words.items():
-            tokens = []
-            for token in word:
-                if tokens and tokens[-1] == left and token == right:
-                    tokens[-1] = left + right
-                else:
-                    tokens.append(token)
-            merged[tuple(tokens)] = n_uses
-        words = merged
-    return merges
+    ...
     ### END SOLUTION
 
 
@@ -879,14 +849,7 @@ course.check("learn_merges", learn_merges)
 # %%
 def encode_bpe(word, merges):
     ### BEGIN SOLUTION
-    tokens = list(word)
-    for left, right in merges:
-        i = 0
-        while i + 1 < len(tokens):
-            if tokens[i] == left and tokens[i + 1] == right:
-                tokens[i : i + 2] = [left + right]
-            i += 1
-    return tokens
+    ...
     ### END SOLUTION
 
 

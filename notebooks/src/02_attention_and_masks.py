@@ -368,7 +368,7 @@ torch.testing.assert_close(by_adding, tx.attention_weights(q, k, mask))
 # Left the mask, right the weights it leaves. Say first: which row of the right map holds a single 1.00, and which row is the same as without any mask?
 # Grey and hatched means *not allowed*, and white means *allowed, with a weight near zero*.
 
-# %%
+# %% tags=["folded"]
 fig, axes = plots.figure(1, 2, width=9.4, height=3.9)
 common = {
     "allowed": mask,
@@ -485,7 +485,7 @@ course.resolve("02.2", name, f"“{name}” leaks without any weight on the futu
 #
 # In the picture nothing is hatched on purpose: you see the weights as they come out. In which panel does only the last row sum to one, and why?
 
-# %%
+# %% tags=["folded"]
 fig, axes = plots.figure(2, 3, width=9.6, height=6.6, sharex=True, sharey=True)
 shown = [name for name in attempts if "1 and" not in name]
 style = {
@@ -525,7 +525,7 @@ print(real.int())
 # Both rules together: a key is allowed if *every* rule allows it, so masks are combined by "and". The shapes have to be lined up first. Attention weights of a model have shape (B, H, T, S): batch, heads, queries, keys.
 # The padding mask has only (B, S), so we insert two axes of size 1. Broadcasting does the rest, and each sentence gets a triangle of its own.
 
-# %%
+# %% tags=["folded"]
 both = real[:, None, None, :] & mask  # (B, 1, 1, S) and (T, T) -> (B, 1, T, S)
 assert torch.equal(both, tx.combine_masks(real[:, None, None, :], mask))
 fig, axes = plots.figure(1, 3, width=9.6, height=3.7)
@@ -871,7 +871,7 @@ print(f"{'trained, three seeds':<22}{cells[0]:<14}{cells[1]:<14}{cells[2]}")
 # %% [markdown]
 # Here are the maps of the last seed: before training, after it, and the known ones. Where do you expect the middle column to differ from the right one?
 
-# %%
+# %% tags=["folded"]
 fig, axes = plots.figure(2, 3, width=9.8, height=6.8)
 stages = {"random": random_maps[order], "trained": learned_maps[order], "known": known}
 style = {"allowed": tx.causal_mask(SEQ_LEN), "low": 0, "high": 1}

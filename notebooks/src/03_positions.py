@@ -246,7 +246,7 @@ print(
 # First the clocks themselves: width 8, so four hands, and base 100. Each row is one hand, with the radians that it turns per word; each column is one position. Before you look: which row changes most
 # from column to column? Could two columns be the same?
 
-# %%
+# %% tags=["folded"]
 speeds = 100.0 ** (-torch.arange(0, 8, 2, dtype=torch.float64) / 8)  # (D/2,)
 fig, ax = plots.phase_clocks(
     torch.outer(speeds, torch.arange(8, dtype=torch.float64)),
@@ -261,7 +261,7 @@ plots.show(fig, name="03_clocks")
 #
 # Now the table as models use it, wider and with base 10,000, and next to it how similar any two of its rows are, $PE(p) \cdot PE(q)$. Where are the fast stripes? What do the last columns look like? And what pattern do you expect on the right?
 
-# %%
+# %% tags=["folded"]
 table = tx.sinusoidal_positions(50, 32)
 fig, (left, right) = plots.figure(1, 2, width=10.6, height=4.6)
 plots.heatmap(
@@ -331,7 +331,7 @@ print(f"{512 * 513 // 2:,} pairs of positions, each within a billionth")
 # its own. Nothing is trained here; the factor 16 makes the scores large. Left, a rotation at width 8, small enough to count; right, where the first twelve words attend. Predict both: which cells of the left one can be anything but
 # white? And what can word 0 do?
 
-# %%
+# %% tags=["folded"]
 queries = 16 * waves @ tx.shift_matrix(-1, 64).T  # (T, D): "who is one before me?"
 looks_back = tx.attention_weights(queries, waves)  # (T, T)
 assert looks_back.argmax(dim=-1)[1:].tolist() == list(range(511))  # all but word 0
@@ -483,7 +483,7 @@ print("eight lines = matrices = tx.rotate; same scores a thousand positions on")
 #
 # As a picture: one pair of numbers, so one arrow for the query (position 2) and one for the key (position 0). Then the same two words nine positions further on. What has changed, and what has not?
 
-# %%
+# %% tags=["folded"]
 arrow_q, arrow_k = torch.tensor([[0.5, 0.9]]), torch.tensor([[0.95, 0.1]])
 fig, panels = plots.figure(1, 2, width=8.4, height=4.2)
 for shift_by, ax in zip((0, 9), panels, strict=True):
@@ -729,7 +729,7 @@ for name, kind, n_words in (
 # We built a head that attends one back out of a rotation. Did training find it? Take the first model with sinusoids, give it 2,000 games, and average where it attends *from mais*, for each
 # position of *mais*: rows are positions of *mais*, from 1 to 7, columns the positions attended to, from 0 to 7. Where are the dark cells?
 
-# %%
+# %% tags=["folded"]
 token_ids, _ = draw_games(2_000, 8, torch.Generator().manual_seed(5))
 at = (token_ids == 0).int().argmax(dim=1)  # (B,) where mais is
 with torch.no_grad(), tx.record_attention(models["sinusoidal"][0]) as recorded:
@@ -851,7 +851,7 @@ course.resolve(
 # The same as curves. Shaded is what lies within the trained length; the bands run from the better to the worse of the two runs. All points are the loss on the same 1,000 words. What distinguishes rotary positions from ALiBi here, and where do
 # their curves part?
 
-# %%
+# %% tags=["folded"]
 lines = [
     plots.Curve(kind, befores, found.mean(dim=0), *found.aminmax(dim=0))
     for kind, found in losses.items()
@@ -1024,11 +1024,7 @@ course.parsons("rotate")
 # %%
 def sinusoidal_positions(max_len, d_model):
     ### BEGIN SOLUTION
-    # (D/2,), 2i/D
-    exponents = torch.arange(0, d_model, 2, dtype=torch.float64) / d_model
-    positions = torch.arange(max_len, dtype=torch.float64)  # (T,)
-    angles = torch.outer(positions, 10_000**-exponents)  # (T, D/2)
-    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)  # (T, D)
+    ...
     ### END SOLUTION
 
 
@@ -1053,14 +1049,7 @@ course.check("sinusoidal_positions", sinusoidal_positions)
 # %%
 def shift_matrix(k, d_model):
     ### BEGIN SOLUTION
-    matrix = torch.zeros(d_model, d_model, dtype=torch.float64)  # (D, D)
-    for i in range(d_model // 2):
-        angle = k / 10_000 ** (2 * i / d_model)
-        sine, cosine = 2 * i, 2 * i + 1  # the two dimensions of hand i
-        matrix[sine, sine] = matrix[cosine, cosine] = math.cos(angle)
-        matrix[sine, cosine] = math.sin(angle)
-        matrix[cosine, sine] = -math.sin(angle)
-    return matrix
+    ...
     ### END SOLUTION
 
 
@@ -1085,15 +1074,7 @@ course.check("shift_matrix", shift_matrix)
 # %%
 def rotate(x, positions):
     ### BEGIN SOLUTION
-    width = x.shape[-1]
-    # (T, K/2)
-    angles = positions[:, None] * 10_000 ** (-torch.arange(0, width, 2) / width)
-    cos, sin = angles.cos(), angles.sin()
-    first, second = x[..., 0::2], x[..., 1::2]  # (..., T, K/2)
-    turned = torch.stack(
-        (cos * first + sin * second, cos * second - sin * first), dim=-1
-    )
-    return turned.flatten(-2)  # (..., T, K)
+    ...
     ### END SOLUTION
 
 
@@ -1118,10 +1099,7 @@ course.check("rotate", rotate)
 # %%
 def alibi_bias(n_heads, seq_len):
     ### BEGIN SOLUTION
-    slopes = 2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)  # (H,)
-    positions = torch.arange(seq_len)
-    distances = (positions[:, None] - positions).abs()  # (T, T)
-    return slopes[:, None, None] * -distances  # (H, T, T)
+    ...
     ### END SOLUTION
 
 

@@ -383,7 +383,7 @@ course.resolve(
 #
 # Now look at the proof. For position 5 every row is a point: across, the first number that the model returns, up, the second. Colours are the right pairs; the answers change where the lines through zero are. For the single head, the dashed line joins the two ends of the segment, reached by the all-zeros row ($\lambda = 0$) and the all-ones row.
 
-# %%
+# %% tags=["folded"]
 fig, axes = plots.figure(1, 2, width=10.6, height=4.4)
 for name, panel in zip(("one head", "two heads"), axes, strict=True):
     across, up = trained[name][0](bits)[:, 5].detach().T  # (256,) each

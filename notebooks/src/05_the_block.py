@@ -345,7 +345,7 @@ course.predict(
     ["less than 10", "10 to 1,000", "more than 1,000"],
 )
 
-# %%
+# %% tags=["folded"]
 fig, axes = plots.figure(2, 1, width=8.4, height=4.6)
 titles = {
     "size": "The signal, going up",
@@ -693,7 +693,7 @@ gallery = {
 # %% [markdown]
 # Same input, same random gradient, same way of drawing the weights. An arrow at the end of a colour bar says that some cells lie beyond it.
 
-# %%
+# %% tags=["folded"]
 fig, axes = plots.figure(3, 1, width=8.2, height=7.6)
 scales = {"size": (1e-1, 1e4), "variety": (1e-5, 1), "gradient": (1e-1, 1e4)}
 for (quantity, (low, high)), panel in zip(scales.items(), axes, strict=True):
@@ -762,7 +762,7 @@ for name in names:
 # %% [markdown]
 # The loss at the end is the mean of the last ten steps, seed by seed. In the picture blue is pre-norm, orange post-norm, and dashed is without warm-up. The *band* goes from the lowest seed to the highest.
 
-# %%
+# %% tags=["folded"]
 ends = {
     name: torch.tensor(runs)[:, -10:].mean(dim=-1) for name, runs in results.items()
 }
@@ -959,9 +959,7 @@ course.quiz("the_block")
 # %%
 def layer_norm(x, gamma, beta, eps):
     ### BEGIN SOLUTION
-    centred = x - x.mean(dim=-1, keepdim=True)  # (B, T, D)
-    variance = centred.square().mean(dim=-1, keepdim=True)  # (B, T, 1)
-    return gamma * centred / (variance + eps).sqrt() + beta
+    ...
     ### END SOLUTION
 
 
@@ -985,8 +983,7 @@ course.check("layer_norm", layer_norm)
 # %%
 def feed_forward(x, w_up, b_up, w_down, b_down):
     ### BEGIN SOLUTION
-    hidden = (x @ w_up + b_up).relu()  # (B, T, D) -> (B, T, F)
-    return hidden @ w_down + b_down  # (B, T, D)
+    ...
     ### END SOLUTION
 
 
@@ -1010,11 +1007,7 @@ course.check("feed_forward", feed_forward)
 # %%
 def block(x, attn, ff, attn_norm, ff_norm, norm_first):
     ### BEGIN SOLUTION
-    if norm_first:
-        x = x + attn(attn_norm(x))  # (B, T, D)
-        return x + ff(ff_norm(x))
-    x = attn_norm(x + attn(x))
-    return ff_norm(x + ff(x))
+    ...
     ### END SOLUTION
 
 

@@ -190,7 +190,7 @@ print({word: round(p, 3) for word, p in zip(candidates, filled.tolist(), strict=
 #
 # The **entropy** of a word is its expected surprise, before it is seen. `world.entropies` computes it at every position of our review, given the left and given both sides. Before you look: which cells of the upper strip will be dark, and which of these stay dark in the lower one?
 
-# %%
+# %% tags=["folded"]
 found = world.entropies(review)
 strips = np.stack([found.left, found.both]).clip(min=0) / math.log(2)
 fig, ax = plots.heatmap(
@@ -651,7 +651,7 @@ course.predict(
     ["the causal model", "the masked model"],
 )
 
-# %%
+# %% tags=["folded"]
 history, final, excess = {}, {}, {}
 for name, model, make_batch, exact in (
     ("causal", causal, next_token_batch, exact_left),

@@ -39,7 +39,7 @@ from torch import nn
 import tinytx as tx
 import tinytx_course as course
 from tinytx import beam
-from tinytx_course import plots
+from tinytx_course import plots, results
 from tinytx_course.labs import lesson_11 as lab
 from tinytx_run import bleu, recipes
 from tinytx_run.pairs import Pairs, load_pairs
@@ -382,7 +382,7 @@ print(
 #
 # Now we train one. Batches hold pairs of similar length, up to a number of tokens, so that little is padding. The loop is that of lesson 08; `tx.train_translator` runs it with the objective above. At the start the model knows nothing, so its loss must be near that of a uniform guess among $V$ tokens, $\ln V$. In the figure the upper dashed line is $\ln V$, the lower one the bound that smoothing leaves.
 
-# %%
+# %% tags=["folded"]
 result = tx.train_translator(pairs, options=tx.RunOptions(progress=False))
 model, tokenizer = result.model.cpu().eval(), result.tokenizer
 config = model.config
@@ -718,7 +718,7 @@ course.predict(
     ["with the cache", "without the cache", "both within 10 %"],
 )  # fmt: skip
 
-# %%
+# %% tags=["folded"]
 writer = tx.Translator(configs["ours"].replace(max_len=130)).eval()
 lengths = [2, 4, 8, 16, 32, 64]
 times = lab.writing_times(writer, lengths).processor
@@ -855,8 +855,9 @@ course.predict(
     ["norms last", "no warm-up", "rate ten times too high", "no dropout"],
 )
 
-# %%
-faults = lab.stored_faults()
+# %% tags=["folded"]
+runs = results.read_results("broken-translation").data.values()
+faults = {run["name"]: run["bleu"] or 0.0 for run in runs}  # 0: training diverged
 fig, ax = plots.bars(faults, numbers=".1f", xlabel="BLEU on held-out pairs (one seed)",
                      title="Ten translators")  # fmt: skip
 plots.show(fig, name="11_faults")
@@ -997,8 +998,9 @@ plots.show(fig, name="11_interval")
 
 # %%
 for corpus in ("tatoeba-en-fr", "multi30k-en-fr"):
-    print(lab.stored_translation(corpus))
-    scores = lab.stored_bleu(corpus)
+    *_, record = results.read_results(f"translation-{corpus}").data.values()
+    print(lab.stored_translation(corpus, record))
+    scores = {search: score["bleu"] for search, score in record["scores"].items()}
     gain = round(scores["beam of 4"], 1) - round(scores["greedy"], 1)
     print(f"  → a beam of 4 is worth {gain:+.1f} BLEU over greedy decoding\n")
     assert gain > 0

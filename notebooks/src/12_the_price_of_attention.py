@@ -250,7 +250,7 @@ course.resolve("12.1", answer, f"Its pairs alone are cheaper up to n = {alone}."
 #
 # In the next figure both axes are logarithmic, so that a power is a straight line and its exponent the slope. Where will the line of attention bend?
 
-# %%
+# %% tags=["folded"]
 lengths = [2**power for power in range(2, 13)]
 lines = []
 for name, count in cost.items():
@@ -302,7 +302,7 @@ course.resolve("12.2", answer, f"The GRU takes {ratio:.1f} times as long as atte
 # Same number of operations, different time. We need the whole picture. `time_layers` is the loop above, for every layer and for many sizes: first the width is 64 and the text grows, then the text has 128 tokens and the
 # model grows. "GRU" is our loop in Python, "GRU, in torch" is the compiled one. Bands hold the middle half of all rounds. Compare the upper panel with the figure of operations: is the order of the lines the same? Is everything a straight line already at the left edge of each panel?
 
-# %%
+# %% tags=["folded"]
 lengths = [16, 32, 64, 128] if smoke else [64, 128, 256, 512, 1024, 2048, 4096]
 widths = [16, 32, 64] if smoke else [32, 64, 128, 256, 512, 1024]
 n_rounds = 2 if smoke else 9
@@ -609,7 +609,7 @@ answer = "n-gram" if "gram" in first else first
 before, now = (", ".join(rows.index) for rows in (equal_params, equal_time))
 course.resolve("12.5", answer, f"The order was {before}; now it is {now}.")
 
-# %%
+# %% tags=["folded"]
 fig, axes = course.plots.figure(1, 2, width=12.0, height=3.6)
 titles = ["Equal parameters", "Equal processor time"]
 for title, losses, panel in zip(titles, [equal_params, equal_time], axes, strict=True):
@@ -768,10 +768,7 @@ course.quiz("the_price_of_attention")
 # %%
 def attention_flops(seq_len, d_model, n_heads):
     ### BEGIN SOLUTION
-    head_dim = d_model // n_heads
-    projections = 4 * 2 * seq_len * d_model * d_model
-    pairs = n_heads * 2 * (2 * seq_len * seq_len * head_dim)  # scores and weighted sums
-    return projections + pairs
+    ...
     ### END SOLUTION
 
 
@@ -795,10 +792,7 @@ course.check("attention_flops", attention_flops)
 # %%
 def longest_chain(waits_for):
     ### BEGIN SOLUTION
-    lengths = []  # of the longest chain that ends at each operation
-    for before in waits_for:
-        lengths.append(1 + max((lengths[i] for i in before), default=0))
-    return max(lengths, default=0)
+    ...
     ### END SOLUTION
 
 

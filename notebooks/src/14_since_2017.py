@@ -810,8 +810,7 @@ course.quiz("since_2017")
 # %%
 def rms_norm(x, gamma, eps):
     ### BEGIN SOLUTION
-    mean_square = x.square().mean(dim=-1, keepdim=True)  # (B, T, 1)
-    return gamma * x / (mean_square + eps).sqrt()
+    ...
     ### END SOLUTION
 
 
@@ -835,8 +834,7 @@ course.check("rms_norm", rms_norm)
 # %%
 def swiglu(x, w_gate, w_up, w_down):
     ### BEGIN SOLUTION
-    gate = F.silu(x @ w_gate)  # (B, T, F)
-    return (gate * (x @ w_up)) @ w_down  # (B, T, D)
+    ...
     ### END SOLUTION
 
 
@@ -860,9 +858,7 @@ course.check("swiglu", swiglu)
 # %%
 def grouped_query_attention(q, k, v, mask):
     ### BEGIN SOLUTION
-    group_size = q.shape[1] // k.shape[1]  # H / G
-    k, v = (x.repeat_interleave(group_size, dim=1) for x in (k, v))  # (B, H, S, K)
-    return tx.attention(q, k, v, mask)
+    ...
     ### END SOLUTION
 
 

@@ -291,7 +291,7 @@ fig, ax = plots.bars(
 )  # fmt: skip
 plots.show(fig, "15_cuts")
 
-# %%
+# %% tags=["folded"]
 lost = accuracy["at random"] - accuracy["by novel"]
 assert ends["at random"][0] > ends["by novel"][1]
 answer = "less than 5 points" if lost < 5 else "5 to 25 points"
@@ -567,7 +567,7 @@ for name, gain in gains.items():
 #
 # All these models were pretrained to predict the next token. BERT's way is to hide a share of the tokens, here a quarter, and to guess them from both sides (lesson 10). A hybrid does either in every other batch, in one model (GPT-BERT, arXiv 2410.24159). A review that is to be classified is there as a whole, which speaks for reading both ways. On the other hand, each token read asks the causal model one question, and the masked one only a quarter of a question. Which will classify better after the same dose, and does the order stay as the dose grows? Architecture, folds, labels and search are the same as before.
 
-# %%
+# %% tags=["folded"]
 ASKED = ("causal", "masked", "hybrid")
 STARTS = (*ASKED, "hybrid-seed1")
 fig, axes = plots.figure(1, 2, width=12.5, height=4.6)
@@ -758,7 +758,7 @@ ax.set_xticks(list(by_labels), [str(n) for n in by_labels])
 ax.minorticks_off()
 plots.show(fig, "15_labels")
 
-# %%
+# %% tags=["folded"]
 leads = {n: one.gain(BEST, RIVAL) for n, one in by_labels.items() if BEST in one}
 furthest = max(leads, key=lambda n: leads[n].mean)
 course.resolve(

@@ -239,7 +239,7 @@ course.resolve(
 # %% [markdown]
 # The map has all levels. Level 0 is the embedding of the word itself, the next levels follow the blocks. A zero would be a perfect reader. Compare each row of the trained model with its controls: only what is *lower* was learned. And compare the levels: where a number falls, the block has moved information from other words to this position, or has made it easier to read linearly.
 
-# %%
+# %% tags=["folded"]
 rows = [
     (name, kind) for name in variables for kind in ("trained", "shuffled", "random")
 ]
@@ -336,7 +336,7 @@ for layer in range(n_layers):
         f"ones {alone:.3f}"
     )
 
-# %%
+# %% tags=["folded"]
 fig, ax = plots.figure(width=8.5, height=2.9)
 plots.heatmap(
     [[rises[at].mean for at in layer] for layer in every],
@@ -508,7 +508,7 @@ course.resolve(
 #
 # Back to the maps. A story about a map would say: the head that attends most to the changed word carries its effect. Each point is a head: across, the attention of the last position to the changed word; up, what patching the head moves. Where do you expect the points, if the story is right?
 
-# %%
+# %% tags=["folded"]
 attention = {kind: run.attention_to_change().mean(axis=2) for kind, run in runs.items()}
 fig, ax = plots.scatter(
     [

@@ -70,7 +70,7 @@ course.resolve("18.1", answer, finding)
 # %% [markdown]
 # So a low loss is no proof of health: some faults let the model *cheat*. Here are the curves of all eight, without their names, next to the healthy one. The dashed line is the **entropy bound**, the exact mean of -log P over the held-out words. No honest model can be expected to end below it. What is below it has seen what it should predict, or predicts something else.
 
-# %%
+# %% tags=["folded"]
 fig, ax = plots.figure(width=8.0, height=4.2)
 example = stored["healthy language model"][0]["evidence"]
 lines = [
@@ -175,7 +175,7 @@ for name, fault in museum.FAULTS.items():
 # - Patient 5: "*It works for us. A user says that the answer to her review changes from day to day.*"
 # - Patient 10: "*Most answers are right, but the training loss gets stuck, whatever I do.*"
 
-# %%
+# %% tags=["folded"]
 room = {number: museum.shown(number) for number in (1, 5, 10)}
 fig = museum.room(room)
 plots.show(fig, name="18_room_1")
@@ -225,7 +225,7 @@ course.diagnose(10, ...)
 # - Patient 6: "*What should be wrong with it? The other team's is a little better, that is all.*"
 # - Patient 8: "*Loss zero. We are done.*"
 
-# %%
+# %% tags=["folded"]
 room = {number: museum.shown(number) for number in (2, 4, 6, 8)}
 fig = museum.room(room)
 plots.show(fig, name="18_room_2a")
@@ -237,7 +237,7 @@ for number, evidence in room.items():
 # - Patient 11: "*Our best one. The same size, the same data, and clearly better than the other team's.*"
 # - Patient 13: "*We regularised it well: it does not overfit at all.*"
 
-# %%
+# %% tags=["folded"]
 room = {number: museum.shown(number) for number in (9, 11, 13)}
 fig = museum.room(room)
 plots.show(fig, name="18_room_2b")
@@ -292,7 +292,7 @@ course.diagnose(13, ...)
 # - Patient 12: "*It overfits: the held-out loss is above the training loss.*"
 # - Patient 14: "*As good as the other team's. Is it well?*"
 
-# %%
+# %% tags=["folded"]
 room = {number: museum.shown(number) for number in (3, 7, 12, 14)}
 fig = museum.room(room)
 plots.show(fig, name="18_room_3")
@@ -356,7 +356,7 @@ course.resolve("18.2", best, finding)
 # %% [markdown]
 # The picture has a row for each fault and a column for each test. A cell says in how many of the five seeds the test found something; grey and hatched cells ("masked") are questions without a meaning for that task. The last three rows are healthy models: what is found there is a false alarm.
 
-# %%
+# %% tags=["folded"]
 tests = list(museum.TESTS)
 grid = torch.tensor(table[tests].values)
 fig, ax = plots.heatmap(

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tinytx_course.building.picture import THEMES, WIDTH, alt_text, draw_picture
-from tinytx_course.building.readme import program_in
+from tinytx_course.building.project import program_in
 
 TEXT = {"curve": "masked", "step": 0, "words": ["A", "b", ".", "C"], "allowed": [True, False, False, True]}
 RECORD = {

@@ -91,11 +91,26 @@ def test_outputs_come_along_where_a_cell_is_as_published_but_no_verdicts_of_the_
             assert bool(cell.outputs) == (cell.source in published and not verdict)
 
 
+#: All of a kit but the pages, which `run` writes, and most slides.
+KIT = """
+from pathlib import Path
+from tinytx_course.kit import outline, pages, slides, teaching, write_parts
+from tinytx_course.lessons import LESSONS, project_root
+
+folder, root = Path("kit"), project_root()
+outlines = outline.read_outlines(root)
+write_parts(folder, outlines, root, start="09:15", schedules=["afternoon"])
+teaching.write_notes(folder, outlines, root)
+slides.write_slides(folder, LESSONS[2:3])
+pages.write_front(folder)
+"""
+
+
 def run_there(release, *arguments):
     """Run Python in a release, with its package and not this one's."""
     plain = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "TINYTX_FIGURES")}
     environment = {**plain, "PYTHONPATH": str(release.folder)}
-    command = [sys.executable, "-m", "tinytx_course.cli", *arguments]
+    command = [sys.executable, *arguments]
     return subprocess.run(
         command, cwd=release.folder, env=environment, capture_output=True, text=True, timeout=300
     )
@@ -104,13 +119,14 @@ def run_there(release, *arguments):
 @pytest.mark.proof
 def test_a_released_course_runs_and_refuses_what_needs_the_sources(releases):
     release = releases[False]
-    done = run_there(release, "run", "00", "--budget", "smoke", "--json")
+    command = ("-m", "tinytx_course.cli")
+    done = run_there(release, *command, "run", "00", "--budget", "smoke", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["index"] == str(release.folder / "site" / "index.html")
-    done = run_there(release, "kit", "kit", "--schedule", "afternoon")
+    done = run_there(release, "-c", KIT)
     assert done.returncode == 0, done.stderr
     for arguments in (["release", "elsewhere"], ["publish"]):
-        refused = run_there(release, *arguments)
+        refused = run_there(release, *command, *arguments)
         assert (
             refused.returncode == 2 and refused.stderr.count("\n") == 1 and "notebooks/src" in refused.stderr
         )
@@ -119,33 +135,34 @@ def test_a_released_course_runs_and_refuses_what_needs_the_sources(releases):
 # ---- pages
 
 
-def test_pages_of_the_published_notebooks_are_written_as_a_folder_or_a_zip(tmp_path, small_checkout):
-    with pytest.raises(ValueError, match="notebooks"):
-        write_pages(tmp_path / "none", root=small_checkout)
+@pytest.fixture
+def published(small_checkout):
+    """The checkout with its notebooks."""
     for lesson in written_lessons(small_checkout):
         notebook = build_notebook(lesson, small_checkout)
         nbformat.write(notebook, small_checkout / "notebooks" / f"{lesson.name}.ipynb")
+    return small_checkout
+
+
+def test_pages_of_the_published_notebooks_are_written_as_a_folder_or_a_zip(tmp_path, published):
+    with pytest.raises(ValueError, match="notebooks"):
+        write_pages(tmp_path / "none", root=tmp_path)
     names = {
         f"{name}.html" for name in ("index", "glossary", "reference", "exercises", "playground", *LESSONS)
     }
     names |= {f"notebooks/{name}.ipynb" for name in LESSONS}
     shared = {"site.js", "math.css", "engine.js", "training.js", "search-index.js"}  # next to the pages
-    assert write_pages(tmp_path / "pages", root=small_checkout) == tmp_path / "pages" / "index.html"
+    assert write_pages(tmp_path / "pages", root=published) == tmp_path / "pages" / "index.html"
     files = (path for path in (tmp_path / "pages").rglob("*") if path.is_file())
     written = {path.relative_to(tmp_path / "pages").as_posix() for path in files}
     assert names <= written <= names | shared
-    archive = write_pages(tmp_path / "zipped", zipped=True, root=small_checkout)
+    archive = write_pages(tmp_path / "zipped", zipped=True, root=published)
     members = {name for name in zipfile.ZipFile(archive).namelist() if not name.endswith("/")}
     assert archive == tmp_path / "zipped.zip" and members == {f"zipped/{name}" for name in written}
     assert {path.name for path in tmp_path.iterdir()} == {"small", "pages", "zipped.zip"}
 
 
-def test_the_current_folder_is_zipped_under_its_name_and_never_packs_itself(
-    tmp_path, small_checkout, monkeypatch
-):
-    for lesson in written_lessons(small_checkout):
-        notebook = build_notebook(lesson, small_checkout)
-        nbformat.write(notebook, small_checkout / "notebooks" / f"{lesson.name}.ipynb")
+def test_the_current_folder_is_zipped_under_its_name_and_never_packs_itself(tmp_path, published, monkeypatch):
     pack = shutil.make_archive
 
     def pack_named(path, kind, above, name):
@@ -155,7 +172,7 @@ def test_the_current_folder_is_zipped_under_its_name_and_never_packs_itself(
     monkeypatch.setattr("shutil.make_archive", pack_named)
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    archive = write_pages(Path("."), zipped=True, root=small_checkout)
+    archive = write_pages(Path("."), zipped=True, root=published)
     assert archive == tmp_path / "here.zip" and "here/index.html" in zipfile.ZipFile(archive).namelist()
     assert {path.name for path in tmp_path.iterdir()} == {"small", "here", "here.zip"}
 

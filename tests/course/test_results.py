@@ -18,8 +18,10 @@ from tinytx_course.machine import PeakMemory, shortcomings, this_machine
 from tinytx_course.results import Results, read_results
 
 
-def test_a_record_is_on_disk_as_soon_as_it_is_put_and_can_be_replaced(tmp_path):
-    Results("demo", tmp_path / "new").put("cell 1", {"seed": 3, "accuracy": 0.5})
+def test_a_record_is_on_disk_as_soon_as_it_is_put_and_not_before_and_can_be_replaced(tmp_path):
+    first = Results("demo", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    first.put("cell 1", {"seed": 3, "accuracy": 0.5})
     again = Results("demo", tmp_path / "new")
     assert again.get("cell 1") == {"seed": 3, "accuracy": 0.5} and again.get("cell 2") is None
     again.put("cell 1", {"x": 2})
@@ -33,11 +35,6 @@ def test_records_that_another_process_stored_since_stay(tmp_path):
     ours.put("c", {"seed": 3})
     assert set(Results("demo", tmp_path).data) == {"a", "b", "c"} == set(ours.data)
     assert json.loads((tmp_path / "demo.json").read_text())["seeds"] == [1, 2, 3]
-
-
-def test_nothing_is_written_before_the_first_record(tmp_path):
-    Results("demo", tmp_path / "new")
-    assert not (tmp_path / "new").exists()
 
 
 def test_machine_date_commit_and_seeds_are_stored(tmp_path):

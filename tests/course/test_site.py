@@ -24,12 +24,13 @@ from tinytx_course.site.cells import code_style, markdown_to_html, notebook_to_h
 from tinytx_course.site.finding import contents, search_index
 from tinytx_course.site.formulas import to_mathml
 from tinytx_course.site.front import PARTS
-from tinytx_course.site.linking import Linker, citations
+from tinytx_course.site.linking import Linker, citations, names
 from tinytx_course.site.pages import index_page, page, style_sheet, write_site
-from tinytx_course.site.reference import docstring_to_html, names, reference_body
+from tinytx_course.site.reference import docstring_to_html, reference_body
 from tinytx_course.site.typography import typographic
 
 ROOT = Path(__file__).resolve().parents[2]
+v4 = nbformat.v4
 
 FORMULAS = [
     r"\operatorname{softmax}\left(\frac{QK^\top}{\sqrt{d}}\right)V",
@@ -90,16 +91,23 @@ def test_text_and_code_differ_enough_from_their_ground_in_light_and_dark():
         assert len(inks) > 5 and min(contrast(ink, colors["code"]) for ink in inks) >= 4.5
 
 
-def lesson_page(*outputs, seconds=None, text=None):
-    cells = [nbformat.v4.new_code_cell("1 + 1", outputs=list(outputs))]
-    cells += [nbformat.v4.new_markdown_cell(text)] if text else []
-    run = Run(lesson=LESSONS[2], notebook=nbformat.v4.new_notebook(cells=cells), seconds=seconds)
-    return page(run, LESSONS[1:4])
+def displayed(kind, content, texts=None):
+    return v4.new_output("display_data", data={kind: content}, metadata={kind: texts} if texts else {})
+
+
+def lesson_page(*outputs, text=None):
+    cells = [v4.new_code_cell("1 + 1", outputs=list(outputs))]
+    cells += [v4.new_markdown_cell(text)] if text else []
+    return page(Run(lesson=LESSONS[2], notebook=v4.new_notebook(cells=cells)), LESSONS[1:4])
+
+
+def cells_as_html(*cells, **options):
+    return notebook_to_html(v4.new_notebook(cells=list(cells)), LESSONS[2], **options)
 
 
 def test_the_script_and_style_of_an_explorer_come_once_and_only_where_there_is_one():
     mask = course.widgets.mask(["it's", '"so"']).to_html()  # both kinds of quotation marks
-    output = nbformat.v4.new_output("display_data", data={"text/html": mask, "text/plain": "a mask"})
+    output = displayed("text/html", mask)
     assert "paintCells" not in lesson_page()
     shown = lesson_page(output, output)
     assert shown.count('data-tx-kind="mask"') == 2
@@ -145,23 +153,17 @@ def test_the_address_is_a_code_to_be_photographed_once_there_is_one(monkeypatch)
 
 
 def test_what_a_stream_printed_in_pieces_is_one_output_and_a_bare_progress_bar_none():
-    v4 = nbformat.v4
     printed = [v4.new_output("stream", name="stdout", text=f"row {i}\n") for i in range(3)]
-    bar = v4.new_output(
-        "display_data",
-        data={"text/plain": "0%| | 0/9 [00:00<?, ?it/s]", "application/vnd.jupyter.widget-view+json": {}},
-    )
+    bar = displayed("text/plain", "0%| | 0/9 [00:00<?, ?it/s]")
+    bar.data["application/vnd.jupyter.widget-view+json"] = {}
     shown = lesson_page(printed[0], printed[1], bar, printed[2])
     assert "row 0\nrow 1\nrow 2" in shown and "it/s]" not in shown
 
 
 def test_french_that_a_cell_prints_has_its_language():
-    v4 = nbformat.v4
-    printed = v4.new_output(
-        "stream", name="stdout", text="1  J'ai aimé ce roman <b>.\n2  I love this novel.\n"
-    )
+    printed = v4.new_output("stream", text="1  J'ai aimé ce roman <b>.\n2  I love this novel.\n")
     table = "<table><tr><td>Le roman est beau .</td><td>0.3</td><td>beautiful</td></tr></table>"
-    shown = lesson_page(printed, v4.new_output("display_data", data={"text/html": table}))
+    shown = lesson_page(printed, displayed("text/html", table))
     marked = re.findall(r'<span lang="fr">(.*?)</span>', shown)
     assert [html.unescape(text) for text in marked] == ["J'ai aimé ce roman", "Le roman est beau"]
     assert "&lt;b&gt;." in shown
@@ -169,21 +171,19 @@ def test_french_that_a_cell_prints_has_its_language():
 
 def test_a_call_for_a_card_is_left_out_of_a_page_and_a_plot_is_folded():
     shown, computed = 'course.quiz("tokens")', "course.widgets.mask(model(ids))"
-    cells = [
-        nbformat.v4.new_code_cell(source, outputs=[nbformat.v4.new_output("stream", text="seen\n")])
-        for source in (shown, computed, "\n".join(["plots.bars({})"] * 6), "print(1)")
-    ]
-    body = notebook_to_html(nbformat.v4.new_notebook(cells=cells), LESSONS[2])
+    sources = (shown, computed, "plots.bars({})", "print(1)")
+    seen = v4.new_output("stream", text="seen\n")
+    cells = [v4.new_code_cell(source, outputs=[seen]) for source in sources]
+    cells[2].metadata.tags = ["folded"]
+    body = cells_as_html(*cells)
     assert body.count('class="input_area"') == 3 and body.count('class="plotting"') == 1
     assert "quiz" not in body and "mask" in body and body.count("seen") == 4
-    empty = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(shown)])
-    assert "quiz" in notebook_to_html(empty, LESSONS[2]), "without an output the call is all there is"
+    assert "quiz" in cells_as_html(v4.new_code_cell(shown)), "without an output the call is all there is"
 
 
 def test_only_code_that_has_a_colour_is_marked():
-    cell = nbformat.v4.new_code_cell("def f(x):\n    return x + 1")
-    shown = notebook_to_html(nbformat.v4.new_notebook(cells=[cell]), LESSONS[2])
-    code = re.search(r"<pre>(.*?)</pre>", shown, re.S)[1]
+    cell = v4.new_code_cell("def f(x):\n    return x + 1")
+    code = re.search(r"<pre>(.*?)</pre>", cells_as_html(cell), re.S)[1]
     assert html.unescape(re.sub(r"<[^>]+>", "", code)).strip() == cell.source
     assert re.findall(r'class="(\w+)"', code) == ["k", "k", "mi"]
 
@@ -193,22 +193,11 @@ def test_figures_are_numbered_with_caption_and_alt_and_follow_the_theme(tmp_path
     monkeypatch.setenv("TINYTX_FIGURES", str(tmp_path))
     fig, _ = course.plots.heatmap([[0.2, 0.8], [0.5, 0.5]], xlabel="key")
     course.plots.save_figure(fig, name, texts["alt"])
-    picture = nbformat.v4.new_output(
-        "display_data", data={"image/png": "AAAA"}, metadata={"image/png": dict(texts)}
-    )
-    words = nbformat.v4.new_output(
-        "display_data", data={"text/html": f'<p class="caption">{texts["caption"]}</p>'}
-    )
-    diagram = nbformat.v4.new_output(
-        "display_data", data={"text/html": course.plots.diagram("block").to_html()}
-    )
-    notebook = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_code_cell("1", outputs=[picture, words, diagram, picture])]
-    )
-    drawn, photo = (
-        notebook_to_html(notebook, LESSONS[2], drawings=tmp_path),
-        notebook_to_html(notebook, LESSONS[2]),
-    )
+    picture = displayed("image/png", "AAAA", dict(texts))
+    words = displayed("text/html", f'<p class="caption">{texts["caption"]}</p>')
+    diagram = displayed("text/html", course.plots.diagram("block").to_html())
+    cell = v4.new_code_cell("1", outputs=[picture, words, diagram, picture])
+    drawn, photo = cells_as_html(cell, drawings=tmp_path), cells_as_html(cell)
     for shown in (drawn, photo):
         assert re.findall(r'href="#(figure-\d)" tabindex="-1">(Figure [\d.]+)<', shown) == [
             (f"figure-{n}", f"Figure 2.{n}") for n in (1, 2, 3)
@@ -278,8 +267,8 @@ def test_contents_and_search_know_headings_bold_words_figures_terms_and_function
         '<li><a href="#a">Of <math><mi>x</mi></math></a></li>'
     )
     text = "# 02 · Title\n\n## The leak test\n\nA **saturated** softmax. See lesson 03.\n\n### A part"
-    cells = [nbformat.v4.new_markdown_cell(text)]
-    runs = [Run(lesson=LESSONS[n], notebook=nbformat.v4.new_notebook(cells=cells)) for n in (2, 3)]
+    cells = [v4.new_markdown_cell(text)]
+    runs = [Run(lesson=LESSONS[n], notebook=v4.new_notebook(cells=cells)) for n in (2, 3)]
     write_site(runs, tmp_path)
     call = (tmp_path / "search-index.js").read_text(encoding="utf-8")
     assert call == search_index(tmp_path)
@@ -304,9 +293,8 @@ def test_papers_and_functions_are_links_and_a_paper_says_who_wrote_it():
     papers = citations(
         ["*Where this comes from:* rotary: Su et al., [arXiv:2104.09864](https://arxiv.org/abs/2104.09864)."]
     )
-    linked = Linker(papers=papers, names=["tx.rotate"]).link(
-        "<p>(arXiv:2104.09864) <code>tx.rotate</code></p>"
-    )
+    linker = Linker(papers=papers, names=["tx.rotate"])
+    linked = linker.link("<p>(arXiv:2104.09864) <code>tx.rotate</code></p>")
     assert '<a href="https://arxiv.org/abs/2104.09864" class="paper" title="Su et al.">' in linked
     assert '<code><a class="api" href="reference.html#tx.rotate">tx.rotate</a></code>' in linked
 
@@ -316,18 +304,16 @@ def test_the_reference_has_every_public_name_with_its_docstring():
     assert {f"tx.{name}" for name in tx.__all__} | {f"course.{name}" for name in course.__all__} == names()
     assert set(re.findall(r'<h3 id="([^"]+)">', body)) == names()
     assert inspect.getdoc(tx.attention).partition("\n")[0].split("`")[0] in body
-    shown = docstring_to_html(
-        "Add.\n\nRaises\n------\nValueError\n    If `a` < 0.\n\nExamples\n--------\n>>> 1\n1"
-    )
+    text = "Add.\n\nRaises\n------\nValueError\n    If `a` < 0.\n\nExamples\n--------\n>>> 1\n1"
+    shown = docstring_to_html(text)
     assert "<dt><code>ValueError</code></dt><dd>If <code>a</code> &lt; 0.</dd>" in shown
     assert "<pre>&gt;&gt;&gt; 1\n1</pre>" in shown
 
 
 def test_the_first_page_shows_every_lesson_and_links_none_that_has_no_page(tmp_path):
     assert index_page([], tmp_path).count('<div class="card waiting">') == len(LESSONS)
-    (tmp_path / f"{LESSONS[3].name}.html").write_text(
-        "<p><em>It takes:</em> 70 minutes to read</p>" + 2 * '<h3 id="Exercise:-a">'
-    )
+    written = "<p><em>It takes:</em> 70 minutes to read</p>" + 2 * '<h3 id="Exercise:-a">'
+    (tmp_path / f"{LESSONS[3].name}.html").write_text(written)
     shown = index_page([], tmp_path)
     assert re.findall(r'<a class="card" href="([^"]+)"', shown) == [f"{LESSONS[3].name}.html"]
     assert "<small><span>70 min</span> <span>✎ " in shown

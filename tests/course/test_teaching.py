@@ -9,7 +9,7 @@ from tests.solutions import SOLUTIONS
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.lessons import project_root, written_lessons
 from tinytx_course.museum import FAULTS
-from tinytx_course.quizzes.quiz import quiz
+from tinytx_course.quizzes.bank import questions
 
 NOTEBOOKS = project_root() / "notebooks"
 WRITTEN = {lesson.name: lesson for lesson in written_lessons(project_root())}
@@ -19,34 +19,34 @@ ABOUT_ALL = ["The question that wakes the room", "Wrong ideas", "Where people ge
 each_note = pytest.mark.parametrize("name", NOTES)
 
 
+def parts(text, level):
+    """Text by heading of this level, in order."""
+    found = re.split(rf"^{'#' * level} (.+)\n", text, flags=re.M)[1:]
+    return dict(zip(found[::2], found[1::2], strict=True))
+
+
 @cache
 def sections(name, level):
-    """Text by heading of this level, in the order of the notes."""
-    text = (NOTEBOOKS / "teaching" / f"{name}.md").read_text(encoding="utf-8")
-    parts = re.split(rf"^{'#' * level} (.+)\n", text, flags=re.M)[1:]
-    return dict(zip(parts[::2], parts[1::2], strict=True))
+    return parts((NOTEBOOKS / "teaching" / f"{name}.md").read_text(encoding="utf-8"), level)
 
 
 def of_teaching(name):
-    text = sections(name, 2)["Teaching"]
-    parts = re.split(r"^### (.+)\n", text, flags=re.M)[1:]
-    return dict(zip(parts[::2], parts[1::2], strict=True))
+    return parts(sections(name, 2)["Teaching"], 3)
 
 
 def points(text):
     return re.findall(r"^- (.+)", text, flags=re.M)
 
 
-def headings(name):
-    source = (NOTEBOOKS / "src" / f"{name}.py").read_text(encoding="utf-8")
-    return re.findall(r"^# ## (.+)", source, flags=re.M)
+@cache
+def source_of(name):
+    return (NOTEBOOKS / "src" / f"{name}.py").read_text(encoding="utf-8")
 
 
 def names_of_wrong_ideas(name):
     known = {f"{one.exercise}/{one.slug}" for one in SOLUTIONS if one.slug}
     known |= {f"{one.name}/{mistake.slug}" for one in EXERCISES.values() for mistake in one.mistakes}
-    slug = WRITTEN[name].slug
-    known |= {f"quiz/{question.key}" for question in quiz(slug).questions}
+    known |= {f"quiz/{question.key}" for question in questions(WRITTEN[name])}
     return known | {f"museum/{fault}" for fault in FAULTS}
 
 
@@ -56,7 +56,8 @@ def test_every_lesson_has_its_notes():
 
 @each_note
 def test_the_sections_are_those_of_the_notebook_in_its_order(name):
-    wanted = [heading for heading in headings(name) if heading not in BY_THEMSELVES]
+    headings = re.findall(r"^# ## (.+)", source_of(name), flags=re.M)
+    wanted = [heading for heading in headings if heading not in BY_THEMSELVES]
     assert [*sections(name, 2)] == [*wanted, "Teaching"]
 
 
@@ -71,8 +72,7 @@ def test_each_section_has_a_drawing_and_two_talking_points(name):
 @each_note
 def test_the_head_names_the_lesson_its_aim_and_what_to_run(name):
     (title,) = sections(name, 1)
-    source = (NOTEBOOKS / "src" / f"{name}.py").read_text(encoding="utf-8")
-    assert f"\n# # {title}\n" in source
+    assert f"\n# # {title}\n" in source_of(name)
     head = sections(name, 1)[title].split("\n## ")[0]
     assert [point.split(":**")[0] for point in points(head)] == ["**Aim", "**Run before"]
 
@@ -90,8 +90,7 @@ def test_three_wrong_ideas_are_answered_and_each_is_one_that_the_course_meets(na
 def test_a_shortened_lesson_names_sections_of_the_notebook_or_of_its_exercises(name):
     cuts = points(of_teaching(name)["When late"])
     assert [cut.split(":**")[0] for cut in cuts] == ["**45 minutes", "**90 minutes"]
-    source = (NOTEBOOKS / "src" / f"{name}.py").read_text(encoding="utf-8")
-    known = re.findall(r"^# (?:##+ (?:Exercise: )?)(.+)", source, flags=re.M)
+    known = re.findall(r"^# (?:##+ (?:Exercise: )?)(.+)", source_of(name), flags=re.M)
     for cut in cuts:
         for part in re.findall(r"\*([^*]+)\*", cut.split(":**")[1]):
             assert any(heading.startswith(part) or part in heading for heading in known), part

@@ -18,16 +18,8 @@ from tinytx_run.checkpoint import load
 from tinytx_run.cli import main
 from tinytx_run.distributed import Layout, Processes, SharedStep
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 RANKS = (0, 1)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread():
-    """Several threads only wait for each other over models as small as these."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Evaluation against sums made by hand, one text at a time; the measure of each kind; the entropy bound."""
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -12,12 +13,11 @@ from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel
 from tinytx_run.checkpoint import Checkpoint, save
-from tinytx_run.classify import class_probabilities, classifier_inputs
+from tinytx_run.classify import class_probabilities
 from tinytx_run.corpora import Corpus, Split
 from tinytx_run.evaluate import (
     ClassifierScore,
     LanguageModelScore,
-    PseudoLikelihoodScore,
     evaluate,
     evaluate_classifier,
     evaluate_language_model,
@@ -162,7 +162,7 @@ def test_the_pseudo_likelihood_masks_each_token_once(masked, tokenizer, corpus):
             nats.append(-log_probs[token].item())
             correct += int(log_probs.argmax() == token)
     assert (score.n_tokens, score.n_texts, score.correct) == (len(nats), 6, correct)
-    assert score.total_nats == pytest.approx(sum(nats), rel=1e-4)
+    assert score.total_nats == pytest.approx(sum(nats), rel=1e-4) and score.accuracy == correct / len(nats)
     with pytest.raises(ValueError, match="got none"):
         evaluate_masked_model(masked, tokenizer, [""])
 
@@ -190,7 +190,9 @@ def test_fills_that_have_no_meaning_raise(causal, masked, config, tokenizer):
             fill_probs(model, tokenizer, token_ids, position, sides=sides)
 
 
-def test_accuracy_counts_right_answers_in_the_order_of_the_texts_and_those_cut(config, tokenizer, corpus):
+def test_accuracy_counts_right_answers_in_the_order_of_the_texts_and_those_cut(
+    config, tokenizer, corpus, monkeypatch
+):
     model = Classifier(config.replace(max_len=8), n_classes=2).eval()
     split, n_cut, expected = corpus.valid, 0, []
     for text in split.texts:
@@ -203,14 +205,8 @@ def test_accuracy_counts_right_answers_in_the_order_of_the_texts_and_those_cut(c
     score = evaluate_classifier(model, tokenizer, split.texts, split.labels)
     assert score == ClassifierScore(right, len(split), n_cut) and n_cut > 0
     assert score.interval.low < score.accuracy < score.interval.high
-
-
-def test_inputs_of_a_bidirectional_classifier_are_framed_as_in_pretraining(tokenizer):
-    texts = ["le chat", "un chien mange la belle"]
-    ids = tokenizer.encode_batch(texts)
-    cls_id, sep_id, room = tokenizer.cls_id, tokenizer.sep_id, len(ids[0])
-    rows, cut = classifier_inputs(tokenizer, texts, room + 2, causal=False)
-    assert rows == [[cls_id, *ids[0], sep_id], [cls_id, *ids[1][:room], sep_id]] and cut == [1]
+    monkeypatch.setitem(sys.modules, "scipy.stats", None)  # as Python marks what cannot be imported
+    assert score.interval is None and "interval" not in score.to_dict() and "needs scipy" in str(score)
 
 
 def test_the_kind_of_the_model_decides_what_is_measured(tmp_path, config, tokenizer, corpus):
@@ -292,7 +288,3 @@ def test_no_model_is_below_the_entropy_bound_of_the_world(config, corpus):
     every_ninth = [nats for text in texts[:2] for nats in exact_masked_nats(data, tokenizer, [text])[::9]]
     np.testing.assert_allclose(every_ninth, expected)
     assert 0 < found["entropy_bound"] < found["nats_per_token"]
-
-
-def test_the_accuracy_of_masked_tokens_is_a_share_of_tokens():
-    assert PseudoLikelihoodScore(total_nats=1.0, n_tokens=8, n_texts=2, correct=2).accuracy == 0.25

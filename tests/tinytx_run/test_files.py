@@ -76,12 +76,3 @@ def test_one_holder_at_a_time_and_nothing_left_behind(tmp_path):
     assert most == [1] * 60 and list(tmp_path.iterdir()) == []
     with locked(lock, 0, ""), pytest.raises(ValueError, match="^busy$"), locked(lock, 0, "busy"):
         pass
-
-
-def test_a_file_that_is_not_there_or_not_what_was_written_is_named(tmp_path):
-    with pytest.raises(ValueError, match=r"gone\.json is missing"):
-        read_file(tmp_path / "gone.json")
-    write_folder(tmp_path / "box", {"a": b"old"})
-    (tmp_path / "box" / "a").write_bytes(b"new")
-    with pytest.raises(ValueError, match=r"box/a is damaged"):
-        read_file(tmp_path / "box" / "a")

@@ -1,29 +1,18 @@
-"""Training that is interrupted from outside: Ctrl-C on a command and in a notebook, and a full disk."""
+"""Training that is interrupted from outside: Ctrl-C on a command and in a notebook."""
 
 import os
 import shlex
-import shutil
 import signal
-import subprocess
-import sys
 import textwrap
 
 import nbformat
 import pytest
-import torch
 
 from tests.tinytx_run.interrupted import folder_bytes, in_step
 from tinytx_run.cli import main
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 TEXTS = [f"le {a} {b} un {c}" for a in ("chat", "chien") for b in ("voit", "mange") for c in "abcdefghijkl"]
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def press_ctrl_c():
@@ -95,38 +84,3 @@ def test_ctrl_c_in_a_notebook_names_the_call_that_resumes(tmp_path, prose):
     (error,) = [output for output in book.cells[0].outputs if output.output_type == "error"]
     assert error.ename == "TrainingInterrupted"
     assert f"saved in {out}/step-" in error.evalue and "resume=True" in error.evalue
-
-
-def can_mount():
-    words = ["unshare", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
-    return shutil.which("unshare") is not None and subprocess.run(words, capture_output=True).returncode == 0
-
-
-@pytest.mark.proof
-def test_a_full_disk_is_reported_and_training_resumes_once_there_is_room(tmp_path, root, prose):
-    """A real one: a file system of its own with room for the first checkpoint and half of the second."""
-    if not can_mount():
-        pytest.skip("this machine lets no user mount a disk")
-    assert main(command(prose, tmp_path / "whole")) == 0
-    wanted = folder_bytes(tmp_path / "whole")
-    pages = sum(-(-len(content) // 4096) for name, content in wanted.items() if "step-000040" in name)
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    line = shlex.join([sys.executable, "-m", "tinytx_run.cli", *command(prose, disk / "run"), "--resume"])
-    script = f"""
-        mount -t tmpfs -o size={round(1.6 * pages) * 4}k tmpfs {disk} || exit 9
-        {line}; echo "status $?"; ls -a {disk}/run
-        mount -o remount,size=64m {disk} && {line} && cp -r {disk}/run {tmp_path}/copy
-    """
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        ["unshare", "--map-root-user", "--mount", "sh", "-c", script],
-        cwd=root, env=environment, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "status 2" in done.stdout
-    (line,) = [line for line in done.stderr.splitlines() if "No space left" in line]
-    assert "No space left on device, so step 20 was not saved" in line
-    assert f"{disk}/run/step-000010 stays usable" in line
-    assert ".step" not in done.stdout  # what had been written of the next one makes room again
-    assert folder_bytes(tmp_path / "copy") == wanted

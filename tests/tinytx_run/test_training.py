@@ -46,6 +46,7 @@ from tinytx_run.recipes import WARMUP_SHARE, plan, plan_finetuning
 from tinytx_run.runs import find_run, read_training
 from tinytx_run.training import RunOptions, fingerprint, steps_within, weights_fingerprint
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 QUICK = {"n_steps": 6, "checkpoint_every": 2, "precision": "fp32"}
 TINY = {"d_model": 12, "n_heads": 3, "n_layers": 2, "max_len": 24, "dropout": 0.2}
 SHORT = {"n_steps": 14, "checkpoint_every": 5, "tokens_per_batch": 200}
@@ -53,15 +54,6 @@ TASKS = ("causal", "masked", "masked+nsp", "hybrid", "translation", "classificat
 TRANSLATIONS = {
     "red": "rouge", "book": "livre", "the": "le", "sees": "voit", "cat": "chat", "a": "un", "dog": "chien",
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread():
-    """Models this small are slowed by a second thread, many times over where the cores are busy."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def kill():
@@ -278,18 +270,11 @@ def test_changes_replace_the_numbers_of_the_budget(corpus):
     config = result.model.config
     assert (config.d_model, config.n_heads, config.d_ff, config.dropout) == (20, 5, 80, 0.1)
     assert result.recipe.settings.n_steps == 6
-    masking = {"p": 0.3, "whole_words": True, "transform": False}
-    assert quick(corpus, objective="masked", masking_changes=masking).recipe.masking == Masking(**masking)
 
 
 def test_what_was_asked_for_holds_whatever_the_length(pretrained, corpus):
-    asked = {
-        "warmup_steps": 0,
-        "log_every": 3,
-        "checkpoint_every": 7,
-        "decay_steps": 2,
-        "tokens_per_batch": 64,
-    }
+    asked = {"warmup_steps": 0, "log_every": 3, "checkpoint_every": 7, "decay_steps": 2}
+    asked["tokens_per_batch"] = 64
     settings = tuned(pretrained, corpus, training_changes=asked).recipe.settings
     assert {name: getattr(settings, name) for name in asked} == asked
     timed = quick(corpus, budget=0.2, training_changes={"warmup_steps": 1}).recipe.settings
@@ -477,13 +462,6 @@ def test_a_layout_reaches_training(corpus, monkeypatch):
     assert set(met) == {3}
 
 
-def test_few_labels_are_drawn_by_the_seed(pretrained, corpus):
-    results = [tuned(pretrained, corpus, n_labels=20, seed=seed) for seed in (1, 1, 2)]
-    assert [result.data["n_labels"] for result in results] == [20, 20, 20]
-    fingerprints = [weights_fingerprint(result.model) for result in results]
-    assert fingerprints[0] == fingerprints[1] != fingerprints[2]
-
-
 def test_the_smallest_budget_learns_from_few_labels_of_a_large_corpus(pretrained, corpus, monkeypatch):
     monkeypatch.setattr(tuning, "SMOKE_LABELS", 7)
     assert tuned(pretrained, corpus, n_epochs=1).data["n_labels"] == 7
@@ -501,19 +479,10 @@ def test_requests_that_make_no_sense_are_refused(pretrained, corpus, pairs):
         (lambda: tuned(pretrained, single), "at least 2 classes, .* got 1 among 2 texts of single"),
         (lambda: tuned(pretrained, huge), "got 1,000,000,001 among 2 texts of huge"),
         (lambda: tuned(pretrained, corpus, model_changes={"pooling": "max"}), "pooling"),
-        (
-            lambda: tuned(pretrained, corpus, body="new"),
-            "body must be one of pretrained, .* got 'new'",
-        ),
+        (lambda: tuned(pretrained, corpus, body="new"), "body must be one of pretrained, .* got 'new'"),
         (lambda: tuned(pretrained, corpus, n_epochs=0), "n_epochs must be at least 1, got 0"),
-        (
-            lambda: tuned(pretrained, corpus, n_epochs=2, budget=0.5),
-            "n_epochs .* left out .* got 2 and 0.5 s",
-        ),
-        (
-            lambda: quick(corpus, training_changes={"n_steps": 5}, budget=0.5),
-            "n_steps .* left out .* got 5 and",
-        ),
+        (lambda: tuned(pretrained, corpus, n_epochs=2, budget=0.5), "n_epochs .* left out .* 2 and 0.5 s"),
+        (lambda: quick(corpus, training_changes={"n_steps": 5}, budget=0.5), "n_steps .* left out .* 5 and"),
         (lambda: quick(corpus, model_changes={"vocab_size": 25}), "vocab_size must be given as such"),
         (lambda: quick(corpus, model_changes={"causal": False}), "causal must be True .* objective causal"),
         (lambda: tuned(pretrained, corpus, training_changes={"n_steps": 3}), "n_steps follows from n_epochs"),
@@ -577,9 +546,9 @@ def test_a_translator_learns_with_the_smoothing_of_its_recipe_and_from_plain_tar
 
 
 def test_what_is_said_of_masking_reaches_model_and_objective(corpus):
-    changes = {"p": 0.6, "transform": False}
+    changes = {"p": 0.6, "whole_words": True, "transform": False}
     result = quick(corpus, objective="masked", masking_changes=changes)
-    assert not result.model.transform
+    assert not result.model.transform and result.recipe.masking == Masking(**changes)
     learning = objective_for(result.recipe, result.tokenizer, corpus.train.texts)
     learning.epoch_batches(seed=0, epoch=0, tokens_per_batch=200)
     n_tokens = sum(map(len, result.tokenizer.encode_batch(corpus.train.texts)))

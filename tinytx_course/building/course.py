@@ -86,10 +86,7 @@ def _run_all(
     at_once: int = 1,
     on_run: Callable[[Run], None] = lambda run: None,
 ) -> list[Run]:
-    """Build and execute the lessons in ``build/``, `at_once` side by side; return their runs in order.
-
-    They begin in the order of the course and share the cores. A failure is printed, and the others run.
-    """
+    """Build and execute the lessons in ``build/``, `at_once` side by side; a failure is only printed."""
     folder = root / "build" / "notebooks"
     folder.mkdir(parents=True, exist_ok=True)
     environment = kernel_environment(root, figures=figures, budget=budget, at_once=at_once)
@@ -250,10 +247,7 @@ def publish(wanted: Iterable[str] = (), root: Path | None = None) -> CourseRepor
 
 
 def _store_varying(published: Sequence[Run], root: Path) -> None:
-    """Run the lessons again at the smallest budget, store which cells say something else than before.
-
-    All others must say the same whenever tests run them at that budget, or their published outputs are stale.
-    """
+    """Run the lessons again at the smallest budget; store which cells say something else, and may."""
     again = _run_all([run.lesson for run in published], root, budget="smoke")
     for run, small in zip(published, again, strict=True):
         if small.failure is None:

@@ -139,7 +139,9 @@ def make_edition(notebook: NotebookNode, *, solved: bool) -> None:
             if solved:
                 _for_nbgrader(pending[0], cell, names[0])
             else:
-                cells.append(new_markdown_cell(_folded(pending[1]), id=f"{cell.id}-solution"))
+                code = f"```python\n{pending[1].strip()}\n```"
+                folded = f"<details><summary>Solution</summary>\n\n{code}\n\n</details>"
+                cells.append(new_markdown_cell(folded, id=f"{cell.id}-solution"))
             pending = None
         if has_solution(cell.source):
             cell.source = with_solution(cell.source)
@@ -166,7 +168,3 @@ def _for_nbgrader(written: NotebookNode, check: NotebookNode, name: str) -> None
     named = "" if check.source.startswith("verdict = ") else "verdict = "
     test = "### BEGIN HIDDEN TESTS\nassert verdict.passed\n### END HIDDEN TESTS"
     check.source = f"{named}{check.source}\n{test}"
-
-
-def _folded(solution: str) -> str:
-    return f"<details><summary>Solution</summary>\n\n```python\n{solution.strip()}\n```\n\n</details>"

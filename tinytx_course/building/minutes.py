@@ -28,17 +28,6 @@ _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _LINE = re.compile(r"\*It takes:\*.*?(?=\n\*|\n\n|\Z)", re.S)
 
 
-def rounded_up(number: float) -> int:
-    """Return the next multiple of five, so that the same text and machine give the same number.
-
-    Examples
-    --------
-    >>> rounded_up(0.1), rounded_up(15), rounded_up(15.2)
-    (5, 15, 20)
-    """
-    return 5 * math.ceil(number / 5)
-
-
 def count_words(text: str) -> int:
     """Count the words of a text cell, without code, what is folded, tags and the addresses of links.
 
@@ -97,16 +86,13 @@ def times_of(cells: Sequence[NotebookNode], seconds: float) -> Times:
     Returns
     -------
     Times
-        Reading and running rounded up to multiples of five.
+        Reading and running rounded up to multiples of five, so the same text and machine give the same.
     """
     cells = [cell for cell in cells if not is_first_cell(cell)]
     texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
     codes = [cell.source for cell in cells if cell.cell_type == "code"]
-    return Times(
-        reading=rounded_up(reading_minutes(texts, codes)),
-        exercises=sum(map(exercise_minutes, texts)),
-        seconds=rounded_up(seconds),
-    )
+    reading, running = (5 * math.ceil(exact / 5) for exact in (reading_minutes(texts, codes), seconds))
+    return Times(reading=reading, exercises=sum(map(exercise_minutes, texts)), seconds=running)
 
 
 def last_seconds(lesson: Lesson, root: Path) -> float:

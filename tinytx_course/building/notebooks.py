@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import os
 import re
@@ -73,11 +74,7 @@ def build_notebook(lesson: Lesson, root: Path, *, solved: bool = False) -> Noteb
     """
     place = root / "notebooks" / "src" / f"{lesson.name}.py"
     if not place.parent.is_dir() and not solved:
-        notebook = nbformat.read(root / "notebooks" / f"{lesson.name}.ipynb", 4)
-        for cell in notebook.cells:
-            if cell.cell_type == "code":
-                cell.outputs, cell.execution_count = [], None
-        return notebook
+        return without_outputs(nbformat.read(root / "notebooks" / f"{lesson.name}.ipynb", 4))
     notebook = jupytext.reads(place.read_text(encoding="utf-8"), fmt="py:percent")
     notebook.metadata = _plain_metadata()
     notebook.nbformat, notebook.nbformat_minor = 4, 5
@@ -90,6 +87,15 @@ def build_notebook(lesson: Lesson, root: Path, *, solved: bool = False) -> Noteb
         raise ValueError(f"notebooks/src/{place.name}: {problem}") from None
     nbformat.validate(notebook)
     return notebook
+
+
+def without_outputs(notebook: NotebookNode) -> NotebookNode:
+    """Return the notebook as a learner begins with it."""
+    empty = copy.deepcopy(notebook)
+    for cell in empty.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    return empty
 
 
 def _name_cells(notebook: NotebookNode) -> None:
@@ -194,6 +200,10 @@ def normalise(notebook: NotebookNode, root: Path) -> NotebookNode:
     Removed are execution times, kernel versions, widget state and the paths of this checkout and environment;
     consecutive outputs of one stream are joined, as where a stream is cut depends on timing.
     """
+
+    def without_paths(text: str) -> str:
+        return text.replace(f"{root}{os.sep}", "").replace(f"{sys.prefix}{os.sep}", "")
+
     notebook.metadata = _plain_metadata()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
@@ -203,7 +213,11 @@ def normalise(notebook: NotebookNode, root: Path) -> NotebookNode:
         for output in cell.outputs:
             output.pop("transient", None)
             output.get("data", {}).pop(_WIDGET, None)
-            _remove_paths(output, root)
+            if "text" in output:
+                output.text = without_paths(output.text)
+            for kind, value in output.get("data", {}).items():
+                if kind.startswith("text/") and isinstance(value, str):
+                    output.data[kind] = without_paths(value)
     return notebook
 
 
@@ -220,14 +234,3 @@ def joined_streams(outputs: list[NotebookNode]) -> list[NotebookNode]:
         elif _WIDGET not in output.get("data", {}) or "text/html" in output.data:
             joined.append(output)
     return joined
-
-
-def _remove_paths(output: NotebookNode, root: Path) -> None:
-    def clean(text: str) -> str:
-        return text.replace(f"{root}{os.sep}", "").replace(f"{sys.prefix}{os.sep}", "")
-
-    if "text" in output:
-        output.text = clean(output.text)
-    for kind, value in output.get("data", {}).items():
-        if kind.startswith("text/") and isinstance(value, str):
-            output.data[kind] = clean(value)

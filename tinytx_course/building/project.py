@@ -8,23 +8,36 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import subprocess
 import sys
+import textwrap
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from html import escape
 from importlib.metadata import distribution, distributions
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from tinytx_course.building.readme import readme_files
-from tinytx_course.lessons import project_root
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tinytx_course.building.picture import THEMES, alt_text, draw_picture
+from tinytx_course.lessons import course_table, lesson_table, project_root
+from tinytx_course.results import Results, with_table
 
 # Extras that learners need, as opposed to the authors of the course.
 _LEARNER_EXTRAS = ("lessons", "course", "parity")
 # Ours, the installer itself, and what only one kind of machine has.
 _NOT_PINNED = re.compile(r"tinytx|pip|setuptools|wheel|triton|nvidia-.*|cuda-.*")
+_WIDTH = 92  # of a line of code that GitHub shows without scrolling
+_PICTURE = "figures/mask-off-{theme}.svg"
+_SHOWN = """<picture>
+  <source media="(prefers-color-scheme: dark)" srcset="{dark}">
+  <img src="{light}" width="830" alt="{alt}">
+</picture>"""
 
 
 def environment_text(pyproject: dict) -> str:
@@ -49,7 +62,7 @@ def environment_text(pyproject: dict) -> str:
 
 def constraints_text(installed: dict[str, str]) -> str:
     """Return constraints.txt for installed versions by name, without build labels such as ``+cpu``."""
-    names = {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in installed.items()}
+    names = {canonicalize_name(name): version for name, version in installed.items()}
     pinned = [
         f"{name}=={version.split('+')[0]}"
         for name, version in sorted(names.items())
@@ -65,7 +78,7 @@ def hashes_text(report: dict[str, Any]) -> str:
     for one in report["install"]:
         archive = one["download_info"].get("archive_info")
         if archive is not None:  # all but this project itself
-            name = re.sub(r"[-_.]+", "-", one["metadata"]["name"]).lower()
+            name = canonicalize_name(one["metadata"]["name"])
             rows[name] = f"{name}=={one['metadata']['version']} --hash=sha256:{archive['hashes']['sha256']}"
     head = "# Exact files for this platform and Python, written by `make constraints HASHES=1`."
     return "\n".join([head, *(rows[name] for name in sorted(rows))]) + "\n"
@@ -90,8 +103,6 @@ def licence_of(metadata: Any) -> str:
 
 def needed_packages(extras: Iterable[str]) -> dict[str, Any]:
     """Metadata of the installed packages that this project needs, directly or not; `extras` are its own."""
-    from packaging.requirements import Requirement
-
     found: dict[str, Any] = {}
     waiting = [Requirement(f"tinytx[{','.join(extras)}]")]
     seen = set()
@@ -115,34 +126,61 @@ def needed_packages(extras: Iterable[str]) -> dict[str, Any]:
     return dict(sorted(found.items(), key=lambda pair: pair[0].lower()))
 
 
-def licences_text(extras: Iterable[str]) -> str:
-    """A line for each package that the project needs: name, version, licence."""
-    packages = needed_packages(extras).values()
-    rows = [f"{one['Name']:<28}{one['Version']:<18}{licence_of(one)}" for one in packages]
-    return "\n".join(rows)
+def readme_files(root: Path) -> dict[str, str]:
+    """Return the README, docs/lessons.md and the two pictures as they should be, by their place."""
+    record = Results("mask-off", root / "results").data["seed 0"]
+    places = {theme: _PICTURE.format(theme=theme) for theme in THEMES}
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    parts = {
+        "picture": _SHOWN.format(**places, alt=escape(alt_text(record))),
+        "verdict": f"```\n{verdict_on(program_in(readme), root)}\n```",
+        "courses": course_table("notebooks/", root),
+    }
+    for name, part in parts.items():
+        readme = with_table(readme, name, part)
+    lessons = (root / "docs" / "lessons.md").read_text(encoding="utf-8")
+    lessons = with_table(lessons, "lessons", lesson_table("../notebooks/", root))
+    pictures = {place: draw_picture(record, theme) for theme, place in places.items()}
+    return {"README.md": readme, "docs/lessons.md": lessons, **pictures}
+
+
+def program_in(page: str) -> str:
+    """The first Python program of a page in Markdown."""
+    found = re.search(r"^```python\n(.*?)^```", page, re.M | re.S)
+    if found is None:
+        raise ValueError("the README must show a program that begins with ```python, got none")
+    return found[1]
+
+
+def verdict_on(program: str, root: Path) -> str:
+    """What a program prints, with long lines broken; it changes nobody's progress."""
+    environment = {**os.environ, "TINYTX_PROGRESS": "none", "PYTHONPATH": str(root), "PYTHONUTF8": "1"}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, encoding="utf-8")
+    return "\n".join(
+        textwrap.fill(line, _WIDTH) if len(line) > _WIDTH else line for line in done.stdout.splitlines()
+    )
 
 
 def main() -> int:
     """Write one of the files; `make environment` and `make constraints` call it."""
+    root = project_root()
+    pyproject = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    here = {one.metadata["Name"]: one.version for one in distributions()}
+    writers: dict[str, Callable[[], dict[str, str]]] = {
+        "environment": lambda: {"environment.yml": environment_text(pyproject)},
+        "constraints": lambda: {"constraints.txt": constraints_text(here)},
+        "hashes": lambda: {"build/constraints-hashes.txt": hashes_text(_pip_report(root))},
+        "readme": lambda: readme_files(root),
+        "licences": dict,
+    }
     parser = argparse.ArgumentParser(prog="python -m tinytx_course.building.project", description=__doc__)
-    choices = ["environment", "constraints", "hashes", "licences", "readme"]
-    parser.add_argument("what", choices=choices)
-    what, root = parser.parse_args().what, project_root()
-    if what == "licences":
-        print(licences_text(["all"]))
-        return 0
-    if what == "readme":
-        written = readme_files(root)
-    elif what == "environment":
-        pyproject = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
-        written = {"environment.yml": environment_text(pyproject)}
-    elif what == "constraints":
-        here = {found.metadata["Name"]: found.version for found in distributions()}
-        written = {"constraints.txt": constraints_text(here)}
-    else:
-        (root / "build").mkdir(exist_ok=True)
-        written = {"build/constraints-hashes.txt": hashes_text(_pip_report(root))}
-    for name, text in written.items():
+    parser.add_argument("what", choices=writers)
+    what = parser.parse_args().what
+    for one in needed_packages(["all"]).values() if what == "licences" else ():
+        print(f"{one['Name']:<28}{one['Version']:<18}{licence_of(one)}")
+    for name, text in writers[what]().items():
+        (root / name).parent.mkdir(exist_ok=True)
         (root / name).write_text(text, encoding="utf-8")
         print(f"wrote {name}")
     return 0

@@ -131,7 +131,11 @@ def write_release(folder: Path, *, solved: bool = False, root: Path | None = Non
         raise ValueError("a release is made from the sources in notebooks/src, got a release without them")
     lessons = written_lessons(root)
     with new_folder(folder) as target:
-        _copy_package(root, target)
+        for name in _FILES:
+            shutil.copyfile(root / name, target / name)
+        unwanted = shutil.ignore_patterns("__pycache__", "*.pyc", "*.tmp")
+        for name in filter(lambda name: (root / name).is_dir(), _FOLDERS):
+            shutil.copytree(root / name, target / name, ignore=unwanted, copy_function=shutil.copyfile)
         (target / "notebooks").mkdir(exist_ok=True)
         notebooks = root / "notebooks"
         for path in (*notebooks.glob("gpt_*.py"), *notebooks.glob("*.html")):  # shown by lessons 07 and 18
@@ -150,20 +154,8 @@ def write_release(folder: Path, *, solved: bool = False, root: Path | None = Non
     return Release(folder=folder, solved=solved, notebooks=names, n_files=n_files)
 
 
-def _copy_package(root: Path, target: Path) -> None:
-    for name in _FILES:
-        shutil.copyfile(root / name, target / name)
-    unwanted = shutil.ignore_patterns("__pycache__", "*.pyc", "*.tmp")
-    for name in _FOLDERS:
-        if (root / name).is_dir():
-            shutil.copytree(root / name, target / name, ignore=unwanted, copy_function=shutil.copyfile)
-
-
 def _with_outputs(lesson: Lesson, root: Path, solved: bool) -> NotebookNode:
-    """Build a notebook; cells that are as they were published get their published outputs.
-
-    In the solved edition the cells that call a check have none: what was published says "not attempted".
-    """
+    """Build a notebook with its published outputs, but of checks of solutions: they say "not attempted"."""
     notebook = build_notebook(lesson, root, solved=solved)
     path = root / "notebooks" / f"{lesson.name}.ipynb"
     published = {cell.id: cell for cell in nbformat.read(path, 4).cells} if path.is_file() else {}

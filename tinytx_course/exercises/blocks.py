@@ -2,60 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from tinytx_course.exercises.comparing import floats
-from tinytx_course.exercises.exercise import Exercise, chosen, generator, mistakes, normal
+from tinytx_course.exercises.exercise import Exercise, generator, normal
 from tinytx_course.exercises.observation import Call
 
-Slips = frozenset[str]
 Layer = Callable[[Tensor], Tensor]
-
-_AXES: dict[str, tuple[int, ...]] = {
-    "over-tokens": (1,),
-    "over-batch": (0,),
-    "over-tokens-and-features": (1, 2),
-    "over-everything": (0, 1, 2),
-}
-_SPREADS: dict[str, Callable[[Tensor, Tensor, Tensor, float], Tensor]] = {
-    # from x, centred x, variance and eps to what the centred numbers are divided by
-    "eps-outside-root": lambda x, c, variance, eps: variance.sqrt() + eps,
-    "eps-missing": lambda x, c, variance, eps: variance.sqrt(),
-    "no-root": lambda x, c, variance, eps: variance + eps,
-    "not-divided": lambda x, c, variance, eps: torch.ones_like(variance),
-    "second-moment-not-centred": lambda x, c, variance, eps: (_mean_square(x, (-1,)) + eps).sqrt(),
-    "mean-absolute-deviation": lambda x, c, variance, eps: c.abs().mean(-1, keepdim=True) + eps,
-    "unit-length": lambda x, c, variance, eps: (c.square().sum(-1, keepdim=True) + eps).sqrt(),
-    "multiplied": lambda x, c, variance, eps: 1 / (variance + eps).sqrt(),
-}
-
-
-def _mean_square(x: Tensor, axes: tuple[int, ...]) -> Tensor:
-    return x.square().mean(axes, keepdim=True)
-
-
-def _root(x: Tensor, c: Tensor, variance: Tensor, eps: float) -> Tensor:
-    return (variance + eps).sqrt()
-
-
-def _layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, eps: float, *, slips: Slips = frozenset()) -> Tensor:
-    """Layer norm with slips; without any it is that of torch."""
-    axes = chosen(_AXES, slips, (-1,))
-    centred = x if "not-centred" in slips else x - x.mean(axes, keepdim=True)
-    variance = _mean_square(centred, axes)
-    if "unbiased-variance" in slips:
-        variance = variance * (centred.shape[-1] / (centred.shape[-1] - 1))
-    normed = centred / chosen(_SPREADS, slips, _root)(x, centred, variance, eps)
-    if "gamma-and-beta-exchanged" in slips:
-        gamma, beta = beta, gamma
-    if "beta-before-gamma" in slips:
-        return gamma * (normed + beta)
-    factor = 1 if "gamma-missing" in slips else gamma + ("gamma-plus-one" in slips)
-    return normed * factor + (0 if "beta-missing" in slips else beta)
 
 
 def _norm_calls(seed: int) -> Iterator[Call]:
@@ -81,49 +38,9 @@ def _norm_calls(seed: int) -> Iterator[Call]:
 LAYER_NORM = Exercise(
     name="layer_norm",
     read=floats,
-    solve=_layer_norm,
     calls=_norm_calls,
     answers=(F.layer_norm, torch.layer_norm),
-    mistakes=mistakes(
-        "layer_norm",
-        with_slips=_layer_norm,
-        exclusive=([*_AXES, "unbiased-variance"], [*_SPREADS]),
-        together=("unbiased-variance", "eps-missing", "eps-outside-root"),
-    ),
 )
-
-_ACTIVATIONS: dict[str, Layer] = {
-    "no-activation": lambda h: h,
-    "activation-at-the-end": lambda h: h,
-    "activation-on-input": lambda h: h,
-    "gelu": F.gelu,
-    "silu": F.silu,
-    "sigmoid": torch.sigmoid,
-    "tanh": torch.tanh,
-    "leaky": F.leaky_relu,
-    "absolute": torch.abs,
-    "minimum": lambda h: h.clamp(max=0),
-    "softmax": lambda h: h.softmax(-1),
-}
-
-
-def _feed_forward(
-    x: Tensor, w_up: Tensor, b_up: Tensor, w_down: Tensor, b_down: Tensor, *, slips: Slips = frozenset()
-) -> Tensor:
-    """The feed-forward network with slips."""
-    read = x.relu() if "activation-on-input" in slips else x
-    if "mean-over-tokens" in slips:
-        read = x.mean(1, keepdim=True).expand_as(x)
-    if slips & {"b-up-missing", "biases-missing", "b-up-after-activation"}:
-        b_before, b_after = 0 * b_up, b_up * ("b-up-after-activation" in slips)
-    else:
-        b_before, b_after = b_up, 0 * b_up
-    hidden = chosen(_ACTIVATIONS, slips, F.relu)(read @ w_up + b_before) + b_after  # (B, T, F)
-    if "only-up" in slips:
-        return hidden
-    out = hidden @ w_down + (0 if slips & {"b-down-missing", "biases-missing"} else b_down)
-    out = out.relu() if slips & {"activation-at-the-end", "activation-twice"} else out
-    return x + out if "residual-added" in slips else out
 
 
 def _feed_forward_calls(seed: int) -> Iterator[Call]:
@@ -136,74 +53,8 @@ def _feed_forward_calls(seed: int) -> Iterator[Call]:
 FEED_FORWARD = Exercise(
     name="feed_forward",
     read=floats,
-    solve=_feed_forward,
     calls=_feed_forward_calls,
-    mistakes=mistakes(
-        "feed_forward",
-        with_slips=_feed_forward,
-        exclusive=([*_ACTIVATIONS, "activation-twice"],),
-        together=("b-up-missing", "b-down-missing"),
-    ),
 )
-
-
-def _add(x: Tensor, norm: Layer, sublayer: Layer, which: str, norm_first: bool, slips: Slips) -> Tensor:
-    """One sublayer with its norm and its residual connection."""
-    if slips & {"norms-missing", f"{which}-norm-missing"}:
-
-        def norm(x: Tensor) -> Tensor:
-            return x
-
-    added = {"attn": "attention", "ff": "feed-forward"}[which]
-    stream = 0 * x if slips & {"residual-missing", f"residual-missing-at-{added}"} else x
-    stream = 2 * x if "residual-doubled" in slips else stream
-    if "norm-on-sublayer-output" in slips:
-        return stream + norm(sublayer(x))
-    if "both-norms" in slips:
-        return norm(stream + sublayer(norm(x)))
-    if not norm_first:
-        return norm(stream + sublayer(x))
-    stream = norm(x) if "residual-from-norm" in slips else stream
-    return stream + sublayer(norm(x))
-
-
-def _block(
-    x: Tensor,
-    attn: Layer,
-    ff: Layer,
-    attn_norm: Layer,
-    ff_norm: Layer,
-    norm_first: bool,
-    *,
-    slips: Slips = frozenset(),
-) -> Tensor:
-    """The block with slips."""
-    fixed = {"always-pre-norm": True, "always-post-norm": False, "orders-exchanged": not norm_first}
-    first = chosen(fixed, slips, norm_first)
-    norms = {
-        "attn-norm-twice": (attn_norm, attn_norm),
-        "ff-norm-twice": (ff_norm, ff_norm),
-        "norms-exchanged": (ff_norm, attn_norm),
-    }
-    attn_norm, ff_norm = chosen(norms, slips, (attn_norm, ff_norm))
-    steps = {"attn": (attn_norm, attn), "ff": (ff_norm, ff)}
-    if "sublayers-exchanged" in slips:
-        steps = {"ff": steps["ff"], "attn": steps["attn"]}
-    missing = {"attention-missing": "attn", "feed-forward-missing": "ff"}
-    steps.pop(chosen(missing, slips, ""), None)
-    if "parallel" in slips:
-        parts = [_add(x, *step, which, first, slips) for which, step in steps.items()]
-        return parts[0] + parts[1] - x
-    out = x
-    for which, step in steps.items():
-        out = _add(out, *step, which, first, slips)
-    if "residual-from-input" in slips and first:
-        middle = _add(x, *steps["attn"], "attn", first, slips)
-        return out - middle + x
-    if "residual-from-input" in slips:
-        middle = _add(x, *steps["attn"], "attn", first, slips)
-        return ff_norm(x + ff(middle))
-    return ff_norm(out) if "norm-at-the-end" in slips and first else out
 
 
 def _mean_token(x: Tensor) -> Tensor:
@@ -246,17 +97,7 @@ def _block_calls(seed: int) -> Iterator[Call]:
 BLOCK = Exercise(
     name="block",
     read=floats,
-    solve=_block,
     calls=_block_calls,
-    mistakes=mistakes(
-        "block",
-        with_slips=_block,
-        exclusive=(
-            ["always-pre-norm", "always-post-norm", "orders-exchanged"],
-            ["attn-norm-twice", "ff-norm-twice", "norms-exchanged"],
-        ),
-        together=("always-pre-norm", "always-post-norm"),
-    ),
 )
 
 
@@ -265,63 +106,6 @@ class _Blocks(tuple[Layer, ...]):
 
     def __repr__(self) -> str:
         return f"({', '.join(f'block {i + 1}' for i in range(len(self)))})"
-
-
-_SCALES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {  # from x and the embeddings to x, scaled
-    "not-scaled": lambda x, table: x,
-    "scale-divided": lambda x, table: x / table.shape[1] ** 0.5,
-    "scale-without-root": lambda x, table: x * table.shape[1],
-    "scale-by-vocabulary": lambda x, table: x * table.shape[0] ** 0.5,
-}
-
-
-def _scaled_by_width(x: Tensor, table: Tensor) -> Tensor:
-    return x * table.shape[1] ** 0.5
-
-
-def _through(x: Tensor, blocks: Sequence[Layer], added: Tensor, final_norm: Layer, slips: Slips) -> Tensor:
-    """The stack of blocks with slips; `added` are the positions."""
-    blocks = blocks[::-1] if "blocks-reversed" in slips else blocks
-    blocks = blocks[:1] if "first-block-only" in slips else blocks
-    blocks = blocks[-1:] if "last-block-only" in slips else blocks
-    if "blocks-summed" in slips:
-        return sum((block(x) for block in blocks[1:]), blocks[0](x))
-    for i, block in enumerate(blocks):
-        x = x + added if "positions-in-every-block" in slips and i else x
-        x = x + block(x) if "residual-around-blocks" in slips else block(x)
-        x = final_norm(x) if "norm-after-each-block" in slips and i + 1 < len(blocks) else x
-    return x
-
-
-def _tiny_gpt(
-    token_ids: Tensor,
-    token_embed: Tensor,
-    positions: Tensor,
-    blocks: Sequence[Layer],
-    final_norm: Layer,
-    w_out: Tensor,
-    *,
-    slips: Slips = frozenset(),
-) -> Tensor:
-    """The language model with slips."""
-    added = positions if "positions-not-cut" in slips else positions[: token_ids.shape[1]]
-    added = positions[token_ids] if "positions-of-ids" in slips else added
-    scale = chosen(_SCALES, slips, _scaled_by_width)
-    x = scale(token_embed[token_ids], token_embed)  # (B, T, D)
-    if "positions-scaled" in slips:
-        added = scale(added, token_embed)
-    if not slips & {"positions-missing", "positions-at-the-end"}:
-        x = x + added
-    x = final_norm(x) if "norm-before-blocks" in slips else x
-    x = x if "blocks-missing" in slips else _through(x, blocks, added, final_norm, slips)
-    x = x + added if "positions-at-the-end" in slips else x
-    x = x if slips & {"norm-missing", "norm-before-blocks"} else final_norm(x)
-    if "hidden-states-returned" in slips:
-        return x
-    logits = x @ w_out  # (B, T, V)
-    logits = logits[:, -1] if "last-position-only" in slips else logits
-    ends = {"probabilities": logits.softmax(-1), "log-probabilities": logits.log_softmax(-1)}
-    return chosen(ends, slips, logits)
 
 
 def _running_mean(x: Tensor) -> Tensor:
@@ -354,33 +138,6 @@ def _tiny_gpt_calls(seed: int) -> Iterator[Call]:
 TINY_GPT = Exercise(
     name="tiny_gpt",
     read=floats,
-    solve=_tiny_gpt,
     calls=_tiny_gpt_calls,
-    mistakes=mistakes(
-        "tiny_gpt",
-        with_slips=_tiny_gpt,
-        exclusive=(
-            [*_SCALES],
-            [
-                "positions-missing",
-                "positions-not-cut",
-                "positions-of-ids",
-                "positions-at-the-end",
-                "positions-scaled",
-                "positions-in-every-block",
-            ],
-            ["norm-missing", "norm-before-blocks", "norm-after-each-block"],
-            ["hidden-states-returned", "last-position-only", "probabilities", "log-probabilities"],
-            [
-                "blocks-missing",
-                "blocks-reversed",
-                "first-block-only",
-                "last-block-only",
-                "blocks-summed",
-                "residual-around-blocks",
-            ],
-        ),
-        together=("not-scaled", "norm-missing"),
-    ),
 )
 EXERCISES = (LAYER_NORM, FEED_FORWARD, BLOCK, TINY_GPT)

@@ -12,9 +12,8 @@ from pathlib import Path
 from tinytx_course.building.notebooks import Run
 from tinytx_course.lessons import Lesson
 from tinytx_course.machine import CHROMIUM, find_chromium
-from tinytx_course.site.answers import without_answers
 from tinytx_course.site.cells import notebook_to_html
-from tinytx_course.site.pages import fill_page, write_shared
+from tinytx_course.site.pages import fill_page, without_answers, write_shared
 from tinytx_course.terms import terms_table
 
 _SECONDS = 900  # for printing

@@ -23,8 +23,7 @@ from tinytx_course.lessons import Lesson
 from tinytx_course.site.figures import Figures
 from tinytx_course.site.formulas import to_mathml
 from tinytx_course.site.french import mark_french, mark_sentences
-from tinytx_course.site.linking import Linker, citations
-from tinytx_course.site.reference import names
+from tinytx_course.site.linking import Linker, citations, names
 from tinytx_course.site.tabular import printed
 
 # No line begins with the sign after a formula, and none ends between a bracket and one.
@@ -46,8 +45,8 @@ _PRIORITY = [
 _TEMPLATE = """
 {%- extends 'basic/index.html.j2' -%}
 {% block input_group -%}
-{% if cell.metadata.only_plots %}<details class="plotting">
-<summary>The code that {{ cell.metadata.only_plots }} this</summary>
+{% if cell.metadata.folded %}<details class="plotting">
+<summary>The code that {{ "draws" if "plots." in cell.source else "settles" }} this</summary>
 {{ super() }}</details>{% elif not cell.metadata.only_shows %}{{ super() }}{% endif %}
 {%- endblock input_group %}
 {% block stream_stdout -%}
@@ -56,14 +55,10 @@ _TEMPLATE = """
 </div>
 {%- endblock stream_stdout %}
 """
-FOLDED_LINES = 5  # a cell that only draws, of at least as many, is folded
+FOLDED = "folded"  # the tag of a cell of many lines that only draws, or only settles a prediction
 _CARDS = re.compile(
     r"(course\.(check|glossary|parsons|predict|quiz|recall|widgets\.\w+)|(course\.)?plots\.diagram)\("
 )
-_REPORTING = re.compile(r"^(print|assert)\b|\bcourse\.resolve\(|\b(plots|fig|axe?s?|panels?|figure)\b")
-_TEACHES = re.compile(r"\bcourse\.(?!plots|resolve)|^(def|class) |\.backward\(|\btx\.fit\(| [-+*]= ", re.M)
-
-
 _NOT_ATTEMPTED = ": not attempted yet"
 _INVITATION = (
     '<p class="todo">✎ Write it in your own copy: <a href="notebooks/{}.ipynb" download>download this '
@@ -73,7 +68,6 @@ _INVITATION = (
 _LEVEL = re.compile(r"<p><code>(Level \d/5) · (\d+ minutes) · (outcome \d+)</code></p>")
 _HIGHLIGHTED = re.compile(r'<div class="highlight.*?</div>', re.S)
 _TABLE_CELL = re.compile(r"(<td[^>]*>)([^<]+)")
-_SPAN = re.compile(r'<span class="(\w+)">([^<]*)</span>')
 
 
 class _Renderer(IPythonRenderer):
@@ -115,34 +109,6 @@ def markdown_to_html(source: str) -> str:
     return mark_french(_FORMULA.sub(together, body))
 
 
-def only_plots(source: str) -> str:
-    """Return what a long cell does if it only reports: "draws", "settles" a prediction, or "".
-
-    Names that are only bound, to literals or by a comparison, count for neither side.
-
-    Examples
-    --------
-    >>> lines = ["plots.bars({})"] * 12
-    >>> [only_plots("\\n".join(cell)) for cell in (["x = 1"], lines, [*lines, "def f(): 0"])]
-    ['', 'draws', '']
-    """
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:  # a cell with a magic command
-        return ""
-    what = "draws" if "plots." in source else "settles" if "course.resolve(" in source else ""
-    if not what or _TEACHES.search(source) or len(source.splitlines()) < FOLDED_LINES:
-        return ""
-    lines = {True: 0, False: 0}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.stmt) and not hasattr(node, "body"):
-            words, inside = ast.get_source_segment(source, node) or "", [type(one) for one in ast.walk(node)]
-            reports = bool(_REPORTING.search(words))
-            if reports or ast.Call in inside or ast.BinOp in inside:
-                lines[reports] += words.count("\n") + 1
-    return what if lines[True] >= 0.75 * sum(lines.values()) else ""
-
-
 def only_shows(source: str) -> bool:
     """Return whether a cell only calls for a card that is below it on the page, with nothing computed.
 
@@ -153,7 +119,7 @@ def only_shows(source: str) -> bool:
     """
     try:
         statements = ast.parse(source).body
-    except SyntaxError:
+    except SyntaxError:  # a cell with a magic command
         return False
     shown = [one for one in statements if not isinstance(one, ast.Import | ast.ImportFrom)]
     calls = [node for one in shown for node in ast.walk(one) if isinstance(node, ast.Call)]
@@ -166,9 +132,10 @@ def without_marks(source: str) -> str:
 
 
 @cache
-def _coloured() -> frozenset[str]:
-    """Return the classes of code that have a colour."""
-    return frozenset(re.findall(r"\.highlight \.(\w+)", code_style()))
+def _plain_code() -> re.Pattern[str]:
+    """Return what finds the marks of code that has no colour: half of its size."""
+    coloured = "|".join(re.findall(r"\.highlight \.(\w+)", code_style()))
+    return re.compile(rf'<span class="(?!(?:{coloured})")\w+">([^<]*)</span>')
 
 
 def _as_a_reader_sees(output: NotebookNode, lesson: Lesson) -> NotebookNode:
@@ -179,11 +146,6 @@ def _as_a_reader_sees(output: NotebookNode, lesson: Lesson) -> NotebookNode:
         cells = _TABLE_CELL.sub(lambda cell: cell[1] + mark_sentences(cell[2]), output.data["text/html"])
         output.data = {**output.data, "text/html": cells}
     return output
-
-
-def _few_spans(code: re.Match[str]) -> str:
-    """Return highlighted code without the marks of what has no colour: half of its size."""
-    return _SPAN.sub(lambda match: match[0] if match[1] in _coloured() else match[2], code[0])
 
 
 def notebook_to_html(
@@ -210,7 +172,7 @@ def notebook_to_html(
             cell.source = without_marks(cell.source)
             seen = (_as_a_reader_sees(output, lesson) for output in joined_streams(cell.outputs))
             cell.outputs = numbered.renew(seen)
-            cell.metadata.only_plots = only_plots(cell.source)
+            cell.metadata.folded = FOLDED in cell.metadata.get("tags", [])
             cell.metadata.only_shows = bool(cell.outputs) and only_shows(cell.source)
     exporter = HTMLExporter(
         raw_template=_TEMPLATE,
@@ -229,4 +191,4 @@ def notebook_to_html(
     exporter.register_filter("markdown2html", lambda source: linker.link(markdown_to_html(source)))
     body, _ = exporter.from_notebook_node(content)
     body = body.replace("<th></th>", "<td></td>")  # no screen reader announces a column without a name
-    return _HIGHLIGHTED.sub(_few_spans, body)
+    return _HIGHLIGHTED.sub(lambda code: _plain_code().sub(r"\1", code[0]), body)

@@ -103,19 +103,13 @@ def search_index(folder: Path) -> str:
     for term in terms().values():
         also = f" Also: {term.others}." if term.others else ""
         entries.append([term.name, f"glossary.html#{term.anchor}", "glossary", term.sentence + also])
-    exercises = folder / "exercises.html"
-    if exercises.is_file():
-        names = headings(exercises.read_text(encoding="utf-8"))
-        entries += [
-            [_words(name), f"exercises.html#{at}", "exercise", ""] for level, at, name in names if level == 3
-        ]
-    reference = folder / "reference.html"
-    if reference.is_file():
-        body = reference.read_text(encoding="utf-8")
-        first = dict(re.findall(r'<h3 id="([^"]+)">.*?<p class="first">(.*?)</p>', body, re.S))
-        entries += [
-            [name, f"reference.html#{name}", "reference", _words(line)] for name, line in first.items()
-        ]
+    exercises, reference = (folder / f"{name}.html" for name in ("exercises", "reference"))
+    for level, at, name in headings(exercises.read_text(encoding="utf-8")):
+        if level == 3:
+            entries.append([_words(name), f"exercises.html#{at}", "exercise", ""])
+    body = reference.read_text(encoding="utf-8")
+    first = re.findall(r'<h3 id="([^"]+)">.*?<p class="first">(.*?)</p>', body, re.S)
+    entries += [[name, f"reference.html#{name}", "reference", _words(line)] for name, line in first]
     return f"tinytxSearch({json.dumps(entries, ensure_ascii=False, separators=(',', ':'))});\n"
 
 

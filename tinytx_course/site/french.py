@@ -9,8 +9,7 @@ from tinyworld.world import World
 
 _EMPHASISED = re.compile(r"<(em|strong)>([^<]{1,80})</\1>")
 _WORD = re.compile(r"[^\W\d_]+")
-_BETWEEN = re.compile(r"(?:[ ,.!?'’▁]|&#39;)*")  # words of one sentence
-_FEWEST = 3  # French words in a row
+_BETWEEN = r"(?:[ ,.!?'’▁]|&#39;)*"  # words of one sentence
 
 
 @cache
@@ -21,6 +20,13 @@ def _words() -> tuple[frozenset[str], frozenset[str]]:
         {word for pair in pairs for word in _WORD.findall(pair[side].lower())} for side in (0, 1)
     )
     return frozenset(french), frozenset(french - english)
+
+
+@cache
+def _sentence() -> re.Pattern[str]:
+    """Return what finds three words of the course's language in a row, and more."""
+    word = rf"(?<![^\W\d_])(?:{'|'.join(_words()[0])})(?![^\W\d_])"
+    return re.compile(rf"{word}(?:{_BETWEEN}{word}){{2,}}", re.IGNORECASE)
 
 
 def mark_french(page: str) -> str:
@@ -49,16 +55,10 @@ def mark_sentences(text: str) -> str:
     >>> mark_sentences("0.31  Le roman est beau . It praises.")
     '0.31  <span lang="fr">Le roman est beau</span> . It praises.'
     """
-    parts, out, at = re.split(f"({_WORD.pattern})", text), [], 0  # words are at odd places
-    known, french = _words()
-    while at < len(parts):
-        end = at + 1
-        if at % 2 and parts[at].lower() in known:
-            while end + 1 < len(parts) and _BETWEEN.fullmatch(parts[end]) and parts[end + 1].lower() in known:
-                end += 2
-        run = "".join(parts[at:end])
-        words = [word.lower() for word in parts[at:end:2]]
-        is_french = len(words) >= _FEWEST and len(french.intersection(words)) > 1
-        out.append(f'<span lang="fr">{run}</span>' if is_french else run)
-        at = end
-    return "".join(out)
+    french = _words()[1]
+
+    def marked(run: re.Match[str]) -> str:
+        n_french = len(french.intersection(_WORD.findall(run[0].lower())))
+        return f'<span lang="fr">{run[0]}</span>' if n_french > 1 else run[0]
+
+    return _sentence().sub(marked, text)

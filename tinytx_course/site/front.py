@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.lessons import LESSONS, Lesson, format_duration
 from tinytx_course.machine import this_machine
 from tinytx_course.plots.diagrams.diagram import DIAGRAMS, diagram
-from tinytx_course.quizzes.quiz import QUIZZES, quiz
+from tinytx_course.quizzes.bank import questions
 from tinytx_course.site.figures import drawing
 
 #: The parts of the course: name, what it is about, the numbers of the first and the last lesson.
@@ -49,13 +48,6 @@ _EXPLORER = re.compile(r'data-tx-kind="(?!questions|outcome|parsons)([a-z_]+)"')
 _EXERCISE = re.compile(r'<h3 id="Exercise:')
 
 
-def hero() -> str:
-    """Return the explorer of the model that ships, which writes in the page."""
-    from tinytx_course.widgets.live_model import live_model
-
-    return live_model("Ce roman est").to_html()
-
-
 def _thumbnail(lesson: int, drawings: Path | None) -> str:
     """Return a figure of the lesson or the widest panel of its diagram, whole, or nothing."""
     chosen = drawings / f"{lesson:02d}_{_FIGURES.get(lesson)}.svg" if drawings else Path()
@@ -71,31 +63,22 @@ def _thumbnail(lesson: int, drawings: Path | None) -> str:
     return '<span class="thumbnail"></span>'
 
 
-@dataclass(frozen=True, kw_only=True)
-class Card:
-    """A lesson on the map: `marks` say how long it takes, and what there is to try and to do."""
-
-    lesson: Lesson
-    shown: bool
-    failed: bool
-    thumbnail: str
-    marks: list[str]
-    n_questions: int
-
-
 def course_map(
     shown: Sequence[Lesson], failed: Collection[Lesson], folder: Path, drawings: Path | None = None
-) -> list[tuple[str, str, list[Card]]]:
-    """Return the parts of the course, name, what it is about, lessons; those that are shown are linked."""
+) -> list[tuple[str, str, list[dict[str, Any]]]]:
+    """Return the parts of the course, name, what it is about, lessons; those that are shown are linked.
+
+    The marks of a lesson say how long it takes, and what there is to try and to do.
+    """
     cards = [
-        Card(
-            lesson=lesson,
-            shown=lesson in shown,
-            failed=lesson in failed,
-            thumbnail=_thumbnail(lesson.number, drawings),
-            marks=_marks(folder / f"{lesson.name}.html"),
-            n_questions=len(quiz(lesson.slug).questions) if lesson.slug in QUIZZES else 0,
-        )
+        {
+            "lesson": lesson,
+            "shown": lesson in shown,
+            "failed": lesson in failed,
+            "thumbnail": _thumbnail(lesson.number, drawings),
+            "marks": _marks(folder / f"{lesson.name}.html"),
+            "n_questions": len(questions(lesson)),
+        }
         for lesson in LESSONS
     ]
     return [(name, words, cards[first : last + 1]) for name, words, first, last in PARTS]
@@ -112,12 +95,15 @@ def _marks(file: Path) -> list[str]:
     return found
 
 
-def readers(shown: Sequence[Lesson]) -> dict[str, Any]:
-    """Return where the doors of the first page lead: for learners, teachers and engineers."""
+def doors(shown: Sequence[Lesson]) -> dict[str, Any]:
+    """Return where the first page leads learners, teachers and engineers, and the model that greets them."""
+    from tinytx_course.widgets.live_model import live_model
+
     first = f"{shown[0].name}.html" if shown else "glossary.html"
     by_slug = {lesson.slug: f"{lesson.name}.html" for lesson in shown}
     attend, build = (by_slug.get(slug, first) for slug in ("attention_and_masks", "your_own_gpt"))
-    return {"first": first, "attend": attend, "build": build, "n_checkers": len(EXERCISES)}
+    hero = live_model("Ce roman est").to_html()
+    return {"hero": hero, "first": first, "attend": attend, "build": build, "n_checkers": len(EXERCISES)}
 
 
 def facts(runs: Sequence[Run]) -> list[str]:

@@ -6,12 +6,17 @@ import html
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from html.parser import HTMLParser
 
+import tinytx as tx
+import tinytx_course as course
 from tinytx_course.lessons import Lesson
+from tinytx_course.site.typography import TAG
 from tinytx_course.terms import Term, terms
 
-_LEAVE = {"a", "code", "pre", "math", "script", "style", "summary", "svg", "h1", "h2", "h3", "h4", "h5", "h6"}
+#: What the reference describes, by the name that lessons give it.
+DOCUMENTED = {"tx": tx, "course": course}
+_ALONE = "a|code|pre|math|script|style|summary|svg|h[1-6]"
+_PARTS = re.compile(rf"<(?P<name>{_ALONE})\b[^>]*>(?P<inside>.*?)</(?P=name)>|{TAG}|(?P<text>[^<]+)", re.S)
 _PAPER = r"arXiv:(\d{4}\.\d{4,5})"
 _PAPER_LINK = re.compile(r'<a href="https://arxiv\.org/abs/(\d{4}\.\d{4,5})">')
 # A paper named before its number, as in "Vaswani et al., *Attention Is All You Need*, [arXiv:1706.03762]".
@@ -47,7 +52,13 @@ def citations(markdown: Iterable[str]) -> dict[str, str]:
     return found
 
 
-class Linker(HTMLParser):
+@cache
+def names() -> frozenset[str]:
+    """Return the names that the reference has, as lessons write them, such as ``tx.attention``."""
+    return frozenset(f"{short}.{name}" for short, package in DOCUMENTED.items() for name in package.__all__)
+
+
+class Linker:
     """Link HTML that comes in parts, as the cells of one page do.
 
     A term is linked once a page, as each link is a stop for who walks by keys; nothing is linked in code,
@@ -69,63 +80,35 @@ class Linker(HTMLParser):
         papers: Mapping[str, str] | None = None,
         names: Iterable[str] = (),
     ) -> None:
-        super().__init__(convert_charrefs=False)
         self._pages = {lesson.number: f"{lesson.name}.html" for lesson in lessons}
         self._papers, self._names = papers or {}, frozenset(names)
-        self._out: list[str] = []
-        self._inside: list[str] = []
         self._seen: set[str] = set()
 
     def link(self, part: str) -> str:
         """Return a part of the page with links."""
-        self._out, self._inside = [], []
-        self.feed(part)
-        self.close()
-        self.reset()
-        return "".join(self._out)
+        part = _PAPER_LINK.sub(lambda link: self._paper(link[1]), part)
+        return _PARTS.sub(self._linked_part, part)
 
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        if tag in _LEAVE:
-            self._inside.append(tag)
-        start = self.get_starttag_text() or ""
-        if paper := _PAPER_LINK.match(start):
-            start = f'{paper[0][:-1]} class="paper"{self._citation(paper[1])}>'
-        self._out.append(start)
+    def _linked_part(self, match: re.Match[str]) -> str:
+        if match["text"]:
+            return _forms()[0].sub(self._linked, match[0])
+        name = match["inside"]
+        if match["name"] == "code" and name in self._names:
+            return f'<code><a class="api" href="reference.html#{name}">{name}</a></code>'
+        return match[0]
 
-    def handle_startendtag(self, tag: str, attrs: object) -> None:
-        self._out.append(self.get_starttag_text() or "")
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in self._inside:
-            while self._inside.pop() != tag:
-                pass
-        self._out.append(f"</{tag}>")
-
-    def handle_data(self, data: str) -> None:
-        if self._inside == ["code"] and data in self._names:
-            data = f'<a class="api" href="reference.html#{data}">{data}</a>'
-        self._out.append(data if self._inside else _forms()[0].sub(self._linked, data))
-
-    def handle_entityref(self, name: str) -> None:
-        self._out.append(f"&{name};")
-
-    def handle_charref(self, name: str) -> None:
-        self._out.append(f"&#{name};")
-
-    def handle_comment(self, data: str) -> None:
-        self._out.append(f"<!--{data}-->")
-
-    def _citation(self, number: str) -> str:
+    def _paper(self, number: str) -> str:
+        """Return the beginning of a link to a paper, which says who wrote it where that is known."""
         said = self._papers.get(number, "")
-        return f' title="{html.escape(said)}"' if said else ""
+        title = f' title="{html.escape(said)}"' if said else ""
+        return f'<a href="https://arxiv.org/abs/{number}" class="paper"{title}>'
 
     def _linked(self, match: re.Match[str]) -> str:
         if number := match["lesson"]:
             page = self._pages.get(int(number))
             return f'<a href="{page}">{match[0]}</a>' if page else match[0]
         if number := match[match.re.groups]:
-            address = f"https://arxiv.org/abs/{number}"
-            return f'<a href="{address}" class="paper"{self._citation(number)}>{match[0]}</a>'
+            return f"{self._paper(number)}{match[0]}</a>"
         term = _forms()[1][match["term"].lower()]
         if term.name in self._seen:
             return match[0]

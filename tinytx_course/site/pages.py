@@ -9,7 +9,6 @@ that learns) and ``search-index.js``, which is read when asked for.
 from __future__ import annotations
 
 import base64
-import copy
 import json
 import re
 from collections.abc import Iterable, Sequence
@@ -18,14 +17,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from nbformat import NotebookNode
-
 from tinytx_course.building.elsewhere import source_of
-from tinytx_course.building.notebooks import Run
+from tinytx_course.building.notebooks import Run, without_outputs
 from tinytx_course.lessons import LESSONS, Lesson, project_root
 from tinytx_course.plots.diagrams.svg import style_sheet as diagram_style
 from tinytx_course.site import figures, finding, front
-from tinytx_course.site.answers import without_answers
 from tinytx_course.site.cells import code_style, notebook_to_html
 from tinytx_course.site.reference import reference_body
 from tinytx_course.site.tasks import exercises_body
@@ -53,6 +49,12 @@ _SCRIPTS = (
     "tasks",
 )
 _STYLES = re.compile(r'(<figure class="txd"[^>]*>)<style>.*?</style>', re.S)
+# What a lesson folds: hints, solutions, answers.
+_FOLDED = re.compile(
+    r"<details><summary>((?:(?!</summary>).)*)</summary>((?:(?!</?details).)*)</details>", re.S
+)
+_TOGETHER = re.compile(rf"(?:{_FOLDED.pattern.replace('((?:', '(?:(?:')}\s*)+", re.S)
+_CHOICE = re.compile(r"[A-H]\. ")
 
 
 @cache
@@ -89,18 +91,6 @@ def style_sheet(body: str = "", own: Iterable[str] = ()) -> str:
     if kinds := assets.explorers_in(body):
         sheet += assets.style_sheet(kinds)
     return assets.compact_style(sheet + figures.style_sheet())
-
-
-def _icon() -> str:
-    """Return the small picture of a browser tab: a causal mask of three tokens."""
-    cells = "".join(
-        f'<rect x="{2 + 10 * col}" y="{2 + 10 * row}" width="8" height="8" rx="1.5" '
-        f'fill="{"#2f6fb3" if col <= row else "#c3c9d1"}"/>'
-        for row in range(3)
-        for col in range(3)
-    )
-    svg = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">{cells}</svg>'
-    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
 
 
 def first_script() -> str:
@@ -147,7 +137,6 @@ def fill_page(
     return render(
         "site/shell.html",
         title=title,
-        icon=_icon(),
         style=style_sheet(body, sheets),
         first=first_script(),
         about=about,
@@ -165,10 +154,8 @@ def bar(where: str, shown: Sequence[Lesson], lesson: Lesson | None = None, *, pr
 
 def neighbours(lesson: Lesson | None, shown: Sequence[Lesson]) -> tuple[Lesson | None, Lesson | None]:
     """Return the lessons before and after this one among those that have a page."""
-    if lesson is None:
-        return None, None
-    before = [one for one in shown if one.number < lesson.number]
-    after = [one for one in shown if one.number > lesson.number]
+    before = [one for one in shown if lesson and one.number < lesson.number]
+    after = [one for one in shown if lesson and one.number > lesson.number]
     return (before[-1] if before else None), (after[0] if after else None)
 
 
@@ -179,6 +166,43 @@ def _qr_code(address: str) -> str:
     import segno
 
     return segno.make(address, micro=False).svg_inline(light="white", omitsize=True, lineclass=None)
+
+
+def without_answers(body: str, number: int, *, on_screen: bool = False) -> tuple[str, str]:
+    """Return a lesson without what it folds, and what it folds: hints, solutions, answers, numbered.
+
+    Parameters
+    ----------
+    body : str
+    number : int
+        Of the lesson.
+    on_screen : bool
+        Leave on the screen what is folded; only on paper links take its place.
+
+    Examples
+    --------
+    >>> text, answers = without_answers("<p>1 + 1?</p><details><summary>Answer</summary>2</details>", 3)
+    >>> text
+    '<p>1 + 1?</p><p class="see">Answer: <a href="#answer-3-1">3.1 at the end</a></p>'
+    >>> answers
+    '<div id="answer-3-1"><h3>3.1</h3><p><b>Answer</b></p>2</div>'
+    """
+    found: list[str] = []
+
+    def moved(match: re.Match[str]) -> str:
+        parts = _FOLDED.findall(match[0])
+        label, anchor = f"{number}.{len(found) + 1}", f"answer-{number}-{len(found) + 1}"
+        inside = "".join(f"<p><b>{name}</b></p>{content}" for name, content in parts)
+        found.append(f'<div id="{anchor}"><h3>{label}</h3>{inside}</div>')
+        choices = [name for name, _ in parts if _CHOICE.match(name)]
+        what = "Answer" if choices else ", ".join(name for name, _ in parts)
+        shown = "".join(f'<p class="choice">{name}</p>' for name in choices)
+        link = f'{shown}<p class="see">{what}: <a href="#{anchor}">{label} at the end</a></p>'
+        if not on_screen:
+            return link
+        return f'<div class="on-screen">{match[0]}</div><div class="on-paper">{link}</div>'
+
+    return _TOGETHER.sub(moved, body), "".join(found)
 
 
 def page(run: Run, shown: Sequence[Lesson] = LESSONS, drawings: Path | None = None) -> str:
@@ -216,60 +240,30 @@ def page(run: Run, shown: Sequence[Lesson] = LESSONS, drawings: Path | None = No
     )
 
 
-def glossary_page(folder: Path) -> str:
-    """Return the page of the glossary; lessons that have a page in `folder` are linked."""
+def other_pages(folder: Path) -> dict[str, str]:
+    """Return by name the pages that are no lesson; lessons that have a page in `folder` are linked."""
     shown = lessons_in(folder)
     first: dict[str, str] = {}
     for term in sorted(terms().values(), key=lambda term: term.name.lower()):
         first.setdefault(term.name[0].upper(), term.anchor)
-    return fill_page(
-        "glossary.html",
-        title="Glossary · tinytx",
-        bar=bar("", shown),
-        letters=first,
-        terms=terms_table({lesson.number: f"{lesson.name}.html" for lesson in shown}),
-        names=names_table().replace("<td>–</td>", "<td></td>"),
-    )
-
-
-def playground_page(folder: Path) -> str:
-    """Return the page in which a transformer learns; lessons that have a page in `folder` are linked."""
-    shown = lessons_in(folder)
-    return fill_page(
-        "playground.html",
-        title="Playground · tinytx",
-        sheets=["playground"],
-        bar=bar("", shown),
-        body=playground().to_html(),
-        behind=[one for one in shown if one.slug in ("pretraining", "bug_museum")],
-    )
-
-
-def reference_page(folder: Path) -> str:
-    """Return the page of the reference."""
-    body = reference_body()
-    return fill_page(
-        "reference.html",
-        title="Reference · tinytx",
-        sheets=["reference"],
-        bar=bar("", lessons_in(folder)),
-        contents=finding.contents(body),
-        body=body,
-    )
-
-
-def exercises_page(folder: Path) -> str:
-    """Return the page of the exercises that need no Python."""
-    shown = lessons_in(folder)
-    body = exercises_body(folder, shown)
-    return fill_page(
-        "exercises.html",
-        title="Exercises · tinytx",
-        sheets=["exercises"],
-        bar=bar("", shown),
-        contents=finding.contents(body),
-        body=body,
-    )
+    pages: dict[str, dict[str, Any]] = {
+        "glossary": {
+            "letters": first,
+            "terms": terms_table({lesson.number: f"{lesson.name}.html" for lesson in shown}),
+            "names": names_table().replace("<td>–</td>", "<td></td>"),
+        },
+        "reference": {"body": reference_body(), "sheets": ["reference"]},
+        "exercises": {"body": exercises_body(folder, shown), "sheets": ["exercises"]},
+        "playground": {
+            "body": playground().to_html(),
+            "sheets": ["playground"],
+            "behind": [one for one in shown if one.slug in ("pretraining", "bug_museum")],
+        },
+    }
+    for name, values in pages.items():
+        values["contents"] = finding.contents(values.get("body", ""))
+        values |= {"title": f"{name.capitalize()} · tinytx", "bar": bar("", shown)}
+    return {name: fill_page(f"{name}.html", **values) for name, values in pages.items()}
 
 
 def index_page(runs: Sequence[Run], folder: Path, drawings: Path | None = None) -> str:
@@ -284,10 +278,9 @@ def index_page(runs: Sequence[Run], folder: Path, drawings: Path | None = None) 
         sheets=["front"],
         bar=bar("", shown),
         shown=shown,
-        hero=front.hero(),
         parts=front.course_map(shown, {run.lesson for run in runs if run.failure}, folder, drawings),
         facts=front.facts(runs),
-        **front.readers(shown),
+        **front.doors(shown),
     )
 
 
@@ -297,42 +290,28 @@ def lessons_in(folder: Path, others: Iterable[Lesson] = ()) -> list[Lesson]:
     return [lesson for lesson in LESSONS if lesson in known or (folder / f"{lesson.name}.html").is_file()]
 
 
-def _for_learners(notebook: NotebookNode) -> NotebookNode:
-    """Return the notebook as a learner begins with it: without outputs."""
-    empty = copy.deepcopy(notebook)
-    for cell in empty.cells:
-        if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
-    return empty
+def _write(page: str, path: Path) -> Path:
+    """Write a page, and next to it the files that it reads."""
+    path.write_text(page, encoding="utf-8")
+    write_shared(path.parent, page)
+    return path
 
 
 def write_page(run: Run, folder: Path, coming: Iterable[Lesson] = (), drawings: Path | None = None) -> Path:
     """Write the page of one lesson, and its notebook; it links lessons with a page and those `coming`."""
     (folder / "notebooks").mkdir(parents=True, exist_ok=True)
-    path = folder / f"{run.lesson.name}.html"
-    shown = lessons_in(folder, {run.lesson, *coming})
-    text = page(run, shown, drawings)
-    path.write_text(text, encoding="utf-8")
-    write_shared(folder, text)
-    small = json.dumps(_for_learners(run.notebook), ensure_ascii=False, separators=(",", ":"))
+    small = json.dumps(without_outputs(run.notebook), ensure_ascii=False, separators=(",", ":"))
     (folder / "notebooks" / f"{run.lesson.name}.ipynb").write_text(small, encoding="utf-8")
-    return path
+    shown = lessons_in(folder, {run.lesson, *coming})
+    return _write(page(run, shown, drawings), folder / f"{run.lesson.name}.html")
 
 
 def write_index(runs: Sequence[Run], folder: Path, drawings: Path | None = None) -> Path:
     """Write the pages that are no lesson, such as the glossary and the search; return the index."""
-    (folder / "glossary.html").write_text(glossary_page(folder), encoding="utf-8")
-    (folder / "reference.html").write_text(reference_page(folder), encoding="utf-8")
-    (folder / "exercises.html").write_text(exercises_page(folder), encoding="utf-8")
-    playing = playground_page(folder)
-    (folder / "playground.html").write_text(playing, encoding="utf-8")
-    write_shared(folder, playing)
+    for name, text in other_pages(folder).items():
+        _write(text, folder / f"{name}.html")
     (folder / "search-index.js").write_text(finding.search_index(folder), encoding="utf-8")
-    index = folder / "index.html"
-    text = index_page(runs, folder, drawings)
-    index.write_text(text, encoding="utf-8")
-    write_shared(folder, text)
-    return index
+    return _write(index_page(runs, folder, drawings), folder / "index.html")
 
 
 def write_site(runs: Sequence[Run], folder: Path, drawings: Path | None = None) -> Path:

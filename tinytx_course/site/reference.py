@@ -5,13 +5,12 @@ from __future__ import annotations
 import html
 import inspect
 import re
-from functools import cache
 from typing import Any
 
-import tinytx as tx
-import tinytx_course as course
+from tinytx_course import PACKAGES
+from tinytx_course.site.linking import DOCUMENTED
+from tinytx_course.site.templates import render
 
-_PACKAGES = (("tx", "tinytx", tx), ("course", "tinytx_course", course))
 _LISTS = {"Parameters", "Attributes", "Returns", "Raises", "Yields"}
 _SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.M)
 _CODE = re.compile(r"``([^`]+)``|`([^`]+)`")
@@ -19,70 +18,31 @@ _ROLE = re.compile(r":\w+:`")
 _PAPER = re.compile(r"arXiv[: ](\d{4}\.\d{4,5})")
 _FOOTNOTE = re.compile(r"\.\. \[\d+\] |\[\d+\]_")
 _FOLDER = re.compile(r"\w+Path\('[^']*'\)")  # of this machine
-_HOME = re.compile(rf"\b(?:{'|'.join(course.PACKAGES)}|torch|collections|pathlib|typing)[\w.]*\.(?=\w)")
-
-
-@cache
-def names() -> frozenset[str]:
-    """Return the names that the reference has, as lessons write them, such as ``tx.attention``."""
-    return frozenset(f"{short}.{name}" for short, _, package in _PACKAGES for name in package.__all__)
+_HOME = re.compile(rf"\b(?:{'|'.join(PACKAGES)}|torch|collections|pathlib|typing)[\w.]*\.(?=\w)")
 
 
 def reference_body() -> str:
     """Return the names with a heading, a signature and the docstring each."""
-    parts = [
-        "<h1>Reference</h1>",
-        "<p>What <code>import tinytx as tx</code> and <code>import tinytx_course as course</code> offer. "
-        "A capital letter in a shape is an axis: see "
-        '<a href="glossary.html#names">names and shapes</a>.</p>',
-    ]
-    for short, package, module in _PACKAGES:
-        parts.append(f'<h2 id="{short}"><code>{package}</code> as <code>{short}</code></h2>')
-        parts += [
-            _entry(f"{short}.{name}", getattr(module, name)) for name in sorted(module.__all__, key=str.lower)
-        ]
-    return "\n".join(parts)
+    return render(
+        "site/names.html",
+        packages=DOCUMENTED,
+        of=getattr,
+        signature=_signature,
+        docstring=lambda thing: docstring_to_html(inspect.getdoc(thing) or ""),
+        first_line=lambda method: _prose((inspect.getdoc(method) or "").partition("\n")[0]),
+        methods=_methods,
+    ).rstrip()
 
 
-def _entry(name: str, thing: Any) -> str:
-    anchor = f'<a class="anchor-link" href="#{name}" tabindex="-1" aria-hidden="true">¶</a>'
-    parts = [f'<h3 id="{name}"><code>{name}</code>{anchor}</h3>']
-    if inspect.isfunction(thing) or inspect.isclass(thing):
-        parts.append(_signature(name, thing))
-        parts.append(docstring_to_html(inspect.getdoc(thing) or ""))
-    else:
-        keys = ", ".join(f"<code>{html.escape(str(key))}</code>" for key in thing)
-        parts.append(f'<p class="first">A constant: a table with the keys {keys}.</p>')
-    if inspect.isclass(thing):
-        parts += [_method(name, each) for each in _methods(thing)]
-    return "\n".join(parts)
-
-
-def _methods(thing: type) -> list[Any]:
-    """Return the public methods that the class itself defines and describes."""
-    found = []
-    for name, value in vars(thing).items():
-        plain = value.__func__ if isinstance(value, classmethod | staticmethod) else value
-        if inspect.isfunction(plain) and (name[0] != "_") and plain.__doc__:
-            found.append(plain)
-    return found
-
-
-def _method(name: str, method: Any) -> str:
-    label, doc = f"{name}.{method.__name__}", inspect.getdoc(method) or ""
-    return (
-        f'<details class="method"><summary><code>{html.escape(label.partition(".")[2])}</code> '
-        f"{_prose(doc.partition(chr(10))[0])}</summary>\n"
-        f"{_signature(label, method)}\n{docstring_to_html(doc)}</details>"
-    )
+def _methods(thing: Any) -> list[Any]:
+    """Return the public methods that a class itself defines and describes."""
+    values = vars(thing).items() if inspect.isclass(thing) else ()
+    plain = ((name, getattr(value, "__func__", value)) for name, value in values if name[0] != "_")
+    return [value for _, value in plain if inspect.isfunction(value) and value.__doc__]
 
 
 def _signature(name: str, thing: Any) -> str:
-    try:
-        words = str(inspect.signature(thing))
-    except ValueError:  # written in C
-        return ""
-    words = _HOME.sub("", _FOLDER.sub("...", words).replace("'", ""))
+    words = _HOME.sub("", _FOLDER.sub("...", str(inspect.signature(thing))).replace("'", ""))
     if len(words) > 72:
         words = re.sub(r", (?=\*?\w+[:,)=]|\*)", ",\n    ", words.replace("(", "(\n    ", 1))
     return f'<pre class="signature">{html.escape(name + words)}</pre>'
@@ -104,8 +64,8 @@ def docstring_to_html(text: str) -> str:
     '<p class="first">Add.</p>\\n<h4>Returns</h4>\\n<dl><dt><code>float</code></dt><dd>The sum.</dd></dl>'
     """
     first, *rest = _SECTION.split(text)
-    opening, *paragraphs = [part for part in re.split(r"\n\s*\n", first.strip()) if part.strip()] or [""]
-    parts = [f'<p class="first">{_prose(opening)}</p>', *map(_paragraph, paragraphs)]
+    parts = _paragraphs(first)
+    parts[:1] = [part.replace("<p>", '<p class="first">', 1) for part in parts[:1]]
     for title, body in zip(rest[::2], rest[1::2], strict=True):
         parts.append(f"<h4>{title}</h4>")
         if title in _LISTS:
@@ -113,16 +73,18 @@ def docstring_to_html(text: str) -> str:
         elif title == "Examples":
             parts.append(f"<pre>{html.escape(inspect.cleandoc(body))}</pre>")
         else:
-            parts += [_paragraph(part) for part in re.split(r"\n\s*\n", body.strip("\n")) if part.strip()]
+            parts += _paragraphs(body)
     return "\n".join(parts)
 
 
-def _paragraph(part: str) -> str:
-    """Return a paragraph; one that is indented or holds a doctest is code."""
-    lines = part.strip("\n").splitlines()
-    if all(line.startswith("    ") for line in lines) or lines[0].startswith(">>>"):
-        return f"<pre>{html.escape(inspect.cleandoc(part.strip(chr(10))))}</pre>"
-    return f"<p>{_prose(part)}</p>"
+def _paragraphs(text: str) -> list[str]:
+    """Return paragraphs; one that is indented or holds a doctest is code."""
+    found = []
+    for part in re.split(r"\n\s*?\n(?=.*\S)", text.strip("\n")):
+        is_code = re.match(r">>>|    .*(\n    .*)*\Z", part)
+        code = f"<pre>{html.escape(inspect.cleandoc(part))}</pre>"
+        found.append(code if is_code else f"<p>{_prose(part)}</p>")
+    return found
 
 
 def _definitions(body: str) -> str:
@@ -130,6 +92,5 @@ def _definitions(body: str) -> str:
     items = []
     for part in re.split(r"\n(?=\S)", inspect.cleandoc(body)):
         head, _, words = part.partition("\n")
-        meaning = f"<dd>{_prose(words)}</dd>" if words else "<dd></dd>"
-        items.append(f"<dt><code>{html.escape(head)}</code></dt>{meaning}")
+        items.append(f"<dt><code>{html.escape(head)}</code></dt><dd>{_prose(words)}</dd>")
     return f"<dl>{''.join(items)}</dl>"

@@ -32,23 +32,22 @@ def printed(text: str, to_html: Callable[[str], str] = html.escape) -> str:
     <pre>done</pre>
     """
     lines = text.rstrip("\n").split("\n")
-    parts: list[str] = []
-    rest: list[str] = []
-
-    def flush() -> None:
-        if any(line.strip() for line in rest):
-            parts.append(f"<pre>{to_html(chr(10).join(rest).strip(chr(10)))}</pre>")
-        rest.clear()
-
+    parts: list[str | list[str]] = []  # tables, and lines that are none
     for like_rows, group in groupby(lines, key=lambda line: bool(_ROW.search(line) or _RULE.match(line))):
         run = list(group)
         if like_rows and (rows := _rows(run)):
-            flush()
             parts.append(_table(rows, to_html))
+        elif parts and isinstance(parts[-1], list):
+            parts[-1] += run
         else:
-            rest.extend(run)
-    flush()
-    return "\n".join(parts)
+            parts.append(run)
+    texts = [part if isinstance(part, str) else "\n".join(part).strip("\n") for part in parts]
+    shown = zip(parts, texts, strict=True)
+    return "\n".join(
+        text if isinstance(part, str) else f"<pre>{to_html(text)}</pre>"
+        for part, text in shown
+        if text.strip()
+    )
 
 
 def _rows(lines: Sequence[str]) -> list[list[str]]:

@@ -6,9 +6,9 @@ import re
 
 _LEFT_ALONE = "pre|code|kbd|samp|math|svg|script|style|textarea"
 _DATA = r'<table\b[^>]*class="dataframe".*?</table>'
-_TAG = r"""<(?:"[^"]*"|'[^']*'|[^'">])*>"""
+TAG = r"""<!--.*?-->|<(?:"[^"]*"|'[^']*'|[^'">])*>"""
 _PARTS = re.compile(
-    rf"(?P<alone><(?P<name>{_LEFT_ALONE})\b.*?</(?P=name)>|{_DATA})|(?P<tag><!--.*?-->|{_TAG})|(?P<text>[^<]+|<)",
+    rf"(?P<alone><(?P<name>{_LEFT_ALONE})\b.*?</(?P=name)>|{_DATA})|(?P<tag>{TAG})|(?P<text>[^<]+|<)",
     re.S,
 )
 _INLINE = re.compile(r"</?(?:a|abbr|b|cite|em|i|mark|q|small|span|strong|sub|sup|u)\b")

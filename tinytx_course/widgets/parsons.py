@@ -1,21 +1,19 @@
 """Parsons problems: the lines of a small program, shuffled, some of them next to a wrong one.
 
-The problems are data. That of an exercise is a table ``[puzzle]`` in its file, ``exercises/NAME.toml``; the
-lines are those of the right program, without comments. A distractor may be ``mistake = "SLUG"``, one of the
-file that changes a line, with another `why` if its words do not fit. Others are ``parsons/NAME.toml``::
+The problems are data: a table ``[puzzle]`` in the file of an exercise, ``exercises/NAME.toml``::
 
+    [puzzle]
     title = "The causal mask"
-    lesson = 2
     task = "One sentence that says what the assembled function does."
-    lines = ["def causal_mask(seq_len):", "    mask = ...", "    return mask"]    # right, in order, indented
-    any_order = [["    a = 1", "    b = 2"]]    # optional: neighbours whose order does not matter
-    imports = "import math"                     # optional: what the lines need besides torch, F, nn, math, tx
-    check = "assert ..."                        # optional: where no exercise has the name of the problem
+    any_order = [["a = 1", "b = 2"]]    # optional: neighbours whose order does not matter
 
-    [[distractors]]
-    line = "    mask = wrong"
-    instead_of = "    mask = ..."
+    [[puzzle.distractors]]
+    line = "mask = wrong"
+    instead_of = "mask = ..."
     why = "One sentence that says what is wrong with it."
+
+The lines are those of the right program, without comments. A distractor may be ``mistake = "SLUG"``, one of
+the file that changes a line, with another `why` if its words do not fit.
 """
 
 from __future__ import annotations
@@ -23,10 +21,8 @@ from __future__ import annotations
 import difflib
 import hashlib
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
 
 import traitlets
@@ -37,9 +33,8 @@ from tinytx_course.exercises.exercise import Exercise
 from tinytx_course.lessons import LESSONS
 from tinytx_course.widgets.base import Explorer
 
-_FOLDER = files("tinytx_course").joinpath("parsons")
 _NEEDED = {"title": str, "lesson": int, "task": str, "lines": list, "distractors": list}
-_OPTIONAL = {"any_order": list, "imports": str, "check": str}
+_OPTIONAL = {"any_order": list}
 _LEVEL = 4  # spaces of one level of indentation
 
 
@@ -51,8 +46,7 @@ def problem_names() -> tuple[str, ...]:
     >>> "causal_mask" in problem_names()
     True
     """
-    others = {path.name[:-5] for path in _FOLDER.iterdir() if path.name.endswith(".toml")}
-    return tuple(sorted(others | {name for name, exercise in EXERCISES.items() if exercise.puzzle}))
+    return tuple(sorted(name for name, exercise in EXERCISES.items() if exercise.puzzle))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,8 +73,6 @@ class Problem:
         Lines with the same slot may change places.
     distractors : tuple of Distractor
         At most one a line.
-    imports, check : str
-        Code that is run before and after the assembled lines by the tests.
     """
 
     name: str
@@ -90,8 +82,6 @@ class Problem:
     lines: tuple[str, ...]
     slots: tuple[int, ...]
     distractors: tuple[Distractor, ...]
-    imports: str = ""
-    check: str = ""
 
     def assembled(self, wrong: Distractor | None = None) -> str:
         """Return the program, with one wrong line in place of its right one if asked for."""
@@ -140,18 +130,14 @@ def parse_problem(name: str, table: Mapping[str, Any]) -> Problem:
     ValueError
         If a field is missing, unknown, of another type or against the rules; names the field and the problem.
     """
-    for field, kind in (_NEEDED | _OPTIONAL).items():
-        if field not in table and field in _NEEDED:
-            raise ValueError(f"{name}.toml must have the fields {', '.join(_NEEDED)}, got no {field!r}")
-        if field in table and type(table[field]) is not kind:
-            raise ValueError(f"{field} of {name}.toml must be {kind.__name__}, got {table[field]!r}")
-    if unknown := sorted(set(table) - set(_NEEDED) - set(_OPTIONAL)):
-        known = ", ".join(_NEEDED | _OPTIONAL)
-        raise ValueError(f"{name}.toml may have the fields {known}, got {', '.join(unknown)}")
-    if not 0 <= table["lesson"] < len(LESSONS):
-        raise ValueError(
-            f"lesson of {name}.toml must lie in 0..{len(LESSONS) - 1}, got lesson={table['lesson']}"
-        )
+    fields = _NEEDED | _OPTIONAL
+    for field in _NEEDED:
+        _must(field in table, name, f"the fields {', '.join(_NEEDED)} must be there", f"no {field!r}")
+    for field, value in table.items():
+        _must(field in fields, name, f"a field must be one of {', '.join(fields)}", field)
+        _must(type(value) is fields[field], name, f"{field} must be {fields[field].__name__}", value)
+    lesson, last = table["lesson"], len(LESSONS) - 1
+    _must(0 <= lesson <= last, name, f"lesson must lie in 0..{last}", lesson)
     lines = _checked_lines(name, table["lines"])
     return Problem(
         name=name,
@@ -159,22 +145,26 @@ def parse_problem(name: str, table: Mapping[str, Any]) -> Problem:
         slots=_slots(name, lines, table.get("any_order", [])),
         distractors=tuple(_distractors(name, lines, table["distractors"])),
         **{field: table[field] for field in ("title", "lesson", "task")},
-        **{field: table[field].strip() for field in ("imports", "check") if field in table},
     )
 
 
+def _must(holds: object, name: str, rule: str, got: object) -> None:
+    if not holds:
+        raise ValueError(f"in {name}.toml {rule}, got {got}")
+
+
 def _checked_lines(name: str, lines: list[Any]) -> tuple[str, ...]:
-    if not 3 <= len(lines) <= 16:
-        raise ValueError(f"{name}.toml must have 3 to 16 lines, got {len(lines)}")
+    _must(3 <= len(lines) <= 16, name, "there must be 3 to 16 lines", len(lines))
     for line in lines:
-        if not isinstance(line, str) or not line.strip() or line != line.rstrip() or "\n" in line:
-            raise ValueError(f"a line of {name}.toml must be one line of text, got {line!r}")
-        if (len(line) - len(line.lstrip())) % _LEVEL or line.startswith("\t"):
-            raise ValueError(f"a line of {name}.toml needs {_LEVEL} spaces a level, got {line!r}")
+        is_line = isinstance(line, str) and line.strip() and line == line.rstrip() and "\n" not in line
+        _must(is_line, name, "a line must be one line of text", repr(line))
+        spaces = len(line) - len(line.lstrip())
+        fits = spaces % _LEVEL == 0 and not line.startswith("\t")
+        _must(fits, name, f"a line must have {_LEVEL} spaces a level", repr(line))
     try:
         compile("\n".join(lines), f"{name}.toml", "exec")
     except SyntaxError as problem:
-        raise ValueError(f"the lines of {name}.toml must be a program, got {problem}") from None
+        _must(False, name, "the lines must be a program", problem)
     return tuple(lines)
 
 
@@ -182,36 +172,33 @@ def _slots(name: str, lines: tuple[str, ...], groups: list[list[str]]) -> tuple[
     """Number the lines; neighbours that may change places share the number of the first."""
     slots = list(range(len(lines)))
     for group in groups:
-        places = [_number_of(name, lines, line, "a line of any_order") for line in group]
-        if len(group) < 2 or sorted(places) != list(range(min(places), min(places) + len(group))):
-            raise ValueError(f"any_order of {name}.toml must group neighbouring lines, got {group}")
+        places = sorted(_number_of(name, lines, line, "a line of any_order") for line in group)
+        neighbours = len(places) > 1 and places == list(range(places[0], places[0] + len(places)))
+        _must(neighbours, name, "any_order must group neighbouring lines", group)
         for place in places:
-            slots[place] = min(places)
+            slots[place] = places[0]
     return tuple(slots)
 
 
 def _number_of(name: str, lines: tuple[str, ...], line: str, what: str) -> int:
     same = [number for number, text in enumerate(lines) if text.strip() == line.strip()]
-    if len(same) != 1:
-        raise ValueError(f"{what} in {name}.toml must be exactly one line, got {line!r} {len(same)} times")
+    _must(len(same) == 1, name, f"{what} must be exactly one line", f"{line!r} {len(same)} times")
     return same[0]
 
 
 def _distractors(name: str, lines: tuple[str, ...], tables: list[dict[str, str]]) -> list[Distractor]:
-    if not tables:
-        raise ValueError(f"{name}.toml must have a distractor, got none")
+    _must(tables, name, "there must be a distractor", "none")
     found: list[Distractor] = []
     for table in tables:
-        if set(table) != {"line", "instead_of", "why"} or not all(
+        whole = set(table) == {"line", "instead_of", "why"} and all(
             str(text).strip() for text in table.values()
-        ):
-            raise ValueError(f"a distractor of {name}.toml must have line, instead_of and why, got {table}")
-        number = _number_of(name, lines, table["instead_of"], "instead_of")
-        text = table["line"].strip()
-        if text in {line.strip() for line in lines} or number in {one.instead_of for one in found}:
-            raise ValueError(
-                f"a distractor of {name}.toml must not be a right line, and alone with its line, got {text!r}"
-            )
+        )
+        _must(whole, name, "a distractor must have line, instead_of and why", table)
+        number, text = _number_of(name, lines, table["instead_of"], "instead_of"), table["line"].strip()
+        is_right = text in {line.strip() for line in lines}
+        _must(not is_right, name, "a distractor must not be a right line", repr(text))
+        is_first = number not in {one.instead_of for one in found}
+        _must(is_first, name, "a distractor must be alone with its line", repr(text))
         found.append(Distractor(line=text, instead_of=number, why=table["why"].strip()))
     return found
 
@@ -233,10 +220,7 @@ def read_problem(name: str) -> Problem:
         near = difflib.get_close_matches(str(name), problem_names(), n=3)
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise ValueError(f"a Parsons problem is one of {', '.join(problem_names())}, got {name!r}{hint}")
-    if name in EXERCISES and EXERCISES[name].puzzle:
-        return parse_problem(name, _of_exercise(EXERCISES[name]))
-    text = _FOLDER.joinpath(f"{name}.toml").read_text(encoding="utf-8")
-    return parse_problem(name, tomllib.loads(text))
+    return parse_problem(name, _of_exercise(EXERCISES[name]))
 
 
 def _of_exercise(exercise: Exercise) -> dict[str, Any]:

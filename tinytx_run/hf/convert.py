@@ -267,13 +267,7 @@ def _to_gpt2(model: LanguageModel, weights: Weights, settings: Mapping[str, Any]
             fold_head_bias(weights)
         else:
             del weights["head.bias"]
-    own = {
-        "embd_pdrop": config.dropout,
-        "attn_pdrop": config.dropout,
-        "tie_word_embeddings": "head.weight" not in weights,
-        "bos_token_id": None,
-        "eos_token_id": None,
-    }
+    own = {"embd_pdrop": config.dropout, "attn_pdrop": config.dropout, **_of_decoder(weights)}
     return _build("GPT2LMHeadModel", FAMILIES["gpt2"], config, weights, {**own, **settings})
 
 
@@ -283,13 +277,12 @@ def _to_llama(config: TransformerConfig, weights: Weights, settings: Mapping[str
     if config.scale_embeddings:
         fold_scale(config, weights)
     weights = pair_rotary(weights, torch.argsort(rotary_order(config.head_dim)))
-    own = {
-        "rope_theta": config.rotary_base,
-        "tie_word_embeddings": "head.weight" not in weights,
-        "bos_token_id": None,
-        "eos_token_id": None,
-    }
+    own = {"rope_theta": config.rotary_base, **_of_decoder(weights)}
     return _build("LlamaForCausalLM", FAMILIES["llama"], config, weights, {**own, **settings})
+
+
+def _of_decoder(weights: Weights) -> dict[str, Any]:
+    return {"tie_word_embeddings": "head.weight" not in weights, "bos_token_id": None, "eos_token_id": None}
 
 
 def _to_encoder(model: MaskedLanguageModel, weights: Weights, settings: Mapping[str, Any]) -> Any:

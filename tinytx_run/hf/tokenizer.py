@@ -55,7 +55,9 @@ class PretrainedTokenizer(Tokenizer):
                 f"a tokenizer must have a token for each of the {n_ids} ids of its model, got {len(inner)}: "
                 "files of the tokenizer are missing, or belong to another model"
             )
-        self._letters = _byte_letters() if _is_byte_level(inner) else {}
+        backend = getattr(inner, "backend_tokenizer", None)
+        decoder = "" if backend is None else json.dumps(json.loads(backend.to_str())["decoder"])
+        self._letters = _byte_letters() if "ByteLevel" in decoder else {}
         end = _first(inner.eos_token_id, inner.sep_token_id)
         if end is None:
             raise ValueError("a tokenizer must have an end token, got one that has none")
@@ -148,7 +150,13 @@ class PretrainedTokenizer(Tokenizer):
                 self._inner.save_pretrained(folder)
                 files = {path.name: path.read_bytes() for path in Path(folder).iterdir()}
             marks = {"n_ids": self._n_ids, "start_id": self._start_id}
-            self._bytes = _zipped({**files, MARKS_FILE: json.dumps(marks).encode()})
+            files[MARKS_FILE], out = json.dumps(marks).encode(), io.BytesIO()
+            with zipfile.ZipFile(out, "w") as archive:
+                for name in sorted(files):
+                    entry = zipfile.ZipInfo(name)  # dated 1980, so that equal files give equal bytes
+                    entry.compress_type = zipfile.ZIP_DEFLATED
+                    archive.writestr(entry, files[name])
+            self._bytes = out.getvalue()
         return self._bytes
 
     @classmethod
@@ -167,9 +175,8 @@ class PretrainedTokenizer(Tokenizer):
                 n_ids, start_id = marks["n_ids"], marks["start_id"]
                 with warnings.catch_warnings():  # some recommend packages
                     warnings.simplefilter("ignore")
-                    inner = transformers.AutoTokenizer.from_pretrained(
-                        folder, local_files_only=True, trust_remote_code=False
-                    )
+                    how = {"local_files_only": True, "trust_remote_code": False}
+                    inner = transformers.AutoTokenizer.from_pretrained(folder, **how)
         except (zipfile.BadZipFile, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"model must be an archive of a tokenizer, got another: {error}") from error
         return cls(inner, n_ids=n_ids, start_id=start_id)
@@ -201,21 +208,6 @@ def published_tokenizer(source: str | os.PathLike[str]) -> PretrainedTokenizer |
 
 def _first(*ids: int | None) -> Any:
     return next((one for one in ids if one is not None), None)
-
-
-def _zipped(files: dict[str, bytes]) -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        for name in sorted(files):
-            entry = zipfile.ZipInfo(name)  # dated 1980, so that equal files give equal bytes
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(entry, files[name])
-    return out.getvalue()
-
-
-def _is_byte_level(inner: Any) -> bool:
-    backend = getattr(inner, "backend_tokenizer", None)
-    return backend is not None and "ByteLevel" in json.dumps(json.loads(backend.to_str())["decoder"])
 
 
 def _byte_letters() -> dict[str, int]:

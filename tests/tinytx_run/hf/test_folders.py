@@ -158,10 +158,22 @@ def reviews(tmp_path):
     return path
 
 
-def run(capsys, *arguments):
-    status = main([*map(str, arguments)])
-    out, err = capsys.readouterr()
-    return status, out, err
+@pytest.fixture
+def call(capsys):
+    """Run a command that should succeed on the processor; gives its JSON."""
+
+    def run(*arguments):
+        status = main([*map(str, arguments), "--device", "cpu", "--json"])
+        out, err = capsys.readouterr()
+        assert status == 0, err
+        return json.loads(out)
+
+    return run
+
+
+def read(folder, kind):
+    """What `transformers` reads from a folder."""
+    return getattr(transformers, kind).from_pretrained(folder, local_files_only=True)
 
 
 # --- tokenizers
@@ -171,7 +183,7 @@ def run(capsys, *arguments):
 def test_a_tokenizer_cuts_as_the_original_and_comes_back(folders, name):
     tokenizer = published_tokenizer(folders[name])
     assert isinstance(tokenizer, PretrainedTokenizer)
-    inner = transformers.AutoTokenizer.from_pretrained(folders[name], local_files_only=True)
+    inner = read(folders[name], "AutoTokenizer")
     for text in [*TEXTS[:20], "", "un mot inconnu"]:
         ids = tokenizer.encode(text)
         assert ids == inner(text, add_special_tokens=False)["input_ids"]
@@ -192,14 +204,8 @@ def test_a_tokenizer_cuts_as_the_original_and_comes_back(folders, name):
 
 def test_marks_are_those_of_the_model(folders):
     roberta = published_tokenizer(folders["roberta"])
-    assert (roberta.bos_id, roberta.pad_id, roberta.eos_id, roberta.unk_id, roberta.mask_id) == (
-        0,
-        1,
-        2,
-        3,
-        4,
-    )
-    assert (roberta.cls_id, roberta.sep_id) == (0, 2)
+    marks = ("bos", "pad", "eos", "unk", "mask", "cls", "sep")
+    assert [getattr(roberta, f"{mark}_id") for mark in marks] == [0, 1, 2, 3, 4, 0, 2]
     camembert = published_tokenizer(folders["camembert"])
     assert (camembert.cls_id, camembert.pad_id, camembert.unk_id, camembert.sep_id) == (5, 1, 3, 6)
     marian = published_tokenizer(folders["marian"])
@@ -214,7 +220,7 @@ def test_marks_are_those_of_the_model(folders):
 def test_a_row_is_framed_as_the_original_frames_it(folders):
     for name in ("roberta", "camembert"):
         tokenizer = published_tokenizer(folders[name])
-        inner = transformers.AutoTokenizer.from_pretrained(folders[name], local_files_only=True)
+        inner = read(folders[name], "AutoTokenizer")
         rows, _ = classifier_inputs(tokenizer, TEXTS[:3], 40, causal=False)
         assert rows == [inner(text)["input_ids"] for text in TEXTS[:3]]
 
@@ -261,12 +267,9 @@ def test_tokenizers_that_do_not_fit_are_refused(folders, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["camembert", "gpt2"])
-def test_finetune(folders, name, reviews, tmp_path, capsys):
+def test_finetune(folders, name, reviews, tmp_path, call):
     out = tmp_path / "run"
-    asked = ["--corpus", reviews, "--budget", "smoke", "--device", "cpu", "--json"]
-    status, answer, err = run(capsys, "finetune", folders[name], *asked, "--out", out)
-    assert status == 0, err
-    first = json.loads(answer)
+    first = call("finetune", folders[name], "--corpus", reviews, "--budget", "smoke", "--out", out)
     assert first["kind"] == "classifier" and not first["fresh"] and 0 <= first["accuracy"] <= 1
     model, tokenizer = load(out).with_tokenizer()
     assert isinstance(model, Classifier) and isinstance(tokenizer, PretrainedTokenizer)
@@ -276,12 +279,10 @@ def test_finetune(folders, name, reviews, tmp_path, capsys):
     assert 0 < moved < 1e-3  # the body came from the folder, and learned at a small rate
 
 
-def test_generate(folders, capsys):
-    asked = ["--prompt", "le chat", "--max-new-tokens", 6, "--top-k", 1, "--device", "cpu", "--json"]
-    status, answer, err = run(capsys, "generate", folders["gpt2"], *asked)
-    assert status == 0, err
-    likeliest = json.loads(answer)["token_ids"]
-    theirs = transformers.GPT2LMHeadModel.from_pretrained(folders["gpt2"], local_files_only=True)
+def test_generate(folders, call):
+    asked = ["--prompt", "le chat", "--max-new-tokens", 6, "--top-k", 1]
+    likeliest = call("generate", folders["gpt2"], *asked)["token_ids"]
+    theirs = read(folders["gpt2"], "GPT2LMHeadModel")
     tokenizer = published_tokenizer(folders["gpt2"])
     start = torch.tensor([[tokenizer.bos_id, *tokenizer.encode("le chat")]])
     never = [[tokenizer.pad_id]]
@@ -289,13 +290,10 @@ def test_generate(folders, capsys):
     assert written[0, start.shape[1] :].tolist() == likeliest
 
 
-def test_evaluate_a_language_model(folders, reviews, capsys):
+def test_evaluate_a_language_model(folders, reviews, call):
     """The loss that `transformers` finds for the same rows."""
-    asked = ["--corpus", reviews, "--split", "all", "--device", "cpu", "--json"]
-    status, answer, err = run(capsys, "evaluate", folders["gpt2"], *asked)
-    assert status == 0, err
-    tokenizer = published_tokenizer(folders["gpt2"])
-    theirs = transformers.GPT2LMHeadModel.from_pretrained(folders["gpt2"], local_files_only=True)
+    answer = call("evaluate", folders["gpt2"], "--corpus", reviews, "--split", "all")
+    tokenizer, theirs = published_tokenizer(folders["gpt2"]), read(folders["gpt2"], "GPT2LMHeadModel")
     total = n = 0
     for line in reviews.read_text().splitlines():
         ids = tokenizer.encode(line.split("\t")[1])
@@ -304,13 +302,13 @@ def test_evaluate_a_language_model(folders, reviews, capsys):
         with torch.no_grad():
             total += theirs(input_ids=row, labels=row).loss.item() * (row.shape[1] - 1)
         n += row.shape[1] - 1
-    assert json.loads(answer)["nats_per_token"] == pytest.approx(total / n, abs=1e-5)
+    assert answer["nats_per_token"] == pytest.approx(total / n, abs=1e-5)
 
 
 def test_evaluate_a_masked_model(folders):
     """The surprise that `transformers` finds at every blank of two texts."""
     model, tokenizer = load(folders["camembert"]).with_tokenizer()
-    theirs = transformers.AutoModelForMaskedLM.from_pretrained(folders["camembert"], local_files_only=True)
+    theirs = read(folders["camembert"], "AutoModelForMaskedLM")
     expected = []
     for ids in tokenizer.encode_batch(TEXTS[:2]):
         row = [tokenizer.cls_id, *ids, tokenizer.sep_id]
@@ -323,17 +321,13 @@ def test_evaluate_a_masked_model(folders):
     assert found.nats_per_token == pytest.approx(sum(expected) / len(expected), abs=1e-5)
 
 
-def test_evaluate_a_translator(folders, tmp_path, capsys):
+def test_evaluate_a_translator(folders, tmp_path, call):
     """BLEU and loss over pairs; the loss is that of `transformers`."""
     pairs = list(zip(TEXTS[:6], TEXTS[6:12], strict=True))
     path = tmp_path / "pairs.tsv"
     path.write_text("\n".join("\t".join(pair) for pair in pairs))
-    asked = ["--corpus", path, "--split", "valid", "--device", "cpu", "--json"]
-    status, answer, err = run(capsys, "evaluate", folders["marian"], *asked)
-    assert status == 0, err
-    answer = json.loads(answer)
-    theirs = transformers.MarianMTModel.from_pretrained(folders["marian"], local_files_only=True)
-    inner = transformers.AutoTokenizer.from_pretrained(folders["marian"], local_files_only=True)
+    answer = call("evaluate", folders["marian"], "--corpus", path, "--split", "valid")
+    theirs, inner = (read(folders["marian"], kind) for kind in ("MarianMTModel", "AutoTokenizer"))
     total = n = 0
     valid = load_pairs(path).splits["valid"]
     for source, target in zip(valid.sources, valid.targets, strict=True):
@@ -345,15 +339,12 @@ def test_evaluate_a_translator(folders, tmp_path, capsys):
     assert 0 <= answer["bleu"] <= 100
 
 
-def test_translate_writes_what_transformers_writes(folders, monkeypatch, capsys):
+def test_translate_writes_what_transformers_writes(folders, monkeypatch, call):
     lines = TEXTS[:4]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\n".join(lines).encode())))
-    status, answer, err = run(capsys, "translate", folders["marian"], "--json", "--device", "cpu")
-    assert status == 0, err
-    found = json.loads(answer)["translations"]
+    found = call("translate", folders["marian"])["translations"]
     assert [one["source"] for one in found] == lines
-    theirs = transformers.MarianMTModel.from_pretrained(folders["marian"], local_files_only=True)
-    inner = transformers.AutoTokenizer.from_pretrained(folders["marian"], local_files_only=True)
+    theirs, inner = (read(folders["marian"], kind) for kind in ("MarianMTModel", "AutoTokenizer"))
     for line, one in zip(lines, found, strict=True):
         ids = inner(line, return_tensors="pt")["input_ids"]
         n = len(one["token_ids"])
@@ -364,24 +355,15 @@ def test_translate_writes_what_transformers_writes(folders, monkeypatch, capsys)
 
 
 def test_damaged_and_foreign_folders_end_in_one_line(folders, tmp_path, reviews, capsys):
-    cut = tmp_path / "cut"
-    shutil.copytree(folders["camembert"], cut)
-    weights = cut / "model.safetensors"
+    names = ("cut", "headless", "unheard", "mute")
+    cut, headless, unheard, mute = (shutil.copytree(folders["camembert"], tmp_path / name) for name in names)
+    weights, config = cut / "model.safetensors", unheard / "config.json"
     weights.write_bytes(weights.read_bytes()[:1000])
-    t5 = tmp_path / "t5"
+    t5, empty = tmp_path / "t5", tmp_path / "empty"
     transformers.T5Config(vocab_size=9, d_model=4, d_kv=2, d_ff=4, num_layers=1).save_pretrained(t5)
-    headless = tmp_path / "headless"
-    shutil.copytree(folders["camembert"], headless)
-    bare = transformers.AutoModel.from_pretrained(folders["camembert"], local_files_only=True)
-    bare.save_pretrained(headless)
-    unheard = tmp_path / "unheard"
-    shutil.copytree(folders["camembert"], unheard)
-    config = json.loads((unheard / "config.json").read_text())
-    (unheard / "config.json").write_text(json.dumps({**config, "model_type": "shakespeare"}))
-    mute = tmp_path / "mute"
-    shutil.copytree(folders["camembert"], mute)
+    read(folders["camembert"], "AutoModel").save_pretrained(headless)
+    config.write_text(json.dumps({**json.loads(config.read_text()), "model_type": "shakespeare"}))
     (mute / "tokenizer.json").write_text("{")
-    empty = tmp_path / "empty"
     empty.mkdir()
     for folder, words in (
         (cut, "cut cannot be read"),
@@ -392,7 +374,8 @@ def test_damaged_and_foreign_folders_end_in_one_line(folders, tmp_path, reviews,
         (empty, "a checkpoint must be a folder with model.json"),
         (folders["marian"], "fine-tuning needs a model with one body, got a translator"),
     ):
-        status, _, err = run(capsys, "finetune", folder, "--corpus", reviews, "--out", tmp_path / "new")
+        command = ["finetune", folder, "--corpus", reviews, "--out", tmp_path / "new"]
+        status, err = main([*map(str, command)]), capsys.readouterr().err
         assert status == 2 and len(err.strip().splitlines()) == 1 and words in err, err
         assert not (tmp_path / "new").exists()
 
@@ -400,21 +383,11 @@ def test_damaged_and_foreign_folders_end_in_one_line(folders, tmp_path, reviews,
 def test_without_a_network_a_name_says_what_to_do(reviews, tmp_path):
     """A real process, whose way to the network ends at a closed port."""
     closed = "http://127.0.0.1:9"
-    environment = {
-        **os.environ,
-        "HF_ENDPOINT": closed,
-        "HF_HOME": str(tmp_path / "cache"),
-        "HF_HUB_OFFLINE": "0",
-    }
-    environment |= {"http_proxy": closed, "https_proxy": closed}
-    command = [sys.executable, "-m", "tinytx_run.cli", "finetune", "camembert-base", "--corpus", str(reviews)]
-    done = subprocess.run(
-        [*command, "--out", str(tmp_path / "run")],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    environment = os.environ | dict.fromkeys(("HF_ENDPOINT", "http_proxy", "https_proxy"), closed)
+    environment |= {"HF_HOME": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "0"}
+    command = [sys.executable, "-m", "tinytx_run.cli", "finetune", "camembert-base", "--corpus", reviews]
+    command += ["--out", tmp_path / "run"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 2, done.stderr
     (line,) = done.stderr.strip().splitlines()
     assert "camembert-base is no folder here and could not be fetched" in line
@@ -428,9 +401,9 @@ def test_our_checkpoints_become_folders_that_transformers_reads(tmp_path):
     tokenizer = Tokenizer.train(TEXTS, vocab_size=36)
     sizes = {"vocab_size": 36, "d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 12, "max_len": 32}
     save(LanguageModel(TransformerConfig(**sizes)), tmp_path / "ours", tokenizer)
-    model, read = load(tmp_path / "ours").with_tokenizer()
-    save_transformers(model, tmp_path / "theirs", read)
-    theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "theirs", local_files_only=True)
+    model, loaded = load(tmp_path / "ours").with_tokenizer()
+    save_transformers(model, tmp_path / "theirs", loaded)
+    theirs = read(tmp_path / "theirs", "AutoModelForCausalLM")
     assert (theirs.config.pad_token_id, theirs.config.bos_token_id, theirs.config.eos_token_id) == (0, 2, 3)
     ids = torch.tensor([[tokenizer.bos_id, *tokenizer.encode("le chat")]])
     with torch.no_grad():
@@ -444,7 +417,7 @@ def test_a_folder_of_a_translator_names_the_mark_that_a_translation_starts_with(
     sizes = {"vocab_size": 36, "d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 12, "max_len": 32}
     model = Translator(TransformerConfig(**sizes, tie_embeddings=True, norm="last"))
     save_transformers(model, tmp_path / "theirs", tokenizer)
-    config = transformers.AutoConfig.from_pretrained(tmp_path / "theirs", local_files_only=True)
+    config = read(tmp_path / "theirs", "AutoConfig")
     marks = (config.decoder_start_token_id, config.eos_token_id, config.pad_token_id)
     assert marks == (tokenizer.bos_id, tokenizer.eos_id, tokenizer.pad_id)
 
@@ -455,7 +428,7 @@ def test_what_came_from_a_folder_goes_back_with_its_tokenizer(folders, tmp_path)
     save_transformers(model, tmp_path / "back", tokenizer)
     again = published_tokenizer(tmp_path / "back")
     assert again.encode_batch(TEXTS) == tokenizer.encode_batch(TEXTS) and again.mask_id == tokenizer.mask_id
-    theirs = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "back", local_files_only=True)
+    theirs = read(tmp_path / "back", "AutoModelForMaskedLM")
     ids = torch.tensor([[tokenizer.cls_id, *tokenizer.encode("le petit livre"), tokenizer.sep_id]])
     with torch.no_grad():
         torch.testing.assert_close(theirs(ids).logits, model(ids), atol=1e-5, rtol=0)
@@ -485,13 +458,11 @@ def test_code_that_comes_with_a_model_is_never_run_and_standard_input_is_not_rea
             out.writestr(file.name, file.read_bytes())
     answers = io.StringIO("y\n" * 9)
     monkeypatch.setattr("sys.stdin", answers)
-    for read in (
-        load,
-        published_tokenizer,
-        lambda folder: PretrainedTokenizer.from_bytes(archive.getvalue()),
-    ):
+    for opened in (load, published_tokenizer):
         with pytest.raises(ValueError):
-            read(folder)
+            opened(folder)
+    with pytest.raises(ValueError):
+        PretrainedTokenizer.from_bytes(archive.getvalue())
     assert not proof.exists() and answers.tell() == 0
 
 

@@ -26,12 +26,12 @@ class Submission:
 
 
 def read_submission(path: Path) -> Submission:
-    """Read a notebook.
+    """Read a notebook, or a Python file as a notebook of one cell.
 
     Raises
     ------
     ValueError
-        If the file is no notebook, or one without code.
+        If the file is neither, or has no code.
     FileNotFoundError
         If there is no such file.
     """
@@ -42,10 +42,12 @@ def read_submission(path: Path) -> Submission:
     if path.stat().st_size > LARGEST_COPY:
         raise ValueError(f"a notebook to check must be smaller than {LARGEST_COPY:,} bytes, got {path}")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        as_cell = {"cells": [{"cell_type": "code", "source": text}]}
+        content = as_cell if path.suffix == ".py" else json.loads(text)
     except (ValueError, RecursionError) as problem:
         what = "an empty file" if not path.stat().st_size else str(problem)
-        raise ValueError(f"{path.name} must be a Jupyter notebook, got {what}") from None
+        raise ValueError(f"{path.name} must be a Jupyter notebook, or Python in UTF-8, got {what}") from None
     cells = _cells(content)
     if cells is None:
         raise ValueError(f"{path.name} must be a Jupyter notebook, got JSON without cells")

@@ -46,7 +46,7 @@ def build_parser() -> Parser:
     sub.add_argument("--ip", help="address to listen at; by default this machine alone can connect")
 
     sub = add_command(commands, "check", check)
-    sub.add_argument("path", type=folder_name, help="a filled-in notebook, or a folder of copies")
+    sub.add_argument("path", type=folder_name, help="a filled-in notebook (or Python file), or a folder")
     words = "for a folder: NAME.csv, a row a copy (FOLDER-grades.csv), or NAME.html, a page and NAME.csv"
     sub.add_argument("--report", type=Path, help=words)
     sub.add_argument("--lesson", help="grade as copies of this lesson; by default the one that most name")

@@ -150,7 +150,8 @@ def write_release(folder: Path, *, solved: bool = False, root: Path | None = Non
         text = readme.substitute(edition=edition, lessons=lesson_table("notebooks/", root))
         (target / "README.md").write_text(text, encoding="utf-8")
         if not solved:
-            shutil.copyfile(str(files(__package__).joinpath("agents.md")), target / "AGENTS.md")
+            words = files(__package__).joinpath("agents.md").read_text(encoding="utf-8")
+            (target / "AGENTS.md").write_text(words, encoding="utf-8")
         n_files = sum(path.is_file() for path in target.rglob("*"))
     names = tuple(lesson.name for lesson in lessons)
     return Release(folder=folder, solved=solved, notebooks=names, n_files=n_files)

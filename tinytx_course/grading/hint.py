@@ -28,7 +28,7 @@ from tinytx_course.grading.submission import read_submission
 QUOTE = 5
 _WORD = re.compile(r"\w+")
 _COMMENT = re.compile(r"#.*")
-_TOKEN = re.compile(r"\d[\w.]*|\w+|//|\*\*|->|[-+*/%@&|^<>=!:]=|[^\s`]")
+_TOKEN = re.compile(r"\w+|[^\w\s`]")
 _AXIS = r"[\w.]+(?: ?[·+] ?\w+)*"
 _AXES = re.compile(rf"(?<!\w)\((?=[^()]*[A-Z])((?:{_AXIS}, )+{_AXIS})\)")
 _LONG_NAME = re.compile(r"(?:\b[A-Za-z_]\w*\.)+(\w+\.[A-Za-z_])")
@@ -144,7 +144,9 @@ def hints_for(exercise: Exercise, grade: Grade) -> Hints:
 
 
 def _as_lines(grids: Iterable[Grid]) -> str:
-    return "\n".join(line.rstrip() for grid in grids for line in grid.lines())
+    """Grids as text; of their titles what says which part they show, such as ``[0]``."""
+    titled = [(re.sub("expected|: |yours", "", grid.title).strip(), *grid.lines()[1:]) for grid in grids]
+    return "\n".join(line.rstrip() for lines in titled for line in lines if line.strip())
 
 
 def _shortened(words: str, exercise: Exercise) -> str:
@@ -177,8 +179,8 @@ def _without_code(brackets: re.Match[str]) -> str:
 
 
 def _without_end(formula: re.Match[str]) -> str:
-    whole = max(map(len, map(_TOKEN.findall, formula[0].split("…")))) < QUOTE
-    return formula[0] if whole else f"{formula[1]}…"
+    longest = max(len(_TOKEN.findall(part)) for part in formula[0].split("…"))
+    return formula[0] if longest < QUOTE - 1 else f"{formula[1]}…"  # a comma before it may be the fifth
 
 
 def _where_it_differs(exercise: Exercise, mistake: Mistake) -> str:

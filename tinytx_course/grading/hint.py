@@ -139,7 +139,7 @@ def hints_for(exercise: Exercise, grade: Grade) -> Hints:
         input=as_text(call).removeprefix("The smallest input that shows it: "),
         expected=_as_lines(grid for grid in grids if "expected" in grid.title) or exercise.rule,
         got=got,
-        hints=tuple(filter(None, (where, words, known and _where_it_differs(exercise, known)))),
+        hints=tuple(filter(None, (where, words, _where_it_differs(exercise, known) if known else ""))),
     )
 
 
@@ -179,8 +179,9 @@ def _without_code(brackets: re.Match[str]) -> str:
 
 
 def _without_end(formula: re.Match[str]) -> str:
-    longest = max(len(_TOKEN.findall(part)) for part in formula[0].split("…"))
-    return formula[0] if longest < QUOTE - 1 else f"{formula[1]}…"  # a comma before it may be the fifth
+    parts = [_TOKEN.findall(part) for part in formula[0].split("…")]
+    too_long = QUOTE - (len(parts) == 1)  # with a comma before the formula
+    return f"{formula[1]}…" if max(map(len, parts)) >= too_long else formula[0]
 
 
 def _where_it_differs(exercise: Exercise, mistake: Mistake) -> str:

@@ -41,13 +41,16 @@ def read_submission(path: Path) -> Submission:
         raise ValueError(f"{path.name} must be a file of its own, got a link")
     if path.stat().st_size > LARGEST_COPY:
         raise ValueError(f"a notebook to check must be smaller than {LARGEST_COPY:,} bytes, got {path}")
+    is_python = path.suffix == ".py"
     try:
         text = path.read_text(encoding="utf-8")
         as_cell = {"cells": [{"cell_type": "code", "source": text}]}
-        content = as_cell if path.suffix == ".py" else json.loads(text)
+        content = as_cell if is_python else json.loads(text)
     except (ValueError, RecursionError) as problem:
         what = "an empty file" if not path.stat().st_size else str(problem)
-        raise ValueError(f"{path.name} must be a Jupyter notebook, or Python in UTF-8, got {what}") from None
+        raise ValueError(
+            f"{path.name} must be {'Python in UTF-8' if is_python else 'a Jupyter notebook'}, got {what}"
+        ) from None
     cells = _cells(content)
     if cells is None:
         raise ValueError(f"{path.name} must be a Jupyter notebook, got JSON without cells")

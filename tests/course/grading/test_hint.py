@@ -123,7 +123,7 @@ def test_a_python_file_gets_no_more_hints_than_is_known(
         ("x.py", UPPER, "casual_mask", "nearest first: causal_mask, "),
         ("x.py", UPPER, "padding_mask", "x.py must define a function padding_mask"),
         ("x.py", None, "causal_mask", "must be a file"),
-        ("x.ipynb", "no JSON", "causal_mask", "must be a Jupyter notebook, or Python"),
+        ("x.ipynb", "no JSON", "causal_mask", "must be a Jupyter notebook"),
         ("x.py", "", "causal_mask", "must hold code"),
     ],
 )

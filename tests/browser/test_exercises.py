@@ -57,6 +57,6 @@ def test_a_mask_is_filled_by_keys_a_mistake_is_named_and_what_is_solved_is_remem
         assert said(page, "padded").startswith(answer)
     page.open(address)
     page.wait(f"{SOLVED}.startsWith('2 of ')")
-    assert page.evaluate("document.querySelector('[data-task] .done').checkVisibility()")
+    assert page.sees("[data-task] .done")
     page.evaluate("localStorage.clear()")
     assert {where.rsplit("/", 1)[1] for where in page.outside()} == {"site.js"}

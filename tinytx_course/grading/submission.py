@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tinytx_course.lessons import LESSONS
 
@@ -44,7 +45,7 @@ def read_submission(path: Path) -> Submission:
     kind = "Python in UTF-8" if path.suffix == ".py" else "a Jupyter notebook"
     try:
         text = path.read_text(encoding="utf-8")
-        as_cell = {"cells": [{"cell_type": "code", "source": text}]}
+        as_cell: dict[str, Any] = {"cells": [{"cell_type": "code", "source": text}]}
         content = as_cell if path.suffix == ".py" else json.loads(text)
     except (ValueError, RecursionError) as problem:
         what = "an empty file" if not path.stat().st_size else str(problem)

@@ -183,7 +183,7 @@ def _ready_made(exercise: Exercise, function: Any, call: Call, seconds: float) -
     positional, keywords = _handed_over(function, named)
 
     def run() -> str:
-        answers = (exercise.solve, *exercise.answers)
+        answers: list[Function] = [exercise.solve, *exercise.answers]
         return passed_on(lambda: function(*positional, **keywords), exercise.name, answers)
 
     with contextlib.redirect_stdout(_Printed()), contextlib.redirect_stderr(_Printed()):

@@ -19,8 +19,7 @@
 In place of `edit` a mistake may have ``edits``, a list of such pairs, or ``program``, a text that defines the
 function. Further ways to make it are listed in ``also``, each written like one of these three. It may name
 another ``section`` and ``lesson`` to read, take its words from a mistake that it is ``like``, and have a
-``tolerance`` of its own where rounding weighs more than usual. A mistake that no text can say has none of
-these keys but words: its function stands in the module of the exercise, in `Exercise.in_python`.
+``tolerance`` of its own where rounding weighs more than usual.
 
 ``together`` lists slugs that often come with another one: both are tried at once, wherever their edits do not
 overlap. ``also`` of the exercise itself lists edits after which the program is right as before: mistakes are
@@ -183,14 +182,8 @@ class Catalogue:
     puzzle: Mapping[str, Any]
 
 
-def read_catalogue(name: str, in_python: Mapping[str, Function | tuple[Function, ...]] = {}) -> Catalogue:
+def read_catalogue(name: str) -> Catalogue:
     """Read the file of an exercise.
-
-    Parameters
-    ----------
-    name : str
-    in_python : mapping
-        From the slug of a mistake that no text can say to one or several functions that make it.
 
     Raises
     ------
@@ -205,24 +198,22 @@ def read_catalogue(name: str, in_python: Mapping[str, Function | tuple[Function,
     """
     text = files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8")
     try:
-        return parse_catalogue(name, tomllib.loads(text), in_python)
+        return parse_catalogue(name, tomllib.loads(text))
     except tomllib.TOMLDecodeError as problem:
         raise ValueError(f"{name}.toml must be TOML, got {problem}") from None
 
 
-def parse_catalogue(
-    name: str, table: Mapping[str, Any], in_python: Mapping[str, Function | tuple[Function, ...]] = {}
-) -> Catalogue:
+def parse_catalogue(name: str, table: Mapping[str, Any]) -> Catalogue:
     """Check the fields of an exercise; as `read_catalogue`."""
     file = f"{name}.toml"
     _check_fields(file, table, _EXERCISE, ("signature", "lesson", "section", "rule", "right", "mistakes"))
     texts, often = table["mistakes"], set(table.get("together", ()))
-    if unknown := (often | set(in_python)) - set(texts):
+    if unknown := often - set(texts):
         raise ValueError(f"{file} must have the mistakes {', '.join(sorted(unknown))}, got none of the name")
     others = [_read_way(f"`also` of {file}", table["right"], way) for way in table.get("also", ())]
     if programs := [way for way in others if isinstance(way, str)]:
         raise ValueError(f"`also` of {file} must list edits, got {programs[0]!r}")
-    known = [_read_mistake(name, table, slug, in_python.get(slug, ()), others) for slug in texts]
+    known = [_read_mistake(name, table, slug, others) for slug in texts]
     pairs = [
         _pair(name, table["right"], one, other)
         for one, other in combinations(known, 2)
@@ -245,13 +236,7 @@ class _Known(NamedTuple):
         return self.mistake.slug
 
 
-def _read_mistake(
-    name: str,
-    table: Mapping[str, Any],
-    slug: str,
-    in_python: Function | tuple[Function, ...],
-    others: Sequence[str | Edits],
-) -> _Known:
+def _read_mistake(name: str, table: Mapping[str, Any], slug: str, others: Sequence[str | Edits]) -> _Known:
     whose, texts, right = f"the mistake {slug!r} of {name}.toml", table["mistakes"], table["right"]
     _check_fields(whose, texts[slug], _MISTAKE)
     like = texts[slug].get("like", slug)
@@ -259,14 +244,13 @@ def _read_mistake(
     if like not in texts or "words" not in about:
         raise ValueError(f"{whose} must have words, or be like a mistake that has, got like={like!r}")
     given = [about[key] for key in _WAYS if key in texts[slug]]
-    functions = in_python if isinstance(in_python, tuple) else (in_python,)
-    if len(given) + bool(functions) != 1:
-        raise ValueError(f"{whose} must have one of {', '.join(_WAYS)} or a function, got {sorted(about)}")
+    if len(given) != 1:
+        raise ValueError(f"{whose} must have one of {', '.join(_WAYS)}, got {sorted(about)}")
     ways = [_read_way(whose, right, way) for way in (*given, *texts[slug].get("also", ()))]
     ways += _together(ways, others)
     made = [Program(name, way if isinstance(way, str) else _applied(right, way), whose) for way in ways]
     said = {key: about[key] for key in ("words", "section", "lesson", "tolerance") if key in about}
-    mistake = Mistake(slug, wrongs=(*functions, *made), **said)
+    mistake = Mistake(slug, wrongs=tuple(made), **said)
     return _Known(mistake, [way for way in ways if not isinstance(way, str)])
 
 

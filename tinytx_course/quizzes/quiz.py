@@ -85,6 +85,11 @@ class Question:
         """The right choice."""
         return next(choice for choice in self.choices if choice.right)
 
+    def asked(self, name: str) -> dict[str, Any]:
+        """What a card knows of it, under the name that its answer is stored with."""
+        choices = [{"text": one.text, "right": one.right, "feedback": one.feedback} for one in self.choices]
+        return {"key": name, "prompt": self.prompt, "choices": choices}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Quiz:
@@ -140,17 +145,7 @@ def question_card(
         record_answer,
         title=title,
         remembered=remembered,
-        questions=[
-            {
-                "key": name,
-                "prompt": question.prompt,
-                "choices": [
-                    {"text": choice.text, "right": choice.right, "feedback": choice.feedback}
-                    for choice in question.choices
-                ],
-            }
-            for name, question in by_name.items()
-        ],
+        questions=[question.asked(name) for name, question in by_name.items()],
         answers={name: answer for name, answer in before.items() if answer is not None},
     )
 

@@ -2,7 +2,8 @@
 
 The problems are data. That of an exercise is a table ``[puzzle]`` in its file, ``exercises/NAME.toml``; the
 lines are those of the right program, without comments. A distractor may be ``mistake = "SLUG"``, one of the
-file that changes a line, with another `why` if its words do not fit. Others are ``parsons/NAME.toml``::
+file that changes a line, with another `why` if its words do not fit. Without the table a problem is made, see
+`tinytx_course.exercises.rungs`. Others are ``parsons/NAME.toml``::
 
     title = "The causal mask"
     lesson = 2
@@ -22,7 +23,6 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,9 +31,9 @@ from typing import Any
 
 import traitlets
 
-from tinytx_course.exercises.catalogue import Program
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.exercise import Exercise
+from tinytx_course.exercises.rungs import MOST_LINES, pass_rung, program_lines, puzzle, slips
 from tinytx_course.lessons import LESSONS
 from tinytx_course.widgets.base import Explorer
 
@@ -52,7 +52,7 @@ def problem_names() -> tuple[str, ...]:
     True
     """
     others = {path.name[:-5] for path in _FOLDER.iterdir() if path.name.endswith(".toml")}
-    return tuple(sorted(others | {name for name, exercise in EXERCISES.items() if exercise.puzzle}))
+    return tuple(sorted(others | {name for name, exercise in EXERCISES.items() if puzzle(exercise)}))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,8 +164,8 @@ def parse_problem(name: str, table: Mapping[str, Any]) -> Problem:
 
 
 def _checked_lines(name: str, lines: list[Any]) -> tuple[str, ...]:
-    if not 3 <= len(lines) <= 16:
-        raise ValueError(f"{name}.toml must have 3 to 16 lines, got {len(lines)}")
+    if not 3 <= len(lines) <= MOST_LINES:
+        raise ValueError(f"{name}.toml must have 3 to {MOST_LINES} lines, got {len(lines)}")
     for line in lines:
         if not isinstance(line, str) or not line.strip() or line != line.rstrip() or "\n" in line:
             raise ValueError(f"a line of {name}.toml must be one line of text, got {line!r}")
@@ -233,36 +233,24 @@ def read_problem(name: str) -> Problem:
         near = difflib.get_close_matches(str(name), problem_names(), n=3)
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise ValueError(f"a Parsons problem is one of {', '.join(problem_names())}, got {name!r}{hint}")
-    if name in EXERCISES and EXERCISES[name].puzzle:
-        return parse_problem(name, _of_exercise(EXERCISES[name]))
+    if name in EXERCISES and (table := puzzle(EXERCISES[name])):
+        return parse_problem(name, _of_exercise(EXERCISES[name], table))
     text = _FOLDER.joinpath(f"{name}.toml").read_text(encoding="utf-8")
     return parse_problem(name, tomllib.loads(text))
 
 
-def _of_exercise(exercise: Exercise) -> dict[str, Any]:
+def _of_exercise(exercise: Exercise, table: Mapping[str, Any]) -> dict[str, Any]:
     """Make the fields of a problem from the right program of an exercise and its mistakes."""
-    lines, known = _lines_of(exercise.solve), {mistake.slug: mistake for mistake in exercise.mistakes}
+    lines, known = program_lines(exercise.solve), {slip.mistake.slug: slip for slip in slips(exercise)}
     distractors = []
-    for table in exercise.puzzle.get("distractors", []):
-        if slug := table.get("mistake"):
-            for wrong in known[slug].wrongs if slug in known else ():
-                others = _lines_of(wrong)
-                changes = [pair for pair in zip(lines, others, strict=False) if pair[0] != pair[1]]
-                if len(changes) == 1 and len(others) == len(lines):
-                    break
-            else:
+    for distractor in table.get("distractors", []):
+        if slug := distractor.get("mistake"):
+            if slug not in known:
                 raise ValueError(f"a distractor of {exercise.name}.toml must change one line, got {slug!r}")
-            why = table.get("why", known[slug].words)
-            table = {"line": changes[0][1], "instead_of": changes[0][0], "why": why}
-        distractors.append(table)
-    return {**exercise.puzzle, "lesson": exercise.lesson, "lines": lines, "distractors": distractors}
-
-
-def _lines_of(function: Any) -> list[str]:
-    """The lines of a program, without comments."""
-    text = function.text if isinstance(function, Program) else ""
-    lines = (re.sub(r"\s*# .*", "", line) for line in text.splitlines())
-    return [line for line in lines if line]
+            slip, why = known[slug], distractor.get("why", known[slug].mistake.words)
+            distractor = {"line": slip.line, "instead_of": lines[slip.number], "why": why}
+        distractors.append(distractor)
+    return {**table, "lesson": exercise.lesson, "lines": lines, "distractors": distractors}
 
 
 class ParsonsExplorer(Explorer):
@@ -282,7 +270,7 @@ class ParsonsExplorer(Explorer):
     indents = traitlets.List(traitlets.Int()).tag(sync=True)
     picked = traitlets.List(traitlets.Int()).tag(sync=True)
     held = traitlets.Int(-1).tag(sync=True)
-    report = traitlets.Enum(["", "check", "solution"], "").tag(sync=True)
+    report = traitlets.Enum(["", "check", "right", "solution"], "").tag(sync=True)
 
     @traitlets.validate("order")
     def _check_order(self, proposal: Any) -> list[int]:
@@ -340,7 +328,7 @@ def parsons(name: str) -> ParsonsExplorer:
     problem = read_problem(name)
     blocks = problem.blocks()
     start = problem.shuffled()
-    return ParsonsExplorer(
+    explorer = ParsonsExplorer(
         title=f"Order the lines: {problem.title[0].lower()}{problem.title[1:]}",
         task=problem.task,
         blocks=blocks,
@@ -349,3 +337,5 @@ def parsons(name: str) -> ParsonsExplorer:
         indents=[0] * len(blocks),
         picked=[-1 if block["wrong"] else 0 for block in blocks],
     )
+    explorer.observe(lambda change: change.new == "right" and pass_rung(name, "order"), "report")
+    return explorer

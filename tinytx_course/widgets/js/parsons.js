@@ -92,11 +92,13 @@ function isMoved(get) {
   );
 }
 
+const isChecked = (get) => ["check", "right"].includes(get("report"));
+
 export function describe(get) {
   const rows = rowsOf(get);
   const held = rows.find(({ id }) => id === get("held"));
   if (get("report") === "solution") return "This is the solution. “Start again” shuffles the lines.";
-  if (get("report") === "check") return verdictOf(get).text;
+  if (isChecked(get)) return verdictOf(get).text;
   const open = rows.filter(({ picked }) => picked < 0).length;
   const left = open ? ` Pairs to choose from: ${open}.` : "";
   if (!held || !isMoved(get)) return `${rows.length} lines to be ordered and indented.${left}`;
@@ -231,8 +233,9 @@ function build(ui) {
     "div",
     { class: "tx-row tx-buttons" },
     button("Check", () => {
-      ui.save("report", "check");
-      if (verdictOf(ui.get).mistake === "") remember(`task:${ui.get("title")}`, true);
+      const isRight = verdictOf(ui.get).mistake === "";
+      ui.save("report", isRight ? "right" : "check"); // Python hears of it
+      if (isRight) remember(`task:${ui.get("title")}`, true);
     }),
     button("Start again", () =>
       all(
@@ -249,7 +252,7 @@ function build(ui) {
   );
   const paint = () => {
     if (ui.get("report") && isMoved(ui.get)) solution.hidden = false; // after the first try
-    const verdict = ui.get("report") === "check" ? verdictOf(ui.get) : { line: 0, mistake: null };
+    const verdict = isChecked(ui.get) ? verdictOf(ui.get) : { line: 0, mistake: null };
     arrange(list, boxes, ui.get("order"), ui.get("held"));
     rowsOf(ui.get).forEach(({ id, number, text, indent: level }) => {
       grips[id].textContent = `⠿ ${number}`;

@@ -1,0 +1,115 @@
+"""An exercise in rungs, from the easiest on: ``course.practise("attention")``."""
+
+from __future__ import annotations
+
+import difflib
+import html
+from dataclasses import dataclass
+
+from tinytx_course.exercises.checking import EXERCISES
+from tinytx_course.exercises.exercise import Exercise
+from tinytx_course.exercises.rungs import (
+    blanks,
+    labelled,
+    lowest_left,
+    may_watch,
+    pass_rung,
+    program_lines,
+    rungs_of,
+)
+from tinytx_course.quizzes.card import Answer, QuestionCard, marked, plain
+from tinytx_course.quizzes.quiz import Choice, Question
+from tinytx_course.widgets.parsons import ParsonsExplorer, parsons
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A paragraph and a program; shown as HTML in a notebook, as text elsewhere."""
+
+    words: str
+    program: str
+
+    def __repr__(self) -> str:
+        return f"{plain(self.words)}\n\n{self.program}".rstrip()
+
+    def _repr_html_(self) -> str:
+        return f"<p>{marked(self.words)}</p>" + f"<pre>{html.escape(self.program)}</pre>" * bool(self.program)
+
+
+def practise(
+    name: str, rung: str | None = None, *, anyway: bool = False
+) -> Sheet | ParsonsExplorer | QuestionCard:
+    """Meet an exercise on one of its rungs.
+
+    Parameters
+    ----------
+    name : str
+        Of the exercise, such as ``"attention"``.
+    rung : {"watch", "order", "fill", "write"}, optional
+        Read the right program, order its lines, fill in what is missing, or write it; by default the lowest
+        of the last three that is not passed.
+    anyway : bool
+        To watch before the exercise is passed or tried twice.
+
+    Returns
+    -------
+    Sheet, ParsonsExplorer or QuestionCard
+        The last line of its cell. What is passed is recorded.
+
+    Raises
+    ------
+    ValueError
+        If there is no such exercise, or it has no such rung.
+
+    Examples
+    --------
+    >>> practise("padding_mask", "watch", anyway=True)
+    The right program of padding_mask, step by step:
+    <BLANKLINE>
+    def padding_mask(token_ids, pad_id):
+        return token_ids != pad_id  # 1. returned: (B, S)
+    """
+    if name not in EXERCISES:
+        near = difflib.get_close_matches(str(name), EXERCISES, n=len(EXERCISES), cutoff=0.4)
+        known = ", ".join([*near, *(other for other in EXERCISES if other not in near)])
+        raise ValueError(f"name must be that of an exercise, got {name!r}; there are {known}")
+    exercise = EXERCISES[name]
+    rung = rung or lowest_left(exercise)
+    if rung not in rungs_of(exercise):
+        raise ValueError(f"rung of {name} must be one of {', '.join(rungs_of(exercise))}, got {rung!r}")
+    if rung == "order":
+        return parsons(name)
+    if rung == "fill":
+        return fill(exercise)
+    if rung == "write":
+        stub = f'def {exercise.signature}:\n    ...\n\n\ncourse.check("{name}", {name})'
+        return Sheet(f"Write `{exercise.signature}`. It returns {exercise.rule}", stub)
+    if anyway or may_watch(name):
+        return Sheet(f"The right program of `{name}`, step by step:", labelled(exercise))
+    words = "This opens once the exercise is passed or tried twice. To see it anyway:"
+    return Sheet(words, f'course.practise("{name}", "watch", anyway=True)')
+
+
+def fill(exercise: Exercise) -> QuestionCard:
+    """Return a card with a question for each blank of the right program; wrong choices name the mistake."""
+    lines, questions = program_lines(exercise.solve), []
+    for number, blank in enumerate(blanks(exercise), 1):
+        whole, gap = lines[blank.number].strip(), f"__{number}__"
+        lines[blank.number] = blank.before + gap + blank.after
+        choices = [Choice(text=f"`{blank.right}`", why=f"The line is `{whole}`.", right=True)]
+        choices += [Choice(text=f"`{text}`", why=one.words) for text, one in blank.wrong.items()]
+        prompt = f"What belongs in `{lines[blank.number].strip()}`?"
+        questions.append(Question(key=f"{exercise.name}/{blank.number}", prompt=prompt, choices=choices))
+    asked = [question.asked(question.key) for question in questions]
+    asked[0]["program"] = "\n".join(lines)
+
+    def hear(_: str, __: Answer) -> None:
+        given = [card.answers.get(one["key"], {"checked": False}) for one in asked]
+        if all(
+            answer["checked"] and one["choices"][answer["choice"]]["right"]
+            for answer, one in zip(given, asked, strict=True)
+        ):
+            pass_rung(exercise.name, "fill")
+
+    card = QuestionCard(hear, title=f"Fill the blanks: {exercise.name.replace('_', ' ')}", questions=asked)
+    return card

@@ -1,0 +1,222 @@
+"""The four rungs of an exercise, made from its right program and the mistakes that change one line of it.
+
+*watch* labels the steps of the program, *order* shuffles its lines, *fill* leaves blanks where mistakes
+differ, *write* is the exercise itself. An exercise has those of them that its file allows.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from os.path import commonprefix
+from typing import Any
+
+from tinytx_course.exercises.catalogue import Mistake, Program
+from tinytx_course.exercises.exercise import Exercise
+from tinytx_course.progress.record import record
+
+RUNGS = ("watch", "order", "fill", "write")
+MOST_LINES = 16  # of a program that is put in order; it has at least 3
+_MOST_WRONG = 3  # of a blank
+_MOST_DISTRACTORS = 4
+_STEPS = (ast.Assign, ast.AugAssign, ast.Return)
+
+
+@dataclass(frozen=True)
+class Slip:
+    """A mistake that changes one line: the number of the line, the line in its place, and the mistake."""
+
+    number: int
+    line: str
+    mistake: Mistake
+
+
+@dataclass(frozen=True)
+class Blank:
+    """A part of a line, and what stands there in the right program and in those with a mistake.
+
+    Attributes
+    ----------
+    number : int
+        Of the line.
+    before, right, after : str
+        The three parts of the line.
+    wrong : mapping
+        From what a mistake writes in the place of `right` to the mistake, the commonest first.
+    """
+
+    number: int
+    before: str
+    right: str
+    after: str
+    wrong: Mapping[str, Mistake]
+
+
+def program_lines(function: Callable[..., Any]) -> list[str]:
+    """Return the lines of a program without comments and empty ones; none of a function without a text.
+
+    Examples
+    --------
+    >>> from tinytx_course.exercises.checking import EXERCISES
+    >>> program_lines(EXERCISES["padding_mask"].solve)
+    ['def padding_mask(token_ids, pad_id):', '    return token_ids != pad_id']
+    """
+    lines = (re.sub(r"\s*# .*", "", line) for line in _text(function).splitlines())
+    return [line for line in lines if line]
+
+
+def slips(exercise: Exercise) -> list[Slip]:
+    """Return the mistakes of an exercise that change exactly one line, in their order; no pairs."""
+    right, found = program_lines(exercise.solve), []
+    for mistake in exercise.mistakes:
+        for wrong in mistake.wrongs if "+" not in mistake.slug else ():
+            lines = program_lines(wrong)
+            changed = [number for number, line in enumerate(lines) if [line] != right[number : number + 1]]
+            if len(changed) == 1 and len(lines) == len(right):
+                found.append(Slip(changed[0], lines[changed[0]], mistake))
+                break
+    return found
+
+
+def blanks(exercise: Exercise) -> tuple[Blank, ...]:
+    """Return the blanks of an exercise from top to bottom, each where at least two mistakes differ.
+
+    Examples
+    --------
+    >>> from tinytx_course.exercises.checking import EXERCISES
+    >>> blank = blanks(EXERCISES["attention"])[0]
+    >>> blank.before, blank.right, list(blank.wrong)
+    ('    scores = ', 'q @ k.transpose(-2, -1)', ['q @ q.transpose(-2, -1)', 'k @ q.transpose(-2, -1)'])
+    """
+    lines, known, found = program_lines(exercise.solve), slips(exercise), []
+    for number, line in enumerate(lines):
+        here = [slip for slip in known if slip.number == number]
+        told = {slip.mistake.words: slip for slip in reversed(here)}  # one for each text: the commonest
+        chosen = [slip for slip in here if told[slip.mistake.words] is slip][:_MOST_WRONG]
+        if len(chosen) > 1:
+            start, end = _place(lines, number, [slip.line for slip in chosen])
+            wrong = {slip.line[start : len(slip.line) - len(line) + end]: slip.mistake for slip in chosen}
+            found.append(Blank(number, line[:start], line[start:end], line[end:], wrong))
+    return tuple(found)
+
+
+def _place(lines: list[str], number: int, others: list[str]) -> tuple[int, int]:
+    """The smallest expression of a line that holds all in which others differ; else all of the line."""
+    line = lines[number]
+    start = len(commonprefix([line, *others]))
+    end = len(line) - len(commonprefix([text[::-1] for text in (line, *others)]))
+    places = [(len(line) - len(line.lstrip()), len(line))]
+    for node in ast.walk(ast.parse("\n".join(lines))):
+        if isinstance(node, ast.expr) and node.lineno == node.end_lineno == number + 1:
+            columns = node.col_offset, node.end_col_offset
+            places.append(tuple(len(line.encode()[:column].decode()) for column in columns))
+    return min((b - a, (a, b)) for a, b in places if a <= min(start, end) and max(start, end) <= b)[1]
+
+
+def puzzle(exercise: Exercise) -> Mapping[str, Any]:
+    """Return the table of the Parsons problem: that of the file, or one made from the program; or nothing."""
+    lines = program_lines(exercise.solve)
+    texts = [line.strip() for line in lines]
+    fit = [
+        one
+        for one in slips(exercise)
+        if one.line.strip() not in texts and texts.count(texts[one.number]) == 1
+    ]
+    firsts = {slip.number: slip for slip in reversed(fit)}.values()  # the commonest of a line
+    if exercise.puzzle or not firsts or not 3 <= len(lines) <= MOST_LINES:
+        return exercise.puzzle
+    used = sorted(firsts, key=fit.index)[:_MOST_DISTRACTORS]
+    return {
+        "title": exercise.name.replace("_", " ").capitalize(),
+        "task": f"Assemble `{exercise.signature}`. It returns {exercise.rule}",
+        "any_order": _free(lines),
+        "distractors": [{"mistake": slip.mistake.slug} for slip in used],
+    }
+
+
+def _free(lines: list[str]) -> list[list[str]]:
+    """Groups of neighbours that may change places: none of them sets a name that another one uses."""
+    groups: list[list[ast.Assign]] = []
+    for node in ast.walk(ast.parse("\n".join(lines))):
+        for before, statement in pairwise([None, *_statements(node)]):
+            if not isinstance(statement, ast.Assign) or statement.lineno != statement.end_lineno:
+                continue
+            if before and groups and groups[-1][-1] is before and _apart(statement, groups[-1]):
+                groups[-1].append(statement)
+            else:
+                groups.append([statement])
+    return [[lines[one.lineno - 1] for one in group] for group in groups if len(group) > 1]
+
+
+def _statements(node: ast.AST) -> list[ast.stmt]:
+    return (
+        node.body + getattr(node, "orelse", [])
+        if isinstance(node, ast.stmt) and hasattr(node, "body")
+        else []
+    )
+
+
+def _apart(statement: ast.Assign, others: list[ast.Assign]) -> bool:
+    """Whether it sets nothing that the others use, entries of a tensor included, nor they what it uses."""
+    (sets, uses), known = _names(statement), [_names(other) for other in others]
+    return all(sets.isdisjoint(they_use) and uses.isdisjoint(they_set) for they_set, they_use in known)
+
+
+def _names(statement: ast.Assign) -> tuple[set[str], set[str]]:
+    """The names that an assignment sets, and all that it uses."""
+    targets = ast.Tuple(statement.targets)
+    return tuple(
+        {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} for tree in (targets, statement)
+    )
+
+
+def labelled(exercise: Exercise) -> str:
+    """Return the right program with numbered steps: what each one makes, and what its comment says.
+
+    Examples
+    --------
+    >>> from tinytx_course.exercises.checking import EXERCISES
+    >>> print(labelled(EXERCISES["padding_mask"]))
+    def padding_mask(token_ids, pad_id):
+        return token_ids != pad_id  # 1. returned: (B, S)
+    """
+    text = _text(exercise.solve)
+    lines = text.splitlines()
+    steps = [node for node in ast.walk(ast.parse(text)) if isinstance(node, _STEPS)]
+    for number, step in enumerate(sorted(steps, key=lambda node: node.lineno), 1):
+        targets = getattr(step, "targets", None) or [getattr(step, "target", None)]
+        made = ", ".join(ast.unparse(target).strip("()") for target in targets if target) or "returned"
+        code, _, comment = lines[step.lineno - 1].partition("  # ")
+        lines[step.lineno - 1] = f"{code}  # {number}. {made}" + (f": {comment}" if comment else "")
+    return "\n".join(lines)
+
+
+def _text(function: Callable[..., Any]) -> str:
+    return function.text.strip() if isinstance(function, Program) else ""
+
+
+def rungs_of(exercise: Exercise) -> tuple[str, ...]:
+    """Return the rungs that an exercise has, the lowest first."""
+    there = (_text(exercise.solve), puzzle(exercise), blanks(exercise), True)
+    return tuple(rung for rung, has in zip(RUNGS, there, strict=True) if has)
+
+
+def lowest_left(exercise: Exercise) -> str:
+    """Return the lowest rung that this learner has not passed, *watch* left out; *write* if there is none."""
+    passed = record().entry("exercises", exercise.name).get("rungs", [])
+    return next(rung for rung in rungs_of(exercise) if rung not in ("watch", *passed) or rung == "write")
+
+
+def pass_rung(name: str, rung: str) -> None:
+    """Record that *order* or *fill* is passed."""
+    entry = record().entry("exercises", name)
+    record().change("exercises", name, entry | {"rungs": sorted({*entry.get("rungs", []), rung})})
+
+
+def may_watch(name: str) -> bool:
+    """Whether this learner has passed the exercise, or tried twice."""
+    entry = record().entry("exercises", name)
+    return bool(entry.get("passed")) or entry.get("tries", 0) >= 2

@@ -131,12 +131,12 @@ def _whats_next(exercise: Exercise) -> str:
 
 
 def _rung_below(exercise: Exercise) -> str:
-    """Return a line that offers the lowest rung not passed, then to watch; empty if there is no lower one."""
-    rung = lowest_left(exercise)
-    if rung != "write":
-        return f"Smaller steps, to {rung} what is given: `course.practise({exercise.name!r})`."
+    """Return a line that offers the lowest rung not passed, then to watch; empty if there is none below."""
+    ways = {"order": "Put its lines in order first", "fill": "Fill its blanks first"}
+    if way := ways.get(lowest_left(exercise)):
+        return f'{way}: `course.practise("{exercise.name}")`.'
     if "watch" in rungs_of(exercise):
-        return f"To see the right program: `course.practise({exercise.name!r}, 'watch')`."
+        return f'See how it is done: `course.practise("{exercise.name}", "watch")`.'
     return ""
 
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from os.path import commonprefix
 from typing import Any
 
@@ -22,6 +21,8 @@ RUNGS = ("watch", "order", "fill", "write")
 MOST_LINES = 16  # of a program that is put in order; it has at least 3
 _MOST_WRONG = 3  # of a blank
 _MOST_DISTRACTORS = 4
+# A quotient and a filling with -inf, of the same name, may change places.
+_COMMUTE = re.compile(r"(\w+) = \1( / |\.masked_fill(?=.*, -math\.inf\)$)).*")
 _STEPS = (ast.Assign, ast.AugAssign, ast.Return)
 
 
@@ -132,45 +133,57 @@ def puzzle(exercise: Exercise) -> Mapping[str, Any]:
     return {
         "title": exercise.name.replace("_", " ").capitalize(),
         "task": f"Assemble `{exercise.signature}`. It returns {exercise.rule}",
-        "any_order": _free(lines),
         "distractors": [{"mistake": slip.mistake.slug} for slip in used],
     }
 
 
-def _free(lines: list[str]) -> list[list[str]]:
-    """Groups of neighbours that may change places: none of them sets a name that another one uses."""
-    groups: list[list[ast.Assign]] = []
+def free_lines(lines: Sequence[str]) -> list[list[int]]:
+    """Return for each line the numbers of those with which it may change places.
+
+    They are assignments among which no other statement comes, and none sets what the other one uses.
+
+    Examples
+    --------
+    >>> free_lines(["def f(x):", "    a = x", "    b = x + 1", "    c = a", "    return b * c"])
+    [[], [2], [1, 3], [2], []]
+    """
+    free: list[list[int]] = [[] for _ in lines]
     for node in ast.walk(ast.parse("\n".join(lines))):
-        for before, statement in pairwise([None, *_statements(node)]):
-            if not isinstance(statement, ast.Assign) or statement.lineno != statement.end_lineno:
-                continue
-            if before and groups and groups[-1][-1] is before and _apart(statement, groups[-1]):
-                groups[-1].append(statement)
-            else:
-                groups.append([statement])
-    return [[lines[one.lineno - 1] for one in group] for group in groups if len(group) > 1]
+        for body in (getattr(node, "body", []), getattr(node, "orelse", [])):
+            run: list[ast.Assign] = []
+            for statement in body if isinstance(body, list) else ():
+                if not isinstance(statement, ast.Assign) or statement.lineno != statement.end_lineno:
+                    run = []
+                    continue
+                for other in run:
+                    if _apart(statement, other):
+                        free[other.lineno - 1].append(statement.lineno - 1)
+                        free[statement.lineno - 1].append(other.lineno - 1)
+                run.append(statement)
+    return [sorted(others) for others in free]
 
 
-def _statements(node: ast.AST) -> list[ast.stmt]:
-    return (
-        node.body + getattr(node, "orelse", [])
-        if isinstance(node, ast.stmt) and hasattr(node, "body")
-        else []
-    )
-
-
-def _apart(statement: ast.Assign, others: list[ast.Assign]) -> bool:
-    """Whether it sets nothing that the others use, entries of a tensor included, nor they what it uses."""
-    (sets, uses), known = _names(statement), [_names(other) for other in others]
-    return all(sets.isdisjoint(they_use) and uses.isdisjoint(they_set) for they_set, they_use in known)
+def _apart(one: ast.Assign, other: ast.Assign) -> bool:
+    """Whether neither sets what the other uses, but for entries of a tensor, or what is scaled and filled."""
+    (sets, uses), (also_sets, also_uses) = _names(one), _names(other)
+    entries = [
+        target for each in (one, other) for target in each.targets if isinstance(target, ast.Subscript)
+    ]
+    steps = sorted(_COMMUTE.sub(r"\2", ast.unparse(each)) for each in (one, other))
+    if len({ast.unparse(target) for target in entries}) == 2 or steps == [" / ", ".masked_fill"]:
+        shared = sets & also_sets
+        uses, also_uses = uses - shared, also_uses - shared
+    return sets.isdisjoint(also_uses) and uses.isdisjoint(also_sets)
 
 
 def _names(statement: ast.Assign) -> tuple[set[str], set[str]]:
-    """The names that an assignment sets, and all that it uses."""
-    targets = ast.Tuple(statement.targets)
-    return tuple(
-        {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} for tree in (targets, statement)
+    """The names that an assignment sets, those of whose entries it sets, and all that it uses."""
+    bases = [target.value if isinstance(target, ast.Subscript) else target for target in statement.targets]
+    sets, uses = (
+        {node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        for trees in (bases, [statement])
     )
+    return sets, uses
 
 
 def labelled(exercise: Exercise) -> str:

@@ -24,8 +24,8 @@ from __future__ import annotations
 import difflib
 import hashlib
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any
 
@@ -33,7 +33,7 @@ import traitlets
 
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.exercise import Exercise
-from tinytx_course.exercises.rungs import MOST_LINES, pass_rung, program_lines, puzzle, slips
+from tinytx_course.exercises.rungs import MOST_LINES, free_lines, pass_rung, program_lines, puzzle, slips
 from tinytx_course.lessons import LESSONS
 from tinytx_course.widgets.base import Explorer
 
@@ -77,6 +77,8 @@ class Problem:
         The right lines in order, indented by four spaces a level.
     slots : tuple of int
         Lines with the same slot may change places.
+    free : sequence of sequences of int
+        For each line those with which it may change places besides; empty if there are none.
     distractors : tuple of Distractor
         At most one a line.
     imports, check : str
@@ -90,6 +92,7 @@ class Problem:
     lines: tuple[str, ...]
     slots: tuple[int, ...]
     distractors: tuple[Distractor, ...]
+    free: Sequence[Sequence[int]] = ()
     imports: str = ""
     check: str = ""
 
@@ -128,6 +131,7 @@ class Problem:
                     "indent": (len(line) - len(text)) // _LEVEL,
                     "slot": self.slots[number],
                 }
+                | ({"free": self.free[number]} if self.free else {})
             )
         return found
 
@@ -234,7 +238,8 @@ def read_problem(name: str) -> Problem:
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise ValueError(f"a Parsons problem is one of {', '.join(problem_names())}, got {name!r}{hint}")
     if name in EXERCISES and (table := puzzle(EXERCISES[name])):
-        return parse_problem(name, _of_exercise(EXERCISES[name], table))
+        problem = parse_problem(name, _of_exercise(EXERCISES[name], table))
+        return problem if EXERCISES[name].puzzle else replace(problem, free=free_lines(problem.lines))
     text = _FOLDER.joinpath(f"{name}.toml").read_text(encoding="utf-8")
     return parse_problem(name, tomllib.loads(text))
 

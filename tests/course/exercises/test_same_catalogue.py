@@ -34,6 +34,8 @@ def collect(names):
     from tinytx_course.exercises.judging import read_known
     from tinytx_course.widgets.parsons import problem_names, read_problem
 
+    # A problem that is made from mistakes is new.
+    problems = [name for name in problem_names() if getattr(EXERCISES.get(name), "puzzle", True)]
     found = {}
     for name in names:
         exercise = EXERCISES[name]
@@ -45,7 +47,7 @@ def collect(names):
         own = [one for one in SOLUTIONS if one.exercise == name and one.slug != "time-limit"]
         found[name] = {
             "right": results(exercise.solve),
-            "puzzle": asdict(read_problem(name)) | UNUSED if name in problem_names() else None,
+            "puzzle": asdict(read_problem(name)) | UNUSED if name in problems else None,
             "about": [exercise.signature, exercise.lesson, exercise.section, exercise.rule],
             "texts": {m.slug: (m.words, m.section, m.lesson, m.tolerance) for m in exercise.mistakes},
             "wrongs": {m.slug: [results(wrong) for wrong in m.wrongs] for m in exercise.mistakes},

@@ -112,8 +112,8 @@ def _place(lines: list[str], number: int, others: list[str]) -> tuple[int, int]:
     places = [(len(line) - len(line.lstrip()), len(line))]
     for node in ast.walk(ast.parse("\n".join(lines))):
         if isinstance(node, ast.expr) and node.lineno == node.end_lineno == number + 1:
-            columns = node.col_offset, node.end_col_offset
-            places.append(tuple(len(line.encode()[:column].decode()) for column in columns))
+            first, last = line.encode()[: node.col_offset], line.encode()[: node.end_col_offset]
+            places.append((len(first.decode()), len(last.decode())))
     return min((b - a, (a, b)) for a, b in places if a <= min(start, end) and max(start, end) <= b)[1]
 
 

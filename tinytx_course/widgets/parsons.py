@@ -342,5 +342,10 @@ def parsons(name: str) -> ParsonsExplorer:
         indents=[0] * len(blocks),
         picked=[-1 if block["wrong"] else 0 for block in blocks],
     )
-    explorer.observe(lambda change: change.new == "right" and pass_rung(name, "order"), "report")
+
+    def hear(change: Any) -> None:
+        if change.new == "right":
+            pass_rung(name, "order")
+
+    explorer.observe(hear, "report")
     return explorer

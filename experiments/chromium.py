@@ -50,10 +50,12 @@ class Page:
         self._next = 0
         self.errors: list[str] = []
         self.requests: list[str] = []
+        self._loaded: set[str] = set()  # documents whose event `load` has been seen
         self._trace: list[dict] = []
         self._tracing = False
         for domain in ("Page", "Runtime", "Log", "Network", "DOM"):
             self.call(f"{domain}.enable")
+        self.call("Page.setLifecycleEventsEnabled", enabled=True)
         # A window without a screen has no focus, and JupyterLab asks which of its parts has it.
         self.call("Emulation.setFocusEmulationEnabled", enabled=True)
         self.call("Page.bringToFront")
@@ -81,6 +83,8 @@ class Page:
             self.errors.append(f"{what['entry']['text']} {what['entry'].get('url', '')}")
         elif kind == "Network.requestWillBeSent":
             self.requests.append(what["request"]["url"])
+        elif kind == "Page.lifecycleEvent" and what["name"] == "load":
+            self._loaded.add(what["loaderId"])
         elif kind == "Tracing.dataCollected":
             self._trace += what["value"]
         elif kind == "Tracing.tracingComplete":
@@ -113,10 +117,28 @@ class Page:
         self.call("Emulation.setEmulatedMedia", features=scheme)
 
     def open(self, address: str) -> None:
-        """Go to an address and wait until it is loaded."""
+        """Go to an address and wait until it is loaded; another end (#...) alone loads nothing."""
         self.requests.clear()
-        self.call("Page.navigate", url=address)
-        self.wait("document.readyState === 'complete' && location.href !== 'about:blank'")
+        if "loaderId" in (answer := self.call("Page.navigate", url=address)):
+            self._wait_for_load(lambda document: document == answer["loaderId"])
+
+    def reload(self) -> None:
+        """Load the page again and wait until it is loaded."""
+        self.requests.clear()
+        before = self._document()
+        self.call("Page.reload")
+        self._wait_for_load(lambda document: document != before)
+
+    def _document(self) -> str:
+        return self.call("Page.getFrameTree")["frameTree"]["frame"]["loaderId"]
+
+    def _wait_for_load(self, is_new: Callable[[str], bool], seconds: float = 60) -> None:
+        """Wait for the new document itself: whatever is asked of the page, the old one may answer."""
+        end = time.monotonic() + seconds
+        while not (is_new(document := self._document()) and document in self._loaded):
+            if time.monotonic() > end:
+                raise TimeoutError(f"no new page was loaded within {seconds} s; errors: {self.errors[:3]}")
+            time.sleep(0.01)
 
     def evaluate(self, expression: str):
         """Return the value of a JavaScript expression; promises are waited for."""
@@ -127,6 +149,26 @@ class Page:
             details = answer["exceptionDetails"]
             raise RuntimeError(f"{expression[:200]}: {details.get('exception', details).get('description')}")
         return answer["result"].get("value")
+
+    def all(self, selector: str, what: str = "e.textContent") -> list:
+        """Return the texts of all elements that a selector finds, or what else is said of each `e`."""
+        return self.evaluate(f"[...document.querySelectorAll({json.dumps(selector)})].map(e => {what})")
+
+    def text(self, selector: str) -> str:
+        """Return the text of the first element that a selector finds."""
+        return self.evaluate(f"document.querySelector({json.dumps(selector)}).textContent")
+
+    def sees(self, selector: str) -> bool:
+        """Whether the first element that a selector finds is shown."""
+        return self.evaluate(f"document.querySelector({json.dumps(selector)}).checkVisibility()")
+
+    def click(self, selector: str, number: int = 0) -> None:
+        """Click one of the elements that a selector finds, the first by default."""
+        self.evaluate(f"document.querySelectorAll({json.dumps(selector)})[{number}].click()")
+
+    def width(self) -> int:
+        """Return how wide the page is: more than the window where it scrolls sideways."""
+        return self.evaluate("document.documentElement.scrollWidth")
 
     def wait(self, expression: str, seconds: float = 20) -> None:
         """Wait until an expression is true."""

@@ -11,6 +11,7 @@ os.environ["TINYTX_PROGRESS"] = "none"
 os.environ.setdefault("MPLBACKEND", "agg")
 os.environ.setdefault("TQDM_DISABLE", "1")
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -28,15 +29,37 @@ settings.load_profile("tinytx")
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def pytest_collection_modifyitems(items):
-    """Skip what is marked `gpu` where there is no GPU; begin with the notebooks.
+#: A file is run by one process: those that take longest begin, and the short ones fill the rest of the time.
+LONG = (
+    *("notebooks/test_elsewhere", "test_wheel", "fuzz/", "browser/test_pages", "browser/test_reading"),
+    *("browser/test_lab", "course/grading/test_grade", "browser/test_site", "browser/test_playground"),
+    *("course/grading/test_running", "course/kit/test_nbgrader", "tinytx_run/test_torture"),
+    "course/test_release",
+)
 
-    A file is run by one process, and theirs takes longest: the other files fill the rest of the time.
-    """
-    items.sort(key=lambda item: "notebook" not in item.keywords)
+
+def pytest_collection_modifyitems(items):
+    """Skip what is marked `gpu` where there is no GPU; begin with notebooks and with what else is long."""
+    places = {f"tests/{name}": number for number, name in enumerate(LONG)}
+
+    def place(item):
+        long = (number for name, number in places.items() if item.nodeid.startswith(name))
+        return "notebook" not in item.keywords, next(long, len(LONG))
+
+    items.sort(key=place)
     for item in items:
         if "gpu" in item.keywords and not torch.cuda.is_available():
             item.add_marker(pytest.mark.skip(reason="needs a GPU"))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say how the load was spread over the processes."""
+    seconds = Counter()
+    for report in (one for kind in terminalreporter.stats.values() for one in kind):
+        if hasattr(report, "node"):
+            seconds[report.node.gateway.id] += getattr(report, "duration", 0)
+    if seconds:
+        terminalreporter.write_line("busy: " + ", ".join(f"{name} {seconds[name]:.0f} s" for name in seconds))
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +73,22 @@ def _same_seed_for_every_test():
 def root():
     """The project's root folder."""
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def whole_kit(tmp_path_factory):
+    """The whole kit, with the site and the course: written once, whichever process asks for it first."""
+    from filelock import FileLock
+
+    from tinytx_course.kit import write_kit
+
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:  # each has a folder of its own in that of all
+        folder = folder.parent
+    with FileLock(folder / "kit.lock"):
+        if not (folder / "kit").is_dir():
+            write_kit(folder / "kit", start="09:15")
+    return (folder / "kit").resolve()
 
 
 @pytest.fixture(scope="session")

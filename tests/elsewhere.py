@@ -42,7 +42,8 @@ class Elsewhere(Tensor):
 
     numbers: Tensor
     n_computed = 0  # operations of this process
-    waits: ClassVar[list[str]] = []  # those for which Python waits until a GPU has computed all before
+    is_watched = False
+    waits: ClassVar[list[str]] = []  # if watched: where Python waits until a GPU has computed all before
 
     @staticmethod
     def __new__(cls, numbers: Tensor) -> Elsewhere:
@@ -71,8 +72,14 @@ class Elsewhere(Tensor):
 
     def tolist(self) -> Any:
         """The numbers, as torch gives them of any device."""
-        Elsewhere.waits.append("".join(traceback.format_stack(limit=6)[:-1]))
+        if Elsewhere.is_watched:
+            Elsewhere.note()
         return self.numbers.tolist()
+
+    @classmethod
+    def note(cls) -> None:
+        """Note where Python waits."""
+        cls.waits.append("".join(traceback.format_stack(limit=12)[:-2]))
 
     __torch_function__ = torch._C._disabled_torch_function_impl
 
@@ -84,8 +91,8 @@ class Elsewhere(Tensor):
             return 0  # plain products: fused attention has another operation for each device
         device = kwargs.get("device")
         leaves, tree = tree_flatten((args, kwargs))
-        if _waits(func, leaves, args):
-            Elsewhere.waits.append("".join(traceback.format_stack(limit=12)[:-1]))
+        if Elsewhere.is_watched and _waits(func, leaves, args):
+            Elsewhere.note()
         _check_one_device(func, leaves)
         given_args, given_kwargs = tree_unflatten([_on_cpu(leaf) for leaf in leaves], tree)
         found = func(*given_args, **given_kwargs)
@@ -172,6 +179,8 @@ def _empty(op: Any, *args: Any, **kwargs: Any) -> Tensor:
 
 def install() -> None:
     """Have the device ``elsewhere`` from now on, in this process."""
+    if _kept:
+        return
     backend_registration._setup_privateuseone_for_python_backend(NAME, _Module())
     library = torch.library.Library("_", "IMPL")
     library.fallback(_empty, "PrivateUse1")
@@ -214,34 +223,39 @@ def run_lesson(number: str) -> str | None:
 def run_commands() -> str | None:
     """Run each command that computes, its models elsewhere; the first that failed, or None."""
     install()
+    from tests.torture.jobs import make_jobs
     from tinytx_run.cli import main
 
     with tempfile.TemporaryDirectory() as name, contextlib.redirect_stdout(io.StringIO()) as printed:
         folder = Path(name)
-        reviews = ["--corpus", "world", "--budget", "smoke"]
+        make_jobs(folder)  # writes small corpora
+        few = ("--budget", "smoke", "--steps", "4")
+        reviews, pairs = (("--corpus", str(folder / text)) for text in ("reviews.tsv", "pairs.tsv"))
+        models = {name: str(folder / name) for name in ("causal", "masked", "hybrid", "translation", "tuned")}
+        commands = []
         for objective in ("causal", "masked", "hybrid", "translation"):
-            run = [*reviews, "--objective", objective, "--out", str(folder / objective)]
-            if main(["pretrain", *run]) or main(["evaluate", str(folder / objective), "--corpus", "world"]):
-                return f"{objective}: {printed.getvalue()}"
-        causal, tuned = str(folder / "causal"), str(folder / "tuned")
-        for command in (
-            ["finetune", causal, *reviews, "--out", tuned],
-            ["evaluate", tuned, "--corpus", "world"],
-            ["generate", causal, "--prompt", "ce roman", "--max-new-tokens", "5"],
-            ["pretrain", *reviews, "--out", causal, "--resume"],
-        ):
+            text = pairs if objective == "translation" else reviews
+            commands.append(("pretrain", *text, *few, "--objective", objective, "--out", models[objective]))
+            commands.append(("evaluate", models[objective], *text))
+        commands += [
+            ("finetune", models["causal"], *reviews, *few[:2], "--out", models["tuned"]),
+            ("evaluate", models["tuned"], *reviews),
+            ("generate", models["causal"], "--prompt", "le chat", "--max-new-tokens", "5"),
+            ("pretrain", *reviews, *few, "--out", models["causal"], "--resume"),
+            ("translate", models["translation"]),
+            ("classify", models["tuned"]),
+        ]
+        for command in commands:
+            sys.stdin = io.TextIOWrapper(io.BytesIO(b"the cat eats\n"))
             if main(command):
-                return f"{command[0]}: {printed.getvalue()}"
-        for command in (["translate", str(folder / "translation")], ["classify", tuned]):
-            sys.stdin = io.TextIOWrapper(io.BytesIO(b"the novel is good\n"))
-            if main(command):
-                return f"{command[0]}: {printed.getvalue()}"
+                return f"{' '.join(command)}: {printed.getvalue()}"
     return None if Elsewhere.n_computed else "nothing was computed elsewhere"
 
 
 def run_steps() -> str | None:
     """Make a training step for each objective elsewhere; where it waits for numbers, or None."""
     install()
+    Elsewhere.is_watched = True
     from tests.tinytx_run.two_processes import OBJECTIVES, SETTINGS, batches_of, make
     from tinytx.loop import TrainingStep
 

@@ -601,14 +601,7 @@ course.check("tiny_gpt", tiny_gpt)
 # %%
 def next_token_probs(logits, temperature, top_k, top_p):
     ### BEGIN SOLUTION
-    probs, order = (logits / temperature).softmax(dim=-1).sort(descending=True)  # (V,)
-    if top_k is not None:
-        probs[top_k:] = 0.0
-    if top_p is not None:
-        before = probs.cumsum(dim=0) - probs  # of all more probable tokens
-        probs[before >= top_p] = 0.0
-    put_back = torch.zeros_like(probs).scatter(0, order, probs)
-    return put_back / put_back.sum()
+    ...
     ### END SOLUTION
 
 
@@ -632,11 +625,7 @@ course.check("next_token_probs", next_token_probs)
 # %%
 def generate(model, token_ids, n_new, max_len, draw):
     ### BEGIN SOLUTION
-    ids = list(token_ids)
-    for _ in range(n_new):
-        logits = model(torch.tensor([ids[-max_len:]]))  # (1, T, V)
-        ids.append(draw(logits[0, -1].softmax(dim=-1)))
-    return ids
+    ...
     ### END SOLUTION
 
 

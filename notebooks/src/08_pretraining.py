@@ -34,6 +34,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from IPython.display import Markdown
+from torch import nn
 
 import tinytx as tx
 import tinytx_course as course
@@ -193,7 +194,7 @@ def learn(model, batches, settings, loss_of=next_token_loss):
         loss = loss_of(model, inputs, targets)
         optimizer.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(params, settings.clip_norm)
+        nn.utils.clip_grad_norm_(params, settings.clip_norm)
         optimizer.step()
         losses.append(loss.item())
     model.eval()
@@ -956,7 +957,7 @@ for step in range(1, n_steps + 1):
     )
     optimizer.zero_grad()
     loss.backward()
-    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
     if step in (1, n_steps):
         print(
@@ -999,7 +1000,7 @@ course.quiz("pretraining")
 # %%
 def shift_targets(token_ids):
     ### BEGIN SOLUTION
-    return token_ids[:, :-1], token_ids[:, 1:]  # (B, T - 1) each
+    ...
     ### END SOLUTION
 
 
@@ -1024,9 +1025,7 @@ course.check("shift_targets", shift_targets)
 # %%
 def language_model_loss(logits, targets, pad_id):
     ### BEGIN SOLUTION
-    log_probs = logits.log_softmax(dim=-1)  # (B, T, V)
-    surprise = -log_probs.gather(-1, targets[:, :, None])[:, :, 0]  # (B, T)
-    return surprise[targets != pad_id].mean()
+    ...
     ### END SOLUTION
 
 
@@ -1051,7 +1050,7 @@ course.check("language_model_loss", language_model_loss)
 # %%
 def perplexity(total_nats, n_tokens):
     ### BEGIN SOLUTION
-    return math.exp(total_nats / n_tokens)
+    ...
     ### END SOLUTION
 
 
@@ -1075,12 +1074,7 @@ course.check("perplexity", perplexity)
 # %%
 def training_step(model, optimizer, inputs, targets, max_norm):
     ### BEGIN SOLUTION
-    optimizer.zero_grad()
-    loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
-    loss.backward()
-    torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
-    optimizer.step()
-    return loss.item(), model.weight
+    ...
     ### END SOLUTION
 
 

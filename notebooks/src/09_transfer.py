@@ -301,8 +301,8 @@ fig, ax = plots.figure(width=8.5, height=3.6)
 plots.heatmap(
     real16.float(), allowed=real16, low=0, high=1.4, col_labels=ticks, ax=ax,
     xlabel="position", ylabel="review", title="Sixteen reviews, padded to the longest",
-    hatched="padding",
 )  # fmt: skip
+fig.legends[0].get_texts()[0].set_text("padding")
 plots.show(fig, name="09_padding_in_a_batch")
 print(f"{(~real16[:, -1]).sum()} of 16 rows end in padding;", end=" ")
 print(f"{(~real16).float().mean():.0%} of the batch is padding")
@@ -1150,8 +1150,7 @@ course.quiz("transfer")
 # %%
 def mean_pool(hidden, mask):
     ### BEGIN SOLUTION
-    summed = (hidden * mask[:, :, None]).sum(dim=1)  # (B, T, D) * (B, T, 1) -> (B, D)
-    return summed / mask.sum(dim=1, keepdim=True)  # (B, D) / (B, 1)
+    ...
     ### END SOLUTION
 
 
@@ -1176,9 +1175,7 @@ course.check("mean_pool", mean_pool)
 # %%
 def last_token(hidden, mask):
     ### BEGIN SOLUTION
-    rows = torch.arange(len(hidden))  # (B,)
-    positions = mask.sum(dim=1) - 1  # (B,)
-    return hidden[rows, positions]  # (B, D)
+    ...
     ### END SOLUTION
 
 
@@ -1202,9 +1199,7 @@ course.check("last_token", last_token)
 # %%
 def freeze(model):
     ### BEGIN SOLUTION
-    model.body.requires_grad_(False)
-    model.head.requires_grad_(True)
-    return model
+    ...
     ### END SOLUTION
 
 

@@ -39,7 +39,7 @@ from torch import nn
 import tinytx as tx
 import tinytx_course as course
 from tinytx import beam
-from tinytx_course import plots
+from tinytx_course import plots, results
 from tinytx_course.labs import lesson_11 as lab
 from tinytx_run import bleu, recipes
 from tinytx_run.pairs import Pairs, load_pairs
@@ -856,7 +856,8 @@ course.predict(
 )
 
 # %% tags=["folded"]
-faults = lab.stored_faults()
+runs = results.read_results("broken-translation").data.values()
+faults = {run["name"]: run["bleu"] or 0.0 for run in runs}  # 0: training diverged
 fig, ax = plots.bars(faults, numbers=".1f", xlabel="BLEU on held-out pairs (one seed)",
                      title="Ten translators")  # fmt: skip
 plots.show(fig, name="11_faults")
@@ -997,8 +998,9 @@ plots.show(fig, name="11_interval")
 
 # %%
 for corpus in ("tatoeba-en-fr", "multi30k-en-fr"):
-    print(lab.stored_translation(corpus))
-    scores = lab.stored_bleu(corpus)
+    *_, record = results.read_results(f"translation-{corpus}").data.values()
+    print(lab.stored_translation(corpus, record))
+    scores = {search: score["bleu"] for search, score in record["scores"].items()}
     gain = round(scores["beam of 4"], 1) - round(scores["greedy"], 1)
     print(f"  → a beam of 4 is worth {gain:+.1f} BLEU over greedy decoding\n")
     assert gain > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import tinytx as tx
@@ -33,8 +34,13 @@ class Case:
     sweep: tuple[str, bool, int]
 
     def make(self) -> Explorer:
-        """Return a new explorer."""
-        return eval(self.code, {"tx": tx, "course": course})
+        """Return the explorer, made once: some train a tokenizer. Nobody may change it."""
+        return _made(self.code)
+
+
+@functools.cache
+def _made(code: str) -> Explorer:
+    return eval(code, {"tx": tx, "course": course})
 
 
 _READER = (

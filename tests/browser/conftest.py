@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.chromium import chromium
+from experiments.chromium import chromium, write_page
 from tests.browser.cases import CASES
 from tests.browser.lab import lab
 from tinytx_course.machine import find_chromium
@@ -38,6 +38,20 @@ def page(browser):
     with browser.page() as tab:
         yield tab
         assert tab.errors == []
+
+
+@pytest.fixture
+def show(page, tmp_path):
+    """Return ``show(explorer)``: it opens a page on the disk that holds it, and returns its address."""
+
+    def open_page(explorer, end="", html=None):
+        address = write_page(explorer, tmp_path / "page.html", html).as_uri() + end
+        page.open(address)
+        page.wait("document.querySelector('.tx-say')?.textContent")
+        page.settle()
+        return address
+
+    return open_page
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 import shutil
@@ -83,10 +82,6 @@ class Page:
             if time.monotonic() > end:
                 raise AssertionError(f"not true within {seconds} s: {expression}; errors: {self.errors[:3]}")
             time.sleep(0.05)
-
-    def pixels(self) -> bytes:
-        """Return a PNG of what is in the window."""
-        return base64.b64decode(self._call("browsingContext.captureScreenshot", context=self._tab)["data"])
 
 
 @contextlib.contextmanager

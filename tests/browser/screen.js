@@ -65,3 +65,14 @@ globalThis.headsWithoutTheirQuestion = () => {
     )
     .map((card) => card.ariaLabel);
 };
+globalThis.blocksOnThisScreen = () => {
+  const main = document.querySelector("#lesson");
+  const [top, below] = main.style.clipPath.match(/-?[\d.]+px/g).map(parseFloat);
+  const above = main.getBoundingClientRect().top;
+  return [...main.querySelectorAll(":is(p, li, h1, h2, h3, figure, .tx, .output_area)")].filter(
+    (one) =>
+      one.checkVisibility() &&
+      one.getBoundingClientRect().bottom - above > top &&
+      one.getBoundingClientRect().top - above < main.offsetHeight - below,
+  ).length;
+};

@@ -1,7 +1,5 @@
 """Cards that ask: by keys alone, remembered by the browser, heard by Python."""
 
-import json
-
 import pytest
 
 import tinytx_course as course
@@ -13,7 +11,6 @@ CODE = (
     'course.resolve("02.1", "falls", "It falls.")',
     "from tinytx_course.progress.record import record",
 )
-SAYS = "[...document.querySelectorAll('.tx-say')].map(e => e.textContent)"
 DENIED = "Object.defineProperty(globalThis, 'localStorage', { get() { throw new Error('denied'); } })"
 
 
@@ -23,7 +20,7 @@ def written(tmp_path):
     cards = [
         course.predict("02.1", "Does `x` fall?", ["falls", "rises", "stays"]),
         course.resolve("02.1", "falls", "It falls from 2.3 to 1.9."),
-        course.quiz("masks").to_widget(),
+        course.quiz("masks"),
     ]
     path = write_page(cards[0], tmp_path / "page.html", "".join(card.to_html() for card in cards))
     text = path.read_text(encoding="utf-8")
@@ -38,7 +35,7 @@ def opened(page, address):
     page.open(address)
     page.wait("document.querySelectorAll('.tx-say').length === 3")
     page.settle()
-    return page.evaluate(SAYS)
+    return page.all(".tx-say")
 
 
 def test_keys_choose_and_the_outcome_follows_and_is_there_when_the_page_is_opened_again(page, written):
@@ -49,13 +46,13 @@ def test_keys_choose_and_the_outcome_follows_and_is_there_when_the_page_is_opene
     page.press("Tab")
     page.press("ArrowDown")
     page.settle()
-    prediction, outcome, _ = page.evaluate(SAYS)
+    prediction, outcome, _ = page.all(".tx-say")
     assert "rises" in prediction and outcome.startswith("✗") and "falls from 2.3" in outcome
     page.press("ArrowUp")
     page.press("Tab")
     page.press("ArrowDown")
     page.settle()
-    prediction, outcome, _ = page.evaluate(SAYS)
+    prediction, outcome, _ = page.all(".tx-say")
     assert "70 % sure" in prediction and outcome.startswith("✓") and "70 % sure" in outcome
     assert opened(page, written)[:2] == [prediction, outcome]
     page.evaluate("localStorage.clear()")
@@ -66,39 +63,36 @@ def test_a_quiz_marks_in_words_and_signs_and_may_be_tried_again(page, written):
     opened(page, written)
     page.evaluate("localStorage.clear()")
     opened(page, written)
-    question = course.quiz("masks").questions[0]
-    quiz = "document.querySelectorAll('.tx')[2]"
-    button = f"{quiz}.querySelector('.tx-row .tx-button')"
-    page.evaluate(f"{button}.click()")
-    page.settle()
-    assert page.evaluate(f"{quiz}.querySelector('.tx-feedback').textContent") == "Choose one first."
-    for place, choice in enumerate(question.choices):
-        page.evaluate(f"{quiz}.querySelectorAll('input')[{place}].click()")
+    questions = course.quiz("masks").questions
+    page.all(".tx", "(e.dataset.n = [...document.querySelectorAll('.tx')].indexOf(e))")
+    quiz = "[data-n='2']"
+
+    def click(selector, number=0):
+        page.click(f"{quiz} {selector}", number)
         page.settle()
-        assert page.evaluate(f"{quiz}.querySelector('.tx-feedback').hidden") is True
-        page.evaluate(f"{button}.click()")
-        page.settle()
-        assert page.evaluate(f"{quiz}.querySelector('.tx-feedback').textContent") == choice.feedback
-        marks = page.evaluate(f"[...{quiz}.querySelectorAll('.tx-mark')].map(e => e.textContent).join('')")
-        assert marks.strip() == ("✓" if choice.right else "✗")
-        again = "Ask again" if choice.right else "Try again"
-        assert page.evaluate(f"{button}.textContent") == again
-    assert page.evaluate(SAYS)[2].startswith("1 of 5 checked")
+
+    click(".tx-row .tx-button")
+    assert page.text(f"{quiz} .tx-feedback") == "Choose one first."
+    for place, choice in enumerate(questions[0]["choices"]):
+        click("input", place)
+        assert page.all(f"{quiz} .tx-feedback", "e.hidden")[0] is True
+        click(".tx-row .tx-button")
+        assert page.text(f"{quiz} .tx-feedback") == choice["feedback"]
+        assert "".join(page.all(f"{quiz} .tx-mark")).strip() == ("✓" if choice["right"] else "✗")
+        assert page.text(f"{quiz} .tx-row .tx-button") == ("Ask again" if choice["right"] else "Try again")
+    assert page.all(".tx-say")[2].startswith("1 of 5 checked")
     page.evaluate("localStorage.clear()")
     opened(page, written)
-    score = f"{quiz}.querySelector('.tx-score').textContent"
-    for number, asked in enumerate(course.quiz("masks").questions):
-        right = [choice.right for choice in asked.choices].index(True)
-        box = f"{quiz}.querySelectorAll('.tx-question')[{number}]"
-        page.evaluate(f"{box}.querySelectorAll('input')[{right}].click()")
-        page.settle()
-        page.evaluate(f"{box}.nextElementSibling.nextElementSibling.querySelector('.tx-button').click()")
-    page.settle()
-    assert page.evaluate(score) == "✓✓✓✓✓Start over", "how many are right is said once, below"
-    assert page.evaluate(SAYS)[2].startswith("5 of 5 checked, 5 right")
-    page.evaluate(f"{quiz}.querySelector('.tx-score .tx-button').click()")
-    page.settle()
-    assert page.evaluate(score).startswith("12345")
+    page.all(".tx", "(e.dataset.n = [...document.querySelectorAll('.tx')].indexOf(e))")
+    for number, asked in enumerate(questions):
+        right = [choice["right"] for choice in asked["choices"]].index(True)
+        before = sum(len(one["choices"]) for one in questions[:number])
+        click(".tx-question input", before + right)
+        click(".tx-row .tx-button", number)
+    assert page.text(f"{quiz} .tx-score") == "✓✓✓✓✓Start over", "how many are right is said once, below"
+    assert page.all(".tx-say")[2].startswith("5 of 5 checked, 5 right")
+    click(".tx-score .tx-button")
+    assert page.text(f"{quiz} .tx-score").startswith("12345")
     assert opened(page, written)[2].startswith("0 of 5 checked")
     page.evaluate("localStorage.clear()")
 
@@ -106,10 +100,10 @@ def test_a_quiz_marks_in_words_and_signs_and_may_be_tried_again(page, written):
 def test_a_browser_that_stores_nothing_says_so_and_the_page_still_answers(page, written):
     script = page.call("Page.addScriptToEvaluateOnNewDocument", source=DENIED)["identifier"]
     opened(page, written)
-    assert "stores nothing" in page.evaluate("document.querySelector('.tx-note').textContent")
-    page.evaluate("document.querySelectorAll('.tx input')[1].click()")
+    assert "stores nothing" in page.text(".tx-note")
+    page.click(".tx input", 1)
     page.settle()
-    assert page.evaluate(SAYS)[1].startswith("✗")
+    assert page.all(".tx-say")[1].startswith("✗")
     page.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
 
 
@@ -118,20 +112,19 @@ def test_nothing_sticks_out_and_every_control_refuses_shortcuts(page, written):
     for width in (320, 768, 1920):
         page.size(width, 900)
         page.settle()
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-    bare = ".tx :is(button, input):not([data-lm-suppress-shortcuts])"
-    assert page.evaluate(f"document.querySelectorAll({json.dumps(bare)}).length") == 0
+        assert page.width() <= width
+    assert page.all(".tx :is(button, input):not([data-lm-suppress-shortcuts])") == []
 
 
 def test_in_jupyterlab_the_choice_reaches_python_and_the_first_one_that_is_resolved_counts(page, labserver):
     labserver.write("cards.ipynb", *CODE[::2])
     labserver.open(page, "cards.ipynb")
     page.wait("document.querySelectorAll('.jp-OutputArea .tx-say').length === 1", 90)
-    page.evaluate("document.querySelectorAll('.tx input')[1].click()")
+    page.click(".tx input", 1)
     page.settle()
     entry = "record().entry('predictions', '02.1')"
     assert labserver.ask(page, entry) == {"choice": "rises", "sure": 0}
     assert labserver.ask(page, f"{CODE[1]}.summary()").startswith("✗ You predicted “rises”")
-    page.evaluate("document.querySelectorAll('.tx input')[0].click()")
+    page.click(".tx input")
     page.wait("document.querySelectorAll('.tx input')[1].checked")
     assert labserver.ask(page, entry)["choice"] == "rises"

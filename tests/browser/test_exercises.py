@@ -39,9 +39,9 @@ def fill(page, rows):
 def fill_blanks(page):
     """Choose by keys, wrongly and then rightly; the right program can be watched from the first check on."""
     task = "document.querySelector('#fill-padding_mask').parentElement"
-    shown = f"{task}.querySelector('.watch pre').checkVisibility()"
+    program = "#order-padding_mask ~ .watch pre, #fill-padding_mask ~ .watch pre"
     page.evaluate(f"{task}.querySelector('.watch').open = true")
-    assert page.evaluate(shown) is False
+    assert not page.sees(program)
     for text, words in (("token_ids == pad_id", "Not quite. "), ("token_ids != pad_id", "Right. ")):
         page.evaluate(
             f"[...{task}.querySelectorAll('.tx-option-row')]"
@@ -52,7 +52,7 @@ def fill_blanks(page):
         page.press("Enter")
         page.settle()
         assert page.evaluate(f"{task}.querySelector('.tx-feedback').textContent").startswith(words)
-        assert page.evaluate(shown) is True
+        assert page.sees(program)
 
 
 def test_a_mask_is_filled_by_keys_a_mistake_is_named_and_what_is_solved_is_remembered(page, address):
@@ -77,6 +77,6 @@ def test_a_mask_is_filled_by_keys_a_mistake_is_named_and_what_is_solved_is_remem
     fill_blanks(page)
     page.open(address)
     page.wait(f"{SOLVED}.startsWith('3 of ')")
-    assert page.evaluate("document.querySelector('[data-task] .done').checkVisibility()")
+    assert page.sees("[data-task] .done")
     page.evaluate("localStorage.clear()")
     assert {where.rsplit("/", 1)[1] for where in page.outside()} == {"site.js"}

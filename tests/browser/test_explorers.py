@@ -7,14 +7,12 @@ import numpy as np
 import pytest
 
 import tinytx_course as course
-from experiments.chromium import write_page
 from tests.browser.cases import CASES
 from tests.browser.test_pages import relative
 from tests.browser.test_site import written
 from tinytx_course.lessons import LESSONS
 
 FITS = ("mask", "attention", "positions", "one_query")
-SAYS = "[...document.querySelectorAll('.tx-say')].map(e => e.textContent)"
 STILL = {"name": "prefers-reduced-motion", "value": "reduce"}
 
 
@@ -31,27 +29,27 @@ def several(tmp_path):
 
 
 def opened(page, address):
-    page.call("Page.navigate", url="about:blank")  # or a new end alone would not open it anew
+    page.open("about:blank")  # or a new end alone would not open it anew
     page.open(address)
     page.wait(f"document.querySelectorAll('.tx-say').length === {len(FITS) + 1}")
     page.settle()
-    return page.evaluate(SAYS)
+    return page.all(".tx-say")
 
 
 def test_each_explorer_is_wider_than_the_text_and_fits_a_screen_of_720_lines(page, several):
     page.size(1280, 720)
     opened(page, several)
-    boxes = page.evaluate("[...document.querySelectorAll('.tx')].map(e => [e.offsetWidth, e.offsetHeight])")
+    boxes = page.all(".tx", "[e.offsetWidth, e.offsetHeight]")
     bar = page.evaluate("document.querySelector('.bar').offsetHeight")
     text = page.evaluate("document.querySelector('#lesson h1').offsetWidth")
     assert all(width > text + 100 and height <= 720 - bar for width, height in boxes), boxes
-    page.evaluate("document.querySelector('.tx-screen').click()")
+    page.click(".tx-screen")
     page.wait("document.fullscreenElement?.dataset.kind === 'mask'")
     page.size(1920, 1080)
     page.settle()
     assert page.evaluate("document.querySelector('.tx').scrollHeight <= innerHeight")
     assert float(page.evaluate("getComputedStyle(document.fullscreenElement).zoom")) > 1.4
-    page.evaluate("document.querySelector('.tx-screen').click()")
+    page.click(".tx-screen")
     page.wait("!document.fullscreenElement")
 
 
@@ -59,15 +57,14 @@ def test_the_address_keeps_what_was_changed_in_every_explorer_and_brings_it_back
     first = opened(page, several)
     assert page.evaluate("location.hash") == ""
     page.evaluate("document.querySelectorAll('.tx')[4].querySelector('input').click()")
-    page.evaluate("document.querySelectorAll('.tx-steps .tx-token')[5].click()")
-    page.wait("location.hash")
-    assert page.evaluate("location.hash") == "#one_query?step=5;mask2?causal=1"
-    changed = page.evaluate(SAYS)
+    page.click(".tx-steps .tx-token", 5)
+    page.wait("location.hash === '#one_query?step=5;mask2?causal=1'")
+    changed = page.all(".tx-say")
     assert [i for i in range(5) if changed[i] != first[i]] == [3, 4]
     assert opened(page, page.evaluate("location.href")) == changed
     page.evaluate("location.hash = '#positions?position=7&hand=9999&mode=rotary&d_model=33'")
     page.settle()
-    now = page.evaluate(SAYS)
+    now = page.all(".tx-say")
     assert "turns the query at position 7 " in now[2] and "32 dimensions" in now[2]
     assert now[3:] == first[3:]
     assert page.evaluate("document.querySelectorAll('.tx')[2].getBoundingClientRect().top < innerHeight / 2")
@@ -75,7 +72,7 @@ def test_the_address_keeps_what_was_changed_in_every_explorer_and_brings_it_back
 
 def test_the_finding_alone_is_read_aloud_and_the_rest_unfolds_by_keys(page, several):
     opened(page, several)
-    spoken = page.evaluate("[...document.querySelectorAll('.tx [role=status]')].map(e => e.textContent)")
+    spoken = page.all(".tx [role=status]")
     assert spoken[0].startswith("Moving input ") and all(len(each.split()) <= 30 for each in spoken)
     seen = "document.querySelector('.tx-say').innerText"
     assert "cells open" not in page.evaluate(seen)
@@ -87,7 +84,7 @@ def test_the_finding_alone_is_read_aloud_and_the_rest_unfolds_by_keys(page, seve
 def test_in_forced_colours_cells_and_what_is_chosen_keep_their_difference(page, several):
     page.call("Emulation.setEmulatedMedia", features=[{"name": "forced-colors", "value": "active"}])
     opened(page, several)
-    page.evaluate("document.querySelector('.tx input').click()")
+    page.click(".tx input")
     page.settle()
     look = "[...document.querySelectorAll('{}')].map(e => getComputedStyle(e).background)"
     for kind, state in ((".tx-mask-grid .tx-cell", "pressed"), (".tx-steps .tx-token", "checked")):
@@ -97,10 +94,10 @@ def test_in_forced_colours_cells_and_what_is_chosen_keep_their_difference(page, 
         assert on and off and not on & off
 
 
-def test_arrow_keys_move_between_heads_as_they_are_seen(page, tmp_path):
+def test_arrow_keys_move_between_heads_as_they_are_seen(page, show):
     tokens = list("abcdefghij")
     weights = np.full((2, 6, 10, 10), 0.1)
-    page.open(write_page(course.widgets.attention(weights, tokens), tmp_path / "page.html").as_uri())
+    show(course.widgets.attention(weights, tokens))
     page.size(900, 900)
     page.settle()
     columns = "getComputedStyle(document.querySelector('.tx-thumbs')).getPropertyValue('--heads')"
@@ -116,51 +113,55 @@ def test_arrow_keys_move_between_heads_as_they_are_seen(page, tmp_path):
     assert page.evaluate(place)[0] > left + 9
 
 
-def test_without_motion_nothing_flies_and_the_end_is_there_at_once(page, tmp_path):
-    path = write_page(CASES["one_query"].make(), tmp_path / "page.html")
+def speed(page, rate):
+    """Slow animations down, so that what is looked at while they run is not gone on a busy machine."""
+    page.call("Animation.enable")
+    page.call("Animation.setPlaybackRate", playbackRate=rate)
+
+
+def test_without_motion_nothing_flies_and_the_end_is_there_at_once(page, show):
     chips = []
     for features in ([], [STILL]):
         page.call("Emulation.setEmulatedMedia", features=features)
-        page.open(path.as_uri())
-        page.wait("document.querySelector('.tx-say')?.textContent")
-        page.evaluate("document.querySelectorAll('.tx-steps .tx-token')[5].click()")
+        show(CASES["one_query"].make())
+        speed(page, 0.02)
+        page.click(".tx-steps .tx-token", 5)
         page.settle()
-        chips.append(page.evaluate("document.querySelectorAll('.tx-fly').length"))
+        chips.append(len(page.all(".tx-fly")))
     assert chips[0] > 1 and chips[1] == 0
 
 
-def test_a_product_is_there_when_its_weight_has_landed_and_the_context_is_their_sum(page, tmp_path):
-    page.open(write_page(CASES["one_query"].make(), tmp_path / "page.html").as_uri())
-    page.wait("document.querySelector('.tx-say')?.textContent")
-    page.evaluate("document.querySelectorAll('.tx-steps .tx-token')[5].click()")
+def test_a_product_is_there_when_its_weight_has_landed_and_the_context_is_their_sum(page, show):
+    show(CASES["one_query"].make())
+    speed(page, 0.02)
+    page.click(".tx-steps .tx-token", 5)
     page.settle()
     hidden = "document.querySelectorAll('tbody .tx-vec[style*=hidden]').length"
     total = "[...document.querySelectorAll('tfoot .tx-vec-numbers span')].map(e => e.textContent).join(', ')"
     assert page.evaluate(hidden) == 3 and page.evaluate(total) == "0.00, 0.00, 0.00"
-    page.wait("!document.querySelector('.tx-fly')", seconds=8)
+    speed(page, 1)
+    page.wait("!document.querySelector('.tx-fly')")
     assert page.evaluate(hidden) == 0
-    assert f"context ({page.evaluate(total)})" in page.evaluate(SAYS)[0]
+    assert f"context ({page.evaluate(total)})" in page.all(".tx-say")[0]
 
 
-def test_the_causal_mask_is_put_on_by_key_and_shows_what_it_hides(page, tmp_path):
+def test_the_causal_mask_is_put_on_by_key_and_shows_what_it_hides(page, show):
     words, numbers = list("abcd"), np.eye(4)
     explorer = course.widgets.one_query(numbers, numbers, numbers, tokens=words, query=3)
-    page.open(write_page(explorer, tmp_path / "page.html").as_uri())
-    page.wait("document.querySelector('.tx-say')?.textContent")
+    show(explorer)
     page.focus(".tx-toggle + .tx-toggle input")
     page.press(" ")
     page.settle()
-    assert "Key 2 “c” is blocked: its score 0.00 becomes −∞." in page.evaluate(SAYS)[0]
-    assert page.evaluate("document.querySelectorAll('tbody .tx-no').length") == 2  # the last hides none
+    assert "Key 2 “c” is blocked: its score 0.00 becomes −∞." in page.all(".tx-say")[0]
+    assert len(page.all("tbody .tx-no")) == 2  # the last hides none
     page.wait("location.hash.includes('allowed=1,0,0,0,1,1,0,0,')")
     page.press(" ")
     page.settle()
-    assert "No key is masked here." in page.evaluate(SAYS)[0]
+    assert "No key is masked here." in page.all(".tx-say")[0]
 
 
-def test_a_key_takes_away_the_note_at_the_pointer(page, tmp_path):
-    page.open(write_page(CASES["attention"].make(), tmp_path / "page.html").as_uri())
-    page.wait("document.querySelector('.tx-say')?.textContent")
+def test_a_key_takes_away_the_note_at_the_pointer(page, show):
+    show(CASES["attention"].make())
     page.drag(*relative(page, ".tx-matrix", [(0.2, 0.9), (0.4, 0.9)]))
     assert not page.evaluate("document.querySelector('.tx-tip').hidden")
     page.focus("[aria-label='Query'] [tabindex='0']")
@@ -175,43 +176,39 @@ def test_what_is_dragged_follows_the_pointer_and_the_keys(page, several):
     places = [(0.5 + 78 * math.sin(a) / 260, 0.5 - 78 * math.cos(a) / 248) for a in turns]
     page.drag(*relative(page, ".tx-dial", places))
     page.settle()
-    dragged = int(page.evaluate("document.querySelector('.tx-look .tx-value').textContent"))
+    dragged = int(page.text(".tx-look .tx-value"))
     assert dragged == round(23 + 0.8 / 10_000 ** (-4 / 32))
     page.focus(".tx-own .tx-grip")
     page.press("ArrowUp")
     page.settle()
-    assert "2.25" in page.evaluate("document.querySelector('.tx-own .tx-grip').textContent")
+    assert "2.25" in page.text(".tx-own .tx-grip")
     page.focus(".tx-mask-grid [tabindex='0']")
     for moved in (1, 2):
         page.press("ArrowRight")
         page.settle()
-        assert f"Moving input {moved} " in page.evaluate(SAYS)[0]
+        assert f"Moving input {moved} " in page.all(".tx-say")[0]
     page.press(" ")
     page.settle()
-    assert "1 cell drawn" in page.evaluate(SAYS)[0]
+    assert "1 cell drawn" in page.all(".tx-say")[0]
 
 
-def test_the_blank_shows_what_is_probable_only_to_who_has_chosen(page, tmp_path):
-    page.open(write_page(CASES["fill_blank"].make(), tmp_path / "page.html").as_uri())
-    page.wait("document.querySelector('.tx-say')?.textContent")
-    page.settle()
+def test_the_blank_shows_what_is_probable_only_to_who_has_chosen(page, show):
+    show(CASES["fill_blank"].make())
     shown = "document.querySelector('.tx-chart').checkVisibility()"
     choices = "[...document.querySelectorAll('[aria-label=\"your choice\"] .tx-token')]"
     names = page.evaluate(f"{choices}.map(e => e.textContent)")
-    assert not page.evaluate(shown) and "%" not in page.evaluate(SAYS)[0] and len(names) > 3
+    assert not page.evaluate(shown) and "%" not in page.all(".tx-say")[0] and len(names) > 3
     page.evaluate(f"{choices}[1].click()")
     page.settle()
     mark = "[...document.querySelectorAll('.tx-name')].filter(e => e.textContent.includes('your choice'))"
-    said = page.evaluate(SAYS)[0]
+    said = page.all(".tx-say")[0]
     assert page.evaluate(shown) and f"You chose “{names[1]}”" in said
     verdict = "✓" if "✓ possible" in said else "✗"
     assert page.evaluate(f"{mark}.map(e => e.textContent.slice(0, 1))") == [verdict]
-    assert page.evaluate("document.querySelector('.tx-word[aria-checked=true]').textContent") == (
-        f"{names[1]} {verdict}"
-    )
-    page.evaluate("document.querySelector('.tx-word:nth-child(2)').click()")
+    assert page.text(".tx-word[aria-checked=true]") == (f"{names[1]} {verdict}")
+    page.click(".tx-word:nth-child(2)")
     page.settle()
-    assert not page.evaluate(shown) and "You chose" not in page.evaluate(SAYS)[0]
+    assert not page.evaluate(shown) and "You chose" not in page.all(".tx-say")[0]
     tall = page.evaluate("document.querySelector('.tx').offsetHeight")
     page.focus("[aria-label='your choice'] > .tx-button")
     page.press("Enter")
@@ -220,10 +217,8 @@ def test_the_blank_shows_what_is_probable_only_to_who_has_chosen(page, tmp_path)
     assert abs(page.evaluate("document.querySelector('.tx').offsetHeight") - tall) < 25
 
 
-def test_the_best_hypothesis_of_each_step_stands_on_top(page, tmp_path):
-    page.open(write_page(CASES["beam_tree"].make(), tmp_path / "page.html").as_uri())
-    page.wait("document.querySelector('.tx-say')?.textContent")
-    page.settle()
+def test_the_best_hypothesis_of_each_step_stands_on_top(page, show):
+    show(CASES["beam_tree"].make())
     boxes = """[...document.querySelectorAll('.tx-tree g')].map(g => {
       const { x, y } = g.querySelector('rect').getBBox(), [word, number] = g.querySelectorAll('text');
       return [x, y, parseFloat(number.textContent.replace('−', '-')), word.getComputedTextLength(),
@@ -243,11 +238,9 @@ def test_the_best_hypothesis_of_each_step_stands_on_top(page, tmp_path):
     "state", ["view=0", "view=2&n_layers=24", "view=3&n_layers=24", "view=3&seq_len=4096"]
 )
 @pytest.mark.parametrize("width", [1280, 390])
-def test_names_in_the_count_explorer_cover_nothing_and_are_whole(page, tmp_path, state, width):
+def test_names_in_the_count_explorer_cover_nothing_and_are_whole(page, show, state, width):
     page.size(width, 800)
-    page.open(write_page(course.widgets.count(), tmp_path / "page.html").as_uri() + f"#count?{state}")
-    page.wait("document.querySelector('.tx-say')?.textContent")
-    page.settle()
+    show(course.widgets.count(), f"#count?{state}")
     covered = """(() => {
       const all = (which) => [...document.querySelectorAll(which)].filter((e) => e.checkVisibility());
       const placed = (which) =>
@@ -265,9 +258,8 @@ def test_names_in_the_count_explorer_cover_nothing_and_are_whole(page, tmp_path,
     assert n and over == [] and cut == [], (n, over, cut)
 
 
-def test_the_picture_is_where_the_slider_is_however_fast_and_play_is_summed_up_while_it_runs(page, tmp_path):
-    page.open(write_page(course.widgets.positions(), tmp_path / "page.html").as_uri())
-    page.wait("document.querySelector('.tx-say')?.textContent")
+def test_the_picture_is_where_the_slider_is_however_fast_and_play_is_summed_up_while_it_runs(page, show):
+    show(course.widgets.positions())
     move = """(async () => {
       const sliders = document.querySelectorAll('.tx-look input');
       const to = (i, by) => {
@@ -282,7 +274,7 @@ def test_the_picture_is_where_the_slider_is_however_fast_and_play_is_summed_up_w
     page.settle()
     label = page.evaluate("document.querySelector('.tx-clocks').getAttribute('aria-label')")
     assert label.startswith("16 clocks at position 33; hand 3, "), label
-    said = page.evaluate(SAYS)
-    page.evaluate("document.querySelector('.tx-play').click()")
-    page.wait(f"{SAYS}[0] !== {said!r}[0]", seconds=8)
+    said = page.text(".tx-say")
+    page.click(".tx-play")
+    page.wait(f"document.querySelector('.tx-say').textContent !== {said!r}")
     assert page.evaluate("document.querySelector('.tx-play').getAttribute('aria-pressed')") == "true"

@@ -17,54 +17,63 @@ from tests.browser.test_pages import relative
 from tinytx_course.building.notebooks import normalise
 
 
-def opened(kind, page, labserver):
-    """Open a notebook that shows an explorer twice, and run it."""
+@pytest.fixture(scope="module")
+def together(browser, labserver):
+    """A notebook that shows every explorer twice, run in one kernel; each has the name of its kind there."""
     imports = "import tinytx as tx, tinytx_course as course"
-    labserver.write(f"{kind}.ipynb", f"{imports}\nexplorer = {CASES[kind].code}\nexplorer", "explorer")
-    labserver.open(page, f"{kind}.ipynb")
-    page.wait("document.querySelectorAll('.jp-OutputArea .tx-say').length === 2", 90)
-    return lambda trait: labserver.ask(page, f"explorer.{trait}")
+    cells = [cell for kind, case in CASES.items() for cell in (f"{kind} = {case.code}\n{kind}", kind)]
+    labserver.write("explorers.ipynb", imports, *cells)
+    with browser.page() as page:
+        labserver.open(page, "explorers.ipynb")
+        page.wait(f"document.querySelectorAll('.jp-OutputArea .tx-say').length === {2 * len(CASES)}", 180)
+        yield page
+        assert page.errors == []
+        assert [url for url in page.outside() if "//127.0.0.1" not in url] == []
 
 
-def said(page):
-    """Return what the two views say; they must say the same."""
+def said(page, kind):
+    """Return what the two views of an explorer say; they must say the same."""
     page.settle()
-    first, second = page.evaluate("[...document.querySelectorAll('.tx-say')].map(e => e.textContent)")
+    first, second = page.all(f".tx[data-kind={kind}] .tx-say")
     assert first == second
     return first
 
 
 @pytest.mark.parametrize("kind", CASES)
-def test_state_goes_both_ways_and_shortcuts_of_lab_do_nothing(kind, page, labserver):
-    value_of, case = opened(kind, page, labserver), CASES[kind]
+def test_state_goes_both_ways_and_shortcuts_of_lab_do_nothing(kind, together, labserver):
+    page, case, view = together, CASES[kind], f".tx[data-kind={kind}]"
+
+    def value_of(trait):
+        return labserver.ask(page, f"{kind}.{trait}")
+
     selector, key, _, trait = case.keys
-    page.wait(f"document.querySelector({json.dumps(selector)})")  # a model may have to be made first
-    says = "[...document.querySelectorAll('.tx-say')].map((e) => e.textContent)"
+    page.wait(
+        f"document.querySelector({json.dumps(f'{view} {selector}')})"
+    )  # a model may have to be made first
+    says = f"[...document.querySelectorAll('{view} .tx-say')].map((e) => e.textContent)"
     page.wait(f"{says}.every((text, _, [one]) => text && text === one)")
-    start, value, n_cells = said(page), value_of(trait), labserver.n_cells(page)
-    page.focus(selector)
+    start, value, n_cells = said(page, kind), value_of(trait), labserver.n_cells(page)
+    page.focus(f"{view} {selector}")
     page.press(key)
-    text = said(page)
+    text = said(page, kind)
     assert text != start and value_of(trait) != value
     # In command mode b inserts a cell, x cuts one, and dd deletes one.
     for letter in "bxdd":
         page.press(letter)
-    assert said(page) == text and labserver.n_cells(page) == n_cells
-    assert page.evaluate("document.activeElement.closest('.tx') !== null")
-    labserver.ask(page, f"setattr(explorer, {trait!r}, {value!r})")
-    page.wait(f"document.querySelector('.tx-say').textContent === {json.dumps(start)}")
-    assert said(page) == start
+    assert said(page, kind) == text and labserver.n_cells(page) == n_cells
+    assert page.evaluate(f"document.activeElement.closest('{view}') !== null")
+    labserver.ask(page, f"setattr({kind}, {trait!r}, {value!r})")
+    page.wait(f"{says}[0] === {json.dumps(start)}")
+    assert said(page, kind) == start
 
     selector, points, trait = case.mouse
     value = value_of(trait)
-    page.drag(*relative(page, selector, points))
-    assert said(page) != start and value_of(trait) != value
-    assert [url for url in page.outside() if "//127.0.0.1" not in url] == []
+    page.drag(*relative(page, f"{view} {selector}", points))
+    assert said(page, kind) != start and value_of(trait) != value
 
 
-def test_it_follows_the_theme_of_lab_and_not_that_of_the_system(page, labserver):
-    opened("mask", page, labserver)
-    style = "getComputedStyle(document.querySelector('.tx'))"
+def test_it_follows_the_theme_of_lab_and_not_that_of_the_system(together):
+    page, style = together, "getComputedStyle(document.querySelector('.tx'))"
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
         page.size(1200, 1000, dark="Light" in theme)
         page.evaluate(

@@ -5,7 +5,6 @@ import re
 import pytest
 
 import tinytx_course as course
-from experiments.chromium import write_page
 from tests.browser.test_site import violations
 
 SUMMARY = "document.querySelector('.tx-say').textContent"
@@ -14,12 +13,9 @@ TOKENS = "[...document.querySelectorAll(\"[aria-label='Token to follow'] button\
 
 
 @pytest.fixture
-def opened(page, tmp_path):
-    """A page with the beginning "Bonjour les"; its address."""
-    address = write_page(course.widgets.live_model("Bonjour les"), tmp_path / "page.html").as_uri()
-    page.open(address)
-    page.wait("document.querySelector('.tx-say')?.textContent")
-    return address
+def opened(show):
+    """A page with the beginning "Bonjour les"."""
+    show(course.widgets.live_model("Bonjour les"))
 
 
 def type_in(page, text):
@@ -30,7 +26,7 @@ def type_in(page, text):
     page.settle()
 
 
-def test_enter_draws_and_typing_goes_on_from_there(opened, page):
+def test_enter_draws_and_typing_goes_on_from_there(page, opened):
     page.focus(".tx-field")
     for _ in range(3):
         page.press("Enter")
@@ -42,10 +38,10 @@ def test_enter_draws_and_typing_goes_on_from_there(opened, page):
     assert page.evaluate(FIELD) == written + " ce" and page.evaluate(TOKENS) == 7
 
 
-def test_an_unknown_word_gets_a_sentence_and_nothing_typed_is_deleted(opened, page):
+def test_an_unknown_word_gets_a_sentence_and_nothing_typed_is_deleted(page, opened):
     type_in(page, " chats  dorment !")
     assert page.evaluate(FIELD) == "Bonjour les chats  dorment !"
-    problem = page.evaluate("document.querySelector('.tx-problem').textContent")
+    problem = page.text(".tx-problem")
     assert problem.startswith("The language has no word “chats”: from there on")
     assert page.evaluate(SUMMARY).startswith(problem) and "truth unknown" in page.evaluate(SUMMARY)
     page.press("Enter")
@@ -55,7 +51,7 @@ def test_an_unknown_word_gets_a_sentence_and_nothing_typed_is_deleted(opened, pa
     assert "<b>" in page.evaluate(FIELD)
 
 
-def test_a_token_that_is_pressed_is_appended_and_only_at_the_end(opened, page):
+def test_a_token_that_is_pressed_is_appended_and_only_at_the_end(page, opened):
     page.drag(page.place(".tx-option:first-child"))
     page.settle()
     written = page.evaluate(FIELD)
@@ -63,13 +59,13 @@ def test_a_token_that_is_pressed_is_appended_and_only_at_the_end(opened, page):
     page.focus("[aria-label='Token to follow'] [tabindex='0']")
     page.press("ArrowLeft")
     page.settle()
-    assert "What was written: " in page.evaluate("document.querySelector('.tx-part .tx-title').textContent")
+    assert "What was written: " in page.text(".tx-part .tx-title")
     page.drag(page.place(".tx-option:nth-child(2)"))
     page.settle()
     assert page.evaluate(FIELD) == written
 
 
-def test_outside_the_language_a_token_that_is_pressed_has_no_known_truth(opened, page):
+def test_outside_the_language_a_token_that_is_pressed_has_no_known_truth(page, opened):
     type_in(page, " chats")
     page.focus(".tx-option:first-child")
     page.press("Enter")
@@ -77,7 +73,7 @@ def test_outside_the_language_a_token_that_is_pressed_has_no_known_truth(opened,
     assert re.search(r"Drawn: .* the language unknown\.", page.evaluate(SUMMARY))
 
 
-def test_keys_alone_lead_to_the_numbers_of_a_dot_product(opened, page):
+def test_keys_alone_lead_to_the_numbers_of_a_dot_product(page, opened):
     page.focus(".tx-zoom input")
     page.press("ArrowRight")
     page.settle()
@@ -91,23 +87,22 @@ def test_keys_alone_lead_to_the_numbers_of_a_dot_product(opened, page):
     page.press("Enter")
     page.settle()
     assert page.evaluate(SUMMARY).startswith("Block 1, head 1: query of 2 “les” · key of 1 “Bonjour” = ")
-    cells = page.evaluate("document.querySelectorAll('.tx-numbers td').length")
-    assert cells == 3 * 16
+    assert len(page.all(".tx-numbers td")) == 3 * 16
 
 
-def test_every_zoom_fits_a_phone(opened, page):
+def test_every_zoom_fits_a_phone(page, opened):
     type_in(page, " amis, j'ai vraiment adoré ce roman. La fin est belle, mais")
     for zoom in range(3):
-        page.evaluate(f"document.querySelectorAll('.tx-zoom input')[{zoom}].click()")
+        page.click(".tx-zoom input", zoom)
         for width in (320, 390):
             page.size(width, 844)
             page.settle()
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            assert page.width() <= width
         page.size(1200, 1000)
 
 
 @pytest.mark.parametrize("zoom", range(3))
-def test_axe_finds_nothing_in_any_zoom(page, tmp_path, zoom):
+def test_axe_finds_nothing_in_any_zoom(page, show, zoom):
     explorer = course.widgets.live_model("Mon roman est très bien")
     explorer.zoom = zoom
-    assert violations(page, write_page(explorer, tmp_path / "page.html").as_uri()) == []
+    assert violations(page, show(explorer)) == []

@@ -5,25 +5,18 @@ import re
 import pytest
 
 import tinytx_course as course
-from experiments.chromium import write_page
 from tests.browser.test_live_model import FIELD, SUMMARY, type_in
 
 
-def opened(page, tmp_path, explorer):
-    page.open(write_page(explorer, tmp_path / "page.html").as_uri())
-    page.wait("document.querySelector('.tx-say')?.textContent")
-
-
-def test_any_beginning_is_followed_and_nothing_typed_is_deleted(page, tmp_path):
-    opened(page, tmp_path, course.widgets.next_word("Bonjour les"))
+def test_any_beginning_is_followed_and_nothing_typed_is_deleted(page, show):
+    show(course.widgets.next_word("Bonjour les"))
     page.drag(page.place(".tx-may .tx-option:first-child"))
     page.settle()
     assert page.evaluate(FIELD) in ("Bonjour les amis", "Bonjour les lecteurs")
     type_in(page, " , mon  chat dort")
     typed = page.evaluate(FIELD)
     assert typed.endswith(" , mon  chat dort")
-    assert "The language" in page.evaluate("document.querySelector('.tx-problem').textContent")
-    assert page.evaluate("document.querySelector('.tx-never').hidden") is True
+    assert "The language" in page.text(".tx-problem") and page.all(".tx-never", "e.hidden") == [True]
     page.focus("[aria-label='Token to look behind'] [tabindex='0']")
     for _ in range(3):
         page.press("ArrowLeft")
@@ -37,40 +30,36 @@ def test_any_beginning_is_followed_and_nothing_typed_is_deleted(page, tmp_path):
     assert "What was written" not in page.evaluate(SUMMARY) and page.outside() == []
 
 
-def test_the_impossible_is_marked_and_never_the_longest_bar(page, tmp_path):
-    opened(page, tmp_path, course.widgets.next_word("Le roman est"))
-    width = "[...document.querySelectorAll('{} i')].filter(e => e.checkVisibility()).map(e => e.offsetWidth)"
-    may, never = (page.evaluate(width.format(kind)) for kind in (".tx-may", ".tx-never"))
+def test_the_impossible_is_marked_and_never_the_longest_bar(page, show):
+    show(course.widgets.next_word("Le roman est"))
+    wide = "e.checkVisibility() && e.offsetWidth"
+    may, never = (list(filter(None, page.all(f"{kind} i", wide))) for kind in (".tx-may", ".tx-never"))
     assert len(never) == 3 and max(never) < min(may)
-    texts = page.evaluate("[...document.querySelectorAll('.tx-never .tx-option')].map(e => e.innerText)")
-    assert all("∅ never" in text for text in texts)
+    assert all("∅ never" in text for text in page.all(".tx-never .tx-option", "e.innerText"))
 
 
 @pytest.mark.parametrize(
     ("line", "way", "said"), [("k", (-6 / 13, 0), "top-k 4,"), ("p", (0, 0.25), "top-p 0.5")]
 )
-def test_a_line_that_is_dragged_cuts(page, tmp_path, line, way, said):
-    opened(page, tmp_path, course.widgets.sampling("Le roman est"))
+def test_a_line_that_is_dragged_cuts(page, show, line, way, said):
+    show(course.widgets.sampling("Le roman est"))
     if line == "p":  # the line of a sum is only in the stage that has its scale
-        page.evaluate("document.querySelectorAll('.tx-stage input')[2].click()")
+        page.click(".tx-stage input", 2)
         page.settle()
     x, y = page.place(f".tx-cut-{line}", 0.5, 0.5)
-    wide, tall = page.evaluate(
-        "(b => [b.width, b.height])(document.querySelector('.tx-curve').getBoundingClientRect())"
-    )
+    ((wide, tall),) = page.all(".tx-curve", "(b => [b.width, b.height])(e.getBoundingClientRect())")
     page.drag((x, y), (x + way[0] * wide, y + way[1] * tall))
     page.settle()
     assert said in page.evaluate(SUMMARY)
-    assert page.evaluate("document.querySelectorAll('.tx-stage input')[2].checked") is True
-    assert page.evaluate("document.querySelectorAll('.tx-gone').length") > 0
+    assert page.all(".tx-stage input", "e.checked")[2] and page.all(".tx-gone")
 
 
-def test_three_texts_are_written_and_said(page, tmp_path):
-    opened(page, tmp_path, course.widgets.sampling("Ce livre est"))
+def test_three_texts_are_written_and_said(page, show):
+    show(course.widgets.sampling("Ce livre est"))
     page.focus(".tx-write")
     page.press("Enter")
     page.wait("document.querySelector('.tx-three small').textContent")
     page.press("Enter")
     page.settle()
     assert "At temperature 0.5: “" in page.evaluate(SUMMARY)
-    assert page.evaluate("document.querySelector('.tx-write').textContent").startswith("✎")
+    assert page.text(".tx-write").startswith("✎")

@@ -27,35 +27,35 @@ def relative(page, selector, points):
 
 
 @pytest.fixture
-def opened(case, page, tmp_path):
+def opened(case, show):
     """The explorer behind a page, opened."""
-    explorer = case.make()
-    page.open(write_page(explorer, tmp_path / "page.html").as_uri())
-    page.wait("document.querySelector('.tx-say')?.textContent")
-    return explorer
+    show(case.make())
+    return case.make()
 
 
-def test_it_is_drawn_and_named(opened, page):
-    assert page.evaluate("document.querySelector('.tx').getAttribute('aria-label')") == opened.title
-    assert page.evaluate("getComputedStyle(document.querySelector('.tx-still')).display") == "none"
+def test_it_is_named_whole_at_any_width_on_paper_and_as_text_without_scripts(opened, page):
+    assert page.all(".tx", "e.getAttribute('aria-label')") == [opened.title]
+    assert page.all(".tx-still", "getComputedStyle(e).display") == ["none"]
     assert page.outside() == []
-
-
-def test_nothing_sticks_out_at_any_width(opened, page):
-    outside = """(() => { const right = document.querySelector('.tx').getBoundingClientRect().right;
-      const hidden = e => e.closest('.tx-scroll, [hidden]') || !e.getClientRects().length;
-      return [...document.querySelectorAll('.tx *')].filter(e => !hidden(e)
-        && e.getBoundingClientRect().right > right + 1).map(e => e.outerHTML.slice(0, 80)); })()"""
+    sticks_out = """!e.closest('.tx-scroll, [hidden]') && e.getClientRects().length
+      && e.getBoundingClientRect().right > e.closest('.tx').getBoundingClientRect().right + 1
+      && e.outerHTML.slice(0, 80)"""
     for width in (360, 768, 1920):
         page.size(width, 900)
         page.settle()
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert page.evaluate(outside) == []
+        assert page.width() <= width
+        assert [one for one in page.all(".tx *", sticks_out) if one] == []
+    page.call("Emulation.setEmulatedMedia", media="print")
+    assert page.all(".tx", "e.getBoundingClientRect().height")[0] > 200
+    page.call("Emulation.setEmulatedMedia", media="screen")
+    page.call("Emulation.setScriptExecutionDisabled", value=True)
+    page.reload()
+    (text,) = page.all(".tx-still", "e.innerText")
+    assert text.startswith(f"{opened.title}. {opened.summary()}".replace("?. ", "? "))
+    page.call("Emulation.setScriptExecutionDisabled", value=False)
 
 
-def test_a_key_and_the_mouse_change_picture_and_summary_and_the_other_key_brings_them_back(
-    opened, case, page
-):
+def test_a_key_and_the_mouse_change_picture_and_summary_and_another_key_brings_them_back(opened, case, page):
     selector, key, back, _ = case.keys
     page.focus(selector)
     page.settle()
@@ -89,10 +89,7 @@ def test_state_outlives_a_change_of_theme_and_width(opened, case, page):
 
 def test_tab_reaches_every_control_and_leaves(opened, page):
     """Each control takes the focus once on the way through, refuses JupyterLab's shortcuts, and shows it."""
-    looks = [page.evaluate("document.querySelector('.tx').innerHTML")]
-    while len(looks) < 10 and looks[-1] not in looks[:-1]:  # while a model loads, controls change
-        page.evaluate("new Promise(done => setTimeout(done, 200))")
-        looks.append(page.evaluate("document.querySelector('.tx').innerHTML"))
+    still(page)  # while a model loads, controls change
     wanted = page.evaluate(
         """(() => { document.querySelectorAll('.tx details').forEach(e => { e.open = true; });
           const all = [...document.querySelectorAll('.tx :is(button, input, select, [tabindex])')];
@@ -118,30 +115,17 @@ def test_tab_reaches_every_control_and_leaves(opened, page):
     assert set(wanted) <= set(seen)
 
 
-def test_print_shows_the_explorer_and_a_browser_without_scripts_the_text(opened, page, tmp_path):
-    page.call("Emulation.setEmulatedMedia", media="print")
-    assert page.evaluate("document.querySelector('.tx').getBoundingClientRect().height") > 200
-    page.call("Emulation.setEmulatedMedia", media="screen")
-    page.call("Emulation.setScriptExecutionDisabled", value=True)
-    page.open((tmp_path / "page.html").as_uri())
-    text = page.evaluate("document.querySelector('.tx-still').innerText")
-    assert text.startswith(f"{opened.title}. {opened.summary()}".replace("?. ", "? "))
-    page.call("Emulation.setScriptExecutionDisabled", value=False)
-
-
-def test_two_of_a_kind_in_one_page_are_independent(case, page, tmp_path):
-    explorer = case.make()
-    path = write_page(explorer, tmp_path / "two.html", 2 * explorer.to_html())
-    page.open(path.as_uri())
+def test_two_of_a_kind_in_one_page_are_independent(case, page, show):
+    show(case.make(), html=2 * case.make().to_html())
     page.wait("[...document.querySelectorAll('.tx-say')].filter(e => e.textContent).length === 2")
-    ids = page.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
+    ids = page.all("[id]", "e.id")
     assert len(ids) == len(set(ids))
-    second = "[...document.querySelectorAll('.tx-say')][1].textContent"
-    before = page.evaluate(second)
+    before = page.all(".tx-say")[1]
     page.focus(case.keys[0])
     page.press(case.keys[1])
     page.settle()
-    assert page.evaluate(second) == before != page.evaluate(SUMMARY)
+    first, second = page.all(".tx-say")
+    assert second == before != first
 
 
 def test_an_explorer_that_fails_leaves_its_text(browser, tmp_path):

@@ -1,6 +1,7 @@
 """Pages of the site as `make course` writes them: live explorers, no request, nothing that axe finds."""
 
 import json
+import shutil
 from pathlib import Path
 
 import nbformat
@@ -8,15 +9,15 @@ import pytest
 
 from tests.browser.cases import CASES
 from tinytx_course.building.notebooks import Run
-from tinytx_course.lessons import LESSONS
+from tinytx_course.lessons import LESSONS, written_lessons
 from tinytx_course.site.pages import write_page
 
 NEIGHBOURS = ("/site.js", "/math.css", "/engine.js", "/training.js", "/search-index.js")
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
-NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))
-RUN_AXE = """axe.run(document, { resultTypes: ['violations'], preload: false }).then(found => JSON.stringify(
-  found.violations.map(v => [v.id, v.help,
+RUN_AXE = """axe.run(document, { resultTypes: ['violations'], preload: false, ...MORE }).then(
+  found => JSON.stringify(found.violations.map(v => [v.id, v.help,
     v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + ' ' + n.failureSummary)])))"""
+COLOURS = "{ runOnly: ['color-contrast', 'link-in-text-block'] }"  # all that a theme changes
 _PROSE = "# A lesson\n\nSome `code`, and a formula: $x^2$.\n\n## A chapter\n\n| a | b |\n|---|---|\n| 1 | 2 |"
 _CODE = "import tinytx as tx\n\n@property\ndef f(x: int = 0x1F, *, y='text') -> float:  # say\n    return x\n"
 
@@ -30,7 +31,7 @@ def violations(page, address, widths=(1280,)):
         for dark in (False, True):
             page.size(width, 1000, dark=dark)
             page.settle()
-            found += json.loads(page.evaluate(RUN_AXE))
+            found += json.loads(page.evaluate(RUN_AXE.replace("MORE", COLOURS if dark else "{}")))
     return found
 
 
@@ -57,13 +58,13 @@ def test_all_explorers_live_in_one_page_without_a_request_or_a_violation(page, t
     page.open(address)
     page.wait(f"document.querySelectorAll('.tx-say').length === {len(CASES)}")
     page.settle()
-    named = page.evaluate("[...document.querySelectorAll('.tx')].map(e => e.getAttribute('aria-label'))")
+    named = page.all(".tx", "e.getAttribute('aria-label')")
     assert named == [case.make().title for case in CASES.values()]
     assert outside(page) == []
     for width in (360, 1200):
         page.size(width, 900)
         page.settle()
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.width() <= width
     page.size(1280, 720)
     page.settle()
     heights = "[...document.querySelectorAll('.tx')].map(e => [e.dataset.kind, e.offsetHeight])"
@@ -72,7 +73,19 @@ def test_all_explorers_live_in_one_page_without_a_request_or_a_violation(page, t
     assert violations(page, address) == []
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_the_page_of_a_lesson_has_no_violation_and_asks_for_nothing(page, tmp_path, path):
-    assert violations(page, written(tmp_path, path.stem, nbformat.read(path, 4)), (1280, 390)) == []
+@pytest.mark.parametrize("lesson", written_lessons(), ids=lambda lesson: lesson.name)
+def test_the_page_of_a_lesson_has_no_violation_and_asks_for_nothing(page, whole_kit, lesson):
+    assert violations(page, (whole_kit / "site" / f"{lesson.name}.html").as_uri(), (1280, 390)) == []
+    assert outside(page) == []
+
+
+def test_the_site_of_all_published_lessons_fits_a_stick_and_so_does_each_page(page, whole_kit, tmp_path):
+    folder = whole_kit / "site"
+    archive = Path(shutil.make_archive(str(tmp_path / "site"), "zip", folder))
+    assert archive.stat().st_size <= 15_000_000
+    assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) <= 12_000_000
+    assert [path.name for path in folder.glob("*.html") if path.stat().st_size > 1_500_000] == []
+    assert (folder / "engine.js").stat().st_size + (folder / "index.html").stat().st_size < 3_000_000
+    page.open((folder / "index.html").as_uri())
+    page.wait("document.querySelector('[data-kind=live_model] .tx-say')?.textContent")
     assert outside(page) == []

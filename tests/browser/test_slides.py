@@ -6,9 +6,6 @@ import zlib
 
 import pytest
 
-from tinytx_course.kit.slides import write_slides
-from tinytx_course.lessons import LESSONS
-
 DECKS = ("02_attention_and_masks", "08_pretraining", "18_bug_museum")
 TYPE, IN_FIGURES = 28, 18  # px on a screen of 1280 by 720
 IN_EXPLORERS = 9.5  # px: what is inside an explorer is drawn for the page of the lesson
@@ -46,11 +43,9 @@ WALK = """(async () => {
 })()"""
 
 
-@pytest.fixture(scope="module")
-def decks(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("kit")
-    write_slides(folder, [lesson for lesson in LESSONS if lesson.name in DECKS])
-    return folder / "slides"
+@pytest.fixture
+def decks(whole_kit):
+    return whole_kit / "slides"
 
 
 def opened(page, decks, name, query="", *, dark=False):
@@ -133,7 +128,7 @@ def test_it_prints_a_page_a_slide_and_none_is_blank(page, decks):
     assert min(page.evaluate(heights)) > 300
     done = page.call("Page.printToPDF", preferCSSPageSize=True, printBackground=True)
     paper = base64.b64decode(done["data"])
-    n_slides = page.evaluate("document.querySelectorAll('.pdf-page').length")
+    n_slides = len(page.all(".pdf-page"))
     assert len(re.findall(rb"/Type /Page\b", paper)) == n_slides
     written = 0
     for stream in re.findall(rb"stream\r?\n(.*?)endstream", paper, re.S):

@@ -16,7 +16,6 @@ from tinytx_course.building.editions import cell_of_edition, check_calls, has_so
 from tinytx_course.exercises.checking import EXERCISES, check
 from tinytx_course.exercises.telling import where_to_read
 from tinytx_course.lessons import LESSONS, project_root, written_lessons
-from tinytx_course.quizzes.quiz import QUIZZES
 
 WIDTH = 88  # columns of code that a page shows without scrolling
 WRITTEN = written_lessons(project_root())
@@ -90,7 +89,7 @@ def test_every_exercise_has_the_format_of_the_course(lesson):
 def test_its_quiz_is_asked_once_before_the_last_exercises(lesson):
     cells = cells_of(lesson)
     asked = [i for i, c in enumerate(cells) if c.cell_type == "code" and "course.quiz(" in c.source]
-    assert [cells[i].source for i in asked] == [f'course.quiz("{lesson.slug}")'] * (lesson.slug in QUIZZES)
+    assert [cells[i].source for i in asked] == [f'course.quiz("{lesson.slug}")']
     solutions = [i for i, c in enumerate(cells) if c.cell_type == "code" and has_solution(c.source)]
     assert all(quiz < max(solutions) for quiz in asked if solutions)
 

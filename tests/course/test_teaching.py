@@ -9,7 +9,7 @@ from tests.solutions import SOLUTIONS
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.lessons import project_root, written_lessons
 from tinytx_course.museum import FAULTS
-from tinytx_course.quizzes.quiz import quiz
+from tinytx_course.quizzes.bank import questions
 
 NOTEBOOKS = project_root() / "notebooks"
 WRITTEN = {lesson.name: lesson for lesson in written_lessons(project_root())}
@@ -46,8 +46,7 @@ def source_of(name):
 def names_of_wrong_ideas(name):
     known = {f"{one.exercise}/{one.slug}" for one in SOLUTIONS if one.slug}
     known |= {f"{one.name}/{mistake.slug}" for one in EXERCISES.values() for mistake in one.mistakes}
-    slug = WRITTEN[name].slug
-    known |= {f"quiz/{question.key}" for question in quiz(slug).questions}
+    known |= {f"quiz/{question.key}" for question in questions(WRITTEN[name])}
     return known | {f"museum/{fault}" for fault in FAULTS}
 
 

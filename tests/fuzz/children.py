@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import resource
@@ -47,6 +48,7 @@ def run_child(
     given.write_bytes(stdin)
     sys.stdout.flush()
     sys.stderr.flush()
+    gc.freeze()  # or the child would copy every page that its collector looks at
     if not (child := os.fork()):
         _become(main, words, folder, (given, out, err))
     _, status = os.waitpid(child, 0)

@@ -6,6 +6,7 @@ import json
 import random
 from pathlib import Path
 
+import pooch  # noqa: F401  (as torch and pandas: so that no child has to)
 import torch
 
 from tinytx.classifier import Classifier
@@ -41,8 +42,9 @@ def write_material(folder: Path) -> None:
     torch.manual_seed(1)
     save(LanguageModel(config), folder / "lm", tokenizer)
     save(Classifier(config, n_classes=2), folder / "classifier", tokenizer, ("0", "1"))
-    begun = ("pretrain", "--corpus", str(folder / "prose.txt"), "--budget", "smoke", "--steps", "3")
-    if main([*begun, "--out", str(folder / "run"), "--json"]):
+    begun = ["pretrain", "--corpus", str(folder / "prose.txt"), "--budget", "smoke", "--steps", "3"]
+    read = ["evaluate", str(folder / "classifier"), "--corpus", str(folder / "reviews.csv")]
+    if main([*begun, "--out", str(folder / "run"), "--json"]) or main(read):
         raise RuntimeError("the material must train")
 
 

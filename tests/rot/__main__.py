@@ -12,22 +12,19 @@ import datetime
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from tests.environments import copy_commit
+from tests.environments import ROOT, Broken, copy_commit, run
 from tinytx_course.results import Results
 
-ROOT = Path(__file__).resolve().parents[2]
 EXTRAS = ("lessons", "course", "parity", "test")
 N_MONTHS = 6
 #: Where other people's packages are met most: conversion, tokenizers, downloads, pages, figures, checkpoints.
@@ -42,157 +39,106 @@ SAMPLE = (
 )
 UV = (sys.executable, "-m", "uv")
 MARKS = "not slow and not notebook and not browser and not proof"
+SHOWN = ("numpy", "pandas", "jupyterlab", "transformers")
 
 
-@dataclass(frozen=True)
-class VersionSet:
-    """A set of versions, by how uv is asked for it."""
-
-    name: str
-    how: tuple[str, ...] = ()
-
-
-def version_sets(today: datetime.date) -> list[VersionSet]:
-    """The newest, the lowest allowed, and those of the first days of the last months.
+def version_sets(today: datetime.date) -> dict[str, tuple[str, ...]]:
+    """How uv is asked for the newest, the lowest allowed, and those of the first days of the last months.
 
     Examples
     --------
-    >>> [one.name for one in version_sets(datetime.date(2026, 2, 14))][:4]
+    >>> list(version_sets(datetime.date(2026, 2, 14)))[:4]
     ['newest', 'lowest', '2026-02-01', '2026-01-01']
     """
     months = [today.year * 12 + today.month - 1 - k for k in range(N_MONTHS)]
     days = [datetime.date(n // 12, n % 12 + 1, 1).isoformat() for n in months]
-    dated = [VersionSet(day, ("--exclude-newer", day)) for day in days]
-    return [VersionSet("newest"), VersionSet("lowest", ("--resolution", "lowest-direct")), *dated]
+    dated = {day: ("--exclude-newer", day) for day in days}
+    return {"newest": (), "lowest": ("--resolution", "lowest-direct"), **dated}
 
 
-class Trial:
-    """One set in an environment of its own, tried on a copy of the last commit."""
-
-    def __init__(self, one: VersionSet, folder: Path, notebooks: Sequence[str] = ()) -> None:
-        self.one, self.folder, self.wanted = one, folder, notebooks
-        self.python = folder / "venv" / "bin" / "python"
-        self.checkout = folder / "checkout"
-
-    def record(self) -> dict:
-        """Install, test, run the notebooks; the first failure in words, None where there is none."""
-        found: dict = {"set": self.one.name, "how": " ".join(self.one.how), "python": sys.version.split()[0]}
-        try:
-            self._install()
-            found["versions"] = self._versions()
-            found["tests"] = self._sample()
-            found["notebooks"] = self._notebooks()
-        except Failed as problem:
-            return {**found, "first_failure": str(problem)}
-        return {**found, "first_failure": None}
-
-    def _install(self) -> None:
-        copy_commit(self.checkout)
-        pinned = self.folder / "torch.txt"
-        pinned.write_text(f"torch=={version('torch')}\n", encoding="utf-8")
-        self._run(*UV, "venv", "--quiet", "--python", sys.executable, self.folder / "venv", what="venv")
-        extras = [word for name in EXTRAS for word in ("--extra", name)]
-        into = (*UV, "pip", "install", "--quiet", "--python", self.python)
-        wanted = ("-r", self.checkout / "pyproject.toml", *extras, "--override", pinned)
-        self._run(*into, *wanted, *self.one.how, what="installing")
-
-    def _versions(self) -> dict[str, str]:
-        """What was installed of the packages that pyproject.toml names."""
-        project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-        extras = [project["optional-dependencies"][name] for name in EXTRAS]
-        named = {Requirement(line).name.lower() for line in chain(project["dependencies"], *extras)}
-        command = (*UV, "pip", "list", "--quiet", "--format", "json", "--python", self.python)
-        listed = {x["name"].lower(): x["version"] for x in json.loads(self._run(*command, what="listing"))}
-        return {name: listed[name].split("+")[0] for name in sorted(named & listed.keys())}
-
-    def _sample(self) -> str:
-        out = self._run(self.python, "-m", "pytest", "-q", "-x", "-m", MARKS, *SAMPLE, what="tests")
-        return out.strip().splitlines()[-1].strip("= ")
-
-    def _notebooks(self) -> str:
-        """Which ran from top to bottom."""
-        command = (self.python, "-m", "tinytx_course.cli", "run", *self.wanted, "--budget", "smoke", "--json")
-        out = self._run(*command, what="notebooks", may_fail=True)
-        runs = json.loads(out)["notebooks"]
-        for run in runs:
-            if not run["ok"]:
-                raise Failed(f"{run['name']}: {_first_error(run['failure'])}")
-        return ", ".join(run["name"].partition("_")[0] for run in runs)
-
-    def _run(self, *words: str | Path, what: str, may_fail: bool = False) -> str:
-        environment = {**os.environ, "PYTHONPATH": str(self.checkout), "OMP_NUM_THREADS": "1"}
-        if links := os.environ.get("PIP_FIND_LINKS"):
-            environment.setdefault("UV_FIND_LINKS", links)
-        done = subprocess.run(
-            list(map(str, words)), cwd=self.checkout, env=environment, capture_output=True, text=True
-        )
-        if done.returncode and not (may_fail and done.stdout.strip()):
-            print(f"{self.one.name}, {what}:\n{(done.stdout + done.stderr)[-6000:]}", file=sys.stderr)
-            raise Failed(f"{what}: {_first_error(done.stdout + done.stderr)}")
-        return done.stdout
+def tried(name: str, how: tuple[str, ...], folder: Path, notebooks: list[str]) -> dict:
+    """Install, test and run the notebooks on a copy of the last commit; say the first failure, or None."""
+    checkout = copy_commit(folder / "checkout")
+    python = folder / "venv" / "bin" / "python"
+    environment = {**os.environ, "PYTHONPATH": str(checkout), "OMP_NUM_THREADS": "1"}
+    if links := os.environ.get("PIP_FIND_LINKS"):
+        environment.setdefault("UV_FIND_LINKS", links)
+    there = partial(run, cwd=checkout, env=environment)
+    found: dict = {"set": name, "how": " ".join(how), "python": sys.version.split()[0], "first_failure": None}
+    pinned = folder / "torch.txt"
+    pinned.write_text(f"torch=={version('torch')}\n", encoding="utf-8")
+    extras = [word for extra in EXTRAS for word in ("--extra", extra)]
+    into = (*UV, "pip", "install", "--quiet", "--python", python)
+    try:
+        there(*UV, "venv", "--quiet", "--python", sys.executable, folder / "venv")
+        there(*into, "-r", checkout / "pyproject.toml", *extras, "--override", pinned, *how)
+        listed = json.loads(there(*UV, "pip", "list", "--quiet", "--format", "json", "--python", python))
+        found["versions"] = _named({one["name"].lower(): one["version"] for one in listed})
+        out = there(python, "-m", "pytest", "-q", "-x", "-m", MARKS, *SAMPLE)
+        found["tests"] = out.strip().splitlines()[-1].strip("= ")
+        there(python, "-m", "tinytx_course.cli", "run", *notebooks, "--budget", "smoke")
+        ran = notebooks or sorted(path.name[:2] for path in (checkout / "notebooks").glob("*.ipynb"))
+        found["notebooks"] = ", ".join(ran)
+    except Broken as problem:
+        print(f"{name}: {problem}", file=sys.stderr)
+        found["first_failure"] = _first_error(str(problem))
+    return found
 
 
-class Failed(Exception):
-    """What did not work, in one line."""
+def _named(listed: dict[str, str]) -> dict[str, str]:
+    """What was installed of the packages that pyproject.toml names."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = [project["optional-dependencies"][name] for name in EXTRAS]
+    named = {Requirement(line).name.lower() for line in chain(project["dependencies"], *extras)}
+    return {name: listed[name].split("+")[0] for name in sorted(named & listed.keys())}
 
 
 def _first_error(text: str) -> str:
-    """The line that names the cause, as pytest, pip and tracebacks write it."""
-    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
+    """The command, and the line that names the cause, as pytest, pip and tracebacks write it."""
+    command, *lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [
         line for line in lines if re.match(r"(E  |FAILED|ERROR|error|Fatal|×|\w*(Error|Exception)\b)", line)
     ]
-    return (errors or lines[-1:] or ["no output"])[0][:300]
+    return f"{command[-60:]}: {(errors or lines[-1:] or ['no output'])[0][:300]}"
+
+
+def _outcome(record: dict) -> str:
+    failure = record["first_failure"]
+    return f"**failed:** {failure}" if failure else f"{record['tests']}; notebooks {record['notebooks']} ran"
 
 
 def write_page(root: Path) -> None:
     """Write TRIED.md from what is stored, so that it cannot say more."""
-    here = Path(__file__).parent
-    head, not_tried = ((here / name).read_text(encoding="utf-8") for name in ("head.md", "not_tried.md"))
-    (root / "TRIED.md").write_text(head + _versions(root) + not_tried, encoding="utf-8")
-
-
-def _versions(root: Path) -> str:
+    head, not_tried = (
+        Path(__file__).with_name(name).read_text("utf-8") for name in ("head.md", "not_tried.md")
+    )
     stored = Results("rot", root / "results")
-    head = "## Versions\n\n| where | Python | outcome |\n|---|---|---|\n"
+    table = "## Versions\n\n| where | Python | outcome |\n|---|---|---|\n"
+    for record in stored.data.values():
+        versions = record.get("versions", {})
+        some = ", ".join(f"{name} {versions[name]}" for name in SHOWN if name in versions)
+        table += f"| {record['set']} ({some}) | {record['python']} | {_outcome(record)} |\n"
     source = stored.source_line()
-    return head + "\n".join(map(_row, stored.data.values())) + f"\n\n{source[0].upper()}{source[1:]}.\n\n"
-
-
-def _row(record: dict) -> str:
-    some = ", ".join(
-        f"{name} {record['versions'][name]}"
-        for name in ("numpy", "pandas", "jupyterlab", "transformers")
-        if name in record.get("versions", {})
-    )
-    failure = record["first_failure"]
-    outcome = (
-        f"**failed:** {failure}" if failure else f"{record['tests']}; notebooks {record['notebooks']} ran"
-    )
-    return f"| {record['set']} ({some}) | {record['python']} | {outcome} |"
+    text = f"{head}{table}\n{source[0].upper()}{source[1:]}.\n\n{not_tried}"
+    (root / "TRIED.md").write_text(text, encoding="utf-8")
 
 
 def main() -> int:
     """Read the options, try the sets, print a line each, store them."""
     parser = argparse.ArgumentParser(prog="python -m tests.rot", description=__doc__)
-    parser.add_argument("--only", action="append", help="the name of a set; all by default")
+    sets = version_sets(datetime.datetime.now(datetime.UTC).date())
+    parser.add_argument("--only", action="append", choices=list(sets), help="a set; all by default")
     parser.add_argument("--notebooks", nargs="*", default=[], help="numbers of lessons; all by default")
     parser.add_argument("--results", type=Path, help="folder to store the table in, such as results")
     args = parser.parse_args()
-    sets = version_sets(datetime.datetime.now(datetime.UTC).date())
-    if unknown := set(args.only or ()) - {one.name for one in sets}:
-        parser.error(f"a set must be one of {', '.join(one.name for one in sets)}, got {', '.join(unknown)}")
     n_failed = 0
-    for one in sets:
-        if args.only and one.name not in args.only:
-            continue
+    for name in args.only or sets:
         with tempfile.TemporaryDirectory(prefix="rot-") as folder:
-            record = Trial(one, Path(folder), args.notebooks).record()
+            record = tried(name, sets[name], Path(folder), args.notebooks)
         n_failed += record["first_failure"] is not None
-        outcome = record["first_failure"] or f"{record['tests']}; notebooks {record['notebooks']} ran"
-        print(f"{one.name:<12}{outcome}", flush=True)
+        print(f"{name:<12}{_outcome(record)}", flush=True)
         if args.results:
-            Results("rot", args.results).put(one.name, record)
+            Results("rot", args.results).put(name, record)
     if args.results:
         write_page(ROOT)
     return 1 if n_failed else 0

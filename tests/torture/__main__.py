@@ -18,7 +18,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from tests.tinytx_run.interrupted import folder_bytes
-from tests.torture.children import kill, leftovers, start, wait, while_saving
+from tests.torture.children import Lost, compare, kill, leftovers, start, wait, while_saving
 from tests.torture.jobs import Job, interval_of, make_jobs, newest_step
 from tests.torture.power import Disk
 from tinytx_course.results import Results
@@ -49,10 +49,6 @@ class Reference:
     files: dict[str, bytes]
     interval: int  # steps between two checkpoints
     seconds: float
-
-
-class Lost(Exception):
-    """A run that did not come to the same bytes."""
 
 
 class Torture:
@@ -163,12 +159,7 @@ class Torture:
             raise Lost(f"{what}: ended with {process.exitcode}; {self.log.read_text()[-2000:]}")
 
     def _compare(self, out: Path, whole: Reference, manner: str) -> None:
-        found = folder_bytes(out)
-        names = sorted({*found, *whole.files})
-        other = [name for name in names if found.get(name) != whole.files.get(name)]
-        if other:
-            raise Lost(f"{whole.job.name}, {manner}: other bytes in {', '.join(other)}")
-        shutil.rmtree(out)
+        compare(out, whole.files, f"{whole.job.name}, {manner}")
         self.n_compared += 1
 
     def _new_folder(self, *, on_disk: bool = False) -> Path:

@@ -26,7 +26,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.tinytx_run.interrupted import folder_bytes
-from tests.torture.children import write_into  # it imports what training needs, so that no child has to
+from tests.torture.children import Lost, compare, write_into  # they import what no child has to
 from tests.torture.jobs import Job, make_jobs
 from tinytx_course.results import Results
 from tinytx_run.cli import main as tinytx
@@ -115,11 +115,7 @@ class Chaos:
         again = self.run()
         if again.status:
             raise Lost(f"{what}: is not resumed, {again.said[-700:]!r}")
-        found = folder_bytes(self.out)
-        other = sorted(name for name in {*found, *self.whole} if found.get(name) != self.whole.get(name))
-        shutil.rmtree(self.out)
-        if other:
-            raise Lost(f"{what}: other bytes in {', '.join(other)}")
+        compare(self.out, self.whole, what)
 
     def failing_call(self, call: str, error: str, number: int) -> Trial:
         """The ``number``-th such system call gives an error."""
@@ -196,10 +192,6 @@ class Chaos:
         if sorted((trial.status, second.exitcode)) not in ([0, 0], [0, 2]):
             raise Lost(f"two writers ended with {trial.status} and {second.exitcode}: {said[-700:]}")
         yield "two writers", "two writers", trial
-
-
-class Lost(Exception):
-    """Something was lost, or not said clearly."""
 
 
 def _child(arguments: list[str], log: Path, prepare: Callable[[], None], wait: int) -> None:

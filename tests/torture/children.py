@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import random
+import shutil
 import signal
 import sys
 import time
@@ -20,6 +21,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 import tinytx_run.finetune
 import tinytx_run.pretrain  # noqa: F401
+from tests.tinytx_run.interrupted import folder_bytes
 from tinytx_run.cli import main
 from tinytx_run.files import NEW, OLD
 
@@ -109,6 +111,18 @@ def _die_before_file_operation(number: int) -> None:
 def _only_reads(arguments: tuple) -> bool:
     _, mode, flags = arguments
     return not flags & (os.O_WRONLY | os.O_RDWR) if isinstance(flags, int) else "r" in (mode or "r")
+
+
+class Lost(Exception):
+    """A run that did not come to the same bytes, or did not say in one clear line why it ended."""
+
+
+def compare(out: Path, whole: dict[str, bytes], what: str) -> None:
+    """Remove a run that has the bytes of one that was never interrupted; raise Lost for another."""
+    found = folder_bytes(out)
+    if other := sorted(name for name in {*found, *whole} if found.get(name) != whole.get(name)):
+        raise Lost(f"{what}: other bytes in {', '.join(other)}")
+    shutil.rmtree(out)
 
 
 def leftovers(folder: Path) -> set[str]:

@@ -1,69 +1,34 @@
-"""Which misconceptions explain a wrong parameter count."""
+"""Which misconceptions explain a wrong parameter count: a misconception is an edit of the closed form."""
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import reduce
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, reduce
+from importlib.resources import files
 from itertools import combinations
 
 import numpy as np
 
 from tinytx.config import TransformerConfig
-from tinytx.counting import Head
+from tinytx.counting import Head, parameter_table
 
 Slips = frozenset[str]
+Terms = tuple[tuple[str, str], ...]  # "part asked for:name" and formula, as ("total:ff_norm", "2·D")
 
-# Slugs by the part of the count that they change, each with a clause in words.
-MISCONCEPTIONS: Mapping[str, Mapping[str, str]] = {
-    "embedding": {
-        "embedding-counted-twice": "the embedding matrix was counted twice",
-        "positions-counted-as-learned": "the positions were counted as learned, but they are fixed",
-        "positions-forgotten": "the learned positions were forgotten",
-    },
-    "attention": {
-        "attention-as-heads-times-d2": "attention was counted as n_heads · d_model²",
-        "heads-for-attention-matrices": (
-            "the number of heads was used for the number of matrices in attention, which is 4"
-        ),
-        "heads-for-qkv-matrices": (
-            "the number of heads was used for the number of q, k and v matrices, which is 3"
-        ),
-        "output-projection-forgotten": "the output projection of attention was forgotten",
-        "attention-biases-forgotten": "the biases of attention were forgotten",
-    },
-    "feed_forward": {
-        "feed-forward-forgotten": "the feed-forward network was forgotten",
-        "feed-forward-width-4d": "the feed-forward width was taken to be 4 · d_model",
-        "heads-for-feed-forward-matrices": (
-            "the number of heads was used for the number of feed-forward matrices, which is 2"
-        ),
-        "feed-forward-biases-forgotten": "the biases of the feed-forward network were forgotten",
-    },
-    "norms": {
-        "norms-forgotten": "the norms were forgotten",
-        "block-norms-forgotten": "the norms of the layers were forgotten, all but the final one",
-        "norms-counted-once": "one norm was counted in a layer, but there are two",
-        "heads-for-norms": "the number of heads was used for the number of norms in a layer, which is 2",
-        "norm-shifts-forgotten": "the shifts of the norms were forgotten",
-        "final-norm-forgotten": "the final norm was forgotten",
-    },
-    "all parts": {
-        "all-biases-forgotten": (
-            "the biases of all linear layers (attention, feed-forward, output) were forgotten"
-        ),
-        "all-biases-and-shifts-forgotten": "all biases were forgotten, the shifts of the norms included",
-        "one-layer-too-few": "one layer too few was counted",
-        "one-layer-too-many": "one layer too many was counted",
-    },
-    "head": {
-        "embedding-tied": "the output layer was taken to share the embedding matrix, but it has its own",
-        "other-head": "the output layer of the other task was counted",
-        "head-bias-forgotten": "the bias of the output layer was forgotten",
-    },
+#: By the part of the count that they change, then by slug: ``words``, a clause, and ``edits`` of terms.
+MISCONCEPTIONS = tomllib.loads(files(__package__).joinpath("misconceptions.toml").read_text(encoding="utf-8"))
+WORDS = {slug: one["words"] for group in MISCONCEPTIONS.values() for slug, one in group.items()}
+# What all parts have in common is edited first, so what one part has left is known.
+_EDITS = {
+    slug: one["edits"]
+    for group in sorted(MISCONCEPTIONS, key="all parts".__ne__)
+    for slug, one in MISCONCEPTIONS[group].items()
 }
-WORDS = {slug: words for group in MISCONCEPTIONS.values() for slug, words in group.items()}
 PARTS = {
     "total": "the total",
     "embedding": "the embedding",
@@ -74,36 +39,25 @@ PARTS = {
     "head": "the output layer",
 }
 
-_ALL_BIASES = ("all-biases-forgotten", "all-biases-and-shifts-forgotten")
-# At most one of each row: opposites, and pairs of which one swallows the other.
-_EXCLUSIVE = (
-    ("embedding-counted-twice", "embedding-tied"),
-    (
-        "attention-as-heads-times-d2",
-        "heads-for-attention-matrices",
-        "heads-for-qkv-matrices",
-        "output-projection-forgotten",
-    ),
-    ("attention-as-heads-times-d2", "attention-biases-forgotten"),
-    ("feed-forward-forgotten", "feed-forward-width-4d"),
-    ("feed-forward-forgotten", "heads-for-feed-forward-matrices"),
-    ("feed-forward-forgotten", "feed-forward-biases-forgotten"),
-    ("norms-forgotten", "block-norms-forgotten", "norms-counted-once", "heads-for-norms"),
-    ("norms-forgotten", "norm-shifts-forgotten"),
-    ("norms-forgotten", "final-norm-forgotten"),
-    ("one-layer-too-few", "one-layer-too-many"),
-    *((*_ALL_BIASES, part) for part in ("attention-biases-forgotten", "feed-forward-biases-forgotten")),
-    (*_ALL_BIASES, "head-bias-forgotten"),
-    (*_ALL_BIASES, "heads-for-attention-matrices"),  # H · (D² + D) without biases has a name of its own
-    ("all-biases-and-shifts-forgotten", "norm-shifts-forgotten"),
-    ("all-biases-and-shifts-forgotten", "norms-forgotten"),
-)
-_OPPOSITES = frozenset(frozenset(pair) for row in _EXCLUSIVE for pair in combinations(row, 2))
+
+@lru_cache(2**12)
+def _is_possible(slug: str, terms: Terms) -> bool:
+    return all(
+        any(re.search(names, name) and re.search(what, formula) for name, formula in terms)
+        for names, what, _ in _EDITS[slug]
+    )
 
 
-def compatible(slips: Slips) -> bool:
-    """Whether one person can hold all of these at once: no opposites, none that contains another."""
-    return not any(frozenset(pair) in _OPPOSITES for pair in combinations(slips, 2))
+@lru_cache(2**12)
+def _edited(terms: Terms, slips: Slips) -> Terms:
+    """The terms after some slips; one that finds nothing left to edit changes nothing."""
+    for slug in (slug for slug in _EDITS if slug in slips):
+        for names, what, new in _EDITS[slug] if _is_possible(slug, terms) else ():
+            terms = tuple(
+                (name, re.sub(what, new, formula) if re.search(names, name) else formula)
+                for name, formula in terms
+            )
+    return terms
 
 
 @dataclass(frozen=True)
@@ -111,161 +65,78 @@ class Question:
     """What is to be counted: a model, or one part of it. Attributes as in `diagnose_count`."""
 
     config: TransformerConfig
-    head: str | None
+    head: Head | None
     n_classes: int
     part: str
 
-    def asks_for(self, group: str) -> bool:
-        """Whether a group of ``MISCONCEPTIONS`` concerns the number asked for."""
-        in_layer = group in ("attention", "feed_forward", "norms")
-        return self.part in ("total", group) or group == "all parts" or (self.part == "layer" and in_layer)
+    @cached_property
+    def _sizes(self) -> dict[str, float]:
+        config = self.config
+        sizes = {"V": config.vocab_size, "D": config.d_model, "F": config.d_ff, "C": self.n_classes}
+        sizes |= {"K": config.head_dim, "H": config.n_heads, "n_kv_heads": config.kv_heads}
+        names = ("n_layers", "n_experts", "max_len", "n_segments", "position_offset")
+        return {**sizes, **{name: getattr(config, name) for name in names}, "half_H": config.n_heads / 2}
+
+    @cached_property
+    def _with_other_head(self) -> Question:
+        return replace(self, head="lm" if self.head == "classifier" else "classifier")
+
+    @cached_property
+    def _rows(self) -> list[tuple[str, bool, str, str]]:
+        """Group, whether it is in every layer, name and formula of each term; first, the number of layers."""
+        is_total = self.part == "total"
+        rows = [("all parts", False, f"{self.part}:n_layers", "n_layers" if is_total else "1")]
+        for row in parameter_table(self.config, self.head, self.n_classes).rows:
+            in_layers = row.part == "blocks"
+            group = {"embeddings": "embedding", "head": "head"}.get(row.part, row.kind)
+            asked = group == self.part and row.part != "final_norm"
+            if is_total or asked or (self.part == "layer" and in_layers):
+                group = "norms" if is_total and row.kind == "norms" else group  # one may follow embeddings
+                rows.append((group, in_layers, f"{self.part}:{row.name}", row.formula))
+        return rows
+
+    @cached_property
+    def terms(self) -> Terms:
+        """What is counted, in letters."""
+        return tuple((name, formula) for *_, name, formula in self._rows)
 
     def slugs(self, group: str) -> tuple[str, ...]:
         """Misconceptions of a group that can change the number asked for."""
-        if not self.asks_for(group):
-            return ()
         candidates = [*MISCONCEPTIONS[group]]
-        if group == self.part == "head" and self.config.tie_embeddings:
-            candidates.append("embedding-counted-twice")
-        possible = _possible(self)
-        return tuple(slug for slug in candidates if possible.get(slug, True))
+        if self.part == "head":  # a tied matrix may be counted once more with the head
+            candidates = {"head": [*candidates, "embedding-counted-twice"], "embedding": []}.get(group, [])
+        terms = self.terms if self.head is None else self.terms + self._with_other_head.terms
+        odd = self.config.n_heads % 2 and (self.config.d_model + self.config.d_ff) % 2
+        no_count = {  # half of an odd number of biases, or three matrices; no layer at all
+            "heads-for-feed-forward-matrices": odd or self.config.activation == "swiglu",
+            "one-layer-too-few": self.config.n_layers == 1,
+        }
+        return tuple(
+            slug for slug in candidates if _is_possible(slug, terms) and not no_count.get(slug, False)
+        )
 
     def count(self, slips: Slips) -> int:
         """The number that these misconceptions lead to; the right one for none."""
-        return sum(self.share(group, slips) for group in _COUNTS)
+        return sum(self.share(group, slips) for group in MISCONCEPTIONS)
 
     def share(self, group: str, slips: Slips) -> int:
         """What a group adds to that number, over all layers."""
-        if not self.asks_for(group):
-            return 0
-        if self.part != "total":
-            return _COUNTS[group](self, slips)
-        if group == "head":  # an embedding counted twice is counted with the embeddings
-            return _head(self, slips - {"embedding-counted-twice"})
-        if group == "embedding":
-            return _embedding(self, slips)
-        n_layers = self.config.n_layers + ("one-layer-too-many" in slips) - ("one-layer-too-few" in slips)
-        in_layers = n_layers * _COUNTS[group](self, slips)
-        forgotten = slips & {"norms-forgotten", "final-norm-forgotten"}
-        if group == "norms" and self.config.norm == "first" and not forgotten:
-            return in_layers + _norm(self, slips)
-        return in_layers
+        asked = self._with_other_head if "other-head" in slips else self
+        (_, times), *terms = _edited(asked.terms, slips)
+        n_layers, total = self._value(times), 0.0
+        for (of_group, in_layers, *_), (_, formula) in zip(asked._rows[1:], terms, strict=True):
+            if of_group == group:
+                total += self._value(formula) * (n_layers if in_layers else 1)
+        return int(total)
 
+    def _value(self, formula: str) -> float:
+        factor, _, summands = formula.rpartition("·(")
+        products = [each.split("·") for each in summands.rstrip(")").split(" + ") if each]
+        value = sum(math.prod(self._size(letter) for letter in letters) for letters in products)
+        return value * (self._size(factor) if factor else 1)
 
-def _embedding(asked: Question, slips: Slips) -> int:
-    config = asked.config
-    tokens = config.vocab_size * config.d_model * (1 + ("embedding-counted-twice" in slips))
-    tokens += config.n_segments * config.d_model + (_norm(asked, slips) if config.embed_norm else 0)
-    learned = config.positions == "learned" and "positions-forgotten" not in slips
-    if learned or "positions-counted-as-learned" in slips:
-        return tokens + (config.max_len + config.position_offset) * config.d_model
-    return tokens
-
-
-def _attention(asked: Question, slips: Slips) -> int:
-    width, n_heads = asked.config.d_model, asked.config.n_heads
-    if "attention-as-heads-times-d2" in slips:
-        return n_heads * width**2
-    n_matrices = 4 - ("output-projection-forgotten" in slips)
-    if "heads-for-attention-matrices" in slips:
-        n_matrices = n_heads
-    elif "heads-for-qkv-matrices" in slips:
-        n_matrices = n_heads + 1
-    narrower = 2 * (width - asked.config.kv_heads * asked.config.head_dim)  # outputs that are shared
-    n_outputs = n_matrices * width - narrower
-    return n_outputs * (width + _biased(asked, slips, "attention-biases-forgotten"))
-
-
-def _feed_forward(asked: Question, slips: Slips) -> int:
-    if "feed-forward-forgotten" in slips:
-        return 0
-    config, width = asked.config, asked.config.d_model
-    inner = 4 * width if "feed-forward-width-4d" in slips else config.d_ff
-    into = (1 + (config.activation == "swiglu")) * inner  # outputs of what reads the residual stream
-    biased = _biased(asked, slips, "feed-forward-biases-forgotten")
-    both = width * into + inner * width + biased * (into + width)
-    if config.n_experts > 1:
-        return config.n_experts * (both + width)  # the router has one row an expert
-    return both * config.n_heads // 2 if "heads-for-feed-forward-matrices" in slips else both
-
-
-def _norms(asked: Question, slips: Slips) -> int:
-    if slips & {"norms-forgotten", "block-norms-forgotten"}:
-        return 0
-    n_norms = asked.config.n_heads if "heads-for-norms" in slips else 2 - ("norms-counted-once" in slips)
-    return n_norms * _norm(asked, slips)
-
-
-def _norm(asked: Question, slips: Slips) -> int:
-    plain = slips & {"norm-shifts-forgotten", "all-biases-and-shifts-forgotten"}
-    return asked.config.d_model * (2 if _shifted(asked.config) and not plain else 1)
-
-
-def _shifted(config: TransformerConfig) -> bool:
-    return config.bias and config.norm_kind == "layer"
-
-
-def _head(asked: Question, slips: Slips) -> int:
-    head, config = asked.head, asked.config
-    if head is None:
-        return 0
-    if "other-head" in slips:
-        head = "lm" if head == "classifier" else "classifier"
-    n_outputs = config.vocab_size if head == "lm" else asked.n_classes
-    tied = config.tie_embeddings and "embedding-counted-twice" not in slips
-    shared = head == "lm" and (tied or "embedding-tied" in slips)
-    biased = _head_adds_bias(config, head) and not slips & {"head-bias-forgotten", *_ALL_BIASES}
-    return n_outputs * (biased + (0 if shared else config.d_model))
-
-
-def _head_adds_bias(config: TransformerConfig, head: str) -> bool:
-    return config.lm_bias if head == "lm" else config.bias
-
-
-def _biased(asked: Question, slips: Slips, forgotten: str) -> bool:
-    return asked.config.bias and not slips & {forgotten, *_ALL_BIASES}
-
-
-# What each group adds: the embeddings, a layer's sublayers and norms, the head.
-_COUNTS: dict[str, Callable[[Question, Slips], int]] = {
-    "embedding": _embedding,
-    "attention": _attention,
-    "feed_forward": _feed_forward,
-    "norms": _norms,
-    "head": _head,
-}
-
-
-def _possible(asked: Question) -> dict[str, bool]:
-    """When a misconception is one at all; the others always are."""
-    config, total, has_head = asked.config, asked.part == "total", asked.head is not None
-    bias = config.bias
-    several_biases = bias and asked.part in ("total", "layer")
-    ends_in_norm = total and config.norm == "first"
-    grouped = config.kv_heads < config.n_heads
-    two_matrices = config.activation != "swiglu" and config.n_experts == 1
-    return {
-        "positions-counted-as-learned": config.positions != "learned",
-        "positions-forgotten": config.positions == "learned",
-        "attention-as-heads-times-d2": not grouped,
-        "heads-for-attention-matrices": bias and not grouped,  # without biases it is n_heads · D²
-        "heads-for-qkv-matrices": not grouped,
-        "attention-biases-forgotten": bias,
-        # Half of an odd number of biases is no count.
-        "heads-for-feed-forward-matrices": two_matrices
-        and (config.n_heads % 2 == 0 or (config.d_model + config.d_ff) % 2 == 0),
-        "feed-forward-biases-forgotten": bias,
-        "block-norms-forgotten": ends_in_norm,
-        "final-norm-forgotten": ends_in_norm,
-        "norm-shifts-forgotten": _shifted(config),
-        "all-biases-forgotten": several_biases,
-        "all-biases-and-shifts-forgotten": several_biases and _shifted(config),
-        "one-layer-too-few": total and config.n_layers > 1,
-        "one-layer-too-many": total,
-        "embedding-tied": has_head and not config.tie_embeddings,
-        "other-head": has_head,
-        "head-bias-forgotten": asked.head is not None and _head_adds_bias(config, asked.head),
-    }
+    def _size(self, letter: str) -> float:
+        return self._sizes[letter] if letter in self._sizes else int(letter)
 
 
 @dataclass(frozen=True)
@@ -351,34 +222,46 @@ def diagnose_count(
 
 
 def _explanations(asked: Question, claimed: int) -> Iterator[Slips]:
-    """Every set that yields the number, and some that contain a smaller one."""
-    choices = {group: _choices(asked, group) for group in _COUNTS}
-    for general in _choices(asked, "all parts"):
+    """Every set that yields the number, but for those with a slip that changes nothing."""
+    groups = [group for group in MISCONCEPTIONS if group != "all parts"]
+    terms = asked.terms, asked._with_other_head.terms
+    slugs = {group: asked.slugs(group) for group in MISCONCEPTIONS}
+    for general in _effective(terms, slugs["all parts"]):
         # The shares of the groups add up: all sums of one choice from each, an axis for each group.
+        choices = [_effective(terms, slugs[group], general) for group in groups]
         shares = [
-            np.array([asked.share(group, general | slips) for slips in sets])
-            for group, sets in choices.items()
+            np.array([asked.share(group, slips) for slips in sets])
+            for group, sets in zip(groups, choices, strict=True)
         ]
         for chosen in np.argwhere(reduce(np.add.outer, shares) == claimed):
-            yield general.union(*(sets[i] for sets, i in zip(choices.values(), chosen, strict=True)))
+            yield general.union(*(sets[i] for sets, i in zip(choices, chosen, strict=True)))
 
 
-def _choices(asked: Question, group: str) -> list[Slips]:
-    """All compatible sets within a group, the empty one included."""
-    slugs = asked.slugs(group)
-    subsets = (frozenset(some) for size in range(len(slugs) + 1) for some in combinations(slugs, size))
-    return [slips for slips in subsets if compatible(slips)]
+@lru_cache(2**12)
+def _effective(
+    terms: tuple[Terms, Terms], slugs: tuple[str, ...], general: Slips = frozenset()
+) -> list[Slips]:
+    """All sets of some slips, with general ones, without those that a part of them equals."""
+    found: dict[Slips, Terms] = {}
+    for some in (some for n in range(len(slugs) + 1) for some in combinations(slugs, n)):
+        slips = general.union(some)
+        edited = _edited(terms["other-head" in slips], slips)
+        if not any(fewer < slips and edited == found[fewer] for fewer in found):
+            found[slips] = edited
+    return list(found)
 
 
 def _smallest(found: Iterator[Slips], asked: Question) -> tuple[Slips, ...]:
-    sensible = [slips for slips in found if compatible(slips) and not _says_all_of_one_part(asked, slips)]
+    sensible = [slips for slips in found if not _says_too_much(asked, slips)]
     size = min(map(len, sensible), default=0)
     smallest = {slips for slips in sensible if len(slips) == size}
     return tuple(sorted(smallest, key=lambda slips: sorted(map([*WORDS].index, slips))))
 
 
-def _says_all_of_one_part(asked: Question, slips: Slips) -> bool:
-    """Whether "all biases" is claimed where at most one part has any left to forget."""
+def _says_too_much(asked: Question, slips: Slips) -> bool:
+    """Whether "all biases" or shifts are said to be forgotten where at most one part has any left."""
+    if {"all-biases-and-shifts-forgotten", "norms-forgotten"} <= slips:
+        return True
     if "all-biases-forgotten" not in slips:
         return False
     left = ("attention-as-heads-times-d2" not in slips, "feed-forward-forgotten" not in slips)

@@ -21,7 +21,6 @@ export const RECIPE = {
   settings: { n_steps: 1400, lr: 1.2e-2, decay: "linear", final_lr_fraction: 0, optimizer: "muon" },
   tokensPerBatch: 1024,
 };
-export const N_STEPS = { minute: 1400, fiveMinutes: 7000 };
 // Fields of a configuration that change no parameter, so a run can change them while it learns.
 const LIVE = { causal: [true, false], n_heads: null, positions: ["alibi", "sinusoidal", "none"] };
 const WARMUP_SHARE = 0.1;

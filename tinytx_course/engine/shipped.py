@@ -11,7 +11,6 @@ trains and writes the model; shipped.json states its loss, its data and the comm
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -102,7 +101,7 @@ def read_shipped(content: bytes) -> tuple[LanguageModel, Tokenizer]:
     return model.eval(), Tokenizer.from_bytes(tensors[TOKENIZER].tobytes())
 
 
-def shipped_model(folder: str | os.PathLike[str] = FOLDER) -> Shipped:
+def shipped_model() -> Shipped:
     """Read the model that comes with the course; each call gives a model of its own.
 
     Examples
@@ -112,10 +111,10 @@ def shipped_model(folder: str | os.PathLike[str] = FOLDER) -> Shipped:
     >>> tx.count_parameters(shipped.model)
     649856
     """
-    facts = json.loads(Path(folder, FACTS).read_text(encoding="utf-8"))
-    return Shipped(*read_shipped(_content(Path(folder, WEIGHTS))), facts)
+    facts = json.loads((FOLDER / FACTS).read_text(encoding="utf-8"))
+    return Shipped(*read_shipped(_content()), facts)
 
 
 @cache
-def _content(path: Path) -> bytes:
-    return path.read_bytes()
+def _content() -> bytes:
+    return (FOLDER / WEIGHTS).read_bytes()

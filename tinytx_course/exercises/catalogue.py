@@ -23,8 +23,10 @@ another ``section`` and ``lesson`` to read, take its words from a mistake that i
 these keys but words: its function stands in the module of the exercise, in `Exercise.in_python`.
 
 ``together`` lists slugs that often come with another one: both are tried at once, wherever their edits do not
-overlap. Programs use the names in `NAMES`, and import what else they need. A table ``[puzzle]`` makes a
-Parsons problem of the right program, see `tinytx_course.widgets.parsons`.
+overlap. ``also`` of the exercise itself lists edits after which the program is right as before: mistakes are
+made in these programs too, again where edits do not overlap. Programs use the names in `NAMES`, and import
+what else they need. A table ``[puzzle]`` makes a Parsons problem of the right program, see
+`tinytx_course.widgets.parsons`.
 """
 
 from __future__ import annotations
@@ -51,6 +53,7 @@ import tinytx as tx
 Function = Callable[..., Any]
 _EXERCISE: Mapping[str, type] = {
     "together": list,
+    "also": list,
     "mistakes": dict,
     "puzzle": dict,
     "lesson": int,
@@ -216,7 +219,10 @@ def parse_catalogue(
     texts, often = table["mistakes"], set(table.get("together", ()))
     if unknown := (often | set(in_python)) - set(texts):
         raise ValueError(f"{file} must have the mistakes {', '.join(sorted(unknown))}, got none of the name")
-    known = [_read_mistake(name, table, slug, in_python.get(slug, ())) for slug in texts]
+    others = [_read_way(f"`also` of {file}", table["right"], way) for way in table.get("also", ())]
+    if programs := [way for way in others if isinstance(way, str)]:
+        raise ValueError(f"`also` of {file} must list edits, got {programs[0]!r}")
+    known = [_read_mistake(name, table, slug, in_python.get(slug, ()), others) for slug in texts]
     pairs = [
         _pair(name, table["right"], one, other)
         for one, other in combinations(known, 2)
@@ -240,7 +246,11 @@ class _Known(NamedTuple):
 
 
 def _read_mistake(
-    name: str, table: Mapping[str, Any], slug: str, in_python: Function | tuple[Function, ...]
+    name: str,
+    table: Mapping[str, Any],
+    slug: str,
+    in_python: Function | tuple[Function, ...],
+    others: Sequence[str | Edits],
 ) -> _Known:
     whose, texts, right = f"the mistake {slug!r} of {name}.toml", table["mistakes"], table["right"]
     _check_fields(whose, texts[slug], _MISTAKE)
@@ -253,6 +263,7 @@ def _read_mistake(
     if len(given) + bool(functions) != 1:
         raise ValueError(f"{whose} must have one of {', '.join(_WAYS)} or a function, got {sorted(about)}")
     ways = [_read_way(whose, right, way) for way in (*given, *texts[slug].get("also", ()))]
+    ways += _together(ways, others)
     made = [Program(name, way if isinstance(way, str) else _applied(right, way), whose) for way in ways]
     said = {key: about[key] for key in ("words", "section", "lesson", "tolerance") if key in about}
     mistake = Mistake(slug, wrongs=(*functions, *made), **said)
@@ -263,11 +274,8 @@ def _pair(name: str, right: str, one: _Known, other: _Known) -> Mistake:
     """Both mistakes at once; without `wrongs` where all their edits overlap."""
     (first, its_edits), (second, other_edits) = one, other
     slug = f"{first.slug}+{second.slug}"
-    wrongs = tuple(
-        Program(name, _applied(right, some + more), f"the pair {slug!r} of {name}.toml")
-        for some, more in product(its_edits, other_edits)
-        if not _overlap(some + more)
-    )
+    texts = dict.fromkeys(_applied(right, both) for both in _together(its_edits, other_edits))
+    wrongs = tuple(Program(name, text, f"the pair {slug!r} of {name}.toml") for text in texts)
     words = f"Two things at once. {first.words} And: {second.words}"
     return Mistake(
         slug, words, first.section, first.lesson, wrongs, tolerance=max(first.tolerance, second.tolerance)
@@ -311,6 +319,13 @@ def _edit(right: str, old: str, new: str) -> Edit:
     same = len(commonprefix([before[::-1], after[::-1]]))
     before, after = before[: len(before) - same], after[: len(after) - same]
     return Edit(start, start + len("".join(before)), "".join(after))
+
+
+def _together(some: Iterable[str | Edits], others: Iterable[str | Edits]) -> list[Edits]:
+    """Each of the first with each of the others, where both are edits that do not overlap."""
+    pairs = product(some, others)
+    both = [one + other for one, other in pairs if isinstance(one, tuple) and isinstance(other, tuple)]
+    return [edits for edits in both if not _overlap(edits)]
 
 
 def _overlap(edits: Sequence[Edit]) -> bool:

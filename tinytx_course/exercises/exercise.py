@@ -41,7 +41,7 @@ class Exercise:
     solve : callable
         The right answer, that of the file.
     mistakes : sequence of Mistake
-        Those of the file, the commonest first.
+        The commonest first: those given here, then those of the file.
     in_python : mapping
         From the slug of a mistake that no text can say to one or several functions that make it.
     view : callable, optional
@@ -94,6 +94,7 @@ class Exercise:
     def __post_init__(self) -> None:
         if self.solve is _of_the_file:
             about = vars(read_catalogue(self.name, self.in_python))
+            about["mistakes"] = (*self.mistakes, *about["mistakes"])
         else:
             about = {name: _TEXTS[self.name][name] for name in ("signature", "lesson", "section", "rule")}
         for name, value in about.items():

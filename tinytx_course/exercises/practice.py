@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import html
 from dataclasses import dataclass
+from typing import Any
 
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.exercise import Exercise
@@ -18,7 +20,6 @@ from tinytx_course.exercises.rungs import (
     rungs_of,
 )
 from tinytx_course.quizzes.card import Answer, QuestionCard, marked, plain
-from tinytx_course.quizzes.quiz import Choice, Question
 from tinytx_course.widgets.parsons import ParsonsExplorer, parsons
 
 
@@ -92,23 +93,26 @@ def practise(
 
 def fill(exercise: Exercise) -> QuestionCard:
     """Return a card with a question for each blank of the right program; wrong choices name the mistake."""
-    lines, questions = program_lines(exercise.solve), []
+    lines = program_lines(exercise.solve)
+    asked = []
     for number, blank in enumerate(blanks(exercise), 1):
-        whole, gap = lines[blank.number].strip(), f"__{number}__"
-        lines[blank.number] = blank.before + gap + blank.after
-        choices = [Choice(text=f"`{blank.right}`", why=f"The line is `{whole}`.", right=True)]
-        choices += [Choice(text=f"`{text}`", why=one.words) for text, one in blank.wrong.items()]
+        feedback = {text: f"Not quite. {mistake.words}" for text, mistake in blank.wrong.items()}
+        feedback[blank.right] = f"Right. The line is `{lines[blank.number].strip()}`."
+        lines[blank.number] = f"{blank.before}__{number}__{blank.after}"
+        choices = [
+            {"text": f"`{text}`", "right": text == blank.right, "feedback": feedback[text]}
+            for text in sorted(feedback, key=lambda text: hashlib.sha256(text.encode()).digest())
+        ]
         prompt = f"What belongs in `{lines[blank.number].strip()}`?"
-        questions.append(Question(key=f"{exercise.name}/{blank.number}", prompt=prompt, choices=choices))
-    asked = [question.asked(question.key) for question in questions]
+        asked.append({"key": f"{exercise.name}/{blank.number}", "prompt": prompt, "choices": choices})
     asked[0]["program"] = "\n".join(lines)
 
+    def is_right(key: str, choices: list[dict[str, Any]]) -> bool:
+        answer = card.answers.get(key)
+        return bool(answer) and answer["checked"] and choices[answer["choice"]]["right"]
+
     def hear(_: str, __: Answer) -> None:
-        given = [card.answers.get(one["key"], {"checked": False}) for one in asked]
-        if all(
-            answer["checked"] and one["choices"][answer["choice"]]["right"]
-            for answer, one in zip(given, asked, strict=True)
-        ):
+        if all(is_right(question["key"], question["choices"]) for question in asked):
             pass_rung(exercise.name, "fill")
 
     card = QuestionCard(hear, title=f"Fill the blanks: {exercise.name.replace('_', ' ')}", questions=asked)

@@ -15,12 +15,17 @@ virtual machine.
 
 from __future__ import annotations
 
+import contextlib
+import datetime
+import html
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tqdm import tqdm
 
+from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.grading.grades import (
     CopyGrades,
     as_csv,
@@ -29,10 +34,15 @@ from tinytx_course.grading.grades import (
     mistakes_table,
     printable,
 )
-from tinytx_course.grading.page import class_page
 from tinytx_course.grading.running import Limits, grade_submission
-from tinytx_course.grading.submission import Submission, read_submission
+from tinytx_course.grading.submission import read_submission
+from tinytx_course.lessons import LESSONS
+from tinytx_course.site.pages import fill_page
 from tinytx_run.files import is_writable, write_file
+
+#: An exercise is worth repeating where a smaller share of the copies passed.
+ENOUGH = 0.5
+_SIGNS = {"passed": "✓", "failed": "✗", "not attempted": "–", "missing": "·"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,21 +126,24 @@ def grade_folder(
     if not paths:
         raise ValueError(f"a folder to check must hold notebooks (.ipynb), got none in {folder}")
     report = Path(f"{folder.resolve().name or 'copies'}-grades.csv") if report is None else report
-    _check_place(report)
+    if report.suffix not in (".csv", ".html"):
+        raise ValueError(f"the file of grades must end in .csv or .html, got {report}")
+    if report.is_dir() or not is_writable(report.absolute().parent):
+        raise ValueError(f"the file of grades must lie in a folder that can be written to, got {report}")
     page = report if report.suffix == ".html" else None
     csv = report if page is None else page.with_suffix(".csv")
-    submissions = {path: _read(path) for path in paths}
     if lesson is None:
-        named = Counter(one.lesson for one in submissions.values() if isinstance(one, Submission))
+        named: Counter[int | None] = Counter()
+        for path in paths:
+            with contextlib.suppress(ValueError, OSError):
+                named[read_submission(path).lesson] += 1
         del named[None]
         lesson = named.most_common(1)[0][0] if named else None
     copies = []
-    for path, submission in tqdm(submissions.items(), unit="copy", disable=None, leave=False):
+    for path in tqdm(paths, unit="copy", disable=None, leave=False):
         name = path.relative_to(folder).as_posix()
         try:
-            if isinstance(submission, Exception):
-                raise submission
-            copies.append(grade_submission(submission, name, lesson=lesson, limits=limits))
+            copies.append(grade_submission(read_submission(path), name, lesson=lesson, limits=limits))
         except Exception as problem:  # whatever is in one copy, the others are graded
             copies.append(CopyGrades(name=name, problem=str(problem) or type(problem).__name__))
         write_file(csv.absolute(), as_csv(copies).encode())  # what is graded stays, whatever happens next
@@ -139,17 +152,45 @@ def grade_folder(
     return Report(copies=tuple(copies), csv=csv, lesson=lesson, page=page)
 
 
-def _check_place(report: Path) -> None:
-    """Refuse a file that cannot be written, before anything is graded."""
-    if report.suffix not in (".csv", ".html"):
-        raise ValueError(f"the file of grades must end in .csv or .html, got {report}")
-    if report.is_dir() or not is_writable(report.absolute().parent):
-        words = "the file of grades must lie in a folder that can be written to"
-        raise ValueError(f"{words}, got {report}")
+def class_page(copies: Sequence[CopyGrades], lesson: int | None) -> str:
+    """Return the page, in one file that needs no server.
+
+    Parameters
+    ----------
+    copies : sequence of CopyGrades
+    lesson : int, optional
+        Of which they are copies.
+    """
+    graded = [copy for copy in copies if copy.grades]
+    title = "A class" if lesson is None else f"Lesson {lesson:02d} · {LESSONS[lesson].title}"
+    found = {
+        name: [one for copy in graded for one in copy.grades if one.exercise == name] for name in EXERCISES
+    }
+    exercises = {
+        name: (sum(one.passed for one in grades) / len(grades), Counter(one.status for one in grades))
+        for name, grades in found.items()
+        if grades
+    }
+    hard = sorted((share, name) for name, (share, _) in exercises.items() if share < ENOUGH)
+    return fill_page(
+        "class.html",
+        title=html.escape(title),
+        copies=[(copy, {grade.exercise: grade for grade in copy.grades}) for copy in copies],
+        graded=graded,
+        n_exercises=sum(len(copy.grades) for copy in graded),
+        enough=f"{ENOUGH:.0%}",
+        hard=[(share, EXERCISES[name]) for share, name in hard],  # the hardest first
+        exercises=exercises,
+        mistakes=[(row, *_where(row["exercise"], row["mistake"])) for row in commonest_mistakes(copies)],
+        signs=_SIGNS,
+        printable=printable,
+        day=datetime.date.today().strftime("%d %B %Y"),
+    )
 
 
-def _read(path: Path) -> Submission | Exception:
-    try:
-        return read_submission(path)
-    except (ValueError, OSError) as problem:
-        return problem
+def _where(name: str, mistake: str) -> tuple[int, str]:
+    """Lesson and section where a mistake is explained, or else its exercise."""
+    exercise = EXERCISES[name]
+    known = next((one for one in exercise.mistakes if one.slug == mistake), None)
+    lesson = known.lesson if known is not None and known.lesson is not None else exercise.lesson
+    return lesson, known.section if known is not None and known.section else exercise.section

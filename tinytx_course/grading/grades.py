@@ -47,10 +47,14 @@ class Grade:
         """The mistake, or else the status."""
         return self.mistake or self.status
 
+    @property
+    def said(self) -> str:
+        """What names the mistake, or else what was said first, on one line."""
+        first, *_ = (self.finding or self.message).strip().splitlines() or [""]
+        return shorten(printable(first), _LONGEST, placeholder=" …")
+
     def __str__(self) -> str:
-        said = (self.finding or self.message).strip().splitlines()
-        words = shorten(printable(said[0]), _LONGEST, placeholder=" …") if said else ""
-        what = f": {words}" if words and not self.passed else ""
+        what = f": {self.said}" if self.said and not self.passed else ""
         slug = f" ({self.mistake})" if self.mistake else ""
         return f"{self.exercise:<24}{self.status}{slug}{what}"
 
@@ -106,24 +110,18 @@ def commonest_mistakes(copies: Sequence[CopyGrades]) -> list[dict]:
 
     Where the checker has no general words for a mistake, the explanation is what it said of the first copy.
     """
-    counted = Counter(
-        (grade.exercise, grade.mistake or "not recognised")
-        for copy in copies
-        for grade in copy.grades
-        if grade.status == "failed"
-    )
-    known = {
+    counted: Counter[tuple[str, str]] = Counter()
+    words = {
         (name, mistake.slug): mistake.words
         for name, exercise in EXERCISES.items()
         for mistake in exercise.mistakes
     }
-    said: dict[tuple[str, str], str] = {}
-    for grade in (grade for copy in copies for grade in copy.grades):
-        lines = (grade.finding or grade.message).strip().splitlines() or [""]
-        said.setdefault((grade.exercise, grade.mistake or ""), shorten(printable(lines[0]), _LONGEST))
-    known = said | known
+    for grade in (grade for copy in copies for grade in copy.grades if grade.status == "failed"):
+        key = grade.exercise, grade.mistake or "not recognised"
+        counted[key] += 1
+        words.setdefault(key, grade.said if grade.mistake else "")
     return [
-        {"exercise": name, "mistake": slug, "copies": count, "explanation": known.get((name, slug), "")}
+        {"exercise": name, "mistake": slug, "copies": count, "explanation": words[name, slug]}
         for (name, slug), count in sorted(counted.items(), key=lambda item: (-item[1], item[0]))
     ]
 

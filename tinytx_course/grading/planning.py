@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from tinytx_course.building.editions import check_calls
 from tinytx_course.grading.slicing import Statement, names_read, needed, statements
@@ -17,46 +17,7 @@ _CALL = re.compile(r"""\bcheck\(\s*["'](\w+)["']""")
 MOST_CALLS = 4
 
 
-@dataclass(frozen=True, kw_only=True)
-class Attempt:
-    """One answer to an exercise: what evaluates to the learner's function, and what has to be run before."""
-
-    function: ast.expr
-    needs: tuple[Statement, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """The attempts by exercise, and the cells that do not even parse."""
-
-    attempts: dict[str, tuple[Attempt, ...]]
-    broken: dict[int, tuple[str, str]]  # from the number of a cell to its text and what is wrong
-    sources: dict[int, str]  # from the number of a cell to its text as it is run
-
-    def to_dict(self) -> dict:
-        """Return what JSON can hold: attempts as an expression, and the cell and place of each statement."""
-        exercises = {
-            name: {
-                "attempts": [
-                    {"function": ast.unparse(one.function), "needs": [[s.cell, s.index] for s in one.needs]}
-                    for one in attempts
-                ],
-                "broken": self.broken_cell_of(name),
-            }
-            for name, attempts in self.attempts.items()
-        }
-        return {"sources": self.sources, "exercises": exercises}
-
-    def broken_cell_of(self, exercise: str) -> str | None:
-        """Say which cell with the function or the check of an exercise does not parse, if one is to blame."""
-        word = re.compile(rf"\bdef\s+{exercise}\b|[\"']{exercise}[\"']")
-        for cell, (text, problem) in self.broken.items():
-            if word.search(text):
-                return f"code cell {cell} does not run: {problem}"
-        return None
-
-
-def make_plan(cells: Sequence[str], exercises: Collection[str], expected: Collection[str]) -> Plan:
+def make_plan(cells: Sequence[str], exercises: Collection[str], expected: Collection[str]) -> dict[str, Any]:
     """Find the exercises of a notebook.
 
     Parameters
@@ -67,16 +28,24 @@ def make_plan(cells: Sequence[str], exercises: Collection[str], expected: Collec
         Names of all exercises; other names in calls of ``check`` are left out.
     expected : collection of str
         Those which a copy of the lesson should have; they are also found by the name of the function alone.
+
+    Returns
+    -------
+    dict
+        What JSON can hold: ``sources``, the cells as they are run, by number; and ``exercises`` by name:
+        ``attempts``, each with an expression for the ``function`` and the cell and place of each statement
+        that it ``needs``, and ``broken``, which says what cell does not parse, if one is to blame.
     """
     every: list[Statement] = []
     calls: list[tuple[str, ast.expr, int]] = []
-    broken, sources, seen = {}, {}, set()
+    broken, sources, seen = [], {}, set()
     for number, text in enumerate(cells, 1):
         sources[number] = plain_python(text)
         try:
             here = statements(ast.parse(sources[number]), number)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
-            broken[number] = (text, f"{type(problem).__name__}: {problem}")
+            said = f"code cell {number} does not run: {type(problem).__name__}: {problem}"
+            broken.append((text, said))
             seen |= set(_CALL.findall(text)) & set(exercises)
             continue
         for statement in here:
@@ -85,28 +54,29 @@ def make_plan(cells: Sequence[str], exercises: Collection[str], expected: Collec
             every.append(statement)
     seen |= {name for name, _, _ in calls}
     defined = {name for statement in every for name in statement.sets}
-    attempts = {}
-    for name in exercises:
-        if name in seen or name in expected:
-            places = [(function, at) for called, function, at in calls if called == name][-MOST_CALLS:]
-            if name in defined:  # also where the check was deleted, or asks for another name
-                places.append((ast.parse(name, mode="eval").body, len(every)))
-            attempts[name] = _attempts(every, places)
-    return Plan(attempts=attempts, broken=broken, sources=sources)
+    plans = {}
+    for name in (name for name in exercises if name in seen or name in expected):
+        places = [(function, at) for called, function, at in calls if called == name][-MOST_CALLS:]
+        if name in defined:  # also where the check was deleted, or asks for another name
+            places.append((ast.parse(name, mode="eval").body, len(every)))
+        word = re.compile(rf"\bdef\s+{name}\b|[\"']{name}[\"']")
+        blame = next((said for text, said in broken if word.search(text)), None)
+        plans[name] = {"attempts": _attempts(every, places), "broken": blame}
+    return {"sources": sources, "exercises": plans}
 
 
-def _attempts(every: Sequence[Statement], places: Sequence[tuple[ast.expr, int]]) -> tuple[Attempt, ...]:
+def _attempts(every: Sequence[Statement], places: Sequence[tuple[ast.expr, int]]) -> list[dict[str, Any]]:
     """Return each different answer once."""
-    found: dict[tuple, Attempt] = {}
+    found: list[dict[str, Any]] = []
     for function, at in places:
         try:
             names = names_read(function)
         except SyntaxError:  # such as `await`, which is at home in its statement only
             continue
-        needs = tuple(needed(every[:at], every[at:], names))
-        key = (ast.dump(function), tuple(id(statement) for statement in needs))
-        found.setdefault(key, Attempt(function=function, needs=needs))
-    return tuple(found.values())
+        needs = [[one.cell, one.index] for one in needed(every[:at], every[at:], names)]
+        attempt = {"function": ast.unparse(function), "needs": needs}
+        found += [attempt] if attempt not in found else []
+    return found
 
 
 def plain_python(text: str) -> str:

@@ -46,36 +46,26 @@ def read_submission(path: Path) -> Submission:
     except (ValueError, RecursionError) as problem:
         what = "an empty file" if not path.stat().st_size else str(problem)
         raise ValueError(f"{path.name} must be a Jupyter notebook, got {what}") from None
-    cells = _cells(content)
-    if cells is None:
+    holder = content if isinstance(content, dict) else {}
+    holders = [holder] if "cells" in holder else holder.get("worksheets")  # of the older format 3
+    if not isinstance(holders, list):
         raise ValueError(f"{path.name} must be a Jupyter notebook, got JSON without cells")
-    code = tuple(text for kind, text in cells if kind == "code")
+    lists = [one.get("cells") for one in holders if isinstance(one, dict)]
+    cells = [cell for one in lists if isinstance(one, list) for cell in one if isinstance(cell, dict)]
+    code = tuple(_text(cell) for cell in cells if cell.get("cell_type") == "code")
     if not any(text.strip() for text in code):
         raise ValueError(f"{path.name} must hold code to check, got no code cell with anything in it")
     if sum(map(len, code)) > LARGEST_CODE:
         raise ValueError(
             f"{path.name} must hold at most {LARGEST_CODE:,} letters of code, got {sum(map(len, code)):,}"
         )
-    prose = "\n".join(text for kind, text in cells if kind == "markdown")
+    prose = "\n".join(_text(cell) for cell in cells if cell.get("cell_type") == "markdown")
     named = [int(number) for number in (*_TITLE.findall(prose), *_FILE.findall(path.name))]
     lesson = next((number for number in named if number < len(LESSONS)), None)  # no other pair of digits
     return Submission(cells=code, lesson=lesson)
 
 
-def _cells(content: object) -> list[tuple[str, str]] | None:
-    """Return (kind, text) of each cell, in format 4 or the older 3; None for what is no notebook."""
-    if not isinstance(content, dict):
-        return None
-    sheets = content.get("worksheets")
-    holders = [content] if "cells" in content else sheets if isinstance(sheets, list) else None
-    if holders is None:
-        return None
-    found = []
-    for holder in holders:
-        cells = holder.get("cells") if isinstance(holder, dict) else None
-        for cell in cells if isinstance(cells, list) else []:
-            if isinstance(cell, dict):
-                text = cell.get("source", cell.get("input", ""))
-                lines = [line for line in text if isinstance(line, str)] if isinstance(text, list) else []
-                found.append((str(cell.get("cell_type")), text if isinstance(text, str) else "".join(lines)))
-    return found
+def _text(cell: dict[str, object]) -> str:
+    text = cell.get("source", cell.get("input", ""))
+    lines = text if isinstance(text, list) else [text]
+    return "".join(line for line in lines if isinstance(line, str))

@@ -8,6 +8,7 @@ forge a pass.
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import linecache
 import os
@@ -47,29 +48,16 @@ def limit(seconds: int, mebibytes: int) -> None:
         "RLIMIT_NPROC": MOST_THREADS,
         "RLIMIT_CORE": 0,
     }
-    mapped = _mapped_bytes()
-    if mapped is not None:
+    # torch maps far more than it uses; only Linux says how much.
+    with contextlib.suppress(OSError), open("/proc/self/statm", encoding="ascii") as numbers:
+        mapped = int(numbers.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
         wanted["RLIMIT_AS"] = mapped + mebibytes * _MEBIBYTE
     for name, value in wanted.items():
-        kind = getattr(resource, name, None)
-        if kind is None:
-            continue
-        _, hard = resource.getrlimit(kind)
-        if hard != resource.RLIM_INFINITY:
-            value = min(value, hard)
-        try:
+        with contextlib.suppress(AttributeError, ValueError, OSError):  # not every system has every limit
+            kind = getattr(resource, name)
+            _, hard = resource.getrlimit(kind)
+            value = value if hard == resource.RLIM_INFINITY else min(value, hard)
             resource.setrlimit(kind, (value, value))
-        except (ValueError, OSError):
-            continue  # not every system has every limit
-
-
-def _mapped_bytes() -> int | None:
-    """Return the address space of this process; torch maps far more than it uses."""
-    try:
-        with open("/proc/self/statm", encoding="ascii") as numbers:
-            return int(numbers.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, AttributeError):
-        return None
 
 
 def observe_attempt(job: dict[str, Any]) -> dict[str, Any]:
@@ -85,10 +73,13 @@ def observe_attempt(job: dict[str, Any]) -> dict[str, Any]:
     space["display"] = lambda *_: None
     blame, trees = "", {}
     for cell, index in job["needs"]:
+        name, source = f"<code cell {cell}>", job["sources"][str(cell)]
         if cell not in trees:
-            trees[cell] = ast.parse(job["sources"][str(cell)])
+            trees[cell] = ast.parse(source)
+            # Tracebacks find its lines.
+            linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
         node = trees[cell].body[index]
-        code = compile(ast.Module([node], []), _cell_name(cell, job), "exec")
+        code = compile(ast.Module([node], []), name, "exec")
         _, error = call_within(seconds, exec, code, space)
         if error is not None:
             blame = f"code cell {cell}, line {node.lineno}: {_words_of(error)}"
@@ -99,14 +90,6 @@ def observe_attempt(job: dict[str, Any]) -> dict[str, Any]:
         words = "This is a function of the package itself: write your own, from what the lesson shows."
         return {"record": Record(refusal=Failure("calls-the-answer", words)).to_dict()}
     return {"record": observe(EXERCISES[job["exercise"]], function, 0, TIME_LIMIT).to_dict()}
-
-
-def _cell_name(cell: int, job: dict[str, Any]) -> str:
-    """Name a cell for tracebacks, and let them find its lines."""
-    name = f"<code cell {cell}>"
-    lines = job["sources"][str(cell)].splitlines(keepends=True)
-    linecache.cache[name] = (sum(map(len, lines)), None, lines, name)
-    return name
 
 
 def _words_of(error: BaseException) -> str:
@@ -138,7 +121,7 @@ def main() -> None:
     if "exercise" in job:
         answer = observe_attempt(job)
     else:
-        answer = make_plan(job["cells"], job["exercises"], job["expected"]).to_dict()
+        answer = make_plan(job["cells"], job["exercises"], job["expected"])
     print(json.dumps(answer), file=answers, flush=True)
     os._exit(0)  # threads of the learner's code keep nothing waiting
 

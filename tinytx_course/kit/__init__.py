@@ -9,14 +9,13 @@ from pathlib import Path
 
 from tinytx_course.building.release import new_folder, write_pages, write_release
 from tinytx_course.inventory import write_forms
-from tinytx_course.kit.handouts import write_handouts
-from tinytx_course.kit.notes import write_notes
+from tinytx_course.kit.handouts import write_handouts, write_votes
 from tinytx_course.kit.outline import Outline, read_outlines
 from tinytx_course.kit.pages import COURSE, write_front
 from tinytx_course.kit.schedules import pick_schedules, read_start, write_schedules
 from tinytx_course.kit.self_study import write_self_study
 from tinytx_course.kit.slides import write_slides
-from tinytx_course.kit.vote_pages import write_votes
+from tinytx_course.kit.teaching import write_notes
 from tinytx_course.lessons import project_root
 
 START = "09:00"
@@ -53,16 +52,11 @@ def write_kit(
         write_pages(target / "site", root=root)
         write_notes(target, outlines, root)
         if (root / "notebooks" / "src").is_dir():
-            _write_course(target / COURSE, root)
+            with tempfile.TemporaryDirectory() as course:
+                write_release(Path(course) / "tinytx-course", root=root)
+                shutil.make_archive(str((target / COURSE).with_suffix("")), "zip", course, "tinytx-course")
         write_front(target)
     return folder.absolute() / "index.html"
-
-
-def _write_course(path: Path, root: Path) -> None:
-    """Write the learner's edition as one file, in a folder of its own."""
-    with tempfile.TemporaryDirectory() as folder:
-        write_release(Path(folder) / "tinytx-course", root=root)
-        shutil.make_archive(str(path.with_suffix("")), "zip", folder, "tinytx-course")
 
 
 def write_parts(

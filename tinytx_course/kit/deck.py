@@ -7,7 +7,6 @@ explorers, formulas, short code and predictions follow in their order, then its 
 from __future__ import annotations
 
 import html
-import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -21,10 +20,10 @@ from nbformat import NotebookNode
 from tinytx_course.building.elsewhere import is_first_cell
 from tinytx_course.building.notebooks import joined_streams
 from tinytx_course.kit.code_slides import code_slides
-from tinytx_course.kit.outline import at_headings
+from tinytx_course.kit.outline import at_headings, cards
 from tinytx_course.kit.teaching import Teaching, exercise_steps, read_teaching
-from tinytx_course.kit.votes import Question, questions, with_twins
 from tinytx_course.lessons import Lesson
+from tinytx_course.quizzes.bank import Question, votes, with_twins
 from tinytx_course.site.cells import markdown_to_html
 from tinytx_course.site.figures import Figures
 from tinytx_course.site.templates import line_to_html, macro
@@ -40,7 +39,6 @@ _NO_SLIDES = {"Set-up", "Questions", "Exercises", "Summary"}  # sections for the
 _NOT_ALIVE = {"outcome", "parsons"}  # cards that are part of a vote, or an exercise
 _FORMULA = re.compile(r"\$\$.+?\$\$", re.S)
 _EXERCISE = re.compile(r"^### Exercise: (.+)\n+`(Level \d/5) · (\d+ minutes)", re.M)
-_CARD = re.compile(r"data-tx-kind=\"(\w+)\" data-tx-explorer='([^']*)'")
 _FIGCAPTION = re.compile(r'<figcaption>(?:<a class="number"[^>]*>(.*?)</a>)?(.*?)</figcaption>', re.S)
 _NUMBERED = "<p><strong>Figure "  # how the note of a figure begins
 _made = partial(macro, "kit/deck.html")
@@ -74,11 +72,11 @@ def make_deck(lesson: Lesson, root: Path) -> list[Stack]:
         If its notes or its votes lack a part.
     """
     notebook = nbformat.read(root / "notebooks" / f"{lesson.name}.ipynb", 4)
-    teaching, votes = read_teaching(lesson, root), questions(lesson)
+    teaching, voted = read_teaching(lesson, root), votes(lesson)
     stacks = _sections(notebook, lesson, root / "figures")
     taught = [stack for stack in stacks if stack.headings[0] not in _NO_SLIDES]
     for number, stack in enumerate(taught, 1):
-        asked = [vote for vote in votes if vote.section in stack.headings]
+        asked = [vote for vote in voted if vote.section in stack.headings]
         _frame(stack, teaching, f"{number} of {len(taught)}", asked)
     return [_beginning(teaching), *taught, _ending(notebook, teaching)]
 
@@ -172,7 +170,7 @@ def _ending(notebook: NotebookNode, teaching: Teaching) -> Stack:
 def _sections(notebook: NotebookNode, lesson: Lesson, drawings: Path) -> list[Stack]:
     """Return the stack of each heading of the notebook, with what its cells show."""
     figures = Figures(lesson.number, drawings, largest=_LARGEST)
-    outcomes = _outcomes(notebook)
+    outcomes = {state["number"]: state for kind, state in cards(notebook.cells) if kind == "outcome"}
     stacks: list[Stack] = []
     title = prose = ""
     for cell in notebook.cells:
@@ -210,10 +208,11 @@ def _of_code(
         body = output.get("data", {}).get("text/html", "")
         if '<figure class="figure"' in body or '<figure class="txd"' in body:
             yield _figure(body)
-        elif card := _CARD.search(body):
-            if card[1] == "questions":
-                yield from _prediction(json.loads(html.unescape(card[2]))["state"], outcomes)
-            elif card[1] not in _NOT_ALIVE:
+            continue
+        for kind, state in cards([NotebookNode(outputs=[output])]):
+            if kind == "questions":
+                yield from _prediction(state, outcomes)
+            elif kind not in _NOT_ALIVE:
                 yield Slide(kind="explorer", body=f'<div class="fit">{body}</div>')
 
 
@@ -224,14 +223,6 @@ def _figure(body: str) -> Slide:
     own = number.replace(" ", "").replace(".", "-")
     body = _ID.sub(lambda one: f"{own}-{one[0]}", _FIGCAPTION.sub("", body))
     return Slide(kind="figure", body=body, notes=f"<p><strong>{number}.</strong> {words.strip()}</p>")
-
-
-def _outcomes(notebook: NotebookNode) -> dict[str, dict[str, Any]]:
-    """Return the answer and the finding of each prediction, by its number."""
-    shown = (output for cell in notebook.cells for output in cell.get("outputs", ()))
-    cards = (_CARD.search(output.get("data", {}).get("text/html", "")) for output in shown)
-    states = (json.loads(html.unescape(card[2]))["state"] for card in cards if card and card[1] == "outcome")
-    return {state["number"]: state for state in states}
 
 
 def _prediction(state: dict[str, Any], outcomes: dict[str, dict[str, Any]]) -> Iterator[Slide]:

@@ -1,28 +1,43 @@
-"""Handouts to print on A4: the diagram and the predictions in front, the take-home on the back."""
+"""To print on A4: handouts, diagram and predictions in front, take-home on the back; and the vote cards."""
 
 from __future__ import annotations
 
 import html
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tinytx_course.inventory.forms import paper
 from tinytx_course.kit.outline import Outline
-from tinytx_course.kit.pages import doors, write_page
+from tinytx_course.kit.pages import doors, text_of, write_page
 from tinytx_course.kit.scissors import LESSON, write_scissors
+from tinytx_course.lessons import LESSONS
 from tinytx_course.plots.diagrams.diagram import DIAGRAMS, Diagram, diagram
 from tinytx_course.plots.style import captions
 from tinytx_course.progress.predictions import LEVELS
+from tinytx_course.quizzes.bank import LETTERS, votes, with_twins
+from tinytx_course.quizzes.card import plain
 from tinytx_course.site.cells import markdown_to_html
 from tinytx_course.site.figures import drawing, style_sheet
 from tinytx_course.site.templates import render
+from tinytx_run.files import write_file
 
 #: The figure to remember of a lesson that has no diagram; it gives answers away, so it is on the back.
 FIGURES = {8: "08_loss_and_bound", 13: "13_roofline"}
 _ABOVE = re.compile(r"`(\w+)` above")
 _STILL = re.compile(r'<img class="txd-still"[^>]*>')
 _WIDE = 1.3  # a diagram this much wider than high takes the width of the page
+#: For each letter: colour, shape, height of the letter in it, and marks that repeat every 12 units.
+_SIGNS = {
+    "A": ("#0072B2", '<circle cx="50" cy="50" r="47"/>', 50, ""),
+    "B": ("#D55E00", '<rect x="6" y="6" width="88" height="88"/>', 50, '<path d="M0 0v12"/>'),
+    "C": ("#009E73", '<path d="M50 3 99 95H1z"/>', 64, '<path d="M6 5v2"/>'),
+    "D": ("#AA4499", '<path d="M50 1 99 50 50 99 1 50z"/>', 50, '<path d="M0 6h12M6 0v12"/>'),
+}
+_DENSE = """.item { margin-top: 0.8rem; padding-top: 0.5rem; } .item td:first-child { white-space: nowrap; }
+.item td:nth-child(2) { width: 38%; } @media print { body { font-size: 8.5pt; line-height: 1.3; } }"""
 
 
 def write_handouts(folder: Path, outlines: Mapping[int, Outline], root: Path) -> None:
@@ -36,12 +51,13 @@ def write_handouts(folder: Path, outlines: Mapping[int, Outline], root: Path) ->
             for one in map(diagram, DIAGRAMS)
             if one.lesson == lesson.number
         ]
-        values: dict[str, Any] = {"figure": "", "take_home": _take_home(outline), "levels": LEVELS}
+        values: dict[str, Any] = {"figure": "", "take_home": _take_home(outline)}
         if name := FIGURES.get(lesson.number):
             words, svg = captions()[name], (root / "figures" / f"{name}.svg").read_text(encoding="utf-8")
             values |= {"figure": drawing(svg, words["alt"], name), "caption": words["caption"]}
             values["style"] = style_sheet()
-        body = render("kit/handout.html", outline=outline, diagrams=diagrams, **values)
+        values |= {"outline": outline, "diagrams": diagrams, "levels": LEVELS, "plain": plain}
+        body = render("kit/handout.html", **values)
         write_page(folder / page, title, body, up="index.html")
         rows.append((page, title, ""))
     page = write_scissors(folder).name
@@ -78,3 +94,20 @@ def _class(outline: Outline, name: str) -> str:
 
 def _code(source: str) -> str:
     return f'<pre tabindex="0">{html.escape(source)}</pre>'
+
+
+def write_votes(folder: Path) -> None:
+    """Write ``index.html``, a page a lesson to project, ``cards.html`` and ``answers.html`` into a folder."""
+    page = partial(render, "kit/votes.html", signs=_SIGNS, letters=LETTERS)
+    asked_in = {lesson: votes(lesson) for lesson in LESSONS}
+    for lesson, asked in asked_in.items():
+        title = f"Votes: {html.escape(lesson.title)} · tinytx"
+        screens = render(
+            "kit/votes/show.html", title=title, body=page(page="screens", asked=with_twins(asked))
+        )
+        write_file(folder / f"{lesson.name}.html", screens.encode())
+    answers = page(page="answers", asked=[one for asked in asked_in.values() for one in with_twins(asked)])
+    write_file(folder / "answers.html", paper("Votes: Answers", answers, _DENSE).encode())
+    cards = paper("Votes: Cards", page(page="cards"), text_of("votes/cards.css"))
+    write_file(folder / "cards.html", cards.encode())
+    write_page(folder / "index.html", "Vote cards", page(page="index", votes=asked_in))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import html
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from string import ascii_uppercase
+from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
@@ -15,7 +17,7 @@ from nbformat import NotebookNode
 from tinytx_course.building.elsewhere import is_first_cell
 from tinytx_course.building.minutes import exercise_minutes, last_seconds, reading_minutes, times_of
 from tinytx_course.lessons import Lesson, Times, pick_lessons, written_lessons
-from tinytx_course.quizzes.quiz import quiz
+from tinytx_course.quizzes.bank import questions
 from tinytx_course.site.cells import markdown_to_html
 from tinytx_course.site.finding import headings
 
@@ -23,24 +25,10 @@ EXERCISE = "Exercise: "
 COLUMNS = ["lesson", "section", "minutes"]
 LONGEST = 600  # minutes of one section: more is a slip of the pen
 _HEADING = re.compile(r"^(#{2,3}) (.+)\n?", re.M)
-_PREDICTION = re.compile(r"Predict (\S+)\. (.+)((?:\n  [A-Z]\. .+)+)")
-_OPTION = re.compile(r"^  [A-Z]\. (.+)$", re.M)
+_CARD = re.compile(r"data-tx-kind=\"(\w+)\" data-tx-explorer='([^']*)'")
+_MINUTES = re.compile(r"\d{1,3}(\.\d+)?")
 _OUTCOME = re.compile(r"^\d\. (.+?)[.;,]?$", re.M)
 _PARSONS = re.compile(r'course\.parsons\("(\w+)"')
-
-
-@dataclass(frozen=True, kw_only=True)
-class Prediction:
-    """A question that a lesson asks before a cell, and its options."""
-
-    number: str
-    question: str
-    options: tuple[str, ...]
-
-    @property
-    def lettered(self) -> list[str]:
-        """The options, each with the letter that it has on slides."""
-        return [f"{letter} · {text}" for letter, text in zip(ascii_uppercase, self.options, strict=False)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,15 +68,10 @@ class Part:
         return headings(markdown_to_html(f"## {self.title}"))[0][1]
 
     @property
-    def predictions(self) -> list[Prediction]:
-        """The questions of `course.predict` in it, as the notebook shows them."""
-        outputs = (output for cell in self.cells for output in cell.get("outputs", []))
-        said = (_PREDICTION.match(output.get("data", {}).get("text/plain", "")) for output in outputs)
-        return [
-            Prediction(number=one[1], question=one[2], options=tuple(_OPTION.findall(one[3])))
-            for one in said
-            if one
-        ]
+    def predictions(self) -> list[dict[str, Any]]:
+        """The questions of `course.predict` in it: key, prompt, and choices with a text each."""
+        shown = (state for kind, state in cards(self.cells) if kind == "questions")
+        return [question for state in shown if state["levels"] for question in state["questions"]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,6 +107,13 @@ class Outline:
         """The names of its Parsons problems, which work in a page."""
         cells = (cell for part in self.parts for cell in part.cells if cell.cell_type == "code")
         return [name for cell in cells for name in _PARSONS.findall(cell.source)]
+
+
+def cards(cells: Iterable[NotebookNode]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Give kind and state of each explorer and question that some cells have shown."""
+    for output in (output for cell in cells for output in cell.get("outputs", ())):
+        if card := _CARD.search(output.get("data", {}).get("text/html", "")):
+            yield card[1], json.loads(html.unescape(card[2]))["state"]
 
 
 def parts_named(line: str, outlines: Mapping[int, Outline]) -> list[Part]:
@@ -213,8 +203,8 @@ def _minutes(lesson: Lesson, title: str, cells: Sequence[NotebookNode]) -> int:
         return sum(map(exercise_minutes, texts))
     codes = [cell.source for cell in cells if cell.cell_type == "code"]
     if any("course.quiz(" in code for code in codes):
-        for question in quiz(lesson.slug).questions:
-            texts += [question.prompt, *(f"{choice.text} {choice.why}" for choice in question.choices)]
+        for question in questions(lesson):
+            texts += [question.prompt, *(f"{option.text} {option.reveals}" for option in question.options)]
     return max(1, round(reading_minutes(texts, codes)))
 
 
@@ -224,10 +214,12 @@ def _with_measured(outlines: dict[int, Outline], file: Path, root: Path) -> dict
             (lesson,) = pick_lessons([(row["lesson"] or "").strip() or "?"], root)
             outline = outlines[lesson.number]
             part = outline.find((row["section"] or "").strip())
-            minutes = _whole_minutes((row["minutes"] or "").strip())
+            minutes = (row["minutes"] or "").strip()
+            if not _MINUTES.fullmatch(minutes) or float(minutes) > LONGEST:
+                raise ValueError(f"minutes must be a number from 0 to {LONGEST}, got {minutes!r}")
         except ValueError as problem:
             raise ValueError(f"{file}, line {number}: {problem}") from None
-        new = replace(part, minutes=minutes, measured=True)
+        new = replace(part, minutes=round(float(minutes)), measured=True)
         parts = tuple(new if one is part else one for one in outline.parts)
         outlines[lesson.number] = replace(outline, parts=parts)
     return outlines
@@ -242,13 +234,3 @@ def _rows(file: Path) -> list[dict[str, str]]:
             return list(reader)
         except csv.Error as error:  # such as a quote that is never closed
             raise ValueError(f"{file} must be a table, got one that cannot be read: {error}") from error
-
-
-def _whole_minutes(text: str) -> int:
-    try:
-        minutes = float(text)
-    except ValueError:
-        minutes = -1.0
-    if not 0 <= minutes <= LONGEST:  # nor nan
-        raise ValueError(f"minutes must be a number from 0 to {LONGEST}, got {text!r}")
-    return round(minutes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -26,12 +27,17 @@ DOORS = (
 )
 
 
+@cache
+def text_of(name: str) -> str:
+    """Return the text of a file of the kit, such as ``kit.css``."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
 def write_page(path: Path, title: str, body: str, *, up: str = "../index.html") -> Path:
     """Write one page of the kit, which loads nothing; `up` is the page one level above it."""
-    style = files(__package__).joinpath("kit.css").read_text(encoding="utf-8")
     path.parent.mkdir(parents=True, exist_ok=True)
     back = f'<nav><a href="{up}">‹ back</a></nav>' if up else ""
-    write_file(path, paper(title, back + body, style).encode())
+    write_file(path, paper(title, back + body, text_of("kit.css")).encode())
     return path
 
 
@@ -47,8 +53,7 @@ def write_front(folder: Path) -> Path:
 
 
 def _text(name: str, **values: str) -> str:
-    source = files(__package__).joinpath(f"{name}.md").read_text(encoding="utf-8")
-    return markdown_to_html(Template(source).substitute(values))
+    return markdown_to_html(Template(text_of(f"{name}.md")).substitute(values))
 
 
 def doors(rows: Sequence[tuple[str, str, str]]) -> str:

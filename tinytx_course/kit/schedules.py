@@ -7,21 +7,19 @@ import html
 import io
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
+from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from tinytx_course.kit.outline import COLUMNS, Outline, Part, parts_named
-from tinytx_course.kit.pages import write_page
+from tinytx_course.kit.pages import text_of, write_page
 from tinytx_course.lessons import LESSONS, format_duration
 from tinytx_course.site.templates import render
 from tinytx_run.files import write_file
 
-DAY = 24 * 60
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 _VOTE = re.compile(r"Vote: .*lesson (\d\d)")
 _SET_UP = re.compile(r"lesson (\d\d) .*Set-up")
@@ -59,14 +57,6 @@ class Session:
     def spare(self) -> int:
         """Minutes that the steps leave; negative where they take too long."""
         return self.minutes - sum(step.minutes for step in self.steps)
-
-    @property
-    def by_minute(self) -> Iterator[tuple[int, Step]]:
-        """The steps, each with the minutes that have passed before it."""
-        now = 0
-        for step in self.steps:
-            yield now, step
-            now += step.minutes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +101,7 @@ def clock(minutes: int) -> str:
 
 @cache
 def _data() -> dict[str, Any]:
-    return tomllib.loads(files(__package__).joinpath("schedules.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(text_of("schedules.toml"))
 
 
 def pick_schedules(name: str | None) -> list[str]:
@@ -170,9 +160,8 @@ def _home(line: str, outlines: Mapping[int, Outline], used: set[tuple[int, str]]
 
 def write_schedules(folder: Path, outlines: Mapping[int, Outline], start: str, names: Sequence[str]) -> None:
     """Write a page a schedule, the page that leads to them, and the table of minutes to be corrected."""
-    tools = {"clock": clock, "hours": _hours, "voted": _voted, "start": read_start(start)}
-    tools["machines"] = lambda session: _machines(session, outlines)
-    tools["by_lesson"] = lambda steps: groupby(steps, key=lambda step: step.part.lesson)
+    tools = {"clock": clock, "voted": _voted, "start": read_start(start), "outlines": outlines}
+    tools |= {"duration": format_duration, "by_lesson": partial(groupby, key=lambda step: step.part.lesson)}
     plans = [(head, _data()["plan_b"][key]) for key, head in _PLANS.items()]
     links = []
     for schedule in (read_schedule(name, outlines) for name in names):
@@ -196,24 +185,7 @@ def minutes_table(outlines: Mapping[int, Outline]) -> str:
     return out.getvalue()
 
 
-def _hours(minutes: int) -> str:
-    return f"{minutes} minutes" if minutes < 90 else f"{minutes / 60:.1f} hours"
-
-
 def _voted(words: str) -> str:
     """A step in words, with a link to the vote cards that it names."""
     page = "../votes/{}.html"
     return _VOTE.sub(lambda vote: f'<a href="{page.format(LESSONS[int(vote[1])].name)}">{vote[0]}</a>', words)
-
-
-def _machines(session: Session, outlines: Mapping[int, Outline]) -> str:
-    """What a slow machine, or one without the course, means for this session."""
-    numbers = dict.fromkeys(step.part.lesson.number for step in session.steps if step.part)
-    runs = ", ".join(f"{number:02d} {format_duration(outlines[number].times.seconds)}" for number in numbers)
-    puzzles = [
-        f"{number:02d} {', '.join(outlines[number].puzzles)}"
-        for number in numbers
-        if outlines[number].puzzles
-    ]
-    instead = f" Without installs, puzzles in the page: {'; '.join(puzzles)}." if puzzles else ""
-    return f"On two cores the whole lessons run in: {runs}.{instead}"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from tinytx_course.kit.outline import EXERCISE, Outline, parts_named
-from tinytx_course.kit.pages import write_page
+from tinytx_course.kit.pages import text_of, write_page
 from tinytx_course.lessons import COURSES
-from tinytx_course.quizzes.quiz import quiz
+from tinytx_course.quizzes.bank import questions
 from tinytx_course.site.templates import render
 
 WEEK = 200  # minutes, at most, unless one lesson takes longer
@@ -35,7 +34,7 @@ def count(week: Sequence[Outline]) -> dict[str, Any]:
     return {
         "minutes": sum(part.minutes for part in parts),
         "predictions": sum(len(part.predictions) for part in parts),
-        "questions": sum(len(quiz(outline.lesson.slug).questions) for outline in week),
+        "questions": sum(len(questions(outline.lesson)) for outline in week),
         "exercises": [part.title.removeprefix(EXERCISE) for part in parts if part.is_exercise],
     }
 
@@ -54,7 +53,7 @@ def write_self_study(folder: Path, outlines: Mapping[int, Outline]) -> None:
         (name, end, [(n, week) for n, week in in_order if first <= week[0].lesson.number < after])
         for (first, name, end), after in zip(COURSES, ends, strict=True)
     ]
-    data = tomllib.loads(files(__package__).joinpath("self_study.toml").read_text(encoding="utf-8"))
+    data = tomllib.loads(text_of("self_study.toml"))
     backgrounds = [
         (one, [parts_named(line, outlines) for line in one["skip"]]) for one in data["backgrounds"]
     ]

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
 from tinytx_course.kit.deck import Stack, make_deck
-from tinytx_course.kit.pages import doors, write_page
+from tinytx_course.kit.pages import doors, text_of, write_page
 from tinytx_course.lessons import Lesson, project_root, written_lessons
 from tinytx_course.plots.diagrams.svg import style_sheet as diagram_style
 from tinytx_course.site import figures, pages
@@ -21,11 +19,6 @@ from tinytx_course.site.cells import code_style, markdown_to_html
 from tinytx_course.site.templates import macro, render, titled
 from tinytx_course.widgets import assets
 from tinytx_run.files import write_file
-
-
-@cache
-def _file(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def write_slides(folder: Path, lessons: Iterable[Lesson] | None = None) -> list[Path]:
@@ -48,7 +41,7 @@ def write_slides(folder: Path, lessons: Iterable[Lesson] | None = None) -> list[
         write_file(path, _page(lesson, stacks).encode())
         n_slides = sum(len(stack.slides) for stack in stacks)
         rows.append((path.name, f"{lesson.number:02d} {lesson.title}", f"{n_slides} slides"))
-    body = f"<h1>Slides</h1>{markdown_to_html(_file('slides.md'))}{doors(rows)}"
+    body = f"<h1>Slides</h1>{markdown_to_html(text_of('slides.md'))}{doors(rows)}"
     return [write_page(folder / "slides" / "index.html", "Slides", body), *paths]
 
 
@@ -59,12 +52,12 @@ def _page(lesson: Lesson, stacks: Iterable[Stack]) -> str:
     style = [
         pages.math_style(),
         pages.resource("css/page.css"),
-        _file("reveal/reveal.css"),
+        text_of("reveal/reveal.css"),
         code_style(),
         diagram_style(),
         figures.style_sheet(),
         assets.style_sheet(kinds),
-        _file("slides.css"),
+        text_of("slides.css"),
     ]
     return render(
         "kit/slides.html",
@@ -72,7 +65,7 @@ def _page(lesson: Lesson, stacks: Iterable[Stack]) -> str:
         style="\n".join(style),
         first=pages.first_script(),
         slides=slides,
-        reveal=_file("reveal/reveal.js"),
-        script=_file("slides.js"),
+        reveal=text_of("reveal/reveal.js"),
+        script=text_of("slides.js"),
         explorers=assets.page_script(kinds) if kinds else "",
     )

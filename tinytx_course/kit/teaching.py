@@ -1,15 +1,33 @@
-"""The teacher's notes of a lesson, ``notebooks/teaching/NN_slug.md``, by section."""
+"""The teacher's notes of a lesson, ``notebooks/teaching/NN_slug.md``, by section, and their pages."""
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tinytx_course.kit.outline import Outline
+from tinytx_course.kit.pages import write_page
+from tinytx_course.kit.scissors import LESSON, PAGE
 from tinytx_course.lessons import Lesson
+from tinytx_course.quizzes.bank import votes
+from tinytx_course.quizzes.card import plain
+from tinytx_course.site.templates import render, table, titled
 
 _ABOUT_ALL = "Teaching"
+_LINE = re.compile(r"^(?:- )?\*\*([\w ]+):\*\* (.+)", re.M)
+_POINT = re.compile(r"^- (.+)", re.M)
+#: What the folder holds for one lesson: page of the kit, and how it is called.
+_MATERIAL = (
+    ("slides/{}.html", "slides"),
+    ("handouts/{}.html", "handout"),
+    ("votes/{}.html", "vote cards"),
+    ("site/{}.html", "the lesson with its results and folded solutions"),
+    ("site/notebooks/{}.ipynb", "the notebook"),
+)
+_FIRST, *_REST = "The question that wakes the room", "Wrong ideas", "Where people get stuck", "When late"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,16 +83,18 @@ def read_teaching(lesson: Lesson, root: Path) -> Teaching:
     path = root / "notebooks" / "teaching" / f"{lesson.name}.md"
     head, parts = _split(path.read_text(encoding="utf-8"), 2)
     _, about_all = _split(parts.pop(_ABOUT_ALL, ""), 3)
+    about = dict(_LINE.findall(head))
     try:
         return Teaching(
             lesson=lesson,
-            aim=_after("- **Aim:**", head),
-            run_before=_after("- **Run before:**", head),
+            aim=about["Aim"],
+            run_before=about["Run before"],
             sections={name: _section(text) for name, text in parts.items()},
             about_all=about_all,
         )
-    except ValueError as problem:
-        raise ValueError(f"notebooks/teaching/{path.name}: {problem}") from None
+    except KeyError as missing:
+        place = f"notebooks/teaching/{path.name}"
+        raise ValueError(f"{place}: notes must have a line **{missing.args[0]}:**, got none") from None
 
 
 def _split(text: str, level: int) -> tuple[str, dict[str, str]]:
@@ -83,20 +103,37 @@ def _split(text: str, level: int) -> tuple[str, dict[str, str]]:
     return head, {name: body.strip() for name, body in zip(parts[::2], parts[1::2], strict=True)}
 
 
-def _after(mark: str, text: str) -> str:
-    line = re.search(rf"^{re.escape(mark)} (.+)", text, flags=re.M)
-    if line is None:
-        raise ValueError(f"notes must have a line {mark!r}, got none")
-    return line[1]
-
-
 def _section(text: str) -> Section:
-    points = re.findall(r"^- (.+)", text, flags=re.M)
-    lines = dict(re.findall(r"^\*\*(\w+):\*\* (.+)", text, flags=re.M))
-    return Section(
-        board=_after("**Board:**", text),
-        groups=lines.get("Groups", ""),
-        exercise=lines.get("Exercise", ""),
-        then=lines.get("Then", ""),
-        points=tuple(points),
-    )
+    lines = dict(_LINE.findall(text))
+    others = {name: lines.get(name.capitalize(), "") for name in ("groups", "exercise", "then")}
+    return Section(board=lines["Board"], points=tuple(_POINT.findall(text)), **others)
+
+
+def write_notes(folder: Path, outlines: Mapping[int, Outline], root: Path) -> None:
+    """Write a page a lesson and their list into ``notes`` of the kit; what else is in the kit is linked."""
+    lines = []
+    for outline in outlines.values():
+        lesson = outline.lesson
+        title, page = f"{lesson.number:02d} · {lesson.title}", f"{lesson.name}.html"
+        material = [(place.format(lesson.name), words) for place, words in _MATERIAL]
+        material = [(place, words) for place, words in material if (folder / place).is_file()]
+        if lesson.number == LESSON:
+            material.append((f"handouts/{PAGE}", "attention with paper and scissors"))
+        body = render(
+            "kit/notes.html",
+            outline=outline,
+            teaching=read_teaching(lesson, root),
+            votes=votes(lesson),
+            material=material,
+            first=_FIRST,
+            rest=_REST,
+            steps=exercise_steps,
+            plain=plain,
+        )
+        write_page(folder / "notes" / page, f"Notes: {title}", body, up="index.html")
+        name = f'<a href="{page}">{titled(lesson, " · ")}</a>'
+        minutes = [str(outline.times.reading), str(outline.times.exercises)]
+        lines.append([name, html.escape(lesson.question), *minutes])
+    head = ["lesson", "the question", "minutes to read", "of exercises"]
+    body = f"<h1>Teacher's notes</h1>{table(head, lines)}"
+    write_page(folder / "notes" / "index.html", "Teacher's notes", body)

@@ -168,6 +168,7 @@ def ladder_table(records: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
     import pandas as pd
 
     counts = [record for record in records.values() if record["measure"] == "counts"]
+    best = min((record["valid"] for record in counts), default=None)  # chooses the order of the n-gram model
     costs = {record["model"]: record for record in records.values() if record["measure"] == "cost"}
     rows: list[dict[str, Any]] = []
     for equal in ("parameters", "time"):
@@ -176,7 +177,7 @@ def ladder_table(records: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
             shared = record["model"] == "transformer" and record["measure"] == "equal parameters"
             if record["measure"] == f"equal {equal}" or shared:
                 rows.append({**costs[record["model"]], **record, "equal": equal})
-        rows += [{**record, "equal": equal} for record in counts if record["valid"] == _best(counts)]
+        rows += [{**record, "equal": equal} for record in counts if record["valid"] == best]
     if not rows:
         raise ValueError("records must hold results, got none")
     data = pd.DataFrame(rows).assign(above=lambda data: data["test"] - data["bound"])
@@ -187,8 +188,3 @@ def ladder_table(records: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
         **{name: (name, "first") for name in COLUMNS if name in data},
     )
     return means.reset_index().sort_values(["equal", "above"], ignore_index=True)
-
-
-def _best(counts: Sequence[Mapping[str, Any]]) -> float:
-    """The order of the n-gram model is chosen on the valid split."""
-    return min(record["valid"] for record in counts)

@@ -27,10 +27,9 @@ class Recurrence(nn.Module):
         self.in_proj = nn.Linear(d_model, n_gates * d_model)
         self.hidden_proj = nn.Linear(d_model, n_gates * d_model, bias=hidden_bias)
 
-    def forward(self, x: Tensor, state: Tensor | None = None) -> Tensor:
-        """Return the state after each token of x, (B, T, D), from `state` (B, D) on, by default zeros."""
-        state = x.new_zeros(x.shape[0], x.shape[2]) if state is None else state  # (B, D)
-        states = []
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the state after each token of x, (B, T, D); before the first it is zero."""
+        state, states = x.new_zeros(x.shape[0], x.shape[2]), []  # (B, D)
         for token in self.in_proj(x).unbind(1):  # (B, n_gates D)
             state = self._next(token, state)
             states.append(state)

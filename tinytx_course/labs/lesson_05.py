@@ -57,8 +57,10 @@ def variety_of(x: Tensor) -> float:
     return size_of(x - x.mean(dim=-2, keepdim=True)) / whole if whole else 0.0
 
 
-def signals(blocks: Iterable[nn.Module], x: Tensor, *, seed: int = 0) -> Signals:
+def signals(blocks: Iterable[nn.Module], x: Tensor) -> Signals:
     """Send x up through the blocks and a random gradient down again, and measure both at every level.
+
+    The gradient is drawn from a normal distribution with variance 1, always the same.
 
     Parameters
     ----------
@@ -66,12 +68,9 @@ def signals(blocks: Iterable[nn.Module], x: Tensor, *, seed: int = 0) -> Signals
         Each maps (B, T, D) to (B, T, D); the first is the lowest.
     x : Tensor of shape (B, T, D)
         What comes in; best in float64, since tokens may become alike to many digits.
-    seed : int
-        For the gradient, which is drawn from a normal distribution with variance 1.
     """
     levels = _climb(blocks, x)
-    sent = _random_like(levels[-1], seed)
-    gradients = torch.autograd.grad(levels[-1], levels, sent)
+    gradients = torch.autograd.grad(levels[-1], levels, _random_like(levels[-1]))
     return Signals(
         size=tuple(map(size_of, levels)),
         variety=tuple(variety_of(level.detach()) for level in levels),
@@ -79,9 +78,7 @@ def signals(blocks: Iterable[nn.Module], x: Tensor, *, seed: int = 0) -> Signals
     )
 
 
-def weight_gradients(
-    blocks: Iterable[nn.Module], x: Tensor, name: str, *, seed: int = 0
-) -> tuple[float, ...]:
+def weight_gradients(blocks: Iterable[nn.Module], x: Tensor, name: str) -> tuple[float, ...]:
     """Return the size of the gradient of one parameter in each block, sent from the top as in `signals`.
 
     The name is that inside a block, such as ``attn.q_proj.weight``; the lowest block comes first.
@@ -89,7 +86,7 @@ def weight_gradients(
     blocks = list(blocks)
     weights = [block.get_parameter(name) for block in blocks]
     top = _climb(blocks, x)[-1]
-    return tuple(map(size_of, torch.autograd.grad(top, weights, _random_like(top, seed))))
+    return tuple(map(size_of, torch.autograd.grad(top, weights, _random_like(top))))
 
 
 def _climb(blocks: Iterable[nn.Module], x: Tensor) -> list[Tensor]:
@@ -99,6 +96,6 @@ def _climb(blocks: Iterable[nn.Module], x: Tensor) -> list[Tensor]:
     return levels
 
 
-def _random_like(top: Tensor, seed: int) -> Tensor:
-    drawn = torch.randn(top.shape, generator=torch.Generator().manual_seed(seed), dtype=top.dtype)
+def _random_like(top: Tensor) -> Tensor:
+    drawn = torch.randn(top.shape, generator=torch.Generator().manual_seed(0), dtype=top.dtype)
     return drawn.to(top.device)

@@ -213,6 +213,15 @@ class PublishedModel:
     source: str
     stated: float | None = None
 
+    @property
+    def config(self) -> TransformerConfig:
+        """As one of our models, except for T5, which is none."""
+        theirs = (self.settings[name] for name in _THEIRS[self.family])
+        sizes: dict[str, Any] = dict(zip(_OURS, theirs, strict=False))
+        if self.family == "mbart":
+            sizes["max_len"] += 2  # two rows of its positions are never used
+        return TransformerConfig(**_FIXED.get(self.family, _ENCODER), **sizes)
+
     def table(self) -> ParameterTable:
         """Every term of the bare model; each of these ties its output layer to the embeddings.
 
@@ -223,16 +232,12 @@ class PublishedModel:
         """
         if self.family == "t5":
             return _t5(self.settings)
-        theirs = (self.settings[name] for name in _THEIRS[self.family])
-        sizes: dict[str, Any] = dict(zip(_OURS, theirs, strict=False))
-        if self.family == "mbart":
-            sizes["max_len"] += 2  # two rows of its positions are never used
-        config = TransformerConfig(**_FIXED.get(self.family, _ENCODER), **sizes)
         pair = self.family in ("transformer", "mbart")
-        table = parameter_table(config, "translation" if pair else None)
+        table = parameter_table(self.config, "translation" if pair else None)
         if _THEIRS[self.family] is not _BERT:
             return table
-        pooler = make_table([Term("head", "head", "pooler", linear("D", "D"))], {"D": config.d_model}, {})
+        width = {"D": self.config.d_model}
+        pooler = make_table([Term("head", "head", "pooler", linear("D", "D"))], width, {})
         return ParameterTable((*table.rows, *pooler.rows))
 
 

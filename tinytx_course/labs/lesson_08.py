@@ -15,14 +15,11 @@ from tinytx.tokenizer import SPACE_MARK, Tokenizer
 from tinytx.transformer import LanguageModel
 from tinyworld.checker import FrenchForms
 
+ROWS_PER_BATCH = 256
+
 
 def next_word_probs(
-    model: LanguageModel,
-    tokenizer: Tokenizer,
-    prefix: Sequence[str],
-    words: Sequence[str],
-    *,
-    rows_per_batch: int = 256,
+    model: LanguageModel, tokenizer: Tokenizer, prefix: Sequence[str], words: Sequence[str]
 ) -> np.ndarray:
     """Probability of each of some words as the next whole word: a product over its tokens.
 
@@ -32,8 +29,6 @@ def next_word_probs(
         Words of the text so far; may be empty.
     words : sequence of N str
         Each not empty, without a space.
-    rows_per_batch : int
-        Changes memory and speed, not the result.
 
     Returns
     -------
@@ -57,9 +52,11 @@ def next_word_probs(
     log_probs = []
     with eval_mode(model) as device:
         after = model(torch.tensor([start], device=device))[0, -1].double().log_softmax(dim=-1)  # (V,)
-        boundary = _word_boundaries(tokenizer).to(device)
-        for at in range(0, len(rows), rows_per_batch):
-            batch = rows[at : at + rows_per_batch]
+        pieces = map(tokenizer.piece, range(tokenizer.vocab_size))
+        boundary = torch.tensor([piece.startswith(SPACE_MARK) for piece in pieces], device=device)
+        boundary[tokenizer.eos_id] = True
+        for at in range(0, len(rows), ROWS_PER_BATCH):
+            batch = rows[at : at + ROWS_PER_BATCH]
             inputs = pad_batch([[*start, *row] for row in batch], tokenizer.pad_id).to(device)
             hidden = model.body(inputs)[:, len(start) - 1 :]  # (B, longest word + 1, D)
             token_log_probs = model.head(hidden).double().log_softmax(dim=-1)  # (B, longest word + 1, V)
@@ -102,9 +99,3 @@ def _whole_words(log_probs: Tensor, rows: Sequence[Sequence[int]], boundary: Ten
     after = log_probs[torch.arange(len(rows), device=device), lengths]  # (B, V)
     ends = after.masked_fill(~boundary, -torch.inf).logsumexp(dim=-1)
     return of_tokens.masked_fill(~real, 0.0).sum(dim=-1) + ends
-
-
-def _word_boundaries(tokenizer: Tokenizer) -> Tensor:
-    """Which ids begin a new word or end the text; shape (V,), bool."""
-    ids = range(tokenizer.vocab_size)
-    return torch.tensor([i == tokenizer.eos_id or tokenizer.piece(i).startswith(SPACE_MARK) for i in ids])

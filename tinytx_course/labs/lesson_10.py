@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from tinytx.batching import pad_batch
 from tinytx.generate import check_vocabulary, next_token_probs, unwritten_ids
@@ -181,7 +180,9 @@ def complete_masked(
                 active = torch.nonzero(counts > turn)[:, 0]
                 positions = starts[active] + torch.stack([order[row][turn] for row in active.tolist()])
                 ids[active, positions] = tokenizer.mask_id
-                logits = _logits_at(model, ids[active].to(device), positions.to(device), tokenizer.pad_id)
+                inputs = ids[active].to(device)
+                hidden = model.body(inputs, inputs != tokenizer.pad_id)[range(len(inputs)), positions]
+                logits = model.head(hidden).float().cpu()
                 logits[:, [*unwritten_ids(tokenizer), tokenizer.eos_id]] = -torch.inf
                 probs = next_token_probs(logits, temperature)
                 ids[active, positions] = torch.multinomial(probs, 1, generator=generator)[:, 0]
@@ -189,12 +190,6 @@ def complete_masked(
         ids[row, start : start + n].tolist()
         for row, (start, n) in enumerate(zip(starts.tolist(), counts.tolist(), strict=True))
     ]
-
-
-def _logits_at(model: MaskedLanguageModel, inputs: Tensor, positions: Tensor, pad_id: int) -> Tensor:
-    """Logits (n, V), on the CPU, at one position of each row (n, T)."""
-    hidden = model.body(inputs, inputs != pad_id)  # (n, T, D)
-    return model.head(hidden[torch.arange(len(inputs), device=inputs.device), positions]).float().cpu()
 
 
 @dataclass(frozen=True)

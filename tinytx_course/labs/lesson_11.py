@@ -6,10 +6,9 @@ Shape letters: T target positions (tokens and the end mark), S source positions,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,6 @@ from tinytx.positions import SinusoidalPositions
 from tinytx.tokenizer import Tokenizer
 from tinytx.translate import translate_ids
 from tinytx_course.labs.timing import Turns, take_turns
-from tinytx_course.results import read_results
 from tinytx_run.pairs import LAB_SENTENCES
 from tinyworld.reviews import write_out
 from tinyworld.sampling import SentencePair
@@ -159,20 +157,8 @@ def _write(model: Translator, n_tokens: int, cached: bool) -> None:
         raise ValueError(f"lengths must be at most max_len={model.config.max_len}, got {n_tokens}")
 
 
-def stored_faults(folder: str | Path | None = None) -> dict[str, float]:
-    """BLEU of ``python -m experiments broken-translation`` by variant; 0 where training diverged."""
-    records = read_results("broken-translation", folder).data.values()
-    return {record["name"]: record["bleu"] or 0.0 for record in records}
-
-
-def stored_bleu(corpus: str, folder: str | Path | None = None) -> dict[str, float]:
-    """BLEU of ``python -m experiments translation`` on a corpus, by search."""
-    return {how: score["bleu"] for how, score in _stored(corpus, folder)["scores"].items()}
-
-
-def stored_translation(corpus: str, folder: str | Path | None = None) -> str:
-    """The stored results of ``python -m experiments translation`` on a corpus, as lines."""
-    record = _stored(corpus, folder)
+def stored_translation(corpus: str, record: Mapping[str, Any]) -> str:
+    """One record of ``python -m experiments translation`` on a corpus, as lines."""
     scores = record["scores"]
     first = next(iter(scores.values()))
     lines = [
@@ -188,10 +174,6 @@ def stored_translation(corpus: str, folder: str | Path | None = None) -> str:
         lines.append(f"    {sentence}")
         lines += [f"      {how:<10} {text}" for how, text in record["sentences"][sentence].items()]
     return "\n".join(lines)
-
-
-def _stored(corpus: str, folder: str | Path | None) -> dict[str, Any]:
-    return list(read_results(f"translation-{corpus}", folder).data.values())[-1]
 
 
 @dataclass(frozen=True)

@@ -94,16 +94,14 @@ def measured(records: Records, corpus: str = "imdb", budget: str = "study") -> d
     for n_labels, by_name in sorted(cells.items()):
         accuracies = {}
         for name, of in by_name.items():
-            if n_draws := _complete_draws(of, n_folds):
+            n_draws = 0  # that are complete, from the first
+            while all((n_draws, k) in of for k in range(n_folds)):
+                n_draws += 1
+            if n_draws:
                 accuracies[name] = [of[at] for at in itertools.product(range(n_draws), range(n_folds))]
         if accuracies:
             found[n_labels] = Measured(accuracies, tokens, 1 / (n_folds - 1))
     return found
-
-
-def _complete_draws(cells: Mapping[tuple[int, int], float], n_folds: int) -> int:
-    """How many draws of labels, from the first, are measured on all folds."""
-    return next(draw for draw in itertools.count() if any((draw, k) not in cells for k in range(n_folds)))
 
 
 _BAGS = {

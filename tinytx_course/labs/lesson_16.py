@@ -85,12 +85,12 @@ def random_body(config: TransformerConfig, seed: int) -> Transformer:
     return seeded(lambda: Transformer(config), 1_000 + seed)
 
 
-def adapted(body: Transformer, way: Way, *, seed: int, n_classes: int = 2) -> Classifier:
+def adapted(body: Transformer, way: Way, *, seed: int) -> Classifier:
     """A new head on a copy of a body: only the head is trained, or LoRA on queries and values too, or all."""
     config = body.config.replace(dropout=plan_finetuning("world", "laptop").dropout)
 
     def make() -> Classifier:
-        model = Classifier(config, n_classes)
+        model = Classifier(config, n_classes=2)
         model.body.load_state_dict(copy.deepcopy(body.state_dict()))
         model.body.requires_grad_(way == "full")
         if way == "lora":

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -156,17 +157,13 @@ def hidden_after_words(model: LanguageModel, tokenizer: Tokenizer, reviews: Sequ
     return [level[review, torch.as_tensor(np.concatenate(ends))].float().cpu() for level in levels]
 
 
-def fit_probe(
-    x: Tensor, labels: Tensor, n_classes: int, *, decay: float = 1e-3, n_iter: int = 40
-) -> nn.Module:
+def fit_probe(x: Tensor, labels: Tensor, n_classes: int) -> nn.Module:
     """A linear classifier of hidden states, softmax(x W + b): fitted by L-BFGS on standardised features.
 
     Parameters
     ----------
     x : Tensor of shape (N, D)
     labels : Tensor of shape (N,)
-    decay : float
-        Weight of the squared weights in the loss.
 
     References
     ----------
@@ -176,11 +173,11 @@ def fit_probe(
     z = norm(x)  # in training its statistics are those of x, and `eval` holds on to them
     nn.init.zeros_(linear.weight)
     nn.init.zeros_(linear.bias)
-    optimizer = torch.optim.LBFGS(linear.parameters(), max_iter=n_iter, line_search_fn="strong_wolfe")
+    optimizer = torch.optim.LBFGS(linear.parameters(), max_iter=40, line_search_fn="strong_wolfe")
 
     def closure() -> Tensor:
         optimizer.zero_grad()
-        loss = F.cross_entropy(linear(z), labels) + decay * linear.weight.square().sum()
+        loss = F.cross_entropy(linear(z), labels) + 1e-3 * linear.weight.square().sum()
         loss.backward()
         return loss
 
@@ -189,7 +186,7 @@ def fit_probe(
 
 
 def divergence(posterior: np.ndarray, log_q: np.ndarray) -> np.ndarray:
-    """KL divergence in nats of each row: the expected cross-entropy of q minus that of the posterior.
+    """KL divergence in nats of each row of q: its expected cross-entropy minus that of the posterior.
 
     Examples
     --------
@@ -250,20 +247,17 @@ def heads_replaced(body: Transformer, values: Mapping[tuple[int, int], Tensor | 
             shape = f"layers 0..{len(body.blocks) - 1} and heads 0..{n_heads - 1}"
             raise ValueError(f"a head must be (layer, head) within {shape}, got {(layer, head)}")
 
-    def hook(layer: int):
-        def replace(module: nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor]:
-            context = inputs[0].unflatten(-1, (n_heads, -1)).clone()  # (B, T, H, K)
-            for (at, head), value in values.items():
-                if at == layer:
-                    context[:, :, head] = value
-            return (context.flatten(2),)
-
-        return replace
+    def replace(layer: int, module: nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor]:
+        context = inputs[0].unflatten(-1, (n_heads, -1)).clone()  # (B, T, H, K)
+        for (at, head), value in values.items():
+            if at == layer:
+                context[:, :, head] = value
+        return (context.flatten(2),)
 
     with ExitStack() as hooks:
         for layer in {layer for layer, _ in values}:
             block: Any = body.blocks[layer]
-            hooks.enter_context(block.attn.out_proj.register_forward_pre_hook(hook(layer)))
+            hooks.enter_context(block.attn.out_proj.register_forward_pre_hook(partial(replace, layer)))
         yield
 
 
@@ -330,27 +324,20 @@ def repeated_rows(
 
 def repeats_config(n_layers: int = 2) -> TransformerConfig:
     """A small model of repeated rows, built like that of the world."""
-    sizes: dict[str, Any] = {
-        "vocab_size": 16,
-        "d_model": 64,
-        "n_heads": 4,
-        "d_ff": 64,
-        "max_len": 2 * UNSEEN_PERIOD,
-    }
+    sizes: dict[str, Any] = {"vocab_size": 16, "d_model": 64, "n_heads": 4, "d_ff": 64}
+    sizes["max_len"] = 2 * UNSEEN_PERIOD
     return TransformerConfig(**sizes, n_layers=n_layers, **WORLD_MODEL)
 
 
-def train_on_repeats(
-    config: TransformerConfig, n_steps: int, *, seed: int = 0, lr: float = 1e-2
-) -> LanguageModel:
+def train_on_repeats(config: TransformerConfig, n_steps: int, *, seed: int = 0) -> LanguageModel:
     """A language model trained on fresh `repeated_rows` of `max_len` tokens, 32 at a step."""
+    lr = 1e-2
     torch.manual_seed(seed)
     model, rng = LanguageModel(config), torch.Generator().manual_seed(seed)
     optimizer = torch.optim.AdamW(model.parameters(), lr=lr, betas=(0.9, 0.98), weight_decay=0.0)
     for step in range(1, n_steps + 1):
-        optimizer.param_groups[0]["lr"] = lr * min(
-            1.0, 8 * step / n_steps, (n_steps - step + 1) / (0.3 * n_steps)
-        )
+        share = min(1.0, 8 * step / n_steps, (n_steps - step + 1) / (0.3 * n_steps))
+        optimizer.param_groups[0]["lr"] = lr * share
         rows, _ = repeated_rows(32, config.max_len, config.vocab_size, PERIODS, rng)
         loss = model.loss(rows[:, :-1], rows[:, 1:])
         optimizer.zero_grad()
@@ -359,22 +346,23 @@ def train_on_repeats(
     return model.eval()
 
 
-def induction_scores(model: LanguageModel, period: int, *, n_rows: int = 200, seed: int = 1) -> Tensor:
+def _two_copies(model: LanguageModel, period: int, n_rows: int) -> Tensor:
+    rng = torch.Generator().manual_seed(1)
+    return repeated_rows(n_rows, 2 * period, model.config.vocab_size, (period, period), rng)[0]
+
+
+def induction_scores(model: LanguageModel, period: int, *, n_rows: int = 200) -> Tensor:
     """Mean attention from each token of a second copy to what followed it in the first: shape (L, H)."""
-    rng = torch.Generator().manual_seed(seed)
-    rows, _ = repeated_rows(n_rows, 2 * period, model.config.vocab_size, (period, period), rng)
+    rows = _two_copies(model, period, n_rows)
     with eval_mode(model), record_attention(model) as recorded:
         model(rows)
     queries = torch.arange(period, 2 * period)
     return torch.stack([w[:, :, queries, queries - period + 1].mean(dim=(0, 2)) for w in recorded.values()])
 
 
-def copy_nats(
-    model: LanguageModel, period: int, *, n_rows: int = 200, seed: int = 1
-) -> tuple[np.ndarray, ...]:
+def copy_nats(model: LanguageModel, period: int, *, n_rows: int = 200) -> tuple[np.ndarray, ...]:
     """Nats per token in the first copy and in the second, each without its first token: (n_rows,) each."""
-    rng = torch.Generator().manual_seed(seed)
-    rows, _ = repeated_rows(n_rows, 2 * period, model.config.vocab_size, (period, period), rng)
+    rows = _two_copies(model, period, n_rows)
     with eval_mode(model):
         logits = model(rows[:, :-1]).transpose(1, 2)  # (B, V, T)
         nats = F.cross_entropy(logits, rows[:, 1:], reduction="none").double().numpy()  # (B, T)

@@ -46,13 +46,7 @@ class Pair:
 
 
 def one_word_pairs(
-    world: World,
-    forms: WordForms,
-    tokenizer: Tokenizer,
-    reviews: Sequence[Review],
-    kind: str,
-    *,
-    seed: int = 0,
+    world: World, forms: WordForms, tokenizer: Tokenizer, reviews: Sequence[Review], kind: str
 ) -> list[Pair]:
     """At most one pair a review.
 
@@ -66,7 +60,7 @@ def one_word_pairs(
     if kind not in ("polarity", "gender"):
         raise ValueError(f"kind must be 'polarity' or 'gender', got {kind!r}")
     groups = getattr(forms, kind)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     odds, found = _Odds(world, tokenizer, groups), []
     for review in reviews:
         words = review.words

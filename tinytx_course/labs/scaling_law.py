@@ -94,7 +94,7 @@ def bootstrap(
     return [fit_law(*runs[:, rng.integers(n_runs, size=n_runs)], start=whole) for _ in range(n_draws)]
 
 
-def range_of(values: Sequence[float], share: float = 0.95) -> tuple[float, float]:
-    """The middle of some values: the ends of the interval that holds this share of them."""
-    low, high = np.quantile(values, [(1 - share) / 2, (1 + share) / 2])
+def range_of(values: Sequence[float]) -> tuple[float, float]:
+    """The middle of some values: the ends of the interval that holds 95 % of them."""
+    low, high = np.quantile(values, [(1 - 0.95) / 2, (1 + 0.95) / 2])
     return float(low), float(high)

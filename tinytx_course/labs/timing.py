@@ -138,7 +138,6 @@ def take_turns(
     *,
     n_rounds: int,
     n_warmup: int = 1,
-    n_calls: int = 1,
     min_seconds: float = 0.0,
     device: torch.device | None = None,
     label: str = "",
@@ -152,10 +151,9 @@ def take_turns(
         One that returns a `Spent` supplies its own times.
     n_rounds, n_warmup : int
         How often each is measured, and called before that.
-    n_calls : int
-        Calls in a row that make a round; the result is the time of one.
     min_seconds : float
-        A quicker task is called more often in a round, until the clock can see it.
+        A quicker task is called more often in a round, until the clock can see it; the result is the time of
+        one call.
     device : torch.device, optional
         A GPU is synchronised before the clock is read.
     label : str
@@ -169,13 +167,11 @@ def take_turns(
     >>> take_turns(tasks, n_rounds=3, min_seconds=0.002).ratio("long", "short").median > 1
     True
     """
-    if not tasks or n_rounds < 1 or n_calls < 1:
-        raise ValueError(
-            "at least one task, one round and one call are needed, "
-            f"got {len(tasks)} tasks, n_rounds={n_rounds}, n_calls={n_calls}"
-        )
+    if not tasks or n_rounds < 1:
+        got = f"{len(tasks)} tasks, n_rounds={n_rounds}"
+        raise ValueError(f"at least one task and one round are needed, got {got}")
     on_gpu = device is not None and device.type == "cuda"
-    calls = dict.fromkeys(tasks, n_calls)
+    calls = dict.fromkeys(tasks, 1)
     rounds: dict[Any, list[Spent]] = {name: [] for name in tasks}
     hidden = None if progress is None else not progress
     turns = [(number, name) for number in range(n_warmup + n_rounds) for name in tasks]
@@ -185,7 +181,7 @@ def take_turns(
             continue
         if number == n_warmup and min_seconds:
             once = max(spend(tasks[name], 1, on_gpu).wall, 1e-9)
-            calls[name] = max(n_calls, math.ceil(min_seconds / once))
+            calls[name] = math.ceil(min_seconds / once)
         rounds[name].append(spend(tasks[name], calls[name], on_gpu))
     return Turns(
         {name: Times(tuple(spent.wall for spent in each)) for name, each in rounds.items()},

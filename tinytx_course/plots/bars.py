@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
 from tinytx_course.plots.style import COLORS, REFERENCE_LINE, label_axes, note, own_axes, style, to_array
 
@@ -21,6 +20,7 @@ def _rows_downwards(ax: Axes) -> None:
     ax.tick_params(axis="y", length=0)
 
 
+@style()
 def bars(
     values: Mapping[str, float],
     *,
@@ -30,7 +30,6 @@ def bars(
     title: str | None = None,
     references: Mapping[str, float] | None = None,
     numbers: str = ".3g",
-    kinds: Mapping[str, str] | None = None,
     ax: Axes | None = None,
 ) -> tuple[Figure, Axes]:
     """Draw one horizontal bar a name, its value written at its end, with its interval where there is one.
@@ -45,41 +44,35 @@ def bars(
         Vertical lines, named above.
     numbers : str
         Format of the values.
-    kinds : mapping of str to str, optional
-        A kind for each name: bars of one kind share a colour, which a legend explains.
     """
     fig, ax = own_axes(ax, 7.4, 1.6 + 0.45 * len(values))
     ends = {  # where the number goes: beyond bar and interval, to the left of what is negative
         name: (min if value < 0 else max)(value, *(intervals or {}).get(name, (value, value)))
         for name, value in values.items()
     }
-    with style():
-        names = list(values)
-        shades = {kind: COLORS[i] for i, kind in enumerate(dict.fromkeys((kinds or {}).values()))}
-        fill = [shades[kinds[name]] for name in names] if kinds else COLORS[0]
-        ax.barh(names, [values[name] for name in names], color=fill, height=0.62)
-        if shades:
-            ax.legend(handles=[Patch(color=shade, label=kind) for kind, shade in shades.items()])
-        for name, (low, high) in (intervals or {}).items():
-            ax.plot([low, high], [name, name], color="#222222", linewidth=1.8, marker="|", markersize=9)
-        for name in names:
-            left = values[name] < 0
-            words, side = format(values[name], numbers), "right" if left else "left"
-            note(ax, words, (ends[name], name), -6 if left else 6, ha=side, fontsize=11)
-        for label, level in (references or {}).items():
-            ax.axvline(level, **REFERENCE_LINE)
-            ax.annotate(
-                label, (level, 1), xycoords=("data", "axes fraction"), xytext=(0, 3),
-                textcoords="offset points", ha="center", fontsize=11, color=REFERENCE_LINE["color"],
-            )  # fmt: skip
-        _rows_downwards(ax)
-        ax.margins(x=0.12, y=0.5 / max(len(names), 10))
-        label_axes(ax, None, xlabel, ylabel)
-        if title:
-            ax.set_title(title, pad=22 if references else 8)
+    names = list(values)
+    ax.barh(names, list(values.values()), color=COLORS[0], height=0.62)
+    for name, (low, high) in (intervals or {}).items():
+        ax.plot([low, high], [name, name], color="#222222", linewidth=1.8, marker="|", markersize=9)
+    for name in names:
+        left = values[name] < 0
+        words, side = format(values[name], numbers), "right" if left else "left"
+        note(ax, words, (ends[name], name), -6 if left else 6, ha=side, fontsize=11)
+    for label, level in (references or {}).items():
+        ax.axvline(level, **REFERENCE_LINE)
+        ax.annotate(
+            label, (level, 1), xycoords=("data", "axes fraction"), xytext=(0, 3),
+            textcoords="offset points", ha="center", fontsize=11, color=REFERENCE_LINE["color"],
+        )  # fmt: skip
+    _rows_downwards(ax)
+    ax.margins(x=0.12, y=0.5 / max(len(names), 10))
+    label_axes(ax, None, xlabel, ylabel)
+    if title:
+        ax.set_title(title, pad=22 if references else 8)
     return fig, ax
 
 
+@style()
 def grouped_bars(
     series: Mapping[str, Mapping[str, float]],
     *,
@@ -106,21 +99,21 @@ def grouped_bars(
             raise ValueError(f"all series must have the groups {groups}, got {list(values)} for {name!r}")
     fig, ax = own_axes(ax, 7.4, 1.5 + (GAP + BAR * len(series)) * len(groups))
     height = GROUP_HEIGHT / len(series)
-    with style():
-        for number, (name, values) in enumerate(series.items()):
-            places = [row + (number + 0.5) * height - GROUP_HEIGHT / 2 for row in range(len(groups))]
-            widths = [values[group] for group in groups]
-            ax.barh(places, widths, height=0.92 * height, color=COLORS[number % len(COLORS)], label=name)
-            for place, width in zip(places, widths, strict=True):
-                note(ax, format(width, numbers), (width, place), 5, fontsize=10)
-        ax.set_yticks(range(len(groups)), groups)
-        _rows_downwards(ax)
-        ax.margins(x=0.12)
-        label_axes(ax, title, xlabel, ylabel)
-        ax.legend(loc="lower right")
+    for number, (name, values) in enumerate(series.items()):
+        places = [row + (number + 0.5) * height - GROUP_HEIGHT / 2 for row in range(len(groups))]
+        widths = [values[group] for group in groups]
+        ax.barh(places, widths, height=0.92 * height, color=COLORS[number % len(COLORS)], label=name)
+        for place, width in zip(places, widths, strict=True):
+            note(ax, format(width, numbers), (width, place), 5, fontsize=10)
+    ax.set_yticks(range(len(groups)), groups)
+    _rows_downwards(ax)
+    ax.margins(x=0.12)
+    label_axes(ax, title, xlabel, ylabel)
+    ax.legend(loc="lower right")
     return fig, ax
 
 
+@style()
 def share_bars(
     wholes: Mapping[str, Mapping[str, float]],
     *,
@@ -143,22 +136,22 @@ def share_bars(
     names = list(wholes)
     parts = list(dict.fromkeys(part for whole in wholes.values() for part in whole))
     totals = np.array([sum(whole.values()) for whole in wholes.values()])
-    with style():
-        left = np.zeros(len(names))
-        for index, part in enumerate(parts):
-            shares = 100 * np.array([whole.get(part, 0.0) for whole in wholes.values()]) / totals
-            color = COLORS[index % len(COLORS)]
-            ax.barh(names, shares, left=left, color=color, height=0.68, label=part, alpha=0.85)
-            left += shares
-        for name, words in (notes or {}).items():
-            note(ax, words, (100, name), fontsize=11)
-        _rows_downwards(ax)
-        ax.set_xlim(0, 100)
-        fig.legend(loc="outside lower center", ncols=min(5, len(parts)))
-        label_axes(ax, title, xlabel, ylabel)
+    left = np.zeros(len(names))
+    for index, part in enumerate(parts):
+        shares = 100 * np.array([whole.get(part, 0.0) for whole in wholes.values()]) / totals
+        color = COLORS[index % len(COLORS)]
+        ax.barh(names, shares, left=left, color=color, height=0.68, label=part, alpha=0.85)
+        left += shares
+    for name, words in (notes or {}).items():
+        note(ax, words, (100, name), fontsize=11)
+    _rows_downwards(ax)
+    ax.set_xlim(0, 100)
+    fig.legend(loc="outside lower center", ncols=min(5, len(parts)))
+    label_axes(ax, title, xlabel, ylabel)
     return fig, ax
 
 
+@style()
 def share_areas(
     x: Sequence[float],
     parts: Mapping[str, Sequence[float]],
@@ -181,17 +174,14 @@ def share_areas(
     fig, ax = own_axes(ax, 7.6, 4.2)
     sizes = np.stack([to_array(values) for values in parts.values()])
     shares = 100 * sizes / sizes.sum(axis=0)
-    with style():
-        colors = [COLORS[index % len(COLORS)] for index in range(len(parts))]
-        ax.stackplot(to_array(x), shares, colors=colors, alpha=0.85, edgecolor="white", linewidth=0.8)
-        ax.set_xscale("log" if x_log else "linear")
-        ax.set(xlim=(min(x), max(x)), ylim=(0, 100))
-        ends = np.cumsum(shares[:, -1]) - shares[:, -1] / 2
-        height, lowest = 6.5, -np.inf  # labels must not overlap, from bottom to top
-        for name, color, end in zip(parts, colors, ends, strict=True):
-            lowest = max(end, lowest + height)
-            ax.text(
-                1.015, lowest / 100, name, color=color, transform=ax.transAxes, va="center", fontsize=11.5
-            )
-        label_axes(ax, title, xlabel, ylabel)
+    colors = [COLORS[index % len(COLORS)] for index in range(len(parts))]
+    ax.stackplot(to_array(x), shares, colors=colors, alpha=0.85, edgecolor="white", linewidth=0.8)
+    ax.set_xscale("log" if x_log else "linear")
+    ax.set(xlim=(min(x), max(x)), ylim=(0, 100))
+    ends = np.cumsum(shares[:, -1]) - shares[:, -1] / 2
+    height, lowest = 6.5, -np.inf  # labels must not overlap, from bottom to top
+    for name, color, end in zip(parts, colors, ends, strict=True):
+        lowest = max(end, lowest + height)
+        ax.text(1.015, lowest / 100, name, color=color, transform=ax.transAxes, va="center", fontsize=11.5)
+    label_axes(ax, title, xlabel, ylabel)
     return fig, ax

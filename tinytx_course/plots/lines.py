@@ -32,6 +32,7 @@ class Curve:
     dashed: bool = False
 
 
+@style()
 def curves(
     lines: Iterable[Curve],
     *,
@@ -58,26 +59,23 @@ def curves(
         Ends of the vertical axis.
     """
     fig, ax = own_axes(ax, 7.6, 4.2)
-    with style():
-        names: list[tuple[str, float, str]] = []
-        for index, line in enumerate(lines):
-            color = line.color or COLORS[index % len(COLORS)]
-            x, y = to_array(line.x), to_array(line.y)
-            ax.plot(x, y, color=color, linestyle="--" if line.dashed else "-")
-            if line.low is not None and line.high is not None:
-                ax.fill_between(
-                    x, to_array(line.low), to_array(line.high), color=color, alpha=0.2, linewidth=0
-                )
-            names.append((line.label, float(y[-1]), color))
-        for label, level in (references or {}).items():
-            ax.axhline(level, **REFERENCE_LINE)
-            names.append((label, float(level), REFERENCE_LINE["color"]))
-        ax.set_xscale("log" if x_log else "linear")
-        ax.set_yscale("log" if y_log else "linear")
-        if y_range is not None:
-            ax.set_ylim(*y_range)
-        label_axes(ax, title, xlabel, ylabel)
-        _name_ends(ax, names)
+    names: list[tuple[str, float, str]] = []
+    for index, line in enumerate(lines):
+        color = line.color or COLORS[index % len(COLORS)]
+        x, y = to_array(line.x), to_array(line.y)
+        ax.plot(x, y, color=color, linestyle="--" if line.dashed else "-")
+        if line.low is not None and line.high is not None:
+            ax.fill_between(x, to_array(line.low), to_array(line.high), color=color, alpha=0.2, linewidth=0)
+        names.append((line.label, float(y[-1]), color))
+    for label, level in (references or {}).items():
+        ax.axhline(level, **REFERENCE_LINE)
+        names.append((label, float(level), REFERENCE_LINE["color"]))
+    ax.set_xscale("log" if x_log else "linear")
+    ax.set_yscale("log" if y_log else "linear")
+    if y_range is not None:
+        ax.set_ylim(*y_range)
+    label_axes(ax, title, xlabel, ylabel)
+    _name_ends(ax, names)
     return fig, ax
 
 
@@ -152,6 +150,7 @@ class Points:
     y: Sequence[float]
 
 
+@style()
 def scatter(
     groups: Iterable[Points],
     *,
@@ -178,23 +177,22 @@ def scatter(
         Of a marker, in square points.
     """
     fig, ax = own_axes(ax, 7.0, 5.0)
-    with style():
-        for index, group in enumerate(groups):
-            ax.scatter(
-                to_array(group.x), to_array(group.y), s=size, alpha=0.45, linewidths=0,
-                color=COLORS[index % len(COLORS)], marker=MARKERS[index % len(MARKERS)], label=group.label,
-            )  # fmt: skip
-        if x_range is not None:
-            ax.set_xlim(*x_range)
-        if y_range is not None:
-            ax.set_ylim(*y_range)
-        if diagonal is not None:
-            ax.axline((0, 0), slope=1, label=diagonal, **REFERENCE_LINE)
-        label_axes(ax, title, xlabel, ylabel)
-        legend = ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-        for handle in legend.legend_handles:
-            if handle is not None:
-                handle.set_alpha(1)
+    for index, group in enumerate(groups):
+        ax.scatter(
+            to_array(group.x), to_array(group.y), s=size, alpha=0.45, linewidths=0,
+            color=COLORS[index % len(COLORS)], marker=MARKERS[index % len(MARKERS)], label=group.label,
+        )  # fmt: skip
+    if x_range is not None:
+        ax.set_xlim(*x_range)
+    if y_range is not None:
+        ax.set_ylim(*y_range)
+    if diagonal is not None:
+        ax.axline((0, 0), slope=1, label=diagonal, **REFERENCE_LINE)
+    label_axes(ax, title, xlabel, ylabel)
+    legend = ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    for handle in legend.legend_handles:
+        if handle is not None:
+            handle.set_alpha(1)
     return fig, ax
 
 
@@ -209,6 +207,7 @@ def _neighbours(places: np.ndarray) -> list[list[int]]:
     return sorted(map(sorted, groups))
 
 
+@style()
 def roofline(
     groups: Mapping[str, Mapping[str, tuple[float, float]]],
     *,
@@ -242,29 +241,28 @@ def roofline(
     left, right = x.min() / 2, max(x.max(), flops / min(slopes.values())) * 3
     low, high = min(y.min(), flops / 10) / 2, max(y.max(), flops) * 2.2
     names = list(dict.fromkeys(name for points in groups.values() for name in points))
-    with style():
-        for index, (name, bytes_a_second) in enumerate(slopes.items()):
-            ridge = flops / bytes_a_second
-            ax.plot(
-                [left, ridge, right], [left * bytes_a_second / 1e9, flops / 1e9, flops / 1e9],
-                color=REFERENCE_LINE["color"], linestyle="--" if index else "-", label=f"roof, {name}",
+    for index, (name, bytes_a_second) in enumerate(slopes.items()):
+        ridge = flops / bytes_a_second
+        ax.plot(
+            [left, ridge, right], [left * bytes_a_second / 1e9, flops / 1e9, flops / 1e9],
+            color=REFERENCE_LINE["color"], linestyle="--" if index else "-", label=f"roof, {name}",
+        )  # fmt: skip
+    ax.set(xscale="log", yscale="log", xlim=(left, right), ylim=(low / 1e9, high / 1e9))
+    for index, (name, points) in enumerate(groups.items()):
+        at = np.array(list(points.values())) / [1, 1e9]
+        ax.scatter(
+            at[:, 0], at[:, 1], s=70, color=COLORS[index % len(COLORS)],
+            marker=MARKERS[::3][index % 2], label=name, zorder=3, alpha=0.85, linewidths=0,
+        )  # fmt: skip
+        for near in _neighbours(ax.transData.transform(at)):
+            listed = ", ".join(str(names.index(list(points)[i]) + 1) for i in near)
+            place = (at[near, 0].max(), np.exp(np.log(at[near, 1]).mean()))
+            ax.annotate(
+                listed, place, xytext=(7, -1), textcoords="offset points",
+                va="top", fontsize=11, fontweight="bold", zorder=4,
             )  # fmt: skip
-        ax.set(xscale="log", yscale="log", xlim=(left, right), ylim=(low / 1e9, high / 1e9))
-        for index, (name, points) in enumerate(groups.items()):
-            at = np.array(list(points.values())) / [1, 1e9]
-            ax.scatter(
-                at[:, 0], at[:, 1], s=70, color=COLORS[index % len(COLORS)],
-                marker=MARKERS[::3][index % 2], label=name, zorder=3, alpha=0.85, linewidths=0,
-            )  # fmt: skip
-            for near in _neighbours(ax.transData.transform(at)):
-                listed = ", ".join(str(names.index(list(points)[i]) + 1) for i in near)
-                place = (at[near, 0].max(), np.exp(np.log(at[near, 1]).mean()))
-                ax.annotate(
-                    listed, place, xytext=(7, -1), textcoords="offset points",
-                    va="top", fontsize=11, fontweight="bold", zorder=4,
-                )  # fmt: skip
-        label_axes(ax, title, "operations for each byte moved (log scale)", "billion operations a second")
-        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), labelspacing=0.9)
-        listed = "\n".join(f"{number}  {name}" for number, name in enumerate(names, start=1))
-        ax.text(1.04, 0.02, listed, transform=ax.transAxes, va="bottom", fontsize=11.5, linespacing=1.5)
+    label_axes(ax, title, "operations for each byte moved (log scale)", "billion operations a second")
+    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), labelspacing=0.9)
+    listed = "\n".join(f"{number}  {name}" for number, name in enumerate(names, start=1))
+    ax.text(1.04, 0.02, listed, transform=ax.transAxes, va="bottom", fontsize=11.5, linespacing=1.5)
     return fig, ax

@@ -24,6 +24,7 @@ TOKEN_COLORS = ("#cfe3f2", "#f9dcc4")  # of neighbours in turn: pale blue, pale 
 TOKEN_GAP = 0.06  # left free on each side of a box, in letters
 
 
+@style()
 def heatmap(
     matrix,
     *,
@@ -35,15 +36,14 @@ def heatmap(
     title: str | None = None,
     low: float | None = None,
     high: float | None = None,
-    cmap: str | Colormap | None = None,
     bar_label: str | None = None,
     numbers: str | None = None,
-    hatched: str = "masked",
     ax: Axes | None = None,
 ) -> tuple[Figure, Axes]:
     """Draw a matrix as coloured cells, with masked cells hatched to tell them from zeros.
 
-    A cell that is not a number is white and reads NaN.
+    Colours are blues, or run from red through white (zero) to blue where a value is negative. A cell that is
+    not a number is white and reads NaN.
 
     Parameters
     ----------
@@ -55,14 +55,10 @@ def heatmap(
         Such as the tokens; positions are numbered by default.
     low, high : float, optional
         Ends of the colour scale; fix them where figures are compared.
-    cmap : str or Colormap, optional
-        By default blues, or from red through white (zero) to blue where a value is negative.
     bar_label : str, optional
         Name of the colour bar; without one there is no bar.
     numbers : str, optional
         Format such as ``".2f"`` to write each value into its cell.
-    hatched : str
-        What the legend calls the hatched cells.
     """
     values = to_array(matrix)
     if values.ndim != 2:
@@ -77,44 +73,43 @@ def heatmap(
     cell = 0.42 if longest <= 3 else 0.6
     size = {"width": min(9.0, 3.2 + cell * cols), "height": min(7.0, 2.0 + 0.42 * rows)}
     fig, ax = own_axes(ax, **size)
-    with style():
-        sns.heatmap(
-            values,
-            mask=hidden,
-            ax=ax,
-            vmin=low,
-            vmax=high,
-            center=0 if signed else None,
-            cmap=cmap or ("RdBu" if signed else "Blues"),
-            annot=numbers is not None,
-            fmt=numbers or "",
-            cbar=bar_label is not None,
-            cbar_kws={"label": bar_label} if bar_label is not None else None,
-            linewidths=0.6 if max(rows, cols) <= 24 else 0,
-            linecolor="#bbbbbb",
-            rasterized=values.size > MANY_CELLS,
-            xticklabels="auto" if col_labels is None else list(col_labels),
-            yticklabels="auto" if row_labels is None else list(row_labels),
-        )
-        ax.grid(False)
-        ax.tick_params(axis="y", rotation=0, length=0)
-        ax.tick_params(axis="x", length=0)
-        if longest > 6 or (longest > 3 and cols > 9):
-            for tick in ax.get_xticklabels():
-                tick.set(rotation=40, ha="right", rotation_mode="anchor")
-        label_axes(ax, title, xlabel, ylabel)
-        if hidden is not None and hidden.any():
-            _hatch_masked_cells(fig, ax, hatched)
-        _mark_nan_cells(ax, values, hidden)
+    sns.heatmap(
+        values,
+        mask=hidden,
+        ax=ax,
+        vmin=low,
+        vmax=high,
+        center=0 if signed else None,
+        cmap="RdBu" if signed else "Blues",
+        annot=numbers is not None,
+        fmt=numbers or "",
+        cbar=bar_label is not None,
+        cbar_kws={"label": bar_label} if bar_label is not None else None,
+        linewidths=0.6 if max(rows, cols) <= 24 else 0,
+        linecolor="#bbbbbb",
+        rasterized=values.size > MANY_CELLS,
+        xticklabels="auto" if col_labels is None else list(col_labels),
+        yticklabels="auto" if row_labels is None else list(row_labels),
+    )
+    ax.grid(False)
+    ax.tick_params(axis="y", rotation=0, length=0)
+    ax.tick_params(axis="x", length=0)
+    if longest > 6 or (longest > 3 and cols > 9):
+        for tick in ax.get_xticklabels():
+            tick.set(rotation=40, ha="right", rotation_mode="anchor")
+    label_axes(ax, title, xlabel, ylabel)
+    if hidden is not None and hidden.any():
+        _hatch_masked_cells(fig, ax)
+    _mark_nan_cells(ax, values, hidden)
     return fig, ax
 
 
-def _hatch_masked_cells(fig: Figure, ax: Axes, name: str) -> None:
+def _hatch_masked_cells(fig: Figure, ax: Axes) -> None:
     """Hatch the background of the axes, which shows where seaborn leaves a cell out."""
     face, line, hatch = "#c9c9c9", "#8a8a8a", "////"
     ax.patch.set(facecolor=face, edgecolor=line, hatch=hatch, linewidth=0)
     if not fig.legends:
-        masked = Patch(label=name, facecolor=face, edgecolor=line, hatch=hatch)
+        masked = Patch(label="masked", facecolor=face, edgecolor=line, hatch=hatch)
         fig.legend(handles=[masked], loc="outside lower right")
 
 
@@ -126,6 +121,7 @@ def _mark_nan_cells(ax: Axes, values: np.ndarray, hidden: np.ndarray | None) -> 
         ax.text(col + 0.5, row + 0.5, "NaN", color=COLORS[1], ha="center", va="center", fontsize=9)
 
 
+@style()
 def depth_map(
     rows: Mapping[object, Sequence[float]],
     *,
@@ -160,24 +156,23 @@ def depth_map(
     fig, ax = own_axes(ax, 9.2, 1.5 + 0.32 * len(rows))
     scale: dict[str, Any] = {"norm": LogNorm(low, high), "cmap": _depth_colors(low, high)}
     below = above = False
-    with style():
-        for place, line in enumerate(map(to_array, rows.values())):
-            cells = np.where(line > 0, line, np.finfo(float).tiny)
-            ax.pcolormesh(np.arange(len(cells) + 1), (place, place + 0.9), cells[None], **scale)
-            outline = Rectangle((0, place), len(cells), 0.9, fill=False, edgecolor="#8a8a8a", clip_on=False)
-            ax.add_patch(outline)
-            below, above = below or cells.min() < low, above or cells.max() > high
-        longest = max(map(len, rows.values()))
-        if bar_label is not None:
-            extend = ("neither", "min", "max", "both")[below + 2 * above]
-            fig.colorbar(ScalarMappable(**scale), ax=ax, label=bar_label, extend=extend, pad=0.02)
-        ax.set_yticks(np.arange(len(rows)) + 0.45, [str(name) for name in rows])
-        step = next(step for step in (1, 2, 4, 8, 16, longest) if 10 * step >= longest)
-        levels = np.arange(0, longest, step)
-        ax.set_xticks(levels + 0.5, [str(level) for level in levels])
-        ax.set(xlim=(0, longest), ylim=(len(rows), 0))
-        remove_frame(ax)
-        label_axes(ax, title, xlabel, ylabel)
+    for place, line in enumerate(map(to_array, rows.values())):
+        cells = np.where(line > 0, line, np.finfo(float).tiny)
+        ax.pcolormesh(np.arange(len(cells) + 1), (place, place + 0.9), cells[None], **scale)
+        outline = Rectangle((0, place), len(cells), 0.9, fill=False, edgecolor="#8a8a8a", clip_on=False)
+        ax.add_patch(outline)
+        below, above = below or cells.min() < low, above or cells.max() > high
+    longest = max(map(len, rows.values()))
+    if bar_label is not None:
+        extend = ("neither", "min", "max", "both")[below + 2 * above]
+        fig.colorbar(ScalarMappable(**scale), ax=ax, label=bar_label, extend=extend, pad=0.02)
+    ax.set_yticks(np.arange(len(rows)) + 0.45, [str(name) for name in rows])
+    step = next(step for step in (1, 2, 4, 8, 16, longest) if 10 * step >= longest)
+    levels = np.arange(0, longest, step)
+    ax.set_xticks(levels + 0.5, [str(level) for level in levels])
+    ax.set(xlim=(0, longest), ylim=(len(rows), 0))
+    remove_frame(ax)
+    label_axes(ax, title, xlabel, ylabel)
     return fig, ax
 
 
@@ -191,6 +186,7 @@ def _depth_colors(low: float, high: float) -> Colormap:
     return LinearSegmentedColormap.from_list("part of RdBu_r", part)
 
 
+@style()
 def categorical_map(
     cells,
     categories: Sequence[str] | Mapping[str, str],
@@ -230,15 +226,15 @@ def categorical_map(
         title=title,
         low=-0.5,
         high=len(categories) - 0.5,
-        cmap=ListedColormap(list(categories.values())),
         ax=ax,
     )
-    with style():
-        handles = [Patch(facecolor=c, edgecolor="#8a8a8a", label=name) for name, c in categories.items()]
-        fig.legend(handles=handles, loc="outside lower center", ncols=min(4, len(handles)))
+    ax.collections[-1].set_cmap(ListedColormap(list(categories.values())))
+    handles = [Patch(facecolor=c, edgecolor="#8a8a8a", label=name) for name, c in categories.items()]
+    fig.legend(handles=handles, loc="outside lower center", ncols=min(4, len(handles)))
     return fig, ax
 
 
+@style()
 def token_rows(
     rows: Mapping[str, Sequence[str]],
     *,
@@ -255,30 +251,30 @@ def token_rows(
         raise ValueError(f"rows must hold at least one row, and each a token, got {dict(rows)}")
     longest = max(sum(map(len, tokens)) for tokens in rows.values())
     fig, ax = own_axes(ax, min(10.5, 2.6 + 0.2 * longest), 1.0 + 0.46 * len(rows))
-    with style():
-        for row, tokens in enumerate(rows.values()):
-            left = 0
-            for index, token in enumerate(tokens):
-                box = Rectangle(
-                    (left + TOKEN_GAP, row - 0.38), len(token) - 2 * TOKEN_GAP, 0.76,
-                    facecolor=TOKEN_COLORS[index % 2], edgecolor=COLORS[index % 2], linewidth=0.9,
+    for row, tokens in enumerate(rows.values()):
+        left = 0
+        for index, token in enumerate(tokens):
+            box = Rectangle(
+                (left + TOKEN_GAP, row - 0.38), len(token) - 2 * TOKEN_GAP, 0.76,
+                facecolor=TOKEN_COLORS[index % 2], edgecolor=COLORS[index % 2], linewidth=0.9,
+            )  # fmt: skip
+            ax.add_patch(box)
+            for place, letter in enumerate(token):
+                ax.text(
+                    left + place + 0.5, row, letter, ha="center", va="center_baseline",
+                    family="DejaVu Sans Mono", fontsize=12,
                 )  # fmt: skip
-                ax.add_patch(box)
-                for place, letter in enumerate(token):
-                    ax.text(
-                        left + place + 0.5, row, letter, ha="center", va="center_baseline",
-                        family="DejaVu Sans Mono", fontsize=12,
-                    )  # fmt: skip
-                left += len(token)
-            note(ax, f"{len(tokens)} tokens", (longest, row), 8)
-        ax.set(xlim=(0, longest), ylim=(len(rows) - 0.5, -0.5))
-        ax.set_yticks(range(len(rows)), list(rows))
-        ax.set_xticks([])
-        remove_frame(ax)
-        label_axes(ax, title, xlabel, ylabel)
+            left += len(token)
+        note(ax, f"{len(tokens)} tokens", (longest, row), 8)
+    ax.set(xlim=(0, longest), ylim=(len(rows) - 0.5, -0.5))
+    ax.set_yticks(range(len(rows)), list(rows))
+    ax.set_xticks([])
+    remove_frame(ax)
+    label_axes(ax, title, xlabel, ylabel)
     return fig, ax
 
 
+@style()
 def phase_clocks(
     angles,
     *,
@@ -299,19 +295,18 @@ def phase_clocks(
     rows, cols = values.shape
     fig, ax = own_axes(ax, min(9.0, 1.8 + 0.66 * cols), min(8.0, 1.1 + 0.66 * rows))
     radius = 0.4
-    with style():
-        for row in range(rows):
-            color = COLORS[row % len(COLORS)]
-            for col in range(cols):
-                angle = values[row, col]
-                tip = (col + radius * math.sin(angle), row - radius * math.cos(angle))  # rows run downwards
-                ax.add_patch(Circle((col, row), radius, facecolor="#f6f6f6", edgecolor="#999999"))
-                ax.plot([col, col], [row - radius, row - 0.8 * radius], color="#999999", linewidth=1.2)
-                ax.plot([col, tip[0]], [row, tip[1]], color=color, solid_capstyle="round", linewidth=2.6)
-                ax.plot([col], [row], color=color, marker="o", markersize=4)
-        ax.set(xlim=(-0.6, cols - 0.4), ylim=(rows - 0.4, -0.6), aspect="equal")
-        ax.set_xticks(range(cols), [str(col) for col in range(cols)])
-        ax.set_yticks(range(rows), row_labels or [str(row) for row in range(rows)])
-        remove_frame(ax)
-        label_axes(ax, title, xlabel, ylabel)
+    for row in range(rows):
+        color = COLORS[row % len(COLORS)]
+        for col in range(cols):
+            angle = values[row, col]
+            tip = (col + radius * math.sin(angle), row - radius * math.cos(angle))  # rows run downwards
+            ax.add_patch(Circle((col, row), radius, facecolor="#f6f6f6", edgecolor="#999999"))
+            ax.plot([col, col], [row - radius, row - 0.8 * radius], color="#999999", linewidth=1.2)
+            ax.plot([col, tip[0]], [row, tip[1]], color=color, solid_capstyle="round", linewidth=2.6)
+            ax.plot([col], [row], color=color, marker="o", markersize=4)
+    ax.set(xlim=(-0.6, cols - 0.4), ylim=(rows - 0.4, -0.6), aspect="equal")
+    ax.set_xticks(range(cols), [str(col) for col in range(cols)])
+    ax.set_yticks(range(rows), row_labels or [str(row) for row in range(rows)])
+    remove_frame(ax)
+    label_axes(ax, title, xlabel, ylabel)
     return fig, ax

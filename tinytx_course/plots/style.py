@@ -6,7 +6,7 @@ import base64
 import io
 import os
 import tomllib
-from contextlib import AbstractContextManager
+from contextlib import _GeneratorContextManager
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -55,8 +55,8 @@ _STYLE = {
 }
 
 
-def style() -> AbstractContextManager:
-    """Return the house style as a context, for a figure that none of these functions draws."""
+def style() -> _GeneratorContextManager[None]:
+    """Return the house style as a context or a decorator, for a figure that none of these functions draws."""
     return mpl.rc_context(_STYLE)  # type: ignore[arg-type]
 
 

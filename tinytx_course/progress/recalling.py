@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 
-from tinytx_course.lessons import LESSONS, Lesson
+from tinytx_course.lessons import LESSONS
 from tinytx_course.progress.record import record
+from tinytx_course.quizzes.bank import Question, questions
 from tinytx_course.quizzes.card import QuestionCard
-from tinytx_course.quizzes.quiz import QUIZZES, Question, question_card, quiz
-
-_N_ASKED = 2
+from tinytx_course.quizzes.quiz import name_of, question_card
 
 
 def recall(lesson: str | int) -> QuestionCard:
     """Ask two questions of earlier lessons: those answered wrong last, then those missed most, then others.
+
+    Where none was missed they are of different lessons.
 
     Parameters
     ----------
@@ -28,29 +29,22 @@ def recall(lesson: str | int) -> QuestionCard:
     Raises
     ------
     ValueError
-        If there is no such lesson, or no earlier one has questions.
+        If there is no such lesson, or no earlier one.
     """
-    known = [one for one in LESSONS if str(lesson).isdecimal() and one.number == int(lesson)]
-    if not known:
-        raise ValueError(f"a lesson is named by its number, 00 to {LESSONS[-1].number:02d}, got {lesson!r}")
-    earlier = [one for one in LESSONS[: known[0].number] if one.slug in QUIZZES]
-    if not earlier:
-        raise ValueError(f"recall needs an earlier lesson with questions, got {lesson!r}")
-    asked = _chosen(known[0], [(one, question) for one in earlier for question in quiz(one.slug).questions])
-    return question_card("Two questions from earlier lessons", asked, remembered=False)
-
-
-def _chosen(lesson: Lesson, questions: list[tuple[Lesson, Question]]) -> list[tuple[Lesson, Question]]:
-    """Return the questions most worth asking, of different lessons where none was missed."""
+    number = int(lesson) if str(lesson).isdecimal() else -1
+    if not 0 < number < len(LESSONS):
+        raise ValueError(f"recall needs a lesson from 01 to {LESSONS[-1].number:02d}, got {lesson!r}")
     record_of = record().part("questions")
 
-    def worth(pair: tuple[Lesson, Question]) -> tuple[bool, int, str]:
-        name = f"{pair[0].slug}/{pair[1].key}"
+    def worth(question: Question) -> tuple[bool, int, str]:
+        name = name_of(question)
         entry = record_of.get(name, {})
-        spread = hashlib.sha256(f"{lesson.slug} {name}".encode()).hexdigest()
+        spread = hashlib.sha256(f"{LESSONS[number].slug} {name}".encode()).hexdigest()
         return entry.get("right", True), -entry.get("missed", 0), spread
 
-    first, *rest = sorted(questions, key=worth)
-    missed = [pair for pair in rest if worth(pair)[:2] < (True, 0)]
-    others = [pair for pair in rest if pair[0] != first[0]]
-    return [first, *(missed + others + rest)[: _N_ASKED - 1]]
+    first, *rest = sorted((one for earlier in LESSONS[:number] for one in questions(earlier)), key=worth)
+    missed = [one for one in rest if worth(one)[:2] < (True, 0)]
+    others = [one for one in rest if one.lesson != first.lesson]
+    return question_card(
+        "Two questions from earlier lessons", [first, *missed, *others, *rest][:2], remembered=False
+    )

@@ -14,8 +14,8 @@ from tinytx_course.lessons import LESSONS, Lesson, project_root
 from tinytx_course.museum.faults import PATIENT_NAMES
 from tinytx_course.progress.answers import answer_file
 from tinytx_course.progress.predictions import LEVELS
-from tinytx_course.progress.record import Entry, record
-from tinytx_course.quizzes.quiz import QUIZZES, quiz
+from tinytx_course.progress.record import PARTS, Entry, record
+from tinytx_course.quizzes.bank import questions
 
 _HEAD = ("lesson", "exercises done", "predictions right", "questions right")
 #: What counts as an exercise, with its lesson: those that are checked, and the patients that are diagnosed.
@@ -52,96 +52,64 @@ def status() -> Status:
 
     Predictions and questions are counted once they are resolved and checked. Nothing is sent anywhere.
     """
-    counted = {lesson: row for lesson in LESSONS if (row := _Lesson.of(lesson)).has_anything}
-    rows = tuple(
-        (
-            f"{lesson.number:02d} {lesson.title}",
-            f"{len(row.done)} of {len(row.exercises)}" if row.exercises else "none",
-            f"{sum(row.predictions)} of {len(row.predictions)}" if row.predictions else "none made",
-            f"{sum(row.questions)} of {row.n_questions}" if row.n_questions else "none",
+    tried, predicted, asked = (record().part(part) for part in PARTS)
+    rows, n_wrong = [], {}
+    for lesson in LESSONS:
+        exercises = [name for name, number in _LESSON_OF.items() if number == lesson.number]
+        n_done = sum(bool(tried.get(name, {}).get("passed")) for name in exercises)
+        start = f"{lesson.number:02d}."
+        resolved = [
+            one["right"] for key, one in predicted.items() if key.startswith(start) and "right" in one
+        ]
+        checked = [bool(one.get("right")) for key, one in asked.items() if key.startswith(f"{lesson.slug}/")]
+        n_wrong[lesson] = resolved.count(False) + checked.count(False)
+        rows.append(
+            (
+                f"{lesson.number:02d} {lesson.title}",
+                f"{n_done} of {len(exercises)}" if exercises else "none",
+                f"{sum(resolved)} of {len(resolved)}" if resolved else "none made",
+                f"{sum(checked)} of {len(questions(lesson))}",
+            )
         )
-        for lesson, row in counted.items()
-    )
-    return Status(rows=rows, sentences=(*_calibration(), _advice(counted)))
+    sure = [one for one in predicted.values() if "right" in one and one.get("sure")]
+    return Status(rows=tuple(rows), sentences=(*_calibration(sure), _advice(tried, n_wrong)))
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Lesson:
-    """What is recorded of a lesson; the bools say what was right."""
-
-    exercises: tuple[str, ...]
-    done: tuple[str, ...]
-    predictions: tuple[bool, ...]
-    questions: tuple[bool, ...]
-    n_questions: int
-
-    @classmethod
-    def of(cls, lesson: Lesson) -> _Lesson:
-        exercises = tuple(name for name, number in _LESSON_OF.items() if number == lesson.number)
-        tried = record().part("exercises")
-        predictions = record().part("predictions").items()
-        questions = record().part("questions").items()
-        return cls(
-            exercises=exercises,
-            done=tuple(name for name in exercises if tried.get(name, {}).get("passed")),
-            predictions=tuple(
-                entry["right"]
-                for number, entry in predictions
-                if number.startswith(f"{lesson.number:02d}.") and "right" in entry
-            ),
-            questions=tuple(
-                bool(entry.get("right")) for name, entry in questions if name.startswith(f"{lesson.slug}/")
-            ),
-            n_questions=len(quiz(lesson.slug).questions) if lesson.slug in QUIZZES else 0,
-        )
-
-    @property
-    def has_anything(self) -> bool:
-        return bool(self.exercises or self.predictions or self.n_questions)
-
-    @property
-    def n_wrong(self) -> int:
-        return self.predictions.count(False) + self.questions.count(False)
-
-
-def _calibration() -> list[str]:
+def _calibration(predicted: list[Entry]) -> list[str]:
     """Say how often each confidence was right, and whether it was too high or too low."""
-    known = [
-        entry for entry in record().part("predictions").values() if "right" in entry and entry.get("sure")
-    ]
-    if not known:
-        return []
     levels = []
     for level in LEVELS:
-        right = [entry["right"] for entry in known if entry["sure"] == level]
+        right = [entry["right"] for entry in predicted if entry["sure"] == level]
         levels += [f"{level} % sure: {sum(right)} of {len(right)} right"] if right else []
-    return ["; ".join(levels) + ".", *_judgement(known)]
-
-
-def _judgement(known: list[Entry]) -> list[str]:
-    if len(known) < _FEWEST:
-        return []
-    sure = sum(entry["sure"] for entry in known) / len(known)
-    right = 100 * sum(entry["right"] for entry in known) / len(known)
+    sentences = ["; ".join(levels) + "."] if levels else []
+    if len(predicted) < _FEWEST:
+        return sentences
+    sure = sum(entry["sure"] for entry in predicted) / len(predicted)
+    right = 100 * sum(entry["right"] for entry in predicted) / len(predicted)
     verdict = "about as sure as you should be"
     if abs(sure - right) > 10:
         verdict = "too sure" if sure > right else "less sure than you may be"
-    return [f"You were {sure:.0f} % sure on average, and right in {right:.0f} %: {verdict}."]
+    return [
+        *sentences,
+        f"You were {sure:.0f} % sure on average, and right in {right:.0f} %: {verdict}.",
+    ]
 
 
-def _advice(counted: dict[Lesson, _Lesson]) -> str:
+def _advice(tried: dict[str, Entry], n_wrong: dict[Lesson, int]) -> str:
     """Return one line on what to repeat, or what comes next."""
-    tried = record().part("exercises")
-    for name in (name for row in counted.values() for name in row.exercises):
-        if tried.get(name, {}).get("tries") and not tried[name].get("passed"):
-            mistake = (
-                f"; the last mistake was: {tried[name]['mistake']}" if tried[name].get("mistake") else ""
-            )
-            return f"To repeat: the exercise {name} in lesson {_LESSON_OF[name]:02d}{mistake}."
-    worst = max(counted, key=lambda lesson: counted[lesson].n_wrong)
-    if counted[worst].n_wrong:
-        return f"To repeat: lesson {worst.number:02d} (wrong answers: {counted[worst].n_wrong})."
-    todo = [name for row in counted.values() for name in row.exercises if name not in row.done]
+    todo = [
+        name
+        for name in sorted(_LESSON_OF, key=_LESSON_OF.__getitem__)
+        if not tried.get(name, {}).get("passed")
+    ]
+    for name in todo:
+        if tried.get(name, {}).get("tries"):
+            mistake = tried[name].get("mistake")
+            words = f"; the last mistake was: {mistake}" if mistake else ""
+            return f"To repeat: the exercise {name} in lesson {_LESSON_OF[name]:02d}{words}."
+    worst = max(n_wrong, key=n_wrong.__getitem__)
+    if n_wrong[worst]:
+        return f"To repeat: lesson {worst.number:02d} (wrong answers: {n_wrong[worst]})."
     if not todo:
         return "Nothing to repeat: all exercises are done."
     return f"Nothing to repeat. The next exercise: {todo[0]} in lesson {_LESSON_OF[todo[0]]:02d}."

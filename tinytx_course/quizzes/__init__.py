@@ -1,1 +1,1 @@
-"""Multiple-choice questions: one ``SLUG.toml`` a lesson, and `quiz.py`, which asks them."""
+"""Questions with four options: the bank, one ``NN_slug.toml`` a lesson, and the card that asks them."""

@@ -13,7 +13,7 @@ from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.lessons import LESSONS, Lesson, format_duration
 from tinytx_course.machine import this_machine
 from tinytx_course.plots.diagrams.diagram import DIAGRAMS, diagram
-from tinytx_course.quizzes.quiz import QUIZZES, quiz
+from tinytx_course.quizzes.bank import questions
 from tinytx_course.site.figures import drawing
 
 #: The parts of the course: name, what it is about, the numbers of the first and the last lesson.
@@ -77,7 +77,7 @@ def course_map(
             "failed": lesson in failed,
             "thumbnail": _thumbnail(lesson.number, drawings),
             "marks": _marks(folder / f"{lesson.name}.html"),
-            "n_questions": len(quiz(lesson.slug).questions) if lesson.slug in QUIZZES else 0,
+            "n_questions": len(questions(lesson)),
         }
         for lesson in LESSONS
     ]

@@ -12,8 +12,8 @@ its state. Python (``<kind>.py``) checks the state and supplies what needs torch
 ``dice`` here:
 
 1. ``dice.py``: a subclass of `Explorer` with `kind` ``"dice"``, a title, traits tagged ``sync=True`` (plain
-   values, and `Bytes` for float32) and `summary()`; a function ``dice(...)`` that checks its arguments and
-   returns one. Its name here.
+   values, and `Bytes` for float32), numbers that are `bounded`, and `summary()`; a function ``dice(...)``
+   that checks its arguments and returns one. Its name here.
 2. ``js/dice.js``, a plain module that imports nothing (``js/_*.js`` are put in front of it): exported
    formulas, ``describe(get)``, the finding in a sentence, then after a line break the rest of the state in
    words, which the page folds, ``build(ui)``, and last

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import traitlets
@@ -11,7 +10,7 @@ import traitlets
 from tinytx.encoder_decoder import Translator
 from tinytx.tokenizer import Tokenizer
 from tinytx_course.labs.lesson_11 import cross_attention, words_of_tokens
-from tinytx_course.widgets.base import Explorer, between
+from tinytx_course.widgets.base import Explorer, bounded
 from tinyworld.reviews import write_out
 from tinyworld.sampling import SentencePair
 
@@ -35,16 +34,10 @@ class AlignmentExplorer(Explorer):
     weights = traitlets.Bytes().tag(sync=True)
     n_layers = traitlets.Int(1).tag(sync=True)
     n_heads = traitlets.Int(1).tag(sync=True)
-    pair = traitlets.Int(0).tag(sync=True)
-    layer = traitlets.Int(0).tag(sync=True)
-    head = traitlets.Int(0).tag(sync=True)  # n_heads: their mean
-    word = traitlets.Int(0).tag(sync=True)
-
-    @traitlets.validate("pair", "layer", "head", "word")
-    def _check_number(self, proposal: Any) -> int:
-        most = {"pair": len(self.sources) - 1, "layer": self.n_layers - 1, "head": self.n_heads}
-        most["word"] = max(map(len, self.targets)) - 1
-        return between(proposal, 0, most[proposal.trait.name])
+    pair = bounded(0, 0, lambda its: len(its.sources) - 1)
+    layer = bounded(0, 0, lambda its: its.n_layers - 1)
+    head = bounded(0, 0, lambda its: its.n_heads)  # n_heads: their mean
+    word = bounded(0, 0, lambda its: max(map(len, its.targets)) - 1)
 
     def summary(self) -> str:
         """Return what is shown, and which sentence is open."""
@@ -55,9 +48,7 @@ class AlignmentExplorer(Explorer):
         )
 
 
-def alignment(
-    model: Translator, tokenizer: Tokenizer, pairs: Sequence[SentencePair], *, layer: int = 0, head: int = 0
-) -> AlignmentExplorer:
+def alignment(model: Translator, tokenizer: Tokenizer, pairs: Sequence[SentencePair]) -> AlignmentExplorer:
     """Compare the cross-attention of an English-French translator with the alignment by the grammar.
 
     Attention to a word is the sum over its tokens; that of a word, the mean over its tokens.
@@ -69,13 +60,11 @@ def alignment(
         The one that the model was trained with.
     pairs : sequence of SentencePair
         At most 8, from `World.sentence_pairs`.
-    layer, head : int
-        What is shown first; the number of heads as `head` is their mean.
 
     Raises
     ------
     ValueError
-        If there are too few or too many pairs, or a number is out of range.
+        If there are too few or too many pairs.
     """
     if not 1 <= len(pairs) <= _MOST_PAIRS:
         raise ValueError(f"pairs must be 1 to {_MOST_PAIRS}, got {len(pairs)}")
@@ -86,8 +75,6 @@ def alignment(
         weights=b"".join(word_weights(model, tokenizer, pair).tobytes() for pair in pairs),
         n_layers=model.config.n_layers,
         n_heads=model.config.n_heads,
-        layer=layer,
-        head=head,
     )
 
 

@@ -139,15 +139,10 @@ def page_script(kinds: Iterable[str], *, engine: bool = True) -> str:
     """
     own = sorted(set(kinds))
     shared = compact(_EXPORT.sub("", _shared(own) + _read("_address.js", "_host.js")))
-    wrapped = "\n".join(
-        f"EXPLORERS.{kind} = (() => {{\n{_as_function_body(_own(kind))}}})();" for kind in own
-    )
+    bodies = {kind: _EXPORT.sub(lambda match: "return " if match[1] else "", _own(kind)) for kind in own}
+    wrapped = "\n".join(f"EXPLORERS.{kind} = (() => {{\n{compact(bodies[kind])}}})();" for kind in own)
     computing = engine_script(own) if engine else ""
     return f"{shared}\n{computing}const EXPLORERS = {{}};\n{wrapped}\nhost(EXPLORERS);"
-
-
-def _as_function_body(source: str) -> str:
-    return compact(_EXPORT.sub(lambda match: "return " if match[1] else "", source))
 
 
 def explorers_in(page: str) -> set[str]:

@@ -11,7 +11,7 @@ import traitlets
 
 from tinytx.attention import record_attention
 from tinytx.inference import eval_mode
-from tinytx_course.widgets.base import Explorer, between, mask_cells, numbers
+from tinytx_course.widgets.base import Explorer, bounded, mask_cells, numbers
 
 _MOST_TOKENS = 128
 
@@ -33,17 +33,11 @@ class AttentionExplorer(Explorer):
     sizes = traitlets.List(traitlets.List(traitlets.Int())).tag(sync=True)
     masks = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)
     weights = traitlets.Bytes().tag(sync=True)
-    part = traitlets.Int(0).tag(sync=True)
-    layer = traitlets.Int(0).tag(sync=True)
-    head = traitlets.Int(0).tag(sync=True)
-    query = traitlets.Int(0).tag(sync=True)
+    part = bounded(0, 0, lambda its: len(its.names) - 1)
+    layer = bounded(0, 0, lambda its: max(size[0] for size in its.sizes) - 1)
+    head = bounded(0, 0, lambda its: max(size[1] for size in its.sizes) - 1)
+    query = bounded(0, 0, lambda its: max(size[2] for size in its.sizes) - 1)
     by_habit = traitlets.Bool(False).tag(sync=True)
-
-    @traitlets.validate("part", "layer", "head", "query")
-    def _check_number(self, proposal: Any) -> int:
-        axis = {"layer": 0, "head": 1, "query": 2}.get(proposal.trait.name)
-        count = len(self.names) if axis is None else max(size[axis] for size in self.sizes)
-        return between(proposal, 0, count - 1)
 
     def summary(self) -> str:
         """Return what is shown, and the head and query that are open."""
@@ -105,8 +99,10 @@ def attention(
     """
     parts = _parts(source, tokens, key_tokens, token_ids, key_ids, mask)
     if untrained is not None:
-        again = _fresh(source) if untrained is True else untrained
-        parts = _compared(parts, _parts(again, tokens, key_tokens, token_ids, key_ids, mask))
+        if untrained is True:
+            with torch.random.fork_rng():  # the random numbers of a lesson stay what they are
+                untrained = type(source)(source.config).eval()
+        parts = _compared(parts, _parts(untrained, tokens, key_tokens, token_ids, key_ids, mask))
     return AttentionExplorer(
         names=[part.name for part in parts],
         query_tokens=[part.queries for part in parts],
@@ -118,12 +114,6 @@ def attention(
         head=head,
         query=query,
     )
-
-
-def _fresh(model: Any) -> Any:
-    """Return a model of the same class and sizes with new random weights; other random numbers stay."""
-    with torch.random.fork_rng():
-        return type(model)(model.config).eval()
 
 
 class _Part(NamedTuple):

@@ -6,6 +6,7 @@ import base64
 import html
 import json
 import sys
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import anywidget
@@ -28,7 +29,7 @@ class Explorer(anywidget.AnyWidget):
     """An interactive picture: in JupyterLab with a kernel, in an exported page without one.
 
     A subclass declares the state that the page shares with Python as traits tagged ``sync=True``: plain
-    values travel as JSON, bytes as buffers of float32.
+    values travel as JSON, bytes as buffers of float32. Numbers that have bounds are `bounded`.
 
     Attributes
     ----------
@@ -42,13 +43,16 @@ class Explorer(anywidget.AnyWidget):
 
     kind: ClassVar[str]
     shares: ClassVar[tuple[str, ...]] = ()
+    _bounds: ClassVar[Any]
 
     title = traitlets.Unicode().tag(sync=True)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Attach the style. (AnyWidget makes a nameless subclass of each instance: it has no kind.)"""
+        """Attach style and bounds. (AnyWidget makes a nameless subclass of each instance: it has no kind.)"""
         if "kind" in cls.__dict__:
             cls._css = style_sheet([cls.kind])
+            if names := [name for name, one in vars(cls).items() if "bounds" in getattr(one, "metadata", ())]:
+                cls._bounds = traitlets.validate(*names)(_check_bounds)
         super().__init_subclass__(**kwargs)
 
     def __init__(self, **state: Any) -> None:
@@ -127,8 +131,19 @@ def mask_cells(mask: Any, shape: tuple[int, int]) -> np.ndarray:
         raise ValueError(f"mask must broadcast to {shape}, got shape {cells.shape}") from None
 
 
+def bounded(default: float, low: float, high: float | Callable[[Any], float]) -> Any:
+    """Declare a number that the page shares with Python; `high` may depend on the explorer's other traits."""
+    number: Any = traitlets.Int if isinstance(default, int) else traitlets.Float
+    return number(default).tag(sync=True, bounds=(low, high))
+
+
 def between(proposal: Any, low: float, high: float) -> Any:
     """Return a proposed value of a trait, for use in ``@traitlets.validate``, if it is in ``low..high``."""
     if not low <= proposal.value <= high:
         raise ValueError(f"{proposal.trait.name} must lie in {low}..{high}, got {proposal.value}")
     return proposal.value
+
+
+def _check_bounds(explorer: Explorer, proposal: Any) -> Any:
+    low, high = proposal.trait.metadata["bounds"]
+    return between(proposal, low, high(explorer) if callable(high) else high)

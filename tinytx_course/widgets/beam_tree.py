@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 import traitlets
@@ -13,7 +12,7 @@ from tinytx.encoder_decoder import Translator
 from tinytx.generate import check_vocabulary, unwritten_ids
 from tinytx.inference import eval_mode
 from tinytx.tokenizer import Tokenizer, plain
-from tinytx_course.widgets.base import Explorer, between
+from tinytx_course.widgets.base import Explorer, bounded
 from tinytx_course.widgets.fill_blank import shown
 
 LARGEST_BEAM = 4
@@ -38,16 +37,10 @@ class BeamTreeExplorer(Explorer):
     sources = traitlets.List(traitlets.Unicode()).tag(sync=True)
     references = traitlets.List(traitlets.Unicode()).tag(sync=True)  # one for each source, or none
     trees = traitlets.List(traitlets.List()).tag(sync=True)
-    source = traitlets.Int(0).tag(sync=True)
-    beam_size = traitlets.Int(2).tag(sync=True)
-    step = traitlets.Int(1).tag(sync=True)
+    source = bounded(0, 0, lambda its: len(its.sources))
+    beam_size = bounded(2, 1, LARGEST_BEAM)
+    step = bounded(1, 1, lambda its: max(len(steps) for trees in its.trees for steps in trees))
     length_penalty = traitlets.Enum(PENALTIES, 1.0).tag(sync=True)
-
-    @traitlets.validate("source", "beam_size", "step")
-    def _check_number(self, proposal: Any) -> int:
-        longest = max(len(steps) for trees in self.trees for steps in trees)
-        limits = {"source": (0, len(self.sources)), "beam_size": (1, LARGEST_BEAM), "step": (1, longest)}
-        return between(proposal, *limits[proposal.trait.name])
 
     def summary(self) -> str:
         """Return what is shown, and which search."""

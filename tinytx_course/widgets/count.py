@@ -9,7 +9,7 @@ import traitlets
 from tinytx.config import PRESETS, TransformerConfig
 from tinytx.counting import parameter_table
 from tinytx_course.labs.lesson_06 import PUBLISHED
-from tinytx_course.widgets.base import Explorer, between
+from tinytx_course.widgets.base import Explorer, bounded
 
 # What a state consists of, and the largest of each number.
 SIZES = {
@@ -50,15 +50,15 @@ class CountExplorer(Explorer):
     kind = "count"
     title = traitlets.Unicode("Count explorer").tag(sync=True)
 
-    vocab_size = traitlets.Int(100).tag(sync=True)
-    d_model = traitlets.Int(200).tag(sync=True)
-    n_layers = traitlets.Int(4).tag(sync=True)
-    n_heads = traitlets.Int(2).tag(sync=True)
-    d_ff = traitlets.Int(200).tag(sync=True)
-    seq_len = traitlets.Int(512).tag(sync=True)
-    batch_size = traitlets.Int(8).tag(sync=True)
-    max_len = traitlets.Int(512).tag(sync=True)
-    n_classes = traitlets.Int(2).tag(sync=True)
+    vocab_size = bounded(100, 1, SIZES["vocab_size"])
+    d_model = bounded(200, 1, SIZES["d_model"])
+    n_layers = bounded(4, 1, SIZES["n_layers"])
+    n_heads = bounded(2, 1, SIZES["n_heads"])
+    d_ff = bounded(200, 1, SIZES["d_ff"])
+    seq_len = bounded(512, 1, SIZES["seq_len"])
+    batch_size = bounded(8, 1, SIZES["batch_size"])
+    max_len = bounded(512, 1, SIZES["max_len"])
+    n_classes = bounded(2, 1, SIZES["n_classes"])
     head = traitlets.Enum(["lm", "classifier"], "lm").tag(sync=True)
     tie_embeddings = traitlets.Bool(False).tag(sync=True)
     learned = traitlets.Bool(False).tag(sync=True)
@@ -71,16 +71,8 @@ class CountExplorer(Explorer):
     presets = traitlets.List(traitlets.Dict()).tag(sync=True)
     ghosts: traitlets.List = traitlets.List().tag(sync=True)  # names and numbers of parameters
     cards: traitlets.List = traitlets.List().tag(sync=True)  # names and gigabytes
-    view = traitlets.Int(0).tag(sync=True)
-    part = traitlets.Int(1).tag(sync=True)
-
-    @traitlets.validate("view", "part")
-    def _check_view(self, proposal: Any) -> int:
-        return between(proposal, 0, {"view": 3, "part": 5}[proposal.trait.name])
-
-    @traitlets.validate(*SIZES)
-    def _check_size(self, proposal: Any) -> int:
-        return between(proposal, 1, SIZES[proposal.trait.name])
+    view = bounded(0, 0, 3)
+    part = bounded(1, 0, 5)
 
     @traitlets.validate("pinned")
     def _check_pinned(self, proposal: Any) -> dict[str, Any]:
@@ -171,15 +163,5 @@ def _presets() -> list[dict[str, Any]]:
     """Return the presets of the package and two sizes of GPT-2 (whose head has no bias, unlike ours)."""
     configs = dict(PRESETS)
     for name in ("GPT-2 small", "GPT-2 XL"):
-        sizes = PUBLISHED[name].settings
-        configs[f"{name}’s sizes"] = TransformerConfig(
-            vocab_size=sizes["vocab_size"],
-            d_model=sizes["n_embd"],
-            n_layers=sizes["n_layer"],
-            n_heads=sizes["n_head"],
-            d_ff=4 * sizes["n_embd"],
-            max_len=sizes["n_positions"],
-            positions="learned",
-            tie_embeddings=True,
-        )
+        configs[f"{name}’s sizes"] = PUBLISHED[name].config.replace(tie_embeddings=True)
     return [{"name": name, **_settings_of(config)} for name, config in configs.items()]

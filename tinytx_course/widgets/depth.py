@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from tinytx.attention import MultiHeadAttention
 from tinytx.config import TransformerConfig
 from tinytx.transformer import FeedForward
-from tinytx_course.widgets.base import Explorer, between
+from tinytx_course.widgets.base import Explorer, bounded
 
 DEPTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # the last is that of the stack
 NORMS = ("none", "pre", "post")
@@ -33,10 +33,10 @@ def step(x: Tensor, sublayer: Sublayer, norm: str, residual: bool) -> Tensor:
 
 
 @cache
-def _stack(seed: int) -> tuple[list[list[nn.Module]], Tensor, Tensor]:
+def _stack() -> tuple[list[list[nn.Module]], Tensor, Tensor]:
     """64 blocks of two sublayers, Glorot's start; what goes in at the bottom, and the gradient at the top."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(0)
         blocks: list[list[nn.Module]] = [
             [MultiHeadAttention(d_model=_SETTINGS.d_model, n_heads=_SETTINGS.n_heads), FeedForward(_SETTINGS)]
             for _ in range(DEPTHS[-1])
@@ -58,13 +58,13 @@ def _size(x: Tensor) -> Tensor:
     return (rows / top).square().mean(1).sqrt() * top[:, 0]
 
 
-def measure(norm: str, residual: bool, seed: int) -> tuple[Tensor, Tensor, list[Tensor]]:
+def measure(norm: str, residual: bool) -> tuple[Tensor, Tensor, list[Tensor]]:
     """Sizes and differences at levels 0 to 64, and for each of `DEPTHS` gradient sizes from level 0 up.
 
     The difference is the size of what tells the tokens of a text apart, as a share of the size. The stack
     of L blocks is the first L of 64. All gradients pass through a block at once, a row for each depth.
     """
-    blocks, x, sent = _stack(seed)
+    blocks, x, sent = _stack()
 
     def run(x: Tensor, block: list[nn.Module]) -> Tensor:
         for sublayer in block:
@@ -93,9 +93,9 @@ def measure(norm: str, residual: bool, seed: int) -> tuple[Tensor, Tensor, list[
 
 
 @cache
-def _measured(seed: int) -> dict[str, bytes]:
+def _measured() -> dict[str, bytes]:
     """What is measured, as powers of ten, for each norm without and with residual connections."""
-    measured = [measure(norm, residual, seed) for norm in NORMS for residual in (False, True)]
+    measured = [measure(norm, residual) for norm in NORMS for residual in (False, True)]
     sizes, differences, gradients = zip(*measured, strict=True)
     flat = [row for rows in gradients for row in rows]
     values: dict[str, Sequence[Tensor]] = {"sizes": sizes, "differences": differences, "gradients": flat}
@@ -116,7 +116,7 @@ class DepthExplorer(Explorer):
     norm = traitlets.Enum(NORMS, "none").tag(sync=True)
     residual = traitlets.Bool(False).tag(sync=True)
     n_layers = traitlets.Int(12).tag(sync=True)
-    level = traitlets.Int(0).tag(sync=True)
+    level = bounded(6, 0, DEPTHS[-1])  # whose numbers are read; above the top, those of the top
     depths = traitlets.List(traitlets.Int(), list(DEPTHS)).tag(sync=True)
     sizes = traitlets.Bytes().tag(sync=True)
     differences = traitlets.Bytes().tag(sync=True)
@@ -128,10 +128,6 @@ class DepthExplorer(Explorer):
             raise ValueError(f"n_layers must be one of {DEPTHS}, got {proposal.value}")
         return proposal.value
 
-    @traitlets.validate("level")
-    def _check_level(self, proposal: Any) -> int:
-        return between(proposal, 0, DEPTHS[-1])
-
     def summary(self) -> str:
         """Return what is shown, and the setting."""
         return (
@@ -141,9 +137,7 @@ class DepthExplorer(Explorer):
         )
 
 
-def depth(
-    norm: str = "none", *, residual: bool = False, n_layers: int = 12, level: int = 6, seed: int = 0
-) -> DepthExplorer:
+def depth(norm: str = "none", *, residual: bool = False, n_layers: int = 12) -> DepthExplorer:
     """See how norm, residual connections and depth decide what survives a stack of untrained blocks.
 
     Blocks of attention and feed-forward, 32 wide with 4 heads, start from Glorot's distribution with biases
@@ -158,15 +152,11 @@ def depth(
         False leaves out ``x +``.
     n_layers : int
         1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48 or 64.
-    level : int
-        Whose numbers are read: 0 is the input, `n_layers` the top. A level above the top counts as the top.
-    seed : int
-        Of weights, input and gradient.
 
     Raises
     ------
     ValueError
-        If `n_layers` is none of these, or `level` is out of range.
+        If `n_layers` is none of these.
     traitlets.TraitError
         If `norm` is none of these.
 
@@ -180,4 +170,4 @@ def depth(
     >>> depth("pre", residual=True, n_layers=64).summary().split(". ")[1]
     '64 layers, norm: pre, residual connections: on.'
     """
-    return DepthExplorer(norm=norm, residual=residual, n_layers=n_layers, level=level, **_measured(seed))
+    return DepthExplorer(norm=norm, residual=residual, n_layers=n_layers, **_measured())

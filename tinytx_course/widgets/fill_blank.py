@@ -10,7 +10,8 @@ import traitlets
 
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.tokenizer import SPACE_MARK, Tokenizer
-from tinytx_course.widgets.base import Explorer, between
+from tinytx_course.labs.lesson_17 import divergence
+from tinytx_course.widgets.base import Explorer, bounded
 from tinytx_run.evaluate import fill_probs
 from tinyworld.reviews import Review
 from tinyworld.world import World
@@ -36,15 +37,10 @@ class FillBlankExplorer(Explorer):
     tokens = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)
     blanks = traitlets.List(traitlets.List(traitlets.Dict())).tag(sync=True)
     clearest = traitlets.List(traitlets.Int()).tag(sync=True)
-    review = traitlets.Int(0).tag(sync=True)
-    position = traitlets.Int(0).tag(sync=True)
+    review = bounded(0, 0, lambda its: len(its.tokens) - 1)
+    position = bounded(0, 0, lambda its: max(map(len, its.tokens)) - 1)
     guess = traitlets.Unicode("").tag(sync=True)
     revealed = traitlets.Bool(False).tag(sync=True)
-
-    @traitlets.validate("review", "position")
-    def _check_number(self, proposal: Any) -> int:
-        most = {"review": len(self.tokens) - 1, "position": max(map(len, self.tokens)) - 1}
-        return between(proposal, 0, most[proposal.trait.name])
 
     def summary(self) -> str:
         """Return what is shown, and which token is hidden."""
@@ -62,10 +58,10 @@ def fill_blank(
     reviews: Sequence[Review] | None = None,
     *,
     world: World | None = None,
-    position: int | None = None,
 ) -> FillBlankExplorer:
     """Hide a token of a review: which tokens are possible, and does a masked model know?
 
+    At first it is the token for which both sides help a model most.
     The exact distributions are those of the world through the tokenizer, `TokenWorld`. Divergences are
     Kullback-Leibler divergences from the exact distribution given both sides, over the whole vocabulary.
 
@@ -78,8 +74,6 @@ def fill_blank(
         At most 8, from `World.reviews`; by default 3 are drawn.
     world : World, optional
         That the reviews come from; by default ``World()``, the French one.
-    position : int, optional
-        Which token is hidden at first, counted from 0; by default where both sides help a model most.
 
     Raises
     ------
@@ -101,7 +95,7 @@ def fill_blank(
         tokens=[[shown(tokenizer, token) for token in row] for row in ids],
         blanks=blanks,
         clearest=clearest,
-        position=clearest[0] if position is None else position,
+        position=clearest[0],
     )
 
 
@@ -111,13 +105,6 @@ def shown(tokenizer: Tokenizer, token_id: int) -> str:
         return "(the end)"
     piece = tokenizer.piece(token_id)
     return piece.removeprefix(SPACE_MARK) or "␣" if piece.startswith(SPACE_MARK) else f"-{piece}"
-
-
-def divergence(exact: np.ndarray, other: np.ndarray) -> float:
-    """Kullback-Leibler divergence of one distribution from the exact one, in nats."""
-    possible = exact > 0
-    logs = np.log(exact[possible]) - np.log(np.maximum(other[possible], _SMALLEST))
-    return float((exact[possible] * logs).sum())
 
 
 def _blanks(
@@ -131,12 +118,13 @@ def _blanks(
         guess = fill_probs(model, tokenizer, ids, position)
         table = np.stack([both, left, guess])  # (3, V)
         order = [i for i in np.argsort(-table.sum(axis=0), kind="stable").tolist() if i != token]
+        gaps = divergence(both, np.log(np.maximum(table[1:], _SMALLEST)))
         rows = sorted([token, *order[: _N_ROWS - 1]], key=lambda i: tuple(-table[:, i]))
         blanks.append(
             {
                 "rows": [[shown(tokenizer, i), *np.round(table[:, i], 5).tolist()] for i in rows],
-                "left": round(divergence(both, left), 4),
-                "model": round(divergence(both, guess), 4),
+                "left": round(float(gaps[0]), 4),
+                "model": round(float(gaps[1]), 4),
                 "possible": int((both > 0).sum()),
                 "impossible": round(float(guess[both == 0].sum()), 5),
             }

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import traitlets
 
-from tinytx_course.widgets.base import Explorer, between, numbers
+from tinytx_course.widgets.base import Explorer, bounded, numbers
 from tinyworld.reviews import Review
 from tinyworld.world import World
 
@@ -31,13 +30,8 @@ class HowSureExplorer(Explorer):
     labels = traitlets.List(traitlets.Int()).tag(sync=True)
     log_odds = traitlets.Bytes().tag(sync=True)
     model = traitlets.Bytes().tag(sync=True)
-    review = traitlets.Int(0).tag(sync=True)
-    n_read = traitlets.Int(0).tag(sync=True)
-
-    @traitlets.validate("review", "n_read")
-    def _check_number(self, proposal: Any) -> int:
-        most = {"review": len(self.reviews) - 1, "n_read": max(map(len, self.reviews))}
-        return between(proposal, 0, most[proposal.trait.name])
+    review = bounded(0, 0, lambda its: len(its.reviews) - 1)
+    n_read = bounded(0, 0, lambda its: max(map(len, its.reviews)))
 
     def summary(self) -> str:
         """Return what is shown, and how far the review is read."""

@@ -11,11 +11,17 @@ import traitlets
 
 from tinytx.generate import unwritten_ids
 from tinytx_course.engine.shipped import Shipped, shipped_model
-from tinytx_course.widgets.base import Explorer, between
+from tinytx_course.widgets.base import Explorer, bounded
 from tinyworld.world import World
 
 _LONGEST = 2_000  # characters of a text
 _N_NAMED = 3
+
+
+@cache
+def shipped_once() -> Shipped:
+    """Return the shipped model, read once."""
+    return shipped_model()
 
 
 class LiveText(Explorer):
@@ -64,31 +70,18 @@ class LiveModelExplorer(LiveText):
     )
     title = traitlets.Unicode("The whole model, live").tag(sync=True)
 
-    temperature = traitlets.Float(1.0).tag(sync=True)
-    zoom = traitlets.Int(0).tag(sync=True)
-    back = traitlets.Int(0).tag(sync=True)
-    distance = traitlets.Int(1).tag(sync=True)
-    block = traitlets.Int(0).tag(sync=True)
-    head = traitlets.Int(0).tag(sync=True)
+    temperature = bounded(1.0, 0.1, 3.0)
+    zoom = bounded(0, 0, 2)
+    back = bounded(0, 0, lambda _: shipped_once().model.config.max_len - 1)
+    distance = bounded(1, 0, lambda _: shipped_once().model.config.max_len - 1)
+    block = bounded(0, 0, lambda _: shipped_once().model.config.n_layers - 1)
+    head = bounded(0, 0, lambda _: shipped_once().model.config.n_heads - 1)
     n_draws = traitlets.Int(0).tag(sync=True)
     drawn = traitlets.Dict().tag(sync=True)
 
     def settings(self) -> str:
         """Return the temperature in words."""
         return f" at temperature {self.temperature:.1f}"
-
-    @traitlets.validate("temperature", "zoom", "back", "distance", "block", "head")
-    def _check_number(self, proposal: Any) -> float:
-        config = shipped_once().model.config
-        limits = {
-            "temperature": (0.1, 3.0),
-            "zoom": (0, 2),
-            "back": (0, config.max_len - 1),
-            "distance": (0, config.max_len - 1),
-            "block": (0, config.n_layers - 1),
-            "head": (0, config.n_heads - 1),
-        }
-        return between(proposal, *limits[proposal.trait.name])
 
 
 def next_tokens(text: str, temperature: float = 1.0) -> list[tuple[str, float, float | None]]:
@@ -118,12 +111,6 @@ def next_tokens(text: str, temperature: float = 1.0) -> list[tuple[str, float, f
         (names.get(i) or tokenizer.decode([i]), float(model[i]), None if truth is None else float(truth[i]))
         for i in order.tolist()
     ]
-
-
-@cache
-def shipped_once() -> Shipped:
-    """Return the shipped model, read once."""
-    return shipped_model()
 
 
 def live_model(text: str = "Le roman est") -> LiveModelExplorer:

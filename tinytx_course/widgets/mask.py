@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import traitlets
 
-from tinytx_course.widgets.base import Explorer, between
+from tinytx_course.widgets.base import Explorer, bounded
 
 _SENTENCE = ("the", "tired", "cat", "sat", "on", "the", "warm", "mat")
 _WIDTH = 6  # of the random vectors
@@ -27,22 +27,16 @@ class MaskExplorer(Explorer):
 
     tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
     causal = traitlets.Bool(True).tag(sync=True)
-    window = traitlets.Int(0).tag(sync=True)
-    prefix = traitlets.Int(0).tag(sync=True)
-    padding = traitlets.Int(0).tag(sync=True)
+    window = bounded(0, 0, lambda its: len(its.tokens))
+    prefix = bounded(0, 0, lambda its: len(its.tokens))
+    padding = bounded(0, 0, lambda its: len(its.tokens))
     drawn = traitlets.List(traitlets.Int()).tag(sync=True)
     where = traitlets.Enum(["before", "score", "after"], "before").tag(sync=True)
-    layers = traitlets.Int(1).tag(sync=True)
-    moved = traitlets.Int(0).tag(sync=True)
+    layers = bounded(1, 1, 6)
+    moved = bounded(0, 0, lambda its: len(its.tokens) - 1)
     inputs = traitlets.Bytes().tag(sync=True)  # (T, D)
     maps = traitlets.Bytes().tag(sync=True)  # (3, D, D): projections to q, k and v
     push = traitlets.Bytes().tag(sync=True)  # (D,): added to the input that is moved
-
-    @traitlets.validate("window", "prefix", "padding", "moved", "layers")
-    def _check_number(self, proposal: Any) -> int:
-        n_tokens = len(self.tokens)
-        limits = {"moved": (0, n_tokens - 1), "layers": (1, 6)}
-        return between(proposal, *limits.get(proposal.trait.name, (0, n_tokens)))
 
     @traitlets.validate("drawn")
     def _check_drawn(self, proposal: Any) -> list[int]:

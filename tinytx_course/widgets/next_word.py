@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import traitlets
 
-from tinytx_course.widgets.base import between
+from tinytx_course.widgets.base import bounded
 from tinytx_course.widgets.live_model import LiveText, shipped_once
 
 
@@ -17,11 +15,7 @@ class NextWordExplorer(LiveText):
     about = "The words that may come next, by a trained model and by the language itself, and the impossible."
     title = traitlets.Unicode("The next word").tag(sync=True)
 
-    back = traitlets.Int(0).tag(sync=True)
-
-    @traitlets.validate("back")
-    def _check_back(self, proposal: Any) -> int:
-        return between(proposal, 0, shipped_once().model.config.max_len - 1)
+    back = bounded(0, 0, lambda _: shipped_once().model.config.max_len - 1)
 
 
 def next_word(text: str = "Bonjour les") -> NextWordExplorer:

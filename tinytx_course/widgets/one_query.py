@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import traitlets
 
-from tinytx_course.widgets.base import Explorer, between, mask_cells, numbers
+from tinytx_course.widgets.base import Explorer, bounded, mask_cells, numbers
 
 _LAST_STEP, _WIDEST = 5, 512  # as in js/one_query.js
 _MOST_TOKENS, _MOST_NUMBERS = 24, 64
@@ -31,23 +31,13 @@ class OneQueryExplorer(Explorer):
     k = traitlets.Bytes().tag(sync=True)
     v = traitlets.Bytes().tag(sync=True)
     allowed = traitlets.List(traitlets.Int()).tag(sync=True)  # T · S cells, 1 = may attend
-    query = traitlets.Int(0).tag(sync=True)
-    key = traitlets.Int(0).tag(sync=True)
-    step = traitlets.Int(1).tag(sync=True)
+    query = bounded(0, 0, lambda its: len(its.query_tokens) - 1)
+    key = bounded(0, 0, lambda its: len(its.key_tokens) - 1)
+    step = bounded(1, 0, _LAST_STEP)
     scaled = traitlets.Bool(True).tag(sync=True)
-    head_dim = traitlets.Int(128).tag(sync=True)
+    head_dim = bounded(128, 1, _WIDEST)
     view = traitlets.Enum(["steps", "why"], "steps").tag(sync=True)
     own_q = traitlets.List(traitlets.Float()).tag(sync=True)  # the reader's own, or none
-
-    @traitlets.validate("query", "key", "step", "head_dim")
-    def _check_number(self, proposal: Any) -> int:
-        limits = {
-            "query": (0, len(self.query_tokens) - 1),
-            "key": (0, len(self.key_tokens) - 1),
-            "step": (0, _LAST_STEP),
-            "head_dim": (1, _WIDEST),
-        }
-        return between(proposal, *limits[proposal.trait.name])
 
     @traitlets.validate("own_q")
     def _check_own(self, proposal: Any) -> list[float]:

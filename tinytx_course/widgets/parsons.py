@@ -144,18 +144,14 @@ def parse_problem(name: str, table: Mapping[str, Any]) -> Problem:
     ValueError
         If a field is missing, unknown, of another type or against the rules; names the field and the problem.
     """
-    for field, kind in (_NEEDED | _OPTIONAL).items():
-        if field not in table and field in _NEEDED:
-            raise ValueError(f"{name}.toml must have the fields {', '.join(_NEEDED)}, got no {field!r}")
-        if field in table and type(table[field]) is not kind:
-            raise ValueError(f"{field} of {name}.toml must be {kind.__name__}, got {table[field]!r}")
-    if unknown := sorted(set(table) - set(_NEEDED) - set(_OPTIONAL)):
-        known = ", ".join(_NEEDED | _OPTIONAL)
-        raise ValueError(f"{name}.toml may have the fields {known}, got {', '.join(unknown)}")
-    if not 0 <= table["lesson"] < len(LESSONS):
-        raise ValueError(
-            f"lesson of {name}.toml must lie in 0..{len(LESSONS) - 1}, got lesson={table['lesson']}"
-        )
+    fields = _NEEDED | _OPTIONAL
+    for field in _NEEDED:
+        _must(field in table, name, f"the fields {', '.join(_NEEDED)} must be there", f"no {field!r}")
+    for field, value in table.items():
+        _must(field in fields, name, f"a field must be one of {', '.join(fields)}", field)
+        _must(type(value) is fields[field], name, f"{field} must be {fields[field].__name__}", value)
+    lesson, last = table["lesson"], len(LESSONS) - 1
+    _must(0 <= lesson <= last, name, f"lesson must lie in 0..{last}", lesson)
     lines = _checked_lines(name, table["lines"])
     return Problem(
         name=name,
@@ -167,18 +163,23 @@ def parse_problem(name: str, table: Mapping[str, Any]) -> Problem:
     )
 
 
+def _must(holds: object, name: str, rule: str, got: object) -> None:
+    if not holds:
+        raise ValueError(f"in {name}.toml {rule}, got {got}")
+
+
 def _checked_lines(name: str, lines: list[Any]) -> tuple[str, ...]:
-    if not 3 <= len(lines) <= MOST_LINES:
-        raise ValueError(f"{name}.toml must have 3 to {MOST_LINES} lines, got {len(lines)}")
+    _must(3 <= len(lines) <= MOST_LINES, name, f"there must be 3 to {MOST_LINES} lines", len(lines))
     for line in lines:
-        if not isinstance(line, str) or not line.strip() or line != line.rstrip() or "\n" in line:
-            raise ValueError(f"a line of {name}.toml must be one line of text, got {line!r}")
-        if (len(line) - len(line.lstrip())) % _LEVEL or line.startswith("\t"):
-            raise ValueError(f"a line of {name}.toml needs {_LEVEL} spaces a level, got {line!r}")
+        is_line = isinstance(line, str) and line.strip() and line == line.rstrip() and "\n" not in line
+        _must(is_line, name, "a line must be one line of text", repr(line))
+        spaces = len(line) - len(line.lstrip())
+        fits = spaces % _LEVEL == 0 and not line.startswith("\t")
+        _must(fits, name, f"a line must have {_LEVEL} spaces a level", repr(line))
     try:
         compile("\n".join(lines), f"{name}.toml", "exec")
     except SyntaxError as problem:
-        raise ValueError(f"the lines of {name}.toml must be a program, got {problem}") from None
+        _must(False, name, "the lines must be a program", problem)
     return tuple(lines)
 
 
@@ -186,36 +187,33 @@ def _slots(name: str, lines: tuple[str, ...], groups: list[list[str]]) -> tuple[
     """Number the lines; neighbours that may change places share the number of the first."""
     slots = list(range(len(lines)))
     for group in groups:
-        places = [_number_of(name, lines, line, "a line of any_order") for line in group]
-        if len(group) < 2 or sorted(places) != list(range(min(places), min(places) + len(group))):
-            raise ValueError(f"any_order of {name}.toml must group neighbouring lines, got {group}")
+        places = sorted(_number_of(name, lines, line, "a line of any_order") for line in group)
+        neighbours = len(places) > 1 and places == list(range(places[0], places[0] + len(places)))
+        _must(neighbours, name, "any_order must group neighbouring lines", group)
         for place in places:
-            slots[place] = min(places)
+            slots[place] = places[0]
     return tuple(slots)
 
 
 def _number_of(name: str, lines: tuple[str, ...], line: str, what: str) -> int:
     same = [number for number, text in enumerate(lines) if text.strip() == line.strip()]
-    if len(same) != 1:
-        raise ValueError(f"{what} in {name}.toml must be exactly one line, got {line!r} {len(same)} times")
+    _must(len(same) == 1, name, f"{what} must be exactly one line", f"{line!r} {len(same)} times")
     return same[0]
 
 
 def _distractors(name: str, lines: tuple[str, ...], tables: list[dict[str, str]]) -> list[Distractor]:
-    if not tables:
-        raise ValueError(f"{name}.toml must have a distractor, got none")
+    _must(tables, name, "there must be a distractor", "none")
     found: list[Distractor] = []
     for table in tables:
-        if set(table) != {"line", "instead_of", "why"} or not all(
+        whole = set(table) == {"line", "instead_of", "why"} and all(
             str(text).strip() for text in table.values()
-        ):
-            raise ValueError(f"a distractor of {name}.toml must have line, instead_of and why, got {table}")
-        number = _number_of(name, lines, table["instead_of"], "instead_of")
-        text = table["line"].strip()
-        if text in {line.strip() for line in lines} or number in {one.instead_of for one in found}:
-            raise ValueError(
-                f"a distractor of {name}.toml must not be a right line, and alone with its line, got {text!r}"
-            )
+        )
+        _must(whole, name, "a distractor must have line, instead_of and why", table)
+        number, text = _number_of(name, lines, table["instead_of"], "instead_of"), table["line"].strip()
+        is_right = text in {line.strip() for line in lines}
+        _must(not is_right, name, "a distractor must not be a right line", repr(text))
+        is_first = number not in {one.instead_of for one in found}
+        _must(is_first, name, "a distractor must be alone with its line", repr(text))
         found.append(Distractor(line=text, instead_of=number, why=table["why"].strip()))
     return found
 

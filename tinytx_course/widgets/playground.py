@@ -6,26 +6,8 @@ from typing import Any
 
 import traitlets
 
-from tinytx_course.widgets.base import Explorer, between
+from tinytx_course.widgets.base import Explorer, bounded
 from tinyworld.world import World
-
-_CHOICES: dict[str, tuple[Any, ...]] = {
-    "positions": ("alibi", "sinusoidal", "learned", "none"),
-    "norm": ("first", "last"),
-    "tokens_per_batch": (128, 256, 512, 1024, 2048),
-}
-_LIMITS = {
-    "seed": (0, 99),
-    "n_steps": (1, 100_000),
-    "lr": (1e-5, 10.0),
-    "warmup_steps": (0, 100_000),
-    "n_heads": (1, 64),
-    "n_layers": (1, 8),
-    "block": (0, 7),
-    "head": (0, 63),
-    "moment": (-1, 100_000),
-    "guess": (-1, 3),
-}
 
 
 class PlaygroundExplorer(Explorer):
@@ -42,43 +24,31 @@ class PlaygroundExplorer(Explorer):
 
     words = traitlets.List(traitlets.Unicode()).tag(sync=True)
     d_model = traitlets.Int(64).tag(sync=True)
-    seed = traitlets.Int(0).tag(sync=True)
-    n_steps = traitlets.Int(1400).tag(sync=True)
+    seed = bounded(0, 0, 99)
+    n_steps = bounded(1400, 1, 100_000)
     causal = traitlets.Bool(True).tag(sync=True)
     scale = traitlets.Bool(True).tag(sync=True)
     residual = traitlets.Bool(True).tag(sync=True)
-    positions = traitlets.Unicode("alibi").tag(sync=True)
-    norm = traitlets.Unicode("first").tag(sync=True)
-    n_heads = traitlets.Int(4).tag(sync=True)
-    n_layers = traitlets.Int(2).tag(sync=True)
-    lr = traitlets.Float(0.012).tag(sync=True)
-    warmup_steps = traitlets.Int(140).tag(sync=True)
-    tokens_per_batch = traitlets.Int(1024).tag(sync=True)
+    positions = traitlets.Enum(["alibi", "sinusoidal", "learned", "none"], "alibi").tag(sync=True)
+    norm = traitlets.Enum(["first", "last"], "first").tag(sync=True)
+    n_heads = bounded(4, 1, 64)
+    n_layers = bounded(2, 1, 8)
+    lr = bounded(0.012, 1e-05, 10.0)
+    warmup_steps = bounded(140, 0, 100_000)
+    tokens_per_batch = traitlets.Enum([128, 256, 512, 1024, 2048], 1024).tag(sync=True)
     targets_not_shifted = traitlets.Bool(False).tag(sync=True)
     softmax_twice = traitlets.Bool(False).tag(sync=True)
     no_zero_grad = traitlets.Bool(False).tag(sync=True)
     norm_on_wrong_axis = traitlets.Bool(False).tag(sync=True)
-    block = traitlets.Int(0).tag(sync=True)
-    head = traitlets.Int(0).tag(sync=True)
-    moment = traitlets.Int(-1).tag(sync=True)
+    block = bounded(0, 0, 7)
+    head = bounded(0, 0, 63)
+    moment = bounded(-1, -1, 100_000)
     more = traitlets.Bool(False).tag(sync=True)
     change = traitlets.Unicode("causal").tag(sync=True)
-    guess = traitlets.Int(-1).tag(sync=True)
+    guess = bounded(-1, -1, 3)
     notice = traitlets.Unicode().tag(sync=True)
     first = traitlets.Dict().tag(sync=True)
     second = traitlets.Dict().tag(sync=True)
-
-    @traitlets.validate(*_LIMITS)
-    def _check_number(self, proposal: Any) -> float:
-        return between(proposal, *_LIMITS[proposal.trait.name])
-
-    @traitlets.validate(*_CHOICES)
-    def _check_choice(self, proposal: Any) -> Any:
-        name, choices = proposal.trait.name, _CHOICES[proposal.trait.name]
-        if proposal.value not in choices:
-            listed = ", ".join(map(str, choices))
-            raise ValueError(f"{name} must be one of {listed}, got {proposal.value}")
-        return proposal.value
 
     def summary(self) -> str:
         """Return what is shown, and what the runs have reached."""

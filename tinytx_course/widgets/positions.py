@@ -6,7 +6,7 @@ from typing import Any
 
 import traitlets
 
-from tinytx_course.widgets.base import Explorer, between
+from tinytx_course.widgets.base import Explorer, between, bounded
 
 LONGEST, WIDEST, LARGEST_BASE = 512, 256, 10**9
 
@@ -17,26 +17,19 @@ class PositionsExplorer(Explorer):
     kind = "positions"
     title = traitlets.Unicode("Positions explorer").tag(sync=True)
 
-    max_len = traitlets.Int(50).tag(sync=True)
+    max_len = bounded(50, 2, LONGEST)
     d_model = traitlets.Int(32).tag(sync=True)
-    base = traitlets.Int(10_000).tag(sync=True)
-    position = traitlets.Int(23).tag(sync=True)
-    hand = traitlets.Int(2).tag(sync=True)
-    shift = traitlets.Int(4).tag(sync=True)
+    base = bounded(10_000, 2, LARGEST_BASE)
+    position = bounded(23, 0, LONGEST - 1)
+    hand = bounded(2, 0, WIDEST // 2 - 1)
+    shift = bounded(4, 0, LONGEST - 1)
     mode = traitlets.Enum(["added", "rotary"], "added").tag(sync=True)
 
-    @traitlets.validate("max_len", "d_model", "base", "position", "hand", "shift")
-    def _check_number(self, proposal: Any) -> int:
-        name = proposal.trait.name
-        if name == "d_model" and proposal.value % 2:
+    @traitlets.validate("d_model")
+    def _check_width(self, proposal: Any) -> int:
+        if proposal.value % 2:
             raise ValueError(f"d_model must be even, got {proposal.value}")
-        limits = {
-            "max_len": (2, LONGEST),
-            "d_model": (2, WIDEST),
-            "base": (2, LARGEST_BASE),
-            "hand": (0, WIDEST // 2 - 1),
-        }
-        return between(proposal, *limits.get(name, (0, LONGEST - 1)))
+        return between(proposal, 2, WIDEST)
 
     def summary(self) -> str:
         """Return what is shown, and the sizes of the table."""

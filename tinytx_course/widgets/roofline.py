@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import traitlets
 
-from tinytx_course.widgets.base import Explorer, between
+from tinytx_course.widgets.base import Explorer, bounded
 
 _LARGEST = 65_536
 
@@ -22,19 +21,11 @@ class RooflineExplorer(Explorer):
     flops = traitlets.Float().tag(sync=True)
     bytes_per_second = traitlets.Float().tag(sync=True)
     kernels = traitlets.List(traitlets.List()).tag(sync=True)
-    batch_size = traitlets.Int(32).tag(sync=True)
-    width = traitlets.Int(512).tag(sync=True)
-    kernel = traitlets.Int(0).tag(sync=True)
+    batch_size = bounded(32, 1, _LARGEST)
+    width = bounded(512, 1, _LARGEST)
+    kernel = bounded(0, 0, lambda its: max(0, len(its.kernels) - 1))
     compute = traitlets.Enum((1, 2, 4), 1).tag(sync=True)
     memory = traitlets.Enum((1, 2, 4), 1).tag(sync=True)
-
-    @traitlets.validate("batch_size", "width")
-    def _check_size(self, proposal: Any) -> int:
-        return between(proposal, 1, _LARGEST)
-
-    @traitlets.validate("kernel")
-    def _check_kernel(self, proposal: Any) -> int:
-        return between(proposal, 0, max(0, len(self.kernels) - 1))
 
     def summary(self) -> str:
         """Return what is shown, and the roof."""
@@ -49,9 +40,6 @@ def roofline(
     flops: float,
     bytes_per_second: float,
     kernels: Mapping[str, tuple[float, float, float]] | None = None,
-    *,
-    batch_size: int = 32,
-    width: int = 512,
 ) -> RooflineExplorer:
     """Place kernels, and a matrix product of any size, under the roof of a machine.
 
@@ -66,13 +54,11 @@ def roofline(
         The most bytes per second that memory reads and writes.
     kernels : mapping of str to (float, float, float), optional
         Measured kernels by name: FLOPs, bytes moved, seconds.
-    batch_size, width : int
-        Of the product at first, 1 to 65,536.
 
     Raises
     ------
     ValueError
-        If a number is not positive and finite, or a size is out of range.
+        If a number is not positive and finite.
 
     References
     ----------
@@ -91,6 +77,4 @@ def roofline(
         flops=float(flops),
         bytes_per_second=float(bytes_per_second),
         kernels=[[name, *row] for name, row in rows.items()],
-        batch_size=batch_size,
-        width=width,
     )

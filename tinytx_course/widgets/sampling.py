@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import traitlets
 
-from tinytx_course.widgets.base import between
+from tinytx_course.widgets.base import bounded
 from tinytx_course.widgets.live_model import LiveText, shipped_once
 
 _MOST_DRAWS = 10_000
@@ -23,25 +21,13 @@ class SamplingExplorer(LiveText):
     about = "The distribution of the next token through temperature, top-k and top-p to what is drawn."
     title = traitlets.Unicode("How the next token is drawn").tag(sync=True)
 
-    stage = traitlets.Int(0).tag(sync=True)
-    temperature = traitlets.Float(1.0).tag(sync=True)
-    top_k = traitlets.Int(1).tag(sync=True)
-    top_p = traitlets.Float(1.0).tag(sync=True)
-    n_draws = traitlets.Int(0).tag(sync=True)
-    seed = traitlets.Int(0).tag(sync=True)
+    stage = bounded(0, 0, 4)
+    temperature = bounded(1.0, 0.1, 5.0)
+    top_k = bounded(1, 1, lambda _: shipped_once().model.config.vocab_size)
+    top_p = bounded(1.0, 0.01, 1.0)
+    n_draws = bounded(0, 0, _MOST_DRAWS)
+    seed = bounded(0, 0, 9999)
     written = traitlets.List(traitlets.List(traitlets.Int()), [[], [], []]).tag(sync=True)
-
-    @traitlets.validate("stage", "temperature", "top_k", "top_p", "n_draws", "seed")
-    def _check_number(self, proposal: Any) -> float:
-        limits = {
-            "stage": (0, 4),
-            "temperature": (0.1, 5.0),
-            "top_k": (1, shipped_once().model.config.vocab_size),
-            "top_p": (0.01, 1.0),
-            "n_draws": (0, _MOST_DRAWS),
-            "seed": (0, 9999),
-        }
-        return between(proposal, *limits[proposal.trait.name])
 
     def settings(self) -> str:
         """Return the settings in words."""

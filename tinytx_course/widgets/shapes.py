@@ -6,7 +6,7 @@ from typing import Any
 
 import traitlets
 
-from tinytx_course.widgets.base import Explorer, between
+from tinytx_course.widgets.base import Explorer, bounded
 
 _MOST = {"B": 4, "T": 8, "D": 16, "F": 32}
 _LAST_STEP, _LONGEST = 15, 16  # as in js/shapes.js
@@ -19,11 +19,11 @@ class ShapesExplorer(Explorer):
     title = traitlets.Unicode("Shapes through one block").tag(sync=True)
 
     sizes = traitlets.Dict().tag(sync=True)  # B, T, D and F, as at first
-    seq_len = traitlets.Int(1).tag(sync=True)  # T, as it is moved
+    seq_len = bounded(1, 1, _LONGEST)  # T, as it is moved
     n_heads = traitlets.Int(1).tag(sync=True)
-    step = traitlets.Int(0).tag(sync=True)
-    token = traitlets.Int(0).tag(sync=True)  # b · T + t
-    column = traitlets.Int(0).tag(sync=True)
+    step = bounded(0, 0, _LAST_STEP)
+    token = bounded(0, 0, lambda its: its.sizes["B"] * its.seq_len - 1)  # b · T + t
+    column = bounded(0, 0, lambda its: its.sizes["D"] - 1)
 
     @traitlets.validate("n_heads")
     def _check_heads(self, proposal: Any) -> int:
@@ -31,16 +31,6 @@ class ShapesExplorer(Explorer):
         if proposal.value < 1 or d_model % proposal.value:
             raise ValueError(f"n_heads must divide d_model, got d_model={d_model}, n_heads={proposal.value}")
         return proposal.value
-
-    @traitlets.validate("seq_len")
-    def _check_length(self, proposal: Any) -> int:
-        return between(proposal, 1, _LONGEST)
-
-    @traitlets.validate("step", "token", "column")
-    def _check_number(self, proposal: Any) -> int:
-        n_tokens = self.sizes["B"] * self.seq_len
-        limits = {"step": _LAST_STEP, "token": n_tokens - 1, "column": self.sizes["D"] - 1}
-        return between(proposal, 0, limits[proposal.trait.name])
 
     def summary(self) -> str:
         """Return what is shown, and the sizes."""

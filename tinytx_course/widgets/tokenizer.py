@@ -11,7 +11,7 @@ import traitlets
 
 from tinytx.bpe import Merge, learn_merges, segment
 from tinytx.tokenizer import SPACE_MARK, SPECIAL_PIECES
-from tinytx_course.widgets.base import Explorer, between
+from tinytx_course.widgets.base import Explorer, bounded
 from tinyworld.world import World
 
 _LONGEST = 160  # characters of a text
@@ -35,7 +35,7 @@ class TokenizerExplorer(Explorer):
     title = traitlets.Unicode("Tokenizer explorer").tag(sync=True)
 
     text = traitlets.Unicode().tag(sync=True)
-    n_merges = traitlets.Int(0).tag(sync=True)
+    n_merges = bounded(0, 0, lambda its: len(its.merges))
     samples = traitlets.List(traitlets.Unicode()).tag(sync=True)
     characters = traitlets.Unicode().tag(sync=True)
     merges = traitlets.List(traitlets.List()).tag(sync=True)  # [left, right, count]
@@ -43,10 +43,6 @@ class TokenizerExplorer(Explorer):
     n_special = traitlets.Int(len(SPECIAL_PIECES)).tag(sync=True)
     unk_id = traitlets.Int(SPECIAL_PIECES.index("<unk>")).tag(sync=True)
     longest = traitlets.Int(_LONGEST).tag(sync=True)
-
-    @traitlets.validate("n_merges")
-    def _check_number(self, proposal: Any) -> int:
-        return between(proposal, 0, len(self.merges))
 
     @traitlets.validate("text")
     def _check_text(self, proposal: Any) -> str:

@@ -120,6 +120,7 @@ def test_the_lab_by_hand():
     assert table.bytes_parameters == 4 * 1_008_100
     assert table.bytes_kv_cache == 2 * 4 * 10 * 200 * 4
     assert table.bytes_training == 4 * 4 * 1_008_100 + table.bytes_activations
+    assert table.bytes_generating == 4 * 1_008_100 + 2 * 4 * 10 * 200 * 4  # K and V, 4 layers, 10 tokens
 
 
 def test_what_does_not_generate_keeps_no_cache():
@@ -158,8 +159,3 @@ def test_the_text_names_every_term_and_every_total():
 def test_bad_input_is_refused(changes, values):
     with pytest.raises(ValueError, match=values):
         cost_table(**{"config": LAB, "batch_size": 1, "seq_len": 1, **changes})
-
-
-def test_generation_holds_parameters_and_cache():
-    table = cost_table(PRESETS["seed-lab"], batch_size=1, seq_len=10)
-    assert table.bytes_generating == 4 * 1_008_100 + 2 * 4 * 10 * 200 * 4  # K and V, 4 layers, 10 tokens

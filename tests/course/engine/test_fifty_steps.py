@@ -1,4 +1,4 @@
-"""50 losses of one recipe, and 100 random models, next to torch from the same weights and batches."""
+"""50 steps of two recipes, and 100 random models, next to torch from the same weights and batches."""
 
 import numpy as np
 import pytest
@@ -19,12 +19,13 @@ FIRST = {"float64": 1e-9, "float32": 1e-5, "wasm": 1e-5}  # of the first loss, b
 ALL = {"float64": 1e-6, "float32": 1e-2, "wasm": 1e-2}
 TRAIN = """
 const lm = new LanguageModel(one.config, await kernelsFor(one.kernels)).load(tensors);
-const step = new TrainingStep(lm, one.settings), losses = [];
+const step = new TrainingStep(lm, one.settings), told = [];
 for (let i = 0; i < one.settings.n_steps; i++) {
   const { shape, data } = tensors.get(`ids ${i}`);
-  losses.push(step.learn(data, tensors.get(`targets ${i}`).data, ...shape).loss);
+  const { loss, norm, lr } = step.learn(data, tensors.get(`targets ${i}`).data, ...shape);
+  told.push([loss, norm, lr]);
 }
-return losses;
+return told;
 """
 
 
@@ -38,26 +39,28 @@ def batches():
     return [(inputs.clamp(min=0), targets) for inputs, targets in pairs], len(world.vocabulary) + 1
 
 
-def losses_of_torch(model, batches, settings):
-    optimizer, losses = make_optimizer(model, settings), []
+def steps_of_torch(model, batches, settings):
+    """Loss, norm of the gradient and learning rate of each step."""
+    optimizer, told = make_optimizer(model, settings), []
     for step, (ids, targets) in enumerate(batches, start=1):
         loss = F.cross_entropy(model(ids).flatten(0, 1), targets.flatten(), ignore_index=-100)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip_norm)
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip_norm)
         for group in optimizer.param_groups:
             group["lr"] = settings.lr_at(step)
         optimizer.step()
         optimizer.zero_grad()
-        losses.append(loss.item())
-    return losses
+        told.append([loss.item(), norm.item(), settings.lr_at(step)])
+    return np.array(told)
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
-def test_fifty_losses_are_those_of_torch(engine, batches, optimizer):
+@pytest.mark.parametrize(("optimizer", "clip_norm"), [("adamw", 0.3), ("muon", 1e9)])
+def test_fifty_steps_are_those_of_torch_clipped_or_not(engine, batches, optimizer, clip_norm):
     batches, vocab_size = batches
     settings = TrainingSettings(
-        n_steps=N_STEPS, lr=1e-2, warmup_steps=5, decay="linear", optimizer=optimizer, precision="fp32"
-    )
+        n_steps=N_STEPS, lr=1e-2, warmup_steps=5, decay="linear", final_lr_fraction=0.1,
+        optimizer=optimizer, clip_norm=clip_norm, precision="fp32",
+    )  # fmt: skip
     with default_dtype(torch.float64):
         torch.manual_seed(0)
         sizes = {"vocab_size": vocab_size, "d_model": 12, "n_heads": 3, "n_layers": 2, "d_ff": 20}
@@ -69,19 +72,19 @@ def test_fifty_losses_are_those_of_torch(engine, batches, optimizer):
     facts, weights = case(model, batches[0][0], settings=settings.to_dict())
     cases = [({**facts, "kernels": kernels}, {**weights, **arrays}) for kernels in KINDS]
     answers = engine(TRAIN, *cases)
-    expected = losses_of_torch(model, batches, settings)
-    assert expected[-1] < expected[0] - 1
-    for kernels, (_, losses) in zip(KINDS, answers, strict=True):
-        np.testing.assert_allclose(losses[0], expected[0], rtol=FIRST[kernels])
-        np.testing.assert_allclose(losses, expected, rtol=ALL[kernels])
+    expected = steps_of_torch(model, batches, settings)
+    assert expected[-1, 0] < expected[0, 0] - 1
+    for kernels, (_, told) in zip(KINDS, answers, strict=True):
+        np.testing.assert_allclose(told[0][0], expected[0, 0], rtol=FIRST[kernels])
+        np.testing.assert_allclose(told, expected, rtol=ALL[kernels])
+        np.testing.assert_allclose(np.array(told)[:, 2], expected[:, 2], rtol=1e-9)
 
 
 def random_model(number):
     """A model whose sizes and kind are drawn, with ids and targets."""
     rng, kernels = np.random.default_rng(number), list(KINDS)[number % 3]
-    n_heads = int(
-        rng.integers(1, 6)
-    )  # width 4 or more: a norm of two nearly equal numbers loses their digits
+    # Width 4 or more: a norm of two nearly equal numbers loses their digits.
+    n_heads = int(rng.integers(1, 6))
     head_dim = int(rng.choice([4, 6] if n_heads == 1 else [2, 4, 6]))
     fields = {
         **{"vocab_size": int(rng.integers(2, 30)), "d_model": n_heads * head_dim, "n_heads": n_heads},
@@ -89,6 +92,7 @@ def random_model(number):
         **{name: bool(rng.integers(2)) for name in ("causal", "bias", "tie_embeddings", "scale_embeddings")},
         **{"norm": str(rng.choice(["first", "last"])), "activation": str(rng.choice(["relu", "gelu"]))},
         "positions": str(rng.choice(["alibi", "sinusoidal", "learned", "none"])),
+        **{"norm_eps": float(rng.choice([1e-5, 0.1])), "head_bias": bool(rng.integers(2))},
     }
     model = twin(seed=number, dtype=torch.float64, **fields)
     generator = torch.Generator().manual_seed(number)
@@ -109,11 +113,10 @@ def compare_models(engine, numbers):
         loss.backward()
         near = FIRST[facts["kernels"]]
         np.testing.assert_allclose(value, loss.item(), rtol=near, err_msg=f"case {number}, {facts}")
+        assert grads.keys() == dict(model.named_parameters()).keys()
         for name, parameter in model.named_parameters():
-            where, atol = (
-                f"case {number}, {facts}, {name}: ",
-                near * max(1.0, parameter.grad.abs().max().item()),
-            )
+            where = f"case {number}, {facts}, {name}: "
+            atol = near * max(1.0, parameter.grad.abs().max().item())
             message = lambda text, at=where: at + text  # noqa: E731
             assert_close(grads[name].double(), parameter.grad, rtol=near, atol=atol, msg=message)
 

@@ -121,16 +121,8 @@ def tables(rng, draw, size):
 
 def norms(rng, draw, size):
     rows, n, bias, eps = size(), size() + 1, bool(rng.integers(2)), float(rng.choice([1e-5, 0.1]))
-    names = {
-        "x": (rows, n),
-        "dOut": (rows, n),
-        "out": (rows, n),
-        "weight": (n,),
-        "bias": (n,),
-        "dw": (n,),
-        "db": (n,),
-    }
-    arrays = {name: draw(*shape) for name, shape in names.items()}
+    arrays = {name: draw(rows, n) for name in ("x", "dOut", "out")}
+    arrays |= {name: draw(n) for name in ("weight", "bias", "dw", "db")}
     # far from equal in a row: a norm of nearly equal numbers loses their digits
     arrays["x"] = (0.4 * arrays["x"] + 2 * rng.permutation(n)).astype(arrays["x"].dtype)
     x, w, b = (torch.from_numpy(arrays[name]).double().requires_grad_() for name in ("x", "weight", "bias"))
@@ -183,15 +175,9 @@ def losses(rng, draw, size):
 def updates(rng, draw, size):
     shape = (size(), size())
     arrays = {"x": draw(*shape), "g": draw(*shape), "m": 0.1 * draw(*shape), "v": draw(*shape) ** 2}
-    facts = {
-        **{"op": "adamw", "lr": float(rng.uniform(0, 0.1)), "decay": float(rng.choice([0.0, 0.1]))},
-        **{
-            "betas": [0.9, 0.98],
-            "eps": 1e-8,
-            "step": int(rng.integers(1, 50)),
-            "factor": float(rng.uniform(0.1, 1)),
-        },
-    }
+    facts = {"op": "adamw", "lr": float(rng.uniform(0, 0.1)), "decay": float(rng.choice([0.0, 0.1]))}
+    facts |= {"step": int(rng.integers(1, 50)), "factor": float(rng.uniform(0.1, 1))}
+    facts |= {"betas": [0.9, 0.98], "eps": 1e-8}
     weight = torch.nn.Parameter(torch.from_numpy(arrays["x"]).double().clone())
     optimizer = torch.optim.AdamW([weight], lr=facts["lr"], betas=facts["betas"], weight_decay=facts["decay"])
     state = {"exp_avg": arrays["m"], "exp_avg_sq": arrays["v"]}

@@ -5,14 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from scipy.stats import ks_2samp, kstest
-from torch.testing import assert_close
 
 import tinytx as tx
-from tests.course.engine.conftest import KINDS, case, default_dtype, twin
-from tests.course.engine.test_model import VARIANTS, some_ids
-from tinytx.optim import make_optimizer
+from tests.course.engine.conftest import case, default_dtype
+from tests.course.engine.test_model import some_ids
 from tinytx.settings import TrainingSettings
 
 GRADIENTS = """
@@ -31,64 +28,6 @@ def with_targets(model, ids, kernels=None, ignored=3, **facts):
     targets.view(-1)[:ignored] = -100
     facts, arrays = case(model, ids, kernels, **facts)
     return (facts, {**arrays, "targets": targets.int().numpy()}), targets
-
-
-def loss_of(model, ids, targets):
-    return F.cross_entropy(model(ids).flatten(0, 1), targets.flatten(), ignore_index=-100)
-
-
-@pytest.mark.parametrize("kernels", KINDS)
-def test_loss_and_gradients_are_those_of_torch(engine, kernels):
-    dtype = KINDS[kernels]
-    models = [twin(dtype=dtype, **fields) for fields in VARIANTS.values()]
-    ids = [some_ids(model) for model in models]
-    cases = [with_targets(model, rows, kernels) for model, rows in zip(models, ids, strict=True)]
-    answers = engine(GRADIENTS, *(one for one, _ in cases))
-    for (grads, loss), model, rows, (_, targets) in zip(answers, models, ids, cases, strict=True):
-        expected = loss_of(model, rows, targets)
-        expected.backward()
-        assert_close(torch.tensor(loss, dtype=dtype), expected.detach(), **NEAR[dtype])
-        assert grads.keys() == dict(model.named_parameters()).keys()
-        for name, parameter in model.named_parameters():
-            assert_close(
-                grads[name], parameter.grad, **NEAR[dtype], msg=lambda text, name=name: f"{name}: {text}"
-            )
-
-
-LEARN = """
-const lm = new LanguageModel(one.config, await kernelsFor(one.kernels)).load(tensors);
-const step = new TrainingStep(lm, one.settings);
-const ids = tensors.get("ids").data, targets = tensors.get("targets").data;
-const told = Array.from({ length: one.settings.n_steps }, () => step.learn(ids, targets, ...one.sizes));
-for (const [name, parameter] of lm.parameters) answer(name, parameter);
-return told;
-"""
-
-
-@pytest.mark.parametrize("clip_norm", [0.3, 1e9])
-def test_steps_are_those_of_tinytx_clipped_or_not(engine, clip_norm):
-    settings = TrainingSettings(
-        n_steps=4, lr=0.02, warmup_steps=2, decay="linear", clip_norm=clip_norm, final_lr_fraction=0.1
-    )
-    model = twin(positions="learned")
-    ids = some_ids(model)
-    one, targets = with_targets(model, ids, settings=settings.to_dict())
-    ((weights, told),) = engine(LEARN, one)
-    optimizer = make_optimizer(model, settings)
-    for step in range(1, 5):
-        loss = loss_of(model, ids, targets)
-        loss.backward()
-        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), clip_norm)
-        for group in optimizer.param_groups:
-            group["lr"] = settings.lr_at(step)
-        optimizer.step()
-        optimizer.zero_grad()
-        expected = [loss.item(), norm.item(), settings.lr_at(step)]
-        np.testing.assert_allclose(
-            [told[step - 1][key] for key in ("loss", "norm", "lr")], expected, rtol=1e-9
-        )
-    for name, parameter in model.named_parameters():
-        assert_close(weights[name], parameter.detach(), rtol=1e-8, atol=1e-9)
 
 
 def test_defaults_and_schedule_are_those_of_tinytx(engine):

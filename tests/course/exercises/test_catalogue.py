@@ -1,10 +1,12 @@
 """The files of exercises: programs run, mistakes are told apart, and what cannot be used is refused."""
 
 import itertools
+import tomllib
+from importlib.resources import files
 
 import pytest
 
-from tinytx_course.exercises.catalogue import Program, parse_catalogue
+from tinytx_course.exercises.catalogue import Program, parse_catalogue, read_catalogue
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.judging import read_known
 
@@ -32,12 +34,23 @@ def test_an_input_tells_each_mistake_from_the_right_program_and_from_every_other
         return all(a is b if a is None or b is None else a.agrees_with(b) for a, b in pairs)
 
     known = {"`right`": ([results(exercise.solve)], "")}
-    for mistake in exercise.mistakes:
+    for mistake in read_catalogue(name, exercise.in_python).mistakes:
         if "+" not in mistake.slug:
             known[mistake.slug] = [results(wrong) for wrong in mistake.wrongs], mistake.words
     for (one, (ours, words)), (other, (theirs, others)) in itertools.combinations(known.items(), 2):
         if words != others and any(same(a, b) for a, b in itertools.product(ours, theirs)):
             pytest.fail(f"an input must tell {other} of {name}.toml from {one}, got none that does")
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_edits_after_which_a_program_is_right_as_before_are_that(name):
+    table = tomllib.loads(files("tinytx_course.exercises").joinpath(f"{name}.toml").read_text())
+    asked = {"words": "", "program": table["right"], "also": table.pop("also", [])}
+    exercise = EXERCISES[name]
+    (programs,) = parse_catalogue(name, table | {"together": [], "mistakes": {"m": asked}}).mistakes
+    for call in (call for seed in range(3) for call in exercise.calls(seed)):
+        right, *others = (read_known(exercise, program, call) for program in programs.wrongs)
+        assert all(other.agrees_with(right) for other in others)
 
 
 TABLE = {
@@ -81,6 +94,18 @@ def test_a_file_as_described_is_read_and_edits_that_do_not_overlap_come_together
     assert pair.words == "Two things at once. Squared. And: Negative." and pair.section == "T"
 
 
+def test_mistakes_are_made_in_other_right_programs_too():
+    mistakes = {"squared": TABLE["mistakes"]["squared"], "negative": TABLE["mistakes"]["negative"]}
+    about = TABLE | {"also": [["y = x + x", "y = 2 * x"], ["return y", "return 1 * y"]], "mistakes": mistakes}
+    texts = {m.slug: [wrong.text for wrong in m.wrongs] for m in parse_catalogue("double", about).mistakes}
+    head = "def double(x):\n    y ="
+    assert texts == {
+        "squared": [f"{head} x * x\n    return y\n", f"{head} x * x\n    return 1 * y\n"],
+        "negative": [f"{head} x + x\n    return -y\n", f"{head} 2 * x\n    return -y\n"],
+        "squared+negative": [f"{head} x * x\n    return -y\n"],
+    }
+
+
 def test_edits_leave_alone_what_both_sides_share_so_they_come_together():
     text = "def f(q, mask):\n    return q.masked_fill(~mask, -1)\n"
     mistakes = {
@@ -106,6 +131,7 @@ def test_a_mistake_that_no_text_can_say_is_made_by_a_function():
         (TABLE | {"hint": "x"}, "hint"),
         ({key: value for key, value in TABLE.items() if key != "rule"}, "got no rule"),
         (TABLE | {"lesson": "2"}, "lesson"),
+        (TABLE | {"also": ["def double(x): ..."]}, "edits"),
         (TABLE | {"together": ["cubed"]}, "cubed"),
         (TABLE | {"together": [], "mistakes": {"m": "M."}}, "a table"),
         (with_mistake(edti=["x", "y"]), "edti"),

@@ -11,7 +11,7 @@ import pytest
 from tinytx_course.cli import main
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.grading import grade
-from tinytx_course.grading.grade import Report, grade_folder, grade_notebook, grade_submission
+from tinytx_course.grading.grade import Report, class_page, grade_folder, grade_notebook, grade_submission
 from tinytx_course.grading.grades import (
     CopyGrades,
     Grade,
@@ -20,7 +20,6 @@ from tinytx_course.grading.grades import (
     mistakes_table,
     printable,
 )
-from tinytx_course.grading.page import class_page
 from tinytx_course.lessons import written_lessons
 
 SETUP = "import torch\nimport tinytx as tx"
@@ -168,8 +167,25 @@ def test_limits_and_the_place_of_the_report_are_checked_before_anything_is_run(t
             grade_folder(path.parent, report=tmp_path / name)
 
 
+@pytest.fixture
+def forked_workers(tmp_path, monkeypatch):
+    """Fork workers off this process, so that not each of hundreds imports torch; true ones: test_running."""
+    if not hasattr(os, "fork"):
+        pytest.skip("needs fork")
+    from tests.fuzz.children import run_child
+    from tinytx_course.grading import planning, running, worker  # noqa: F401  (so that no child has to)
+
+    def run(job, walls):
+        done = run_child(lambda _: worker.main(), [], tmp_path / "child", json.dumps(job).encode())
+        assert done.printed.count("\n") == 2, (done.kind, done.said)
+        return json.loads(done.printed.splitlines()[1])
+
+    monkeypatch.setattr(running, "_run", run)
+
+
 @pytest.mark.proof
 @pytest.mark.parametrize("solved", [False, True], ids=["learner", "solved"])
+@pytest.mark.usefixtures("forked_workers")
 def test_the_solved_edition_earns_everything_and_the_learners_is_not_attempted(tmp_path, root, solved):
     """Every lesson with exercises is graded as a whole notebook, as a learner would hand it in."""
     pytest.importorskip("jupytext")

@@ -105,8 +105,15 @@ def plan(*cells, expected=("attention",)):
     return make_plan(cells, ["causal_mask", "attention", "perplexity"], expected)
 
 
+def attempts(found, name):
+    return found["exercises"][name]["attempts"]
+
+
 def needs(found, name):
-    return [[ast.unparse(s.node) for s in attempt.needs] for attempt in found.attempts[name]]
+    def text(cell, index):
+        return ast.unparse(ast.parse(found["sources"][cell]).body[index])
+
+    return [[text(*place) for place in one["needs"]] for one in attempts(found, name)]
 
 
 def test_exercises_are_found_by_their_calls_wherever_these_stand():
@@ -117,35 +124,36 @@ def test_exercises_are_found_by_their_calls_wherever_these_stand():
         "if True:\n    check(name='perplexity', function=lambda a, b: a)",
         "course.check('somebodys_own', my_mask)",
     )
-    assert list(found.attempts) == ["causal_mask", "attention", "perplexity"]
+    assert list(found["exercises"]) == ["causal_mask", "attention", "perplexity"]
     assert needs(found, "causal_mask") == [["def my_mask(n):\n    return n"]]
-    assert found.attempts["attention"] == () and needs(found, "perplexity") == [[]]
+    assert attempts(found, "attention") == [] and needs(found, "perplexity") == [[]]
 
 
 def test_a_function_of_the_right_name_is_found_without_its_call_where_the_lesson_asks_for_it():
     found = plan("def attention(q, k, v, mask): return 1", "def perplexity(a, b): return 1")
-    assert list(found.attempts) == ["attention"] and len(found.attempts["attention"]) == 1
+    assert list(found["exercises"]) == ["attention"] and len(attempts(found, "attention")) == 1
 
 
 def test_cells_that_are_copied_give_several_attempts_equal_ones_once_and_not_thousands():
     cell = "def attention(q, k, v, mask): return {}"
     call = "course.check('attention', attention)"
-    assert len(plan(cell.format(1), call, cell.format(2), call).attempts["attention"]) == 2
-    assert len(plan(cell.format(1), call, call, call).attempts["attention"]) == 1
+    assert len(attempts(plan(cell.format(1), call, cell.format(2), call), "attention")) == 2
+    assert len(attempts(plan(cell.format(1), call, call, call), "attention")) == 1
     many = [text for n in range(50) for text in (cell.format(n), call)]
-    assert len(plan(*many).attempts["attention"]) <= 5
+    assert len(attempts(plan(*many), "attention")) <= 5
 
 
 @pytest.mark.parametrize("broken", ["def attention(q:\n", "return 1  # attention", "\0", "(" * 300 + "x"])
 def test_a_cell_that_does_not_parse_takes_nothing_else_with_it(broken):
     found = plan("def causal_mask(n): return n", broken, "course.check('causal_mask', causal_mask)")
-    assert 2 in found.broken and needs(found, "causal_mask") == [["def causal_mask(n):\n    return n"]]
+    assert needs(found, "causal_mask") == [["def causal_mask(n):\n    return n"]]
 
 
 def test_the_broken_cell_of_an_exercise_is_named():
-    found = plan("import torch", "def attention(q, k:\n    pass", "course.check('attention', attention)")
-    assert found.broken_cell_of("attention").startswith("code cell 2 does not run: SyntaxError")
-    assert found.broken_cell_of("perplexity") is None
+    cells = "import torch", "def attention(q, k:\n    pass", "course.check('attention', attention)"
+    found = plan(*cells, expected=("attention", "perplexity"))["exercises"]
+    assert found["attention"]["broken"].startswith("code cell 2 does not run: SyntaxError")
+    assert found["perplexity"]["broken"] is None
 
 
 def test_magics_do_not_break_a_cell_nor_move_its_lines():
@@ -155,4 +163,4 @@ def test_magics_do_not_break_a_cell_nor_move_its_lines():
     assert plain_python("%%bash\nrm -rf /") == "" and plain_python("%%writefile x.py\nimport os") == ""
     ast.parse(plain_python("?course.check\nfiles = !ls\n%timeit x = 1\ntx.check?"))
     found = plan("%matplotlib inline\ndef attention(q, k, v, mask):\n    return q", "%%time\nattention?")
-    assert len(found.attempts["attention"]) == 1
+    assert len(attempts(found, "attention")) == 1

@@ -3,14 +3,14 @@
 import csv
 import json
 import os
-import shutil
 import sys
 
 import nbformat
 import pytest
 
 from tests.environments import Broken, new_environment, run
-from tinytx_course.building.release import write_release
+from tinytx_course.building.notebooks import build_notebook
+from tinytx_course.lessons import pick_lessons
 
 ASSIGNMENT = "06_counting_parameters"
 WRONG = {"count_gpt2": "def count_gpt2(*sizes, **named):\n    return 7"}
@@ -63,15 +63,15 @@ def hand_in(course, learner, answers):
     nbformat.write(notebook, path)
 
 
-def test_an_assignment_is_generated_handed_in_and_autograded(nbgrader, tmp_path):
+def test_an_assignment_is_generated_handed_in_and_autograded(nbgrader, root):
     course = nbgrader.course
-    solved = write_release(tmp_path / "solved", solved=True).folder / "notebooks" / f"{ASSIGNMENT}.ipynb"
-    source = course / "source" / ASSIGNMENT / solved.name
-    source.parent.mkdir(parents=True)
-    shutil.copyfile(solved, source)
+    (lesson,) = pick_lessons([ASSIGNMENT], root)
+    solved = build_notebook(lesson, root, solved=True)
+    (course / "source" / ASSIGNMENT).mkdir(parents=True)
+    nbformat.write(solved, course / "source" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb")
     marked = {
         cell.metadata.nbgrader.grade_id: cell.source
-        for cell in nbformat.read(source, 4).cells
+        for cell in solved.cells
         if cell.metadata.get("nbgrader", {}).get("solution")
     }
     nbgrader("generate_assignment", ASSIGNMENT, "--create")

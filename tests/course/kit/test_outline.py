@@ -5,6 +5,7 @@ import re
 import nbformat
 import pytest
 
+import tinytx_course as course
 from tinytx_course.building.minutes import times_of
 from tinytx_course.kit.outline import outline_of, parts_named, read_outlines
 from tinytx_course.lessons import LESSONS, project_root
@@ -15,11 +16,6 @@ ROOT = project_root()
 LESSON = LESSONS[2]
 each_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.slug)
 EXERCISE = "### Exercise: the mask\n\n`Level 2/5 · 7 minutes · outcome 1`\n\n" + "word " * 500
-
-
-@pytest.fixture(scope="module")
-def outlines():
-    return read_outlines(ROOT)
 
 
 def notebook(lesson):
@@ -57,19 +53,18 @@ def test_every_part_has_its_anchor_on_the_page_of_the_lesson(outlines, lesson):
 def test_every_prediction_of_a_lesson_is_found_with_its_options(outlines, lesson):
     codes = "\n".join(cell.source for cell in notebook(lesson).cells if cell.cell_type == "code")
     asked = [one for part in outlines[lesson.number].parts for one in part.predictions]
-    assert [one.number for one in asked] == re.findall(r'course\.predict\(\s*"([\d.]+)"', codes)
-    assert asked and all(one.question and len(one.options) >= 2 for one in asked)
+    assert [one["key"] for one in asked] == re.findall(r'course\.predict\(\s*"([\d.]+)"', codes)
+    assert asked and all(one["prompt"] and len(one["choices"]) >= 2 for one in asked)
 
 
 def test_words_and_code_are_counted_by_section_and_exercises_state_their_minutes():
     v4 = nbformat.v4
-    printed = v4.new_output(
-        "execute_result", data={"text/plain": "Predict 02.1. Which?\n  A. this\n  B. that one\nChoose."}
-    )
+    asked = course.predict("02.1", "Which?", ["this", "that `one`"])
+    shown = v4.new_output("execute_result", data={"text/html": asked.to_html()})
     cells = [
         v4.new_markdown_cell("# Title\n\n" + "word " * 400),
         v4.new_markdown_cell("## First\n\n" + "word " * 259),
-        v4.new_code_cell("\n".join(["x = 1"] * 120), outputs=[printed]),
+        v4.new_code_cell("\n".join(["x = 1"] * 120), outputs=[shown]),
         v4.new_markdown_cell(EXERCISE),
         v4.new_code_cell("\n".join(["y = 1"] * 80)),
         v4.new_markdown_cell("### More of the first\n\n" + "word " * 126 + "\n\n## Second\n\nword"),
@@ -78,9 +73,7 @@ def test_words_and_code_are_counted_by_section_and_exercises_state_their_minutes
     assert (first.title, first.minutes) == ("First", 4)  # 390 words and 360 characters
     assert (exercise.title, exercise.minutes, exercise.is_exercise) == ("Exercise: the mask", 7, True)
     assert (second.title, second.minutes) == ("Second", 1)
-    assert [(one.number, one.question, one.options) for one in first.predictions] == [
-        ("02.1", "Which?", ("this", "that one"))
-    ]
+    assert first.predictions == asked.questions
 
 
 def write(path, *rows):

@@ -22,11 +22,6 @@ SPARE = 0.1  # of each session, at least, for votes that go on and questions
 each_schedule = pytest.mark.parametrize("name", NAMES)
 
 
-@pytest.fixture(scope="module")
-def outlines():
-    return read_outlines(ROOT)
-
-
 def rows_of(page):
     """(clock, minutes, rest of the row) of each row, by session."""
     return [

@@ -1,6 +1,5 @@
 """Slides: nothing of a lesson is lost, nothing is too long, and a deck is one file that loads nothing."""
 
-import json
 import re
 from html import unescape
 
@@ -9,10 +8,11 @@ import pytest
 
 from tinytx_course.kit.code_slides import COLUMNS, LINES, code_slides
 from tinytx_course.kit.deck import WORDS, make_deck, words_in
+from tinytx_course.kit.outline import cards
 from tinytx_course.kit.slides import write_slides
 from tinytx_course.kit.teaching import read_teaching
-from tinytx_course.kit.votes import questions
 from tinytx_course.lessons import LESSONS, project_root
+from tinytx_course.quizzes.bank import votes
 
 MEGABYTES = 3
 ROOT = project_root()
@@ -72,6 +72,11 @@ def test_figures_and_explorers_of_the_sections_are_there_and_predictions_are_vot
         f"Predict {key}" for key in asked
     ]
     assert all(one.body.count('class="fragment custom right"') == 1 for one in votes if "Pred" in one.title)
+    bodies = {one.title: bare(plain(one.body)) for one in votes}
+    outcomes = [state for kind, state in cards(notebook.cells) if kind == "outcome"]
+    assert outcomes
+    for one in outcomes:
+        assert bare(one["finding"]) in bodies[f"Predict {one['number']}"]
     n_figures = sum("image/png" in out.get("data", {}) for out in shown) + pages.count('<figure class="txd"')
     figures = slides_of(decks[lesson], "figure")
     assert len(figures) == n_figures
@@ -85,7 +90,7 @@ def test_figures_and_explorers_of_the_sections_are_there_and_predictions_are_vot
 @each_lesson
 def test_a_vote_its_twin_and_only_then_the_answers_to_both_with_one_more_key(decks, lesson):
     shown = [slide for stack in decks[lesson] for slide in stack.slides]
-    for vote in questions(lesson):
+    for vote in votes(lesson):
         wanted = [vote, vote.twin]
         first = next(i for i, one in enumerate(shown) if bare(vote.prompt) in bare(plain(one.body)))
         *asked, answers = shown[first : first + 3]
@@ -130,20 +135,3 @@ def test_code_is_whole_short_and_in_steps_of_statements():
     (shown,) = code_slides("import torch\nprint(1 + 1)", "2\n")
     assert "import" not in shown and '<pre class="printed fragment">2</pre>' in shown
     assert code_slides(f"x = '{'a' * COLUMNS * LINES}'") == []
-
-
-def test_outcomes_of_votes_are_those_of_the_published_notebook(decks):
-    lesson = LESSONS[2]
-    notebook = nbformat.read(ROOT / "notebooks" / f"{lesson.name}.ipynb", 4)
-    cards = [
-        out.get("data", {}).get("text/html", "") for cell in notebook.cells for out in cell.get("outputs", ())
-    ]
-    found = [
-        json.loads(unescape(re.search(r"explorer='([^']*)'", card)[1])) for card in cards if "outcome" in card
-    ]
-    findings = {one["state"]["number"]: one["state"]["finding"] for one in found}
-    votes = {
-        one.title[8:]: plain(one.body) for one in slides_of(decks[lesson], "vote") if "Predict" in one.title
-    }
-    assert votes.keys() == findings.keys()
-    assert all(bare(findings[number]) in bare(text) for number, text in votes.items())

@@ -24,13 +24,6 @@ class Times(nn.Module):
         return self.factor * x
 
 
-class MeanToken(nn.Module):
-    """Give every token the mean of all."""
-
-    def forward(self, x):
-        return x.mean(dim=1, keepdim=True).expand_as(x)
-
-
 def test_size_and_variety_equal_their_loops():
     square = sum(value**2 for row in X.tolist() for token in row for value in token)
     assert size_of(X) == pytest.approx((square / (B * T * D)) ** 0.5, abs=1e-12)
@@ -41,11 +34,7 @@ def test_size_and_variety_equal_their_loops():
     assert variety_of(X) == pytest.approx((apart / square) ** 0.5, abs=1e-12)
 
 
-def test_variety_knows_no_scale_and_no_order_and_lies_between_0_and_1():
-    shuffled = X[:, torch.randperm(T)]
-    for other in (1e-6 * X, -40 * X, shuffled):
-        assert variety_of(other) == pytest.approx(variety_of(X))
-    assert 0 < variety_of(X) < 1
+def test_variety_reaches_both_ends_and_is_zero_where_nothing_is():
     assert variety_of(X[:, :1].expand(B, T, D)) == pytest.approx(0, abs=1e-12)
     assert variety_of(X - X.mean(dim=1, keepdim=True)) == pytest.approx(1)
     assert variety_of(torch.zeros(B, T, D)) == 0
@@ -61,25 +50,19 @@ def test_a_stack_that_doubles_doubles_both_ways():
     assert_close(seen.variety, (seen.variety[0],) * 4)
 
 
-def test_a_mean_makes_all_tokens_alike():
-    seen = signals([Times(1), MeanToken()], X)
-    assert seen.variety[1] > 0.5
-    assert seen.variety[2] == pytest.approx(0, abs=1e-12)
-
-
 def test_gradients_are_those_of_backward_and_the_input_stays_as_it_was():
     torch.manual_seed(2)
     config = TransformerConfig(vocab_size=2, d_model=14, n_heads=2, n_layers=2, d_ff=11)
     blocks = [Block(config).double() for _ in range(2)]
     x = torch.randn(B, T, 14, dtype=torch.float64)
     before = x.clone()
-    got = weight_gradients(blocks, x, "attn.q_proj.weight", seed=5)
-    seen = signals(blocks, x, seed=5)
+    got = weight_gradients(blocks, x, "attn.q_proj.weight")
+    seen = signals(blocks, x)
     assert torch.equal(x, before) and not x.requires_grad
     assert all(parameter.grad is None for block in blocks for parameter in block.parameters())
 
     start = x.clone().requires_grad_()
-    sent = torch.randn(x.shape, dtype=x.dtype, generator=torch.Generator().manual_seed(5))
+    sent = torch.randn(x.shape, dtype=x.dtype, generator=torch.Generator().manual_seed(0))
     (blocks[1](blocks[0](start)) * sent).sum().backward()
     assert_close(got, tuple(size_of(block.attn.q_proj.weight.grad) for block in blocks))
     assert seen.gradient[0] == pytest.approx(size_of(start.grad))

@@ -7,6 +7,7 @@ import torch
 from tinytx.config import TransformerConfig
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel
+from tinytx_course.labs import lesson_08
 from tinytx_course.labs.lesson_08 import kinds_of_positions, next_word_probs
 from tinytx_run.evaluate import text_nats
 from tinyworld.checker import FrenchForms
@@ -31,7 +32,7 @@ def model(tokenizer):
 
 def test_a_word_is_the_product_of_its_tokens_and_of_a_word_boundary(model, tokenizer):
     prefix = ["b", "cab"]
-    got = next_word_probs(model, tokenizer, prefix, WORDS, rows_per_batch=3)
+    got = next_word_probs(model, tokenizer, prefix, WORDS)
     ids = [tokenizer.bos_id, *(one for word in prefix for one in tokenizer.word_pieces(word))]
     begins = [i for i in range(tokenizer.vocab_size) if tokenizer.piece(i).startswith("▁")]
     for word, chance in zip(WORDS, got, strict=False):
@@ -56,8 +57,10 @@ def test_a_word_of_one_text_agrees_with_the_loss_of_that_text(model, tokenizer):
     assert word + end_given_whole == pytest.approx(whole, abs=1e-4)
 
 
-def test_the_batch_changes_nothing_and_the_sum_is_below_1(model, tokenizer):
-    one, together = (next_word_probs(model, tokenizer, ["a"], WORDS, rows_per_batch=n) for n in (1, 8))
+def test_the_batch_changes_nothing_and_the_sum_is_below_1(model, tokenizer, monkeypatch):
+    together = next_word_probs(model, tokenizer, ["a"], WORDS)
+    monkeypatch.setattr(lesson_08, "ROWS_PER_BATCH", 3)
+    one = next_word_probs(model, tokenizer, ["a"], WORDS)
     np.testing.assert_allclose(one, together, rtol=1e-5)
     assert (one > 0).all() and one.sum() < 1
     assert next_word_probs(model, tokenizer, [], []).shape == (1,)

@@ -167,22 +167,11 @@ def test_stored_rows_are_over_seeds_that_have_every_cell():
     assert set(rows) == {(measure, name) for measure in measures for name in ("causal", "masked")}
     assert rows["fill: nats", "masked"].values == (0.5, 1.5) and rows["fill: nats", "masked"].exact == 0.5
     assert rows["fill: excess", "causal"].exact == 0.0 and rows["fill: excess", "causal"].interval.mean == 0.5
+    chosen = {"study/tuning/causal/0.1": {"measure": "tuning", "excess": 0.2}}  # no seed
+    assert objective_rows(records | chosen, "study") == objective_rows(records, "study")
     assert objective_rows(records, "laptop") == []
+    left = cell(0, "causal", "fill, left side", nats=1.4, accuracy=0.6)  # exact given both sides, unless said
+    assert objective_rows(left, "study")[0].exact is None
+    said = {key: {**record, "exact_given": "left"} for key, record in left.items()}
+    assert objective_rows(said, "study")[0].exact == 0.5
     assert len(objective_rows(read_results("objectives").data, "laptop")) > 25
-
-
-def test_runs_that_chose_a_learning_rate_are_no_seed():
-    records = {f"b/seed {seed}/causal/fill": {"nats": 1.4, "accuracy": 0.6, "excess": 0.1} for seed in (0, 1)}
-    chosen = {"b/tuning/causal/0.1": {"measure": "tuning", "excess": 0.2}}
-    assert objective_rows(records | chosen, "b") == objective_rows(records, "b") != []
-
-
-def test_the_exact_value_of_both_sides_is_not_given_for_the_left_one():
-    records = {
-        f"b/seed {seed}/causal/fill, left side": {"nats": 1.4, "accuracy": 0.6, "exact": {"nats": 0.4}}
-        for seed in (0, 1)
-    }
-    row = objective_rows(records, "b")[0]
-    assert (row.measure, row.exact) == ("fill, left: nats", None)
-    records = {key: {**record, "exact_given": "left"} for key, record in records.items()}
-    assert objective_rows(records, "b")[0].exact == 0.4

@@ -12,16 +12,13 @@ from tinytx_course.labs.lesson_11 import (
     TorchTranslator,
     alignment_mass,
     cross_attention,
-    stored_bleu,
-    stored_faults,
     stored_translation,
     torch_attention,
     true_alignment,
     words_of_tokens,
     writing_times,
 )
-from tinytx_course.results import Results
-from tinytx_run.pairs import LAB_SENTENCES, Pairs
+from tinytx_run.pairs import LAB_SENTENCES
 from tinyworld.reviews import write_out
 from tinyworld.sampling import SentencePair
 from tinyworld.world import World
@@ -62,36 +59,15 @@ def test_what_torch_does_not_have_raises(changes):
         TorchTranslator(Translator(CONFIG.replace(**changes)))
 
 
-PAIRS = Pairs(("a cat", "the dog sees", "cats"), ("un chat", "le chien voit", "chats"))
-
-
-@pytest.fixture(scope="module")
-def toy_tokenizer():
-    return Tokenizer.train([*PAIRS.sources, *PAIRS.targets] * 3, vocab_size=32, model_type="bpe")
-
-
-@pytest.fixture
-def model(toy_tokenizer):
-    config = TransformerConfig(
-        vocab_size=toy_tokenizer.vocab_size, d_model=12, n_heads=3, n_layers=1, d_ff=8, max_len=30
-    )
-    model = Translator(config).double().eval()
-    for parameter in model.parameters():
-        parameter.data += 0.3 * torch.randn_like(parameter)
-    return model
-
-
-def test_exactly_so_many_tokens_are_generated_in_turn(model):
+def test_exactly_so_many_tokens_are_generated_in_turn():
+    model = Translator(CONFIG.replace(max_len=30)).eval()
     turns = writing_times(model, [2, 30], n_rounds=1)
     assert set(turns.wall) == {(2, True), (2, False), (30, True), (30, False)}
     with pytest.raises(ValueError, match="at most max_len=30, got 31"):
         writing_times(model, [31], n_rounds=1)
 
 
-def test_stored_results_are_read_and_missing_ones_named(tmp_path):
-    for read in (stored_faults, lambda folder: stored_bleu("tatoeba-en-fr", folder)):
-        with pytest.raises(FileNotFoundError, match="translation"):
-            read(tmp_path)
+def test_a_stored_record_becomes_lines():
     score = {"bleu": 41.25, "interval": [40.0, 42.5], "chrf": 60.0, "signature": "nrefs:1", "n": 7}
     record = {
         "n_pairs": 1234,
@@ -99,16 +75,10 @@ def test_stored_results_are_read_and_missing_ones_named(tmp_path):
         "scores": {"greedy": score | {"split": "valid", "all_references": {"bleu": 50.5}}},
         "sentences": {sentence: {"greedy": f"<{sentence}>"} for sentence in LAB_SENTENCES},
     }
-    Results("translation-tatoeba-en-fr", tmp_path).put("tatoeba-en-fr/study/seed 0", record)
-    lines = stored_translation("tatoeba-en-fr", tmp_path)
+    lines = stored_translation("tatoeba-en-fr", record)
     for part in ("1,234 pairs", "7 pairs of its valid split", "BLEU 41.2 [40.0, 42.5]", "50.5", "nrefs:1"):
         assert part in lines
     assert all(f"<{sentence}>" in lines for sentence in LAB_SENTENCES)
-    assert stored_bleu("tatoeba-en-fr", tmp_path) == {"greedy": 41.25}
-    store = Results("broken-translation", tmp_path)
-    store.put("a", {"seed": 0, "name": "sound", "bleu": 90.0})
-    store.put("b", {"seed": 0, "name": "all four faults", "bleu": None})
-    assert stored_faults(tmp_path) == {"sound": 90.0, "all four faults": 0.0}
 
 
 @pytest.fixture(scope="module")

@@ -34,12 +34,6 @@ def test_bytes_are_those_of_what_goes_in_and_comes_out():
     assert work["attention"].n_bytes == 4 * (2 * query.numel() + key.numel() + value.numel())
 
 
-def test_one_token_moves_a_weight_for_two_operations():
-    config = CONFIG.replace(d_model=300, d_ff=500)
-    intensity = layers_of(config, batch_size=1, n_queries=1, n_keys=1)["feed-forward, up"].intensity
-    assert 0.49 < intensity < 0.5  # two operations for four bytes, and a few bytes more
-
-
 def test_every_layer_runs_and_sizes_are_checked():
     work = layers_of(CONFIG, batch_size=1, n_queries=3, n_keys=3)
     assert all(torch.isfinite(each.task()).all() for each in work.values())
@@ -58,7 +52,7 @@ def test_a_step_has_its_products_forward_and_backward_and_its_update():
         optimizer.step()
         optimizer.zero_grad()
 
-    found = profile(step, n_calls=2)
+    found = profile(step)
     assert found.calls["addmm"] == 2
     assert found.calls["mm"] == 3  # two gradients of weights, and one of an input: x needs none
     assert found.calls["native_layer_norm_backward"] == 1
@@ -66,11 +60,6 @@ def test_a_step_has_its_products_forward_and_backward_and_its_update():
     assert set(found.by_kind()) == {*KINDS, REST}
     assert sum(found.by_kind().values()) == pytest.approx(found.total)
     assert all(seconds >= 0 for seconds in found.seconds.values())
-
-
-def test_no_call_raises():
-    with pytest.raises(ValueError, match="got 0"):
-        profile(lambda: None, n_calls=0)
 
 
 def test_norm_and_gelu_is_what_torch_has_and_a_gain_is_repaid():

@@ -107,7 +107,7 @@ def test_page_and_python_say_the_same(node):
 
 
 def test_the_page_counts_what_was_checked_and_repeats_the_prediction(node, mine):
-    quiz = course.quiz("masks").to_widget()
+    quiz = course.quiz("masks")
     first, second = quiz.questions[:2]
     right = next(i for i, choice in enumerate(first["choices"]) if choice["right"])
     wrong = next(i for i, choice in enumerate(second["choices"]) if not choice["right"])

@@ -24,7 +24,7 @@ def test_counts_are_those_of_the_record(mine):
     mine.change("predictions", "02.1", {"choice": "a", "sure": 0, "answer": "a", "right": True})
     mine.change("predictions", "02.2", {"choice": "a", "sure": 0, "answer": "b", "right": False})
     mine.change("predictions", "02.3", {"choice": "a", "sure": 90})
-    key = course.quiz("masks").to_widget().questions[0]["key"]
+    key = course.quiz("masks").questions[0]["key"]
     mine.change("questions", key, {"choice": "x", "right": True, "missed": 0})
     n_exercises = sum(exercise.lesson == 2 for exercise in EXERCISES.values())
     n_questions = len(course.quiz("masks").questions)

@@ -10,6 +10,7 @@ import torch
 import tinytx as tx
 from tinytx.tokenizer import Tokenizer
 from tinytx_course.engine.node import node_program
+from tinytx_course.engine.shipped import shipped_model
 from tinytx_course.widgets.assets import module_source
 
 _RUN = """
@@ -81,6 +82,41 @@ def describe(node):
 @pytest.fixture(scope="session")
 def world():
     return tx.World()
+
+
+UNWRITTEN = [0, 1, 2, 4, 5, 6]  # ids of special tokens that no text holds
+
+
+class Live:
+    """The shipped model as torch runs it, and the language through its tokenizer."""
+
+    def __init__(self, world):
+        shipped = shipped_model()
+        self.world, self.model, self.tokenizer = world, shipped.model, shipped.tokenizer
+        self.exactly = world.through(self.tokenizer)
+
+    def ids(self, text):
+        return [self.tokenizer.bos_id, *self.tokenizer.encode(" ".join(self.world.split(text)))]
+
+    @torch.no_grad()
+    def logits(self, ids):
+        """Of the next token after each, (T, V), -inf where it cannot be written."""
+        return self.model(torch.tensor([ids]))[0].double().index_fill(1, torch.tensor(UNWRITTEN), -torch.inf)
+
+
+@pytest.fixture(scope="session")
+def live(world):
+    return Live(world)
+
+
+@pytest.fixture(scope="session")
+def bilingual(world):
+    """An untrained translator, and its tokenizer of both languages."""
+    texts = [text for pair in world.pairs(300, seed=0) for text in pair]
+    tokenizer = Tokenizer.train(texts, vocab_size=200)
+    torch.manual_seed(0)
+    config = tx.PRESETS["tiny"].replace(vocab_size=tokenizer.vocab_size, head_bias=True)
+    return tx.Translator(config).eval(), tokenizer
 
 
 @pytest.fixture(scope="session")

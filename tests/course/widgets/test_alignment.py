@@ -1,10 +1,10 @@
 """The alignment explorer: its weights compared with the model's, its shares with lesson 11 and by hand."""
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
-import torch
 
-import tinytx as tx
 import tinytx_course as course
 from tests.course.widgets.conftest import changed
 from tinytx_course.labs.lesson_11 import cross_attention, words_of_tokens
@@ -18,14 +18,13 @@ def pairs(world):
 
 
 @pytest.fixture(scope="module")
-def tokenizer(world):
-    return tx.Tokenizer.train([text for pair in world.pairs(300, seed=0) for text in pair], vocab_size=200)
+def tokenizer(bilingual):
+    return bilingual[1]
 
 
 @pytest.fixture(scope="module")
-def model(tokenizer):
-    torch.manual_seed(0)
-    model = tx.Translator(tx.PRESETS["tiny"].replace(vocab_size=tokenizer.vocab_size)).eval()
+def model(bilingual):
+    model = deepcopy(bilingual[0])
     for block in model.decoder.blocks:  # sharper than at the start
         block.cross_attn.q_proj.weight.data.mul_(9)
     return model
@@ -33,24 +32,15 @@ def model(tokenizer):
 
 def test_weights_of_words_are_sums_over_source_tokens_and_means_over_target_tokens(model, tokenizer, pairs):
     for pair in pairs:
-        tokens = cross_attention(
-            model, tokenizer, write_out(pair.english, "en"), write_out(pair.french, "fr")
-        )
+        texts = write_out(pair.english, "en"), write_out(pair.french, "fr")
+        to_end = cross_attention(model, tokenizer, *texts)[..., -1].mean(dim=(0, 1)).detach().cpu().numpy()
         words = word_weights(model, tokenizer, pair)
         assert words.shape == (2, 4, len(pair.french), len(pair.english) + 1)
         np.testing.assert_allclose(words.sum(-1), 1, rtol=1e-5)
-        np.testing.assert_allclose(
-            words.mean(axis=(0, 1))[0, -1], _by_hand(tokens, tokenizer, pair), rtol=1e-4
-        )
-
-
-def _by_hand(tokens, tokenizer, pair):
-    """Mean weight of the first target word on the end mark of the source."""
-    owners = words_of_tokens(tokenizer, pair.french, "fr")
-    rows = [(t, 1 / len(own)) for t, own in enumerate(owners) if 0 in own]
-    return sum(float(tokens[:, :, t, -1].mean()) * share for t, share in rows) / sum(
-        share for _, share in rows
-    )
+        owners = words_of_tokens(tokenizer, pair.french, "fr")
+        share = [1 / len(own) if 0 in own else 0 for own in owners]  # of each token, in the first target word
+        expected = np.average(to_end[: len(owners)], weights=share)
+        np.testing.assert_allclose(words.mean(axis=(0, 1))[0, -1], expected, rtol=1e-4)
 
 
 def test_every_sentence_layer_and_head_gets_its_own_weights(node, model, tokenizer, pairs):
@@ -63,26 +53,13 @@ def test_every_sentence_layer_and_head_gets_its_own_weights(node, model, tokeniz
         assert [tuple(link) for link in shown["links"]] == list(pairs[state["pair"]].alignment)
 
 
-def test_the_share_on_true_pairs_by_hand(node):
-    shown = {"source": ["a", "b", "end"], "target": ["x", "y"], "links": [[0, 1], [1, 1]]}
-    shown["weights"] = [1, 0, 0, 0.5, 0.2, 0.3]  # x translates nothing
-    (mass,) = node("alignment", f"js.massOf({shown})")
-    assert mass == {"mass": pytest.approx(0.7), "even": pytest.approx(2 / 3), "n": 1, "of": 2}
-
-
-def test_each_head_has_its_share_on_true_pairs_whichever_is_open(node, model, tokenizer, pairs):
-    explorer = course.widgets.alignment(model, tokenizer, pairs, layer=1, head=3)
-    (shares,) = node("alignment", "js.sharesOf(get).map((row) => row.map(({ mass }) => mass))", explorer)
-    weights, links = word_weights(model, tokenizer, pairs[0]), pairs[0].alignment
-    known = {t for _, t in links}
-    expected = sum(weights[:, :, t, s] for s, t in links) / len(known)  # (L, H)
-    expected = np.concatenate([expected, expected.mean(axis=1, keepdims=True)], axis=1)
-    np.testing.assert_allclose(shares, expected, rtol=1e-4)
-
-
 def test_the_head_that_does_best_in_most_sentences_is_counted(node, describe, model, tokenizer, pairs):
-    explorer = course.widgets.alignment(model, tokenizer, pairs, head=4)
-    ((found, second),) = node("alignment", "[js.everySentence(get), js.describe(get)]", explorer)
+    explorer = changed(course.widgets.alignment(model, tokenizer, pairs), head=4)
+    own = "js.sharesOf(get).map((row) => row.map(({ mass }) => mass))"
+    expression = f"[js.everySentence(get), js.describe(get), {own}]"
+    ((found, second, shares),) = node("alignment", expression, explorer)
+    first = np.reshape(found["shares"][0], (2, 4))  # a column for each head, in `shares` also for their mean
+    np.testing.assert_allclose(shares, np.column_stack([first, first.mean(axis=1)]), rtol=1e-4)
     tops = []
     for pair, row in zip(pairs, found["shares"], strict=True):
         weights, known = word_weights(model, tokenizer, pair), {t for _, t in pair.alignment}
@@ -95,7 +72,7 @@ def test_the_head_that_does_best_in_most_sentences_is_counted(node, describe, mo
 
 
 def test_what_is_said_follows_the_chosen_word(describe, model, tokenizer, pairs):
-    explorer = course.widgets.alignment(model, tokenizer, pairs, head=4)
+    explorer = changed(course.widgets.alignment(model, tokenizer, pairs), head=4)
     first, second = describe(explorer)[0], describe(changed(explorer, word=1, head=1))[0]
     for text, word, where in ((first, 0, "mean of all heads"), (second, 1, "head 1")):
         assert text.startswith(f"“{pairs[0].french[word]}” attends most") and f"\nLayer 0, {where}: " in text
@@ -105,4 +82,4 @@ def test_what_does_not_fit_is_refused(model, tokenizer, pairs):
     with pytest.raises(ValueError, match="1 to 8, got 0"):
         course.widgets.alignment(model, tokenizer, [])
     with pytest.raises(ValueError, match=r"head .* 0\.\.4, got 5"):
-        course.widgets.alignment(model, tokenizer, pairs, head=5)
+        changed(course.widgets.alignment(model, tokenizer, pairs), head=5)

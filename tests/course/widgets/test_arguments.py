@@ -20,6 +20,7 @@ REVIEW = Review(("Le", "roman", "est", "beau", "."), 1, "", "roman")
 @pytest.mark.parametrize(
     ("kind", "arguments", "options", "values"),
     [
+        ("by_hand", ("x",), {}, "causal, padding.*got 'x'"),
         ("attention", (torch.full((4, 5), 0.2), WORDS), {}, r"each of 5 queries .* \(1, 1, 4, 5\)"),
         ("attention", (2 * ROWS, WORDS), {}, "sum to 1 .* sums 2 to 2"),
         ("attention", (ROWS[0], WORDS), {}, "2 to 4 axes.* got 1"),
@@ -31,7 +32,6 @@ REVIEW = Review(("Le", "roman", "est", "beau", "."), 1, "", "roman")
         ("attention", (tx.Translator(TINY), WORDS), {"token_ids": [1]}, "key_ids .* None"),
         ("count", (TINY.replace(positions="alibi"),), {}, "positions .* got 'alibi'"),
         ("depth", (), {"n_layers": 5}, r"n_layers .* \(1, 2, 3, .* got 5"),
-        ("depth", (), {"level": 65}, r"level .* 0\.\.64, got 65"),
         ("how_sure", ([],), {}, "reviews must be 1 to 12, got 0"),
         ("how_sure", ([REVIEW], []), {}, "one row a review, 1, got 0"),
         ("how_sure", ([REVIEW], [[0.5] * 4]), {}, r"model\[0\] .* one number a word, 5, got 4"),
@@ -45,7 +45,12 @@ REVIEW = Review(("Le", "roman", "est", "beau", "."), 1, "", "roman")
         ("one_query", (np.zeros((25, 3)), K, V), {}, "at most 24 tokens of 64 numbers"),
         ("one_query", (Q, K, V), {"tokens": ["one"]}, "tokens .* 2 .* got 1"),
         ("one_query", (Q, K, V), {"key_tokens": ["one"]}, "key_tokens .* 5 .* got 1"),
+        ("parsons", ("causal_msk",), {}, "got 'causal_msk'; did you mean 'causal_mask'"),
+        *[("playground", (), {"d_model": d}, f"multiple of 4 from 8 to 256, got {d}") for d in (7, 10, 260)],
         ("positions", (), {"d_model": 7}, "d_model .* even, got 7"),
+        ("roofline", (0.0, 1.0), {}, "positive and finite"),
+        ("roofline", (1.0, float("inf")), {}, "positive and finite"),
+        ("roofline", (1.0, 1.0, {"k": (1.0, 0.0, 1.0)}), {}, "positive and finite"),
         ("sampling", (), {"top_k": 0}, r"top_k .* 1\.\.2000, got 0"),
         ("shapes", (), {"n_heads": 3}, "n_heads must divide d_model, got d_model=8, n_heads=3"),
         ("shapes", (), {"seq_len": 9}, r"T .* 1\.\.8, got 9"),
@@ -65,9 +70,11 @@ def test_what_does_not_fit_is_refused(kind, arguments, options, values):
         "count": {"seq_len": (1, 131_072), "batch_size": (1, 4096), "n_layers": (1, 128)},
         "depth": {"level": (0, 64)},
         "how_sure": {"review": (0, 3), "n_read": (0, 37)},
+        "live_model": {"zoom": (0, 2), "head": (0, 7), "block": (0, 1), "back": (0, 127)},
         "mask": {"window": (0, 8), "padding": (0, 8), "moved": (0, 7), "layers": (1, 6)},
         "next_word": {"back": (0, 127)},
         "one_query": {"query": (0, 4), "key": (0, 4), "step": (0, 5), "head_dim": (1, 512)},
+        "playground": {"seed": (0, 99), "n_layers": (1, 8), "lr": (1e-5, 10.0), "guess": (-1, 3)},
         "positions": {"max_len": (2, 512), "d_model": (2, 256), "base": (2, 10**9), "hand": (0, 127)},
         "sampling": {"stage": (0, 4), "temperature": (0.1, 5.0), "top_p": (0.01, 1.0), "seed": (0, 9999)},
         "shapes": {"step": (0, 15), "token": (0, 9), "column": (0, 7)},
@@ -87,8 +94,13 @@ def test_a_state_that_does_not_fit_is_refused():
     explorer, count = course.widgets.mask(["a", "b"]), course.widgets.count()
     with pytest.raises(ValueError, match=r"drawn .* 0\.\.3, got \[4\]"):
         explorer.drawn = [4]
-    with pytest.raises(TraitError, match="where"):
-        explorer.where = "during"
+    for make, name, value in (
+        (course.widgets.mask, "where", "during"),
+        (course.widgets.depth, "norm", "first"),
+        (course.widgets.playground, "positions", "rotary"),
+    ):
+        with pytest.raises(TraitError, match=f"{name}.* not .*{value}"):
+            setattr(make(), name, value)
     with pytest.raises(ValueError, match="pinned .* vocab_size, d_model"):
         count.pinned = {"seq_len": 3}
     with pytest.raises(ValueError, match=r"n_layers .* 1\.\.128, got 0"):

@@ -13,7 +13,14 @@ import torch
 import tinytx_course as course
 import tinytx_course.progress.predictions
 from tests.course.widgets.conftest import close
-from tinytx_course.widgets.assets import compact_style, engine_script, module_source, page_script, style_sheet
+from tinytx_course.widgets.assets import (
+    compact_style,
+    engine_files,
+    engine_script,
+    module_source,
+    page_script,
+    style_sheet,
+)
 from tinytx_course.widgets.base import Explorer
 from tinytx_course.widgets.live_model import LiveText
 
@@ -78,6 +85,10 @@ def test_a_page_with_all_explorers_holds_shared_code_once_asks_for_nothing_and_i
     assert all(part.count("{") + 1 == part.count("}") for part in parts[2::2])
     assert len(script) + len(compact_style(style)) - len(engine_script(KINDS)) < 400_000
     assert len(course.widgets.positions(512, 256).to_html()) < 1_000  # the page computes the table
+    assert engine_script(["mask"]) == "" and set(engine_files(["playground"])) == {"training.js"}
+    for kind, of_page, of_state in (("live_model", 1_500_000, 2_000), ("playground", 500_000, 3_000)):
+        assert len(page_script([kind])) + len(style_sheet([kind])) < of_page
+        assert len(getattr(course.widgets, kind)().to_html()) < of_state
 
 
 def test_the_address_of_a_page_is_read_and_written_and_what_is_not_allowed_is_left_out(node):
@@ -99,22 +110,6 @@ def test_the_address_of_a_page_is_read_and_written_and_what_is_not_allowed_is_le
     }  # fmt: skip
     ((*found,),) = node("mask", f"((a) => [{', '.join(values)}])({functions})")
     assert found == list(values.values())
-
-
-def test_numbers_become_words_by_hand(node):
-    by_hand = {
-        "js.percent(0.125)": "13%",
-        "js.number(-1.5)": "−1.50",
-        "js.number(-0.001)": "0.00",
-        "js.grouped(1007900)": "1,007,900",
-        """js.curled('"It\\'s" (\\'a\\')')""": "“It’s” (‘a’)",
-        """js.curled('"', false)""": "”",
-        "js.grouped('35332.9')": "35,332.9",
-        "[[], [3], [0, 1], [0, 2, 3, 4, 6, 7]].map(js.listed)": ["", "3", "0, 1", "0, 2–4, 6, 7"],
-        "js.evaluate('3·(D·D + D)', { D: 8 })": "216",
-        "js.evaluate('2·T + 0', { T: 2 ** 40 })": str(2**41),
-    }
-    assert node("mask", f"[{', '.join(by_hand)}]") == [list(by_hand.values())]
 
 
 def test_shared_formulas_equal_torch(node):

@@ -1,9 +1,10 @@
 """The beam tree: its best hypotheses compared with the search of the package, its sums with the model."""
 
+from copy import deepcopy
+
 import pytest
 import torch
 
-import tinytx as tx
 import tinytx_course as course
 from tinytx.beam import Search, beam_search
 from tinytx.translate import translate_ids
@@ -11,19 +12,23 @@ from tinytx_course.widgets.beam_tree import PENALTIES, search_tree
 from tinytx_course.widgets.fill_blank import shown
 
 TEXTS = ["The book is short.", "The novel is good."]
+GREEDY = [[[0, "un", -1, "kept"]], [[0, "(the end)", -2, "finished"]]]
+WIDE = [
+    [[0, "un", -1, "kept"], [0, "d", -1.2, "kept"]],
+    [[1, "-eux", -1.5, "finished"], [0, "(the end)", -2, "finished"]],
+]
+DEUX = {"trees": [[GREEDY, WIDE]], "source": 0, "beam_size": 2, "step": 2, "length_penalty": 1}
 
 
 @pytest.fixture(scope="module")
-def tokenizer(world):
-    return tx.Tokenizer.train([text for pair in world.pairs(300, seed=0) for text in pair], vocab_size=200)
+def tokenizer(bilingual):
+    return bilingual[1]
 
 
 @pytest.fixture(scope="module")
-def model(tokenizer):
-    torch.manual_seed(0)
-    model = tx.Translator(tx.PRESETS["tiny"].replace(vocab_size=tokenizer.vocab_size, head_bias=True)).eval()
-    with torch.no_grad():
-        model.head.bias[tokenizer.eos_id] = 2.5  # some hypotheses end
+def model(bilingual):
+    model = deepcopy(bilingual[0])
+    model.head.bias.data[bilingual[1].eos_id] = 2.5  # some hypotheses end
     return model
 
 
@@ -61,29 +66,10 @@ def test_each_step_extends_what_the_step_before_kept_and_prunes_only_what_is_wor
     assert {"kept", "pruned", "finished"} <= fates
 
 
-def test_sums_are_those_of_the_model(model, tokenizer):
-    steps = search_tree(model, tokenizer, TEXTS[1], 2)
-    path, (_, _, total, _) = [], steps[1][0]
-    at = 0
-    for nodes in (steps[1], steps[0]):
-        path.insert(0, nodes[at][1])
-        at = nodes[at][0]
-    source = torch.tensor([[*tokenizer.encode(TEXTS[1]), tokenizer.eos_id]])
-    with torch.no_grad():
-        logits = model(source, torch.tensor([[tokenizer.bos_id, path[0]]]))[0]
-    special = {tokenizer.pad_id, tokenizer.unk_id, tokenizer.bos_id}
-    logits[:, [*special, tokenizer.mask_id, tokenizer.cls_id, tokenizer.sep_id]] = -torch.inf
-    log_probs = logits.double().log_softmax(-1)
-    assert total == pytest.approx(float(log_probs[0, path[0]] + log_probs[1, path[1]]), abs=1e-4)
-
-
 def test_with_a_beam_of_one_greedy_is_the_kept_path(node, explorer):
     state = explorer.state() | {"beam_size": 1}
-    (marks,) = node(
-        "beam_tree",
-        "js.treeOf(get).map((nodes, step) => nodes.map((_, i) => js.onGreedy(get)(step, i)))",
-        state,
-    )
+    expression = "js.treeOf(get).map((nodes, step) => nodes.map((_, i) => js.onGreedy(get)(step, i)))"
+    (marks,) = node("beam_tree", expression, state)
     assert all(row == [True] + [False] * 3 for row in marks)
 
 
@@ -105,25 +91,16 @@ def test_what_is_said_counts_what_the_step_did_and_reads_the_best(node, explorer
 
 
 def test_the_end_is_compared_with_the_reference_where_there_is_one(node):
-    greedy = [[[0, "un", -1, "kept"]], [[0, "(the end)", -2, "finished"]]]
-    wide = [
-        [[0, "un", -1, "kept"], [0, "d", -1.2, "kept"]],
-        [[1, "-eux", -1.5, "finished"], [0, "(the end)", -2, "finished"]],
-    ]
-    state = {"trees": [[greedy, wide]], "source": 0, "beam_size": 2, "step": 2, "length_penalty": 1}
-    said = {
-        "deux": "Only that of the beam is",
-        "un": "Only that of greedy decoding is",
-        "trois": "Neither is",
-    }
-    texts = node("beam_tree", "js.describe(get)", *(state | {"references": [right]} for right in said))
+    said = {"deux": "Only that of the beam is", "un": "Only that of greedy decoding is"}
+    said["trois"] = "Neither is"
+    texts = node("beam_tree", "js.describe(get)", *(DEUX | {"references": [right]} for right in said))
     for text, end in zip(texts, said.values(), strict=True):
         assert text.split("\n")[0].endswith(f"{end} the reference.")
     expected = (
         "Step 2 of 2: beam 2 writes “deux”, log P −1.50; greedy “un”, −2.00. Beam is ahead by 0.50 nats."
     )
     assert texts[0].startswith(expected)
-    (alone,) = node("beam_tree", "js.describe(get)", state | {"references": ["un"], "beam_size": 1})
+    (alone,) = node("beam_tree", "js.describe(get)", DEUX | {"references": ["un"], "beam_size": 1})
     assert alone.split("\n")[0].endswith("log P −2.00. It is the reference.")
 
 
@@ -199,13 +176,7 @@ def test_the_table_of_the_lesson_is_searched_as_the_package_searches_it(node, ex
 
 
 def test_the_thick_way_is_the_best_and_greedy_decoding_leaves_it_where_they_differ(node):
-    greedy = [[[0, "un", -1, "kept"]], [[0, "(the end)", -2, "finished"]]]
-    wide = [
-        [[0, "un", -1, "kept"], [0, "d", -1.2, "kept"]],
-        [[1, "-eux", -1.5, "finished"], [0, "(the end)", -2, "finished"]],
-    ]
-    state = {"trees": [[greedy, wide]], "source": 0, "beam_size": 2, "step": 2, "length_penalty": 1}
-    (ways,) = node("beam_tree", "[1, 2].map((n) => js.bestWay(get, n))", state)
+    (ways,) = node("beam_tree", "[1, 2].map((n) => js.bestWay(get, n))", DEUX)
     assert ways == [{"way": [0], "split": -1}, {"way": [1, 0], "split": 0}]
 
 
@@ -215,17 +186,6 @@ def test_it_opens_at_the_first_step_of_the_sentence_where_the_beam_wins_most(nod
     gains = node("beam_tree", f"[js.leadOf(get, Infinity), Math.max(...{ways})]", *states)
     assert explorer.source == max(range(len(TEXTS)), key=lambda i: gains[i])
     assert explorer.step == 1
-
-
-def test_the_lead_of_the_beam_at_the_end_is_that_of_the_winners(node, explorer):
-    for source in range(len(TEXTS)):
-        ((lead, beam, greedy),) = node(
-            "beam_tree",
-            "[js.leadOf(get, Infinity),"
-            " ...[1, 0].map((i) => js.winner(get('trees')[get('source')][i], Infinity, 1)[1])]",
-            explorer.state() | {"source": source},
-        )
-        assert lead == pytest.approx(beam - greedy)
 
 
 def test_what_does_not_fit_is_refused(model, tokenizer):

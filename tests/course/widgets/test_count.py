@@ -37,6 +37,10 @@ def random_count(seed):
     return explorer
 
 
+def sizes_of(preset):
+    return {name: value for name, value in preset.items() if name != "name"}
+
+
 def config_of(state):
     """Return the configuration that a state of the page describes."""
     fixed = "none" if state["d_model"] % 2 else "sinusoidal"
@@ -110,7 +114,7 @@ def test_embeddings_dominate_small_models_and_what_is_new_is_named(describe):
 def test_a_small_share_of_the_pinned_state_has_two_digits(bars, describe):
     explorer = course.widgets.count()
     large = next(one for one in explorer.presets if one["name"].startswith("GPT-2 XL"))
-    explorer.pinned = explorer.pinned | {name: large[name] for name in large.keys() - {"name"}}
+    explorer.pinned = explorer.pinned | sizes_of(large)
     ((now, then, _),) = bars(explorer)
     ratio = sum(now["parameters"].values()) / sum(then["parameters"].values())
     assert 0 < ratio < 0.005 and f"parameters × {ratio:.2g}" in describe(explorer)[0]
@@ -123,12 +127,7 @@ def test_heads_that_do_not_divide_the_width_become_fewer(bars):
 
 def test_learned_positions_are_named_as_what_a_longer_text_costs(node):
     preset = next(one for one in course.widgets.count().presets if one["name"].startswith("GPT-2 small"))
-    explorers = [
-        changed(
-            course.widgets.count(), seq_len=n, **{name: preset[name] for name in preset.keys() - {"name"}}
-        )
-        for n in (512, 1_536)
-    ]
+    explorers = [changed(course.widgets.count(), seq_len=n, **sizes_of(preset)) for n in (512, 1_536)]
     explorers.append(course.widgets.count())
     found = node(
         "count", "(() => { const s = js.settingsOf(get), all = js.barsOf(s).parameters;"
@@ -147,10 +146,7 @@ def test_learned_positions_are_named_as_what_a_longer_text_costs(node):
 def test_presets_are_those_of_the_package_and_count_like_the_published(bars):
     presets = course.widgets.count().presets
     assert [preset["name"] for preset in presets][: len(tx.PRESETS)] == list(tx.PRESETS)
-    explorers = [
-        changed(course.widgets.count(seq_len=64), **{name: preset[name] for name in preset.keys() - {"name"}})
-        for preset in presets
-    ]
+    explorers = [changed(course.widgets.count(seq_len=64), **sizes_of(preset)) for preset in presets]
     found = bars(*explorers)
     for preset, (_, _, state) in zip(presets, found, strict=True):
         if preset["name"] in tx.PRESETS:
@@ -174,15 +170,6 @@ def test_bytes_by_use_can_be_checked_on_paper(node):
         n // 2 + cache // 2,
     ]  # fmt: skip
     assert cards == ["RTX 4060, 8 GB", "RTX 4070, 12 GB", "6 × MI300X, 192 GB"]
-
-
-def test_texts_fit_a_box_by_their_words_and_lines(node):
-    boxes = [(300, 40), (300, 20), (60, 100), (40, 100)]
-    expression = f"{[list(box) for box in boxes]}.map(([w, t]) => js.fitsIn(['norm, two', '12%'], w, t, 10))"
-    assert node("count", expression) == [[True, False, True, True]]
-    assert node("count", "[69, 70].map((wide) => js.fitsIn(['feed-forward'], wide, 99, 10))") == [
-        [False, True]
-    ]
 
 
 def test_areas_of_the_treemap_are_shares_and_the_frame_holds_them(node):

@@ -121,10 +121,3 @@ def test_a_mask_that_lets_the_answer_in_is_never_called_free_of_leaks(node, desc
     for text, who in zip(spoilt, ("2 sees", "0–2 see", "0 sees"), strict=True):
         assert f"; {who} ahead: {said}" in text and "no leak" not in text
     assert "moves outputs 0–6; no output lies before it to see ahead." in first and "no leak" not in first
-
-
-def test_a_window_reaches_further_with_each_layer(node):
-    explorer = course.widgets.mask(list("abcdefg"), window=2, moved=0)
-    states = [explorer.state() | {"layers": layers} for layers in (1, 2, 3)]
-    for layers, (_, _, moves, _) in enumerate(node("mask", NUMBERS, *states), 1):
-        assert [much > 1e-9 for much in moves] == [i <= layers for i in range(7)]

@@ -3,26 +3,20 @@
 import math
 
 import numpy as np
-import torch
 
-import tinytx as tx
 import tinytx_course as course
 from tests.course.widgets.conftest import changed
-from tinytx_course.engine.shipped import shipped_model
 
 TEXTS = ["", "Bonjour les", "Le roman est", "J'ai adoré ce roman", "Le chat dort"]
 
 
-def test_the_possible_and_the_impossible_are_those_of_torch_and_the_language(node):
-    shipped, exactly = shipped_model(), tx.World().through(shipped_model().tokenizer)
+def test_the_possible_and_the_impossible_are_those_of_torch_and_the_language(node, live):
     expression = "(({ may, never, model, believed }) => [may, never, [...model], believed])(js.nextOf(get))"
     answers = node("next_word", expression, *({"text": text, "back": 0} for text in TEXTS))
     for text, (may, never, model, believed) in zip(TEXTS[:-1], answers, strict=False):
-        written = shipped.tokenizer.encode(" ".join(tx.World().split(text)))
-        truth = np.array(exactly.next_token(written))
-        logits = shipped.model(torch.tensor([[shipped.tokenizer.bos_id, *written]]))[0, -1].detach().double()
-        logits[[0, 1, 2, 4, 5, 6]] = -torch.inf
-        expected = logits.softmax(-1).numpy()
+        ids = live.ids(text)
+        truth = np.array(live.exactly.next_token(ids[1:]))
+        expected = live.logits(ids)[-1].softmax(-1).numpy()
         np.testing.assert_allclose(model, expected, atol=2e-5)
         assert set(may) == set(np.flatnonzero(truth)) and not truth[never].any()
         assert sorted(expected[never], reverse=True)[0] == max(expected[never[:3]])
@@ -31,16 +25,13 @@ def test_the_possible_and_the_impossible_are_those_of_torch_and_the_language(nod
     assert unknown[1] == [] and len(unknown[0]) == 1994  # without a truth nothing is called impossible
 
 
-def test_the_surprise_of_a_whole_text_is_that_of_its_tokens_by_both(node):
-    shipped, text = shipped_model(), "Bonjour les amis, le roman est"
+def test_the_surprise_of_a_whole_text_is_that_of_its_tokens_by_both(node, live):
+    text = "Bonjour les amis, le roman est"
     ((model, truth),) = node("next_word", "js.surprises(js.readText(get('text')))", {"text": text})
-    ids = [shipped.tokenizer.bos_id, *shipped.tokenizer.encode(" ".join(tx.World().split(text)))]
-    logits = shipped.model(torch.tensor([ids]))[0, :-1].detach().double()
-    logits[:, [0, 1, 2, 4, 5, 6]] = -torch.inf
-    of_model = -logits.log_softmax(-1)[range(len(ids) - 1), ids[1:]].numpy()
+    ids = live.ids(text)
+    of_model = -live.logits(ids)[:-1].log_softmax(-1)[range(len(ids) - 1), ids[1:]].numpy()
     np.testing.assert_allclose(model, [0, *of_model.cumsum()], atol=1e-3)
-    exactly = tx.World().through(shipped.tokenizer)
-    of_truth = [-math.log(exactly.next_token(ids[1 : i + 1])[ids[i + 1]]) for i in range(len(ids) - 1)]
+    of_truth = [-math.log(live.exactly.next_token(ids[1 : i + 1])[ids[i + 1]]) for i in range(len(ids) - 1)]
     np.testing.assert_allclose(truth, [0, *np.cumsum(of_truth)], atol=1e-9)
 
 
@@ -65,4 +56,3 @@ def test_what_is_said_can_be_checked_by_hand(describe):
 def test_the_state_holds_a_text_and_no_model():
     explorer = course.widgets.next_word("Mon chat dort")
     assert len(explorer.to_html()) < 2_000 and set(explorer.state()) == {"title", "text", "back"}
-    assert "the language" not in explorer.summary().partition("After")[2]

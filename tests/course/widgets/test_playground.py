@@ -3,13 +3,11 @@
 import math
 
 import numpy as np
-import pytest
 
 import tinytx_course as course
 from tests.course.widgets.conftest import changed
 from tinytx_course.engine.node import run_in_node
 from tinytx_course.museum.faults import FAULTS
-from tinytx_course.widgets.assets import engine_files, page_script, style_sheet
 
 DEFAULT = course.widgets.playground
 SETTINGS = "js.settingsOf(get)"
@@ -59,14 +57,6 @@ def test_each_switch_changes_what_the_worker_is_told_and_is_said(node):
         if live is not None:
             assert len(str(live)) > 10
     assert {row[0]: row[2] for row in rows}["causal"] == "mask off"
-
-
-def test_outcomes_by_hand(node):
-    pairs = [(0.5, -0.1), (0.5, 0.3), (0.5, 0.51), (0.5, 0.7), (0.5, None), (-0.2, -0.3)]
-    (outcomes,) = node(
-        "playground", f"{[list(p) for p in pairs]}.map((p) => js.outcomeOf(...p))".replace("None", "null")
-    )
-    assert outcomes == [0, 1, 2, 3, 3, 0]
 
 
 def test_the_history_thins_losses_out_and_remembers_moments(node):
@@ -213,12 +203,6 @@ def test_a_model_that_is_opened_has_its_own_number_of_parameters(node):
     assert conducted(node, body) == [7, 3, 0]
 
 
-def test_the_time_that_is_left_follows_the_measured_pace(node):
-    calls = [(19, 500, 9e3), (20, 0, 9e3), (50, 500, 5e3), (50, 500, 12_500)]
-    (said,) = node("playground", f"{[list(call) for call in calls]}.map((c) => js.timeLeft(...c))", {})
-    assert said == ["", "", "less than a minute left", "about 2 minutes left"]
-
-
 def test_every_state_is_said_in_numbers(describe):
     cheating = changed(DEFAULT(), causal=False, targets_not_shifted=True)
     lost = changed(DEFAULT(), lr=1.0)
@@ -263,21 +247,3 @@ def test_the_summary_says_what_the_page_reached():
     assert "Run A after step 24: 50.0% above the bound." in explorer.summary()
     assert "Run B after step 24: 3.1% below the bound." in explorer.summary()
     assert "no number" in changed(DEFAULT(), first=reached(DEFAULT(), above=None)).summary()
-
-
-def test_the_page_is_small():
-    assert len(page_script(["playground"])) + len(style_sheet(["playground"])) < 500_000
-    assert set(engine_files(["playground"])) == {"training.js"}
-    assert len(DEFAULT().to_html()) < 3_000
-
-
-def test_what_does_not_fit_is_refused():
-    for d_model in (7, 10, 260):
-        with pytest.raises(ValueError, match=f"multiple of 4 from 8 to 256, got {d_model}"):
-            DEFAULT(d_model=d_model)
-    beyond = {"seed": 100, "n_layers": 9, "lr": 11.0, "guess": 4, "n_steps": 0}
-    for name, value in beyond.items():
-        with pytest.raises(ValueError, match=rf"{name} must lie in .* got {value}"):
-            changed(DEFAULT(), **{name: value})
-    with pytest.raises(ValueError, match="positions must be one of alibi, .* got rotary"):
-        changed(DEFAULT(), positions="rotary")

@@ -5,13 +5,10 @@ import json
 import numpy as np
 import torch
 
-import tinytx as tx
 import tinytx_course as course
-from tests.course.widgets.conftest import changed, close
+from tests.course.widgets.conftest import UNWRITTEN, changed, close
 from tinytx.generate import next_token_probs
-from tinytx_course.engine.shipped import shipped_model
 
-UNWRITTEN = [0, 1, 2, 4, 5, 6]
 STAGES = """(() => { const logits = Float64Array.from(get("logits"), (x) => x ?? -Infinity);
   const s = js.stagesOf(logits, get("settings"));
   return [s.model, s.heated, s.final, s.left, s.order, s.byTopK, s.byTopP,
@@ -72,50 +69,32 @@ def test_draws_follow_the_distribution_and_repeat(node):
     assert few == many[:100] and few != other
 
 
-def test_the_text_of_the_reader_is_followed_through_the_shipped_model(node):
-    shipped, explorer = (
-        shipped_model(),
-        course.widgets.sampling("C'est", temperature=0.7, top_k=None, top_p=0.9),
-    )
+def test_the_text_of_the_reader_is_followed_through_the_shipped_model(node, live):
+    explorer = course.widgets.sampling("C'est", temperature=0.7, top_k=None, top_p=0.9)
     ((final, truth),) = node("sampling", "(({ final, truth }) => [final, truth])(js.sampled(get))", explorer)
-    ids = [shipped.tokenizer.bos_id, *shipped.tokenizer.encode("C' est")]
-    logits = shipped.model(torch.tensor([ids]))[0, -1].detach().double()
-    logits[UNWRITTEN] = -torch.inf
-    close(final, next_token_probs(logits, 0.7, None, 0.9), atol=2e-5, rtol=1e-3)
-    np.testing.assert_allclose(truth, tx.World().through(shipped.tokenizer).next_token(ids[1:]), atol=1e-9)
+    ids = live.ids("C'est")
+    close(final, next_token_probs(live.logits(ids)[-1], 0.7, None, 0.9), atol=2e-5, rtol=1e-3)
+    np.testing.assert_allclose(truth, live.exactly.next_token(ids[1:]), atol=1e-9)
 
 
-def test_three_texts_are_written_token_by_token_and_what_the_language_forbids_is_found(node):
+def test_three_texts_are_written_token_by_token_and_what_the_language_forbids_is_found(node, live):
     explorer = course.widgets.sampling("Le roman", top_k=None, top_p=None)
     step = "(() => { const now = { ...get('all') }, g = (key) => now[key];"
     step += (
         " for (let i = 0; i < 6; i++) now.written = js.writeOn(g); return [now.written, js.textsOf(g)]; })()"
     )
     ((written, texts),) = node("sampling", step, {"all": explorer.state()})
-    shipped, world = shipped_model(), tx.World()
+    world = live.world
     assert all(1 <= len(ids) <= 6 for ids in written) and not {*sum(written, [])} & {*UNWRITTEN}
     for ids, text in zip(written, texts, strict=True):
-        words = world.split(shipped.tokenizer.decode(ids))
+        words = world.split(live.tokenizer.decode(ids))
         assert [word for word, _ in text["words"]] == words
         possible = [bool(_possible(world, ["Le", "roman", *words[: i + 1]])) for i in range(len(words))]
         assert [fine for _, fine in text["words"]][: sum(possible) + 1] == possible[: sum(possible) + 1]
-    ids = json.dumps([shipped.tokenizer.encode(word) for word in ("amis", "chats")])
+    ids = json.dumps([live.tokenizer.encode(word) for word in ("amis", "chats")])
     expression = f"{ids}.map((one) => js.textsOf((key) => key === 'text' ? 'Bonjour les' : [one, one, one]))"
     (((fine, *_), (strange, *_)),) = node("sampling", expression)
     assert fine["words"] == [["amis", True]] and [allowed for _, allowed in strange["words"]] == [False]
-
-
-def test_what_goes_on_is_written_after_the_text_of_the_reader_as_people_write(node):
-    glued = [
-        ("J'ai lu l'", "affaire"),
-        ("J’ai lu l’", "affaire"),
-        ("Ce roman", ","),
-        ("Bonjour ", "les"),
-        ("", "Le"),
-    ]
-    cases = json.dumps([*glued, ("Bonjour", "les")])
-    (begun,) = node("sampling", f"{cases}.map((one) => js.begun(...one))")
-    assert begun == [*(text for text, _ in glued), "Bonjour "]
 
 
 def _possible(world, words):
@@ -151,9 +130,3 @@ def test_what_is_nearly_nothing_or_all_is_not_written_as_such(describe):
     cold = changed(course.widgets.sampling("Le livre", temperature=0.1), stage=1)
     assert "to > 99.9%." in describe(cold)[0]
     assert "100.0%" not in describe(cold)[0].split("\n")[0]
-
-
-def test_the_slider_of_top_k_reaches_every_small_number_and_the_end(node):
-    ((one, twenty, thousand),) = node("sampling", "[1, 20, 1000].map(js.cutsUpTo)")
-    assert one == [1] and twenty == thousand[:20] == list(range(1, 21))
-    assert thousand[-1] == 1000 and thousand == sorted(set(thousand))

@@ -85,12 +85,6 @@ def test_what_is_said_can_be_checked_by_hand(node):
     assert "BPE, 0 merges: 3 tokens" in start and "every character is a token" in start
 
 
-def test_an_id_keeps_its_colour_while_it_is_shown_and_no_two_share_one(node):
-    steps = "((give) => [[5, 9, 5, 7], [9, 7, 80], [9, 80, 5, 6]].map((ids) => [...give(ids)]))(js.palette())"
-    first, then, last = (dict(pairs) for pairs in node("tokenizer", steps)[0])
-    assert first == {5: 0, 9: 1, 7: 2} and then == {9: 1, 7: 2, 80: 0} and last == {9: 1, 80: 0, 5: 2, 6: 3}
-
-
 def test_it_begins_after_a_merge_that_changes_the_first_sample(corpus, merges):
     explorer = course.widgets.tokenizer(corpus, corpus[5], merges=merges)
     before, after = (len(segment(corpus[5], merges[: explorer.n_merges - one])) for one in (1, 0))

@@ -91,19 +91,21 @@ BOLD = 1.2  # how much wider bold letters are, at most
 def text_width(words: str, size: float, *, code: bool = False) -> float:
     """Estimate how wide a label is."""
     wide = 0.0
-    for part, scale in _parts(words):
-        for letter in part:
+    for sign, text in _parts(words):
+        scale = 0.74 if sign else 1.0
+        for letter in text:
             share = _SHARES.get(letter, 0.7 if letter.isupper() else 0.62)
             wide += scale * (0.605 if code else share)
     return wide * size
 
 
-def _parts(words: str) -> list[tuple[str, float]]:
-    pieces = _MARKUP.split(words)
-    texts = [(pieces[0], 1.0)]
-    for sign, inner, after in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
-        texts += [(inner, 0.74 if sign else 1.0), (after, 1.0)]
-    return [(text, scale) for text, scale in texts if text]
+def _parts(words: str) -> list[tuple[str, str]]:
+    """Split a label at its markup: each text with the sign before it, "_", "^" or none."""
+    plain, *marked = _MARKUP.split(words)
+    parts = [("", plain)]
+    for sign, inner, after in zip(marked[::3], marked[1::3], marked[2::3], strict=True):
+        parts += [(sign, inner), ("", after)]
+    return [part for part in parts if part[1]]
 
 
 def _spans(words: str, size: float) -> str:
@@ -111,16 +113,11 @@ def _spans(words: str, size: float) -> str:
     if not _MARKUP.search(words):
         return escape(words)
     out, back = "", 0.0
-    pieces = _MARKUP.split(words)
-    texts = [("", pieces[0])]
-    for sign, inner, after in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
-        texts += [(sign, inner), ("", after)]
-    for sign, text in texts:
-        if text:
-            shift = {"_": 0.24, "^": -0.36, "": 0.0}[sign] * size
-            small = f' font-size="{0.74 * size:.1f}"' if sign else ""
-            out += f'<tspan dy="{shift - back:.1f}"{small}>{escape(text)}</tspan>'
-            back = shift
+    for sign, text in _parts(words):
+        shift = {"_": 0.24, "^": -0.36, "": 0.0}[sign] * size
+        small = f' font-size="{0.74 * size:.1f}"' if sign else ""
+        out += f'<tspan dy="{shift - back:.1f}"{small}>{escape(text)}</tspan>'
+        back = shift
     return out
 
 
@@ -240,13 +237,12 @@ class Panel:
         for above, below in zip(boxes, boxes[1:], strict=False):
             self.arrow(above.bottom, below.top, kind=kind, width=width)
 
-    def frame(self, x: float, y: float, width: float, height: float, kind: str = "line") -> Box:
+    def frame(self, x: float, y: float, width: float, height: float) -> None:
         """Draw a dashed frame around what belongs together."""
         self.parts.append(
-            f'<rect class="l-{kind}" x="{x}" y="{y}" width="{width}" height="{height}" rx="12" fill="none" '
+            f'<rect class="l-line" x="{x}" y="{y}" width="{width}" height="{height}" rx="12" fill="none" '
             'stroke-width="1.4" stroke-dasharray="3 5"/>'
         )
-        return Box(x, y, width, height)
 
     def cells(self, x: float, y: float, rows: Sequence[Sequence[str]], side: float = 16) -> Box:
         """Draw a matrix: each cell has a kind of COLORS, "plain", "none" (empty) or "blocked"."""
@@ -308,12 +304,12 @@ class Panel:
             f'L{two[0]:.1f} {two[1]:.1f}Z"/>'
         )
 
-    def plus(self, x: float, y: float, *, kind: str = "stream", radius: float = 12) -> Box:
+    def plus(self, x: float, y: float) -> Box:
         """Draw a circled plus: an addition."""
-        arm = 0.55 * radius
+        radius, arm = 12, 6.6
         self.parts.append(
-            f'<circle class="f-{kind}" cx="{x}" cy="{y}" r="{radius}" stroke-width="1.8"/>'
-            f'<path class="l-{kind}" d="M{x - arm:.1f} {y}h{2 * arm:.1f}M{x} {y - arm:.1f}v{2 * arm:.1f}" '
+            f'<circle class="f-stream" cx="{x}" cy="{y}" r="{radius}" stroke-width="1.8"/>'
+            f'<path class="l-stream" d="M{x - arm:.1f} {y}h{2 * arm:.1f}M{x} {y - arm:.1f}v{2 * arm:.1f}" '
             'stroke-width="1.8" fill="none"/>'
         )
         return Box(x - radius, y - radius, 2 * radius, 2 * radius)

@@ -54,6 +54,22 @@ export function dragged(element, go, done) {
   element.addEventListener("pointerup", done);
 }
 
+// Small pictures of all heads, of which a reader opens one: their canvases, and the buttons around them.
+export function headButtons(ui, layers, n, attributes = {}) {
+  const choose = (i) => {
+    ui.set("block", Math.floor(i / n));
+    ui.save("head", i % n);
+  };
+  const canvases = Array.from({ length: layers * n }, () => h("canvas", { "aria-hidden": "true" }));
+  const buttons = canvases.map((canvas, i) => {
+    const name = `block ${Math.floor(i / n)}, head ${i % n}`;
+    const kind = { type: "button", role: "radio", class: "tx-thumb" };
+    return h("button", { ...kind, "aria-label": name, onclick: () => choose(i) }, canvas);
+  });
+  const group = h("div", { class: "tx-thumbs", ...attributes }, buttons);
+  return { canvases, buttons, group, stop: roving(group, buttons, { columns: n, go: choose }) };
+}
+
 let made = 0;
 export const uid = () => `tx-${++made}-${Math.random().toString(36).slice(2, 8)}`;
 

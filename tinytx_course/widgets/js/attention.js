@@ -27,9 +27,6 @@ export function openPart(get) {
   };
 }
 
-export const rowEntropies = (part) =>
-  Array.from({ length: part.rows }, (_, i) => entropy(part.row(part.layer, part.at, i)));
-
 // What a head does, on average over its queries from the third on: the mean weight on the token before, on
 // the one two before, on the first, on the query itself and on the next, where both sides are the same
 // tokens; else whether it has a favourite.

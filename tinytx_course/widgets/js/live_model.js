@@ -257,26 +257,9 @@ function lookAtMost(ui) {
 // Second zoom: all heads small, and the weights, queries, keys and values of one.
 function heads(ui) {
   const { n_layers: layers, n_heads: n } = machine().config;
-  const canvases = Array.from({ length: layers * n }, () => h("canvas", { "aria-hidden": "true" }));
-  const choose = (i) => {
-    ui.set("block", Math.floor(i / n));
-    ui.save("head", i % n);
-  }; // the key stays: heads can be compared
-  const buttons = canvases.map((canvas, i) =>
-    h(
-      "button",
-      {
-        type: "button",
-        role: "radio",
-        class: "tx-thumb",
-        "aria-label": `block ${Math.floor(i / n)}, head ${i % n}`,
-        onclick: () => choose(i),
-      },
-      canvas,
-    ),
-  );
-  const grid = h("div", { class: "tx-thumbs", role: "radiogroup", "aria-label": "Block and head" }, buttons);
-  const stop = roving(grid, buttons, { columns: n, go: choose });
+  const group = { role: "radiogroup", "aria-label": "Block and head" };
+  // The key stays when another head is opened: heads can be compared.
+  const { canvases, buttons, group: grid, stop } = headButtons(ui, layers, n, group);
   const title = h("p", { class: "tx-title" });
   const keys = tokenRow("Key", (j) => ui.save("distance", followed(ui.get).at - j));
   const numbers = h("button", {

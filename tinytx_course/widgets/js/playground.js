@@ -341,27 +341,9 @@ function attention(ui, run) {
   const fit = (layers, n) => {
     if (sizes === `${layers}x${n}`) return;
     sizes = `${layers}x${n}`;
-    const choose = (i) => {
-      ui.set("block", Math.floor(i / n));
-      ui.save("head", i % n);
-    };
-    canvases = Array.from({ length: layers * n }, () => h("canvas", { "aria-hidden": "true" }));
-    buttons = canvases.map((canvas, i) =>
-      h(
-        "button",
-        {
-          type: "button",
-          role: "radio",
-          class: "tx-thumb",
-          "aria-label": `block ${Math.floor(i / n)}, head ${i % n}`,
-          onclick: () => choose(i),
-        },
-        canvas,
-      ),
-    );
-    const group = h("div", { class: "tx-thumbs", style: `--heads:${n}` }, buttons);
-    heads.replaceChildren(group);
-    stop = roving(group, buttons, { columns: n, go: choose });
+    const made = headButtons(ui, layers, n, { style: `--heads:${n}` });
+    ({ canvases, buttons, stop } = made);
+    heads.replaceChildren(made.group);
   };
   const paint = (moment, n, words) => {
     const layers = moment.attention.length;

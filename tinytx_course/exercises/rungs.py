@@ -23,6 +23,7 @@ _MOST_WRONG = 3  # of a blank
 _MOST_DISTRACTORS = 4
 # A quotient and a filling with -inf, of the same name, may change places.
 _COMMUTE = re.compile(r"(\w+) = \1( / |\.masked_fill(?=.*, -math\.inf\)$)).*")
+_PARTS = (ast.Subscript, ast.Attribute)
 _STEPS = (ast.Assign, ast.AugAssign, ast.Return)
 
 
@@ -140,7 +141,8 @@ def puzzle(exercise: Exercise) -> Mapping[str, Any]:
 def free_lines(lines: Sequence[str]) -> list[list[int]]:
     """Return for each line the numbers of those with which it may change places.
 
-    They are assignments among which no other statement comes, and none sets what the other one uses.
+    They are assignments, or calls that change a part of something, with no other statement in between, and
+    neither sets what the other one uses.
 
     Examples
     --------
@@ -150,40 +152,48 @@ def free_lines(lines: Sequence[str]) -> list[list[int]]:
     free: list[list[int]] = [[] for _ in lines]
     for node in ast.walk(ast.parse("\n".join(lines))):
         for body in (getattr(node, "body", []), getattr(node, "orelse", [])):
-            run: list[ast.Assign] = []
+            run: list[ast.stmt] = []
             for statement in body if isinstance(body, list) else ():
-                if not isinstance(statement, ast.Assign) or statement.lineno != statement.end_lineno:
-                    run = []
-                    continue
+                run = run if _targets(statement) else []
                 for other in run:
                     if _apart(statement, other):
                         free[other.lineno - 1].append(statement.lineno - 1)
                         free[statement.lineno - 1].append(other.lineno - 1)
-                run.append(statement)
+                if _targets(statement):
+                    run.append(statement)
     return [sorted(others) for others in free]
 
 
-def _apart(one: ast.Assign, other: ast.Assign) -> bool:
-    """Whether neither sets what the other uses, but for entries of a tensor, or what is scaled and filled."""
+def _targets(statement: ast.stmt) -> list[ast.expr]:
+    """What one line sets or, by a method, changes a part of; empty for other statements."""
+    if statement.lineno == statement.end_lineno:
+        match statement:
+            case ast.Assign(targets=targets):
+                return targets
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Attribute() as part))):
+                return [part]
+    return []
+
+
+def _apart(one: ast.stmt, other: ast.stmt) -> bool:
+    """Whether neither sets what the other uses, but for different parts, or what is scaled and filled."""
     (sets, uses), (also_sets, also_uses) = _names(one), _names(other)
-    entries = [
-        target for each in (one, other) for target in each.targets if isinstance(target, ast.Subscript)
-    ]
+    targets = [target for each in (one, other) for target in _targets(each) if isinstance(target, _PARTS)]
     steps = sorted(_COMMUTE.sub(r"\2", ast.unparse(each)) for each in (one, other))
-    if len({ast.unparse(target) for target in entries}) == 2 or steps == [" / ", ".masked_fill"]:
+    if len({ast.unparse(target) for target in targets}) == 2 or steps == [" / ", ".masked_fill"]:
         shared = sets & also_sets
         uses, also_uses = uses - shared, also_uses - shared
     return sets.isdisjoint(also_uses) and uses.isdisjoint(also_sets)
 
 
-def _names(statement: ast.Assign) -> tuple[set[str], set[str]]:
-    """The names that an assignment sets, those of whose entries it sets, and all that it uses."""
-    bases = [target.value if isinstance(target, ast.Subscript) else target for target in statement.targets]
-    sets, uses = (
-        {node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        for trees in (bases, [statement])
-    )
-    return sets, uses
+def _names(statement: ast.stmt) -> tuple[set[str], set[str]]:
+    """The names that are set or of which a part is set, and all that are used for more than their shape."""
+    calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call)]
+    shapes = [call.args[0] for call in calls if ast.unparse(call.func).endswith("_like")]
+    bases = [target.value if isinstance(target, _PARTS) else target for target in _targets(statement)]
+    sets = {node.id for base in bases for node in ast.walk(base) if isinstance(node, ast.Name)}
+    names = [node for node in ast.walk(statement) if isinstance(node, ast.Name) and node not in shapes]
+    return sets, {node.id for node in names}
 
 
 def labelled(exercise: Exercise) -> str:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import html
-from dataclasses import dataclass
 from typing import Any
 
+from tinytx_course.exercises.card import Sheet
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.exercise import Exercise
 from tinytx_course.exercises.rungs import (
@@ -19,22 +18,8 @@ from tinytx_course.exercises.rungs import (
     program_lines,
     rungs_of,
 )
-from tinytx_course.quizzes.card import Answer, QuestionCard, marked, plain
+from tinytx_course.quizzes.card import Answer, QuestionCard
 from tinytx_course.widgets.parsons import ParsonsExplorer, parsons
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """A paragraph and a program; shown as HTML in a notebook, as text elsewhere."""
-
-    words: str
-    program: str
-
-    def __repr__(self) -> str:
-        return f"{plain(self.words)}\n\n{self.program}".rstrip()
-
-    def _repr_html_(self) -> str:
-        return f"<p>{marked(self.words)}</p>" + f"<pre>{html.escape(self.program)}</pre>" * bool(self.program)
 
 
 def practise(
@@ -65,7 +50,7 @@ def practise(
     Examples
     --------
     >>> practise("padding_mask", "watch", anyway=True)
-    The right program of padding_mask, step by step:
+    The right program of `padding_mask`, step by step:
     <BLANKLINE>
     def padding_mask(token_ids, pad_id):
         return token_ids != pad_id  # 1. returned: (B, S)
@@ -94,7 +79,7 @@ def practise(
 def fill(exercise: Exercise) -> QuestionCard:
     """Return a card with a question for each blank of the right program; wrong choices name the mistake."""
     lines = program_lines(exercise.solve)
-    asked = []
+    asked: list[dict[str, Any]] = []
     for number, blank in enumerate(blanks(exercise), 1):
         feedback = {text: f"Not quite. {mistake.words}" for text, mistake in blank.wrong.items()}
         feedback[blank.right] = f"Right. The line is `{lines[blank.number].strip()}`."
@@ -107,12 +92,9 @@ def fill(exercise: Exercise) -> QuestionCard:
         asked.append({"key": f"{exercise.name}/{blank.number}", "prompt": prompt, "choices": choices})
     asked[0]["program"] = "\n".join(lines)
 
-    def is_right(key: str, choices: list[dict[str, Any]]) -> bool:
-        answer = card.answers.get(key)
-        return bool(answer) and answer["checked"] and choices[answer["choice"]]["right"]
-
     def hear(_: str, __: Answer) -> None:
-        if all(is_right(question["key"], question["choices"]) for question in asked):
+        given = [(one["choices"], card.answers.get(one["key"], {"checked": False})) for one in asked]
+        if all(answer["checked"] and choices[answer["choice"]]["right"] for choices, answer in given):
             pass_rung(exercise.name, "fill")
 
     card = QuestionCard(hear, title=f"Fill the blanks: {exercise.name.replace('_', ' ')}", questions=asked)

@@ -17,6 +17,7 @@ from tinytx_course.exercises.rungs import (
     pass_rung,
     program_lines,
     rungs_of,
+    title_of,
 )
 from tinytx_course.quizzes.card import Answer, QuestionCard
 from tinytx_course.widgets.parsons import ParsonsExplorer, parsons
@@ -78,7 +79,7 @@ def practise(
 
 def fill(exercise: Exercise) -> QuestionCard:
     """Return a card with a question for each blank of the right program; wrong choices name the mistake."""
-    lines = program_lines(exercise.solve)
+    lines, title = program_lines(exercise.solve), title_of(exercise)
     asked: list[dict[str, Any]] = []
     for number, blank in enumerate(blanks(exercise), 1):
         feedback = {text: f"Not quite. {mistake.words}" for text, mistake in blank.wrong.items()}
@@ -97,5 +98,5 @@ def fill(exercise: Exercise) -> QuestionCard:
         if all(answer["checked"] and choices[answer["choice"]]["right"] for choices, answer in given):
             pass_rung(exercise.name, "fill")
 
-    card = QuestionCard(hear, title=f"Fill the blanks: {exercise.name.replace('_', ' ')}", questions=asked)
+    card = QuestionCard(hear, title=f"Fill the blanks: {title[0].lower()}{title[1:]}", questions=asked)
     return card

@@ -118,6 +118,11 @@ def _place(lines: list[str], number: int, others: list[str]) -> tuple[int, int]:
     return min((b - a, (a, b)) for a, b in places if a <= min(start, end) and max(start, end) <= b)[1]
 
 
+def title_of(exercise: Exercise) -> str:
+    """Return what its rungs are called, without a capital letter where it is the name of the function."""
+    return exercise.puzzle.get("title", exercise.name.replace("_", " "))
+
+
 def puzzle(exercise: Exercise) -> Mapping[str, Any]:
     """Return the table of the Parsons problem: that of the file, or one made from the program; or nothing."""
     lines = program_lines(exercise.solve)
@@ -132,7 +137,7 @@ def puzzle(exercise: Exercise) -> Mapping[str, Any]:
         return exercise.puzzle
     used = sorted(firsts, key=fit.index)[:_MOST_DISTRACTORS]
     return {
-        "title": exercise.name.replace("_", " ").capitalize(),
+        "title": title_of(exercise),
         "task": f"Assemble `{exercise.signature}`. It returns {exercise.rule}",
         "distractors": [{"mistake": slip.mistake.slug} for slip in used],
     }

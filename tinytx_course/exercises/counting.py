@@ -31,7 +31,8 @@ _COMMON = (  # what people forget or mix up, the commonest first; the rest follo
     "attention-as-heads-times-d2",
     "positions-counted-as-learned",
 )
-_NOT_ASKED = {  # nothing to forget in this model, or right by accident with its two heads
+_NOT_ASKED = {  # nothing to forget in this model, said in the file, or right by accident with its two heads
+    "embedding-forgotten",
     "positions-forgotten",
     "block-norms-forgotten",
     "final-norm-forgotten",

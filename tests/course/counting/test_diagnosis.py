@@ -51,6 +51,7 @@ def test_every_wrong_number_of_the_lab_is_explained(config, head, claimed, part,
 # By hand, for the model of the lab (V = 100, D = F = 200, H = 2, 4 layers, norm last) and its variants.
 BY_HAND = {
     "embedding-counted-twice": (LAB, "lm", 1_008_100 + 20_000),
+    "embedding-forgotten": (LAB, "lm", 1_008_100 - 20_000),
     "positions-counted-as-learned": (LAB, "lm", 1_008_100 + 512 * 200),
     "positions-forgotten": (LAB.replace(positions="learned"), "lm", 1_008_100),
     "attention-as-heads-times-d2": (LAB, "lm", 1_008_100 - 4 * (160_800 - 80_000)),
@@ -58,6 +59,8 @@ BY_HAND = {
     "heads-for-qkv-matrices": (LAB.replace(n_heads=5), "lm", 1_008_100 + 4 * 80_400),
     "output-projection-forgotten": (LAB, "lm", 1_008_100 - 4 * 40_200),
     "attention-biases-forgotten": (LAB, "lm", 1_008_100 - 4 * 800),
+    "query-key-value-biases-forgotten": (LAB, "lm", 1_008_100 - 4 * 600),
+    "output-projection-bias-forgotten": (LAB, "lm", 1_008_100 - 4 * 200),
     "feed-forward-forgotten": (LAB, "lm", 1_008_100 - 4 * 80_400),
     "feed-forward-width-4d": (LAB, "lm", 1_008_100 + 4 * (2 * 200 * 600 + 600)),
     "heads-for-feed-forward-matrices": (OTHER_HEADS, "lm", 1_008_100 + 4 * 80_400),

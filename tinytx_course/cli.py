@@ -1,4 +1,4 @@
-"""The command ``tinytx-course``: run, lab, check, inventory, survey, release, site, kit, publish."""
+"""The command ``tinytx-course``: run, lab, check, hint, inventory, survey, release, site, kit, publish."""
 
 from __future__ import annotations
 
@@ -46,12 +46,16 @@ def build_parser() -> Parser:
     sub.add_argument("--ip", help="address to listen at; by default this machine alone can connect")
 
     sub = add_command(commands, "check", check)
-    sub.add_argument("path", type=folder_name, help="a filled-in notebook, or a folder of copies")
+    sub.add_argument("path", type=folder_name, help="a filled-in notebook (or Python file), or a folder")
     words = "for a folder: NAME.csv, a row a copy (FOLDER-grades.csv), or NAME.html, a page and NAME.csv"
     sub.add_argument("--report", type=Path, help=words)
     sub.add_argument("--lesson", help="grade as copies of this lesson; by default the one that most name")
     sub.add_argument("--seconds", type=float, default=20.0, help="time for each exercise")
     sub.add_argument("--memory", type=int, default=2048, help="memory for each exercise, in MiB")
+
+    sub = add_command(commands, "hint", hint)
+    sub.add_argument("path", type=Path, help="a notebook, or a Python file with the function")
+    sub.add_argument("--exercise", required=True, help="its name, such as causal_mask")
 
     sub = add_command(commands, "inventory", inventory)
     sub.add_argument("folder", type=folder_name, help="made where it does not exist")
@@ -123,10 +127,9 @@ def _ending_in_order() -> Iterator[None]:
 def check(args: argparse.Namespace) -> Answer:
     """Grade a filled-in notebook, or a folder of copies."""
     from tinytx_course.grading.grade import grade_folder, grade_notebook
-    from tinytx_course.grading.running import Limits, walls
+    from tinytx_course.grading.running import Limits
 
-    if (gap := walls().gap) is not None:
-        warnings.warn(gap, stacklevel=1)
+    _warn_of_missing_walls()
     limits = Limits(seconds=args.seconds, mebibytes=args.memory)
     lesson = None if args.lesson is None else _lesson_number(args.lesson)
     if args.path.is_dir():
@@ -136,6 +139,23 @@ def check(args: argparse.Namespace) -> Answer:
         raise ValueError(f"--report needs a folder of copies, got the file {args.path}")
     copy = grade_notebook(args.path, lesson=lesson, limits=limits)
     return copy.to_dict(), str(copy)
+
+
+@_ending_in_order()
+def hint(args: argparse.Namespace) -> Answer:
+    """Judge one exercise and give up to three hints of rising help, never the answer."""
+    from tinytx_course.grading.hint import give_hints
+
+    _warn_of_missing_walls()
+    given = give_hints(args.path, args.exercise)
+    return given.to_dict(), str(given)
+
+
+def _warn_of_missing_walls() -> None:
+    from tinytx_course.grading.running import walls
+
+    if (gap := walls().gap) is not None:
+        warnings.warn(gap, stacklevel=2)
 
 
 def _lesson_number(word: str) -> int:

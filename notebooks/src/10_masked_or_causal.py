@@ -467,19 +467,7 @@ print(f"not asked in any of the six readings: {n_unasked} of {len(review)} words
 # %%
 def mask_tokens(token_ids, mask_id, special_ids, vocab_size, p, generator):
     ### BEGIN SOLUTION
-    special = torch.isin(token_ids, torch.tensor(special_ids))  # (B, T)
-    drawn = (torch.rand(token_ids.shape, generator=generator) < p) & ~special
-    labels = torch.where(drawn, token_ids, -100)
-
-    allowed = [i for i in range(vocab_size) if i not in special_ids and i != mask_id]
-    choice = torch.randint(len(allowed), token_ids.shape, generator=generator)
-    # (B, T), an id for each position, needed or not
-    others = torch.tensor(allowed)[choice]
-
-    fate = torch.rand(token_ids.shape, generator=generator)
-    inputs = torch.where(drawn & (fate < 0.8), mask_id, token_ids)
-    inputs = torch.where(drawn & (fate >= 0.8) & (fate < 0.9), others, inputs)
-    return inputs, labels
+    ...
     ### END SOLUTION
 
 
@@ -1148,10 +1136,7 @@ course.parsons("masked_loss")
 # %%
 def masked_loss(logits, labels):
     ### BEGIN SOLUTION
-    chosen = labels != -100  # (B, T)
-    # (N, V), N positions to be predicted
-    log_probs = logits[chosen].log_softmax(dim=-1)
-    return -log_probs.gather(-1, labels[chosen][:, None]).mean()
+    ...
     ### END SOLUTION
 
 

@@ -1107,12 +1107,7 @@ course.check("cross_attention_mask", cross_attention_mask)
 # %%
 def greedy_decode(step, bos_id, eos_id, max_len):
     ### BEGIN SOLUTION
-    ids = [bos_id]
-    while len(ids) < max_len:
-        ids.append(int(step(ids).argmax()))
-        if ids[-1] == eos_id:
-            break
-    return ids
+    ...
     ### END SOLUTION
 
 
@@ -1136,20 +1131,7 @@ course.check("greedy_decode", greedy_decode)
 # %%
 def beam_search(step, bos_id, eos_id, beam_size, max_len, length_penalty):
     ### BEGIN SOLUTION
-    beams, finished = [([bos_id], 0.0)], []
-    while beams and len(beams[0][0]) < max_len:
-        grown = [
-            ([*ids, token], total + log_prob)
-            for ids, total in beams
-            for token, log_prob in enumerate(step(ids).tolist())
-        ]
-        best = sorted(grown, key=lambda beam: beam[1], reverse=True)[:beam_size]
-        finished += [beam for beam in best if beam[0][-1] == eos_id]
-        beams = [beam for beam in best if beam[0][-1] != eos_id]
-    return max(
-        finished + beams,
-        key=lambda beam: beam[1] / (len(beam[0]) - 1) ** length_penalty,
-    )[0]
+    ...
     ### END SOLUTION
 
 
@@ -1173,12 +1155,7 @@ course.check("beam_search", beam_search)
 # %%
 def cached_step(x, cache, w_q, w_k, w_v):
     ### BEGIN SOLUTION
-    newest = torch.stack([x @ w_k, x @ w_v])  # (2, B, 1, K)
-    cache = torch.cat([cache, newest], dim=2)  # (2, B, T + 1, K)
-    keys, values = cache
-    # (B, 1, T + 1)
-    scores = (x @ w_q) @ keys.transpose(1, 2) / math.sqrt(keys.shape[-1])
-    return scores.softmax(dim=-1) @ values, cache
+    ...
     ### END SOLUTION
 
 

@@ -759,8 +759,7 @@ course.quiz("real_models")
 # %%
 def split_c_attn(weight):
     ### BEGIN SOLUTION
-    thirds = weight.chunk(3, dim=1)  # each (D, D), in by out
-    return torch.stack([third.T for third in thirds])  # (3, D, D)
+    ...
     ### END SOLUTION
 
 
@@ -784,11 +783,7 @@ course.check("split_c_attn", split_c_attn)
 # %%
 def lora_start(layer, rank):
     ### BEGIN SOLUTION
-    d_out, d_in = layer.weight.shape
-    layer.requires_grad_(False)
-    layer.lora_a = nn.Parameter(torch.randn(rank, d_in) / math.sqrt(d_in))
-    layer.lora_b = nn.Parameter(torch.zeros(d_out, rank))
-    return layer
+    ...
     ### END SOLUTION
 
 
@@ -812,8 +807,7 @@ course.check("lora_start", lora_start)
 # %%
 def lora_forward(x, weight, a, b, alpha):
     ### BEGIN SOLUTION
-    low = x @ a.T  # (B, T, R)
-    return x @ weight.T + alpha / len(a) * low @ b.T  # (B, T, D_out)
+    ...
     ### END SOLUTION
 
 

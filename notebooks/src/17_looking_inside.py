@@ -847,10 +847,7 @@ course.quiz("looking_inside")
 # %%
 def ablate_head(context, n_heads, head):
     ### BEGIN SOLUTION
-    width = context.shape[-1] // n_heads
-    ablated = context.clone()
-    ablated[..., head * width : (head + 1) * width] = 0.0
-    return ablated
+    ...
     ### END SOLUTION
 
 
@@ -874,8 +871,7 @@ course.check("ablate_head", ablate_head)
 # %%
 def induction_score(weights, period):
     ### BEGIN SOLUTION
-    queries = torch.arange(period, 2 * period)
-    return weights[:, queries, queries - period + 1].mean(dim=1)  # (H, period) -> (H,)
+    ...
     ### END SOLUTION
 
 

@@ -45,6 +45,8 @@ def test_every_written_lesson_is_there_and_nothing_of_the_authors(releases, solv
     assert sum(path.is_file() for path in release.folder.rglob("*")) == release.n_files
     assert not {path.name for path in release.folder.iterdir()} & {"tests", ".git", "build", "site", "work"}
     assert not list(release.folder.rglob("__pycache__"))
+    asked = release.folder / "AGENTS.md"
+    assert asked.exists() is not solved and (solved or "tinytx-course hint" in asked.read_text("utf-8"))
     assert any(has_solution(cell.source) for cell in cells(release)) is solved
     readme = (release.folder / "README.md").read_text(encoding="utf-8")
     assert all((release.folder / link).exists() for link in re.findall(r"\]\(([^)#\s]+)\)", readme))

@@ -149,6 +149,9 @@ def write_release(folder: Path, *, solved: bool = False, root: Path | None = Non
         edition = "the solved edition" if solved else "the learner's edition"
         text = readme.substitute(edition=edition, lessons=lesson_table("notebooks/", root))
         (target / "README.md").write_text(text, encoding="utf-8")
+        if not solved:
+            words = files(__package__).joinpath("agents.md").read_text(encoding="utf-8")
+            (target / "AGENTS.md").write_text(words, encoding="utf-8")
         n_files = sum(path.is_file() for path in target.rglob("*"))
     names = tuple(lesson.name for lesson in lessons)
     return Release(folder=folder, solved=solved, notebooks=names, n_files=n_files)

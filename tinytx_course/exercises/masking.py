@@ -6,15 +6,14 @@ import dataclasses
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from tinytx_course.exercises.card import Grid, Part
 from tinytx_course.exercises.comparing import integers, number, pair
-from tinytx_course.exercises.exercise import Exercise, generator, mistakes, normal
+from tinytx_course.exercises.exercise import Exercise, generator, normal
 from tinytx_course.exercises.observation import Call, Failure
 from tinytx_course.exercises.telling import tell_failure, tell_pass
 from tinytx_course.exercises.verdict import Verdict
@@ -69,7 +68,6 @@ class Draw:
         return self.inputs != self.token_ids
 
 
-_KNOWN = {mistake.slug: mistake for mistake in mistakes("mask_tokens")}
 Finding = tuple[str, str, Tensor | None]  # slug, more words than those of the mistake, cells to mark
 
 
@@ -110,8 +108,8 @@ def _places(draw: Draw) -> Finding | None:
         return "special-drawn", "", hit
     bare = draw.changed & ~draw.drawn
     if bare.any():
-        masked = draw.inputs[draw.drawn] == _MASK_ID
-        only_masked = len(masked) > bare.sum() and masked.all()
+        masked = draw.inputs == _MASK_ID
+        only_masked = masked.sum() > bare.sum() and torch.equal(masked, draw.drawn)
         return "only-masked-labelled" if only_masked else "changed-without-label", "", bare
     outside = (draw.inputs < 0) | (draw.inputs >= _VOCAB)
     if outside.any():
@@ -165,7 +163,7 @@ def _shares(draw: Draw) -> Finding | None:
         return "input-unchanged", "", None
     if _distance([*fates, share / draw.p], [8 / 9, 1 / 9, 0.0, 0.9]) < _NEAR:
         return "kept-without-label", described, None
-    if drawn and bool(((draw.drawn == draw.drawn[:1]) | draw.special | draw.special[:1]).all()):
+    if 0 < share < 1 and bool(((draw.drawn == draw.drawn[:1]) | draw.special | draw.special[:1]).all()):
         return "same-places-in-all-rows", "", None
     if _off(share, draw.p, n):
         return _wrong_share(draw, share)
@@ -242,7 +240,8 @@ def _about_chance(trials: Sequence[Trial], repeats: Sequence[Trial]) -> Failure 
 
 def _tell(exercise: Exercise, draw: Draw, finding: Finding) -> Verdict:
     slug, more, cells = finding
-    mistake = dataclasses.replace(_KNOWN[slug], words=f"{_KNOWN[slug].words} {more}".rstrip())
+    mistake = next(one for one in exercise.mistakes if one.slug == slug)
+    mistake = dataclasses.replace(mistake, words=f"{mistake.words} {more}".rstrip())
     parts = [] if cells is None else _first_row(draw, cells, _at_fault(slug, draw))
     return tell_failure(exercise, None, None, mistake, parts)
 
@@ -281,57 +280,12 @@ def _first_row(draw: Draw, cells: Tensor, at_fault: tuple[str, ...]) -> list[Par
     return [f"{intro}: {wrong}.", *((grid,) for grid in grids)]
 
 
-def _nothing_drawn(*arguments: Any) -> tuple[Tensor, Tensor]:
-    token_ids = arguments[0]
-    return token_ids.clone(), torch.full_like(token_ids, _IGNORED)
-
-
 MASK_TOKENS = Exercise(
     name="mask_tokens",
     read=pair(integers, integers, "inputs, labels"),
-    solve=_nothing_drawn,
     calls=_calls,
-    mistakes=tuple(_KNOWN.values()),
     judge=_judge,
 )
-
-
-def _masked_loss(logits: Tensor, labels: Tensor, *, slips: frozenset[str] = frozenset()) -> Tensor:
-    """Mean nats at the labelled positions, with slips."""
-    logits = logits.double()
-    if "shifted" in slips:
-        logits, labels = logits[:, :-1], labels[:, 1:]
-    if "view-for-transpose" in slips:
-        logits = logits.reshape(len(logits), logits.shape[2], -1).transpose(1, 2)
-    if "softmax-twice" in slips:
-        logits = logits.softmax(-1)
-    log_probs = logits.log_softmax(1 if "softmax-over-positions" in slips else -1)
-    if "log-softmax-forgotten" in slips:
-        log_probs = logits
-    if "log-forgotten" in slips:
-        log_probs = logits.softmax(-1)
-    chosen = labels > 0 if "id-0-left-out" in slips else labels != _IGNORED
-    picked = log_probs.gather(-1, labels.clamp(min=0)[..., None])[..., 0]  # (B, T)
-    surprise = picked.exp() if "probability-for-log" in slips else -picked
-    if "all-positions" in slips:
-        chosen = torch.ones_like(chosen)
-    surprise = surprise * chosen
-    if "sign-forgotten" in slips:
-        surprise = -surprise
-    mean = surprise.sum() / _n_of_mean(chosen, slips)
-    if "mean-of-means" in slips:
-        mean = (surprise.sum(1) / chosen.sum(1)).mean()
-    if "bits" in slips:
-        mean = mean / math.log(2)
-    return mean.exp() if "perplexity-returned" in slips else mean
-
-
-def _n_of_mean(chosen: Tensor, slips: frozenset[str]) -> Tensor | int:
-    if "not-divided" in slips:
-        return 1
-    if "divided-by-all" in slips:
-        return chosen.numel()
-    return len(chosen) if "divided-by-rows" in slips else chosen.sum()
 
 
 def _masked_loss_calls(seed: int) -> Iterator[Call]:
@@ -353,22 +307,9 @@ def _masked_loss_calls(seed: int) -> Iterator[Call]:
         yield Call((2 * normal(rng, len(n_chosen), width, vocab_size), labels))
 
 
-_MASKED_LOSS_APART = (
-    ["all-positions", "divided-by-all", "not-divided", "divided-by-rows", "mean-of-means"],
-    ["all-positions", "id-0-left-out"],
-    ["softmax-twice", "log-softmax-forgotten", "log-forgotten", "softmax-over-positions"],
-    ["probability-for-log", "sign-forgotten"],
-)
 MASKED_LOSS = Exercise(
     name="masked_loss",
     read=number,
-    solve=lambda logits, labels: F.cross_entropy(logits.transpose(1, 2), labels, ignore_index=_IGNORED),
     calls=_masked_loss_calls,
-    mistakes=mistakes(
-        "masked_loss",
-        with_slips=_masked_loss,
-        exclusive=_MASKED_LOSS_APART,
-        together=("all-positions", "divided-by-all", "softmax-twice", "bits"),
-    ),
 )
 EXERCISES = (MASK_TOKENS, MASKED_LOSS)

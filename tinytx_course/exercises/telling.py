@@ -69,7 +69,7 @@ def tell_failure(
     if trial is not None and trial.printed.strip():
         parts.append(f"It printed:\n{quoted(trial.printed)}")
     finding = mistake.words if mistake is not None else failure.message if failure is not None else ""
-    return Verdict(exercise.name, passed=False, parts=tuple(parts), mistake=slug, finding=finding)
+    return Verdict(exercise.name, False, tuple(parts), mistake=slug, finding=finding, trial=trial)
 
 
 def where_to_read(exercise: Exercise, mistake: Mistake | None = None) -> str:

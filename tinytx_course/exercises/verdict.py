@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tinytx_course.exercises.card import Part, as_html, as_text
+
+if TYPE_CHECKING:
+    from tinytx_course.exercises.judging import Trial
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,8 @@ class Verdict:
     finding : str
         Of the message, the words that name the mistake or the failure; empty where nothing is known but that
         the result differs.
+    trial : Trial or None
+        The call that shows it, if it is one call.
 
     Notes
     -----
@@ -41,6 +46,7 @@ class Verdict:
     mistake: str | None = None
     attempted: bool = True
     finding: str = field(default="", repr=False)
+    trial: Trial | None = field(default=None, repr=False, compare=False)
     _shown_in: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __bool__(self) -> bool:

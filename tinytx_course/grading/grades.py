@@ -6,10 +6,11 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from textwrap import shorten
 
 from tinytx_course.exercises.checking import EXERCISES
+from tinytx_course.exercises.verdict import Verdict
 
 STATUSES = ("passed", "failed", "not attempted", "missing")
 _LONGEST = 200  # letters of what is said about an exercise on its line
@@ -29,6 +30,8 @@ class Grade:
         ``time-limit``, ``crash``.
     message, finding : str
         What to tell the learner; of this, the words that name the mistake, if there are any.
+    verdict : Verdict or None
+        Of the checker, where the function could be called.
     """
 
     exercise: str
@@ -36,6 +39,7 @@ class Grade:
     mistake: str | None = None
     message: str = ""
     finding: str = ""
+    verdict: Verdict | None = field(default=None, repr=False, compare=False)
 
     @property
     def passed(self) -> bool:

@@ -270,17 +270,11 @@ def grade_submission(
     limits = Limits() if limits is None else limits
     within = walls() if within is None else within
     lesson = submission.lesson if lesson is None else lesson
-    job = {"seconds": limits.seconds, "mebibytes": limits.mebibytes}
     lessons_own = [key for key, exercise in EXERCISES.items() if exercise.lesson == lesson]
-    notebook = {"cells": submission.cells, "exercises": list(EXERCISES), "expected": lessons_own}
     try:
-        plan = _run(job | notebook, within)
-    except TimeoutError:
-        plan = None
-    if plan is None:
-        words = "the notebook could not be read: its cells end the reader, or take too much time or memory"
-        return CopyGrades(name=name, problem=words)
-    job["sources"] = plan["sources"]
+        job, plan = _plan(submission, list(EXERCISES), lessons_own, limits, within)
+    except ValueError as problem:
+        return CopyGrades(name=name, problem=str(problem))
     found = {key: plan["exercises"][key] for key in EXERCISES if key in plan["exercises"]}
     others = [key for key in found if lessons_own and key not in lessons_own]
     found = {key: one for key, one in found.items() if key not in others}
@@ -290,6 +284,36 @@ def grade_submission(
         _grade(key, job | {"broken": one["broken"]}, one["attempts"], within) for key, one in found.items()
     )
     return CopyGrades(name=name, grades=grades, problem=_remark(submission, lesson, others))
+
+
+def grade_exercise(submission: Submission, exercise: str) -> Grade:
+    """Check one exercise of a copy, whatever its lesson, with the usual limits.
+
+    Raises
+    ------
+    ValueError
+        If the copy cannot be read.
+    """
+    within = walls()
+    job, plan = _plan(submission, [exercise], [exercise], Limits(), within)
+    found = plan["exercises"][exercise]
+    return _grade(exercise, job | {"broken": found["broken"]}, found["attempts"], within)
+
+
+def _plan(
+    submission: Submission, exercises: list[str], expected: list[str], limits: Limits, within: Walls
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What all attempts at exercises of a copy share, and the plan of these."""
+    job = {"seconds": limits.seconds, "mebibytes": limits.mebibytes}
+    notebook = {"cells": submission.cells, "exercises": exercises, "expected": expected}
+    try:
+        plan = _run(job | notebook, within)
+    except TimeoutError:
+        plan = None
+    if plan is None:
+        words = "the notebook could not be read: its cells end the reader, or take too much time or memory"
+        raise ValueError(words)
+    return job | {"sources": plan["sources"]}, plan
 
 
 def _remark(submission: Submission, lesson: int | None, others: Iterable[str]) -> str | None:
@@ -334,11 +358,12 @@ def _grade_attempt(exercise: str, job: dict[str, Any], within: Walls) -> Grade:
     if verdict.passed:
         return Grade(exercise=exercise, status="passed")
     if not verdict.attempted:
-        return Grade(exercise=exercise, status="not attempted")
+        return Grade(exercise=exercise, status="not attempted", verdict=verdict)
     return Grade(
         exercise=exercise,
         status="failed",
         mistake=verdict.mistake,
         message=verdict.message,
         finding=verdict.finding,
+        verdict=verdict,
     )

@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tinytx_course.lessons import LESSONS
 
@@ -26,12 +27,12 @@ class Submission:
 
 
 def read_submission(path: Path) -> Submission:
-    """Read a notebook.
+    """Read a notebook, or a Python file as a notebook of one cell.
 
     Raises
     ------
     ValueError
-        If the file is no notebook, or one without code.
+        If the file is neither, or has no code.
     FileNotFoundError
         If there is no such file.
     """
@@ -41,11 +42,14 @@ def read_submission(path: Path) -> Submission:
         raise ValueError(f"{path.name} must be a file of its own, got a link")
     if path.stat().st_size > LARGEST_COPY:
         raise ValueError(f"a notebook to check must be smaller than {LARGEST_COPY:,} bytes, got {path}")
+    kind = "Python in UTF-8" if path.suffix == ".py" else "a Jupyter notebook"
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        as_cell: dict[str, Any] = {"cells": [{"cell_type": "code", "source": text}]}
+        content = as_cell if path.suffix == ".py" else json.loads(text)
     except (ValueError, RecursionError) as problem:
         what = "an empty file" if not path.stat().st_size else str(problem)
-        raise ValueError(f"{path.name} must be a Jupyter notebook, got {what}") from None
+        raise ValueError(f"{path.name} must be {kind}, got {what}") from None
     holder = content if isinstance(content, dict) else {}
     holders = [holder] if "cells" in holder else holder.get("worksheets")  # of the older format 3
     if not isinstance(holders, list):

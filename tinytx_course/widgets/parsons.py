@@ -1,32 +1,28 @@
 """Parsons problems: the lines of a small program, shuffled, some of them next to a wrong one.
 
-The problems are data. That of an exercise is a table ``[puzzle]`` in its file, ``exercises/NAME.toml``; the
-lines are those of the right program, without comments. A distractor may be ``mistake = "SLUG"``, one of the
-file that changes a line, with another `why` if its words do not fit. Without the table a problem is made, see
-`tinytx_course.exercises.rungs`. Others are ``parsons/NAME.toml``::
+The problems are data: a table ``[puzzle]`` in the file of an exercise, ``exercises/NAME.toml``::
 
+    [puzzle]
     title = "The causal mask"
-    lesson = 2
     task = "One sentence that says what the assembled function does."
-    lines = ["def causal_mask(seq_len):", "    mask = ...", "    return mask"]    # right, in order, indented
-    any_order = [["    a = 1", "    b = 2"]]    # optional: neighbours whose order does not matter
-    imports = "import math"                     # optional: what the lines need besides torch, F, nn, math, tx
-    check = "assert ..."                        # optional: where no exercise has the name of the problem
+    any_order = [["a = 1", "b = 2"]]    # optional: neighbours whose order does not matter
 
-    [[distractors]]
-    line = "    mask = wrong"
-    instead_of = "    mask = ..."
+    [[puzzle.distractors]]
+    line = "mask = wrong"
+    instead_of = "mask = ..."
     why = "One sentence that says what is wrong with it."
+
+The lines are those of the right program, without comments. A distractor may be ``mistake = "SLUG"``, one of
+the file that changes a line, with another `why` if its words do not fit. Without the table a problem is made
+from the program and its mistakes, see `tinytx_course.exercises.rungs`.
 """
 
 from __future__ import annotations
 
 import difflib
 import hashlib
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from typing import Any
 
 import traitlets
@@ -37,9 +33,8 @@ from tinytx_course.exercises.rungs import MOST_LINES, free_lines, pass_rung, pro
 from tinytx_course.lessons import LESSONS
 from tinytx_course.widgets.base import Explorer
 
-_FOLDER = files("tinytx_course").joinpath("parsons")
 _NEEDED = {"title": str, "lesson": int, "task": str, "lines": list, "distractors": list}
-_OPTIONAL = {"any_order": list, "imports": str, "check": str}
+_OPTIONAL = {"any_order": list}
 _LEVEL = 4  # spaces of one level of indentation
 
 
@@ -51,8 +46,7 @@ def problem_names() -> tuple[str, ...]:
     >>> "causal_mask" in problem_names()
     True
     """
-    others = {path.name[:-5] for path in _FOLDER.iterdir() if path.name.endswith(".toml")}
-    return tuple(sorted(others | {name for name, exercise in EXERCISES.items() if puzzle(exercise)}))
+    return tuple(sorted(name for name, exercise in EXERCISES.items() if puzzle(exercise)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,8 +75,6 @@ class Problem:
         For each line those with which it may change places besides; empty if there are none.
     distractors : tuple of Distractor
         At most one a line.
-    imports, check : str
-        Code that is run before and after the assembled lines by the tests.
     """
 
     name: str
@@ -93,8 +85,6 @@ class Problem:
     slots: tuple[int, ...]
     distractors: tuple[Distractor, ...]
     free: Sequence[Sequence[int]] = ()
-    imports: str = ""
-    check: str = ""
 
     def assembled(self, wrong: Distractor | None = None) -> str:
         """Return the program, with one wrong line in place of its right one if asked for."""
@@ -159,7 +149,6 @@ def parse_problem(name: str, table: Mapping[str, Any]) -> Problem:
         slots=_slots(name, lines, table.get("any_order", [])),
         distractors=tuple(_distractors(name, lines, table["distractors"])),
         **{field: table[field] for field in ("title", "lesson", "task")},
-        **{field: table[field].strip() for field in ("imports", "check") if field in table},
     )
 
 
@@ -235,11 +224,9 @@ def read_problem(name: str) -> Problem:
         near = difflib.get_close_matches(str(name), problem_names(), n=3)
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise ValueError(f"a Parsons problem is one of {', '.join(problem_names())}, got {name!r}{hint}")
-    if name in EXERCISES and (table := puzzle(EXERCISES[name])):
-        problem = parse_problem(name, _of_exercise(EXERCISES[name], table))
-        return problem if EXERCISES[name].puzzle else replace(problem, free=free_lines(problem.lines))
-    text = _FOLDER.joinpath(f"{name}.toml").read_text(encoding="utf-8")
-    return parse_problem(name, tomllib.loads(text))
+    exercise = EXERCISES[name]
+    problem = parse_problem(name, _of_exercise(exercise, puzzle(exercise)))
+    return problem if exercise.puzzle else replace(problem, free=free_lines(problem.lines))
 
 
 def _of_exercise(exercise: Exercise, table: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import torch
 
 ROOT = Path(__file__).resolve().parents[3]
 BEFORE = "a1ea4b3"  # the last commit with all mistakes in Python
+GONE = {"heads-taken-for-maps"}  # computed what a mistake before it does, which gave its name
 UNUSED = {"imports": "", "check": ""}  # by a problem with the name of an exercise
 CONVERTED = sorted(
     path.stem
@@ -90,16 +91,18 @@ def same(one, other, tolerance=0.0):
 
 def differences(name):
     old, new = before()[name], after()[name]
-    if not same(old["right"], new["right"]):
+    if name != "mask_tokens" and not same(old["right"], new["right"]):  # it had a stand-in: shares are judged
         yield "right"
     if old["puzzle"] != new["puzzle"]:
         yield f"puzzle: {old['puzzle']} became {new['puzzle']}"
     if old["about"] != new["about"]:
         yield f"about: {new['about']}"
-    singles = [[slug for slug in one["texts"] if "+" not in slug] for one in (old, new)]
+    singles = [[slug for slug in one["texts"] if "+" not in slug and slug not in GONE] for one in (old, new)]
     if [slug for slug in singles[1] if slug in singles[0]] != singles[0]:
         yield f"order: {singles[1]}"
     for slug, text in old["texts"].items():
+        if slug in GONE:
+            continue
         for number, way in enumerate(old["wrongs"][slug]):
             likewise = [
                 other for other, ways in new["wrongs"].items() if any(same(way, w, text[3]) for w in ways)

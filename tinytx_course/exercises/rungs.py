@@ -124,7 +124,7 @@ def title_of(exercise: Exercise) -> str:
 
 
 def puzzle(exercise: Exercise) -> Mapping[str, Any]:
-    """Return the table of the Parsons problem: that of the file, or one made from the program; or nothing."""
+    """Return the table of the Parsons problem, made where the file has no title for it; or nothing."""
     lines = program_lines(exercise.solve)
     texts = [line.strip() for line in lines]
     fit = [
@@ -133,21 +133,22 @@ def puzzle(exercise: Exercise) -> Mapping[str, Any]:
         if one.line.strip() not in texts and texts.count(texts[one.number]) == 1
     ]
     firsts = {slip.number: slip for slip in reversed(fit)}.values()  # the commonest of a line
-    if exercise.puzzle or not firsts or not 3 <= len(lines) <= MOST_LINES:
+    if "title" in exercise.puzzle or not firsts or not 3 <= len(lines) <= MOST_LINES:
         return exercise.puzzle
     used = sorted(firsts, key=fit.index)[:_MOST_DISTRACTORS]
     return {
         "title": title_of(exercise),
         "task": f"Assemble `{exercise.signature}`. It returns {exercise.rule}",
         "distractors": [{"mistake": slip.mistake.slug} for slip in used],
+        **exercise.puzzle,
     }
 
 
 def free_lines(lines: Sequence[str]) -> list[list[int]]:
     """Return for each line the numbers of those with which it may change places.
 
-    They are assignments, or calls that change a part of something, with no other statement in between, and
-    neither sets what the other one uses.
+    They are assignments, or calls of methods, with no other statement in between, and neither sets what the
+    other one uses. What else may change places is written in the file, ``[puzzle] any_order``.
 
     Examples
     --------
@@ -170,13 +171,13 @@ def free_lines(lines: Sequence[str]) -> list[list[int]]:
 
 
 def _targets(statement: ast.stmt) -> list[ast.expr]:
-    """What one line sets or, by a method, changes a part of; empty for other statements."""
+    """What one line sets, or changes by a method; empty for other statements."""
     if statement.lineno == statement.end_lineno:
         match statement:
             case ast.Assign(targets=targets):
                 return targets
-            case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Attribute() as part))):
-                return [part]
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=whose))):
+                return [whose]
     return []
 
 
@@ -193,8 +194,12 @@ def _apart(one: ast.stmt, other: ast.stmt) -> bool:
 
 def _names(statement: ast.stmt) -> tuple[set[str], set[str]]:
     """The names that are set or of which a part is set, and all that are used for more than their shape."""
-    calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call)]
-    shapes = [call.args[0] for call in calls if ast.unparse(call.func).endswith("_like")]
+    shapes: list[ast.AST] = []
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Attribute) and node.attr == "shape":
+            shapes += ast.walk(node)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("_like"):
+            shapes += ast.walk(node.args[0])
     bases = [target.value if isinstance(target, _PARTS) else target for target in _targets(statement)]
     sets = {node.id for base in bases for node in ast.walk(base) if isinstance(node, ast.Name)}
     names = [node for node in ast.walk(statement) if isinstance(node, ast.Name) and node not in shapes]

@@ -13,8 +13,8 @@ The problems are data: a table ``[puzzle]`` in the file of an exercise, ``exerci
     why = "One sentence that says what is wrong with it."
 
 The lines are those of the right program, without comments. A distractor may be ``mistake = "SLUG"``, one of
-the file that changes a line, with another `why` if its words do not fit. Without the table a problem is made
-from the program and its mistakes, see `tinytx_course.exercises.rungs`.
+the file that changes a line, with another `why` if its words do not fit. Without a title a problem is made from
+the program and its mistakes, see `tinytx_course.exercises.rungs`; what else is in the table stays.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ def read_problem(name: str) -> Problem:
         raise ValueError(f"a Parsons problem is one of {', '.join(problem_names())}, got {name!r}{hint}")
     exercise = EXERCISES[name]
     problem = parse_problem(name, _of_exercise(exercise, puzzle(exercise)))
-    return problem if exercise.puzzle else replace(problem, free=free_lines(problem.lines))
+    return problem if "title" in exercise.puzzle else replace(problem, free=free_lines(problem.lines))
 
 
 def _of_exercise(exercise: Exercise, table: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,8 +13,8 @@ The problems are data: a table ``[puzzle]`` in the file of an exercise, ``exerci
     why = "One sentence that says what is wrong with it."
 
 The lines are those of the right program, without comments. A distractor may be ``mistake = "SLUG"``, one of
-the file that changes a line, with another `why` if its words do not fit. Without a title a problem is made from
-the program and its mistakes, see `tinytx_course.exercises.rungs`; what else is in the table stays.
+the file that changes a line, with another `why` if its words do not fit. Without a title a problem is made,
+see `tinytx_course.exercises.rungs`; what else is in the table stays.
 """
 
 from __future__ import annotations

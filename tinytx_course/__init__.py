@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tinytx_course import plots, widgets  # noqa: F401  (modules, so not among the names of a star import)
     from tinytx_course.exercises.checking import check
+    from tinytx_course.exercises.practice import practise
     from tinytx_course.exercises.using import use
     from tinytx_course.exercises.verdict import Verdict
     from tinytx_course.museum.diagnosing import diagnose
@@ -35,6 +36,7 @@ _HOME = {
     "glossary": "terms",
     "parsons": "widgets.parsons",
     "plots": "plots",
+    "practise": "exercises.practice",
     "predict": "progress.predictions",
     "quiz": "quizzes.quiz",
     "recall": "progress.recalling",
@@ -51,6 +53,7 @@ __all__ = [
     "diagnose",
     "glossary",
     "parsons",
+    "practise",
     "predict",
     "quiz",
     "recall",

@@ -36,6 +36,25 @@ def fill(page, rows):
             page.press("ArrowLeft")
 
 
+def fill_blanks(page):
+    """Choose by keys, wrongly and then rightly; the right program can be watched from the first check on."""
+    task = "document.querySelector('#fill-padding_mask').parentElement"
+    program = "#order-padding_mask ~ .watch pre, #fill-padding_mask ~ .watch pre"
+    page.evaluate(f"{task}.querySelector('.watch').open = true")
+    assert not page.sees(program)
+    for text, words in (("token_ids == pad_id", "Not quite. "), ("token_ids != pad_id", "Right. ")):
+        page.evaluate(
+            f"[...{task}.querySelectorAll('.tx-option-row')]"
+            f".find((row) => row.textContent.endsWith({text!r})).querySelector('input').focus()"
+        )
+        page.press(" ")
+        page.focus("#fill-padding_mask ~ .tx-explorer .tx-row .tx-button")
+        page.press("Enter")
+        page.settle()
+        assert page.evaluate(f"{task}.querySelector('.tx-feedback').textContent").startswith(words)
+        assert page.sees(program)
+
+
 def test_a_mask_is_filled_by_keys_a_mistake_is_named_and_what_is_solved_is_remembered(page, address):
     page.open(address)
     page.wait(f"{SOLVED}.startsWith('0 of ')")
@@ -55,8 +74,9 @@ def test_a_mask_is_filled_by_keys_a_mistake_is_named_and_what_is_solved_is_remem
         page.call("Input.insertText", text=typed)
         page.press("Enter")
         assert said(page, "padded").startswith(answer)
+    fill_blanks(page)
     page.open(address)
-    page.wait(f"{SOLVED}.startsWith('2 of ')")
+    page.wait(f"{SOLVED}.startsWith('3 of ')")
     assert page.sees("[data-task] .done")
     page.evaluate("localStorage.clear()")
     assert {where.rsplit("/", 1)[1] for where in page.outside()} == {"site.js"}

@@ -209,7 +209,7 @@ def test_exercises_without_python_are_narrowed_to_a_lesson_and_to_those_unsolved
     page.reload()
 
     def shown(what="e.dataset.task"):
-        return page.all(".exercises section", f"e.checkVisibility() ? {what} : ''")
+        return page.all(".exercises [data-task]", f"e.checkVisibility() ? {what} : ''")
 
     def choose(selector, change):
         words = f"(e => {{ e.{change}; e.dispatchEvent(new Event('change')); }})"

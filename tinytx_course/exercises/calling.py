@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from tinytx_course import PACKAGES
+from tinytx_course.exercises.catalogue import Function
 from tinytx_course.exercises.limits import TimeUp, call_within
 from tinytx_course.exercises.observation import Call, Failure, Observation, Record, kind_of, plain
 from tinytx_course.exercises.passing_on import is_in_package, passed_on

@@ -116,3 +116,17 @@ def as_html(heading: str, parts: Iterable[Part], state: str = "not attempted yet
     border = f"1px solid {edge};border-left:8px solid {edge}" if edge else "1px dashed currentColor"
     style = f"border:{border};border-radius:6px;padding:0.6em 0.9em;margin:0.4em 0"
     return f"<div style='{style}'>{''.join(inner)}</div>"
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A paragraph and a program; shown as HTML in a notebook, as text elsewhere."""
+
+    words: str
+    program: str
+
+    def __repr__(self) -> str:
+        return f"{self.words}\n\n{self.program}"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{_prose(self.words)}</p><pre>{html.escape(self.program)}</pre>"

@@ -37,6 +37,7 @@ from tinytx_course.exercises import (
 from tinytx_course.exercises.calling import observe
 from tinytx_course.exercises.exercise import Exercise
 from tinytx_course.exercises.judging import judge
+from tinytx_course.exercises.rungs import lowest_left, rungs_of
 from tinytx_course.exercises.verdict import Verdict
 from tinytx_course.progress.answers import store_answer
 from tinytx_course.progress.record import record
@@ -113,6 +114,8 @@ def check(name: str, function: Any, *, seed: int = 0, display: bool | None = Non
         if verdict.passed:
             store_answer(name, function)
             verdict = dataclasses.replace(verdict, parts=(*verdict.parts, _whats_next(exercise)))
+        elif verdict.attempted and (offer := _rung_below(exercise)):
+            verdict = dataclasses.replace(verdict, parts=(*verdict.parts, offer))
         verdict.show()
     return verdict
 
@@ -125,6 +128,16 @@ def _whats_next(exercise: Exercise) -> str:
     if not todo:
         return f"All {len(of_lesson)} exercises of {lesson} are done."
     return f"{len(of_lesson) - len(todo)} of {len(of_lesson)} in {lesson}. Next: `{todo[0]}`."
+
+
+def _rung_below(exercise: Exercise) -> str:
+    """Return a line that offers the lowest rung not passed, then to watch; empty if there is none below."""
+    ways = {"order": "Put its lines in order first", "fill": "Fill its blanks first"}
+    if way := ways.get(lowest_left(exercise)):
+        return f'{way}: `course.practise("{exercise.name}")`.'
+    if "watch" in rungs_of(exercise):
+        return f'See how it is done: `course.practise("{exercise.name}", "watch")`.'
+    return ""
 
 
 def find_exercise(name: str) -> Exercise:
@@ -142,7 +155,7 @@ def _record(verdict: Verdict) -> None:
         before = record().entry("exercises", verdict.exercise)
         passed = bool(before.get("passed")) or verdict.passed
         entry = {"passed": passed, "mistake": verdict.mistake, "tries": before.get("tries", 0) + 1}
-        record().change("exercises", verdict.exercise, entry)
+        record().change("exercises", verdict.exercise, before | entry)
 
 
 @contextlib.contextmanager

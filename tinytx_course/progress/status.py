@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tinytx_course.building.editions import check_calls
+from tinytx_course.exercises.card import Sheet
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.lessons import LESSONS, Lesson, project_root
 from tinytx_course.museum.faults import PATIENT_NAMES
@@ -115,21 +116,7 @@ def _advice(tried: dict[str, Entry], n_wrong: dict[Lesson, int]) -> str:
     return f"Nothing to repeat. The next exercise: {todo[0]} in lesson {_LESSON_OF[todo[0]]:02d}."
 
 
-@dataclass(frozen=True)
-class Stub:
-    """The lines of an exercise as they were, to copy into its cell."""
-
-    text: str
-
-    def __repr__(self) -> str:
-        return f"To begin again, copy these lines into the cell of the exercise:\n\n{self.text}"
-
-    def _repr_html_(self) -> str:
-        words, _, code = repr(self).partition("\n\n")
-        return f"<p>{words}</p><pre>{html.escape(code)}</pre>"
-
-
-def reset(name: str) -> Stub | None:
+def reset(name: str) -> Sheet | None:
     """Forget what was recorded of an exercise or a prediction, so that it can be done again.
 
     Parameters
@@ -139,7 +126,7 @@ def reset(name: str) -> Stub | None:
 
     Returns
     -------
-    Stub or None
+    Sheet or None
         The lines that the exercise began with, as no program changes the cells of a notebook; None for a
         prediction and a patient, and where the course is installed without its notebooks.
 
@@ -163,7 +150,7 @@ def reset(name: str) -> Stub | None:
     raise ValueError(f"name must be that of an exercise or a recorded prediction, got {name!r}; {hint}")
 
 
-def _stub(name: str) -> Stub | None:
+def _stub(name: str) -> Sheet | None:
     from tinytx_course.building.notebooks import build_notebook
 
     try:
@@ -175,5 +162,5 @@ def _stub(name: str) -> Stub | None:
     for before, cell in pairwise(code):
         calls = check_calls(ast.parse(cell)) if "check(" in cell else []
         if name in [call.name for call in calls]:
-            return Stub(before)
+            return Sheet("To begin again, copy these lines into the cell of the exercise:", before)
     raise ValueError(f"the lesson of {name} must hold its cell, got none")

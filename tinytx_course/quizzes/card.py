@@ -26,7 +26,7 @@ class QuestionCard(Explorer):
     ----------
     questions : list of dict
         Each with a ``key``, a ``prompt`` and ``choices``: dicts with ``text`` and, unless it is a prediction,
-        ``right`` and ``feedback``.
+        ``right`` and ``feedback``. The first may have a ``program`` that all are about.
     levels : list of int
         How sure one can be, in percent; empty unless it is a prediction.
     answers : dict
@@ -58,7 +58,7 @@ class QuestionCard(Explorer):
 
     def summary(self) -> str:
         """Return questions and choices for a terminal, without the answers."""
-        lines: list[str] = []
+        lines = [one["program"] for one in self.questions if "program" in one]
         for number, question in enumerate(self.questions, 1):
             prompt = plain(question["prompt"])
             lines += ["", f"{number}. {prompt}"] if len(self.questions) > 1 else [prompt]
@@ -76,6 +76,8 @@ class QuestionCard(Explorer):
             parts.append(f"<p><strong>{html.escape(self.title)}.</strong></p>")
         for number, question in enumerate(self.questions, 1):
             several = f"<strong>{number}.</strong> " if len(self.questions) > 1 else ""
+            if "program" in question:
+                parts.append(f"<pre>{html.escape(question['program'])}</pre>")
             parts.append(f"<p>{several}{marked(question['prompt'])}</p>")
             parts += [_folded(letter, choice) for letter, choice in lettered(question)]
         return "\n".join([*parts, "</section>"])

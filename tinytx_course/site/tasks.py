@@ -1,4 +1,4 @@
-"""Exercises that need no Python, as masks to fill or lines to order, and a list of those in the lessons."""
+"""Exercises that need no Python: masks, lines to order, blanks; and a list of those in the lessons."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
+from tinytx_course.exercises.checking import EXERCISES
+from tinytx_course.exercises.practice import fill
+from tinytx_course.exercises.rungs import labelled, rungs_of
 from tinytx_course.lessons import LESSONS, Lesson
 from tinytx_course.site.templates import render
+from tinytx_course.widgets.base import Explorer
 from tinytx_course.widgets.by_hand import by_hand, tasks
 from tinytx_course.widgets.parsons import parsons, problem_names, read_problem
 
-_ORDER = "Order the lines"
 _IN_PYTHON = re.compile(
     r'<h3 id="([^"]+)">Exercise: ([^<]+)<a.*?</h3>\s*'
     r'<p class="level"><span>(Level \d/5)</span><span>(\d+ minutes)</span>',
@@ -20,15 +23,18 @@ _IN_PYTHON = re.compile(
 )
 
 
-def _cards() -> Iterator[tuple[str, str, str, str, Lesson]]:
-    """Yield part, name, explorer's title, explorer, and its lesson."""
+def _cards() -> Iterator[tuple[str, str, Explorer, Lesson, str]]:
+    """Yield part, name, explorer, its lesson, and the name of the exercise that it is a rung of."""
     for part, some in groupby(tasks().items(), key=lambda item: item[1].part):
         for name, task in some:
-            yield part, name, task.title, by_hand(name).to_html(), LESSONS[task.exercises[0].lesson]
+            yield part, name, by_hand(name), LESSONS[task.exercises[0].lesson], ""
         if part == "Fill a mask":
             for problem in sorted(map(read_problem, problem_names()), key=lambda one: one.lesson):
-                card = parsons(problem.name)
-                yield _ORDER, f"order-{problem.name}", card.title, card.to_html(), LESSONS[problem.lesson]
+                name = problem.name
+                yield "Order the lines", f"order-{name}", parsons(name), LESSONS[problem.lesson], name
+            for name, exercise in EXERCISES.items():
+                if "fill" in rungs_of(exercise):
+                    yield "Fill the blanks", f"fill-{name}", fill(exercise), LESSONS[exercise.lesson], name
 
 
 def exercises_body(folder: Path, shown: Sequence[Lesson]) -> str:
@@ -42,4 +48,5 @@ def exercises_body(folder: Path, shown: Sequence[Lesson]) -> str:
         page = folder / f"{lesson.name}.html"
         text = page.read_text(encoding="utf-8") if page.is_file() else ""
         rows += [(lesson, *found) for found in _IN_PYTHON.findall(text)]
-    return render("site/tasks.html", parts=parts, shown=shown, rows=rows)
+    watched = {name: labelled(one) for name, one in EXERCISES.items() if "watch" in rungs_of(one)}
+    return render("site/tasks.html", parts=parts, shown=shown, rows=rows, watched=watched)

@@ -13,23 +13,23 @@ The problems are data: a table ``[puzzle]`` in the file of an exercise, ``exerci
     why = "One sentence that says what is wrong with it."
 
 The lines are those of the right program, without comments. A distractor may be ``mistake = "SLUG"``, one of
-the file that changes a line, with another `why` if its words do not fit.
+the file that changes a line, with another `why` if its words do not fit. Without a title a problem is made,
+see `tinytx_course.exercises.rungs`; what else is in the table stays.
 """
 
 from __future__ import annotations
 
 import difflib
 import hashlib
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import traitlets
 
-from tinytx_course.exercises.catalogue import Program
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.exercise import Exercise
+from tinytx_course.exercises.rungs import MOST_LINES, free_lines, pass_rung, program_lines, puzzle, slips
 from tinytx_course.lessons import LESSONS
 from tinytx_course.widgets.base import Explorer
 
@@ -46,7 +46,7 @@ def problem_names() -> tuple[str, ...]:
     >>> "causal_mask" in problem_names()
     True
     """
-    return tuple(sorted(name for name, exercise in EXERCISES.items() if exercise.puzzle))
+    return tuple(sorted(name for name, exercise in EXERCISES.items() if puzzle(exercise)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +71,8 @@ class Problem:
         The right lines in order, indented by four spaces a level.
     slots : tuple of int
         Lines with the same slot may change places.
+    free : sequence of sequences of int
+        For each line those with which it may change places besides; empty if there are none.
     distractors : tuple of Distractor
         At most one a line.
     """
@@ -82,6 +84,7 @@ class Problem:
     lines: tuple[str, ...]
     slots: tuple[int, ...]
     distractors: tuple[Distractor, ...]
+    free: Sequence[Sequence[int]] = ()
 
     def assembled(self, wrong: Distractor | None = None) -> str:
         """Return the program, with one wrong line in place of its right one if asked for."""
@@ -118,6 +121,7 @@ class Problem:
                     "indent": (len(line) - len(text)) // _LEVEL,
                     "slot": self.slots[number],
                 }
+                | ({"free": self.free[number]} if self.free else {})
             )
         return found
 
@@ -154,7 +158,7 @@ def _must(holds: object, name: str, rule: str, got: object) -> None:
 
 
 def _checked_lines(name: str, lines: list[Any]) -> tuple[str, ...]:
-    _must(3 <= len(lines) <= 16, name, "there must be 3 to 16 lines", len(lines))
+    _must(3 <= len(lines) <= MOST_LINES, name, f"there must be 3 to {MOST_LINES} lines", len(lines))
     for line in lines:
         is_line = isinstance(line, str) and line.strip() and line == line.rstrip() and "\n" not in line
         _must(is_line, name, "a line must be one line of text", repr(line))
@@ -220,33 +224,23 @@ def read_problem(name: str) -> Problem:
         near = difflib.get_close_matches(str(name), problem_names(), n=3)
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise ValueError(f"a Parsons problem is one of {', '.join(problem_names())}, got {name!r}{hint}")
-    return parse_problem(name, _of_exercise(EXERCISES[name]))
+    exercise = EXERCISES[name]
+    problem = parse_problem(name, _of_exercise(exercise, puzzle(exercise)))
+    return problem if "title" in exercise.puzzle else replace(problem, free=free_lines(problem.lines))
 
 
-def _of_exercise(exercise: Exercise) -> dict[str, Any]:
+def _of_exercise(exercise: Exercise, table: Mapping[str, Any]) -> dict[str, Any]:
     """Make the fields of a problem from the right program of an exercise and its mistakes."""
-    lines, known = _lines_of(exercise.solve), {mistake.slug: mistake for mistake in exercise.mistakes}
+    lines, known = program_lines(exercise.solve), {slip.mistake.slug: slip for slip in slips(exercise)}
     distractors = []
-    for table in exercise.puzzle.get("distractors", []):
-        if slug := table.get("mistake"):
-            for wrong in known[slug].wrongs if slug in known else ():
-                others = _lines_of(wrong)
-                changes = [pair for pair in zip(lines, others, strict=False) if pair[0] != pair[1]]
-                if len(changes) == 1 and len(others) == len(lines):
-                    break
-            else:
+    for distractor in table.get("distractors", []):
+        if slug := distractor.get("mistake"):
+            if slug not in known:
                 raise ValueError(f"a distractor of {exercise.name}.toml must change one line, got {slug!r}")
-            why = table.get("why", known[slug].words)
-            table = {"line": changes[0][1], "instead_of": changes[0][0], "why": why}
-        distractors.append(table)
-    return {**exercise.puzzle, "lesson": exercise.lesson, "lines": lines, "distractors": distractors}
-
-
-def _lines_of(function: Any) -> list[str]:
-    """The lines of a program, without comments."""
-    text = function.text if isinstance(function, Program) else ""
-    lines = (re.sub(r"\s*# .*", "", line) for line in text.splitlines())
-    return [line for line in lines if line]
+            slip, why = known[slug], distractor.get("why", known[slug].mistake.words)
+            distractor = {"line": slip.line, "instead_of": lines[slip.number], "why": why}
+        distractors.append(distractor)
+    return {**table, "lesson": exercise.lesson, "lines": lines, "distractors": distractors}
 
 
 class ParsonsExplorer(Explorer):
@@ -266,7 +260,7 @@ class ParsonsExplorer(Explorer):
     indents = traitlets.List(traitlets.Int()).tag(sync=True)
     picked = traitlets.List(traitlets.Int()).tag(sync=True)
     held = traitlets.Int(-1).tag(sync=True)
-    report = traitlets.Enum(["", "check", "solution"], "").tag(sync=True)
+    report = traitlets.Enum(["", "check", "right", "solution"], "").tag(sync=True)
 
     @traitlets.validate("order")
     def _check_order(self, proposal: Any) -> list[int]:
@@ -324,7 +318,7 @@ def parsons(name: str) -> ParsonsExplorer:
     problem = read_problem(name)
     blocks = problem.blocks()
     start = problem.shuffled()
-    return ParsonsExplorer(
+    explorer = ParsonsExplorer(
         title=f"Order the lines: {problem.title[0].lower()}{problem.title[1:]}",
         task=problem.task,
         blocks=blocks,
@@ -333,3 +327,10 @@ def parsons(name: str) -> ParsonsExplorer:
         indents=[0] * len(blocks),
         picked=[-1 if block["wrong"] else 0 for block in blocks],
     )
+
+    def hear(change: Any) -> None:
+        if change.new == "right":
+            pass_rung(name, "order")
+
+    explorer.observe(hear, "report")
+    return explorer

@@ -63,8 +63,10 @@ def test_reset_forgets_an_exercise_and_gives_its_stub(mine, name):
     mine.change("exercises", name, {"passed": True, "mistake": None, "tries": 1})
     stub = course.reset(name)
     assert mine.part("exercises") == {}
-    assert EXERCISES[name].signature in stub.text and "..." in stub.text and "SOLUTION" not in stub.text
-    assert stub.text in repr(stub)
+    assert (
+        EXERCISES[name].signature in stub.program and "..." in stub.program and "SOLUTION" not in stub.program
+    )
+    assert stub.program in repr(stub)
 
 
 def test_reset_forgets_an_exercise_also_where_the_notebooks_are_not_installed(mine, monkeypatch):

@@ -18,6 +18,29 @@ const paint = () => {
     place.replaceChildren("✓ Solved. ", ...(later ? [linkTo(later), " · "] : []));
   });
 };
+// The right program of an exercise opens after a check of one of its rungs, or to who asks for it anyway.
+const tried = ({ dataset }) => `tried:${dataset.exercise}`;
+for (const fold of document.querySelectorAll(".watch")) {
+  const task = fold.closest("[data-exercise]");
+  const anyway = h("button", { type: "button", onclick: () => remember(tried(task), true) }, "Show it anyway");
+  const early = h("p", {}, "It opens once you have checked an answer. ", anyway);
+  fold.append(early);
+  const open = () => {
+    early.hidden = recalled(tried(task)) === true;
+    fold.querySelector("div").hidden = !early.hidden;
+  };
+  document.addEventListener("tinytx", open);
+  open();
+}
+document.addEventListener(
+  "click",
+  ({ target }) => {
+    const task = target.textContent === "Check" && target.closest("[data-exercise]");
+    if (task) remember(tried(task), true);
+  },
+  true, // before the button says something else
+);
+
 if (said) {
   const lessons = [...new Set(all.map(({ dataset }) => dataset.behind))].sort();
   const which = h(

@@ -22,22 +22,28 @@ export function rowsOf(get) {
       picked,
       why: block.why,
       indent: get("indents")[id],
+      meant: blocks.indexOf(meant),
       rank: meant.slot,
+      free: meant.free ?? [],
       depth: meant.indent,
     };
   });
 }
 
-// The indices of a longest part of the ranks that does not decrease: all others are out of order.
-export function inOrder(ranks) {
+// The indices of a long part of the rows in which each may come after all before it: all others are out of
+// order. Where rows are not free it is a longest one, whose ranks do not decrease.
+export function inOrder(rows) {
   const best = [];
-  ranks.forEach((rank, i) => {
+  rows.forEach((row, i) => {
     let longest = [];
-    for (let j = 0; j < i; j++) if (ranks[j] <= rank && best[j].length > longest.length) longest = best[j];
+    for (let j = 0; j < i; j++)
+      if (best[j].length > longest.length && best[j].every((k) => mayFollow(rows[k], row))) longest = best[j];
     best.push([...longest, i]);
   });
   return best.reduce((a, b) => (b.length > a.length ? b : a), []);
 }
+
+const mayFollow = (above, row) => above.rank <= row.rank || above.free.includes(row.meant);
 
 // What a check says: `mistake` names its kind ("" where all is right), `line` the row it is about.
 export function verdictOf(get) {
@@ -55,11 +61,10 @@ export function verdictOf(get) {
       `Not yet. Line ${wrong[0].number}: of the two, ${quoted(wrong[0].text)} is wrong. ${wrong[0].why}${more}`,
     );
   }
-  const ranks = rows.map(({ rank }) => rank);
-  const fits = inOrder(ranks);
+  const fits = inOrder(rows);
   const out = rows.findIndex((_, i) => !fits.includes(i));
   if (out >= 0) {
-    const early = fits.some((i) => i > out && ranks[i] < ranks[out]);
+    const early = fits.some((i) => i > out && !mayFollow(rows[out], rows[i]));
     const which = early
       ? "too early: a line below it must come first"
       : "too late: it must come before a line above it";
@@ -92,11 +97,13 @@ function isMoved(get) {
   );
 }
 
+const isChecked = (get) => ["check", "right"].includes(get("report"));
+
 export function describe(get) {
   const rows = rowsOf(get);
   const held = rows.find(({ id }) => id === get("held"));
   if (get("report") === "solution") return "This is the solution. “Start again” shuffles the lines.";
-  if (get("report") === "check") return verdictOf(get).text;
+  if (isChecked(get)) return verdictOf(get).text;
   const open = rows.filter(({ picked }) => picked < 0).length;
   const left = open ? ` Pairs to choose from: ${open}.` : "";
   if (!held || !isMoved(get)) return `${rows.length} lines to be ordered and indented.${left}`;
@@ -231,8 +238,9 @@ function build(ui) {
     "div",
     { class: "tx-row tx-buttons" },
     button("Check", () => {
-      ui.save("report", "check");
-      if (verdictOf(ui.get).mistake === "") remember(`task:${ui.get("title")}`, true);
+      const isRight = verdictOf(ui.get).mistake === "";
+      ui.save("report", isRight ? "right" : "check"); // Python hears of it
+      if (isRight) remember(`task:${ui.get("title")}`, true);
     }),
     button("Start again", () =>
       all(
@@ -249,7 +257,7 @@ function build(ui) {
   );
   const paint = () => {
     if (ui.get("report") && isMoved(ui.get)) solution.hidden = false; // after the first try
-    const verdict = ui.get("report") === "check" ? verdictOf(ui.get) : { line: 0, mistake: null };
+    const verdict = isChecked(ui.get) ? verdictOf(ui.get) : { line: 0, mistake: null };
     arrange(list, boxes, ui.get("order"), ui.get("held"));
     rowsOf(ui.get).forEach(({ id, number, text, indent: level }) => {
       grips[id].textContent = `⠿ ${number}`;

@@ -33,6 +33,9 @@ function build(ui) {
     );
     ui.set("answers", Object.fromEntries(same.map(([key, answer]) => [key, answer])));
   }
+  const [{ program }] = ui.get("questions");
+  const isRight = ({ key, choices }) =>
+    ui.get("answers")[key]?.checked && choices[ui.get("answers")[key].choice].right;
   const save = ({ key, choices }, answer) => {
     ui.save("answers", { ...ui.get("answers"), [key]: answer });
     if (keeps && (levels.length || answer.checked))
@@ -41,6 +44,7 @@ function build(ui) {
         text: choices[answer.choice].text,
         right: choices[answer.choice].right,
       });
+    if (program && ui.get("questions").every(isRight)) remember(`task:${ui.get("title")}`, true);
   };
   const parts = ui
     .get("questions")
@@ -144,7 +148,8 @@ function asked(ui, question, number, levels, save) {
     }
     words.hidden = !said;
   });
-  return [box, words, h("div", { class: "tx-row" }, check)];
+  const program = question.program && h("pre", {}, question.program);
+  return [program || null, box, words, h("div", { class: "tx-row" }, check)];
 }
 
 // Radio buttons with their labels; the keys of a browser move within the group.

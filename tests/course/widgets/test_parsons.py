@@ -45,10 +45,6 @@ def test_neighbours_may_change_places_exactly_where_the_problem_says_so(problem)
         lines[first], lines[second] = lines[second], lines[first]
         free = problem.slots[first] == problem.slots[second]
         free |= bool(problem.free) and second in problem.free[first]
-        free |= (problem.name, second) == (
-            "repeated_texts",
-            3,
-        )  # only its file could say so
         assert passes(problem, "\n".join(lines)) == free, lines[second]
 
 

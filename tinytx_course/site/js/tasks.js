@@ -22,7 +22,11 @@ const paint = () => {
 const tried = ({ dataset }) => `tried:${dataset.exercise}`;
 for (const fold of document.querySelectorAll(".watch")) {
   const task = fold.closest("[data-exercise]");
-  const anyway = h("button", { type: "button", onclick: () => remember(tried(task), true) }, "Show it anyway");
+  const anyway = h(
+    "button",
+    { type: "button", onclick: () => remember(tried(task), true) },
+    "Show it anyway",
+  );
   const early = h("p", {}, "It opens once you have checked an answer. ", anyway);
   fold.append(early);
   const open = () => {

@@ -116,3 +116,14 @@ def test_the_edge_of_a_card_says_what_its_sign_says_and_a_passed_one_what_comes_
     shown = course.check("causal_mask", lower_triangle)
     of_lesson = [one.name for one in EXERCISES.values() if one.lesson == EXERCISES["causal_mask"].lesson]
     assert f"of {len(of_lesson)} in lesson 02. Next: `" in shown.message or "are done" in shown.message
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_an_argument_given_back_is_refused_and_named(name):
+    first, *others = EXERCISES[name].parameters
+    namespace = {}
+    exec(f"def {name}({', '.join((first, *others))}):\n    return {first}", namespace)
+    verdict = course.check(name, namespace[name], display=False)
+    assert not verdict.passed and verdict.mistake is not None
+    if verdict.mistake == "argument-returned":
+        assert f"This is `{first}` as it was given" in str(verdict)

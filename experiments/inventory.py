@@ -21,6 +21,7 @@ from pathlib import Path
 import pandas as pd
 from tqdm.auto import tqdm
 
+import tinytx_course.exercises
 from experiments import inventory_machine, inventory_training  # noqa: F401  (enter their items)
 from experiments.harness import Record, Records, Settings, digest_of
 from experiments.inventory_items import FORMS, ITEMS, LETTERS, Form, Function, Item, make_forms
@@ -29,6 +30,7 @@ from tinytx_course.museum.faults import FAULTS, PROGRAM
 from tinytx_course.museum.patients import RECIPES
 
 MUSEUM = "museum:"
+CATALOGUE = Path(tinytx_course.exercises.__path__[0])  # a file for each exercise
 HEALTHY = "nothing is wrong with the program"
 Solution = tuple[str, str, str, Function]  # exercise, slug of its mistake, name, program
 Misconception = tuple[str, str]  # function and slug
@@ -58,12 +60,12 @@ def inventory(settings: Settings, solutions: Sequence[Solution] = ()) -> pd.Data
 
 
 def sources_digest(item: Item, solutions: Sequence[Solution]) -> str:
-    """A short name for all that an item follows from: its functions and its solutions, or the museum."""
+    """A short name for what an item follows from: its functions, solutions and mistakes, or the museum."""
     if item.function.startswith(MUSEUM):
         parts = (item.ask, inventory_training.museum_question, inventory_training.trained)
         sources = [inspect.getsource(part) for part in parts] + [PROGRAM.read_text(encoding="utf-8")]
         return digest_of({"sources": sources, "recipe": RECIPES["language model"]})
-    paths = sorted(Path(__file__).parent.glob("inventory*.py"))
+    paths = [CATALOGUE / f"{item.function}.toml", *sorted(Path(__file__).parent.glob("inventory*.py"))]
     modules = {program.__module__ for exercise, *_, program in solutions if exercise == item.function}
     texts = {name: inspect.getsource(sys.modules[name]) for name in modules}
     return digest_of({**texts, **{path.name: path.read_text(encoding="utf-8") for path in paths}})

@@ -10,6 +10,7 @@ import functools
 import inspect
 import io
 import linecache
+import re
 import textwrap
 import time
 import traceback
@@ -197,6 +198,43 @@ def _ready_made(exercise: Exercise, function: Any, call: Call, seconds: float) -
     return Failure("calls-the-answer", words)
 
 
+#: What errors of torch and Python mean here: what their message holds, and words for a learner.
+_MEANT = (
+    (
+        "shapes cannot be multiplied|first two dimensions of batch2|inconsistent tensor size",
+        "In a product `a @ b` the last axis of `a` and the last but one of `b` are summed over and must be "
+        "equally long: print both shapes; often one of the two is to be transposed.",
+    ),
+    (
+        "Boolean value of Tensor with more than one value",
+        "`if`, `and`, `not`, `max` and `min` of Python decide on a single value. For each number of a tensor "
+        "there are `torch.where`, `&`, `~`, `torch.maximum` and `clamp`.",
+    ),
+    (
+        "view size is not compatible",
+        "After a transpose the numbers lie in another order, and `view` cannot regroup them: `reshape` can.",
+    ),
+    (
+        "must match the size of tensor b",
+        "Shapes are compared from the right; two axes must be equally long, or one of length 1. A mean "
+        "or sum over an axis removes it; with `keepdim=True` it stays, with length 1.",
+    ),
+    (
+        r"shape '.*' is invalid for input of size",
+        "A new shape must hold as many numbers as the old one: multiply its axes to see how many it holds.",
+    ),
+    ("Dimension out of range|has no dimensions", "The tensor has fewer axes than that: print its shape."),
+    ("with a bool tensor is not supported", "`~` turns a boolean mask round."),
+    (
+        "same dtype|can't be cast to|expected scalar type",
+        "Two kinds of numbers meet, such as int64 and float32: convert one, for example with `.float()`.",
+    ),
+    ("requires grad. Use|leaf Variable that requires grad", "Gradients are recorded here: `detach` first."),
+    ("on the same device", "One tensor is on another device: make new ones with `device=x.device`."),
+    ("out of bounds|index out of range", "An index is as large as the axis or larger: indices count from 0."),
+)
+
+
 class _Printed(io.StringIO):
     """Keeps the beginning of what is printed, however much it is."""
 
@@ -255,7 +293,8 @@ def _failure_of(error: BaseException, function: Any, seconds: float) -> Failure:
     if isinstance(error, KeyboardInterrupt):
         return Failure("interrupted", f"The check was interrupted{where}.")
     words = f"The function stopped with an error: {last_line[:500]}{where}."
-    return Failure("error", words, error=type(error).__name__)
+    meant = next((meant for pattern, meant in _MEANT if re.search(pattern, last_line)), "")
+    return Failure("error", f"{words} {meant}".rstrip(), error=type(error).__name__)
 
 
 def _learners_line(error: BaseException, function: Any) -> str:

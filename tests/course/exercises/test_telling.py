@@ -86,3 +86,23 @@ def test_backticks_become_code_in_a_card_and_stay_in_text():
     assert '<a href="02_attention_and_masks.ipynb#The-causal-mask">lesson 02, section' in html
     found = check("causal_mask", lambda n: torch.ones(n, n).tril())
     assert "`.bool()`" in found.message and "<code>.bool()</code>" in found._repr_html_()
+
+
+RAW_ERRORS = [
+    (lambda x: x @ x, "last but one"),
+    (lambda x: x[None] @ x[None], "last but one"),
+    (lambda x: max(0, x), "torch.maximum"),
+    (lambda x: x.transpose(0, 1).view(-1), "reshape"),
+    (lambda x: x - x.mean(dim=1), "keepdim"),
+    (lambda x: x.view(4, 2), "as many numbers"),
+    (lambda x: x.sum(dim=2), "fewer axes"),
+    (lambda x: 1 - (x > 0), "mask"),
+    (lambda x: x @ torch.ones(3, 2, dtype=torch.long), "kinds of numbers"),
+    (lambda x: x[5], "count from 0"),
+]
+
+
+@pytest.mark.parametrize(("function", "meant"), RAW_ERRORS)
+def test_errors_of_torch_are_explained(function, meant):
+    verdict = course.check("merge_heads", lambda context: function(torch.ones(2, 3)), display=False)
+    assert verdict.mistake == "error" and meant in str(verdict)

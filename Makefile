@@ -1,8 +1,7 @@
 # Every target but `help` and `gpu` creates .venv and installs the project on first use; the second time that costs nothing.
 #   PYTHON=python3.12 make course    choose the interpreter (3.11 to 3.13)
 #   TORCH=cpu make course            Linux without a GPU: PyTorch's CPU build, which is far smaller
-#   JOBS=0 make test                 one test after the other, in one process; by default two side by side,
-#                                    and three proofs: browsers wait for half of their time
+#   JOBS=0 make test                 one test after the other, in one process; by default two side by side
 
 PYTHON  ?= python3
 EXTRAS  ?= all
@@ -44,7 +43,7 @@ test: $(STAMP)  ## run all tests, notebooks included, offline
 
 proofs: $(STAMP)  ## slow evidence: kills, many seeds, generated command lines, the built wheel, the explorers in Chromium
 	$(BIN)/python -m tests.browser.install
-	$(BIN)/python -m pytest -q -m "browser or proof" --durations=15 -n $(JOBS:2=3) --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -q -m "browser or proof" --durations=15 -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 check: ruff mypy biome  ## ruff, mypy, biome and the fast tests
 	$(BIN)/python -m pytest -q -m "not slow and not notebook and not browser and not proof"

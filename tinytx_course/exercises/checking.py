@@ -149,6 +149,11 @@ def find_exercise(name: str) -> Exercise:
     return EXERCISES[name]
 
 
+def nearest_first(name: str) -> list[str]:
+    """Return the names of all exercises, those that are most like a name first."""
+    return difflib.get_close_matches(str(name), EXERCISES, n=len(EXERCISES), cutoff=0.0)
+
+
 def _record(verdict: Verdict) -> None:
     """Add a try to the learner's progress; an exercise that was passed once stays so."""
     if verdict.attempted:

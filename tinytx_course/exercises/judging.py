@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from tinytx_course.exercises.calling import copied
 from tinytx_course.exercises.catalogue import Mistake
@@ -89,7 +89,7 @@ def _judge_calls(exercise: Exercise, record: Record, seed: int) -> Verdict:
     if exercise.judge is not None:
         return exercise.judge(exercise, trials, repeats)
     if wrong:
-        return _diagnosed(exercise, trials, repeats, wrong[0], _given_back(exercise, calls, record.calls))
+        return _diagnosed(exercise, trials, repeats, wrong[0], record.calls)
     for again in repeats:
         if not again.right:
             return tell_failure(exercise, _UNSTEADY, again)
@@ -164,12 +164,12 @@ _UNSTEADY = Failure(
 
 
 def _given_back(
-    exercise: Exercise, calls: Sequence[Call], observations: Sequence[Observation]
+    exercise: Exercise, trials: Sequence[Trial], observations: Sequence[Observation]
 ) -> Failure | None:
     """Say so where an argument is the result, as it is, on every input."""
     for place, name in enumerate(exercise.parameters):
-        pairs = [(seen.value, call.arguments[place]) for seen, call in zip(observations, calls, strict=False)]
-        if all(_is_same(value, argument) for value, argument in pairs):
+        pairs = zip(observations, trials, strict=False)
+        if all(_is_same(seen.value, trial.call.arguments[place]) for seen, trial in pairs):
             return Failure(
                 "argument-returned", f"This is `{name}` as it was given: compute the answer from it."
             )
@@ -177,10 +177,14 @@ def _given_back(
 
 
 def _is_same(value: Any, argument: Any) -> bool:
-    """Whether two plain values have one type and are equal."""
-    if isinstance(value, Tensor) and isinstance(argument, Tensor):
+    """Whether two plain values have one type and are equal; what else a learner returns is never compared."""
+    if type(value) is not type(argument):
+        return False
+    if isinstance(value, Tensor):
         return value.dtype == argument.dtype and torch.equal(value.cpu(), argument.cpu())
-    return type(value) is type(argument) and not isinstance(value, nn.Module) and bool(value == argument)
+    if isinstance(value, list | tuple):
+        return len(value) == len(argument) and all(map(_is_same, value, argument))
+    return isinstance(value, str | int | float | None) and value == argument
 
 
 def _diagnosed(
@@ -188,13 +192,13 @@ def _diagnosed(
     trials: Sequence[Trial],
     repeats: Sequence[Trial],
     first: Trial,
-    given_back: Failure | None,
+    observations: Sequence[Observation],
 ) -> Verdict:
     telling = [trial for trial in trials if trial.failure and trial.failure.mistake == "additive-mask"]
     first = telling[0] if telling else first
     one_too_many = first.failure is not None and first.failure.mistake == "too-many-results"
     mistake = None if one_too_many else _recognise(exercise, trials)
-    if mistake is None and given_back is not None:
+    if mistake is None and (given_back := _given_back(exercise, trials, observations)):
         return tell_failure(exercise, given_back, first)
     stopped = [trial for trial in trials if trial.got is None]
     if mistake is None and first.failure is None and stopped:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 from typing import Any
 
 from tinytx_course.exercises.card import Sheet
-from tinytx_course.exercises.checking import EXERCISES
+from tinytx_course.exercises.checking import EXERCISES, nearest_first
 from tinytx_course.exercises.exercise import Exercise
 from tinytx_course.exercises.rungs import (
     blanks,
@@ -57,8 +56,7 @@ def practise(
         return token_ids != pad_id  # 1. returned: (B, S)
     """
     if name not in EXERCISES:
-        near = difflib.get_close_matches(str(name), EXERCISES, n=len(EXERCISES), cutoff=0.4)
-        known = ", ".join([*near, *(other for other in EXERCISES if other not in near)])
+        known = ", ".join(nearest_first(name))
         raise ValueError(f"name must be that of an exercise, got {name!r}; there are {known}")
     exercise = EXERCISES[name]
     rung = rung or lowest_left(exercise)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tinytx_course.exercises.card import Grid, as_text
 from tinytx_course.exercises.catalogue import Mistake, Program
-from tinytx_course.exercises.checking import EXERCISES
+from tinytx_course.exercises.checking import EXERCISES, nearest_first
 from tinytx_course.exercises.exercise import Exercise
 from tinytx_course.exercises.telling import describe_call, where_to_read
 from tinytx_course.grading.grades import Grade
@@ -89,8 +89,7 @@ def give_hints(path: Path, name: str) -> Hints:
         If there is no such file.
     """
     if name not in EXERCISES:
-        near = sorted(EXERCISES, key=lambda known: -difflib.SequenceMatcher(None, name, known).ratio())
-        known = f"the known ones, the nearest first: {', '.join(near)}"
+        known = f"the known ones, the nearest first: {', '.join(nearest_first(name))}"
         raise ValueError(f"--exercise must be the name of an exercise, got {name!r}; {known}")
     grade = grade_exercise(read_submission(path), name)
     if grade.status == "missing":
@@ -155,7 +154,7 @@ def _shortened(words: str, exercise: Exercise) -> str:
     words = _LONG_NAME.sub(r"\1", words.replace("()", ""))
     words = re.sub(r"(\.\w+)\(…\)", r"\1…", _BRACKETS.sub(_without_code, words))
     words = _FORMULA.sub(_without_end, words)
-    right = _COMMENT.sub("", getattr(exercise.solve, "text", ""))
+    right = _COMMENT.sub("", exercise.solve.text)
     for pattern in (_TOKEN, _WORD):
         quotes = {tuple(token[0] for token in run) for run in _runs(pattern, right)}
         while run := next((run for run in _runs(pattern, words) if tuple(t[0] for t in run) in quotes), None):
@@ -186,7 +185,7 @@ def _without_end(formula: re.Match[str]) -> str:
 
 def _where_it_differs(exercise: Exercise, mistake: Mistake) -> str:
     """Steps of the right program that the mistake changes; empty where it is another program, or no text."""
-    right = getattr(exercise.solve, "text", "")
+    right = exercise.solve.text
     wrong = next((way.text for way in mistake.wrongs if isinstance(way, Program)), "")
     tree = ast.parse(right if wrong else "")
     steps = [s for node in tree.body if getattr(node, "name", "") == exercise.name for s in _steps(node)]

@@ -127,3 +127,13 @@ def test_an_argument_given_back_is_refused_and_named(name):
     assert not verdict.passed and verdict.mistake is not None
     if verdict.mistake == "argument-returned":
         assert f"This is `{first}` as it was given" in str(verdict)
+
+
+@pytest.mark.parametrize("entry", [torch.ones(3), torch.ones(3).numpy(), [torch.ones(2)], object()])
+def test_lists_of_anything_are_judged_and_nothing_is_raised(entry):
+    for name in ("padded_cost", "encode_bpe", "merge_pair", "longest_chain"):
+        parameters = ", ".join(EXERCISES[name].parameters)
+        longest = EXERCISES[name].parameters[-1 if name == "encode_bpe" else 0]
+        namespace = {"entry": entry}
+        exec(f"def {name}({parameters}):\n    return [entry for _ in {longest}]", namespace)
+        assert not course.check(name, namespace[name], display=False).passed

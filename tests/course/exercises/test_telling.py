@@ -9,6 +9,7 @@ import tinytx_course as course
 from tests.solutions.collection import SOLUTIONS
 from tests.solutions.masking import masking_one_number as masked
 from tinytx_course.exercises.card import as_html, as_text
+from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.comparing import Reading
 from tinytx_course.exercises.telling import describe_difference
 
@@ -106,3 +107,15 @@ RAW_ERRORS = [
 def test_errors_of_torch_are_explained(function, meant):
     verdict = course.check("merge_heads", lambda context: function(torch.ones(2, 3)), display=False)
     assert verdict.mistake == "error" and meant in str(verdict)
+
+
+def test_labels_of_mask_tokens_taken_from_an_input_changed_in_place_are_named():
+    def mask_tokens(token_ids, mask_id, special_ids, vocab_size, p, generator):
+        inputs, labels = EXERCISES["mask_tokens"].solve(
+            token_ids, mask_id, special_ids, vocab_size, p, generator
+        )
+        token_ids.copy_(inputs)
+        return token_ids, torch.where(labels != -100, token_ids, -100)
+
+    verdict = check("mask_tokens", mask_tokens)
+    assert verdict.mistake == "labels-are-new-ids" and "changed in place" in str(verdict)

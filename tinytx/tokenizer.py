@@ -118,13 +118,14 @@ def warn_of_unknown(tokenizer: Tokenizer, texts: Sequence[str], what: str) -> No
     rows = tokenizer.encode_batch(texts[:: max(1, len(texts) // N_LOOKED_AT)])
     share = sum(row.count(tokenizer.unk_id) for row in rows) / max(1, sum(map(len, rows)))
     if share > MOST_UNKNOWN:
-        message = f"{share:.1%} of the tokens of {what} are unknown to the tokenizer, which learned other texts"
-        warnings.warn(f"{message}: the model cannot tell them apart", UnknownTokensWarning, stacklevel=3)
+        got = f"{100 * share:.1f} % of the tokens of {what} are unknown to the tokenizer"
+        words = f"{got}, which learned from other texts: the model cannot tell them apart"
+        warnings.warn(words, UnknownTokensWarning, stacklevel=3)
 
 
 MODEL_TYPES = ("unigram", "bpe")
 UNKNOWN_SURFACE = "\u2047"
-# A longer word, of which the unigram model's training takes seconds or fails, is cut before it is learned from.
+# Longer words, with which training a unigram model takes minutes or fails, are cut before it.
 _LONG_WORD = re.compile("[^ ]{1000}")
 _SPELT = re.compile(f"(?<=<)(?=(?:{'|'.join(piece[1:-1] for piece in SPECIAL_PIECES)})>)")
 FIXED_SETTINGS: dict[str, Any] = {  # of sentencepiece
@@ -286,22 +287,18 @@ class Tokenizer:
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of several texts: ``[encode(text) for text in texts]``, faster."""
         check_several(texts)
-        rows = self._ids(texts)
+        inner = [escape(text) for text in texts]
+        rows: list[list[int]] = self._processor.encode(inner, out_type=int, num_threads=1)
         for number, row in enumerate(rows):
             if self.unk_id in row:
-                words = map(self._known_form, texts[number].split(" "))
-                (rows[number],) = self._ids([" ".join(words)])
+                words = map(self._known_form, inner[number].split(" "))
+                rows[number] = self._processor.encode(" ".join(words))
         return rows
 
-    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
-        inner = [escape(text) for text in texts]
-        ids: list[list[int]] = self._processor.encode(inner, out_type=int, num_threads=1)
-        return ids
-
     def _known_form(self, word: str) -> str:
-        """The form of a word, as it is, composed or decomposed, with the fewest unknown tokens."""
+        """The form of an escaped word, as it is, composed or decomposed, with the fewest unknown tokens."""
         forms = [word, *(unicodedata.normalize(form, word) for form in ("NFC", "NFD"))]
-        return min(forms, key=lambda form: self._ids([form])[0].count(self.unk_id))
+        return min(forms, key=lambda form: self._processor.encode(form).count(self.unk_id))
 
     def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of several translations: `encode_batch`, as both languages share one vocabulary."""

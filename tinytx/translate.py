@@ -78,6 +78,7 @@ def translate(
     n_marks = sum(map(len, tokenizer.source_frame))  # they are read too
     limit = model.config.max_len - n_marks
     require(limit >= 1, f"max_len must be at least {n_marks + 1} to translate", model.config.max_len)
+    texts = list(texts)
     plain_texts = [plain(text) for text in texts]
     warn_of_unknown(tokenizer, plain_texts, "the texts to translate")
     parts_of = [_parts(tokenizer, text, limit) for text in plain_texts]

@@ -88,7 +88,8 @@ class PretrainedTokenizer(Tokenizer):
         never = next((letter for letter, byte in self._letters.items() if byte == 0xFF), "<0xFF>")
         unused: int = vocabulary.get(never, max(vocabulary.values()) + 1)
         if unused >= self._n_ids:
-            raise ValueError("a tokenizer must have a padding token, got one that has none")
+            got = self._inner.pad_token or "none"
+            raise ValueError(f"a tokenizer must have a padding token that no text holds, got {got}")
         return unused
 
     def _frame(self, side: str) -> tuple[tuple[int, ...], tuple[int, ...]]:

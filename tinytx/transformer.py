@@ -314,7 +314,7 @@ class Transformer(nn.Module):
                 low, high = given.aminmax()
                 if low < 0 or high >= end:
                     raise ValueError(f"{name} must lie in 0..{end - 1}, got {low} to {high}")
-        if padding_mask is not None and padding_mask.device.type == "cpu" and looked_at:
+        if padding_mask is not None and token_ids.device.type == "cpu" and looked_at:
             begins_late = ~padding_mask[:, 0] & padding_mask.any(dim=1)  # (B,)
             if config.positions in ("sinusoidal", "learned") and begins_late.any():
                 rule = "padding must be on the right where positions are absolute"

@@ -782,18 +782,7 @@ course.quiz("tokens")
 course.parsons("merge_pair")
 
 # %% [markdown]
-# ### Exercise: merge one pair
-#
-# `Level 2/5 · 10 minutes · outcome 1`
-#
-# `tokens` is a list of str. Return a new list in which, from left to right, each `left` directly followed by `right` has become one token, `left + right`. So `["e", "l", "l", "e"]` with `l` and
-# `e` becomes `["e", "l", "le"]`. A token belongs to one merge at most: `a a a` becomes `aa a`. Do not change `tokens`, and compare whole tokens: `al e` holds no `l`.
-#
-# <details><summary>Hint</summary>
-#
-# A `while` loop with an index works well: move on by two tokens after a merge, by one otherwise. Mind the last token.
-#
-# </details>
+# [exercise: merge_pair]
 
 
 # %%
@@ -807,18 +796,7 @@ def merge_pair(tokens, left, right):
 course.check("merge_pair", merge_pair)
 
 # %% [markdown]
-# ### Exercise: learn the merges
-#
-# `Level 4/5 · 20 minutes · outcome 1`
-#
-# `words` is a dict from a word, a tuple of its tokens, to how often it is used. Return the first `n_merges` merges as a list of pairs `(left, right)`; fewer if no pair is left. Each time the most
-# frequent pair is merged in all words, and all pairs are counted again. A tie goes to the shorter new token, then to the first in the order of characters. Do not change `words`.
-#
-# <details><summary>Hint</summary>
-#
-# Three steps in a loop: count pairs, each weighted by the uses of its word; choose by `min` with a key of three parts; build a new dict with the pair merged.
-#
-# </details>
+# [exercise: learn_merges]
 
 
 # %%
@@ -832,18 +810,7 @@ def learn_merges(words, n_merges):
 course.check("learn_merges", learn_merges)
 
 # %% [markdown]
-# ### Exercise: encode a word
-#
-# `Level 2/5 · 10 minutes · outcome 1`
-#
-# `word` is a str, `merges` a list of pairs `(left, right)` in the order in which they were learned. Return the tokens of the word, a list of str: begin with its characters, then make each merge
-# in turn, everywhere in the word. With the merges `[("e", "s"), ("l", "e")]`, *les* becomes `["l", "es"]`. Characters that no merge knows remain as they are.
-#
-# <details><summary>Hint</summary>
-#
-# You may write the merging of one pair into this function, or call a `merge_pair` of your own that you copy in. The order of the merges decides, not their position in the word.
-#
-# </details>
+# [exercise: encode_bpe]
 
 
 # %%

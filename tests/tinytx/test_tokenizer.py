@@ -164,7 +164,9 @@ def test_unigram_takes_the_cut_with_the_largest_sum_of_scores(word):
 
 
 def test_unigram_keeps_the_commonest_words_whole_though_a_space_follows_them_each_time():
-    texts = [f"le film est {end} !" for end in ("bon", "bref", "lent", "long", "neuf", "fin") for _ in range(5)]
+    texts = [
+        f"le film est {end} !" for end in ("bon", "bref", "lent", "long", "neuf", "fin") for _ in range(5)
+    ]
     tokenizer = Tokenizer.train(texts, vocab_size=28)
     assert tokenizer.pieces("le film est") == [SPACE_MARK + word for word in ("le", "film", "est")]
 

@@ -245,7 +245,9 @@ def test_the_first_loss_is_that_of_a_uniform_guess(tied, norm, kind):
 
 
 def test_tied_tokens_weigh_about_as_much_as_the_positions_that_are_added_to_them():
-    model = LanguageModel(TINY.replace(vocab_size=1_000, d_model=64, d_ff=256, n_heads=4, tie_embeddings=True))
+    model = LanguageModel(
+        TINY.replace(vocab_size=1_000, d_model=64, d_ff=256, n_heads=4, tie_embeddings=True)
+    )
     tokens, positions = model.body.token_embed.weight * 64**0.5, model.body.pos_embed.table
     assert 0.6 < (tokens.square().mean() / positions.square().mean()).sqrt().item() < 1.5
 

@@ -38,7 +38,7 @@ OPTIONS: dict[str, tuple[str, str, Any]] = {
 }
 EXPERIMENTS = {
     "ladder": Experiment("n-gram, RNN, GRU, CNN and transformer against the entropy bound", 3),
-    "objectives": Experiment("causal against masked pretraining", 3),
+    "objectives": Experiment("causal against masked pretraining", 5),
     "transfer": Experiment(
         "pretrained against scratch", 5, module="transfer_world", options=("corpus", "label_counts")
     ),

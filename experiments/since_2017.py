@@ -8,7 +8,7 @@ test split, paired by seed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import product
 from typing import Any
@@ -18,7 +18,7 @@ import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
-from experiments.harness import Record, Records, Settings, mean_table
+from experiments.harness import Record, Records, Settings, best_rate, mean_table
 from tinytx import transformer
 from tinytx.config import TransformerConfig
 from tinytx.counting import count_parameters, parameter_table
@@ -112,24 +112,6 @@ def since_2017(
     for seed, name in tqdm(cells, desc="results", disable=None):
         run(f"result/seed {seed}", name, best[name], seed, "test")
     return table(settings.store.data)
-
-
-def best_rate(tune: Callable[[float], float], learning_rates: Sequence[float], n_beyond: int) -> float:
-    """The learning rate with the lowest loss; where that is at an end of those tried, more are tried.
-
-    Examples
-    --------
-    >>> best_rate(lambda lr: abs(lr - 0.25), (1.0, 2.0, 4.0), n_beyond=5)
-    0.25
-    """
-    tried = {lr: tune(lr) for lr in learning_rates}
-    for _ in range(n_beyond):
-        best = min(tried, key=lambda lr: tried[lr])
-        if min(tried) < best < max(tried):
-            break
-        beyond = best / 2 if best == min(tried) else best * 2
-        tried[beyond] = tune(beyond)
-    return min(tried, key=lambda lr: tried[lr])
 
 
 def recipe_of(changes: Mapping[str, Any], vocab_size: int) -> tuple[dict[str, Any], dict[str, Any]]:

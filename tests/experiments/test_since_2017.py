@@ -2,7 +2,8 @@
 
 import pytest
 
-from experiments.since_2017 import MODEL, STARTS, SWAPS, VARIANTS, best_rate, recipe_of, since_2017, table
+from experiments.harness import best_rate
+from experiments.since_2017 import MODEL, STARTS, SWAPS, VARIANTS, recipe_of, since_2017, table
 from tinytx.config import TransformerConfig
 from tinytx.counting import parameter_table
 

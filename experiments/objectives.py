@@ -32,7 +32,7 @@ from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.masking import Masking, PairsOfSentences, draw_pairs, make_passages
 from tinytx.objectives import CausalObjective, FreshObjective, pair_rows
 from tinytx.tokenizer import Tokenizer
-from tinytx.transformer import TIED_LOGIT_STD, LanguageModel, bidirectional
+from tinytx.transformer import LanguageModel, bidirectional, tied_std
 from tinytx_course.counting.costs import cost_table
 from tinytx_course.labs.lesson_10 import OPTIMUM, TopicOverlap, complete_masked, figures_of
 from tinytx_run.corpora import Corpus, label_subset, load_corpus
@@ -178,8 +178,9 @@ class _Runs:
             return {"texts": self._texts, "strengths": STRENGTHS}
         elif measure.startswith("finetune"):
             settings = {**self._finetuning(), "lr": self._finetuning_rate(objective, measure)}
-        recipe = self._recipe(seed, FRESH.get(objective, objective)).to_dict()
-        return {"texts": self._texts, "recipe": recipe, "tied_start": TIED_LOGIT_STD, "settings": settings}
+        recipe = self._recipe(seed, FRESH.get(objective, objective))
+        own = {"tied_start": tied_std(recipe.config), "settings": settings}
+        return {"texts": self._texts, "recipe": recipe.to_dict(), **own}
 
     def _finetuning(self) -> Record:
         return {**dataclasses.asdict(plan_finetuning("world", self.settings.budget)), "pooling": "mean"}
@@ -189,7 +190,7 @@ class _Runs:
 
         def excess(lr: float) -> float:
             recipe = self._recipe(TUNING_SEED, objective, lr)
-            own = {"tied_start": TIED_LOGIT_STD, "n_blanks": N_TUNING_BLANKS}
+            own = {"tied_start": tied_std(recipe.config), "n_blanks": N_TUNING_BLANKS}
             origin = {"texts": self._texts, "recipe": recipe.to_dict(), **own}
             key = f"{self.settings.budget}/tuning/{objective}/{lr}"
             found = self.settings.cached(key, origin, partial(self._tuned, objective, recipe))
@@ -200,12 +201,12 @@ class _Runs:
     def _finetuning_rate(self, contestant: str, measure: str) -> float:
         """The learning rate of a fine-tuning: the best on valid texts, for the body of one other seed."""
         objective, n_labels = FRESH.get(contestant, contestant), measure.split(" ")[1]
-        recipe = self._recipe(TUNING_SEED, objective).to_dict()
+        recipe = self._recipe(TUNING_SEED, objective)
         held_out = dataclasses.replace(self.data, test=None)
 
         def error(lr: float) -> float:
-            own = {"tied_start": TIED_LOGIT_STD, "settings": {**self._finetuning(), "lr": lr}}
-            origin = {"texts": self._texts, "recipe": recipe, **own}
+            own = {"tied_start": tied_std(recipe.config), "settings": {**self._finetuning(), "lr": lr}}
+            origin = {"texts": self._texts, "recipe": recipe.to_dict(), **own}
             key = f"{self.settings.budget}/tuning/{contestant}/{measure} {lr}"
             facts = {"contestant": contestant, "measure": "tuning", "seed": TUNING_SEED, "lr": lr}
             measure_it = partial(self._finetuned, contestant, TUNING_SEED, int(n_labels), lr, held_out)

@@ -379,4 +379,6 @@ def decode_as_a_title(tokens):
 
 
 wrong("wrong-type", lambda tokens: "".join(tokens).replace("▁", " ").split())
-wrong("input-modified", decode_letter_by_letter, {'    text = ""\n': '    text = ""\n    tokens.append("")\n'})
+wrong(
+    "input-modified", decode_letter_by_letter, {'    text = ""\n': '    text = ""\n    tokens.append("")\n'}
+)

@@ -37,6 +37,8 @@ OPTIONS: dict[str, tuple[str, str, Any]] = {
     "unlabelled": ("--unlabelled", "name of the corpus to pretrain on", str),
 }
 EXPERIMENTS = {
+    "positions": Experiment("which positions hold: a game, and texts longer than in training", 5),
+    "ablation": Experiment("the GPT of lesson 07 without one of its parts, and a 2-gram model", 5),
     "ladder": Experiment("n-gram, RNN, GRU, CNN and transformer against the entropy bound", 3),
     "objectives": Experiment("causal against masked pretraining", 3),
     "transfer": Experiment(

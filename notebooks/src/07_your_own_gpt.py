@@ -453,9 +453,9 @@ class Nothing(nn.Module):
         return torch.zeros_like(x)
 
 
-def without(part):
-    torch.manual_seed(1)
-    changed = GPT(V)
+def without(part, seed, n_steps):
+    torch.manual_seed(seed)
+    changed = GPT(tokenizer.vocab_size)
     for layer in changed.blocks:
         if part == "attention":
             layer.attn = Nothing()
@@ -463,7 +463,7 @@ def without(part):
             layer.ff = Nothing()
     if part == "positions":
         changed.positions = torch.zeros_like(changed.positions)
-    learn(changed, rows, 4 if smoke else 80)
+    learn(changed, rows, n_steps)
     with torch.no_grad():
         return loss_of(changed, held_out).item()
 

@@ -46,6 +46,21 @@ def measure(part: str, seed: int, n_steps: int) -> Record:
     return {"left out": part, "seed": seed, "n_steps": n_steps, "loss": round(loss, 4)}
 
 
+def conclusions(records: Records) -> dict[str, bool]:
+    """Sentences of lesson 07, and whether these records bear them out, each seed by itself."""
+    losses = pd.DataFrame(records.values()).pivot_table("loss", "seed", "left out")
+    bigram, losses = losses[BIGRAM].dropna().iloc[0], losses.drop(columns=BIGRAM).dropna()
+    cost = losses.drop(columns="no part").sub(losses["no part"], axis=0)
+    others = cost.drop(columns="attention").max(axis=1)
+    return {
+        "the model without attention loses most": bool((cost["attention"] > others).all()),
+        "it ends within a tenth of a nat of the 2-gram model": bool(
+            (abs(losses["attention"] - bigram) < 0.1).all()
+        ),
+        "without the feed-forward network or positions less than a tenth is lost": bool((others < 0.1).all()),
+    }
+
+
 def table(records: Records) -> pd.DataFrame:
     """Held-out nats per token without each part.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import product
 
+import numpy as np
 import pandas as pd
 
 from experiments.harness import Record, Records, Settings
@@ -58,6 +59,38 @@ def measure(task: str, kind: str, seed: int, n_steps: int) -> Record:
         **facts,
         **{"before": list(lesson.befores), "losses": losses, "bound": lesson.bound},
         "far": [round(share, 4) for share in lesson.far_shares(model).tolist()],
+    }
+
+
+def conclusions(records: Records) -> dict[str, bool]:
+    """Sentences of lesson 03, and whether these records bear them out, seeds taken together."""
+    data = pd.DataFrame(records.values())
+    right = data[data["task"] == "game"].groupby("kind")[["right 8", "right 16"]].mean()
+    short, long = right["right 8"], right["right 16"]
+    readers = [one for one in records.values() if one["task"] == "language"]
+    by_kind = pd.DataFrame(readers).groupby("kind")["losses"]
+    means = {kind: np.mean(losses.tolist(), axis=0) for kind, losses in by_kind}
+    loss = pd.DataFrame(means, index=readers[0]["before"])
+    rise, outside = loss.loc[96] - loss.loc[0], loss.loc[32] - loss.loc[8]
+    added = ["sinusoidal", "learned"]
+    return {
+        "without positions a model of both sides stays at the bag": bool(abs(short["none"] - 1 / 7) < 0.03),
+        "one number between 0 and 1 solves the game of one length": bool(short["one number"] > 0.95),
+        "what it learned does not carry over to sixteen words": bool(long["one number"] < 0.8),
+        "sinusoidal and learned positions solve the game of eight": bool((short[added] > 0.95).all()),
+        "of sixteen words they know the positions met in training": bool((long[added] < 0.6).all()),
+        "rotary positions are as good with sixteen words as with eight": bool(
+            abs(long["rotary"] - short["rotary"]) < 0.05
+        ),
+        "ALiBi ends at about one half": bool(0.4 < short["alibi"] < 0.55),
+        "within the trained length no positions cost at most 0.15 nats": bool(
+            (loss["none"] - loss.min(axis=1))[[0, 4, 8]].max() < 0.15
+        ),
+        "learned and sinusoidal positions jump beyond it": bool((outside[added] > 0.5).all()),
+        "rotary positions hold at 32 words before, and are worst at 96": bool(
+            outside["rotary"] < 0.5 and rise.idxmax() == "rotary"
+        ),
+        "ALiBi holds": bool(rise["alibi"] < 0.15 and rise.idxmin() == "alibi"),
     }
 
 

@@ -666,8 +666,8 @@ def right_answers(model, n_words, n=2000):  # (n,) booleans, and where mais was
 
 player = train_player("sinusoidal", seed=0, n_steps=10 if smoke else 1500)
 for n_words in (8, 16):
-    share = right_answers(player, n_words)[0].mean()
-    print(f"sinusoidal, {n_words} words: {share:.1%}; a bag at best {1 / (n_words - 1):.1%}")
+    share, bag = right_answers(player, n_words)[0].mean(), 1 / (n_words - 1)
+    print(f"sinusoidal, {n_words} words: {share:.1%}; a bag at best {bag:.1%}")
 
 # %% [markdown]
 # And now all six kinds, as stored: the mean over the seeds, and in brackets the worst and the best of them.
@@ -680,13 +680,14 @@ by_kind = games.groupby("kind", sort=False)[["right 8", "right 16"]]
 right, worst, best = by_kind.mean(), by_kind.min(), by_kind.max()
 print(f"{'':<12}{'8 words':<20}16 words")
 for kind in right.index:
-    ends = (
-        f"{right[n][kind]:.0%} ({worst[n][kind]:.0%} to {best[n][kind]:.0%})" for n in right
-    )
-    print(f"{kind:<12}", *(f"{words:<20}" for words in ends), sep="")
+    line = f"{kind:<12}"
+    for n in right:
+        ends = f"({worst[n][kind]:.0%} to {best[n][kind]:.0%})"
+        line += f"{right[n][kind]:<5.0%}{ends:<15}"
+    print(line)
 winner = right["right 16"].drop(["none", "one number"]).idxmax()
 share = right["right 16"][winner]
-course.resolve("03.2", winner, f"{winner}: {share:.0%} right in games of sixteen words.")
+course.resolve("03.2", winner, f"{winner}: {share:.0%} right with sixteen words.")
 
 # %% [markdown]
 # Without positions a model stays where the bag must stay, however long it trains. One number between 0 and 1 solves the game of eight words, where one word further is always a seventh. With sixteen words it is a fifteenth, and much of what the model knew is gone. Sinusoids and learned vectors solve the game of eight and know about half of the longer one.
@@ -815,7 +816,8 @@ def loss_on_first_eight(model, n_before):
 
 befores = (0, 4, 8, 16, 24, 32, 48, 64, 96)
 reader = train_reader("learned", seed=0, n_steps=10 if smoke else 2000)
-print(*(f"{n} before: {loss_on_first_eight(reader, n):.2f}" for n in (0, 8, 32, 96)), sep=", ")
+for n in (0, 8, 32, 96):
+    print(f"{n:>2} words before: {loss_on_first_eight(reader, n):.2f} nats a word")
 
 # %% [markdown]
 # And all five kinds, as stored. The columns are the numbers of words before; then follows the range of the rise from none to 96 over the seeds.
@@ -830,7 +832,8 @@ rises = {kind: found[:, -1] - found[:, 0] for kind, found in losses.items()}
 print(f"{'words before':<12}", *(f"{n:>5}" for n in befores))
 for kind, found in losses.items():
     mean = (f"{loss:5.2f}" for loss in found.mean(dim=0).tolist())
-    print(f"{kind:<12}", *mean, f"  + {rises[kind].min():.2f} to {rises[kind].max():.2f}")
+    low, high = rises[kind].aminmax()
+    print(f"{kind:<12}", *mean, f"  + {low:.2f} to {high:.2f}")
 steadiest = min(rises, key=lambda kind: rises[kind].mean())
 rise = rises[steadiest].mean()
 course.resolve("03.3", steadiest, f"{steadiest}: worse by {rise:.2f} nats a word.")
@@ -855,17 +858,22 @@ plots.show(fig, name="03_train_short_test_long")
 
 # %% [markdown]
 # Within the trained length **a causal model without positions is nearly as good as the others: the mask itself gives order away**, since the first word sees one word and the second two. Beyond it, learned and sinusoidal positions jump by more than half a nat at once: a new position is a vector that nothing was trained to read. Rotary positions hold for a while, and with 96 words before they are the worst of all. One kind holds to the end, ALiBi.
-#
-# Why? Three measurements help. First the **learned table**, before and after training, and the similarity of its rows (the cosine). Training reached positions 0 to 15. What will the rows from 16 on look like? The cell first asserts the sentences above.
 
 # %%
 mean = {kind: found.mean(dim=0) for kind, found in losses.items()}
-none = mean["none"] - torch.stack([*mean.values()]).amin(dim=0)
-beyond = {kind: loss[befores.index(32)] - loss[befores.index(8)] for kind, loss in mean.items()}
-assert none[: befores.index(8) + 1].max() < 0.15
-assert min(beyond["learned"], beyond["sinusoidal"]) > 0.5 > beyond["rotary"]
+best = torch.stack([*mean.values()]).amin(dim=0)  # of all kinds, by length
+short, long = befores.index(8), befores.index(32)
+jump = {kind: (loss[long] - loss[short]).item() for kind, loss in mean.items()}
+print("from 8 to 32 words before:", *(f"{kind} +{jump[kind]:.2f}" for kind in jump))
+assert (mean["none"] - best)[: short + 1].max() < 0.15
+assert min(jump["learned"], jump["sinusoidal"]) > 0.5 > jump["rotary"]
 assert mean["rotary"][-1] == max(loss[-1] for loss in mean.values())
 assert rises["alibi"].max() < 0.15
+
+# %% [markdown]
+# Why? Three measurements help. First the **learned table**, before and after training, and the similarity of its rows (the cosine). Training reached positions 0 to 15. What will the rows from 16 on look like?
+
+# %%
 after = reader.body.pos_embed.table.detach()
 _ = torch.manual_seed(0)  # the seed of that model: its beginning is drawn again
 before = tx.LanguageModel(

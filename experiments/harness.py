@@ -142,6 +142,24 @@ class Worker:
             self._pool = None
 
 
+def best_rate(tune: Callable[[float], float], learning_rates: Sequence[float], n_beyond: int) -> float:
+    """The learning rate with the lowest loss; where that is at an end of those tried, more are tried.
+
+    Examples
+    --------
+    >>> best_rate(lambda lr: abs(lr - 0.25), (1.0, 2.0, 4.0), n_beyond=5)
+    0.25
+    """
+    tried = {lr: tune(lr) for lr in learning_rates}
+    for _ in range(n_beyond):
+        best = min(tried, key=lambda lr: tried[lr])
+        if min(tried) < best < max(tried):
+            break
+        beyond = best / 2 if best == min(tried) else best * 2
+        tried[beyond] = tune(beyond)
+    return min(tried, key=lambda lr: tried[lr])
+
+
 def digest_of(content: Mapping[str, Any]) -> str:
     """A short name for some settings or texts, which changes whenever any of them does."""
     return hashlib.sha256(json_bytes(content)).hexdigest()[:12]

@@ -182,8 +182,9 @@ def load_corpus(
     Returns
     -------
     Corpus
-        A file is split in the same way each time, with equal texts in one split. Without labels about 90, 5
-        and 5 of 100 different texts are train, valid and test; with labels 80, 10 and 10 of each class.
+        A file is split by a hash of each text, see `tinytx_run.splits.split_texts`: it may grow or be
+        shuffled, and texts that differ in case, spaces or final punctuation only are in one split. Without
+        labels about 90, 5 and 5 of 100 different texts are train, valid and test; with labels 80, 10 and 10.
         Splits that come with a corpus stay as they are, as do those of "world", drawn independently.
 
     Raises

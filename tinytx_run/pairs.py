@@ -9,17 +9,23 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from tinytx.tokenizer import canonical
 from tinytx_run.corpora import CorpusInfo, Splits, downloaded_info
 from tinytx_run.download import corpus_folder
-from tinytx_run.splits import SPLIT_SEED, connected
-from tinytx_run.tables import NUMBER, CorpusWarning, is_blank, read_aligned, read_lines, split_cells
+from tinytx_run.splits import split_connected
+from tinytx_run.tables import (
+    NUMBER,
+    SPLIT_FILES,
+    CorpusWarning,
+    is_blank,
+    read_aligned,
+    read_lines,
+    split_cells,
+)
 
 WORLD_SIZES = {"test": 1_000, "valid": 1_000, "train": 40_000}  # drawn; train loses what is held out
 WORLD_SEED = 21_000  # of test; the next two seeds draw valid and train
-HELD_OUT = 0.05  # of the pairs of a file, at most, for valid and for test each
+HELD_OUT = 0.05  # of the pairs of a file, about, for valid and for test each
 
 # English sentences that the lesson on translation translates, held out of training.
 LAB_SENTENCES = (
@@ -104,7 +110,8 @@ def load_pairs(name: str | os.PathLike[str], data_dir: str | os.PathLike[str] | 
     Returns
     -------
     PairCorpus
-        No source and no target of a held-out split of the world, of Tatoeba or of a file is in train.
+        No source and no target of a held-out split of the world, of Tatoeba or of a file is in train. A file
+        is split by hashes, see `tinytx_run.splits.split_connected`.
 
     Raises
     ------
@@ -187,22 +194,13 @@ def _multi30k(folder: Path) -> tuple[dict[str, Rows], int]:
 
 def _file(path: Path) -> PairCorpus:
     rows = [(cells[0], cells[1]) for cells in _sentences(path, _read_cells(path))]
-    groups: dict[int, list[int]] = {}
-    for i, group in enumerate(connected(rows)):
-        groups.setdefault(group, []).append(i)
-    sizes = sorted(map(len, groups.values()))
-    if len(sizes) < 3:
-        raise ValueError(
-            f"{path} must hold at least 3 groups of pairs that share no sentence, to be split, "
-            f"got {len(sizes)}"
-        )
-    most = max(sizes[1], round(HELD_OUT * len(rows)))  # sizes[1]: so that one group fits into each
-    chosen: dict[str, list[int]] = {"train": [], "valid": [], "test": []}
-    for group in np.random.default_rng(SPLIT_SEED).permutation(len(groups)).tolist():
-        smaller = min(("valid", "test"), key=lambda name: len(chosen[name]))
-        fits = len(chosen[smaller]) + len(groups[group]) <= most
-        chosen[smaller if fits else "train"] += groups[group]
-    splits = {name: [rows[i] for i in sorted(places)] for name, places in chosen.items()}
+    names = split_connected(rows, share=HELD_OUT)
+    splits: dict[str, Rows] = {
+        split: [row for row, name in zip(rows, names, strict=True) if name == split] for split in SPLIT_FILES
+    }
+    if not all(splits.values()):
+        rule = "at least 3 groups of pairs that share no sentence, to be split"
+        raise ValueError(f"{path} must hold {rule}, got fewer among {len(rows):,} pairs")
     return _corpus(CorpusInfo(path.name, "", licence="", source=""), splits)
 
 

@@ -1005,19 +1005,7 @@ course.parsons("attention")
 # smallest input it could find, and, if it knows the mistake, what it is. As long as there are only dots, it says "not attempted yet", and nothing else in the lesson waits for you.
 
 # %% [markdown]
-# ### Exercise: the causal mask
-#
-# `Level 1/5 · 5 minutes · outcome 3`
-#
-# Write `causal_mask(seq_len)`. It returns a boolean tensor of shape (T, T), where T is `seq_len`: row $t$ is the query, column $s$ the key, and the entry is
-# `True` where $t$ **may** attend to $s$, that is to itself and to earlier positions. *It trains* keeping query and key apart, and which sign a mask has.
-#
-# <details><summary>Hint</summary>
-#
-# Number the positions with `torch.arange(seq_len)`, once as a column and once as a row: comparing the two gives the whole table at once. Two loops will do as well. Check the first row on paper:
-# a single `True`.
-#
-# </details>
+# [exercise: causal_mask]
 
 
 # %%
@@ -1031,18 +1019,7 @@ def causal_mask(seq_len):
 course.check("causal_mask", causal_mask)
 
 # %% [markdown]
-# ### Exercise: the padding mask
-#
-# `Level 1/5 · 5 minutes · outcome 3`
-#
-# Write `padding_mask(token_ids, pad_id)`. `token_ids` has shape (B, S), rows filled up on the right with `pad_id`, an id of the vocabulary that need not be 0. Return a boolean tensor of the same shape, `True` for a real token, one that may be attended to. Each row has
-# at least one. *It trains* asking for the meaning of an id, not for a number that it often has.
-#
-# <details><summary>Hint</summary>
-#
-# One comparison of the whole tensor with one id. Before you run the check, ask yourself what your line does to a real token whose id is 0, and to ids above and below `pad_id`.
-#
-# </details>
+# [exercise: padding_mask]
 
 
 # %%
@@ -1056,19 +1033,7 @@ def padding_mask(token_ids, pad_id):
 course.check("padding_mask", padding_mask)
 
 # %% [markdown]
-# ### Exercise: attention with a mask
-#
-# `Level 3/5 · 15 minutes · outcome 1`
-#
-# Write `attention(q, k, v, mask)`. Queries have shape (..., T, K), keys and values (..., S, K), with any axes in front; `mask`, boolean and of shape (..., T, S), is `True` where a query may attend. Return the contexts, (..., T, K): scaled scores, softmax over the allowed keys, and **zeros**
-# for a query that may see nothing. Loops or matrices, as you like, but not torch's own attention. *It trains* putting scale, mask and softmax in their order.
-#
-# <details><summary>Hint</summary>
-#
-# Swap the last two axes of the keys with `k.transpose(-2, -1)`; then the shapes say what to multiply. Block before softmax. For a row where nothing is allowed softmax gives NaN or an even spread, depending on how you block; in both cases the weights of blocked positions can still be set
-# to zero afterwards.
-#
-# </details>
+# [exercise: attention]
 
 
 # %%
@@ -1082,18 +1047,7 @@ def attention(q, k, v, mask):
 course.check("attention", attention)
 
 # %% [markdown]
-# ### Exercise: find the leak
-#
-# `Level 3/5 · 15 minutes · outcome 4`
-#
-# Write `leaks_future(model, x)`. `x` has shape (T, D); `model(x)` returns T outputs, one for each position. Return `True` if changing some input $s$ moves an output *before* it, however little, and `False` otherwise. Outputs from $s$ on may move. Leave `x` as it is. *It trains* turning a promise about a model into a
-# test that can fail.
-#
-# <details><summary>Hint</summary>
-#
-# Compute the outputs once. Then, for each `s`, change row `s` of a *fresh* copy, each number by a different amount, and compare the outputs before `s` exactly, with `torch.equal`. Return `True` at the first difference; `False` only after the last round.
-#
-# </details>
+# [exercise: leaks_future]
 
 
 # %%

@@ -1019,19 +1019,7 @@ course.parsons("rotate")
 # mistake, what it is. While there are only dots, it says "not attempted yet", and nothing else waits for you.
 
 # %% [markdown]
-# ### Exercise: the table of clocks
-#
-# `Level 2/5 · 10 minutes · outcome 2`
-#
-# Write `sinusoidal_positions(max_len, d_model)`. It returns a tensor of shape (T, D), with T = `max_len` positions, counted from 0, and D = `d_model`, which is even. Hand $i$ turns by $1 / 10{,}000^{2i/D}$ radians a
-# position, $i = 0 \ldots D/2 - 1$; its sine is in column $2i$, its cosine in column $2i + 1$. Loops or one outer product, float32 or float64: as you like. *It trains* reading an index formula exactly as it is written.
-#
-# <details><summary>Hint</summary>
-#
-# First the speeds, one for each of the D / 2 hands; print them for D = 4: 1 and 0.01. Then every position times every speed. Getting sine and cosine to take turns is the fiddly part: two assignments to `[:, 0::2]` and `[:, 1::2]` do it, or a `torch.stack` along a new
-# last axis.
-#
-# </details>
+# [exercise: sinusoidal_positions]
 
 
 # %%
@@ -1045,18 +1033,7 @@ def sinusoidal_positions(max_len, d_model):
 course.check("sinusoidal_positions", sinusoidal_positions)
 
 # %% [markdown]
-# ### Exercise: the matrix that moves on
-#
-# `Level 3/5 · 15 minutes · outcome 3`
-#
-# Write `shift_matrix(k, d_model)`. It returns a tensor M of shape (D, D), the same for all positions, with M @ PE(pos) = PE(pos + k). PE is the table of the exercise before, with its base of 10,000 and sine and cosine taking turns; D is even,
-# and PE(pos) is a column of D numbers. The check applies your matrix to several positions. *It trains* turning a proof, the addition theorems, into an array.
-#
-# <details><summary>Hint</summary>
-#
-# Only blocks of 2 × 2 on the diagonal are not zero. Begin with D = 2, where the speed is 1, and write $\sin(pos + k)$ and $\cos(pos + k)$ out: the factors of $\sin(pos)$ and $\cos(pos)$ fill the two rows. Mind which of the four entries has the minus.
-#
-# </details>
+# [exercise: shift_matrix]
 
 
 # %%
@@ -1070,18 +1047,7 @@ def shift_matrix(k, d_model):
 course.check("shift_matrix", shift_matrix)
 
 # %% [markdown]
-# ### Exercise: rotary positions
-#
-# `Level 3/5 · 15 minutes · outcome 4`
-#
-# Write `rotate(x, positions)`. `x` has shape (..., T, K), K even, with any axes in front; `positions`, of shape (T,), holds the position of each row. Turn the pair of numbers $(2i, 2i + 1)$ of row $t$ by the angle $a = p_t / 10{,}000^{2i/K}$, with $p_t$ for `positions[t]`: the first becomes $\cos(a)$ first $+ \sin(a)$ second, the second $\cos(a)$
-# second $- \sin(a)$ first. Return the shape of `x`, and leave `x` as it is. *It trains* slicing pairs, and computing both from the old values.
-#
-# <details><summary>Hint</summary>
-#
-# The angles have shape (T, K/2) and broadcast against `x[..., 0::2]` and `x[..., 1::2]`. To lay the results out in turns again, use `torch.stack(..., dim=-1).flatten(-2)`, or write into `torch.empty_like(x)`. Check one thing on paper: (0, 1) at position 1 becomes $(\sin 1, \cos 1)$.
-#
-# </details>
+# [exercise: rotate]
 
 
 # %%
@@ -1095,18 +1061,7 @@ def rotate(x, positions):
 course.check("rotate", rotate)
 
 # %% [markdown]
-# ### Exercise: the biases of ALiBi
-#
-# `Level 2/5 · 10 minutes · outcome 4`
-#
-# Write `alibi_bias(n_heads, seq_len)`. It returns a tensor of shape (H, T, T): entry $[h, t, s]$ is $-m\,|t - s|$, with the slope $m = 2^{-8(h+1)/H}$ of head $h = 0 \ldots H - 1$. H = `n_heads` is a power of two. The distance counts on both sides; blocking the future is the business of the mask. *It trains*
-# broadcasting three axes, and counting heads as a formula does.
-#
-# <details><summary>Hint</summary>
-#
-# Make the slopes, shape (H,), and the distances, shape (T, T), apart. Then insert axes of size 1, so (H, 1, 1) meets (T, T). With two heads the slopes are 1/16 and 1/256.
-#
-# </details>
+# [exercise: alibi_bias]
 
 
 # %%

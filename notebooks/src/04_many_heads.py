@@ -573,17 +573,7 @@ course.parsons("split_heads")
 #
 # Three exercises: split, merge, and the whole of multi-head attention. Fill in the dots and run the cell below them. It checks what you wrote and, if it knows the mistake, names it. While there are only dots, it says "not attempted yet".
 #
-# ### Exercise: split into heads
-#
-# `Level 2/5 · 10 minutes · outcome 1`
-#
-# Write `split_heads(x, n_heads)` without looking above. `x` has shape (B, T, D), and D is a multiple of `n_heads`. The result has shape (B, H, T, K), H = `n_heads`, K = D / H: head $h$ holds, for every token, the features $hK$ to $(h+1)K - 1$. A reshape and a transpose do it, and so do slices that are stacked.
-#
-# <details><summary>Hint</summary>
-#
-# Take B = 1, T = 2, D = 4, two heads, and number the entries 0 to 7: token 0 holds 0 1 2 3. Head 0 must hold 0 1 and 4 5. Split the *last* axis into two first; then the axes are (B, T, H, K), and two of them have to be exchanged.
-#
-# </details>
+# [exercise: split_heads]
 
 
 # %%
@@ -597,17 +587,7 @@ def split_heads(x, n_heads):
 course.check("split_heads", split_heads)
 
 # %% [markdown]
-# ### Exercise: merge the heads
-#
-# `Level 2/5 · 8 minutes · outcome 1`
-#
-# Write `merge_heads(context)`, the way back. `context` has shape (B, H, T, K); the result has shape (B, T, D), D = H · K: each token's vector is the concatenation of what its heads return, head 0 first.
-#
-# <details><summary>Hint</summary>
-#
-# `context.reshape(B, T, H * K)` has the right shape and the wrong numbers, for the same reason as in prediction 04.1. Which two axes have to be neighbours before they can be joined?
-#
-# </details>
+# [exercise: merge_heads]
 
 
 # %%
@@ -621,17 +601,7 @@ def merge_heads(context):
 course.check("merge_heads", merge_heads)
 
 # %% [markdown]
-# ### Exercise: multi-head attention
-#
-# `Level 4/5 · 20 minutes · outcome 2`
-#
-# Write self-attention with `n_heads` heads as a function. `x` has shape (B, T, D). The four weight matrices have shape (D, D) and are applied as `x @ w_q`; there are no biases. `mask` has shape (T, T), True = may attend, and every query may attend to at least one key. Return (B, T, D). You may use `tx.attention` or your own.
-#
-# <details><summary>Hint</summary>
-#
-# Project, split, attend, merge, project. Each head compares vectors of width K, not D: that decides the scale. A loop over slices of the columns is fine too.
-#
-# </details>
+# [exercise: multi_head_attention]
 
 
 # %%

@@ -551,17 +551,7 @@ course.quiz("your_own_gpt")
 #
 # Three functions: the model, the distribution of the next token, and the loop that writes. Fill in the dots and run the cell below them. It checks what you wrote and, if it knows the mistake, names it.
 #
-# ### Exercise: the model
-#
-# `Level 3/5 · 15 minutes · outcome 1`
-#
-# Write `tiny_gpt(token_ids, token_embed, positions, blocks, final_norm, w_out)`, the forward pass from ids (B, T) to logits (B, T, V). `token_embed` has shape (V, D), `positions` (max_len, D), `w_out` (D, V). `blocks` holds functions from (B, T, D) to (B, T, D), and `final_norm` is such a function too. Scale the embeddings by $\sqrt{D}$.
-#
-# <details><summary>Hint</summary>
-#
-# Five steps: look up, scale, add positions, blocks, norm and output layer. A text may be shorter than the table of positions. In the loop over the blocks, what does each block read?
-#
-# </details>
+# [exercise: tiny_gpt]
 
 
 # %%
@@ -575,19 +565,7 @@ def tiny_gpt(token_ids, token_embed, positions, blocks, final_norm, w_out):
 course.check("tiny_gpt", tiny_gpt)
 
 # %% [markdown]
-# ### Exercise: ways to draw
-#
-# `Level 4/5 · 20 minutes · outcome 3`
-#
-# Write `next_token_probs(logits, temperature, top_k, top_p)`: from logits of shape (V,) the probabilities, shape (V,), with which the next token is drawn. In this order: divide by the temperature (positive); keep the `top_k` largest; of these keep the smallest set of most probable tokens whose
-# probability reaches `top_p`, the one that crosses included; only then make the rest sum to one. `None` for `top_k` or `top_p` switches that step off. There are no ties. *It trains* filtering in sorted order, and finding the way back.
-#
-# <details><summary>Hint</summary>
-#
-# Sort the probabilities, and keep the order: it is needed to put them back. For top-p ask, for each token, what all *more probable* ones have together; it stays as long as that is below `top_p`. (That is `cumsum` without the token itself.) So the first is never cut. Try 0.4, 0.3, 0.2, 0.1 with
-# `top_p` = 0.8 on paper.
-#
-# </details>
+# [exercise: next_token_probs]
 
 
 # %%
@@ -601,17 +579,7 @@ def next_token_probs(logits, temperature, top_k, top_p):
 course.check("next_token_probs", next_token_probs)
 
 # %% [markdown]
-# ### Exercise: the loop that writes
-#
-# `Level 2/5 · 10 minutes · outcome 3`
-#
-# Write `generate(model, token_ids, n_new, max_len, draw)`. `token_ids` is a list of at least one id. `model` takes a tensor (1, T), T at most `max_len`, and returns logits (1, T, V). `draw` takes probabilities (V,) and returns an id. Return the list with `n_new` ids appended; do not change the given one.
-#
-# <details><summary>Hint</summary>
-#
-# Read, draw, append, as in `write` above. Negative indices cut from the end: `ids[-max_len:]` is the whole list while it is short. Which of the T positions is about the next token?
-#
-# </details>
+# [exercise: generate]
 
 
 # %%

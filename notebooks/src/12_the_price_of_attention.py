@@ -751,18 +751,7 @@ course.quiz("the_price_of_attention")
 #
 # Fill in the dots, and run the cell below them. It checks what you wrote and names the mistake if it knows it.
 #
-# ### Exercise: count the operations of attention
-#
-# `Level 2/5 · 10 minutes · outcome 2`
-#
-# Write `attention_flops(seq_len, d_model, n_heads)`: the floating-point operations of one self-attention layer on one text. Count the matrix products: the four projections, the scores of all pairs of tokens, the weighted sums. A multiply-add counts as two. `n_heads` divides `d_model`. Softmax, scale and biases are
-# not counted. Try to derive it head by head, each of width K = `d_model // n_heads`, before you simplify.
-#
-# <details><summary>Hint</summary>
-#
-# One product of (a, b) with (b, c) takes 2·a·b·c operations. The scores of one head are a product of (n, K) with (K, n), and its weighted sums one of (n, n) with (n, K). What becomes of K times the number of heads?
-#
-# </details>
+# [exercise: attention_flops]
 
 
 # %%
@@ -776,17 +765,7 @@ def attention_flops(seq_len, d_model, n_heads):
 course.check("attention_flops", attention_flops)
 
 # %% [markdown]
-# ### Exercise: the longest chain
-#
-# `Level 3/5 · 15 minutes · outcome 4`
-#
-# Write `longest_chain(waits_for)` for a list of operations. `waits_for[i]` is a tuple with the numbers of the operations that operation `i` waits for. They are all smaller than `i`, so the list is in a possible order. Return how many operations are on the longest chain in which each waits for the one before; 0 for an empty list. Example: `[(), (0,), (0,), (1, 2)]` has the chain 0, 1, 3, so 3.
-#
-# <details><summary>Hint</summary>
-#
-# Walk through the list once and note for each operation the length of the longest chain that ends there: one more than the largest such length among the operations it waits for. Without memory for these lengths the same chains are followed again and again.
-#
-# </details>
+# [exercise: longest_chain]
 
 
 # %%

@@ -972,17 +972,7 @@ course.quiz("faster_and_larger")
 #
 # Fill in the dots, and run the cell below them. It checks what you wrote and names the mistake if it knows it.
 #
-# ### Exercise: the cost of padding
-#
-# `Level 1/5 · 10 minutes · outcome 4`
-#
-# Write `padded_cost(lengths, batch_size)`: how many positions a model computes, padding included. `lengths` is a list of the lengths of texts. They are taken in order, `batch_size` at a time; the last batch may hold fewer. Each batch is padded to its own longest text. Example: lengths 2, 5, 3 in batches of two need 10 + 3 positions. An empty list needs none.
-#
-# <details><summary>Hint</summary>
-#
-# A batch is `lengths[i : i + batch_size]` for i = 0, batch_size, 2 · batch_size and so on. It is a rectangle: how many rows, and how wide?
-#
-# </details>
+# [exercise: padded_cost]
 
 
 # %%
@@ -996,17 +986,7 @@ def padded_cost(lengths, batch_size):
 course.check("padded_cost", padded_cost)
 
 # %% [markdown]
-# ### Exercise: accumulate gradients
-#
-# `Level 2/5 · 10 minutes · outcome 5`
-#
-# A batch was cut into M micro-batches. Row m of `gradients`, shape (M, P), is the gradient of the *mean* loss over the `n_tokens[m]` tokens of micro-batch m, where `n_tokens` is an integer tensor of shape (M,). Write `accumulate(gradients, n_tokens)`: the gradient of the mean loss over *all* tokens, shape (P,). Example: gradients 1 and 4 from 2 and 1 tokens give 2.
-#
-# <details><summary>Hint</summary>
-#
-# A mean times its number of tokens is a sum. Add up the sums of all micro-batches, and divide once, by what?
-#
-# </details>
+# [exercise: accumulate]
 
 
 # %%

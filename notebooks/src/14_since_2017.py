@@ -794,17 +794,7 @@ course.quiz("since_2017")
 #
 # The three parts that you will meet in the code of almost every recent model. Fill in the dots and run the cell below them. It checks what you wrote and, if it knows the mistake, names it. While there are only dots, it says "not attempted yet".
 #
-# ### Exercise: RMSNorm
-#
-# `Level 1/5 · 5 minutes · outcome 1`
-#
-# Write `rms_norm(x, gamma, eps)`. `x` has shape (B, T, D), `gamma` has shape (D,). Each token is divided by $\sqrt{m + \varepsilon}$, where $m$ is the mean of the squares of its $D$ numbers, and multiplied by `gamma`. Use no ready-made norm, and do not change `x`.
-#
-# <details><summary>Hint</summary>
-#
-# Three steps in this order: square, mean, root. The mean needs `keepdim=True`, so its axis of size 1 stays and (B, T, D) can be divided by it.
-#
-# </details>
+# [exercise: rms_norm]
 
 
 # %%
@@ -818,17 +808,7 @@ def rms_norm(x, gamma, eps):
 course.check("rms_norm", rms_norm)
 
 # %% [markdown]
-# ### Exercise: SwiGLU
-#
-# `Level 2/5 · 5 minutes · outcome 1`
-#
-# Write `swiglu(x, w_gate, w_up, w_down)`, the gated feed-forward network without biases. `x` has shape (B, T, D), `w_gate` and `w_up` have shape (D, F), and `w_down` has shape (F, D). The gate goes through SiLU, $h\,\sigma(h)$; return (B, T, D). `F.silu` may be used.
-#
-# <details><summary>Hint</summary>
-#
-# Two products of x, one of them through SiLU. They are multiplied number by number, `*`, before the last matrix product, `@`.
-#
-# </details>
+# [exercise: swiglu]
 
 
 # %%
@@ -842,17 +822,7 @@ def swiglu(x, w_gate, w_up, w_down):
 course.check("swiglu", swiglu)
 
 # %% [markdown]
-# ### Exercise: grouped-query attention
-#
-# `Level 3/5 · 15 minutes · outcome 1`
-#
-# Write `grouped_query_attention(q, k, v, mask)`. `q` has shape (B, H, T, K), `k` and `v` have shape (B, G, S, K), where G divides H; `mask` is boolean, (T, S), True = may attend, with a True in each row. The first H / G query heads share head 0 of keys and values, the next H / G share head 1, and so on. Return (B, H, T, K). `tx.attention` may be used, or write the formula.
-#
-# <details><summary>Hint</summary>
-#
-# With H = 4 and G = 2 the query heads 0, 1, 2, 3 read the key heads 0, 0, 1, 1. `repeat` gives 0, 1, 0, 1; which function of torch gives the other order?
-#
-# </details>
+# [exercise: grouped_query_attention]
 
 
 # %%

@@ -7,6 +7,7 @@ import pytest
 
 from tinytx_course.building.editions import BEGIN, END, cell_of_edition, check_calls, has_solution
 from tinytx_course.building.notebooks import build_notebook
+from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.lessons import LESSONS
 
 LESSON = LESSONS[8]
@@ -129,6 +130,17 @@ def test_markers_that_make_no_pair_are_refused_and_the_file_is_named(built, line
     for solved in (False, True):
         with pytest.raises(ValueError, match=f"notebooks/src/{LESSON.name}.py: .*SOLUTION|hold a line"):
             built(source, solved=solved)
+
+
+def test_what_an_exercise_asks_is_put_into_its_text_cell(built):
+    asked = EXERCISES["causal_mask"].statement
+    placed = SOURCE.replace("### Exercise: a mask", "First.\n#\n# [exercise: causal_mask]")
+    for solved in (False, True):
+        assert built(placed, solved=solved)[0].source == f"First.\n\n{asked}"
+    with pytest.raises(
+        ValueError, match=rf"{LESSON.name}.py: \[exercise: a mask\] must name one of .*causal_mask"
+    ):
+        built(placed.replace("exercise: causal_mask", "exercise: a mask"))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""How long a lesson takes: counted from its cells, stated by its exercises, measured when published."""
+"""How long a lesson takes: counted from its cells, stated in files of exercises, measured when published."""
 
 import jupytext
 import pytest
@@ -9,7 +9,7 @@ from tinytx_course.lessons import LESSONS, Times, lesson_table, project_root, st
 from tinytx_course.results import Results
 
 LESSON = LESSONS[2]
-# 659 words, 1,840 characters of code, 15 minutes of exercises; without what is folded, commented or solved.
+# 658 words, 1,840 characters of code, 15 minutes of exercises; without what is folded, commented or solved.
 SOURCE = f"""# %% [markdown]
 # # Masks
 #
@@ -25,9 +25,9 @@ SOURCE = f"""# %% [markdown]
 # nothing but a remark
 
 # %% [markdown]
-# ### Exercise: f
+# ### Exercise: attention with a mask
 #
-# `Level 2/5 · 15 minutes · outcome 1`
+# `Level 3/5`
 #
 # <details><summary>Hint</summary>
 #
@@ -62,9 +62,9 @@ def test_minutes_can_be_checked_on_paper():
     n_words = sum(minutes.count_words(cell.source) for cell in cells if cell.cell_type == "markdown")
     n_characters = sum(minutes.count_code(cell.source) for cell in cells if cell.cell_type == "code")
     assert n_characters == 600 * len("x=1") + len("deff(x):...") + len('course.check("causal_mask",f)')
-    assert n_words == 645 + 1 + 4 + 10 + 2 + 7  # text, title, You need, It takes, exercise, its level
-    times = minutes.times_of(cells, 11.0)
-    assert times == Times(reading=15, exercises=15, seconds=15)  # 659 / 130 + 1840 / 360 = 10.2
+    assert n_words == 645 + 1 + 4 + 10 + 5 + 3  # text, title, You need, It takes, exercise, its level
+    times = minutes.times_of(LESSON, cells, 11.0)
+    assert times == Times(reading=15, exercises=15, seconds=15)  # 668 / 130 + 1840 / 360 = 10.2
     assert str(times) == "15 minutes to read, 15 for the exercises, 15 s to run"
 
 
@@ -84,13 +84,13 @@ def test_the_time_of_the_last_publishing_counts_and_the_table_says_the_same(chec
     assert f"*It takes:* {said} on two cores." in title(notebook)
     (row,) = [row for row in lesson_table("", checkout).splitlines() if LESSON.slug in row]
     assert row.endswith(f"| {said} |")
-    minutes.write_times(notebook.cells, 75)
+    minutes.write_times(LESSON, notebook.cells, 75)
     assert title(notebook) == title(build_notebook(LESSON, checkout)), "writing twice changes nothing"
 
 
 def test_a_title_without_the_line_is_left_alone():
     cells = jupytext.reads("# %% [markdown]\n# # Masks\n", fmt="py:percent").cells
-    minutes.write_times(cells, 10)
+    minutes.write_times(LESSON, cells, 10)
     assert cells[0].source == "# Masks"
 
 

@@ -230,11 +230,11 @@ def publish(wanted: Iterable[str] = (), root: Path | None = None) -> CourseRepor
     runs = _run_all(lessons, root, figures=fresh)
     done = [run for run in runs if run.failure is None and run.seconds is not None]
     for run in done:  # all of them before any table of times is written
-        times = times_of(run.notebook.cells, run.seconds or 0)
+        times = times_of(run.lesson, run.notebook.cells, run.seconds or 0)
         Results("lessons", root / "results").put(run.lesson.name, asdict(times))
     table = lesson_table(root=root)
     for run in done:
-        write_times(run.notebook.cells, last_seconds(run.lesson, root))
+        write_times(run.lesson, run.notebook.cells, last_seconds(run.lesson, root))
         _renew_table(run.notebook, table)
         write_published(run, root)
         _replace_figures(run.lesson, fresh, root / "figures")

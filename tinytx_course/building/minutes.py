@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tinytx_course.building.editions import cell_of_edition
 from tinytx_course.building.elsewhere import is_first_cell
+from tinytx_course.building.statements import statements_in
 from tinytx_course.lessons import Lesson, Times, stored_times
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 WORDS_A_MINUTE = 130
 CODE_A_MINUTE = 360  # characters; about eight lines
 
-_EXERCISE = re.compile(r"^`Level \d/5 · (\d+) minutes · outcome \d+`$", re.M)
 # Code, what is folded, other tags, addresses of links.
 _NO_PROSE = re.compile(r"```.*?```|<details>.*?</details>|<[^>]+>|\]\([^)]*\)", re.S)
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
@@ -62,24 +62,19 @@ def reading_minutes(texts: Iterable[str], codes: Iterable[str]) -> float:
     return words / WORDS_A_MINUTE + sum(map(count_code, codes)) / CODE_A_MINUTE
 
 
-def exercise_minutes(text: str) -> int:
-    """Return the sum of the minutes that the exercises in a text state.
-
-    Examples
-    --------
-    >>> exercise_minutes("### Exercise: f\\n\\n`Level 1/5 · 5 minutes · outcome 3`")
-    5
-    """
-    return sum(map(int, _EXERCISE.findall(text)))
+def exercise_minutes(lesson: Lesson, texts: Iterable[str]) -> int:
+    """Return the sum of the minutes of those exercises of a lesson whose headings are in its texts."""
+    return sum(statement.minutes for statement in statements_in("\n".join(texts), lesson.number))
 
 
-def times_of(cells: Sequence[NotebookNode], seconds: float) -> Times:
+def times_of(lesson: Lesson, cells: Sequence[NotebookNode], seconds: float) -> Times:
     """Return how long a notebook takes, with the stubs of its exercises.
 
     Parameters
     ----------
+    lesson : Lesson
     cells : sequence of NotebookNode
-        130 words or 360 characters of code are read in a minute; exercises state their minutes.
+        130 words or 360 characters of code are read in a minute; the files of exercises state their minutes.
     seconds : float
         To run.
 
@@ -92,7 +87,7 @@ def times_of(cells: Sequence[NotebookNode], seconds: float) -> Times:
     texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
     codes = [cell.source for cell in cells if cell.cell_type == "code"]
     reading, running = (5 * math.ceil(exact / 5) for exact in (reading_minutes(texts, codes), seconds))
-    return Times(reading=reading, exercises=sum(map(exercise_minutes, texts)), seconds=running)
+    return Times(reading=reading, exercises=exercise_minutes(lesson, texts), seconds=running)
 
 
 def last_seconds(lesson: Lesson, root: Path) -> float:
@@ -101,10 +96,10 @@ def last_seconds(lesson: Lesson, root: Path) -> float:
     return lesson.seconds if times is None else times.seconds
 
 
-def write_times(cells: Sequence[NotebookNode], seconds: float) -> None:
+def write_times(lesson: Lesson, cells: Sequence[NotebookNode], seconds: float) -> None:
     """Write the times into the title of a notebook, in place of what follows *It takes:* there."""
     for cell in cells[:2]:
         if cell.cell_type == "markdown" and (old := _LINE.search(cell.source)):
-            new = f"*It takes:* {times_of(cells, seconds)} on two cores."
+            new = f"*It takes:* {times_of(lesson, cells, seconds)} on two cores."
             cell.source = cell.source.replace(old[0], new, 1)
             return

@@ -21,6 +21,7 @@ from nbformat import NotebookNode
 from tinytx_course.building.editions import cell_of_edition, make_edition
 from tinytx_course.building.elsewhere import archive_of, first_cell
 from tinytx_course.building.minutes import last_seconds, write_times
+from tinytx_course.building.statements import with_statement
 from tinytx_course.lessons import Lesson
 from tinytx_course.machine import PeakMemory, usable_cores
 from tinytx_course.progress.record import NOWHERE
@@ -75,17 +76,32 @@ def build_notebook(lesson: Lesson, root: Path, *, solved: bool = False) -> Noteb
     place = root / "notebooks" / "src" / f"{lesson.name}.py"
     if not place.parent.is_dir() and not solved:
         return without_outputs(nbformat.read(root / "notebooks" / f"{lesson.name}.ipynb", 4))
-    notebook = jupytext.reads(place.read_text(encoding="utf-8"), fmt="py:percent")
-    notebook.metadata = _plain_metadata()
-    notebook.nbformat, notebook.nbformat_minor = 4, 5
     try:
+        notebook = read_source(place)
+        notebook.metadata = _plain_metadata()
+        notebook.nbformat, notebook.nbformat_minor = 4, 5
         _name_cells(notebook)
-        write_times(notebook.cells, last_seconds(lesson, root))
+        write_times(lesson, notebook.cells, last_seconds(lesson, root))
         make_edition(notebook, solved=solved)
         notebook.cells.insert(1, first_cell(archive_of(root)))
     except (ValueError, SyntaxError) as problem:
         raise ValueError(f"notebooks/src/{place.name}: {problem}") from None
     nbformat.validate(notebook)
+    return notebook
+
+
+def read_source(place: Path) -> NotebookNode:
+    """Return the cells of a source; its text cells hold what their exercises ask.
+
+    Raises
+    ------
+    ValueError
+        If there is no exercise of a name.
+    """
+    notebook = jupytext.reads(place.read_text(encoding="utf-8"), fmt="py:percent")
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = with_statement(cell.source)
     return notebook
 
 

@@ -5,6 +5,12 @@
     signature = "attention_row(query, keys)"
     lesson = 0                               # the lesson and the section that explain it
     section = "By hand: score, then share"
+    title = "one row of attention"           # what its lesson asks, see `statement`
+    level = 1
+    minutes = 2
+    outcome = 2
+    statement = "The task, in 15 to 110 words of Markdown, with shapes."
+    hints = ["Folded below it."]
     rule = "What to return, in one sentence with shapes."
     right = '''
     def attention_row(query, keys):
@@ -48,15 +54,22 @@ import torch.nn.functional as F
 from torch import nn
 
 import tinytx as tx
+from tinytx_course.exercises.statement import Statement
 
 Function = Callable[..., Any]
-_EXERCISE: Mapping[str, type] = {
-    "together": list,
-    "also": list,
-    "mistakes": dict,
-    "puzzle": dict,
-    "lesson": int,
-} | dict.fromkeys(("signature", "section", "rule", "right"), str)
+_ABOUT = {"title": str, "level": int, "minutes": int, "outcome": int, "statement": str, "hints": list}
+_NEEDED = ("signature", "lesson", "section", *_ABOUT, "rule", "right", "mistakes")
+_EXERCISE: Mapping[str, type] = (
+    _ABOUT
+    | {
+        "together": list,
+        "also": list,
+        "mistakes": dict,
+        "puzzle": dict,
+        "lesson": int,
+    }
+    | dict.fromkeys(("signature", "section", "rule", "right"), str)
+)
 _MISTAKE: Mapping[str, type] = {
     "lesson": int,
     "tolerance": float,
@@ -165,6 +178,7 @@ class Catalogue:
     ----------
     signature, section, rule : str
     lesson : int
+    statement : Statement
     solve : Program
         The right one.
     mistakes : tuple of Mistake
@@ -177,6 +191,7 @@ class Catalogue:
     lesson: int
     section: str
     rule: str
+    statement: Statement
     solve: Program
     mistakes: tuple[Mistake, ...]
     puzzle: Mapping[str, Any]
@@ -206,7 +221,11 @@ def read_catalogue(name: str) -> Catalogue:
 def parse_catalogue(name: str, table: Mapping[str, Any]) -> Catalogue:
     """Check the fields of an exercise; as `read_catalogue`."""
     file = f"{name}.toml"
-    _check_fields(file, table, _EXERCISE, ("signature", "lesson", "section", "rule", "right", "mistakes"))
+    _check_fields(file, table, _EXERCISE, _NEEDED)
+    try:
+        statement = Statement(table["lesson"], **{field: table[field] for field in _ABOUT})
+    except ValueError as problem:
+        raise ValueError(f"{file}: {problem}") from None
     texts, often = table["mistakes"], set(table.get("together", ()))
     if unknown := often - set(texts):
         raise ValueError(f"{file} must have the mistakes {', '.join(sorted(unknown))}, got none of the name")
@@ -222,7 +241,9 @@ def parse_catalogue(name: str, table: Mapping[str, Any]) -> Catalogue:
     mistakes = (*(one.mistake for one in known), *(pair for pair in pairs if pair.wrongs))
     about = {field: table[field] for field in ("signature", "lesson", "section", "rule")}
     solve = Program(name, table["right"], f"`right` of {file}")
-    return Catalogue(**about, solve=solve, mistakes=mistakes, puzzle=table.get("puzzle", {}))
+    return Catalogue(
+        **about, statement=statement, solve=solve, mistakes=mistakes, puzzle=table.get("puzzle", {})
+    )
 
 
 class _Known(NamedTuple):

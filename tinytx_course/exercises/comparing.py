@@ -227,6 +227,13 @@ def tokens(value: Any) -> Reading | Failure:
     return Reading((as_codes([value]),), note=note, cells=(tuple(value),))
 
 
+def text(value: Any) -> Reading | Failure:
+    """Read a text, shown in quotes, so that spaces at its ends are seen."""
+    if not isinstance(value, str):
+        return Failure("wrong-type", f"A text (str) is due, got {kind_of(value)}.")
+    return Reading((as_codes([[value]]),), cells=((repr(value),),))
+
+
 def trained(value: Any) -> Reading | Failure:
     """Read from a model which of its parameters would be trained, by their names."""
     value = plain(value) if isinstance(value, nn.Module) else value

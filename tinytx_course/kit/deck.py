@@ -19,6 +19,7 @@ from nbformat import NotebookNode
 
 from tinytx_course.building.elsewhere import is_first_cell
 from tinytx_course.building.notebooks import joined_streams
+from tinytx_course.building.statements import statements_in
 from tinytx_course.kit.code_slides import code_slides
 from tinytx_course.kit.outline import at_headings, cards
 from tinytx_course.kit.teaching import Teaching, exercise_steps, read_teaching
@@ -38,7 +39,6 @@ _LARGEST = 10**6  # characters of a drawing: letters of a picture of pixels cann
 _NO_SLIDES = {"Set-up", "Questions", "Exercises", "Summary"}  # sections for the notebook alone
 _NOT_ALIVE = {"outcome", "parsons"}  # cards that are part of a vote, or an exercise
 _FORMULA = re.compile(r"\$\$.+?\$\$", re.S)
-_EXERCISE = re.compile(r"^### Exercise: (.+)\n+`(Level \d/5) · (\d+ minutes)", re.M)
 _FIGCAPTION = re.compile(r'<figcaption>(?:<a class="number"[^>]*>(.*?)</a>)?(.*?)</figcaption>', re.S)
 _NUMBERED = "<p><strong>Figure "  # how the note of a figure begins
 _made = partial(macro, "kit/deck.html")
@@ -153,8 +153,8 @@ def _beginning(teaching: Teaching) -> Stack:
 
 def _ending(notebook: NotebookNode, teaching: Teaching) -> Stack:
     """Return the list of exercises; wrong ideas and where people get stuck are in its notes."""
-    texts = (cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    found = [exercise for text in texts for exercise in _EXERCISE.findall(text)]
+    texts = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    found = statements_in(texts, teaching.lesson.number)
     about = (
         f"**{name}**\n\n{teaching.about_all[name]}" for name in ("Wrong ideas", "Where people get stuck")
     )

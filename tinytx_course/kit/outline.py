@@ -179,7 +179,7 @@ def outline_of(lesson: Lesson, cells: Sequence[NotebookNode], root: Path) -> Out
             Part(lesson=lesson, title=title, minutes=_minutes(lesson, title, inside), cells=inside)
             for title, inside in parts.items()
         ),
-        times=times_of(cells, last_seconds(lesson, root)),
+        times=times_of(lesson, cells, last_seconds(lesson, root)),
         outcomes=tuple(_OUTCOME.findall(cells[0].source)) if cells else (),
     )
 
@@ -200,7 +200,7 @@ def _minutes(lesson: Lesson, title: str, cells: Sequence[NotebookNode]) -> int:
     """Exercises state their minutes; text and code are read, the questions of a quiz and its answers, too."""
     texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
     if title.startswith(EXERCISE):
-        return sum(map(exercise_minutes, texts))
+        return exercise_minutes(lesson, texts)
     codes = [cell.source for cell in cells if cell.cell_type == "code"]
     if any("course.quiz(" in code for code in codes):
         for question in questions(lesson):

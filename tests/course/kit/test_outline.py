@@ -15,7 +15,7 @@ from tinytx_course.site.finding import headings
 ROOT = project_root()
 LESSON = LESSONS[2]
 each_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.slug)
-EXERCISE = "### Exercise: the mask\n\n`Level 2/5 · 7 minutes · outcome 1`\n\n" + "word " * 500
+EXERCISE = "### Exercise: find the leak\n\n" + "word " * 500
 
 
 def notebook(lesson):
@@ -34,7 +34,7 @@ def test_sections_and_exercises_are_those_of_the_notebook_in_its_order(outlines,
 
 @each_lesson
 def test_minutes_add_up_to_those_of_the_lesson(outlines, lesson):
-    parts, times = outlines[lesson.number].parts, times_of(notebook(lesson).cells, 0)
+    parts, times = outlines[lesson.number].parts, times_of(lesson, notebook(lesson).cells, 0)
     assert sum(part.minutes for part in parts if part.is_exercise) == times.exercises
     reading = sum(part.minutes for part in parts if not part.is_exercise)
     # Each part is rounded, the lesson to the next five; the title counts only there, the quiz only here.
@@ -71,7 +71,7 @@ def test_words_and_code_are_counted_by_section_and_exercises_state_their_minutes
     ]
     first, exercise, second = outline_of(LESSON, cells, ROOT).parts
     assert (first.title, first.minutes) == ("First", 4)  # 390 words and 360 characters
-    assert (exercise.title, exercise.minutes, exercise.is_exercise) == ("Exercise: the mask", 7, True)
+    assert (exercise.title, exercise.minutes, exercise.is_exercise) == ("Exercise: find the leak", 15, True)
     assert (second.title, second.minutes) == ("Second", 1)
     assert first.predictions == asked.questions
 

@@ -45,15 +45,14 @@ def predictions(settings: Settings, *, lessons: Sequence[str] | None = None) -> 
     names = lessons or [f"{one.number:02d}" for one in written_lessons(project_root())]
     code = {name: [ast.unparse(one.node) for one in _needed(name)] for name in names if calls_of(name)}
     origins = {name: {"code": digest_of({"code": lines})} for name, lines in code.items()}
-    for n_threads in THREADS:
-        settings.measured(
-            f"predictions, {n_threads} threads",
-            product(settings.seeds(), origins),
-            lambda seed, lesson, n=n_threads: f"{lesson}/seed {seed}/{n} threads",
-            lambda seed, lesson: origins[lesson],
-            outcomes,
-            n_threads=n_threads,
-        )
+    settings.measured(
+        "predictions",
+        product(origins, settings.seeds(), THREADS),
+        "{}/seed {}/threads {}".format,
+        lambda lesson, seed, n_threads: origins[lesson],
+        outcomes,
+        n_threads=1,
+    )
     return table(settings.store.data)
 
 
@@ -107,8 +106,8 @@ def _needed(lesson: str) -> list[Statement]:
     return [one for one in every if (one.cell, one.index) in chosen]
 
 
-def outcomes(seed: int, lesson: str) -> Record:
-    """The options and the answer of each prediction of a lesson.
+def outcomes(lesson: str, seed: int, n_threads: int) -> Record:
+    """The options and the answer of each prediction of a lesson, on so many threads unless it says itself.
 
     An answer is None where its statement failed; `problem` then names the first one that did.
     """
@@ -116,7 +115,8 @@ def outcomes(seed: int, lesson: str) -> Record:
     asking = {(one.cell, one.index): number for number, one in pairs}
     options, answers, problem = dict[str, list[str]](), dict[str, str | None](), ""
     space = types.ModuleType("__main__")
-    space.display = lambda *_: None
+    space.__dict__["display"] = lambda *_: None
+    torch.set_num_threads(n_threads)
     with _moved_seeds(seed * STEP), contextlib.redirect_stdout(io.StringIO()):
         for one in _needed(lesson):
             node = _MovedSeeds(seed * STEP).visit(copy.deepcopy(one.node))
@@ -135,7 +135,7 @@ def outcomes(seed: int, lesson: str) -> Record:
             except Exception as error:
                 problem = problem or f"code cell {one.cell}: {type(error).__name__}: {error}"[:300]
     found = {"options": options, "answers": answers, "problem": problem}
-    return {"lesson": lesson, "seed": seed, "threads": torch.get_num_threads(), **found}
+    return {"lesson": lesson, "seed": seed, "threads": n_threads, **found}
 
 
 def table(records: Records) -> pd.DataFrame:

@@ -33,7 +33,7 @@ course.resolve("02.1", {7: "seven", 8: "eight"}[len(model)], f"{drawn}")""",
 
 def test_an_outcome_follows_from_what_functions_change_and_a_failure_is_named(monkeypatch):
     monkeypatch.setattr(predictions, "code_cells", {"98": LESSON}.get)
-    found = outcomes(0, "98")
+    found = outcomes("98", 0, 1)
     assert found["options"] == {"02.1": ["seven", "eight"], "02.2": ["slow", "fast"], "02.3": ["yes", "no"]}
     assert found["answers"] == {"02.1": "seven", "02.2": "open", "02.3": None}
     assert found["problem"] == "code cell 8: ZeroDivisionError: division by zero"
@@ -62,7 +62,7 @@ def test_seed_0_leaves_all_seeds_of_a_lesson_and_others_move_them(monkeypatch, d
         scope = {}
         exec(f"{imports}\n{draw.replace('5)', f'{5 + seed * predictions.STEP})')}", scope)
         expected.append(str(scope["drawn"]))
-    assert [outcomes(seed, draw)["answers"]["02.1"] for seed in (0, 1)] == expected
+    assert [outcomes(draw, seed, 1)["answers"]["02.1"] for seed in (0, 1)] == expected
     assert expected[0] != expected[1]
 
 
@@ -81,5 +81,5 @@ def test_a_lesson_is_resolved_once_for_each_number_of_threads(settings):
     with pytest.raises(ValueError, match="lesson must be one of 00"):
         predictions.predictions(settings(), lessons=["44"])
     found = predictions.predictions(settings(), lessons=["18"])
-    assert set(settings().store.data) == {"18/seed 0/1 threads", "18/seed 0/2 threads"}
+    assert set(settings().store.data) == {"18/seed 0/threads 1", "18/seed 0/threads 2"}
     assert found["number"].tolist() == ["18.1", "18.2"] and not any(found["problem"])

@@ -77,7 +77,7 @@ def since_2017(
     Parameters
     ----------
     settings : Settings
-        Results are those of seeds 1 to `n_seeds`. The recipe is the experiment's own, whatever the budget.
+        Results are those of seeds from 1 on. The recipe is the experiment's own, whatever the budget.
     corpus : Corpus, optional
         Texts of the world, by default those of `load_corpus`.
     n_steps : int
@@ -87,6 +87,7 @@ def since_2017(
         How many more are tried where the best one is at an end.
     """
     torch.set_num_threads(1)
+    n_steps *= settings.longer
     corpus = corpus or load_corpus("world")
     vocab_size = train_tokenizer(corpus.train.texts, VOCAB_SIZE, exact=False, kind="world").vocab_size
     variants = {**VARIANTS, **STARTS}
@@ -110,7 +111,7 @@ def since_2017(
     best: dict[str, float] = {}
     for name in tqdm(variants, desc="learning rates", disable=None):
         best[name] = best_rate(partial(tune, name), learning_rates, n_beyond)
-    cells = list(product(range(1, settings.n_seeds + 1), variants))
+    cells = list(product(settings.seeds(1), variants))
     for seed, name in tqdm(cells, desc="results", disable=None):
         run(f"result/seed {seed}", name, best[name], seed, "test")
     return table(settings.store.data)
@@ -146,6 +147,24 @@ def _measured(corpus: Corpus, split: str, start: float | None, **how: Any) -> Re
     assert isinstance(found, Evaluation)
     n_params = count_parameters(result.model)
     return {"n_params": n_params, "above": found.gap, "bound": found.entropy_bound}
+
+
+def conclusions(records: Records) -> dict[str, bool]:
+    """Sentences of lesson 14, and whether these records bear them out, all comparisons at once."""
+    rows = table(records).set_index("variant")
+    gain, highest = rows["minus 2017"], rows["widest high"]
+    same = ["RMSNorm", "grouped queries", "no biases"]
+    return {
+        "all together is ahead of the model of 2017": bool(highest["all together"] < 0),
+        "of the swaps rotary positions bring most": bool(gain[list(SWAPS)].idxmin() == "rotary"),
+        "all together brings at most a fifth more than rotary positions alone": bool(
+            gain["all together"] > 1.2 * gain["rotary"]
+        ),
+        "Muon and SwiGLU are ahead too": bool((highest[["Muon", "SwiGLU"]] < 0).all()),
+        "RMSNorm, grouped queries and no biases change nothing that can be seen": bool(
+            (rows.loc[same, "widest low"] < 0).all() and (highest[same] > 0).all()
+        ),
+    }
 
 
 def table(records: Records) -> pd.DataFrame:

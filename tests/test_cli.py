@@ -275,6 +275,26 @@ def test_each_line_gets_its_class_and_blank_lines_stay_without_one(
     assert "needs a classifier, got a LanguageModel" in err and "tinytx finetune" in err
 
 
+@pytest.mark.parametrize("command", ["generate", "classify", "translate", "evaluate", "finetune"])
+def test_unknown_tokens_are_said_in_one_line_with_their_share(
+    checkpoint, classifier, translator, write, monkeypatch, capsys, command
+):
+    """Of lines on a terminal each is a block of its own: only the first is told of."""
+    texts = ["漢字", "中文", "le chat"]
+    labelled = str(write("zh.tsv", [f"{i % 2}\t漢字 {'中文' * i}" for i in range(20)]))
+    monkeypatch.setattr("tinytx_run.cli._of_standard_input", lambda: {"lines": texts, "lines_per_block": 1})
+    given = {
+        "generate": [checkpoint, "--prompt", "漢字"],
+        "classify": [classifier],
+        "translate": [translator],
+        "evaluate": [checkpoint, "--corpus", labelled, "--split", "all"],
+        "finetune": [checkpoint, "--corpus", labelled, "--budget", "smoke", "--out", f"{labelled}.run"],
+    }
+    assert main([command, *map(str, given[command]), "--device", "cpu"]) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if "unknown to the tokenizer" in line]
+    assert len(said) == 1 and said[0].startswith("tinytx: warning: ") and " % of the tokens of " in said[0]
+
+
 def test_bad_arguments_are_refused_and_leave_nothing(refused, checkpoint, prose, tmp_path, monkeypatch):
     elsewhere, latin = str(tmp_path / "elsewhere"), tmp_path / "latin.txt"
     latin.write_bytes("un chat\nun été\n".encode("latin-1"))

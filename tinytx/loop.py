@@ -64,7 +64,7 @@ class State:
 
 
 class DivergenceError(ValueError):
-    """The loss is no longer finite."""
+    """The loss, or a weight, is no longer finite."""
 
 
 class TrainingInterrupted(KeyboardInterrupt):
@@ -158,7 +158,7 @@ def train(
     Raises
     ------
     DivergenceError
-        When a loss or gradient is no longer finite; names the step and the last good checkpoint.
+        When a loss, a gradient or a weight is no longer finite; names the step and the last good checkpoint.
     TrainingInterrupted
         On Ctrl-C, at the end of the step, after a checkpoint where there is a folder for it.
     """
@@ -213,6 +213,9 @@ def train(
                 if state.step % TRIM_EVERY == 0:
                     trim_memory()
             state.epoch, state.position = state.epoch + 1, 0
+    for name, weight in model.named_parameters():
+        if not weight.isfinite().all():
+            raise DivergenceError(f"weights must be finite, got {name} after step {state.step}")
     model.eval()
     return state.history
 

@@ -244,7 +244,8 @@ class Transformer(nn.Module):
         Parameters
         ----------
         token_ids : Tensor of shape (B, T), integer
-            In 0..V-1, T at most `max_len`; short rows are padded on the right.
+            In 0..V-1, T at most `max_len`; short rows are padded on the right, or, where positions are
+            relative or there are none, on the left.
         padding_mask : Tensor of shape (B, T), bool, optional
             True = a real token. A causal model needs none: real tokens never attend to what follows them, and
             without it attention is faster.
@@ -263,8 +264,9 @@ class Transformer(nn.Module):
         TypeError
             If the ids are not int32 or int64, or the mask is not boolean.
         ValueError
-            If a shape does not fit, an id lies outside its range (seen on the CPU only: elsewhere the check
-            would wait), segments come without `n_segments`, or a cache with padding or no causal model.
+            If a shape does not fit, an id lies outside its range or a row with absolute positions begins with
+            padding (both seen on the CPU only: elsewhere the check would wait), segments come without
+            `n_segments`, or a cache with padding or no causal model.
         """
         x, mask = self.embed_and_mask(token_ids, padding_mask, segment_ids, cache)
         for number, block in enumerate(self.blocks):
@@ -310,6 +312,7 @@ class Transformer(nn.Module):
         require(fits, "token_ids must have shape (B, T) with B and T at least 1", shape)
         if (length := start + shape[1]) > config.max_len:
             raise ValueError(f"a row must hold at most max_len={config.max_len} token ids, got {length}")
+        looked_at = not torch.compiler.is_compiling()
         if padding_mask is not None:
             check_bool(padding_mask, "padding_mask")
         if segment_ids is not None and not config.n_segments:
@@ -319,10 +322,15 @@ class Transformer(nn.Module):
                 raise ValueError(f"{name} must have the shape of token_ids, {shape}, got {got}")
         sizes = {"token_ids": (token_ids, config.vocab_size), "segment_ids": (segment_ids, config.n_segments)}
         for name, (given, end) in sizes.items():
-            if given is not None and given.device.type == "cpu" and not torch.compiler.is_compiling():
+            if given is not None and given.device.type == "cpu" and looked_at:
                 low, high = given.aminmax()
                 if low < 0 or high >= end:
                     raise ValueError(f"{name} must lie in 0..{end - 1}, got {low} to {high}")
+        if padding_mask is not None and padding_mask.device.type == "cpu" and looked_at:
+            begins_late = ~padding_mask[:, 0] & padding_mask.any(dim=1)  # (B,)
+            if config.positions in ("sinusoidal", "learned") and begins_late.any():
+                rule = "padding must be on the right where positions are absolute"
+                raise ValueError(f"{rule}, got row {int(begins_late.int().argmax())}, which begins with it")
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from tinytx.beam import Search
 from tinytx.encoder_decoder import Translator
 from tinytx.inference import evaluate_rows, padding_mask_or_none, row_nats
 from tinytx.objectives import TranslationObjective
-from tinytx.tokenizer import Tokenizer, plain
+from tinytx.tokenizer import Tokenizer, plain, warn_of_unknown
 from tinytx.translate import GREEDY, translate
 from tinytx_run.intervals import Interval
 from tinytx_run.pairs import PairCorpus, Pairs, load_pairs
@@ -211,6 +211,7 @@ def evaluate_translator(
         raise ValueError(f"split must be one of {', '.join(data.splits)}, got {chosen!r}")
     pairs = data.splits[chosen]
     references = pairs.references()
+    warn_of_unknown(tokenizer, [plain(text) for text in pairs.targets], "the reference translations")
     found = translate(model, tokenizer, list(references), search=search, report=lambda line: None)
     text_of = {each.source: each.text for each in found}
     translations = tuple(text_of[source] for source in pairs.sources)
@@ -246,7 +247,7 @@ def pair_nats(model: Translator, tokenizer: Tokenizer, pairs: Pairs) -> float | 
         logits = model(src_ids, inputs.to(src_ids.device), padding_mask_or_none(src_ids, tokenizer.pad_id))
         return row_nats(logits, [[*both[i][1], tokenizer.eos_id] for i in indices], tokenizer.pad_id)
 
-    rows = [[*source, tokenizer.eos_id] for source, _ in both]
+    rows = [[*source, *tokenizer.source_frame[1]] for source, _ in both]
     nats = evaluate_rows(model, rows, pair_losses, pad_id=tokenizer.pad_id)
     return nats.sum().item() / sum(len(target) + 1 for _, target in both)
 
@@ -266,6 +267,8 @@ def translation_objective(
 
 
 def _encoded(tokenizer: Tokenizer, pairs: Pairs) -> tuple[list[list[int]], list[list[int]]]:
-    """The ids of sources and targets, with normalised typography."""
+    """The ids of sources and targets, with normalised typography and what they begin with."""
     sources = tokenizer.encode_batch([plain(text) for text in pairs.sources])
-    return sources, tokenizer.encode_targets([plain(text) for text in pairs.targets])
+    targets = tokenizer.encode_targets([plain(text) for text in pairs.targets])
+    before, prefix = tokenizer.source_frame[0], tokenizer.target_prefix
+    return [[*before, *ids] for ids in sources], [[*prefix, *ids] for ids in targets]

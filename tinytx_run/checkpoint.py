@@ -132,7 +132,8 @@ def save(
     ------
     ValueError
         When the folder holds other files: nothing foreign is ever deleted; for one file with a tokenizer; for
-        a model with `LoRALinear`, which `merge_lora` takes out; for names that are not those of the classes.
+        a model with `LoRALinear`, which `merge_lora` takes out; for names that are not those of the classes;
+        for weights that `load` would refuse. What the folder held before stays then.
     """
     if any(isinstance(module, LoRALinear) for module in model.modules()):
         raise ValueError("model must be as built to be saved, got one with LoRALinear: call merge_lora first")
@@ -256,11 +257,15 @@ def _description_and_weights(
     if kind is None:
         kinds = " or ".join(maker.__name__ for maker, _ in KINDS.values())
         raise TypeError(f"a checkpoint must hold a {kinds}, got a {type(model).__name__}")
-    state, tied = model.state_dict(), _tied(model)
-    weights = {name: state[name].detach().cpu().contiguous() for name in state if name not in tied}
+    tied = _tied(model)
+    state = {name: weight.detach().cpu().contiguous() for name, weight in model.state_dict().items()}
     description: dict[str, Any] = {"format": FORMAT, "version": VERSION, "kind": kind, "tied": tied}
     description["config"] = model.config.to_dict()
-    description |= {name: read(model) for name, read in KINDS[kind][1].items()}
+    options = {name: read(model) for name, read in KINDS[kind][1].items()}
+    with torch.device("meta"):
+        _check_weights(KINDS[kind][0](model.config, **options), state, f"model, a {type(model).__name__},")
+    weights = {name: weight for name, weight in state.items() if name not in tied}
+    description |= options
     if class_names is not None:
         description["class_names"] = list(_check_names(class_names, model))
     return description, weights
@@ -279,7 +284,8 @@ def _check_names(names: Any, model: nn.Module) -> tuple[str, ...]:
 def _tied(model: nn.Module) -> dict[str, str]:
     """Second names of weights, which are not written, with the first names."""
     first: dict[int, str] = {}
-    owners = {name: first.setdefault(one.data_ptr(), name) for name, one in model.state_dict().items()}
+    named = model.named_parameters(remove_duplicate=False)
+    owners = {name: first.setdefault(id(weight), name) for name, weight in named}
     return {name: owner for name, owner in owners.items() if owner != name}
 
 
@@ -343,17 +349,23 @@ def fill(model: nn.Module, weights: dict[str, Tensor], description: Mapping[str,
     for name, owner in description.get("tied", {}).items():
         if owner in weights:
             weights[name] = weights[owner]
+    _check_weights(model, weights, str(file))
+    model.load_state_dict(weights)
+
+
+def _check_weights(model: nn.Module, weights: Mapping[str, Tensor], where: str) -> None:
+    """Raise ValueError unless a model as it is built can hold these weights, and all are finite."""
+    other = f"{where} has the weights of another model"
     wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     given = {name: tuple(tensor.shape) for name, tensor in weights.items()}
     for name in sorted(wanted.keys() | given.keys()):
         if wanted.get(name) != given.get(name):
             expected, got = (shapes.get(name, "absent") for shapes in (wanted, given))
-            raise ValueError(f"{file} has the weights of another model: {name} must be {expected}, got {got}")
+            raise ValueError(f"{other}: {name} must be {expected}, got {got}")
         if not (weights[name].is_floating_point() and weights[name].isfinite().all()):
             got = f"{name} of {weights[name].dtype}, not all of them finite"
-            raise ValueError(f"{file} must hold finite real numbers, got {got}")
+            raise ValueError(f"{where} must hold finite real numbers, got {got}")
     for name, owner in _tied(model).items():
         if not torch.equal(weights[name], weights[owner]):
-            words = f"{name} must equal {owner}, of which it is a second name, got other numbers"
-            raise ValueError(f"{file} has the weights of another model: {words}")
-    model.load_state_dict(weights)
+            got = f"{name} must equal {owner}, of which it is a second name, got other numbers"
+            raise ValueError(f"{other}: {got}")

@@ -143,8 +143,12 @@ def _forget_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
-    """Format warnings like errors: one line on standard error."""
+def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+    """Format warnings like errors: one line on standard error; one alone of tokens that are unknown."""
+    from tinytx.tokenizer import UnknownTokensWarning
+
+    if issubclass(category, UnknownTokensWarning):
+        warnings.simplefilter("ignore", category)
     if not _rank():
         print(f"tinytx: warning: {' '.join(str(message).split())}", file=sys.stderr, flush=True)
 

@@ -26,7 +26,7 @@ from tinytx.inference import TOKENS_PER_BATCH, eval_mode, evaluate_rows, padding
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.objectives import ClassificationObjective, masked_rows
 from tinytx.settings import choose_device
-from tinytx.tokenizer import Tokenizer
+from tinytx.tokenizer import Tokenizer, warn_of_unknown
 from tinytx.transformer import LanguageModel, bidirectional
 from tinytx.translate import GREEDY
 from tinytx_run.bleu import TranslationEvaluation, evaluate_translator
@@ -138,9 +138,10 @@ class PseudoLikelihoodScore(LanguageModelScore):
 
 
 def first_texts(tokenizer: Tokenizer, texts: Sequence[str], max_tokens: int = MAX_MASKED) -> Sequence[str]:
-    """The first texts that have at most so many tokens together; at least one."""
-    n_tokens = np.cumsum([len(ids) for ids in tokenizer.encode_batch(texts)])
-    return texts[: max(1, int(np.searchsorted(n_tokens, max_tokens, side="right")))]
+    """The first texts that have at most so many tokens together; of a longer first one, its beginning."""
+    rows = tokenizer.encode_batch(texts)
+    n_texts = int(np.searchsorted(np.cumsum([len(ids) for ids in rows]), max_tokens, side="right"))
+    return texts[:n_texts] if n_texts else [tokenizer.decode(ids[:max_tokens]) for ids in rows[:1]]
 
 
 def evaluate_masked_model(
@@ -416,6 +417,7 @@ def evaluate_split(
     """Evaluate a model on one split of a corpus, or on "all"; a label is the class that has its name."""
     parts = list(corpus.splits.values()) if split == "all" else [corpus.splits[split]]
     texts: Sequence[str] = [text for part in parts for text in part.texts]
+    warn_of_unknown(tokenizer, texts, corpus.name)
     if isinstance(model, Classifier):
         labels = [label for part in parts for label in part.labels or ()]
         if len(labels) != len(texts):

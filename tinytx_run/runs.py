@@ -20,6 +20,7 @@ from safetensors.torch import save as safetensors_bytes
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from tinytx.loop import DivergenceError
 from tinytx.settings import TrainingSettings
 from tinytx.tokenizer import Tokenizer
 from tinytx_run.checkpoint import (
@@ -168,9 +169,14 @@ class Checkpoints:
     ) -> None:
         """Write a checkpoint, then remove those that are no longer needed.
 
-        Raises OSError when the disk is full, for instance; it names the checkpoint that stays usable.
+        Raises OSError when the disk is full, for instance, and DivergenceError when a weight is no longer
+        finite; it names the checkpoint that stays usable.
         """
-        files = model_files(model, self.tokenizer, self.class_names)
+        usable = "nothing was saved before" if self.latest is None else f"{self.latest} stays usable"
+        try:
+            files = model_files(model, self.tokenizer, self.class_names)
+        except ValueError as error:
+            raise DivergenceError(f"{error}, so step {state['step']} was not saved ({usable})") from error
         training = {"plan": self.plan, "settings": settings.to_dict(), "state": state, **_machine(model)}
         files[STATE_FILE] = json_bytes(training)
         files[MOMENTS_FILE] = safetensors_bytes(_moments(model, optimizer))
@@ -178,7 +184,6 @@ class Checkpoints:
         try:
             write_folder(target, files)
         except OSError as error:
-            usable = "nothing was saved before" if self.latest is None else f"{self.latest} stays usable"
             words = f"{error.strerror}, so step {state['step']} was not saved ({usable})"
             raise OSError(error.errno, words, error.filename) from error
         self.latest = target

@@ -10,6 +10,7 @@ import copy
 import hashlib
 import os
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from tinytx.counting import count_parameters
 from tinytx.loop import History, OnStep, TrainingInterrupted
 from tinytx.objectives import Objective
 from tinytx.settings import TrainingSettings, choose_device, choose_precision
-from tinytx.tokenizer import Tokenizer
+from tinytx.tokenizer import Tokenizer, UnknownTokensWarning, warn_of_unknown
 from tinytx_run.checkpoint import Checkpoint, tokenizer_in
 from tinytx_run.corpora import Corpus
 from tinytx_run.distributed import Layout, Processes, require_processes, train
@@ -34,6 +35,8 @@ Report = Callable[[str], None]
 Changes = Mapping[str, Any] | None
 PathLike = str | os.PathLike[str]
 ModelT = TypeVar("ModelT", bound=nn.Module)
+LONG_TO_READ = 2_000_000  # characters, from which on a run says that it begins with them
+BYTES_PER_CHARACTER = 30  # of a corpus, its tokens and the training of a tokenizer, at most
 # Settings that `resize` chooses by the number of steps: what was asked for replaces them once that is known.
 OF_LENGTH = ("warmup_steps", "decay_steps", "log_every", "checkpoint_every")
 
@@ -170,7 +173,12 @@ class Run:
             check_request(self.stored["request"], self.asked)
             return Recipe.from_dict(self.stored["recipe"]), self.stored["tokenizer"]
         planned, asked = self._changed(recipe()), self.asked["vocab_size"]
+        if (n_chars := sum(map(len, _all_texts(corpus)))) > LONG_TO_READ:
+            memory = f"they may take {n_chars * BYTES_PER_CHARACTER / 1e9:.1f} GB of memory"
+            self.report(f"{corpus.name}: {n_chars:,} characters are cut into tokens first; {memory}")
         made = self.processes.agree(lambda: tokenizer(planned.vocab_size if asked is None else asked))
+        if self.processes.first:
+            warn_of_unknown(made, _all_texts(corpus), corpus.name)
         config = planned.config.replace(vocab_size=made.vocab_size)
         return planned.replace(vocab_size=made.vocab_size, config=config), made
 
@@ -234,13 +242,19 @@ class Run:
         with run as kept:
             history = train(model, learning, recipe.settings, checkpoints=kept, label=label, **how)
         model.requires_grad_(True)  # a frozen body may be trained later
+
+        def quiet() -> Any:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UnknownTokensWarning)  # it was given before the training
+                return evaluate()
+
         return TrainingResult(
             model=model,
             tokenizer=tokenizer,
             class_names=class_names,
             history=history,
             recipe=recipe,
-            evaluation=self.processes.agree(evaluate),
+            evaluation=self.processes.agree(quiet),
             data=data or {},
             path=None if self.out is None else Path(self.out),
         )
@@ -261,6 +275,13 @@ def seeded(make: Callable[[], ModelT], seed: int) -> ModelT:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return make()
+
+
+def _all_texts(corpus: Corpus | PairCorpus) -> list[str]:
+    """The texts of all splits, of pairs both sides."""
+    parts: list[Any] = list(corpus.splits.values())
+    sides = ("sources", "targets") if isinstance(corpus, PairCorpus) else ("texts",)
+    return [text for part in parts for side in sides for text in getattr(part, side)]
 
 
 def fingerprint(corpus: Corpus | PairCorpus) -> str:

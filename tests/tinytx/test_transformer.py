@@ -148,14 +148,20 @@ def test_only_without_positions_do_reordered_tokens_give_reordered_hidden_states
 
 
 @pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize("positions", ["rotary", "alibi", "sinusoidal"])
+@pytest.mark.parametrize("positions", POSITIONS)
 def test_relative_positions_depend_on_distances_only(causal, positions):
-    """Tokens moved by two positions, with the first two masked out, give the same hidden states."""
+    """Tokens behind two that are masked out have the hidden states that they have alone; else an error."""
     body = Transformer(TINY.replace(causal=causal, positions=positions)).double()
     token_ids = torch.randint(11, (B, T))
     moved, real = nn.functional.pad(token_ids, (2, 0)), (torch.arange(T + 2) >= 2).expand(B, -1)
-    same = torch.isclose(body(moved, real)[:, 2:], body(token_ids)).all().item()
-    assert same == (positions != "sinusoidal")
+    real = torch.cat([torch.ones_like(real[:1]), torch.zeros_like(real[:1]), real])  # all real, none real
+    moved = torch.cat([moved[:1], moved[:1], moved])
+    if positions in ("sinusoidal", "learned"):
+        body(moved[:2], real[:2])
+        with pytest.raises(ValueError, match="on the right .* absolute, got row 2"):
+            body(moved, real)
+    else:
+        assert_close(body(moved, real)[2:, 2:], body(token_ids))
 
 
 def test_embeddings_are_scaled_and_any_module_may_replace_the_positions():
@@ -322,3 +328,8 @@ def test_what_writes_into_the_stream_starts_smaller_by_the_number_of_sublayers(
             own = gain if name.endswith(("out_proj", "down_proj")) else 1.0
             bound = own * (6 / sum(proj.weight.shape)) ** 0.5  # of Glorot's uniform distribution
             assert proj.weight.abs().max().item() == pytest.approx(bound, rel=0.02)
+
+
+def test_labels_that_would_be_rounded_are_refused():
+    with pytest.raises(TypeError, match="integers, got torch.float32"):
+        Classifier(TINY).loss(IDS, torch.tensor([0.9, 1.2]))

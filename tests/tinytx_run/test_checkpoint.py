@@ -274,3 +274,40 @@ def test_damaged_names_of_classes_are_named(tmp_path, config, names):
     edit(path / "model.json", class_names=names)
     with pytest.raises(ValueError, match="model.json does not describe a model"):
         load(path)
+
+
+def _with_nan(model):
+    model.body.final_norm.weight.data[2] = float("nan")
+
+
+def _with_another_head(model):
+    model.head = torch.nn.Linear(12, 7)
+
+
+def _untied(model):
+    model.head.weight = torch.nn.Parameter(model.head.weight.detach() + 1)
+
+
+def _with_one_more_block(model):
+    model.body.blocks.append(model.body.blocks[0])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (_with_nan, "final_norm.weight of torch.float32, not all of them finite"),
+        (_with_another_head, "head.bias must be absent, got"),
+        (_untied, "head.weight must equal body.token_embed.weight"),
+        (_with_one_more_block, "blocks.2.* must be absent"),
+    ],
+)
+def test_what_could_not_be_loaded_is_not_saved_and_what_was_saved_stays(tmp_path, config, spoil, words):
+    model = LanguageModel(config.replace(tie_embeddings=True, head_bias=False))
+    for path in ("model", "model.safetensors"):
+        save(model, tmp_path / path)
+    good = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    spoil(model)
+    for path in ("model", "model.safetensors"):
+        with pytest.raises(ValueError, match=words):
+            save(model, tmp_path / path)
+        torch.testing.assert_close(load(tmp_path / path).model.state_dict(), good, rtol=0, atol=0)

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import http.server
 import io
+import itertools
 import json
 import random
 import re
@@ -14,6 +15,7 @@ import tarfile
 import threading
 import time
 import zipfile
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -148,6 +150,15 @@ def test_an_answer_that_never_ends_is_cut(server, published, tmp_path, monkeypat
     server.plan = ["slow"]
     with pytest.raises(FetchError, match=f"must come within .*{most:,}"):
         get(published, tmp_path, host=server.url)
+
+
+def test_a_server_that_sends_almost_nothing_is_left_after_a_minute(server, published, tmp_path, monkeypatch):
+    clock = itertools.count(0, 50)  # seconds, one at each look
+    monkeypatch.setattr(download, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    server.plan, lines = ["slow"], []
+    with pytest.raises(FetchError, match="at 1,000 bytes a second or more, got .* bytes in 100 seconds"):
+        download.get(published, tmp_path, host=server.url, report=lines.append)
+    assert lines == [f"small: downloading 2 files from {server.url}, each at most 256 MiB and 60 minutes"]
 
 
 def test_without_a_network_the_message_says_how_to_do_without(published, tmp_path):

@@ -172,7 +172,9 @@ def test_the_first_texts_have_at_most_so_many_tokens(tokenizer, corpus):
     lengths = [len(ids) for ids in tokenizer.encode_batch(texts)]
     assert first_texts(tokenizer, texts, sum(lengths[:4])) == texts[:4]
     assert first_texts(tokenizer, texts, sum(lengths[:4]) - 1) == texts[:3]
-    assert first_texts(tokenizer, texts, 1) == texts[:1]
+    beginning = first_texts(tokenizer, texts, lengths[0] - 1)  # of a text longer than that
+    assert tokenizer.encode_batch(beginning) == [tokenizer.encode(texts[0])[:-1]]
+    assert first_texts(tokenizer, [""], 1) == [""]
     assert first_texts(tokenizer, texts) == texts
 
 

@@ -1,10 +1,12 @@
 """Training of every kind: equal calls give equal bytes, in one piece or in two, and mistakes are named."""
 
 import inspect
+import itertools
 import json
 import os
 import signal
 import time
+import warnings
 from dataclasses import fields, replace
 
 import numpy as np
@@ -17,6 +19,8 @@ from tinytx.encoder_decoder import Translator
 from tinytx.loop import TrainingStep
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.masking import Masking
+from tinytx.settings import TrainingSettings
+from tinytx.tokenizer import UnknownTokensWarning
 from tinytx_run import finetune as tuning
 from tinytx_run import training
 from tinytx_run.bleu import evaluate_translator
@@ -188,10 +192,11 @@ def test_seconds_of_fine_tuning_are_filled_with_whole_epochs(pretrained, corpus,
         lines.clear()
 
 
-def test_many_epochs_of_few_texts_are_planned_without_drawing_their_batches_again(
-    pretrained, corpus, monkeypatch
+@pytest.mark.parametrize("settings", [{"n_epochs": 10**11}, {"n_epochs": None, "budget": 5.0}])
+def test_many_epochs_are_planned_and_reported_after_drawing_the_batches_of_one(
+    pretrained, corpus, monkeypatch, settings
 ):
-    drawn, own = [], tuning.ClassificationObjective.epoch_batches
+    drawn, lines, own = [], [], tuning.ClassificationObjective.epoch_batches
 
     class Enough(Exception):
         pass
@@ -208,8 +213,49 @@ def test_many_epochs_of_few_texts_are_planned_without_drawing_their_batches_agai
     monkeypatch.setattr(tuning, "steps_within", lambda *how, **more: (300, 5.0))
     monkeypatch.setattr(training, "train", stop)
     with pytest.raises(Enough):
-        tuned(pretrained, corpus, n_epochs=None, n_labels=8, budget=5.0)
-    assert {how["epoch"] for how in drawn} >= set(range(300)) and len(drawn) < 4 * 300
+        tuned(pretrained, corpus, n_labels=8, report=lines.append, **settings)
+    assert {how["epoch"] for how in drawn} == {0} and len(drawn) <= 2
+    assert f"{settings['n_epochs'] or 300:,} epochs" in lines[1]
+
+
+def test_all_epochs_have_as_many_batches(pretrained, corpus):
+    learning, _ = class_objective(pretrained.tokenizer, corpus.train, pretrained.model.config)
+    settings = TrainingSettings(n_steps=1, tokens_per_batch=64)
+    how = {"seed": settings.seed, "tokens_per_batch": settings.tokens_per_batch}
+    counts = [len(learning.epoch_batches(epoch=epoch, **how)) for epoch in range(20)]
+    assert list(itertools.accumulate(counts)) == list(epoch_ends(learning, settings, 20))
+
+
+def chinese(corpus):
+    return replace(corpus, train=Split(("漢字", "中文", "漢"), (0, 1, 1)))
+
+
+def test_texts_that_the_tokenizer_does_not_know_are_said_once_before_training(pretrained, corpus):
+    with pytest.warns(UnknownTokensWarning, match=r"\d+.\d % of the tokens of toy are unknown") as caught:
+        tuned(pretrained, chinese(corpus), n_epochs=1)
+    assert [each.category for each in caught].count(UnknownTokensWarning) == 1
+    with pytest.warns(UnknownTokensWarning, match=r"50.0 % of the tokens of toy are unknown"):
+        evaluate_split(pretrained.model, pretrained.tokenizer, chinese(corpus), "train")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnknownTokensWarning)
+        tuned(pretrained, corpus, n_epochs=1)
+
+
+def test_a_large_corpus_is_announced_before_its_tokenizer_is_trained(corpus, monkeypatch):
+    lines = []
+
+    def stop(*given, **how):
+        raise ValueError("enough")
+
+    monkeypatch.setattr("tinytx_run.pretrain.train_tokenizer", stop)
+    for limit in (10**9, 1_000):
+        monkeypatch.setattr(training, "LONG_TO_READ", limit)
+        with pytest.raises(ValueError, match="enough"):
+            quick(corpus, report=lines.append)
+    n_characters = sum(len(text) for split in corpus.splits.values() for text in split.texts)
+    assert lines == [
+        f"toy: {n_characters:,} characters are cut into tokens first; they may take 0.0 GB of memory"
+    ]
 
 
 def test_an_interrupt_while_steps_are_timed_says_so(tokenizer, corpus, config):

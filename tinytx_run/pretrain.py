@@ -92,7 +92,9 @@ def pretrain(
     def evaluate() -> Evaluation:
         return evaluate_split(model, tokenizer, data, "valid")
 
-    return run.train(model, tokenizer, learning, recipe, evaluate, label="pretraining")
+    return run.train(
+        model, tokenizer, learning, recipe, evaluate, label="pretraining", texts=data.train.texts
+    )
 
 
 def _masked(recipe: Recipe, objective: str, changes: dict[str, Any]) -> Recipe:
@@ -152,7 +154,8 @@ def train_translator(
             return None
         return evaluate_translator(model, tokenizer, data, split="valid", search=search)
 
-    return run.train(model, tokenizer, learning, recipe, evaluate, label="translation", data=found)
+    how: dict[str, Any] = {"label": "translation", "data": found, "texts": data.train.sources}
+    return run.train(model, tokenizer, learning, recipe, evaluate, **how)
 
 
 def corpus_objective(recipe: Recipe, tokenizer: Tokenizer, corpus: Corpus) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from tinytx.tokenizer import canonical
 from tinytx_run.tables import SPLIT_FILES, plain
 
 SPLIT_SEED = 20_000
+MAX_HASHES, HASH_DIGITS = 100_000, 10  # of the texts that a model has learned, so at most a megabyte
 UNLABELLED_SHARE, LABELLED_SHARE = 0.05, 0.10  # of the different texts, for valid and for test each
 # At the end of a text these do not make it another one.
 FINAL = " .,;:!?\u2026\u3002\uff01\uff1f\"'\u2019\u201d\u00bb)]-\u2013\u2014"
@@ -100,6 +101,50 @@ def canonical_text(text: str) -> str:
 def text_digest(text: str) -> bytes:
     """The SHA-256 of the canonical form of a text."""
     return hashlib.sha256(canonical_text(text).encode(errors="surrogatepass")).digest()
+
+
+@dataclass(frozen=True)
+class TextHashes:
+    """Short hashes of the canonical forms of texts: by them a checkpoint knows what it has learned.
+
+    Parameters
+    ----------
+    hashes : frozenset of int
+        Below `limit`.
+    limit : int
+        Of more than `MAX_HASHES` different texts so many are noted, those with the lowest hashes: the limit
+        says which share of all texts these are.
+    """
+
+    hashes: frozenset[int]
+    limit: int = 16**HASH_DIGITS
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> TextHashes:
+        """Those of some texts."""
+        hashes = sorted({_short_hash(text) for text in texts})
+        return cls(frozenset(hashes[:MAX_HASHES]), *hashes[MAX_HASHES : MAX_HASHES + 1])
+
+    def count(self, texts: Sequence[str]) -> int:
+        """How many of some texts are among them, by `canonical_text`; about, if only a share was noted."""
+        n = sum(_short_hash(text) in self.hashes for text in texts)
+        return min(len(texts), round(n * 16**HASH_DIGITS / self.limit))
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON can hold them."""
+        digits = "".join(f"{number:0{HASH_DIGITS}x}" for number in sorted(self.hashes))
+        return {"limit": self.limit, "hashes": digits}
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> TextHashes:
+        """The inverse of `to_json`."""
+        digits = found["hashes"]
+        parts = (digits[i : i + HASH_DIGITS] for i in range(0, len(digits), HASH_DIGITS))
+        return cls(frozenset(int(part, 16) for part in parts), int(found["limit"]))
+
+
+def _short_hash(text: str) -> int:
+    return int(text_digest(text).hex()[-HASH_DIGITS:], 16)
 
 
 def _place(text: str) -> float:

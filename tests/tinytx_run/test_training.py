@@ -44,6 +44,7 @@ from tinytx_run.pretrain import (
 )
 from tinytx_run.recipes import WARMUP_SHARE, plan, plan_finetuning
 from tinytx_run.runs import find_run, read_training
+from tinytx_run.splits import TextHashes
 from tinytx_run.training import RunOptions, fingerprint, steps_within, weights_fingerprint
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -123,6 +124,8 @@ def test_the_result_is_what_lies_in_the_folder(tmp_path, corpus, pairs, call, ta
     found = load(tmp_path / "run")
     model, tokenizer = found.with_tokenizer()
     assert found.class_names == result.class_names == (("0", "1") if task == "classification" else None)
+    learned = pairs.train.sources if task == "translation" else corpus.train.texts
+    assert found.learned == result.learned and found.learned[0] == TextHashes.of(learned)
     torch.testing.assert_close(model.state_dict(), result.model.state_dict(), rtol=0, atol=0)
     assert tokenizer.to_bytes() == result.tokenizer.to_bytes()
     if task == "translation":
@@ -322,6 +325,7 @@ def test_a_pretrained_body_is_copied_and_a_fresh_one_is_new(pretrained, corpus):
     given = pretrained.model.body.state_dict()
     torch.testing.assert_close(copied.model.body.state_dict(), given, atol=1e-6, rtol=0)
     assert not torch.equal(fresh.model.body.token_embed.weight, given["token_embed.weight"])
+    assert copied.learned == 2 * pretrained.learned and fresh.learned == pretrained.learned
     assert fresh.model.config == copied.model.config and fresh.data["fresh"]
     # The same labels in the same order: only the body differs.
     torch.testing.assert_close(fresh.model.head.weight, copied.model.head.weight, atol=1e-6, rtol=0)

@@ -7,6 +7,7 @@ BLEU. Shape letters: N texts or rows, B rows of a batch, T tokens, V vocabulary,
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import os
 from collections.abc import Sequence
@@ -36,6 +37,7 @@ from tinytx_run.corpora import Corpus, at_hand, load_corpus
 from tinytx_run.intervals import Interval, wilson_interval
 from tinytx_run.pairs import PairCorpus, load_pairs
 from tinytx_run.splits import TextHashes
+from tinytx_run.tables import canonical_label
 
 Sides = Literal["both", "left"]
 MAX_MASKED = 8_000  # tokens of a pseudo-likelihood: each costs a forward pass over its text
@@ -403,7 +405,8 @@ def evaluate(
         pairs = at_hand(corpus, PairCorpus, load_pairs, data_dir)
         result = evaluate_translator(model, tokenizer, pairs, split=split, search=search)
         return dataclasses.replace(result, seen=Seen.of(found.learned, pairs.splits[result.split].sources))
-    data = at_hand(corpus, Corpus, load_corpus, data_dir)
+    read = functools.partial(load_corpus, labels=isinstance(model, Classifier))
+    data = at_hand(corpus, Corpus, read, data_dir)
     chosen = split or reported_split(data)
     if chosen != "all" and chosen not in data.splits:
         raise ValueError(f"split must be all or one of {', '.join(data.splits)}, got {chosen!r}")
@@ -448,10 +451,10 @@ def _by_name(
     if class_names is None:  # nobody has noted them: they may be those of the corpus
         known = len(corpus.label_names) == n_classes
         class_names = corpus.label_names if known else [str(i) for i in range(n_classes)]
-    numbers = {name: i for i, name in enumerate(class_names)}
-    if unknown := [name for name in own.values() if name not in numbers]:
+    numbers = {canonical_label(name): i for i, name in enumerate(class_names)}
+    if unknown := [name for name in own.values() if canonical_label(name) not in numbers]:
         raise ValueError(
             f"the classes of {corpus.name} must be among the {n_classes} of the classifier, "
             f"{', '.join(class_names[:8])}, got {', '.join(unknown[:8])}: label its texts with these names"
         )
-    return [numbers[own[label]] for label in labels]
+    return [numbers[canonical_label(own[label])] for label in labels]

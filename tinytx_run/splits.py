@@ -170,9 +170,11 @@ def split_texts(
 ) -> dict[str, Split]:
     """Split texts into train, valid and test, each by the hash of its canonical form alone.
 
+    The test texts of a labelled file are held out of training, too, where it is read without its labels.
+
     Texts that are equal by `canonical_text` are in one split. Whatever is added, removed or shuffled, the
-    others stay where they are, but for one rule: of each label with at least three different texts, none of
-    the splits is empty; else those with the smallest hashes are valid and test, that with the largest is
+    others stay where they are, but for one rule: of each label with at least as many different texts, none of
+    the splits is empty; else those with the smallest hashes are test and valid, that with the largest is
     train. Such texts may change their split with their label's other texts.
 
     Parameters
@@ -180,13 +182,14 @@ def split_texts(
     source : Path or str
         Named in the ValueError that is raised if the texts are too few.
     split : Split
-        A label with fewer than three different texts is train. A text of several labels counts for the
+        A label with fewer different texts is train. A text of several labels counts for the
         lowest.
     share : float
         Of the different texts, about, for valid and for test each.
     with_test : bool
-        Without, the texts of test are train.
+        Without, nothing is held out for test.
     """
+    held_out = ("test", "valid") if with_test else ("valid",)
     keys, label_of = list(map(canonical_text, split.texts)), dict[str, int]()
     for key, label in zip(keys, split.labels or (0,) * len(split), strict=True):
         label_of[key] = min(label, label_of.get(key, label))
@@ -195,15 +198,16 @@ def split_texts(
         by_label[label][key] = _place(key)
     name_of: dict[str, str] = {}
     for places in by_label.values():
-        name_of |= _by_place(places, share, ("valid", "test"))
-    rows = {name: [i for i, key in enumerate(keys) if name_of[key] == name] for name in SPLIT_FILES}
+        name_of |= _by_place(places, share, held_out)
+    names = [name for name in SPLIT_FILES if name in ("train", *held_out)]
+    rows = {name: [i for i, key in enumerate(keys) if name_of[key] == name] for name in names}
     if not all(rows.values()):
         one, got = "", f"{len(name_of)}"
         if split.labels is not None:
             one, got = " of one label", f"{got} of {len(by_label)} labels"
-        raise ValueError(f"{source} must hold at least 3 different texts{one} to be split, got {got}")
-    if not with_test:
-        rows = {"train": sorted(rows["train"] + rows["test"]), "valid": rows["valid"]}
+        raise ValueError(
+            f"{source} must hold at least {len(names)} different texts{one} to be split, got {got}"
+        )
     return {name: split.take(chosen) for name, chosen in rows.items()}
 
 
@@ -225,7 +229,7 @@ def split_groups(split: Split, *, share: float) -> dict[str, Split]:
     }
 
 
-def split_connected(rows: Rows, *, share: float, held_out: Sequence[str] = ("valid", "test")) -> list[str]:
+def split_connected(rows: Rows, *, share: float, held_out: Sequence[str] = ("test", "valid")) -> list[str]:
     """The split of each pair; those that share a side by `canonical_text` stay together, through others too.
 
     Such a component is where the largest hash of its first sides puts it. A pair that is added may thus move
@@ -235,7 +239,7 @@ def split_connected(rows: Rows, *, share: float, held_out: Sequence[str] = ("val
     Examples
     --------
     >>> split_connected([("a", "x"), ("b", "y"), ("A.", "z"), ("c", "w")], share=0.1)
-    ['train', 'test', 'train', 'valid']
+    ['train', 'valid', 'train', 'test']
     """
     rows = [(canonical_text(first), canonical_text(second)) for first, second in rows]
     numbers, places = connected(rows), dict[int, float]()

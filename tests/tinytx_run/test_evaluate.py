@@ -294,6 +294,8 @@ def test_labels_that_the_classifier_does_not_know_raise(config, tokenizer):
     ):
         with pytest.raises(ValueError, match=words):
             evaluate(Checkpoint(model, tokenizer, names), corpus)
+    spelt = Corpus("toy", known, known, label_names=("ne\u0301gatif", "2.0"))
+    assert evaluate(Checkpoint(model, tokenizer, ("1", "2", "n\u00e9gatif")), spelt).score.n == 2
     three = Corpus("toy", known, known, label_names=("bon", "mauvais", "moyen"))
     assert evaluate(model, three, tokenizer=tokenizer).score.n == 2  # nobody has noted other names
 

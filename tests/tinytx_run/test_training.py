@@ -23,7 +23,7 @@ from tinytx_run.bleu import evaluate_translator
 from tinytx_run.checkpoint import Checkpoint, load, save
 from tinytx_run.corpora import Corpus, Split
 from tinytx_run.distributed import Layout, train
-from tinytx_run.evaluate import evaluate_split
+from tinytx_run.evaluate import evaluate, evaluate_split
 from tinytx_run.finetune import (
     PROBE_RATE,
     PUBLISHED_EPOCHS,
@@ -137,6 +137,14 @@ def test_the_result_is_what_lies_in_the_folder(tmp_path, corpus, pairs, call, ta
     assert answer["n_steps"] == result.history.step[-1] and answer["path"] == str(tmp_path / "run")
     if task.startswith("masked"):
         assert isinstance(model, MaskedLanguageModel) and bool(model.next_head) == task.endswith("nsp")
+
+
+def test_a_table_is_pretrained_on_without_its_labels(tmp_path, corpus):
+    rows = [f"{text},{label}" for label, text in enumerate(corpus.train.texts)]
+    (tmp_path / "many.csv").write_text("\n".join(["text,label", *rows, "le chat qui voit,"]))
+    result = quick(tmp_path / "many.csv", model_changes=TINY, training_changes=SHORT)
+    found = evaluate(result, tmp_path / "many.csv", split="all")
+    assert found.score.n_texts == len(rows) + 1 and found.seen.n_seen > 0.8 * len(rows)
 
 
 def test_a_run_resumes_with_its_own_request_only(tmp_path, corpus):

@@ -18,7 +18,7 @@ import psutil
 from nbformat import NotebookNode
 from tqdm import tqdm
 
-from tinytx_course.building.minutes import last_seconds, times_of, write_times
+from tinytx_course.building.minutes import times_of, write_times
 from tinytx_course.building.notebooks import Run, build_notebook, execute, kernel_environment, normalise
 from tinytx_course.building.stale import other_cells
 from tinytx_course.lessons import (
@@ -27,6 +27,7 @@ from tinytx_course.lessons import (
     lesson_table,
     pick_lessons,
     project_root,
+    stored_times,
     written_lessons,
 )
 from tinytx_course.machine import usable_cores
@@ -230,11 +231,12 @@ def publish(wanted: Iterable[str] = (), root: Path | None = None) -> CourseRepor
     runs = _run_all(lessons, root, figures=fresh)
     done = [run for run in runs if run.failure is None and run.seconds is not None]
     for run in done:  # all of them before any table of times is written
+        normalise(run.notebook, root)
         times = times_of(run.lesson, run.notebook.cells, run.seconds or 0)
         Results("lessons", root / "results").put(run.lesson.name, asdict(times))
     table = lesson_table(root=root)
     for run in done:
-        write_times(run.lesson, run.notebook.cells, last_seconds(run.lesson, root))
+        write_times(run.notebook.cells, stored_times(root)[run.lesson.name])
         _renew_table(run.notebook, table)
         write_published(run, root)
         _replace_figures(run.lesson, fresh, root / "figures")

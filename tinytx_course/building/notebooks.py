@@ -18,9 +18,9 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
 
-from tinytx_course.building.editions import cell_of_edition, make_edition
+from tinytx_course.building.editions import cell_of_edition, make_edition, mark_further
 from tinytx_course.building.elsewhere import archive_of, first_cell
-from tinytx_course.building.minutes import last_seconds, write_times
+from tinytx_course.building.minutes import last_times, write_times
 from tinytx_course.building.statements import with_statement
 from tinytx_course.lessons import Lesson
 from tinytx_course.machine import PeakMemory, usable_cores
@@ -64,9 +64,9 @@ def build_notebook(lesson: Lesson, root: Path, *, solved: bool = False) -> Noteb
     """Turn ``notebooks/src/NN_slug.py`` into a notebook without outputs.
 
     Cell ids are hashes of the learner's cells: building twice gives equal notebooks, an inserted cell changes
-    no other id, and both editions share them. The title says how long the lesson takes, and the cell after it
-    installs the course where it is missing. Where there are no sources, as in what ``tinytx-course release``
-    wrote, the notebook itself is taken.
+    no other id, and both editions share them. The title says how long the lesson takes, as counted when it
+    was last published; the cell after it installs the course where it is missing. Where there are no sources,
+    as in what ``tinytx-course release`` wrote, the notebook itself is taken.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def build_notebook(lesson: Lesson, root: Path, *, solved: bool = False) -> Noteb
         notebook.metadata = _plain_metadata()
         notebook.nbformat, notebook.nbformat_minor = 4, 5
         _name_cells(notebook)
-        write_times(lesson, notebook.cells, last_seconds(lesson, root))
+        write_times(notebook.cells, last_times(lesson, notebook.cells, root))
         make_edition(notebook, solved=solved)
         notebook.cells.insert(1, first_cell(archive_of(root)))
     except (ValueError, SyntaxError) as problem:
@@ -102,6 +102,7 @@ def read_source(place: Path) -> NotebookNode:
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = with_statement(cell.source)
+    notebook.cells = mark_further(notebook.cells)
     return notebook
 
 

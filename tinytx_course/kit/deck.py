@@ -17,11 +17,12 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
+from tinytx_course.building.editions import at_headings, is_further
 from tinytx_course.building.elsewhere import is_first_cell
 from tinytx_course.building.notebooks import joined_streams
 from tinytx_course.building.statements import statements_in
 from tinytx_course.kit.code_slides import code_slides
-from tinytx_course.kit.outline import at_headings, cards
+from tinytx_course.kit.outline import cards
 from tinytx_course.kit.teaching import Teaching, exercise_steps, read_teaching
 from tinytx_course.lessons import Lesson
 from tinytx_course.quizzes.bank import Question, votes, with_twins
@@ -176,13 +177,15 @@ def _sections(notebook: NotebookNode, lesson: Lesson, drawings: Path) -> list[St
     for cell in notebook.cells:
         if cell.cell_type == "code" and not is_first_cell(cell):
             outputs = figures.renew(joined_streams(cell.outputs))  # all are numbered, shown or not
-            for slide in _of_code(cell.source, outputs, outcomes) if stacks else ():
+            for slide in _of_code(cell.source, outputs, outcomes) if stacks and not is_further(cell) else ():
                 stacks[-1].slides.append(
                     replace(slide, title=slide.title or title, notes=prose + slide.notes)
                 )
                 prose = ""
             continue
         for level, heading, text in at_headings(cell.source) if cell.cell_type == "markdown" else ():
+            if is_further(cell):
+                break
             title = line_to_html(heading) or title
             if level == "##":
                 stacks.append(Stack(headings=[]))

@@ -352,6 +352,8 @@ def test_the_program_itself_answers_with_0_or_with_2_and_one_line(tmp_path):
 
     assert program("--version") == (0, f"tinytx {tinytx.__version__}\n", "")
     assert program("--version", package="tinytx_course") == (0, f"tinytx-course {tinytx.__version__}\n", "")
+    _, _, err = program("hint", "nowhere.py", "--exercise", "causal_mask", package="tinytx_course")
+    assert [*err.splitlines()][-1].startswith("tinytx-course: error: ")
     status, out, err = program("pretrain", "--corpus", "nowhere.txt", "--out", str(tmp_path / "out"))
     assert (status, out) == (2, "") and err.startswith("tinytx: error: ") and err.count("\n") == 1
 

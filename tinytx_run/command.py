@@ -14,6 +14,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -79,7 +80,7 @@ def run(parser: Parser, argv: Sequence[str] | None = None) -> int:
     try:
         args = parser.read(sys.argv[1:] if argv is None else argv)
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            warnings.showwarning = partial(_show_warning, parser.prog)
             answer, text = args.command(args)
         status = answer.pop("exit_status", 0)
         written = json.dumps(answer, ensure_ascii=False) if args.json else text
@@ -89,7 +90,7 @@ def run(parser: Parser, argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as stop:
         happened = getattr(stop, "happened", "interrupted")
         if not _rank():
-            print(f"tinytx: {happened}{_how_to_resume(args, argv)}", file=sys.stderr)
+            print(f"{parser.prog}: {happened}{_how_to_resume(args, argv)}", file=sys.stderr)
         return 130
     except BrokenPipeError:  # such as `tinytx ... | head -1`
         _forget_output()
@@ -101,7 +102,7 @@ def run(parser: Parser, argv: Sequence[str] | None = None) -> int:
         if not isinstance(error, ValueError):
             _forget_output()
         who = f"process {_rank()}: " if _rank() else ""
-        print(f"tinytx: {who}error: {message}", file=sys.stderr, flush=True)
+        print(f"{parser.prog}: {who}error: {message}", file=sys.stderr, flush=True)
         if isinstance(error, ConnectionError):
             time.sleep(SECONDS_TO_BE_ENDED)
         return 2
@@ -143,14 +144,16 @@ def _forget_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+def _show_warning(
+    who: str, message: Warning | str, category: type[Warning], *where: Any, **more: Any
+) -> None:
     """Format warnings like errors: one line on standard error; one alone of tokens that are unknown."""
     from tinytx.tokenizer import UnknownTokensWarning
 
     if issubclass(category, UnknownTokensWarning):
         warnings.simplefilter("ignore", category)
     if not _rank():
-        print(f"tinytx: warning: {' '.join(str(message).split())}", file=sys.stderr, flush=True)
+        print(f"{who}: warning: {' '.join(str(message).split())}", file=sys.stderr, flush=True)
 
 
 def _rank() -> int:

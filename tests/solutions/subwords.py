@@ -285,42 +285,6 @@ def encode_recursive(word, merges):
     return apply(list(word), merges)
 
 
-@wrong("longest-match")
-def encode_greedy_longest(word, merges):
-    vocabulary = {a + b for a, b in merges} | set(word)
-    tokens, start = [], 0
-    while start < len(word):
-        end = len(word)
-        while word[start:end] not in vocabulary:
-            end -= 1
-        tokens.append(word[start:end])
-        start = end
-    return tokens
-
-
-@wrong("leftmost-first")
-def encode_from_the_left(word, merges):
-    tokens, i = list(word), 0
-    while i < len(tokens) - 1:
-        if (tokens[i], tokens[i + 1]) in merges:
-            tokens[i : i + 2] = [tokens[i] + tokens[i + 1]]
-            i = 0
-        else:
-            i += 1
-    return tokens
-
-
-@wrong("one-sweep")
-def encode_single_sweep(word, merges):
-    tokens = []
-    for letter in word:
-        if tokens and (tokens[-1], letter) in merges:
-            tokens[-1] = tokens[-1] + letter
-        else:
-            tokens.append(letter)
-    return tokens
-
-
 @wrong("wrong-type")
 def encode_ids(word, merges):
     learned = [a + b for a, b in merges]

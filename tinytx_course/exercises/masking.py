@@ -213,21 +213,20 @@ def _calls(seed: int) -> Iterator[Call]:
 def _judge(exercise: Exercise, trials: Sequence[Trial], repeats: Sequence[Trial]) -> Verdict:
     """Rules that always hold first, shares on the largest batch, then where chance comes from."""
     for case, trial in enumerate(trials[:-1]):
-        modified = trial.failure is not None and trial.failure.mistake == "input-modified"
-        if trial.got is None or (trial.failure is not None and not modified):
-            return tell_failure(exercise, trial.failure, dataclasses.replace(trial, got=None))
-        inputs, labels = trial.got.tensors
-        draw = Draw(trial.call.arguments[0], inputs, labels, trial.call.arguments[4])
-        if modified:
-            slug, _, cells = _labels_of_draw(draw) or ("", "", None)
-            if slug != "labels-are-new-ids":
-                return tell_failure(exercise, trial.failure, dataclasses.replace(trial, got=None))
-            return _tell(
-                exercise, draw, (slug, "They were taken from an input that was changed in place.", cells)
-            )
-        finding = _labels_of_draw(draw) or _places(draw) or (_shares(draw) if case == _LARGEST else None)
+        finding, in_place = None, trial.failure is not None and trial.failure.mistake == "input-modified"
+        if trial.got is not None and (trial.failure is None or in_place):
+            draw = Draw(trial.call.arguments[0], *trial.got.tensors, trial.call.arguments[4])
+            finding = _labels_of_draw(draw)
+            if not in_place:
+                finding = finding or _places(draw) or (_shares(draw) if case == _LARGEST else None)
+            elif finding is not None and finding[0] == "labels-are-new-ids":
+                finding = finding[0], "They were taken from an input that was changed in place.", finding[2]
+            else:
+                finding = None
         if finding is not None:
             return _tell(exercise, draw, finding)
+        if trial.got is None or trial.failure is not None:
+            return tell_failure(exercise, trial.failure, dataclasses.replace(trial, got=None))
     failure = _about_chance(trials, repeats)
     return tell_pass(exercise, trials[:-1]) if failure is None else tell_failure(exercise, failure)
 

@@ -127,8 +127,9 @@ class Worker:
 
     def __call__(self, task: Callable[[], Record]) -> Record:
         if self._pool is None:
-            how = {"initializer": torch.set_num_threads, "initargs": (self._n_threads,)}
-            self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), **how)
+            self._pool = ProcessPoolExecutor(
+                1, get_context("spawn"), initializer=torch.set_num_threads, initargs=(self._n_threads,)
+            )
         try:
             return self._pool.submit(task).result()
         except BrokenProcessPool:

@@ -27,11 +27,13 @@ _POLL, _PATIENCE = 0.2, 1800.0  # seconds between two looks, and at most
 # In the worker: between two ticks time passes as fast as makes up for what it was wrong by before.
 _CLOCK = """{
 const wall = performance.now.bind(performance);
-let [shown, pace, at, last] = [0, 1, wall(), null];
+let [shown, pace, at, last, lead] = [0, 1, wall(), null, 0];
 performance.now = () => shown + pace * (wall() - at);
 new BroadcastChannel("clock").onmessage = ({ data }) => {
   const [now, here] = [wall(), performance.now()];
-  if (last !== null) pace = Math.max(0.01, (2 * (data - last) - (here - shown)) / (now - at));
+  if (now - at < 50) return; // two of them have waited for a step
+  if (last === null) lead = here - data;
+  else pace = Math.max(0.01, (data - last + (lead + data - here)) / (now - at));
   [shown, at, last] = [here, now, data];
 };
 }"""

@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(items):
 
     items.sort(key=place)
     for item in items:
-        if "gpu" in item.keywords and not torch.cuda.is_available():
+        if item.get_closest_marker("gpu") and not torch.cuda.is_available():
             item.add_marker(pytest.mark.skip(reason="needs a GPU"))
 
 

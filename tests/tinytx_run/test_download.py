@@ -392,7 +392,10 @@ def zipped(*members):
 @pytest.mark.parametrize(
     ("archive", "said"),
     [
-        (zipped(("a.txt", b" " * 3_000_000)), "of 3,0.* bytes must unpack to at most 1,048,576, got 3,000,000"),
+        (
+            zipped(("a.txt", b" " * 3_000_000)),
+            "of 3,0.* bytes must unpack to at most 1,048,576, got 3,000,000",
+        ),
         (zipped(("../a.txt", b"")), r"of its own folder, got '\.\./a.txt'"),
         (zipped(("/etc/a.txt", b"")), "of its own folder, got '/etc/a.txt'"),
         (zipped(("..\\a.txt", b"")), "of its own folder"),

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 CONFIG_FILE, OUR_FILE = "config.json", "model.json"
 NETWORK_SECONDS = 15
-_NO_PICKLE = "Older files of weights, *.bin, may run code and are not read: have transformers save safetensors"
+_NO_PICKLE = (
+    "Older files of weights, *.bin, may run code and are not read: have transformers save safetensors"
+)
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 
 

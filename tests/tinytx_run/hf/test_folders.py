@@ -354,7 +354,9 @@ def test_translate_writes_what_transformers_writes(folders, monkeypatch, call):
 
 def test_damaged_and_foreign_folders_end_in_one_line(folders, tmp_path, reviews, capsys):
     names = ("cut", "headless", "unheard", "mute", "pickled")
-    cut, headless, unheard, mute, pickled = (shutil.copytree(folders["camembert"], tmp_path / name) for name in names)
+    cut, headless, unheard, mute, pickled = (
+        shutil.copytree(folders["camembert"], tmp_path / name) for name in names
+    )
     weights, config = cut / "model.safetensors", unheard / "config.json"
     weights.write_bytes(weights.read_bytes()[:1000])
     t5, empty = tmp_path / "t5", tmp_path / "empty"

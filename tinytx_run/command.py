@@ -28,7 +28,7 @@ SECONDS_TO_BE_ENDED = 10
 
 
 def _spell(error: UnicodeError) -> tuple[str, int]:
-    """What stands for letters that an output cannot hold: ``#`` for a bar, else an escape such as JSON has."""
+    """What stands for letters that an output cannot hold: ``#`` for a bar, else an escape as in JSON."""
     assert isinstance(error, UnicodeEncodeError)
     letters = re.sub("[\u2580-\u259f]", "#", error.object[error.start : error.end])
     if not letters.isascii():

@@ -90,7 +90,7 @@ def _most_bytes(packed: int) -> int:
 
 
 def _check_members(sizes: Sequence[tuple[str, int]], packed: int) -> None:
-    """Raise ValueError unless members, name and bytes, are few, small, and each at a path of its own below."""
+    """Raise ValueError unless members, name and bytes, are few and small, each with a path of its own."""
     total, most, names = sum(size for _, size in sizes), _most_bytes(packed), {name for name, _ in sizes}
     if total > most:
         raise ValueError(f"an archive of {packed:,} bytes must unpack to at most {most:,}, got {total:,}")

@@ -168,14 +168,15 @@ def make_bart(folder, kind="Bart", forced_id=None):
     framed = {"single": "<s> $A </s>", "special_tokens": [("<s>", 0), ("</s>", 2)]}
     inner.post_processor = processors.TemplateProcessing(**framed)
     marks = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
-    transformers.PreTrainedTokenizerFast(tokenizer_object=inner, **marks).save_pretrained(folder)
-    return make_sequence_to_sequence(folder, kind, inner.get_vocab_size(), 2, forced_id)
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=inner, **marks)
+    return make_sequence_to_sequence(folder, kind, tokenizer, 2, forced_id)
 
 
-def make_sequence_to_sequence(folder, kind, n_ids, start_id, forced_id):
+def make_sequence_to_sequence(folder, kind, tokenizer, start_id, forced_id):
+    tokenizer.save_pretrained(folder)
     sizes = {"layers": 2, "attention_heads": 2, "ffn_dim": 20}
     config = getattr(transformers, f"{kind}Config")(
-        vocab_size=n_ids,
+        vocab_size=len(tokenizer),
         d_model=16,
         max_position_embeddings=64,
         decoder_start_token_id=start_id,
@@ -186,7 +187,7 @@ def make_sequence_to_sequence(folder, kind, n_ids, start_id, forced_id):
     theirs.generation_config.forced_bos_token_id = forced_id
     with torch.no_grad():
         theirs.model.shared.weight.mul_(20)
-        theirs.final_logits_bias[0, :4] = theirs.final_logits_bias[0, -2:] = -99  # no marks, no languages
+        theirs.final_logits_bias[0, [*tokenizer.added_tokens_decoder]] = -99  # no marks, no languages
     return finished(theirs, folder)
 
 
@@ -197,10 +198,9 @@ def make_mbart(folder, kind="MBart"):
     vocab = [*first, *pieces, ("en_XX", 0.0), ("fr_XX", 0.0)]
     how = {"src_lang": "en_XX", "tgt_lang": "fr_XX"}
     tokenizer = getattr(transformers, f"{kind}Tokenizer")(vocab=vocab, **how)
-    tokenizer.save_pretrained(folder)
     french = tokenizer.convert_tokens_to_ids("fr_XX")
     ids = (french, None) if kind == "MBart" else (2, french)
-    return make_sequence_to_sequence(folder, "MBart", len(tokenizer), *ids)
+    return make_sequence_to_sequence(folder, "MBart", tokenizer, *ids)
 
 
 MAKERS = {

@@ -79,7 +79,10 @@ def build_parser() -> Parser:
 
 
 def _corpus(args: argparse.Namespace, labels: bool) -> Any:
-    """The corpus as it is named or, where the options say how to read it, as it is read."""
+    """The corpus as it is named or, where the options say how to read it, as it is read.
+
+    Labels are read if they are needed, or if the options say where or what they are.
+    """
     names = ("text_column", "label_column", "label_names", "skip_bad_rows")
     options = {name: getattr(args, name) for name in names if getattr(args, name)}
     if not options:
@@ -88,6 +91,7 @@ def _corpus(args: argparse.Namespace, labels: bool) -> Any:
         raise ValueError(f"pairs to translate have no columns and labels, got {', '.join(options)}")
     from tinytx_run.corpora import load_corpus
 
+    labels = labels or bool(args.label_column or args.label_names)
     corpus, args.data_dir = load_corpus(args.corpus, args.data_dir, labels=labels, **options), None
     return corpus
 

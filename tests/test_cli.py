@@ -332,6 +332,7 @@ def test_the_program_itself_answers_with_0_or_with_2_and_one_line(tmp_path):
         return done.returncode, done.stdout, done.stderr
 
     assert program("--version") == (0, f"tinytx {tinytx.__version__}\n", "")
+    assert "must name a folder, got ''" in program("generate", "")[2]
     assert program("--version", package="tinytx_course") == (0, f"tinytx-course {tinytx.__version__}\n", "")
     status, out, err = program("pretrain", "--corpus", "nowhere.txt", "--out", str(tmp_path / "out"))
     assert (status, out) == (2, "") and err.startswith("tinytx: error: ") and err.count("\n") == 1

@@ -108,7 +108,7 @@ def run(parser: Parser, argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as stop:
         happened = getattr(stop, "happened", "interrupted")
         if not _rank():
-            print(f"tinytx: {happened}{_how_to_resume(args, argv)}", file=sys.stderr)
+            print(f"{parser.prog}: {happened}{_how_to_resume(args, argv)}", file=sys.stderr)
         return 130
     except BrokenPipeError:  # such as `tinytx ... | head -1`
         _forget_output()
@@ -120,7 +120,7 @@ def run(parser: Parser, argv: Sequence[str] | None = None) -> int:
         if not isinstance(error, ValueError):
             _forget_output()
         who = f"process {_rank()}: " if _rank() else ""
-        print(f"tinytx: {who}error: {message}", file=sys.stderr, flush=True)
+        print(f"{parser.prog}: {who}error: {message}", file=sys.stderr, flush=True)
         if isinstance(error, ConnectionError):
             time.sleep(SECONDS_TO_BE_ENDED)
         return 2

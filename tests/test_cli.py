@@ -352,6 +352,7 @@ def test_the_program_itself_answers_with_0_or_with_2_and_one_line(tmp_path):
         return done.returncode, done.stdout, done.stderr
 
     assert program("--version") == (0, f"tinytx {tinytx.__version__}\n", "")
+    assert "must name a folder, got ''" in program("generate", "")[2]
     assert program("--version", package="tinytx_course") == (0, f"tinytx-course {tinytx.__version__}\n", "")
     _, _, err = program("hint", "nowhere.py", "--exercise", "causal_mask", package="tinytx_course")
     assert [*err.splitlines()][-1].startswith("tinytx-course: error: ")

@@ -40,7 +40,7 @@ def build_parser() -> Parser:
     kinds = ("model", "model", "language model", "translator", "classifier")
     for sub, kind in zip(subs[1:-1], kinds, strict=True):
         name = "" if kind == "classifier" else ", or a published name"
-        sub.add_argument("checkpoint", type=Path, help=f"folder of a {kind}{name}")
+        sub.add_argument("checkpoint", type=folder_name, help=f"folder of a {kind}{name}")
     objectives = "causal, masked, masked+nsp, hybrid, or translation"
     pretraining.add_argument("--objective", default="causal", help=objectives)
     pretraining.add_argument("--shard", action="store_true", help="under torchrun: a part of the model each")
@@ -284,6 +284,10 @@ def data_get(args: argparse.Namespace) -> Answer:
 
     if args.source is not None and args.mirror is not None:
         raise ValueError("--from must be without --mirror, as nothing is downloaded, got both")
+    if args.mirror is not None and not args.mirror.startswith(("http://", "https://")):
+        raise ValueError(
+            f"--mirror must be an address that begins with https:// or http://, got {args.mirror!r}"
+        )
     known = dataset(args.name)
     state = get(known, args.data_dir, source=args.source, host=args.mirror or HOST, report=reporter(args))
     lines = [

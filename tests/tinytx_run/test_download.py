@@ -570,7 +570,14 @@ def test_verify_says_what_it_compared_with_where_upstream_has_no_such_file(tmp_p
 
 @pytest.mark.parametrize(
     "arguments",
-    ["get wikipedia", "get eltec-fra --from nowhere", "get eltec-fra --from x --mirror y", "list wikipedia"],
+    [
+        "get wikipedia",
+        "get eltec-fra --from nowhere",
+        "get eltec-fra --from x --mirror y",
+        "list wikipedia",
+        "get tinyshakespeare --mirror=",
+        "get tinyshakespeare --mirror=ftp://127.0.0.1",
+    ],
 )
 def test_bad_requests_are_refused_in_one_line(tmp_path, monkeypatch, capsys, arguments):
     monkeypatch.setenv("TINYTX_DATA", str(tmp_path / "home"))

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from tests.gpu import __main__ as gpu
+from tinytx_course import results
 from tinytx_course.building.gpu import NONE, gpu_line, gpu_table
-from tinytx_course.results import Results
 
 NOTEBOOK = {"cells_passed": 3, "cells_failed": 0, "seconds": 1.0, "steps": 5, "on_gpu": True, "peak_mib": 7}
 
@@ -93,6 +93,7 @@ def test_a_part_that_breaks_is_a_fault_and_the_others_are_run_and_shown(monkeypa
     parts = {"tests": broken, "notebooks": lambda folder: ({"01_some": NOTEBOOK}, [])}
     monkeypatch.setattr(gpu, "PARTS", parts)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(results, "provenance", lambda: {"machine": {}, "date": "", "commit": ""})
     where = {"commit": "abc1234", "date": "2026-12-01", "card": "H100", "torch": "2.13.0"}
     monkeypatch.setattr(gpu, "machine", lambda commit: where)
     for folder in ("docs", "results"):
@@ -102,7 +103,7 @@ def test_a_part_that_breaks_is_a_fault_and_the_others_are_run_and_shown(monkeypa
     monkeypatch.setattr(gpu, "ROOT", tmp_path)
     monkeypatch.setattr(gpu, "RESULTS", tmp_path / "results")
     assert gpu.main(["--results", str(tmp_path / "results")]) == 1
-    stored = Results("gpu", tmp_path / "results").data
+    stored = results.Results("gpu", tmp_path / "results").data
     assert stored["tests"]["faults"] == ["OSError: no room"] and not stored["notebooks"]["faults"]
     for page in ("README.md", "docs/speed.md"):
         text = (tmp_path / page).read_text(encoding="utf-8")

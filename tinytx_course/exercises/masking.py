@@ -215,7 +215,8 @@ def _judge(exercise: Exercise, trials: Sequence[Trial], repeats: Sequence[Trial]
     for case, trial in enumerate(trials[:-1]):
         finding, in_place = None, trial.failure is not None and trial.failure.mistake == "input-modified"
         if trial.got is not None and (trial.failure is None or in_place):
-            draw = Draw(trial.call.arguments[0], *trial.got.tensors, trial.call.arguments[4])
+            inputs, labels = trial.got.tensors
+            draw = Draw(trial.call.arguments[0], inputs, labels, trial.call.arguments[4])
             finding = _labels_of_draw(draw)
             if not in_place:
                 finding = finding or _places(draw) or (_shares(draw) if case == _LARGEST else None)

@@ -52,6 +52,8 @@ def attention_weights(q: Tensor, k: Tensor, mask: Mask = None, bias: Tensor | No
 
     Notes
     -----
+    Scores have to be finite in every row, also with the bias: one of -inf for all keys gives NaN.
+
     Where the entries of q and k are independent, of mean 0 and variance 1, dividing by ``sqrt(K)`` holds the
     variance of the scores at 1, whatever the width, so that softmax does not saturate.
 
@@ -249,7 +251,8 @@ class MultiHeadAttention(nn.Module):
         memory : Tensor of shape (B, S, D), optional
             Keys and values are projected from here; from `x` where not given (self-attention).
         mask : Tensor, bool, broadcastable to (B, H, T, S), optional
-            True = may attend.
+            True = may attend. Shapes are read from the right: two axes are always (T, S) and three (H, T, S),
+            also where B equals T or H. A padding mask (B, S) goes in as ``[:, None, None, :]``.
         cache : KeyValues, optional
             Of earlier calls. In self-attention x holds the tokens that follow the cached ones: their keys
             and values are appended, and S counts all. Those of a memory are stored at the first call and not

@@ -153,6 +153,7 @@ def beam_search(
     search: Search,
     min_tokens: Sequence[int] | None = None,
     forbidden_ids: Sequence[int] = (),
+    forced_ids: Sequence[int] = (),
 ) -> list[Hypothesis]:
     """Search for the best ids after ``bos_id``, for N sources at once.
 
@@ -168,13 +169,13 @@ def beam_search(
         With K rows a source, those of one source next to each other.
     max_tokens, min_tokens : sequence of N int
         Most ids of each result, and those before which ``eos_id`` is not allowed (none by default).
-    forbidden_ids : sequence of int
-        Never generated.
+    forbidden_ids, forced_ids : sequence of int
+        Never generated, and those that every result begins with, at no cost.
     """
     beams = _Beams(max_tokens, min_tokens or [0] * len(max_tokens), search, bos_id, eos_id)
     while beams.sources:
         logits = steps.logits(beams.prefixes)  # (R, V)
-        rows = beams.extend(beams.allowed(logits, forbidden_ids))
+        rows = beams.extend(beams.allowed(logits, forbidden_ids, forced_ids))
         if beams.sources:
             steps.select(rows)
     n_stuck = beams.best.count(None)
@@ -199,8 +200,11 @@ class _Beams:
     def _length(self) -> int:
         return self.prefixes.shape[1] - 1
 
-    def allowed(self, logits: Tensor, forbidden_ids: Sequence[int]) -> Tensor:
+    def allowed(self, logits: Tensor, forbidden_ids: Sequence[int], forced_ids: Sequence[int]) -> Tensor:
         """Set the logits (R, V) of ids that may not come next to -inf."""
+        if self._length < len(forced_ids):
+            (only,) = forced_ids[self._length : self._length + 1]
+            return torch.full_like(logits, -torch.inf).index_fill_(1, logits.new_tensor([only]).long(), 0.0)
         forbidden = torch.tensor(forbidden_ids, dtype=torch.long, device=logits.device)
         logits.index_fill_(1, forbidden, -torch.inf)
         if self._search.forbid_repeats:

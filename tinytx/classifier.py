@@ -91,6 +91,8 @@ class Classifier(nn.Module):
 
     def loss(self, token_ids: Tensor, labels: Tensor, padding_mask: Mask = None) -> Tensor:
         """Mean cross-entropy of the labels, (B,), in nats a row. Parameters as in `Transformer.forward`."""
+        if labels.is_floating_point():
+            raise TypeError(f"labels must be integers, got {labels.dtype}")
         logits = self(token_ids, padding_mask)  # (B, C)
         return F.cross_entropy(logits.float(), sent(labels.long(), logits.device))
 

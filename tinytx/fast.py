@@ -11,7 +11,7 @@ import ctypes
 import os
 import sys
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import torch
@@ -25,7 +25,7 @@ FUSED = ("cpu", "cuda")  # devices for which torch has kernels that form no atte
 # up to which its sum with the scores has digits enough.
 SHORT, SHORT_WITH_BIAS = 1024, 256
 
-_triangle = lru_cache(maxsize=8)(causal_mask)
+_triangle = lru_cache(maxsize=8)(partial(causal_mask, device="cpu"))  # whatever the default device
 
 
 def attend(
@@ -177,7 +177,8 @@ def output_loss(
     -------
     Tensor of shape ()
         In nats a target, in float32, or in the dtype of the weight if that is wider; NaN if every target is
-        ignored. Under autocast the products are made in its precision.
+        ignored. Under autocast the products are made in its precision, but those of float16 in float32: sums
+        over positions pass what it can hold.
 
     Notes
     -----
@@ -210,10 +211,11 @@ class _OutputLoss(torch.autograd.Function):
         device = hidden.device.type
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
         exact = torch.promote_types(weight.dtype, torch.float32)
+        dtype = exact if dtype == torch.float16 else dtype
         states, matrix = hidden.detach().to(dtype), weight.detach().to(dtype)
         added = None if bias is None else bias.detach().to(dtype)
-        grad_hidden, grad_weight = torch.empty_like(states), torch.zeros_like(weight)
-        grad_bias = None if bias is None else torch.zeros_like(bias)
+        grad_hidden, grad_weight = torch.empty_like(states), torch.zeros_like(weight, dtype=exact)
+        grad_bias = None if bias is None else torch.zeros_like(bias, dtype=exact)
         total = torch.zeros((), device=hidden.device, dtype=exact)
         at_once = max(1, (CHUNK if device == "cpu" else CHUNK_ELSEWHERE) // len(weight))
         with torch.autocast(device, enabled=False):
@@ -236,7 +238,7 @@ class _OutputLoss(torch.autograd.Function):
                 grad_hidden[chunk] = error @ matrix
                 grad_weight += error.T @ states[chunk]
         ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)
-        ctx.n_rows, ctx.dtype = len(hidden), hidden.dtype
+        ctx.n_rows, ctx.dtypes = len(hidden), (hidden.dtype, weight.dtype)
         return total / len(hidden)
 
     @staticmethod
@@ -244,9 +246,10 @@ class _OutputLoss(torch.autograd.Function):
         if torch.is_grad_enabled():
             raise RuntimeError("output_loss must be differentiated once only, got create_graph=True")
         grad_hidden, grad_weight, grad_bias = ctx.saved_tensors
-        scale = grads[0] / ctx.n_rows
-        scaled_bias = None if grad_bias is None else grad_bias * scale
-        return grad_hidden.to(ctx.dtype) * scale, grad_weight * scale, scaled_bias, None, None
+        scale, (dtype, weight_dtype) = grads[0] / ctx.n_rows, ctx.dtypes
+        scaled_bias = None if grad_bias is None else (grad_bias * scale).to(weight_dtype)
+        scaled_hidden = (grad_hidden.to(scale.dtype) * scale).to(dtype)
+        return scaled_hidden, (grad_weight * scale).to(weight_dtype), scaled_bias, None, None
 
 
 @contextlib.contextmanager

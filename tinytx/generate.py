@@ -22,7 +22,7 @@ from tinytx.inference import eval_mode
 from tinytx.kv_cache import Cache
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.settings import check_seed, require
-from tinytx.tokenizer import Tokenizer
+from tinytx.tokenizer import Tokenizer, warn_of_unknown
 from tinytx.transformer import LanguageModel
 
 Model = LanguageModel | MaskedLanguageModel | Classifier | Translator
@@ -38,7 +38,8 @@ def check_vocabulary(model: Model, tokenizer: Tokenizer) -> None:
 def unwritten_ids(tokenizer: Tokenizer | type[Tokenizer]) -> tuple[int, ...]:
     """The suppressed ids: special tokens that are no text and do not end one. Generation never draws them."""
     special = {getattr(tokenizer, f"{name}_id") for name in ("pad", "unk", "bos", "mask", "cls", "sep")}
-    return tuple(sorted(special - {tokenizer.eos_id}))  # in published tokenizers one id may have two uses
+    # In published tokenizers one id may have two uses.
+    return tuple(sorted(special - {tokenizer.eos_id, *tokenizer.target_prefix}))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,9 +130,9 @@ def next_token_probs(
 
 def draw(logits: Tensor, generator: torch.Generator, sampling: Sampling) -> Tensor:
     """Sample one token a row, (R,) on the CPU, from (R, V); with ``top_k=1`` take the first of the best."""
+    best, ids = logits.max(dim=-1)
+    require(best.isfinite().all(), "logits must have a finite maximum to be drawn from", "none")
     if sampling.top_k == 1:
-        best, ids = logits.max(dim=-1)
-        require(best.isfinite().all(), "logits must have a finite maximum to be drawn from", "none")
         return ids.cpu()
     probs = next_token_probs(logits.float().cpu(), sampling.temperature, sampling.top_k, sampling.top_p)
     return torch.multinomial(probs, 1, generator=generator)[:, 0]
@@ -271,6 +272,7 @@ def generate_many(
         raise ValueError(f"generation needs a language model, got a {type(model).__name__}")
     require(model.config.causal, "generation needs a causal model", "one with causal=False")
     check_vocabulary(model, tokenizer)
+    warn_of_unknown(tokenizer, [prompt], "the prompt")
     prompt_ids = tokenizer.encode(prompt)
     rows = continue_rows(
         model,

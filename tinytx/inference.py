@@ -10,11 +10,14 @@ from typing import TypeVar
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from tqdm.auto import tqdm
 
 from tinytx.batching import batches_by_length, pad_batch
 from tinytx.settings import require
 
 TOKENS_PER_BATCH = 4096  # changes memory and speed of an evaluation, not its result
+
+SILENT = 2  # seconds after which an evaluation shows its progress in a terminal
 
 T = TypeVar("T")
 
@@ -59,8 +62,9 @@ def evaluate_rows(
     lengths = [len(row) for row in rows]
     batches = batches_by_length(lengths, max(tokens_per_batch, max(lengths)), seed=0, epoch=0)
     with eval_mode(model) as device:
-        padded = (pad_batch([rows[i] for i in batch], pad_id).to(device) for batch in batches)
-        values = torch.cat([compute(ids, batch).cpu() for ids, batch in zip(padded, batches, strict=True)])
+        shown = tqdm(batches, desc="evaluation", disable=None, delay=SILENT, leave=False)
+        padded = ((pad_batch([rows[i] for i in batch], pad_id).to(device), batch) for batch in shown)
+        values = torch.cat([compute(*given).cpu() for given in padded])
     return values[torch.tensor(list(chain(*batches))).argsort()]
 
 

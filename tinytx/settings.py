@@ -89,7 +89,7 @@ class TrainingSettings:
             require(whole, f"{name} must be an integer", value)
             require(value >= lowest, f"{name} must be at least {lowest}", value)
         for name in ("lr", "clip_norm"):
-            require(values[name] > 0, f"{name} must be positive", values[name])
+            require(0 < values[name] < math.inf, f"{name} must be positive and finite", values[name])
         check_seed(self.seed)
         if self.decay_steps is not None:
             rest = self.n_steps - self.warmup_steps

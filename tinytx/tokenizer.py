@@ -9,6 +9,9 @@ from __future__ import annotations
 import io
 import os
 import re
+import unicodedata
+import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -103,8 +106,29 @@ def canonical(text: str) -> str:
     return words.rstrip(" .!?\u2026")
 
 
+MOST_UNKNOWN = 0.02  # share of the tokens of texts above which it is said
+N_LOOKED_AT = 1_000  # texts
+
+
+class UnknownTokensWarning(UserWarning):
+    """A tokenizer does not know many characters of some texts."""
+
+
+def warn_of_unknown(tokenizer: Tokenizer, texts: Sequence[str], what: str) -> bool:
+    """Warn where more than 2 % of the tokens of texts, or of a sample of many, are unknown; give whether."""
+    rows = tokenizer.encode_batch(texts[:: max(1, len(texts) // N_LOOKED_AT)])
+    share = sum(row.count(tokenizer.unk_id) for row in rows) / max(1, sum(map(len, rows)))
+    if share > MOST_UNKNOWN:
+        got = f"{100 * share:.1f} % of the tokens of {what} are unknown to the tokenizer"
+        words = f"{got}, which learned from other texts: the model cannot tell them apart"
+        warnings.warn(words, UnknownTokensWarning, stacklevel=3)
+    return share > MOST_UNKNOWN
+
+
 MODEL_TYPES = ("unigram", "bpe")
 UNKNOWN_SURFACE = "\u2047"
+# Longer words, with which training a unigram model takes minutes or fails, are cut before it.
+_LONG_WORD = re.compile("[^ ]{1000}")
 _SPELT = re.compile(f"(?<=<)(?=(?:{'|'.join(piece[1:-1] for piece in SPECIAL_PIECES)})>)")
 FIXED_SETTINGS: dict[str, Any] = {  # of sentencepiece
     "normalization_rule_name": "identity",
@@ -155,6 +179,9 @@ class Tokenizer:
     mask_id: int = 4
     cls_id: int = 5
     sep_id: int = 6
+    source_frame: tuple[tuple[int, ...], tuple[int, ...]] = ((), (eos_id,))  # around what an encoder reads
+    target_prefix: tuple[int, ...] = ()  # between bos and a translation
+    forced_ids: tuple[int, ...] = ()  # that every translation begins with
 
     def __init__(self, model: bytes) -> None:
         self._model = bytes(model)
@@ -200,7 +227,8 @@ class Tokenizer:
             Number of pieces, the special ones included. A ValueError says which are possible: the characters
             need room, and the texts must fill them.
         model_type : {"unigram", "bpe"}
-            "unigram" starts from many pieces and drops the least useful, "bpe" merges frequent neighbours.
+            "unigram" starts from many pieces, the `vocab_size` commonest words among them, and drops the
+            least useful; "bpe" merges frequent neighbours.
         byte_fallback : bool
             Add 256 pieces for single bytes, so no text has an unknown piece.
         split_by_script : bool
@@ -215,7 +243,13 @@ class Tokenizer:
         inner = [escape(text) for text in texts if text]
         letters = _check_room(inner, vocab_size, byte_fallback)
         inner = inner[:: -(-sum(map(len, inner)) // max_chars)]
-        if model_type == "bpe":
+        inner = [_LONG_WORD.sub(r"\g<0> ", text) for text in inner]
+        if model_type == "unigram":
+            # Candidates are substrings that continue in two ways: where a space follows "est" each time, it
+            # would be none. So the commonest words are added, each once on its own.
+            words = Counter(word for text in inner for word in text.split(" ") if word)
+            inner += [word for word, _ in words.most_common(vocab_size)]
+        else:
             # Each letter has to occur outside a special piece that is spelt out: where one does not, BPE of
             # sentencepiece before 0.2.3 ends the process.
             inner = [part for text in inner for part in _SPELT.split(text)]
@@ -253,7 +287,8 @@ class Tokenizer:
     def encode(self, text: str) -> list[int]:
         """Ids of a text; the only special id is that of unknown characters.
 
-        ``decode(encode(text)) == text`` if every character is known.
+        ``decode(encode(text)) == text`` if every character is known. A word with unknown ones is read in that
+        form of Unicode, composed or decomposed, in which fewest are unknown.
         """
         return self.encode_batch([text])[0]
 
@@ -261,8 +296,17 @@ class Tokenizer:
         """Ids of several texts: ``[encode(text) for text in texts]``, faster."""
         check_several(texts)
         inner = [escape(text) for text in texts]
-        ids: list[list[int]] = self._processor.encode(inner, out_type=int, num_threads=1)
-        return ids
+        rows: list[list[int]] = self._processor.encode(inner, out_type=int, num_threads=1)
+        for number, row in enumerate(rows):
+            if self.unk_id in row:
+                words = map(self._known_form, inner[number].split(" "))
+                rows[number] = self._processor.encode(" ".join(words))
+        return rows
+
+    def _known_form(self, word: str) -> str:
+        """The form of an escaped word, as it is, composed or decomposed, with the fewest unknown tokens."""
+        forms = dict.fromkeys([word, *(unicodedata.normalize(form, word) for form in ("NFC", "NFD"))])
+        return min(forms, key=lambda form: self._processor.encode(form).count(self.unk_id))
 
     def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of several translations: `encode_batch`, as both languages share one vocabulary."""

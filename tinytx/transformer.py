@@ -172,6 +172,16 @@ class Block(nn.Module):
 FIRST_LOGIT_STD = 0.25
 
 
+def tied_std(config: TransformerConfig) -> float:
+    """Standard deviation of the first logits of tied embeddings: 1, or 0.5 pre-norm.
+
+    Smaller, tokens are lost among the positions that are added to them; larger, a pre-norm model begins by
+    repeating its input, as the residual stream carries it to the output layer. Measured by `since-2017` of
+    the experiments.
+    """
+    return 0.5 if config.norm == "first" else 1.0
+
+
 class Transformer(nn.Module):
     """Embeddings, positions and a stack of blocks: from token ids to hidden states.
 
@@ -184,8 +194,8 @@ class Transformer(nn.Module):
     Pre-norm, a `final_norm` follows the stack; post-norm, each block ends in a norm already. Linear layers
     start as `init_linear` says; pre-norm, those that write into the residual stream start smaller by
     ``sqrt(2 n_layers)``, so that it does not grow with depth. Embeddings start with a length of about 1,
-    which scaling takes to ``sqrt(D)``, or, tied to a head, smaller (`LanguageModel`); sinusoidal positions
-    have ``sqrt(D / 2)``, learned ones about 1.
+    which scaling takes to ``sqrt(D)``, or, tied, with ``tied_std``; sinusoidal positions have
+    ``sqrt(D / 2)``, learned ones about 1.
 
     References
     ----------
@@ -212,7 +222,9 @@ class Transformer(nn.Module):
         self.blocks = nn.ModuleList(self.block_class(config) for _ in range(config.n_layers))
         self.final_norm = make_norm(config) if config.norm == "first" else nn.Identity()
         std = config.d_model**-0.5
-        nn.init.normal_(self.token_embed.weight, std=std * FIRST_LOGIT_STD if config.tie_embeddings else std)
+        nn.init.normal_(
+            self.token_embed.weight, std=std * (tied_std(config) if config.tie_embeddings else 1.0)
+        )
         if self.segment_embed is not None:
             nn.init.normal_(self.segment_embed.weight, std=std)
         gain = (self.n_sublayers * config.n_layers) ** -0.5 if config.norm == "first" else 1.0
@@ -232,7 +244,8 @@ class Transformer(nn.Module):
         Parameters
         ----------
         token_ids : Tensor of shape (B, T), integer
-            In 0..V-1, T at most `max_len`; short rows are padded on the right.
+            In 0..V-1, T at most `max_len`; short rows are padded on the right, or, where positions are
+            relative or there are none, on the left.
         padding_mask : Tensor of shape (B, T), bool, optional
             True = a real token. A causal model needs none: real tokens never attend to what follows them, and
             without it attention is faster.
@@ -251,8 +264,9 @@ class Transformer(nn.Module):
         TypeError
             If the ids are not int32 or int64, or the mask is not boolean.
         ValueError
-            If a shape does not fit, an id lies outside its range (seen on the CPU only: elsewhere the check
-            would wait), segments come without `n_segments`, or a cache with padding or no causal model.
+            If a shape does not fit, an id lies outside its range or a row with absolute positions begins with
+            padding (both seen on the CPU only: elsewhere the check would wait), segments come without
+            `n_segments`, or a cache with padding or no causal model.
         """
         x, mask = self.embed_and_mask(token_ids, padding_mask, segment_ids, cache)
         for number, block in enumerate(self.blocks):
@@ -298,6 +312,7 @@ class Transformer(nn.Module):
         require(fits, "token_ids must have shape (B, T) with B and T at least 1", shape)
         if (length := start + shape[1]) > config.max_len:
             raise ValueError(f"a row must hold at most max_len={config.max_len} token ids, got {length}")
+        looked_at = not torch.compiler.is_compiling()
         if padding_mask is not None:
             check_bool(padding_mask, "padding_mask")
         if segment_ids is not None and not config.n_segments:
@@ -307,10 +322,15 @@ class Transformer(nn.Module):
                 raise ValueError(f"{name} must have the shape of token_ids, {shape}, got {got}")
         sizes = {"token_ids": (token_ids, config.vocab_size), "segment_ids": (segment_ids, config.n_segments)}
         for name, (given, end) in sizes.items():
-            if given is not None and given.device.type == "cpu" and not torch.compiler.is_compiling():
+            if given is not None and given.device.type == "cpu" and looked_at:
                 low, high = given.aminmax()
                 if low < 0 or high >= end:
                     raise ValueError(f"{name} must lie in 0..{end - 1}, got {low} to {high}")
+        if padding_mask is not None and padding_mask.device.type == "cpu" and looked_at:
+            begins_late = ~padding_mask[:, 0] & padding_mask.any(dim=1)  # (B,)
+            if config.positions in ("sinusoidal", "learned") and begins_late.any():
+                rule = "padding must be on the right where positions are absolute"
+                raise ValueError(f"{rule}, got row {int(begins_late.int().argmax())}, which begins with it")
 
 
 @contextmanager
@@ -354,8 +374,8 @@ class LanguageModel(nn.Module):
 
     Notes
     -----
-    Weights start such that the first logits are small (standard deviation ``FIRST_LOGIT_STD``) and the first
-    loss is close to ln V, that of a uniform guess.
+    Weights start such that the first logits are small (standard deviation ``FIRST_LOGIT_STD``, tied
+    ``tied_std``) and the first loss is close to ln V, that of a uniform guess.
 
     References
     ----------

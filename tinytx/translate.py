@@ -16,7 +16,7 @@ from tinytx.fast import laid_out
 from tinytx.generate import check_vocabulary, unwritten_ids
 from tinytx.inference import eval_mode, in_blocks
 from tinytx.settings import require
-from tinytx.tokenizer import Tokenizer, check_several, plain
+from tinytx.tokenizer import Tokenizer, check_several, plain, warn_of_unknown
 
 GREEDY = Search()
 SENTENCE_END = re.compile(r"(?<=[.!?\u2026])\s+")
@@ -74,15 +74,14 @@ def translate(
     """
     require(isinstance(model, Translator), "translating needs a Translator", f"a {type(model).__name__}")
     check_vocabulary(model, tokenizer)
-    end = (tokenizer.eos_id,)
-    frame = getattr(tokenizer, "frame", end)  # what a published tokenizer puts around a text
-    got = f"a tokenizer that adds {[tokenizer.piece(token_id) for token_id in frame]}"
-    require(frame == end, "a source must be read with an end mark only", got)
     check_several(texts)
-    limit = model.config.max_len - 1  # the end mark is read too
-    require(limit >= 1, "max_len must be at least 2 to translate", model.config.max_len)
+    n_marks = sum(map(len, tokenizer.source_frame))  # they are read too
+    limit = model.config.max_len - n_marks
+    require(limit >= 1, f"max_len must be at least {n_marks + 1} to translate", model.config.max_len)
     texts = list(texts)
-    parts_of = [_parts(tokenizer, plain(text), limit) for text in texts]
+    plain_texts = [plain(text) for text in texts]
+    warn_of_unknown(tokenizer, plain_texts, "the texts to translate")
+    parts_of = [_parts(tokenizer, text, limit) for text in plain_texts]
     for number, parts in enumerate(parts_of, start=first_line):
         if len(parts) > 1:
             report(
@@ -134,6 +133,7 @@ def translate_ids(
     hypotheses: dict[int, Hypothesis] = {}
     layout = laid_out(model, search.beam_size * len(sources)) if cached else nullcontext()
     batches: list[list[int]] = []
+    before, after = tokenizer.source_frame
     for index in sorted(range(len(sources)), key=lambda i: len(sources[i])):
         # Sorted by length, so the newest sets the width.
         room = tokens_per_batch // ((len(sources[index]) + 1) * search.beam_size)
@@ -143,7 +143,7 @@ def translate_ids(
     with eval_mode(model) as device, layout:
         for indices in batches:
             batch = [sources[i] for i in indices]
-            src_ids = pad_batch([[*ids, tokenizer.eos_id] for ids in batch], tokenizer.pad_id).to(device)
+            src_ids = pad_batch([[*before, *ids, *after] for ids in batch], tokenizer.pad_id).to(device)
             max_tokens = [search.max_tokens(len(ids), model.config.max_len) for ids in batch]
             src_mask = src_ids != tokenizer.pad_id  # (N, S)
             best = beam_search(
@@ -154,6 +154,7 @@ def translate_ids(
                 search=search,
                 min_tokens=[search.min_tokens(len(ids)) for ids in batch],
                 forbidden_ids=unwritten_ids(tokenizer),
+                forced_ids=tokenizer.forced_ids,
             )
             hypotheses |= dict(zip(indices, best, strict=True))
     return [hypotheses[i] for i in range(len(sources))]
@@ -190,6 +191,7 @@ def _by_words(tokenizer: Tokenizer, sentence: str, limit: int) -> list[list[int]
         if len(parts[-1]) + len(ids) > limit and parts[-1]:
             parts.append([])
         parts[-1] += ids
-        while len(parts[-1]) > limit:  # a single word that is too long
-            parts[-1:] = [parts[-1][:limit], parts[-1][limit:]]
+        if len(parts[-1]) > limit:  # a single word that is too long
+            word = parts.pop()
+            parts += [word[at : at + limit] for at in range(0, len(word), limit)]
     return parts

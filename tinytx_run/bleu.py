@@ -17,10 +17,11 @@ from tinytx.beam import Search
 from tinytx.encoder_decoder import Translator
 from tinytx.inference import evaluate_rows, padding_mask_or_none, row_nats
 from tinytx.objectives import TranslationObjective
-from tinytx.tokenizer import Tokenizer, plain
+from tinytx.tokenizer import Tokenizer, plain, warn_of_unknown
 from tinytx.translate import GREEDY, translate
 from tinytx_run.intervals import Interval
 from tinytx_run.pairs import PairCorpus, Pairs, load_pairs
+from tinytx_run.splits import TextHashes
 
 ORDERS = 4  # BLEU counts n-grams of up to so many words
 
@@ -158,6 +159,31 @@ def count_mistakes(translations: Sequence[str]) -> GrammarCount:
 
 
 @dataclass(frozen=True)
+class Seen:
+    """How many of the texts of an evaluation the model has learned, by `canonical_text`.
+
+    If there are any, the evaluation is no test. ``str()`` says so.
+    """
+
+    n_texts: int
+    n_seen: int  # in its training
+    n_seen_before: int  # at least, in a training of its body before that, without these labels
+
+    @classmethod
+    def of(cls, learned: Sequence[TextHashes], texts: Sequence[str]) -> Seen | None:
+        """Those of some texts, for what a `Checkpoint` has learned; None where that is not known."""
+        if not learned:
+            return None
+        n_seen, *before = (hashes.count(texts) for hashes in learned)
+        return cls(len(texts), n_seen, max(before, default=0))
+
+    def __str__(self) -> str:
+        words = f"no test: trained on {self.n_seen:,}" if self.n_seen else "trained on none"
+        before = f", pretrained on {self.n_seen_before:,}" if self.n_seen_before else ""
+        return f" ({words}{before} of these {self.n_texts:,} texts)"
+
+
+@dataclass(frozen=True)
 class TranslationEvaluation:
     """A translator on one split of a parallel corpus."""
 
@@ -171,16 +197,17 @@ class TranslationEvaluation:
     n_unfinished: int  # translations without an end mark
     n_cut: int  # sources translated in parts
     translations: tuple[str, ...]  # one for each pair
+    seen: Seen | None = None  # of the sources
 
     def to_dict(self) -> dict[str, Any]:
         """All figures as JSON can hold them; not the translations."""
         fields = dataclasses.asdict(self)
         del fields["translations"]
-        return {"kind": "translator", **fields.pop("score"), **fields}
+        return {"kind": "translator", **fields.pop("score"), **(fields.pop("seen") or {}), **fields}
 
     def __str__(self) -> str:
         how = "greedy" if self.search.beam_size == 1 else f"beam of {self.search.beam_size}"
-        lines = [f"{self.corpus}, {self.split} split, {how}: {self.score}"]
+        lines = [f"{self.corpus}, {self.split} split{self.seen or ''}, {how}: {self.score}"]
         if self.all_references is not None:
             lines.append(f"against all references of each source: {self.all_references}")
         if self.grammar is not None:
@@ -211,6 +238,7 @@ def evaluate_translator(
         raise ValueError(f"split must be one of {', '.join(data.splits)}, got {chosen!r}")
     pairs = data.splits[chosen]
     references = pairs.references()
+    warn_of_unknown(tokenizer, [plain(text) for text in pairs.targets], "the reference translations")
     found = translate(model, tokenizer, list(references), search=search, report=lambda line: None)
     text_of = {each.source: each.text for each in found}
     translations = tuple(text_of[source] for source in pairs.sources)
@@ -246,7 +274,7 @@ def pair_nats(model: Translator, tokenizer: Tokenizer, pairs: Pairs) -> float | 
         logits = model(src_ids, inputs.to(src_ids.device), padding_mask_or_none(src_ids, tokenizer.pad_id))
         return row_nats(logits, [[*both[i][1], tokenizer.eos_id] for i in indices], tokenizer.pad_id)
 
-    rows = [[*source, tokenizer.eos_id] for source, _ in both]
+    rows = [[*source, *tokenizer.source_frame[1]] for source, _ in both]
     nats = evaluate_rows(model, rows, pair_losses, pad_id=tokenizer.pad_id)
     return nats.sum().item() / sum(len(target) + 1 for _, target in both)
 
@@ -266,6 +294,8 @@ def translation_objective(
 
 
 def _encoded(tokenizer: Tokenizer, pairs: Pairs) -> tuple[list[list[int]], list[list[int]]]:
-    """The ids of sources and targets, with normalised typography."""
+    """The ids of sources and targets, with normalised typography and what they begin with."""
     sources = tokenizer.encode_batch([plain(text) for text in pairs.sources])
-    return sources, tokenizer.encode_targets([plain(text) for text in pairs.targets])
+    targets = tokenizer.encode_targets([plain(text) for text in pairs.targets])
+    before, prefix = tokenizer.source_frame[0], tokenizer.target_prefix
+    return [[*before, *ids] for ids in sources], [[*prefix, *ids] for ids in targets]

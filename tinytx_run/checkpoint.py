@@ -5,6 +5,7 @@ A checkpoint is one folder, written atomically. Its files:
 model.json             what kind of model, its configuration, and the names of the classes of a classifier
 model.safetensors      its weights
 tokenizer.model        its tokenizer
+texts.json             short hashes of the texts that it has learned
 training.json          of a run only: what was asked for, and the state of the loop
 training.safetensors   of a run only: the optimizer's moments and the random state
 checksums.json         size and SHA-256 of each of these
@@ -50,14 +51,16 @@ from tinytx_run.files import (
     write_folder,
 )
 from tinytx_run.hf.folders import is_published
+from tinytx_run.splits import TextHashes
 
 FORMAT, VERSION = "tinytx checkpoint", 1
 MODEL_FILE, WEIGHTS_FILE = "model.json", "model.safetensors"
 STATE_FILE, MOMENTS_FILE = "training.json", "training.safetensors"
 TOKENIZER_FILE, PRETRAINED_TOKENIZER_FILE = "tokenizer.model", "tokenizer.zip"
+TEXTS_FILE = "texts.json"
 FILES = {
     *(MODEL_FILE, WEIGHTS_FILE, STATE_FILE, MOMENTS_FILE),
-    *(TOKENIZER_FILE, PRETRAINED_TOKENIZER_FILE, CHECKSUM_FILE),
+    *(TOKENIZER_FILE, PRETRAINED_TOKENIZER_FILE, TEXTS_FILE, CHECKSUM_FILE),
 }
 STEP_PREFIX = "step-"
 ONE_FILE, METADATA = ".safetensors", "tinytx"  # how its name ends; the key of its metadata
@@ -95,11 +98,15 @@ class Checkpoint:
         None where none was saved.
     class_names : tuple of str or None
         Of a classifier, in the order of its classes; None where none were saved.
+    learned : tuple of TextHashes
+        Of the texts (of a translator: of the sources) that it was trained on; then, one each, of those of
+        earlier trainings that its body went through. Empty where they are not known.
     """
 
     model: Model
     tokenizer: Tokenizer | None = None
     class_names: tuple[str, ...] | None = None
+    learned: tuple[TextHashes, ...] = ()
 
     def with_tokenizer(self) -> tuple[Model, Tokenizer]:
         """Model and tokenizer; ValueError where there is no tokenizer."""
@@ -114,6 +121,7 @@ def save(
     path: str | os.PathLike[str],
     tokenizer: Tokenizer | None = None,
     class_names: Sequence[str] | None = None,
+    learned: Sequence[TextHashes] = (),
 ) -> Path:
     """Write a model, and its tokenizer, as a checkpoint folder; gives its path.
 
@@ -127,12 +135,15 @@ def save(
         Needed to read or write text with the model later.
     class_names : sequence of str, optional
         Of a classifier, in the order of its classes.
+    learned : sequence of TextHashes
+        As a `Checkpoint` has them.
 
     Raises
     ------
     ValueError
         When the folder holds other files: nothing foreign is ever deleted; for one file with a tokenizer; for
-        a model with `LoRALinear`, which `merge_lora` takes out; for names that are not those of the classes.
+        a model with `LoRALinear`, which `merge_lora` takes out; for names that are not those of the classes;
+        for weights that `load` would refuse. What the folder held before stays then.
     """
     if any(isinstance(module, LoRALinear) for module in model.modules()):
         raise ValueError("model must be as built to be saved, got one with LoRALinear: call merge_lora first")
@@ -143,7 +154,7 @@ def save(
         description, weights = _description_and_weights(model, class_names)
         write_file(target, safetensors_bytes(weights, {METADATA: json_bytes(description).decode()}))
         return Path(path)
-    files = model_files(model, tokenizer, class_names)
+    files = model_files(model, tokenizer, class_names, learned)
     make_folder(target.parent)
     with locked(temporary(target, LOCK_FILE), 60, f"another process has been writing {target} for a minute"):
         if target.exists() and not (target.is_dir() and holds_only_checkpoint(target)):
@@ -183,19 +194,20 @@ def load(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> Ch
     if Path(path).is_file():
         file = described = Path(path)
         weights, tokenizer, description = read_tensors(file), None, _read_metadata(file)
+        learned: tuple[TextHashes, ...] = ()
     else:
         folder = find_checkpoint(path)
         file, described = folder / WEIGHTS_FILE, folder / MODEL_FILE
         description, weights, tokenizer = read_description(folder), read_tensors(file), tokenizer_in(folder)
+        learned = _learned_in(folder)
     model, names = _build(description, weights, described)
     fill(model, weights, description, file)
-    return Checkpoint(model.to(device).eval(), tokenizer, names)
+    return Checkpoint(model.to(device).eval(), tokenizer, names, learned)
 
 
 def tokenizer_in(folder: Path) -> Tokenizer | None:
     """The tokenizer of a checkpoint folder; None where none was written."""
-    sums = folder / CHECKSUM_FILE
-    names = {*(read_json(sums) if sums.exists() else ()), *(path.name for path in folder.iterdir())}
+    names = _names_in(folder)
     kind: type[Tokenizer] = Tokenizer
     file = folder / TOKENIZER_FILE
     if PRETRAINED_TOKENIZER_FILE in names:
@@ -206,6 +218,23 @@ def tokenizer_in(folder: Path) -> Tokenizer | None:
         return None
     read_file(file)  # compares its checksum
     return kind.load(file)
+
+
+def _names_in(folder: Path) -> set[str]:
+    """Names of the files that are in a checkpoint folder, or should be."""
+    sums = folder / CHECKSUM_FILE
+    return {*(read_json(sums) if sums.exists() else ()), *(path.name for path in folder.iterdir())}
+
+
+def _learned_in(folder: Path) -> tuple[TextHashes, ...]:
+    """What a checkpoint folder says of the texts that its model has learned; empty where it says nothing."""
+    if TEXTS_FILE not in _names_in(folder):
+        return ()
+    found, file = read_json(folder / TEXTS_FILE), folder / TEXTS_FILE
+    try:
+        return tuple(map(TextHashes.from_json, found["learned"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{file} must hold hashes of texts, got another content: {error}") from error
 
 
 def find_checkpoint(path: str | os.PathLike[str]) -> Path:
@@ -238,14 +267,19 @@ def holds_only_checkpoint(folder: Path) -> bool:
 
 
 def model_files(
-    model: nn.Module, tokenizer: Tokenizer | None, class_names: Sequence[str] | None = None
+    model: nn.Module,
+    tokenizer: Tokenizer | None,
+    class_names: Sequence[str] | None = None,
+    learned: Sequence[TextHashes] = (),
 ) -> dict[str, bytes]:
-    """The files that hold model, tokenizer and names; equal models give equal bytes."""
+    """The files that hold a model and what belongs to it; equal models give equal bytes."""
     description, weights = _description_and_weights(model, class_names)
     files = {MODEL_FILE: json_bytes(description), WEIGHTS_FILE: safetensors_bytes(weights)}
     if tokenizer is not None:
         name = TOKENIZER_FILE if type(tokenizer) is Tokenizer else PRETRAINED_TOKENIZER_FILE
         files[name] = tokenizer.to_bytes()
+    if learned:
+        files[TEXTS_FILE] = json_bytes({"learned": [texts.to_json() for texts in learned]})
     return files
 
 
@@ -256,11 +290,15 @@ def _description_and_weights(
     if kind is None:
         kinds = " or ".join(maker.__name__ for maker, _ in KINDS.values())
         raise TypeError(f"a checkpoint must hold a {kinds}, got a {type(model).__name__}")
-    state, tied = model.state_dict(), _tied(model)
-    weights = {name: state[name].detach().cpu().contiguous() for name in state if name not in tied}
+    tied = _tied(model)
+    state = {name: weight.detach().cpu().contiguous() for name, weight in model.state_dict().items()}
     description: dict[str, Any] = {"format": FORMAT, "version": VERSION, "kind": kind, "tied": tied}
     description["config"] = model.config.to_dict()
-    description |= {name: read(model) for name, read in KINDS[kind][1].items()}
+    options = {name: read(model) for name, read in KINDS[kind][1].items()}
+    with torch.device("meta"):
+        _check_weights(KINDS[kind][0](model.config, **options), state, f"model, a {type(model).__name__},")
+    weights = {name: weight for name, weight in state.items() if name not in tied}
+    description |= options
     if class_names is not None:
         description["class_names"] = list(_check_names(class_names, model))
     return description, weights
@@ -279,7 +317,8 @@ def _check_names(names: Any, model: nn.Module) -> tuple[str, ...]:
 def _tied(model: nn.Module) -> dict[str, str]:
     """Second names of weights, which are not written, with the first names."""
     first: dict[int, str] = {}
-    owners = {name: first.setdefault(one.data_ptr(), name) for name, one in model.state_dict().items()}
+    named = model.named_parameters(remove_duplicate=False)
+    owners = {name: first.setdefault(id(weight), name) for name, weight in named}
     return {name: owner for name, owner in owners.items() if owner != name}
 
 
@@ -343,17 +382,23 @@ def fill(model: nn.Module, weights: dict[str, Tensor], description: Mapping[str,
     for name, owner in description.get("tied", {}).items():
         if owner in weights:
             weights[name] = weights[owner]
+    _check_weights(model, weights, str(file))
+    model.load_state_dict(weights)
+
+
+def _check_weights(model: nn.Module, weights: Mapping[str, Tensor], where: str) -> None:
+    """Raise ValueError unless a model as it is built can hold these weights, and all are finite."""
+    other = f"{where} has the weights of another model"
     wanted = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     given = {name: tuple(tensor.shape) for name, tensor in weights.items()}
     for name in sorted(wanted.keys() | given.keys()):
         if wanted.get(name) != given.get(name):
             expected, got = (shapes.get(name, "absent") for shapes in (wanted, given))
-            raise ValueError(f"{file} has the weights of another model: {name} must be {expected}, got {got}")
+            raise ValueError(f"{other}: {name} must be {expected}, got {got}")
         if not (weights[name].is_floating_point() and weights[name].isfinite().all()):
             got = f"{name} of {weights[name].dtype}, not all of them finite"
-            raise ValueError(f"{file} must hold finite real numbers, got {got}")
+            raise ValueError(f"{where} must hold finite real numbers, got {got}")
     for name, owner in _tied(model).items():
         if not torch.equal(weights[name], weights[owner]):
-            words = f"{name} must equal {owner}, of which it is a second name, got other numbers"
-            raise ValueError(f"{file} has the weights of another model: {words}")
-    model.load_state_dict(weights)
+            got = f"{name} must equal {owner}, of which it is a second name, got other numbers"
+            raise ValueError(f"{other}: {got}")

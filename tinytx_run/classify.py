@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from tinytx.classifier import Classifier
 from tinytx.generate import check_vocabulary
 from tinytx.inference import evaluate_rows, in_blocks
-from tinytx.tokenizer import Tokenizer, check_several
+from tinytx.tokenizer import Tokenizer, check_several, warn_of_unknown
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,7 @@ def classify(
     read = [i for i, text in enumerate(texts) if text.strip()]
     if not read:
         return list(found.values())
+    warn_of_unknown(tokenizer, [texts[i] for i in read], "the texts to classify")
     logits, cut = class_logits(model, tokenizer, [texts[i] for i in read])
     for i in cut:
         report(

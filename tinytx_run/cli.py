@@ -78,7 +78,7 @@ def build_parser() -> Parser:
     return parser
 
 
-def _corpus(args: argparse.Namespace) -> Any:
+def _corpus(args: argparse.Namespace, labels: bool) -> Any:
     """The corpus as it is named or, where the options say how to read it, as it is read."""
     names = ("text_column", "label_column", "label_names", "skip_bad_rows")
     options = {name: getattr(args, name) for name in names if getattr(args, name)}
@@ -88,7 +88,7 @@ def _corpus(args: argparse.Namespace) -> Any:
         raise ValueError(f"pairs to translate have no columns and labels, got {', '.join(options)}")
     from tinytx_run.corpora import load_corpus
 
-    corpus, args.data_dir = load_corpus(args.corpus, args.data_dir, **options), None
+    corpus, args.data_dir = load_corpus(args.corpus, args.data_dir, labels=labels, **options), None
     return corpus
 
 
@@ -96,7 +96,7 @@ def pretrain(args: argparse.Namespace) -> Answer:
     """Train a model and a tokenizer on a corpus: a language model on texts, or a translator on pairs."""
     from tinytx_run import pretrain as training
 
-    changes, corpus = {"n_steps": args.steps, "precision": args.precision}, _corpus(args)
+    changes, corpus = {"n_steps": args.steps, "precision": args.precision}, _corpus(args, labels=False)
     if args.objective == "translation":
         return _trained(args, changes, training.train_translator, corpus)
     return _trained(args, changes, training.pretrain, corpus, objective=args.objective)
@@ -107,7 +107,8 @@ def finetune(args: argparse.Namespace) -> Answer:
     from tinytx_run import finetune as tuning
 
     how = {"body": "fresh" if args.fresh else "pretrained", "n_epochs": args.epochs}
-    return _trained(args, {"lr": args.lr}, tuning.finetune, args.checkpoint, _corpus(args), **how)
+    corpus = _corpus(args, labels=True)
+    return _trained(args, {"lr": args.lr}, tuning.finetune, args.checkpoint, corpus, **how)
 
 
 def _trained(
@@ -127,10 +128,12 @@ def _trained(
 
 def evaluate(args: argparse.Namespace) -> Answer:
     """Loss of a language model, causal or masked, accuracy of a classifier, or BLEU of a translator."""
+    from tinytx.classifier import Classifier
     from tinytx_run.evaluate import evaluate as measure
 
-    corpus = _corpus(args)
-    result = measure(args.checkpoint, corpus, split=args.split, data_dir=args.data_dir, device=args.device)
+    checkpoint = _checkpoint(args)
+    corpus = _corpus(args, labels=isinstance(checkpoint.model, Classifier))
+    result = measure(checkpoint, corpus, split=args.split, data_dir=args.data_dir)
     return result.to_dict(), str(result)
 
 
@@ -294,7 +297,7 @@ def data_get(args: argparse.Namespace) -> Answer:
 
 def data_verify(args: argparse.Namespace) -> Answer:
     """Compare the corpora here with their checksums or, without one, with the known numbers of lines."""
-    from tinytx_run.download import corpus_folder, data_folder, dataset, datasets, inspect
+    from tinytx_run.download import corpus_folder, data_folder, dataset, datasets, file_name, inspect
 
     folder = data_folder(args.data_dir)
     chosen = [known for known in datasets().values() if (folder / known.name).is_dir()]
@@ -306,6 +309,8 @@ def data_verify(args: argparse.Namespace) -> Answer:
         state = inspect(folder / known.name, known)
         absent, faults = list(state.absent), list(state.faults)
         by, n = "number of lines" if state.card is None else "checksum", len(state.files)
+        if state.card is not None and not state.files.keys() <= set(map(file_name, known.files)):
+            by = "the checksums that lie with them"  # upstream has no such files
         rows.append({"name": known.name, "by": by, "files": n, "absent": absent, "faults": faults})
         without = f", without {', '.join(absent)}" if absent else ""
         lines.append(f"{known.name}: sound by {by}: {n}, faults: {len(faults)}{without}")

@@ -32,6 +32,7 @@ WORK_FOLDER = ".downloads"  # in the data folder: upstream files until the corpu
 RETRIES = 3
 TIMEOUT = (15, 60)  # seconds to connect, and between two chunks
 MAX_SECONDS = 3600  # of the transfer of one file
+SLOWEST = 1_000  # bytes a second, after the first minute
 MAX_BYTES = 1 << 28  # of one file, compressed or not; the largest known one has 84 MB
 FOLDERS = {"imdb-unlabelled": "imdb"}  # of a corpus in the folder of another one
 
@@ -253,7 +254,7 @@ def get(
             )
         for fault in state.faults:
             report(f"replaced: {fault}")
-        files = given or convert(dataset, fetch(dataset, work / dataset.name, host))
+        files = given or convert(dataset, fetch(dataset, work / dataset.name, host, report))
         if lost := [name for name in state.files if name not in files]:
             raise ValueError(f"the folder given must hold {', '.join(lost)}, as {folder} does; got none")
         card = make_card(dataset, files, "a folder" if given else f"downloaded from {host}")
@@ -280,7 +281,9 @@ def make_card(dataset: Dataset, files: Files, origin: str) -> dict[str, Any]:
     }
 
 
-def fetch(dataset: Dataset, into: Path, host: str = HOST) -> dict[str, Path]:
+def fetch(
+    dataset: Dataset, into: Path, host: str = HOST, report: Callable[[str], None] = print
+) -> dict[str, Path]:
     """Download the upstream files that `into` lacks, checked by checksum; path in the repository to file."""
     import pooch
     import requests
@@ -289,6 +292,8 @@ def fetch(dataset: Dataset, into: Path, host: str = HOST) -> dict[str, Path]:
     pooch.get_logger().setLevel("WARNING")
     store = pooch.create(into, dataset.url("", host), registry=dict(dataset.files), retry_if_failed=RETRIES)
     fetched = {}
+    n, limit = len(dataset.files), f"at most {MAX_BYTES >> 20} MiB and {MAX_SECONDS // 60} minutes"
+    report(f"{dataset.name}: downloading {n} {'file' if n == 1 else 'files'} from {host}, each {limit}")
     for path in tqdm(dataset.files, desc=dataset.name, unit="file", disable=None, leave=False):
         try:
             fetched[path] = Path(store.fetch(path, downloader=_download))
@@ -308,7 +313,7 @@ def _download(url: str, output_file: str, _: object) -> None:
     import requests
     import urllib3
 
-    deadline, n_bytes = time.monotonic() + MAX_SECONDS, 0
+    start, n_bytes = time.monotonic(), 0
     with requests.get(url, stream=True, timeout=TIMEOUT, headers={"Accept-Encoding": "identity"}) as answer:
         if 400 <= answer.status_code < 500 and answer.status_code != 429:
             what = "the file is not there any more" if answer.status_code in (404, 410) else "it was refused"
@@ -321,9 +326,13 @@ def _download(url: str, output_file: str, _: object) -> None:
             try:
                 while chunk := answer.raw.read1(1 << 16):  # what has come, however little
                     n_bytes += stream.write(chunk)
-                    if n_bytes > MAX_BYTES or time.monotonic() > deadline:
+                    seconds = time.monotonic() - start
+                    if n_bytes > MAX_BYTES or seconds > MAX_SECONDS:
                         limit = f"{MAX_BYTES:,} bytes and {MAX_SECONDS:,} seconds"
                         raise FetchError(f"{url} must come within {limit}, got more")
+                    if n_bytes < SLOWEST * (seconds - TIMEOUT[1]):
+                        got = f"{n_bytes:,} bytes in {seconds:.0f} seconds"
+                        raise FetchError(f"{url} must come at {SLOWEST:,} bytes a second or more, got {got}")
             except urllib3.exceptions.HTTPError as error:
                 raise requests.ConnectionError(str(error)) from error
 

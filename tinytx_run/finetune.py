@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import time
-from collections.abc import Iterator
 from typing import Any, Literal
 
 from tinytx.classifier import Classifier
@@ -106,7 +104,8 @@ def finetune(
         raise ValueError(f"only dropout and pooling may differ from the model of start, got {other}")
     run = Run(out, budget, seed, changes, training_changes, options)
     data = at_hand(corpus, Corpus, load_corpus, options.data_dir)
-    given, of_start = body_and_tokenizer(start)
+    begun = load(start) if isinstance(start, str | os.PathLike) else start
+    given, of_start = body_and_tokenizer(begun)
     fresh, frozen, label = BODIES[body]
     asked |= {"start": weights_fingerprint(given), "fresh": fresh, "frozen": frozen}
 
@@ -155,6 +154,8 @@ def finetune(
         data={"fresh": fresh, "n_labels": len(learned), "n_cut_in_training": n_cut},
         on_step=_after_each_epoch(epoch_ends(learning, recipe.settings, recipe.n_epochs or 1), scoring),
         class_names=data.class_names,
+        texts=learned.texts,
+        before=() if fresh else begun.learned,
     )
 
 
@@ -188,37 +189,29 @@ def schedule(
         layout = run.options.layout
         n_steps, seconds = steps_within(run.budget, model, learning, settings, layout=layout)
         to_score = seconds_to_score(model, scored)
-        left, per_step, total = seconds - to_score, seconds / n_steps, 0.0
-        for n, end in enumerate(_ends(learning, settings), start=1):
-            needed = end * per_step + n * to_score
-            if n > 1 and needed > left:
-                break
-            n_epochs, total = n, needed
-        run.expected = f", about {total:.0f} s"
+        per_epoch = epoch_ends(learning, settings, 1)[0] * seconds / n_steps + to_score
+        n_epochs = max(1, int((seconds - to_score) / per_epoch))
+        run.expected = f", about {n_epochs * per_epoch:.0f} s"
     return run.resized(recipe, epoch_ends(learning, settings, n_epochs)[-1], n_epochs=n_epochs)
 
 
-def _after_each_epoch(ends: list[int], scored: ClassificationObjective) -> OnStep:
+def _after_each_epoch(ends: range, scored: ClassificationObjective) -> OnStep:
     """The accuracy on some texts after each epoch."""
-    n, epochs = len(scored.labels), {end: number for number, end in enumerate(ends, start=1)}
+    n = len(scored.labels)
 
     def score_epoch(step: int, model: Any) -> dict[str, Any] | None:
-        if step not in epochs:
+        if step not in ends:
             return None
-        return {"epoch": epochs[step], "accuracy": count_correct(model, scored) / n, "n": n}
+        return {"epoch": step // ends.step, "accuracy": count_correct(model, scored) / n, "n": n}
 
     return score_epoch
 
 
-def epoch_ends(learning: Objective, settings: TrainingSettings, n_epochs: int) -> list[int]:
-    """The step that ends each epoch."""
-    return list(itertools.islice(_ends(learning, settings), n_epochs))
-
-
-def _ends(learning: Objective, settings: TrainingSettings) -> Iterator[int]:
+def epoch_ends(learning: Objective, settings: TrainingSettings, n_epochs: int) -> range:
+    """The step that ends each epoch: all have as many batches, as these follow from lengths."""
     how = {"seed": settings.seed, "tokens_per_batch": settings.tokens_per_batch}
-    batches = (learning.epoch_batches(epoch=epoch, **how) for epoch in itertools.count())
-    return itertools.accumulate(map(len, batches))
+    n_batches = len(learning.epoch_batches(epoch=0, **how))
+    return range(n_batches, n_epochs * n_batches + 1, n_batches)
 
 
 def seconds_to_score(model: Any, scored: ClassificationObjective) -> float:

@@ -14,7 +14,6 @@ from tinytx_run.corpora import CorpusInfo, Splits, downloaded_info
 from tinytx_run.download import corpus_folder
 from tinytx_run.splits import split_connected
 from tinytx_run.tables import (
-    NUMBER,
     SPLIT_FILES,
     CorpusWarning,
     is_blank,
@@ -34,7 +33,14 @@ LAB_SENTENCES = (
     "The fridge is full of food",
     "The river is full of fish",
 )
-HEADER = re.compile("source|target|src|tgt|en|fr|de|es|english|french|german|anglais|français|allemand", re.I)
+# Words by which first lines name the columns of pairs.
+HEADER = re.compile(
+    r"[\W\d_]*((source|target|src|tgt|trg|texte?|sentences?|phrases?|translation|traduction|original|lang(uag|u)?e?"
+    r"|en|fr|de|es|it|pt|nl|us|gb|eng|fra|fre|deu|ger|spa|ita|por|nld|english|french|german|spanish|italian"
+    r"|portuguese|dutch|anglais|français|allemand|espagnol|italien|deutsch|englisch|französisch|español)"
+    r"([\W\d_]+|\Z))+",
+    re.I,
+)
 _WORLD = CorpusInfo("world", "sentences of the world in English and French, from one grammar")
 _TATOEBA, _MULTI30K = "tatoeba-en-fr", "multi30k-en-fr"
 
@@ -219,7 +225,7 @@ def _read_cells(path: Path) -> list[list[str]]:
 def _sentences(path: Path, rows: list[list[str]]) -> list[list[str]]:
     """The rows of a file of one's own without a header; ValueError for a side that is no language."""
     for side in (0, 1):
-        if 2 * sum(NUMBER.fullmatch(cells[side]) is not None for cells in rows) > len(rows):
+        if 2 * sum(map(_is_number, (cells[side] for cells in rows))) > len(rows):
             raise ValueError(
                 f"{path}: column {side + 1} must hold sentences, got numbers such as {rows[-1][side]}: leave "
                 "that column out, so that a line is a source, a tab and a target"
@@ -230,6 +236,11 @@ def _sentences(path: Path, rows: list[list[str]]) -> list[list[str]]:
     if further := [cells[2] for cells in rows if len(cells) > 2]:
         _warn(f"{path}: further columns of {len(further):,} lines, such as {further[0][:40]!r}, are not read")
     return rows
+
+
+def _is_number(cell: str) -> bool:
+    """Whether a cell is a number, a score or an identifier: no word, or one that has a digit."""
+    return not any(map(str.isalpha, cell)) or re.fullmatch("[!-~]*[0-9][!-~]*", cell) is not None
 
 
 def _warn(message: str) -> None:

@@ -20,6 +20,7 @@ from safetensors.torch import save as safetensors_bytes
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from tinytx.loop import DivergenceError
 from tinytx.settings import TrainingSettings
 from tinytx.tokenizer import Tokenizer
 from tinytx_run.checkpoint import (
@@ -46,6 +47,7 @@ from tinytx_run.files import (
     read_tensors,
     write_folder,
 )
+from tinytx_run.splits import TextHashes
 
 N_CHECKPOINTS = 2  # of a run; older ones are removed
 
@@ -130,6 +132,7 @@ def open_run(
     report: Callable[[str], None] = print,
     *,
     class_names: Sequence[str] | None = None,
+    learned: Sequence[TextHashes] = (),
     start: Path | None = None,
 ) -> Iterator[Checkpoints]:
     """The checkpoints of a run, with its arguments as attributes: see `Checkpoints`.
@@ -137,7 +140,7 @@ def open_run(
     The folder is made here, and removed again if training fails before its first checkpoint. Raises
     ValueError while another process trains in it.
     """
-    run = Checkpoints(Path(path), plan, tokenizer, report, class_names, start)
+    run = Checkpoints(Path(path), plan, tokenizer, report, class_names, learned, start)
     make_folder(run.folder)
     busy = f"one process at a time trains in a folder, got {run.folder}, where another one does"
     try:
@@ -160,6 +163,7 @@ class Checkpoints:
     tokenizer: Tokenizer | None  # written with every checkpoint
     report: Callable[[str], None]  # gets a line for a damaged checkpoint, and for another machine
     class_names: Sequence[str] | None = None  # of a classifier
+    learned: Sequence[TextHashes] = ()  # what it is trained on, and what its body was before
     start: Path | None = None  # a checkpoint of another run, continued under this plan and settings: a branch
     latest: Path | None = None  # last written, or resumed from
 
@@ -168,9 +172,14 @@ class Checkpoints:
     ) -> None:
         """Write a checkpoint, then remove those that are no longer needed.
 
-        Raises OSError when the disk is full, for instance; it names the checkpoint that stays usable.
+        Raises OSError when the disk is full, for instance, and DivergenceError when a weight is no longer
+        finite; it names the checkpoint that stays usable.
         """
-        files = model_files(model, self.tokenizer, self.class_names)
+        usable = "nothing was saved before" if self.latest is None else f"{self.latest} stays usable"
+        try:
+            files = model_files(model, self.tokenizer, self.class_names, self.learned)
+        except ValueError as error:
+            raise DivergenceError(f"{error}, so step {state['step']} was not saved ({usable})") from error
         training = {"plan": self.plan, "settings": settings.to_dict(), "state": state, **_machine(model)}
         files[STATE_FILE] = json_bytes(training)
         files[MOMENTS_FILE] = safetensors_bytes(_moments(model, optimizer))
@@ -178,7 +187,6 @@ class Checkpoints:
         try:
             write_folder(target, files)
         except OSError as error:
-            usable = "nothing was saved before" if self.latest is None else f"{self.latest} stays usable"
             words = f"{error.strerror}, so step {state['step']} was not saved ({usable})"
             raise OSError(error.errno, words, error.filename) from error
         self.latest = target

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from tinytx.tokenizer import canonical
 from tinytx_run.tables import SPLIT_FILES, plain
 
 SPLIT_SEED = 20_000
+MAX_HASHES, HASH_DIGITS = 100_000, 10  # of the texts that a model has learned, so at most a megabyte
 UNLABELLED_SHARE, LABELLED_SHARE = 0.05, 0.10  # of the different texts, for valid and for test each
 # At the end of a text these do not make it another one.
 FINAL = " .,;:!?\u2026\u3002\uff01\uff1f\"'\u2019\u201d\u00bb)]-\u2013\u2014"
@@ -102,6 +103,50 @@ def text_digest(text: str) -> bytes:
     return hashlib.sha256(canonical_text(text).encode(errors="surrogatepass")).digest()
 
 
+@dataclass(frozen=True)
+class TextHashes:
+    """Short hashes of the canonical forms of texts: by them a checkpoint knows what it has learned.
+
+    Parameters
+    ----------
+    hashes : frozenset of int
+        Below `limit`.
+    limit : int
+        Of more than `MAX_HASHES` different texts so many are noted, those with the lowest hashes: the limit
+        says which share of all texts these are.
+    """
+
+    hashes: frozenset[int]
+    limit: int = 16**HASH_DIGITS
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> TextHashes:
+        """Those of some texts."""
+        hashes = sorted({_short_hash(text) for text in texts})
+        return cls(frozenset(hashes[:MAX_HASHES]), *hashes[MAX_HASHES : MAX_HASHES + 1])
+
+    def count(self, texts: Sequence[str]) -> int:
+        """How many of some texts are among them, by `canonical_text`; about, if only a share was noted."""
+        n = sum(_short_hash(text) in self.hashes for text in texts)
+        return min(len(texts), round(n * 16**HASH_DIGITS / self.limit))
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON can hold them."""
+        digits = "".join(f"{number:0{HASH_DIGITS}x}" for number in sorted(self.hashes))
+        return {"limit": self.limit, "hashes": digits}
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> TextHashes:
+        """The inverse of `to_json`."""
+        digits = found["hashes"]
+        parts = (digits[i : i + HASH_DIGITS] for i in range(0, len(digits), HASH_DIGITS))
+        return cls(frozenset(int(part, 16) for part in parts), int(found["limit"]))
+
+
+def _short_hash(text: str) -> int:
+    return int(text_digest(text).hex()[-HASH_DIGITS:], 16)
+
+
 def _place(text: str) -> float:
     """A number from 0 to 1 that follows from the canonical form of a text."""
     return int.from_bytes(text_digest(text)[:8]) / 2**64
@@ -125,9 +170,11 @@ def split_texts(
 ) -> dict[str, Split]:
     """Split texts into train, valid and test, each by the hash of its canonical form alone.
 
+    The test texts of a labelled file are held out of training, too, where it is read without its labels.
+
     Texts that are equal by `canonical_text` are in one split. Whatever is added, removed or shuffled, the
-    others stay where they are, but for one rule: of each label with at least three different texts, none of
-    the splits is empty; else those with the smallest hashes are valid and test, that with the largest is
+    others stay where they are, but for one rule: of each label with at least as many different texts, none of
+    the splits is empty; else those with the smallest hashes are test and valid, that with the largest is
     train. Such texts may change their split with their label's other texts.
 
     Parameters
@@ -135,13 +182,14 @@ def split_texts(
     source : Path or str
         Named in the ValueError that is raised if the texts are too few.
     split : Split
-        A label with fewer than three different texts is train. A text of several labels counts for the
+        A label with fewer different texts is train. A text of several labels counts for the
         lowest.
     share : float
         Of the different texts, about, for valid and for test each.
     with_test : bool
-        Without, the texts of test are train.
+        Without, nothing is held out for test.
     """
+    held_out = ("test", "valid") if with_test else ("valid",)
     keys, label_of = list(map(canonical_text, split.texts)), dict[str, int]()
     for key, label in zip(keys, split.labels or (0,) * len(split), strict=True):
         label_of[key] = min(label, label_of.get(key, label))
@@ -150,15 +198,16 @@ def split_texts(
         by_label[label][key] = _place(key)
     name_of: dict[str, str] = {}
     for places in by_label.values():
-        name_of |= _by_place(places, share, ("valid", "test"))
-    rows = {name: [i for i, key in enumerate(keys) if name_of[key] == name] for name in SPLIT_FILES}
+        name_of |= _by_place(places, share, held_out)
+    names = [name for name in SPLIT_FILES if name in ("train", *held_out)]
+    rows = {name: [i for i, key in enumerate(keys) if name_of[key] == name] for name in names}
     if not all(rows.values()):
         one, got = "", f"{len(name_of)}"
         if split.labels is not None:
             one, got = " of one label", f"{got} of {len(by_label)} labels"
-        raise ValueError(f"{source} must hold at least 3 different texts{one} to be split, got {got}")
-    if not with_test:
-        rows = {"train": sorted(rows["train"] + rows["test"]), "valid": rows["valid"]}
+        raise ValueError(
+            f"{source} must hold at least {len(names)} different texts{one} to be split, got {got}"
+        )
     return {name: split.take(chosen) for name, chosen in rows.items()}
 
 
@@ -180,7 +229,7 @@ def split_groups(split: Split, *, share: float) -> dict[str, Split]:
     }
 
 
-def split_connected(rows: Rows, *, share: float, held_out: Sequence[str] = ("valid", "test")) -> list[str]:
+def split_connected(rows: Rows, *, share: float, held_out: Sequence[str] = ("test", "valid")) -> list[str]:
     """The split of each pair; those that share a side by `canonical_text` stay together, through others too.
 
     Such a component is where the largest hash of its first sides puts it. A pair that is added may thus move
@@ -190,7 +239,7 @@ def split_connected(rows: Rows, *, share: float, held_out: Sequence[str] = ("val
     Examples
     --------
     >>> split_connected([("a", "x"), ("b", "y"), ("A.", "z"), ("c", "w")], share=0.1)
-    ['train', 'test', 'train', 'valid']
+    ['train', 'valid', 'train', 'test']
     """
     rows = [(canonical_text(first), canonical_text(second)) for first, second in rows]
     numbers, places = connected(rows), dict[int, float]()

@@ -10,6 +10,7 @@ import copy
 import hashlib
 import os
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,18 +23,21 @@ from tinytx.counting import count_parameters
 from tinytx.loop import History, OnStep, TrainingInterrupted
 from tinytx.objectives import Objective
 from tinytx.settings import TrainingSettings, choose_device, choose_precision
-from tinytx.tokenizer import Tokenizer
+from tinytx.tokenizer import Tokenizer, UnknownTokensWarning, warn_of_unknown
 from tinytx_run.checkpoint import Checkpoint, tokenizer_in
 from tinytx_run.corpora import Corpus
 from tinytx_run.distributed import Layout, Processes, require_processes, train
 from tinytx_run.pairs import PairCorpus
 from tinytx_run.recipes import FF_FACTOR, Recipe, parse_budget, resize
 from tinytx_run.runs import check_request, find_run, open_run, read_training
+from tinytx_run.splits import TextHashes
 
 Report = Callable[[str], None]
 Changes = Mapping[str, Any] | None
 PathLike = str | os.PathLike[str]
 ModelT = TypeVar("ModelT", bound=nn.Module)
+LONG_TO_READ = 2_000_000  # characters, from which on a run says that it begins with them
+BYTES_PER_CHARACTER = 30  # of a corpus, its tokens and the training of a tokenizer, at most
 # Settings that `resize` chooses by the number of steps: what was asked for replaces them once that is known.
 OF_LENGTH = ("warmup_steps", "decay_steps", "log_every", "checkpoint_every")
 
@@ -170,7 +174,13 @@ class Run:
             check_request(self.stored["request"], self.asked)
             return Recipe.from_dict(self.stored["recipe"]), self.stored["tokenizer"]
         planned, asked = self._changed(recipe()), self.asked["vocab_size"]
+        texts = _texts_of_splits(corpus)
+        if (n_chars := sum(len(text) for split in texts.values() for text in split)) > LONG_TO_READ:
+            memory = f"they may take {n_chars * BYTES_PER_CHARACTER / 1e9:.1f} GB of memory"
+            self.report(f"{corpus.name}: {n_chars:,} characters are cut into tokens first; {memory}")
         made = self.processes.agree(lambda: tokenizer(planned.vocab_size if asked is None else asked))
+        if self.processes.first:  # of one split, that evaluations need not repeat
+            any(warn_of_unknown(made, texts[name], f"{corpus.name}, {name} split,") for name in texts)
         config = planned.config.replace(vocab_size=made.vocab_size)
         return planned.replace(vocab_size=made.vocab_size, config=config), made
 
@@ -221,26 +231,36 @@ class Run:
         data: dict[str, Any] | None = None,
         on_step: OnStep | None = None,
         class_names: tuple[str, ...] | None = None,
+        texts: Sequence[str],
+        before: tuple[TextHashes, ...] = (),
     ) -> TrainingResult:
-        """Report the plan, train to the end, and evaluate."""
+        """Report the plan, train to the end, and evaluate; ``texts`` and those learned before are noted."""
         for line in (describe(model, recipe.settings) + self.expected, *remarks):
             self.report(line)
         plan = {"request": self.asked, "recipe": recipe.to_dict()}
         how: dict[str, Any] = {"layout": self.options.layout, "progress": self.options.progress}
+        learned = (TextHashes.of(texts), *before)
         how["on_step"] = self.options.on_step or on_step
         run: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
         if self.out is not None and self.processes.first:
-            run = open_run(self.out, plan, tokenizer, self.report, class_names=class_names)
+            run = open_run(self.out, plan, tokenizer, self.report, class_names=class_names, learned=learned)
         with run as kept:
             history = train(model, learning, recipe.settings, checkpoints=kept, label=label, **how)
         model.requires_grad_(True)  # a frozen body may be trained later
+
+        def quiet() -> Any:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UnknownTokensWarning)  # it was given before the training
+                return evaluate()
+
         return TrainingResult(
             model=model,
             tokenizer=tokenizer,
             class_names=class_names,
+            learned=learned,
             history=history,
             recipe=recipe,
-            evaluation=self.processes.agree(evaluate),
+            evaluation=self.processes.agree(quiet),
             data=data or {},
             path=None if self.out is None else Path(self.out),
         )
@@ -261,6 +281,13 @@ def seeded(make: Callable[[], ModelT], seed: int) -> ModelT:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return make()
+
+
+def _texts_of_splits(corpus: Corpus | PairCorpus) -> dict[str, Sequence[str]]:
+    """The texts of each split, of pairs both sides."""
+    if isinstance(corpus, PairCorpus):
+        return {name: (*pairs.sources, *pairs.targets) for name, pairs in corpus.splits.items()}
+    return {name: split.texts for name, split in corpus.splits.items()}
 
 
 def fingerprint(corpus: Corpus | PairCorpus) -> str:

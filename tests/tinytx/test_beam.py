@@ -165,3 +165,28 @@ def test_a_source_for_which_no_id_is_allowed_is_named():
         ValueError, match="at least one id must be allowed at every step, got none for 1 sources"
     ):
         beam_search(Even(), [6, 6], bos_id=2, eos_id=3, **settings)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_forced_ids_begin_every_result_and_cost_nothing(beam_size):
+    model = make_model()
+
+    class Steps(tuple):
+        def logits(self, prefixes):
+            rows = prefixes.shape[0]
+            return model(torch.tensor([[7, EOS]]).expand(rows, 2), prefixes)[:, -1]
+
+        def select(self, rows):
+            pass
+
+    search, ids = Search(beam_size=beam_size), [9, BOS]
+    (best,) = beam_search(
+        Steps(), [5], bos_id=BOS, eos_id=EOS, search=search, forbidden_ids=[BOS, EOS], forced_ids=ids
+    )
+    assert len(best.token_ids) == 5 and list(best.token_ids[:2]) == ids
+    log_probs = 0.0
+    for t in range(3, 6):
+        logits = model(torch.tensor([[7, EOS]]), torch.tensor([[BOS, *best.token_ids[: t - 1]]]))[0, -1]
+        logits[[BOS, EOS]] = -torch.inf
+        log_probs += logits.log_softmax(-1)[best.token_ids[t - 1]].item()
+    assert best.log_prob == pytest.approx(log_probs)

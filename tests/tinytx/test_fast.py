@@ -333,3 +333,25 @@ def test_laid_out_layers_compute_what_they_computed_and_come_back(monkeypatch, n
     with pytest.raises(KeyError), fast.laid_out(model, n_rows):
         raise KeyError
     assert "forward" not in vars(model[0])
+
+
+@pytest.mark.parametrize("with_bias", [True, False])
+def test_sums_over_many_positions_do_not_overflow_in_float16(with_bias):
+    hidden = (torch.randn(4_096, 3) + 16).half()
+    weight, bias = torch.randn(V, 3).half(), torch.randn(V).half() if with_bias else None
+    targets = torch.full((4_096,), 5)
+    given = [x.requires_grad_() for x in (hidden, weight, bias) if x is not None]
+    exact = [x.detach().double().requires_grad_() for x in given]
+    output_loss(hidden, weight, targets, bias=bias).backward()
+    F.cross_entropy(F.linear(*exact), targets).backward()
+    for mine, right in zip(given, exact, strict=True):
+        assert_close(mine.grad.double(), right.grad, rtol=2e-3, atol=1e-6)
+
+
+def test_a_call_with_another_default_device_spoils_no_later_one():
+    q = torch.randn(1, 19, 6)
+    mask = causal_mask(19)
+    fast._triangle.cache_clear()
+    with torch.device("meta"):
+        fused_attention(q, q, q, mask)
+    assert_close(fused_attention(q, q, q, mask), attention(q, q, q, mask))

@@ -16,6 +16,7 @@ from tests.tinytx_run.interrupted import Killed, folder_bytes
 from tinytx.loop import DivergenceError, TrainingInterrupted, train
 from tinytx.objectives import CausalObjective
 from tinytx.settings import TrainingSettings, choose_device, choose_precision
+from tinytx_run.checkpoint import load
 from tinytx_run.pretrain import causal_objective, new_language_model
 from tinytx_run.runs import open_run
 
@@ -133,6 +134,26 @@ def test_a_loss_that_is_no_number_ends_the_run_at_its_last_checkpoint(
     with pytest.raises(DivergenceError, match=words), open_run(tmp_path / "run", {}) as checkpoints:
         train(model, Poisoned(objective, bad_call), SETTINGS, checkpoints=checkpoints)
     assert len(list(tmp_path.glob("run/step-*/model.json"))) == n_left == len(list(tmp_path.iterdir()))
+
+
+def test_weights_that_are_not_finite_are_never_saved_nor_given_back(tmp_path, config, objective):
+    """Each loss is finite; an update is not."""
+
+    def overflow(step, model):
+        if step == 8:
+            model.body.final_norm.weight.data[0] = float("inf")
+
+    model = new_language_model(config, seed=1)
+    words = "body.final_norm.weight .* step 8 was not saved .*step-000004 stays usable"
+    with pytest.raises(DivergenceError, match=words), open_run(tmp_path / "run", {}) as checkpoints:
+        train(model, objective, SETTINGS, checkpoints=checkpoints, on_step=overflow)
+    (kept,) = tmp_path.glob("run/step-*")
+    assert kept.name == "step-000004" and load(kept).model.body.final_norm.weight.isfinite().all()
+    with pytest.raises(DivergenceError, match="got body.final_norm.weight after step 8"):
+        train(new_language_model(config, 1), objective, SETTINGS.replace(n_steps=8), on_step=overflow)
+    for name in ("lr", "clip_norm"):
+        with pytest.raises(ValueError, match=f"{name} must be positive and finite, got inf"):
+            SETTINGS.replace(**{name: float("inf")})
 
 
 def test_a_gradient_that_is_no_number_is_named_with_its_length(config, objective):

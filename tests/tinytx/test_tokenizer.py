@@ -2,12 +2,23 @@
 
 import itertools
 import pickle
+import unicodedata
+import warnings
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tinytx.tokenizer import MODEL_TYPES, SPACE_MARK, SPECIAL_PIECES, Tokenizer, canonical, plain
+from tinytx.tokenizer import (
+    MODEL_TYPES,
+    SPACE_MARK,
+    SPECIAL_PIECES,
+    Tokenizer,
+    UnknownTokensWarning,
+    canonical,
+    plain,
+    warn_of_unknown,
+)
 
 TEXTS = [
     "le livre est beau et la fin du livre est belle",
@@ -163,6 +174,14 @@ def test_unigram_takes_the_cut_with_the_largest_sum_of_scores(word):
     assert found == pytest.approx(max(sums), abs=1e-4)
 
 
+def test_unigram_keeps_the_commonest_words_whole_though_a_space_follows_them_each_time():
+    texts = [
+        f"le film est {end} !" for end in ("bon", "bref", "lent", "long", "neuf", "fin") for _ in range(5)
+    ]
+    tokenizer = Tokenizer.train(texts, vocab_size=28)
+    assert tokenizer.pieces("le film est") == [SPACE_MARK + word for word in ("le", "film", "est")]
+
+
 def test_the_score_of_a_merge_is_its_rank():
     tokenizer = Tokenizer.train(TEXTS, vocab_size=66, model_type="bpe")
     assert [tokenizer.score(i) for i in range(7, 12)] == [0, -1, -2, -3, -4]
@@ -214,3 +233,40 @@ def test_contractions_are_what_they_stand_for(short, long):
 def test_bad_arguments_are_named(tokenizer, call, error, words):
     with pytest.raises(error, match=words):
         call(tokenizer)
+
+
+@pytest.mark.parametrize(("learned", "read"), [("NFC", "NFD"), ("NFD", "NFC")])
+@pytest.mark.parametrize("model_type", MODEL_TYPES)
+def test_a_word_is_read_in_the_form_that_is_known(model_type, learned, read):
+    """French letters, Korean syllables; words that are known as they are stay so."""
+    texts = [unicodedata.normalize(learned, text) for text in ("un été négatif", "한국 x\u0301")]
+    smallest = len(set("".join(texts))) + len(SPECIAL_PIECES)
+    tokenizer = Tokenizer.train(texts * 9, vocab_size=smallest, model_type=model_type)
+    for text in texts:
+        other = unicodedata.normalize(read, text)
+        assert tokenizer.encode(other) == tokenizer.encode(text)
+        assert tokenizer.decode(tokenizer.encode(f"{other}  漢 x\u0301")) == f"{text}  \u2047 x\u0301"
+    assert tokenizer.encode("ж漢") == tokenizer.encode("漢")  # unknown in every form
+
+
+def test_many_unknown_tokens_are_said_with_their_share_and_few_are_not(tokenizer):
+    with pytest.warns(UnknownTokensWarning, match="50.0 % of the tokens of zh.csv are unknown"):
+        warn_of_unknown(tokenizer, ["漢字"] * 3_000, "zh.csv")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for texts in ([], [""], ["le chat mange la souris"] * 99 + ["漢字"]):
+            warn_of_unknown(tokenizer, texts, "these texts")
+
+
+def test_the_words_that_a_vocabulary_is_learned_from_have_a_bound(monkeypatch):
+    given = []
+
+    def stop(sentence_iterator, **settings):
+        given.extend(sentence_iterator)
+        raise RuntimeError("enough")
+
+    monkeypatch.setattr("sentencepiece.SentencePieceTrainer.train", stop)
+    with pytest.raises(ValueError, match="enough"):
+        Tokenizer.train(["ab" * 450_000, "le chat"], vocab_size=20)
+    assert max(map(len, " ".join(given).split())) == 1_000 and given[1:] == ["le chat"]
+    assert given[0].replace(" ", "") == "ab" * 450_000

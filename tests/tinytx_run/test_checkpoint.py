@@ -14,7 +14,9 @@ from tinytx.encoder_decoder import Translator
 from tinytx.lora import add_lora, merge_lora
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.transformer import LanguageModel, Transformer
+from tinytx_run import splits
 from tinytx_run.checkpoint import find_checkpoint, load, save
+from tinytx_run.splits import TextHashes
 
 
 def weights(model):
@@ -44,6 +46,23 @@ def test_a_model_comes_back_with_its_tokenizer(tmp_path, config, tokenizer, name
         assert again.head.weight is again.body.token_embed.weight
     if name == "classifier":
         assert again.pooling == "last"
+
+
+def test_what_a_model_has_learned_comes_back_and_other_content_is_named(tmp_path, config, monkeypatch):
+    texts = [f"texte {i}" for i in range(60)]
+    whole = TextHashes.of(texts)
+    monkeypatch.setattr(splits, "MAX_HASHES", 20)
+    part = TextHashes.of(texts)
+    path = save(LanguageModel(config), tmp_path / "model", learned=(part, whole))
+    assert load(path).learned == (part, whole) and len(part.hashes) == 20
+    asked = ["Texte 0.", "TEXTE  1 !", "autre", *texts[2:40]]
+    assert whole.count(asked) == 40 and 20 < part.count(asked) <= 41, "of a share an estimate"
+    save(LanguageModel(config), path)
+    assert load(path).learned == ()
+    for content in ('{"learned": [1]}', '{"learned": [{"limit": 1, "hashes": "xyz"}]}', "{}"):
+        (path / "texts.json").write_text(content)
+        with pytest.raises(ValueError, match="texts.json must hold hashes of texts"):
+            load(path)
 
 
 def test_equal_models_give_equal_bytes_and_a_checkpoint_may_be_replaced(tmp_path, config):
@@ -274,3 +293,40 @@ def test_damaged_names_of_classes_are_named(tmp_path, config, names):
     edit(path / "model.json", class_names=names)
     with pytest.raises(ValueError, match="model.json does not describe a model"):
         load(path)
+
+
+def _with_nan(model):
+    model.body.final_norm.weight.data[2] = float("nan")
+
+
+def _with_another_head(model):
+    model.head = torch.nn.Linear(12, 7)
+
+
+def _untied(model):
+    model.head.weight = torch.nn.Parameter(model.head.weight.detach() + 1)
+
+
+def _with_one_more_block(model):
+    model.body.blocks.append(model.body.blocks[0])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (_with_nan, "final_norm.weight of torch.float32, not all of them finite"),
+        (_with_another_head, "head.bias must be absent, got"),
+        (_untied, "head.weight must equal body.token_embed.weight"),
+        (_with_one_more_block, "blocks.2.* must be absent"),
+    ],
+)
+def test_what_could_not_be_loaded_is_not_saved_and_what_was_saved_stays(tmp_path, config, spoil, words):
+    model = LanguageModel(config.replace(tie_embeddings=True, head_bias=False))
+    for path in ("model", "model.safetensors"):
+        save(model, tmp_path / path)
+    good = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    spoil(model)
+    for path in ("model", "model.safetensors"):
+        with pytest.raises(ValueError, match=words):
+            save(model, tmp_path / path)
+        torch.testing.assert_close(load(tmp_path / path).model.state_dict(), good, rtol=0, atol=0)

@@ -51,7 +51,7 @@ def test_each_line_of_a_txt_is_a_document_in_one_split(tmp_path):
     lines = [f"ligne {i}" for i in range(200)]
     corpus = load_corpus(write(tmp_path / "prose.txt", "\n\n".join(lines) + "\n"))
     assert corpus.name == "prose.txt" and corpus.n_classes is None
-    assert sizes(corpus) == {"train": 177, "valid": 13, "test": 10}
+    assert sizes(corpus) == {"train": 177, "valid": 10, "test": 13}
     assert sorted(text for split in corpus.splits.values() for text in split.texts) == sorted(lines)
     order = [lines.index(text) for text in corpus.train.texts]
     assert order == sorted(order) and load_corpus(str(tmp_path / "prose.txt")) == corpus
@@ -62,7 +62,7 @@ def test_a_tsv_is_split_in_about_equal_shares_of_each_label_and_a_rare_one_is_tr
     with pytest.warns(CorpusWarning, match="1 classes have no text in (valid|test), such as 2"):
         corpus = load_corpus(write(tmp_path / "reviews.tsv", "\n".join(rows)))
     counts = [[split.labels.count(label) for label in range(3)] for split in corpus.splits.values()]
-    assert counts == [[212, 24, 1], [27, 3, 0], [31, 3, 0]]
+    assert counts == [[212, 24, 1], [31, 3, 0], [27, 3, 0]]
     assert {f"{label}\t{text}" for text, label in all_rows(corpus)} == set(rows) and corpus.n_classes == 3
 
 
@@ -169,6 +169,13 @@ def test_repeats_between_splits_and_classes_without_texts_are_named(tmp_path):
         "1 classes have no text in train, such as 1",
     ):
         assert said in messages
+
+
+def test_a_held_out_text_that_is_nearly_one_of_train_is_named(tmp_path):
+    write(tmp_path / "train.txt", "\n".join(f"Texte {i}." for i in range(9)))
+    write(tmp_path / "test.txt", "TEXTE 7\nautre\n")
+    with pytest.warns(CorpusWarning, match="1 of 2 texts of test are in train too, but for case.*text 7 of"):
+        load_corpus(tmp_path)
 
 
 def test_a_folder_with_tables_is_read_whatever_else_it_holds_and_is_never_the_world(tmp_path):
@@ -399,7 +406,7 @@ def test_labels_without_names_are_integers_and_a_split_without_labels_is_left_ou
     assert all_rows(corpus) == set(zip(*TRAIN, strict=True)) and corpus.label_names == ()
     folder = saved(train=TRAIN, test=(["trois", "quatre"], [-1, -1]))
     with pytest.warns(CorpusWarning, match=r"hf:saved \(test\) has no labels: left out"):
-        assert [*sizes(load_corpus(folder, **COLUMNS)).values()] == [25, 2, 3]
+        assert [*sizes(load_corpus(folder, **COLUMNS)).values()] == [25, 3, 2]
 
 
 @needs_datasets

@@ -1,10 +1,12 @@
 """Training of every kind: equal calls give equal bytes, in one piece or in two, and mistakes are named."""
 
 import inspect
+import itertools
 import json
 import os
 import signal
 import time
+import warnings
 from dataclasses import fields, replace
 
 import numpy as np
@@ -17,13 +19,15 @@ from tinytx.encoder_decoder import Translator
 from tinytx.loop import TrainingStep
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.masking import Masking
+from tinytx.settings import TrainingSettings
+from tinytx.tokenizer import UnknownTokensWarning
 from tinytx_run import finetune as tuning
 from tinytx_run import training
 from tinytx_run.bleu import evaluate_translator
 from tinytx_run.checkpoint import Checkpoint, load, save
 from tinytx_run.corpora import Corpus, Split
 from tinytx_run.distributed import Layout, train
-from tinytx_run.evaluate import evaluate_split
+from tinytx_run.evaluate import evaluate, evaluate_split
 from tinytx_run.finetune import (
     PROBE_RATE,
     PUBLISHED_EPOCHS,
@@ -44,6 +48,7 @@ from tinytx_run.pretrain import (
 )
 from tinytx_run.recipes import WARMUP_SHARE, plan, plan_finetuning
 from tinytx_run.runs import find_run, read_training
+from tinytx_run.splits import TextHashes
 from tinytx_run.training import RunOptions, fingerprint, steps_within, weights_fingerprint
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -123,6 +128,8 @@ def test_the_result_is_what_lies_in_the_folder(tmp_path, corpus, pairs, call, ta
     found = load(tmp_path / "run")
     model, tokenizer = found.with_tokenizer()
     assert found.class_names == result.class_names == (("0", "1") if task == "classification" else None)
+    learned = pairs.train.sources if task == "translation" else corpus.train.texts
+    assert found.learned == result.learned and found.learned[0] == TextHashes.of(learned)
     torch.testing.assert_close(model.state_dict(), result.model.state_dict(), rtol=0, atol=0)
     assert tokenizer.to_bytes() == result.tokenizer.to_bytes()
     if task == "translation":
@@ -134,6 +141,14 @@ def test_the_result_is_what_lies_in_the_folder(tmp_path, corpus, pairs, call, ta
     assert answer["n_steps"] == result.history.step[-1] and answer["path"] == str(tmp_path / "run")
     if task.startswith("masked"):
         assert isinstance(model, MaskedLanguageModel) and bool(model.next_head) == task.endswith("nsp")
+
+
+def test_a_table_is_pretrained_on_without_its_labels(tmp_path, corpus):
+    rows = [f"{text},{label}" for label, text in enumerate(corpus.train.texts)]
+    (tmp_path / "many.csv").write_text("\n".join(["text,label", *rows, "le chat qui voit,"]))
+    result = quick(tmp_path / "many.csv", model_changes=TINY, training_changes=SHORT)
+    found = evaluate(result, tmp_path / "many.csv", split="all")
+    assert found.score.n_texts == len(rows) + 1 and found.seen.n_seen > 0.8 * len(rows)
 
 
 def test_a_run_resumes_with_its_own_request_only(tmp_path, corpus):
@@ -188,10 +203,11 @@ def test_seconds_of_fine_tuning_are_filled_with_whole_epochs(pretrained, corpus,
         lines.clear()
 
 
-def test_many_epochs_of_few_texts_are_planned_without_drawing_their_batches_again(
-    pretrained, corpus, monkeypatch
+@pytest.mark.parametrize("settings", [{"n_epochs": 10**11}, {"n_epochs": None, "budget": 5.0}])
+def test_many_epochs_are_planned_and_reported_after_drawing_the_batches_of_one(
+    pretrained, corpus, monkeypatch, settings
 ):
-    drawn, own = [], tuning.ClassificationObjective.epoch_batches
+    drawn, lines, own = [], [], tuning.ClassificationObjective.epoch_batches
 
     class Enough(Exception):
         pass
@@ -208,8 +224,49 @@ def test_many_epochs_of_few_texts_are_planned_without_drawing_their_batches_agai
     monkeypatch.setattr(tuning, "steps_within", lambda *how, **more: (300, 5.0))
     monkeypatch.setattr(training, "train", stop)
     with pytest.raises(Enough):
-        tuned(pretrained, corpus, n_epochs=None, n_labels=8, budget=5.0)
-    assert {how["epoch"] for how in drawn} >= set(range(300)) and len(drawn) < 4 * 300
+        tuned(pretrained, corpus, n_labels=8, report=lines.append, **settings)
+    assert {how["epoch"] for how in drawn} == {0} and len(drawn) <= 3
+    assert lines[1] == f"8 labelled texts, {settings['n_epochs'] or 300} epochs"
+
+
+def test_all_epochs_have_as_many_batches(pretrained, corpus):
+    learning, _ = class_objective(pretrained.tokenizer, corpus.train, pretrained.model.config)
+    settings = TrainingSettings(n_steps=1, tokens_per_batch=64)
+    how = {"seed": settings.seed, "tokens_per_batch": settings.tokens_per_batch}
+    counts = [len(learning.epoch_batches(epoch=epoch, **how)) for epoch in range(20)]
+    assert list(itertools.accumulate(counts)) == list(epoch_ends(learning, settings, 20))
+
+
+def chinese(corpus):
+    return replace(corpus, train=Split(("漢字", "中文", "漢"), (0, 1, 1)))
+
+
+def test_texts_that_the_tokenizer_does_not_know_are_said_once_before_training(pretrained, corpus):
+    with pytest.warns(UnknownTokensWarning, match=r"50.0 % of the tokens of toy, train split, are") as caught:
+        tuned(pretrained, chinese(corpus), n_epochs=1)
+    assert [each.category for each in caught].count(UnknownTokensWarning) == 1
+    with pytest.warns(UnknownTokensWarning, match=r"50.0 % of the tokens of toy are"):
+        evaluate_split(pretrained.model, pretrained.tokenizer, chinese(corpus), "train")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnknownTokensWarning)
+        tuned(pretrained, corpus, n_epochs=1)
+
+
+def test_a_large_corpus_is_announced_before_its_tokenizer_is_trained(corpus, monkeypatch):
+    lines = []
+
+    def stop(*given, **how):
+        raise ValueError("enough")
+
+    monkeypatch.setattr("tinytx_run.pretrain.train_tokenizer", stop)
+    for limit in (10**9, 1_000):
+        monkeypatch.setattr(training, "LONG_TO_READ", limit)
+        with pytest.raises(ValueError, match="enough"):
+            quick(corpus, report=lines.append)
+    n_characters = sum(len(text) for split in corpus.splits.values() for text in split.texts)
+    assert lines == [
+        f"toy: {n_characters:,} characters are cut into tokens first; they may take 0.0 GB of memory"
+    ]
 
 
 def test_an_interrupt_while_steps_are_timed_says_so(tokenizer, corpus, config):
@@ -322,6 +379,7 @@ def test_a_pretrained_body_is_copied_and_a_fresh_one_is_new(pretrained, corpus):
     given = pretrained.model.body.state_dict()
     torch.testing.assert_close(copied.model.body.state_dict(), given, atol=1e-6, rtol=0)
     assert not torch.equal(fresh.model.body.token_embed.weight, given["token_embed.weight"])
+    assert copied.learned == 2 * pretrained.learned and fresh.learned == pretrained.learned
     assert fresh.model.config == copied.model.config and fresh.data["fresh"]
     # The same labels in the same order: only the body differs.
     torch.testing.assert_close(fresh.model.head.weight, copied.model.head.weight, atol=1e-6, rtol=0)

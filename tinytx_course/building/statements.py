@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import cache
-from importlib.resources import files
 
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.statement import Statement
+from tinytx_course.museum.faults import ROOMS
 
 _ASKED = re.compile(r"^\[exercise: (.*)\]$", re.M)
 _HEADING = re.compile(r"(?:^### |>)Exercise: ([^<\n]+)", re.M)
@@ -17,9 +16,7 @@ _HEADING = re.compile(r"(?:^### |>)Exercise: ([^<\n]+)", re.M)
 @cache
 def statements() -> dict[str, Statement]:
     """Return the statements of all exercises, and of the rooms of the museum, by their names."""
-    rooms = tomllib.loads(files("tinytx_course.museum").joinpath("rooms.toml").read_text(encoding="utf-8"))
-    known = {name: exercise.statement for name, exercise in EXERCISES.items()}
-    return known | {name: Statement(**room) for name, room in rooms.items()}
+    return {name: exercise.statement for name, exercise in EXERCISES.items()} | ROOMS
 
 
 def statements_in(text: str, lesson: int) -> list[Statement]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal
 
 import torch
 from torch import nn
@@ -25,7 +25,6 @@ from tinytx.translate import translate
 from tinytx_run.corpora import Split
 from tinytx_run.download import data_folder
 from tinytx_run.finetune import class_objective, epoch_ends
-from tinytx_run.hf.tokenizer import PretrainedTokenizer
 from tinytx_run.recipes import plan_finetuning, resize
 from tinytx_run.training import seeded
 
@@ -73,7 +72,7 @@ def answer(model: LanguageModel | MaskedLanguageModel | Translator, tokenizer: T
     if isinstance(model, Translator):
         return str(translate(model, tokenizer, [prompt])[0])
     before, after = (tokenizer.encode(part.strip()) for part in prompt.split("___"))
-    begin, *_, end = cast(PretrainedTokenizer, tokenizer).frame
+    (begin,), (end,) = tokenizer.source_frame
     ids = torch.tensor([[begin, *before, tokenizer.mask_id, *after, end]])
     with torch.no_grad():
         best = model(ids)[0, 1 + len(before)].topk(3).indices.tolist()  # (V,) at the mask

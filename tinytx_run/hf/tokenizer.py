@@ -7,6 +7,7 @@ import json
 import os
 import re
 import tempfile
+import unicodedata
 import warnings
 import zipfile
 from collections.abc import Iterable, Sequence
@@ -15,7 +16,7 @@ from typing import Any
 
 from tinytx.tokenizer import SPACE_MARK, Tokenizer, check_several, check_unicode
 from tinytx_run.conversion import unzip
-from tinytx_run.hf.folders import read
+from tinytx_run.hf.folders import CONFIG_FILE, read
 
 MARKS_FILE = "marks.json"
 _OF_TOKENIZER = re.compile(r"(tokenizer|vocab|merges|special_tokens).*|.*\.(model|spm)")  # names of its files
@@ -30,8 +31,8 @@ class PretrainedTokenizer(Tokenizer):
     inner : transformers.PreTrainedTokenizerBase
     n_ids : int
         Vocabulary size of the model; some models have a few more ids than their tokenizer.
-    start_id : int, optional
-        The first id of a translation.
+    start_id, forced_id : int, optional
+        What a decoder reads first, and the first id of every translation, where the model asks for one.
 
     Raises
     ------
@@ -42,14 +43,19 @@ class PretrainedTokenizer(Tokenizer):
     -----
     A special token that is missing is replaced by the nearest one: GPT-2 has only an end token, which also
     begins its texts. Padding must be a token that no text contains; if none is reserved, it is the byte 0xFF,
-    which never occurs in UTF-8.
+    which never occurs in UTF-8, or else an id of the model that has no token.
+
+    Decomposed letters are composed first, as in the texts that such models learned from.
 
     Unlike ours, such a tokenizer may lose information: BERT's lowers case and drops accents. Marian's
     normalises quotes and dashes if the package `sacremoses` is installed.
     """
 
-    def __init__(self, inner: Any, *, n_ids: int, start_id: int | None = None) -> None:
+    def __init__(
+        self, inner: Any, *, n_ids: int, start_id: int | None = None, forced_id: int | None = None
+    ) -> None:
         self._inner, self._n_ids, self._start_id = inner, n_ids, start_id
+        self.forced_ids = () if forced_id is None else (forced_id,)
         if not MIN_KNOWN * n_ids <= len(inner) <= n_ids:
             raise ValueError(
                 f"a tokenizer must have a token for each of the {n_ids} ids of its model, got {len(inner)}: "
@@ -72,21 +78,27 @@ class PretrainedTokenizer(Tokenizer):
         marks = {self.pad_id, self.bos_id, self.eos_id, self.cls_id, self.sep_id, self.mask_id}
         self._silent = marks - {inner.unk_token_id}
         self._bytes: bytes | None = None
+        self.source_frame = self._frame("text")
+        self.target_prefix = self._frame("text_target")[0] if start_id is not None else ()
 
     def _padding(self, begin: int) -> int:
-        given = self._inner.pad_token_id
-        if given is not None and given not in (self.eos_id, begin):
+        given, vocabulary = self._inner.pad_token_id, self._inner.get_vocab()
+        if given is not None and given not in (self.eos_id, begin, self.unk_id):
             return given
-        never = next((letter for letter, byte in self._letters.items() if byte == 0xFF), None)
-        unused = None if never is None else self._inner.get_vocab().get(never)
-        if unused is None:
-            raise ValueError("a tokenizer must have a padding token, got one that has none")
+        never = next((letter for letter, byte in self._letters.items() if byte == 0xFF), "<0xFF>")
+        unused: int = vocabulary.get(never, max(vocabulary.values()) + 1)
+        if unused >= self._n_ids:
+            got = self._inner.pad_token or "none"
+            raise ValueError(f"a tokenizer must have a padding token that no text holds, got {got}")
         return unused
 
-    @property
-    def frame(self) -> tuple[int, ...]:
-        """The special tokens that the model expects around a text, those of an empty one."""
-        return tuple(self._inner("")["input_ids"])
+    def _frame(self, side: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The special tokens that the model expects before and after a text."""
+        bare, framed = (
+            self._inner(**{side: "a"}, add_special_tokens=special)["input_ids"] for special in (False, True)
+        )
+        start = next((i for i in range(len(framed)) if framed[i : i + len(bare)] == bare), 0)
+        return tuple(framed[:start]), tuple(framed[start + len(bare) :])
 
     @classmethod
     def train(cls, *args: Any, **settings: Any) -> Tokenizer:
@@ -118,7 +130,8 @@ class PretrainedTokenizer(Tokenizer):
             check_unicode(text)
         if not texts:
             return []
-        asked = {side: list(texts), "add_special_tokens": False, "split_special_tokens": True}
+        composed = [min(text, unicodedata.normalize("NFC", text), key=len) for text in texts]
+        asked = {side: composed, "add_special_tokens": False, "split_special_tokens": True}
         found = self._inner(**asked, verbose=False)["input_ids"]
         return [[self.unk_id if one in self._silent else one for one in ids] for ids in found]
 
@@ -149,7 +162,7 @@ class PretrainedTokenizer(Tokenizer):
             with tempfile.TemporaryDirectory() as folder:
                 self._inner.save_pretrained(folder)
                 files = {path.name: path.read_bytes() for path in Path(folder).iterdir()}
-            marks = {"n_ids": self._n_ids, "start_id": self._start_id}
+            marks = {"n_ids": self._n_ids, "start_id": self._start_id, "forced_ids": self.forced_ids}
             files[MARKS_FILE], out = json.dumps(marks).encode(), io.BytesIO()
             with zipfile.ZipFile(out, "w") as archive:
                 for name in sorted(files):
@@ -172,14 +185,15 @@ class PretrainedTokenizer(Tokenizer):
                 for name, content in unzip(model).items():
                     (Path(folder) / name).write_bytes(content)
                 marks = json.loads((Path(folder) / MARKS_FILE).read_text())
-                n_ids, start_id = marks["n_ids"], marks["start_id"]
+                settings = {name: marks[name] for name in ("n_ids", "start_id")}
+                settings["forced_id"] = _first(*marks.get("forced_ids", ()))
                 with warnings.catch_warnings():  # some recommend packages
                     warnings.simplefilter("ignore")
                     how = {"local_files_only": True, "trust_remote_code": False}
                     inner = transformers.AutoTokenizer.from_pretrained(folder, **how)
-        except (zipfile.BadZipFile, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"model must be an archive of a tokenizer, got another: {error}") from error
-        return cls(inner, n_ids=n_ids, start_id=start_id)
+        return cls(inner, **settings)
 
     def save_inner(self, folder: Path) -> None:
         """Write the files that ``AutoTokenizer.from_pretrained`` reads."""
@@ -199,9 +213,16 @@ def published_tokenizer(source: str | os.PathLike[str]) -> PretrainedTokenizer |
     if os.path.isdir(source) and not any(_OF_TOKENIZER.fullmatch(name) for name in os.listdir(source)):
         return None
     config, inner = read(source, "AutoConfig"), read(source, "AutoTokenizer")
-    start = config.decoder_start_token_id if config.is_encoder_decoder else None
+    start = forced = None
+    if config.is_encoder_decoder:
+        try:
+            writing = read(source, "GenerationConfig")
+        except ValueError:  # an older one, which has these settings among the others
+            writing = read(source, "GenerationConfig", config_file_name=CONFIG_FILE)
+        start = _first(writing.decoder_start_token_id, config.decoder_start_token_id)
+        forced = writing.forced_bos_token_id
     try:
-        return PretrainedTokenizer(inner, n_ids=config.vocab_size, start_id=start)
+        return PretrainedTokenizer(inner, n_ids=config.vocab_size, start_id=start, forced_id=forced)
     except ValueError as error:
         raise ValueError(f"{source}: {error}") from error
 

@@ -54,6 +54,7 @@ BY_HAND = {
     "embedding-forgotten": (LAB, "lm", 1_008_100 - 20_000),
     "positions-counted-as-learned": (LAB, "lm", 1_008_100 + 512 * 200),
     "positions-forgotten": (LAB.replace(positions="learned"), "lm", 1_008_100),
+    "segments-forgotten": (LAB.replace(n_segments=3), "lm", 1_008_100),
     "attention-as-heads-times-d2": (LAB, "lm", 1_008_100 - 4 * (160_800 - 80_000)),
     "heads-for-attention-matrices": (LAB, "lm", 1_008_100 - 4 * 80_400),
     "heads-for-qkv-matrices": (LAB.replace(n_heads=5), "lm", 1_008_100 + 4 * 80_400),
@@ -67,6 +68,7 @@ BY_HAND = {
     "feed-forward-biases-forgotten": (LAB, "lm", 1_008_100 - 4 * 400),
     "norms-forgotten": (LAB.replace(norm="first"), "lm", 1_008_100 - 4 * 800),
     "block-norms-forgotten": (LAB.replace(norm="first"), "lm", 1_008_500 - 4 * 800),
+    "embedding-norm-forgotten": (LAB.replace(embed_norm=True), "lm", 1_008_100),
     "norms-counted-once": (LAB, "lm", 1_008_100 - 4 * 400),
     "heads-for-norms": (OTHER_HEADS, "lm", 1_008_100 + 4 * 800),
     "norm-shifts-forgotten": (LAB, "lm", 1_008_100 - 4 * 400),
@@ -255,3 +257,20 @@ def test_whole_numbers_of_any_kind_are_taken():
 def test_bad_arguments_are_refused(arguments, error, values):
     with pytest.raises(error, match=values):
         diagnose_count(LAB, *arguments)
+
+
+def test_counts_of_published_models_without_embeddings_or_without_biases_are_explained():
+    gpt2 = LAB.replace(vocab_size=50_257, d_model=768, n_heads=12, n_layers=12, d_ff=3_072, max_len=1_024)
+    gpt2 = gpt2.replace(norm="first", positions="learned", tie_embeddings=True, head_bias=False)
+    forgotten = ("embedding-forgotten", "positions-forgotten")
+    assert explanations(gpt2, "lm", 85_056_000) == {forgotten}
+    untied = gpt2.replace(tie_embeddings=False)
+    assert explanations(untied, "lm", 163_009_536) == {("query-key-value-biases-forgotten",)}
+    bert = gpt2.replace(vocab_size=30_522, max_len=512, norm="last", n_segments=2, embed_norm=True)
+    found = explanations(bert, None, 12 * 7_087_872)
+    assert (
+        "embedding-forgotten",
+        "embedding-norm-forgotten",
+        "positions-forgotten",
+        "segments-forgotten",
+    ) in found

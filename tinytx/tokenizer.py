@@ -114,14 +114,15 @@ class UnknownTokensWarning(UserWarning):
     """A tokenizer does not know many characters of some texts."""
 
 
-def warn_of_unknown(tokenizer: Tokenizer, texts: Sequence[str], what: str) -> None:
-    """Warn where more than 2 % of the tokens of some texts, or of a sample of many, are unknown."""
+def warn_of_unknown(tokenizer: Tokenizer, texts: Sequence[str], what: str) -> bool:
+    """Warn where more than 2 % of the tokens of texts, or of a sample of many, are unknown; give whether."""
     rows = tokenizer.encode_batch(texts[:: max(1, len(texts) // N_LOOKED_AT)])
     share = sum(row.count(tokenizer.unk_id) for row in rows) / max(1, sum(map(len, rows)))
     if share > MOST_UNKNOWN:
         got = f"{100 * share:.1f} % of the tokens of {what} are unknown to the tokenizer"
         words = f"{got}, which learned from other texts: the model cannot tell them apart"
         warnings.warn(words, UnknownTokensWarning, stacklevel=3)
+    return share > MOST_UNKNOWN
 
 
 MODEL_TYPES = ("unigram", "bpe")
@@ -304,7 +305,7 @@ class Tokenizer:
 
     def _known_form(self, word: str) -> str:
         """The form of an escaped word, as it is, composed or decomposed, with the fewest unknown tokens."""
-        forms = [word, *(unicodedata.normalize(form, word) for form in ("NFC", "NFD"))]
+        forms = dict.fromkeys([word, *(unicodedata.normalize(form, word) for form in ("NFC", "NFD"))])
         return min(forms, key=lambda form: self._processor.encode(form).count(self.unk_id))
 
     def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:

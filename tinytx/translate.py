@@ -191,6 +191,7 @@ def _by_words(tokenizer: Tokenizer, sentence: str, limit: int) -> list[list[int]
         if len(parts[-1]) + len(ids) > limit and parts[-1]:
             parts.append([])
         parts[-1] += ids
-        while len(parts[-1]) > limit:  # a single word that is too long
-            parts[-1:] = [parts[-1][:limit], parts[-1][limit:]]
+        if len(parts[-1]) > limit:  # a single word that is too long
+            word = parts.pop()
+            parts += [word[at : at + limit] for at in range(0, len(word), limit)]
     return parts

@@ -174,12 +174,13 @@ class Run:
             check_request(self.stored["request"], self.asked)
             return Recipe.from_dict(self.stored["recipe"]), self.stored["tokenizer"]
         planned, asked = self._changed(recipe()), self.asked["vocab_size"]
-        if (n_chars := sum(map(len, _all_texts(corpus)))) > LONG_TO_READ:
+        texts = _texts_of_splits(corpus)
+        if (n_chars := sum(len(text) for split in texts.values() for text in split)) > LONG_TO_READ:
             memory = f"they may take {n_chars * BYTES_PER_CHARACTER / 1e9:.1f} GB of memory"
             self.report(f"{corpus.name}: {n_chars:,} characters are cut into tokens first; {memory}")
         made = self.processes.agree(lambda: tokenizer(planned.vocab_size if asked is None else asked))
-        if self.processes.first:
-            warn_of_unknown(made, _all_texts(corpus), corpus.name)
+        if self.processes.first:  # of one split, that evaluations need not repeat
+            any(warn_of_unknown(made, texts[name], f"{corpus.name}, {name} split,") for name in texts)
         config = planned.config.replace(vocab_size=made.vocab_size)
         return planned.replace(vocab_size=made.vocab_size, config=config), made
 
@@ -282,11 +283,11 @@ def seeded(make: Callable[[], ModelT], seed: int) -> ModelT:
         return make()
 
 
-def _all_texts(corpus: Corpus | PairCorpus) -> list[str]:
-    """The texts of all splits, of pairs both sides."""
-    parts: list[Any] = list(corpus.splits.values())
-    sides = ("sources", "targets") if isinstance(corpus, PairCorpus) else ("texts",)
-    return [text for part in parts for side in sides for text in getattr(part, side)]
+def _texts_of_splits(corpus: Corpus | PairCorpus) -> dict[str, Sequence[str]]:
+    """The texts of each split, of pairs both sides."""
+    if isinstance(corpus, PairCorpus):
+        return {name: (*pairs.sources, *pairs.targets) for name, pairs in corpus.splits.items()}
+    return {name: split.texts for name, split in corpus.splits.items()}
 
 
 def fingerprint(corpus: Corpus | PairCorpus) -> str:

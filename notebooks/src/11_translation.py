@@ -718,7 +718,7 @@ course.predict(
     ["with the cache", "without the cache", "both within 10 %"],
 )  # fmt: skip
 
-# %% tags=["folded"]
+# %% tags=["folded", "varies"]
 writer = tx.Translator(configs["ours"].replace(max_len=130)).eval()
 lengths = [2, 4, 8, 16, 32, 64]
 times = lab.writing_times(writer, lengths).processor

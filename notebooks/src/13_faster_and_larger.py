@@ -127,7 +127,7 @@ course.predict(
     ],
 )
 
-# %%
+# %% tags=["varies"]
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 
 
@@ -449,7 +449,7 @@ course.predict(
 )
 
 
-# %%
+# %% tags=["varies"]
 def make_step(in_chunks, dtype):
     def one_step():
         with torch.autocast(device.type, torch.bfloat16, enabled=dtype == "bfloat16"):
@@ -487,7 +487,7 @@ course.resolve(
     f"for the step. Measured: {text_of_step}.",
 )
 
-# %%
+# %% tags=["varies"]
 fig, ax = course.plots.bars(
     {name: 1e3 * median(seconds) for name, seconds in times.items()},
     intervals={name: (1e3 * min(s), 1e3 * max(s)) for name, s in times.items()},
@@ -566,7 +566,7 @@ course.predict(
 )
 
 
-# %%
+# %% tags=["varies"]
 def positions(batches, width=0):
     return sum(
         len(batch) * max(width, *(lengths[i] for i in batch)) for batch in batches

@@ -183,20 +183,13 @@ def test_a_call_for_a_card_is_left_out_of_a_page_and_a_plot_is_folded():
 
 
 def test_what_is_further_is_folded_with_one_line_that_says_what_waits():
-    texts = (
-        "## First",
-        "## Further: more $x$ & <b>\n\n" + "word " * 257,
-        "### Further: and more",
-        "## Second",
-    )
-    cells = [v4.new_markdown_cell(text) for text in texts]
+    long = "## Further: more $x$ & <b>\n\n" + "word " * 257
+    cells = [*map(v4.new_markdown_cell, ("## First", long, "### Further: too", "## Second"))]
     cells.insert(2, v4.new_code_cell("1", outputs=[v4.new_output("stream", text="seen\n")]))
     body = cells_as_html(*mark_further(cells))
     folds = re.findall(r'<details class="further">\s*<summary>(.*?)</summary>(.*?)</details>', body, re.S)
-    assert [line for line, _ in folds] == [
-        "Further: more $x$ &amp; &lt;b&gt; · 2 min",
-        "Further: and more · 1 min",
-    ]
+    lines = ["Further: more $x$ &amp; &lt;b&gt; · 2 min", "Further: too · 1 min"]
+    assert [line for line, _ in folds] == lines
     assert "seen" in folds[0][1] and "</h2>" in folds[0][1] and "</h3>" in folds[1][1]
     assert 'id="Second"' in re.sub(r"(?s)<details.*</details>", "", body)
 

@@ -1,4 +1,4 @@
-"""Solutions for causal_mask, padding_mask, cross_attention_mask and leaks_future."""
+"""Solutions for causal_mask, window_prefix_mask, padding_mask, cross_attention_mask and leaks_future."""
 
 from __future__ import annotations
 
@@ -51,6 +51,33 @@ wrong("additive-mask", lambda seq_len: torch.triu(torch.full((seq_len, seq_len),
 wrong("not-boolean", lambda seq_len: torch.tril(torch.ones(seq_len, seq_len)))
 wrong("numpy-array", lambda seq_len: np.tril(np.ones((seq_len, seq_len))).astype(bool))
 wrong("wrong-shape", lambda seq_len: torch.ones(seq_len).bool())
+
+
+right, wrong = of("window_prefix_mask")
+
+
+@right
+def window_loop(seq_len, window, prefix):
+    mask = torch.zeros(seq_len, seq_len, dtype=torch.bool)
+    for t in range(seq_len):
+        mask[t, max(0, t - window + 1) : t + 1] = True
+        mask[t, :prefix] = True
+    return mask
+
+
+@right
+def window_by_triangles(seq_len, window, prefix):
+    ones = torch.ones(seq_len, seq_len, dtype=torch.bool)
+    mask = ones.tril() & ones.triu(1 - window)
+    mask[:, :prefix] = True
+    return mask
+
+
+wrong("prefix-rows", window_by_triangles, {"mask[:, :prefix]": "mask[:prefix]"})
+wrong("window-too-wide", window_by_triangles, {"1 - window": "-window"})
+wrong("window-too-narrow", window_loop, {"t - window + 1": "t - window + 2"})
+wrong("prefix-causal", window_loop, {":prefix": ": min(prefix, t + 1)"})
+wrong("not-boolean", window_by_triangles, {"return mask": "return mask.float()"})
 
 
 right, wrong = of("padding_mask")

@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from tinytx_course.building.minutes import times_of, write_times
 from tinytx_course.building.notebooks import Run, build_notebook, execute, kernel_environment, normalise
-from tinytx_course.building.stale import other_cells
+from tinytx_course.building.stale import other_cells, versions
 from tinytx_course.lessons import (
     Lesson,
     format_duration,
@@ -254,7 +254,9 @@ def _store_varying(published: Sequence[Run], root: Path) -> None:
     for run, small in zip(published, again, strict=True):
         if small.failure is None:
             cells = other_cells(run.notebook, small.notebook, root)
-            Results("varying", root / "results").put(run.lesson.name, {"cells": cells})
+            Results("varying", root / "results").put(
+                run.lesson.name, {"cells": cells, "versions": versions()}
+            )
 
 
 def _renew_table(notebook: NotebookNode, table: str) -> None:

@@ -228,6 +228,9 @@ def _judge(exercise: Exercise, trials: Sequence[Trial], repeats: Sequence[Trial]
             return _tell(exercise, draw, finding)
         if trial.got is None or trial.failure is not None:
             return tell_failure(exercise, trial.failure, dataclasses.replace(trial, got=None))
+    for trial in (trials[-1], *repeats):
+        if trial.got is None or trial.failure is not None:
+            return tell_failure(exercise, trial.failure, dataclasses.replace(trial, got=None))
     failure = _about_chance(trials, repeats)
     return tell_pass(exercise, trials[:-1]) if failure is None else tell_failure(exercise, failure)
 
@@ -235,11 +238,11 @@ def _judge(exercise: Exercise, trials: Sequence[Trial], repeats: Sequence[Trial]
 def _about_chance(trials: Sequence[Trial], repeats: Sequence[Trial]) -> Failure | None:
     """The generator, and nothing else, decides what is drawn."""
     first, again, other = trials[_DRAWN_AGAIN].got, repeats[_DRAWN_AGAIN].got, trials[-1].got
-    assert first is not None
-    if again is not None and not again.agrees_with(first):
+    assert first is not None and again is not None and other is not None
+    if not again.agrees_with(first):
         words = "The same generator in the same state gave another result: draw with `generator=generator`."
         return Failure("generator-ignored", words)
-    if other is not None and other.agrees_with(first):
+    if other.agrees_with(first):
         words = "Another generator gave the very same result: draw from the generator that is given."
         return Failure("same-draw-every-time", words)
     return None

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from types import CodeType
 
 _COMPOUND = (ast.If, ast.For, ast.While, ast.Try, ast.With, ast.AsyncFor, ast.AsyncWith)
+AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # cells may await, as in a notebook
 _READS = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_GLOBALS")
 
 
@@ -45,12 +46,12 @@ def statements(tree: ast.Module, cell: int) -> list[Statement]:
 
 def names_read(expression: ast.expr) -> frozenset[str]:
     """Return the names an expression needs, those within lambdas included."""
-    reads, _, calls = _names(compile(ast.Expression(expression), "<check>", "eval"))
+    reads, _, calls = _names(compile(ast.Expression(expression), "<check>", "eval", AWAIT))
     return frozenset(reads | calls)
 
 
 def _statement(node: ast.stmt, cell: int, index: int) -> Statement:
-    reads, writes, calls = _names(compile(ast.Module([node], []), "<cell>", "exec"))
+    reads, writes, calls = _names(compile(ast.Module([node], []), "<cell>", "exec", AWAIT))
     changed = names_changed(node)
     if isinstance(node, _COMPOUND):  # perhaps it writes, perhaps not
         changed, writes = changed | writes, set()

@@ -27,7 +27,6 @@ from tinytx_course.site.figures import Figures
 from tinytx_course.site.formulas import to_mathml
 from tinytx_course.site.french import mark_french, mark_sentences
 from tinytx_course.site.linking import Linker, citations, names
-from tinytx_course.site.tabular import printed
 
 # No line begins with the sign after a formula, and none ends between a bracket and one.
 _FORMULA = re.compile(r'\(?<math [^>]*display="inline"(?:(?!</math>).)*</math>[.,;:!?)’\']*', re.S)
@@ -209,7 +208,7 @@ def notebook_to_html(
         return mark_sentences(ansi2html(text))
 
     exporter.register_filter("ansi2html", in_html)
-    exporter.register_filter("printed", lambda text: printed(text, in_html))
+    exporter.register_filter("printed", lambda text: f"<pre>{in_html(text.rstrip())}</pre>")
     exporter.register_filter("markdown2html", lambda source: linker.link(markdown_to_html(source)))
     body, _ = exporter.from_notebook_node(content)
     body = body.replace("<th></th>", "<td></td>")  # no screen reader announces a column without a name

@@ -84,7 +84,9 @@ def test_the_right_program_is_shown_after_two_tries_or_a_pass_or_to_who_asks_for
     course.reset("padding_mask")
     course.check("padding_mask", lambda token_ids, pad_id: pad_id != token_ids)
     assert right in repr(course.practise("padding_mask", "watch"))
-    assert capsys.readouterr().out.count('Fill its blanks first: `course.practise("padding_mask")`.') == 2
+    assert (
+        capsys.readouterr().out.count('Put its lines in order first: `course.practise("padding_mask")`.') == 2
+    )
 
 
 def test_a_card_of_blanks_shows_the_program_and_not_what_is_missing():

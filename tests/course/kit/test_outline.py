@@ -71,7 +71,7 @@ def test_words_and_code_are_counted_by_section_and_exercises_state_their_minutes
     first, exercise, second, further = outline.parts
     assert (further.title, further.minutes, further.is_further) == ("Further: more", 2, True)
     assert parts_named("02 *", {2: outline}) == [first, exercise, second]
-    assert (first.title, first.minutes) == ("First", 5)  # 394 words, 360 characters, a prediction
+    assert (first.title, first.minutes) == ("First", 4)  # 390 words and 360 characters
     assert (exercise.title, exercise.minutes, exercise.is_exercise) == ("Exercise: find the leak", 15, True)
     assert (second.title, second.minutes) == ("Second", 1)
     assert first.predictions == asked.questions

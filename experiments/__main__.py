@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from experiments.doubt import doubt
 from experiments.harness import Settings
 from tinytx_course.results import Results, read_results
 from tinytx_run.command import Answer, Parser, numbers, reporter, run, words
@@ -34,18 +35,24 @@ OPTIONS: dict[str, tuple[str, str, Any]] = {
     "corpus": ("--corpus", "name of a corpus", str),
     "label_counts": ("--labels", "numbers of labels, such as 50,200", numbers),
     "variants": ("--variants", "such as tfidf-words,causal/tuned/3000000", words),
+    "lessons": ("--lessons", "such as 03,07", words),
     "unlabelled": ("--unlabelled", "name of the corpus to pretrain on", str),
 }
 EXPERIMENTS = {
+    "positions": Experiment("which positions hold: a game, and texts longer than in training", 5),
+    "ablation": Experiment("the GPT of lesson 07 without one of its parts, and a 2-gram model", 5),
+    "predictions": Experiment(
+        "do predictions come out the same with other seeds and threads?", 10, options=("lessons",)
+    ),
     "ladder": Experiment("n-gram, RNN, GRU, CNN and transformer against the entropy bound", 3),
-    "objectives": Experiment("causal against masked pretraining", 3),
+    "objectives": Experiment("causal against masked pretraining", 5),
     "transfer": Experiment(
         "pretrained against scratch", 5, module="transfer_world", options=("corpus", "label_counts")
     ),
     "pretraining": Experiment(
         "does pretraining pay on real text? accuracy by tokens read",
         3,
-        options=tuple(OPTIONS),
+        options=("corpus", "label_counts", "variants", "unlabelled"),
         corpus="imdb",
     ),
     "translation": Experiment("greedy and beam search", options=("corpus",), results="{name}-{corpus}"),
@@ -68,6 +75,8 @@ EXPERIMENTS = {
     "mask-off": Experiment("a model learns, and a copy of it goes on without the causal mask"),
     "completions": Experiment("a model of real French continues prompts"),
 }
+#: Those whose module has `conclusions`, see `experiments.doubt`.
+DOUBTED = ("positions", "ablation", "ladder", "since-2017", "lora")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -83,42 +92,68 @@ def build_parser() -> Parser:
         sub = commands.add_parser(name, help=one.help, description=one.help)
         sub.set_defaults(command=experiment, name=name, corpus=one.corpus)
         sub.add_argument("--json", action="store_true", help="print the stored table; measure nothing")
-        sub.add_argument("--results", type=Path, default=Path("results"), help="folder of the results")
-        sub.add_argument("--budget", help="smoke, laptop, study, gpu, or a number of seconds")
-        sub.add_argument("--seeds", type=int, default=one.n_seeds, help="how many, by default %(default)s")
-        sub.add_argument("--data-dir", type=Path, help="folder that holds one folder a corpus")
-        sub.add_argument("--work-dir", type=Path, default=Path("build"), help="folder of training runs")
-        sub.add_argument("--device", default="auto", help="auto, cpu or cuda")
+        _add_settings(sub, one.n_seeds)
         for argument in one.options:
             option, what, read = OPTIONS[argument]
             sub.add_argument(option, dest=argument, type=read, help=what)
+    about = "whether the conclusions of a stored experiment stay with twice the steps and fresh seeds"
+    sub = commands.add_parser("doubt", help=about, description=about)
+    sub.set_defaults(command=doubted, json=False)
+    sub.add_argument("name", choices=DOUBTED, metavar="NAME", help=", ".join(DOUBTED))
+    _add_settings(sub, None)
     return parser
+
+
+def _add_settings(parser: argparse.ArgumentParser, n_seeds: int | None) -> None:
+    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of the results")
+    parser.add_argument("--budget", help="smoke, laptop, study, gpu, or a number of seconds")
+    parser.add_argument("--seeds", type=int, default=n_seeds, help="how many, by default %(default)s")
+    parser.add_argument("--data-dir", type=Path, help="folder that holds one folder a corpus")
+    parser.add_argument("--work-dir", type=Path, default=Path("build"), help="folder of training runs")
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
+
+
+def _settings(args: argparse.Namespace, name: str, n_seeds: int) -> Settings:
+    store = Results(name, args.results)
+    store.check_place()
+    return Settings(
+        store=store,
+        budget=args.budget,
+        n_seeds=n_seeds,
+        data_dir=args.data_dir,
+        work_dir=args.work_dir,
+        device=args.device,
+        report=reporter(args),
+    )
+
+
+def _function(name: str) -> str:
+    return name.replace("-", "_")
+
+
+def doubted(args: argparse.Namespace) -> Answer:
+    """Measure a stored experiment again, and print which of its conclusions stay."""
+    one = EXPERIMENTS[args.name]
+    stored = read_results(args.name, args.results).data
+    settings = _settings(args, args.name, args.seeds or one.n_seeds)
+    module = importlib.import_module(f"experiments.{one.module or _function(args.name)}")
+    return {}, doubt(settings, _function(args.name), module, stored).to_string(index=False)
 
 
 def experiment(args: argparse.Namespace) -> Answer:
     """Measure what is missing and print the table; with ``--json``, the table of what is stored."""
     one = EXPERIMENTS[args.name]
     name = one.results.format(name=args.name, corpus=Path(args.corpus).stem)
-    module = importlib.import_module(f"experiments.{one.module or args.name.replace('-', '_')}")
+    module = importlib.import_module(f"experiments.{one.module or _function(args.name)}")
     if args.json:
         stored = read_results(name, args.results)
         if not stored.data:
             raise ValueError(f"{stored.path} must hold records, got none")
         rows = json.loads(getattr(module, one.table)(stored.data).to_json(orient="records"))
         return {"name": name, "source": stored.source_line(), "rows": rows}, None
-    store = Results(name, args.results)
-    store.check_place()
-    settings = Settings(
-        store=store,
-        budget=args.budget,
-        n_seeds=args.seeds,
-        data_dir=args.data_dir,
-        work_dir=args.work_dir,
-        device=args.device,
-        report=reporter(args),
-    )
+    settings = _settings(args, name, args.seeds)
     given = {name: value for name in one.options if (value := getattr(args, name)) is not None}
-    measure = getattr(module, args.name.replace("-", "_"))
+    measure = getattr(module, _function(args.name))
     return {}, measure(settings, **given).to_string(index=False)
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import torch
 from tqdm.auto import tqdm
 
 from tinytx_course.results import Results
@@ -34,6 +38,10 @@ class Settings:
         Of each training, see `parse_budget`.
     n_seeds : int
         Seeds 0, 1, ...
+    first_seed : int
+        What each seed is counted from, where a conclusion is tried with others.
+    longer : int
+        Multiplies the number of steps, where a conclusion is tried with more.
     data_dir : path, optional
         Holds one folder a corpus.
     work_dir : path
@@ -47,6 +55,8 @@ class Settings:
     store: Results
     budget: str | float | None = None
     n_seeds: int = 1
+    first_seed: int = 0
+    longer: int = 1
     data_dir: Path | None = None
     work_dir: Path = Path("build")
     device: str = "auto"
@@ -56,6 +66,10 @@ class Settings:
         if self.n_seeds < 1:
             raise ValueError(f"n_seeds must be at least 1, got {self.n_seeds}")
         object.__setattr__(self, "budget", parse_budget(self.budget))
+
+    def seeds(self, start: int = 0) -> range:
+        """As many seeds as asked for, from `start` on, or `first_seed` later."""
+        return range(self.first_seed + start, self.first_seed + start + self.n_seeds)
 
     def check_budget(self, *names: str) -> None:
         """Raise ValueError unless the budget is one of these, where an experiment knows no other."""
@@ -81,13 +95,70 @@ class Settings:
         key: Callable[..., str],
         origin: Callable[..., Mapping[str, Any]],
         measure: Callable[..., Record],
+        *,
+        n_threads: int | None = None,
     ) -> dict[str, Record]:
-        """The records of all cells by key, see `cached`; the functions take the parts of a cell."""
-        records = {}
+        """The records of all cells by key, see `cached`; the functions take the parts of a cell.
+
+        With a number of threads they are measured in a process beside this one. Where it dies, the cell is
+        named and left empty, and the next one gets a new process.
+        """
+        records, worker = {}, None if n_threads is None else Worker(n_threads)
         for cell in tqdm(list(cells), desc=label, disable=None):
-            name = key(*cell)
-            records[name] = self.cached(name, origin(*cell), partial(measure, *cell))
+            name, task = key(*cell), partial(measure, *cell)
+            try:
+                records[name] = self.cached(name, origin(*cell), partial(worker, task) if worker else task)
+            except BrokenProcessPool:
+                self.report(f"{name}: its worker died, the cell is left empty")
+        if worker:
+            worker.close()
         return records
+
+
+class Worker:
+    """A process that runs one task after the other; where it dies, `BrokenProcessPool` is raised.
+
+    The task after that gets a new process.
+    """
+
+    def __init__(self, n_threads: int) -> None:
+        self._n_threads = n_threads
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __call__(self, task: Callable[[], Record]) -> Record:
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(
+                1, get_context("spawn"), initializer=torch.set_num_threads, initargs=(self._n_threads,)
+            )
+        try:
+            return self._pool.submit(task).result()
+        except BrokenProcessPool:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End the process."""
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+
+
+def best_rate(tune: Callable[[float], float], learning_rates: Sequence[float], n_beyond: int) -> float:
+    """The learning rate with the lowest loss; where that is at an end of those tried, more are tried.
+
+    Examples
+    --------
+    >>> best_rate(lambda lr: abs(lr - 0.25), (1.0, 2.0, 4.0), n_beyond=5)
+    0.25
+    """
+    tried = {lr: tune(lr) for lr in learning_rates}
+    for _ in range(n_beyond):
+        best = min(tried, key=lambda lr: tried[lr])
+        if min(tried) < best < max(tried):
+            break
+        beyond = best / 2 if best == min(tried) else best * 2
+        tried[beyond] = tune(beyond)
+    return min(tried, key=lambda lr: tried[lr])
 
 
 def digest_of(content: Mapping[str, Any]) -> str:

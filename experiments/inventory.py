@@ -63,7 +63,7 @@ def sources_digest(item: Item, solutions: Sequence[Solution]) -> str:
     """A short name for what an item follows from: its functions, solutions and mistakes, or the museum."""
     if item.function.startswith(MUSEUM):
         parts = (item.ask, inventory_training.museum_question, inventory_training.trained)
-        sources = [inspect.getsource(part) for part in parts] + [PROGRAM.read_text(encoding="utf-8")]
+        sources = [inspect.getsource(part) for part in parts] + [PROGRAM]
         return digest_of({"sources": sources, "recipe": RECIPES["language model"]})
     paths = [CATALOGUE / f"{item.function}.toml", *sorted(Path(__file__).parent.glob("inventory*.py"))]
     modules = {program.__module__ for exercise, *_, program in solutions if exercise == item.function}

@@ -16,7 +16,7 @@ import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
-from experiments.harness import Record, Settings
+from experiments.harness import Record, Records, Settings
 from tinytx.attention import record_attention
 from tinytx.batching import batches_by_length
 from tinytx.counting import count_parameters
@@ -46,6 +46,18 @@ N_COUNTED = 100  # reviews in which operations are counted
 table = ladder_table
 
 
+def conclusions(records: Records) -> dict[str, bool]:
+    """Sentences of lesson 12, and whether these records bear them out."""
+    above = table(records).pivot(index="equal", columns="model", values="above")
+    counted, networks = above.filter(regex="gram").min(axis=1), above[list(MIXERS)]
+    first = networks.idxmin(axis=1) == "transformer"
+    return {
+        "the transformer is first at equal parameters": bool(first["parameters"]),
+        "the transformer is first at equal time": bool(first["time"]),
+        "every network is ahead of the n-gram model": bool(networks.max(axis=1).lt(counted).all()),
+    }
+
+
 def ladder(
     settings: Settings,
     corpus: Corpus | None = None,
@@ -59,7 +71,7 @@ def ladder(
     Parameters
     ----------
     settings : Settings
-        Results are those of seeds 1 to `n_seeds`. The ladder has a recipe of its own, whatever the budget.
+        Results are those of seeds from 1 on. The ladder has a recipe of its own, whatever the budget.
     corpus : Corpus, optional
         Texts of the world, by default those of `load_corpus`.
     n_steps : int, optional
@@ -77,7 +89,7 @@ def ladder(
         runs.tuning(kind, lr)
     cells = [
         (equal, seed, kind)
-        for equal, seed, kind in product(("parameters", "time"), range(1, settings.n_seeds + 1), MIXERS)
+        for equal, seed, kind in product(("parameters", "time"), settings.seeds(1), MIXERS)
         if (equal, kind) != ("time", "transformer")  # the same run as at equal parameters
     ]
     for equal, seed, kind in tqdm(cells, desc="results", disable=None):
@@ -105,7 +117,7 @@ class _Runs:
         exact = exact_nats(data, data.test.texts)
         assert exact is not None
         self._bound = float(exact.sum()) / sum(len(ids) + 1 for ids in self._ids["test"])
-        self._n_steps = len(self._batches()) if n_steps is None else n_steps
+        self._n_steps = settings.longer * (len(self._batches()) if n_steps is None else n_steps)
 
     def _batches(self) -> list[list[int]]:
         lengths = [len(row) for row in self._rows["train"]]

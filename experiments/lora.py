@@ -6,7 +6,7 @@ reported run uses. Passes over the labels are fixed.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -58,7 +58,8 @@ def lora(settings: Settings) -> pd.DataFrame:
     """
     settings.check_budget(*PLANS)
     budget = str(settings.budget)
-    trial = _Trial(PLANS[budget], load_corpus("world"), shipped_model())
+    passes = {n: settings.longer * times for n, times in PLANS[budget].passes.items()}
+    trial = _Trial(replace(PLANS[budget], passes=passes), load_corpus("world"), shipped_model())
     origin = {
         "plan": {**asdict(trial.plan), "passes": list(trial.plan.passes.items())},
         "weights": weights_fingerprint(trial.shipped.model.body),
@@ -72,7 +73,7 @@ def lora(settings: Settings) -> pd.DataFrame:
         tuned = settings.cached(f"{name}/rates", origin, partial(trial.search, n_labels, body, way))
         records[f"{name}/rates"] = tuned
         lr = best_rate(tuned)
-        for seed in range(settings.n_seeds):
+        for seed in settings.seeds():
             measure = partial(trial.measured, n_labels, body, way, lr, seed)
             key = f"{name}/seed {seed}"
             records[key] = settings.cached(key, {**origin, "lr": lr}, measure)
@@ -145,6 +146,19 @@ class _Trial:
         both = (again, self.shipped.model)
         scores = [evaluate_language_model(one, self.shipped.tokenizer, texts) for one in both]
         return scores[0].nats_per_token - scores[1].nats_per_token
+
+
+def conclusions(records: Records) -> dict[str, bool]:
+    """Sentences of lesson 16, and whether these records bear them out at every number of labels."""
+    rows = table(records).set_index("start")
+    adapted, full = rows.loc["pretrained lora"], rows.loc["pretrained full"]
+    behind = -adapted["minus pretrained full"]
+    return {
+        "LoRA is ahead of a frozen body": bool((adapted["minus pretrained frozen low"] > 0).all()),
+        "LoRA on a random body is far behind": bool((adapted["minus random lora low"] > 0.2).all()),
+        "LoRA is at most two points behind full fine-tuning": bool((behind < 0.02).all()),
+        "full fine-tuning is ahead of a frozen body": bool((full["minus pretrained frozen low"] > 0).all()),
+    }
 
 
 def table(records: Records) -> pd.DataFrame:

@@ -40,7 +40,7 @@ def museum(settings: Settings) -> pd.DataFrame:
 
 def _origin(fault: str | None, task: str, smoke: bool) -> Record:
     """What a record follows from: the program as it is run, wherever its names come from, and the recipe."""
-    source = FAULTS[fault].source() if fault else PROGRAM.read_text(encoding="utf-8")
+    source = FAULTS[fault].program if fault else PROGRAM
     source = "".join(line for line in source.splitlines(True) if not line.startswith(("from ", "import ")))
     recipe = {**RECIPES[task], **({"n_steps": SMOKE_STEPS} if smoke else {})}
     return {"program": hashlib.sha256(source.encode()).hexdigest()[:12], "recipe": recipe}

@@ -1,7 +1,9 @@
 """Causal, masked and hybrid pretraining, and next-sentence prediction, measured on the world.
 
 All have one body, and read the same tokens in as many steps. The learning rate of each objective is the best
-of three for one other seed, in shorter runs.
+for one other seed, in shorter runs, and that of each fine-tuning the best for the body of that seed, on valid
+texts; more are tried where the best one is at an end. Controls: a causal model that predicts at a masked
+model's number of positions, bodies with new weights, and a bag of words.
 """
 
 from __future__ import annotations
@@ -18,22 +20,25 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from experiments.harness import Record, Records, Settings, digest_of, mean_table
+from experiments.harness import Record, Records, Settings, best_rate, digest_of, mean_table
+from experiments.linear import PROBE_STRENGTHS, STRENGTHS, bag_of_words, probe
+from experiments.pretraining_readers import columns_of
 from tinytx.config import TransformerConfig
 from tinytx.counting import count_parameters
 from tinytx.generate import Sampling, continue_rows, unwritten_ids
 from tinytx.inference import evaluate_rows
+from tinytx.loop import train
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.masking import Masking, PairsOfSentences, draw_pairs, make_passages
-from tinytx.objectives import pair_rows
+from tinytx.objectives import CausalObjective, FreshObjective, pair_rows
 from tinytx.tokenizer import Tokenizer
-from tinytx.transformer import LanguageModel, bidirectional
+from tinytx.transformer import LanguageModel, bidirectional, tied_std
 from tinytx_course.counting.costs import cost_table
 from tinytx_course.labs.lesson_10 import OPTIMUM, TopicOverlap, complete_masked, figures_of
-from tinytx_run.corpora import Corpus, load_corpus
+from tinytx_run.corpora import Corpus, label_subset, load_corpus
 from tinytx_run.evaluate import Sides, fill_probs
 from tinytx_run.finetune import finetune
-from tinytx_run.pretrain import pretrain
+from tinytx_run.pretrain import corpus_objective, new_model, pretrain, train_tokenizer
 from tinytx_run.recipes import HYBRID_CAUSAL_SHARE, Recipe, plan, plan_finetuning, resize
 from tinytx_run.training import RunOptions, TrainingResult, fingerprint
 from tinyworld.tokens import TokenWorld
@@ -45,10 +50,17 @@ MEAN_LEN = 40  # tokens of a review of the world, about; read for the closed for
 BACKBONE = {"tie_embeddings": True, "n_segments": 2, "positions": "rotary"}
 TRAINING = ("n_steps", "lr", "optimizer", "decay", "final_lr_fraction")  # all but the rate alike, too
 RATES, TUNING_SHARE, TUNING_SEED = (0.006, 0.012, 0.024), 0.4, 100  # rates tried, in that share of the steps
+FINETUNING_RATES = (1e-3, 2e-3, 4e-3)
+N_BEYOND = 3  # rates that may be tried beyond an end
 LABEL_COUNTS = (100,)
 N_BLANKS, N_PREFIXES = 60, 100  # test texts in which one token is filled, and whose first half is continued
 N_TUNING_BLANKS = 600
 OBJECTIVES = ("causal", "masked", "hybrid", "masked+nsp")
+SPARSE = "causal, few positions"  # as many as a masked model has
+# New weights in place of the body of an objective, which is what decides whether they read both ways.
+FRESH = {"from scratch, one way": "causal", "from scratch, both ways": "masked"}
+BAG = "bag of words"
+CONTESTANTS = (*OBJECTIVES, SPARSE, *FRESH, BAG)
 _BLANK_SEED, _PAIR_SEED = 41, 42
 
 
@@ -75,6 +87,7 @@ def objectives(
     label_counts: Sequence[int] = LABEL_COUNTS,
     n_blanks: int = N_BLANKS,
     n_prefixes: int = N_PREFIXES,
+    n_beyond: int = N_BEYOND,
 ) -> pd.DataFrame:
     """Pretrain with every objective and seed on the world, and evaluate what was learned; see `table`.
 
@@ -89,28 +102,50 @@ def objectives(
         For the linear probe and for fine-tuning.
     n_blanks, n_prefixes : int
         Test texts in which one token is filled, and whose first half is continued.
+    n_beyond : int
+        How many more learning rates are tried where the best one is at an end.
     """
     if not isinstance(settings.budget, str):
         raise ValueError(f"budget must be a name, as equal steps are compared, got {settings.budget} s")
-    runs = _Runs(settings, corpus or load_corpus("world"), label_counts, n_blanks, n_prefixes)
+    runs = _Runs(settings, corpus or load_corpus("world"), label_counts, n_blanks, n_prefixes, n_beyond)
     cells = (
         (seed, objective, measure)
         for seed in range(settings.n_seeds)
-        for objective in OBJECTIVES
+        for objective in CONTESTANTS
         for measure in runs.measures(objective)
     )
     key = f"{settings.budget}/seed {{}}/{{}}/{{}}".format
     return table(settings.measured("objectives", cells, key, runs.origin, runs.measured))
 
 
+class FewPositions:
+    """Next-token prediction whose loss counts at a random share of the positions, as many as are masked."""
+
+    def __init__(self, objective: FreshObjective | CausalObjective, pad_id: int) -> None:
+        self._objective, self._pad_id = objective, pad_id
+        self.epoch_batches, self.n_predictions = objective.epoch_batches, objective.n_predictions
+
+    def loss(self, model: LanguageModel, indices: list[int]) -> Tensor:
+        """Mean nats of the counted tokens."""
+        inputs, targets = self._objective.batch(indices)
+        counted = torch.rand(targets.shape) < Masking().p
+        return model.loss(inputs, targets.where(counted, self._pad_id), ignore_id=self._pad_id)
+
+
 class _Runs:
     """The models of all objectives, trained when first needed, and what is measured on them."""
 
     def __init__(
-        self, settings: Settings, data: Corpus, label_counts: Sequence[int], n_blanks: int, n_prefixes: int
+        self,
+        settings: Settings,
+        data: Corpus,
+        label_counts: Sequence[int],
+        n_blanks: int,
+        n_prefixes: int,
+        n_beyond: int,
     ) -> None:
         self.settings, self.data, self.label_counts = settings, data, label_counts
-        self.n_blanks, self.n_prefixes = n_blanks, n_prefixes
+        self.n_blanks, self.n_prefixes, self.n_beyond = n_blanks, n_prefixes, n_beyond
         self._options = RunOptions(device=settings.device, progress=False, report=settings.report)
         self._texts = fingerprint(data)
         self._test = data.valid if data.test is None else data.test
@@ -119,12 +154,16 @@ class _Runs:
         self._label_bound = cache(lambda: best_label_accuracy(self._test.texts, self._test.labels or ()))
 
     def measures(self, objective: str) -> list[str]:
-        """Names of what is measured on a model."""
+        """Names of what is measured on a contestant."""
+        finetuned = [f"finetune {n}" for n in self.label_counts]
+        if objective in (*FRESH, BAG):
+            return finetuned
+        if objective == SPARSE:
+            return ["pretraining", "fill, left side"]
         fills = ["fill", "fill, left side"] if objective in ("causal", "hybrid") else ["fill"]
         if objective == "masked+nsp":
             return ["pretraining", *fills, "next sentence"]
-        labelled = [f"{way} {n}" for n in self.label_counts for way in ("probe", "finetune")]
-        return ["pretraining", *fills, "complete", *labelled]
+        return ["pretraining", *fills, "complete", *(f"probe {n}" for n in self.label_counts), *finetuned]
 
     def origin(self, seed: int, objective: str, measure: str) -> Record:
         """All that a record follows from."""
@@ -133,26 +172,55 @@ class _Runs:
             settings = {"n_blanks": self.n_blanks}
         elif measure == "complete":
             settings = {"n_prefixes": self.n_prefixes}
-        elif measure.startswith(("probe", "finetune")):
-            settings = {"finetuning": dataclasses.asdict(plan_finetuning("world", self.settings.budget))}
-        return {"texts": self._texts, "recipe": self._recipe(seed, objective).to_dict(), "settings": settings}
+        elif measure.startswith("probe"):
+            settings = {"strengths": PROBE_STRENGTHS}
+        elif objective == BAG:
+            return {"texts": self._texts, "strengths": STRENGTHS}
+        elif measure.startswith("finetune"):
+            settings = {**self._finetuning(), "lr": self._finetuning_rate(objective, measure)}
+        recipe = self._recipe(seed, FRESH.get(objective, objective))
+        own = {"tied_start": tied_std(recipe.config), "settings": settings}
+        return {"texts": self._texts, "recipe": recipe.to_dict(), **own}
+
+    def _finetuning(self) -> Record:
+        return {**dataclasses.asdict(plan_finetuning("world", self.settings.budget)), "pooling": "mean"}
 
     def _rate(self, objective: str) -> float:
-        """The learning rate of an objective: the best of `RATES` in shorter runs of one other seed."""
-        excess = {}
-        for lr in RATES:
+        """The learning rate of an objective: the best in shorter runs of one other seed."""
+
+        def excess(lr: float) -> float:
             recipe = self._recipe(TUNING_SEED, objective, lr)
-            origin = {"texts": self._texts, "recipe": recipe.to_dict(), "n_blanks": N_TUNING_BLANKS}
+            own = {"tied_start": tied_std(recipe.config), "n_blanks": N_TUNING_BLANKS}
+            origin = {"texts": self._texts, "recipe": recipe.to_dict(), **own}
             key = f"{self.settings.budget}/tuning/{objective}/{lr}"
-            record = self.settings.cached(key, origin, partial(self._tuned, objective, recipe))
-            excess[lr] = record["excess"]
-        return min(excess, key=lambda lr: excess[lr])
+            found = self.settings.cached(key, origin, partial(self._tuned, objective, recipe))
+            return float(found["excess"])
+
+        return best_rate(excess, RATES, self.n_beyond)
+
+    def _finetuning_rate(self, contestant: str, measure: str) -> float:
+        """The learning rate of a fine-tuning: the best on valid texts, for the body of one other seed."""
+        objective, n_labels = FRESH.get(contestant, contestant), measure.split(" ")[1]
+        recipe = self._recipe(TUNING_SEED, objective)
+        held_out = dataclasses.replace(self.data, test=None)
+
+        def error(lr: float) -> float:
+            own = {"tied_start": tied_std(recipe.config), "settings": {**self._finetuning(), "lr": lr}}
+            origin = {"texts": self._texts, "recipe": recipe.to_dict(), **own}
+            key = f"{self.settings.budget}/tuning/{contestant}/{measure} {lr}"
+            facts = {"contestant": contestant, "measure": "tuning", "seed": TUNING_SEED, "lr": lr}
+            measure_it = partial(self._finetuned, contestant, TUNING_SEED, int(n_labels), lr, held_out)
+            found = self.settings.cached(key, origin, lambda: {**facts, **measure_it()})
+            return 1 - float(found["accuracy"])
+
+        return best_rate(error, FINETUNING_RATES, self.n_beyond)
 
     def _tuned(self, objective: str, recipe: Recipe) -> Record:
         """The excess of `fill_measures` on valid texts, given each side that the objective trains for."""
         result = self._fitted(objective, recipe, None)
         model, texts = cast(LanguageModel | MaskedLanguageModel, result.model), self.data.valid.texts
-        sides: dict[str, tuple[Sides, ...]] = {"causal": ("left",), "hybrid": ("left", "both")}
+        left: tuple[Sides, ...] = ("left",)
+        sides: dict[str, tuple[Sides, ...]] = {"causal": left, SPARSE: left, "hybrid": ("left", "both")}
         hybrid = objective == "hybrid"
         found = [
             fill_measures(model, result.tokenizer, texts, N_TUNING_BLANKS, one, hybrid=hybrid)["excess"]
@@ -164,10 +232,10 @@ class _Runs:
     def _recipe(self, seed: int, objective: str, lr: float | None = None) -> Recipe:
         """The recipe for an objective, or with a rate to be tried that of a shorter run."""
         base, masking = plan("world", "masked", self.settings.budget, seed=seed), None
-        config = base.config.replace(**BACKBONE, causal=objective in ("causal", "hybrid"))
+        config = base.config.replace(**BACKBONE, causal=objective in ("causal", SPARSE, "hybrid"))
         if objective == "hybrid":
             masking = Masking(causal_share=HYBRID_CAUSAL_SHARE, transform=False)
-        elif objective != "causal":
+        elif config.causal is False:
             masking = Masking(next_sentence=objective == "masked+nsp", transform=False)
         n_steps = base.settings.n_steps
         if lr is not None:
@@ -183,6 +251,8 @@ class _Runs:
         return self._fitted(objective, recipe, folder)
 
     def _fitted(self, objective: str, recipe: Recipe, folder: Path | None) -> TrainingResult:
+        if objective == SPARSE:
+            return self._fitted_to_few(recipe)
         return pretrain(
             self.data,
             objective=objective,
@@ -195,39 +265,76 @@ class _Runs:
             options=dataclasses.replace(self._options, resume=folder is not None),
         )
 
+    def _fitted_to_few(self, recipe: Recipe) -> TrainingResult:
+        tokenizer = train_tokenizer(self.data.train.texts, recipe.vocab_size, exact=False, kind="world")
+        recipe = recipe.replace(config=recipe.config.replace(vocab_size=tokenizer.vocab_size))
+        model = new_model(recipe, recipe.settings.seed)
+        learning = FewPositions(corpus_objective(recipe, tokenizer, self.data), tokenizer.pad_id)
+        history = train(model, learning, recipe.settings, progress=False)
+        done: Any = {"history": history, "recipe": recipe, "evaluation": None, "data": {}, "path": None}
+        return TrainingResult(model=model, tokenizer=tokenizer, **done)
+
     def measured(self, seed: int, objective: str, measure: str) -> Record:
         """One record."""
+        of_labels = measure.startswith(("probe", "finetune"))
+        found = (self._labelled if of_labels else self._asked)(seed, objective, measure)
+        return {"seed": seed, "contestant": objective, "measure": measure, **found}
+
+    def _labelled(self, seed: int, contestant: str, measure: str) -> Record:
+        way, n_labels = measure.split(" ")
+        learned = label_subset(self.data.train, int(n_labels), seed)
+        if contestant == BAG:
+            return self._scored(*bag_of_words(learned, self._test, seed))
+        if way == "finetune":
+            lr = self._finetuning_rate(contestant, measure)
+            return {"lr": lr, **self._finetuned(contestant, seed, int(n_labels), lr, self.data)}
+        result = self._trained(seed, contestant)
+        body, tokenizer = result.model.body, result.tokenizer
+        with bidirectional(body) if contestant == "hybrid" else nullcontext():
+            own, others = (
+                columns_of(body, tokenizer, split, self.settings.device) for split in (learned, self._test)
+            )
+        return self._scored(*probe(learned, self._test, own, others, seed))
+
+    def _asked(self, seed: int, objective: str, measure: str) -> Record:
         result = self._trained(seed, objective)
         model, tokenizer, texts = result.model, result.tokenizer, self._test.texts
         assert isinstance(model, LanguageModel | MaskedLanguageModel)
         if measure == "pretraining":
-            found = _pretraining(result)
-        elif measure.startswith("fill"):
+            return _pretraining(result)
+        if measure.startswith("fill"):
             sides: Sides = "left" if measure.endswith("left side") else "both"
-            hybrid = objective == "hybrid"
-            found = fill_measures(model, tokenizer, texts, self.n_blanks, sides, hybrid=hybrid)
-        elif measure == "complete":
-            found = completion_measures(model, tokenizer, texts, self.n_prefixes, seed=seed)
-        elif measure == "next sentence":
-            assert isinstance(model, MaskedLanguageModel)
-            found = next_sentence_measures(model, tokenizer, self.data.train.texts, texts)
-        else:
-            with bidirectional(model.body) if objective == "hybrid" else nullcontext():
-                found = self._labelled(result, seed, *measure.split(" "))
-        return {"seed": seed, "contestant": objective, "measure": measure, **found}
+            return fill_measures(model, tokenizer, texts, self.n_blanks, sides, hybrid=objective == "hybrid")
+        if measure == "complete":
+            return completion_measures(model, tokenizer, texts, self.n_prefixes, seed=seed)
+        assert isinstance(model, MaskedLanguageModel)
+        return next_sentence_measures(model, tokenizer, self.data.train.texts, texts)
 
-    def _labelled(self, result: TrainingResult, seed: int, way: str, n_labels: str) -> Record:
-        tuned = finetune(
-            result,
-            self.data,
-            body="frozen" if way == "probe" else "pretrained",
-            budget=self.settings.budget,
-            seed=seed,
-            n_labels=int(n_labels),
-            n_scored=1,
-            options=dataclasses.replace(self._options, report=lambda line: None),
-        )
-        return {**tuned.evaluation.score.to_dict(), "exact": {"accuracy": self._label_bound()}}
+    def _scored(self, scores: np.ndarray, chosen: Record) -> Record:
+        right = scores.argmax(axis=1) == np.array(self._test.labels)
+        exact = {"accuracy": self._label_bound()}
+        return {"accuracy": float(right.mean()), "n": len(right), **chosen, "exact": exact}
+
+    def _finetuned(self, contestant: str, seed: int, n_labels: int, lr: float, data: Corpus) -> Record:
+        result = self._trained(seed, FRESH.get(contestant, contestant))
+        with bidirectional(result.model.body) if contestant == "hybrid" else nullcontext():
+            tuned = finetune(
+                result,
+                data,
+                body="fresh" if contestant in FRESH else "pretrained",
+                budget=self.settings.budget,
+                seed=seed,
+                n_labels=n_labels,
+                n_scored=1,
+                training_changes={"lr": lr},
+                options=dataclasses.replace(self._options, report=lambda line: None),
+            )
+        last = tuned.history.loss[-1]
+        return {
+            **tuned.evaluation.score.to_dict(),
+            "last_loss": last,
+            "exact": {"accuracy": self._label_bound()},
+        }
 
 
 def _pretraining(result: TrainingResult) -> Record:

@@ -30,40 +30,32 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "AdamW, rate 5e-3": {"settings": {"optimizer": "adamw", "lr": 5e-3}},
     "width 128, 8 heads": {"config": {"d_model": 128, "n_heads": 8, "d_ff": 512}},
 }
-PAGE: Mapping[int, Mapping[str, int]] = {1: {"n_steps": 1400}, 5: {"n_steps": 7000}}  # minutes in Chromium
+PAGE: Mapping[int, Mapping[str, int]] = {1: {}, 5: {}}  # minutes in Chromium: arguments of the explorer
 _AROUND = 5  # seconds before and after a time: samples in between count
 _TRAIN = """
 const clock = () => { const { user, system } = process.cpuUsage(); return (user + system) / 1e6; };
 const begin = clock(), world = new World(tensors.get("world").data);
-const make = async (settings) => {
-  const changes = { ...one.changes, settings: { ...one.changes.settings, ...settings } };
-  return new Run(world, await kernelsFor("wasm"), one.seed, changes);
-};
-const pilot = await make({ n_steps: 60 });
-const first = pilot.sample(generator(one.seed)), firstSample = clock() - begin;
-for (let i = 0; i < 20; i++) pilot.advance();
-const from = clock();
-for (let i = 0; i < 40; i++) pilot.advance();
-const pace = (clock() - from) / 40, nSteps = Math.max(12, Math.round(one.seconds / pace));
-const run = await make({ n_steps: nSteps });
+const settings = { ...one.changes.settings, seconds: one.seconds };
+const run = new Run(world, await kernelsFor("wasm"), one.seed, { ...one.changes, settings });
+const first = run.sample(generator(one.seed)), firstSample = clock() - begin;
 const moments = [...one.moments], curve = [], random = generator(one.seed);
-let spent = 0;
 const judge = () => {
   const reviews = Array.from({ length: 10 }, () => run.sample(random));
   const possible = reviews.reduce((sum, words) => sum + world.possible(words), 0);
   const all = reviews.reduce((sum, words) => sum + words.length, 0);
   const text = world.written(reviews[0]);
-  curve.push({ seconds: spent, ...run.evaluate(), possible: possible / all, text });
+  curve.push({ seconds: run.spent, ...run.evaluate(), possible: possible / all, text });
 };
 while (!run.finished) {
   const before = clock();
   run.advance();
-  spent += clock() - before;
-  if (spent >= moments[0]) judge(moments.shift());
+  run.spend(clock() - before);
+  if (run.spent >= moments[0]) judge(moments.shift());
 }
 judge();
-const { model: { config }, training: { settings }, tokens } = run;
-return { first: world.written(first), first_sample: firstSample, tokens, curve, config, settings };
+const { model: { config }, tokens } = run;
+return { first: world.written(first), first_sample: firstSample, tokens, curve, config,
+  settings: run.training.settings };
 """
 
 
@@ -82,12 +74,12 @@ def playground(settings: Settings) -> pd.DataFrame:
 
     def origin(seconds: int, variant: str, seed: int) -> Record:
         if variant == VARIANT:
-            return {**PAGE[seconds // minute], "tasks": "processor"}
-        return {"seconds": seconds, "changes": dict(VARIANTS[variant])}
+            return {"seconds": seconds, **PAGE[seconds // minute], "tasks": "processor"}
+        return {"seconds": seconds, "changes": dict(VARIANTS[variant]), "schedule": "clock"}
 
     def measure(seconds: int, variant: str, seed: int) -> Record:
         if variant == VARIANT:
-            found = measured_page(seconds, **PAGE[seconds // minute])
+            found = measured_page(seconds=seconds, **PAGE[seconds // minute])
         else:
             moments = [moment for moment in MOMENTS if moment < seconds]
             facts = {**origin(seconds, variant, seed), "seed": seed, "moments": moments}

@@ -1,16 +1,17 @@
 """The page that trains, measured in headless Chromium as a reader has it: from a file, in a worker.
 
 Seconds are those of the processor, summed over all processes of the browser: on one free core no more would
-pass, and other work on the machine changes little. Long tasks are those that the browser reports, of at least
+pass, and other work on the machine changes little. The worker's clock, which its schedule follows, is set to
+them. Long tasks are those that the browser reports, of at least
 50 ms of the wall clock, in the thread of the page from Play on: other work on the machine makes them longer.
 The longest task is measured in time of the processor, which other work does not lengthen.
 """
 
 from __future__ import annotations
 
+import json
 import tempfile
 import time
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -23,31 +24,46 @@ from tinytx_course.machine import find_chromium
 
 VARIANT = "page in Chromium"
 _POLL, _PATIENCE = 0.2, 1800.0  # seconds between two looks, and at most
+# In the worker: between two ticks time passes as fast as makes up for what it was wrong by before.
+_CLOCK = """{
+const wall = performance.now.bind(performance);
+let [shown, pace, at, last, lead] = [0, 1, wall(), null, 0];
+performance.now = () => shown + pace * (wall() - at);
+new BroadcastChannel("clock").onmessage = ({ data }) => {
+  const [now, here] = [wall(), performance.now()];
+  if (now - at < 50) return; // two of them have waited for a step
+  if (last === null) lead = here - data;
+  else pace = Math.max(0.01, (data - last + (lead + data - here)) / (now - at));
+  [shown, at, last] = [here, now, data];
+};
+}"""
 _LISTEN = """
-Object.assign(globalThis, { heard: [], longTasks: [] });
+Object.assign(globalThis, { heard: [], longTasks: [], ended: false });
+globalThis.clock = new BroadcastChannel("clock");
+globalThis.Blob = class extends Blob {
+  constructor(parts, more) { super([CLOCK, ...parts], more); }
+};
 globalThis.Worker = class extends Worker {
   constructor(...given) {
     super(...given);
     this.addEventListener("message", ({ data: { attention, ...data } }) => {
       if (data.told === "shown") heard.push(data);
+      if (data.told === "done") ended = data.finished;
     });
   }
 };
 new PerformanceObserver((list) => longTasks.push(...list.getEntries().map(({ duration }) => duration)))
   .observe({ entryTypes: ["longtask"] });
-"""
+""".replace("CLOCK", json.dumps(_CLOCK))
 
 
-def measured_page(seconds: float, n_steps: int, **sizes: Any) -> Record:
-    """Press Play and read what the page shows, until its schedule ends or these seconds have passed.
+def measured_page(**given: Any) -> Record:
+    """Press Play and read what the page shows, until its schedule ends.
 
     Parameters
     ----------
-    seconds : float
-    n_steps : int
-        Of the schedule.
-    **sizes
-        Further arguments of `playground`.
+    **given
+        Arguments of `playground`.
 
     Returns
     -------
@@ -64,26 +80,22 @@ def measured_page(seconds: float, n_steps: int, **sizes: Any) -> Record:
         browser.page() as page,
     ):
         page.call("Page.addScriptToEvaluateOnNewDocument", source=_LISTEN)
-        path = write_page(playground(n_steps=n_steps, **sizes), Path(folder) / "page.html")
+        path = write_page(playground(**given), Path(folder) / "page.html")
         begin = _clock()
         page.start_tracing()
         page.open(path.as_uri())
-        (first, *_) = _moments(page, begin, bool)
+        (first, *_) = _moments(page, begin, "heard.length > 0")
         opening = page.longest_task()
         page.start_tracing()
         page.evaluate("longTasks.length = heard.length = 0; document.querySelector('.tx-play').click()")
-
-        def ended(moments: list[dict]) -> bool:
-            return bool(moments) and (moments[-1]["step"] >= n_steps or moments[-1]["seconds"] > seconds)
-
-        curve = _moments(page, _clock(), ended)
+        curve = _moments(page, _clock(), "ended")
         tasks, learning = page.evaluate("longTasks"), page.longest_task()
     return {
         "first": first["text"],
         "first_sample": first["seconds"],
         "first_sample_wall": first["wall"],
         "tokens": curve[-1]["tokens"],
-        "n_steps": n_steps,
+        "n_steps": curve[-1]["step"],
         "curve": curve,
         "long_tasks": [round(milliseconds, 1) for milliseconds in tasks],
         "longest_task": {"opening": round(opening, 1), "learning": round(learning, 1)},
@@ -103,13 +115,15 @@ def _clock() -> np.ndarray:
     return np.array([sum(one.user + one.system for one in times), time.monotonic()])
 
 
-def _moments(page: Any, begin: np.ndarray, done: Callable[[list], Any]) -> list[dict]:
+def _moments(page: Any, begin: np.ndarray, until: str) -> list[dict]:
     """What the page has shown, each moment with the seconds when it was seen."""
     moments: list[dict] = []
-    while not done(moments):
+    done = False
+    while not done:
         time.sleep(_POLL)
-        seen = page.evaluate("heard")
-        spent, wall = (_clock() - begin).tolist()
+        now = _clock()
+        spent, wall = (now - begin).tolist()
+        done, seen = page.evaluate(f"clock.postMessage({1000 * now[0]}), [{until}, heard]")
         if wall > _PATIENCE:
             raise RuntimeError(f"the page must end within {_PATIENCE:.0f} s, got {len(moments)} moments")
         for one in seen[len(moments) :]:

@@ -8,16 +8,19 @@ test split, paired by seed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from itertools import product
 from typing import Any
+from unittest.mock import patch
 
 import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
-from experiments.harness import Record, Records, Settings, mean_table
+from experiments.harness import Record, Records, Settings, best_rate, mean_table
+from tinytx import transformer
 from tinytx.config import TransformerConfig
 from tinytx.counting import count_parameters, parameter_table
 from tinytx_run.corpora import Corpus, load_corpus
@@ -47,6 +50,11 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     **SWAPS,
     "all together": {name: value for swap in SWAPS.values() for name, value in swap.items()},
 }
+#: What tied embeddings cost where they start smaller than untied ones, as which the package starts them.
+STARTS: Mapping[str, Mapping[str, Any]] = {
+    f"tied embeddings, start {start:g}": {**SWAPS["tied embeddings"], "tied_start": start}
+    for start in (0.25, 0.5)
+}
 TRAINING: Mapping[str, Any] = {
     **{"optimizer": "adamw", "decay": "linear", "final_lr_fraction": 0.0},
     **{"tokens_per_batch": 2048, "precision": "fp32"},
@@ -69,7 +77,7 @@ def since_2017(
     Parameters
     ----------
     settings : Settings
-        Results are those of seeds 1 to `n_seeds`. The recipe is the experiment's own, whatever the budget.
+        Results are those of seeds from 1 on. The recipe is the experiment's own, whatever the budget.
     corpus : Corpus, optional
         Texts of the world, by default those of `load_corpus`.
     n_steps : int
@@ -79,46 +87,34 @@ def since_2017(
         How many more are tried where the best one is at an end.
     """
     torch.set_num_threads(1)
+    n_steps *= settings.longer
     corpus = corpus or load_corpus("world")
     vocab_size = train_tokenizer(corpus.train.texts, VOCAB_SIZE, exact=False, kind="world").vocab_size
-    recipes = {name: recipe_of(changes, vocab_size) for name, changes in VARIANTS.items()}
+    variants = {**VARIANTS, **STARTS}
+    recipes = {name: recipe_of(changes, vocab_size) for name, changes in variants.items()}
 
     def run(key: str, name: str, lr: float, seed: int, split: str) -> Record:
         model, training = recipes[name]
         changes = {"model_changes": model, "training_changes": {**training, "lr": lr, "n_steps": n_steps}}
         asked = {"texts": fingerprint(corpus), "vocab_size": vocab_size, "seed": seed, **changes}
+        start = variants[name].get("tied_start")
+        if model["tie_embeddings"]:
+            config = TransformerConfig(vocab_size=vocab_size, **model)
+            asked["tied_start"] = start or transformer.tied_std(config)
         facts = {"measure": split, "variant": name, "seed": seed, "lr": lr, "d_ff": model["d_ff"]}
-        measure = partial(_measured, corpus, split, vocab_size=vocab_size, seed=seed, **changes)
+        measure = partial(_measured, corpus, split, start, vocab_size=vocab_size, seed=seed, **changes)
         return settings.cached(f"{name}/{key}", asked, lambda: {**facts, **measure()})
 
     def tune(name: str, lr: float) -> float:
         return run(f"tuning/lr {lr:g}", name, lr, 0, "valid")["above"]
 
     best: dict[str, float] = {}
-    for name in tqdm(VARIANTS, desc="learning rates", disable=None):
+    for name in tqdm(variants, desc="learning rates", disable=None):
         best[name] = best_rate(partial(tune, name), learning_rates, n_beyond)
-    cells = list(product(range(1, settings.n_seeds + 1), VARIANTS))
+    cells = list(product(settings.seeds(1), variants))
     for seed, name in tqdm(cells, desc="results", disable=None):
         run(f"result/seed {seed}", name, best[name], seed, "test")
     return table(settings.store.data)
-
-
-def best_rate(tune: Callable[[float], float], learning_rates: Sequence[float], n_beyond: int) -> float:
-    """The learning rate with the lowest loss; where that is at an end of those tried, more are tried.
-
-    Examples
-    --------
-    >>> best_rate(lambda lr: abs(lr - 0.25), (1.0, 2.0, 4.0), n_beyond=5)
-    0.25
-    """
-    tried = {lr: tune(lr) for lr in learning_rates}
-    for _ in range(n_beyond):
-        best = min(tried, key=lambda lr: tried[lr])
-        if min(tried) < best < max(tried):
-            break
-        beyond = best / 2 if best == min(tried) else best * 2
-        tried[beyond] = tune(beyond)
-    return min(tried, key=lambda lr: tried[lr])
 
 
 def recipe_of(changes: Mapping[str, Any], vocab_size: int) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -129,7 +125,8 @@ def recipe_of(changes: Mapping[str, Any], vocab_size: int) -> tuple[dict[str, An
     >>> recipe_of({"activation": "swiglu"}, vocab_size=600)[0]["d_ff"]
     170
     """
-    model = {**MODEL, **{name: value for name, value in changes.items() if name != "optimizer"}}
+    own = {name: value for name, value in changes.items() if name not in ("optimizer", "tied_start")}
+    model = {**MODEL, **own}
     training = {**TRAINING, **{name: value for name, value in changes.items() if name == "optimizer"}}
     due, narrow, wide = (
         parameter_table(TransformerConfig(vocab_size=vocab_size, **settings)).total
@@ -138,16 +135,36 @@ def recipe_of(changes: Mapping[str, Any], vocab_size: int) -> tuple[dict[str, An
     return {**model, "d_ff": 1 + round((due - narrow) / (wide - narrow))}, training
 
 
-def _measured(corpus: Corpus, split: str, **how: Any) -> Record:
+def _measured(corpus: Corpus, split: str, start: float | None, **how: Any) -> Record:
     """Nats per token above the entropy bound of a model trained as `pretrain` is asked to."""
     options = RunOptions(device="cpu", progress=False, report=lambda line: None)
-    result = pretrain(corpus, budget="laptop", options=options, **how)
+    other_start = patch.object(transformer, "tied_std", lambda config: start) if start else nullcontext()
+    with other_start:
+        result = pretrain(corpus, budget="laptop", options=options, **how)
     found = result.evaluation
     if split != "valid":
         found = evaluate(result.model, corpus, tokenizer=result.tokenizer, split=split, device="cpu")
     assert isinstance(found, Evaluation)
     n_params = count_parameters(result.model)
     return {"n_params": n_params, "above": found.gap, "bound": found.entropy_bound}
+
+
+def conclusions(records: Records) -> dict[str, bool]:
+    """Sentences of lesson 14, and whether these records bear them out, all comparisons at once."""
+    rows = table(records).set_index("variant")
+    gain, highest = rows["minus 2017"], rows["widest high"]
+    same = ["RMSNorm", "grouped queries", "no biases"]
+    return {
+        "all together is ahead of the model of 2017": bool(highest["all together"] < 0),
+        "of the swaps rotary positions bring most": bool(gain[list(SWAPS)].idxmin() == "rotary"),
+        "all together brings at most a fifth more than rotary positions alone": bool(
+            gain["all together"] > 1.2 * gain["rotary"]
+        ),
+        "Muon and SwiGLU are ahead too": bool((highest[["Muon", "SwiGLU"]] < 0).all()),
+        "RMSNorm, grouped queries and no biases change nothing that can be seen": bool(
+            (rows.loc[same, "widest low"] < 0).all() and (highest[same] > 0).all()
+        ),
+    }
 
 
 def table(records: Records) -> pd.DataFrame:

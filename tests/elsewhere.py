@@ -2,7 +2,7 @@
 
 ``python -m tests.elsewhere 02 08 commands exercises`` runs lessons, and the commands, with models that live
 there, and checks right solutions of all exercises by somebody who made it the default device; ``steps`` looks
-for what makes a training step wait.
+for what makes a training step wait; ``gpu`` runs tests of a GPU here.
 
 What assumes a CPU fails here as it fails on a GPU: ``numpy()`` of what a model gave, an operation with an
 operand on each side, random numbers from a generator of the CPU. What else a GPU does, its speed, its memory,
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import sys
 import tempfile
 import time
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import nbformat
+import pytest
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
@@ -272,6 +274,15 @@ def run_steps() -> str | None:
     return None if Elsewhere.n_computed else "nothing was computed elsewhere"
 
 
+def run_gpu_tests() -> str | None:
+    """Run tests that are made for a GPU; how they ended, or None."""
+    os.environ["TINYTX_TEST_DEVICE"] = NAME
+    files = [f"tests/gpu/test_{name}_gpu.py" for name in ("same", "model")]
+    status = pytest.main(["-q", "-x", "--tb=short", "-p", "no:cacheprovider", *files])
+    nothing = None if Elsewhere.n_computed else "nothing was computed elsewhere"
+    return f"pytest ended with {status}" if status else nothing
+
+
 # Lists of the CPU as indices: a GPU takes them, and this device does not.
 INDEXED_BY_LISTS = ("last_argmax", "chain_matrix")
 
@@ -294,7 +305,7 @@ def run_exercises() -> str | None:
 
 def main() -> int:
     """Run what is named, lessons, the commands or the exercises; print a line each."""
-    others = {"commands": run_commands, "exercises": run_exercises, "steps": run_steps}
+    others = {"commands": run_commands, "exercises": run_exercises, "steps": run_steps, "gpu": run_gpu_tests}
     n_failed = 0
     for name in sys.argv[1:]:
         begin = time.perf_counter()

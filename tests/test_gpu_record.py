@@ -1,5 +1,6 @@
 """What `python -m tests.gpu` makes of reports, tried without a GPU."""
 
+import os
 import subprocess
 import sys
 
@@ -7,6 +8,10 @@ import pytest
 import torch
 
 from tests.gpu import __main__ as gpu
+from tinytx_course import results
+from tinytx_course.building.gpu import NONE, gpu_line, gpu_table
+
+NOTEBOOK = {"cells_passed": 3, "cells_failed": 0, "seconds": 1.0, "steps": 5, "on_gpu": True, "peak_mib": 7}
 
 TESTS = """
 import pytest
@@ -55,8 +60,7 @@ def test_nothing_collected_is_a_fault(tmp_path):
     ],
 )
 def test_a_notebook_that_trains_is_on_the_gpu_and_all_its_cells_pass(change, fault):
-    good = {"cells_passed": 3, "cells_failed": 0, "seconds": 1.0, "steps": 5, "on_gpu": True, "peak_mib": 7}
-    faults = gpu.faults_of_notebooks({"01_some": good | change})
+    faults = gpu.faults_of_notebooks({"01_some": NOTEBOOK | change})
     assert [fault is not None and fault in one for one in faults] == [True] * (fault is not None)
     assert gpu.faults_of_notebooks({}) == ["no notebook was run"]
 
@@ -80,6 +84,45 @@ def test_a_kernel_writes_down_what_a_notebook_does(monkeypatch, tmp_path):
     some = record["some"]
     assert (some["cells_passed"], some["cells_failed"], some["steps"]) == (2, 1, 1)
     assert some["on_gpu"] == (torch.cuda.is_available() and some["peak_mib"] > 0) and len(faults) == 2
+
+
+def test_a_part_that_breaks_is_a_fault_and_the_others_are_run_and_shown(monkeypatch, tmp_path, root):
+    def broken(folder):
+        raise OSError("no room")
+
+    parts = {"tests": broken, "notebooks": lambda folder: ({"01_some": NOTEBOOK}, [])}
+    monkeypatch.setattr(gpu, "PARTS", parts)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(results, "provenance", lambda: {"machine": {}, "date": "", "commit": ""})
+    where = {"commit": "abc1234", "date": "2026-12-01", "card": "H100", "torch": "2.13.0"}
+    monkeypatch.setattr(gpu, "machine", lambda commit: where)
+    for folder in ("docs", "results"):
+        (tmp_path / folder).mkdir()
+    for page in ("README.md", "docs/speed.md"):
+        (tmp_path / page).write_text((root / page).read_text(encoding="utf-8"), encoding="utf-8")
+    monkeypatch.setattr(gpu, "ROOT", tmp_path)
+    monkeypatch.setattr(gpu, "RESULTS", tmp_path / "results")
+    assert gpu.main(["--results", str(tmp_path / "results")]) == 1
+    stored = results.Results("gpu", tmp_path / "results").data
+    assert stored["tests"]["faults"] == ["OSError: no room"] and not stored["notebooks"]["faults"]
+    for page in ("README.md", "docs/speed.md"):
+        text = (tmp_path / page).read_text(encoding="utf-8")
+        assert "abc1234" in text and "2026-12-01" in text and NONE not in text
+
+
+def test_the_pages_show_the_record_or_say_that_there_is_none(root):
+    again = "run `python -c 'from tinytx_course.building.gpu import *; write_pages(Path())'`"
+    readme, speed = (root / page for page in ("README.md", "docs/speed.md"))
+    assert gpu_line(root / "results") in readme.read_text(encoding="utf-8").splitlines(), again
+    assert gpu_table(root / "results") in speed.read_text(encoding="utf-8"), again
+
+
+def test_a_process_that_hangs_ends_and_says_where():
+    words = ["pretrain", "--corpus", "world", "--budget", "smoke", "--steps", "9999999", "--out", os.devnull]
+    command = [sys.executable, "-m", "tests.gpu.limited", *words]
+    seconds = {"TINYTX_TEST_SECONDS": "0.01"}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=gpu.ROOT, env=os.environ | seconds)
+    assert done.returncode and "Timeout" in done.stderr and "limited.py" in done.stderr
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

@@ -10,9 +10,10 @@ import math
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from itertools import count
 from typing import Any, Protocol
 
 import torch
@@ -20,9 +21,10 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from tqdm.auto import tqdm
 
-from tinytx.fast import TRIM_EVERY, retain_memory, sent, trim_memory
-from tinytx.objectives import Objective
+from tinytx.fast import NO_WAIT, TRIM_EVERY, retain_memory, sent, trim_memory
+from tinytx.objectives import Objective, Prepared
 from tinytx.optim import make_optimizer
+from tinytx.prefetching import choose_workers, last_good, made_by_workers
 from tinytx.settings import TrainingSettings, choose_precision, require
 
 OnStep = Callable[[int, nn.Module], dict[str, Any] | None]
@@ -90,10 +92,17 @@ class TrainingStep:
         self.accumulate, self.device = accumulate, next(model.parameters()).device
         self.optimizer: Optimizer = make_optimizer(model, settings)
         self.loss: Callable[[list[int]], Tensor] = partial(objective.loss, model)
+        self.slices = [slice(at, None, accumulate) for at in range(accumulate)]  # of a batch: micro-batches
         self.any: Callable[[bool], bool] = bool  # of several processes: whether it is true in one of them
         self.patient = False  # whether a second Ctrl-C, too, waits for the end of the step
         self._bf16 = choose_precision(settings.precision, self.device) == "bf16"
+        self.n_workers = choose_workers(self) if self.device.type in NO_WAIT else 0  # that make the batches
         retain_memory()
+
+    def share(self, part: list[int], batch: list[int]) -> Tensor:
+        """The part of the predictions of a batch that a micro-batch makes."""
+        counts = [torch.tensor(self.objective.n_predictions(rows) if rows else 0) for rows in (part, batch)]
+        return counts[0] / counts[1].clamp(min=1)
 
     def backward(self, batch: list[int], parts: list[list[int]] | None = None) -> Tensor:
         """Add the gradient of the mean loss of a batch to those of the weights; gives that loss.
@@ -101,18 +110,18 @@ class TrainingStep:
         The mean loss of a micro-batch counts by its share of the batch's predictions, so the gradient is that
         of the whole batch. Where ``parts`` are given, only these micro-batches are computed.
         """
-        shares = []
-        for part in parts or [batch[at :: self.accumulate] for at in range(self.accumulate)]:
+        terms = []
+        for part in parts or getattr(batch, "parts", None) or [batch[each] for each in self.slices]:
+            made = part if isinstance(part, Prepared) else None
             with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self._bf16):
-                loss = self.loss(part or batch[:1])  # of a batch with few rows a part may be empty
+                loss = self.loss(batch[:1] if made is None and not part else part)  # it may be empty
             if len(part) < len(batch):
-                n_part = torch.tensor(self.objective.n_predictions(part) if part else 0)
-                n_batch = torch.tensor(self.objective.n_predictions(batch))
-                loss = loss * sent(n_part / n_batch.clamp(min=1), loss.device)
-            share = loss.sum()  # of an objective with two terms; else there is one number
-            share.backward()  # type: ignore[no-untyped-call]
-            shares.append(share.detach())
-        return torch.stack(shares).sum()
+                share = self.share(part, batch) if made is None else torch.tensor(made.share)
+                loss = loss * sent(share, loss.device)
+            term = loss.sum()  # of an objective with two terms; else there is one number
+            term.backward()  # type: ignore[no-untyped-call]
+            terms.append(term.detach())
+        return torch.stack(terms).sum()
 
     def update(self, lr: float) -> Tensor:
         """Clip the gradient, update the weights and clear the gradient; gives its norm before clipping."""
@@ -159,6 +168,8 @@ def train(
     ------
     DivergenceError
         When a loss, a gradient or a weight is no longer finite; names the step and the last good checkpoint.
+    LostWorkerError
+        When a worker that makes batches for a GPU ends; names the last good checkpoint.
     TrainingInterrupted
         On Ctrl-C, at the end of the step, after a checkpoint where there is a folder for it.
     """
@@ -168,6 +179,7 @@ def train(
     hidden = (bool(os.environ.get("TQDM_DISABLE")) or None) if progress is None else not progress
     how = {"seed": settings.seed, "tokens_per_batch": settings.tokens_per_batch}
     with (
+        contextlib.ExitStack() as stack,
         torch.random.fork_rng(gpus),
         _ctrl_c_as_flag(step.patient) as ctrl_c,
         tqdm(total=settings.n_steps, desc=label, leave=False, disable=hidden) as bar,
@@ -177,42 +189,48 @@ def train(
         if checkpoints and (saved := checkpoints.restore(step.model, step.optimizer, settings)):
             state = State(**{**saved, "history": History(**saved["history"])})
             bar.initial = bar.n = state.step
-        while state.step < settings.n_steps:
-            batches = objective.epoch_batches(epoch=state.epoch, **how)
-            for batch in batches[state.position :][: settings.n_steps - state.step]:
-                lr = settings.lr_at(state.step + 1)
-                unread.append(torch.stack([step.backward(batch), step.update(lr)]))
-                state.step, state.position = state.step + 1, state.position + 1
-                bar.update()
-                is_due = state.step in (1, settings.n_steps) or state.step % settings.log_every == 0
-                if is_due or not gpus:  # reading a number from a GPU waits for it
-                    _read(unread, state, checkpoints)
-                if is_due:
-                    state.history.step.append(state.step)
-                    state.history.loss.append(sum(state.losses) / len(state.losses))
-                    state.history.lr.append(lr)
-                    state.losses.clear()
-                if on_step is not None:
-                    model.eval()
-                    with torch.random.fork_rng(gpus):
-                        evaluation = on_step(state.step, model)
-                    model.train()
-                    if evaluation is not None:
-                        state.history.evaluations.append({"step": state.step, **evaluation})
-                interrupted = step.any(ctrl_c.is_set())
-                if checkpoints and (interrupted or settings.is_scheduled(state.step)):
-                    _read(unread, state, checkpoints)
-                    checkpoints.save(step.model, step.optimizer, settings, asdict(state))
-                if interrupted:
-                    latest = getattr(checkpoints, "latest", None)
-                    saved = f"saved in {latest}" if latest else "nothing was saved, as the run has no folder"
-                    happened = f"training was interrupted after step {state.step}: {saved}"
-                    raise TrainingInterrupted(
-                        happened, "; the same call with resume=True continues" if latest else ""
-                    )
-                if state.step % TRIM_EVERY == 0:
-                    trim_memory()
-            state.epoch, state.position = state.epoch + 1, 0
+        used, numbers = (state.epoch, state.position), range(state.step + 1, settings.n_steps + 1)
+        batches: Iterable[tuple[int, int, list[int]]] = (
+            (epoch, position, batch)
+            for epoch in count(state.epoch)
+            for position, batch in enumerate(objective.epoch_batches(epoch=epoch, **how), start=1)
+            if (epoch, position) > used
+        )
+        if step.n_workers:
+            batches = stack.enter_context(made_by_workers(step, used, checkpoints))
+        for number, (epoch, position, batch) in zip(numbers, batches, strict=False):
+            lr = settings.lr_at(number)
+            unread.append(torch.stack([step.backward(batch), step.update(lr)]))
+            state.step, state.epoch, state.position = number, epoch, position
+            bar.update()
+            is_due = state.step in (1, settings.n_steps) or state.step % settings.log_every == 0
+            if is_due or step.device.type not in NO_WAIT:  # reading a number from a GPU waits for it
+                _read(unread, state, checkpoints)
+            if is_due:
+                state.history.step.append(state.step)
+                state.history.loss.append(sum(state.losses) / len(state.losses))
+                state.history.lr.append(lr)
+                state.losses.clear()
+            if on_step is not None:
+                model.eval()
+                with torch.random.fork_rng(gpus):
+                    evaluation = on_step(state.step, model)
+                model.train()
+                if evaluation is not None:
+                    state.history.evaluations.append({"step": state.step, **evaluation})
+            interrupted = step.any(ctrl_c.is_set())
+            if checkpoints and (interrupted or settings.is_scheduled(state.step)):
+                _read(unread, state, checkpoints)
+                checkpoints.save(step.model, step.optimizer, settings, asdict(state))
+            if interrupted:
+                latest = getattr(checkpoints, "latest", None)
+                saved = f"saved in {latest}" if latest else "nothing was saved, as the run has no folder"
+                happened = f"training was interrupted after step {state.step}: {saved}"
+                raise TrainingInterrupted(
+                    happened, "; the same call with resume=True continues" if latest else ""
+                )
+            if state.step % TRIM_EVERY == 0:
+                trim_memory()
     for name, weight in model.named_parameters():
         if not weight.isfinite().all():
             raise DivergenceError(f"weights must be finite, got {name} after step {state.step}")
@@ -225,10 +243,8 @@ def _read(unread: list[Tensor], state: State, checkpoints: Checkpoints | None) -
     numbers = torch.stack(unread).tolist() if unread else []
     for number, (loss, norm) in enumerate(numbers, start=state.step - len(unread) + 1):
         if not math.isfinite(loss + norm):
-            latest = getattr(checkpoints, "latest", None)
-            good = "no checkpoint was written" if latest is None else f"last good checkpoint: {latest}"
-            got = f"a gradient of length {norm} and loss {loss} at step {number}"
-            raise DivergenceError(f"loss and gradient must be finite, got {got}; {good}")
+            got = f"a gradient of length {norm} and loss {loss} at step {number}; {last_good(checkpoints)}"
+            raise DivergenceError(f"loss and gradient must be finite, got {got}")
         state.losses.append(loss)
     unread.clear()
 

@@ -37,6 +37,30 @@ class Objective(Protocol):
         ...
 
 
+class Prepared(list[int]):
+    """Row numbers of a batch with what a worker has made of them: see `tinytx.prefetching`.
+
+    A batch has ``parts``, its micro-batches. A micro-batch has ``made``, with which its loss begins, and its
+    ``share`` of the predictions of the batch, or None where it is all of it.
+    """
+
+    def __init__(self, rows: Sequence[int], *, parts: Any = None, made: Any = (), share: Any = None) -> None:
+        super().__init__(rows)
+        self.parts, self.made, self.share = parts, list(made), share
+
+    def __getstate__(self) -> dict[str, Any]:  # processes exchange arrays: a tensor would take a file each
+        return {**vars(self), "made": [x.numpy() if isinstance(x, Tensor) else x for x in self.made]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.made = [torch.from_numpy(x) if isinstance(x, np.ndarray) else x for x in self.made]
+
+
+def make_batch(objective: Any, indices: Sequence[int]) -> Any:
+    """What a worker makes of some rows."""
+    return getattr(objective, "make_batch", objective.batch)(indices)
+
+
 class FreshObjective:
     """Learn from new texts in each pass over the data, so that none is read twice.
 
@@ -59,6 +83,10 @@ class FreshObjective:
     def batch(self, indices: Sequence[int]) -> Any:
         """Inputs and targets of some rows of this pass."""
         return self._objective.batch(indices)
+
+    def make_batch(self, indices: Sequence[int]) -> Any:
+        """What a worker makes of some rows of this pass."""
+        return make_batch(self._objective, indices)
 
     def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean loss of some rows of this pass."""
@@ -117,7 +145,7 @@ class CausalObjective:
 
     def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean nats a token. Padding is on the right, where a causal model never looks: no mask."""
-        inputs, targets = self.batch(indices)
+        inputs, targets, *_ = getattr(indices, "made", None) or self.batch(indices)
         device = next(model.parameters()).device
         inputs = inputs.to(device, non_blocking=device.type in NO_WAIT)
         loss: Tensor = model.loss(inputs, targets, ignore_id=self._rows.pad_id)
@@ -148,10 +176,15 @@ class ClassificationObjective:
         logits: Tensor = model(token_ids, token_ids != self._rows.pad_id)
         return logits
 
+    def batch(self, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """Texts (B, T) at ``indices`` and their classes (B,)."""
+        return self._rows.rows(indices), self.labels[torch.as_tensor(indices)]
+
     def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean nats a text."""
-        (token_ids,) = _where(model, self._rows.rows(indices))
-        loss: Tensor = model.loss(token_ids, self.labels[indices], token_ids != self._rows.pad_id)
+        token_ids, labels = getattr(indices, "made", None) or self.batch(indices)
+        (token_ids,) = _where(model, token_ids)
+        loss: Tensor = model.loss(token_ids, labels, token_ids != self._rows.pad_id)
         return loss
 
 
@@ -211,7 +244,7 @@ class MaskedObjective:
 
     def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean nats a chosen token; where sentences are paired, also the mean nats of a pair: (2,)."""
-        inputs, labels, segments, next_labels = self.batch(indices)
+        inputs, labels, segments, next_labels = getattr(indices, "made", None) or self.batch(indices)
         if segments is not None and not model.config.n_segments:
             segments = None
         mask = padding_mask_or_none(inputs, self._tokenizer.pad_id)
@@ -266,11 +299,15 @@ class HybridObjective(CausalObjective):
             return super().batch(indices)
         return self._inputs.rows(indices)[:, :-1], self._labels.rows(indices)[:, 1:]
 
+    def make_batch(self, indices: Sequence[int]) -> tuple[Tensor, Tensor, bool]:
+        """Inputs and targets of rows of one batch, and whether it is a masked one."""
+        return *self.batch(indices), indices[0] in self._masked_rows
+
     def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean nats a predicted token; 0 in a masked batch without any."""
-        if indices[0] not in self._masked_rows:
+        inputs, targets, is_masked = getattr(indices, "made", None) or self.make_batch(indices)
+        if not is_masked:
             return super().loss(model, indices)
-        inputs, targets = self.batch(indices)
         inputs, mask = _where(model, inputs, padding_mask_or_none(inputs, self._rows.pad_id))
         with bidirectional(model.body):
             if bool((targets != IGNORE_ID).any()):
@@ -370,7 +407,7 @@ class TranslationObjective:
 
     def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean nats a target token, smoothed."""
-        src_ids, tgt_ids, targets = self.batch(indices)
+        src_ids, tgt_ids, targets = getattr(indices, "made", None) or self.batch(indices)
         pad_id = self._sources.pad_id
         how = {"ignore_id": pad_id, "label_smoothing": self.label_smoothing}
         src_ids, tgt_ids, mask = _where(model, src_ids, tgt_ids, padding_mask_or_none(src_ids, pad_id))

@@ -11,6 +11,7 @@ import os
 import re
 import unicodedata
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -226,7 +227,8 @@ class Tokenizer:
             Number of pieces, the special ones included. A ValueError says which are possible: the characters
             need room, and the texts must fill them.
         model_type : {"unigram", "bpe"}
-            "unigram" starts from many pieces and drops the least useful, "bpe" merges frequent neighbours.
+            "unigram" starts from many pieces, the `vocab_size` commonest words among them, and drops the
+            least useful; "bpe" merges frequent neighbours.
         byte_fallback : bool
             Add 256 pieces for single bytes, so no text has an unknown piece.
         split_by_script : bool
@@ -242,7 +244,12 @@ class Tokenizer:
         letters = _check_room(inner, vocab_size, byte_fallback)
         inner = inner[:: -(-sum(map(len, inner)) // max_chars)]
         inner = [_LONG_WORD.sub(r"\g<0> ", text) for text in inner]
-        if model_type == "bpe":
+        if model_type == "unigram":
+            # Candidates are substrings that continue in two ways: where a space follows "est" each time, it
+            # would be none. So the commonest words are added, each once on its own.
+            words = Counter(word for text in inner for word in text.split(" ") if word)
+            inner += [word for word, _ in words.most_common(vocab_size)]
+        else:
             # Each letter has to occur outside a special piece that is spelt out: where one does not, BPE of
             # sentencepiece before 0.2.3 ends the process.
             inner = [part for text in inner for part in _SPELT.split(text)]

@@ -43,19 +43,28 @@ class Times:
 
     Parameters
     ----------
-    reading, exercises : int
-        In minutes.
+    reading, doing : int
+        Minutes of its core: to read, and for exercises, predictions, explorers, questions.
+    everything : int
+        Minutes with what is *Further*.
     seconds : int
         To run, on two cores.
     """
 
     reading: int
-    exercises: int
+    doing: int
+    everything: int
     seconds: int
 
+    @property
+    def core(self) -> int:
+        """Minutes of the core."""
+        return self.reading + self.doing
+
     def __str__(self) -> str:
-        exercises = f", {self.exercises} for the exercises" if self.exercises else ""
-        return f"{self.reading} minutes to read{exercises}, {format_duration(self.seconds)} to run"
+        more = f", {self.everything} with everything" if self.everything > self.core else ""
+        run = format_duration(self.seconds)
+        return f"{self.reading} minutes to read and {self.doing} to do{more}; {run} to run"
 
 
 _TABLE = (
@@ -196,16 +205,19 @@ def lesson_table(folder: str = "", root: Path | None = None) -> str:
 
 
 def course_table(folder: str = "", root: Path | None = None) -> str:
-    """Return the three short courses as a Markdown table, with links to their lessons and whole hours."""
+    """Return the three short courses as a Markdown table, with links to their lessons, and hours."""
     times = stored_times(root or project_root())
     ends = [first for first, *_ in COURSES[1:]] + [len(LESSONS)]
-    rows = ["| short course | its lessons | at its end you have | hours |", "|---|---|---|---|"]
+    rows = [
+        "| short course | its lessons | at its end you have | core | with everything |",
+        "|---|---|---|---|---|",
+    ]
     for (first, name, result), end in zip(COURSES, ends, strict=True):
         lessons = LESSONS[first:end]
         links = " · ".join(f"[{one.number:02d} {one.title}]({folder}{one.name}.ipynb)" for one in lessons)
         known = [times[one.name] for one in lessons if one.name in times]
-        hours = sum(one.reading + one.exercises for one in known) / 60
-        rows.append(f"| **{name}** | {links} | {result} | {hours:.0f} |")
+        hours = [sum(one.core for one in known) / 60, sum(one.everything for one in known) / 60]
+        rows.append(f"| **{name}** | {links} | {result} | {hours[0]:.0f} h | {hours[1]:.0f} h |")
     return "\n".join(rows)
 
 

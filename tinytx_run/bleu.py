@@ -21,6 +21,7 @@ from tinytx.tokenizer import Tokenizer, plain, warn_of_unknown
 from tinytx.translate import GREEDY, translate
 from tinytx_run.intervals import Interval
 from tinytx_run.pairs import PairCorpus, Pairs, load_pairs
+from tinytx_run.splits import TextHashes
 
 ORDERS = 4  # BLEU counts n-grams of up to so many words
 
@@ -158,6 +159,31 @@ def count_mistakes(translations: Sequence[str]) -> GrammarCount:
 
 
 @dataclass(frozen=True)
+class Seen:
+    """How many of the texts of an evaluation the model has learned, by `canonical_text`.
+
+    If there are any, the evaluation is no test. ``str()`` says so.
+    """
+
+    n_texts: int
+    n_seen: int  # in its training
+    n_seen_before: int  # at least, in a training of its body before that, without these labels
+
+    @classmethod
+    def of(cls, learned: Sequence[TextHashes], texts: Sequence[str]) -> Seen | None:
+        """Those of some texts, for what a `Checkpoint` has learned; None where that is not known."""
+        if not learned:
+            return None
+        n_seen, *before = (hashes.count(texts) for hashes in learned)
+        return cls(len(texts), n_seen, max(before, default=0))
+
+    def __str__(self) -> str:
+        words = f"no test: trained on {self.n_seen:,}" if self.n_seen else "trained on none"
+        before = f", pretrained on {self.n_seen_before:,}" if self.n_seen_before else ""
+        return f" ({words}{before} of these {self.n_texts:,} texts)"
+
+
+@dataclass(frozen=True)
 class TranslationEvaluation:
     """A translator on one split of a parallel corpus."""
 
@@ -171,16 +197,17 @@ class TranslationEvaluation:
     n_unfinished: int  # translations without an end mark
     n_cut: int  # sources translated in parts
     translations: tuple[str, ...]  # one for each pair
+    seen: Seen | None = None  # of the sources
 
     def to_dict(self) -> dict[str, Any]:
         """All figures as JSON can hold them; not the translations."""
         fields = dataclasses.asdict(self)
         del fields["translations"]
-        return {"kind": "translator", **fields.pop("score"), **fields}
+        return {"kind": "translator", **fields.pop("score"), **(fields.pop("seen") or {}), **fields}
 
     def __str__(self) -> str:
         how = "greedy" if self.search.beam_size == 1 else f"beam of {self.search.beam_size}"
-        lines = [f"{self.corpus}, {self.split} split, {how}: {self.score}"]
+        lines = [f"{self.corpus}, {self.split} split{self.seen or ''}, {how}: {self.score}"]
         if self.all_references is not None:
             lines.append(f"against all references of each source: {self.all_references}")
         if self.grammar is not None:

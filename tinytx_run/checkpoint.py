@@ -5,6 +5,7 @@ A checkpoint is one folder, written atomically. Its files:
 model.json             what kind of model, its configuration, and the names of the classes of a classifier
 model.safetensors      its weights
 tokenizer.model        its tokenizer
+texts.json             short hashes of the texts that it has learned
 training.json          of a run only: what was asked for, and the state of the loop
 training.safetensors   of a run only: the optimizer's moments and the random state
 checksums.json         size and SHA-256 of each of these
@@ -50,14 +51,16 @@ from tinytx_run.files import (
     write_folder,
 )
 from tinytx_run.hf.folders import is_published
+from tinytx_run.splits import TextHashes
 
 FORMAT, VERSION = "tinytx checkpoint", 1
 MODEL_FILE, WEIGHTS_FILE = "model.json", "model.safetensors"
 STATE_FILE, MOMENTS_FILE = "training.json", "training.safetensors"
 TOKENIZER_FILE, PRETRAINED_TOKENIZER_FILE = "tokenizer.model", "tokenizer.zip"
+TEXTS_FILE = "texts.json"
 FILES = {
     *(MODEL_FILE, WEIGHTS_FILE, STATE_FILE, MOMENTS_FILE),
-    *(TOKENIZER_FILE, PRETRAINED_TOKENIZER_FILE, CHECKSUM_FILE),
+    *(TOKENIZER_FILE, PRETRAINED_TOKENIZER_FILE, TEXTS_FILE, CHECKSUM_FILE),
 }
 STEP_PREFIX = "step-"
 ONE_FILE, METADATA = ".safetensors", "tinytx"  # how its name ends; the key of its metadata
@@ -95,11 +98,15 @@ class Checkpoint:
         None where none was saved.
     class_names : tuple of str or None
         Of a classifier, in the order of its classes; None where none were saved.
+    learned : tuple of TextHashes
+        Of the texts (of a translator: of the sources) that it was trained on; then, one each, of those of
+        earlier trainings that its body went through. Empty where they are not known.
     """
 
     model: Model
     tokenizer: Tokenizer | None = None
     class_names: tuple[str, ...] | None = None
+    learned: tuple[TextHashes, ...] = ()
 
     def with_tokenizer(self) -> tuple[Model, Tokenizer]:
         """Model and tokenizer; ValueError where there is no tokenizer."""
@@ -114,6 +121,7 @@ def save(
     path: str | os.PathLike[str],
     tokenizer: Tokenizer | None = None,
     class_names: Sequence[str] | None = None,
+    learned: Sequence[TextHashes] = (),
 ) -> Path:
     """Write a model, and its tokenizer, as a checkpoint folder; gives its path.
 
@@ -127,6 +135,8 @@ def save(
         Needed to read or write text with the model later.
     class_names : sequence of str, optional
         Of a classifier, in the order of its classes.
+    learned : sequence of TextHashes
+        As a `Checkpoint` has them.
 
     Raises
     ------
@@ -144,7 +154,7 @@ def save(
         description, weights = _description_and_weights(model, class_names)
         write_file(target, safetensors_bytes(weights, {METADATA: json_bytes(description).decode()}))
         return Path(path)
-    files = model_files(model, tokenizer, class_names)
+    files = model_files(model, tokenizer, class_names, learned)
     make_folder(target.parent)
     with locked(temporary(target, LOCK_FILE), 60, f"another process has been writing {target} for a minute"):
         if target.exists() and not (target.is_dir() and holds_only_checkpoint(target)):
@@ -184,19 +194,20 @@ def load(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> Ch
     if Path(path).is_file():
         file = described = Path(path)
         weights, tokenizer, description = read_tensors(file), None, _read_metadata(file)
+        learned: tuple[TextHashes, ...] = ()
     else:
         folder = find_checkpoint(path)
         file, described = folder / WEIGHTS_FILE, folder / MODEL_FILE
         description, weights, tokenizer = read_description(folder), read_tensors(file), tokenizer_in(folder)
+        learned = _learned_in(folder)
     model, names = _build(description, weights, described)
     fill(model, weights, description, file)
-    return Checkpoint(model.to(device).eval(), tokenizer, names)
+    return Checkpoint(model.to(device).eval(), tokenizer, names, learned)
 
 
 def tokenizer_in(folder: Path) -> Tokenizer | None:
     """The tokenizer of a checkpoint folder; None where none was written."""
-    sums = folder / CHECKSUM_FILE
-    names = {*(read_json(sums) if sums.exists() else ()), *(path.name for path in folder.iterdir())}
+    names = _names_in(folder)
     kind: type[Tokenizer] = Tokenizer
     file = folder / TOKENIZER_FILE
     if PRETRAINED_TOKENIZER_FILE in names:
@@ -207,6 +218,23 @@ def tokenizer_in(folder: Path) -> Tokenizer | None:
         return None
     read_file(file)  # compares its checksum
     return kind.load(file)
+
+
+def _names_in(folder: Path) -> set[str]:
+    """Names of the files that are in a checkpoint folder, or should be."""
+    sums = folder / CHECKSUM_FILE
+    return {*(read_json(sums) if sums.exists() else ()), *(path.name for path in folder.iterdir())}
+
+
+def _learned_in(folder: Path) -> tuple[TextHashes, ...]:
+    """What a checkpoint folder says of the texts that its model has learned; empty where it says nothing."""
+    if TEXTS_FILE not in _names_in(folder):
+        return ()
+    found, file = read_json(folder / TEXTS_FILE), folder / TEXTS_FILE
+    try:
+        return tuple(map(TextHashes.from_json, found["learned"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{file} must hold hashes of texts, got another content: {error}") from error
 
 
 def find_checkpoint(path: str | os.PathLike[str]) -> Path:
@@ -239,14 +267,19 @@ def holds_only_checkpoint(folder: Path) -> bool:
 
 
 def model_files(
-    model: nn.Module, tokenizer: Tokenizer | None, class_names: Sequence[str] | None = None
+    model: nn.Module,
+    tokenizer: Tokenizer | None,
+    class_names: Sequence[str] | None = None,
+    learned: Sequence[TextHashes] = (),
 ) -> dict[str, bytes]:
-    """The files that hold model, tokenizer and names; equal models give equal bytes."""
+    """The files that hold a model and what belongs to it; equal models give equal bytes."""
     description, weights = _description_and_weights(model, class_names)
     files = {MODEL_FILE: json_bytes(description), WEIGHTS_FILE: safetensors_bytes(weights)}
     if tokenizer is not None:
         name = TOKENIZER_FILE if type(tokenizer) is Tokenizer else PRETRAINED_TOKENIZER_FILE
         files[name] = tokenizer.to_bytes()
+    if learned:
+        files[TEXTS_FILE] = json_bytes({"learned": [texts.to_json() for texts in learned]})
     return files
 
 

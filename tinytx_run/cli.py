@@ -40,7 +40,7 @@ def build_parser() -> Parser:
     kinds = ("model", "model", "language model", "translator", "classifier")
     for sub, kind in zip(subs[1:-1], kinds, strict=True):
         name = "" if kind == "classifier" else ", or a published name"
-        sub.add_argument("checkpoint", type=Path, help=f"folder of a {kind}{name}")
+        sub.add_argument("checkpoint", type=folder_name, help=f"folder of a {kind}{name}")
     objectives = "causal, masked, masked+nsp, hybrid, or translation"
     pretraining.add_argument("--objective", default="causal", help=objectives)
     pretraining.add_argument("--shard", action="store_true", help="under torchrun: a part of the model each")
@@ -78,8 +78,11 @@ def build_parser() -> Parser:
     return parser
 
 
-def _corpus(args: argparse.Namespace) -> Any:
-    """The corpus as it is named or, where the options say how to read it, as it is read."""
+def _corpus(args: argparse.Namespace, labels: bool) -> Any:
+    """The corpus as it is named or, where the options say how to read it, as it is read.
+
+    Labels are read if they are needed, or if the options say where or what they are.
+    """
     names = ("text_column", "label_column", "label_names", "skip_bad_rows")
     options = {name: getattr(args, name) for name in names if getattr(args, name)}
     if not options:
@@ -88,7 +91,8 @@ def _corpus(args: argparse.Namespace) -> Any:
         raise ValueError(f"pairs to translate have no columns and labels, got {', '.join(options)}")
     from tinytx_run.corpora import load_corpus
 
-    corpus, args.data_dir = load_corpus(args.corpus, args.data_dir, **options), None
+    labels = labels or bool(args.label_column or args.label_names)
+    corpus, args.data_dir = load_corpus(args.corpus, args.data_dir, labels=labels, **options), None
     return corpus
 
 
@@ -96,7 +100,7 @@ def pretrain(args: argparse.Namespace) -> Answer:
     """Train a model and a tokenizer on a corpus: a language model on texts, or a translator on pairs."""
     from tinytx_run import pretrain as training
 
-    changes, corpus = {"n_steps": args.steps, "precision": args.precision}, _corpus(args)
+    changes, corpus = {"n_steps": args.steps, "precision": args.precision}, _corpus(args, labels=False)
     if args.objective == "translation":
         return _trained(args, changes, training.train_translator, corpus)
     return _trained(args, changes, training.pretrain, corpus, objective=args.objective)
@@ -107,7 +111,8 @@ def finetune(args: argparse.Namespace) -> Answer:
     from tinytx_run import finetune as tuning
 
     how = {"body": "fresh" if args.fresh else "pretrained", "n_epochs": args.epochs}
-    return _trained(args, {"lr": args.lr}, tuning.finetune, args.checkpoint, _corpus(args), **how)
+    corpus = _corpus(args, labels=True)
+    return _trained(args, {"lr": args.lr}, tuning.finetune, args.checkpoint, corpus, **how)
 
 
 def _trained(
@@ -127,10 +132,12 @@ def _trained(
 
 def evaluate(args: argparse.Namespace) -> Answer:
     """Loss of a language model, causal or masked, accuracy of a classifier, or BLEU of a translator."""
+    from tinytx.classifier import Classifier
     from tinytx_run.evaluate import evaluate as measure
 
-    corpus = _corpus(args)
-    result = measure(args.checkpoint, corpus, split=args.split, data_dir=args.data_dir, device=args.device)
+    checkpoint = _checkpoint(args)
+    corpus = _corpus(args, labels=isinstance(checkpoint.model, Classifier))
+    result = measure(checkpoint, corpus, split=args.split, data_dir=args.data_dir)
     return result.to_dict(), str(result)
 
 
@@ -277,6 +284,10 @@ def data_get(args: argparse.Namespace) -> Answer:
 
     if args.source is not None and args.mirror is not None:
         raise ValueError("--from must be without --mirror, as nothing is downloaded, got both")
+    if args.mirror is not None and not args.mirror.startswith(("http://", "https://")):
+        raise ValueError(
+            f"--mirror must be an address that begins with https:// or http://, got {args.mirror!r}"
+        )
     known = dataset(args.name)
     state = get(known, args.data_dir, source=args.source, host=args.mirror or HOST, report=reporter(args))
     lines = [
@@ -294,7 +305,7 @@ def data_get(args: argparse.Namespace) -> Answer:
 
 def data_verify(args: argparse.Namespace) -> Answer:
     """Compare the corpora here with their checksums or, without one, with the known numbers of lines."""
-    from tinytx_run.download import corpus_folder, data_folder, dataset, datasets, inspect
+    from tinytx_run.download import corpus_folder, data_folder, dataset, datasets, file_name, inspect
 
     folder = data_folder(args.data_dir)
     chosen = [known for known in datasets().values() if (folder / known.name).is_dir()]
@@ -306,6 +317,8 @@ def data_verify(args: argparse.Namespace) -> Answer:
         state = inspect(folder / known.name, known)
         absent, faults = list(state.absent), list(state.faults)
         by, n = "number of lines" if state.card is None else "checksum", len(state.files)
+        if state.card is not None and not state.files.keys() <= set(map(file_name, known.files)):
+            by = "the checksums that lie with them"  # upstream has no such files
         rows.append({"name": known.name, "by": by, "files": n, "absent": absent, "faults": faults})
         without = f", without {', '.join(absent)}" if absent else ""
         lines.append(f"{known.name}: sound by {by}: {n}, faults: {len(faults)}{without}")

@@ -7,13 +7,17 @@ every error of the user, the disk or the memory into one line and exit status 2.
 from __future__ import annotations
 
 import argparse
+import codecs
+import io
 import json
 import os
+import re
 import shlex
 import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -22,6 +26,19 @@ Command = Callable[[argparse.Namespace], Answer]
 
 # One that has lost another process is ended by torchrun, which names whoever ended first as the culprit.
 SECONDS_TO_BE_ENDED = 10
+
+
+def _spell(error: UnicodeError) -> tuple[str, int]:
+    """What stands for letters that an output cannot hold: ``#`` for a bar, else an escape as in JSON."""
+    assert isinstance(error, UnicodeEncodeError)
+    letters = re.sub("[\u2580-\u259f]", "#", error.object[error.start : error.end])
+    if not letters.isascii():
+        words = "standard output lacks some letters, so \\u and their number stand for them"
+        warnings.warn(f"{words}: with PYTHONIOENCODING=utf-8 it has all", stacklevel=2)
+    return letters.encode("ascii", "backslashreplace").decode(), error.end
+
+
+codecs.register_error("tinytx", _spell)
 
 
 class Parser(argparse.ArgumentParser):
@@ -76,20 +93,23 @@ def run(parser: Parser, argv: Sequence[str] | None = None) -> int:
     after an error, with one line on standard error; 130 after Ctrl-C.
     """
     args = argparse.Namespace()
+    if isinstance(sys.stdout, io.TextIOWrapper):  # on Windows a file or a pipe may hold 256 letters only
+        sys.stdout.reconfigure(errors="tinytx")
     try:
         args = parser.read(sys.argv[1:] if argv is None else argv)
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            warnings.showwarning = partial(_show_warning, parser.prog)
             answer, text = args.command(args)
-        status = answer.pop("exit_status", 0)
-        written = json.dumps(answer, ensure_ascii=False) if args.json else text
-        if written is not None:  # None: the command has printed line by line
-            emit(written)
+            status = answer.pop("exit_status", 0)
+            in_full = str(getattr(sys.stdout, "encoding", "")).lower().startswith("utf")
+            written = json.dumps(answer, ensure_ascii=not in_full) if args.json else text
+            if written is not None:  # None: the command has printed line by line
+                emit(written)
         return status
     except KeyboardInterrupt as stop:
         happened = getattr(stop, "happened", "interrupted")
         if not _rank():
-            print(f"tinytx: {happened}{_how_to_resume(args, argv)}", file=sys.stderr)
+            print(f"{parser.prog}: {happened}{_how_to_resume(args, argv)}", file=sys.stderr)
         return 130
     except BrokenPipeError:  # such as `tinytx ... | head -1`
         _forget_output()
@@ -101,7 +121,7 @@ def run(parser: Parser, argv: Sequence[str] | None = None) -> int:
         if not isinstance(error, ValueError):
             _forget_output()
         who = f"process {_rank()}: " if _rank() else ""
-        print(f"tinytx: {who}error: {message}", file=sys.stderr, flush=True)
+        print(f"{parser.prog}: {who}error: {message}", file=sys.stderr, flush=True)
         if isinstance(error, ConnectionError):
             time.sleep(SECONDS_TO_BE_ENDED)
         return 2
@@ -125,9 +145,6 @@ def emit(line: str) -> None:
 
 def _message_of(error: Exception) -> str | None:
     """An error in one line; None for a RuntimeError that is a mistake of ours."""
-    if isinstance(error, UnicodeEncodeError):
-        letter = error.object[error.start]
-        return f"output must hold {letter!r}, got {error.encoding}, which cannot: set PYTHONIOENCODING=utf-8"
     message = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, MemoryError | RecursionError | OverflowError):
         return f"{type(error).__name__}: {message}"
@@ -143,14 +160,16 @@ def _forget_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+def _show_warning(
+    who: str, message: Warning | str, category: type[Warning], *where: Any, **more: Any
+) -> None:
     """Format warnings like errors: one line on standard error; one alone of tokens that are unknown."""
     from tinytx.tokenizer import UnknownTokensWarning
 
     if issubclass(category, UnknownTokensWarning):
         warnings.simplefilter("ignore", category)
     if not _rank():
-        print(f"tinytx: warning: {' '.join(str(message).split())}", file=sys.stderr, flush=True)
+        print(f"{who}: warning: {' '.join(str(message).split())}", file=sys.stderr, flush=True)
 
 
 def _rank() -> int:

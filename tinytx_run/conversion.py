@@ -5,18 +5,20 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-import itertools
 import json
 import re
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from pathlib import PurePosixPath
 
 from tinytx_run.splits import split_pairs
 
 PAIRS_HELD_OUT = 2_000  # of Tatoeba, for valid and for test each
 MAX_UNPACKED = 1 << 29  # bytes of all files of an archive
+MAX_RATIO, FREE_BYTES = 100, 1 << 20  # unpacked to packed bytes, above so many; texts reach 10
+MAX_MEMBERS = 200_000  # files of an archive; the largest known one has 100,021
 REVIEW_FILE = re.compile(r".*/([0-9]+)_([0-9]+)\.txt")  # number and rating
 LINE_BREAK = re.compile("<br */?>")
 VALID_NOVELS = ("FRA02501_Loti", "FRA07101_Blondel", "FRA07401_Leblanc", "FRA07501_Darien")
@@ -45,7 +47,7 @@ def _reviews(upstream: Files) -> Files:
 
 
 def _captions(upstream: Files) -> Files:
-    return {name.removesuffix(".gz"): gzip.decompress(content) for name, content in upstream.items()}
+    return {name.removesuffix(".gz"): gunzip(content) for name, content in upstream.items()}
 
 
 def _novels(upstream: Files) -> Files:
@@ -61,22 +63,43 @@ def _novels(upstream: Files) -> Files:
 
 
 def unzip(archive: bytes) -> Files:
-    """The files of a zip archive by their names without folders; ValueError where they are too large."""
-    with zipfile.ZipFile(io.BytesIO(archive)) as opened:
-        members = opened.infolist()
-        _check_size(member.file_size for member in members)
-        return {
-            member.filename.rpartition("/")[2]: opened.open(member).read(member.file_size)  # and no more
-            for member in members
-        }
+    """The files of a zip archive; a ValueError unless each has a plain name of its own and all are small."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+            sizes = [(member.filename, member.file_size) for member in opened.infolist()]
+            _check_members(sizes, len(archive))
+            if foreign := next((name for name, _ in sizes if not re.fullmatch(r"\w[\w.-]*", name)), None):
+                raise ValueError(f"an archive must hold files with plain names, got {foreign!r:.80}")
+            return {name: opened.open(name).read(size) for name, size in sizes}  # and no more
+    except (zipfile.BadZipFile, EOFError, RuntimeError, zlib.error) as error:
+        raise ValueError(f"an archive must be a whole zip file without a password, got: {error}") from error
 
 
-def _check_size(sizes: Iterable[int]) -> None:
-    for size in itertools.accumulate(sizes):
-        if size > MAX_UNPACKED:
-            raise ValueError(
-                f"an archive must unpack to at most {MAX_UNPACKED:,} bytes, got {size:,} or more"
-            )
+def gunzip(packed: bytes) -> bytes:
+    """What a gzip file holds; a ValueError where it is too large."""
+    most = _most_bytes(len(packed))
+    with gzip.open(io.BytesIO(packed)) as opened:
+        content = opened.read(most + 1)
+    if len(content) > most:
+        raise ValueError(f"an archive of {len(packed):,} bytes must unpack to at most {most:,}, got more")
+    return content
+
+
+def _most_bytes(packed: int) -> int:
+    return min(MAX_UNPACKED, max(FREE_BYTES, MAX_RATIO * packed))
+
+
+def _check_members(sizes: Sequence[tuple[str, int]], packed: int) -> None:
+    """Raise ValueError unless members, name and bytes, are few and small, each with a path of its own."""
+    total, most, names = sum(size for _, size in sizes), _most_bytes(packed), {name for name, _ in sizes}
+    if total > most:
+        raise ValueError(f"an archive of {packed:,} bytes must unpack to at most {most:,}, got {total:,}")
+    if len(sizes) > MAX_MEMBERS or len(names) < len(sizes):
+        got = f"{len(sizes):,} with {len(names):,} different names"
+        raise ValueError(f"an archive must hold at most {MAX_MEMBERS:,} files, each name once, got {got}")
+    for name in names:
+        if name.startswith("/") or "\\" in name or ".." in PurePosixPath(name).parts:
+            raise ValueError(f"an archive must hold files of its own folder, got {name!r:.80}")
 
 
 def _zipped_pairs(upstream: Files) -> Files:
@@ -114,12 +137,15 @@ def _film_reviews(upstream: Files) -> Files:
 
 
 def _archived(name: str, content: bytes) -> dict[str, str]:
-    """The text files of an archive, by their paths in its one folder."""
+    """The text files of an archive, by their paths in its one folder; links are left out."""
     try:
-        with tarfile.open(fileobj=io.BytesIO(content), mode="r:gz") as archive:
-            _check_size(member.size for member in archive)
-            files = ((member.name, archive.extractfile(member)) for member in archive)
-            return {path.partition("/")[2]: file.read().decode() for path, file in files if file}
+        with tarfile.open(fileobj=io.BytesIO(gunzip(content)), mode="r:") as archive:
+            members = [member for member in archive if member.isfile()]
+            _check_members([(member.name, member.size) for member in members], len(content))
+            if len({member.name.partition("/")[0] for member in members}) > 1:
+                raise ValueError(f"{name} must hold one folder, got several")
+            opened = ((member.name.partition("/")[2], archive.extractfile(member)) for member in members)
+            return {path: file.read().decode() for path, file in opened if file}
     except (tarfile.TarError, EOFError, OSError, UnicodeDecodeError, zlib.error) as error:
         raise ValueError(f"{name} must be a whole .tar.gz archive of texts, got another: {error}") from error
 

@@ -16,9 +16,9 @@ from typing import Any, Generic, TypeVar
 
 from tinytx_run.download import FOLDERS, corpus_folder, data_folder, dataset
 from tinytx_run.readers import DESCRIPTIONS, READERS
-from tinytx_run.splits import LABELLED_SHARE, UNLABELLED_SHARE, Split, split_texts
+from tinytx_run.splits import LABELLED_SHARE, UNLABELLED_SHARE, Split, canonical_text, split_texts
 from tinytx_run.splits import label_subset as label_subset
-from tinytx_run.tables import HUB_PREFIX, SUFFIXES, CorpusWarning, Options, canonical_label, read_own
+from tinytx_run.tables import HUB_PREFIX, SUFFIXES, CorpusWarning, Options, canonical_label, plain, read_own
 
 WORLD_SIZES = {"train": 30_000, "valid": 2_000, "test": 2_000}
 WORLD_SEED = 20_000  # of train; the next two seeds draw valid and test
@@ -177,13 +177,14 @@ def load_corpus(
     skip_bad_rows : bool
         Skip rows that cannot be used, with a warning that counts them, instead of raising an error.
     labels : bool
-        False does not read the labels of one's own texts, which may then be missing or too many.
+        False does not read the labels of one's own texts, as pretraining does: they may be missing or many.
 
     Returns
     -------
     Corpus
-        A file is split in the same way each time, with equal texts in one split. Without labels about 90, 5
-        and 5 of 100 different texts are train, valid and test; with labels 80, 10 and 10 of each class.
+        A file is split by a hash of each text, see `tinytx_run.splits.split_texts`: it may grow or be
+        shuffled, and texts that differ in case, spaces or final punctuation only are in one split. Without
+        labels about 90, 5 and 5 of 100 different texts are train, valid and test; with labels 80, 10 and 10.
         Splits that come with a corpus stay as they are, as do those of "world", drawn independently.
 
     Raises
@@ -278,7 +279,7 @@ def _load_own(name: str, options: Options) -> Corpus:
             f"or {HUB_PREFIX}NAME, got {name!r}"
         )
     labelled = tables["train"].labelled
-    names = (names or tables["train"].label_names()) if labelled else ()
+    names = (tuple(map(plain, names)) or tables["train"].label_names()) if labelled else ()
     if len({canonical_label(name) for name in names}) < len(names):
         raise ValueError(f"label_names must be different, got {', '.join(names)}")
     splits: dict[str, Split] = {}
@@ -303,15 +304,18 @@ def _load_own(name: str, options: Options) -> Corpus:
 def _warn_of_repeats(corpus: Corpus) -> None:
     splits = corpus.splits
     for held_out, other in (("valid", "train"), ("test", "train"), ("test", "valid")):
-        texts = splits[held_out].texts if held_out in splits else ()
-        first = {text: i for i, text in reversed(list(enumerate(splits[other].texts, start=1)))}
-        repeats = [(i, text) for i, text in enumerate(texts, start=1) if text in first]
-        if repeats:
-            i, text = repeats[0]
+        if held_out not in splits:
+            continue
+        texts, learned = splits[held_out].texts, splits[other].texts
+        first = {canonical_text(text): i for i, text in reversed(list(enumerate(learned, start=1)))}
+        found = [(i, text, canonical_text(text)) for i, text in enumerate(texts, start=1)]
+        if repeats := [(i, text, first[key]) for i, text, key in found if key in first]:
+            i, text, k = repeats[0]
+            equal = {text for _, text, _ in repeats} <= set(learned)
+            how = "word for word" if equal else "but for case, spaces and final punctuation at most"
             _warn(
                 f"{corpus.name}: {len(repeats):,} of {len(texts):,} texts of {held_out} are in {other} too, "
-                f"word for word; the first is text {i} of {held_out}, text {first[text]} of {other}: "
-                f"{text[:60]!r}"
+                f"{how}; the first is text {i} of {held_out}, text {k} of {other}: {text[:60]!r}"
             )
 
 

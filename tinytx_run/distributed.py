@@ -66,9 +66,9 @@ class Processes:
 
     Examples
     --------
-    >>> Processes().parts([7, 8, 9], accumulate=1)
+    >>> [[7, 8, 9][each] for each in Processes().slices(accumulate=1)]
     [[7, 8, 9]]
-    >>> Processes(rank=1, n=2).parts([5, 6, 7, 8, 9], accumulate=2)
+    >>> [[5, 6, 7, 8, 9][each] for each in Processes(rank=1, n=2).slices(accumulate=2)]
     [[6], [8]]
     """
 
@@ -86,14 +86,14 @@ class Processes:
         """Whether this is the one that writes and reports."""
         return self.rank == 0
 
-    def parts(self, batch: list[int], accumulate: int) -> list[list[int]]:
-        """The micro-batches that this process computes, one after the other.
+    def slices(self, accumulate: int) -> list[slice]:
+        """Of a batch: the micro-batches that this process computes, one after the other.
 
         Rows are dealt out like cards, so that all parts have rows of all lengths. A batch with fewer rows
         than parts leaves some of them empty.
         """
         n_parts = self.n * accumulate
-        return [batch[at::n_parts] for at in range(self.rank, n_parts, self.n)]
+        return [slice(at, None, n_parts) for at in range(self.rank, n_parts, self.n)]
 
     def total(self, values: Tensor) -> Tensor:
         """Sums over all processes of what each of them passes, in double precision."""
@@ -180,6 +180,7 @@ class SharedStep(TrainingStep):
     def __init__(self, *of_one: Any) -> None:
         super().__init__(*of_one)
         self.processes, self.n_done = Processes.current(), 0
+        self.slices = self.processes.slices(self.accumulate)
         # The terminal and torchrun may both send Ctrl-C.
         self.any, self.patient = self.processes.any, self.processes.n > 1
 
@@ -212,7 +213,7 @@ class SharedStep(TrainingStep):
         """Add the gradient of the mean loss of a batch, in parts of which each process computes its own."""
         torch.manual_seed(mixed_seed(self.settings.seed, self.n_done, self.processes.rank))  # own dropout
         self.n_done += 1
-        *early, last = self.processes.parts(batch, self.accumulate)
+        *early, last = getattr(batch, "parts", None) or [batch[each] for each in self.slices]
         # Copies exchange their gradients once, with the last micro-batch; a sharded model does with each.
         with getattr(self.loss, "no_sync", contextlib.nullcontext)():
             loss = super().backward(batch, early) if early else 0.0

@@ -7,6 +7,7 @@ BLEU. Shape letters: N texts or rows, B rows of a batch, T tokens, V vocabulary,
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import os
 from collections.abc import Sequence
@@ -29,12 +30,14 @@ from tinytx.settings import choose_device
 from tinytx.tokenizer import Tokenizer, warn_of_unknown
 from tinytx.transformer import LanguageModel, bidirectional
 from tinytx.translate import GREEDY
-from tinytx_run.bleu import TranslationEvaluation, evaluate_translator
+from tinytx_run.bleu import Seen, TranslationEvaluation, evaluate_translator
 from tinytx_run.checkpoint import Checkpoint, load
 from tinytx_run.classify import class_logits
 from tinytx_run.corpora import Corpus, at_hand, load_corpus
 from tinytx_run.intervals import Interval, wilson_interval
 from tinytx_run.pairs import PairCorpus, load_pairs
+from tinytx_run.splits import TextHashes
+from tinytx_run.tables import canonical_label
 
 Sides = Literal["both", "left"]
 MAX_MASKED = 8_000  # tokens of a pseudo-likelihood: each costs a forward pass over its text
@@ -346,6 +349,7 @@ class Evaluation:
     score: LanguageModelScore | ClassifierScore
     # Exact nats per token of the same texts, where the language is known; None for a classifier.
     entropy_bound: float | None = None
+    seen: Seen | None = None
 
     @property
     def gap(self) -> float | None:
@@ -358,11 +362,11 @@ class Evaluation:
         """All figures as JSON can hold them."""
         bound = {} if self.gap is None else {"entropy_bound": self.entropy_bound, "gap": self.gap}
         names = {"kind": self.score.kind, "corpus": self.corpus, "split": self.split}
-        return {**names, **self.score.to_dict(), **bound}
+        return {**names, **self.score.to_dict(), **bound, **(vars(self.seen) if self.seen else {})}
 
     def __str__(self) -> str:
         bound = "" if self.gap is None else f"; entropy bound {self.entropy_bound:.4f}, gap {self.gap:.4f}"
-        return f"{self.corpus}, {self.split} split: {self.score}{bound}"
+        return f"{self.corpus}, {self.split} split{self.seen or ''}: {self.score}{bound}"
 
 
 def evaluate(
@@ -383,7 +387,8 @@ def evaluate(
         A checkpoint or run folder, or a model with its `tokenizer`.
     corpus : str, path, Corpus or PairCorpus
         Pairs for a translator, texts for any other model. A classifier that knows the names of its classes
-        takes labels by their names.
+        takes labels by their names. How many texts a checkpoint has learned is said, see `Seen`; not of the
+        held-out splits of the world, which are drawn independently, so short texts repeat.
     split : {"train", "valid", "test", "all"}, optional
         By default the test split, or valid where there is none; no "all" for a translator.
     data_dir : path, optional
@@ -399,12 +404,15 @@ def evaluate(
     model, tokenizer = found.with_tokenizer()
     if isinstance(model, Translator):
         pairs = at_hand(corpus, PairCorpus, load_pairs, data_dir)
-        return evaluate_translator(model, tokenizer, pairs, split=split, search=search)
-    data = at_hand(corpus, Corpus, load_corpus, data_dir)
+        result = evaluate_translator(model, tokenizer, pairs, split=split, search=search)
+        return dataclasses.replace(result, seen=Seen.of(found.learned, pairs.splits[result.split].sources))
+    read = functools.partial(load_corpus, labels=isinstance(model, Classifier))
+    data = at_hand(corpus, Corpus, read, data_dir)
     chosen = split or reported_split(data)
     if chosen != "all" and chosen not in data.splits:
         raise ValueError(f"split must be all or one of {', '.join(data.splits)}, got {chosen!r}")
-    return evaluate_split(model, tokenizer, data, chosen, found.class_names)
+    learned = () if data.draw and chosen in ("valid", "test") else found.learned
+    return evaluate_split(model, tokenizer, data, chosen, found.class_names, learned)
 
 
 def evaluate_split(
@@ -413,6 +421,7 @@ def evaluate_split(
     corpus: Corpus,
     split: str,
     class_names: Sequence[str] | None = None,
+    learned: Sequence[TextHashes] = (),
 ) -> Evaluation:
     """Evaluate a model on one split of a corpus, or on "all"; a label is the class that has its name."""
     parts = list(corpus.splits.values()) if split == "all" else [corpus.splits[split]]
@@ -423,7 +432,8 @@ def evaluate_split(
         if len(labels) != len(texts):
             raise ValueError(f"a classifier needs texts with labels, got {corpus.name}, which has none")
         labels = _by_name(corpus, labels, model.head.out_features, class_names)
-        return Evaluation(corpus.name, split, evaluate_classifier(model, tokenizer, texts, labels))
+        accuracy = evaluate_classifier(model, tokenizer, texts, labels)
+        return Evaluation(corpus.name, split, accuracy, seen=Seen.of(learned, texts))
     score: LanguageModelScore
     if isinstance(model, MaskedLanguageModel):
         texts = first_texts(tokenizer, texts)
@@ -432,7 +442,7 @@ def evaluate_split(
     else:
         score, exact = evaluate_language_model(model, tokenizer, texts), exact_nats(corpus, texts)
     bound = None if exact is None else float(exact.sum()) / score.n_tokens
-    return Evaluation(corpus.name, split, score, bound)
+    return Evaluation(corpus.name, split, score, bound, Seen.of(learned, texts))
 
 
 def _by_name(
@@ -443,10 +453,10 @@ def _by_name(
     if class_names is None:  # nobody has noted them: they may be those of the corpus
         known = len(corpus.label_names) == n_classes
         class_names = corpus.label_names if known else [str(i) for i in range(n_classes)]
-    numbers = {name: i for i, name in enumerate(class_names)}
-    if unknown := [name for name in own.values() if name not in numbers]:
+    numbers = {canonical_label(name): i for i, name in enumerate(class_names)}
+    if unknown := [name for name in own.values() if canonical_label(name) not in numbers]:
         raise ValueError(
             f"the classes of {corpus.name} must be among the {n_classes} of the classifier, "
             f"{', '.join(class_names[:8])}, got {', '.join(unknown[:8])}: label its texts with these names"
         )
-    return [numbers[own[label]] for label in labels]
+    return [numbers[canonical_label(own[label])] for label in labels]

@@ -104,7 +104,8 @@ def finetune(
         raise ValueError(f"only dropout and pooling may differ from the model of start, got {other}")
     run = Run(out, budget, seed, changes, training_changes, options)
     data = at_hand(corpus, Corpus, load_corpus, options.data_dir)
-    given, of_start = body_and_tokenizer(start)
+    begun = load(start) if isinstance(start, str | os.PathLike) else start
+    given, of_start = body_and_tokenizer(begun)
     fresh, frozen, label = BODIES[body]
     asked |= {"start": weights_fingerprint(given), "fresh": fresh, "frozen": frozen}
 
@@ -153,6 +154,8 @@ def finetune(
         data={"fresh": fresh, "n_labels": len(learned), "n_cut_in_training": n_cut},
         on_step=_after_each_epoch(epoch_ends(learning, recipe.settings, recipe.n_epochs or 1), scoring),
         class_names=data.class_names,
+        texts=learned.texts,
+        before=() if fresh else begun.learned,
     )
 
 

@@ -9,17 +9,22 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from tinytx.tokenizer import canonical
 from tinytx_run.corpora import CorpusInfo, Splits, downloaded_info
 from tinytx_run.download import corpus_folder
-from tinytx_run.splits import SPLIT_SEED, connected
-from tinytx_run.tables import NUMBER, CorpusWarning, is_blank, read_aligned, read_lines, split_cells
+from tinytx_run.splits import split_connected
+from tinytx_run.tables import (
+    SPLIT_FILES,
+    CorpusWarning,
+    is_blank,
+    read_aligned,
+    read_lines,
+    split_cells,
+)
 
 WORLD_SIZES = {"test": 1_000, "valid": 1_000, "train": 40_000}  # drawn; train loses what is held out
 WORLD_SEED = 21_000  # of test; the next two seeds draw valid and train
-HELD_OUT = 0.05  # of the pairs of a file, at most, for valid and for test each
+HELD_OUT = 0.05  # of the pairs of a file, about, for valid and for test each
 
 # English sentences that the lesson on translation translates, held out of training.
 LAB_SENTENCES = (
@@ -28,7 +33,14 @@ LAB_SENTENCES = (
     "The fridge is full of food",
     "The river is full of fish",
 )
-HEADER = re.compile("source|target|src|tgt|en|fr|de|es|english|french|german|anglais|français|allemand", re.I)
+# Words by which first lines name the columns of pairs.
+HEADER = re.compile(
+    r"[\W\d_]*((source|target|src|tgt|trg|texte?|sentences?|phrases?|translation|traduction|original|lang(uag|u)?e?"
+    r"|en|fr|de|es|it|pt|nl|us|gb|eng|fra|fre|deu|ger|spa|ita|por|nld|english|french|german|spanish|italian"
+    r"|portuguese|dutch|anglais|français|allemand|espagnol|italien|deutsch|englisch|französisch|español)"
+    r"([\W\d_]+|\Z))+",
+    re.I,
+)
 _WORLD = CorpusInfo("world", "sentences of the world in English and French, from one grammar")
 _TATOEBA, _MULTI30K = "tatoeba-en-fr", "multi30k-en-fr"
 
@@ -104,7 +116,8 @@ def load_pairs(name: str | os.PathLike[str], data_dir: str | os.PathLike[str] | 
     Returns
     -------
     PairCorpus
-        No source and no target of a held-out split of the world, of Tatoeba or of a file is in train.
+        No source and no target of a held-out split of the world, of Tatoeba or of a file is in train. A file
+        is split by hashes, see `tinytx_run.splits.split_connected`.
 
     Raises
     ------
@@ -187,22 +200,13 @@ def _multi30k(folder: Path) -> tuple[dict[str, Rows], int]:
 
 def _file(path: Path) -> PairCorpus:
     rows = [(cells[0], cells[1]) for cells in _sentences(path, _read_cells(path))]
-    groups: dict[int, list[int]] = {}
-    for i, group in enumerate(connected(rows)):
-        groups.setdefault(group, []).append(i)
-    sizes = sorted(map(len, groups.values()))
-    if len(sizes) < 3:
-        raise ValueError(
-            f"{path} must hold at least 3 groups of pairs that share no sentence, to be split, "
-            f"got {len(sizes)}"
-        )
-    most = max(sizes[1], round(HELD_OUT * len(rows)))  # sizes[1]: so that one group fits into each
-    chosen: dict[str, list[int]] = {"train": [], "valid": [], "test": []}
-    for group in np.random.default_rng(SPLIT_SEED).permutation(len(groups)).tolist():
-        smaller = min(("valid", "test"), key=lambda name: len(chosen[name]))
-        fits = len(chosen[smaller]) + len(groups[group]) <= most
-        chosen[smaller if fits else "train"] += groups[group]
-    splits = {name: [rows[i] for i in sorted(places)] for name, places in chosen.items()}
+    names = split_connected(rows, share=HELD_OUT)
+    splits: dict[str, Rows] = {
+        split: [row for row, name in zip(rows, names, strict=True) if name == split] for split in SPLIT_FILES
+    }
+    if not all(splits.values()):
+        rule = "at least 3 groups of pairs that share no sentence, to be split"
+        raise ValueError(f"{path} must hold {rule}, got fewer among {len(rows):,} pairs")
     return _corpus(CorpusInfo(path.name, "", licence="", source=""), splits)
 
 
@@ -221,7 +225,7 @@ def _read_cells(path: Path) -> list[list[str]]:
 def _sentences(path: Path, rows: list[list[str]]) -> list[list[str]]:
     """The rows of a file of one's own without a header; ValueError for a side that is no language."""
     for side in (0, 1):
-        if 2 * sum(NUMBER.fullmatch(cells[side]) is not None for cells in rows) > len(rows):
+        if 2 * sum(map(_is_number, (cells[side] for cells in rows))) > len(rows):
             raise ValueError(
                 f"{path}: column {side + 1} must hold sentences, got numbers such as {rows[-1][side]}: leave "
                 "that column out, so that a line is a source, a tab and a target"
@@ -232,6 +236,11 @@ def _sentences(path: Path, rows: list[list[str]]) -> list[list[str]]:
     if further := [cells[2] for cells in rows if len(cells) > 2]:
         _warn(f"{path}: further columns of {len(further):,} lines, such as {further[0][:40]!r}, are not read")
     return rows
+
+
+def _is_number(cell: str) -> bool:
+    """Whether a cell is a number, a score or an identifier: no word, or one that has a digit."""
+    return not any(map(str.isalpha, cell)) or re.fullmatch("[!-~]*[0-9][!-~]*", cell) is not None
 
 
 def _warn(message: str) -> None:

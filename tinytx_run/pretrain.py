@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,7 +46,7 @@ def pretrain(
     Parameters
     ----------
     corpus : str, path or Corpus
-        A name, a file, or a corpus at hand.
+        A name, a file, whose labels are not read, or a corpus at hand.
     objective : {"causal", "masked", "masked+nsp", "hybrid"}
         Predict the next token; predict masked tokens, as BERT; that, and whether one sentence follows
         another; the first two in turn, in one causal model.
@@ -76,7 +77,7 @@ def pretrain(
     if objective in ("causal", "hybrid") and (model_changes or {}).get("causal") is False:
         raise ValueError(f"causal must be True for the objective {objective}, got False")
     run = Run(out, budget, seed, model_changes, training_changes, options)
-    data = at_hand(corpus, Corpus, load_corpus, options.data_dir)
+    data = at_hand(corpus, Corpus, functools.partial(load_corpus, labels=False), options.data_dir)
     kind, masking, exact = corpus_kind(data), dict(masking_changes or {}), vocab_size is not None
     recipe, tokenizer = run.plan(
         objective,
@@ -92,7 +93,9 @@ def pretrain(
     def evaluate() -> Evaluation:
         return evaluate_split(model, tokenizer, data, "valid")
 
-    return run.train(model, tokenizer, learning, recipe, evaluate, label="pretraining")
+    return run.train(
+        model, tokenizer, learning, recipe, evaluate, label="pretraining", texts=data.train.texts
+    )
 
 
 def _masked(recipe: Recipe, objective: str, changes: dict[str, Any]) -> Recipe:
@@ -152,7 +155,8 @@ def train_translator(
             return None
         return evaluate_translator(model, tokenizer, data, split="valid", search=search)
 
-    return run.train(model, tokenizer, learning, recipe, evaluate, label="translation", data=found)
+    how: dict[str, Any] = {"label": "translation", "data": found, "texts": data.train.sources}
+    return run.train(model, tokenizer, learning, recipe, evaluate, **how)
 
 
 def corpus_objective(recipe: Recipe, tokenizer: Tokenizer, corpus: Corpus) -> Any:

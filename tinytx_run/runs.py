@@ -47,6 +47,7 @@ from tinytx_run.files import (
     read_tensors,
     write_folder,
 )
+from tinytx_run.splits import TextHashes
 
 N_CHECKPOINTS = 2  # of a run; older ones are removed
 
@@ -131,6 +132,7 @@ def open_run(
     report: Callable[[str], None] = print,
     *,
     class_names: Sequence[str] | None = None,
+    learned: Sequence[TextHashes] = (),
     start: Path | None = None,
 ) -> Iterator[Checkpoints]:
     """The checkpoints of a run, with its arguments as attributes: see `Checkpoints`.
@@ -138,7 +140,7 @@ def open_run(
     The folder is made here, and removed again if training fails before its first checkpoint. Raises
     ValueError while another process trains in it.
     """
-    run = Checkpoints(Path(path), plan, tokenizer, report, class_names, start)
+    run = Checkpoints(Path(path), plan, tokenizer, report, class_names, learned, start)
     make_folder(run.folder)
     busy = f"one process at a time trains in a folder, got {run.folder}, where another one does"
     try:
@@ -161,6 +163,7 @@ class Checkpoints:
     tokenizer: Tokenizer | None  # written with every checkpoint
     report: Callable[[str], None]  # gets a line for a damaged checkpoint, and for another machine
     class_names: Sequence[str] | None = None  # of a classifier
+    learned: Sequence[TextHashes] = ()  # what it is trained on, and what its body was before
     start: Path | None = None  # a checkpoint of another run, continued under this plan and settings: a branch
     latest: Path | None = None  # last written, or resumed from
 
@@ -174,7 +177,7 @@ class Checkpoints:
         """
         usable = "nothing was saved before" if self.latest is None else f"{self.latest} stays usable"
         try:
-            files = model_files(model, self.tokenizer, self.class_names)
+            files = model_files(model, self.tokenizer, self.class_names, self.learned)
         except ValueError as error:
             raise DivergenceError(f"{error}, so step {state['step']} was not saved ({usable})") from error
         training = {"plan": self.plan, "settings": settings.to_dict(), "state": state, **_machine(model)}

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tinytx.tokenizer import canonical
-from tinytx_run.tables import SPLIT_FILES
+from tinytx_run.tables import SPLIT_FILES, plain
 
 SPLIT_SEED = 20_000
+MAX_HASHES, HASH_DIGITS = 100_000, 10  # of the texts that a model has learned, so at most a megabyte
 UNLABELLED_SHARE, LABELLED_SHARE = 0.05, 0.10  # of the different texts, for valid and for test each
+# At the end of a text these do not make it another one.
+FINAL = " .,;:!?\u2026\u3002\uff01\uff1f\"'\u2019\u201d\u00bb)]-\u2013\u2014"
 
 Rows = Sequence[tuple[str, str]]
 
@@ -82,8 +86,133 @@ def label_subset(split: Split, n_labels: int, seed: int) -> Split:
     return split.take(sorted(sorted(shuffled, key=rank.__getitem__)[:n_labels]))
 
 
+def canonical_text(text: str) -> str:
+    """A text as texts are compared: without case, invisible characters, final punctuation, further spaces.
+
+    Examples
+    --------
+    >>> {canonical_text(text) for text in ("te\u0301  fou", "t\u00e9 fou.", "T\u00c9\u00a0Fou\u200b !")}
+    {'té fou'}
+    """
+    words = plain(text.casefold())
+    return words.rstrip(FINAL) or words
+
+
+def text_digest(text: str) -> bytes:
+    """The SHA-256 of the canonical form of a text."""
+    return hashlib.sha256(canonical_text(text).encode(errors="surrogatepass")).digest()
+
+
+@dataclass(frozen=True)
+class TextHashes:
+    """Short hashes of the canonical forms of texts: by them a checkpoint knows what it has learned.
+
+    Parameters
+    ----------
+    hashes : frozenset of int
+        Below `limit`.
+    limit : int
+        Of more than `MAX_HASHES` different texts so many are noted, those with the lowest hashes: the limit
+        says which share of all texts these are.
+    """
+
+    hashes: frozenset[int]
+    limit: int = 16**HASH_DIGITS
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> TextHashes:
+        """Those of some texts."""
+        hashes = sorted({_short_hash(text) for text in texts})
+        return cls(frozenset(hashes[:MAX_HASHES]), *hashes[MAX_HASHES : MAX_HASHES + 1])
+
+    def count(self, texts: Sequence[str]) -> int:
+        """How many of some texts are among them, by `canonical_text`; about, if only a share was noted."""
+        n = sum(_short_hash(text) in self.hashes for text in texts)
+        return min(len(texts), round(n * 16**HASH_DIGITS / self.limit))
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON can hold them."""
+        digits = "".join(f"{number:0{HASH_DIGITS}x}" for number in sorted(self.hashes))
+        return {"limit": self.limit, "hashes": digits}
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> TextHashes:
+        """The inverse of `to_json`."""
+        digits = found["hashes"]
+        parts = (digits[i : i + HASH_DIGITS] for i in range(0, len(digits), HASH_DIGITS))
+        return cls(frozenset(int(part, 16) for part in parts), int(found["limit"]))
+
+
+def _short_hash(text: str) -> int:
+    return int(text_digest(text).hex()[-HASH_DIGITS:], 16)
+
+
+def _place(text: str) -> float:
+    """A number from 0 to 1 that follows from the canonical form of a text."""
+    return int.from_bytes(text_digest(text)[:8]) / 2**64
+
+
+def _by_place(places: Mapping[Any, float], share: float, held_out: Sequence[str]) -> dict[Any, str]:
+    """The split of each key: its place decides, but none is empty where there are as many keys as splits."""
+    ordered = sorted(places, key=places.__getitem__)
+    names, end = dict.fromkeys(ordered, "train"), 0
+    if len(ordered) <= len(held_out):
+        return names
+    for i, name in enumerate(held_out, start=1):
+        begin, room = end, len(ordered) - 1 - len(held_out) + i  # one each is left for those that follow
+        end = min(room, max(begin + 1, sum(place < i * share for place in places.values())))
+        names |= dict.fromkeys(ordered[begin:end], name)
+    return names
+
+
+def split_texts(
+    source: Path | str, split: Split, *, share: float, with_test: bool = True
+) -> dict[str, Split]:
+    """Split texts into train, valid and test, each by the hash of its canonical form alone.
+
+    The test texts of a labelled file are held out of training, too, where it is read without its labels.
+
+    Texts that are equal by `canonical_text` are in one split. Whatever is added, removed or shuffled, the
+    others stay where they are, but for one rule: of each label with at least as many different texts, none of
+    the splits is empty; else those with the smallest hashes are test and valid, that with the largest is
+    train. Such texts may change their split with their label's other texts.
+
+    Parameters
+    ----------
+    source : Path or str
+        Named in the ValueError that is raised if the texts are too few.
+    split : Split
+        A label with fewer different texts is train. A text of several labels counts for the
+        lowest.
+    share : float
+        Of the different texts, about, for valid and for test each.
+    with_test : bool
+        Without, nothing is held out for test.
+    """
+    held_out = ("test", "valid") if with_test else ("valid",)
+    keys, label_of = list(map(canonical_text, split.texts)), dict[str, int]()
+    for key, label in zip(keys, split.labels or (0,) * len(split), strict=True):
+        label_of[key] = min(label, label_of.get(key, label))
+    by_label: dict[int, dict[str, float]] = defaultdict(dict)
+    for key, label in label_of.items():
+        by_label[label][key] = _place(key)
+    name_of: dict[str, str] = {}
+    for places in by_label.values():
+        name_of |= _by_place(places, share, held_out)
+    names = [name for name in SPLIT_FILES if name in ("train", *held_out)]
+    rows = {name: [i for i, key in enumerate(keys) if name_of[key] == name] for name in names}
+    if not all(rows.values()):
+        one, got = "", f"{len(name_of)}"
+        if split.labels is not None:
+            one, got = " of one label", f"{got} of {len(by_label)} labels"
+        raise ValueError(
+            f"{source} must hold at least {len(names)} different texts{one} to be split, got {got}"
+        )
+    return {name: split.take(chosen) for name, chosen in rows.items()}
+
+
 def split_groups(split: Split, *, share: float) -> dict[str, Split]:
-    """Split texts into train and valid, in the same way each time, with each group in one of them.
+    """Split texts into train and valid by the hashes of their groups, see `split_connected`.
 
     Examples
     --------
@@ -91,57 +220,33 @@ def split_groups(split: Split, *, share: float) -> dict[str, Split]:
     >>> {name: set(one.groups) for name, one in splits.items()}
     {'train': {'y'}, 'valid': {'x'}}
     """
-    names = sorted(set(split.groups or ()))
-    if len(names) < 2:
-        raise ValueError(f"texts must be of at least 2 groups to be split by group, got {len(names)}")
-    order = np.random.default_rng(SPLIT_SEED).permutation(len(names))
-    held_out = {names[i] for i in order[: max(1, round(share * len(names)))]}
-    in_valid = [group in held_out for group in split.groups or ()]
+    groups = split.groups or ()
+    if len(set(groups)) < 2:
+        raise ValueError(f"texts must be of at least 2 groups to be split by group, got {len(set(groups))}")
+    names = split_connected(list(zip(groups, split.texts, strict=True)), share=share, held_out=("valid",))
     return {
-        name: split.take([i for i, valid in enumerate(in_valid) if valid == (name == "valid")])
-        for name in ("train", "valid")
+        name: split.take([i for i, own in enumerate(names) if own == name]) for name in ("train", "valid")
     }
 
 
-def split_texts(
-    source: Path | str, split: Split, *, share: float, with_test: bool = True
-) -> dict[str, Split]:
-    """Split texts into train, valid and test, in the same way each time, with equal texts in one split.
+def split_connected(rows: Rows, *, share: float, held_out: Sequence[str] = ("test", "valid")) -> list[str]:
+    """The split of each pair; those that share a side by `canonical_text` stay together, through others too.
 
-    Parameters
-    ----------
-    source : Path or str
-        Named in the ValueError that is raised if the texts are too few.
-    split : Split
-        Of each label an equal share is held out; one with fewer than three different texts is train.
-    share : float
-        Of the different texts, for valid and for test each, and at least one.
-    with_test : bool
-        Without, the texts of test are train.
+    Such a component is where the largest hash of its first sides puts it. A pair that is added may thus move
+    what was held out into train, by connecting both, and never the other way; one that is removed may take a
+    component apart. As in `split_texts`, no split is empty where there are as many components as splits.
+
+    Examples
+    --------
+    >>> split_connected([("a", "x"), ("b", "y"), ("A.", "z"), ("c", "w")], share=0.1)
+    ['train', 'valid', 'train', 'test']
     """
-    labels = split.labels or (0,) * len(split)
-    first_label: dict[str, int] = {}
-    for text, label in zip(split.texts, labels, strict=True):
-        first_label.setdefault(text, label)
-    by_label: dict[int, list[str]] = defaultdict(list)
-    for text, label in first_label.items():
-        by_label[label].append(text)
-    rng = np.random.default_rng(SPLIT_SEED)
-    name_of: dict[str, str] = {}
-    for _, texts in sorted(by_label.items()):
-        n_held_out = max(1, round(share * len(texts))) if len(texts) >= 3 else 0
-        for rank, i in enumerate(rng.permutation(len(texts))):
-            held_out = "valid" if rank < n_held_out else "test"
-            name_of[texts[i]] = held_out if rank < 2 * n_held_out else "train"
-    rows = {name: [i for i, text in enumerate(split.texts) if name_of[text] == name] for name in SPLIT_FILES}
-    if not all(rows.values()):
-        one, got = "", f"{len(name_of)}"
-        if split.labels is not None:
-            one, got = " of one label", f"{got} of {len(set(labels))} labels"
-        raise ValueError(f"{source} must hold at least 3 different texts{one} to be split, got {got}")
-    if not with_test:
-        rows = {"train": sorted(rows["train"] + rows["test"]), "valid": rows["valid"]}
-    return {name: split.take(chosen) for name, chosen in rows.items()}
+    rows = [(canonical_text(first), canonical_text(second)) for first, second in rows]
+    numbers, places = connected(rows), dict[int, float]()
+    for number, (first, _) in zip(numbers, rows, strict=True):
+        places[number] = max(_place(first), places.get(number, 0.0))
+    names = _by_place(places, share, held_out)
+    return [names[number] for number in numbers]
 
 
 def split_pairs(rows: Rows, *, n_held_out: int) -> dict[str, list[tuple[str, str]]]:

@@ -26,10 +26,15 @@ MAX_BYTES = 256 * 2**20  # of a file
 MAX_CHARS = 1_000_000  # of a text
 MAX_CLASSES = 100  # with names; more different words are not labels
 INTEGER = re.compile("[0-9]{1,9}")
-NUMBER = re.compile(r"-?[0-9]{1,9}([.,][0-9]{1,9})?")
+NUMBER = re.compile(r"[+-]?(?=[.,]?[0-9])[0-9]{0,15}([.,][0-9]*)?")
 INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff]")  # soft hyphen, zero-width space, joiner, byte order mark
+MISSING = ("", "nan", "<na>", "#n/a")  # how tables write that a value is missing
+SPACES = ("Zs", "Zl", "Zp", "Mn", "Me")  # and marks, which show nothing without a letter
+BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # letters and signs that show nothing
+TWICE_ENCODED = re.compile("\u00c3[\u00a2\u00a7\u00a8\u00a9\u00aa\u00ae\u00b4\u00bc]")  # as in Ã© for é
 QUOTED_TSV = re.compile(r'(?:(?:"(?:[^"]|"")*+"|[^"\t\r\n]*+)(?:[\t\r\n]|\Z))*+')
-BEFORE_TABLE = re.compile(r"\A((?:[ \t]*(?:\r\n?|\n))*(?:sep=(.)(?:\r\n?|\n))?)")  # Excel may name its sign
+# Excel may name its sign in a first line.
+BEFORE_TABLE = re.compile(r"\A((?:[ \t]*(?:\r\n?|\n))*(?:(?i:sep)=(.)(?:\r\n?|\n))?)")
 
 Lines = list[tuple[int, str]]  # each with its number in the file, counted from 1
 
@@ -139,15 +144,15 @@ def canonical_label(value: object) -> str | None:
     """
     if not isinstance(value, str | int | float):
         return None
-    label = plain(int(value) if isinstance(value, bool) else value)
+    label = plain(int(value) if isinstance(value, bool) else value).replace("\u2212", "-")  # a minus sign
     if NUMBER.fullmatch(label):
         return repr(float(label.replace(",", "."))).removesuffix(".0")
-    return None if label.casefold() in ("", "nan") else label  # nan: a missing number, as tables write it
+    return None if label.casefold() in MISSING else label
 
 
 def is_blank(text: str) -> bool:
     """Whether a text has no character that can be seen."""
-    return all(sign.isspace() or unicodedata.category(sign) == "Cf" for sign in text)
+    return all(unicodedata.category(sign) in ("Cc", "Cf", *SPACES) or sign in BLANK for sign in text)
 
 
 def _is_quoted(tsv: str) -> bool:
@@ -231,17 +236,26 @@ def _is_saved_dataset(folder: Path) -> bool:
 def _read_folder(folder: Path, options: Options) -> dict[str, Table]:
     """The file for train and, if there are any, those for valid and test."""
     tables: dict[str, Table] = {}
+    rest = [file for file in sorted(folder.iterdir()) if file.suffix.lower() in SUFFIXES]
     for split, stems in SPLIT_FILES.items():
-        files = [file for stem in stems for end in SUFFIXES if (file := folder / (stem + end)).is_file()]
+        names = [stem + end for stem in stems for end in SUFFIXES]
+        files = [file for name in names for file in rest if file.name.lower() == name]
+        rest = [file for file in rest if file not in files]
         if len(files) > 1:
-            names = " and ".join(file.name for file in files[:2])
-            raise ValueError(f"{folder} must hold one file for {split}, got {names}")
+            got = " and ".join(file.name for file in files[:2])
+            raise ValueError(f"{folder} must hold one file for {split}, got {got}")
         if files:
             tables[split] = _read_table(Table(files[0], split), files[0], options)
     if "train" not in tables:
         known = ", ".join(f"train{suffix}" for suffix in SUFFIXES)
         raise ValueError(f"{folder} must hold one of {known}, got none of them")
+    _warn_of_rest(folder, [file.name for file in rest])
     return tables
+
+
+def _warn_of_rest(source: object, names: Sequence[str]) -> None:
+    if names:
+        warnings.warn(f"{source}: {', '.join(names)} are no split: not read", CorpusWarning, stacklevel=5)
 
 
 def _read_dataset(name: str, options: Options) -> tuple[str, dict[str, Table], tuple[str, ...]]:
@@ -275,6 +289,8 @@ def _read_dataset(name: str, options: Options) -> tuple[str, dict[str, Table], t
             _select(frame.set_axis(range(1, len(frame) + 1)), options, tables[split])
     if "train" not in tables:
         raise ValueError(f"{title} must have a split train, got {', '.join(parts) or 'none'}")
+    known = {stem for stems in SPLIT_FILES.values() for stem in stems}
+    _warn_of_rest(title, [part for part in parts if part not in known])
     return title, tables, names
 
 
@@ -303,7 +319,12 @@ def _read_text(path: Path) -> str:
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise ValueError(f"{path} must be UTF-8 text, got the mark of UTF-16: save it as UTF-8")
     # Files that were joined have a mark in the middle, too.
-    return re.sub("^\ufeff+", "", content.decode("utf-8", "surrogateescape"), flags=re.MULTILINE)
+    text = re.sub("^\ufeff+", "", content.decode("utf-8", "surrogateescape"), flags=re.MULTILINE)
+    if found := TWICE_ENCODED.search(text):
+        where = f"{path}, line {text.count(chr(10), 0, found.start()) + 1}"
+        cause = "UTF-8 seems to have been read as Latin-1 and saved again"
+        warnings.warn(f"{where} has {found[0]!r}: {cause}", CorpusWarning, stacklevel=6)
+    return text
 
 
 def _fault(text: str) -> tuple[str, str] | None:
@@ -319,14 +340,12 @@ def _fault(text: str) -> tuple[str, str] | None:
 
 def _usable_lines(path: Path, table: Table) -> Lines:
     """The lines that are not blank; the table refuses those that are no text."""
-    text, lines = _read_text(path), []
-    if "\n" not in text:
-        text = text.replace("\r", "\n")  # as old Macs end lines
-    for number, line in enumerate(text.split("\n"), start=1):
+    lines = []
+    for number, line in enumerate(re.split(r"\r*\n|\r", _read_text(path)), start=1):  # old Macs write \r
         if fault := _fault(line):
             table.refuse(number, *fault)
         elif not is_blank(line):
-            lines.append((number, line.rstrip("\r")))
+            lines.append((number, line))
     return lines
 
 
@@ -337,16 +356,26 @@ def _read_table(table: Table, path: Path, options: Options) -> Table:
         if columns_named or options.label_names:
             raise ValueError(f"{path} is a .txt: it must be read without columns and labels, got some")
         table.rows = [(number, line, None) for number, line in _usable_lines(path, table)]
-    elif suffix == ".tsv" and not columns_named:
-        _read_label_tab_text(path, options, table)
-    else:
+    elif suffix != ".tsv" or columns_named or not _read_label_tab_text(path, options, table):
         read = {".jsonl": _read_jsonl, ".parquet": _read_parquet}.get(suffix, _read_delimited)
         _select(read(_library("pandas", path), path, options, table), options, table)
     return table
 
 
-def _read_label_tab_text(path: Path, options: Options, table: Table) -> None:
+def _read_label_tab_text(path: Path, options: Options, table: Table) -> bool:
+    """Read lines of a label, a tab and a text; False where the first line names columns, as of pandas."""
     rows = split_cells(_usable_lines(path, table))
+    for _, cells in [row for row in rows[:2] if not row[1][0].startswith("sep=")][:1]:
+        names = set(map(plain, cells))
+        if TEXT_COLUMN in names and not any(INTEGER.fullmatch(x) or x in options.label_names for x in names):
+            return False
+    if table.split != "train" and all(len(cells) == 1 for _, cells in rows):
+        table.rows = [(number, text, None) for number, (text,) in rows]
+        return True
+    words = [label for _, (label, *_) in rows if not INTEGER.fullmatch(canonical_label(label) or "")]
+    if words and not options.labels:
+        message = f"{path}: the first column, such as {words[0][:40]!r}, is taken for labels: not read"
+        warnings.warn(message, CorpusWarning, stacklevel=5)
     for number, (label, *cells) in rows:
         text, known = "\t".join(cells), canonical_label(label) if options.labels else None
         if not cells:
@@ -361,6 +390,7 @@ def _read_label_tab_text(path: Path, options: Options, table: Table) -> None:
     if rows and (n := min(len(cells) for _, cells in rows)) > 2:
         message = f"{path} has {n} columns: all after the first are the text, unless the first line"
         warnings.warn(f"{message} names them and text_column is given", CorpusWarning, stacklevel=5)
+    return True
 
 
 def _read_jsonl(pandas: Any, path: Path, _: Options, table: Table) -> Any:

@@ -30,6 +30,7 @@ from tinytx_run.distributed import Layout, Processes, require_processes, train
 from tinytx_run.pairs import PairCorpus
 from tinytx_run.recipes import FF_FACTOR, Recipe, parse_budget, resize
 from tinytx_run.runs import check_request, find_run, open_run, read_training
+from tinytx_run.splits import TextHashes
 
 Report = Callable[[str], None]
 Changes = Mapping[str, Any] | None
@@ -230,16 +231,19 @@ class Run:
         data: dict[str, Any] | None = None,
         on_step: OnStep | None = None,
         class_names: tuple[str, ...] | None = None,
+        texts: Sequence[str],
+        before: tuple[TextHashes, ...] = (),
     ) -> TrainingResult:
-        """Report the plan, train to the end, and evaluate."""
+        """Report the plan, train to the end, and evaluate; ``texts`` and those learned before are noted."""
         for line in (describe(model, recipe.settings) + self.expected, *remarks):
             self.report(line)
         plan = {"request": self.asked, "recipe": recipe.to_dict()}
         how: dict[str, Any] = {"layout": self.options.layout, "progress": self.options.progress}
+        learned = (TextHashes.of(texts), *before)
         how["on_step"] = self.options.on_step or on_step
         run: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
         if self.out is not None and self.processes.first:
-            run = open_run(self.out, plan, tokenizer, self.report, class_names=class_names)
+            run = open_run(self.out, plan, tokenizer, self.report, class_names=class_names, learned=learned)
         with run as kept:
             history = train(model, learning, recipe.settings, checkpoints=kept, label=label, **how)
         model.requires_grad_(True)  # a frozen body may be trained later
@@ -253,6 +257,7 @@ class Run:
             model=model,
             tokenizer=tokenizer,
             class_names=class_names,
+            learned=learned,
             history=history,
             recipe=recipe,
             evaluation=self.processes.agree(quiet),

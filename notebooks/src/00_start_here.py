@@ -407,18 +407,7 @@ course.quiz("start_here")
 # Exercises look like this everywhere: a task, a cell with `...` to fill in, and a cell that checks it. Hint and solution are folded. A function must leave its arguments as they are. Try a wrong answer too, such as one without the
 # square root: the checker names the mistake, on the smallest input that shows it.
 #
-# ### Exercise: one row of attention
-#
-# `Level 1/5 · 2 minutes · outcome 2`
-#
-# Write the weights that one word gives to all words: `query` has shape (K,), `keys` has shape (S, K). Score each key by its dot product with the query, divided by the square root of K.
-# Return the softmax of the scores, a tensor of shape (S,). With *beau* as the query and all four words as keys, the result is the last row of the map.
-#
-# <details><summary>Hint</summary>
-#
-# `keys @ query` gives all dot products at once. A tensor has the method `softmax(dim=-1)`. K is `len(query)`.
-#
-# </details>
+# [exercise: attention_row]
 
 
 # %%

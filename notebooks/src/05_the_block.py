@@ -943,17 +943,7 @@ course.quiz("the_block")
 #
 # Three exercises: the norm, the feed-forward network, and the block in both orders. Fill in the dots and run the cell below them. It checks what you wrote and, if it knows the mistake, names it. While there are only dots, it says "not attempted yet".
 #
-# ### Exercise: layer normalisation
-#
-# `Level 2/5 · 10 minutes · outcome 3`
-#
-# Write `layer_norm(x, gamma, beta, eps)`. `x` has shape (B, T, D), `gamma` and `beta` have shape (D,). Each token loses its mean, is divided by $\sqrt{\sigma^2 + \varepsilon}$, multiplied by `gamma` and shifted by `beta`. Use no ready-made layer norm. Do not change `x`.
-#
-# <details><summary>Hint</summary>
-#
-# Check (1, 3, 5, 7) on paper: the variance is 5, not 20/3. Torch's `var` and `std` divide by D − 1 by default. And mean and variance need an axis of size 1 at the end, `keepdim=True`, to be subtracted from (B, T, D).
-#
-# </details>
+# [exercise: layer_norm]
 
 
 # %%
@@ -967,17 +957,7 @@ def layer_norm(x, gamma, beta, eps):
 course.check("layer_norm", layer_norm)
 
 # %% [markdown]
-# ### Exercise: the feed-forward network
-#
-# `Level 1/5 · 5 minutes · outcome 1`
-#
-# Write `feed_forward(x, w_up, b_up, w_down, b_down)`: from `x`, (B, T, D), up to F numbers a token, ReLU, and back to D. The weights are applied as `x @ w_up`, with shapes (D, F) and (F, D); both linear layers add a bias.
-#
-# <details><summary>Hint</summary>
-#
-# Two products and one activation between them. Python's `max(0, tensor)` compares whole tensors; `.relu()` and `.clamp(min=0)` work on each number.
-#
-# </details>
+# [exercise: feed_forward]
 
 
 # %%
@@ -991,17 +971,7 @@ def feed_forward(x, w_up, b_up, w_down, b_down):
 course.check("feed_forward", feed_forward)
 
 # %% [markdown]
-# ### Exercise: the block in both orders
-#
-# `Level 3/5 · 15 minutes · outcome 1`
-#
-# Write `block(x, attn, ff, attn_norm, ff_norm, norm_first)`. The four middle arguments are functions from (B, T, D) to (B, T, D): attention, the feed-forward network, and the norm of each. With `norm_first` the block is pre-norm, otherwise post-norm. Return (B, T, D), and do not change `x`.
-#
-# <details><summary>Hint</summary>
-#
-# Write the two orders as two lines each. In pre-norm, which `x` is added: the one before the norm or the one after it? And which `x` does the feed-forward network read?
-#
-# </details>
+# [exercise: block]
 
 
 # %%

@@ -706,17 +706,7 @@ course.quiz("counting_parameters")
 #
 # Now write the counts down as functions, for all sizes. Below each cell to fill in is one that checks it, on several sizes. If your number is wrong, the check does what `tx.diagnose_count` did above: it says what was probably forgotten. While there are only dots, it says "not attempted yet".
 #
-# ### Exercise: count a language model
-#
-# `Level 2/5 · 15 minutes · outcome 1`
-#
-# Write `count_language_model(vocab_size, d_model, n_layers, d_ff)`, which returns a whole number: all parameters of the example's architecture in that size. Two heads, so widths are even; each layer with four linear layers in attention, two in the feed-forward network and two norms; biases everywhere; post-norm, so no norm after the last layer; positions as sines and cosines; an output layer onto the vocabulary that is not tied to the embedding. *It trains* taking a model apart, term by term, without forgetting the small ones.
-#
-# <details><summary>Hint</summary>
-#
-# Two helpers do most of it: one for a linear layer from $a$ to $b$ numbers, one for a norm. Then go from bottom to top: table, one layer, all layers, output layer. Try the sizes of the example on paper: 100, 200, 4, 200 should give the number at the top of this lesson.
-#
-# </details>
+# [exercise: count_language_model]
 
 
 # %%
@@ -730,17 +720,7 @@ def count_language_model(vocab_size, d_model, n_layers, d_ff):
 course.check("count_language_model", count_language_model)
 
 # %% [markdown]
-# ### Exercise: count a classifier
-#
-# `Level 2/5 · 5 minutes · outcome 1`
-#
-# Write `count_classifier(vocab_size, d_model, n_layers, d_ff, n_classes)`, a whole number again: the same backbone, with an output layer onto `n_classes` scores instead of the vocabulary. *It trains* saying what remains and what is replaced when the output layer is swapped.
-#
-# <details><summary>Hint</summary>
-#
-# Embedding and layers are those of the language model, to the last number. What is left to ask is how many weights and how many biases lead from $D$ numbers to $C$.
-#
-# </details>
+# [exercise: count_classifier]
 
 
 # %%
@@ -754,17 +734,7 @@ def count_classifier(vocab_size, d_model, n_layers, d_ff, n_classes):
 course.check("count_classifier", count_classifier)
 
 # %% [markdown]
-# ### Exercise: count GPT-2
-#
-# `Level 3/5 · 10 minutes · outcome 5`
-#
-# Write `count_gpt2(vocab_size, max_len, d_model, n_heads, n_layers)`, a whole number: the parameters of a model of GPT-2's architecture, from the five settings alone. Feed-forward four times as wide as the model, biases in all linear layers of the blocks, learned positions, pre-norm, and an output layer that is tied to the embedding and has no bias. *It trains* reading a configuration, and seeing which setting counts nothing.
-#
-# <details><summary>Hint</summary>
-#
-# With $F = 4 D$ a block is a formula in $D$ alone. Then ask three questions that the first exercise did not have: what do the positions add, what follows the last block in pre-norm, and what does a tied output layer without a bias add? Try GPT-2's own settings: 124,439,808.
-#
-# </details>
+# [exercise: count_gpt2]
 
 
 # %%

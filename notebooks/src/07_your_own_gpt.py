@@ -38,6 +38,7 @@ import tinytx as tx
 import tinytx_course as course
 from tinytx_course import plots
 from tinytx_course.labs.lesson_07 import gpt_file, gpt_module
+from tinytx_course.results import read_results
 from tinytx_run.recipes import default_budget
 
 smoke = default_budget() == "smoke"
@@ -387,7 +388,7 @@ assert references.get("entropy bound", 0) < losses[-1] < losses[0]
 #
 # ## Look inside
 #
-# The trained weights go into the twin once more, which can record its attention. Choose a block (the explorer calls it a layer) and a head, then move over the words of the sentence. Each row says which earlier tokens a token attends to. Is there a head that mostly attends to the token before? And what does *beau* attend to? *Untrained* shows the same layers with new random weights: which of these patterns come from training?
+# The trained weights go into the twin once more, which can record its attention. Choose a block (the explorer calls it a layer) and a head, then move over the words of the sentence. Each row says which earlier tokens a token attends to. Look for a head that mostly attends to the token before, and for what *beau* attends to. *Untrained* shows the same layers with new random weights: which of these patterns come from training?
 
 # %%
 twin = twin_of(model)
@@ -400,36 +401,39 @@ course.widgets.attention(twin, tokens, token_ids=torch.tensor(ids), query=len(id
                          untrained=True)
 
 # %% [markdown]
-# The same as a picture: for each head, how much of its weight goes to the token itself, to the one just before, to the opening token, and elsewhere, on average over 30 held-out reviews. Do all heads do the same?
+# The same as a picture: for each head, how much of its weight goes to the token itself, to the one just before, to the opening token, and elsewhere, on average over 30 held-out reviews. The last row is the baseline: **even attention**, which gives every token in sight the same weight.
 
 # %%
 from tinytx.attention import record_attention
 
-shares = torch.zeros(L * 4, 4)
+shares = torch.zeros(L * 4 + 1, 4)
 for row in held_out[:30]:
     with torch.no_grad(), record_attention(twin) as recorded:
         twin(torch.tensor([row]))
-    maps = torch.cat([weights[0] for weights in recorded.values()])  # (L * H, T, T)
+    even = causal_mask(len(row)) / torch.arange(1, len(row) + 1)[:, None]  # (T, T)
+    maps = torch.cat([*(weights[0] for weights in recorded.values()), even[None]])
     rest = maps[:, 2:]  # from the third token on these three are different places
-    own = rest.diagonal(2, dim1=1, dim2=2).mean(dim=-1)  # (L * H,)
+    own = rest.diagonal(2, dim1=1, dim2=2).mean(dim=-1)  # (L * H + 1,)
     last = rest.diagonal(1, dim1=1, dim2=2).mean(dim=-1)
     opening = rest[:, :, 0].mean(dim=-1)
     elsewhere = 1 - own - last - opening
     shares += torch.stack([own, last, opening, elsewhere], dim=-1) / len(held_out[:30])
+heads = [f"block {1 + i // 4}, head {1 + i % 4}" for i in range(L * 4)]
 fig, ax = plots.heatmap(
     shares, numbers=".2f", low=0, high=1, bar_label="mean share of the weight",
-    row_labels=[f"block {1 + i // 4}, head {1 + i % 4}" for i in range(L * 4)],
+    row_labels=[*heads, "even attention"],
     col_labels=["itself", "one before", "opening", "elsewhere"],
     title="Where each head attends",
 )  # fmt: skip
 plots.show(fig, name="07_heads")
-for place, share in zip(("itself", "the token before"), shares.T, strict=False):
-    most = share.argmax().item()
-    where = f"block {1 + most // 4}, head {1 + most % 4}, {share[most]:.2f}"
-    print(f"largest share for {place}: {where}; mean of all heads {share.mean():.2f}")
-print(f"elsewhere: {shares[:, 3].min():.2f} to {shares[:, 3].max():.2f}")
+before, evenly = shares[:-1, 1], shares[-1, 1]
+most, head = before.max(), heads[before.argmax()]
+print(f"to the token before: at most {most:.2f} ({head}), evenly {evenly:.2f}")
+assert smoke or evenly < most < 0.5 < shares[:-1, 3].min()
 
 # %% [markdown]
+# So no head mostly attends to the token before: even the one that does so most gives it less than half of its weight. And the heads do not all do the same, but they differ less than such maps suggest: every head gives most of its weight to tokens elsewhere, as even attention does. What training has added is the lead over the last row.
+#
 # The explorer below holds the model that comes with the course, a relative of yours that was trained for longer. It has 650,000 parameters, positions of another kind (ALiBi, [lesson 03](03_positions.ipynb)), and one matrix for embedding and output layer. It computes in the page, without Python. Type a French beginning. Then follow one token from its embedding through each head to the logits, down to the numbers of a single dot product. If a review of the language can begin like this, the true distribution of the next token is next to the model's. Where do the two differ most?
 
 # %%
@@ -438,12 +442,12 @@ course.widgets.live_model("Le roman est")
 # %% [markdown]
 # ## Break it: leave one part out
 #
-# What is each part for? We take one away, train a new model for a few steps, and compare the held-out loss with that of the whole model. A sublayer is replaced by a module that adds nothing, the positions by zeros. **Predict 07.3.**
+# What is each part for? We take one away, train a new model for as many steps as the whole one, and compare the held-out loss. A sublayer is replaced by a module that adds nothing, the positions by zeros. **Predict 07.3.**
 
 # %%
 course.predict(
     "07.3",
-    "Without which part is the held-out loss highest after 80 steps?",
+    "Without which part is the held-out loss highest after 350 steps?",
     ["attention", "feed-forward network", "positions"],
 )
 
@@ -453,9 +457,9 @@ class Nothing(nn.Module):
         return torch.zeros_like(x)
 
 
-def without(part):
-    torch.manual_seed(1)
-    changed = GPT(V)
+def without(part, seed, n_steps):
+    torch.manual_seed(seed)
+    changed = GPT(tokenizer.vocab_size)
     for layer in changed.blocks:
         if part == "attention":
             layer.attn = Nothing()
@@ -463,47 +467,35 @@ def without(part):
             layer.ff = Nothing()
     if part == "positions":
         changed.positions = torch.zeros_like(changed.positions)
-    learn(changed, rows, 4 if smoke else 80)
+    learn(changed, rows, n_steps)
     with torch.no_grad():
         return loss_of(changed, held_out).item()
 
 
 parts = ("no part", "attention", "feed-forward network", "positions")
-ablations = {part: without(part) for part in parts}
-for part, nats in ablations.items():
-    print(f"left out: {part:<22}{nats:.2f} nats per token")
-worst = max(parts[1:], key=ablations.get)
-whole = round(ablations["no part"], 2)
-more = ", ".join(
-    f"{part} {round(ablations[part], 2) - whole:+.2f}" for part in parts[1:]
-)
-course.resolve("07.3", worst, f"Change of the loss in nats without each: {more}.")
+print(f"without attention: {without('attention', seed=1, n_steps=n_steps):.2f} nats")
 
 # %% [markdown]
-# Without attention the model knows only the last token and its position, so it sees no more context than a bigram model, however long it trains. A model without positions is not blind to order: its causal mask lets each token see only what came before ([lesson 03](03_positions.ipynb)). One seed and 80 steps are a hint, not a measurement: a difference of a hundredth may be chance. The code is yours to repeat.
-#
-# ## A text of your own
-#
-# The functions above work with any text. To try it, we take one that every Python has: the source of its module `argparse`. The same functions read it, build a model for its vocabulary, train it for some steps, and write.
+# One seed may be lucky, so all four were trained from five seeds, with these very functions (`python -m experiments ablation`). The reference is the cheapest model that knows one token of context: the 2-gram model of lesson 01, which counts pairs in the same text.
 
 # %%
-import argparse
-import shutil
-import tempfile
-import warnings
-from pathlib import Path
-
-with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # lines of code repeat, and the corpus says so
-    mine = shutil.copy(argparse.__file__, Path(folder) / "my_text.txt")
-    _, own_tokenizer, own_rows, own_held_out = read(mine, vocab_size=600)
-_ = torch.manual_seed(1)
-own_model = GPT(own_tokenizer.vocab_size)
-learn(own_model, own_rows, 4 if smoke else 120)
-for seed in range(4):
-    print(write(own_model, own_tokenizer, seed=seed, longest=30))
+stored = read_results("ablation")
+print(stored.source_line())
+found = {part: [] for part in ("2-gram", *parts)}
+for one in stored.data.values():
+    found[one["left out"]].append(one["loss"])
+for part, nats in found.items():
+    name = part if part == "2-gram" else f"left out: {part}"
+    print(f"{name:<32}{sum(nats) / len(nats):.2f} ({min(nats):.2f} to {max(nats):.2f})")
+assert all(abs(nats - found["2-gram"][0]) < 0.1 for nats in found["attention"])
+rest = (*found["feed-forward network"], *found["positions"])
+assert max(rest) < min(found["no part"]) + 0.1 < min(found["attention"])
+worst = max(parts[1:], key=lambda part: sum(found[part]))
+course.resolve("07.3", worst, f"It is so with each of the {len(nats)} seeds.")
 
 # %% [markdown]
+# Without attention the model knows only the last token and its position, so it sees no more context than a bigram model: all its training brings it to where counting pairs is from the start. Without the feed-forward network or the positions it loses less than a tenth of a nat in this simple language, with every seed. A model without positions is not blind to order: its causal mask lets each token see only what came before ([lesson 03](03_positions.ipynb)).
+#
 # ## What this does not show
 #
 # - The model is tiny, and its language simple. What you built is a GPT in every part, and a very small one.
@@ -559,17 +551,7 @@ course.quiz("your_own_gpt")
 #
 # Three functions: the model, the distribution of the next token, and the loop that writes. Fill in the dots and run the cell below them. It checks what you wrote and, if it knows the mistake, names it.
 #
-# ### Exercise: the model
-#
-# `Level 3/5 · 15 minutes · outcome 1`
-#
-# Write `tiny_gpt(token_ids, token_embed, positions, blocks, final_norm, w_out)`, the forward pass from ids (B, T) to logits (B, T, V). `token_embed` has shape (V, D), `positions` (max_len, D), `w_out` (D, V). `blocks` holds functions from (B, T, D) to (B, T, D), and `final_norm` is such a function too. Scale the embeddings by $\sqrt{D}$.
-#
-# <details><summary>Hint</summary>
-#
-# Five steps: look up, scale, add positions, blocks, norm and output layer. A text may be shorter than the table of positions. In the loop over the blocks, what does each block read?
-#
-# </details>
+# [exercise: tiny_gpt]
 
 
 # %%
@@ -583,19 +565,7 @@ def tiny_gpt(token_ids, token_embed, positions, blocks, final_norm, w_out):
 course.check("tiny_gpt", tiny_gpt)
 
 # %% [markdown]
-# ### Exercise: ways to draw
-#
-# `Level 4/5 · 20 minutes · outcome 3`
-#
-# Write `next_token_probs(logits, temperature, top_k, top_p)`: from logits of shape (V,) the probabilities, shape (V,), with which the next token is drawn. In this order: divide by the temperature (positive); keep the `top_k` largest; of these keep the smallest set of most probable tokens whose
-# probability reaches `top_p`, the one that crosses included; only then make the rest sum to one. `None` for `top_k` or `top_p` switches that step off. There are no ties. *It trains* filtering in sorted order, and finding the way back.
-#
-# <details><summary>Hint</summary>
-#
-# Sort the probabilities, and keep the order: it is needed to put them back. For top-p ask, for each token, what all *more probable* ones have together; it stays as long as that is below `top_p`. (That is `cumsum` without the token itself.) So the first is never cut. Try 0.4, 0.3, 0.2, 0.1 with
-# `top_p` = 0.8 on paper.
-#
-# </details>
+# [exercise: next_token_probs]
 
 
 # %%
@@ -609,17 +579,7 @@ def next_token_probs(logits, temperature, top_k, top_p):
 course.check("next_token_probs", next_token_probs)
 
 # %% [markdown]
-# ### Exercise: the loop that writes
-#
-# `Level 2/5 · 10 minutes · outcome 3`
-#
-# Write `generate(model, token_ids, n_new, max_len, draw)`. `token_ids` is a list of at least one id. `model` takes a tensor (1, T), T at most `max_len`, and returns logits (1, T, V). `draw` takes probabilities (V,) and returns an id. Return the list with `n_new` ids appended; do not change the given one.
-#
-# <details><summary>Hint</summary>
-#
-# Read, draw, append, as in `write` above. Negative indices cut from the end: `ids[-max_len:]` is the whole list while it is short. Which of the T positions is about the next token?
-#
-# </details>
+# [exercise: generate]
 
 
 # %%

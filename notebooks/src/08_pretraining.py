@@ -984,17 +984,7 @@ course.quiz("pretraining")
 #
 # Four short functions, which together are nearly all of a language model's training but for the model itself. Each has a cell with dots and a cell that checks what you wrote: it says where your answer differs, on the smallest input it could find, and, if it knows the mistake, what it is. While there are only dots, it says "not attempted yet".
 #
-# ### Exercise: inputs and targets
-#
-# `Level 1/5 · 5 minutes · outcome 1`
-#
-# Write `shift_targets(token_ids)`. `token_ids` has shape (B, T), and the special ids for beginning and end are in it already. It returns the pair `(inputs, targets)`, both of shape (B, T - 1): the target at position $t$ is the token that follows the input at position $t$, in the same row. Nothing is invented and nothing rolled round. *It trains* the shift, which nothing complains about when it is forgotten.
-#
-# <details><summary>Hint</summary>
-#
-# Write a row of four ids on paper, and below each the one that follows. The last one has no successor, so it can only be a target; the first one follows nothing, so it can only be an input.
-#
-# </details>
+# [exercise: shift_targets]
 
 
 # %%
@@ -1008,18 +998,7 @@ def shift_targets(token_ids):
 course.check("shift_targets", shift_targets)
 
 # %% [markdown]
-# ### Exercise: the loss
-#
-# `Level 3/5 · 15 minutes · outcome 2`
-#
-# Write `language_model_loss(logits, targets, pad_id)`. `logits` has shape (B, T, V). `targets` has shape (B, T), is shifted already, and holds `pad_id` where a row is padded; that is an id of the vocabulary like any other. Return one number: the mean surprise, $-\ln p$ in **nats**, over
-# all real targets of the batch together. Each row has at least one. *It trains* picking one entry in each distribution, and leaving the padding out of sum *and* count.
-#
-# <details><summary>Hint</summary>
-#
-# `log_softmax` along the vocabulary, then pick: `gather` wants an index with as many axes as the scores, so the targets need one more, of length 1. Select with `targets != pad_id` before you take the mean. Padding is left out as a *target* only; the softmax runs over all V.
-#
-# </details>
+# [exercise: language_model_loss]
 
 
 # %%
@@ -1033,18 +1012,7 @@ def language_model_loss(logits, targets, pad_id):
 course.check("language_model_loss", language_model_loss)
 
 # %% [markdown]
-# ### Exercise: perplexity of a text
-#
-# `Level 1/5 · 5 minutes · outcome 2`
-#
-# Write `perplexity(total_nats, n_tokens)`, which returns one number. `total_nats` is the *sum* of all surprises of a text, in nats; `n_tokens`, a whole number of at least 1, says how many tokens were predicted. Compare with the example by hand: three tokens with a sum of $6 \ln 2$ have the perplexity
-# 4. *It trains* keeping sum, mean and exponential in their order.
-#
-# <details><summary>Hint</summary>
-#
-# Perplexity belongs to a token, not to a text: a text twice as long is not twice as surprising per token. And nats go with one particular base.
-#
-# </details>
+# [exercise: perplexity]
 
 
 # %%
@@ -1058,17 +1026,7 @@ def perplexity(total_nats, n_tokens):
 course.check("perplexity", perplexity)
 
 # %% [markdown]
-# ### Exercise: one training step
-#
-# `Level 3/5 · 15 minutes · outcome 3`
-#
-# Write `training_step(model, optimizer, inputs, targets, max_norm)`. `model` is a bigram language model, `nn.Embedding(V, V)`: it turns ids (B, T) into logits (B, T, V). There is no padding. `model.weight.grad` may hold an older gradient. Compute the mean cross-entropy of the batch, its gradient, clip the gradient to a norm of at most `max_norm`, and let `optimizer` make one step. Return `(loss, model.weight)`: the loss *before* the step, the weight after it. *It trains* the order of the lines.
-#
-# <details><summary>Hint</summary>
-#
-# `cross_entropy` takes logits (N, V) and targets (N,), so flatten both. Which lines change `.grad`, which one reads it? Write them down in order before you code.
-#
-# </details>
+# [exercise: training_step]
 
 
 # %%

@@ -1133,18 +1133,7 @@ course.quiz("transfer")
 #
 # Two ways to turn a row of vectors into one, the switch between fine-tuning and a probe, and the interval of a gain. Padding is on the right, and rows are of any length, but each holds at least one real token. Below each cell to fill in is its check, which says where your answer differs, on the smallest input it could find, and, if it knows the mistake, what it is. While there are only dots, it says "not attempted yet".
 #
-# ### Exercise: the mean of the real tokens
-#
-# `Level 2/5 · 10 minutes · outcome 1`
-#
-# Write `mean_pool(hidden, mask)`. `hidden` has shape (B, T, D); `mask` has shape (B, T) and is boolean, `True` for real tokens. The result has shape (B, D): for each row the mean of the vectors of its real tokens. What the padding holds
-# must not change it. *It trains* masked sums, where both the sum and what it is divided by need the mask.
-#
-# <details><summary>Hint</summary>
-#
-# The mask needs a third axis of length 1 before it can be multiplied with `hidden`. Then the sum over the tokens; and each row is divided by its *own* number of real tokens. A loop over the rows, with `hidden[b, mask[b]]`, is just as right.
-#
-# </details>
+# [exercise: mean_pool]
 
 
 # %%
@@ -1158,18 +1147,7 @@ def mean_pool(hidden, mask):
 course.check("mean_pool", mean_pool)
 
 # %% [markdown]
-# ### Exercise: the last real token
-#
-# `Level 2/5 · 10 minutes · outcome 1`
-#
-# Write `last_token(hidden, mask)`, with `hidden` of shape (B, T, D) and the boolean `mask` of shape (B, T), `True` for real tokens, as before. The result has shape (B, D): for each row the vector of its last *real* token, which is rarely the last
-# column. *It trains* indexing with one index per row, and an off-by-one that is easily made.
-#
-# <details><summary>Hint</summary>
-#
-# With padding on the right, $n$ real tokens have the positions 0 to $n - 1$. The mask knows $n$ for each row. To take one vector from each row, give `hidden` two lists of indices of length B: which row, and which position.
-#
-# </details>
+# [exercise: last_token]
 
 
 # %%
@@ -1183,17 +1161,7 @@ def last_token(hidden, mask):
 course.check("last_token", last_token)
 
 # %% [markdown]
-# ### Exercise: freeze the body
-#
-# `Level 1/5 · 5 minutes · outcome 2`
-#
-# Write `freeze(model)` and return the model. It has two parts, `model.body` and `model.head`, both modules. After the call exactly the parameters of the head are trained: they require a gradient, and those of the body do not. The model may come with any of them frozen already. *It trains* the difference between `requires_grad`, `.eval()` and `torch.no_grad()`.
-#
-# <details><summary>Hint</summary>
-#
-# A module has `requires_grad_(...)`, with an underscore at the end, which sets the flag of all its parameters. Two calls are enough. What does `.eval()` change instead?
-#
-# </details>
+# [exercise: freeze]
 
 
 # %%
@@ -1207,18 +1175,7 @@ def freeze(model):
 course.check("freeze", freeze)
 
 # %% [markdown]
-# ### Exercise: the interval of a gain
-#
-# `Level 2/5 · 10 minutes · outcome 3`
-#
-# Write `gain_interval(ours, theirs, t)`. Two lists of accuracies, one number a seed, in the same order; `t` is Student's quantile for their number. Return `(low, high)`: the mean of the differences ours minus theirs, minus and plus $t \cdot s / \sqrt{n}$, with $s$ the standard deviation of the differences (dividing by $n - 1$). *It trains* pairing
-# before averaging.
-#
-# <details><summary>Hint</summary>
-#
-# First the list of differences; only that list is used afterwards. `torch.tensor(gains).std()` divides by $n - 1$; numpy's `std` divides by $n$ unless you pass `ddof=1`.
-#
-# </details>
+# [exercise: gain_interval]
 
 
 # %%

@@ -450,18 +450,7 @@ print(f"not asked in any of the six readings: {n_unasked} of {len(review)} words
 # BERT reads two pieces of text at once, $x$ and $y$, as `[CLS] x [SEP] y [SEP]`; a classifier reads at `[CLS]`. At each position three learned vectors are **added**: one for the token, one for the position, one for the **segment**, $x$ or $y$. A second task, **next-sentence prediction**, asks at `[CLS]` whether $y$ follows $x$ or comes from another text. Comparing topics may be enough to answer,
 # and RoBERTa, trained otherwise, dropped the task and found no loss. (BERT's own table, below, shows one on QNLI.) So we leave it, and segments, out.
 #
-# ### Exercise: hide, exchange, leave
-#
-# `Level 4/5 · 25 minutes · outcome 4`
-#
-# Write `mask_tokens(token_ids, mask_id, special_ids, vocab_size, p, generator)`. It returns `(inputs, labels)`, both of shape (B, T) like `token_ids`, which itself stays as it is. Each token that is not in the list `special_ids` is drawn with probability `p`, by itself. Of the drawn ones 80 % become `mask_id`, 10 % a random id, neither special nor `mask_id`, 10 % stay. `labels` hold the
-# original id where a token was drawn and -100, which losses skip, elsewhere. Take all chance from `generator`. *It trains* keeping three fates and two results apart. If your function passes, the masked model below is trained with it.
-#
-# <details><summary>Hint</summary>
-#
-# Draw twice, each time one number between 0 and 1 for every position, with `torch.rand(token_ids.shape, generator=generator)`: the first says whether, the second, cut at 0.8 and 0.9, says what. The labels follow from the first alone. For random ids, make a list of those allowed, and draw indices into that list. `torch.where` puts things together without touching the input.
-#
-# </details>
+# [exercise: mask_tokens]
 
 
 # %%
@@ -1120,17 +1109,7 @@ course.quiz("masked_or_causal")
 course.parsons("masked_loss")
 
 # %% [markdown]
-# ### Exercise: the masked loss
-#
-# `Level 2/5 · 10 minutes · outcome 4`
-#
-# Write `masked_loss(logits, labels)`. `logits` have shape (B, T, V), `labels` (B, T): an id where a token is to be predicted, -100 elsewhere; at least one is to be predicted. Return one number: the mean of minus the natural log of the label's probability, over all positions that are to be predicted. *It trains* averaging over the right positions.
-#
-# <details><summary>Hint</summary>
-#
-# `labels != -100` is a boolean tensor of shape (B, T). Index `logits` with it and you have one row of V numbers for each position that counts. Or let `cross_entropy` do it: then the shapes are the exercise.
-#
-# </details>
+# [exercise: masked_loss]
 
 
 # %%

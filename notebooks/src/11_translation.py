@@ -718,7 +718,7 @@ course.predict(
     ["with the cache", "without the cache", "both within 10 %"],
 )  # fmt: skip
 
-# %% tags=["folded"]
+# %% tags=["folded", "varies"]
 writer = tx.Translator(configs["ours"].replace(max_len=130)).eval()
 lengths = [2, 4, 8, 16, 32, 64]
 times = lab.writing_times(writer, lengths).processor
@@ -1067,17 +1067,7 @@ course.quiz("translation")
 #
 # Four exercises: a mask, two searches and a step with a cache. Fill in the dots and run the cell below them. It checks what you wrote and, if it knows the mistake, names it. While there are only dots, it says "not attempted yet".
 #
-# ### Exercise: the mask of cross-attention
-#
-# `Level 2/5 · 5 minutes · outcome 1`
-#
-# Write `cross_attention_mask(src_ids, tgt_ids, pad_id)`. `src_ids` has shape (B, S) and `tgt_ids` (B, T), both padded on the right with `pad_id`, which need not be 0. Return a boolean tensor of shape (B, T, S), `True` where target position $t$ **may** attend to source token $s$. It is the same for every target position, padded ones too.
-#
-# <details><summary>Hint</summary>
-#
-# One comparison gives (B, S). Put an axis of length one between the two, `[:, None, :]`, and `expand` it to T rows. Of `tgt_ids` you need only the length.
-#
-# </details>
+# [exercise: cross_attention_mask]
 
 
 # %%
@@ -1091,17 +1081,7 @@ def cross_attention_mask(src_ids, tgt_ids, pad_id):
 course.check("cross_attention_mask", cross_attention_mask)
 
 # %% [markdown]
-# ### Exercise: greedy decoding
-#
-# `Level 2/5 · 10 minutes · outcome 4`
-#
-# Write `greedy_decode(step, bos_id, eos_id, max_len)`. `step(prefix_ids)` takes a list of ids, `bos_id` first, and returns the log-probabilities of the next id, a tensor of shape (V,). Return a list of ids: `bos_id`, then each time the most probable next one, until `eos_id` (which belongs to the list) or until there are `max_len` ids **in all**, `bos_id` included (`max_len` is at least 2). There are no ties.
-#
-# <details><summary>Hint</summary>
-#
-# Start from `[bos_id]` and append while `len(ids) < max_len`; leave the loop once you have appended `eos_id`. Give `step` the whole prefix each time, and make an `int` of what `argmax` returns.
-#
-# </details>
+# [exercise: greedy_decode]
 
 
 # %%
@@ -1115,17 +1095,7 @@ def greedy_decode(step, bos_id, eos_id, max_len):
 course.check("greedy_decode", greedy_decode)
 
 # %% [markdown]
-# ### Exercise: beam search
-#
-# `Level 4/5 · 25 minutes · outcome 4`
-#
-# Write `beam_search(step, bos_id, eos_id, beam_size, max_len, length_penalty)`; `step`, ids and `max_len` as before. From every unfinished beam make all continuations; keep the `beam_size` best of all by **summed** log-probability. Those that end in `eos_id` are finished and leave; nothing replaces them in that step, and the next step again keeps `beam_size`. Continue until none is left or `max_len` is reached. Return the best of finished *and* unfinished by sum / (number of generated ids) ** `length_penalty`; `eos_id` counts as generated, `bos_id` does not.
-#
-# <details><summary>Hint</summary>
-#
-# A beam is a pair of ids and sum. All beams that grow are equally long, so the penalty matters only at the very end. Two lists, `beams` and `finished`, and one `sorted(..., reverse=True)[:beam_size]`, as in `follow` above, with sums of logarithms for products.
-#
-# </details>
+# [exercise: beam_search]
 
 
 # %%
@@ -1139,17 +1109,7 @@ def beam_search(step, bos_id, eos_id, beam_size, max_len, length_penalty):
 course.check("beam_search", beam_search)
 
 # %% [markdown]
-# ### Exercise: one step with a KV cache
-#
-# `Level 3/5 · 15 minutes · outcome 4`
-#
-# Write `cached_step(x, cache, w_q, w_k, w_v)`: one head reads one more token. `x`, (B, 1, D), is the newest token. `cache`, (2, B, T, K), holds the keys (`cache[0]`) and values (`cache[1]`) of the T tokens before; T may be 0. The weights, (D, K), are applied as `x @ w_q`. Append the newest key and value, and let the newest token attend to all of them, itself included. Return `(output, cache)`, of shapes (B, 1, K) and (2, B, T + 1, K). Do not change `cache` in place.
-#
-# <details><summary>Hint</summary>
-#
-# `torch.stack` makes one tensor of the newest key and value, and `torch.cat` appends it along axis 2. Then it is attention as always, with one query. Which mask does that query need?
-#
-# </details>
+# [exercise: cached_step]
 
 
 # %%

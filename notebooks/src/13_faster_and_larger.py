@@ -127,7 +127,7 @@ course.predict(
     ],
 )
 
-# %%
+# %% tags=["varies"]
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 
 
@@ -449,7 +449,7 @@ course.predict(
 )
 
 
-# %%
+# %% tags=["varies"]
 def make_step(in_chunks, dtype):
     def one_step():
         with torch.autocast(device.type, torch.bfloat16, enabled=dtype == "bfloat16"):
@@ -487,7 +487,7 @@ course.resolve(
     f"for the step. Measured: {text_of_step}.",
 )
 
-# %%
+# %% tags=["varies"]
 fig, ax = course.plots.bars(
     {name: 1e3 * median(seconds) for name, seconds in times.items()},
     intervals={name: (1e3 * min(s), 1e3 * max(s)) for name, s in times.items()},
@@ -566,7 +566,7 @@ course.predict(
 )
 
 
-# %%
+# %% tags=["varies"]
 def positions(batches, width=0):
     return sum(
         len(batch) * max(width, *(lengths[i] for i in batch)) for batch in batches
@@ -972,17 +972,7 @@ course.quiz("faster_and_larger")
 #
 # Fill in the dots, and run the cell below them. It checks what you wrote and names the mistake if it knows it.
 #
-# ### Exercise: the cost of padding
-#
-# `Level 1/5 · 10 minutes · outcome 4`
-#
-# Write `padded_cost(lengths, batch_size)`: how many positions a model computes, padding included. `lengths` is a list of the lengths of texts. They are taken in order, `batch_size` at a time; the last batch may hold fewer. Each batch is padded to its own longest text. Example: lengths 2, 5, 3 in batches of two need 10 + 3 positions. An empty list needs none.
-#
-# <details><summary>Hint</summary>
-#
-# A batch is `lengths[i : i + batch_size]` for i = 0, batch_size, 2 · batch_size and so on. It is a rectangle: how many rows, and how wide?
-#
-# </details>
+# [exercise: padded_cost]
 
 
 # %%
@@ -996,17 +986,7 @@ def padded_cost(lengths, batch_size):
 course.check("padded_cost", padded_cost)
 
 # %% [markdown]
-# ### Exercise: accumulate gradients
-#
-# `Level 2/5 · 10 minutes · outcome 5`
-#
-# A batch was cut into M micro-batches. Row m of `gradients`, shape (M, P), is the gradient of the *mean* loss over the `n_tokens[m]` tokens of micro-batch m, where `n_tokens` is an integer tensor of shape (M,). Write `accumulate(gradients, n_tokens)`: the gradient of the mean loss over *all* tokens, shape (P,). Example: gradients 1 and 4 from 2 and 1 tokens give 2.
-#
-# <details><summary>Hint</summary>
-#
-# A mean times its number of tokens is a sum. Add up the sums of all micro-batches, and divide once, by what?
-#
-# </details>
+# [exercise: accumulate]
 
 
 # %%

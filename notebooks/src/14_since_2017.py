@@ -371,7 +371,7 @@ for record in stored.data.values():
 rates = sorted({lr for tried in tuned.values() for lr in tried})
 best = {name: min(tried, key=tried.get) for name, tried in tuned.items()}
 print(f"{'at rate':<16}", *(f"{lr:>8g} " for lr in rates))
-single = [name for name in tuned if name not in ("2017", "all together")]
+single = list(SWAPS) + ["Muon"]
 for name in ("2017", *single):
     tried = tuned[name]
     shown = {lr: f"{tried[lr]:.3f}" if lr in tried else "" for lr in rates}
@@ -399,7 +399,7 @@ above = {}  # variant: seed: nats per token above the bound
 for record in stored.data.values():
     if record["measure"] == "test":
         above.setdefault(record["variant"], {})[record["seed"]] = record["above"]
-names = [name for name in above if name != "2017"]
+names = [*single, "all together"]
 
 
 def differences(name):
@@ -417,7 +417,9 @@ course.predict(
 
 # %%
 together = {
-    name: paired_interval(differences(name), n_comparisons=len(names)) for name in names
+    name: paired_interval(differences(name), n_comparisons=len(names))
+    for name in above
+    if name != "2017"
 }
 
 
@@ -466,7 +468,7 @@ added = -sum(together[name].mean for name in single)
 answer = "less than the sum" if gain < added else "more than the sum"
 if abs(gain - added) <= 0.1 * abs(added):
     answer = "about the sum (within a tenth)"
-assert together["tied embeddings"].low > 0 > together["all together"].high
+assert together["all together"].high < 0
 surplus = paired_interval(
     all_at_once - sum(changes)
     for all_at_once, *changes in zip(
@@ -474,13 +476,11 @@ surplus = paired_interval(
     )
 )  # fmt: skip
 fig, ax = plots.bars(
-    {name: wide.mean for name, wide in together.items()},
-    intervals={name: (wide.low, wide.high) for name, wide in together.items()},
+    {name: together[name].mean for name in names},
+    intervals={name: (together[name].low, together[name].high) for name in names},
     references={"2017": 0.0}, numbers="+.3f",
     xlabel="nats per token, difference from 2017 (below zero is better)",
 )  # fmt: skip
-reach = sorted(max(-wide.low, wide.high) for wide in together.values())[-2]
-ax.set_xlim(-1.4 * reach, 1.4 * reach)  # the farthest bar leaves the picture
 plots.show(fig, name="14_swaps")
 course.resolve(
     "14.4",
@@ -490,11 +490,37 @@ course.resolve(
 )
 
 # %% [markdown]
-# The picture has all nine: how far each variant is above 2017 (right of zero, worse) or below it (left, better). The lines are the wide intervals, those that hold together. The axis is cut, so the largest difference leaves the picture.
+# Left of zero is better than 2017, right of it worse; the lines are the wide intervals, those that hold together. The gains overlap: rotary positions, SwiGLU and Muon each come closer to the bound, and all eight
+# at once bring less than the eight single gains add up to. How much of the whole is rotary positions alone?
+
+# %%
+rotary, whole = above["rotary"], above["all together"]
+beyond = paired_interval(whole[seed] - rotary[seed] for seed in rotary)
+print(f"all eight minus rotary alone: {beyond.mean:+.3f} nats", end=" ")
+print(f"[{beyond.low:+.3f}, {beyond.high:+.3f}]")
+assert abs(beyond.mean) < 0.1 * abs(together["rotary"].mean)
+
+# %% [markdown]
+# Nothing is left to the other seven: at this size, in so few steps, all eight together end where rotary positions alone end. Whoever adds up the gains of eight papers reckons with a model that does not exist.
 #
-# Neither gains nor harm need add up. Tied embeddings alone ruin the model of 2017, at each rate that was tried; in the company of the other seven changes they do no such harm. (We did not look for the cause. Post-norm, one matrix in two roles, and the small first values that the package gives it are suspects.) One change can make room for another, and two can mend the same fault. Whoever adds up the gains of eight papers reckons with a model that does not exist.
+# ### A result that was too large
 #
-# ## In front of you: one change
+# The tie costs something alone. The first time we ran this comparison, it cost many times as much, by far the largest difference of all, and made *all together* look like more than the sum. The cause was neither
+# the tie nor the paper, but the **initialisation**. The package then started tied embeddings at a quarter of the size of others, so that the first logits were small. Multiplied by $\sqrt D$ they had the size
+# 0.25, beside sinusoidal positions of 0.71: the words were lost among their positions. Here is the same variant with three starts, each at its own best rate.
+
+# %%
+starts = {"0.25": "tied embeddings, start 0.25", "0.5": "tied embeddings, start 0.5"}
+for start, name in {**starts, "1": "tied embeddings"}.items():
+    print(f"start {start:<5}{together[name].mean:+.3f} nats against 2017")
+small, full = together[starts["0.25"]], together["tied embeddings"]
+assert small.mean > 4 * full.mean and small.low > full.high
+
+# %% [markdown]
+# The start alone decides between a ruin and a small price. A difference that stands out asks for one more question before it is believed: what else has changed? (Pre-norm it is another story: there embeddings
+# as large as untied ones make a model begin by repeating its input, and half the size is best; so the package starts them.)
+#
+# ## Further: one change in front of you
 #
 # Numbers in a file are easy to believe and hard to feel. So one change is trained here, with two seeds, on fewer texts and in fewer steps. You may put another name of `SWAPS` in. **Predict 14.5.**
 
@@ -539,7 +565,7 @@ course.resolve("14.5", ("in none", "in one", "in both")[n_closer], finding)
 # %% [markdown]
 # Two seeds, one rate, a fraction of the steps: had we begun with this cell, would you have believed it? Many a comparison consists of no more.
 #
-# ## Bonus: a mixture of experts
+# ## Further: a mixture of experts
 #
 # The feed-forward networks hold most of a large model's parameters, and each token uses all of them. A **mixture of experts** has $E$ networks and a **router**, a linear layer with one score an expert. Each token goes to the few with the best scores, and their outputs are added, weighted by the softmax of all scores, as by Fedus et al. ([arXiv:2101.03961](https://arxiv.org/abs/2101.03961), one expert a token). Shazeer et al. ([arXiv:1701.06538](https://arxiv.org/abs/1701.06538)) add noise, and take the softmax of the best scores only:
 #
@@ -570,7 +596,7 @@ for name, each in {"one network": dense, "4 experts, 2 a token": config}.items()
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# A router learns from the loss like everything else. But nothing tells it to share the work out evenly: an expert that is chosen often can learn faster, and be chosen more often still. We train a model with four experts, one for each token, and count the **load** of each: the share of the tokens of held-out reviews that it gets. Below the picture are the commonest tokens of each expert of the first layer. Which tokens do you expect together?
+# A router learns from the loss like everything else, and nothing tells it to share the work out evenly. We train a model with four experts, one for each token, and count the **load** of each: the share of the tokens of held-out reviews that it gets. Below the picture are the commonest tokens of each expert of the first layer.
 
 # %%
 mixed = train(old.replace(norm="first", n_experts=4, experts_per_token=1), seed=1)
@@ -604,7 +630,8 @@ for e in range(4):
     print(f"expert {e + 1}: {loads['layer 1'][e] / len(token_ids):>4.0%} ", *tokens)
 
 # %% [markdown]
-# Published models add a small loss for uneven loads, or a limit on the tokens of an expert: an idle expert is memory without use, and a crowded one makes all others wait. Do the lists look like kinds of words to you? A story for each list is quickly found, so [lesson 17](17_looking_inside.ipynb) asks for a control before it believes one.
+# The loads are uneven, though no expert is idle. Published models add a small loss for uneven loads, or a limit on the tokens of an expert: an idle expert is memory without use, and a crowded one makes all
+# others wait. A story for each list of tokens is quickly found, so [lesson 17](17_looking_inside.ipynb) asks for a control before it believes one. What four experts gain over one network is not measured here.
 #
 # ## A scaling law with a known bound
 #
@@ -663,7 +690,33 @@ for curve in by_tokens:
     print(f"{curve.label:<20}left to right:", *(f"{each:5.2f}" for each in exponents))
 
 # %% [markdown]
-# Where a slope shrinks from left to right, the model runs out of capacity, and more text helps it less and less: the term $A / N^a$ is for this. Now we do what everybody else has to do: forget the bound, and fit all five numbers to the losses. **Predict 14.6.**
+# Where a slope shrinks from left to right, the model runs out of capacity, and more text helps it less and less: the term $A / N^a$ is for this.
+#
+# What such runs are good for is to **share a budget**. Training takes about $C = 6 N D$ operations. Which size is best for a given $C$? The stored runs form rows of nearly equal $C$ (within a factor of 1.6): a
+# small model that reads much, or a large one that reads little.
+
+# %%
+budgets = {}  # a row of nearly equal C: (N, D, excess)
+for (n, d), losses in excess.items():
+    row = counts.index(n) + amounts.index(d)
+    budgets.setdefault(row, []).append((n, d, np.mean(losses)))
+winners = []
+for row in sorted(budgets):
+    runs_of = sorted(budgets[row])
+    if len(runs_of) > 1:
+        C = 6 * np.mean([n * d for n, d, _ in runs_of])
+        winners.append(min(runs_of, key=lambda run: run[2])[0])
+        shown = "  ".join(f"{n / 1000:.0f} k: {above:.3f}" for n, _, above in runs_of)
+        print(f"C = {C:.0e}   {shown}   best: {winners[-1] / 1000:.0f} k parameters")
+assert winners == sorted(winners) and winners[0] < winners[-1]
+
+# %% [markdown]
+# The more operations one can pay for, the larger the best model: parameters and text grow together. That is the result of "Chinchilla" (Hoffmann et al., section 3), who found that the models of their time
+# were too large for the text they had read. (One seed a point, and no row reaches a size that would be too large for the richest budget.)
+#
+# ## Further: fit the law, and forget the bound
+#
+# Now we do what everybody else has to do: forget the bound, and fit all five numbers to the losses. **Predict 14.6.**
 
 # %%
 course.predict(
@@ -717,15 +770,14 @@ finding = f"It is {missed['all']:+.3f} nats from the true {bound.mean():.3f}."
 course.resolve("14.6", answer, finding)
 
 # %% [markdown]
-# The interval is that of a **bootstrap**, which fits again and again to runs drawn from ours with replacement: it says how much the fit owes to the particular runs. It does *not* say whether the form of the law is right, nor which parameters should count. Zero would be the true bound: is it inside? And how far apart are the two ways to count $N$, which fit the same losses?
-#
-# So read a fitted "entropy of natural text" with care. It is the value of a chosen formula for infinite $N$ and $D$, extrapolated from finite models, and its printed interval takes the formula for granted. What a scaling law is good for is the range in between: how to share a budget between size and text.
+# The interval is that of a **bootstrap**, which fits again and again to runs drawn from ours with replacement: it says how much the fit owes to the particular runs. It does *not* say whether the form of the law is
+# right, nor which parameters should count. So read a fitted "entropy of natural text" with care. It is the value of a chosen formula for infinite $N$ and $D$, and its printed interval takes the formula for granted.
 #
 # ## What this does not show
 #
 # - One small size, one small language, 300 steps. Changes made for deep models (pre-norm), long texts (rotary), many readers (grouped queries) or low precision can matter there and not here, and the other way round.
 # - Each variant had its learning rate tuned, and nothing else: not weight decay, warm-up or initialisation, which were chosen for the package's own models. With the rate from one seed and a grid of factors of two, a small difference can come from the grid.
-# - Equal parameters are not equal time. Tied embeddings at equal parameters do more work for each token; Muon's steps cost more than Adam's.
+# - Equal parameters are not equal time. Muon's steps cost more than Adam's.
 # - The intervals cover other seeds of this recipe on these test reviews. A handful of seeds makes them wide, and "no difference that we can see" is not "no difference".
 # - The scaling law holds for one recipe. Each point is one seed, so a single steep or flat piece of a line can be chance. The smallest models took the highest learning rate that was tried (the widths are printed above the figure): with a higher one they may come a little closer, and the lines along the size would be a little flatter.
 #
@@ -794,17 +846,7 @@ course.quiz("since_2017")
 #
 # The three parts that you will meet in the code of almost every recent model. Fill in the dots and run the cell below them. It checks what you wrote and, if it knows the mistake, names it. While there are only dots, it says "not attempted yet".
 #
-# ### Exercise: RMSNorm
-#
-# `Level 1/5 · 5 minutes · outcome 1`
-#
-# Write `rms_norm(x, gamma, eps)`. `x` has shape (B, T, D), `gamma` has shape (D,). Each token is divided by $\sqrt{m + \varepsilon}$, where $m$ is the mean of the squares of its $D$ numbers, and multiplied by `gamma`. Use no ready-made norm, and do not change `x`.
-#
-# <details><summary>Hint</summary>
-#
-# Three steps in this order: square, mean, root. The mean needs `keepdim=True`, so its axis of size 1 stays and (B, T, D) can be divided by it.
-#
-# </details>
+# [exercise: rms_norm]
 
 
 # %%
@@ -818,17 +860,7 @@ def rms_norm(x, gamma, eps):
 course.check("rms_norm", rms_norm)
 
 # %% [markdown]
-# ### Exercise: SwiGLU
-#
-# `Level 2/5 · 5 minutes · outcome 1`
-#
-# Write `swiglu(x, w_gate, w_up, w_down)`, the gated feed-forward network without biases. `x` has shape (B, T, D), `w_gate` and `w_up` have shape (D, F), and `w_down` has shape (F, D). The gate goes through SiLU, $h\,\sigma(h)$; return (B, T, D). `F.silu` may be used.
-#
-# <details><summary>Hint</summary>
-#
-# Two products of x, one of them through SiLU. They are multiplied number by number, `*`, before the last matrix product, `@`.
-#
-# </details>
+# [exercise: swiglu]
 
 
 # %%
@@ -842,17 +874,7 @@ def swiglu(x, w_gate, w_up, w_down):
 course.check("swiglu", swiglu)
 
 # %% [markdown]
-# ### Exercise: grouped-query attention
-#
-# `Level 3/5 · 15 minutes · outcome 1`
-#
-# Write `grouped_query_attention(q, k, v, mask)`. `q` has shape (B, H, T, K), `k` and `v` have shape (B, G, S, K), where G divides H; `mask` is boolean, (T, S), True = may attend, with a True in each row. The first H / G query heads share head 0 of keys and values, the next H / G share head 1, and so on. Return (B, H, T, K). `tx.attention` may be used, or write the formula.
-#
-# <details><summary>Hint</summary>
-#
-# With H = 4 and G = 2 the query heads 0, 1, 2, 3 read the key heads 0, 0, 1, 1. `repeat` gives 0, 1, 0, 1; which function of torch gives the other order?
-#
-# </details>
+# [exercise: grouped_query_attention]
 
 
 # %%
@@ -890,9 +912,9 @@ course.check("grouped_query_attention", grouped_query_attention)
 #
 # 1. RMSNorm divides by the root mean square and leaves the mean in. SwiGLU multiplies two projections, one of them through SiLU. In grouped-query attention neighbouring heads of queries share keys and values.
 # 2. The KV cache has $2 L G K T$ numbers a text: with a quarter of the heads it is a quarter of the size.
-# 3. Equal parameters, a rate tuned for each, pairs of seeds, and intervals widened for the number of comparisons. What is left may be "no difference that we can see", which is a finding. Gains need not add up.
+# 3. Equal parameters, a rate tuned for each, pairs of seeds, and intervals widened for the number of comparisons. What is left may be "no difference that we can see", which is a finding. Gains overlap: all eight together are no better than rotary positions alone. The largest difference was an artefact of the first weights.
 # 4. The block of today has the residual stream, attention and feed-forward network of 2017. Norms, positions, heads and activation have changed.
-# 5. With a known bound the excess loss can be drawn without any fitted constant. A fitted constant depends on the formula, on what counts as a parameter, and on the runs; its interval tells only of the last.
+# 5. With a known bound the excess loss can be drawn without any fitted constant; the best size grows with the budget. A fitted constant depends on the formula, on what counts as a parameter, and on the runs; its interval tells only of the last.
 #
 # *Where this comes from:* RMSNorm: Zhang and Sennrich, [arXiv:1910.07467](https://arxiv.org/abs/1910.07467), section 4; SwiGLU: Shazeer, [arXiv:2002.05202](https://arxiv.org/abs/2002.05202), section 2; rotary positions: Su et al., [arXiv:2104.09864](https://arxiv.org/abs/2104.09864), section 3.2; grouped queries: Ainslie et al., [arXiv:2305.13245](https://arxiv.org/abs/2305.13245), section 2.2; tied embeddings: Press and Wolf,
 # [arXiv:1608.05859](https://arxiv.org/abs/1608.05859); pre-norm: Xiong et al., [arXiv:2002.04745](https://arxiv.org/abs/2002.04745); Muon: Jordan et al., *Muon: an optimizer for hidden layers in neural networks*, 2024, and, for its length, Liu et al., [arXiv:2502.16982](https://arxiv.org/abs/2502.16982); a comparison of many changes that found few to transfer: Narang et al., [arXiv:2102.11972](https://arxiv.org/abs/2102.11972);

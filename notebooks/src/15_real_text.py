@@ -1077,18 +1077,7 @@ course.quiz("real_text")
 #
 # Two small tools that you will need outside. Below each cell to fill in is its check, which says where your answer differs and, if it knows the mistake, what it is. While there are only dots, it says "not attempted yet".
 #
-# ### Exercise: find the leak
-#
-# `Level 2/5 · 10 minutes · outcome 1`
-#
-# Write `repeated_texts(train, test)` for two lists of texts. It returns a list: the positions in `test`, counted from 0 and in order, of the texts that are in `train` too. Two texts are the same if they have the same words in the same order; words are runs of letters and digits, and case does not count. *It trains* looking for what a
-# comparison of strings does not see.
-#
-# <details><summary>Hint</summary>
-#
-# Turn each text into its list of words first: bring it to lower case, replace every character for which `str.isalnum` is false by a space, and `split()`. Lists can be compared; tuples can be put in a set.
-#
-# </details>
+# [exercise: repeated_texts]
 
 
 # %%
@@ -1102,17 +1091,7 @@ def repeated_texts(train, test):
 course.check("repeated_texts", repeated_texts)
 
 # %% [markdown]
-# ### Exercise: TF-IDF
-#
-# `Level 3/5 · 15 minutes · outcome 2`
-#
-# Write `tfidf(train, texts)` for two lists of D training texts and N texts. It returns a tensor of shape (N, V): a row for each of `texts`, a column for each different word of `train`, sorted. Words are what `text.lower().split()` gives. An entry is count times $\log(D / \mathrm{df})$, where $\mathrm{df}$ training texts hold the word; then each row is divided by its length. A row of zeros stays zero. *It trains* fitting on train alone.
-#
-# <details><summary>Hint</summary>
-#
-# First the vocabulary and the logarithms, from `train` only. Then the counts of `texts`, shape (N, V), times the logarithms. `torch.nn.functional.normalize(rows, dim=1)` divides rows by their length and leaves zeros alone.
-#
-# </details>
+# [exercise: tfidf]
 
 
 # %%

@@ -743,17 +743,7 @@ course.quiz("real_models")
 #
 # One matrix cut into three, then the two halves of LoRA: what it starts from, and what it computes. Below each cell to fill in is its check, which says where your answer differs and, if it knows the mistake, what it is. While there are only dots, it says "not attempted yet".
 #
-# ### Exercise: three matrices out of one
-#
-# `Level 3/5 · 10 minutes · outcome 2`
-#
-# Write `split_c_attn(weight)`. It gets GPT-2's `c_attn.weight` of shape (D, 3·D), in by out, with queries, keys and values side by side, and returns a tensor of shape (3, D, D): the weights of `q_proj`, `k_proj` and `v_proj` as `nn.Linear` holds them, out by in. *It trains* keeping apart what fits in shape and what is right.
-#
-# <details><summary>Hint</summary>
-#
-# `weight.chunk(3, dim=1)` cuts the columns into thirds. Each third is (in, out): transpose it. `torch.stack` puts three matrices on a new first axis. Try it on the two rows of six from above, and compare with paper.
-#
-# </details>
+# [exercise: split_c_attn]
 
 
 # %%
@@ -767,17 +757,7 @@ def split_c_attn(weight):
 course.check("split_c_attn", split_c_attn)
 
 # %% [markdown]
-# ### Exercise: what LoRA starts from
-#
-# `Level 2/5 · 10 minutes · outcome 3`
-#
-# Write `lora_start(layer, rank)` for an `nn.Linear`, with or without a bias. Freeze its own parameters. Give it two new ones, both trained: `layer.lora_a` of shape (rank, D_in), drawn at random, and `layer.lora_b` of shape (D_out, rank), zeros. Return the layer. *It trains* who gets a gradient, and who does not.
-#
-# <details><summary>Hint</summary>
-#
-# Freeze first, then add: `requires_grad_(False)` on the layer reaches all parameters it has at that moment. A tensor becomes a parameter of a module when it is wrapped in `nn.Parameter` and assigned to an attribute. `layer.weight.shape` is (D_out, D_in).
-#
-# </details>
+# [exercise: lora_start]
 
 
 # %%
@@ -791,17 +771,7 @@ def lora_start(layer, rank):
 course.check("lora_start", lora_start)
 
 # %% [markdown]
-# ### Exercise: what LoRA computes
-#
-# `Level 2/5 · 10 minutes · outcome 3`
-#
-# Write `lora_forward(x, weight, a, b, alpha)`: the output of a linear layer without bias, with its update. `x` has shape (B, T, D_in), `weight` (D_out, D_in), `a` (R, D_in) and `b` (D_out, R). The result has shape (B, T, D_out). *It trains* the scale, and matrices that are stored out by in.
-#
-# <details><summary>Hint</summary>
-#
-# A row vector times a matrix stored as (out, in) needs its transpose: `x @ weight.T`. The update passes through R numbers, `x @ a.T`, and R is the number of rows of `a`. Check by hand with the example of rank one.
-#
-# </details>
+# [exercise: lora_forward]
 
 
 # %%

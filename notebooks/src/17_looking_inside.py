@@ -831,17 +831,7 @@ course.quiz("looking_inside")
 #
 # The two small functions on which the lesson rests. Below each cell to fill in is its check, which says where your answer differs, on the smallest input it could find, and, if it knows the mistake, what it is. While there are only dots, it says "not attempted yet".
 #
-# ### Exercise: ablate a head
-#
-# `Level 2/5 · 10 minutes · outcome 2`
-#
-# Write `ablate_head(context, n_heads, head)`. `context` has shape (B, T, D): the outputs of `n_heads` heads next to each other, head 0 in the first columns, each as wide as the others. Return a tensor of the same shape in which the output of head number `head` is zero at every position of every row. Everything else stays, and the argument `context` itself must not be changed. *It trains* the layout of heads in memory, and copying before writing.
-#
-# <details><summary>Hint</summary>
-#
-# How wide is a head? D divided by the number of heads. Its columns begin at `head` times that width. Write into a `clone()`, not into the argument. Or give the heads an axis of their own with `unflatten`, and flatten it again.
-#
-# </details>
+# [exercise: ablate_head]
 
 
 # %%
@@ -855,17 +845,7 @@ def ablate_head(context, n_heads, head):
 course.check("ablate_head", ablate_head)
 
 # %% [markdown]
-# ### Exercise: the induction score
-#
-# `Level 3/5 · 15 minutes · outcome 5`
-#
-# Write `induction_score(weights, period)`. `weights` has shape (H, T, T), queries before keys: the attention of one row that holds exactly two copies of a block of `period` tokens, so T = 2 `period`. Return a tensor of shape (H,): for each head the mean, over all queries t of the second copy, of the attention to the key t - `period` + 1. *It trains* reading a map along a diagonal, where being off by one means another mechanism.
-#
-# <details><summary>Hint</summary>
-#
-# The queries are `torch.arange(period, 2 * period)`. The keys are another such list. Given both lists at once, `weights[:, queries, keys]` picks one entry per query. Or look at `torch.diagonal` and its `offset`.
-#
-# </details>
+# [exercise: induction_score]
 
 
 # %%

@@ -190,17 +190,7 @@ patient = museum.patient(1)
 museum.order(patient, "first_loss")
 
 # %% [markdown]
-# ### Exercise: three classifiers
-#
-# `Level 2/5 · 10 minutes · outcome 1`
-#
-# Replace the dots by names of faults, in quotes. Leave the dots where you do not know yet.
-#
-# <details><summary>Hint</summary>
-#
-# One of the three has a loss that no honest model can have. One has a loss that cannot fall below $\ln(1 + e^{-1}) = 0.313$, which lesson 09 explains. For the third, think of what else is in a batch.
-#
-# </details>
+# [exercise: classifiers]
 
 # %%
 course.diagnose(1, ...)
@@ -249,17 +239,7 @@ patient = museum.patient(2)
 museum.order(patient, "leak")
 
 # %% [markdown]
-# ### Exercise: seven language models
-#
-# `Level 3/5 · 25 minutes · outcome 3`
-#
-# Several of these leak, and in different ways: the leak test alone is not enough. Look at the maps first, they are free. Then ask: which test would be positive for one of my suspects and negative for the other?
-#
-# <details><summary>Hint</summary>
-#
-# Three patients leak. In one map the wrong half is dark. In another the rows do not sum to 1. In the third the map is fine, so the future comes in by another way. Of the rest, one copies, one begins with a wrong loss, one has lost its scales, and one is only sharper than it should be.
-#
-# </details>
+# [exercise: language_models]
 
 # %%
 course.diagnose(2, ...)
@@ -304,17 +284,7 @@ patient = museum.patient(7)
 museum.order(patient, "first_loss")
 
 # %% [markdown]
-# ### Exercise: four translators
-#
-# `Level 3/5 · 15 minutes · outcome 2`
-#
-# One curve rises. For the other three, order tests that ask what a translator should notice: another source, the same words in another order, the same question twice.
-#
-# <details><summary>Hint</summary>
-#
-# A loss above that of a uniform guess cannot come from too little learning: something grows. And compare two evaluations before you speak of overfitting.
-#
-# </details>
+# [exercise: translators]
 
 # %%
 course.diagnose(3, ...)

@@ -83,6 +83,20 @@ def test_a_pause_holds_and_play_goes_on(opened, page):
     page.wait(f"{STEP} > {step}", SECONDS)
 
 
+def test_a_schedule_follows_the_clock_and_a_longer_one_goes_on(opened, page):
+    explorer = small()
+    explorer.seconds = 1
+    opened(explorer)
+    press(page, ".tx-play")
+    page.wait("document.querySelector('.tx-play').textContent === 'The schedule has ended'", SECONDS)
+    step = page.evaluate(STEP)
+    said(page, f"step {step:,} of {step:,}, ")
+    press(page, ".tx-transport fieldset span:nth-child(3) input", " ")
+    page.wait("document.querySelector('.tx-play').textContent === '▶ Play'", SECONDS)
+    press(page, ".tx-one-step")
+    said(page, f"step {step + 1:,} of about ")
+
+
 def test_one_can_look_back(opened, page):
     opened(small())
     start = page.evaluate(SUMMARY)

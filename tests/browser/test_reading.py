@@ -156,7 +156,7 @@ def test_search_finds_a_term_a_heading_and_a_function_by_keys_alone(lesson):
         ("causal mas", "causal mask"),
         ("leak test", "The leak test"),
         ("sinusoidal_p", "tx.sin"),
-        ("why divide by sqrt d", "Break it: attention without the scale"),
+        ("why divide by sqrt d", "Further: attention without the scale"),
         ("atention", "attention"),
         ("dropuot", "dropout"),
     ):

@@ -5,8 +5,16 @@ import re
 
 import pytest
 
-from tinytx_course.building.editions import BEGIN, END, cell_of_edition, check_calls, has_solution
+from tinytx_course.building.editions import (
+    BEGIN,
+    END,
+    cell_of_edition,
+    check_calls,
+    has_solution,
+    is_further,
+)
 from tinytx_course.building.notebooks import build_notebook
+from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.lessons import LESSONS
 
 LESSON = LESSONS[8]
@@ -131,6 +139,17 @@ def test_markers_that_make_no_pair_are_refused_and_the_file_is_named(built, line
             built(source, solved=solved)
 
 
+def test_what_an_exercise_asks_is_put_into_its_text_cell(built):
+    asked = EXERCISES["causal_mask"].statement
+    placed = SOURCE.replace("### Exercise: a mask", "First.\n#\n# [exercise: causal_mask]")
+    for solved in (False, True):
+        assert built(placed, solved=solved)[0].source == f"First.\n\n{asked}"
+    with pytest.raises(
+        ValueError, match=rf"{LESSON.name}.py: \[exercise: a mask\] must name one of .*causal_mask"
+    ):
+        built(placed.replace("exercise: causal_mask", "exercise: a mask"))
+
+
 @pytest.mark.parametrize(
     ("after", "value"),
     [
@@ -145,3 +164,20 @@ def test_a_solution_without_a_check_of_an_exercise_is_refused(built, after, valu
     source = f"# %%\ndef f():\n    {BEGIN}\n    return 1\n    {END}\n\n{after}"
     with pytest.raises(ValueError, match=f"(?s)notebooks/src/{LESSON.name}.py: .*{re.escape(value)}"):
         built(source)
+
+
+def test_cells_of_a_section_that_is_further_have_their_tag_in_both_editions(tmp_path):
+    (tmp_path / "notebooks" / "src").mkdir(parents=True)
+    further = SOURCE.replace("# ### Ex", "# Before.\n#\n# ## Further: a task\n#\n# ### Ex").replace(
+        "# Afterwards.", "# Still there.\n#\n# ## Second\n#\n# Afterwards."
+    )
+    (tmp_path / "notebooks" / "src" / f"{LESSON.name}.py").write_text(further, encoding="utf-8")
+    for solved, n_inside in ((False, 5), (True, 4)):  # the solution is a cell of its own for learners
+        cells = build_notebook(LESSON, tmp_path, solved=solved).cells
+        inside = [cell.source for cell in cells if is_further(cell)]
+        assert len(inside) == n_inside and inside[0].startswith("## Further: a task\n\n### Exercise")
+        assert inside[-1] == "Still there." and len({cell.id for cell in cells}) == len(cells)
+        assert [cell.source for cell in cells if not is_further(cell) and cell.cell_type == "markdown"] == [
+            "Before.",
+            "## Second\n\nAfterwards.",
+        ]

@@ -43,7 +43,8 @@ def test_each_lesson_is_in_one_of_the_short_courses_in_order():
     table = course_table("notebooks/")
     links = re.findall(r"\(notebooks/([^)]+)\.ipynb\)", table)
     assert links == [lesson.name for lesson in LESSONS] and all(name in table for _, name, _ in COURSES)
-    assert all(int(hours) > 0 for hours in re.findall(r"\| (\d+) \|$", table, re.M))
+    hours = re.findall(r"\| (\d+) h \| (\d+) h \|$", table, re.M)
+    assert len(hours) == len(COURSES) and all(0 < int(core) <= int(whole) for core, whole in hours)
 
 
 def test_installed_without_notebooks_the_table_has_the_same_times_and_no_links(monkeypatch, root, tmp_path):

@@ -70,6 +70,14 @@ def test_a_signed_matrix_has_white_at_zero():
     assert not np.allclose(pixels(fig, ax, 0, 0).mean((0, 1)), pixels(fig, ax, 0, 2).mean((0, 1)), atol=0.1)
 
 
+def test_equal_limits_give_equal_colours_whatever_the_values_are():
+    colours = [
+        pixels(*plots.heatmap(np.array([[0.0, least, 1.0]]), low=-1, high=1), 0, 0).mean((0, 1))
+        for least in (-1.0, 0.5)
+    ]
+    assert np.allclose(*colours) and colours[0].mean() > 0.95
+
+
 def test_nan_is_marked_unless_it_is_masked():
     broken = torch.tensor([[1.0, float("nan"), float("nan")], [0.0, 1.0, 0.0]])
     _, ax = plots.heatmap(broken, allowed=ALLOWED, low=0, high=1)

@@ -17,6 +17,7 @@ from PIL import Image
 
 import tinytx as tx
 import tinytx_course as course
+from tinytx_course.building.editions import mark_further
 from tinytx_course.building.notebooks import Run, build_notebook
 from tinytx_course.lessons import LESSONS
 from tinytx_course.site import figures, finding, pages
@@ -181,6 +182,18 @@ def test_a_call_for_a_card_is_left_out_of_a_page_and_a_plot_is_folded():
     assert "quiz" in cells_as_html(v4.new_code_cell(shown)), "without an output the call is all there is"
 
 
+def test_what_is_further_is_folded_with_one_line_that_says_what_waits():
+    long = "## Further: more $x$ & <b>\n\n" + "word " * 257
+    cells = [*map(v4.new_markdown_cell, ("## First", long, "### Further: too", "## Second"))]
+    cells.insert(2, v4.new_code_cell("1", outputs=[v4.new_output("stream", text="seen\n")]))
+    body = cells_as_html(*mark_further(cells))
+    folds = re.findall(r'<details class="further">\s*<summary>(.*?)</summary>(.*?)</details>', body, re.S)
+    lines = ["Further: more $x$ &amp; &lt;b&gt; · 2 min", "Further: too · 1 min"]
+    assert [line for line, _ in folds] == lines
+    assert "seen" in folds[0][1] and "</h2>" in folds[0][1] and "</h3>" in folds[1][1]
+    assert 'id="Second"' in re.sub(r"(?s)<details.*</details>", "", body)
+
+
 def test_only_code_that_has_a_colour_is_marked():
     cell = v4.new_code_cell("def f(x):\n    return x + 1")
     code = re.search(r"<pre>(.*?)</pre>", cells_as_html(cell), re.S)[1]
@@ -312,11 +325,11 @@ def test_the_reference_has_every_public_name_with_its_docstring():
 
 def test_the_first_page_shows_every_lesson_and_links_none_that_has_no_page(tmp_path):
     assert index_page([], tmp_path).count('<div class="card waiting">') == len(LESSONS)
-    written = "<p><em>It takes:</em> 70 minutes to read</p>" + 2 * '<h3 id="Exercise:-a">'
+    written = 2 * '<h3 id="Exercise:-a">'
     (tmp_path / f"{LESSONS[3].name}.html").write_text(written)
     shown = index_page([], tmp_path)
     assert re.findall(r'<a class="card" href="([^"]+)"', shown) == [f"{LESSONS[3].name}.html"]
-    assert "<small><span>70 min</span> <span>✎ " in shown
+    assert re.search(r"<small><span>\d+ min, \d+ with everything</span> <span>✎ ", shown)
     assert '<meta name="viewport"' in shown and '<html lang="en">' in shown
     assert 'data-tx-kind="live_model"' in shown
 

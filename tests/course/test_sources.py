@@ -6,21 +6,20 @@ import re
 from collections import Counter
 from functools import cache, partial
 
-import jupytext
 import pytest
 import torch
 
 import tinytx as tx
 import tinytx_course as course
 from tinytx_course.building.editions import cell_of_edition, check_calls, has_solution, with_solution
+from tinytx_course.building.notebooks import read_source
+from tinytx_course.building.statements import statements, statements_in
 from tinytx_course.exercises.checking import EXERCISES, check
 from tinytx_course.exercises.telling import where_to_read
 from tinytx_course.lessons import LESSONS, project_root, written_lessons
 
 WIDTH = 88  # columns of code that a page shows without scrolling
 WRITTEN = written_lessons(project_root())
-HEAD = re.compile(r"^### Exercise: \S.*\n\n`Level ([1-5])/5 · (\d+) minutes · outcome (\d+)`\n\n", re.M)
-HINT = re.compile(r"<details><summary>Hint</summary>\n\n(.+?)\n\n</details>", re.S)
 each_lesson = pytest.mark.parametrize("lesson", WRITTEN, ids=lambda lesson: lesson.slug)
 each_exercise = pytest.mark.parametrize("exercise", EXERCISES.values(), ids=lambda exercise: exercise.name)
 
@@ -34,8 +33,7 @@ def solved_cell(source):
 
 @cache
 def cells_of(lesson):
-    path = project_root() / "notebooks" / "src" / f"{lesson.name}.py"
-    return jupytext.reads(path.read_text(encoding="utf-8"), fmt="py:percent").cells
+    return read_source(project_root() / "notebooks" / "src" / f"{lesson.name}.py").cells
 
 
 def code_of(lesson):
@@ -70,19 +68,27 @@ def test_every_exercise_is_checked_once_in_its_own_lesson_and_nowhere_else():
 @each_lesson
 def test_every_exercise_has_the_format_of_the_course(lesson):
     for task, stub, call in exercises_in(lesson):
-        (head,) = HEAD.finditer(task.source)
-        n_outcomes = len(re.findall(r"^\d\. ", cells_of(lesson)[0].source + cells_of(lesson)[1].source, re.M))
-        assert 1 <= int(head[3]) <= n_outcomes and 2 <= int(head[2]) <= 60, task.source
-        (hint,) = HINT.findall(task.source)
-        n_words = len(HINT.sub("", task.source[head.end() :]).split())
-        assert 15 <= n_words <= 110 and len(hint.split()) >= 8, (task.source, n_words)
         body = ast.parse(learners_cell(stub.source)).body
         functions = {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
         assert not any(ast.get_docstring(function) for function in functions.values()), stub.source
         (name,) = checked(call)
+        assert [EXERCISES[name].statement] == statements_in(task.source, lesson.number)
         plain = f'course.check("{name}", {name})'
         assert call.source in (plain, f"verdict = {plain}\nverdict")
         assert EXERCISES[name].signature == f"{name}({ast.unparse(functions[name].args)})"
+
+
+@each_lesson
+def test_what_exercises_ask_is_in_the_lesson_once_and_trains_one_of_its_outcomes(lesson):
+    cells = cells_of(lesson)
+    texts = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    n_outcomes = len(re.findall(r"^\d\. ", cells[0].source + cells[1].source, re.M))
+    own = [statement for statement in statements().values() if statement.lesson == lesson.number]
+    assert Counter(map(str, statements_in(texts, lesson.number))) == Counter(map(str, own))
+    for statement in own:
+        assert str(statement) in texts and statement.outcome <= n_outcomes
+        assert 15 <= len(statement.statement.split()) <= 110, statement.title
+        assert all(len(hint.split()) >= 8 for hint in statement.hints), statement.title
 
 
 @each_lesson

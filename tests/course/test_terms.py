@@ -6,7 +6,7 @@ import nbformat
 import pytest
 
 import tinytx_course as course
-from tinytx_course.building.notebooks import Run
+from tinytx_course.building.notebooks import Run, read_source
 from tinytx_course.lessons import LESSONS, project_root
 from tinytx_course.site.linking import Linker
 from tinytx_course.site.pages import write_site
@@ -50,9 +50,10 @@ def test_a_term_has_one_short_sentence(term):
 @pytest.mark.parametrize("name", sorted(terms().keys() - {*listed(IN_OTHER_WORDS)}))
 def test_a_term_is_written_in_the_lesson_that_is_named(name):
     term = terms()[name]
-    source = (project_root() / "notebooks" / "src" / f"{LESSONS[term.lesson].name}.py").read_text("utf-8")
+    cells = read_source(project_root() / "notebooks" / "src" / f"{LESSONS[term.lesson].name}.py").cells
     written = "|".join(re.escape(form) for form in (term.name, *term.forms))
-    assert re.search(rf"\b({written})", source.replace("\n# ", " "), re.IGNORECASE)
+    text = " ".join(cell.source for cell in cells).replace("\n", " ")
+    assert re.search(rf"\b({written})", text, re.IGNORECASE)
 
 
 def test_no_two_terms_share_an_anchor_or_a_form():

@@ -1,12 +1,16 @@
 """Objectives compared: operations by closed form, measures checked against the exact language."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 import torch
 
 from experiments.objectives import (
-    OBJECTIVES,
+    CONTESTANTS,
+    FINETUNING_RATES,
     RATES,
+    FewPositions,
     _follows,
     best_label_accuracy,
     completion_measures,
@@ -21,7 +25,7 @@ from tinytx.masking import Masking, draw_pairs, make_passages
 from tinytx_course.counting.costs import cost_table
 from tinytx_course.labs.layers import count_flops
 from tinytx_run.finetune import finetune
-from tinytx_run.pretrain import train_tokenizer
+from tinytx_run.pretrain import causal_objective, train_tokenizer
 from tinyworld.world import World
 
 
@@ -31,30 +35,41 @@ def tokenizer(corpus):
 
 
 @pytest.mark.proof
-def test_every_objective_is_measured_once_with_equal_tokens_and_its_own_rate(once, corpus, monkeypatch):
+def test_every_contestant_is_measured_once_with_equal_tokens_and_its_own_rates(once, corpus, monkeypatch):
     reads_one_way = []
 
     def watched(start, *args, **how):
-        reads_one_way.append(start.model.body.config.causal)
+        reads_one_way.append((start.model.body.config.causal, how["body"]))
         return finetune(start, *args, **how)
 
     monkeypatch.setattr("experiments.objectives.finetune", watched)
-    found, records = once(objectives, corpus, n_blanks=3, n_prefixes=3, label_counts=(8,))
-    n_measures = {"causal": 6, "hybrid": 6, "masked": 5, "masked+nsp": 3}
-    assert len(records) == 3 * len(RATES) + sum(n_measures.values())
-    assert reads_one_way == [True] * 2 + [False] * 4  # a hybrid classifier reads both ways, too
+    found, records = once(objectives, corpus, n_blanks=3, n_prefixes=3, label_counts=(8,), n_beyond=0)
+    tuning = {key: one for key, one in records.items() if one["measure"] == "tuning"}
+    measures = Counter(one["contestant"] for one in records.values() if one["measure"] != "tuning")
+    fresh = {"from scratch, one way": 1, "from scratch, both ways": 1, "bag of words": 1}
+    own = {"causal": 6, "hybrid": 6, "masked": 5, "masked+nsp": 3, "causal, few positions": 2}
+    assert measures == {**own, **fresh} and set(measures) == set(CONTESTANTS)
+    assert len(tuning) == 4 * len(RATES) + 5 * len(FINETUNING_RATES)
+    # A hybrid classifier reads both ways, too.
+    assert Counter(reads_one_way) == Counter({
+        (False, "pretrained"): 8, (True, "pretrained"): 4, (True, "fresh"): 4, (False, "fresh"): 4
+    })  # fmt: skip
     pretraining = {one["contestant"]: one for one in records.values() if one["measure"] == "pretraining"}
-    assert set(pretraining) == set(OBJECTIVES) == n_measures.keys()
     causal, masked = pretraining["causal"], pretraining["masked"]
     assert len({record["n_body"] for record in pretraining.values()}) == 1
     assert causal["n_params"] == masked["n_params"] < pretraining["masked+nsp"]["n_params"]
     assert len({record["n_steps"] for record in pretraining.values()}) == 1
     assert masked["flops_per_id"] < pretraining["hybrid"]["flops_per_id"] < causal["flops_per_id"]
-    for objective in ("causal", "masked", "hybrid"):
-        tried = {one["excess"]: one["origin"]["recipe"]["settings"]["lr"] for one in records.values()
-                 if one["measure"] == "tuning" and one["contestant"] == objective}  # fmt: skip
+    for name in ("causal", "masked", "hybrid"):
+        tried = {one["excess"]: one["origin"]["recipe"]["settings"]["lr"]
+                 for one in tuning.values() if one["contestant"] == name and "excess" in one}  # fmt: skip
         assert set(tried.values()) == set(RATES)
-        assert pretraining[objective]["origin"]["recipe"]["settings"]["lr"] == tried[min(tried)]
+        assert pretraining[name]["origin"]["recipe"]["settings"]["lr"] == tried[min(tried)]
+    for one in records.values():
+        if one["measure"] == "finetune 8" and "lr" in one:
+            name = one["contestant"]
+            tried = {t["lr"]: t["accuracy"] for t in tuning.values() if t["contestant"] == name and "lr" in t}
+            assert set(tried) == set(FINETUNING_RATES) and tried[one["lr"]] == max(tried.values())
 
     rows = found.set_index(["row", "variant"])
     best = best_label_accuracy(corpus.test.texts, corpus.test.labels)
@@ -62,6 +77,23 @@ def test_every_objective_is_measured_once_with_equal_tokens_and_its_own_rate(onc
     fill = rows.loc[("fill: nats", "masked")]
     assert fill["exact"] < fill["mean"] and rows.loc[("fill: excess", "causal"), "mean"] > 0
     assert ("fill, left: nats", "masked") not in rows.index and ("next: model", "masked") not in rows.index
+
+
+def test_few_positions_count_and_the_others_do_not(corpus, tokenizer):
+    asked = []
+
+    class Model:
+        def loss(self, inputs, targets, ignore_id):
+            asked.append((inputs, targets, ignore_id))
+            return targets.sum()
+
+    whole = causal_objective(tokenizer, corpus.train.texts, 64)
+    rows = list(range(50))
+    FewPositions(whole, tokenizer.pad_id).loss(Model(), rows)
+    ((inputs, targets, ignored),), (own_inputs, own_targets) = asked, whole.batch(rows)
+    counted = targets != ignored
+    assert torch.equal(inputs, own_inputs) and torch.equal(targets[counted], own_targets[counted])
+    assert 0.7 < counted.sum() / (own_targets != ignored).sum() / Masking().p < 1.3
 
 
 def test_the_table_has_the_optimum_and_differences_from_the_causal_model():

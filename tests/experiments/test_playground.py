@@ -11,7 +11,7 @@ def test_runs_are_measured_once_and_judged_against_the_bound(once, monkeypatch):
     narrow = {"config": {"d_model": 16, "d_ff": 32, "n_layers": 1}}
     monkeypatch.setattr(playground, "VARIANTS", {"recipe": narrow})
     monkeypatch.setattr(playground, "MOMENTS", (0.5, 2, 99))
-    monkeypatch.setattr(playground, "PAGE", {1: {"n_steps": 12, "d_model": 8}})
+    monkeypatch.setattr(playground, "PAGE", {1: {"d_model": 8}})
     everything, records = once(playground.playground)
     found = everything[everything["variant"] == "recipe"]
     assert found["seconds"].tolist() == [1, 5] and found["n"].tolist() == [1, 1]

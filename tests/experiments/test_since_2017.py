@@ -2,7 +2,8 @@
 
 import pytest
 
-from experiments.since_2017 import MODEL, SWAPS, VARIANTS, best_rate, recipe_of, since_2017, table
+from experiments.harness import best_rate
+from experiments.since_2017 import MODEL, STARTS, SWAPS, VARIANTS, recipe_of, since_2017, table
 from tinytx.config import TransformerConfig
 from tinytx.counting import parameter_table
 
@@ -37,16 +38,20 @@ def test_rates_beyond_an_end_of_the_grid_are_tried_until_the_best_is_inside_or_t
 
 
 def test_every_cell_is_measured_once_at_the_rate_that_was_best_on_other_text(once, corpus, monkeypatch):
-    few = {name: VARIANTS[name] for name in ("2017", "rotary", "all together")}
+    few = {name: VARIANTS[name] for name in ("2017", "tied embeddings", "all together")}
     monkeypatch.setattr("experiments.since_2017.VARIANTS", few)
+    start, changes = list(STARTS.items())[-1]
+    monkeypatch.setattr("experiments.since_2017.STARTS", {start: changes})
     sizes = {"n_steps": 2, "learning_rates": (1e-3, 1e-2), "n_beyond": 0}
     found, records = once(since_2017, corpus, changes={"n_seeds": 2}, **sizes)
-    assert len(records) == 3 * (2 + 2)
-    for name in few:
+    assert len(records) == 4 * (2 + 2)
+    for name in (*few, start):
         tried = {lr: records[f"{name}/tuning/lr {lr:g}"]["above"] for lr in (1e-3, 1e-2)}
         for seed in (1, 2):
             assert records[f"{name}/result/seed {seed}"]["lr"] == min(tried, key=tried.get)
-    assert found["variant"].tolist() == list(few) and (found["mean"] > 0).all()
+    assert found["variant"].tolist() == [*few, start] and (found["mean"] > 0).all()
+    means = found.set_index("variant")["mean"]
+    assert abs(means[start] - means["tied embeddings"]) > 1e-3  # it did start elsewhere
     counts = found["n_params"]
     assert counts.max() / counts.min() < 1.005
 

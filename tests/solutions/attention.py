@@ -132,11 +132,6 @@ def attention_fused(q, k, v, mask):
     return mine if mask.any(-1).all() else mine.masked_fill(~mask.any(-1, keepdim=True), 0.0)
 
 
-@wrong("not-scaled+uniform-for-blind")
-def attention_two_things(q, k, v, mask):
-    return F.softmax((q @ k.transpose(-2, -1)).masked_fill(~mask, -1e9), dim=-1) @ v
-
-
 @wrong("too-many-results")
 def attention_pair(q, k, v, mask):
     weights = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(~mask, -math.inf).softmax(-1).nan_to_num()

@@ -65,12 +65,6 @@ def cached_preallocated(x, cache, w_q, w_k, w_v):
     return [torch.bmm(weights, grown[1]), grown]
 
 
-@wrong("cache-not-grown+not-scaled")
-def cached_no_scale_old_cache(x, cache, w_q, w_k, w_v):
-    keys, values = torch.cat([cache, torch.stack([x @ w_k, x @ w_v])], dim=2)
-    return ((x @ w_q) @ keys.mT).softmax(-1) @ values, cache
-
-
 @wrong("output-without-axis")
 def cached_squeezed(x, cache, w_q, w_k, w_v):
     output, grown = cached_plain(x, cache, w_q, w_k, w_v)

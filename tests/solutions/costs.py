@@ -54,11 +54,6 @@ def flops_counted(seq_len, d_model, n_heads):
     return counter.get_total_flops()
 
 
-@wrong("one-operation+output-projection-forgotten")
-def flops_qkv_mult_adds(seq_len, d_model, n_heads):
-    return 3 * seq_len * d_model**2 + 2 * seq_len**2 * d_model
-
-
 right(lambda seq_len, d_model, n_heads: 4.0 * seq_len * d_model * (2 * d_model + seq_len))
 wrong("wrong-type", lambda seq_len, d_model, n_heads: f"{flops_formula(seq_len, d_model, n_heads):,}")
 
@@ -124,17 +119,6 @@ def chain_matrix(waits_for):
         reached = (links @ reached > 0).float()
         length += 1
     return length
-
-
-@wrong("ancestors")
-def chain_visited(waits_for):
-    seen, stack = set(), [len(waits_for) - 1] if waits_for else []
-    while stack:
-        i = stack.pop()
-        if i not in seen:
-            seen.add(i)
-            stack.extend(waits_for[i])
-    return len(seen)
 
 
 wrong("nothing-returned", chain_depths, {"return max(depths, default=0)": "print(max(depths, default=0))"})

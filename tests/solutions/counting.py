@@ -64,16 +64,6 @@ def _lm(v, d, layer, n, head):
     return v * d + n * layer + head
 
 
-@wrong("head-forgotten")
-def lm_body_only(vocab_size, d_model, n_layers, d_ff):
-    return sum(p.numel() for p in _body(vocab_size, d_model, n_layers, d_ff).parameters())
-
-
-@wrong("final-norm-counted")
-def lm_final_norm(vocab_size, d_model, n_layers, d_ff):
-    return lm_formula(vocab_size, d_model, n_layers, d_ff) + 2 * d_model
-
-
 @wrong("norms-forgotten+all-biases-forgotten")
 def lm_only_matrices(vocab_size, d_model, n_layers, d_ff):
     return 2 * vocab_size * d_model + n_layers * (4 * d_model**2 + 2 * d_model * d_ff)
@@ -116,12 +106,6 @@ def classifier_shapes(vocab_size, d_model, n_layers, d_ff, n_classes):
             size *= length
         count += size
     return count
-
-
-@wrong("all-times-layers")
-def classifier_everything_times(vocab_size, d_model, n_layers, d_ff, n_classes):
-    layer = 4 * (d_model + 1) * d_model + (d_model + 1) * d_ff + (d_ff + 1) * d_model + 4 * d_model
-    return n_layers * (vocab_size * d_model + layer) + (d_model + 1) * n_classes
 
 
 @wrong("attention-as-heads-times-d2+feed-forward-forgotten+norms-forgotten+head-bias-forgotten")
@@ -178,5 +162,4 @@ def gpt2_as_tensor(vocab_size, max_len, d_model, n_heads, n_layers):
     return per_block.sum() * n_layers + (vocab_size + max_len + 2) * d_model
 
 
-wrong("positions-forgotten+final-norm-forgotten", lambda v, t, d, h, n: v * d + n * (12 * d**2 + 13 * d))
 wrong("wrong-type", lambda v, t, d, h, n: f"{gpt2_formula(v, t, d, h, n) / 1e6:.0f} M")

@@ -68,11 +68,6 @@ def _stacked(x, blocks):
     return x
 
 
-@wrong("not-scaled+norm-missing")
-def gpt_two_omissions(token_ids, token_embed, positions, blocks, final_norm, w_out):
-    return _stacked(token_embed[token_ids] + positions[: token_ids.shape[1]], blocks) @ w_out
-
-
 right, wrong = of("generate")
 
 

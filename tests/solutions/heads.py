@@ -140,11 +140,5 @@ def mha_in_place(x, w_q, w_k, w_v, w_o, n_heads, mask):
     return _join((q @ k.mT).masked_fill(~mask, -math.inf).softmax(-1) @ v) @ w_o
 
 
-@wrong("scale-by-model-width+output-projection-missing")
-def mha_two_things(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    q, k, v = (_split(x @ w, n_heads) for w in (w_q, w_k, w_v))
-    return _join((q @ k.mT / x.shape[-1] ** 0.5).masked_fill(~mask, -1e9).softmax(-1) @ v)
-
-
 right(mha_package, {"tx.attention(q, k, v, mask)": "F.scaled_dot_product_attention(q, k, v, attn_mask=mask)"})
 wrong("error", mha_package, {"tx.attention(q, k, v, mask)": "(q @ k.t()).softmax(-1) @ v"})

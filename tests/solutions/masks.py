@@ -1,4 +1,4 @@
-"""Solutions for causal_mask, padding_mask, cross_attention_mask and leaks_future."""
+"""Solutions for causal_mask, window_prefix_mask, padding_mask, cross_attention_mask and leaks_future."""
 
 from __future__ import annotations
 
@@ -53,6 +53,33 @@ wrong("numpy-array", lambda seq_len: np.tril(np.ones((seq_len, seq_len))).astype
 wrong("wrong-shape", lambda seq_len: torch.ones(seq_len).bool())
 
 
+right, wrong = of("window_prefix_mask")
+
+
+@right
+def window_loop(seq_len, window, prefix):
+    mask = torch.zeros(seq_len, seq_len, dtype=torch.bool)
+    for t in range(seq_len):
+        mask[t, max(0, t - window + 1) : t + 1] = True
+        mask[t, :prefix] = True
+    return mask
+
+
+@right
+def window_by_triangles(seq_len, window, prefix):
+    ones = torch.ones(seq_len, seq_len, dtype=torch.bool)
+    mask = ones.tril() & ones.triu(1 - window)
+    mask[:, :prefix] = True
+    return mask
+
+
+wrong("prefix-rows", window_by_triangles, {"mask[:, :prefix]": "mask[:prefix]"})
+wrong("window-too-wide", window_by_triangles, {"1 - window": "-window"})
+wrong("window-too-narrow", window_loop, {"t - window + 1": "t - window + 2"})
+wrong("prefix-causal", window_loop, {":prefix": ": min(prefix, t + 1)"})
+wrong("not-boolean", window_by_triangles, {"return mask": "return mask.float()"})
+
+
 right, wrong = of("padding_mask")
 
 
@@ -80,6 +107,7 @@ right(lambda token_ids, pad_id: token_ids != pad_id)
 right(lambda token_ids, pad_id=0: ~token_ids.eq(pad_id))
 right(lambda token_ids, pad_id: torch.where(token_ids == pad_id, 0, 1).bool())
 wrong("not-boolean", lambda token_ids, pad_id: (token_ids != pad_id).float())
+wrong("not-boolean", lambda token_ids, pad_id: token_ids.clone())
 wrong(
     "wrong-type", lambda token_ids, pad_id: [[token != pad_id for token in row] for row in token_ids.tolist()]
 )
@@ -179,27 +207,6 @@ def leaks_cut_the_future(model, x):
     return found
 
 
-@wrong("every-movement-counted")
-def leaks_compares_all(model, x):
-    before = model(x)
-    for s in range(len(x)):
-        changed = x.clone()
-        changed[s] += 1
-        if not torch.equal(model(changed), before):
-            return True
-    return False
-
-
-@wrong("changes-pile-up")
-def leaks_one_copy(model, x):
-    before, changed = model(x), x.clone()
-    for s in range(len(x)):
-        changed[s] += 1
-        if not torch.equal(model(changed)[:s], before[:s]):
-            return True
-    return False
-
-
 @wrong("input-modified")
 def leaks_in_place(model, x):
     before = model(x).clone()
@@ -228,6 +235,3 @@ def leaks_counts(model, x):
         changed[s] += 1
         n_leaks += int((model(changed)[:s] != before[:s]).any(-1).sum())
     return n_leaks
-
-
-wrong("every-movement-counted", leaks_compares_all, {"len(x)": "x.shape[1]", "[s] += 1": "[:, s] += 1"})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import statistics
-import string
 from collections import Counter
 
 import numpy as np
@@ -64,15 +63,6 @@ def repeated_double_loop(train, test):
                 found.append(i)
                 break
     return found
-
-
-@wrong("typographic-signs-kept+words-joined")
-def repeated_translated(train, test):
-    def key(text):
-        return text.lower().translate(str.maketrans("", "", string.punctuation)).split()
-
-    seen = [key(text) for text in train]
-    return [i for i, text in enumerate(test) if key(text) in seen]
 
 
 @wrong("wrong-type")

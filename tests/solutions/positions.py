@@ -177,14 +177,6 @@ def rotate_exponential(x, positions):
     return (turns @ x.double()[..., None])[..., 0]
 
 
-@wrong("turned-backwards+halves")
-def rotate_as_llama(x, positions):
-    speeds = 10000 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
-    angles = torch.cat([positions[:, None] * speeds] * 2, dim=-1)
-    first, second = x.chunk(2, dim=-1)
-    return x * angles.cos() + torch.cat((-second, first), dim=-1) * angles.sin()
-
-
 @wrong("input-modified")
 def rotate_in_place(x, positions):
     x[...] = rotate_slices(x, positions)

@@ -100,18 +100,10 @@ def started(layer, rank, a=torch.randn, b=torch.zeros, frozen=True):
     return layer
 
 
-@wrong("b-random+everything-frozen")
-def start_random_and_frozen_late(layer, rank):
-    return started(layer, rank, b=torch.randn).requires_grad_(False)
-
-
 @wrong("wrong-type")
 def start_pair(layer, rank):
     layer = started(layer, rank)
     return layer.lora_a, layer.lora_b
-
-
-wrong("both-zero+nothing-frozen", lambda layer, rank: started(layer, rank, a=torch.zeros, frozen=False))
 
 
 right, wrong = of("lora_forward")

@@ -1,4 +1,4 @@
-"""Solutions for merge_pair, learn_merges and encode_bpe."""
+"""Solutions for merge_pair, learn_merges, encode_bpe and decode_bpe."""
 
 from __future__ import annotations
 
@@ -285,42 +285,6 @@ def encode_recursive(word, merges):
     return apply(list(word), merges)
 
 
-@wrong("longest-match")
-def encode_greedy_longest(word, merges):
-    vocabulary = {a + b for a, b in merges} | set(word)
-    tokens, start = [], 0
-    while start < len(word):
-        end = len(word)
-        while word[start:end] not in vocabulary:
-            end -= 1
-        tokens.append(word[start:end])
-        start = end
-    return tokens
-
-
-@wrong("leftmost-first")
-def encode_from_the_left(word, merges):
-    tokens, i = list(word), 0
-    while i < len(tokens) - 1:
-        if (tokens[i], tokens[i + 1]) in merges:
-            tokens[i : i + 2] = [tokens[i] + tokens[i + 1]]
-            i = 0
-        else:
-            i += 1
-    return tokens
-
-
-@wrong("one-sweep")
-def encode_single_sweep(word, merges):
-    tokens = []
-    for letter in word:
-        if tokens and (tokens[-1], letter) in merges:
-            tokens[-1] = tokens[-1] + letter
-        else:
-            tokens.append(letter)
-    return tokens
-
-
 @wrong("wrong-type")
 def encode_ids(word, merges):
     learned = [a + b for a, b in merges]
@@ -330,4 +294,55 @@ def encode_ids(word, merges):
 wrong("wrong-type", lambda word, merges: " ".join(encode_in_order(word, merges)))
 wrong(
     "input-modified", encode_in_order, {"for a, b in": "while", "(tokens, a, b)": "(tokens, *merges.pop(0))"}
+)
+
+
+right, wrong = of("decode_bpe")
+
+
+@right
+def decode_letter_by_letter(tokens):
+    text = ""
+    for letter in "".join(tokens):
+        text += " " if letter == "▁" else letter
+    return text[1:]
+
+
+@right
+def decode_by_splitting(tokens):
+    before, *words = "".join(tokens).split("▁") if tokens else ("", "")
+    assert not before
+    return " ".join(words)
+
+
+@right
+def decode_without_the_first_mark(tokens):
+    return "".join(tokens).removeprefix("▁").replace("▁", " ")
+
+
+@right
+def decode_word_by_word(tokens):
+    words = []
+    for token in tokens:
+        for part in token.replace("▁", " ▁").split(" "):
+            if part.startswith("▁"):
+                words.append(part[1:])
+            elif part:
+                words[-1] += part
+    return " ".join(words)
+
+
+@wrong("marks-kept")
+def decode_joined(tokens):
+    return "".join(tokens)[1:].replace(" ", "▁")
+
+
+@wrong("stripped")
+def decode_as_a_title(tokens):
+    return "".join(tokens).replace("▁", " ").strip(" ")
+
+
+wrong("wrong-type", lambda tokens: "".join(tokens).replace("▁", " ").split())
+wrong(
+    "input-modified", decode_letter_by_letter, {'    text = ""\n': '    text = ""\n    tokens.append("")\n'}
 )

@@ -77,14 +77,6 @@ def _loss(model, inputs, targets):
     return F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
 
 
-@wrong("zero-grad-forgotten+clip-missing")
-def step_neither(model, optimizer, inputs, targets, max_norm):
-    loss = _loss(model, inputs, targets)
-    loss.backward()
-    optimizer.step()
-    return loss.item(), model.weight
-
-
 @wrong("perplexity-returned")
 def step_perplexity(model, optimizer, inputs, targets, max_norm):
     optimizer.zero_grad()
@@ -145,13 +137,6 @@ def freeze_by_identity(model):
 def freeze_children(model):
     for name, child in model.named_children():
         child.requires_grad_(name == "head")
-    return model
-
-
-@wrong("only-embeddings")
-def freeze_embeddings(model):
-    model.requires_grad_(True)
-    model.body.token_embed.requires_grad_(False)
     return model
 
 

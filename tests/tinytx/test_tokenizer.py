@@ -174,6 +174,14 @@ def test_unigram_takes_the_cut_with_the_largest_sum_of_scores(word):
     assert found == pytest.approx(max(sums), abs=1e-4)
 
 
+def test_unigram_keeps_the_commonest_words_whole_though_a_space_follows_them_each_time():
+    texts = [
+        f"le film est {end} !" for end in ("bon", "bref", "lent", "long", "neuf", "fin") for _ in range(5)
+    ]
+    tokenizer = Tokenizer.train(texts, vocab_size=28)
+    assert tokenizer.pieces("le film est") == [SPACE_MARK + word for word in ("le", "film", "est")]
+
+
 def test_the_score_of_a_merge_is_its_rank():
     tokenizer = Tokenizer.train(TEXTS, vocab_size=66, model_type="bpe")
     assert [tokenizer.score(i) for i in range(7, 12)] == [0, -1, -2, -3, -4]

@@ -14,7 +14,9 @@ from tinytx.encoder_decoder import Translator
 from tinytx.lora import add_lora, merge_lora
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.transformer import LanguageModel, Transformer
+from tinytx_run import splits
 from tinytx_run.checkpoint import find_checkpoint, load, save
+from tinytx_run.splits import TextHashes
 
 
 def weights(model):
@@ -44,6 +46,23 @@ def test_a_model_comes_back_with_its_tokenizer(tmp_path, config, tokenizer, name
         assert again.head.weight is again.body.token_embed.weight
     if name == "classifier":
         assert again.pooling == "last"
+
+
+def test_what_a_model_has_learned_comes_back_and_other_content_is_named(tmp_path, config, monkeypatch):
+    texts = [f"texte {i}" for i in range(60)]
+    whole = TextHashes.of(texts)
+    monkeypatch.setattr(splits, "MAX_HASHES", 20)
+    part = TextHashes.of(texts)
+    path = save(LanguageModel(config), tmp_path / "model", learned=(part, whole))
+    assert load(path).learned == (part, whole) and len(part.hashes) == 20
+    asked = ["Texte 0.", "TEXTE  1 !", "autre", *texts[2:40]]
+    assert whole.count(asked) == 40 and 20 < part.count(asked) <= 41, "of a share an estimate"
+    save(LanguageModel(config), path)
+    assert load(path).learned == ()
+    for content in ('{"learned": [1]}', '{"learned": [{"limit": 1, "hashes": "xyz"}]}', "{}"):
+        (path / "texts.json").write_text(content)
+        with pytest.raises(ValueError, match="texts.json must hold hashes of texts"):
+            load(path)
 
 
 def test_equal_models_give_equal_bytes_and_a_checkpoint_may_be_replaced(tmp_path, config):

@@ -3,13 +3,16 @@
 import gzip
 import importlib.util
 import json
+import random
 import sys
+import unicodedata
 
 import pytest
 
 from tinytx_run.corpora import Corpus, CorpusWarning, Split, label_subset, list_corpora, load_corpus
 from tinytx_run.evaluate import exact_nats
 from tinytx_run.recipes import corpus_kind
+from tinytx_run.splits import split_groups, split_texts
 
 ROWS = [(f"texte {i}", "bon" if i % 2 else "raté") for i in range(40)]
 
@@ -48,19 +51,54 @@ def test_each_line_of_a_txt_is_a_document_in_one_split(tmp_path):
     lines = [f"ligne {i}" for i in range(200)]
     corpus = load_corpus(write(tmp_path / "prose.txt", "\n\n".join(lines) + "\n"))
     assert corpus.name == "prose.txt" and corpus.n_classes is None
-    assert sizes(corpus) == {"train": 180, "valid": 10, "test": 10}
+    assert sizes(corpus) == {"train": 177, "valid": 10, "test": 13}
     assert sorted(text for split in corpus.splits.values() for text in split.texts) == sorted(lines)
     order = [lines.index(text) for text in corpus.train.texts]
     assert order == sorted(order) and load_corpus(str(tmp_path / "prose.txt")) == corpus
 
 
-def test_a_tsv_is_split_with_equal_shares_of_each_label_and_a_rare_one_is_train(tmp_path):
+def test_a_tsv_is_split_in_about_equal_shares_of_each_label_and_a_rare_one_is_train(tmp_path):
     rows = [f"{i % 10 == 0:d}\ttexte {i}" for i in range(300)] + ["2\trare"]
     with pytest.warns(CorpusWarning, match="1 classes have no text in (valid|test), such as 2"):
         corpus = load_corpus(write(tmp_path / "reviews.tsv", "\n".join(rows)))
     counts = [[split.labels.count(label) for label in range(3)] for split in corpus.splits.values()]
-    assert counts == [[216, 24, 1], [27, 3, 0], [27, 3, 0]]
+    assert counts == [[212, 24, 1], [31, 3, 0], [27, 3, 0]]
     assert {f"{label}\t{text}" for text, label in all_rows(corpus)} == set(rows) and corpus.n_classes == 3
+
+
+def split_of(corpus):
+    return {text: name for name, split in corpus.splits.items() for text in split.texts}
+
+
+@pytest.mark.parametrize("suffix", ["txt", "tsv"])
+def test_a_file_may_grow_shrink_and_be_shuffled(tmp_path, suffix):
+    rows = [f"{i % 2}\ttexte {i}" if suffix == "tsv" else f"texte {i}" for i in range(200)]
+    whole, name = split_of(load_corpus(write(tmp_path / f"a.{suffix}", "\n".join(rows)))), f"b.{suffix}"
+    for n in (60, 199, 200):
+        some = random.Random(n).sample(rows, n)
+        part = split_of(load_corpus(write(tmp_path / name, "\n".join(some))))
+        assert len(part) == n and part.items() <= whole.items()
+
+
+@pytest.mark.filterwarnings("ignore:.*no text")
+def test_of_few_texts_none_that_was_learned_is_held_out_when_more_are_added():
+    texts = [f"texte {i}" for i in range(30)]
+    for seed in range(20):
+        order, learned = random.Random(seed).sample(texts, 30), set()
+        for n in range(4, 31):
+            splits = split_texts("a.txt", Split(tuple(order[:n])), share=0.05)
+            assert all(map(len, splits.values())) and sum(map(len, splits.values())) == n
+            assert not learned & {*splits["valid"].texts, *splits["test"].texts}
+            learned = {*splits["train"].texts}
+
+
+@pytest.mark.parametrize("other", ["{} ", " {}", "{}.", "{} !", "{}\u00a0...", "{}\u200b", "{}\u2026 \u00bb"])
+def test_texts_that_are_nearly_equal_are_in_one_split(tmp_path, other):
+    texts = [f"l'\u00e9t\u00e9  {i}" for i in range(100)]
+    like = [unicodedata.normalize("NFD", other.format(text).upper().replace("  ", " ")) for text in texts]
+    corpus = load_corpus(write(tmp_path / "a.txt", "\n".join([*texts, *like])))
+    assert sum(sizes(corpus).values()) == 200 and {*split_of(corpus)} == {*texts, *like}
+    assert all(split_of(corpus)[a] == split_of(corpus)[b] for a, b in zip(texts, like, strict=True))
 
 
 def test_equal_texts_are_in_one_split_whatever_their_labels(tmp_path):
@@ -68,7 +106,7 @@ def test_equal_texts_are_in_one_split_whatever_their_labels(tmp_path):
     labelled = [f"{i % 2}\tligne {i % 40 // 3}" for i in range(400)]
     write(tmp_path / "a.txt", "\n".join(lines))
     write(tmp_path / "a.tsv", "\n".join(labelled))
-    with pytest.warns(CorpusWarning, match="13 texts have different labels, such as 'ligne 0'"):
+    with pytest.warns(CorpusWarning, match="13 texts have different labels, such as 'ligne"):
         corpus = load_corpus(tmp_path / "a.tsv")
     for one in (corpus, load_corpus(tmp_path / "a.txt")):
         texts = [set(split.texts) for split in one.splits.values()]
@@ -103,7 +141,7 @@ def test_a_folder_has_its_own_splits_and_the_others_come_out_of_train(tmp_path):
     write(tmp_path / "train.csv", "text,label\n" + "\n".join(",".join(row) for row in ROWS))
     write(tmp_path / "test.jsonl", '{"text": "fin", "label": "bon"}\n{"text": "adieu", "label": "raté"}')
     corpus = load_corpus(tmp_path)
-    assert sizes(corpus) == {"train": 36, "valid": 4, "test": 2} and corpus.test.labels == (0, 1)
+    assert sizes(corpus) == {"train": 37, "valid": 3, "test": 2} and corpus.test.labels == (0, 1)
     write(tmp_path / "test.jsonl", '{"text": "fin", "label": "bon"}\n{"text": "adieu", "label": "moyen"}')
     with pytest.raises(ValueError, match="test.jsonl, line 2: .*bon, raté, got 'moyen'"):
         load_corpus(tmp_path)
@@ -131,6 +169,13 @@ def test_repeats_between_splits_and_classes_without_texts_are_named(tmp_path):
         "1 classes have no text in train, such as 1",
     ):
         assert said in messages
+
+
+def test_a_held_out_text_that_is_nearly_one_of_train_is_named(tmp_path):
+    write(tmp_path / "train.txt", "\n".join(f"Texte {i}." for i in range(9)))
+    write(tmp_path / "test.txt", "TEXTE 7\nautre\n")
+    with pytest.warns(CorpusWarning, match="1 of 2 texts of test are in train too, but for case.*text 7 of"):
+        load_corpus(tmp_path)
 
 
 def test_a_folder_with_tables_is_read_whatever_else_it_holds_and_is_never_the_world(tmp_path):
@@ -267,13 +312,26 @@ def test_film_reviews_are_split_by_film_and_read_once(tmp_path):
     again = '{"text": "review 0 of film 0", "movie": "tt7", "label": 1}'
     write_films(tmp_path, train=films(20) + again, unlabelled=films(30, label=0))
     corpus, unlabelled = (load_corpus(name, tmp_path) for name in ("imdb", "imdb-unlabelled"))
-    assert len(corpus.train) + len(corpus.valid) == 60 and len(corpus.valid) == 6
+    assert len(corpus.train) + len(corpus.valid) == 60 and len(corpus.valid) == 9
     pairs = zip(corpus.train.texts, corpus.train.groups, strict=True)
     assert all(text.endswith(f"film {film[2:]}") for text, film in pairs)
     assert unlabelled.train.labels is None and len(set(unlabelled.valid.groups)) == 2
     for one in (corpus, unlabelled):
         assert not set(one.train.groups) & set(one.valid.groups)
         assert one.train.take([4, 0]).groups == (one.train.groups[4], one.train.groups[0])
+
+
+def test_a_film_stays_where_it_is_when_others_come_and_nearly_equal_reviews_stay_together():
+    films = [f"tt{i}" for i in range(60)]
+    of = {}
+    for some in (films, films[::-1], films[7:50]):
+        texts = tuple(f"about {film}" for film in some)
+        for name, split in split_groups(Split(texts, groups=tuple(some)), share=0.1).items():
+            assert all(of.setdefault(film, name) == name for film in split.groups)
+    assert 0 < [*of.values()].count("valid") < 15
+    held_out = next(film for film in films if of[film] == "valid")
+    again = Split(tuple("The same. " if film in (held_out, "tt0") else film for film in films), groups=films)
+    assert of["tt0"] == "train" and held_out in split_groups(again, share=0.1)["train"].groups
 
 
 def test_a_line_that_lacks_something_and_a_cut_file_are_named(tmp_path):
@@ -348,7 +406,7 @@ def test_labels_without_names_are_integers_and_a_split_without_labels_is_left_ou
     assert all_rows(corpus) == set(zip(*TRAIN, strict=True)) and corpus.label_names == ()
     folder = saved(train=TRAIN, test=(["trois", "quatre"], [-1, -1]))
     with pytest.warns(CorpusWarning, match=r"hf:saved \(test\) has no labels: left out"):
-        assert [*sizes(load_corpus(folder, **COLUMNS)).values()] == [22, 4, 4]
+        assert [*sizes(load_corpus(folder, **COLUMNS)).values()] == [25, 3, 2]
 
 
 @needs_datasets

@@ -84,7 +84,7 @@ def test_parts_of_a_batch_are_unequal_in_the_tests():
     _, objective = make("causal")
     mixed, _, single = batches_of("causal", objective)
     counts = [
-        [objective.n_predictions(Processes(rank, 2).parts(batch, 1)[0]) for rank in RANKS]
+        [objective.n_predictions(batch[Processes(rank, 2).slices(1)[0]]) for rank in RANKS]
         for batch in (mixed, single)
     ]
     assert abs(counts[0][0] - counts[0][1]) > 0.1 * sum(counts[0])

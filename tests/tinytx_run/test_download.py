@@ -14,6 +14,7 @@ import socket
 import tarfile
 import threading
 import time
+import warnings
 import zipfile
 from types import SimpleNamespace
 
@@ -386,8 +387,51 @@ def test_a_zip_of_pairs_is_split_unless_it_unpacks_to_too_much(tmp_path, monkeyp
     assert list(made) == ["pairs.train.tsv", "pairs.valid.tsv", "pairs.test.tsv"]
     assert [len(split) for split in splits] == [40, 10, 10] and sorted(sum(splits, [])) == sorted(rows)
     monkeypatch.setattr(conversion, "MAX_UNPACKED", 1_000)
-    with pytest.raises(ValueError, match="must unpack to at most 1,000 bytes"):
+    with pytest.raises(ValueError, match="must unpack to at most 1,000, got"):
         convert(dataset("tatoeba-en-fr"), {"fra-eng.zip": tmp_path / "fra-eng.zip"})
+
+
+def zipped(*members):
+    out = io.BytesIO()
+    with warnings.catch_warnings(), zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        warnings.simplefilter("ignore")  # a name twice
+        for name, content in members:
+            archive.writestr(name, content)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("archive", "said"),
+    [
+        (
+            zipped(("a.txt", b" " * 3_000_000)),
+            "of 3,0.* bytes must unpack to at most 1,048,576, got 3,000,000",
+        ),
+        (zipped(("../a.txt", b"")), r"of its own folder, got '\.\./a.txt'"),
+        (zipped(("/etc/a.txt", b"")), "of its own folder, got '/etc/a.txt'"),
+        (zipped(("..\\a.txt", b"")), "of its own folder"),
+        (zipped(("C:a.txt", b"")), "with plain names, got 'C:a.txt'"),
+        (zipped(("a/", b"")), "with plain names, got 'a/'"),
+        (zipped(("a.txt", b"1"), ("a.txt", b"2")), "each name once, got 2 with 1 different names"),
+        (zipped(("a.txt", b"1" * 99))[:-30], "must be a whole zip file"),
+        (zipped(("a.txt", b"1")).replace(b"a.txt", b"b.txt", 1), "must be a whole zip file"),
+    ],
+)
+def test_members_of_a_zip_are_few_small_and_stay_in_their_folder(archive, said):
+    with pytest.raises(ValueError, match=said):
+        conversion.unzip(archive)
+
+
+def test_an_archive_holds_no_more_files_than_the_largest_known_one_twice(monkeypatch):
+    monkeypatch.setattr(conversion, "MAX_MEMBERS", 2)
+    assert list(conversion.unzip(zipped(("a", b""), ("b", b"")))) == ["a", "b"]
+    with pytest.raises(ValueError, match="at most 2 files, each name once, got 3"):
+        conversion.unzip(zipped(("a", b""), ("b", b""), ("c", b"")))
+
+
+def test_packed_captions_have_a_bound():
+    with pytest.raises(ValueError, match="must unpack to at most 1,048,576, got more"):
+        conversion.CONVERTERS["multi30k-en-fr"]({"train.en.gz": gzip.compress(bytes(3_000_000))})
 
 
 KINDS = ("train/pos", "train/neg", "train/unsup", "test/pos", "test/neg")
@@ -453,7 +497,18 @@ def test_a_film_archive_that_is_cut_or_another_or_too_large_is_refused_in_one_li
     film_archive(tmp_path)
     refused("md5 7c2ac02c03563afcf9b574c7e56c153a, got ", dataset("imdb"))
     monkeypatch.setattr(conversion, "MAX_UNPACKED", 1_000)
-    refused("must unpack to at most 1,000 bytes")
+    refused("must unpack to at most 1,000, got more")
+    monkeypatch.undo()
+    for path in ("/etc/x", "aclImdb/../../x", "aclImdb/train/pos/0_7.txt", "another/train/pos/0_7.txt"):
+        film_archive(tmp_path)
+        with tarfile.open(fileobj=io.BytesIO(gzip.decompress((tmp_path / ARCHIVE).read_bytes()))) as whole:
+            names = whole.getmembers()
+            content = [(one, whole.extractfile(one)) for one in names]
+            with tarfile.open(tmp_path / ARCHIVE, "w:gz") as archive:
+                for one, file in [*content, (tarfile.TarInfo(path), io.BytesIO())]:
+                    archive.addfile(one, file)
+        refused("of its own folder|each name once|must hold one folder")
+    film_archive(tmp_path)
     whole = (tmp_path / ARCHIVE).read_bytes()
     for content in (whole[: len(whole) // 2], b"<html>Please log in</html>"):
         write(tmp_path, ARCHIVE, content)
@@ -505,9 +560,24 @@ def test_verify_names_what_is_wrong_and_says_so_by_its_status(
     assert call(capsys, "data", "verify", "tinyshakespeare")[0] == 0
 
 
+def test_verify_says_what_it_compared_with_where_upstream_has_no_such_file(tmp_path, capsys):
+    """Sums that somebody wrote next to junk of the right length prove nothing about where it comes from."""
+    layout = {name: gzip.compress(b"{}\n" * n) for name, n in dataset("imdb").n_lines.items()}
+    write_folder(tmp_path / "imdb", {**layout, CARD: b"{}"})
+    status, out, _ = call(capsys, "data", "verify", "imdb", "--data-dir", tmp_path)
+    assert status == 0 and "sound by the checksums that lie with them: 3" in out
+
+
 @pytest.mark.parametrize(
     "arguments",
-    ["get wikipedia", "get eltec-fra --from nowhere", "get eltec-fra --from x --mirror y", "list wikipedia"],
+    [
+        "get wikipedia",
+        "get eltec-fra --from nowhere",
+        "get eltec-fra --from x --mirror y",
+        "list wikipedia",
+        "get tinyshakespeare --mirror=",
+        "get tinyshakespeare --mirror=ftp://127.0.0.1",
+    ],
 )
 def test_bad_requests_are_refused_in_one_line(tmp_path, monkeypatch, capsys, arguments):
     monkeypatch.setenv("TINYTX_DATA", str(tmp_path / "home"))

@@ -2,19 +2,21 @@
 
 import math
 import sys
+import warnings
 
 import numpy as np
 import pytest
 import torch
 
 from tinytx.classifier import Classifier
+from tinytx.encoder_decoder import Translator
 from tinytx.inference import evaluate_rows
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel
 from tinytx_run.checkpoint import Checkpoint, save
 from tinytx_run.classify import class_probabilities
-from tinytx_run.corpora import Corpus, Split
+from tinytx_run.corpora import Corpus, Split, load_corpus
 from tinytx_run.evaluate import (
     ClassifierScore,
     LanguageModelScore,
@@ -29,6 +31,7 @@ from tinytx_run.evaluate import (
     text_nats,
 )
 from tinytx_run.pairs import PairCorpus, Pairs
+from tinytx_run.splits import TextHashes
 from tinyworld.world import World
 
 TEXT = "le chat mange la belle"
@@ -248,6 +251,37 @@ def test_labels_are_those_of_the_classes_of_that_name(tmp_path, config, tokenize
     assert found.score.accuracy == 1
 
 
+def test_texts_that_were_learned_are_counted_and_no_test(tmp_path, config, tokenizer):
+    rows = [f"{i % 2}\tchat {i}" for i in range(60)]
+    (tmp_path / "a.tsv").write_text("\n".join(rows))
+    (tmp_path / "grown.tsv").write_text("\n".join([*rows[:0:-1], "1\tun chien"]))
+    (tmp_path / "upper").mkdir()
+    (tmp_path / "upper" / "train.tsv").write_text("\n".join(rows))
+    (tmp_path / "upper" / "test.tsv").write_text("\n".join(f"{row.upper()} !" for row in rows))
+    train = load_corpus(tmp_path / "a.tsv").train.texts
+    learned = (TextHashes.of(train), TextHashes.of(["chat 3", "CHAT 4"]))
+    path = save(Classifier(config), tmp_path / "model", tokenizer, learned=learned)
+    for file, split, n_seen, words in (
+        ("a.tsv", "test", 0, "test split (trained on none of these"),
+        ("grown.tsv", "test", 0, "test split (trained on none of these"),
+        ("a.tsv", "all", len(train), f"no test: trained on {len(train)}, pretrained on 2 of these 60 texts"),
+        ("upper", "test", len(train), f"no test: trained on {len(train)}, pretrained on 2 of these 60 texts"),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of texts that are in train, too
+            found = evaluate(path, tmp_path / file, split=split, device="cpu")
+        assert found.to_dict()["n_seen"] == n_seen and words in str(found)
+    assert "n_seen" not in evaluate(Classifier(config), tmp_path / "a.tsv", tokenizer=tokenizer).to_dict()
+
+
+def test_sources_that_a_translator_has_learned_are_counted(config, tokenizer):
+    pairs = Pairs(("le chat", "la table"), ("le chat", "la table"))
+    known = Checkpoint(Translator(config).eval(), tokenizer, learned=(TextHashes.of(["Le chat."]),))
+    found = evaluate(known, PairCorpus("two", pairs, pairs, pairs))
+    assert "test split (no test: trained on 1 of these 2 texts)" in str(found)
+    assert found.to_dict()["n_seen"] == 1
+
+
 def test_labels_that_the_classifier_does_not_know_raise(config, tokenizer):
     model = Classifier(config, n_classes=3)
     known = Split(("le chat", "la table"), (0, 1))
@@ -262,6 +296,8 @@ def test_labels_that_the_classifier_does_not_know_raise(config, tokenizer):
     ):
         with pytest.raises(ValueError, match=words):
             evaluate(Checkpoint(model, tokenizer, names), corpus)
+    spelt = Corpus("toy", known, known, label_names=("ne\u0301gatif", "2.0"))
+    assert evaluate(Checkpoint(model, tokenizer, ("1", "2", "n\u00e9gatif")), spelt).score.n == 2
     three = Corpus("toy", known, known, label_names=("bon", "mauvais", "moyen"))
     assert evaluate(model, three, tokenizer=tokenizer).score.n == 2  # nobody has noted other names
 

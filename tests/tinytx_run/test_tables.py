@@ -314,6 +314,40 @@ def test_a_file_without_labels_next_to_labelled_ones_is_left_out(load, tmp_path,
         assert [*map(len, load(".", label_column="label").splits.values())] == [8, 2, 2]
 
 
+def test_lines_of_a_tsv_without_labels_next_to_labelled_ones_are_left_out(load, tmp_path):
+    (tmp_path / "train.tsv").write_text(tsv(ROWS))
+    (tmp_path / "Test.TSV").write_text("un\ndeux")
+    (tmp_path / "more.csv").write_text(table(ROWS))
+    with pytest.warns(CorpusWarning) as warned:
+        assert len(load(".").splits) == 3
+    said = " ".join(str(warning.message) for warning in warned)
+    assert "Test.TSV has no labels: left out" in said and "more.csv are no split: not read" in said
+
+
+def test_line_ends_of_old_macs_may_be_mixed_with_others(read):
+    assert same(read("a.txt", "\r".join(TEXTS) + "\n"), [(text, None) for text in TEXTS])
+    assert same(read("a.tsv", tsv(ROWS, "\r\r\n")), ROWS)
+
+
+@pytest.mark.parametrize("blank", ["\u200b", "\u2060\u00ad", "\u2800", "\u3164", "\ufe0f", "\u034f \u00a0"])
+def test_a_text_that_shows_nothing_is_none(load, blank):
+    with pytest.raises(ValueError, match="line 2: must have a text in the column text"):
+        load("a.jsonl", jsonl([("un", 1), (blank, 0), *ROWS]))
+
+
+def test_letters_that_were_encoded_twice_are_named(load):
+    with pytest.warns(CorpusWarning, match="a.txt, line 3 has 'Ã©': UTF-8 seems to have been read as Lat"):
+        load("a.txt", "un\ndeux\nété\n".encode().decode("latin-1"))
+
+
+def test_a_tsv_whose_first_line_names_columns_is_a_table(read, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    for head in (True, False):
+        pandas.DataFrame(WORDS, columns=HEAD).to_csv(tmp_path / "a.tsv", sep="\t", index=head)
+        assert same(read("a.tsv"), WORDS)
+        assert {label for _, label in read("a.tsv", labels=False)} == {None}
+
+
 def test_further_columns_of_a_tsv_are_named(load):
     with pytest.warns(CorpusWarning, match="a.tsv has 3 columns: all after the first are the text"):
         load("a.tsv", table([(label, 17, text) for text, label in ROWS], head=(), sign="\t"))
@@ -324,4 +358,21 @@ def test_texts_are_read_without_labels_that_are_missing_or_too_many(load):
         warnings.simplefilter("error")
         for content in (table([(text, f"{text} !") for text in TEXTS] * 10), table([("un", ""), *ROWS])):
             assert load("a.csv", content, labels=False).train.labels is None
-    assert load("a.tsv", tsv(WORDS), labels=False).n_classes is None
+    with pytest.warns(CorpusWarning, match="the first column, such as 'raté', is taken for labels: not read"):
+        assert load("a.tsv", tsv(WORDS), labels=False).n_classes is None
+
+
+def test_what_is_tested_with_labels_is_not_learned_without_them(load):
+    rows = [(f"texte {i}", i % 2) for i in range(300)]
+    test = load("a.csv", table(rows)).test.texts
+    assert len(test) > 20 and not {*test} & {*load("a.csv", labels=False).train.texts}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("1", "+1"), ("0.5", ",50"), ("-1", "\u22121"), ("12345678901", "12345678901.0")]
+)
+def test_labels_that_are_one_number_are_one_class(load, one, other):
+    names = load(
+        "a.csv", table([(text, (one, other, "2,5")[i % 3]) for i, text in enumerate(TEXTS)], sign=";")
+    )
+    assert len(names.label_names) == 2

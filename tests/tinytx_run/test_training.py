@@ -27,7 +27,7 @@ from tinytx_run.bleu import evaluate_translator
 from tinytx_run.checkpoint import Checkpoint, load, save
 from tinytx_run.corpora import Corpus, Split
 from tinytx_run.distributed import Layout, train
-from tinytx_run.evaluate import evaluate_split
+from tinytx_run.evaluate import evaluate, evaluate_split
 from tinytx_run.finetune import (
     PROBE_RATE,
     PUBLISHED_EPOCHS,
@@ -48,6 +48,7 @@ from tinytx_run.pretrain import (
 )
 from tinytx_run.recipes import WARMUP_SHARE, plan, plan_finetuning
 from tinytx_run.runs import find_run, read_training
+from tinytx_run.splits import TextHashes
 from tinytx_run.training import RunOptions, fingerprint, steps_within, weights_fingerprint
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -127,6 +128,8 @@ def test_the_result_is_what_lies_in_the_folder(tmp_path, corpus, pairs, call, ta
     found = load(tmp_path / "run")
     model, tokenizer = found.with_tokenizer()
     assert found.class_names == result.class_names == (("0", "1") if task == "classification" else None)
+    learned = pairs.train.sources if task == "translation" else corpus.train.texts
+    assert found.learned == result.learned and found.learned[0] == TextHashes.of(learned)
     torch.testing.assert_close(model.state_dict(), result.model.state_dict(), rtol=0, atol=0)
     assert tokenizer.to_bytes() == result.tokenizer.to_bytes()
     if task == "translation":
@@ -138,6 +141,14 @@ def test_the_result_is_what_lies_in_the_folder(tmp_path, corpus, pairs, call, ta
     assert answer["n_steps"] == result.history.step[-1] and answer["path"] == str(tmp_path / "run")
     if task.startswith("masked"):
         assert isinstance(model, MaskedLanguageModel) and bool(model.next_head) == task.endswith("nsp")
+
+
+def test_a_table_is_pretrained_on_without_its_labels(tmp_path, corpus):
+    rows = [f"{text},{label}" for label, text in enumerate(corpus.train.texts)]
+    (tmp_path / "many.csv").write_text("\n".join(["text,label", *rows, "le chat qui voit,"]))
+    result = quick(tmp_path / "many.csv", model_changes=TINY, training_changes=SHORT)
+    found = evaluate(result, tmp_path / "many.csv", split="all")
+    assert found.score.n_texts == len(rows) + 1 and found.seen.n_seen > 0.8 * len(rows)
 
 
 def test_a_run_resumes_with_its_own_request_only(tmp_path, corpus):
@@ -368,6 +379,7 @@ def test_a_pretrained_body_is_copied_and_a_fresh_one_is_new(pretrained, corpus):
     given = pretrained.model.body.state_dict()
     torch.testing.assert_close(copied.model.body.state_dict(), given, atol=1e-6, rtol=0)
     assert not torch.equal(fresh.model.body.token_embed.weight, given["token_embed.weight"])
+    assert copied.learned == 2 * pretrained.learned and fresh.learned == pretrained.learned
     assert fresh.model.config == copied.model.config and fresh.data["fresh"]
     # The same labels in the same order: only the body differs.
     torch.testing.assert_close(fresh.model.head.weight, copied.model.head.weight, atol=1e-6, rtol=0)

@@ -18,15 +18,16 @@ import psutil
 from nbformat import NotebookNode
 from tqdm import tqdm
 
-from tinytx_course.building.minutes import last_seconds, times_of, write_times
+from tinytx_course.building.minutes import times_of, write_times
 from tinytx_course.building.notebooks import Run, build_notebook, execute, kernel_environment, normalise
-from tinytx_course.building.stale import other_cells
+from tinytx_course.building.stale import other_cells, versions
 from tinytx_course.lessons import (
     Lesson,
     format_duration,
     lesson_table,
     pick_lessons,
     project_root,
+    stored_times,
     written_lessons,
 )
 from tinytx_course.machine import usable_cores
@@ -230,11 +231,12 @@ def publish(wanted: Iterable[str] = (), root: Path | None = None) -> CourseRepor
     runs = _run_all(lessons, root, figures=fresh)
     done = [run for run in runs if run.failure is None and run.seconds is not None]
     for run in done:  # all of them before any table of times is written
-        times = times_of(run.notebook.cells, run.seconds or 0)
+        normalise(run.notebook, root)
+        times = times_of(run.lesson, run.notebook.cells, run.seconds or 0)
         Results("lessons", root / "results").put(run.lesson.name, asdict(times))
     table = lesson_table(root=root)
     for run in done:
-        write_times(run.notebook.cells, last_seconds(run.lesson, root))
+        write_times(run.notebook.cells, stored_times(root)[run.lesson.name])
         _renew_table(run.notebook, table)
         write_published(run, root)
         _replace_figures(run.lesson, fresh, root / "figures")
@@ -252,7 +254,9 @@ def _store_varying(published: Sequence[Run], root: Path) -> None:
     for run, small in zip(published, again, strict=True):
         if small.failure is None:
             cells = other_cells(run.notebook, small.notebook, root)
-            Results("varying", root / "results").put(run.lesson.name, {"cells": cells})
+            Results("varying", root / "results").put(
+                run.lesson.name, {"cells": cells, "versions": versions()}
+            )
 
 
 def _renew_table(notebook: NotebookNode, table: str) -> None:

@@ -2,13 +2,15 @@
 
 Solutions lie between the markers of nbgrader; where only ``...`` does, the right program of the exercise is
 written there. The solved edition keeps them and says in its metadata which cells are graded: it is what
-nbgrader calls the instructor version of an assignment.
+nbgrader calls the instructor version of an assignment. In both the cells of a section whose heading begins
+with *Further:* have a tag: they are no part of the core.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:  # grading reads calls of checks, and shall not wait for nbformat
@@ -16,6 +18,8 @@ if TYPE_CHECKING:  # grading reads calls of checks, and shall not wait for nbfor
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 _OPEN = re.compile(rf"^def (\w+)\(.*\):\n    {BEGIN}\n    \.\.\.\n    {END}$", re.M)
+FURTHER = "further"  # the tag of cells that are folded on pages, counted apart, and not shown in class
+_HEADING = re.compile(r"^(#{2,4}) (.+)\n?", re.M)
 _ALMOST = re.compile(r"(BEGIN|END)\s+SOLUTION", re.IGNORECASE)
 
 
@@ -43,6 +47,53 @@ def check_calls(tree: ast.AST) -> list[CheckCall]:
             if isinstance(name, ast.Constant) and isinstance(name.value, str) and function is not None:
                 calls[node.lineno, node.col_offset] = CheckCall(name.value, function)
     return [calls[place] for place in sorted(calls)]
+
+
+def at_headings(source: str) -> list[tuple[str, str, str]]:
+    """Cut a text cell at its headings: level, title and text of each; what comes first has no title.
+
+    Examples
+    --------
+    >>> at_headings("first\\n## Padding\\ntext")
+    [('', '', 'first\\n'), ('##', 'Padding', 'text')]
+    """
+    first, *rest = _HEADING.split(source)
+    return [("", "", first), *zip(rest[::3], map(str.strip, rest[1::3]), rest[2::3], strict=True)]
+
+
+def is_further(cell: NotebookNode) -> bool:
+    """Whether a cell belongs to a section whose heading begins with *Further:*."""
+    return FURTHER in cell.metadata.get("tags", [])
+
+
+def mark_further(cells: Iterable[NotebookNode]) -> list[NotebookNode]:
+    """Return the cells of a source, those from a heading *Further:* to the next as high with their tag.
+
+    A text cell in which such a section begins or ends becomes two.
+    """
+    from nbformat.v4 import new_markdown_cell
+
+    marked: list[NotebookNode] = []
+    depth = 0  # of the heading of the section that is open, 0 for none
+    for cell in cells:
+        parts = [[depth, cell.source]] if cell.cell_type == "code" else []
+        for level, title, text in at_headings(cell.source) if cell.cell_type == "markdown" else ():
+            if title.startswith("Further:"):
+                depth = min(depth, len(level)) or len(level)
+            elif level and len(level) <= depth:
+                depth = 0
+            text = f"{level} {title}\n{text}" if level else text
+            if parts and bool(parts[-1][0]) == bool(depth):
+                parts[-1][1] += text
+            elif text:
+                parts.append([depth, text])
+        same = len(parts) == 1
+        for within, text in parts:
+            part = cell if same else new_markdown_cell(text.strip(), metadata=dict(cell.metadata))
+            if within:
+                part.metadata["tags"] = [*part.metadata.get("tags", []), FURTHER]
+            marked.append(part)
+    return marked
 
 
 def has_solution(source: str) -> bool:
@@ -141,7 +192,8 @@ def make_edition(notebook: NotebookNode, *, solved: bool) -> None:
             else:
                 code = f"```python\n{pending[1].strip()}\n```"
                 folded = f"<details><summary>Solution</summary>\n\n{code}\n\n</details>"
-                cells.append(new_markdown_cell(folded, id=f"{cell.id}-solution"))
+                tags = {"tags": [FURTHER]} if is_further(cell) else {}
+                cells.append(new_markdown_cell(folded, id=f"{cell.id}-solution", metadata=tags))
             pending = None
         if has_solution(cell.source):
             cell.source = with_solution(cell.source)

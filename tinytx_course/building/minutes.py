@@ -1,4 +1,4 @@
-"""How long a lesson takes: to read, to do its exercises, to run; written into its title by the build."""
+"""How long a lesson takes, its core and everything: counted when it is published, written into its title."""
 
 from __future__ import annotations
 
@@ -11,25 +11,32 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tinytx_course.building.editions import cell_of_edition
+from tinytx_course.building.editions import at_headings, cell_of_edition, is_further
 from tinytx_course.building.elsewhere import is_first_cell
+from tinytx_course.building.statements import statements_in
 from tinytx_course.lessons import Lesson, Times, stored_times
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 WORDS_A_MINUTE = 130
-CODE_A_MINUTE = 360  # characters; about eight lines
+CODE_A_MINUTE = 360  # characters; about eight lines; printed output likewise
+A_FIGURE = 1.5
+#: Minutes of each prediction, explorer and so on, by the name of what a cell calls.
+TO_DO = {"predict": 1, "widgets": 6, "quiz": 5, "recall": 2, "parsons": 4}
+A_TRY = 4
 
-_EXERCISE = re.compile(r"^`Level \d/5 · (\d+) minutes · outcome \d+`$", re.M)
-# Code, what is folded, other tags, addresses of links.
-_NO_PROSE = re.compile(r"```.*?```|<details>.*?</details>|<[^>]+>|\]\([^)]*\)", re.S)
+# Code, tags, addresses of links.
+_NO_PROSE = re.compile(r"```.*?```|<[^>]+>|\]\([^)]*\)", re.S)
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _LINE = re.compile(r"\*It takes:\*.*?(?=\n\*|\n\n|\Z)", re.S)
+_CALL = re.compile(rf"\bcourse\.({'|'.join(TO_DO)})\b")
+_TRY = re.compile(r"^\*\*\d+\.\*\*", re.M)
+_PICTURE = re.compile(r"<figure\b|class=\"txd\b")
 
 
 def count_words(text: str) -> int:
-    """Count the words of a text cell, without code, what is folded, tags and the addresses of links.
+    """Count the words of a text cell, without code, tags and the addresses of links.
 
     Examples
     --------
@@ -56,55 +63,80 @@ def count_code(source: str) -> int:
     return sum(len(token.string.strip()) for token in tokens if token.type != tokenize.COMMENT)
 
 
-def reading_minutes(texts: Iterable[str], codes: Iterable[str]) -> float:
-    """Return how long text cells and code cells take to read, without the line *It takes:*."""
-    words = sum(count_words(_LINE.sub("", text)) for text in texts)
-    return words / WORDS_A_MINUTE + sum(map(count_code, codes)) / CODE_A_MINUTE
+def count_output(cell: NotebookNode) -> tuple[int, int]:
+    """Count the figures that a cell shows, and the characters that it prints, without spaces and cards."""
+    figures = characters = 0
+    for output in cell.get("outputs", []):
+        data = output.get("data", {})
+        if any(kind.startswith("image/") for kind in data) or _PICTURE.search(data.get("text/html", "")):
+            figures += 1
+        elif "data-tx-kind" not in data.get("text/html", ""):
+            text = output.get("text") or data.get("text/markdown") or data.get("text/plain", "")
+            characters += len("".join(text.split()))
+    return figures, characters
 
 
-def exercise_minutes(text: str) -> int:
-    """Return the sum of the minutes that the exercises in a text state.
+def minutes_of(lesson: Lesson, cells: Iterable[NotebookNode]) -> tuple[float, float]:
+    """Return how long some cells take to read, and to do.
 
-    Examples
-    --------
-    >>> exercise_minutes("### Exercise: f\\n\\n`Level 1/5 · 5 minutes · outcome 3`")
-    5
+    An exercise takes what its file states, its text, stub and solution included. What is folded counts.
     """
-    return sum(map(int, _EXERCISE.findall(text)))
+    words = characters = figures = doing = 0
+    title = ""  # of the section that is open
+    for cell in cells:
+        if cell.cell_type == "markdown":
+            for _, heading, text in at_headings(cell.source):
+                title = heading or title
+                if not title.startswith("Exercise: "):
+                    words += count_words(f"{heading} {_LINE.sub('', text)}")
+                    doing += A_TRY * len(_TRY.findall(text)) if title == "Try it yourself" else 0
+            doing += sum(one.minutes for one in statements_in(cell.source, lesson.number))
+        elif cell.cell_type == "code" and not is_first_cell(cell):
+            doing += sum(TO_DO[name] for name in _CALL.findall(cell.source))
+            if not title.startswith("Exercise: "):
+                shown, printed = count_output(cell)
+                figures += shown
+                characters += count_code(cell.source) + printed
+    return words / WORDS_A_MINUTE + characters / CODE_A_MINUTE + A_FIGURE * figures, doing
 
 
-def times_of(cells: Sequence[NotebookNode], seconds: float) -> Times:
-    """Return how long a notebook takes, with the stubs of its exercises.
+def rounded(minutes: Iterable[float]) -> int:
+    """Return the sum of some minutes, at least 1."""
+    return max(1, round(sum(minutes)))
+
+
+def times_of(lesson: Lesson, cells: Sequence[NotebookNode], seconds: float) -> Times:
+    """Return how long a notebook takes, with its outputs and the stubs of its exercises.
 
     Parameters
     ----------
+    lesson : Lesson
     cells : sequence of NotebookNode
-        130 words or 360 characters of code are read in a minute; exercises state their minutes.
     seconds : float
         To run.
 
     Returns
     -------
     Times
-        Reading and running rounded up to multiples of five, so the same text and machine give the same.
+        Minutes rounded up, seconds to multiples of five, so the same text and machine give the same.
     """
-    cells = [cell for cell in cells if not is_first_cell(cell)]
-    texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
-    codes = [cell.source for cell in cells if cell.cell_type == "code"]
-    reading, running = (5 * math.ceil(exact / 5) for exact in (reading_minutes(texts, codes), seconds))
-    return Times(reading=reading, exercises=sum(map(exercise_minutes, texts)), seconds=running)
+    reading, doing = minutes_of(lesson, [cell for cell in cells if not is_further(cell)])
+    return Times(
+        reading=math.ceil(reading),
+        doing=math.ceil(doing),
+        everything=math.ceil(sum(minutes_of(lesson, cells))),
+        seconds=5 * math.ceil(seconds / 5),
+    )
 
 
-def last_seconds(lesson: Lesson, root: Path) -> float:
-    """Return how long the lesson ran when it was last published; before that, the time it aims at."""
-    times = stored_times(root).get(lesson.name)
-    return lesson.seconds if times is None else times.seconds
+def last_times(lesson: Lesson, cells: Sequence[NotebookNode], root: Path) -> Times:
+    """Return the times stored when the lesson was last published; before that, those of its cells."""
+    return stored_times(root).get(lesson.name) or times_of(lesson, cells, lesson.seconds)
 
 
-def write_times(cells: Sequence[NotebookNode], seconds: float) -> None:
+def write_times(cells: Sequence[NotebookNode], times: Times) -> None:
     """Write the times into the title of a notebook, in place of what follows *It takes:* there."""
     for cell in cells[:2]:
         if cell.cell_type == "markdown" and (old := _LINE.search(cell.source)):
-            new = f"*It takes:* {times_of(cells, seconds)} on two cores."
-            cell.source = cell.source.replace(old[0], new, 1)
+            cell.source = cell.source.replace(old[0], f"*It takes:* {times} on two cores.", 1)
             return

@@ -18,9 +18,10 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
 
-from tinytx_course.building.editions import cell_of_edition, make_edition
+from tinytx_course.building.editions import cell_of_edition, make_edition, mark_further
 from tinytx_course.building.elsewhere import archive_of, first_cell
-from tinytx_course.building.minutes import last_seconds, write_times
+from tinytx_course.building.minutes import last_times, write_times
+from tinytx_course.building.statements import with_statement
 from tinytx_course.lessons import Lesson
 from tinytx_course.machine import PeakMemory, usable_cores
 from tinytx_course.progress.record import NOWHERE
@@ -63,9 +64,9 @@ def build_notebook(lesson: Lesson, root: Path, *, solved: bool = False) -> Noteb
     """Turn ``notebooks/src/NN_slug.py`` into a notebook without outputs.
 
     Cell ids are hashes of the learner's cells: building twice gives equal notebooks, an inserted cell changes
-    no other id, and both editions share them. The title says how long the lesson takes, and the cell after it
-    installs the course where it is missing. Where there are no sources, as in what ``tinytx-course release``
-    wrote, the notebook itself is taken.
+    no other id, and both editions share them. The title says how long the lesson takes, as counted when it
+    was last published; the cell after it installs the course where it is missing. Where there are no sources,
+    as in what ``tinytx-course release`` wrote, the notebook itself is taken.
 
     Raises
     ------
@@ -75,17 +76,33 @@ def build_notebook(lesson: Lesson, root: Path, *, solved: bool = False) -> Noteb
     place = root / "notebooks" / "src" / f"{lesson.name}.py"
     if not place.parent.is_dir() and not solved:
         return without_outputs(nbformat.read(root / "notebooks" / f"{lesson.name}.ipynb", 4))
-    notebook = jupytext.reads(place.read_text(encoding="utf-8"), fmt="py:percent")
-    notebook.metadata = _plain_metadata()
-    notebook.nbformat, notebook.nbformat_minor = 4, 5
     try:
+        notebook = read_source(place)
+        notebook.metadata = _plain_metadata()
+        notebook.nbformat, notebook.nbformat_minor = 4, 5
         _name_cells(notebook)
-        write_times(notebook.cells, last_seconds(lesson, root))
+        write_times(notebook.cells, last_times(lesson, notebook.cells, root))
         make_edition(notebook, solved=solved)
         notebook.cells.insert(1, first_cell(archive_of(root)))
     except (ValueError, SyntaxError) as problem:
         raise ValueError(f"notebooks/src/{place.name}: {problem}") from None
     nbformat.validate(notebook)
+    return notebook
+
+
+def read_source(place: Path) -> NotebookNode:
+    """Return the cells of a source; its text cells hold what their exercises ask.
+
+    Raises
+    ------
+    ValueError
+        If there is no exercise of a name.
+    """
+    notebook = jupytext.reads(place.read_text(encoding="utf-8"), fmt="py:percent")
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = with_statement(cell.source)
+    notebook.cells = mark_further(notebook.cells)
     return notebook
 
 
@@ -178,7 +195,6 @@ def execute(
         notebook,
         kernel_name=_KERNEL["name"],
         resources={"metadata": {"path": str(folder)}},
-        store_widget_state=False,
         extra_arguments=["--IPKernelApp.log_level=40"],  # or each kernel warns that loopback is not encrypted
         on_cell_execute=lambda **_: memory.watch(
             getattr(getattr(client.km, "provisioner", None), "pid", None)
@@ -190,6 +206,9 @@ def execute(
         client.execute(env=environment)
     except (CellExecutionError, DeadKernelError) as problem:
         failure = _failure(notebook, problem)
+    notebook.metadata.pop(
+        "widgets", None
+    )  # nbclient fails on widgets with outputs where it does not store this
     seconds = time.perf_counter() - began
     return Run(lesson=lesson, notebook=notebook, seconds=seconds, peak_bytes=memory.stop(), failure=failure)
 

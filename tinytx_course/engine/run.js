@@ -30,11 +30,11 @@ const TOGETHER = 20;
 
 export class Run {
   // changes: { config, settings, switches, faults, tokensPerBatch } that take the place of the recipe's;
-  // faults are named as in the museum: targets_not_shifted, softmax_twice, no_zero_grad
+  // settings may hold the warm-up as a share of the schedule, and its length in seconds in place of n_steps:
+  // see spend; faults are named as in the museum: targets_not_shifted, softmax_twice, no_zero_grad
   constructor(world, kernels, seed = 0, changes = {}) {
     const config = { ...RECIPE.config, vocab_size: world.words.length + 1, ...changes.config };
-    const settings = { ...RECIPE.settings, ...changes.settings };
-    settings.warmup_steps ??= Math.round(WARMUP_SHARE * settings.n_steps);
+    const settings = { ...RECIPE.settings, warmup: WARMUP_SHARE, ...changes.settings };
     this.world = world;
     this.faults = { ...changes.faults };
     this.model = initialise(new LanguageModel(config, kernels, changes.switches), seed);
@@ -42,6 +42,20 @@ export class Run {
     this.random = generator(seed + 1);
     this.readBatchesOf(changes.tokensPerBatch ?? RECIPE.tokensPerBatch);
     this.tokens = 0; // that were read
+    this.spent = 0;
+    this.spend(0);
+  }
+
+  // More seconds have passed. Of a schedule in seconds that share is done that has passed of them: it has as
+  // many steps as they hold at the pace so far.
+  spend(seconds) {
+    this.spent += seconds;
+    const { settings } = this.training;
+    if (settings.seconds && this.spent) {
+      const nSteps = Math.round((this.step * settings.seconds) / this.spent);
+      settings.n_steps = Math.max(this.step, nSteps);
+    }
+    settings.warmup_steps = Math.round(settings.warmup * settings.n_steps);
   }
 
   readBatchesOf(tokensPerBatch) {
@@ -66,6 +80,7 @@ export class Run {
     Object.assign(this.model.switches, switches);
     Object.assign(this.training.settings, settings);
     Object.assign(this.faults, faults);
+    this.spend(0);
     if (tokensPerBatch) this.readBatchesOf(tokensPerBatch);
   }
 
@@ -145,7 +160,7 @@ export class Run {
       throw new Error(`a saved state must have a vocabulary of ${expected} words, got ${got}`);
     this.model = model;
     this.training = new TrainingStep(model, this.training.settings);
-    this.tokens = 0;
+    this.tokens = this.spent = 0;
   }
 
   // Draw a review from the model, word by word, after the words of a beginning.

@@ -48,10 +48,12 @@ export function isMoment(step) {
 //   start   { tables, wasm, seed, changes, words }   a new run from the bytes of the world's tables and of
 //           kernels.wasm
 //   train   { steps, until }   go on for so many steps, or until a step, at most to the end of the schedule;
-//           "step" after each of them, "shown" at moments and at the end, "done" last
+//           "step" after each of them, "shown" at moments and at the end, "done" last, with the steps of the
+//           schedule, which may follow the clock
 //   pause
-//   change  { changes, mark }   what can be changed while it learns: see Run.change; "changed" with the step
-//           and the mark, or "refused" with the part of the configuration that was to change, as it is
+//   change  { changes, mark }   what can be changed while it learns: see Run.change; "changed" with the step,
+//           the mark and the steps of the schedule, or "refused" with the part of the configuration that was
+//           to change, as it is
 //   show    a moment: see Run.moment
 //   save, open { bytes }
 export function serve(scope) {
@@ -59,14 +61,20 @@ export function serve(scope) {
   let about;
   let wanted = 0; // the step up to which it is to learn
   let going = false;
+  let at = 0; // the time up to which what was spent is counted
   const tell = (told, more = {}) => scope.postMessage({ told, ...more });
   const isDue = () => !run.finished && run.step < wanted; // the schedule may change while it learns
   const show = () => tell("shown", run.moment(about.words, about.seed + run.step));
+  const schedule = () => ({ nSteps: run.training.settings.n_steps });
   const nParams = () => [...run.model.parameters.values()].reduce((sum, { size }) => sum + size, 0);
 
   function learn() {
     for (const until = performance.now() + AT_ONCE; isDue() && performance.now() < until; ) {
-      tell("step", run.advance());
+      const learned = run.advance();
+      const before = at;
+      at = performance.now();
+      run.spend((at - before) / 1000);
+      tell("step", { ...learned, ...schedule() });
       if (isMoment(run.step) || run.finished) show();
     }
     going = isDue();
@@ -84,7 +92,9 @@ export function serve(scope) {
     },
     train({ steps = Infinity, until = Infinity }) {
       wanted = Math.min(run.step + steps, until);
-      if (!going) learn();
+      if (going) return;
+      at = performance.now();
+      learn();
     },
     pause() {
       wanted = run.step;
@@ -92,7 +102,7 @@ export function serve(scope) {
     change({ changes, mark }) {
       try {
         run.change(changes);
-        tell("changed", { step: run.step, mark });
+        tell("changed", { step: run.step, mark, ...schedule() });
       } catch ({ message }) {
         const names = Object.keys(changes.config ?? {});
         tell("refused", {

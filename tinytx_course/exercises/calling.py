@@ -180,7 +180,7 @@ def is_of_the_package(function: Any) -> bool:
 
 
 def _ready_made(exercise: Exercise, function: Any, call: Call, seconds: float) -> Failure | None:
-    """Say so if a function returns what a ready-made answer has made, as it is."""
+    """Say so if a function returns what a ready-made answer has made, as it is or as a copy."""
     named = dict(zip(exercise.parameters, copied(call.arguments, working_device()), strict=True))
     positional, keywords = _handed_over(function, named)
 
@@ -193,7 +193,8 @@ def _ready_made(exercise: Exercise, function: Any, call: Call, seconds: float) -
     if error is not None or not whose:
         return None
     words = (
-        f"What your function returns was made by `{whose}`, a ready-made answer: write these lines yourself."
+        f"What your function returns was made by `{whose}`, a ready-made answer: write these lines yourself, "
+        "and compare outside the function."
     )
     return Failure("calls-the-answer", words)
 

@@ -5,6 +5,12 @@
     signature = "attention_row(query, keys)"
     lesson = 0                               # the lesson and the section that explain it
     section = "By hand: score, then share"
+    title = "one row of attention"           # what its lesson asks, see `statement`
+    level = 1
+    minutes = 2
+    outcome = 2
+    statement = "The task, in 15 to 110 words of Markdown, with shapes."
+    hints = ["Folded below it."]
     rule = "What to return, in one sentence with shapes."
     right = '''
     def attention_row(query, keys):
@@ -17,8 +23,9 @@
     words = "What was done, and what to do instead."
 
 In place of `edit` a mistake may have ``edits``, a list of such pairs, or ``program``, a text that defines the
-function. Further ways to make it are listed in ``also``, each written like one of these three. It may name
-another ``section`` and ``lesson`` to read, take its words from a mistake that it is ``like``, and have a
+function. Further ways to make it are listed in ``also``, each written like one of these three. It may have a
+``hint``, the words of `tinytx_course.grading.hint` where its own quote a right program; name another
+``section`` and ``lesson`` to read; take its words from a mistake that it is ``like``; and have a
 ``tolerance`` of its own where rounding weighs more than usual.
 
 ``together`` lists slugs that often come with another one: both are tried at once, wherever their edits do not
@@ -48,22 +55,29 @@ import torch.nn.functional as F
 from torch import nn
 
 import tinytx as tx
+from tinytx_course.exercises.statement import Statement
 
 Function = Callable[..., Any]
-_EXERCISE: Mapping[str, type] = {
-    "together": list,
-    "also": list,
-    "mistakes": dict,
-    "puzzle": dict,
-    "lesson": int,
-} | dict.fromkeys(("signature", "section", "rule", "right"), str)
+_ABOUT = {"title": str, "level": int, "minutes": int, "outcome": int, "statement": str, "hints": list}
+_NEEDED = ("signature", "lesson", "section", *_ABOUT, "rule", "right", "mistakes")
+_EXERCISE: Mapping[str, type] = (
+    _ABOUT
+    | {
+        "together": list,
+        "also": list,
+        "mistakes": dict,
+        "puzzle": dict,
+        "lesson": int,
+    }
+    | dict.fromkeys(("signature", "section", "rule", "right"), str)
+)
 _MISTAKE: Mapping[str, type] = {
     "lesson": int,
     "tolerance": float,
     "edit": list,
     "edits": list,
     "also": list,
-} | dict.fromkeys(("words", "like", "section", "program"), str)
+} | dict.fromkeys(("words", "hint", "like", "section", "program"), str)
 #: What a program may use without importing it.
 NAMES: Mapping[str, Any] = {"torch": torch, "nn": nn, "F": F, "math": math, "np": np, "tx": tx}
 _WAYS = ("edit", "edits", "program")
@@ -80,6 +94,8 @@ class Mistake:
         Its stable name.
     words : str
         What was done and what to do instead.
+    hint : str
+        The same for who is to find the line alone; empty where the words quote no right program.
     section : str
         Heading to read, in the lesson of the exercise unless `lesson` says otherwise.
     lesson : int or None
@@ -96,6 +112,7 @@ class Mistake:
     lesson: int | None = None
     wrongs: tuple[Function, ...] = ()
     tolerance: float = 0.0
+    hint: str = ""
 
 
 class Program:
@@ -165,6 +182,7 @@ class Catalogue:
     ----------
     signature, section, rule : str
     lesson : int
+    statement : Statement
     solve : Program
         The right one.
     mistakes : tuple of Mistake
@@ -177,6 +195,7 @@ class Catalogue:
     lesson: int
     section: str
     rule: str
+    statement: Statement
     solve: Program
     mistakes: tuple[Mistake, ...]
     puzzle: Mapping[str, Any]
@@ -206,7 +225,8 @@ def read_catalogue(name: str) -> Catalogue:
 def parse_catalogue(name: str, table: Mapping[str, Any]) -> Catalogue:
     """Check the fields of an exercise; as `read_catalogue`."""
     file = f"{name}.toml"
-    _check_fields(file, table, _EXERCISE, ("signature", "lesson", "section", "rule", "right", "mistakes"))
+    check_fields(file, table, _EXERCISE, _NEEDED)
+    statement = read_statement(file, table)
     texts, often = table["mistakes"], set(table.get("together", ()))
     if unknown := often - set(texts):
         raise ValueError(f"{file} must have the mistakes {', '.join(sorted(unknown))}, got none of the name")
@@ -222,7 +242,17 @@ def parse_catalogue(name: str, table: Mapping[str, Any]) -> Catalogue:
     mistakes = (*(one.mistake for one in known), *(pair for pair in pairs if pair.wrongs))
     about = {field: table[field] for field in ("signature", "lesson", "section", "rule")}
     solve = Program(name, table["right"], f"`right` of {file}")
-    return Catalogue(**about, solve=solve, mistakes=mistakes, puzzle=table.get("puzzle", {}))
+    return Catalogue(
+        **about, statement=statement, solve=solve, mistakes=mistakes, puzzle=table.get("puzzle", {})
+    )
+
+
+def read_statement(whose: str, table: Mapping[str, Any]) -> Statement:
+    """Read what an exercise, or a room of the museum, asks."""
+    try:
+        return Statement(table["lesson"], **{field: table[field] for field in _ABOUT})
+    except ValueError as problem:
+        raise ValueError(f"{whose}: {problem}") from None
 
 
 class _Known(NamedTuple):
@@ -238,7 +268,7 @@ class _Known(NamedTuple):
 
 def _read_mistake(name: str, table: Mapping[str, Any], slug: str, others: Sequence[str | Edits]) -> _Known:
     whose, texts, right = f"the mistake {slug!r} of {name}.toml", table["mistakes"], table["right"]
-    _check_fields(whose, texts[slug], _MISTAKE)
+    check_fields(whose, texts[slug], _MISTAKE)
     like = texts[slug].get("like", slug)
     about = texts.get(like, {}) | texts[slug]
     if like not in texts or "words" not in about:
@@ -249,7 +279,7 @@ def _read_mistake(name: str, table: Mapping[str, Any], slug: str, others: Sequen
     ways = [_read_way(whose, right, way) for way in (*given, *texts[slug].get("also", ()))]
     ways += _together(ways, others)
     made = [Program(name, way if isinstance(way, str) else _applied(right, way), whose) for way in ways]
-    said = {key: about[key] for key in ("words", "section", "lesson", "tolerance") if key in about}
+    said = {key: about[key] for key in ("words", "hint", "section", "lesson", "tolerance") if key in about}
     mistake = Mistake(slug, wrongs=tuple(made), **said)
     return _Known(mistake, [way for way in ways if not isinstance(way, str)])
 
@@ -261,12 +291,13 @@ def _pair(name: str, right: str, one: _Known, other: _Known) -> Mistake:
     texts = dict.fromkeys(_applied(right, both) for both in _together(its_edits, other_edits))
     wrongs = tuple(Program(name, text, f"the pair {slug!r} of {name}.toml") for text in texts)
     words = f"Two things at once. {first.words} And: {second.words}"
-    return Mistake(
-        slug, words, first.section, first.lesson, wrongs, tolerance=max(first.tolerance, second.tolerance)
-    )
+    hint = f"Two things at once. {first.hint or first.words} And: {second.hint or second.words}"
+    tolerance = max(first.tolerance, second.tolerance)
+    return Mistake(slug, words, first.section, first.lesson, wrongs, tolerance, hint)
 
 
-def _check_fields(whose: str, table: Any, fields: Mapping[str, type], needed: Iterable[str] = ()) -> None:
+def check_fields(whose: str, table: Any, fields: Mapping[str, type], needed: Iterable[str] = ()) -> None:
+    """Refuse a table with a key that is unknown, missing or of another type than `fields` say."""
     if not isinstance(table, dict):
         raise ValueError(f"{whose} must be a table, got {table!r}")
     if unknown := set(table) - set(fields):
@@ -293,6 +324,12 @@ def _read_way(whose: str, right: str, way: Any) -> str | Edits:
     if _overlap(edits):
         raise ValueError(f"the edits of {whose} must not overlap, got {pairs}")
     return edits
+
+
+def edited(whose: str, right: str, way: Any) -> str:
+    """Return the program of a mistake that is written in one of the three ways."""
+    read = _read_way(whose, right, way)
+    return read if isinstance(read, str) else _applied(right, read)
 
 
 def _edit(right: str, old: str, new: str) -> Edit:

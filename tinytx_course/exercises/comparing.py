@@ -103,9 +103,11 @@ def boolean(value: Any) -> Reading | Failure:
             "Here masks are boolean: True = may attend."
         )
         return Reading((tensor == 0,), complaint=Failure("additive-mask", words))
-    words = (
-        f"Masks are boolean, True = may attend; got dtype {tensor.dtype}: `.bool()` makes a mask of 0 and 1."
-    )
+    words = f"Masks are boolean, True = may attend; got dtype {tensor.dtype}"
+    if ((tensor != 0) & (tensor != 1)).any():  # such as the ids that were given
+        words += " with other numbers than 0 and 1: compare, with `==` or `<`, to get True and False."
+        return Failure("not-boolean", words)
+    words += ": `.bool()` makes a mask of 0 and 1."
     return Reading((tensor != 0,), complaint=complaint or Failure("not-boolean", words))
 
 
@@ -225,6 +227,13 @@ def tokens(value: Any) -> Reading | Failure:
         return Failure("wrong-type", words)
     note = "" if isinstance(value, list) else "A list is due; yours is a tuple."
     return Reading((as_codes([value]),), note=note, cells=(tuple(value),))
+
+
+def text(value: Any) -> Reading | Failure:
+    """Read a text, shown in quotes, so that spaces at its ends are seen."""
+    if not isinstance(value, str):
+        return Failure("wrong-type", f"A text (str) is due, got {kind_of(value)}.")
+    return Reading((as_codes([[value]]),), cells=((repr(value),),))
 
 
 def trained(value: Any) -> Reading | Failure:

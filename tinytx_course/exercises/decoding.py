@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _BOS, _EOS = 1, 2  # those of the lesson
 _OTHERS = {"bos": 5, "eos": 3}
+_LONGEST_PATH = 32  # ids that are explained; right answers have up to 7
 
 
 class _Step:
@@ -69,10 +70,12 @@ def _describe_paths(trial: Trial) -> list[Part]:
     rows = [("expected", trial.expected)] + ([("yours", trial.got)] if trial.got is not None else [])
     lines = []
     for name, reading in rows:
-        path = reading.tensors[0].tolist()
+        path = reading.tensors[0][:_LONGEST_PATH].tolist()
         parts = [float(step(path[:i])[token]) for i, token in enumerate(path) if i and 0 <= token < 7]
         said = " ".join(f"{part:.2f}" for part in parts)
-        lines.append(f"{name} {path}: log-probabilities {said}, sum {sum(parts):.2f}")
+        n_more = len(reading.tensors[0]) - len(path)
+        more = f" and {n_more:,} more" if n_more else ""
+        lines.append(f"{name} {path}{more}: log-probabilities {said}, sum {sum(parts):.2f}")
         if trial.call.arguments[5:]:  # the length penalty of beam search
             lines[-1] += f", score {sum(parts) / max(len(parts), 1) ** trial.call.arguments[5]:.3f}"
     return ["Along the way, after each prefix:\n" + "\n".join(lines)]

@@ -13,6 +13,7 @@ from tinytx_course.exercises.card import Part
 from tinytx_course.exercises.catalogue import Function, Mistake, Program, read_catalogue
 from tinytx_course.exercises.comparing import Reader
 from tinytx_course.exercises.observation import Call, Observation
+from tinytx_course.exercises.statement import Statement
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ class Exercise:
         Heading of that lesson which explains it.
     rule : str
         What to return, in one sentence.
+    statement : Statement
+        What its lesson asks.
     puzzle : mapping
         The table of its Parsons problem; empty where it has none.
     """
@@ -76,6 +79,7 @@ class Exercise:
     lesson: int = field(init=False)
     section: str = field(init=False)
     rule: str = field(init=False)
+    statement: Statement = field(init=False, repr=False)
     puzzle: Mapping[str, Any] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

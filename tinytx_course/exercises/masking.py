@@ -213,21 +213,24 @@ def _calls(seed: int) -> Iterator[Call]:
 def _judge(exercise: Exercise, trials: Sequence[Trial], repeats: Sequence[Trial]) -> Verdict:
     """Rules that always hold first, shares on the largest batch, then where chance comes from."""
     for case, trial in enumerate(trials[:-1]):
-        modified = trial.failure is not None and trial.failure.mistake == "input-modified"
-        if trial.got is None or (trial.failure is not None and not modified):
-            return tell_failure(exercise, trial.failure, dataclasses.replace(trial, got=None))
-        inputs, labels = trial.got.tensors
-        draw = Draw(trial.call.arguments[0], inputs, labels, trial.call.arguments[4])
-        if modified:
-            slug, _, cells = _labels_of_draw(draw) or ("", "", None)
-            if slug != "labels-are-new-ids":
-                return tell_failure(exercise, trial.failure, dataclasses.replace(trial, got=None))
-            return _tell(
-                exercise, draw, (slug, "They were taken from an input that was changed in place.", cells)
-            )
-        finding = _labels_of_draw(draw) or _places(draw) or (_shares(draw) if case == _LARGEST else None)
+        finding, in_place = None, trial.failure is not None and trial.failure.mistake == "input-modified"
+        if trial.got is not None and (trial.failure is None or in_place):
+            inputs, labels = trial.got.tensors
+            draw = Draw(trial.call.arguments[0], inputs, labels, trial.call.arguments[4])
+            finding = _labels_of_draw(draw)
+            if not in_place:
+                finding = finding or _places(draw) or (_shares(draw) if case == _LARGEST else None)
+            elif finding is not None and finding[0] == "labels-are-new-ids":
+                finding = finding[0], "They were taken from an input that was changed in place.", finding[2]
+            else:
+                finding = None
         if finding is not None:
             return _tell(exercise, draw, finding)
+        if trial.got is None or trial.failure is not None:
+            return tell_failure(exercise, trial.failure, dataclasses.replace(trial, got=None))
+    for trial in (trials[-1], *repeats):
+        if trial.got is None or trial.failure is not None:
+            return tell_failure(exercise, trial.failure, dataclasses.replace(trial, got=None))
     failure = _about_chance(trials, repeats)
     return tell_pass(exercise, trials[:-1]) if failure is None else tell_failure(exercise, failure)
 
@@ -235,11 +238,11 @@ def _judge(exercise: Exercise, trials: Sequence[Trial], repeats: Sequence[Trial]
 def _about_chance(trials: Sequence[Trial], repeats: Sequence[Trial]) -> Failure | None:
     """The generator, and nothing else, decides what is drawn."""
     first, again, other = trials[_DRAWN_AGAIN].got, repeats[_DRAWN_AGAIN].got, trials[-1].got
-    assert first is not None
-    if again is not None and not again.agrees_with(first):
+    assert first is not None and again is not None and other is not None
+    if not again.agrees_with(first):
         words = "The same generator in the same state gave another result: draw with `generator=generator`."
         return Failure("generator-ignored", words)
-    if other is not None and other.agrees_with(first):
+    if other.agrees_with(first):
         words = "Another generator gave the very same result: draw from the generator that is given."
         return Failure("same-draw-every-time", words)
     return None

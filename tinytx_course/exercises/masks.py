@@ -1,4 +1,4 @@
-"""Exercises on masks, causal, padding and that of cross-attention, and on the test that finds leaks."""
+"""Exercises on masks, causal, with a window, padding, of cross-attention, and on the test for leaks."""
 
 from __future__ import annotations
 
@@ -135,4 +135,17 @@ LEAKS_FUTURE = Exercise(
     read=truth,
     calls=_leak_calls,
 )
-EXERCISES = (CAUSAL_MASK, PADDING_MASK, CROSS_ATTENTION_MASK, LEAKS_FUTURE)
+
+
+def _window_calls(seed: int) -> Iterator[Call]:
+    small = ((1, 1, 0), (2, 1, 0), (2, 1, 1), (3, 1, 2), (3, 2, 0), (4, 2, 1), (4, 1, 3), (5, 3, 2))
+    for sizes in (*small, (6 + seed % 3, 2, 3), (5, 7, 1), (3, 1, 3)):
+        yield Call(sizes)
+
+
+WINDOW_PREFIX_MASK = Exercise(
+    name="window_prefix_mask",
+    read=boolean,
+    calls=_window_calls,
+)
+EXERCISES = (CAUSAL_MASK, WINDOW_PREFIX_MASK, PADDING_MASK, CROSS_ATTENTION_MASK, LEAKS_FUTURE)

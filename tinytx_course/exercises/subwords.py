@@ -1,11 +1,11 @@
-"""Exercises on byte-pair encoding: merge one pair, learn the merges, apply them to a new word."""
+"""Exercises on byte-pair encoding: merge one pair, learn the merges, apply them to a new word, decode."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
 
-from tinytx_course.exercises.comparing import token_pairs, tokens
+from tinytx_course.exercises.comparing import text, token_pairs, tokens
 from tinytx_course.exercises.exercise import Exercise
 from tinytx_course.exercises.observation import Call
 
@@ -111,4 +111,29 @@ ENCODE_BPE = Exercise(
     read=tokens,
     calls=_encode_calls,
 )
-EXERCISES = (MERGE_PAIR, LEARN_MERGES, ENCODE_BPE)
+
+
+def _decode_calls(seed: int) -> Iterator[Call]:
+    cases = (
+        "▁le",
+        "▁le ▁rom an",
+        "▁ le ▁livre",
+        "▁l ' été ▁!",
+        "",
+        "▁le ▁ ▁roman",
+        "▁ ▁le",
+        "▁le ▁",
+        "▁b el le s ▁et ▁lon gue s",
+    )
+    for case in cases:
+        yield Call((case.split(),))
+    drawn = random.Random(seed)
+    yield Call((list("".join(f"▁{drawn.choice(_VOCABULARY)}" for _ in range(3))),))
+
+
+DECODE_BPE = Exercise(
+    name="decode_bpe",
+    read=text,
+    calls=_decode_calls,
+)
+EXERCISES = (MERGE_PAIR, LEARN_MERGES, ENCODE_BPE, DECODE_BPE)

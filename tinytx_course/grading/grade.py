@@ -18,10 +18,12 @@ from __future__ import annotations
 import contextlib
 import datetime
 import html
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+from textwrap import shorten
 
 from tqdm import tqdm
 
@@ -30,18 +32,17 @@ from tinytx_course.grading.grades import (
     CopyGrades,
     as_csv,
     commonest_mistakes,
-    in_utf8,
     mistakes_table,
-    printable,
 )
 from tinytx_course.grading.running import Limits, grade_submission
-from tinytx_course.grading.submission import read_submission
+from tinytx_course.grading.submission import in_utf8, printable, read_submission, spelled_alike
 from tinytx_course.lessons import LESSONS
 from tinytx_course.site.pages import fill_page
 from tinytx_run.files import is_writable, write_file
 
 #: An exercise is worth repeating where a smaller share of the copies passed.
 ENOUGH = 0.5
+_COPY = re.compile(r"(?i)\.ipynb(\.(txt|json))?$")  # some browsers add an ending
 _SIGNS = {"passed": "✓", "failed": "✗", "not attempted": "–", "missing": "·"}
 
 
@@ -53,6 +54,7 @@ class Report:
     csv: Path
     lesson: int | None = None
     page: Path | None = None
+    others: tuple[str, ...] = ()  # files of the folder that are no notebooks
 
     def to_dict(self) -> dict:
         """Return plain values for ``--json``."""
@@ -62,6 +64,7 @@ class Report:
             "csv": in_utf8(str(self.csv)),
             "page": None if self.page is None else in_utf8(str(self.page)),
             "commonest_mistakes": commonest_mistakes(self.copies),
+            "not_read": list(map(in_utf8, self.others)),
         }
 
     def __str__(self) -> str:
@@ -72,6 +75,8 @@ class Report:
             line = f"{printable(copy.name):<32}{score:<12}{printable(copy.problem or ', '.join(failed))}"
             lines.append(line.rstrip())
         files = [f"a row a copy: {self.csv}", *([f"the class on one page: {self.page}"] if self.page else [])]
+        if self.others:
+            files.append(shorten(f"not read, no notebooks: {printable(', '.join(self.others))}", 200))
         return "\n".join([*lines, "", mistakes_table(self.copies), "", *files])
 
 
@@ -122,7 +127,8 @@ def grade_folder(
         If there is no notebook in it, or `report` is no such name. A file that cannot be graded is a row that
         says why.
     """
-    paths = sorted(path for path in folder.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts)
+    handed_in = sorted(path for path in folder.rglob("*") if _is_handed_in(path.relative_to(folder)))
+    paths = [path for path in handed_in if _COPY.search(path.name)]
     if not paths:
         raise ValueError(f"a folder to check must hold notebooks (.ipynb), got none in {folder}")
     report = Path(f"{folder.resolve().name or 'copies'}-grades.csv") if report is None else report
@@ -139,6 +145,9 @@ def grade_folder(
                 named[read_submission(path).lesson] += 1
         del named[None]
         lesson = named.most_common(1)[0][0] if named else None
+    alike = defaultdict(list)
+    for path in paths:
+        alike[_name_of_copy(path, folder)].append(path.relative_to(folder).as_posix())
     copies = []
     for path in tqdm(paths, unit="copy", disable=None, leave=False):
         name = path.relative_to(folder).as_posix()
@@ -146,10 +155,24 @@ def grade_folder(
             copies.append(grade_submission(read_submission(path), name, lesson=lesson, limits=limits))
         except Exception as problem:  # whatever is in one copy, the others are graded
             copies.append(CopyGrades(name=name, problem=str(problem) or type(problem).__name__))
+        if twins := ", ".join(ascii(one) for one in alike[_name_of_copy(path, folder)] if one != name):
+            remarks = filter(None, (copies[-1].problem, f"perhaps the same learner as {twins}"))
+            copies[-1] = replace(copies[-1], problem="; ".join(remarks))
         write_file(csv.absolute(), as_csv(copies).encode())  # what is graded stays, whatever happens next
     if page is not None:
         write_file(page.absolute(), class_page(copies, lesson).encode())
-    return Report(copies=tuple(copies), csv=csv, lesson=lesson, page=page)
+    others = [path for path in handed_in if path not in paths and path.is_file()]
+    names = tuple(path.relative_to(folder).as_posix() for path in others)
+    return Report(copies=tuple(copies), csv=csv, lesson=lesson, page=page, others=names)
+
+
+def _is_handed_in(path: PurePath) -> bool:
+    """Whether a file is somebody's, and not what Jupyter or macOS adds to a folder or an archive."""
+    return not path.name.startswith(".") and not {".ipynb_checkpoints", "__MACOSX"} & {*path.parts}
+
+
+def _name_of_copy(path: Path, folder: Path) -> str:
+    return _COPY.sub("", spelled_alike(path.relative_to(folder).as_posix()))
 
 
 def class_page(copies: Sequence[CopyGrades], lesson: int | None) -> str:
@@ -174,6 +197,7 @@ def class_page(copies: Sequence[CopyGrades], lesson: int | None) -> str:
     hard = sorted((share, name) for name, (share, _) in exercises.items() if share < ENOUGH)
     return fill_page(
         "class.html",
+        policy="default-src 'none'; style-src 'unsafe-inline'; img-src data:",
         title=html.escape(title),
         copies=[(copy, {grade.exercise: grade for grade in copy.grades}) for copy in copies],
         graded=graded,

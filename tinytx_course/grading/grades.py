@@ -11,6 +11,7 @@ from textwrap import shorten
 
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.verdict import Verdict
+from tinytx_course.grading.submission import in_utf8, printable
 
 STATUSES = ("passed", "failed", "not attempted", "missing")
 _LONGEST = 200  # letters of what is said about an exercise on its line
@@ -97,16 +98,6 @@ class CopyGrades:
             "problem": None if self.problem is None else in_utf8(self.problem),
             "exercises": [grade.to_dict() for grade in self.grades],
         }
-
-
-def in_utf8(text: str) -> str:
-    """Return a text that any output can hold: a byte of a file name that is no UTF-8 becomes `?`."""
-    return text.encode(errors="replace").decode()
-
-
-def printable(text: str) -> str:
-    """Return a text on one line, without what could steer a terminal."""
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
 
 
 def commonest_mistakes(copies: Sequence[CopyGrades]) -> list[dict]:

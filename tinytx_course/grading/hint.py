@@ -1,9 +1,8 @@
 """Hints of rising help for one exercise: where to read, what is wrong, which step to look at; no answers.
 
 The step comes from the file of the exercise: it is where the program with the mistake differs from the right
-one. Words of a mistake may quote code. No hint shares five tokens in a row with a right program, so they are
-shortened: axes ``(B, T, D)`` become ``B × T × D``; indices, arguments in brackets and the end of a formula
-become ``…``, and so does the end of what a right program still shares.
+one. No hint shares five tokens in a row with a right program: a mistake whose words do has a ``hint`` in the
+file, and axes ``(B, T, D)`` become ``B × T × D``.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from tinytx_course.exercises.card import Grid, as_text
-from tinytx_course.exercises.catalogue import Mistake, Program
+from tinytx_course.exercises.catalogue import NAMES, Mistake, Program
 from tinytx_course.exercises.checking import EXERCISES, nearest_first
 from tinytx_course.exercises.exercise import Exercise
 from tinytx_course.exercises.telling import describe_call, where_to_read
@@ -24,19 +23,9 @@ from tinytx_course.grading.grades import Grade
 from tinytx_course.grading.running import grade_exercise
 from tinytx_course.grading.submission import read_submission
 
-#: So many tokens in a row, and a hint would quote a solution.
-QUOTE = 5
 _WORD = re.compile(r"\w+")
-_COMMENT = re.compile(r"#.*")
-_TOKEN = re.compile(r"\w+|[^\w\s`]")
-_AXIS = r"[\w.]+(?: ?[·+] ?\w+)*"
-_AXES = re.compile(rf"(?<!\w)\((?=[^()]*[A-Z])((?:{_AXIS}, )+{_AXIS})\)")
-_LONG_NAME = re.compile(r"(?:\b[A-Za-z_]\w*\.)+(\w+\.[A-Za-z_])")
-_BRACKETS = re.compile(r"\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)|\[[^\[\]]*\]")
-_PROSE = re.compile(r"[A-Za-z]\w* \w|^[A-Za-z]+(-|, )[a-z]+$")
-_LITERAL = re.compile(r"-?\d+|True|False|None")
-_OPERAND = r"\w+(?:\.\w+)*(?:\([^()]*\)|\[[^\[\]]*\])*"
-_FORMULA = re.compile(rf"({_OPERAND}(?: [-+*/@<>]=? | ?== ?| ?= ?))(?:-?{_OPERAND}(?: [-+*/@<>]=? | ?= ?)?)+")
+_AXIS = r"\w+(?: ?[·+-] ?\w+)*"
+_AXES = re.compile(rf"(?<![\w`])\((?=[^()]*[A-Z])((?:{_AXIS}, )+{_AXIS})\)")
 _MOST_STEPS = 3  # more, and it is another program
 
 
@@ -123,8 +112,7 @@ def hints_for(exercise: Exercise, grade: Grade) -> Hints:
         return Hints(verdict=state, words=texts[0], hints=(where,))
     trial, words = verdict.trial, verdict.finding
     known = next((mistake for mistake in exercise.mistakes if mistake.slug == verdict.mistake), None)
-    if known is not None or exercise.recognise is not None:
-        words = _shortened(words, exercise)
+    words = _plain(known.hint or words if known else words)
     call = describe_call(exercise, trial.call) if trial is not None else []
     parts = (part for part in verdict.parts if not isinstance(part, str) and part not in call)
     grids = [grid for part in parts for grid in part]
@@ -148,39 +136,13 @@ def _as_lines(grids: Iterable[Grid]) -> str:
     return "\n".join(line.rstrip() for lines in titled for line in lines if line.strip())
 
 
-def _shortened(words: str, exercise: Exercise) -> str:
-    """Words of a mistake without what could be pasted into an answer."""
-    words = _AXES.sub(lambda axes: axes[1].replace(", ", " × "), words)
-    words = _LONG_NAME.sub(r"\1", words.replace("()", ""))
-    words = re.sub(r"(\.\w+)\(…\)", r"\1…", _BRACKETS.sub(_without_code, words))
-    words = _FORMULA.sub(_without_end, words)
-    right = _COMMENT.sub("", exercise.solve.text)
-    for pattern in (_TOKEN, _WORD):
-        quotes = {tuple(token[0] for token in run) for run in _runs(pattern, right)}
-        while run := next((run for run in _runs(pattern, words) if tuple(t[0] for t in run) in quotes), None):
-            words = f"{words[: run[-2].start()]}…{words[run[-1].end() :]}"
-    return words
+def _plain(words: str) -> str:
+    """Words with axes as a product: brackets and commas could be pasted into an answer."""
 
+    def product(axes: re.Match[str]) -> str:
+        return " × ".join(f"({axis})" if " " in axis else axis for axis in axes[1].split(", "))
 
-def _runs(pattern: re.Pattern[str], text: str) -> Iterator[list[re.Match[str]]]:
-    tokens = [*pattern.finditer(text)]
-    return (tokens[i : i + QUOTE] for i in range(len(tokens) - QUOTE + 1))
-
-
-def _without_code(brackets: re.Match[str]) -> str:
-    """Brackets around prose or a name as they are, around arguments as ``(…)``; indices as ``…``."""
-    inner, n_tokens = brackets[0][1:-1], len(_TOKEN.findall(brackets[0])) - 2
-    if brackets[0][0] == "[":
-        return "…" if n_tokens > 1 else brackets[0]
-    if _PROSE.search(inner):
-        return f"({_BRACKETS.sub(_without_code, inner)})"
-    return "(…)" if n_tokens > 2 or _LITERAL.fullmatch(inner) else brackets[0]
-
-
-def _without_end(formula: re.Match[str]) -> str:
-    parts = [_TOKEN.findall(part) for part in formula[0].split("…")]
-    too_long = QUOTE - (len(parts) == 1)  # with a comma before the formula
-    return f"{formula[1]}…" if max(map(len, parts)) >= too_long else formula[0]
+    return _AXES.sub(product, words)
 
 
 def _where_it_differs(exercise: Exercise, mistake: Mistake) -> str:
@@ -196,7 +158,8 @@ def _where_it_differs(exercise: Exercise, mistake: Mistake) -> str:
     if len(steps) < 2 or not 1 <= len(found) <= _MOST_STEPS:
         return ""
     place = "what comes before number" if {change[0] for change in changes} == {"insert"} else "number"
-    return f"Of the {len(steps)} steps of a right program, look at {place} {', and at '.join(found)}."
+    places = ", at ".join(found[:-1]) + ", and at " * (len(found) > 1) + found[-1]
+    return f"Of the {len(steps)} steps of a right program, look at {place} {places}."
 
 
 def _steps(outer: ast.stmt, function: str = "") -> Iterator[tuple[range, str]]:
@@ -210,9 +173,10 @@ def _steps(outer: ast.stmt, function: str = "") -> Iterator[tuple[range, str]]:
         elif isinstance(step, ast.Return):
             does = f"gives the result{function}"
         elif isinstance(step, ast.For):
-            does = f"begins the loop with {names}"
+            does = f"begins the loop with {names}" if names else "begins the loop"
         elif isinstance(step, ast.Expr):
-            does = f"changes {_names(step.value)}"
+            path = re.split(r"\(", ast.unparse(step.value))[0].split(".")
+            does = f"calls `{path[-1]}`" if path[0] in NAMES else f"changes `{path[0]}`"
         elif names:
             does = f"computes {names}"
         yield range(step.lineno, inner[0].lineno if inner else (step.end_lineno or step.lineno) + 1), does
@@ -222,4 +186,4 @@ def _steps(outer: ast.stmt, function: str = "") -> Iterator[tuple[range, str]]:
 def _names(target: ast.expr) -> str:
     """Variables that an expression names, without indices, attributes and arguments."""
     bare = re.split(r"[\[.(]", ast.unparse(target).strip("()"))[0]
-    return " and ".join(f"`{name}`" for name in _WORD.findall(bare))
+    return " and ".join(f"`{name}`" for name in _WORD.findall(bare) if name != "_")

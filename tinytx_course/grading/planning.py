@@ -11,6 +11,7 @@ from tinytx_course.building.editions import check_calls
 from tinytx_course.grading.slicing import Statement, names_read, needed, statements
 
 _TIMED = re.compile(r"\A\s*%%(time|timeit|capture|prun|debug)\b.*\n?")
+_WRITTEN = re.compile(r"\A\s*%%(?:writefile|file)[ \t]+(-a[ \t]+)?(\S.*?)[ \t]*(?:\n|\Z)")
 _FOREIGN = re.compile(r"\A\s*%%")
 _CALL = re.compile(r"""\bcheck\(\s*["'](\w+)["']""")
 #: So many calls of one check are tried, the last ones: a copy may hold thousands.
@@ -32,9 +33,10 @@ def make_plan(cells: Sequence[str], exercises: Collection[str], expected: Collec
     Returns
     -------
     dict
-        What JSON can hold: ``sources``, the cells as they are run, by number; and ``exercises`` by name:
-        ``attempts``, each with an expression for the ``function`` and the cell and place of each statement
-        that it ``needs``, and ``broken``, which says what cell does not parse, if one is to blame.
+        What JSON can hold: ``sources``, the cells as they are run, by number; ``order``, cell and place of
+        every statement; and ``exercises`` by name: ``attempts``, each with an expression for the
+        ``function``, the statements that it ``needs`` and ``at``, how many of all come before it; and
+        ``broken``, which says what cell does not parse, if one is to blame.
     """
     every: list[Statement] = []
     calls: list[tuple[str, ast.expr, int]] = []
@@ -62,20 +64,18 @@ def make_plan(cells: Sequence[str], exercises: Collection[str], expected: Collec
         word = re.compile(rf"\bdef\s+{name}\b|[\"']{name}[\"']")
         blame = next((said for text, said in broken if word.search(text)), None)
         plans[name] = {"attempts": _attempts(every, places), "broken": blame}
-    return {"sources": sources, "exercises": plans}
+    order = [[one.cell, one.index] for one in every]
+    return {"sources": sources, "order": order, "exercises": plans}
 
 
 def _attempts(every: Sequence[Statement], places: Sequence[tuple[ast.expr, int]]) -> list[dict[str, Any]]:
     """Return each different answer once."""
     found: list[dict[str, Any]] = []
     for function, at in places:
-        try:
-            names = names_read(function)
-        except SyntaxError:  # such as `await`, which is at home in its statement only
-            continue
-        needs = [[one.cell, one.index] for one in needed(every[:at], every[at:], names)]
-        attempt = {"function": ast.unparse(function), "needs": needs}
-        found += [attempt] if attempt not in found else []
+        needs = [[one.cell, one.index] for one in needed(every[:at], every[at:], names_read(function))]
+        alike = {"function": ast.unparse(function), "needs": needs}
+        if not any(one.items() >= alike.items() for one in found):
+            found.append(alike | {"at": at})
     return found
 
 
@@ -92,6 +92,9 @@ def plain_python(text: str) -> str:
     timed = _TIMED.match(text)
     if timed:
         text = "pass\n" + text[timed.end() :]  # a line for a line, so that they keep their numbers
+    elif written := _WRITTEN.match(text):
+        name, how = written[2].strip("\"'"), "a" if written[1] else "w"
+        return f"open({name!r}, {how!r}, encoding='utf-8').write({text[written.end() :]!r})"
     elif _FOREIGN.match(text):
         return ""
     try:

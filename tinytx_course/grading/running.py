@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -21,7 +21,9 @@ from typing import IO, Any
 from tinytx_course import PACKAGES
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.judging import judge
+from tinytx_course.exercises.limits import TimeUp, call_within
 from tinytx_course.exercises.observation import Record
+from tinytx_course.exercises.verdict import Verdict
 from tinytx_course.grading.grades import STATUSES, CopyGrades, Grade
 from tinytx_course.grading.submission import Submission
 
@@ -40,6 +42,7 @@ _SYSTEM = """
 /sys/devices/system/cpu
 """
 _FOLDER_BYTES = 2**27
+_FINAL = ("time-limit", "crash", "calls-the-answer")  # mistakes that more statements do not mend
 _START_SECONDS = 120.0  # for starting Python and importing torch on a busy machine
 _LONGEST_ANSWER = 2**24  # bytes
 _PACKAGE = Path(__file__).resolve().parents[2]
@@ -88,7 +91,8 @@ class Walls:
         root = "learners' code runs as root" if _is_root() and not self.user else ""
         if self.enclosed:
             return root or None
-        limits = "limits of time and memory alone: nothing keeps learners' code from files and the network"
+        limits = "limits of time and memory alone: nothing keeps learners' code from files, other copies and "
+        limits += "the network"
         return "; ".join(filter(None, (limits, "on Linux, bubblewrap (bwrap) does", root)))
 
 
@@ -110,6 +114,9 @@ from importlib.util import find_spec
 open("x", "w").close()
 for name in ("torch", "tinytx_course"):
     open(find_spec(name).origin).close()
+if ENCLOSED:
+    from tinytx_course.grading.worker import refuse_calls
+    refuse_calls()
 os._exit(ENCLOSED and (os.access("..", os.W_OK) or os.getpid() > 9))
 """
 
@@ -280,9 +287,7 @@ def grade_submission(
     found = {key: one for key, one in found.items() if key not in others}
     if not any(one["attempts"] or one["broken"] for one in found.values()):
         return CopyGrades(name=name, problem='no exercises found: no call of course.check("...", ...)')
-    grades = tuple(
-        _grade(key, job | {"broken": one["broken"]}, one["attempts"], within) for key, one in found.items()
-    )
+    grades = tuple(_grade(key, job, one, within) for key, one in found.items())
     return CopyGrades(name=name, grades=grades, problem=_remark(submission, lesson, others))
 
 
@@ -296,8 +301,7 @@ def grade_exercise(submission: Submission, exercise: str) -> Grade:
     """
     within = walls()
     job, plan = _plan(submission, [exercise], [exercise], Limits(), within)
-    found = plan["exercises"][exercise]
-    return _grade(exercise, job | {"broken": found["broken"]}, found["attempts"], within)
+    return _grade(exercise, job, plan["exercises"][exercise], within)
 
 
 def _plan(
@@ -313,7 +317,7 @@ def _plan(
     if plan is None:
         words = "the notebook could not be read: its cells end the reader, or take too much time or memory"
         raise ValueError(words)
-    return job | {"sources": plan["sources"]}, plan
+    return job | {"sources": plan["sources"], "order": plan["order"]}, plan
 
 
 def _remark(submission: Submission, lesson: int | None, others: Iterable[str]) -> str | None:
@@ -326,19 +330,29 @@ def _remark(submission: Submission, lesson: int | None, others: Iterable[str]) -
     return "; ".join(remarks) or None
 
 
-def _grade(exercise: str, job: dict[str, Any], attempts: Sequence[dict], within: Walls) -> Grade:
+def _grade(exercise: str, job: dict[str, Any], plan: dict[str, Any], within: Walls) -> Grade:
     """The best grade of all attempts at an exercise, each in a process of its own."""
-    if not attempts and job["broken"]:
-        return Grade(exercise=exercise, status="failed", mistake="cell-error", message=job["broken"])
+    attempts, broken = plan["attempts"], plan["broken"]
+    if not attempts and broken:
+        return Grade(exercise=exercise, status="failed", mistake="cell-error", message=broken)
     if not attempts:
         words = f"no function {exercise} and no call of its check"
         return Grade(exercise=exercise, status="missing", message=words)
+    job = {**job, "broken": broken, "exercise": exercise}
     grades: list[Grade] = []
     for attempt in reversed(attempts):  # of equal ones, the last that was written counts
-        grades.append(_grade_attempt(exercise, {**job, **attempt, "exercise": exercise}, within))
+        grades.append(_grade_attempt(exercise, {**job, **attempt}, within))
         if grades[-1].passed:
             break
-    return min(grades, key=lambda grade: STATUSES.index(grade.status))
+    best = min(grades, key=lambda grade: STATUSES.index(grade.status))
+    if best.status != "failed" or best.mistake in _FINAL:
+        return best
+    # A call or `exec` may have changed what the function reads, so now every statement before it is run.
+    last = attempts[-1]
+    before = job["order"][: last["at"]]
+    needs = [*(place for place in last["needs"] if place not in before), *before]
+    again = _grade_attempt(exercise, {**job, **last, "needs": needs}, within)
+    return again if again.passed else best
 
 
 def _grade_attempt(exercise: str, job: dict[str, Any], within: Walls) -> Grade:
@@ -347,23 +361,40 @@ def _grade_attempt(exercise: str, job: dict[str, Any], within: Walls) -> Grade:
     except TimeoutError:
         words = f"still running after {job['seconds']:.0f} s, and ended"
         return Grade(exercise=exercise, status="failed", mistake="time-limit", message=words)
-    try:
-        if "error" in answer:
-            blame = str(answer["error"]).encode(errors="replace").decode()
-            return Grade(exercise=exercise, status="failed", mistake="cell-error", message=blame)
-        verdict = judge(EXERCISES[exercise], Record.from_dict(answer["record"]))
-    except Exception:  # no answer, or whatever else learners' code wrote in its place
+    if answer is None:
         words = "the process ended in the middle: out of memory or time, or by a call that ends Python"
         return Grade(exercise=exercise, status="failed", mistake="crash", message=words)
+    # What learners' code wrote in place of a record is not trusted, neither its kind nor its size.
+    grade, error = call_within(job["seconds"], _judged, exercise, answer)
+    if isinstance(error, TimeUp):
+        words = f"the result is so large that it could not be judged in {job['seconds']:.0f} s"
+        return Grade(exercise=exercise, status="failed", mistake="time-limit", message=words)
+    if isinstance(error, Exception):
+        words = "the process sent no record of calls, or one that is too large"
+        return Grade(exercise=exercise, status="failed", mistake="crash", message=words)
+    if error is not None:  # the teacher stops it
+        raise error
+    return grade
+
+
+def _judged(exercise: str, answer: dict[str, Any]) -> Grade:
+    """The grade for what a process of learners' code sent."""
+    blame = str(answer.get("error") or answer.get("blame") or "").encode(errors="replace").decode()
+    if "error" in answer:
+        return Grade(exercise=exercise, status="failed", mistake="cell-error", message=blame)
+    verdict: Verdict = judge(EXERCISES[exercise], Record.from_dict(answer["record"]))
     if verdict.passed:
         return Grade(exercise=exercise, status="passed")
     if not verdict.attempted:
         return Grade(exercise=exercise, status="not attempted", verdict=verdict)
+    if blame and verdict.mistake in (None, "error"):  # the first cause
+        words = f"{blame}. Then: {verdict.finding or verdict.message}"
+        return Grade(exercise=exercise, status="failed", mistake="cell-error", message=words)
     return Grade(
         exercise=exercise,
         status="failed",
         mistake=verdict.mistake,
-        message=verdict.message,
-        finding=verdict.finding,
+        message=f"{blame}\n{verdict.message}".lstrip(),
+        finding=". And: ".join(filter(None, (blame, verdict.finding))),
         verdict=verdict,
     )

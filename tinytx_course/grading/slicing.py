@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from types import CodeType
 
 _COMPOUND = (ast.If, ast.For, ast.While, ast.Try, ast.With, ast.AsyncFor, ast.AsyncWith)
+AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # cells may await, as in a notebook
 _READS = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_GLOBALS")
 
 
@@ -45,13 +46,13 @@ def statements(tree: ast.Module, cell: int) -> list[Statement]:
 
 def names_read(expression: ast.expr) -> frozenset[str]:
     """Return the names an expression needs, those within lambdas included."""
-    reads, _, calls = _names(compile(ast.Expression(expression), "<check>", "eval"))
+    reads, _, calls = _names(compile(ast.Expression(expression), "<check>", "eval", AWAIT))
     return frozenset(reads | calls)
 
 
 def _statement(node: ast.stmt, cell: int, index: int) -> Statement:
-    reads, writes, calls = _names(compile(ast.Module([node], []), "<cell>", "exec"))
-    changed = _changed(node)
+    reads, writes, calls = _names(compile(ast.Module([node], []), "<cell>", "exec", AWAIT))
+    changed = names_changed(node)
     if isinstance(node, _COMPOUND):  # perhaps it writes, perhaps not
         changed, writes = changed | writes, set()
     return Statement(
@@ -80,21 +81,21 @@ def _names(code: CodeType) -> tuple[set[str], set[str], set[str]]:
     return reads, writes, calls
 
 
-def _changed(node: ast.stmt) -> set[str]:
+def names_changed(node: ast.stmt) -> set[str]:
     """Return the names of objects that a statement changes in place: ``x[0] = 1``, ``x.append(1)``."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return set()
     found = set()
     for part in ast.walk(node):
         if isinstance(part, (ast.Subscript, ast.Attribute)) and not isinstance(part.ctx, ast.Load):
-            found.add(_root(part))
+            found.add(root_name(part))
         called = part.value if isinstance(part, ast.Expr) else None
         if isinstance(called, ast.Call) and isinstance(called.func, ast.Attribute):
-            found.add(_root(called.func))
+            found.add(root_name(called.func))
     return found - {""}
 
 
-def _root(node: ast.AST) -> str:
+def root_name(node: ast.AST) -> str:
     while isinstance(node, (ast.Subscript, ast.Attribute, ast.Call)):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else ""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tinytx_course.lessons import LESSONS
 
-#: A notebook larger than this is no filled-in copy: the published ones stay below a megabyte.
-LARGEST_COPY = 20_000_000
+#: A notebook with its outputs; larger ones would take gigabytes of memory to read.
+LARGEST_COPY = 64_000_000
 #: And than this none in the letters of its code: the published ones stay below 30,000.
 LARGEST_CODE = 300_000
 _TITLE = re.compile(r"^# (\d\d) · ", re.M)
@@ -41,10 +42,11 @@ def read_submission(path: Path) -> Submission:
     if path.is_symlink():  # to somebody else's copy, for instance
         raise ValueError(f"{path.name} must be a file of its own, got a link")
     if path.stat().st_size > LARGEST_COPY:
-        raise ValueError(f"a notebook to check must be smaller than {LARGEST_COPY:,} bytes, got {path}")
+        words = f"a notebook to check must be smaller than {LARGEST_COPY:,} bytes, got {path.name}"
+        raise ValueError(f"{words}: only code is read, so clear its outputs and save it")
     kind = "Python in UTF-8" if path.suffix == ".py" else "a Jupyter notebook"
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         as_cell: dict[str, Any] = {"cells": [{"cell_type": "code", "source": text}]}
         content = as_cell if path.suffix == ".py" else json.loads(text)
     except (ValueError, RecursionError) as problem:
@@ -73,3 +75,18 @@ def _text(cell: dict[str, object]) -> str:
     text = cell.get("source", cell.get("input", ""))
     lines = text if isinstance(text, list) else [text]
     return "".join(line for line in lines if isinstance(line, str))
+
+
+def in_utf8(text: str) -> str:
+    """Return a text that any output can hold: a byte of a file name that is no UTF-8 becomes `?`."""
+    return text.encode(errors="replace").decode()
+
+
+def printable(text: str) -> str:
+    """Return a text on one line, without what could steer a terminal."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in in_utf8(text)).split())
+
+
+def spelled_alike(name: str) -> str:
+    """What names have in common that differ in case, white space or the way accents are encoded."""
+    return unicodedata.normalize("NFC", printable(name)).casefold()

@@ -7,6 +7,7 @@ time, item, answer``). What cannot be used is named in one line each, and the re
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytx_course.grading.submission import printable, spelled_alike
 from tinytx_course.inventory.items import FORMS, LETTERS, Stored, read_items
 from tinytx_run.intervals import PairedInterval, paired_interval
 
@@ -128,7 +130,7 @@ def analyse(path: Path, items: Sequence[Stored] | None = None) -> Survey:
     Parameters
     ----------
     path : Path
-        Separated by commas or semicolons, in UTF-8.
+        Separated by commas, semicolons or tabs, in UTF-8.
     items : sequence, optional
         By default those of ``results/inventory.json``.
 
@@ -161,10 +163,11 @@ def read_sittings(path: Path, items: Sequence[Stored], problems: list[str]) -> l
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} must be a table in UTF-8, got other bytes") from error
-    head = text.partition("\n")[0]
-    delimiter = ";" if head.count(";") > head.count(",") else ","
+    head, _, rest = text.partition("\n")
+    if head.lower().startswith("sep="):  # Excel names the separator so
+        text, head = rest, rest.partition("\n")[0]
     try:
-        rows = list(csv.reader(text.splitlines(), delimiter=delimiter))
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=head.count)))
     except csv.Error as error:  # such as a field of more than 131,072 letters
         raise ValueError(f"{path} must be a table, got one that cannot be read: {error}") from error
     names = [name.strip().lower() for name in rows[0]] if rows else []
@@ -194,8 +197,12 @@ def _joined(
     forms: dict[tuple[str, str], set[str]] = defaultdict(set)
     answers: dict[tuple[str, str], dict[int, str]] = defaultdict(dict)
     twice = set()
+    spellings: dict[str, str] = {}
     for number, row, given in cells:
-        learner, form, time = row.get("learner", ""), row.get("form", "").upper(), row.get("time", "").lower()
+        name, form, time = row.get("learner", ""), row.get("form", "").upper(), row.get("time", "").lower()
+        learner = spellings.setdefault(spelled_alike(name), printable(name))
+        if learner != printable(name):
+            problems.append(f"row {number}: {name!a} is read as another spelling of {learner!a}")
         if not learner or form not in FORMS or time not in TIMES:
             problems.append(f"row {number}: {_what_is_wrong(learner, form, time)}: left out")
             continue

@@ -17,10 +17,12 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
+from tinytx_course.building.editions import at_headings, is_further
 from tinytx_course.building.elsewhere import is_first_cell
 from tinytx_course.building.notebooks import joined_streams
+from tinytx_course.building.statements import statements_in
 from tinytx_course.kit.code_slides import code_slides
-from tinytx_course.kit.outline import at_headings, cards
+from tinytx_course.kit.outline import cards
 from tinytx_course.kit.teaching import Teaching, exercise_steps, read_teaching
 from tinytx_course.lessons import Lesson
 from tinytx_course.quizzes.bank import Question, votes, with_twins
@@ -38,7 +40,6 @@ _LARGEST = 10**6  # characters of a drawing: letters of a picture of pixels cann
 _NO_SLIDES = {"Set-up", "Questions", "Exercises", "Summary"}  # sections for the notebook alone
 _NOT_ALIVE = {"outcome", "parsons"}  # cards that are part of a vote, or an exercise
 _FORMULA = re.compile(r"\$\$.+?\$\$", re.S)
-_EXERCISE = re.compile(r"^### Exercise: (.+)\n+`(Level \d/5) · (\d+ minutes)", re.M)
 _FIGCAPTION = re.compile(r'<figcaption>(?:<a class="number"[^>]*>(.*?)</a>)?(.*?)</figcaption>', re.S)
 _NUMBERED = "<p><strong>Figure "  # how the note of a figure begins
 _made = partial(macro, "kit/deck.html")
@@ -153,8 +154,8 @@ def _beginning(teaching: Teaching) -> Stack:
 
 def _ending(notebook: NotebookNode, teaching: Teaching) -> Stack:
     """Return the list of exercises; wrong ideas and where people get stuck are in its notes."""
-    texts = (cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    found = [exercise for text in texts for exercise in _EXERCISE.findall(text)]
+    texts = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    found = statements_in(texts, teaching.lesson.number)
     about = (
         f"**{name}**\n\n{teaching.about_all[name]}" for name in ("Wrong ideas", "Where people get stuck")
     )
@@ -176,13 +177,15 @@ def _sections(notebook: NotebookNode, lesson: Lesson, drawings: Path) -> list[St
     for cell in notebook.cells:
         if cell.cell_type == "code" and not is_first_cell(cell):
             outputs = figures.renew(joined_streams(cell.outputs))  # all are numbered, shown or not
-            for slide in _of_code(cell.source, outputs, outcomes) if stacks else ():
+            for slide in _of_code(cell.source, outputs, outcomes) if stacks and not is_further(cell) else ():
                 stacks[-1].slides.append(
                     replace(slide, title=slide.title or title, notes=prose + slide.notes)
                 )
                 prose = ""
             continue
         for level, heading, text in at_headings(cell.source) if cell.cell_type == "markdown" else ():
+            if is_further(cell):
+                break
             title = line_to_html(heading) or title
             if level == "##":
                 stacks.append(Stack(headings=[]))

@@ -14,17 +14,16 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
+from tinytx_course.building.editions import at_headings, is_further
 from tinytx_course.building.elsewhere import is_first_cell
-from tinytx_course.building.minutes import exercise_minutes, last_seconds, reading_minutes, times_of
+from tinytx_course.building.minutes import last_times, minutes_of, rounded
 from tinytx_course.lessons import Lesson, Times, pick_lessons, written_lessons
-from tinytx_course.quizzes.bank import questions
 from tinytx_course.site.cells import markdown_to_html
 from tinytx_course.site.finding import headings
 
 EXERCISE = "Exercise: "
 COLUMNS = ["lesson", "section", "minutes"]
 LONGEST = 600  # minutes of one section: more is a slip of the pen
-_HEADING = re.compile(r"^(#{2,3}) (.+)\n?", re.M)
 _CARD = re.compile(r"data-tx-kind=\"(\w+)\" data-tx-explorer='([^']*)'")
 _MINUTES = re.compile(r"\d{1,3}(\.\d+)?")
 _OUTCOME = re.compile(r"^\d\. (.+?)[.;,]?$", re.M)
@@ -56,6 +55,11 @@ class Part:
     def is_exercise(self) -> bool:
         """Whether learners work by themselves."""
         return self.title.startswith(EXERCISE)
+
+    @property
+    def is_further(self) -> bool:
+        """Whether it is no part of the core."""
+        return all(map(is_further, self.cells))
 
     @property
     def key(self) -> tuple[int, str]:
@@ -117,7 +121,7 @@ def cards(cells: Iterable[NotebookNode]) -> Iterator[tuple[str, dict[str, Any]]]
 
 
 def parts_named(line: str, outlines: Mapping[int, Outline]) -> list[Part]:
-    """Return the part that a line as ``02 Padding`` names, or for ``02 *`` all parts of the lesson.
+    """Return the part that a line as ``02 Padding`` names, or for ``02 *`` the core of the lesson.
 
     Raises
     ------
@@ -128,7 +132,7 @@ def parts_named(line: str, outlines: Mapping[int, Outline]) -> list[Part]:
     if not number.isdecimal() or int(number) not in outlines:
         raise ValueError(f"a line must begin with the number of a published lesson, got {line!r}")
     outline = outlines[int(number)]
-    return list(outline.parts) if title == "*" else [outline.find(title)]
+    return [part for part in outline.parts if not part.is_further] if title == "*" else [outline.find(title)]
 
 
 def read_outlines(root: Path, measured: Path | None = None) -> dict[int, Outline]:
@@ -169,43 +173,19 @@ def outline_of(lesson: Lesson, cells: Sequence[NotebookNode], root: Path) -> Out
             if level == "##":
                 here = section = parts.setdefault(title, [])
             elif level:
-                here = parts.setdefault(title, []) if title.startswith(EXERCISE) else section
-            here.append(
-                NotebookNode(cell_type="markdown", source=f"{level} {title}\n{text}" if level else text)
-            )
+                own = title.startswith((EXERCISE, "Further:"))
+                here = parts.setdefault(title, []) if own else here if level == "####" else section
+            source = f"{level} {title}\n{text}" if level else text
+            here.append(NotebookNode(cell_type="markdown", source=source, metadata=cell.metadata))
     return Outline(
         lesson=lesson,
         parts=tuple(
-            Part(lesson=lesson, title=title, minutes=_minutes(lesson, title, inside), cells=inside)
+            Part(lesson=lesson, title=title, minutes=rounded(minutes_of(lesson, inside)), cells=inside)
             for title, inside in parts.items()
         ),
-        times=times_of(cells, last_seconds(lesson, root)),
+        times=last_times(lesson, cells, root),
         outcomes=tuple(_OUTCOME.findall(cells[0].source)) if cells else (),
     )
-
-
-def at_headings(source: str) -> list[tuple[str, str, str]]:
-    """Cut a text cell at its headings: level, title and text of each; what comes first has no title.
-
-    Examples
-    --------
-    >>> at_headings("first\\n## Padding\\ntext")
-    [('', '', 'first\\n'), ('##', 'Padding', 'text')]
-    """
-    first, *rest = _HEADING.split(source)
-    return [("", "", first), *zip(rest[::3], map(str.strip, rest[1::3]), rest[2::3], strict=True)]
-
-
-def _minutes(lesson: Lesson, title: str, cells: Sequence[NotebookNode]) -> int:
-    """Exercises state their minutes; text and code are read, the questions of a quiz and its answers, too."""
-    texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
-    if title.startswith(EXERCISE):
-        return sum(map(exercise_minutes, texts))
-    codes = [cell.source for cell in cells if cell.cell_type == "code"]
-    if any("course.quiz(" in code for code in codes):
-        for question in questions(lesson):
-            texts += [question.prompt, *(f"{option.text} {option.reveals}" for option in question.options)]
-    return max(1, round(reading_minutes(texts, codes)))
 
 
 def _with_measured(outlines: dict[int, Outline], file: Path, root: Path) -> dict[int, Outline]:

@@ -33,6 +33,7 @@ def count(week: Sequence[Outline]) -> dict[str, Any]:
     parts = [part for outline in week for part in outline.parts]
     return {
         "minutes": sum(part.minutes for part in parts),
+        "core": sum(part.minutes for part in parts if not part.is_further),
         "predictions": sum(len(part.predictions) for part in parts),
         "questions": sum(len(questions(outline.lesson)) for outline in week),
         "exercises": [part.title.removeprefix(EXERCISE) for part in parts if part.is_exercise],

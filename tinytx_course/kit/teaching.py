@@ -132,8 +132,8 @@ def write_notes(folder: Path, outlines: Mapping[int, Outline], root: Path) -> No
         )
         write_page(folder / "notes" / page, f"Notes: {title}", body, up="index.html")
         name = f'<a href="{page}">{titled(lesson, " · ")}</a>'
-        minutes = [str(outline.times.reading), str(outline.times.exercises)]
+        minutes = [str(n) for n in (outline.times.reading, outline.times.doing, outline.times.everything)]
         lines.append([name, html.escape(lesson.question), *minutes])
-    head = ["lesson", "the question", "minutes to read", "of exercises"]
+    head = ["lesson", "the question", "minutes to read", "to do", "with everything"]
     body = f"<h1>Teacher's notes</h1>{table(head, lines)}"
     write_page(folder / "notes" / "index.html", "Teacher's notes", body)

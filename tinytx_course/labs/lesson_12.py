@@ -26,7 +26,7 @@ from tinytx_course.labs.ladder import (
     train_model,
 )
 from tinytx_course.labs.layers import ConvolutionLayer, GRULayer, Recurrence, RecurrentLayer
-from tinytx_course.labs.timing import Estimate, Times, exponent, exponent_of_times, first_crossing, take_turns
+from tinytx_course.labs.timing import Times, first_crossing, take_turns
 
 __all__ = [
     "MIXERS",
@@ -94,17 +94,10 @@ LAYERS: dict[str, tuple[LayerKind, Callable[[int], nn.Module]]] = {
     "attention": ("attention", lambda d: MultiHeadAttention(d_model=d, n_heads=1)),
     "RNN": ("recurrent", RecurrentLayer),
     "GRU": ("gru", GRULayer),
+    "RNN, in torch": ("recurrent", lambda d: nn.RNN(d, d, batch_first=True)),
     "GRU, in torch": ("gru", lambda d: nn.GRU(d, d, batch_first=True)),
     "convolution": ("convolution", lambda d: ConvolutionLayer(d, KERNEL_SIZE)),
 }
-
-
-@dataclass(frozen=True)
-class Exponent:
-    """How cost grows with size, as a power: by the formula for operations, and of the measured times."""
-
-    paper: float
-    measured: Estimate
 
 
 @dataclass(frozen=True)
@@ -129,19 +122,6 @@ class LayerTimes:
         rows = [(1e3 * each.median, 1e3 * each.low, 1e3 * each.high) for each in self.times[name]]
         middle, low, high = map(list, zip(*rows, strict=True))
         return middle, low, high
-
-    def flops(self, name: str) -> list[int]:
-        """Operations of one layer by formula, one a size."""
-        return [layer_flops(LAYERS[name][0], d_model=d, seq_len=n).total for n, d in self.sizes]
-
-    def exponent(self, name: str, n_last: int) -> Exponent:
-        """Fit a power to the `n_last` largest sizes, where overhead matters least."""
-        scale, flops = self.scale[-n_last:], self.flops(name)[-n_last:]
-        return Exponent(exponent(scale, flops), exponent_of_times(scale, self.times[name][-n_last:]))
-
-    def rate(self, name: str) -> float:
-        """Operations a second at the largest size."""
-        return self.flops(name)[-1] / self.medians(name)[-1]
 
 
 def time_layers(sizes: Sequence[tuple[int, int]], n_rounds: int = 6) -> LayerTimes:

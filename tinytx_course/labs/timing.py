@@ -204,30 +204,6 @@ def spend(task: Callable[[], object], n_calls: int, on_gpu: bool) -> Spent:
     return Spent(wall / n_calls, processor / n_calls)
 
 
-def exponent(x: Sequence[float], y: Sequence[float]) -> float:
-    """Fit ``y = c x^p`` by least squares on logarithmic axes and return p.
-
-    Examples
-    --------
-    >>> round(exponent([1, 2, 4], [5, 20, 80]), 6)
-    2.0
-    """
-    if len(x) != len(y) or len(set(x)) < 2:
-        raise ValueError(f"a fit needs as many y as x and two different x, got {len(x)} x and {len(y)} y")
-    if min(*x, *y) <= 0:
-        raise ValueError(f"a fit on logarithmic axes needs positive numbers, got {min(*x, *y)}")
-    return float(np.polyfit(np.log(np.asarray(x, float)), np.log(np.asarray(y, float)), 1)[0])
-
-
-def exponent_of_times(x: Sequence[float], times: Sequence[Times]) -> Estimate:
-    """Fit an exponent to the medians at each size; the bootstrap interval is over rounds."""
-    value = exponent(x, [each.median for each in times])
-    seconds = np.array([each.seconds for each in times])  # (sizes, rounds)
-    medians = np.log(np.median(seconds[:, _resamples(seconds.shape[1])], axis=-1))  # (sizes, N_RESAMPLES)
-    slopes = np.polyfit(np.log(np.asarray(x, dtype=float)), medians, 1)[0]  # (N_RESAMPLES,)
-    return Estimate(value, *_interval(slopes))
-
-
 def first_crossing(x: Sequence[float], y: Sequence[float], other: Sequence[float]) -> float | None:
     """The x where y rises above `other`, on straight lines on logarithmic axes.
 

@@ -1,7 +1,7 @@
 """The bug museum: models with one line wrong, the tests that find it, and the diagnosis.
 
-``program.py`` is what all of them run, ``faults.py`` has the lines, ``patients.py`` trains, ``examining.py``
-has the tests, ``evidence.py`` draws, ``diagnosing.py`` judges, ``printed.py`` has the checklist.
+``program.py`` is what all of them run, ``faults.toml`` has the edits, ``patients.py`` trains,
+``examining.py`` has the tests, ``evidence.py`` draws, ``diagnosing.py`` judges, ``printed.py`` prints.
 
 >>> from tinytx_course import museum
 >>> museum.patient(3)

@@ -42,8 +42,8 @@ def heatmap(
 ) -> tuple[Figure, Axes]:
     """Draw a matrix as coloured cells, with masked cells hatched to tell them from zeros.
 
-    Colours are blues, or run from red through white (zero) to blue where a value is negative. A cell that is
-    not a number is white and reads NaN.
+    Colours are blues, or run from red through white (zero) to blue where `low`, or without it a value, is
+    negative. A cell that is not a number is white and reads NaN.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def heatmap(
     if hidden is not None and hidden.shape != values.shape:
         raise ValueError(f"allowed must have the shape of matrix, {values.shape}, got {hidden.shape}")
     rows, cols = values.shape
-    signed = bool((np.nan_to_num(values) < 0).any())
+    signed = bool((np.nan_to_num(values) < 0).any()) if low is None else low < 0
     lines = [line for label in col_labels or () for line in label.split("\n")]
     longest = max(map(len, lines), default=0)
     cell = 0.42 if longest <= 3 else 0.6

@@ -15,6 +15,7 @@ from tinytx_course.quizzes.card import Answer, QuestionCard, marked, plain
 from tinytx_course.widgets.base import Explorer
 
 LEVELS = (50, 70, 90)  # percent
+OPEN = "open"  # the outcome where what was measured does not decide
 _NUMBER = re.compile(r"(\d\d)\.([1-9]\d*)")
 _asked: dict[str, tuple[str, ...]] = {}  # by number, the options shown in this process
 
@@ -39,12 +40,12 @@ def predict(number: str, question: str, options: Sequence[str]) -> QuestionCard:
     Raises
     ------
     ValueError
-        If the number has another form or no lesson, or the options are fewer than two, empty or alike.
+        If the number has another form or no lesson, or options are fewer than two, empty, alike or "open".
     """
     _check_number(number)
     texts = [option.strip() for option in options]
-    if len(texts) < 2 or len(set(texts)) < len(texts) or not all(texts):
-        raise ValueError(f"options must be at least two different texts, got {list(options)}")
+    if len(texts) < 2 or len(set(texts)) < len(texts) or not all(texts) or OPEN in texts:
+        raise ValueError(f"options must be at least two different texts, none {OPEN!r}, got {list(options)}")
     _asked[number] = tuple(texts)
     card = QuestionCard(
         lambda _, answer: _record_choice(number, texts, answer, card),
@@ -126,20 +127,35 @@ def _verdict(choice: str, sure: int, answer: str) -> str:
     if not choice:
         return f"Answer: “{answer}”."
     predicted = f"predicted “{choice}”{f', {sure} % sure' if sure else ''}"
+    if answer == OPEN:
+        return f"Open: you {predicted}, and what was measured does not decide."
     return f"✓ Right: you {predicted}." if choice == answer else f"✗ You {predicted}. It is “{answer}”."
 
 
-def resolve(number: str, answer: str, finding: str) -> OutcomeCard:
+def resolve(
+    number: str,
+    answer: str | float,
+    finding: str,
+    *,
+    between: tuple[float, float] | None = None,
+    thresholds: Sequence[float] = (),
+) -> OutcomeCard:
     """Compare a prediction with what came out, and record the outcome.
 
     Parameters
     ----------
     number : str
         As in `predict`.
-    answer : str
-        The option that is right, computed from the numbers of the cell.
+    answer : str or float
+        The option that is right, computed from the numbers of the cell; or the value that decides, where
+        `thresholds` are given.
     finding : str
         A sentence with these numbers.
+    between : pair of float, optional
+        The range in which the value was measured. Where it holds a threshold, ends included, the outcome is
+        *open*, and no choice is recorded as right or wrong.
+    thresholds : sequence of float
+        What divides the options, in ascending order: the first one is right below the first threshold.
 
     Returns
     -------
@@ -150,11 +166,14 @@ def resolve(number: str, answer: str, finding: str) -> OutcomeCard:
     Raises
     ------
     ValueError
-        If the answer is none of the options that `predict` showed in this notebook, or the finding is empty.
+        If the answer is none of the options that `predict` showed in this notebook, a value lies outside its
+        range or thresholds do not divide the options, or the finding is empty.
     """
     _check_number(number)
     options = _asked.get(number)
-    if options is not None and answer not in options:
+    if not isinstance(answer, str):
+        answer = _option(options, answer, between or (answer, answer), thresholds)
+    if options is not None and answer not in (*options, OPEN):
         raise ValueError(f"the answer to {number} must be one of {', '.join(options)}, got {answer!r}")
     if not finding.strip():
         raise ValueError(f"the finding of {number} must be a sentence, got {finding!r}")
@@ -162,7 +181,7 @@ def resolve(number: str, answer: str, finding: str) -> OutcomeCard:
     choice = entry.get("choice", "")
     if options is not None and choice not in options:
         choice = ""  # of an earlier wording
-    if choice and "right" not in entry:
+    if choice and "right" not in entry and answer != OPEN:
         record().change("predictions", number, {**entry, "answer": answer, "right": choice == answer})
     return OutcomeCard(
         title=f"Result of {number}",
@@ -172,3 +191,20 @@ def resolve(number: str, answer: str, finding: str) -> OutcomeCard:
         choice=choice,
         sure=entry.get("sure", 0) if choice else 0,
     )
+
+
+def _option(
+    options: Sequence[str] | None, value: float, between: tuple[float, float], thresholds: Sequence[float]
+) -> str:
+    """The option on whose side of the thresholds a whole range lies, else `OPEN`."""
+    low, high = between
+    if not low <= value <= high:
+        raise ValueError(f"the value must lie in its range, got value={value}, between={between}")
+    if options is None or len(thresholds) != len(options) - 1 or list(thresholds) != sorted(set(thresholds)):
+        raise ValueError(
+            f"thresholds must be ascending, one less than the options that predict showed, "
+            f"got thresholds={list(thresholds)}, options={options}"
+        )
+    if any(low <= limit <= high for limit in thresholds):
+        return OPEN
+    return options[sum(limit < value for limit in thresholds)]

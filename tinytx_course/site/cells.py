@@ -7,6 +7,7 @@ import copy
 import re
 from collections.abc import Iterable
 from functools import cache
+from itertools import groupby, pairwise
 from pathlib import Path
 
 from nbconvert import HTMLExporter
@@ -17,14 +18,15 @@ from pygments.styles import get_style_by_name
 from pygments.token import STANDARD_TYPES
 from traitlets.config import Config
 
+from tinytx_course.building.editions import is_further
 from tinytx_course.building.elsewhere import is_first_cell
+from tinytx_course.building.minutes import minutes_of, rounded
 from tinytx_course.building.notebooks import joined_streams
 from tinytx_course.lessons import Lesson
 from tinytx_course.site.figures import Figures
 from tinytx_course.site.formulas import to_mathml
 from tinytx_course.site.french import mark_french, mark_sentences
 from tinytx_course.site.linking import Linker, citations, names
-from tinytx_course.site.tabular import printed
 
 # No line begins with the sign after a formula, and none ends between a bracket and one.
 _FORMULA = re.compile(r'\(?<math [^>]*display="inline"(?:(?!</math>).)*</math>[.,;:!?)’\']*', re.S)
@@ -49,12 +51,19 @@ _TEMPLATE = """
 <summary>The code that {{ "draws" if "plots." in cell.source else "settles" }} this</summary>
 {{ super() }}</details>{% elif not cell.metadata.only_shows %}{{ super() }}{% endif %}
 {%- endblock input_group %}
+{% block any_cell -%}
+{% if cell.metadata.waits %}<details class="further">
+<summary>{{ cell.metadata.waits | e }}</summary>{% endif %}
+{{ super() }}
+{% if cell.metadata.ends %}</details>{% endif %}
+{%- endblock any_cell %}
 {% block stream_stdout -%}
 <div class="output_subarea output_stream output_stdout output_text">
 {{ output.text | printed }}
 </div>
 {%- endblock stream_stdout %}
 """
+_FURTHER = re.compile(r"#{2,4} (Further:.+)")
 FOLDED = "folded"  # the tag of a cell of many lines that only draws, or only settles a prediction
 _CARDS = re.compile(
     r"(course\.(check|glossary|parsons|predict|quiz|recall|widgets\.\w+)|(course\.)?plots\.diagram)\("
@@ -148,6 +157,17 @@ def _as_a_reader_sees(output: NotebookNode, lesson: Lesson) -> NotebookNode:
     return output
 
 
+def _fold_further(cells: list[NotebookNode], lesson: Lesson) -> None:
+    """Write into the first cell of each section that is *Further* what waits in it, and where it ends."""
+    for further, run in groupby(cells, is_further):
+        section = list(run) if further else []
+        titles = {i: found[1] for i, cell in enumerate(section) if (found := _FURTHER.match(cell.source))}
+        for first, after in pairwise([*titles, len(section)]):
+            inside = section[first:after]
+            inside[0].metadata.waits = f"{titles[first]} · {rounded(minutes_of(lesson, inside))} min"
+            inside[-1].metadata.ends = True
+
+
 def notebook_to_html(
     notebook: NotebookNode, lesson: Lesson, shown: Iterable[Lesson] = (), drawings: Path | None = None
 ) -> str:
@@ -166,6 +186,7 @@ def notebook_to_html(
     """
     content = copy.deepcopy(notebook)
     content.cells = [cell for cell in content.cells if not is_first_cell(cell)]
+    _fold_further(content.cells, lesson)
     numbered = Figures(lesson.number, drawings)
     for cell in content.cells:
         if cell.cell_type == "code":
@@ -187,7 +208,7 @@ def notebook_to_html(
         return mark_sentences(ansi2html(text))
 
     exporter.register_filter("ansi2html", in_html)
-    exporter.register_filter("printed", lambda text: printed(text, in_html))
+    exporter.register_filter("printed", lambda text: f"<pre>{in_html(text.rstrip())}</pre>")
     exporter.register_filter("markdown2html", lambda source: linker.link(markdown_to_html(source)))
     body, _ = exporter.from_notebook_node(content)
     body = body.replace("<th></th>", "<td></td>")  # no screen reader announces a column without a name

@@ -10,7 +10,7 @@ from typing import Any
 
 from tinytx_course.building.notebooks import Run
 from tinytx_course.exercises.checking import EXERCISES
-from tinytx_course.lessons import LESSONS, Lesson, format_duration
+from tinytx_course.lessons import LESSONS, Lesson, format_duration, stored_times
 from tinytx_course.machine import this_machine
 from tinytx_course.plots.diagrams.diagram import DIAGRAMS, diagram
 from tinytx_course.quizzes.bank import questions
@@ -43,7 +43,6 @@ _FIGURES = {
     17: "patched_heads",
     18: "nine_programs",
 }
-_MINUTES = re.compile(r"<em>It takes:</em> (\d+) minutes")
 _EXPLORER = re.compile(r'data-tx-kind="(?!questions|outcome|parsons)([a-z_]+)"')
 _EXERCISE = re.compile(r'<h3 id="Exercise:')
 
@@ -85,10 +84,10 @@ def course_map(
 
 
 def _marks(file: Path) -> list[str]:
-    """Return the minutes of a lesson, and what there is to try and to do, from its page."""
+    """Return the minutes of a lesson as stored, and what there is to try and to do, from its page."""
     page = file.read_text(encoding="utf-8") if file.is_file() else ""
-    minutes = _MINUTES.search(page)
-    found = [f"{minutes[1]} min"] if minutes else []
+    times = stored_times().get(file.stem)
+    found = [f"{times.core} min, {times.everything} with everything"] if times else []
     for sign, name, pattern in (("◆", "explorer", _EXPLORER), ("✎", "exercise", _EXERCISE)):
         if n := len(pattern.findall(page)):
             found.append(f"{sign} {n} {name}{'s' * (n > 1)}")

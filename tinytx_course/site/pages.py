@@ -113,6 +113,7 @@ def fill_page(
     about: str = "",
     sheets: Iterable[str] = (),
     scripted: bool = True,
+    policy: str = "",
     **values: Any,
 ) -> str:
     """Return a whole page: what its template holds, in the shell of all pages.
@@ -128,9 +129,11 @@ def fill_page(
         Files of css/ that not all pages need.
     scripted : bool
         Whether it reads ``site.js``.
+    policy : str
+        What a browser is to refuse (Content-Security-Policy); such a page has no script at all.
     """
     body = _STYLES.sub(r"\1", render(f"site/{template}", title=title, **values).rstrip())
-    script = '<script src="site.js"></script>' if scripted else ""
+    script = '<script src="site.js"></script>' if scripted and not policy else ""
     if kinds := assets.explorers_in(body):
         script += "".join(f'\n<script src="{name}"></script>' for name in assets.engine_files(kinds))
         script += f'\n<script type="module">\n{assets.page_script(kinds, engine=False)}\n</script>'
@@ -139,6 +142,7 @@ def fill_page(
         title=title,
         style=style_sheet(body, sheets),
         first=first_script(),
+        policy=policy,
         about=about,
         body=typographic(body),
         script=script,

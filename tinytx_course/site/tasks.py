@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
+from tinytx_course.building.statements import statements_in
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.practice import fill
 from tinytx_course.exercises.rungs import labelled, rungs_of
 from tinytx_course.lessons import LESSONS, Lesson
+from tinytx_course.site.cells import markdown_to_html
+from tinytx_course.site.finding import headings
 from tinytx_course.site.templates import render
 from tinytx_course.widgets.base import Explorer
 from tinytx_course.widgets.by_hand import by_hand, tasks
 from tinytx_course.widgets.parsons import parsons, problem_names, read_problem
-
-_IN_PYTHON = re.compile(
-    r'<h3 id="([^"]+)">Exercise: ([^<]+)<a.*?</h3>\s*'
-    r'<p class="level"><span>(Level \d/5)</span><span>(\d+ minutes)</span>',
-    re.S,
-)
 
 
 def _cards() -> Iterator[tuple[str, str, Explorer, Lesson, str]]:
@@ -47,6 +43,8 @@ def exercises_body(folder: Path, shown: Sequence[Lesson]) -> str:
     for lesson in shown:
         page = folder / f"{lesson.name}.html"
         text = page.read_text(encoding="utf-8") if page.is_file() else ""
-        rows += [(lesson, *found) for found in _IN_PYTHON.findall(text)]
+        for statement in statements_in(text, lesson.number):
+            ((_, anchor, *_),) = headings(markdown_to_html(statement.heading))
+            rows.append((lesson, anchor, statement))
     watched = {name: labelled(one) for name, one in EXERCISES.items() if "watch" in rungs_of(one)}
     return render("site/tasks.html", parts=parts, shown=shown, rows=rows, watched=watched)

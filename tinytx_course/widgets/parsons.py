@@ -158,7 +158,7 @@ def _must(holds: object, name: str, rule: str, got: object) -> None:
 
 
 def _checked_lines(name: str, lines: list[Any]) -> tuple[str, ...]:
-    _must(3 <= len(lines) <= MOST_LINES, name, f"there must be 3 to {MOST_LINES} lines", len(lines))
+    _must(2 <= len(lines) <= MOST_LINES, name, f"there must be 2 to {MOST_LINES} lines", len(lines))
     for line in lines:
         is_line = isinstance(line, str) and line.strip() and line == line.rstrip() and "\n" not in line
         _must(is_line, name, "a line must be one line of text", repr(line))

@@ -25,6 +25,7 @@ class PlaygroundExplorer(Explorer):
     words = traitlets.List(traitlets.Unicode()).tag(sync=True)
     d_model = traitlets.Int(64).tag(sync=True)
     seed = bounded(0, 0, 99)
+    seconds = bounded(60, 0, 3600)
     n_steps = bounded(1400, 1, 100_000)
     causal = traitlets.Bool(True).tag(sync=True)
     scale = traitlets.Bool(True).tag(sync=True)
@@ -34,7 +35,7 @@ class PlaygroundExplorer(Explorer):
     n_heads = bounded(4, 1, 64)
     n_layers = bounded(2, 1, 8)
     lr = bounded(0.012, 1e-05, 10.0)
-    warmup_steps = bounded(140, 0, 100_000)
+    warmup = bounded(10, 0, 50)
     tokens_per_batch = traitlets.Enum([128, 256, 512, 1024, 2048], 1024).tag(sync=True)
     targets_not_shifted = traitlets.Bool(False).tag(sync=True)
     softmax_twice = traitlets.Bool(False).tag(sync=True)
@@ -69,7 +70,12 @@ def _reached(name: str, run: dict[str, Any]) -> str:
 
 
 def playground(
-    *, n_steps: int = 1400, d_model: int = 64, n_layers: int = 2, seed: int = 0
+    *,
+    seconds: int = 60,
+    n_steps: int | None = None,
+    d_model: int = 64,
+    n_layers: int = 2,
+    seed: int = 0,
 ) -> PlaygroundExplorer:
     """Let a transformer learn in the page, switch things off while it does, and compare two runs.
 
@@ -79,14 +85,17 @@ def playground(
 
     Parameters
     ----------
-    n_steps : int
-        Of the schedule, from 1 to 100,000. 1,400 steps take a minute or two on one core.
+    seconds : int
+        Of the schedule, from 1 to 3,600: the learning rate falls to zero as they pass, however fast the
+        steps are. Pauses do not count.
+    n_steps : int, optional
+        A schedule of so many steps instead, from 1 to 100,000.
     d_model : int
         Width of the residual stream, a multiple of 4 from 8 to 256; that of feed-forward is four times this.
     n_layers : int
         Blocks, from 1 to 8.
     seed : int
-        Of first weights and reviews, from 0 to 99: equal seeds give equal numbers.
+        Of first weights and reviews, from 0 to 99: with ``n_steps`` equal seeds give equal numbers.
 
     Raises
     ------
@@ -98,12 +107,13 @@ def playground(
     >>> playground().causal
     True
     """
+    if n_steps is None and seconds < 1:
+        raise ValueError(f"seconds must be from 1 to 3600, got {seconds}")
     if d_model % 4 or not 8 <= d_model <= 256:
         raise ValueError(f"d_model must be a multiple of 4 from 8 to 256, got {d_model}")
     return PlaygroundExplorer(
         words=list(World().reviews(1, seed=_SEED)[0].words[:_N_WORDS]),
-        n_steps=n_steps,
-        warmup_steps=round(0.1 * n_steps),
+        **({"seconds": seconds} if n_steps is None else {"seconds": 0, "n_steps": n_steps}),
         d_model=d_model,
         n_layers=n_layers,
         seed=seed,

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 CONFIG_FILE, OUR_FILE = "config.json", "model.json"
 NETWORK_SECONDS = 15
+_NO_PICKLE = (
+    "Older files of weights, *.bin, may run code and are not read: have transformers save safetensors"
+)
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 
 
@@ -77,7 +80,7 @@ def load_published(source: str | os.PathLike[str], classes: Mapping[str, tuple[s
 def read(source: str | os.PathLike[str], kind: str, **how: Any) -> Any:
     """Call ``from_pretrained`` of a class of `transformers`, without a network if it was fetched before.
 
-    Code that comes with a model is never run.
+    Code that comes with a model is never run, and of weights only safetensors are read, no pickle.
     """
     if not is_published(source):
         raise ValueError(
@@ -88,6 +91,8 @@ def read(source: str | os.PathLike[str], kind: str, **how: Any) -> Any:
     source = source if is_folder else Path(source).as_posix()
     load = getattr(transformers, kind).from_pretrained
     how["trust_remote_code"] = False
+    if kind not in ("AutoConfig", "AutoTokenizer"):
+        how["use_safetensors"] = True
     with _quiet(transformers, bars=not is_folder):
         try:
             return load(source, local_files_only=True, **how)
@@ -105,7 +110,8 @@ def read(source: str | os.PathLike[str], kind: str, **how: Any) -> Any:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
+    line = str(error).strip().partition("\n")[0]
+    return f"{line} {_NO_PICKLE}" if "no file named model.safetensors" in line else line
 
 
 def _check_network(source: str | os.PathLike[str]) -> None:

@@ -191,7 +191,7 @@ class PretrainedTokenizer(Tokenizer):
                     warnings.simplefilter("ignore")
                     how = {"local_files_only": True, "trust_remote_code": False}
                     inner = transformers.AutoTokenizer.from_pretrained(folder, **how)
-        except (zipfile.BadZipFile, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"model must be an archive of a tokenizer, got another: {error}") from error
         return cls(inner, **settings)
 

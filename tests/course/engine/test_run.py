@@ -106,6 +106,30 @@ def test_without_the_mask_the_loss_falls_through_the_bound(engine, tables):
     assert without < 0 < with_mask
 
 
+CLOCK = """
+const run = new Run(world, await kernelsFor("wasm"), 0, { ...one, settings: { seconds: 10, lr: 1 } });
+const all = [];
+while (!run.finished) {
+  const { lr } = run.advance();
+  run.spend(run.spent < 5 ? 0.25 : 0.5);
+  all.push([run.spent, lr]);
+}
+const made = run.step;
+run.change({ settings: { seconds: 20 } });
+return [all, made, run.training.settings.n_steps];
+"""
+
+
+def test_a_schedule_in_seconds_ends_with_them_though_the_steps_slow_down(engine, tables):
+    facts = {"config": SMALL, "tokensPerBatch": 128}
+    ((_, (found, n_steps, longer)),) = engine(MAKE + CLOCK, (facts, tables))
+    seconds, rates = np.array(found).T
+    assert n_steps == len(found) == 30 and seconds[-1] == 10 and longer == 60
+    expected = np.minimum(seconds / 1, (10 - seconds) / 9)
+    np.testing.assert_allclose(rates[1:], expected[1:], atol=0.07)  # of the first step no pace is known
+    assert 0 <= rates[-1] < 0.05
+
+
 def test_the_recipe_is_one_that_tinytx_can_build(engine, tables, world):
     ((_, (recipe, config)),) = engine(
         MAKE + "return [RECIPE, new Run(world, new Kernels()).model.config];", ({}, tables)

@@ -73,6 +73,22 @@ def test_it_learns_for_so_many_steps_or_until_one(served):
     assert [two["step"], five["step"]] == [2, 5] and not five["finished"]
 
 
+def test_pauses_take_no_time_of_a_schedule_in_seconds(served):
+    body = """
+    start({ seconds: 1 });
+    ask("train", { steps: 5 });
+    const five = await until("done"), rates = [];
+    clock += 60_000;
+    ask("train");
+    const ended = await until("done", ({ told, lr }) => { if (told === "step") rates.push(lr); });
+    return [five, ended, rates];
+    """
+    ((five, ended, rates),) = served(body, {})
+    assert five["step"] == 5 and not five["finished"]
+    assert ended["finished"] and 20 < ended["step"] < 100 and len(rates) == ended["step"] - 5
+    assert 0 <= rates[-1] < 0.1 * max(rates)
+
+
 def test_a_change_that_is_refused_is_told_with_what_stays_as_it_is(served):
     body = """
     start({ n_steps: 9 });
@@ -83,7 +99,7 @@ def test_a_change_that_is_refused_is_told_with_what_stays_as_it_is(served):
     return told;
     """
     ((_, changed, refused),) = served(body, {})
-    assert changed == {"told": "changed", "step": 0, "mark": "4 heads"}
+    assert changed == {"told": "changed", "step": 0, "mark": "4 heads", "nSteps": 9}
     assert refused["config"] == {"n_heads": 4} and "divide d_model=8, got 3" in refused["message"]
 
 

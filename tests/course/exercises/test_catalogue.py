@@ -57,6 +57,12 @@ TABLE = {
     "signature": "double(x)",
     "lesson": 0,
     "section": "S",
+    "title": "twice",
+    "level": 1,
+    "minutes": 5,
+    "outcome": 2,
+    "statement": "Write `double(x)`.",
+    "hints": ["Add."],
     "rule": "twice x.",
     "right": "def double(x):\n    y = x + x\n    return y\n",
     "together": ["squared"],
@@ -72,6 +78,8 @@ TABLE = {
     },
 }
 
+STATEMENT = ("title", "level", "minutes", "outcome", "statement", "hints")
+
 
 def with_mistake(**fields):
     return TABLE | {"mistakes": TABLE["mistakes"] | {"m": {"words": "M."} | fields}}
@@ -79,6 +87,7 @@ def with_mistake(**fields):
 
 def test_a_file_as_described_is_read_and_edits_that_do_not_overlap_come_together():
     found = parse_catalogue("double", TABLE)
+    assert (found.statement.minutes, found.statement.heading) == (5, "### Exercise: twice")
     assert found.solve(3) == 6 and found.solve.text == TABLE["right"]
     made = {mistake.slug: [wrong(3) for wrong in mistake.wrongs] for mistake in found.mistakes}
     assert made == {
@@ -125,7 +134,13 @@ def test_edits_leave_alone_what_both_sides_share_so_they_come_together():
     [
         (TABLE | {"hint": "x"}, "hint"),
         ({key: value for key, value in TABLE.items() if key != "rule"}, "got no rule"),
+        *((({key: TABLE[key] for key in TABLE if key != gone}), f"no {gone}") for gone in STATEMENT),
         (TABLE | {"lesson": "2"}, "lesson"),
+        (TABLE | {"level": 6}, "level"),
+        (TABLE | {"minutes": "5"}, "minutes"),
+        (TABLE | {"statement": " "}, "' '"),
+        (TABLE | {"hints": []}, "hints"),
+        (TABLE | {"hints": [3]}, "got 3"),
         (TABLE | {"also": ["def double(x): ..."]}, "edits"),
         (TABLE | {"together": ["cubed"]}, "cubed"),
         (TABLE | {"together": [], "mistakes": {"m": "M."}}, "a table"),

@@ -248,6 +248,24 @@ def test_right_ones_of_every_kind_of_callable_pass():
         assert verdict(function).passed, function
 
 
+@pytest.mark.parametrize(("which", "does"), [(5, lambda: 1 // 0), (6, lambda: busy(1)), (8, lambda: 1 // 0)])
+def test_every_call_of_an_exercise_on_chance_is_read(which, does, quick):
+    """The last of the first five, then the first and the third of those that repeat them."""
+    right, calls = checking.EXERCISES["mask_tokens"].solve, []
+
+    def mask_tokens(*arguments):
+        calls.append(arguments)
+        return does() if len(calls) == which else right(*arguments)
+
+    found = verdict(mask_tokens, "mask_tokens")
+    assert not found.passed and found.mistake in ("error", "time-limit")
+
+
+def test_an_answer_of_200_000_ids_is_explained_in_short():
+    found = verdict(lambda *_: torch.ones(200_000, dtype=torch.uint8), "greedy_decode")
+    assert not found.passed and "and 199,968 more: log-probabilities" in found.message
+
+
 def test_results_that_require_grad_are_views_or_sit_anywhere_pass():
     linear = nn.Linear(1, 1)
 

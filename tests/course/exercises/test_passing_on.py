@@ -2,6 +2,7 @@
 
 import json
 import sys
+import threading
 from functools import partial
 
 import pytest
@@ -25,6 +26,14 @@ def by_name_only(*, q, k, v, mask):
     return tx.attention(q, k, v, mask)
 
 
+def in_a_thread(seq_len):
+    made = []
+    thread = threading.Thread(target=lambda: made.append(tx.causal_mask(seq_len)))
+    thread.start()
+    thread.join()
+    return made[0]
+
+
 @pytest.mark.parametrize(
     ("name", "function"),
     [
@@ -35,6 +44,12 @@ def by_name_only(*, q, k, v, mask):
         ("attention", by_name_only),
         ("attention", lambda *arguments: EXERCISES["attention"].solve(*arguments)),
         ("alibi_bias", lambda n_heads, seq_len: tx.alibi_bias(n_heads, seq_len)),
+        ("attention", lambda q, k, v, mask: tx.attention(q, k, v, mask).clone()),
+        ("attention", lambda *arguments: EXERCISES["attention"].solve(*arguments) * 1),
+        ("causal_mask", lambda seq_len: tx.causal_mask(seq_len)[:]),
+        ("causal_mask", in_a_thread),
+        ("perplexity", lambda total_nats, n_tokens: EXERCISES["perplexity"].solve(total_nats, n_tokens) + 0),
+        ("merge_pair", lambda *arguments: list(EXERCISES["merge_pair"].solve(*arguments))),
         ("layer_norm", lambda x, gamma, beta, eps: F.layer_norm(x, x.shape[-1:], gamma, beta, eps)),
     ],
 )
@@ -60,12 +75,13 @@ def test_the_answer_is_named_and_a_profiler_of_before_is_put_back():
     q, k, v = (torch.randn(3, 2) for _ in range(3))
     before = sys.getprofile()
     assert passed_on(lambda: tx.attention(q, k, v), "attention") == "attention"
-    assert passed_on(lambda: tx.attention(q, k, v) + 0, "attention") == ""
+    assert passed_on(lambda: tx.attention(q, k, v) + 0, "attention") == "attention"
+    assert passed_on(lambda: tx.attention(q, k, v) + 1, "attention") == ""
     fused = F.scaled_dot_product_attention
     assert passed_on(lambda: fused(q, k, v), "x", [fused]).endswith("scaled_dot_product_attention")
     with pytest.raises(ZeroDivisionError):
         passed_on(lambda: 1 // 0, "attention")
-    assert sys.getprofile() is before
+    assert sys.getprofile() is before is threading.getprofile()
 
 
 def test_it_travels_with_the_record_to_the_judge():

@@ -5,13 +5,14 @@ import io
 import json
 import os
 import re
+import unicodedata
 from pathlib import Path
 
 import pytest
 
 from tinytx_course.cli import main
 from tinytx_course.exercises.checking import EXERCISES
-from tinytx_course.grading import grade
+from tinytx_course.grading import grade, running
 from tinytx_course.grading.grade import Report, class_page, grade_folder, grade_notebook, grade_submission
 from tinytx_course.grading.grades import (
     CopyGrades,
@@ -21,6 +22,7 @@ from tinytx_course.grading.grades import (
     mistakes_table,
     printable,
 )
+from tinytx_course.grading.running import Limits
 from tinytx_course.lessons import written_lessons
 
 SETUP = "import torch\nimport tinytx as tx"
@@ -124,7 +126,10 @@ def test_a_class_is_a_page_that_escapes_what_copies_hold(tmp_path, write_copy):
     assert "transposed" in page and "✗" in page and 'value="0.500"' in page  # one of two passed causal_mask
     section = EXERCISES["padding_mask"].section
     assert f"<code>padding_mask</code>, passed by 0%: lesson 02, section “{section}”" in page
-    assert "anna.ipynb,1," in csv_text and "http" not in re.sub("http(://|%3A//)www.w3.org", "", page)
+    assert "<script" not in page and "Content-Security-Policy" in page  # such as of a hand-in called site.js
+    assert "anna.ipynb,1," in csv_text and "http" not in re.sub(
+        "http(-equiv|(://|%3A//)www.w3.org)", "", page
+    )
 
 
 @pytest.mark.parametrize(
@@ -182,6 +187,102 @@ def forked_workers(tmp_path, monkeypatch):
         return json.loads(done.printed.splitlines()[1])
 
     monkeypatch.setattr(running, "_run", run)
+
+
+READS = "def causal_mask(n):\n    return torch.from_numpy(t[:n, :n].copy())"
+#: Copies that pass in a notebook, by the kind of statement that gives the function what it reads.
+HONEST = {
+    "a function fills an array": ["t = np.zeros((99, 99), bool)", "np.copyto(t, np.tri(99) > 0)", READS],
+    "a function of their own fills a table": [
+        "tables = {}\ndef prepare(n): tables[n] = torch.ones(n, n).tril() > 0",
+        "for n in range(99): prepare(n)",
+        "def causal_mask(n):\n    return tables[n].clone()",
+    ],
+    "a function sets a global name": [
+        "def prepare():\n    global t\n    t = np.tri(99) > 0",
+        "prepare()",
+        READS,
+    ],
+    "setattr": [
+        "class Config: above = 1\ncfg = Config()",
+        "setattr(cfg, 'above', 0)",
+        "def causal_mask(n):\n    return torch.ones(n, n).tril(cfg.above) > 0",
+    ],
+    "exec and globals": [
+        "exec('ONE = 1')\nglobals()['ZERO'] = 0",
+        "def causal_mask(n):\n    return torch.full((n, n), ONE).tril() > ZERO",
+    ],
+    "await": [
+        "import asyncio\nlater = asyncio.create_task(asyncio.sleep(0, 0))",
+        "async def one():\n    yield 1",
+        "async for ONE in one():\n    ZERO = await later",
+        "def causal_mask(n):\n    return torch.full((n, n), ONE).tril() > ZERO",
+    ],
+    "a cell is written as a file": [
+        "%%writefile masks.py\nimport torch\ndef causal_mask(n):\n    return torch.ones(n, n).tril() > 0",
+        "from masks import causal_mask",
+    ],
+}
+
+
+@pytest.mark.parametrize("cells", HONEST.values(), ids=HONEST)
+@pytest.mark.usefixtures("forked_workers")
+def test_a_copy_that_passes_in_a_notebook_passes(tmp_path, write_copy, cells, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path / "child"))  # where forked workers are
+    setup = f"{SETUP}\nimport numpy as np"
+    (grade,) = grade_notebook(write_copy(tmp_path / "x.ipynb", setup, *cells, CHECK)).grades
+    assert grade.passed, grade
+
+
+@pytest.mark.usefixtures("forked_workers")
+def test_the_first_cause_is_told(tmp_path, write_copy):
+    cells = ["from package_not_here import rearrange", "SCALE = rearrange(1)"]
+    cells += ["def causal_mask(n):\n    return torch.ones(n, n).tril() > SCALE", CHECK]
+    (grade,) = grade_notebook(write_copy(tmp_path / "x.ipynb", SETUP, *cells)).grades
+    assert grade.mistake == "cell-error" and "No module named 'package_not_here'" in grade.said
+    assert "name 'SCALE' is not defined" in grade.said
+
+
+def endless(*_):
+    while True:
+        pass
+
+
+def stops(*_):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.usefixtures("forked_workers")
+def test_judging_has_a_limit_too_and_can_be_stopped(tmp_path, write_copy, monkeypatch):
+    path = write_copy(tmp_path / "x.ipynb", SETUP, *GOOD)
+    monkeypatch.setattr(running, "judge", endless)
+    (grade,) = grade_notebook(path, limits=Limits(seconds=1)).grades
+    assert grade.mistake == "time-limit" and "could not be judged" in grade.message
+    monkeypatch.setattr(running, "judge", stops)
+    with pytest.raises(KeyboardInterrupt):
+        grade_notebook(path)
+
+
+def test_copies_are_found_by_whatever_ending_and_spelling_and_what_macos_adds_is_not(
+    tmp_path, write_copy, monkeypatch
+):
+    monkeypatch.setattr(grade, "grade_submission", lambda submission, name, **how: CopyGrades(name=name))
+    folder, two = tmp_path / "class", (unicodedata.normalize(form, "zoé.ipynb") for form in ("NFC", "NFD"))
+    odd = os.fsdecode(b"caf\xe9.ipynb")
+    for name in ("UPPER.IPYNB", "ben.ipynb.txt", "cleo.ipynb.json", "a b.ipynb", "A  B.ipynb", odd, *two):
+        write_copy(folder / name, *GOOD)
+    for name in ("._ben.ipynb", "__MACOSX/ben.ipynb", ".ipynb_checkpoints/ben-checkpoint.ipynb", "dan.pdf"):
+        write_copy(folder / name, *GOOD)
+    report = grade_folder(folder, report=tmp_path / "grades.csv")
+    problems = {copy.name: copy.problem for copy in report.copies}
+    alone = {name for name, problem in problems.items() if problem is None}
+    assert alone == {"UPPER.IPYNB", "ben.ipynb.txt", "cleo.ipynb.json", odd}
+    assert sorted(set(problems.values()) - {None}) == [
+        f"perhaps the same learner as '{name}'"
+        for name in ("A  B.ipynb", "a b.ipynb", "zo\\xe9.ipynb", "zoe\\u0301.ipynb")
+    ]
+    assert "caf?.ipynb" in report.csv.read_text(encoding="utf-8")
+    assert report.others == ("dan.pdf",) and "not read, no notebooks: dan.pdf" in str(report)
 
 
 @pytest.mark.proof

@@ -212,6 +212,15 @@ def run(folder, program, *arguments):
     )
 
 
+CALLED = """
+import ctypes, platform
+KEYCTL = {{"x86_64": 250, "aarch64": 219}}[platform.machine()]
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.{} == -1:
+    raise OSError(ctypes.get_errno(), "Function not implemented" if ctypes.get_errno() == 38 else "else")
+"""
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have not all of these limits")
 @pytest.mark.parametrize(
     ("code", "words"),
@@ -220,6 +229,9 @@ def run(folder, program, *arguments):
         ("print('fits')\nwith open('x', 'wb') as f:\n    f.write(bytes(65 * 2**20))", "File too large"),
         ("print('fits')\nkept = [open('/dev/null') for _ in range(300)]", "Too many open files"),
         ("print('fits', flush=True)\nwhile True: pass", ""),
+        ("print('fits')\nimport os; os.memfd_create('x')", "Function not implemented"),
+        (f"print('fits')\n{CALLED.format('shmget(0, 4096, 0o1600)')}", "Function not implemented"),
+        (f"print('fits')\n{CALLED.format('syscall(KEYCTL, 0, -3, 1)')}", "Function not implemented"),
     ],
 )
 def test_limits_hold_and_leave_room_for_what_is_ordinary(tmp_path, code, words):

@@ -160,7 +160,11 @@ def test_magics_do_not_break_a_cell_nor_move_its_lines():
     assert "\nx = 1" in plain_python("%load_ext autoreload\nx = 1")
     assert plain_python("!pip list\nx = 1").splitlines()[1] == "x = 1"
     assert plain_python("%%time\ndef f():\n    return 1").splitlines()[1] == "def f():"
-    assert plain_python("%%bash\nrm -rf /") == "" and plain_python("%%writefile x.py\nimport os") == ""
+    assert plain_python("%%bash\nrm -rf /") == ""
+    assert (
+        plain_python("%%writefile -a x.py\nimport os")
+        == "open('x.py', 'a', encoding='utf-8').write('import os')"
+    )
     ast.parse(plain_python("?course.check\nfiles = !ls\n%timeit x = 1\ntx.check?"))
     found = plan("%matplotlib inline\ndef attention(q, k, v, mask):\n    return q", "%%time\nattention?")
     assert len(attempts(found, "attention")) == 1

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tinytx_course.grading import submission
 from tinytx_course.grading.submission import read_submission
 
 
@@ -63,6 +64,15 @@ def test_a_copy_with_more_code_than_anybody_writes_is_refused(tmp_path):
     assert len(read_submission(fits).cells) == 2
     with pytest.raises(ValueError, match="300,000 letters of code, got 300,001"):
         read_submission(write(tmp_path, {"cells": [cell("x" * 150_000), cell("y" * 150_001)]}))
+
+
+def test_outputs_of_25_megabytes_and_a_byte_order_mark_are_no_fault(tmp_path, monkeypatch):
+    plotted = cell("x = 1") | {"outputs": [{"data": {"image/png": "A" * 25_000_000}}]}
+    path = write(tmp_path, "\ufeff" + json.dumps({"cells": [plotted]}))
+    assert read_submission(path).cells == ("x = 1",)
+    monkeypatch.setattr(submission, "LARGEST_COPY", 25_000_000)
+    with pytest.raises(ValueError, match="smaller than 25,000,000 bytes, .*alice.ipynb: .*clear its outputs"):
+        read_submission(path)
 
 
 def test_a_link_to_a_copy_is_no_copy(tmp_path):

@@ -102,6 +102,24 @@ def test_each_item_has_its_shares_and_each_misconception_its_counts(survey):
     assert sum(one["pre"] for one in found.misconceptions) == 7
 
 
+@pytest.mark.parametrize("other", ["Zo\u00e9", "zoe\u0301", "Zoe\u0301 "])
+def test_two_spellings_of_a_learner_are_one(survey, other):
+    found = survey(row("Zoe\u0301", "A", "pre", 2), row(other, "B", "post", 4))
+    assert found.gain.n == 1 and ("another spelling" in str(found)) == (other.strip() != "Zoe\u0301")
+
+
+@pytest.mark.parametrize("odd", ["a\u2028b", "a\u0085b", "a\x1b[2Jb"])
+def test_a_name_neither_cuts_its_row_nor_steers_a_terminal(survey, odd):
+    found = survey(row(odd, "A", "pre", 2), row("bo", "A", "pre", 2))
+    assert [one.learner[:1] for one in found.sittings] == ["a", "b"] and odd not in str(found)
+
+
+@pytest.mark.parametrize(("head", "mark"), [("sep=;\n", ";"), ("", "\t")])
+def test_what_excel_writes_is_read(survey, head, mark):
+    lines = [line.replace(",", mark) for line in TWO]
+    assert survey(*lines, head=head + mark.join(["learner", "form", "time", *"12345"])) == survey(*TWO)
+
+
 # ---- what cannot be used
 
 GOOD = row("cy", "A", "pre", 3)
@@ -195,7 +213,8 @@ def test_the_command_prints_the_gain_and_writes_a_page(answers, tmp_path, capsys
     assert page.count('<circle class="after"') == len(found["items"]) == 32
     assert "95 % interval" in page and "has not been tried on people" in page
     assert "<i>" not in page and "form must be A or B" in page
-    assert "http" not in page and "<script" not in page
+    assert "http:" not in page and "https:" not in page and "<script" not in page
+    assert "default-src 'none'" in page
 
 
 def test_a_circle_is_where_its_share_is(answers, tmp_path, capsys):

@@ -100,7 +100,7 @@ def test_notes_have_board_minutes_votes_and_answers_to_wrong_ideas(kit):
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.slug)
 def test_notes_and_lesson_state_the_same_minutes(kit, lesson):
     notebook = (ROOT / "notebooks" / f"{lesson.name}.ipynb").read_text(encoding="utf-8")
-    reading = re.search(r"It takes:\* (\d+ minutes to read[^.]*?), [^,]* to run", notebook)[1]
+    reading = re.search(r"It takes:\* (\d+ minutes to read[^.;]*?); [^,]* to run", notebook)[1]
     assert reading in (kit / "notes" / f"{lesson.name}.html").read_text(encoding="utf-8")
     index = (kit / "notes" / "index.html").read_text(encoding="utf-8")
     assert re.search(rf"{lesson.name}.*?<td>{reading.split()[0]}</td>", index)

@@ -6,7 +6,6 @@ import nbformat
 import pytest
 
 import tinytx_course as course
-from tinytx_course.building.minutes import times_of
 from tinytx_course.kit.outline import outline_of, parts_named, read_outlines
 from tinytx_course.lessons import LESSONS, project_root
 from tinytx_course.site.cells import notebook_to_html
@@ -15,7 +14,7 @@ from tinytx_course.site.finding import headings
 ROOT = project_root()
 LESSON = LESSONS[2]
 each_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.slug)
-EXERCISE = "### Exercise: the mask\n\n`Level 2/5 · 7 minutes · outcome 1`\n\n" + "word " * 500
+EXERCISE = "### Exercise: find the leak\n\n" + "word " * 500
 
 
 def notebook(lesson):
@@ -28,17 +27,15 @@ def texts(lesson):
 
 @each_lesson
 def test_sections_and_exercises_are_those_of_the_notebook_in_its_order(outlines, lesson):
-    wanted = re.findall(r"^(?:## |### (?=Exercise: ))(.+)", texts(lesson), flags=re.M)
+    wanted = re.findall(r"^(?:## |### (?=Exercise: |Further: ))(.+)", texts(lesson), flags=re.M)
     assert [part.title for part in outlines[lesson.number].parts] == wanted
 
 
 @each_lesson
 def test_minutes_add_up_to_those_of_the_lesson(outlines, lesson):
-    parts, times = outlines[lesson.number].parts, times_of(notebook(lesson).cells, 0)
-    assert sum(part.minutes for part in parts if part.is_exercise) == times.exercises
-    reading = sum(part.minutes for part in parts if not part.is_exercise)
-    # Each part is rounded, the lesson to the next five; the title counts only there, the quiz only here.
-    assert abs(reading - times.reading) <= 5 + len(parts) / 2
+    parts, times = outlines[lesson.number].parts, outlines[lesson.number].times
+    for counted, stated in ((parts, times.everything), ([p for p in parts if not p.is_further], times.core)):
+        assert abs(sum(part.minutes for part in counted) - stated) <= 5 + len(parts) / 2  # each is rounded
 
 
 @each_lesson
@@ -58,7 +55,7 @@ def test_every_prediction_of_a_lesson_is_found_with_its_options(outlines, lesson
 
 
 def test_words_and_code_are_counted_by_section_and_exercises_state_their_minutes():
-    v4 = nbformat.v4
+    v4, tags = nbformat.v4, {"tags": ["further"]}
     asked = course.predict("02.1", "Which?", ["this", "that `one`"])
     shown = v4.new_output("execute_result", data={"text/html": asked.to_html()})
     cells = [
@@ -68,10 +65,14 @@ def test_words_and_code_are_counted_by_section_and_exercises_state_their_minutes
         v4.new_markdown_cell(EXERCISE),
         v4.new_code_cell("\n".join(["y = 1"] * 80)),
         v4.new_markdown_cell("### More of the first\n\n" + "word " * 126 + "\n\n## Second\n\nword"),
+        v4.new_markdown_cell("### Further: more\n\n#### In detail\n\n" + "word " * 256, metadata=tags),
     ]
-    first, exercise, second = outline_of(LESSON, cells, ROOT).parts
+    outline = outline_of(LESSON, cells, ROOT)
+    first, exercise, second, further = outline.parts
+    assert (further.title, further.minutes, further.is_further) == ("Further: more", 2, True)
+    assert parts_named("02 *", {2: outline}) == [first, exercise, second]
     assert (first.title, first.minutes) == ("First", 4)  # 390 words and 360 characters
-    assert (exercise.title, exercise.minutes, exercise.is_exercise) == ("Exercise: the mask", 7, True)
+    assert (exercise.title, exercise.minutes, exercise.is_exercise) == ("Exercise: find the leak", 15, True)
     assert (second.title, second.minutes) == ("Second", 1)
     assert first.predictions == asked.questions
 

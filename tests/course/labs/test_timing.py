@@ -1,14 +1,11 @@
 """Timing in turn: order, ratios within rounds, bootstrap intervals, and fits whose answer is known."""
 
-import numpy as np
 import pytest
 
 from tinytx_course.labs.timing import (
     Spent,
     Times,
     Turns,
-    exponent,
-    exponent_of_times,
     first_crossing,
     ratio_of,
     take_turns,
@@ -54,24 +51,6 @@ def test_quartiles_by_hand():
     assert Times((1.0, 1.1, 50.0)).median == 1.1
 
 
-@pytest.mark.parametrize("power", [-1.0, 0.0, 0.5, 2.0])
-def test_the_exponent_of_a_power_is_found_whatever_the_factor(power):
-    x = [3, 5, 11, 20]
-    assert exponent(x, [0.7 * each**power for each in x]) == pytest.approx(power, abs=1e-12)
-    times = [Times((each**power, each**power, each**power, 70.0)) for each in x]
-    assert exponent_of_times(x, times).median == pytest.approx(power, abs=1e-12)
-
-
-def test_the_interval_covers_the_exponent_about_95_times_in_100():
-    rng, x = np.random.default_rng(0), np.array([1.0, 2.0, 4.0, 8.0])
-    hits = 0
-    for _ in range(60):
-        noisy = x[:, None] ** 1.3 * rng.lognormal(sigma=0.2, size=(4, 15))
-        found = exponent_of_times(x, [Times(tuple(row)) for row in noisy])
-        hits += found.low <= 1.3 <= found.high
-    assert hits / 60 >= 0.83
-
-
 def test_crossings_are_where_two_powers_meet():
     x = [1, 2, 4, 8, 16]
     line, square = [6 * each for each in x], [each**2 for each in x]
@@ -86,9 +65,6 @@ def test_crossings_are_where_two_powers_meet():
         (lambda: take_turns({}, n_rounds=1), "got 0 tasks"),
         (lambda: take_turns({"a": int}, n_rounds=0), "n_rounds=0"),
         (lambda: ratio_of([]), "got none"),
-        (lambda: exponent([1, 2], [1, 2, 3]), "got 2 x and 3 y"),
-        (lambda: exponent([2, 2], [1, 3]), "two different x"),
-        (lambda: exponent([1, 2], [0.0, 1.0]), "got 0"),
     ],
 )
 def test_impossible_requests_raise(call, got):

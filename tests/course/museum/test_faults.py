@@ -9,7 +9,7 @@ import torch
 import tinytx as tx
 from tinytx.batching import pad_batch
 from tinytx_course import museum
-from tinytx_course.museum.faults import FAULTS, PATIENT_NAMES, PATIENTS, PROGRAM, Fault, load
+from tinytx_course.museum.faults import FAULTS, PATIENT_NAMES, PATIENTS, PROGRAM, load, read_fault
 from tinytx_course.museum.patients import TASKS, Patient, small_world
 
 EACH = pytest.mark.parametrize("name", FAULTS)
@@ -53,7 +53,7 @@ def test_the_healthy_loss_is_that_of_tinytx():
 @EACH
 def test_a_patient_differs_from_the_healthy_program_in_the_one_line_named(name):
     fault = FAULTS[name]
-    healthy, broken = PROGRAM.read_text(encoding="utf-8").splitlines(), fault.source().splitlines()
+    healthy, broken = PROGRAM.splitlines(), fault.program.splitlines()
     changed = [line for line in difflib.ndiff(healthy, broken) if line[0] in "+-"]
     assert [line[2:].strip() for line in changed] == [fault.healthy, fault.broken]
     assert fault.healthy != fault.broken and fault.test in museum.TESTS
@@ -61,9 +61,11 @@ def test_a_patient_differs_from_the_healthy_program_in_the_one_line_named(name):
 
 
 def test_a_line_that_is_not_in_the_program_is_refused():
-    fault = Fault("x", "", "classifier", "model.evaluate()", "pass", "leak", "")
-    with pytest.raises(ValueError, match=r"once, got 0: model\.evaluate"):
-        fault.source()
+    texts = dict.fromkeys(("words", "test", "symptom"), "x")
+    with pytest.raises(ValueError, match=r"'m' of faults\.toml .*once .*'model\.evaluate\(\)' 0 times"):
+        read_fault("m", "classifier", texts | {"edit": ["model.evaluate()", "pass"]})
+    with pytest.raises(ValueError, match=r"'m' of faults\.toml .*got no edit"):
+        read_fault("m", "classifier", texts)
 
 
 def test_every_fault_is_one_patient_and_the_first_is_the_example():

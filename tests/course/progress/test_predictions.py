@@ -81,7 +81,7 @@ def test_a_number_of_another_form_is_refused(mine, number):
             call()
 
 
-@pytest.mark.parametrize("options", [["one"], ["a", "a"], ["a", " "], ["a", "a "]])
+@pytest.mark.parametrize("options", [["one"], ["a", "a"], ["a", " "], ["a", "a "], ["a", "open"]])
 def test_options_must_differ(mine, options):
     with pytest.raises(ValueError, match="two different"):
         course.predict("02.1", "?", options)
@@ -95,8 +95,50 @@ def test_an_answer_that_is_no_option_and_an_empty_finding_are_refused(mine):
         course.resolve("02.1", "falls", " ")
 
 
+LIMITS = {"thresholds": (2, 4)}
+
+
+@pytest.mark.parametrize(
+    ("value", "between", "answer"),
+    [
+        (1.9, None, "falls"), (2.0, None, "open"), (3.0, (2.1, 3.9), "rises"), (5, (4.5, 9), "stays"),
+        (3.0, (2.1, 4.0), "open"), (1.0, (0, 5), "open"), (2.5, (2.0, 3.0), "open"),
+    ],
+)  # fmt: skip
+def test_a_range_that_holds_a_threshold_leaves_the_outcome_open(mine, value, between, answer):
+    chosen(course.predict("02.1", "?", OPTIONS), 1)
+    outcome = course.resolve("02.1", value, "So.", between=between, **LIMITS)
+    assert outcome.answer == answer
+    entry = mine.entry("predictions", "02.1")
+    assert entry.get("right") == (None if answer == "open" else answer == "rises")
+    assert ("does not decide" in outcome.summary()) == (answer == "open")
+
+
+@pytest.mark.parametrize(
+    ("value", "how", "words"),
+    [
+        (3, {"between": (1, 2), **LIMITS}, "value=3, between="),
+        (3, {}, r"thresholds=\[\]"),
+        (3, {"thresholds": (4, 2)}, r"\[4, 2\]"),
+        (3, {"thresholds": (2, 2)}, r"\[2, 2\]"),
+    ],
+)
+def test_a_value_outside_its_range_and_thresholds_that_do_not_divide_are_refused(mine, value, how, words):
+    course.predict("02.1", "?", OPTIONS)
+    with pytest.raises(ValueError, match=words):
+        course.resolve("02.1", value, "So.", **how)
+
+
 def test_page_and_python_say_the_same(node):
-    cases = [("", 0, "a"), ("a", 0, "a"), ("a", 70, "a"), ("b", 90, "a"), ("b `c`", 0, "a `d`")]
+    cases = [
+        ("", 0, "open"),
+        ("a", 50, "open"),
+        ("", 0, "a"),
+        ("a", 0, "a"),
+        ("a", 70, "a"),
+        ("b", 90, "a"),
+        ("b `c`", 0, "a `d`"),
+    ]
     cards = [
         OutcomeCard(number="02.1", answer=answer, finding="It is `so`.", choice=choice, sure=sure)
         for choice, sure, answer in cases

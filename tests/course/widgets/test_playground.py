@@ -36,7 +36,7 @@ def test_what_is_usual_is_the_recipe_of_the_engine(node):
     assert {name: usual["settings"][name] for name in ("lr", "n_steps")} == {
         name: recipe["settings"][name] for name in ("lr", "n_steps")
     }
-    assert usual["settings"]["warmup_steps"] == round(0.1 * recipe["settings"]["n_steps"])
+    assert usual["settings"]["warmup"] == 0.1 and usual["settings"]["seconds"] == 60
     assert usual["tokensPerBatch"] == recipe["tokensPerBatch"] and all(usual["switches"].values())
     assert not any(usual["faults"].values()) and odd == ""
     state = DEFAULT().state()
@@ -102,8 +102,8 @@ def test_the_finding_is_short_and_the_rest_is_folded(node):
     (said,) = node("playground", "js.describe(get)", both)
     finding, rest = said.split("\n")
     assert finding == (
-        "Run A: step 30 of 1,400, 50.0% above the bound. "
-        "Run B (5 settings changed): step 30 of 1,400, 25.0% below the bound: it is cheating."
+        "Run A: step 30 of about 1,400, 50.0% above the bound. "
+        "Run B (5 settings changed): step 30 of about 1,400, 25.0% below the bound: it is cheating."
     )
     assert "From step 9 to step 20 (mask off) it cheated" in rest and "mask off, scale off" in rest
 
@@ -121,7 +121,7 @@ CONDUCTED = """(() => {
     model: { on(event, listen) { listeners[event] = listen; } } };
   const conduct = new js.Conductor(ui), { runs } = conduct;
   const tell = (run, told, more) => run.worker.onmessage({ data: { told, ...more } });
-  const learn = (run, step) => tell(run, "step", { step, tokens: 9 * step, loss: 2 });
+  const learn = (run, step) => tell(run, "step", { step, tokens: 9 * step, loss: 2, nSteps: 40 });
   const attention = [new Float32Array(11 ** 2)];
   const shown = { loss: 2, bound: 1, text: [], allowed: [], heads: 1, attention };
   const show = (run, step, above) => tell(run, "shown", { step, above, ...shown });
@@ -155,6 +155,11 @@ def test_run_b_is_judged_at_the_step_of_run_a_though_it_is_no_regular_one(node):
     goal = {"step": 8, "above": 0.5, "guess": 0, "ended": 0.3}
     asked = ["start", "show", "train", "show"]
     assert conducted(node, body) == [asked, asked, goal, False]
+
+
+def test_run_b_has_as_many_steps_as_the_schedule_of_run_a_by_now(node):
+    (first, second) = conducted(node, "return [a, b].map(({ settings: s }) => [s.n_steps, s.seconds]);")
+    assert first == [40, 60] and second == [40, 0]
 
 
 def test_run_a_waits_until_run_b_was_judged_at_its_step(node):
@@ -216,7 +221,7 @@ def test_every_state_is_said_in_numbers(describe):
         DEFAULT(),
     ]
     plain, below, broken, empty = describe(*states)
-    assert plain.startswith("Saved. Run A: step 30 of 1,400, 50.0% above the bound.\n")
+    assert plain.startswith("Saved. Run A: step 30 of about 1,400, 50.0% above the bound.\n")
     assert "30,000 tokens read, loss of its last batch 2.500 nats." in plain
     assert "after step 24: 2.400 nats a word, 50.0% above the bound of 1.600." in plain
     assert "It writes: “L'affaire est belles.”. The grammar allows 3 of 5 words." in plain

@@ -24,7 +24,6 @@ from tinytx.generate import unwritten_ids
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel
-from tinytx_run import conversion
 from tinytx_run.checkpoint import load, save
 from tinytx_run.classify import classifier_inputs
 from tinytx_run.cli import main
@@ -309,7 +308,7 @@ def test_a_mark_in_a_text_is_text(folders, name, mark):
     assert not marks & set(tokenizer.encode(f"le {mark} chat"))
 
 
-def test_tokenizers_that_do_not_fit_are_refused(folders, tmp_path, monkeypatch):
+def test_tokenizers_that_do_not_fit_are_refused(folders, tmp_path):
     lost = tmp_path / "lost"
     shutil.copytree(folders["camembert"], lost)
     (lost / "tokenizer.json").unlink()
@@ -327,8 +326,7 @@ def test_tokenizers_that_do_not_fit_are_refused(folders, tmp_path, monkeypatch):
     bomb = io.BytesIO()
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("tokenizer.json", b" " * 3_000_000)
-    monkeypatch.setattr(conversion, "MAX_UNPACKED", 2_000_000)
-    with pytest.raises(ValueError, match="must unpack to at most 2,000,000 bytes, got 3,000,000"):
+    with pytest.raises(ValueError, match="must unpack to at most 1,048,576, got 3,000,000"):
         PretrainedTokenizer.from_bytes(bomb.getvalue())
     with pytest.raises(TypeError, match="cannot be trained"):
         PretrainedTokenizer.train(TEXTS, vocab_size=9)
@@ -464,8 +462,10 @@ def test_an_older_folder_has_the_settings_of_writing_among_the_others(folders, t
 
 
 def test_damaged_and_foreign_folders_end_in_one_line(folders, tmp_path, reviews, capsys):
-    names = ("cut", "headless", "unheard", "mute")
-    cut, headless, unheard, mute = (shutil.copytree(folders["camembert"], tmp_path / name) for name in names)
+    names = ("cut", "headless", "unheard", "mute", "pickled")
+    cut, headless, unheard, mute, pickled = (
+        shutil.copytree(folders["camembert"], tmp_path / name) for name in names
+    )
     weights, config = cut / "model.safetensors", unheard / "config.json"
     weights.write_bytes(weights.read_bytes()[:1000])
     t5, empty = tmp_path / "t5", tmp_path / "empty"
@@ -473,11 +473,14 @@ def test_damaged_and_foreign_folders_end_in_one_line(folders, tmp_path, reviews,
     read(folders["camembert"], "AutoModel").save_pretrained(headless)
     config.write_text(json.dumps({**json.loads(config.read_text()), "model_type": "shakespeare"}))
     (mute / "tokenizer.json").write_text("{")
+    (pickled / "model.safetensors").unlink()
+    torch.save(read(folders["camembert"], "AutoModelForMaskedLM").state_dict(), pickled / "pytorch_model.bin")
     empty.mkdir()
     for folder, words in (
         (cut, "cut cannot be read"),
         (unheard, "unheard cannot be read"),
         (mute, "mute cannot be read"),
+        (pickled, "may run code and are not read"),
         (t5, "got the model_type 't5'"),
         (headless, "must hold all weights of a CamembertForMaskedLM, got CamembertModel, which lacks"),
         (empty, "a checkpoint must be a folder with model.json"),

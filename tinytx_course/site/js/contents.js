@@ -27,6 +27,17 @@ if (contents) {
     if (event.target.closest("a") && !wide.matches) contents.open = false;
   });
 
+  // A link into what is folded opens it.
+  const reach = () => {
+    const target = named(location.hash.slice(1));
+    const folded = target?.closest(".further:not([open])");
+    if (!folded) return;
+    folded.open = true;
+    target.scrollIntoView({ behavior: "instant" });
+  };
+  addEventListener("hashchange", reach);
+  reach();
+
   const say = () => {
     bar.style.setProperty(
       "--read",
@@ -36,7 +47,9 @@ if (contents) {
     const end = scrollY + innerHeight > document.documentElement.scrollHeight - 40;
     const now = end
       ? headings.length - 1
-      : headings.findLastIndex((heading) => heading.getBoundingClientRect().top < line);
+      : headings.findLastIndex(
+          (heading) => heading.checkVisibility() && heading.getBoundingClientRect().top < line,
+        );
     if (now === at) return;
     at = now;
     links.forEach((link, i) => {

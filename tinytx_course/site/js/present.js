@@ -19,7 +19,9 @@ if (main) {
   const BLOCKS = ".text_cell_render > *, .input, .plotting, .output_area";
   const WHOLE = "figure, tr, math, button, .tx-explorer, .tx-option-row, .tx-lines li";
   const inner = (block) => block.parentElement.closest(BLOCKS);
-  const blocks = [...main.querySelectorAll(BLOCKS)].filter((block) => !inner(block));
+  const blocks = [...main.querySelectorAll(BLOCKS)].filter(
+    (block) => !inner(block) && !block.closest(".further"),
+  );
   const slides = [];
   const explorer = (block) => block.querySelector(`.tx-explorer:not(${CARDS})`);
   const elastic = (block) => block.querySelector("figure, .tx-explorer");

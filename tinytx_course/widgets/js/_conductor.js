@@ -4,10 +4,6 @@
 // Milliseconds between two pictures of a run that learns; of a file
 const REPAINT = 150;
 const MAX_BYTES = 2e8;
-export const LENGTHS = [
-  [1400, "a minute or two"],
-  [7000, "five minutes or more"],
-];
 
 export class Conductor {
   constructor(ui) {
@@ -22,7 +18,7 @@ export class Conductor {
       clearTimeout(this.timer);
       this.each((run) => run.end());
     });
-    for (const key of [...Object.keys(SETTINGS), "n_steps"])
+    for (const key of [...Object.keys(SETTINGS), "seconds"])
       ui.model.on(`change:${key}`, () => this.switched(key));
     ui.model.on("change:moment", () => this.each((_, key) => this.publish(key)));
     this.restart("first");
@@ -108,7 +104,6 @@ export class Conductor {
     this.ui.set("guess", -1);
     this.ui.set("moment", -1);
     this.say("");
-    this.fitWarmup();
     this.restart("first");
   }
 
@@ -118,10 +113,9 @@ export class Conductor {
     const { first } = this.runs;
     const { history, settings } = first;
     const value = this.ui.get(key);
-    if (!(SETTINGS[key]?.live ?? key === "n_steps") || history.step === 0) {
+    if (!(SETTINGS[key]?.live ?? key === "seconds") || history.step === 0) {
       this.playing = false;
       this.drop();
-      if (key === "n_steps") this.fitWarmup();
       this.restart("first");
       return;
     }
@@ -130,21 +124,16 @@ export class Conductor {
     first.ask("show");
   }
 
-  // A usual warm-up is a tenth of the schedule.
-  fitWarmup() {
-    const isUsual = LENGTHS.some(([n]) => this.ui.get("warmup_steps") === n / 10);
-    if (isUsual) this.follow({ warmup_steps: Math.round(this.ui.get("n_steps") / 10) });
-  }
-
-  // The second run: the settings of the first but for one, up to the step of its schedule where the first was
-  // judged last.
+  // The second run: the settings of the first but for one, and as many steps as its schedule has by now, up to
+  // the one where the first was judged last.
   second() {
     const { ui, runs } = this;
     this.pause();
     this.drop();
-    const settings = settingsOf(ui.get);
+    const { n_steps } = runs.first.settings;
+    const settings = { ...settingsOf(ui.get), n_steps, seconds: 0 };
     const key = ui.get("change");
-    const { step, above } = runs.first.history.at(settings.n_steps);
+    const { step, above } = runs.first.history.at(n_steps);
     this.restart("second", { ...settings, [key]: otherValue(key, settings[key]) });
     runs.second.goal = { step, above: finite(above), guess: ui.get("guess") };
     ui.set("moment", -1);
@@ -185,6 +174,7 @@ export class Conductor {
 
   on_step(step, run) {
     run.history.note(step);
+    run.settings.n_steps = step.nSteps;
     run.since ??= { step: step.step, at: performance.now() };
     this.later();
   }
@@ -207,7 +197,8 @@ export class Conductor {
     this.publish(key);
   }
 
-  on_changed({ step, mark }, { history }) {
+  on_changed({ step, mark, nSteps }, { history, settings }) {
+    settings.n_steps = nSteps;
     if (mark) history.marks.push({ step, loss: history.losses.at(-1)?.loss ?? 1, text: mark });
   }
 

@@ -19,10 +19,10 @@ export const SETTINGS = {
   n_layers: { usual: 2, other: 1, says: (n) => counted(n, "block") },
   lr: { usual: 0.012, other: 1, says: (lr) => `rate ${lr}${lr >= 0.3 ? ", huge" : ""}`, live: true },
   tokens_per_batch: { usual: 1024, other: 256, says: (n) => `batches of ${grouped(n)} tokens`, live: true },
-  warmup_steps: {
-    usual: 140,
+  warmup: {
+    usual: 10,
     other: 0,
-    says: (n) => (n ? `warm-up of ${counted(n, "step")}` : "no warm-up"),
+    says: (share) => (share ? `warm-up over ${share}% of the schedule` : "no warm-up"),
   },
   targets_not_shifted: { usual: false, says: fault("targets not shifted"), live: true, isFault: true },
   softmax_twice: { usual: false, says: fault("softmax before cross-entropy"), live: true, isFault: true },
@@ -31,7 +31,7 @@ export const SETTINGS = {
   seed: { usual: 0, says: (n) => `seed ${n}` },
 };
 export const settingsOf = (get) =>
-  Object.fromEntries(["d_model", "n_steps", ...Object.keys(SETTINGS)].map((key) => [key, get(key)]));
+  Object.fromEntries(["d_model", "n_steps", "seconds", ...Object.keys(SETTINGS)].map((key) => [key, get(key)]));
 
 // The other value that a second run gets.
 export function otherValue(key, value) {
@@ -40,14 +40,14 @@ export function otherValue(key, value) {
   return typeof value === "boolean" ? !value : value === other ? usual : other;
 }
 
+// How far a run is; where its schedule follows the clock, the number of its steps is an estimate.
+export const progress = (step, { n_steps, seconds }) =>
+  `step ${grouped(step)} of ${seconds && step < n_steps ? "about " : ""}${grouped(n_steps)}`;
+
 // What is not as usual, in words.
 export const unusual = (settings) =>
   Object.entries(SETTINGS)
-    .filter(
-      ([key, { usual }]) =>
-        settings[key] !== usual &&
-        !(key === "warmup_steps" && settings[key] === Math.round(settings.n_steps / 10)),
-    )
+    .filter(([key, { usual }]) => settings[key] !== usual)
     .map(([key, { says }]) => says(settings[key]))
     .join(", ");
 
@@ -63,13 +63,13 @@ export function changesOf(s) {
     scale,
     residual,
     n_steps,
+    seconds,
     lr,
-    warmup_steps,
   } = s;
   return {
     config: { d_model: width, d_ff: 4 * width, causal, positions, norm, n_heads, n_layers },
     switches: { scale, residual, feature_norm: !s.norm_on_wrong_axis },
-    settings: { n_steps, lr, warmup_steps },
+    settings: { n_steps, seconds, lr, warmup: s.warmup / 100 },
     faults: {
       targets_not_shifted: s.targets_not_shifted,
       softmax_twice: s.softmax_twice,
@@ -83,7 +83,7 @@ export function changesOf(s) {
 export function liveChange(key, settings) {
   const all = changesOf(settings);
   if (key === "tokens_per_batch") return { tokensPerBatch: all.tokensPerBatch };
-  if (["lr", "n_steps"].includes(key)) return { settings: { [key]: settings[key] } };
+  if (["lr", "seconds"].includes(key)) return { settings: { [key]: settings[key] } };
   if (["causal", "positions", "n_heads"].includes(key)) return { config: { [key]: settings[key] } };
   return { switches: all.switches, faults: all.faults };
 }

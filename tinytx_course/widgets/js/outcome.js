@@ -4,6 +4,7 @@
 export function verdict(choice, sure, answer) {
   if (!choice) return `Answer: “${answer}”.`;
   const predicted = `predicted “${choice}”${sure ? `, ${sure} % sure` : ""}`;
+  if (answer === "open") return `Open: you ${predicted}, and what was measured does not decide.`;
   return choice === answer ? `✓ Right: you ${predicted}.` : `✗ You ${predicted}. It is “${answer}”.`;
 }
 
@@ -25,7 +26,8 @@ function build(ui) {
   ui.show(
     () => {
       const choice = ui.get("choice");
-      ui.root.dataset.verdict = !choice ? "" : choice === ui.get("answer") ? "right" : "wrong";
+      const answer = ui.get("answer");
+      ui.root.dataset.verdict = !choice || answer === "open" ? "" : choice === answer ? "right" : "wrong";
     },
     h("p", { class: "tx-title" }, ui.get("title")),
   );

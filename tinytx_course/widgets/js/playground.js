@@ -46,14 +46,14 @@ const ODD = 40;
 function shortly(name, run) {
   const odd = unusual(run.settings);
   const what = odd.length > ODD ? `${counted(odd.split(", ").length, "setting")} changed` : odd;
-  return `Run ${name}${what ? ` (${what})` : ""}: ${run.step ? `step ${grouped(run.step)} of ${grouped(run.settings.n_steps)}` : "untrained"}, ${run.above === null ? "its loss is no number any more" : distance(run.above)}${run.above < 0 ? ": it is cheating" : ""}.`;
+  return `Run ${name}${what ? ` (${what})` : ""}: ${run.step ? progress(run.step, run.settings) : "untrained"}, ${run.above === null ? "its loss is no number any more" : distance(run.above)}${run.above < 0 ? ": it is cheating" : ""}.`;
 }
 
 function describeRun(name, run, get) {
   const odd = unusual(run.settings);
   const marks = run.marks.length ? ` While it learned: ${run.marks.join(", ")}.` : "";
   const learned = run.step
-    ? `step ${grouped(run.step)} of ${grouped(run.settings.n_steps)}, ${grouped(run.tokens)} tokens read, loss of its last batch ${run.loss === null ? "no number" : nats(run.loss)}`
+    ? `${progress(run.step, run.settings)}, ${grouped(run.tokens)} tokens read, loss of its last batch ${run.loss === null ? "no number" : nats(run.loss)}`
     : "untrained";
   const held =
     run.above === null
@@ -279,7 +279,7 @@ function panel(ui, key, runs) {
         : "";
     reached.replaceChildren(
       h("b", {}, distance(above)),
-      `step ${grouped(history.step)} of ${grouped(settings.n_steps)} · ${grouped(history.tokens)} tokens${moment.step < history.at(-1).step ? ` · looking back at step ${grouped(moment.step)}` : ""}${left ? ` · ${left}` : ""}`,
+      `${progress(history.step, settings)} · ${grouped(history.tokens)} tokens${moment.step < history.at(-1).step ? ` · looking back at step ${grouped(moment.step)}` : ""}${left ? ` · ${left}` : ""}`,
     );
     warning.textContent =
       above < 0
@@ -456,7 +456,7 @@ function switches(ui) {
         "blocks",
         [1, 2, 3, 4].map((n) => [n, n]),
       ),
-      ui.slider("warmup_steps", { label: "warm-up steps", min: 0, max: 700, step: 10 }),
+      ui.slider("warmup", { label: "warm-up, % of the schedule", min: 0, max: 50 }),
       ui.slider("seed", { label: "seed", min: 0, max: 20 }),
     ),
   );
@@ -572,9 +572,12 @@ function transport(ui, conduct) {
     play,
     step,
     button("Reset", () => conduct.reset(), "tx-reset"),
-    ui.choice("n_steps", {
+    ui.choice("seconds", {
       label: "schedule",
-      options: LENGTHS.map(([n, text]) => [n, [`${grouped(n)} steps`, h("span", {}, `, ${text}`)]]),
+      options: [
+        [60, "a minute"],
+        [300, "five minutes"],
+      ],
     }),
   );
   const below = h(

@@ -1,0 +1,64 @@
+"""What must never go, nor be folded away: each stands in a code cell of the core of its lesson."""
+
+import re
+import tomllib
+
+import pytest
+
+from tinytx_course.building.editions import is_further
+from tinytx_course.building.notebooks import read_source
+from tinytx_course.lessons import LESSONS, project_root
+
+ROOT = project_root()
+NOT_YET = pytest.mark.xfail(strict=True, reason="no cell of the lesson does it yet")
+#: Lesson, what a reader meets there, and what one of its cells, or several, must hold for it.
+ITEMS = [
+    (2, "masks as heatmaps", r"sns\.heatmap\("),
+    (2, "the wrong masks", r"mask\.T.*diagonal=-1.*02_wrong_masks"),
+    (2, "a first curve", r"ax\.plot\("),
+    (2, "a control that a learner turns", r"\bipywidgets\b.*interact\("),
+    (3, "positions as heatmaps", r"sns\.heatmap\("),
+    (3, "sinusoidal positions", r"tx\.sinusoidal_positions\("),
+    (3, "learned positions", r'"learned"'),
+    (3, "rotary positions", r"tx\.rotate\("),
+    (3, "ALiBi", r"tx\.alibi_bias\("),
+    (1, "sentencepiece", r"tx\.Tokenizer\.train\(.*sentencepiece"),
+    (6, "counts by formula equal numel", r"\.numel\(\).*(?:assert .* == |assert_)"),
+    (6, "the wrong counts of the labs", r"3_440_000.*2_440_400"),
+    (8, "pretraining with its loop", r"loss\.backward\(\).*optimizer\.step\(\)"),
+    (9, "the swap of the head", r"tx\.Classifier\(|classifier\.head"),
+    (9, "pretrained against scratch", r"pretrained.*scratch|scratch.*pretrained"),
+    (10, "masked against causal", r"masked.*causal|causal.*masked"),
+    (10, "BERT's ablation", r"84\.4.*77\.8"),
+    (11, "translation", r"tx\.train_translator\(.*tx\.translate\("),
+    *((n, "an explorer", r"course\.widgets\.\w+\(") for n in range(19) if n not in (14, 15)),
+    *((n, "a quiz", r"course\.quiz\(") for n in range(19)),
+]
+LATER = {(3, "positions as heatmaps")}
+
+
+@pytest.mark.parametrize(
+    ("number", "item", "pattern"),
+    [pytest.param(*row, marks=NOT_YET if row[:2] in LATER else ()) for row in ITEMS],
+    ids=[f"{number:02d} {item}" for number, item, _ in ITEMS],
+)
+def test_it_stands_in_the_core_of_its_lesson(number, item, pattern):
+    cells = read_source(ROOT / "notebooks" / "src" / f"{LESSONS[number].name}.py").cells
+    core = "\n".join(cell.source for cell in cells if cell.cell_type == "code" and not is_further(cell))
+    assert re.search(pattern, core, re.S)
+
+
+def test_what_a_reader_meets_outside_of_lessons_is_there():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = str([project["dependencies"], project["optional-dependencies"]])
+    for name in ("seaborn", "matplotlib", "ipywidgets", "anywidget", "sentencepiece", "nbval", "jupyterlab"):
+        assert name in needed, name
+    for place in (
+        "environment.yml",
+        "figures",
+        ".github/workflows/gpu.yml",
+        "tinytx_course/kit/self_study.py",
+    ):
+        assert (ROOT / place).exists(), place
+    assert "nbval" in (ROOT / "docs" / "house.md").read_text()
+    assert "tinytx-course lab" in (ROOT / "Makefile").read_text()

@@ -1,0 +1,46 @@
+"""Positions and ablation: the lessons' own functions, every cell once, a dead worker's cell left empty."""
+
+import os
+
+import pytest
+
+from experiments import ablation, positions
+from experiments.lesson_cells import from_lesson
+
+
+def test_every_kind_plays_and_reads_and_is_measured_once(once, monkeypatch):
+    kinds = {"game": ("one number", "alibi"), "language": ("none",)}
+    monkeypatch.setattr(positions, "KINDS", kinds)
+    found, records = once(positions.positions, changes={"n_seeds": 2})
+    assert list(records)[:2] == ["game/one number/seed 0", "game/alibi/seed 0"] and len(records) == 6
+    game, language = records["game/alibi/seed 1"], records["language/none/seed 1"]
+    assert len(game["by position 8"]) == 7 and 0 <= game["right 16"] <= 1
+    assert len(language["losses"]) == len(language["before"]) and min(language["losses"]) > language["bound"]
+    assert len(language["far"]) == 4 and (found["n"] == 2).all()
+
+
+def test_the_parts_of_the_lesson_are_left_out_and_pairs_of_tokens_counted(once):
+    found, _ = once(ablation.ablation)
+    rows = found.set_index("left out")["mean"]
+    assert [*rows.index] == ["2-gram", *from_lesson("07", "parts").parts] and rows.nunique() == len(rows)
+    assert rows["2-gram"] < rows["no part"]
+
+
+def _end(seed):
+    if seed == 1:
+        os._exit(9)
+    return {"seed": seed, "process": os.getpid()}
+
+
+def test_a_worker_that_dies_is_named_and_its_cell_left_empty(settings):
+    lines = []
+    some, cells = settings(report=lines.append), [(0,), (1,), (2,), (3,)]
+    found = some.measured("toy", cells, "seed {}".format, lambda seed: {}, _end, n_threads=1)
+    assert [*found] == [*some.store.data] == ["seed 0", "seed 2", "seed 3"]
+    assert len(lines) == 1 and "seed 1" in lines[0]
+    assert found["seed 2"]["process"] == found["seed 3"]["process"] != found["seed 0"]["process"]
+
+
+def test_a_lesson_that_is_not_there_is_named():
+    with pytest.raises(ValueError, match="00, 01.*'77'"):
+        from_lesson("77", "x")

@@ -1,0 +1,9 @@
+"""The device of the tests marked `gpu`: a GPU, or the pretended one where TINYTX_TEST_DEVICE names it."""
+
+import os
+
+from tests import elsewhere
+
+DEVICE = os.environ.get("TINYTX_TEST_DEVICE", "cuda")
+if DEVICE == elsewhere.NAME:
+    elsewhere.install()

@@ -1,0 +1,150 @@
+"""Worker processes that make the batches ahead of a GPU, so that it does not wait for Python.
+
+Workers cut, pad and mask rows, and draw new texts. That changes nothing but the time: the batches are those
+of one process, in the same order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import multiprocessing
+import os
+import signal
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from tinytx.objectives import (
+    CausalObjective,
+    ClassificationObjective,
+    FreshObjective,
+    HybridObjective,
+    MaskedObjective,
+    Prepared,
+    TranslationObjective,
+    make_batch,
+)
+
+if TYPE_CHECKING:
+    from tinytx.loop import TrainingStep
+
+Place = tuple[int, int]  # an epoch, and how many of its batches, or which share of them
+FEWEST_STEPS = 500  # of a run, for which starting workers pays
+AT_ONCE = 16  # batches that a worker hands over together
+# One worker draws the new texts of a whole epoch, which takes several times as long as to learn from them.
+N_WORKERS, N_DRAWING = 2, 8
+#: Objectives whose loss takes what a worker has made; those of others may compute it in their own way.
+BEGIN_WITH_BATCHES = (
+    *(CausalObjective, ClassificationObjective, FreshObjective),
+    *(HybridObjective, MaskedObjective, TranslationObjective),
+)
+
+
+class LostWorkerError(ChildProcessError):
+    """A worker that makes batches has ended."""
+
+
+def choose_workers(step: TrainingStep) -> int:
+    """How many workers make the batches of a run on a GPU: none for a short one, or without a spare core."""
+    if step.settings.n_steps < FEWEST_STEPS or type(step.objective) not in BEGIN_WITH_BATCHES:
+        return 0
+    if "fork" not in multiprocessing.get_all_start_methods() or not hasattr(os, "sched_getaffinity"):
+        return 0
+    n_spare = len(os.sched_getaffinity(0)) // int(os.environ.get("LOCAL_WORLD_SIZE", "1")) - 1
+    return max(0, min(N_DRAWING if isinstance(step.objective, FreshObjective) else N_WORKERS, n_spare))
+
+
+@contextlib.contextmanager
+def made_by_workers(step: TrainingStep, used: Place, checkpoints: Any) -> Iterator[Iterator[Any]]:
+    """Epoch, number and rows of each batch after those that are used, without end.
+
+    The workers end with this context. Where one ends before, LostWorkerError says so in one sentence, with
+    what is left of the run: torch notices it wherever the training is.
+    """
+    try:
+        with contextlib.closing(_batches(step, used)) as batches:
+            yield batches
+    except RuntimeError as error:
+        if "DataLoader worker" not in str(error):
+            raise
+        got = " ".join(str(error).split()).partition(". ")[0]
+        rule = "workers that make batches must live as long as the run"
+        raise LostWorkerError(f"{rule}, got {got}; {last_good(checkpoints)}") from error
+
+
+def _batches(step: TrainingStep, used: Place) -> Generator[tuple[int, int, Prepared]]:
+    shares = _Shares(step, used[0])
+    places = ((epoch, share) for epoch in itertools.count(used[0]) for share in range(shares.n))
+    loader: DataLoader[Any] = DataLoader(
+        shares,
+        sampler=(place for place in places if place[0] > used[0] or shares.numbers(place[1]).stop > used[1]),
+        batch_size=None,
+        collate_fn=lambda share: share,
+        num_workers=step.n_workers,
+        multiprocessing_context="fork",  # nothing is sent to workers but places
+        worker_init_fn=_ignore_ctrl_c,
+        pin_memory=step.device.type == "cuda",
+        generator=torch.Generator(),  # by default it would draw from the numbers of dropout
+    )
+    for share in loader:
+        yield from (found for found in share.batches if found[:2] > used)
+
+
+def _ignore_ctrl_c(number: int) -> None:  # the training finishes its step, and ends the workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+class _Share:
+    """Batches that a worker hands over together, each with its epoch and number."""
+
+    def __init__(self, batches: list[tuple[int, int, Prepared]]) -> None:
+        self.batches = batches
+
+    def pin_memory(self) -> _Share:
+        """Have all inputs in memory from which a GPU copies while Python goes on."""
+        for _, _, batch in self.batches:
+            for part in batch.parts:
+                part.made = [x.pin_memory() if isinstance(x, torch.Tensor) else x for x in part.made]
+        return self
+
+
+class _Shares(Dataset[_Share]):
+    """The batches of any epoch in `n` shares: by epoch and number of the share."""
+
+    def __init__(self, step: TrainingStep, epoch: int) -> None:
+        self.step, self.epoch = step, epoch
+        self.batches = self._of_epoch(epoch)  # that workers begin with
+        self.n = 1 if isinstance(step.objective, FreshObjective) else -(-len(self.batches) // AT_ONCE)
+
+    def numbers(self, share: int) -> range:
+        """Which batches of the epoch at hand belong to a share, from 0."""
+        n = len(self.batches)
+        return range(share * n // self.n, (share + 1) * n // self.n)
+
+    def __getitem__(self, place: tuple[int, int]) -> _Share:
+        epoch, share = place
+        if epoch != self.epoch:
+            self.epoch, self.batches = epoch, self._of_epoch(epoch)
+        return _Share([(epoch, i + 1, self._prepared(self.batches[i])) for i in self.numbers(share)])
+
+    def _of_epoch(self, epoch: int) -> list[list[int]]:
+        settings = self.step.settings
+        how = {"seed": settings.seed, "tokens_per_batch": settings.tokens_per_batch}
+        return self.step.objective.epoch_batches(epoch=epoch, **how)
+
+    def _prepared(self, batch: list[int]) -> Prepared:
+        parts = []
+        for part in (batch[each] for each in self.step.slices):
+            share = self.step.share(part, batch).tolist() if len(part) < len(batch) else None
+            made = make_batch(self.step.objective, part or batch[:1])
+            parts.append(Prepared(part, made=made, share=share))
+        return Prepared(batch, parts=parts)
+
+
+def last_good(checkpoints: Any) -> str:
+    """What is left of a run that failed."""
+    latest = getattr(checkpoints, "latest", None)
+    return "no checkpoint was written" if latest is None else f"last good checkpoint: {latest}"

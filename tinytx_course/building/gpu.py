@@ -1,0 +1,56 @@
+"""What README.md and docs/speed.md show of the record that ``python -m tests.gpu`` makes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tinytx_course.results import Results, with_table
+
+NONE = "no run is recorded yet; `make gpu` makes the record"
+_LINE = re.compile(r"^On a GPU: .*$", re.M)
+
+
+def _said(part: str, found: dict) -> str:
+    """Return what became of a part in a few words."""
+    if part == "tests":
+        return ", ".join(f"{len(found[kind])} {kind}" for kind in ("passed", "failed", "skipped"))
+    if part == "notebooks":
+        n_cells = [sum(one[f"cells_{kind}"] for one in found.values()) for kind in ("passed", "failed")]
+        on_gpu = sum(one["on_gpu"] for one in found.values())
+        return f"{len(found)}, {on_gpu} of them on the GPU: {n_cells[0]} cells passed, {n_cells[1]} failed"
+    return f"{len(found)} measured"
+
+
+def gpu_table(folder: Path) -> str:
+    """Return a table of the parts, each with its date, card and commit, or words that there is none."""
+    rows = [
+        f"| {part} | {_said(part, one['found']) if one['found'] else 'nothing'} | {len(one['faults'])} "
+        f"| {one['seconds']} | {one['date']} | {one['commit']} | {one['card']}, PyTorch {one['torch']} |"
+        for part, one in Results("gpu", folder).data.items()
+    ]
+    head = [
+        "| part | outcome | faults | seconds | date | commit | machine |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    return "\n".join([*head, *rows]) if rows else f"On a GPU {NONE}."
+
+
+def gpu_line(folder: Path) -> str:
+    """Return the same in one line."""
+    parts = Results("gpu", folder).data
+    outcomes = [
+        f"{part} {len(one['faults'])} faults ({one['date']}, commit {one['commit']}, {one['card']})"
+        for part, one in parts.items()
+    ]
+    return f"On a GPU: {'; '.join(outcomes) or NONE} ([speed](docs/speed.md))."
+
+
+def write_pages(root: Path) -> None:
+    """Write the record into README.md and docs/speed.md."""
+    readme, speed, folder = root / "README.md", root / "docs" / "speed.md", root / "results"
+    line = gpu_line(folder)
+    readme.write_text(_LINE.sub(lambda _: line, readme.read_text(encoding="utf-8")), encoding="utf-8")
+    speed.write_text(
+        with_table(speed.read_text(encoding="utf-8"), "gpu", gpu_table(folder)), encoding="utf-8"
+    )

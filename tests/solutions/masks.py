@@ -107,7 +107,8 @@ right(lambda token_ids, pad_id: token_ids != pad_id)
 right(lambda token_ids, pad_id=0: ~token_ids.eq(pad_id))
 right(lambda token_ids, pad_id: torch.where(token_ids == pad_id, 0, 1).bool())
 wrong("not-boolean", lambda token_ids, pad_id: (token_ids != pad_id).float())
-wrong("not-boolean", lambda token_ids, pad_id: token_ids.clone())
+wrong("argument-returned", lambda token_ids, pad_id: token_ids.clone())
+wrong("not-boolean", lambda token_ids, pad_id: token_ids - pad_id)
 wrong(
     "wrong-type", lambda token_ids, pad_id: [[token != pad_id for token in row] for row in token_ids.tolist()]
 )

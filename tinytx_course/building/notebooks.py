@@ -195,7 +195,6 @@ def execute(
         notebook,
         kernel_name=_KERNEL["name"],
         resources={"metadata": {"path": str(folder)}},
-        store_widget_state=False,
         extra_arguments=["--IPKernelApp.log_level=40"],  # or each kernel warns that loopback is not encrypted
         on_cell_execute=lambda **_: memory.watch(
             getattr(getattr(client.km, "provisioner", None), "pid", None)
@@ -207,6 +206,9 @@ def execute(
         client.execute(env=environment)
     except (CellExecutionError, DeadKernelError) as problem:
         failure = _failure(notebook, problem)
+    notebook.metadata.pop(
+        "widgets", None
+    )  # nbclient fails on widgets with outputs where it does not store this
     seconds = time.perf_counter() - began
     return Run(lesson=lesson, notebook=notebook, seconds=seconds, peak_bytes=memory.stop(), failure=failure)
 

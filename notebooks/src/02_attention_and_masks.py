@@ -225,7 +225,7 @@ fig, ax = plots.figure(width=5.6, height=4.2)
 style = {"xticklabels": words, "yticklabels": words, "cmap": "Blues", "fmt": ".2f"}
 sns.heatmap(weights, mask=~mask.numpy(), annot=True, **style, ax=ax)
 ax.patch.set(hatch="///", facecolor="#e6e6e6", edgecolor="#aaaaaa")  # not allowed
-ax.set(xlabel="key (attended to)", ylabel="query (attends)")
+ax.set(xlabel="key (attended to)", ylabel="query (attends)", title="Random weights, masked")
 plots.show(fig, name="02_causal_mask")
 
 # %% [markdown]
@@ -324,7 +324,8 @@ print("divided by these sums it equals the right mask")
 fig, axes = plots.figure(2, 3, width=9.6, height=6.6, sharex=True, sharey=True)
 style = {"row_labels": words, "col_labels": words, "low": 0, "high": 1}
 for panel, name in zip(axes.flat, attempts, strict=True):
-    plots.heatmap(attempts[name](scores_of(x, x)), numbers=".2f", **style, title=name, ax=panel)
+    weights = attempts[name](scores_of(x, x))
+    plots.heatmap(weights, numbers=".2f", **style, title=name, ax=panel)
 fig.supxlabel("key (attended to)")
 fig.supylabel("query (attends)")
 plots.show(fig, name="02_wrong_masks")
@@ -410,7 +411,7 @@ for d in (4, 16, 64, 256, 1024):
     rows = [scores.softmax(dim=-1) for scores in (raw, raw / math.sqrt(d))]
     top = [row.amax(dim=-1).mean().item() for row in rows]
     assert top[1] < 0.3
-    print(f"d {d:>4}   spread {raw.std():>4.1f}   largest {top[0]:.2f} → {top[1]:.2f}")
+    print(f"d {d:>4}   spread {raw.std():>4.1f}   weight {top[0]:.2f} → {top[1]:.2f}")
 assert top[0] > 0.8
 
 # %% [markdown]

@@ -11,8 +11,7 @@
 #
 # **Who may attend to whom?**
 #
-# In a translator words attend to words in three places, and each has its own rule: the picture below shows them. A rule is a table of True and False, a **mask**. Here you build attention and its masks by hand,
-# break them in the usual ways, and write the test that finds the breakage.
+# In a translator words attend to words in three places, each with its own rule: see the picture below. Such a rule is a table of True and False, a **mask**. Here you build masks, break them, and write the test that finds the breakage.
 #
 # After this lesson you can
 #
@@ -94,8 +93,8 @@ plots.show(fig, name="02_predicting_dice")
 plt.close(fig)
 
 # %% [markdown]
-# One model stays near $\ln 6 = 1.79$. The other seems to predict dice, nearly without error. A result that is
-# too good is the most important kind of suspicious result: it comes without an error message, and it pleases.
+# One model stays near $\ln 6 = 1.79$. The other seems to predict dice. A result that is
+# too good is the most suspicious kind: it comes without an error message, and it pleases.
 #
 # **Predict 02.1.** We show eight rolls and ask for the ninth, *which has not been thrown yet*, 3,000 times.
 
@@ -225,7 +224,7 @@ fig, ax = plots.figure(width=5.6, height=4.2)
 style = {"xticklabels": words, "yticklabels": words, "cmap": "Blues", "fmt": ".2f"}
 sns.heatmap(weights, mask=~mask.numpy(), annot=True, **style, ax=ax)
 ax.patch.set(hatch="///", facecolor="#e6e6e6", edgecolor="#aaaaaa")  # not allowed
-ax.set(xlabel="key (attended to)", ylabel="query (attends)", title="Random weights, masked")
+ax.set(xlabel="key (attended to)", ylabel="query (attends)", title="Random weights")
 plots.show(fig, name="02_causal_mask")
 
 # %% [markdown]
@@ -638,13 +637,12 @@ torch.testing.assert_close(ours, tx.attention(vectors, vectors, vectors, allowed
 print("it equals the package")
 
 # %% [markdown]
-# This is how the package says it.
+# The package blocks with the lowest finite number, and then makes the weights zero:
 
 # %%
 import inspect
 
-source = inspect.getsource(tx.attention_weights)
-print("def attention_weights(...):", source.rpartition('"""')[2].rstrip(), sep="\n")
+print("\n".join(inspect.getsource(tx.attention_weights).splitlines()[-2:]))
 
 # %% [markdown]
 # ## What this does not show
@@ -655,11 +653,10 @@ print("def attention_weights(...):", source.rpartition('"""')[2].rstrip(), sep="
 #
 # ## Summary
 #
-# 1. Attention of $y$ over $x$ is $\operatorname{softmax}(Q_y K_x^\top / \sqrt{d})\, V_x$; self-attention is the case $y = x$, cross-attention any other.
+# 1. Attention of $y$ over $x$ is $\operatorname{softmax}(Q_y K_x^\top / \sqrt{d})\, V_x$; self-attention is the case $y = x$.
 # 2. Scores spread like $\sqrt{d}$; without the division one key takes nearly all the weight at large $d$.
-# 3. A mask is True where a query may attend, and acts *before* softmax. Zeroed after it, rows no longer sum to one, and what is missing tells of the future; divided by their sums they are right. Masks are combined by
-#    "and"; a query that may see nothing gets zeros.
-# 4. Change one input and see which outputs move: for a causal model that table is the causal mask, to exactly zero.
+# 3. A mask is True where a query may attend, and acts *before* softmax. Zeroed after it, what is missing from a row tells of the future; divided by its sum the row is right. Masks are combined by "and".
+# 4. Change one input and see which outputs move: for a causal model that table is the causal mask, exactly.
 # 5. In a task with two jobs, two heads divided them, in all three seeds.
 #
 # *Where this comes from:* Vaswani et al., *Attention Is All You Need*, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.2.1 (equation 1, and footnote 4 for the scale) and 3.2.3 (the three uses, and the mask

@@ -73,6 +73,18 @@ def window_by_triangles(seq_len, window, prefix):
     return mask
 
 
+@right
+def window_by_list(seq_len, window, prefix):
+    rows = range(seq_len)
+    return torch.tensor([[s < prefix or t - window < s <= t for s in rows] for t in rows])
+
+
+@right
+def window_in_numpy(seq_len, window, prefix):
+    t, s = np.indices((seq_len, seq_len))
+    return torch.from_numpy((s < prefix) | ((s <= t) & (t - s < window)))
+
+
 wrong("prefix-rows", window_by_triangles, {"mask[:, :prefix]": "mask[:prefix]"})
 wrong("window-too-wide", window_by_triangles, {"1 - window": "-window"})
 wrong("window-too-narrow", window_loop, {"t - window + 1": "t - window + 2"})

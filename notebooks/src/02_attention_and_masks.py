@@ -11,8 +11,7 @@
 #
 # **Who may attend to whom?**
 #
-# In a translator words attend to words in three places, and each has its own rule: the picture below shows them. A rule is a table of True and False, a **mask**. Here you build attention and its masks by hand,
-# break them in the usual ways, and write the test that finds the breakage.
+# In a translator words attend to words in three places, each with its own rule: see the picture below. Such a rule is a table of True and False, a **mask**. Here you build masks, break them, and write the test that finds the breakage.
 #
 # After this lesson you can
 #
@@ -40,6 +39,7 @@ import torch.nn.functional as F
 import tinytx as tx
 import tinytx_course as course
 from tinytx_course import plots
+from tinytx_course.labs import lesson_02
 
 torch.set_num_threads(1)
 _ = torch.manual_seed(0)
@@ -69,27 +69,9 @@ print("reads   ", inputs[0].tolist())
 print("predicts", targets[0].tolist())
 
 # %% [markdown]
-# The training loop belongs to lesson 08; here it is a tool. The **loss** says how surprised the model was by the right answers, in nats. The lowest
+# The loop that trains belongs to lesson 08; here it is a tool, `lesson_02.train`. The **loss** says how surprised a model was by the right answers, in nats. The lowest
 # loss that an honest player can expect of a fair die is $\ln 6$.
-
-
-# %%
-def train(model, draw, n_steps, lr=1e-2):
-    optimizer = torch.optim.AdamW(model.parameters(), lr=lr)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, lr, n_steps, pct_start=0.1)
-    losses = []
-    for _ in range(n_steps):
-        inputs, targets = draw()
-        loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        schedule.step()
-        losses.append(loss.item())
-    return losses
-
-
-# %% [markdown]
+#
 # The two models are alike but for one switch. With `causal=True` a position may attend to itself and to earlier positions, with
 # `causal=False` to all of them. More to read, more to learn from: is that not better?
 
@@ -101,7 +83,7 @@ players = {}
 for name, causal in {"sees the past": True, "sees everything": False}.items():
     torch.manual_seed(1)
     players[name] = tx.LanguageModel(dice.replace(causal=causal))
-    losses = train(players[name], dice_game, n_steps=150)
+    losses = lesson_02.train(players[name], dice_game, n_steps=150)
     ax.plot(losses, label=name)
     print(f"{name:<17}loss after training {losses[-1]:.3f}")
 ax.axhline(math.log(6), color="#555555", linestyle="--", label="ln 6")
@@ -111,8 +93,8 @@ plots.show(fig, name="02_predicting_dice")
 plt.close(fig)
 
 # %% [markdown]
-# One model stays near $\ln 6 = 1.79$. The other seems to predict dice, nearly without error. A result that is
-# too good is the most important kind of suspicious result: it comes without an error message, and it pleases.
+# One model stays near $\ln 6 = 1.79$. The other seems to predict dice. A result that is
+# too good is the most suspicious kind: it comes without an error message, and it pleases.
 #
 # **Predict 02.1.** We show eight rolls and ask for the ninth, *which has not been thrown yet*, 3,000 times.
 
@@ -125,7 +107,7 @@ course.predict(
 # %%
 rolls = torch.randint(6, (3000, 9))
 for name, player in players.items():
-    guesses = player(rolls[:, :8])[:, -1].argmax(dim=-1)  # (B,) the likeliest ninth roll
+    guesses = player(rolls[:, :8])[:, -1].argmax(dim=-1)  # (B,) the ninth roll
     right = (guesses == rolls[:, 8]).float().mean().item()
     print(f"{name:<17}{right:.3f} right     (by chance {1 / 6:.3f})")
     assert abs(right - 1 / 6) < 0.04
@@ -184,7 +166,7 @@ for word, weights, context in zip(
 @ipywidgets.interact(divisor=(0.2, 8.0, 0.2))
 def she(divisor=2.0):
     weights = (torch.tensor([4.0, 0, 2]) / divisor).softmax(dim=0)
-    print("   ".join(f"{name} {w:.3f}" for name, w in zip(french, weights, strict=True)))
+    print(dict(zip(french, weights.tolist(), strict=True)))
 
 
 # %% [markdown]
@@ -209,59 +191,40 @@ def attend(y, x):
     return scores_of(y, x).softmax(dim=-1) @ (x @ w_v)  # (T, S) @ (S, D) -> (T, D)
 
 
-y, x = torch.randn(2, 8), torch.randn(3, 8)
-three = ((y @ w_q).tolist(), (x @ w_k).tolist(), (x @ w_v).tolist())
-torch.testing.assert_close(attend(y, x), torch.tensor(attention_by_loops(*three)[1]))
-print("the matrices and the loops give the same contexts, of shape", (*attend(y, x).shape,))
+y, x = torch.randn(2, 8), torch.randn(5, 8)  # random vectors: weights mean nothing yet
+q, k, v = y @ w_q, x @ w_k, x @ w_v
+by_loops = torch.tensor(attention_by_loops(q.tolist(), k.tolist(), v.tolist())[1])
+torch.testing.assert_close(attend(y, x), by_loops)
+torch.testing.assert_close(tx.attention(q, k, v), by_loops)
+torch.testing.assert_close(F.scaled_dot_product_attention(q, k, v), by_loops)
+print("loops, matrices, tx.attention and torch agree; shape", (*by_loops.shape,))
 
 # %% [markdown]
 # **Self-attention** is the case $y = x$: a sequence asks itself, and the table of weights is square. With two different sequences one speaks of **cross-attention** (lesson 11).
 # The separate $W_Q$ and $W_K$ are what lets an article look for a noun without the noun looking for the article: $x x^\top$ alone would be symmetric.
 #
-# `tx.attention` takes queries, keys and values; torch calls it `F.scaled_dot_product_attention`.
-
-# %%
-words = ["le", "roman", "est", "très", "beau"]  # the novel is very beautiful
-x = torch.randn(5, 8)  # random vectors, one a word: their weights mean nothing yet
-q, k, v = x @ w_q, x @ w_k, x @ w_v
-torch.testing.assert_close(tx.attention(q, k, v), attend(x, x))
-torch.testing.assert_close(F.scaled_dot_product_attention(q, k, v), attend(x, x))
-print("ours, the package and torch agree; weights of shape", (*scores_of(x, x).shape,))
-
-# %% [markdown]
 # ## The causal mask
 #
 # To predict the next token, position $t$ may attend to positions $0, \ldots, t$: to its **left** and to itself. To block a position, we add $-\infty$ to its
-# score *before* softmax. Since $e^{-\infty} = 0$, its weight is exactly zero, and the row still sums to one.
+# score *before* softmax. Since $e^{-\infty} = 0$, its weight is exactly zero, and the allowed keys share everything in their old proportion.
+#
+# For a whole sentence the rule is a square table, the **causal mask**: `True` where query $t$, the row, **may** attend to key $s$.
 
 # %% tags=["nbval-check-output"]
-scores = torch.tensor([1.0, 2.0, 0.0, 1.0, 3.0])  # of roman, the second word
-blocked = torch.tensor([0.0, 0.0, -math.inf, -math.inf, -math.inf])
-for name, row in {"no mask": scores, "left and self": scores + blocked}.items():
-    print(f"{name:<14}", [round(w, 3) for w in row.softmax(dim=-1).tolist()])
-
-# %% [markdown]
-# The two allowed words share everything in their old proportion, $e^1 : e^2$. For all five words the rule is a square table, the **causal mask**: `True` where query $t$, the row, **may** attend to key $s$.
-
-# %% tags=["nbval-check-output"]
+words = ["le", "roman", "est", "très", "beau"]  # the novel is very beautiful
 position = torch.arange(5)
 mask = position[:, None] >= position[None, :]  # (T, S): t down, s across
 assert torch.equal(mask, tx.causal_mask(5))
 weights = scores_of(x, x).masked_fill(~mask, -math.inf).softmax(dim=-1)
-torch.testing.assert_close(weights, tx.attention_weights(q, k, mask))
+torch.testing.assert_close(weights, tx.attention_weights(x @ w_q, k, mask))
 print(mask.int(), "is tx.causal_mask(5), and gives the package's weights")
 
 # %%
-fig, axes = plots.figure(1, 2, width=9.4, height=3.9)
-style = {"vmin": 0, "vmax": 1, "cmap": "Blues", "cbar": False, "linewidths": 1}
-style |= {"xticklabels": words, "yticklabels": words}
-sns.heatmap(mask, **style, ax=axes[0])
-sns.heatmap(weights, mask=~mask.numpy(), annot=True, fmt=".2f", **style, ax=axes[1])
-axes[1].patch.set(hatch="///", facecolor="#e6e6e6", edgecolor="#aaaaaa")  # not allowed
-axes[0].set_title("The mask: True is blue")
-axes[1].set_title("The weights")
-fig.supxlabel("key (attended to)")
-fig.supylabel("query (attends)")
+fig, ax = plots.figure(width=5.6, height=4.2)
+style = {"xticklabels": words, "yticklabels": words, "cmap": "Blues", "fmt": ".2f"}
+sns.heatmap(weights, mask=~mask.numpy(), annot=True, **style, ax=ax)
+ax.patch.set(hatch="///", facecolor="#e6e6e6", edgecolor="#aaaaaa")  # not allowed
+ax.set(xlabel="key (attended to)", ylabel="query (attends)", title="Random weights")
 plots.show(fig, name="02_causal_mask")
 
 # %% [markdown]
@@ -282,7 +245,7 @@ def moves(model, inputs):  # (T, S): did output t move when input s was changed?
         changed = inputs.clone()
         changed[s] = changed[s] + 1
         after = model(changed)
-        same = (after == before) | (after.isnan() & before.isnan())  # exactly, not nearly
+        same = (after == before) | (after.isnan() & before.isnan())  # exactly
         moved[:, s] = ~same.all(dim=-1)
     return moved
 
@@ -313,11 +276,9 @@ attempts = {
     "right": lambda s: keep(s, mask),
     "zeroed after softmax": lambda s: s.softmax(dim=-1) * mask,
     "scores times 0": lambda s: (s * mask).softmax(dim=-1),
-    "1 and 0 added": lambda s: (s + mask).softmax(dim=-1),
     "times 1 and -inf": lambda s: (s * one_and_inf).softmax(dim=-1),
     "transposed": lambda s: keep(s, mask.T),
     "one too far": lambda s: keep(s, ones.tril(diagonal=1).bool()),
-    "one too short": lambda s: keep(s, ones.tril(diagonal=-1).bool()),
 }
 
 # %% [markdown]
@@ -328,21 +289,19 @@ attempts = {
 course.predict(
     "02.2",
     "Which mask leaves no weight on the future, has no NaN, and leaks all the same?",
-    ["zeroed after softmax", "1 and 0 added", "scores times 0", "one too short"],
+    ["zeroed after softmax", "scores times 0", "times 1 and -inf", "one too far"],
 )
 
 # %%
-print(f"{'':<22}{'rows sum to 1':<16}{'NaN':<8}{'future weight':<16}leaks")
+print(f"{'':<22}{'NaN':<8}{'future weight':<16}leaks")
 treacherous = []
 for name, weights_from in attempts.items():
     weights = weights_from(scores_of(x, x))
     moved = moves(lambda x, f=weights_from: f(scores_of(x, x)) @ (x @ w_v), x)
-    whole = torch.allclose(weights.sum(dim=-1), torch.ones(5))
     broken, future = weights.isnan().any().item(), (weights[~mask] > 0).any().item()
     leaks = moved[~mask].any().item()
-    print(f"{name:<22}{whole!s:<16}{broken!s:<8}{future!s:<16}{leaks}")
-    if leaks and not broken and not future:
-        treacherous.append(name)
+    print(f"{name:<22}{broken!s:<8}{future!s:<16}{leaks}")
+    treacherous += [name] if leaks and not broken and not future else []
 (name,) = treacherous
 course.resolve("02.2", name, f"“{name}” leaks without any weight on the future.")
 
@@ -362,10 +321,10 @@ print("divided by these sums it equals the right mask")
 
 # %% tags=["folded"]
 fig, axes = plots.figure(2, 3, width=9.6, height=6.6, sharex=True, sharey=True)
-shown = [name for name in attempts if "1" not in name]
-style = {"row_labels": words, "col_labels": words, "numbers": ".2f", "low": 0, "high": 1}
-for panel, name in zip(axes.flat, shown, strict=True):
-    plots.heatmap(attempts[name](scores_of(x, x)), **style, title=name, ax=panel)
+style = {"row_labels": words, "col_labels": words, "low": 0, "high": 1}
+for panel, name in zip(axes.flat, attempts, strict=True):
+    weights = attempts[name](scores_of(x, x))
+    plots.heatmap(weights, numbers=".2f", **style, title=name, ax=panel)
 fig.supxlabel("key (attended to)")
 fig.supylabel("query (attends)")
 plots.show(fig, name="02_wrong_masks")
@@ -387,7 +346,7 @@ print("sentence 1, causal and padding:\n", both[1, 0].int())
 # %% [markdown]
 # The two axes of size 1 stand for heads and queries: weights of a model have shape (B, H, T, S). Sentence 1 has no key in the columns of its padding.
 #
-# ### Name the mistake
+# ### Further: name the mistake
 #
 # **Predict 02.3.** A map comes without its code: a sentence of two words and two paddings, no causal mask, all scores equal, rows are queries. Right would be one half on each word, in every row.
 #
@@ -405,20 +364,14 @@ course.predict(
 )
 
 # %%
-even, real = torch.zeros(4, 4), torch.tensor([True, True, False, False])
-maps = {
-    "queries masked, not keys": keep(even, real[:, None]),
-    "True and False exchanged": keep(even, ~real),
-    "zeroed after softmax": even.softmax(dim=-1) * real,
-}
-for name, weights in maps.items():
-    print(f"{name:<26}", *([round(w, 2) for w in weights[t].tolist()] for t in (0, 3)))
-name = "queries masked, not keys"
-assert (maps[name][:2] == 0.25).all() and maps[name][2:].isnan().all()
-course.resolve("02.3", name, "The padding blocks rows: an axis stands in the wrong place.")
+real = torch.tensor([True, True, False, False])
+print("keys masked:\n", keep(torch.zeros(4, 4), real).round(decimals=2))
+weights = keep(torch.zeros(4, 4), real[:, None])
+assert (weights[:2] == 0.25).all() and weights[2:].isnan().all()
+course.resolve("02.3", "queries masked, not keys", "The padding blocks rows.")
 
 # %% [markdown]
-# ### A query that may see nothing
+# #### A query that may see nothing
 #
 # In such a row softmax computes $0/0$. With a "very negative
 # number" in place of $-\infty$ all keys tie, and everything forbidden is averaged. In this course the answer is zeros.
@@ -428,7 +381,8 @@ nothing = torch.zeros(1, 5, dtype=torch.bool)
 for fill in (-math.inf, -1e9):
     weights = scores_of(x, x)[:1].masked_fill(~nothing, fill).softmax(dim=-1)
     print(f"filled with {fill:<16}", [round(w, 2) for w in weights[0].tolist()])
-print(f"{'tx.attention_weights':<28}", tx.attention_weights(q[:1], k, nothing)[0].tolist())
+weights = tx.attention_weights(x[:1] @ w_q, k, nothing)
+print(f"{'tx.attention_weights':<28}", weights[0].tolist())
 
 # %% [markdown]
 # The NaN spreads from there into every weight, but you see it. The average is silent.
@@ -447,41 +401,21 @@ course.widgets.mask(words, padding=1)
 # %% [markdown]
 # ## Further: attention without the scale
 #
-# If the numbers in $q$ and $k$ are independent, with mean 0 and variance 1, each of the $d$ products has variance 1, and their sum variance $d$. Below, 500 random queries meet 32 keys each. **Sensitivity** is $1 - \sum_s w_s^2$, the sum of the slopes $w_s (1 - w_s)$: how much the weights change if the scores change a little.
+# If the numbers in $q$ and $k$ are independent, with mean 0 and variance 1, each of the $d$ products has variance 1, and their sum variance $d$. Below, 500 random queries meet 32 keys each; left of each arrow is the largest weight of a row with raw scores, right of it with divided ones.
 
 # %%
-widths = [4, 16, 64, 256, 1024]
-largest = {"not divided": [], "divided by √d": []}
-print("  d    spread of scores    largest weight      sensitivity")
-for d in widths:
+for d in (4, 16, 64, 256, 1024):
     q_wide, k_wide = torch.randn(500, d), torch.randn(500, 32, d)
     raw = torch.einsum("nd,nsd->ns", q_wide, k_wide)  # 500 queries, 32 keys for each
     rows = [scores.softmax(dim=-1) for scores in (raw, raw / math.sqrt(d))]
-    for heights, row in zip(largest.values(), rows, strict=True):
-        heights.append(row.amax(dim=-1).mean().item())
-    top = [heights[-1] for heights in largest.values()]
-    give = [(1 - row.square().sum(dim=-1)).mean().item() for row in rows]
-    print(
-        f"{d:>4}{raw.std():>13.1f}{top[0]:>16.2f} → {top[1]:.2f}"
-        f"{give[0]:>12.2f} → {give[1]:.2f}"
-    )
-assert top[0] > 0.8 and max(largest["divided by √d"]) < 0.3
-assert give[0] < 0.2 and give[1] > 0.8
-
-# %% tags=["folded"]
-fig, ax = plots.curves(
-    [plots.Curve(name, widths, heights) for name, heights in largest.items()],
-    xlabel="d, the numbers in a query or key", ylabel="largest weight of a row (mean)",
-    x_log=True, y_range=(0, 1), references={"even spread, 1/32": 1 / 32},
-    title="The largest of 32 weights",
-)
-ax.set_xticks(widths, [str(d) for d in widths])
-ax.minorticks_off()
-plots.show(fig, name="02_why_divide")
+    top = [row.amax(dim=-1).mean().item() for row in rows]
+    assert top[1] < 0.3
+    print(f"d {d:>4}   spread {raw.std():>4.1f}   weight {top[0]:.2f} → {top[1]:.2f}")
+assert top[0] > 0.8
 
 # %% [markdown]
 # Divided, the weights hardly depend on $d$. Undivided, at $d = 1024$ nearly all weight is on one key, chosen by the accident of the random
-# numbers, and softmax is **saturated**: so flat that almost no gradient flows back. (We measured slopes; no model was trained without the scale here.)
+# numbers, and softmax is **saturated**: its slopes $w_s (1 - w_s)$ are nearly zero, so almost no gradient flows back. (No model was trained without the scale here.)
 #
 # ## Further: the leak test through a whole model
 #
@@ -491,7 +425,8 @@ plots.show(fig, name="02_why_divide")
 from tinytx.transformer import record_hidden_states
 
 deep = tx.TransformerConfig(vocab_size=50, d_model=32, n_heads=2, n_layers=4, d_ff=64)
-masked_body, open_body = tx.Transformer(deep), tx.Transformer(deep.replace(causal=False))
+masked_body = tx.Transformer(deep)
+open_body = tx.Transformer(deep.replace(causal=False))
 open_body.load_state_dict(masked_body.state_dict())  # only the mask is gone
 ids = torch.randint(49, (1, 9))
 changed = ids + (torch.arange(9) == 4)
@@ -525,56 +460,32 @@ plots.show(fig, name="02_leak_test")
 #
 # What does a *learned* map look like? We take a task for which a good one is known. The model reads ten random
 # letters of five kinds. At each position $t \ge 2$ it must name a pair: the letter **two back**, and the **first** letter of the row. With one layer and two **heads** (two attentions side by side, lesson 04),
-# one natural solution is known before any training: one head attends two back, the other to position 0.
+# one natural solution is known before any training: one head attends two back, the other to position 0. The *fit* of a map is its mean weight where it should be: 1 is perfect.
 
 # %%
-N_LETTERS, SEQ_LEN, BACK = 5, 10, 2
-
-
-def letter_game(n_rows=64):
-    letters = torch.randint(N_LETTERS, (n_rows, SEQ_LEN))  # (B, T)
-    pairs = letters[:, :-BACK] * N_LETTERS + letters[:, :1]  # one number for both answers
-    return letters, F.pad(pairs, (BACK, 0), value=-100)  # none at positions 0 and 1
-
-
-known = torch.zeros(2, SEQ_LEN, SEQ_LEN)  # (H, T, T)
-for t in range(BACK, SEQ_LEN):
-    known[0, t, t - BACK] = known[1, t, 0] = 1.0
-
-# %% [markdown]
-# The *fit* of a map is its mean weight where it should be: 1 is perfect. Which head takes which job is an accident of the seed, so we take the better order of the two.
-
-
-# %%
-def fit(maps):
-    score = torch.einsum("hts,jts->hj", maps, known) / (SEQ_LEN - BACK)  # (head, job)
-    order = [0, 1] if score.trace() >= score.flip(1).trace() else [1, 0]
-    return order, score[order].diagonal().tolist()
-
-
 game = tx.TransformerConfig(vocab_size=25, d_model=32, n_heads=2, n_layers=1, d_ff=32)
-letters, pairs = letter_game(500)
-even = tx.causal_mask(SEQ_LEN) / torch.arange(1, SEQ_LEN + 1)[:, None]
-_, fits = fit(torch.stack([even, even]))
+letters, pairs = lesson_02.letter_game(500)
+even = tx.causal_mask(10) / torch.arange(1, 11)[:, None]
+_, fits = lesson_02.fit(torch.stack([even, even]))
 print(f"even attention:  two back {fits[0]:.2f}, first {fits[1]:.2f}, pairs right 0.04")
 for seed in range(3):
     torch.manual_seed(seed)
     model = tx.LanguageModel(game)
-    train(model, letter_game, n_steps=250)
+    lesson_02.train(model, lesson_02.letter_game, n_steps=250)
     with tx.record_attention(model) as recorded:
-        right = (model(letters).argmax(dim=-1) == pairs)[:, BACK:].float().mean().item()
-    learned = recorded["body.blocks.0.attn"].mean(dim=0)  # (H, T, T), mean over 500 rows
-    order, fits = fit(learned)
-    print(f"seed {seed}:          two back {fits[0]:.2f}, first {fits[1]:.2f}, ", end="")
-    print(f"pairs right {right:.2f}")
+        answers = model(letters).argmax(dim=-1)
+    right = (answers == pairs)[:, 2:].float().mean().item()
+    learned = recorded["body.blocks.0.attn"].mean(dim=0)  # (H, T, T)
+    order, fits = lesson_02.fit(learned)
+    shown = f"two back {fits[0]:.2f}, first {fits[1]:.2f}, pairs right {right:.2f}"
+    print(f"seed {seed}:          {shown}")
     assert min(*fits, right) > 0.7
 
 # %% tags=["folded"]
 fig, axes = plots.figure(2, 2, width=7.0, height=6.8)
-style = {"allowed": tx.causal_mask(SEQ_LEN), "low": 0, "high": 1}
-for column, (name, maps) in zip(
-    axes.T, {"trained": learned[order], "known": known}.items(), strict=True
-):
+style = {"allowed": tx.causal_mask(10), "low": 0, "high": 1}
+both = {"trained": learned[order], "known": lesson_02.known_maps()}
+for column, (name, maps) in zip(axes.T, both.items(), strict=True):
     plots.heatmap(maps[0], **style, title=f"{name}: two back", ax=column[0])
     plots.heatmap(maps[1], **style, title=f"{name}: the first", ax=column[1])
 fig.supxlabel("key position (attended to)")
@@ -721,21 +632,17 @@ def build_masks(token_ids, pad_id):
 
 
 vectors, allowed = torch.randn(3, 5, 8), build_masks(batch, pad_id=0)
-torch.testing.assert_close(
-    masked_attention(vectors, vectors, vectors, allowed),
-    tx.attention(vectors, vectors, vectors, allowed),
-)
-assert not moves(lambda x: masked_attention(x, x, x, mask), x)[~mask].any()
-print("it equals the package, and nothing moves where the mask forbids")
+ours = masked_attention(vectors, vectors, vectors, allowed)
+torch.testing.assert_close(ours, tx.attention(vectors, vectors, vectors, allowed))
+print("it equals the package")
 
 # %% [markdown]
-# This is how the package says it.
+# The package blocks with the lowest finite number, and then makes the weights zero:
 
 # %%
 import inspect
 
-source = inspect.getsource(tx.attention_weights)
-print("def attention_weights(...):", source.rpartition('"""')[2].rstrip(), sep="\n")
+print("\n".join(inspect.getsource(tx.attention_weights).splitlines()[-2:]))
 
 # %% [markdown]
 # ## What this does not show
@@ -746,11 +653,10 @@ print("def attention_weights(...):", source.rpartition('"""')[2].rstrip(), sep="
 #
 # ## Summary
 #
-# 1. Attention of $y$ over $x$ is $\operatorname{softmax}(Q_y K_x^\top / \sqrt{d})\, V_x$; self-attention is the case $y = x$, cross-attention any other.
+# 1. Attention of $y$ over $x$ is $\operatorname{softmax}(Q_y K_x^\top / \sqrt{d})\, V_x$; self-attention is the case $y = x$.
 # 2. Scores spread like $\sqrt{d}$; without the division one key takes nearly all the weight at large $d$.
-# 3. A mask is True where a query may attend, and acts *before* softmax. Zeroed after it, rows no longer sum to one, and what is missing tells of the future; divided by their sums they are right. Masks are combined by
-#    "and"; a query that may see nothing gets zeros.
-# 4. Change one input and see which outputs move: for a causal model that table is the causal mask, to exactly zero.
+# 3. A mask is True where a query may attend, and acts *before* softmax. Zeroed after it, what is missing from a row tells of the future; divided by its sum the row is right. Masks are combined by "and".
+# 4. Change one input and see which outputs move: for a causal model that table is the causal mask, exactly.
 # 5. In a task with two jobs, two heads divided them, in all three seeds.
 #
 # *Where this comes from:* Vaswani et al., *Attention Is All You Need*, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.2.1 (equation 1, and footnote 4 for the scale) and 3.2.3 (the three uses, and the mask

@@ -14,7 +14,7 @@ NOT_YET = pytest.mark.xfail(strict=True, reason="no cell of the lesson does it y
 #: Lesson, what a reader meets there, and what one of its cells, or several, must hold for it.
 ITEMS = [
     (2, "masks as heatmaps", r"sns\.heatmap\("),
-    (2, "the wrong masks", r"mask\.T.*diagonal=-1.*02_wrong_masks"),
+    (2, "the wrong masks", r"zeroed after softmax.*mask\.T.*02_wrong_masks"),
     (2, "a first curve", r"ax\.plot\("),
     (2, "a control that a learner turns", r"\bipywidgets\b.*interact\("),
     (3, "positions as heatmaps", r"sns\.heatmap\("),

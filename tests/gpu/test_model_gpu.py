@@ -68,7 +68,8 @@ def test_every_kernel_gives_zeros_to_blind_queries_and_equals_the_plain_path(dty
             context = fused_attention(q, k, v, mask)
             gradients = torch.autograd.grad(context.double().square().sum(), (q, k, v))
     except RuntimeError as refusal:  # a kernel may refuse a mask or a dtype: what it computes is right
-        assert "No available kernel" in str(refusal) and kernel not in ("chosen", "MATH")
+        assert str(refusal).startswith(("No available kernel", "No viable backend"))
+        assert kernel not in ("chosen", "MATH")
         return
     exact = [x.detach().double().requires_grad_() for x in (q, k, v)]
     expected = attention(*exact, mask)
@@ -76,7 +77,7 @@ def test_every_kernel_gives_zeros_to_blind_queries_and_equals_the_plain_path(dty
     tolerance = {torch.float64: 1e-10, torch.float32: 1e-4}.get(dtype, 3e-2)
     assert_close(context.double(), expected, rtol=0, atol=tolerance)
     for found, right in zip(gradients, wanted, strict=True):
-        assert_close(found.double(), right, rtol=0, atol=3 * tolerance)
+        assert_close(found.double(), right, rtol=tolerance, atol=3 * tolerance)
     if kind == "blind":
         assert (context == 0).all() and all((gradient == 0).all() for gradient in gradients)
 

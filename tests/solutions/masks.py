@@ -73,6 +73,18 @@ def window_by_triangles(seq_len, window, prefix):
     return mask
 
 
+@right
+def window_by_list(seq_len, window, prefix):
+    rows = range(seq_len)
+    return torch.tensor([[s < prefix or t - window < s <= t for s in rows] for t in rows])
+
+
+@right
+def window_in_numpy(seq_len, window, prefix):
+    t, s = np.indices((seq_len, seq_len))
+    return torch.from_numpy((s < prefix) | ((s <= t) & (t - s < window)))
+
+
 wrong("prefix-rows", window_by_triangles, {"mask[:, :prefix]": "mask[:prefix]"})
 wrong("window-too-wide", window_by_triangles, {"1 - window": "-window"})
 wrong("window-too-narrow", window_loop, {"t - window + 1": "t - window + 2"})
@@ -107,7 +119,8 @@ right(lambda token_ids, pad_id: token_ids != pad_id)
 right(lambda token_ids, pad_id=0: ~token_ids.eq(pad_id))
 right(lambda token_ids, pad_id: torch.where(token_ids == pad_id, 0, 1).bool())
 wrong("not-boolean", lambda token_ids, pad_id: (token_ids != pad_id).float())
-wrong("not-boolean", lambda token_ids, pad_id: token_ids.clone())
+wrong("argument-returned", lambda token_ids, pad_id: token_ids.clone())
+wrong("not-boolean", lambda token_ids, pad_id: token_ids - pad_id)
 wrong(
     "wrong-type", lambda token_ids, pad_id: [[token != pad_id for token in row] for row in token_ids.tolist()]
 )

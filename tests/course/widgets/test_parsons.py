@@ -184,7 +184,7 @@ def test_a_table_as_described_is_read():
         ({"lesson": 99}, "lesson must lie in 0..18, got 99"),
         ({"hint": "x"}, "hint"),
         ({"lines": ["def f(x):", "   y = x", "    return y"]}, "4 spaces"),
-        ({"lines": ["def f(x):", "    y = x"]}, "got 2"),
+        ({"lines": ["def f(x): return x"]}, "got 1"),
         ({"lines": ["def f(x):", "    y = ", "    return y"]}, "'    y = '"),
         ({"lines": ["def f(x):", "    y == = x", "    return y"]}, "program"),
         ({"any_order": [["def f(x):", "    return y"]]}, "neighbouring"),

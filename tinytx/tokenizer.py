@@ -127,8 +127,8 @@ def warn_of_unknown(tokenizer: Tokenizer, texts: Sequence[str], what: str) -> bo
 
 MODEL_TYPES = ("unigram", "bpe")
 UNKNOWN_SURFACE = "\u2047"
-# Longer words, with which training a unigram model takes minutes or fails, are cut before it.
-_LONG_WORD = re.compile("[^ ]{1000}")
+# Longer words, with which training a unigram model takes hours or fails, are cut, and so many parts train.
+_LONG_WORD, MOST_PARTS = re.compile("[^ ]{1000}"), 500
 _SPELT = re.compile(f"(?<=<)(?=(?:{'|'.join(piece[1:-1] for piece in SPECIAL_PIECES)})>)")
 FIXED_SETTINGS: dict[str, Any] = {  # of sentencepiece
     "normalization_rule_name": "identity",
@@ -243,7 +243,8 @@ class Tokenizer:
         inner = [escape(text) for text in texts if text]
         letters = _check_room(inner, vocab_size, byte_fallback)
         inner = inner[:: -(-sum(map(len, inner)) // max_chars)]
-        inner = [_LONG_WORD.sub(r"\g<0> ", text) for text in inner]
+        parts = [part for text in inner for part in _LONG_WORD.findall(text)]
+        inner = [_LONG_WORD.sub("", text) for text in inner] + parts[:: -(-len(parts) // MOST_PARTS) or 1]
         if model_type == "unigram":
             # Candidates are substrings that continue in two ways: where a space follows "est" each time, it
             # would be none. So the commonest words are added, each once on its own.

@@ -37,7 +37,7 @@ Changes = Mapping[str, Any] | None
 PathLike = str | os.PathLike[str]
 ModelT = TypeVar("ModelT", bound=nn.Module)
 LONG_TO_READ = 2_000_000  # characters, from which on a run says that it begins with them
-BYTES_PER_CHARACTER = 30  # of a corpus, its tokens and the training of a tokenizer, at most
+BYTES_PER_CHARACTER = 50  # of a corpus, its tokens and the training of a tokenizer, at most
 # Settings that `resize` chooses by the number of steps: what was asked for replaces them once that is known.
 OF_LENGTH = ("warmup_steps", "decay_steps", "log_every", "checkpoint_every")
 
@@ -175,7 +175,8 @@ class Run:
             return Recipe.from_dict(self.stored["recipe"]), self.stored["tokenizer"]
         planned, asked = self._changed(recipe()), self.asked["vocab_size"]
         texts = _texts_of_splits(corpus)
-        if (n_chars := sum(len(text) for split in texts.values() for text in split)) > LONG_TO_READ:
+        n_chars = sum(len(text) for split in texts.values() for text in split)
+        if n_chars > LONG_TO_READ and corpus.name != "world":  # whose few words take a moment
             memory = f"they may take {n_chars * BYTES_PER_CHARACTER / 1e9:.1f} GB of memory"
             self.report(f"{corpus.name}: {n_chars:,} characters are cut into tokens first; {memory}")
         made = self.processes.agree(lambda: tokenizer(planned.vocab_size if asked is None else asked))

@@ -451,6 +451,14 @@ assert share > 0.9
 # Our language has about a thousand words, no names, no numbers and no typing errors. So tokens for whole words look better than they would in real text, where new words never end. Do not take a size from
 # here as advice.
 #
+# ## Questions
+#
+# Pick an answer and read the reply: every wrong answer is explained.
+
+# %%
+course.quiz("tokens")
+
+# %% [markdown]
 # ## Exercises
 #
 # First put the lines of one merge into order. Of each pair of similar lines only one is right.
@@ -562,13 +570,6 @@ print(inspect.getsource(subwords.learn_merges))
 
 # %% [markdown]
 # This is the package's own: your two loops, with the rule for ties.
-#
-# ## Questions
-#
-# Pick an answer and read the reply: every wrong answer is explained.
-
-# %%
-course.quiz("tokens")
 
 # %% [markdown]
 # ## Further: the other way, unigram
@@ -617,9 +618,8 @@ for kind, size in (("bpe", 64), ("bpe", 640), ("unigram", 640)):
     n_tokens = sum(map(len, ids)) + len(ids)  # the end of each review is predicted too
     bits = nats * n_tokens / math.log(2) / n_characters
     found[kind, size] = math.exp(nats), bits
-    print(
-        f"{kind:<8}{size:>8}{n_tokens / len(ids):>18.1f}{math.exp(nats):>23.2f}{bits:>21.3f}"
-    )
+    row = f"{kind:<8}{size:>8}{n_tokens / len(ids):>18.1f}"
+    print(f"{row}{math.exp(nats):>23.2f}{bits:>21.3f}")
 letters, subword = found["bpe", 64], found["bpe", 640]
 assert letters[0] < subword[0] and letters[1] > subword[1]
 

@@ -314,10 +314,8 @@ with torch.inference_mode():
             compiled(x)
             rounds.append((process_time() - middle) / (middle - begin))
         low, ratios[batch_size], high = (sorted(rounds)[k] for k in (4, 10, 15))
-        print(
-            f"batch {batch_size:>2}: the GRU takes {ratios[batch_size]:.1f} times as long "
-            f"({low:.1f} to {high:.1f})"
-        )
+        times = f"{ratios[batch_size]:.1f} times as long ({low:.1f} to {high:.1f})"
+        print(f"batch {batch_size:>2}: the GRU takes {times}")
 assert smoke or ratios[1] > ratios[64]
 
 # %% [markdown]
@@ -621,7 +619,8 @@ behind = {
 }
 intervals = {key: paired_interval(values) for key, values in behind.items()}
 for (equal, model), one in intervals.items():
-    print(f"{equal:<17} {model:<4} {one.mean:+.4f} nats [{one.low:+.4f}, {one.high:+.4f}]")
+    span = f"[{one.low:+.4f}, {one.high:+.4f}]"
+    print(f"{equal:<17} {model:<4} {one.mean:+.4f} nats {span}")
 bars = {f"{model}, {equal}": one for (equal, model), one in intervals.items()}
 fig, ax = course.plots.bars(
     {name: one.mean for name, one in bars.items()}, numbers="+.3f",
@@ -656,10 +655,13 @@ class Compiled(nn.Module):  # torch's layer returns its last state as well
         return self.gru(x)[0]
 
 
-both = {name: lesson_12.build_model("GRU", 1000, max_len=96) for name in ("ours", "torch's")}
+both = {
+    name: lesson_12.build_model("GRU", 1000, max_len=96) for name in ("ours", "torch's")
+}
 for block in both["torch's"].body.blocks:
     block.attn = lesson_12.InPlaceOfAttention(Compiled(64))
-one_step, spent = lesson_12.LadderRecipe(lr=1e-2, n_steps=1), {name: [] for name in both}
+one_step = lesson_12.LadderRecipe(lr=1e-2, n_steps=1)
+spent = {name: [] for name in both}
 for _ in range(2 if smoke else 9):
     for name, model in both.items():
         start = process_time()

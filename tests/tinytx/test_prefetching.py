@@ -21,6 +21,19 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="wo
 HOW = SETTINGS.replace(n_steps=14)  # several epochs
 
 
+OTHERS = set()  # processes that tests before these have left
+
+
+@pytest.fixture(autouse=True)
+def other_processes():
+    OTHERS.clear()
+    OTHERS.update(psutil.Process().children())
+
+
+def workers():
+    return [process for process in psutil.Process().children() if process not in OTHERS]
+
+
 def drawn(epoch):
     """Other texts in each pass."""
     ids = [[6 + (number * epoch) % 24 for number in range(i, i * i % 11 + i + 1)] for i in range(23)]
@@ -48,7 +61,7 @@ def learned(name, n_workers, *, accumulate=1, folder=None, on_step=None, dropout
     else:
         with open_run(folder, {}, report=lambda line: None) as checkpoints:
             history = train(model, objective, settings, checkpoints=checkpoints, **how)
-    assert not psutil.Process().children()
+    assert not workers()
     return vars(history), model.state_dict()
 
 
@@ -99,26 +112,26 @@ def test_a_killed_run_resumes_to_the_same_bytes_with_other_workers(tmp_path, nam
 def test_ctrl_c_ends_the_step_though_workers_get_it_too(tmp_path):
     def interrupt(step, model):
         if step == 3:
-            for process in (*psutil.Process().children(), psutil.Process()):
+            for process in (*workers(), psutil.Process()):
                 process.send_signal(signal.SIGINT)
 
     with pytest.raises(TrainingInterrupted, match="after step 3: saved in"):
         learned("causal", 2, folder=tmp_path / "run", on_step=interrupt)
-    assert not psutil.Process().children()
+    assert not workers()
     assert_same(learned("causal", 2, folder=tmp_path / "run"), learned("causal", 0))
 
 
 def test_a_worker_that_is_killed_ends_the_run_in_one_sentence_with_the_last_checkpoint(tmp_path):
     def kill(step, model):
         if step == 6:
-            psutil.Process().children()[0].kill()
+            workers()[0].kill()
 
     settings = HOW.replace(n_steps=10_000)
     with pytest.raises(LostWorkerError, match=r"got DataLoader worker .*; last good checkpoint: .*") as lost:
         learned("causal", 2, folder=tmp_path / "run", on_step=kill, settings=settings)
     named = Path(str(lost.value).rpartition(": ")[2])
     assert named.is_dir() and "\n" not in str(lost.value)
-    assert not psutil.Process().children()
+    assert not workers()
     with pytest.raises(LostWorkerError, match="no checkpoint was written"):
         learned("causal", 1, on_step=kill, settings=settings)
 

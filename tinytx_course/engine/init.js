@@ -27,7 +27,7 @@ const normal = (random) => Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 *
 export function spread(name, shape, config) {
   const std = config.d_model ** -0.5;
   if (name === "body.token_embed.weight")
-    return { normal: config.tie_embeddings ? std * FIRST_LOGIT_STD : std };
+    return { normal: config.tie_embeddings && config.norm === "first" ? 0.5 * std : std }; // see tied_std
   if (name === "body.pos_embed.table") return { normal: std };
   if (name === "head.weight") return { normal: std * FIRST_LOGIT_STD };
   if (name.endsWith("norm.weight")) return { constant: 1 };

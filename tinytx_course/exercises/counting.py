@@ -80,7 +80,10 @@ def _mistakes(compute: Callable[..., int]) -> tuple[Mistake, ...]:
     return tuple(
         Mistake(slug, _sentence(WORDS[slug]), _SLIP, wrongs=(partial(compute, slips=frozenset({slug})),))
         for slug in _SINGLE
-        if compute is _lm or slug != "embedding-tied"  # a classifier has no vocabulary to share
+        if any(
+            compute(*one.arguments, slips=frozenset({slug})) != compute(*one.arguments)
+            for one in _calls(0, compute is _classifier)
+        )
     )
 
 

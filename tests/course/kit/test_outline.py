@@ -101,7 +101,7 @@ def test_measured_minutes_take_the_place_of_estimates_and_nothing_else_changes(o
         ("99,Padding,5", "'99'"),
         (",Padding,5", "'?'"),
         ("02,Nowhere,5", "'Nowhere'"),
-        ("02,Break it,5", "'Break it'"),  # two sections begin so
+        ("02,Further,5", "'Further'"),  # two sections begin so
         ("02,,5", "''"),
         ("02,Padding,-1", "'-1'"),
         ("02,Padding,nan", "'nan'"),

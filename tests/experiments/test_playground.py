@@ -19,7 +19,7 @@ def test_runs_are_measured_once_and_judged_against_the_bound(once, monkeypatch):
     assert (page is not None) == playground.can_measure()
     if page:
         curve = page["curve"]  # of a second, in which a busy machine may make no second point
-        assert curve[0]["step"] == 5 and curve[-1]["bound"] < curve[-1]["loss"] <= curve[0]["loss"]
+        assert curve[0]["step"] in (1, 5) and curve[-1]["bound"] < curve[-1]["loss"] <= curve[0]["loss"]
         assert page["first_sample"] > 0 and all(
             0 <= one["allowed"] <= 1 for one in page["curve"] if one["text"]
         )

@@ -170,6 +170,8 @@ def outline_of(lesson: Lesson, cells: Sequence[NotebookNode], root: Path) -> Out
             here.append(cell)
             continue
         for level, title, text in at_headings(cell.source):
+            if not (level or text.strip()):
+                continue
             if level == "##":
                 here = section = parts.setdefault(title, [])
             elif level:

@@ -6,6 +6,7 @@ from html import unescape
 import nbformat
 import pytest
 
+from tinytx_course.building.editions import is_further
 from tinytx_course.kit.code_slides import COLUMNS, LINES, code_slides
 from tinytx_course.kit.deck import WORDS, make_deck, words_in
 from tinytx_course.kit.outline import cards
@@ -64,7 +65,8 @@ def test_no_slide_is_a_wall_of_words(decks, lesson):
 @each_lesson
 def test_figures_and_explorers_of_the_sections_are_there_and_predictions_are_votes(decks, lesson):
     notebook = nbformat.read(ROOT / "notebooks" / f"{lesson.name}.ipynb", 4)
-    shown = [out for cell in notebook.cells for out in cell.get("outputs", ())]
+    core = [cell for cell in notebook.cells if not is_further(cell)]
+    shown = [out for cell in core for out in cell.get("outputs", ())]
     pages = "".join(out.get("data", {}).get("text/html", "") for out in shown)
     asked = re.findall(r'"key":"(\d\d\.\d+)"', unescape(pages))
     votes = slides_of(decks[lesson], "vote")
@@ -73,7 +75,7 @@ def test_figures_and_explorers_of_the_sections_are_there_and_predictions_are_vot
     ]
     assert all(one.body.count('class="fragment custom right"') == 1 for one in votes if "Pred" in one.title)
     bodies = {one.title: bare(plain(one.body)) for one in votes}
-    outcomes = [state for kind, state in cards(notebook.cells) if kind == "outcome"]
+    outcomes = [state for kind, state in cards(core) if kind == "outcome"]
     assert outcomes
     for one in outcomes:
         assert bare(one["finding"]) in bodies[f"Predict {one['number']}"]
@@ -91,6 +93,8 @@ def test_figures_and_explorers_of_the_sections_are_there_and_predictions_are_vot
 def test_a_vote_its_twin_and_only_then_the_answers_to_both_with_one_more_key(decks, lesson):
     shown = [slide for stack in decks[lesson] for slide in stack.slides]
     for vote in votes(lesson):
+        if vote.section.startswith("Further"):
+            continue
         wanted = [vote, vote.twin]
         first = next(i for i, one in enumerate(shown) if bare(vote.prompt) in bare(plain(one.body)))
         *asked, answers = shown[first : first + 3]

@@ -162,7 +162,7 @@ for word, weights, context in zip(
 # Why divide by $\sqrt{d}$? A score is a sum of $d$ products, so its spread grows like $\sqrt{d}$, and large scores leave softmax nearly all on one key. In Jupyter the next cell is a slider: turn the divisor of the products 4, 0 and 2, and see the weights of *she* sharpen and flatten.
 
 
-# %%
+# %% tags=["varies"]
 @ipywidgets.interact(divisor=(0.2, 8.0, 0.2))
 def she(divisor=2.0):
     weights = (torch.tensor([4.0, 0, 2]) / divisor).softmax(dim=0)

@@ -14,7 +14,7 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings, frame, mean_table
-from experiments.objectives import best_label_accuracy
+from experiments.objective_measures import best_label_accuracy
 from tinytx.classifier import Classifier
 from tinytx.transformer import LanguageModel
 from tinytx_course.engine.shipped import Shipped, shipped_model

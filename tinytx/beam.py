@@ -203,8 +203,9 @@ class _Beams:
     def allowed(self, logits: Tensor, forbidden_ids: Sequence[int], forced_ids: Sequence[int]) -> Tensor:
         """Set the logits (R, V) of ids that may not come next to -inf."""
         if self._length < len(forced_ids):
-            (only,) = forced_ids[self._length : self._length + 1]
-            return torch.full_like(logits, -torch.inf).index_fill_(1, logits.new_tensor([only]).long(), 0.0)
+            allowed = torch.full_like(logits, -torch.inf)
+            allowed[:, forced_ids[self._length]] = 0.0
+            return allowed
         forbidden = torch.tensor(forbidden_ids, dtype=torch.long, device=logits.device)
         logits.index_fill_(1, forbidden, -torch.inf)
         if self._search.forbid_repeats:

@@ -305,9 +305,10 @@ class HybridObjective(CausalObjective):
 
     def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean nats a predicted token; 0 in a masked batch without any."""
-        inputs, targets, is_masked = getattr(indices, "made", None) or self.make_batch(indices)
-        if not is_masked:
+        made = getattr(indices, "made", None)
+        if not (made[2] if made else indices[0] in self._masked_rows):
             return super().loss(model, indices)
+        inputs, targets, *_ = made or self.batch(indices)
         inputs, mask = _where(model, inputs, padding_mask_or_none(inputs, self._rows.pad_id))
         with bidirectional(model.body):
             if bool((targets != IGNORE_ID).any()):

@@ -22,6 +22,7 @@ from tinytx_run.distributed import Processes
 from tinytx_run.evaluate import count_correct, evaluate_split, reported_split
 from tinytx_run.hf.folders import is_published
 from tinytx_run.recipes import Recipe, corpus_kind, plan_finetuning
+from tinytx_run.splits import TextHashes
 from tinytx_run.training import (
     DEFAULTS,
     Changes,
@@ -154,8 +155,7 @@ def finetune(
         data={"fresh": fresh, "n_labels": len(learned), "n_cut_in_training": n_cut},
         on_step=_after_each_epoch(epoch_ends(learning, recipe.settings, recipe.n_epochs or 1), scoring),
         class_names=data.class_names,
-        texts=learned.texts,
-        before=() if fresh else begun.learned,
+        learned=(TextHashes.of(learned.texts), *(() if fresh else begun.learned)),
     )
 
 

@@ -20,6 +20,7 @@ from tinytx_run.corpora import Corpus, at_hand, load_corpus
 from tinytx_run.evaluate import Evaluation, evaluate_split
 from tinytx_run.pairs import PairCorpus, load_pairs
 from tinytx_run.recipes import Recipe, corpus_kind, pair_kind, plan
+from tinytx_run.splits import TextHashes
 from tinytx_run.training import DEFAULTS, Changes, PathLike, Run, RunOptions, TrainingResult, seeded
 
 TOKENIZERS: dict[str, dict[str, Any]] = {
@@ -93,9 +94,8 @@ def pretrain(
     def evaluate() -> Evaluation:
         return evaluate_split(model, tokenizer, data, "valid")
 
-    return run.train(
-        model, tokenizer, learning, recipe, evaluate, label="pretraining", texts=data.train.texts
-    )
+    learned = (TextHashes.of(data.train.texts),)
+    return run.train(model, tokenizer, learning, recipe, evaluate, label="pretraining", learned=learned)
 
 
 def _masked(recipe: Recipe, objective: str, changes: dict[str, Any]) -> Recipe:
@@ -155,7 +155,8 @@ def train_translator(
             return None
         return evaluate_translator(model, tokenizer, data, split="valid", search=search)
 
-    how: dict[str, Any] = {"label": "translation", "data": found, "texts": data.train.sources}
+    how: dict[str, Any] = {"label": "translation", "data": found}
+    how["learned"] = (TextHashes.of(data.train.sources),)
     return run.train(model, tokenizer, learning, recipe, evaluate, **how)
 
 

@@ -232,15 +232,13 @@ class Run:
         data: dict[str, Any] | None = None,
         on_step: OnStep | None = None,
         class_names: tuple[str, ...] | None = None,
-        texts: Sequence[str],
-        before: tuple[TextHashes, ...] = (),
+        learned: tuple[TextHashes, ...],
     ) -> TrainingResult:
-        """Report the plan, train to the end, and evaluate; ``texts`` and those learned before are noted."""
+        """Report the plan, train to the end, and evaluate; what is ``learned`` is noted, see `Checkpoint`."""
         for line in (describe(model, recipe.settings) + self.expected, *remarks):
             self.report(line)
         plan = {"request": self.asked, "recipe": recipe.to_dict()}
         how: dict[str, Any] = {"layout": self.options.layout, "progress": self.options.progress}
-        learned = (TextHashes.of(texts), *before)
         how["on_step"] = self.options.on_step or on_step
         run: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
         if self.out is not None and self.processes.first:

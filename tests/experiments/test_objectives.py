@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 import torch
 
+from experiments.objective_measures import (
+    _follows,
+    best_label_accuracy,
+    completion_measures,
+    fill_measures,
+)
 from experiments.objectives import (
     CONTESTANTS,
     FINETUNING_RATES,
     RATES,
     FewPositions,
-    _follows,
-    best_label_accuracy,
-    completion_measures,
-    fill_measures,
     objectives,
     table,
     training_flops,
@@ -158,7 +160,7 @@ def test_the_exact_distribution_given_a_side_has_no_excess(tokenizer, corpus, mo
         words = np.arange(len(probs)) != tokenizer.eos_id
         return np.where(words, probs, 0) / probs[words].sum()
 
-    monkeypatch.setattr("experiments.objectives.fill_probs", exact_probs)
+    monkeypatch.setattr("experiments.objective_measures.fill_probs", exact_probs)
     found = fill_measures(None, tokenizer, corpus.test.texts, 5, sides)
     assert found["exact_given"] == sides
     assert found["excess"] == pytest.approx(0, abs=1e-9)
@@ -175,7 +177,7 @@ def test_a_completion_counts_words_before_the_first_impossible_one(tokenizer, co
     n_new = np.mean([len(words) for words in rest.values()])
     for n_true, added, expected in ((None, [], (1, n_new, n_new)), (2, ["le", "le"], (0, 2, 4))):
         monkeypatch.setattr(
-            "experiments.objectives._continued",
+            "experiments.objective_measures._continued",
             lambda m, t, start, seed, n=n_true, more=added: tokenizer.encode(
                 " ".join([*rest[tuple(start)][:n], *more])
             ),

@@ -18,8 +18,10 @@ def test_runs_are_measured_once_and_judged_against_the_bound(once, monkeypatch):
     page = records.pop(f"1 s/seed 0/{playground.VARIANT}", None)
     assert (page is not None) == playground.can_measure()
     if page:
-        curve = page["curve"]  # of a second, in which a busy machine may make no second point
-        assert curve[0]["step"] in (1, 5) and curve[-1]["bound"] < curve[-1]["loss"] <= curve[0]["loss"]
+        first, last = page["curve"][0], page["curve"][-1]
+        assert last["bound"] < last["loss"]
+        if first is not last:  # in its one second a busy machine may see the end only
+            assert first["step"] == 5 and last["loss"] < first["loss"]
         assert page["first_sample"] > 0 and all(
             0 <= one["allowed"] <= 1 for one in page["curve"] if one["text"]
         )

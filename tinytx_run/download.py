@@ -80,9 +80,12 @@ class Dataset:
 
     def url(self, path: str, host: str = HOST) -> str:
         """The address of a file, at its source or at a host that mirrors its paths."""
-        if self.address:
-            return f"{(self.address if host == HOST else host).rstrip('/')}/{path}"
-        return f"{host.rstrip('/')}/{self.repository}/{self.commit}/{path}"
+        where = self.source(host).rstrip("/")
+        return f"{where}/{path}" if self.address else f"{where}/{self.repository}/{self.commit}/{path}"
+
+    def source(self, host: str = HOST) -> str:
+        """Whom a download asks: a mirror where one is given, else its own address, else the default host."""
+        return self.address if self.address and host == HOST else host
 
     @property
     def home(self) -> str:
@@ -257,7 +260,7 @@ def get(
         files = given or convert(dataset, fetch(dataset, work / dataset.name, host, report))
         if lost := [name for name in state.files if name not in files]:
             raise ValueError(f"the folder given must hold {', '.join(lost)}, as {folder} does; got none")
-        card = make_card(dataset, files, "a folder" if given else f"downloaded from {host}")
+        card = make_card(dataset, files, "a folder" if given else f"downloaded from {dataset.source(host)}")
         changed = bool(state.faults) or dict(state.files) != card["files"]
         if changed:
             write_folder(folder, {**files, CARD: json_bytes(card)})
@@ -292,8 +295,9 @@ def fetch(
     pooch.get_logger().setLevel("WARNING")
     store = pooch.create(into, dataset.url("", host), registry=dict(dataset.files), retry_if_failed=RETRIES)
     fetched = {}
-    n, limit = len(dataset.files), f"at most {MAX_BYTES >> 20} MiB and {MAX_SECONDS // 60} minutes"
-    report(f"{dataset.name}: downloading {n} {'file' if n == 1 else 'files'} from {host}, each {limit}")
+    files = "1 file" if len(dataset.files) == 1 else f"{len(dataset.files)} files"
+    limit = f"at most {MAX_BYTES >> 20} MiB and {MAX_SECONDS // 60} minutes"
+    report(f"{dataset.name}: downloading {files} from {dataset.source(host)}, each {limit}")
     for path in tqdm(dataset.files, desc=dataset.name, unit="file", disable=None, leave=False):
         try:
             fetched[path] = Path(store.fetch(path, downloader=_download))

@@ -39,7 +39,7 @@ def fill(page, rows):
 def fill_blanks(page):
     """Choose by keys, wrongly and then rightly; the right program can be watched from the first check on."""
     task = "document.querySelector('#fill-padding_mask').parentElement"
-    program = "#order-padding_mask ~ .watch pre, #fill-padding_mask ~ .watch pre"
+    program = "#fill-padding_mask ~ .watch pre"
     page.evaluate(f"{task}.querySelector('.watch').open = true")
     assert not page.sees(program)
     for text, words in (("token_ids == pad_id", "Not quite. "), ("token_ids != pad_id", "Right. ")):

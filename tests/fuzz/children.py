@@ -15,7 +15,7 @@ from pathlib import Path
 
 CPU_SECONDS = 90  # evaluating on the world's 4.4 million training tokens takes 35
 MEMORY = 6 * 2**30
-_LINES = re.compile(r"(tinytx[\w-]*: (error|warning): [^\n]+\n?)*")
+_LINES = re.compile(r"([\w-]+: downloading [^\n]+\n)?(tinytx[\w-]*: (error|warning): [^\n]+\n?)*")
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,8 @@ def test_bfloat16_autocast_on_gpu_stays_close_to_float32_on_cpu(padded, position
     model = LanguageModel(PRESETS["seed-lab"].replace(positions=positions))
     token_ids, real = make_batch(CONFIG.replace(vocab_size=100))
     inputs = (token_ids, real) if padded else (token_ids,)
-    expected = model(*inputs)
+    with torch.no_grad():
+        expected = model(*inputs)
     with torch.autocast(DEVICE, dtype=torch.bfloat16):
         logits = model.to(DEVICE)(*(x.to(DEVICE) for x in inputs))
     assert_close(logits.float().cpu(), expected, rtol=0, atol=0.1)
@@ -98,5 +99,6 @@ def test_bfloat16_autocast_on_gpu_stays_close_to_float32_on_cpu(padded, position
 def test_classifier_on_gpu_equals_cpu(pooling):
     model = Classifier(CONFIG, n_classes=5, pooling=pooling).double()
     token_ids, real = make_batch(CONFIG)
-    expected = model(token_ids, real)
+    with torch.no_grad():
+        expected = model(token_ids, real)
     assert_close(model.to(DEVICE)(token_ids.to(DEVICE), real.to(DEVICE)).cpu(), expected)

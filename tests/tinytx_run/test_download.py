@@ -162,6 +162,13 @@ def test_a_server_that_sends_almost_nothing_is_left_after_a_minute(server, publi
     assert lines == [f"small: downloading 2 files from {server.url}, each at most 256 MiB and 60 minutes"]
 
 
+def test_what_has_an_address_of_its_own_says_that_it_came_from_there(server, published, tmp_path):
+    address, lines = f"{server.url}/{published.repository}/{published.commit}", []
+    state = download.get(dataclasses.replace(published, address=address), tmp_path, report=lines.append)
+    assert lines[0].startswith(f"small: downloading 2 files from {address}, ")
+    assert state.card["origin"] == f"downloaded from {address}"
+
+
 def test_without_a_network_the_message_says_how_to_do_without(published, tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

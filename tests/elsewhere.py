@@ -316,4 +316,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    from tests import elsewhere  # the module that tests import, not a second one named __main__
+
+    sys.exit(elsewhere.main())

@@ -105,10 +105,23 @@ def head(q, k, v):
 
 def heads(qkv, n_heads):
     """Queries, keys and values side by side: cut them into heads, and join what the heads return."""
-    contexts, backs = zip(*map(head, *(columns(part, n_heads) for part in columns(qkv, 3))))
-    return joined(contexts), lambda dy: joined(  # all dq, all dk, all dv
-        map(joined, zip(*(back(d) for back, d in zip(backs, columns(dy, n_heads)))))
-    )
+    q, k, v = (columns(part, n_heads) for part in columns(qkv, 3))
+    contexts, backs = [], []
+    for i in range(n_heads):
+        context, back_head = head(q[i], k[i], v[i])
+        contexts.append(context)
+        backs.append(back_head)
+
+    def back(dy):
+        dq, dk, dv = [], [], []
+        for back_head, d_context in zip(backs, columns(dy, n_heads)):
+            d_query, d_key, d_value = back_head(d_context)
+            dq.append(d_query)
+            dk.append(d_key)
+            dv.append(d_value)
+        return joined([joined(dq), joined(dk), joined(dv)])
+
+    return joined(contexts), back
 
 
 def chain(x, layers):

@@ -1,9 +1,17 @@
-"""GPT on one page: learn a text character by character, then write.   python gpt_one_page.py FILE [STEPS]"""
+"""GPT on one page: learn a text character by character, then write.
 
+python gpt_one_page.py [FILE [STEPS [TEMPERATURE]]]     without FILE: the novels that come with the course
+"""
+
+import gzip
+import json
 import sys
+from pathlib import Path
 
 import torch
 from torch import nn
+
+NOVELS = Path(__file__).resolve().parents[1] / "tinytx_run" / "novels" / "novels.jsonl.gz"
 
 
 class Block(nn.Module):
@@ -44,19 +52,27 @@ class GPT(nn.Module):
         return self.head(self.final_norm(self.blocks(x)))
 
     @torch.no_grad()
-    def generate(self, ids, n_new):
+    def generate(self, ids, n_new, temperature=1.0):
         for _ in range(n_new):
             logits = self(torch.tensor([ids[-self.pos_embed.num_embeddings :]]))[0, -1]  # (V,)
-            ids = [*ids, torch.multinomial(logits.softmax(dim=-1), 1).item()]
+            probs = (logits / temperature).softmax(dim=-1)
+            ids = [*ids, torch.multinomial(probs, 1).item()]
         return ids
 
 
 if __name__ == "__main__":
-    name, *steps = sys.argv[1:] or sys.exit(__doc__)
-    text, n_steps = open(name, encoding="utf-8").read(), int(steps[0]) if steps else 2000
+    given, defaults = sys.argv[1:], [NOVELS, 2000, 1.0]
+    name, n_steps, temperature = [*given, *defaults[len(given) :]]
+    n_steps, temperature = int(n_steps), float(temperature)
+    if name == NOVELS:
+        lines = gzip.open(NOVELS, "rt", encoding="utf-8") if NOVELS.exists() else sys.exit(__doc__)
+        text = "\n".join(json.loads(line)["text"] for line in lines)
+    else:
+        text = open(name, encoding="utf-8").read()
     len(text) > 64 or sys.exit(f"FILE must hold at least 65 characters, got {len(text)}")
     chars = sorted(set(text))
     rows = torch.tensor([chars.index(char) for char in text]).unfold(0, 65, 1)  # every 65 in a row
+    torch.manual_seed(0)
     model = GPT(len(chars))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     for step in range(1, n_steps + 1):
@@ -66,5 +82,5 @@ if __name__ == "__main__":
         loss.backward()
         optimizer.step()
         if step & (step - 1) == 0 or step == n_steps:  # at each doubling
-            sample = "".join(chars[i] for i in model.generate([rows[0, 0].item()], 80))
+            sample = "".join(chars[i] for i in model.generate([rows[0, 0].item()], 80, temperature))
             print(f"step {step}, loss {loss.item():.2f} nats a character: {sample!r}", flush=True)

@@ -13,7 +13,10 @@ import torch
 import tinytx as tx
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
-FILES = {"gpt_one_page": (70, {"sys", "torch"}), "gpt_by_hand": (200, {"sys", "math", "random"})}
+FILES = {
+    "gpt_one_page": (90, {"gzip", "json", "pathlib", "sys", "torch"}),
+    "gpt_by_hand": (215, {"sys", "math", "random"}),
+}
 SIZES = {"vocab_size": 11, "d_model": 6, "n_heads": 3, "n_layers": 2, "max_len": 7}
 IDS = [3, 10, 0, 3, 7]  # shorter than max_len, with an id that occurs twice
 
@@ -128,6 +131,18 @@ def test_it_runs_on_any_text_file_and_the_loss_falls(name, tmp_path):
     losses = [float(line.split("loss ")[1].split(" ")[0]) for line in lines]
     assert losses[-1] < losses[0]
     text.write_text("too short", encoding="utf-8")
-    for arguments, words in (((), "FILE [STEPS]"), ((text,), "got 9")):
+    refused = [((text,), "got 9"), *([((), "FILE [STEPS]")] if name == "gpt_by_hand" else [])]
+    for arguments, words in refused:
         done = run(*arguments)
         assert done.returncode == 1 and words in done.stderr and "Traceback" not in done.stderr
+
+
+def test_without_a_file_the_page_reads_the_novels_and_a_temperature_near_zero_writes_what_is_likeliest():
+    module = imported("gpt_one_page")
+    assert module.NOVELS.exists()
+    torch.manual_seed(0)
+    model = module.GPT(11, d_model=8, n_heads=2, max_len=7)
+    best = [3]
+    for _ in range(9):
+        best.append(model(torch.tensor([best[-7:]]))[0, -1].argmax().item())
+    assert model.generate([3], 9, temperature=1e-6) == best

@@ -1,5 +1,5 @@
 # Every target but `help` and `gpu` creates .venv and installs the project on first use; the second time that costs nothing.
-#   PYTHON=python3.12 make course    choose the interpreter (3.11 to 3.13)
+#   PYTHON=python3.12 make course    choose the interpreter (3.11 to 3.14)
 #   TORCH=cpu make course            Linux without a GPU: PyTorch's CPU build, which is far smaller
 #   JOBS=0 make test                 one test after the other, in one process; by default two side by side
 
@@ -12,9 +12,17 @@ STAMP   := .venv/installed
 BIOME   := 2.6.8
 export JUPYTER_PLATFORM_DIRS = 1
 
-ifeq ($(TORCH),cpu)
-PIP_ARGS += --extra-index-url https://download.pytorch.org/whl/cpu
-endif
+# Where TORCH=cpu: pip would ask a host that does not answer once for each package, for minutes in all.
+define CPU_INDEX
+import sys, urllib.request
+index = "https://download.pytorch.org/whl/cpu"
+try:
+    urllib.request.urlopen(index + "/torch/", timeout=10).close()
+    print("--extra-index-url", index)
+except OSError as error:
+    print(f"PyTorch's index of CPU builds cannot be reached ({error}): the usual, larger build it is", file=sys.stderr)
+endef
+export CPU_INDEX
 
 .PHONY: help course lab
 .DEFAULT_GOAL := help
@@ -24,9 +32,9 @@ help:  ## show this list
 
 $(STAMP): pyproject.toml setup.py constraints.txt
 	@echo "Setting up .venv (once, a few minutes: PyTorch is large) ..."
-	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; (3, 11) <= v < (3, 14) or sys.exit("tinytx needs Python 3.11 to 3.13, got %d.%d: try PYTHON=python3.12 make ..." % v)'
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; (3, 11) <= v < (3, 15) or sys.exit("tinytx needs Python 3.11 to 3.14, got %d.%d: try PYTHON=python3.12 make ..." % v)'
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt -e ".[$(EXTRAS)]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(filter cpu,$(TORCH)),$$($(BIN)/python -c "$$CPU_INDEX")) $(PIP_ARGS) -c constraints.txt -e ".[$(EXTRAS)]"
 	@touch $@
 
 course: $(STAMP)  ## run every notebook here and write site/index.html

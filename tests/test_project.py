@@ -141,6 +141,15 @@ def test_binder_and_the_dev_container_ask_for_what_exists_and_the_warm_up_runs(r
     assert container["postCreateCommand"] == f"make {stamp[1]}"
 
 
+def test_where_torchs_own_index_does_not_answer_one_line_says_so_and_nothing_waits(root):
+    makefile = (root / "Makefile").read_text(encoding="utf-8")
+    (program,) = re.findall(r"^define CPU_INDEX\n(.*?)^endef", makefile, re.M | re.S)
+    unreachable = {**os.environ, "https_proxy": "http://127.0.0.1:9"}
+    done = subprocess.run([sys.executable, "-c", program], env=unreachable, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert re.fullmatch(r"PyTorch's index of CPU builds cannot be reached .*\n", done.stderr)
+
+
 def test_make_sets_up_again_where_an_environment_without_pip_was_left(root, tmp_path):
     """As on a Debian without python3-venv, whose first try leaves a Python alone."""
     shutil.copyfile(root / "Makefile", tmp_path / "Makefile")

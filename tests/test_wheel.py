@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.environments import new_environment
+from tests.environments import copy_commit, new_environment, run
 from tinytx_course import PACKAGES
 from tinytx_course.building.elsewhere import first_cell
 
@@ -69,6 +69,15 @@ def test_the_wheel_holds_all_data_of_the_packages_and_what_lessons_read_from_res
     assert sum(results.values()) <= LIMIT
     for name in ("LICENSE", "notebooks/gpt_one_page.py", "notebooks/gpt_by_hand.py"):  # lessons 01 and 07
         assert members[f"tinytx_course/data/{name}"] == (root / name).stat().st_size
+
+
+def test_with_uv_an_environment_with_all_extras_is_made_from_nothing(tmp_path):
+    folder, uv = copy_commit(tmp_path / "checkout"), (sys.executable, "-m", "uv")
+    links = {"UV_FIND_LINKS": os.environ[name] for name in ("PIP_FIND_LINKS",) if name in os.environ}
+    there = {"cwd": folder, "env": {**os.environ, **links, "VIRTUAL_ENV": "", "PYTHONPATH": ""}}
+    run(*uv, "venv", "--quiet", "--python", sys.executable, **there)
+    run(*uv, "pip", "install", "--quiet", "-c", "constraints.txt", "-e", ".[all]", **there)
+    assert "usage: tinytx-course" in run(folder / ".venv" / "bin" / "tinytx-course", "--help", **there)
 
 
 def test_without_extras_it_trains_resumes_finetunes_evaluates_and_generates(installed):

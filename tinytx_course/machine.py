@@ -103,8 +103,8 @@ def this_machine() -> Machine:
 def shortcomings(machine: Machine) -> list[str]:
     """Return what would slow or stop the course here, one sentence each; empty when all is well."""
     found = []
-    if not (3, 11) <= sys.version_info[:2] < (3, 14):
-        found.append(f"Python must be 3.11, 3.12 or 3.13, got {machine.python}.")
+    if not (3, 11) <= sys.version_info[:2] < (3, 15):
+        found.append(f"Python must be 3.11 to 3.14, got {machine.python}.")
     if machine.memory_gib is not None and machine.memory_gib < 4:
         found.append(f"4 GiB of memory are needed, got {machine.memory_gib:.1f}: close other programs.")
     if machine.threads > machine.cores:

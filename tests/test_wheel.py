@@ -73,10 +73,13 @@ def test_the_wheel_holds_all_data_of_the_packages_and_what_lessons_read_from_res
 
 def test_with_uv_an_environment_with_all_extras_is_made_from_nothing(tmp_path):
     folder, uv = copy_commit(tmp_path / "checkout"), (sys.executable, "-m", "uv")
-    links = {"UV_FIND_LINKS": os.environ[name] for name in ("PIP_FIND_LINKS",) if name in os.environ}
-    there = {"cwd": folder, "env": {**os.environ, **links, "VIRTUAL_ENV": "", "PYTHONPATH": ""}}
+    outside = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "PYTHONPATH")}
+    if links := os.environ.get("PIP_FIND_LINKS"):
+        outside["UV_FIND_LINKS"] = links
+    there = {"cwd": folder, "env": outside}
     run(*uv, "venv", "--quiet", "--python", sys.executable, **there)
-    run(*uv, "pip", "install", "--quiet", "-c", "constraints.txt", "-e", ".[all]", **there)
+    into = ("--python", folder / ".venv")  # started from an environment, uv would install into that one
+    run(*uv, "pip", "install", "--quiet", *into, "-c", "constraints.txt", "-e", ".[all]", **there)
     assert "usage: tinytx-course" in run(folder / ".venv" / "bin" / "tinytx-course", "--help", **there)
 
 

@@ -4,12 +4,14 @@ That it installs the course is tried in tests/test_wheel.py.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 
+import nbformat
 import pytest
 
-from tinytx_course.building.elsewhere import archive_of, first_cell
+from tinytx_course.building.elsewhere import archive_of, badges, first_cell, is_first_cell, set_address
 
 ADDRESS = "https://example.invalid/owner/tinytx"
 
@@ -41,3 +43,31 @@ def test_the_archive_is_that_of_the_version(tmp_path):
     urls = f'[project.urls]\nSource = "{ADDRESS}"\n'
     (tmp_path / "pyproject.toml").write_text(project + urls, encoding="utf-8")
     assert archive_of(tmp_path) == f"{ADDRESS}/archive/refs/tags/v1.2.3.tar.gz"
+
+
+def test_an_address_is_written_everywhere_and_another_one_takes_its_place(root, tmp_path):
+    (tmp_path / "notebooks").mkdir()
+    for name in ("pyproject.toml", "notebooks/02_attention_and_masks.ipynb"):
+        shutil.copyfile(root / name, tmp_path / name)
+    page = tmp_path / "notebooks" / "02_attention_and_masks.ipynb"
+    before = nbformat.read(page, 4).cells
+    for owner in ("first", "second"):
+        files = set_address(tmp_path, f"https://github.com/{owner}/tinytx")
+        texts = [(tmp_path / name).read_text(encoding="utf-8") for name in files]
+        assert len(files) == 3 and all(text.count(f"{owner}/tinytx") for text in texts)
+        assert not any(text.count("first/tinytx") for text in texts) or owner == "first"
+    title, links, install, *rest = nbformat.read(page, 4).cells
+    assert links.source.count("](https://") == 4
+    assert [cell.source for cell in (title, *rest)] == [c.source for c in before if not is_first_cell(c)]
+    assert (install.execution_count, install.source) == (1, first_cell(archive_of(tmp_path)).source)
+    assert badges("") == "" and badges("https://github.com/second/tinytx").count("second/tinytx") == 4
+
+
+@pytest.mark.parametrize(
+    "address", ["", "tinytx", "http://github.com/a/b", "https://github.com/a/b/tree/main"]
+)
+def test_what_is_no_address_of_a_repository_is_refused_and_nothing_written(address, root, tmp_path):
+    shutil.copyfile(root / "pyproject.toml", tmp_path / "pyproject.toml")
+    with pytest.raises(ValueError, match="must be https://github.com/OWNER/NAME, got"):
+        set_address(tmp_path, address)
+    assert [path.name for path in tmp_path.iterdir()] == ["pyproject.toml"]

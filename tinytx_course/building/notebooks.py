@@ -19,7 +19,7 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
 
 from tinytx_course.building.editions import cell_of_edition, make_edition, mark_further
-from tinytx_course.building.elsewhere import archive_of, first_cell
+from tinytx_course.building.elsewhere import cells_elsewhere
 from tinytx_course.building.minutes import last_times, write_times
 from tinytx_course.building.statements import with_statement
 from tinytx_course.lessons import Lesson
@@ -83,7 +83,7 @@ def build_notebook(lesson: Lesson, root: Path, *, solved: bool = False) -> Noteb
         _name_cells(notebook)
         write_times(notebook.cells, last_times(lesson, notebook.cells, root))
         make_edition(notebook, solved=solved)
-        notebook.cells.insert(1, first_cell(archive_of(root)))
+        notebook.cells[1:1] = cells_elsewhere(root, lesson.name)
     except (ValueError, SyntaxError) as problem:
         raise ValueError(f"notebooks/src/{place.name}: {problem}") from None
     nbformat.validate(notebook)

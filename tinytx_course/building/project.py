@@ -1,7 +1,8 @@
 """Files that follow from others: environment.yml, constraints.txt, its hashes, parts of README.md and docs/.
 
 ``python -m tinytx_course.building.project environment|constraints|hashes|readme`` writes one of them,
-``licences`` prints the licence of every package that the course needs.
+``licences`` prints the licence of every package that the course needs, ``address URL`` says where the
+repository is: badges, links of notebooks and pages, CITATION.cff and the code for phones follow from it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tinytx_course.building.elsewhere import badges, set_address, source_of
 from tinytx_course.building.picture import THEMES, alt_text, draw_picture
 from tinytx_course.lessons import course_table, lesson_table, project_root
 from tinytx_course.results import Results, with_table
@@ -138,6 +140,8 @@ def readme_files(root: Path) -> dict[str, str]:
     }
     for name, part in parts.items():
         readme = with_table(readme, name, part)
+    line = badges(source_of(root))
+    readme = re.sub(r"\A(# .*\n)\n(?:\[!\[.*\n\n)?", rf"\1\n{line}\n\n" if line else r"\1\n", readme)
     lessons = (root / "docs" / "lessons.md").read_text(encoding="utf-8")
     lessons = with_table(lessons, "lessons", lesson_table("../notebooks/", root))
     pictures = {place: draw_picture(record, theme) for theme, place in places.items()}
@@ -172,11 +176,21 @@ def main() -> int:
         "constraints": lambda: {"constraints.txt": constraints_text(here)},
         "hashes": lambda: {"build/constraints-hashes.txt": hashes_text(_pip_report(root))},
         "readme": lambda: readme_files(root),
+        "address": lambda: readme_files(root),
         "licences": dict,
     }
     parser = argparse.ArgumentParser(prog="python -m tinytx_course.building.project", description=__doc__)
     parser.add_argument("what", choices=writers)
-    what = parser.parse_args().what
+    parser.add_argument("address", nargs="?", help="with `address`: https://github.com/OWNER/NAME")
+    args = parser.parse_args()
+    what = args.what
+    if (what == "address") != (args.address is not None):
+        parser.error("`address`, and it alone, must have an address behind it, https://github.com/OWNER/NAME")
+    if what == "address":
+        try:
+            print(*(f"wrote {name}" for name in set_address(root, args.address)), sep="\n")
+        except ValueError as problem:
+            parser.error(str(problem))
     for one in needed_packages(["all"]).values() if what == "licences" else ():
         print(f"{one['Name']:<28}{one['Version']:<18}{licence_of(one)}")
     for name, text in writers[what]().items():

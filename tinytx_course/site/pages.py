@@ -17,7 +17,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from tinytx_course.building.elsewhere import source_of
+from tinytx_course.building.elsewhere import open_links, source_of
 from tinytx_course.building.notebooks import Run, without_outputs
 from tinytx_course.lessons import LESSONS, Lesson, project_root
 from tinytx_course.plots.diagrams.svg import style_sheet as diagram_style
@@ -233,6 +233,7 @@ def page(run: Run, shown: Sequence[Lesson] = LESSONS, drawings: Path | None = No
         about=f' data-lesson="{lesson.name}"',
         bar=bar(titled(lesson), shown, lesson, present=True),
         address=address,
+        elsewhere=open_links(address, lesson.name),
         code=_qr_code(address),
         contents=finding.contents(body),
         failed=run.failure,

@@ -161,13 +161,11 @@ def test_what_a_stream_printed_in_pieces_is_one_output_and_a_bare_progress_bar_n
     assert "row 0\nrow 1\nrow 2" in shown and "it/s]" not in shown
 
 
-def test_french_that_a_cell_prints_has_its_language():
-    printed = v4.new_output("stream", text="1  J'ai aimé ce roman <b>.\n2  I love this novel.\n")
-    table = "<table><tr><td>Le roman est beau .</td><td>0.3</td><td>beautiful</td></tr></table>"
-    shown = lesson_page(printed, displayed("text/html", table))
-    marked = re.findall(r'<span lang="fr">(.*?)</span>', shown)
-    assert [html.unescape(text) for text in marked] == ["J'ai aimé ce roman", "Le roman est beau"]
-    assert "&lt;b&gt;." in shown
+def test_words_between_underscores_are_french_and_what_a_cell_prints_is_no_html():
+    text = v4.new_markdown_cell("_Le roman_ is *new*, `a_b_c`, $x_1 + y_2$ and [_beau_](a_b_c.html).")
+    shown = cells_as_html(text, v4.new_code_cell("1", outputs=[v4.new_output("stream", text="<b>.")]))
+    assert re.findall(r'lang="fr">(.*?)</em>', shown) == ["Le roman", "beau"]
+    assert "a_b_c.html" in shown and "&lt;b&gt;." in shown
 
 
 def test_a_call_for_a_card_is_left_out_of_a_page_and_a_plot_is_folded():

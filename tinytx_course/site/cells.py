@@ -25,7 +25,6 @@ from tinytx_course.building.notebooks import joined_streams
 from tinytx_course.lessons import Lesson
 from tinytx_course.site.figures import Figures
 from tinytx_course.site.formulas import to_mathml
-from tinytx_course.site.french import mark_french, mark_sentences
 from tinytx_course.site.linking import Linker, citations, names
 
 # No line begins with the sign after a formula, and none ends between a bracket and one.
@@ -76,7 +75,8 @@ _INVITATION = (
 )
 _LEVEL = re.compile(r"<p><code>(Level \d/5) · (\d+ minutes) · (outcome \d+)</code></p>")
 _HIGHLIGHTED = re.compile(r'<div class="highlight.*?</div>', re.S)
-_TABLE_CELL = re.compile(r"(<td[^>]*>)([^<]+)")
+_NO_PROSE = re.compile(r"(```.*?```|`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|\\begin.*?\\end|<[^>]*>|\]\([^)]*\))", re.S)
+_FRENCH = re.compile(r"(?<![\w\\])_(?=\S)([^_\n]+)(?<=\S)_(?!\w)")
 
 
 class _Renderer(IPythonRenderer):
@@ -107,15 +107,23 @@ def code_style() -> str:
 
 
 def markdown_to_html(source: str) -> str:
-    """Return a text cell as HTML."""
-    body = MarkdownWithMath(renderer=_Renderer(escape=False)).render(source)
+    """Return a text cell as HTML; _le roman_, between underscores, is French: a screen reader says it so.
+
+    Examples
+    --------
+    >>> markdown_to_html("_le roman_ is *not* `a_b` and $x_1 y_2$").count("lang")
+    1
+    """
+    pieces = _NO_PROSE.split(source)
+    pieces[::2] = (_FRENCH.sub(r'<em lang="fr">\1</em>', prose) for prose in pieces[::2])
+    body = MarkdownWithMath(renderer=_Renderer(escape=False)).render("".join(pieces))
 
     def together(match: re.Match[str]) -> str:
         alone = match[0].startswith("<") and match[0].endswith(">")
         return match[0] if alone else f'<span class="together">{match[0]}</span>'
 
     body = _LEVEL.sub(r'<p class="level"><span>\1</span><span>\2</span><span>\3</span></p>', body)
-    return mark_french(_FORMULA.sub(together, body))
+    return _FORMULA.sub(together, body)
 
 
 def only_shows(source: str) -> bool:
@@ -148,12 +156,9 @@ def _plain_code() -> re.Pattern[str]:
 
 
 def _as_a_reader_sees(output: NotebookNode, lesson: Lesson) -> NotebookNode:
-    """Return a check that nobody has attempted as an invitation; French in a table has its language."""
+    """Return a check that nobody has attempted as an invitation."""
     if _NOT_ATTEMPTED in output.get("data", {}).get("text/plain", ""):
         output.data = {"text/html": _INVITATION.format(lesson.name)}
-    elif "<td" in output.get("data", {}).get("text/html", ""):
-        cells = _TABLE_CELL.sub(lambda cell: cell[1] + mark_sentences(cell[2]), output.data["text/html"])
-        output.data = {**output.data, "text/html": cells}
     return output
 
 
@@ -204,11 +209,7 @@ def notebook_to_html(
     papers = citations(cell.source for cell in content.cells if cell.cell_type == "markdown")
     linker = Linker([one for one in shown if one != lesson], papers, names())
 
-    def in_html(text: str) -> str:
-        return mark_sentences(ansi2html(text))
-
-    exporter.register_filter("ansi2html", in_html)
-    exporter.register_filter("printed", lambda text: f"<pre>{in_html(text.rstrip())}</pre>")
+    exporter.register_filter("printed", lambda text: f"<pre>{ansi2html(text.rstrip())}</pre>")
     exporter.register_filter("markdown2html", lambda source: linker.link(markdown_to_html(source)))
     body, _ = exporter.from_notebook_node(content)
     body = body.replace("<th></th>", "<td></td>")  # no screen reader announces a column without a name

@@ -8,6 +8,7 @@ import re
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
 
 from tinytx.tokenizer import canonical
 from tinytx_run.corpora import CorpusInfo, Splits, downloaded_info
@@ -47,7 +48,7 @@ _TATOEBA, _MULTI30K = "tatoeba-en-fr", "multi30k-en-fr"
 Rows = list[tuple[str, str]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Pairs:
     """Sentences with their translations.
 
@@ -58,8 +59,9 @@ class Pairs:
 
     Examples
     --------
-    >>> Pairs(("a book", "a book"), ("un livre", "un bouquin")).references()
-    {'a book': ['un livre', 'un bouquin']}
+    >>> pairs = Pairs(("a book", "a book"), ("un livre", "un bouquin"))
+    >>> pairs, pairs.references()
+    (Pairs(2, the first 'a book', 'un livre'), {'a book': ['un livre', 'un bouquin']})
     """
 
     sources: tuple[str, ...]
@@ -74,6 +76,10 @@ class Pairs:
 
     def __len__(self) -> int:
         return len(self.sources)
+
+    def __repr__(self) -> str:
+        first = (shorten(side[0], 60) for side in (self.sources, self.targets))
+        return f"Pairs({len(self):,}, the first {', '.join(map(repr, first))})"
 
     def references(self) -> dict[str, list[str]]:
         """All translations of each different source, in order."""

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ FINAL = " .,;:!?\u2026\u3002\uff01\uff1f\"'\u2019\u201d\u00bb)]-\u2013\u2014"
 Rows = Sequence[tuple[str, str]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Split:
     """Texts of one purpose, all with a label or all without.
 
@@ -39,8 +40,8 @@ class Split:
 
     Examples
     --------
-    >>> len(Split(("un beau livre", "un livre raté"), (1, 0)))
-    2
+    >>> Split(("un beau livre", "un livre raté"), (1, 0))
+    Split(2 texts with labels, the first 'un beau livre')
     """
 
     texts: tuple[str, ...]
@@ -57,6 +58,10 @@ class Split:
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    def __repr__(self) -> str:
+        labels, first = " with labels" if self.labels else "", shorten(self.texts[0], 60)
+        return f"Split({len(self):,} texts{labels}, the first {first!r})"
 
     def take(self, rows: Sequence[int]) -> Split:
         """The texts at some indices."""

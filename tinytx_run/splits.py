@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -121,7 +121,7 @@ class TextHashes:
         says which share of all texts these are.
     """
 
-    hashes: frozenset[int]
+    hashes: frozenset[int] = field(repr=False)
     limit: int = 16**HASH_DIGITS
 
     @classmethod

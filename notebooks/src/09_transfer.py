@@ -305,7 +305,7 @@ lowest = -math.log(math.e / (math.e + 1))
 assert final["softmax before the loss"] > lowest and swayed.min() > 0
 
 # %% [markdown]
-# Both sound rows have fitted their labels and are right about equally often. A second softmax costs no accuracy here; its symptom is a loss that stops at the limit, where the sound ones go on towards zero. The symptom of SGD is a loss that stays near $\ln 2 = 0.693$. A model that is tested on the last column changes an answer in ten, or more, with the padding of its neighbours.
+# Both sound rows have fitted their labels and are right about equally often. A second softmax costs no accuracy here; its symptom is a loss that stops at the limit, where the sound ones go on towards zero. The symptom of SGD is a loss that stays near $\ln 2 = 0.693$. A model that is tested on the last column changes about one answer in ten, or more, with the padding of its neighbours.
 #
 # ## Doing it properly
 #

@@ -16,16 +16,16 @@
 # 1. turn any text into inputs and targets for a language model, and say why the targets are shifted by one;
 # 2. compute loss and perplexity by hand, and say what they must be before training;
 # 3. write the training loop, and place a loss between a model that only counts and the best that any model could reach;
-# 4. compare a model's distribution of the next word with the true one, and measure where they differ most;
-# 5. sample text with temperature, top-k and top-p, and check what was written.
+# 4. compare a model's distribution of the next word with the true one, and test at a distance what it has learned;
+# 5. let a model write at several temperatures, and check what was written.
 #
-# *You need:* the causal mask from [lesson 02](02_attention_and_masks.ipynb), and natural logarithms.
-# *It takes:* an hour and three quarters to read and do; a minute and a half to run on a laptop, less with a GPU.
+# *You need:* the causal mask from [lesson 02](02_attention_and_masks.ipynb), the sampling loop from [lesson 07](07_your_own_gpt.ipynb), and natural logarithms.
+# *It takes:* an hour and a half to read and do; a minute and a half to run on a laptop, less with a GPU.
 
 # %% [markdown]
 # ## Set-up
 #
-# The lesson trains one model in front of you, and more than a dozen tiny ones. How long that takes is decided by the budget ([lesson 00](00_start_here.ipynb) explains it). With the budget `smoke` everything runs, but little is learned, and the sentences below about learning do not fit.
+# The lesson trains one model in front of you, and a few tiny ones. With the budget `smoke` everything runs, but little is learned, and the sentences about learning do not fit.
 
 # %%
 import math
@@ -33,7 +33,6 @@ import math
 import numpy as np
 import torch
 import torch.nn.functional as F
-from IPython.display import Markdown
 from torch import nn
 
 import tinytx as tx
@@ -50,9 +49,7 @@ smoke = default_budget() == "smoke"
 course.recall("08")
 
 # %% [markdown]
-# The text is that of the whole course: French reviews of books, drawn from a grammar whose every probability can be computed. All marks are set apart by spaces, so a unit of the grammar is what lies between two spaces. Each review is about one book, and its writer liked it or did not. A good guess of the next word would use that.
-#
-# A model reads *tokens*, which it gets from a tokenizer ([lesson 01](01_tokens.ipynb)): `▁` marks the space before a word. Each token has a number, its *id*. $V$ is the size of the vocabulary. Here it is large enough for nearly every word of this small language to be one token.
+# The text is that of the whole course: French reviews of books, drawn from a grammar whose every probability can be computed. A model reads *tokens* ([lesson 01](01_tokens.ipynb)): `▁` marks the space before a word, and $V$ is the size of the vocabulary. Here nearly every word of the language is one token.
 
 # %%
 from tinytx_run.pretrain import train_tokenizer
@@ -62,18 +59,15 @@ tokenizer = train_tokenizer(
     corpus.train.texts, recipe.vocab_size, exact=False, kind="world"
 )
 V, pad_id = tokenizer.vocab_size, tokenizer.pad_id
-print(
-    f"{len(corpus.train.texts):,} reviews to learn from, in a language of "
-    f"{len(world.vocabulary):,} words"
-)
-print(f"{V:,} tokens; here is a review in tokens, and three as they are:")
+print(f"{len(corpus.train.texts):,} reviews, {len(world.vocabulary):,} words", end=", ")
+print(f"{V:,} tokens; one review as it is, and in tokens:")
+print(corpus.train.texts[0])
 print(" ".join(tokenizer.pieces(corpus.train.texts[0])))
-Markdown("\n".join(f"- {text}" for text in corpus.train.texts[:3]))
 
 # %% [markdown]
 # ## Why: the text is its own teacher
 #
-# No one wrote answers next to these reviews. They are in the text. Hide what follows *Le roman est*, and the next word is the answer. This is **next-token prediction**; a model that predicts each token from those before it is called **autoregressive**. One sentence of six tokens asks six questions, and a seventh: is this the end? To ask them all at once, the text is written down twice, shifted by one position. A special token opens the first copy, another one closes the second.
+# No one wrote answers next to these reviews. They are in the text: hide what follows *Le roman est*, and the next word is the answer. This is **next-token prediction**; a model that predicts each token from those before it is called **autoregressive**. One sentence of six tokens asks six questions, and a seventh: is this the end? To ask them all at once, the text is written down twice, shifted by one position. A special token opens the first copy, another one closes the second.
 
 # %%
 words = ["Le", "roman", "est", "vraiment", "beau", "."]
@@ -83,9 +77,7 @@ for number, answer in enumerate(targets, start=1):
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# Thanks to the causal mask, position $t$ sees the inputs up to $t$ and nothing after. So a *single* pass through the model answers all seven questions, with one distribution over the whole vocabulary at every position. At each position the model is given the *true* tokens so far, not its own guesses: this is called **teacher forcing**.
-#
-# [Lesson 07](07_your_own_gpt.ipynb) built the whole way from ids to logits. An untrained model already gives answers of the right shape: batch, positions, vocabulary. It is a relative of the model counted in [lesson 06](06_counting_parameters.ipynb). Nothing in it has a bias, a norm has a scale and no shift, and one more norm follows the last block. The sum below is asserted.
+# Thanks to the causal mask, position $t$ sees the inputs up to $t$ and nothing after. So a *single* pass answers all seven questions, with one distribution over the vocabulary at every position. At each position the model is given the *true* tokens so far, not its own guesses: this is called **teacher forcing**. An untrained model, of the kind that [lesson 07](07_your_own_gpt.ipynb) built, already gives answers of the right shape.
 
 # %%
 from tinytx.batching import pad_batch
@@ -101,16 +93,10 @@ def framed(texts):
 config = recipe.config.replace(vocab_size=V)
 untrained = new_language_model(config, seed=1)
 ids, next_ids = causal_batch(framed([tokenizer.encode(" ".join(words))]))
-probabilities = untrained(ids).softmax(dim=-1)  # (B, T, V)
-print(
-    "inputs", *ids.shape, " targets", *next_ids.shape, " answers", *probabilities.shape
-)
 assert torch.equal(ids[:, 1:], next_ids[:, :-1])
-D, n_params = config.d_model, sum(weights.numel() for weights in untrained.parameters())
-of_block = 4 * D * D + 2 * D * config.d_ff + 2 * D  # attention, feed-forward, two norms
-# embedding and output layer; final norm
-assert n_params == 2 * V * D + config.n_layers * of_block + D
-print(f"{n_params:,} parameters")
+probabilities = untrained(ids).softmax(dim=-1)  # (B, T, V)
+print("inputs", *ids.shape, " targets", *next_ids.shape, end=" ")
+print(" answers", *probabilities.shape)
 
 # %% [markdown]
 # ## By hand: nats and perplexity
@@ -129,11 +115,9 @@ print(f"perplexity {math.exp(loss):.4f}")
 # %% [markdown]
 # ### All positions at once
 #
-# A model gives **logits**, and the softmax turns them into probabilities. In matrix form: take the logarithm of the softmax along the vocabulary, pick at each position the entry of the token that came, and average. Padding is not part of the text, so it does not count. The loop, the matrix form, PyTorch and the package must agree.
+# A model gives **logits**, and the softmax turns them into probabilities. In matrix form: take the logarithm of the softmax along the vocabulary, pick at each position the entry of the token that came, and average. Padding is not part of the text, so it does not count.
 
 # %%
-from tinytx.fast import output_loss
-
 _ = torch.manual_seed(0)
 logits = torch.randn(5, 7)  # (T, V)
 came = torch.tensor([3, 6, 1, 4, 0])  # the last one is padding: id 0
@@ -142,18 +126,15 @@ log_probs = logits.log_softmax(dim=-1).gather(-1, came[:, None])[:, 0]  # (T,)
 at_once = -log_probs[came != 0].mean()
 torch.testing.assert_close(at_once, torch.tensor(by_loop))
 torch.testing.assert_close(at_once, F.cross_entropy(logits, came, ignore_index=0))
-# the package multiplies hidden states by the output layer's matrix itself: here by 1
-by_package = output_loss(logits, torch.eye(7), came, ignore_id=0)
-torch.testing.assert_close(at_once, by_package)
-print("the loop, the matrix form, PyTorch and the package agree")
+print("the loop, the matrix form and PyTorch agree")
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# ### Before training: $\ln V$
+# ### Two numbers to know before training
 #
-# A new model has no opinion. It spreads its probability almost evenly over the $V$ tokens, so its surprise is close to $-\ln \frac1V = \ln V$. Know this number before you start any training. A first loss far above it means that the model is confidently wrong from the start; one far below it means that an answer leaks. We measure on eighty **held-out** reviews, on which nothing is trained.
+# A new model has no opinion. It spreads its probability almost evenly over the $V$ tokens, so its loss is close to $\ln V$. We measure on eighty **held-out** reviews, on which nothing is trained.
 #
-# There is a second number to know, and it is the great help of this course. We know the grammar, so we can compute the probability of any held-out text *exactly*. The mean of $-\ln P$ over its tokens is the **entropy bound**: no model, of any size, can *expect* a lower loss on new text from this language.
+# We know the grammar, so we can compute the probability of any held-out text *exactly*. The mean of $-\ln P$ over its tokens is the **entropy bound**: no model, of any size, can *expect* a lower loss on new text from this language.
 
 # %%
 from tinytx_run.evaluate import evaluate_language_model, exact_nats
@@ -163,18 +144,15 @@ held_ids = tokenizer.encode_batch(held_out)
 n_tokens = sum(len(row) + 1 for row in held_ids)  # the end is predicted too
 bound = exact_nats(corpus, held_out).sum() / n_tokens
 first = evaluate_language_model(untrained, tokenizer, held_out)
-print(
-    f"untrained {first.nats_per_token:.3f} nats per token, perplexity "
-    f"{first.perplexity:.0f}"
-)
-print(f"ln V = ln {V} = {math.log(V):.3f}")
+print(f"untrained {first.nats_per_token:.3f} nats per token", end=", ")
+print(f"perplexity {first.perplexity:.0f}; ln V = ln {V} = {math.log(V):.3f}")
 print(f"{n_tokens:,} tokens; entropy bound {bound:.3f} nats per token")
 assert abs(first.nats_per_token - math.log(V)) < 0.2
 
 # %% [markdown]
 # ## The training loop in under 20 lines
 #
-# All of pretraining is this: take a batch, compute the loss, let `backward` find the gradient of the loss by each parameter, clip it, make a step against it. The **learning rate** says how large the step is. It rises in a straight line during the **warm-up** and then falls to zero. **Clipping** shrinks a gradient whose norm is above a limit, so one odd batch cannot throw the model off. Gradients add up in `.grad`, so they are cleared before each `backward`. `model.loss` is the mean surprise of above, of the logits `model(inputs)`.
+# All of pretraining is this: take a batch, compute the loss, let `backward` find its **gradient**, clip it, make a **step** against it. The **learning rate** says how large the step is. It is a **hyperparameter**: chosen, not learned. It rises in a straight line during the **warm-up** and then falls to zero. **Clipping** shrinks a gradient whose norm is above a limit, so one odd batch cannot throw the model off. Gradients add up in `.grad`, so they are cleared before each `backward`.
 
 # %%
 def next_token_loss(model, inputs, targets):
@@ -202,7 +180,7 @@ def learn(model, batches, settings, loss_of=next_token_loss):
 
 
 # %% [markdown]
-# We try it on a small model: one layer, width 64, eighty batches of about five hundred tokens. The package's `train` does the same. It takes an *objective*, which makes batches of reviews of similar length, and adds what a long run needs: checkpoints, a progress bar, several processes. Same first weights, same batches: are the eighty losses the same?
+# We try it on a small model: one layer, width 64, eighty batches of about five hundred tokens. The package's `train` takes an *objective*, which makes batches of reviews of similar length, and adds what a long run needs, such as a **checkpoint** now and then. Same first weights, same batches: the losses must be the same.
 
 # %%
 from tinytx.loop import train
@@ -211,16 +189,9 @@ from tinytx_run.pretrain import causal_objective
 
 small = config.replace(d_model=64, n_heads=2, n_layers=1, d_ff=128)
 brief = TrainingSettings(
-    n_steps=80,
-    lr=5e-3,
-    warmup_steps=10,
-    decay="linear",
-    final_lr_fraction=0.0,
-    weight_decay=0.0,
-    tokens_per_batch=512,
-    precision="fp32",
-    log_every=1,
-)
+    n_steps=80, lr=5e-3, warmup_steps=10, decay="linear", final_lr_fraction=0.0,
+    weight_decay=0.0, tokens_per_batch=512, precision="fp32", log_every=1,
+)  # fmt: skip
 objective = causal_objective(tokenizer, corpus.train.texts[:3000], small.max_len)
 order = objective.epoch_batches(seed=0, epoch=0, tokens_per_batch=512)[: brief.n_steps]
 batches = [objective.batch(rows) for rows in order]
@@ -228,26 +199,22 @@ right = new_language_model(small, seed=0)
 right_losses = learn(right, batches, brief)
 history = train(new_language_model(small, seed=0), objective, brief, progress=False)
 torch.testing.assert_close(right_losses, history.loss, rtol=1e-3, atol=1e-3)
-print(
-    f"80 equal losses: {right_losses[0]:.3f} at the first step, {right_losses[-1]:.3f} "
-    "at the last"
-)
+print(f"80 equal losses: {right_losses[0]:.3f} at the first step", end=", ")
+print(f"{right_losses[-1]:.3f} at the last")
 
 # %% [markdown]
 # ### The tempting wrong way: the answer is the token itself
 #
-# It is easy to forget the shift: text in, text out, and compare. Nothing complains, the shapes fit. Let us do exactly that, with the same model, batches and rate. How would you notice?
-#
-# **Predict 08.1.** The targets are now the inputs themselves. Think of what the model needs to learn for that.
+# It is easy to forget the shift: text in, text out, and compare. Nothing complains, the shapes fit. Let us do exactly that, with the same model, batches and rate. **Predict 08.1.**
 
 # %%
 course.predict(
     "08.1",
     "Where does the training loss without the shift end, after 80 steps?",
     [
-        "above the loss with the shift",
-        "between that and the entropy bound",
         "below the entropy bound",
+        "between the bound and the loss with the shift",
+        "above the loss with the shift",
     ],
 )
 
@@ -260,29 +227,21 @@ fig, ax = plots.curves(
         plots.Curve("the token after", steps, right_losses),
         plots.Curve("the token itself", steps, unshifted_losses),
     ],
-    references={"entropy bound": bound},
-    y_range=(0, 8),
-    title="With and without the shift",
-    xlabel="step",
-    ylabel="training loss (nats per token)",
-)
+    references={"entropy bound": bound}, y_range=(0, 8), xlabel="step",
+    ylabel="training loss (nats per token)", title="With and without the shift",
+)  # fmt: skip
 plots.show(fig, name="08_forgotten_shift")
 with_shift, without = right_losses[-1], unshifted_losses[-1]
-answer = (
-    "below the entropy bound"
-    if without < bound
-    else "between that and the entropy bound"
-)
-answer = "above the loss with the shift" if without > with_shift else answer
 course.resolve(
     "08.1",
-    answer,
+    without,
     f"It ends at {without:.2f}, with the shift at {with_shift:.2f}; the bound is "
     f"{bound:.2f}.",
+    thresholds=(bound, with_shift),
 )
 
 # %% [markdown]
-# A loss below the entropy bound is an alarm. On text that the model has not read before, as here, it must be looking at the answer. (On text that it has read many times there is another cause; see below.) This model has learned to *copy*. Asked the real question it is worse than a uniform guess, which would cost $\ln V$: it is sure that each token comes twice. On text without a known bound, a loss that falls so far in a few steps is the same alarm.
+# A loss below the entropy bound, on text that was not read before, is an alarm: the model is looking at the answer. This one has learned to *copy*. Asked the real question it is worse than a uniform guess, since it is sure that each token comes twice.
 
 # %%
 for name, model in {"the token after": right, "the token itself": unshifted}.items():
@@ -295,9 +254,7 @@ assert nats > math.log(V) and unshifted_losses[-1] < bound < right_losses[-1]
 # %% [markdown]
 # ### A baseline: a model that only counts
 #
-# An **n-gram model** looks up which tokens followed the last $n - 1$ in the training text, and how often ([lesson 01](01_tokens.ipynb)). It always mixes in the shorter histories, the more so the less it has seen. No gradients, no layers; for decades this was how language models were made. We take the best of $n = 1$ to $5$ as our baseline.
-#
-# A fair baseline reads no less than the model that it is compared with. The transformer below starts with our 30,000 reviews. In each further pass it reads 30,000 new ones, `corpus.draw(1)`, `corpus.draw(2)` and so on. The n-gram model gets the first three of these sets. The last line compares how many tokens the two read.
+# An **n-gram model** looks up which tokens followed the last $n - 1$ in the training text, and how often. It always mixes in the shorter histories, the more so the less it has seen. We take the best of $n = 1$ to $5$ as our baseline. A fair baseline reads no less than the model that it is compared with: it gets our 30,000 reviews and 60,000 more.
 
 # %%
 from tinytx.ngrams import NGramModel
@@ -308,9 +265,8 @@ counting = NGramModel(order=5, vocab_size=V).fit(train_ids)
 by_order = {n: counting.nats_per_token(held_ids, order=n) for n in (1, 2, 3, 4, 5)}
 best_n = min(by_order, key=by_order.get)
 for n, nats in by_order.items():
-    print(
-        f"{n}-gram {nats:.3f} nats per token{'   <- the best' if n == best_n else ''}"
-    )
+    mark = "   <- the best" if n == best_n else ""
+    print(f"{n}-gram {nats:.3f} nats per token{mark}")
 n_read = sum(len(row) + 1 for row in train_ids)
 at_most = recipe.settings.n_steps * recipe.settings.tokens_per_batch
 print(f"read: {n_read:,} tokens; the transformer will read at most {at_most:,}")
@@ -318,7 +274,7 @@ print(f"read: {n_read:,} tokens; the transformer will read at most {at_most:,}")
 # %% [markdown]
 # ## How far from the truth? Kullback and Leibler
 #
-# The loss compares the model with *the token that came*. We can do better and compare it with *everything that could have come*. Let $p$ be the true distribution and $q$ the model's. The **Kullback-Leibler divergence** $\sum_w p(w) \ln \frac{p(w)}{q(w)}$ is the surprise that $q$ costs in excess of $p$ itself. On paper, with the numbers below: $\frac12 \ln 2 + 0 + \frac14 \ln \frac12 = \frac14 \ln 2$.
+# The loss compares the model with *the token that came*. A finer measure compares it with *everything that could have come*. Let $p$ be the true distribution and $q$ the model's. The **Kullback-Leibler divergence** $\sum_w p(w) \ln \frac{p(w)}{q(w)}$ is the surprise that $q$ costs in excess of the **entropy** of $p$. On paper, with the numbers below: $\frac12 \ln 2 + 0 + \frac14 \ln \frac12 = \frac14 \ln 2$.
 
 # %%
 p, q = torch.tensor([[0.50, 0.25, 0.25], [0.25, 0.25, 0.50]])
@@ -330,57 +286,26 @@ print(f"expected loss {loss:.4f} = entropy {entropy:.4f} + divergence {divergenc
 # NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# That last line is the heart of the matter: **expected loss = entropy of the language + divergence of the model from it**. The first part is the entropy bound, which no model can change. All that training can do is to make the second part small. So we ask the grammar for the exact distribution of the next token at every position of the held-out reviews, and write a function that compares a model with it.
-
-# %%
-exact_model = world.through(tokenizer)  # the grammar, read token by token
-prefixes = [row[:t] for row in held_ids for t in range(len(row) + 1)]
-exact = torch.tensor(
-    np.array([exact_model.next_token(prefix) for prefix in prefixes])
-).float()  # (N, V)
-inputs, targets = causal_batch(framed(held_ids))
-real = targets != pad_id
-
-
-@torch.no_grad()
-def compare(model):
-    logits = model(inputs.to(next(model.parameters()).device)).cpu()[real]
-    log_q = logits.float().log_softmax(dim=-1)  # (N, V): N real positions
-    divergences = F.kl_div(log_q, exact, reduction="none").sum(dim=-1)  # (N,)
-    return F.nll_loss(log_q, targets[real]).item(), divergences
-
-# %% [markdown]
+# That last line is the heart of the matter: **expected loss = entropy of the language + divergence of the model from it**. The first part is the entropy bound, which no model can change. All that training can do is to make the second part small.
+#
 # ## The package: pretraining
 #
-# We also want to *read* what the model would write while it learns. Writing is three steps, again and again: ask for the logits of the next token, draw one, append it. Here is that loop.
+# `tx.pretrain` trains tokenizer and model with the recipe of the budget. Compared with our small run the model and the batches are larger, there are more steps, and the optimizer is Muon ([lesson 14](14_since_2017.ipynb)). After each step it calls `on_step`: at steps 1, 2, 4, 8, … and at the last one the model writes, always with the same random numbers. This cell takes most of the lesson's running time.
 
 # %%
-@torch.no_grad()
-def write(model, start="", temperature=1.0, seed=0, longest=60):
-    torch.manual_seed(seed)
-    device = next(model.parameters()).device
-    written = [tokenizer.bos_id, *tokenizer.encode(start)]
-    while len(written) < longest and written[-1] != tokenizer.eos_id:
-        logits = model(torch.tensor([written], device=device))[0, -1]  # (V,): ask
-        probs = (logits / temperature).softmax(dim=-1)
-        # draw and append
-        written.append(torch.multinomial(probs, num_samples=1).item())
-    return tokenizer.decode(written)
+from tinytx.generate import Sampling, generate, generate_many
 
-# %% [markdown]
-# `tx.pretrain` trains tokenizer and model with the recipe of the budget, and measures the held-out text at the end. Compared with our small run the model and the batches are larger, there are more steps, and the optimizer is Muon ([lesson 14](14_since_2017.ipynb)). Where the processor has instructions for it, the numbers are bfloat16 (bf16). After each step it calls `on_step`: we look in at steps 1, 2, 4, 8, …, when the model also writes, and every two hundred. This cell takes most of the lesson's running time.
-
-# %%
-samples = {}
+samples, n_steps = {}, recipe.settings.n_steps
 
 
 def watch(step, model):
-    doubled = step in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+    doubled = step & (step - 1) == 0 or step == n_steps
     if doubled:
-        samples[step] = write(model, "Le roman")
+        sampling = Sampling(max_new_tokens=60, seed=0)
+        samples[step] = str(generate(model, tokenizer, "Le roman", sampling))
     if doubled or step % 200 == 0:
-        loss, divergences = compare(model)
-        return {"loss": loss, "divergence": divergences.mean().item()}
+        score = evaluate_language_model(model, tokenizer, held_out)
+        return {"loss": score.nats_per_token}
 
 
 result = tx.pretrain(corpus, options=tx.RunOptions(on_step=watch, progress=False))
@@ -391,7 +316,7 @@ assert abs(result.history.loss[0] - math.log(V)) < 0.2
 # %% [markdown]
 # ## Look: from gibberish to French
 #
-# The same beginning, the same random numbers, at every doubling of steps. Watch for the first word that fits the one before it, and the first full sentence. The second column is counted by the grammar: how many words the sample has before the first impossible one. Neighbouring samples may be equal, although the loss falls. With the same random numbers, a small change of the probabilities seldom changes what is drawn.
+# Watch for the first word that fits the one before it, and the first full sentence. The second column is counted by the grammar: how many words the sample has before the first impossible one.
 
 # %%
 def first_impossible(words):
@@ -403,59 +328,42 @@ def first_impossible(words):
 
 print(" step  possible")
 for step, text in samples.items():
-    print(
-        f"{step:>5}{first_impossible(text.split(' ')):>10}  "
-        f"{text[:64]}{' …' if len(text) > 64 else ''}"
-    )
+    words = text.split(" ")
+    shown = f"{text[:64]}{' …' if len(text) > 64 else ''}"
+    print(f"{step:>5}{first_impossible(words):>6} of {len(words):<3} {shown}")
 
 # %% [markdown]
-# Now the numbers. The curve will have two reference lines: the best n-gram model and the entropy bound. Note that the steps are on a logarithmic axis, so the first ones can be seen. **Predict 08.2.**
+# The last sample is possible to its end. Now the numbers. The curve will have two reference lines: the best n-gram model and the entropy bound. **Predict 08.2.**
 
 # %%
 course.predict(
     "08.2",
     "The n-gram model has read 90,000 reviews. When does the transformer first "
     "beat it?",
-    [
-        "by step 128",
-        "between steps 129 and 512",
-        "later than step 512",
-        "not within this run",
-    ],
+    ["by step 64", "between steps 65 and 512", "later, or not at all"],
 )
 
 # %% tags=["folded"]
 seen = result.history.evaluations
 steps, losses = [row["step"] for row in seen], [row["loss"] for row in seen]
 fig, ax = plots.curves(
-    [plots.Curve("transformer", steps, losses)],
-    x_log=True,
-    y_range=(0, 8),
+    [plots.Curve("transformer", steps, losses)], x_log=True, y_range=(0, 8),
     references={f"{best_n}-gram": by_order[best_n], "entropy bound": bound},
-    xlabel="step (logarithmic)",
-    ylabel="held-out loss (nats per token)",
+    xlabel="step (logarithmic)", ylabel="held-out loss (nats per token)",
     title="Loss on held-out reviews",
-)
+)  # fmt: skip
 plots.show(fig, name="08_loss_and_bound")
-ahead = next(
-    (s for s, nats in zip(steps, losses, strict=True) if nats < by_order[best_n]), None
-)
-answer = "by step 128" if ahead and ahead <= 128 else "between steps 129 and 512"
-answer = (
-    "not within this run"
-    if ahead is None
-    else answer
-    if ahead <= 512
-    else "later than step 512"
-)
+pairs = zip(steps, losses, strict=True)
+ahead = next((step for step, nats in pairs if nats < by_order[best_n]), math.inf)
 course.resolve(
     "08.2",
-    answer,
+    ahead,
     f"First step measured with a lower loss than the {best_n}-gram model: {ahead}.",
+    thresholds=(64.5, 512.5),
 )
 
 # %% [markdown]
-# How much of the way from one line to the other did the model go? With $N$ for the n-gram model, $L$ for ours and $E$ for the entropy bound, that is $(N - L) / (N - E)$: 0 at the baseline, 1 at the bound. Eighty reviews are good for a curve; for the verdict we take the whole held-out text.
+# How much of the way from one line to the other did the model go? With $N$ for the n-gram model, $L$ for ours and $E$ for the bound, on the whole held-out text, it is $(N - L) / (N - E)$.
 
 # %%
 valid_ids = tokenizer.encode_batch(corpus.valid.texts)
@@ -463,42 +371,16 @@ score, E = result.evaluation.score, result.evaluation.entropy_bound
 L, N = score.nats_per_token, counting.nats_per_token(valid_ids, order=best_n)
 for name, nats in {"n-gram N": N, "transformer L": L, "entropy bound E": E}.items():
     print(f"{name:>15} = {nats:.4f} nats per token, perplexity {math.exp(nats):5.2f}")
-print(
-    f"\nL is {L / E - 1:.1%} above the bound, after {(N - L) / (N - E):.1%} of the way "
-    "from N"
-)
+print(f"L is {L / E - 1:.1%} above the bound", end=", ")
+print(f"after {(N - L) / (N - E):.1%} of the way from N")
 assert E < L < (math.inf if smoke else N)
 
 # %% [markdown]
-# One run with one seed is an anecdote. [Lesson 12](12_the_price_of_attention.ipynb) compares five kinds of model on this very text, each network with several seeds. `python -m experiments world-minute` measures what each part of the recipe contributes.
-#
-# ### The divergence falls with it
-#
-# Now the same run seen from the other side: the mean divergence from the truth, and the gap $L - E$ on the same eighty reviews. By the equation above both have the same expectation. Will they agree at each step? One of them uses only the tokens that happened to come.
-
-# %% tags=["folded"]
-gaps, apart = [nats - bound for nats in losses], [row["divergence"] for row in seen]
-fig, ax = plots.curves(
-    [
-        plots.Curve("divergence", steps, apart),
-        plots.Curve("loss - bound", steps, gaps, dashed=True),
-    ],
-    title="Two measures of one run",
-    x_log=True,
-    y_log=True,
-    xlabel="step (logarithmic)",
-    ylabel="nats per token (logarithmic)",
-)
-plots.show(fig, name="08_divergence")
-largest = max(abs(gap - mean) for gap, mean in zip(gaps, apart, strict=True))
-print(f"largest difference of the two at any step: {largest:.3f} nats")
-
-# %% [markdown]
-# They run together; where they part, chance in eighty reviews is the reason. The divergence has less of it, since it weighs all that could have come.
+# One run with one seed is an anecdote. [Lesson 12](12_the_price_of_attention.ipynb) compares several kinds of model on this very text, each with several seeds.
 #
 # ### Choose a beginning yourself
 #
-# Change the line marked `<- change me`, in your own copy, and run the cell again. Write as people write; `world.split` cuts it into words, and a word that cannot follow there is named in the error. A rare word has several tokens; `next_word_probs` multiplies their probabilities, so we can compare whole words. The bars show the eight most probable next words. Before you run the cell: which words would *you* expect? The last line printed is about gender, which *roman* has: it is masculine.
+# Change the line marked `<- change me`, in your own copy, and run the cell again. A word that cannot follow there is named in the error. `next_word_probs` multiplies the probabilities of a word's tokens, so we can compare whole words. Which words would *you* expect?
 
 # %%
 from tinytx_course.labs.lesson_08 import next_word_probs
@@ -511,267 +393,69 @@ guess = dict(zip([*world.vocabulary, None], chances, strict=True))
 off = sum(chance * math.log(chance / guess[word]) for word, chance in truth.items())
 print(f"{len(truth)} words may follow; divergence from the truth {off:.4f} nats")
 print(f"the model gives these words {sum(guess[word] for word in truth):.1%}")
-adjectives = [
-    row
-    for row in world.grammar.lexicon.adjectives
-    if row["masculine"] != row["feminine"]
-]
-by_gender = [
-    sum(guess.get(row[gender], 0.0) for row in adjectives)
-    for gender in ("masculine", "feminine")
-]
-print(
-    "of adjectives with two forms it gives the masculine "
-    f"{by_gender[0] / sum(by_gender):.1%}"
-)
 named = {word or "(the end)": word for word in list(truth)[:8]}
-fig, ax = plots.grouped_bars(
-    {
-        "model": {name: guess[word] for name, word in named.items()},
-        "truth": {name: truth[word] for name, word in named.items()},
-    },
-    numbers=".3f",
-    xlabel="probability of being the next word",
-    title=f"{beginning} …",
-)
+series = {
+    who: {name: chances[word] for name, word in named.items()}
+    for who, chances in {"model": guess, "truth": truth}.items()
+}
+about = "probability of being the next word"
+fig, ax = plots.grouped_bars(series, numbers=".3f", xlabel=about, title=beginning)
 plots.show(fig, name="08_next_word")
 
 # %% [markdown]
-# No label ever named an adjective, or the gender of a noun. But a model that gives most of its probability to possible words, and prefers one form of the adjectives, must in some way use such classes. What it uses them *for* is only this: to say what comes next.
-#
-# Here you can walk through the language word by word, with the model that ships with the course: nearly the same recipe, trained for longer, with one matrix for embedding and output layer. It runs in the page. Write any beginning, look at both distributions, and press a word to append it. Follow what the model likes best for two sentences; then go back and take the rarest word each time. Where do the two sums of surprise part? Then write something that the language never says.
+# Here you can walk through the language word by word, with the model that ships with the course: nearly the same recipe, trained for longer. It runs in the page. Follow what the model likes best for two sentences; then go back and take the rarest word each time. Where do the two sums of surprise part?
 
 # %%
 course.widgets.next_word("Bonjour les amis, le roman est")
 
 # %% [markdown]
-# ### Where is the gap?
+# ### Is it grammar, or counting?
 #
-# What has it *not* learned yet? We sort the divergences at all held-out positions by the kind of word that comes there, and by the sentence of the review. After a full stop a sentence or the end may follow; this is a kind of its own. The tables of the grammar say what is a noun or an adjective. (A word of several tokens has several positions.)
-#
-# **Predict 08.3.** Which kinds of word ask the model to remember something from earlier sentences? Which are many?
+# *Roman* is masculine, and so is the adjective that the model gives. No label ever named a gender. Has it learned such a class? Let the n-gram model answer the same question: it has met *roman est* often enough to count. A harder test puts the noun out of its reach. In *Le roman n'est ni magnifique ni …* the last four tokens are the same for all nouns, as *magnifique* has one form for both genders.
 
 # %%
-kinds = ("start or end", "other word", "noun", "adjective", "mark")
-course.predict("08.3", "Which kind holds the largest share of the gap?", kinds)
-
-# %%
-from tinytx_course.labs.lesson_08 import kinds_of_positions
-from tinyworld.checker import FrenchForms
-
-forms = FrenchForms(world.grammar.lexicon)
-labelled = [
-    position
-    for text in held_out
-    for position in kinds_of_positions(text, tokenizer, forms)
+adjectives = [
+    (tokenizer.word_pieces(row["masculine"]), tokenizer.word_pieces(row["feminine"]))
+    for row in world.grammar.lexicon.adjectives
+    if row["masculine"] != row["feminine"]
 ]
-_, divergences = compare(model)
+forms = [(m[0], f[0]) for m, f in adjectives if len(m) == len(f) == 1]
+forms = torch.tensor(forms).T  # (2, n): masculine, feminine, one token each
+nouns = {0: "Le roman, Le livre, Le style", 1: "La saga, La fin, La chronique"}
 
 
-def mean_at(kind, k):
-    return divergences[[one == (kind, k) for one in labelled]].mean()
-
-
-n_positions = [sum(one == k for _, one in labelled) for k in range(1, 7)]
-fig, ax = plots.heatmap(
-    [[mean_at(kind, k) for k in range(1, 7)] for kind in kinds], numbers=".3f", low=0,
-    row_labels=kinds, col_labels=[f"{k}\n({n})" for k, n in enumerate(n_positions, 1)],
-    bar_label="mean divergence (nats)", title="Divergence by kind of word and sentence",
-    xlabel="sentence of the review (number of positions)", ylabel="what comes there",
-)  # fmt: skip
-plots.show(fig, name="08_where_the_gap_is")
-shares = {}
-for kind in kinds:
-    mine = divergences[[one == kind for one, _ in labelled]]
-    shares[kind] = (mine.sum() / divergences.sum()).item()
-    print(
-        f"{kind:<13}{len(mine):>6} positions, mean {mine.mean():.4f}, "
-        f"{shares[kind]:4.0%} of the gap"
-    )
-widest = max(shares, key=shares.get)
-course.resolve(
-    "08.3",
-    widest,
-    f"It holds {shares[widest]:.0%} of the summed divergence, more than any "
-    "other kind.",
-)
-
-# %% [markdown]
-# (In brackets: how many positions each column averages. Few positions mean a noisy cell. The end after a sixth sentence is in no column.) A share is a mean times a count: a kind may be easy at each position and still hold much of the gap, because it is everywhere. No kind is free of it, and the first sentence, where nothing lies far back, has its part too.
-#
-# ### Three sentences ago
-#
-# Does the model use sentences further back? We can ask directly. A review praises or blames, with an exception in one sentence of twenty. Take beginnings that differ only in judgements, append *Le roman est*, and add up the probabilities of all words of praise: their share of praise and blame together.
+@torch.no_grad()
+def right_gender(probs_of, ending):
+    """Mean share of the right gender among adjectives with two forms, by gender."""
+    shares = []
+    for gender, names in nouns.items():
+        texts = [" ".join(world.split(f"{n} {ending}")) for n in names.split(", ")]
+        probs = torch.stack([probs_of(tokenizer.encode(text)) for text in texts])
+        both = probs[:, forms].sum(dim=-1)  # (nouns, 2)
+        shares.append((both[:, gender] / both.sum(dim=1)).mean().item())
+    return shares
 
 # %%
-judged = ["L'intrigue est {}.", "Le style est {}.", "La fin est {}."]
-saying = {"+": "magnifique", "-": "médiocre"}
-table = world.grammar.lexicon.adjectives
-good, bad = (
-    [row["masculine"] for row in table if row["polarity"] == sign] for sign in "+-"
-)
+def by_model(ids):
+    device = next(model.parameters()).device
+    inputs = torch.tensor([[tokenizer.bos_id, *ids]], device=device)
+    return model(inputs)[0, -1].softmax(dim=-1).cpu()
 
 
-def share_of_praise(pattern, ending="Le roman est"):
-    sentences = [
-        text.format(saying[sign]) for text, sign in zip(judged, pattern, strict=False)
-    ]
-    prefix = world.split(" ".join([*sentences, ending]))
-    true = np.array([world.next_word(prefix).get(word, 0.0) for word in good + bad])
-    believed = next_word_probs(model, tokenizer, prefix, good + bad)[:-1]
-    return [chances[: len(good)].sum() / chances.sum() for chances in (believed, true)]
+def by_counting(ids):
+    return torch.tensor(counting.next_probs(ids, order=best_n))
 
-# %% [markdown]
-# **Predict 08.4.** `+ + -` means praise, praise, blame. In `+ + -` and `- + -` the two sentences just before are the same; only the one three sentences ago differs. How far are the two shares of praise apart, compared with the truth?
 
-# %%
-course.predict(
-    "08.4",
-    "The model's difference between `+ + -` and `- + -`, as a share of the true "
-    "difference?",
-    ["less than a quarter", "a quarter to three quarters", "more than three quarters"],
-)
-
-# %% tags=["folded"]
-patterns = ["+", "-", "+-", "-+", "++-", "-+-"]
-praised = {" ".join(pattern): share_of_praise(pattern) for pattern in patterns}
-fig, ax = plots.grouped_bars(
-    {"model": {pattern: pair[0] for pattern, pair in praised.items()},
-     "truth": {pattern: pair[1] for pattern, pair in praised.items()}}, numbers=".2f",
-    xlabel="share of praise", ylabel="sentences before", title="Le roman est …",
-)  # fmt: skip
-plots.show(fig, name="08_three_sentences_ago")
-(model_up, true_up), (model_down, true_down) = praised["+ + -"], praised["- + -"]
-reach = (model_up - model_down) / (true_up - true_down)
-answer = "a quarter to three quarters" if reach >= 0.25 else "less than a quarter"
-course.resolve(
-    "08.4",
-    "more than three quarters" if reach > 0.75 else answer,
-    f"In truth the share falls from {true_up:.2f} to {true_down:.2f}, in the model "
-    f"from {model_up:.2f} "
-    f"to {model_down:.2f}: {reach:.0%} of the true difference.",
-)
+readers = {"transformer": by_model, f"{best_n}-gram": by_counting}
+print("share of the right gender after each noun and")
+for ending in ("est", "n'est ni magnifique ni"):
+    print(f"{ending} …")
+    for name, probs_of in readers.items():
+        shares = right_gender(probs_of, ending)
+        print(f"   {name:<12}masculine {shares[0]:.1%}, feminine {shares[1]:.1%}")
 
 # %% [markdown]
-# A loss near the bound says little about this. Adjectives are few among all positions, as the counts above show. So a model may come close to the bound and still look back less than the truth does. (The share above is that of one run.) One puzzle is left in the figure: with one exception in twenty, should `+ -` not be even? No: a change of opinion is usually announced, by *En revanche* for example. A plain *Le roman est* hints that the last opinion still holds. The exact probabilities agree:
-
-# %%
-plain, announced = (
-    share_of_praise("+-")[1],
-    share_of_praise("+-", "En revanche, le roman est")[1],
-)
-print(
-    f"after + -: true share of praise {plain:.2f}, after 'En revanche,' {announced:.2f}"
-)
-assert announced > plain
-# NBVAL_CHECK_OUTPUT
-
-# %% [markdown]
-# ### Training loss and held-out loss
-#
-# Until now no model has read its training set twice, so none could learn reviews by heart. Real projects often have too little text for that. We give the small model just 40 reviews, again and again, and for comparison 2,000, with the same number of steps. A model that does better on what it has read than on new text of the same kind **overfits**. **Predict 08.5.**
-
-# %%
-course.predict(
-    "08.5",
-    "The loss on the 40 reviews falls to the end. What does the loss on held-out "
-    "reviews do?",
-    ["it falls to the end too", "it falls and stays level", "it falls, then rises"],
-)
-
-# %% tags=["folded"]
-n_steps = 40 if smoke else 120
-long = brief.replace(n_steps=n_steps, warmup_steps=10, log_every=8)
-curves, ends = [], {}
-for n in (40, 2000):
-    def check(step, model):
-        return {"loss": compare(model)[0]} if step == 1 or step % 20 == 0 else None
-
-    texts = causal_objective(tokenizer, corpus.train.texts[:n], small.max_len)
-    past = train(
-        new_language_model(small, 0), texts, long, on_step=check, progress=False
-    )
-    ends[n] = [row["loss"] for row in past.evaluations]
-    curves.append(
-        plots.Curve(
-            f"{n:,} reviews, held out",
-            [row["step"] for row in past.evaluations],
-            ends[n],
-        )
-    )
-    if n == 40:
-        curves.append(
-            plots.Curve("40 reviews, training", past.step, past.loss, dashed=True)
-        )
-fig, ax = plots.curves(
-    curves,
-    references={"entropy bound": bound},
-    y_range=(0, 8),
-    title="Few reviews and many",
-    xlabel="step",
-    ylabel="loss (nats per token)",
-)
-plots.show(fig, name="08_overfitting")
-lowest, last = min(ends[40]), ends[40][-1]
-answer = "it falls, then rises" if last > lowest + 0.1 else "it falls and stays level"
-answer = "it falls to the end too" if last == lowest else answer
-course.resolve(
-    "08.5",
-    answer,
-    f"With 40 reviews it ends at {last:.2f} (lowest {lowest:.2f}), with 2,000 at "
-    f"{ends[2000][-1]:.2f}.",
-)
-
-# %% [markdown]
-# Held-out loss is the one to watch: training loss can fall below the entropy bound when texts are known by heart, with no bug anywhere. The remedy is more text, or to stop early.
-#
-# ### Learning rate and size
-#
-# A **hyperparameter** is a number that is chosen, not learned. Here are two: the learning rate, and the width of the model. Which width should we take, 16 or 64? We train both with four rates, on the eighty batches of above, one seed each. **Predict 08.6.**
-
-# %%
-course.predict(
-    "08.6",
-    "Which width has the lower held-out loss, if both are trained with the same "
-    "learning rate?",
-    ["64, at all four rates", "16, at all four rates", "it depends on the rate"],
-)
-
-# %%
-rates, widths = (1e-3, 1e-2, 5e-2, 3e-1), (16, 64)
-sweep = torch.zeros(len(widths), len(rates))
-for i, width in enumerate(widths):
-    for j, lr in enumerate(rates):
-        one = new_language_model(small.replace(d_model=width, d_ff=2 * width), seed=0)
-        learn(one, batches[:10] if smoke else batches, brief.replace(lr=lr))
-        sweep[i, j] = compare(one)[0]
-fig, ax = plots.heatmap(
-    sweep,
-    numbers=".2f",
-    row_labels=[str(width) for width in widths],
-    col_labels=[f"{lr:g}" for lr in rates],
-    bar_label="held-out loss (nats)",
-    title="Held-out loss after 80 steps",
-    xlabel="learning rate",
-    ylabel="width",
-)
-plots.show(fig, name="08_sweep")
-winners = [widths[i] for i in sweep.argmin(dim=0)]
-answer = (
-    f"{winners[0]}, at all four rates"
-    if len(set(winners)) == 1
-    else "it depends on the rate"
-)
-narrow, wide = sweep.amin(dim=1)
-course.resolve(
-    "08.6",
-    answer,
-    f"The lower loss, rate by rate, has width {', '.join(map(str, winners))}. "
-    f"Each at its own best rate: {narrow:.2f} with width 16, {wide:.2f} with width 64.",
-)
-
-# %% [markdown]
-# A comparison at one shared rate also measures which width that rate suits. So tune the rate for each size, and then compare the sizes at their best rates. This is one seed and a very short run; a longer run may have other best rates. Whatever you tune, tune it on held-out text, and report on yet another part.
+# Next to the noun both agree, so that test shows nothing beyond counting. Where the noun is out of its reach the n-gram model is at one half, a coin, and the transformer still gives nearly all to the right gender: it looks back at the noun, or at what it has kept of it.
 #
 # ## Break it: a softmax too many
 #
@@ -786,76 +470,20 @@ def softmax_twice(model, inputs, targets):
 stuck = learn(new_language_model(small, seed=0), batches, brief, loss_of=softmax_twice)
 lowest = math.log(V - 1 + math.e) - 1
 print(f"ln V = {math.log(V):.3f}, lowest possible loss with two softmaxes {lowest:.3f}")
-print(
-    f"after 80 steps: one softmax {right_losses[-1]:.3f}, two softmaxes {stuck[-1]:.3f}"
-)
+print(f"after 80 steps: one softmax {right_losses[-1]:.3f}", end=", ")
+print(f"two softmaxes {stuck[-1]:.3f}")
 assert lowest < stuck[-1] and right_losses[-1] < lowest
 
 # %% [markdown]
-# Same first weights, same batches, same rate. No error, no warning, and a loss that can never fall by more than 1. The cure is to know two numbers in advance, $\ln V$ at the start and an n-gram model's loss to beat.
+# No error, no warning, and a loss that is stuck. The cure is to know two numbers in advance, $\ln V$ at the start and an n-gram model's loss to beat.
 #
 # ## Use it: let it write
 #
-# How to draw the next token is a choice, as in [lesson 07](07_your_own_gpt.ipynb). **Temperature** $\tau$ divides the logits, which raises probabilities to the power $1/\tau$. **Top-k** keeps the $k$ most probable tokens, **top-p** the fewest that reach $p$ together; the rest is cut, and what is left is made to sum to one. On paper, for $\tau = \frac12$: the squares 0.16, 0.09, 0.04, 0.01, divided by 0.3.
-
-# %%
-from tinytx.generate import next_token_probs
-
-start = [0.4, 0.3, 0.2, 0.1]
-by_hand = {
-    "temperature": [p**2 / 0.3 for p in start],
-    "top_k": [0.4 / 0.7, 0.3 / 0.7, 0.0, 0.0],
-    "top_p": [
-        0.4 / 0.9,
-        0.3 / 0.9,
-        0.2 / 0.9,
-        0.0,
-    ],  # 0.7 is not enough: the third stays
-}
-for (name, expected), value in zip(by_hand.items(), (0.5, 2, 0.8), strict=True):
-    probs = next_token_probs(torch.tensor(start).log(), **{name: value})
-    torch.testing.assert_close(probs, torch.tensor(expected))
-    print(f"{name} = {value}".ljust(18), " ".join(f"{p:.3f}" for p in expected))
-# NBVAL_CHECK_OUTPUT
-
-# %% [markdown]
-# The same on the distribution of the model that ships with the course, stage by stage: first the temperature, then top-k, then top-p. The orange lines are the true distribution. Find settings that come nearer to the truth than the plain model, if you can; and find two beginnings for which the same $p$ keeps very different numbers of tokens (try *Le livre* and *Le roman est*). Then let it write at three temperatures.
-
-# %%
-course.widgets.sampling("Le livre")
-
-# %% [markdown]
-# Does a sample *look* good? Here we need not judge by eye: the grammar computes the exact probability of any review, and says whether it belongs to the language at all. So the model writes a hundred reviews at each of three temperatures. The n-gram model writes some as a baseline. `generate_many` is our loop `write` for many rows at once.
-
-# %%
-from tinytx.generate import Sampling, generate_many
-
-
-def counting_review(draw):
-    written = []
-    while len(written) < 120 and tokenizer.eos_id not in written:
-        written.append(
-            int(draw.choice(V, p=counting.next_probs(written, order=best_n)))
-        )
-    return tokenizer.decode(written)
-
-
-draw = np.random.default_rng(0)
-reviews = {f"{best_n}-gram, temperature 1": [counting_review(draw) for _ in range(100)]}
-for temperature in (0.5, 1.0, 1.5):
-    sampling = Sampling(temperature=temperature, max_new_tokens=120, seed=1)
-    written = generate_many(model, tokenizer, sampling=sampling, n=100)
-    reviews[f"model, temperature {temperature}"] = [str(text) for text in written]
-reviews["the language itself"] = [
-    " ".join(review.words) for review in world.reviews(100, seed=7)
-]
-
-# %% [markdown]
-# For each writer we count the reviews that belong to the language, and the different words. The last columns are about those reviews that belong to the language: their mean length, and their exact $\ln P$ per word. **Predict 08.7.**
+# Temperature, top-k and top-p are those of [lesson 07](07_your_own_gpt.ipynb). Does a sample *look* good? Here we need not judge by eye: the grammar says whether a review belongs to the language at all. So the model writes a hundred reviews at each of three temperatures, and the n-gram model writes some as a baseline. **Predict 08.3.**
 
 # %%
 course.predict(
-    "08.7",
+    "08.3",
     "From temperature 1 to 0.5: which two change, and how?",
     [
         "more reviews in the language, fewer different words",
@@ -865,72 +493,120 @@ course.predict(
 )
 
 # %%
-print(f"{'who writes':<25}in the language  different words  length  ln P per word")
+def counting_review(draw):
+    written = []
+    while len(written) < 120 and tokenizer.eos_id not in written:
+        probs = counting.next_probs(written, order=best_n)
+        written.append(int(draw.choice(V, p=probs)))
+    return tokenizer.decode(written)
+
+
+draw = np.random.default_rng(0)
+reviews = {f"{best_n}-gram, temperature 1": [counting_review(draw) for _ in range(100)]}
+for temperature in (0.5, 1.0, 1.5):
+    sampling = Sampling(temperature=temperature, max_new_tokens=120, seed=1)
+    written = generate_many(model, tokenizer, sampling=sampling, n=100)
+    reviews[f"model, temperature {temperature}"] = [str(text) for text in written]
+drawn = world.reviews(100, seed=7)
+reviews["the language itself"] = [" ".join(review.words) for review in drawn]
+
+# %%
+print(f"{'who writes':<25}in the language  different words")
 fine, variety = {}, {}
 for who, texts in reviews.items():
     split = [text.split(" ") for text in texts]
     used = {word for words in split for word in words} & set(world.vocabulary)
-    logs = world.batch_log_prob(split)
-    inside = np.isfinite(logs)
+    inside = np.isfinite(world.batch_log_prob(split))
     fine[who], variety[who] = inside.mean(), len(used)
-    line = f"{who:<25}{inside.mean():15.0%}{len(used):17}"
-    if n_words := sum(
-        len(words) + 1 for words, ok in zip(split, inside, strict=True) if ok
-    ):
-        line += f"{n_words / inside.sum():8.0f}{logs[inside].sum() / n_words:15.2f}"
-    print(line)
+    print(f"{who:<25}{fine[who]:15.0%}{variety[who]:17}")
 cold, warm = "model, temperature 0.5", "model, temperature 1.0"
-words_too = (
-    "fewer different words"
-    if variety[cold] <= variety[warm]
-    else "more different words"
-)
-more = fine[cold] >= fine[warm]
+fewer = "fewer" if variety[cold] <= variety[warm] else "more"
+answer = f"more reviews in the language, {fewer} different words"
 course.resolve(
-    "08.7",
-    f"more reviews in the language, {words_too}"
-    if more
-    else "fewer reviews in the language",
+    "08.3",
+    answer if fine[cold] >= fine[warm] else "fewer reviews in the language",
     f"In the language: {fine[warm]:.0%}, then {fine[cold]:.0%}. Words: "
     f"{variety[warm]}, then {variety[cold]}.",
 )
 
 # %% [markdown]
-# Repeating a few safe phrases is an easy way to be correct, so the share in the language is read together with the number of different words.
-#
-# What is wrong with the reviews that are outside the language? The grammar can say exactly: the first word that has probability 0, given those before it. (An impossible word is often good French. It may be a seventh sentence, or praise and blame joined by *et*, which this grammar never writes.)
+# Repeating a few safe phrases is an easy way to be correct, so the two columns are read together. What is wrong with a review outside the language? The grammar names the first word that has probability 0, given those before it. (It is often good French that this grammar never writes.)
 
 # %%
 outside = [
     text.split(" ")
-    for who in list(reviews)[:-1]
-    for text in reviews[who]
-    if who.endswith(("1.0", "1.5")) and world.log_prob(text.split(" ")) == -math.inf
+    for text in reviews["model, temperature 1.0"]
+    if world.log_prob(text.split(" ")) == -math.inf
 ]
 for words in outside[:5]:
     at = first_impossible(words)
     impossible = words[at] if at < len(words) else "(the end)"
     print(f"… {' '.join(words[max(0, at - 9) : at])} [{impossible}]")
-print(
-    f"{len(outside)} of 200 reviews at temperatures 1 and 1.5 are outside the language"
-)
 
 # %% [markdown]
-# One slip among thirty tokens is enough. A small divergence at each token adds up.
+# One slip among thirty tokens is enough: a small divergence at each token adds up.
 #
 # ## Play: a model learns in the page
 #
-# The explorer below trains a smaller model in the page, without Python. Its tokens are words, it reads each review once, and Muon takes the place of AdamW for the matrices of its blocks. Press Play, and watch the held-out loss come down towards the entropy bound while noise turns into French. Then say what the loss will do if the mask is switched off, and try it. What does such a model write?
+# The explorer trains a smaller model in the page, without Python. Press Play, and watch the held-out loss come down towards the entropy bound while noise turns into French. Then say what the loss will do if the mask is switched off, and try it. What does such a model write?
 
 # %%
 course.widgets.playground()
 
 # %% [markdown]
+# ## Further: training loss and held-out loss
+#
+# Until now no model has read its training set twice. We give the small model just 40 reviews, again and again, and for comparison 2,000, with the same number of steps. A model that does better on what it has read than on new text of the same kind **overfits**.
+
+# %% tags=["folded"]
+n_steps = 40 if smoke else 120
+long = brief.replace(n_steps=n_steps, warmup_steps=10, log_every=8)
+
+
+def check(step, model):
+    if step == 1 or step % 20 == 0:
+        score = evaluate_language_model(model, tokenizer, held_out)
+        return {"loss": score.nats_per_token}
+
+
+curves, ends = [], {}
+for n in (40, 2000):
+    texts = causal_objective(tokenizer, corpus.train.texts[:n], small.max_len)
+    fresh = new_language_model(small, 0)
+    past = train(fresh, texts, long, on_step=check, progress=False)
+    steps = [row["step"] for row in past.evaluations]
+    ends[n] = [row["loss"] for row in past.evaluations]
+    curves.append(plots.Curve(f"{n:,} reviews, held out", steps, ends[n]))
+    if n == 40:
+        known = plots.Curve("40 reviews, training", past.step, past.loss, dashed=True)
+        curves.append(known)
+
+# %% tags=["folded"]
+fig, ax = plots.curves(
+    curves, references={"entropy bound": bound}, y_range=(0, 8), xlabel="step",
+    ylabel="loss (nats per token)", title="Few reviews and many",
+)  # fmt: skip
+plots.show(fig, name="08_overfitting")
+print(f"held-out loss at the end: 40 reviews {ends[40][-1]:.2f}", end=" ")
+print(f"(lowest {min(ends[40]):.2f}), 2,000 reviews {ends[2000][-1]:.2f}")
+assert smoke or ends[40][-1] > min(ends[40]) + 0.1 > ends[2000][-1]
+
+# %% [markdown]
+# With 40 reviews the training loss falls to the end, and the held-out loss falls, then rises. Held-out loss is the one to watch: training loss can fall below the entropy bound when texts are known by heart, with no bug anywhere. The remedy is more text, or to stop early.
+#
+# ## Further: cut the distribution
+#
+# The distribution of the model that ships with the course, stage by stage: first the temperature, then top-k, then top-p. The orange lines are the true distribution. Find two beginnings for which the same $p$ keeps very different numbers of tokens (try *Le livre* and *Le roman est*).
+
+# %%
+course.widgets.sampling("Le livre")
+
+# %% [markdown]
 # ## What this does not show
 #
-# - Our language has about a thousand words and few hidden facts per review, and is written by rules. Real text has no known entropy bound: the loss of a real model can only be compared with other models.
+# - Our language has about a thousand words and is written by rules. Real text has no known entropy bound: there a loss can only be compared with that of other models.
 # - One seed, one size for the long run. Lesson 12 has several seeds, lesson 14 several sizes.
-# - A low loss says nothing yet about usefulness for *other* tasks. Whether what was learned here helps to tell praise from blame with few labels is the question of lesson 09.
+# - Whether what was learned here helps with *other* tasks is the question of lesson 09.
 #
 # ## Take-home
 #
@@ -939,37 +615,20 @@ course.widgets.playground()
 # %%
 _ = torch.manual_seed(0)
 model = tx.LanguageModel(small)
-optimizer = torch.optim.AdamW(model.parameters())
-n_steps = 60
-for step in range(1, n_steps + 1):
+optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+for step in range(1, 61):
     rows = [train_ids[i] for i in torch.randint(len(train_ids), (16,))]
-    longest = 1 + max(len(row) for row in rows)
-    padded = torch.full((16, longest + 1), pad_id)
-    for i, row in enumerate(rows):
-        padded[i, : len(row) + 2] = torch.tensor(
-            [tokenizer.bos_id, *row, tokenizer.eos_id]
-        )
+    rows = [[tokenizer.bos_id, *row, tokenizer.eos_id] for row in rows]
+    padded = pad_batch(rows, pad_id)  # (B, T + 1)
     inputs, targets = padded[:, :-1], padded[:, 1:]  # the shift: (B, T) each
     logits = model(inputs)  # (B, T, V)
     loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=pad_id)
-    optimizer.param_groups[0]["lr"] = 5e-3 * min(
-        step / 10, (n_steps - step) / (n_steps - 10)
-    )
     optimizer.zero_grad()
     loss.backward()
     nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
-    if step in (1, n_steps):
-        print(
-            f"step {step}: loss {loss.item():.2f}, perplexity {loss.exp().item():.0f}, "
-            f"ln V {math.log(V):.2f}"
-        )
-
-# %% [markdown]
-# Now put the lines of one step in order. Of each pair, one line is right and the other is a common mistake.
-
-# %%
-course.parsons("training_step")
+    if step in (1, 60):
+        print(f"step {step}: loss {loss.item():.2f}, ln V {math.log(V):.2f}")
 
 # %% [markdown]
 # ## Questions
@@ -982,7 +641,7 @@ course.quiz("pretraining")
 # %% [markdown]
 # ## Exercises
 #
-# Four short functions, which together are nearly all of a language model's training but for the model itself. Each has a cell with dots and a cell that checks what you wrote: it says where your answer differs, on the smallest input it could find, and, if it knows the mistake, what it is. While there are only dots, it says "not attempted yet".
+# Short functions, which together are nearly all of a language model's training but for the model itself. The check says where your answer differs and, if it knows the mistake, what it is.
 #
 # [exercise: shift_targets]
 
@@ -996,6 +655,43 @@ def shift_targets(token_ids):
 
 # %%
 course.check("shift_targets", shift_targets)
+
+# %% [markdown]
+# [exercise: training_step]
+
+
+# %%
+def training_step(model, optimizer, inputs, targets, max_norm):
+    ### BEGIN SOLUTION
+    ...
+    ### END SOLUTION
+
+
+# %%
+course.check("training_step", training_step)
+
+# %% [markdown]
+# ### Try it yourself
+#
+# In your own copy (`make lab`), say what you expect, then run.
+#
+# **1.** A model that answers questions is trained on prompt and answer in one row, but only the tokens of the *answer* count in the loss. Change `causal_batch`'s targets so that the first $n$ tokens of each row are not asked for, and compute the loss of the trained model on the held-out reviews for $n = 10$. May it be below the entropy bound of whole reviews?
+#
+# <details><summary>Answer</summary>
+#
+# `targets[:, :10] = pad_id`, then `model.loss` as before: its mean is over the targets that are not padding. It may be below that bound, which averages over all positions. Compare it with the mean exact surprise of the same positions.
+#
+# </details>
+#
+# **2.** A colleague's loss on a vocabulary of 32,000 tokens starts at 31. What do you suspect? And if it starts at 3?
+#
+# <details><summary>Answer</summary>
+#
+# $\ln 32{,}000 \approx 10.4$. At 31 the untrained model is confidently wrong: its first logits are far too large, so look at the initialisation, or at a missing scale. At 3 it already knows something that it cannot know: an answer leaks, or the weights are not new.
+#
+# </details>
+#
+# ## Further: two more exercises
 
 # %% [markdown]
 # [exercise: language_model_loss]
@@ -1026,59 +722,17 @@ def perplexity(total_nats, n_tokens):
 course.check("perplexity", perplexity)
 
 # %% [markdown]
-# [exercise: training_step]
-
-
-# %%
-def training_step(model, optimizer, inputs, targets, max_norm):
-    ### BEGIN SOLUTION
-    ...
-    ### END SOLUTION
-
-
-# %%
-course.check("training_step", training_step)
-
-# %% [markdown]
-# ### Try it yourself
-#
-# In your own copy (`make lab`), say what you expect, then run.
-#
-# **1.** A friend says: "a language model that reads from left to right uses the context on the right, since the next word is there." What is wrong?
-#
-# <details><summary>Answer</summary>
-#
-# The next word is the *target*, not context. When position $t$ answers, it has read the tokens up to $t$ and nothing to the right of them: the causal mask sees to that. Context from the right is what a masked model has (lesson 10). If a left-to-right model could see to the right, its loss could fall below the entropy bound, as it did without the shift: in both cases the input holds the answer.
-#
-# </details>
-#
-# **2.** Set `beginning` to `J'ai adoré cette saga. La fin est belle. La` and look for *saga* among the bars. Then let the first sentence be about `ce livre`. What does the truth do, and does the model follow?
-#
-# <details><summary>What to look for</summary>
-#
-# A review names its book by one noun, here *saga*, and now and then by a general one such as *roman*. So in truth *saga* is probable once it has been named, two sentences ago, and improbable otherwise. How far the model's bar follows shows whether it has learned to look back for the name, as it has to look back for praise and blame.
-#
-# </details>
-#
-# **3.** A colleague's loss on a vocabulary of 32,000 tokens starts at 31. What do you suspect? And if it starts at 3?
-#
-# <details><summary>Answer</summary>
-#
-# $\ln 32{,}000 \approx 10.4$. At 31 the untrained model is confidently wrong: its first logits are far too large, so look at the initialisation, or at a missing scale. At 3 it already knows something that it cannot know: an answer leaks, or the weights are not new.
-#
-# </details>
-#
 # ## Summary
 #
 # 1. A text of $T$ tokens gives $T + 1$ questions; the targets are the inputs shifted by one. Without the shift the loss falls below the entropy bound, and the model has learned to copy.
 # 2. Loss is the mean of $-\ln p$ in nats, perplexity its exponential; before training they are about $\ln V$ and $V$.
-# 3. Batch, logits, loss, gradient, clip, step: the training loop. With both lines drawn, n-gram model and entropy bound, a loss has a meaning. Watch the held-out loss.
-# 4. Expected loss is the entropy of the language plus the divergence of the model. The divergence can be sorted by position, and a low loss does not show how far back a model looks.
-# 5. Temperature, top-k and top-p trade variety for safety, and here each text can be checked exactly.
+# 3. Batch, logits, loss, gradient, clip, step: the training loop. With both lines drawn, n-gram model and entropy bound, a loss has a meaning.
+# 4. Expected loss is the entropy of the language plus the divergence of the model. An n-gram model agrees a noun with a neighbouring adjective too; a test at a distance tells the two apart.
+# 5. A lower temperature trades variety for safety, and here each text can be checked exactly.
 #
 # *Where this comes from:* Shannon, *Prediction and Entropy of Printed English*, Bell System Technical Journal 30 (1951), for guessing the next letter as a measure of a language.
 # Bengio et al., *A Neural Probabilistic Language Model*, JMLR 3 (2003), section 2. Radford et al., *Improving Language Understanding by Generative Pre-Training* (2018), section 3.1, for pretraining with this
-# objective. Pascanu et al., [arXiv:1211.5063](https://arxiv.org/abs/1211.5063), section 3.2, for clipping. Holtzman et al., *The Curious Case of Neural Text Degeneration*, [arXiv:1904.09751](https://arxiv.org/abs/1904.09751), section 3.1, for top-p. Witten and Bell, *The Zero-Frequency Problem*, IEEE Transactions on
+# objective. Pascanu et al., [arXiv:1211.5063](https://arxiv.org/abs/1211.5063), section 3.2, for clipping. Witten and Bell, *The Zero-Frequency Problem*, IEEE Transactions on
 # Information Theory 37 (1991), method C, for the n-gram model.
 #
 # *Next:* [lesson 09](09_transfer.ipynb) takes the body of such a model, puts another head on it, and asks what the pretraining was worth.

@@ -1,4 +1,4 @@
-"""Lesson 08, pretraining: probabilities of whole words, and what comes at each position of a review."""
+"""Lesson 08, pretraining: probabilities of whole words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from tinytx.generate import check_vocabulary
 from tinytx.inference import eval_mode
 from tinytx.tokenizer import SPACE_MARK, Tokenizer
 from tinytx.transformer import LanguageModel
-from tinyworld.checker import FrenchForms
 
 ROWS_PER_BATCH = 256
 
@@ -63,30 +62,6 @@ def next_word_probs(
             log_probs.append(_whole_words(token_log_probs, batch, boundary, tokenizer.pad_id))
         end = after[tokenizer.eos_id : tokenizer.eos_id + 1]
         return torch.cat([*log_probs, end]).exp().cpu().numpy()
-
-
-def kinds_of_positions(text: str, tokenizer: Tokenizer, forms: FrenchForms) -> list[tuple[str, int]]:
-    """Kind of word and number of the sentence at each position of a French review, its end included.
-
-    Parameters
-    ----------
-    text : str
-        Words and marks, each set apart by a space.
-
-    Returns
-    -------
-    list of (str, int)
-        One for each token and one for the end. The kind is "start or end" for the word that opens a sentence
-        and for the end, else "mark", "noun", "adjective" or "other word"; sentences are numbered from 1.
-    """
-    positions, sentence, opens = [], 1, True
-    for word in text.split(" "):
-        kind = "noun" if word in forms.nouns else "adjective" if word in forms.adjectives else "other word"
-        kind = "start or end" if opens else "mark" if word in ".,!" else kind
-        positions += [(kind, sentence)] * len(tokenizer.word_pieces(word))
-        opens = word in ".!"
-        sentence += opens
-    return [*positions, ("start or end", sentence)]
 
 
 def _whole_words(log_probs: Tensor, rows: Sequence[Sequence[int]], boundary: Tensor, pad_id: int) -> Tensor:

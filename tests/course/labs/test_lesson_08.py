@@ -8,10 +8,8 @@ from tinytx.config import TransformerConfig
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel
 from tinytx_course.labs import lesson_08
-from tinytx_course.labs.lesson_08 import kinds_of_positions, next_word_probs
+from tinytx_course.labs.lesson_08 import next_word_probs
 from tinytx_run.evaluate import text_nats
-from tinyworld.checker import FrenchForms
-from tinyworld.world import World
 
 WORDS = ["a", "ab", "abc", "b", "ba", "bb", "c", "cab"]
 
@@ -69,19 +67,3 @@ def test_the_batch_changes_nothing_and_the_sum_is_below_1(model, tokenizer, monk
 def test_what_is_longer_than_max_len_raises(model, tokenizer):
     with pytest.raises(ValueError, match="max_len=11 tokens"):
         next_word_probs(model, tokenizer, ["a"] * 11, WORDS)
-
-
-def test_each_token_has_the_kind_of_its_word_and_the_number_of_its_sentence():
-    text = "Le roman est beau , vraiment . C' est un livre !"
-    pieces = Tokenizer.train([text] * 5, vocab_size=30, model_type="bpe")
-    got = kinds_of_positions(text, pieces, FrenchForms(World().grammar.lexicon))
-    first = ("start or end", "noun", "other word", "adjective", "mark", "other word", "mark")
-    second = ("start or end", "other word", "other word", "noun", "mark")
-    of_words = [*((kind, 1) for kind in first), *((kind, 2) for kind in second)]
-    expected = [
-        of_word
-        for word, of_word in zip(text.split(" "), of_words, strict=True)
-        for _ in pieces.word_pieces(word)
-    ]
-    assert len(expected) > len(of_words)
-    assert got == [*expected, ("start or end", 3)]

@@ -9,7 +9,9 @@ import contextlib
 import math
 import os
 import signal
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -27,6 +29,7 @@ from tinytx.optim import make_optimizer
 from tinytx.prefetching import choose_workers, last_good, made_by_workers
 from tinytx.settings import TrainingSettings, choose_precision, require
 
+SILENT, MOST_SILENT = 4, 60  # seconds between two lines of progress without a terminal, at first and later
 OnStep = Callable[[int, nn.Module], dict[str, Any] | None]
 
 
@@ -162,7 +165,8 @@ def train(
         Called as ``on_step(step, model)`` after every step, the model in evaluation mode and the random state
         protected; a dict that it returns goes into the history.
     progress, label : bool and str, optional
-        Show a bar with these words; by default in a terminal and a notebook unless ``TQDM_DISABLE`` is set.
+        Show a bar with these words; by default in a terminal and a notebook, elsewhere a line now and then,
+        unless ``TQDM_DISABLE`` is set.
 
     Raises
     ------
@@ -178,6 +182,7 @@ def train(
     gpus = [step.device] if step.device.type == "cuda" else []
     hidden = (bool(os.environ.get("TQDM_DISABLE")) or None) if progress is None else not progress
     how = {"seed": settings.seed, "tokens_per_batch": settings.tokens_per_batch}
+    said, pause = time.monotonic(), SILENT
     with (
         contextlib.ExitStack() as stack,
         torch.random.fork_rng(gpus),
@@ -203,6 +208,9 @@ def train(
             unread.append(torch.stack([step.backward(batch), step.update(lr)]))
             state.step, state.epoch, state.position = number, epoch, position
             bar.update()
+            if bar.disable and hidden is None and time.monotonic() > said + pause:  # there is no terminal
+                said, pause = time.monotonic(), min(2 * pause, MOST_SILENT)
+                print(f"{label}: {number:,} of {settings.n_steps:,} steps", file=sys.stderr, flush=True)
             is_due = state.step in (1, settings.n_steps) or state.step % settings.log_every == 0
             if is_due or step.device.type not in NO_WAIT:  # reading a number from a GPU waits for it
                 _read(unread, state, checkpoints)

@@ -6,8 +6,10 @@ import functools
 import gzip
 import json
 import os
+import re
+import unicodedata
 import warnings
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -329,11 +331,23 @@ def _warn_of_labels(corpus: Corpus) -> None:
             empty = islice((i for i in range(n_classes) if i not in used), 5)
             named = ", ".join(corpus.label_names[i] if corpus.label_names else str(i) for i in empty)
             _warn(f"{corpus.name}: {n_empty:,} classes have no text in {name}, such as {named}")
-    folded = Counter(name.casefold() for name in corpus.label_names)
-    if alike := [name for name in corpus.label_names if folded[name.casefold()] > 1]:
-        _warn(f"{corpus.name}: classes differ in capitals only, such as {alike[0]} and {alike[1]}")
+    forms = defaultdict(list)
+    for name in corpus.label_names:
+        forms[_form(name)].append(name)
+    for alike in [names for names in forms.values() if len(names) > 1][:1]:
+        _warn(
+            f"{corpus.name}: classes differ in capitals, spaces or punctuation only, such as "
+            f"{alike[0]!r} and {alike[1]!r}: they are different classes"
+        )
     if mixed := [text for text in labels if len(labels[text]) > 1]:
         _warn(f"{corpus.name}: {len(mixed):,} texts have different labels, such as {mixed[0][:60]!r}")
+
+
+def _form(name: str) -> str:
+    """A name without what is easily spelt in two ways."""
+    form = unicodedata.normalize("NFKC", name.casefold()).rstrip(" .,;:!")
+    form = "".join(sign for sign in form if unicodedata.category(sign) != "Cf")
+    return re.sub(r"(?<=\w)[\s'\u2019\u02bc\u2010-\u2015-]+(?=\w)", "", form)
 
 
 def _warn(message: str) -> None:

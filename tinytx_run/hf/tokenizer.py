@@ -79,7 +79,14 @@ class PretrainedTokenizer(Tokenizer):
         self._silent = marks - {inner.unk_token_id}
         self._bytes: bytes | None = None
         self.source_frame = self._frame("text")
-        self.target_prefix = self._frame("text_target")[0] if start_id is not None else ()
+        language = getattr(inner, "tgt_lang", None)  # the next call makes it the one that is read, if none
+        prefix = self._frame("text_target")[0] if start_id is not None else ()
+        if prefix and prefix[0] not in (inner.bos_token_id, inner.cls_token_id) and not self.forced_ids:
+            if language is None:
+                rule = "must name the one to write (tgt_lang), or its model (forced_bos_token_id)"
+                raise ValueError(f"a tokenizer of several languages {rule}, got neither")
+            self.forced_ids = prefix
+        self.target_prefix = self.forced_ids or prefix
 
     def _padding(self, begin: int) -> int:
         given, vocabulary = self._inner.pad_token_id, self._inner.get_vocab()

@@ -9,9 +9,7 @@ import contextlib
 import math
 import os
 import signal
-import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -24,12 +22,12 @@ from torch.optim import Optimizer
 from tqdm.auto import tqdm
 
 from tinytx.fast import NO_WAIT, TRIM_EVERY, retain_memory, sent, trim_memory
+from tinytx.inference import Lines
 from tinytx.objectives import Objective, Prepared
 from tinytx.optim import make_optimizer
 from tinytx.prefetching import choose_workers, last_good, made_by_workers
 from tinytx.settings import TrainingSettings, choose_precision, require
 
-SILENT, MOST_SILENT = 4, 60  # seconds between two lines of progress without a terminal, at first and later
 OnStep = Callable[[int, nn.Module], dict[str, Any] | None]
 
 
@@ -182,7 +180,7 @@ def train(
     gpus = [step.device] if step.device.type == "cuda" else []
     hidden = (bool(os.environ.get("TQDM_DISABLE")) or None) if progress is None else not progress
     how = {"seed": settings.seed, "tokens_per_batch": settings.tokens_per_batch}
-    said, pause = time.monotonic(), SILENT
+    lines = Lines(label, settings.n_steps)
     with (
         contextlib.ExitStack() as stack,
         torch.random.fork_rng(gpus),
@@ -208,9 +206,8 @@ def train(
             unread.append(torch.stack([step.backward(batch), step.update(lr)]))
             state.step, state.epoch, state.position = number, epoch, position
             bar.update()
-            if bar.disable and hidden is None and time.monotonic() > said + pause:  # there is no terminal
-                said, pause = time.monotonic(), min(2 * pause, MOST_SILENT)
-                print(f"{label}: {number:,} of {settings.n_steps:,} steps", file=sys.stderr, flush=True)
+            if bar.disable and hidden is None:
+                lines.say(number)
             is_due = state.step in (1, settings.n_steps) or state.step % settings.log_every == 0
             if is_due or step.device.type not in NO_WAIT:  # reading a number from a GPU waits for it
                 _read(unread, state, checkpoints)

@@ -379,6 +379,15 @@ def test_padding_is_a_token_that_no_text_holds(folders):
         PretrainedTokenizer(fast, n_ids=20)
 
 
+def test_tokens_that_were_added_to_the_tokenizer_alone_are_not_used(folders):
+    inner, n_ids = read(folders["llama"], "AutoTokenizer"), published_tokenizer(folders["llama"]).vocab_size
+    inner.add_special_tokens({"pad_token": "[PAD]"})
+    inner.add_tokens(["chaton"])
+    tokenizer = PretrainedTokenizer(inner, n_ids=n_ids)
+    assert tokenizer.pad_id == inner.convert_tokens_to_ids("<0xFF>")
+    assert max(tokenizer.encode("[PAD] le chaton")) < n_ids
+
+
 def test_evaluate_a_language_model(folders, reviews, call):
     """The loss that `transformers` finds for the same rows."""
     answer = call("evaluate", folders["gpt2"], "--corpus", reviews, "--split", "all")

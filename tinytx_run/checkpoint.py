@@ -127,6 +127,9 @@ def save(
 ) -> Path:
     """Write a model, and its tokenizer, as a checkpoint folder; gives its path.
 
+    Nothing foreign is deleted: a folder that holds other files raises ValueError, as does what cannot be
+    saved, and stays as it is.
+
     Parameters
     ----------
     model : LanguageModel, MaskedLanguageModel, Classifier or Translator
@@ -139,13 +142,6 @@ def save(
         Of a classifier, in the order of its classes.
     learned : sequence of TextHashes
         As a `Checkpoint` has them.
-
-    Raises
-    ------
-    ValueError
-        When the folder holds other files: nothing foreign is ever deleted; for one file with a tokenizer; for
-        a model with `LoRALinear`, which `merge_lora` takes out; for names that are not those of the classes;
-        for weights that `load` would refuse; for the current folder. What it held before stays then.
     """
     if any(isinstance(module, LoRALinear) for module in model.modules()):
         raise ValueError("model must be as built to be saved, got one with LoRALinear: call merge_lora first")
@@ -183,12 +179,6 @@ def load(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> Ch
     Returns
     -------
     Checkpoint
-
-    Raises
-    ------
-    ValueError
-        When there is no checkpoint, a file is missing or damaged, or the weights belong to another model; the
-        message names the file and the cause.
     """
     target = Path(path).resolve()
     for left in reversed(range(LOOKS)):

@@ -189,11 +189,6 @@ def load_corpus(
         labels about 90, 5 and 5 of 100 different texts are train, valid and test; with labels 80, 10 and 10.
         Splits that come with a corpus stay as they are, as do those of "world", drawn independently.
 
-    Raises
-    ------
-    ValueError
-        If the name is unknown, or a file is missing, too large, too small to split, or has rows that cannot
-        be used; the message names the first such row, and counts them.
 
     Warns
     -----

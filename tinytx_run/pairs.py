@@ -129,11 +129,6 @@ def load_pairs(name: str | os.PathLike[str], data_dir: str | os.PathLike[str] | 
         No source and no target of a held-out split of the world, of Tatoeba or of a file is in train. A file
         is split by hashes, see `tinytx_run.splits.split_connected`.
 
-    Raises
-    ------
-    ValueError
-        If the name is unknown, or a file is missing, not UTF-8, too small to split, has a column of numbers
-        or a line that is no pair; the message names the line.
 
     Warns
     -----

@@ -34,10 +34,6 @@ class PretrainedTokenizer(Tokenizer):
     start_id, forced_id : int, optional
         What a decoder reads first, and the first id of every translation, where the model asks for one.
 
-    Raises
-    ------
-    ValueError
-        If the tokens do not fit the model, there is no end token, or no token can serve as padding.
 
     Notes
     -----
@@ -215,11 +211,6 @@ def published_tokenizer(source: str | os.PathLike[str]) -> PretrainedTokenizer |
     """The tokenizer in a folder of `transformers`, or of a published model, by its name.
 
     None for a folder with no file of a tokenizer.
-
-    Raises
-    ------
-    ValueError
-        If it cannot be found, fetched or read, or does not fit its model.
     """
     if os.path.isdir(source) and not any(_OF_TOKENIZER.fullmatch(name) for name in os.listdir(source)):
         return None

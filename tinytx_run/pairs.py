@@ -233,7 +233,7 @@ def _read_cells(path: Path) -> list[list[str]]:
 def _sentences(path: Path, rows: list[list[str]]) -> list[list[str]]:
     """The rows of a file of one's own without a header; ValueError for a side that is no language."""
     sides = [[cells[side] for cells in rows] for side in (0, 1)]
-    for number, side, other in ((1, *sides), (2, *sides[::-1])):
+    for number, side, other in zip((1, 2), sides, sides[::-1], strict=True):
         got = _instead_of_sentences(side, other)
         n_different = len(set(side))
         if 10 * n_different < len(side) and (number == 1 or max(map(len, rows)) > 2):
@@ -256,7 +256,7 @@ def _instead_of_sentences(cells: list[str], others: list[str]) -> str | None:
     numbers = [cell for cell in cells if _is_number(cell)]
     if 2 * len(numbers) > len(cells):
         return f"numbers such as {numbers[-1]}"
-    names = [cell for cell in cells if re.fullmatch("[!-~]+", cell)]
+    names = [cell for cell in cells if re.fullmatch("[!-~]*[^ .!?\u0080-\uffff]", cell)]
     if 2 * len(names) > len(cells) and sum(len(other.split()) for other in others) >= 4 * len(others):
         return f"names such as {names[-1][:40]} for sentences of several words"
     return None

@@ -80,6 +80,8 @@ class Corpus(Splits[Split]):
     draw: Callable[[int], tuple[str, ...]] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if self.train.labels and (bare := [name for name, one in self.splits.items() if one.labels is None]):
+            raise ValueError(f"all splits must have labels, as train has, got none in {bare[0]}")
         n, highest = len(self.label_names), max(max(split.labels or (0,)) for split in self.splits.values())
         if 0 < n <= highest:
             raise ValueError(f"labels must be below {n}, the number of names in {self.name}, got {highest}")

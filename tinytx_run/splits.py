@@ -54,6 +54,8 @@ class Split:
             if given is not None and len(given) != len(self.texts):
                 got = f"{len(given)} {name}, {len(self.texts)} texts"
                 raise ValueError(f"{name} must be as many as texts, got {got}")
+        if wrong := [label for label in self.labels or () if label != int(label) or label < 0]:
+            raise ValueError(f"labels must be integers from 0 up, got {wrong[0]}")
 
     def __len__(self) -> int:
         return len(self.texts)

@@ -80,8 +80,6 @@ class Corpus(Splits[Split]):
     draw: Callable[[int], tuple[str, ...]] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.train.labels and (bare := [name for name, one in self.splits.items() if one.labels is None]):
-            raise ValueError(f"all splits must have labels, as train has, got none in {bare[0]}")
         n, highest = len(self.label_names), max(max(split.labels or (0,)) for split in self.splits.values())
         if 0 < n <= highest:
             raise ValueError(f"labels must be below {n}, the number of names in {self.name}, got {highest}")
@@ -96,6 +94,8 @@ class Corpus(Splits[Split]):
         """As many as there are names, else one more than the largest label; None without labels."""
         if self.train.labels is None:
             return None
+        if bare := [name for name, split in self.splits.items() if split.labels is None]:
+            raise ValueError(f"all splits must have labels, as train has, got none in {bare[0]}")
         return len(self.label_names) or 1 + max(max(split.labels or ()) for split in self.splits.values())
 
 

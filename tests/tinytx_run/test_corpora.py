@@ -52,7 +52,7 @@ def test_labels_that_are_none_are_refused():
         with pytest.raises(ValueError, match=f"labels must be integers from 0 up, got {label}"):
             Split(("un", "deux"), (0, label))
     with pytest.raises(ValueError, match="all splits must have labels, as train has, got none in valid"):
-        Corpus("mine", Split(("un",), (0,)), Split(("deux",)))
+        _ = Corpus("mine", Split(("un",), (0,)), Split(("deux",))).n_classes
 
 
 def test_each_line_of_a_txt_is_a_document_in_one_split(tmp_path):

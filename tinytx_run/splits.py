@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from tinytx_run.tables import SPLIT_FILES, plain
 SPLIT_SEED = 20_000
 MAX_HASHES, HASH_DIGITS = 100_000, 10  # of the texts that a model has learned, so at most a megabyte
 UNLABELLED_SHARE, LABELLED_SHARE = 0.05, 0.10  # of the different texts, for valid and for test each
+INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff]")  # others would move texts that have been split
 # At the end of a text these do not make it another one.
 FINAL = " .,;:!?\u2026\u3002\uff01\uff1f\"'\u2019\u201d\u00bb)]-\u2013\u2014"
 
@@ -96,7 +98,7 @@ def canonical_text(text: str) -> str:
     >>> {canonical_text(text) for text in ("te\u0301  fou", "t\u00e9 fou.", "T\u00c9\u00a0Fou\u200b !")}
     {'té fou'}
     """
-    words = plain(text.casefold())
+    words = plain(text.casefold(), INVISIBLE)
     return words.rstrip(FINAL) or words
 
 

@@ -157,9 +157,9 @@ class Table:
         return tuple(texts), tuple(labels)
 
 
-def plain(name: object) -> str:
+def plain(name: object, invisible: re.Pattern[str] = INVISIBLE) -> str:
     """A name with composed letters (NFC), nothing invisible, and single spaces."""
-    return unicodedata.normalize("NFC", " ".join(INVISIBLE.sub("", str(name)).split()))
+    return unicodedata.normalize("NFC", " ".join(invisible.sub("", str(name)).split()))
 
 
 def canonical_label(value: object) -> str | None:

@@ -444,10 +444,14 @@ def _read_parquet(pandas: Any, path: Path, _: Options, table: Table) -> Any:
     try:
         with ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=1_000):  # as few bytes may unpack to many
-                batches.append(batch)
-                if (n_bytes := n_bytes + batch.nbytes) > MAX_BYTES:
+                columns = [
+                    one.dictionary_decode() if hasattr(one, "indices") else one for one in batch.columns
+                ]
+                batches.append(pyarrow.RecordBatch.from_arrays(columns, batch.schema.names))
+                if (n_bytes := n_bytes + batches[-1].nbytes) > MAX_BYTES:
                     raise ValueError(f"more than {MAX_BYTES:,} bytes when it is unpacked")
-            frame = pyarrow.Table.from_batches(batches, file.schema_arrow).to_pandas()
+            schema = None if batches else file.schema_arrow
+            frame = pyarrow.Table.from_batches(batches, schema).to_pandas()
     except (ValueError, OSError) as error:
         reason = str(error).partition("\n")[0]
         raise ValueError(f"{path} must be a whole .parquet file, got another: {reason}") from error

@@ -241,6 +241,8 @@ def test_each_line_gives_one_line_and_empty_lines_stay(translator, monkeypatch, 
     ]
     assert [one["text"] for one in found] == lines[:5] and found[2]["source"] == "the cat"
     assert answered(monkeypatch, capsys, b"", "translate", translator)[:2] == (0, "")
+    of_old_mac = answered(monkeypatch, capsys, b"a red book\r\rthe cat\r", "translate", translator)[1]
+    assert of_old_mac.split("\n")[:3] == lines[:3]
 
 
 def test_lines_that_are_too_long_or_not_utf8_are_named(translator, monkeypatch, capsys):
@@ -251,7 +253,10 @@ def test_lines_that_are_too_long_or_not_utf8_are_named(translator, monkeypatch, 
     content = b"the cat\n\xff\xfe\nthe dog\n"
     status, out, err = answered(monkeypatch, capsys, content, "translate", translator)
     assert status == 2 and len(out.splitlines()) == 1
-    assert err == "tinytx: error: standard input, line 2: must be UTF-8 text, got the byte 0xff\n"
+    assert err.startswith("tinytx: error: standard input, line 2: must be UTF-8 text")
+    assert err.endswith("got the byte 0xff as character 1\n") and err.count("\n") == 1
+    content = "the cat\n".encode("utf-16-le")
+    assert "got the byte 0x00" in answered(monkeypatch, capsys, content, "translate", translator)[2]
 
 
 def test_each_line_gets_its_class_and_blank_lines_stay_without_one(

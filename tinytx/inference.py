@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -18,8 +21,33 @@ from tinytx.settings import require
 TOKENS_PER_BATCH = 4096  # changes memory and speed of an evaluation, not its result
 
 SILENT = 2  # seconds after which an evaluation shows its progress in a terminal
+PAUSE, LONGEST_PAUSE = 4, 60  # seconds between two lines of progress elsewhere: the first, and at most
 
 T = TypeVar("T")
+
+
+class Lines:
+    """Lines of progress on standard error, more and more seldom, where there is no terminal for a bar."""
+
+    def __init__(self, label: str, total: int) -> None:
+        self.label, self.total, self.pause, self.last = label, total, PAUSE, time.monotonic()
+
+    def say(self, number: int) -> None:
+        """Say how far it is, if it is time to."""
+        if time.monotonic() > self.last + self.pause and not os.environ.get("TQDM_DISABLE"):
+            self.last, self.pause = time.monotonic(), min(2 * self.pause, LONGEST_PAUSE)
+            print(f"{self.label}: {number:,} of {self.total:,}", file=sys.stderr, flush=True)
+
+
+def shown(batches: Sequence[T], label: str) -> Iterator[T]:
+    """Batches one after the other, with a bar after a while or, without a terminal, `Lines`."""
+    hidden = bool(os.environ.get("TQDM_DISABLE")) or None
+    bar = tqdm(batches, desc=label, disable=hidden, delay=SILENT, leave=False)
+    lines = Lines(label, len(batches))
+    for number, batch in enumerate(bar, start=1):
+        yield batch
+        if bar.disable:
+            lines.say(number)
 
 
 @contextmanager
@@ -62,8 +90,10 @@ def evaluate_rows(
     lengths = [len(row) for row in rows]
     batches = batches_by_length(lengths, max(tokens_per_batch, max(lengths)), seed=0, epoch=0)
     with eval_mode(model) as device:
-        shown = tqdm(batches, desc="evaluation", disable=None, delay=SILENT, leave=False)
-        padded = ((pad_batch([rows[i] for i in batch], pad_id).to(device), batch) for batch in shown)
+        padded = (
+            (pad_batch([rows[i] for i in batch], pad_id).to(device), batch)
+            for batch in shown(batches, "evaluation")
+        )
         values = torch.cat([compute(*given).cpu() for given in padded])
     return values[torch.tensor(list(chain(*batches))).argsort()]
 

@@ -22,6 +22,7 @@ from torch.optim import Optimizer
 from tqdm.auto import tqdm
 
 from tinytx.fast import NO_WAIT, TRIM_EVERY, retain_memory, sent, trim_memory
+from tinytx.inference import Lines
 from tinytx.objectives import Objective, Prepared
 from tinytx.optim import make_optimizer
 from tinytx.prefetching import choose_workers, last_good, made_by_workers
@@ -162,7 +163,8 @@ def train(
         Called as ``on_step(step, model)`` after every step, the model in evaluation mode and the random state
         protected; a dict that it returns goes into the history.
     progress, label : bool and str, optional
-        Show a bar with these words; by default in a terminal and a notebook unless ``TQDM_DISABLE`` is set.
+        Show a bar with these words; by default in a terminal and a notebook, elsewhere a line now and then,
+        unless ``TQDM_DISABLE`` is set.
 
     Raises
     ------
@@ -178,6 +180,7 @@ def train(
     gpus = [step.device] if step.device.type == "cuda" else []
     hidden = (bool(os.environ.get("TQDM_DISABLE")) or None) if progress is None else not progress
     how = {"seed": settings.seed, "tokens_per_batch": settings.tokens_per_batch}
+    lines = Lines(label, settings.n_steps)
     with (
         contextlib.ExitStack() as stack,
         torch.random.fork_rng(gpus),
@@ -203,6 +206,8 @@ def train(
             unread.append(torch.stack([step.backward(batch), step.update(lr)]))
             state.step, state.epoch, state.position = number, epoch, position
             bar.update()
+            if bar.disable and hidden is None:
+                lines.say(number)
             is_due = state.step in (1, settings.n_steps) or state.step % settings.log_every == 0
             if is_due or step.device.type not in NO_WAIT:  # reading a number from a GPU waits for it
                 _read(unread, state, checkpoints)

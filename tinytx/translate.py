@@ -14,7 +14,7 @@ from tinytx.beam import Hypothesis, Search, TranslatorSteps, beam_search
 from tinytx.encoder_decoder import Translator
 from tinytx.fast import laid_out
 from tinytx.generate import check_vocabulary, unwritten_ids
-from tinytx.inference import eval_mode, in_blocks
+from tinytx.inference import eval_mode, in_blocks, shown
 from tinytx.settings import require
 from tinytx.tokenizer import Tokenizer, check_several, plain, warn_of_unknown
 
@@ -141,7 +141,7 @@ def translate_ids(
             batches.append([])
         batches[-1].append(index)
     with eval_mode(model) as device, layout:
-        for indices in batches:
+        for indices in shown(batches, "translation"):
             batch = [sources[i] for i in indices]
             src_ids = pad_batch([[*before, *ids, *after] for ids in batch], tokenizer.pad_id).to(device)
             max_tokens = [search.max_tokens(len(ids), model.config.max_len) for ids in batch]

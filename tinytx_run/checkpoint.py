@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -64,6 +65,7 @@ FILES = {
 }
 STEP_PREFIX = "step-"
 ONE_FILE, METADATA = ".safetensors", "tinytx"  # how its name ends; the key of its metadata
+LOOKS = 50  # at a folder that other processes replace meanwhile
 LARGEST_TABLE = 2**26  # numbers in a table of positions that weights of fewer numbers may come with
 
 Model = LanguageModel | MaskedLanguageModel | Classifier | Translator
@@ -125,6 +127,9 @@ def save(
 ) -> Path:
     """Write a model, and its tokenizer, as a checkpoint folder; gives its path.
 
+    Nothing foreign is deleted: a folder that holds other files raises ValueError, as does what cannot be
+    saved, and stays as it is.
+
     Parameters
     ----------
     model : LanguageModel, MaskedLanguageModel, Classifier or Translator
@@ -137,17 +142,12 @@ def save(
         Of a classifier, in the order of its classes.
     learned : sequence of TextHashes
         As a `Checkpoint` has them.
-
-    Raises
-    ------
-    ValueError
-        When the folder holds other files: nothing foreign is ever deleted; for one file with a tokenizer; for
-        a model with `LoRALinear`, which `merge_lora` takes out; for names that are not those of the classes;
-        for weights that `load` would refuse. What the folder held before stays then.
     """
     if any(isinstance(module, LoRALinear) for module in model.modules()):
         raise ValueError("model must be as built to be saved, got one with LoRALinear: call merge_lora first")
     target = Path(path).resolve()  # a symbolic link stays one
+    if target == Path.cwd():
+        raise ValueError(f"a checkpoint replaces its folder, so it cannot be the current one, got {path}")
     if target.suffix == ONE_FILE and not target.is_dir():
         if tokenizer is not None:
             raise ValueError(f"a tokenizer needs a folder to be written to, got the file {path}")
@@ -179,13 +179,28 @@ def load(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> Ch
     Returns
     -------
     Checkpoint
-
-    Raises
-    ------
-    ValueError
-        When there is no checkpoint, a file is missing or damaged, or the weights belong to another model; the
-        message names the file and the cause.
     """
+    target = Path(path).resolve()
+    for left in reversed(range(LOOKS)):
+        before, found = _folder_now(target), None
+        try:
+            found = _load(path, device)
+        except ValueError:
+            if not left or (before == _folder_now(target) and not temporary(target, LOCK_FILE).exists()):
+                raise
+        if found is not None and before == _folder_now(target):
+            break
+        time.sleep(0.1)  # another process is replacing it
+    assert found is not None
+    return found
+
+
+def _folder_now(target: Path) -> int | None:
+    """What tells a folder from the one that replaces it."""
+    return target.stat().st_ino if target.exists() else None
+
+
+def _load(path: str | os.PathLike[str], device: str | torch.device) -> Checkpoint:
     if is_published(path):
         from tinytx_run.hf.convert import from_transformers
         from tinytx_run.hf.tokenizer import published_tokenizer

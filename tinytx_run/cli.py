@@ -207,14 +207,15 @@ def _of_standard_input() -> dict[str, Any]:
 
 
 def _utf8_lines(stream: Iterable[bytes]) -> Iterator[str]:
-    """Lines of a stream without their ends; ValueError names the number of one that is not UTF-8."""
+    """Lines of a stream without their ends, of old Macs too; ValueError names the first that is no text."""
+    from tinytx_run.tables import text_fault
+
     for number, raw in enumerate(stream, start=1):
-        try:
-            line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            got = f"the byte 0x{error.object[error.start]:02x}"
-            raise ValueError(f"standard input, line {number}: must be UTF-8 text, got {got}") from error
-        yield line.removesuffix("\n").removesuffix("\r")
+        text = raw.decode("utf-8-sig" if number == 1 else "utf-8", "surrogateescape")
+        for line in text.removesuffix("\n").rstrip("\r").split("\r"):
+            if found := text_fault(line):
+                raise ValueError(f"standard input, line {number}: {found[0]}, got {found[1]}")
+            yield line
 
 
 def count(args: argparse.Namespace) -> Answer:

@@ -6,8 +6,10 @@ import functools
 import gzip
 import json
 import os
+import re
+import unicodedata
 import warnings
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -92,6 +94,8 @@ class Corpus(Splits[Split]):
         """As many as there are names, else one more than the largest label; None without labels."""
         if self.train.labels is None:
             return None
+        if bare := [name for name, split in self.splits.items() if split.labels is None]:
+            raise ValueError(f"all splits must have labels, as train has, got none in {bare[0]}")
         return len(self.label_names) or 1 + max(max(split.labels or ()) for split in self.splits.values())
 
 
@@ -187,11 +191,6 @@ def load_corpus(
         labels about 90, 5 and 5 of 100 different texts are train, valid and test; with labels 80, 10 and 10.
         Splits that come with a corpus stay as they are, as do those of "world", drawn independently.
 
-    Raises
-    ------
-    ValueError
-        If the name is unknown, or a file is missing, too large, too small to split, or has rows that cannot
-        be used; the message names the first such row, and counts them.
 
     Warns
     -----
@@ -329,11 +328,23 @@ def _warn_of_labels(corpus: Corpus) -> None:
             empty = islice((i for i in range(n_classes) if i not in used), 5)
             named = ", ".join(corpus.label_names[i] if corpus.label_names else str(i) for i in empty)
             _warn(f"{corpus.name}: {n_empty:,} classes have no text in {name}, such as {named}")
-    folded = Counter(name.casefold() for name in corpus.label_names)
-    if alike := [name for name in corpus.label_names if folded[name.casefold()] > 1]:
-        _warn(f"{corpus.name}: classes differ in capitals only, such as {alike[0]} and {alike[1]}")
+    forms = defaultdict(list)
+    for name in corpus.label_names:
+        forms[_form(name)].append(name)
+    for alike in [names for names in forms.values() if len(names) > 1][:1]:
+        _warn(
+            f"{corpus.name}: classes differ in capitals, spaces or punctuation only, such as "
+            f"{alike[0]!r} and {alike[1]!r}: they are different classes"
+        )
     if mixed := [text for text in labels if len(labels[text]) > 1]:
         _warn(f"{corpus.name}: {len(mixed):,} texts have different labels, such as {mixed[0][:60]!r}")
+
+
+def _form(name: str) -> str:
+    """A name without what is easily spelt in two ways."""
+    form = unicodedata.normalize("NFKC", name.casefold()).rstrip(" .,;:!")
+    form = "".join(sign for sign in form if unicodedata.category(sign) != "Cf")
+    return re.sub(r"(?<=\w)[\s'\u2019\u02bc\u2010-\u2015-]+(?=\w)", "", form)
 
 
 def _warn(message: str) -> None:

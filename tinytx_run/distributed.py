@@ -294,13 +294,6 @@ def joined(device: str = "auto") -> Iterator[Processes]:
     """Bring together the processes that ``torchrun`` started; without it, one works alone.
 
     On GPUs each process takes one of its own and they talk by NCCL, else by gloo.
-
-    Raises
-    ------
-    ValueError
-        When a machine has more processes than GPUs.
-    LostProcessError
-        When another process ends, for whatever reason. What was saved before stays usable.
     """
     if not (dist.is_available() and dist.is_torchelastic_launched()):
         yield Processes()

@@ -411,8 +411,7 @@ def evaluate(
     chosen = split or reported_split(data)
     if chosen != "all" and chosen not in data.splits:
         raise ValueError(f"split must be all or one of {', '.join(data.splits)}, got {chosen!r}")
-    learned = () if data.draw and chosen in ("valid", "test") else found.learned
-    return evaluate_split(model, tokenizer, data, chosen, found.class_names, learned)
+    return evaluate_split(model, tokenizer, data, chosen, found.class_names, found.learned)
 
 
 def evaluate_split(
@@ -427,6 +426,8 @@ def evaluate_split(
     parts = list(corpus.splits.values()) if split == "all" else [corpus.splits[split]]
     texts: Sequence[str] = [text for part in parts for text in part.texts]
     warn_of_unknown(tokenizer, texts, corpus.name)
+    if corpus.draw and split in ("valid", "test"):  # of the world: drawn independently, so short texts repeat
+        learned = ()
     if isinstance(model, Classifier):
         labels = [label for part in parts for label in part.labels or ()]
         if len(labels) != len(texts):

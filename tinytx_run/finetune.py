@@ -140,7 +140,9 @@ def finetune(
     scoring, _ = class_objective(tokenizer, scored, recipe.config)
     if run.stored is None:
         recipe = schedule(run, recipe, model, learning, scoring)
-    remarks = [f"{len(learned):,} labelled texts, {recipe.n_epochs} epochs"]
+    names = ", ".join(data.class_names[:8]) + (", ..." if n_classes > 8 else "")
+    remarks = [f"{len(learned):,} labelled texts of {n_classes} classes ({names}), {recipe.n_epochs} epochs"]
+    hashes = (TextHashes.of(learned.texts), *(() if fresh else begun.learned))
     if n_cut:
         cut = f"{n_cut:,} of {len(learned):,} texts"
         remarks.append(f"{cut} exceed {recipe.config.max_len} tokens and lose their end")
@@ -149,13 +151,13 @@ def finetune(
         tokenizer,
         learning,
         recipe,
-        lambda: evaluate_split(model, tokenizer, data, reported_split(data)),
+        lambda: evaluate_split(model, tokenizer, data, reported_split(data), learned=hashes),
         label=label,
         remarks=remarks,
         data={"fresh": fresh, "n_labels": len(learned), "n_cut_in_training": n_cut},
         on_step=_after_each_epoch(epoch_ends(learning, recipe.settings, recipe.n_epochs or 1), scoring),
         class_names=data.class_names,
-        learned=(TextHashes.of(learned.texts), *(() if fresh else begun.learned)),
+        learned=hashes,
     )
 
 

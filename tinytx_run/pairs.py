@@ -15,6 +15,7 @@ from tinytx_run.corpora import CorpusInfo, Splits, downloaded_info
 from tinytx_run.download import corpus_folder
 from tinytx_run.splits import split_connected
 from tinytx_run.tables import (
+    MISSING,
     SPLIT_FILES,
     CorpusWarning,
     is_blank,
@@ -34,14 +35,23 @@ LAB_SENTENCES = (
     "The fridge is full of food",
     "The river is full of fish",
 )
-# Words by which first lines name the columns of pairs.
-HEADER = re.compile(
-    r"[\W\d_]*((source|target|src|tgt|trg|texte?|sentences?|phrases?|translation|traduction|original|lang(uag|u)?e?"
-    r"|en|fr|de|es|it|pt|nl|us|gb|eng|fra|fre|deu|ger|spa|ita|por|nld|english|french|german|spanish|italian"
-    r"|portuguese|dutch|anglais|français|allemand|espagnol|italien|deutsch|englisch|französisch|español)"
-    r"([\W\d_]+|\Z))+",
-    re.I,
-)
+# Words by which first lines name the columns of pairs: their part, then languages in English, French, their
+# own language, and by codes, with a region or a script.
+HEADER_WORDS = """
+source target src tgt trg text texte texto testo sentence sentences phrase phrases satz sätze translation
+traduction traducción traduzione traduzido übersetzung original lang langue language cible quelle ziel input
+output english french german spanish italian portuguese dutch russian chinese japanese korean arabic turkish
+polish czech swedish danish norwegian finnish greek hebrew hindi vietnamese ukrainian romanian hungarian latin
+catalan esperanto anglais anglaise français française allemand allemande espagnol espagnole italien italienne
+portugais portugaise néerlandais russe chinois japonais coréen arabe turc polonais tchèque suédois danois
+norvégien finnois grec hébreu deutsch englisch französisch spanisch italienisch español inglés francés alemán
+italiano inglese francese tedesco spagnolo português inglês francês alemão nederlands engels frans duits
+русский английский французский немецкий en fr de es it pt nl ru zh ja ko ar tr pl cs sv da no nb fi el he hi
+vi uk ro hu la ca eo us gb br mx cn tw eng fra fre deu ger spa ita por nld dut rus zho chi cmn jpn kor ara tur
+pol ces cze swe dan nor fin ell gre heb hin vie ukr ron rum hun lat cat epo latn cyrl arab hans hant grek jpan
+hebr deva
+"""
+HEADER = re.compile(rf"[\W\d_]*(({'|'.join(HEADER_WORDS.split())})([\W\d_]+|\Z))+", re.I)
 _WORLD = CorpusInfo("world", "sentences of the world in English and French, from one grammar")
 _TATOEBA, _MULTI30K = "tatoeba-en-fr", "multi30k-en-fr"
 
@@ -125,11 +135,6 @@ def load_pairs(name: str | os.PathLike[str], data_dir: str | os.PathLike[str] | 
         No source and no target of a held-out split of the world, of Tatoeba or of a file is in train. A file
         is split by hashes, see `tinytx_run.splits.split_connected`.
 
-    Raises
-    ------
-    ValueError
-        If the name is unknown, or a file is missing, not UTF-8, too small to split, has a column of numbers
-        or a line that is no pair; the message names the line.
 
     Warns
     -----
@@ -221,8 +226,11 @@ def _read_cells(path: Path) -> list[list[str]]:
     rows = []
     for number, cells in split_cells(read_lines(path)):
         cells = [cell.strip() for cell in cells]
-        if len(cells) < 2 or is_blank(cells[0]) or is_blank(cells[1]):
-            got = "no tab" if len(cells) < 2 else "an empty side"
+        # But for "null" and "nan", which are words, too.
+        missing = ["an empty side" for cell in cells[:2] if is_blank(cell)]
+        missing += [repr(cell) for cell in cells[:2] if MISSING.fullmatch(cell) and not cell.isalpha()]
+        if len(cells) < 2 or missing:
+            got = "no tab" if len(cells) < 2 else missing[0]
             raise ValueError(f"{path}, line {number}: must be a source, a tab and a target, got {got}")
         rows.append(cells)
     return rows
@@ -230,23 +238,40 @@ def _read_cells(path: Path) -> list[list[str]]:
 
 def _sentences(path: Path, rows: list[list[str]]) -> list[list[str]]:
     """The rows of a file of one's own without a header; ValueError for a side that is no language."""
-    for side in (0, 1):
-        if 2 * sum(map(_is_number, (cells[side] for cells in rows))) > len(rows):
+    sides = [[cells[side] for cells in rows] for side in (0, 1)]
+    for number, side, other in zip((1, 2), sides, sides[::-1], strict=True):
+        got = _instead_of_sentences(side, other)
+        n_different = len(set(side))
+        if 10 * n_different < len(side) and (number == 1 or max(map(len, rows)) > 2):
+            got = got or f"{n_different} different ones in {len(side):,} lines, such as {side[-1][:40]}"
+        if got:
             raise ValueError(
-                f"{path}: column {side + 1} must hold sentences, got numbers such as {rows[-1][side]}: leave "
-                "that column out, so that a line is a source, a tab and a target"
+                f"{path}: column {number} must hold sentences, got {got}: leave that column out, so that a "
+                "line is a source, a tab and a target"
             )
     if all(map(HEADER.fullmatch, rows[0][:2])):
         _warn(f"{path}: the first line names columns, {' and '.join(rows[0][:2])}: it is no pair")
-        rows = rows[1:]
+        rows = [cells for cells in rows if cells[:2] != rows[0][:2]]  # files that were joined have it again
     if further := [cells[2] for cells in rows if len(cells) > 2]:
         _warn(f"{path}: further columns of {len(further):,} lines, such as {further[0][:40]!r}, are not read")
     return rows
 
 
+def _instead_of_sentences(cells: list[str], others: list[str]) -> str | None:
+    """What most cells of a column are in place of sentences; None if nothing speaks against these."""
+    numbers = [cell for cell in cells if _is_number(cell)]
+    if 2 * len(numbers) > len(cells):
+        return f"numbers such as {numbers[-1]}"
+    names = [cell for cell in cells if re.fullmatch("[!-~]*[^ .!?\u0080-\uffff]", cell)]
+    if 2 * len(names) > len(cells) and sum(len(other.split()) for other in others) >= 4 * len(others):
+        return f"names such as {names[-1][:40]} for sentences of several words"
+    return None
+
+
 def _is_number(cell: str) -> bool:
-    """Whether a cell is a number, a score or an identifier: no word, or one that has a digit."""
-    return not any(map(str.isalpha, cell)) or re.fullmatch("[!-~]*[0-9][!-~]*", cell) is not None
+    """Whether a cell is a number, a score or an identifier: no word, one that has a digit, or missing."""
+    no_word = not any(map(str.isalpha, cell)) or re.fullmatch("[!-~]*[0-9][!-~]*", cell)
+    return bool(no_word or MISSING.fullmatch(cell))
 
 
 def _warn(message: str) -> None:

@@ -67,11 +67,6 @@ def pretrain(
     Returns
     -------
     TrainingResult
-
-    Raises
-    ------
-    ValueError
-        For a request that makes no sense, or differs from the one stored with the checkpoint.
     """
     if objective == "translation":
         raise ValueError("objective must be one of texts, got 'translation': train_translator learns pairs")

@@ -40,6 +40,7 @@ from tinytx_run.files import (
     NEW,
     OLD,
     check_folder,
+    is_writable,
     json_bytes,
     locked,
     make_folder,
@@ -65,8 +66,9 @@ def find_run(
     if out is None:
         return None
     folder = Path(out)
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"a run goes into a folder, got the file {folder}")
+    if (folder.exists() or folder.is_symlink()) and not folder.is_dir():
+        kind = "file" if folder.exists() else "link to nothing"
+        raise ValueError(f"a run goes into a folder, got the {kind} {folder}")
     if not folder.exists() or all(map(_is_temporary, folder.iterdir())):
         return None
     if not step_folders(folder):
@@ -137,11 +139,16 @@ def open_run(
 ) -> Iterator[Checkpoints]:
     """The checkpoints of a run, with its arguments as attributes: see `Checkpoints`.
 
-    The folder is made here, and removed again if training fails before its first checkpoint. Raises
-    ValueError while another process trains in it.
+    The folder is made here, and removed again if training fails before its first checkpoint. A finished run
+    is only read, so its disk may be read-only. Raises ValueError while another process trains in it.
     """
     run = Checkpoints(Path(path), plan, tokenizer, report, class_names, learned, start)
     make_folder(run.folder)
+    if not is_writable(run.folder) and (newest := newest_complete(run.folder, report)):
+        training = read_training(newest)
+        if training["state"]["step"] >= training["settings"]["n_steps"]:
+            yield run
+            return
     busy = f"one process at a time trains in a folder, got {run.folder}, where another one does"
     try:
         with locked(run.folder / LOCK_FILE, 0, busy):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from tinytx_run.tables import SPLIT_FILES, plain
 SPLIT_SEED = 20_000
 MAX_HASHES, HASH_DIGITS = 100_000, 10  # of the texts that a model has learned, so at most a megabyte
 UNLABELLED_SHARE, LABELLED_SHARE = 0.05, 0.10  # of the different texts, for valid and for test each
+INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff]")  # others would move texts that have been split
 # At the end of a text these do not make it another one.
 FINAL = " .,;:!?\u2026\u3002\uff01\uff1f\"'\u2019\u201d\u00bb)]-\u2013\u2014"
 
@@ -55,6 +57,8 @@ class Split:
             if given is not None and len(given) != len(self.texts):
                 got = f"{len(given)} {name}, {len(self.texts)} texts"
                 raise ValueError(f"{name} must be as many as texts, got {got}")
+        if wrong := [label for label in self.labels or () if label != int(label) or label < 0]:
+            raise ValueError(f"labels must be integers from 0 up, got {wrong[0]}")
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -99,7 +103,7 @@ def canonical_text(text: str) -> str:
     >>> {canonical_text(text) for text in ("te\u0301  fou", "t\u00e9 fou.", "T\u00c9\u00a0Fou\u200b !")}
     {'té fou'}
     """
-    words = plain(text.casefold())
+    words = plain(text.casefold(), INVISIBLE)
     return words.rstrip(FINAL) or words
 
 

@@ -26,15 +26,37 @@ MAX_BYTES = 256 * 2**20  # of a file
 MAX_CHARS = 1_000_000  # of a text
 MAX_CLASSES = 100  # with names; more different words are not labels
 INTEGER = re.compile("[0-9]{1,9}")
-NUMBER = re.compile(r"[+-]?(?=[.,]?[0-9])[0-9]{0,15}([.,][0-9]*)?")
-INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff]")  # soft hyphen, zero-width space, joiner, byte order mark
-MISSING = ("", "nan", "<na>", "#n/a")  # how tables write that a value is missing
+NUMBER = re.compile(r"[+-]?(?=[.,]?[0-9])[0-9]{0,15}([.,][0-9]*)?(e[+-]?[0-9]{1,2})?", re.I)
+# Soft hyphen, zero-width space, joiner, byte order mark, marks of direction, and forms of a sign.
+INVISIBLE = re.compile(
+    "[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufe0e\ufe0f\ufeff]"
+)
+# How pandas, databases, and spreadsheets in many languages write that a value is missing, or an error.
+MISSING = re.compile(
+    r"(?i:[+-]?nan|nat|\(?null\)?|<na>|\\n|n/a|[+-]?1\.#(qnan|ind)|#(\w/\w( n/a)?|na|nv|yok))"
+    r"|#¿?[^\W\d_a-z]\S*[!?]"
+)
+PERHAPS_MISSING = ("none", "na", "nil", "-", "--", "?", ".")  # names of classes, too
 SPACES = ("Zs", "Zl", "Zp", "Mn", "Me")  # and marks, which show nothing without a letter
 BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # letters and signs that show nothing
-TWICE_ENCODED = re.compile("\u00c3[\u00a2\u00a7\u00a8\u00a9\u00aa\u00ae\u00b4\u00bc]")  # as in Ã© for é
+# UTF-8 read as Latin-1 or its kin, as in Ã© for é, â€™ for an apostrophe, Ð´Ð° or РґР° for да; lost letters.
+_NEXT = (
+    "\u0080-\u00bf"
+    + b"\x80\x82\x83\x84\x86\x87\x88\x89\x8a\x8b\x8c\x8e\x91\x98\x99\x9a\x9b\x9c\x9e".decode("cp1252")
+)
+GARBLED = re.compile(
+    f"[\u00c2-\u00c5][{_NEXT}]|\u00e2[\u0080\u20ac].|([\u00ce-\u00d1][{_NEXT}\u2026]){{2}}"
+    "|(\u0420[\u00a0-\u00bf\u0402-\u040f\u0452-\u045f\u0491]){2}|\ufffd"
+)
+NO_TEXT = {b"\xff\xfe": "the mark of UTF-16", b"\xfe\xff": "the mark of UTF-16", b"%PDF-": "a PDF"}
+NO_TEXT |= {
+    b"PK\x03\x04": "an archive or a workbook",
+    b"\xd0\xcf\x11\xe0": "a workbook",
+    b"\x1f\x8b": "an archive",
+}
 QUOTED_TSV = re.compile(r'(?:(?:"(?:[^"]|"")*+"|[^"\t\r\n]*+)(?:[\t\r\n]|\Z))*+')
 # Excel may name its sign in a first line.
-BEFORE_TABLE = re.compile(r"\A((?:[ \t]*(?:\r\n?|\n))*(?:(?i:sep)=(.)(?:\r\n?|\n))?)")
+BEFORE_TABLE = re.compile(r'\A((?:[ \t]*(?:\r\n?|\n))*(?:"?(?i:sep) ?= ?(.)"?[,;\t|]*(?:\r\n?|\n))?)')
 
 Lines = list[tuple[int, str]]  # each with its number in the file, counted from 1
 
@@ -62,7 +84,7 @@ class Table:
     --------
     >>> table = Table("notes.tsv")
     >>> table.refuse(7, "must be a label, a tab and a text", "no tab")
-    >>> table.settle(n_good=8, skip=False)
+    >>> table.settle(n_good=8)
     Traceback (most recent call last):
     ValueError: notes.tsv, line 7: must be a label, a tab and a text, got no tab
     """
@@ -82,8 +104,8 @@ class Table:
         """Note that a row, counted from 1, breaks a rule."""
         self.refused.setdefault(rule, {}).setdefault(number, got)
 
-    def settle(self, n_good: int, skip: bool) -> None:
-        """Raise a ValueError for the rows that were refused, or warn that they are skipped."""
+    def settle(self, n_good: int, skip: bool | None = None) -> None:
+        """Raise a ValueError for the rows that were refused, or warn that they are skipped if they may be."""
         if not self.refused:
             return
         (number, rule, got), *others = sorted(
@@ -98,7 +120,7 @@ class Table:
             rows = f"{n_rows:,} rows, from" if n_rows > 1 else "1 row,"
             message += f"; {rule} ({rows} {self.unit} {first})"
         if not skip:
-            raise ValueError(message)
+            raise ValueError(message if skip is None else f"{message}; skip_bad_rows leaves such rows out")
         warnings.warn(f"{message}: skipped, {n_good:,} rows are left", CorpusWarning, stacklevel=4)
 
     def label_names(self) -> tuple[str, ...]:
@@ -109,6 +131,12 @@ class Table:
         if len(names) > MAX_CLASSES:
             got = f"{len(names):,}: {', '.join(repr(name[:20]) for name in sorted(names)[:3])}, ..."
             raise ValueError(f"{self.source} must have at most {MAX_CLASSES} different labels, got {got}")
+        doubtful = [name for name in sorted(names) if name.casefold() in PERHAPS_MISSING]
+        if "-1" in names and "-2" not in names and names - {"-1", "0", "1"}:
+            doubtful.append("-1")
+        if doubtful:
+            words = f"{self.source}: {doubtful[0]} is taken for a class: if it means that a label is missing"
+            warnings.warn(f"{words}, leave its rows out", CorpusWarning, stacklevel=4)
         return tuple(sorted(names, key=lambda name: (float(name) if NUMBER.fullmatch(name) else 1e9, name)))
 
     def number_labels(self, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[int, ...]]:
@@ -129,9 +157,9 @@ class Table:
         return tuple(texts), tuple(labels)
 
 
-def plain(name: object) -> str:
+def plain(name: object, invisible: re.Pattern[str] = INVISIBLE) -> str:
     """A name with composed letters (NFC), nothing invisible, and single spaces."""
-    return unicodedata.normalize("NFC", " ".join(INVISIBLE.sub("", str(name)).split()))
+    return unicodedata.normalize("NFC", " ".join(invisible.sub("", str(name)).split()))
 
 
 def canonical_label(value: object) -> str | None:
@@ -139,15 +167,15 @@ def canonical_label(value: object) -> str | None:
 
     Examples
     --------
-    >>> [canonical_label(value) for value in ("1", "1.0", "4,50", "ne\u0301gatif", True, " ", "NaN")]
-    ['1', '1', '4.5', 'négatif', '1', None, None]
+    >>> [canonical_label(value) for value in ("1", "1.0", "4,50", "1e0", "ne\u0301gatif", True, " ", "NULL")]
+    ['1', '1', '4.5', '1', 'négatif', '1', None, None]
     """
     if not isinstance(value, str | int | float):
         return None
     label = plain(int(value) if isinstance(value, bool) else value).replace("\u2212", "-")  # a minus sign
     if NUMBER.fullmatch(label):
-        return repr(float(label.replace(",", "."))).removesuffix(".0")
-    return None if label.casefold() in MISSING else label
+        return repr(float(label.replace(",", ".")) + 0.0).removesuffix(".0")  # -0 is 0
+    return None if not label or MISSING.fullmatch(label) else label
 
 
 def is_blank(text: str) -> bool:
@@ -156,8 +184,9 @@ def is_blank(text: str) -> bool:
 
 
 def _is_quoted(tsv: str) -> bool:
-    """Whether a .tsv is written by pandas, a cell that holds quotes in quotes and each of them twice."""
-    return '""' in tsv and QUOTED_TSV.fullmatch(tsv) is not None
+    """Whether a program wrote quotes around cells of a .tsv: those within doubled, or some in every line."""
+    doubled = '""' in tsv or all('"' in line for line in tsv.splitlines() if line.strip())
+    return doubled and QUOTED_TSV.fullmatch(tsv) is not None
 
 
 def split_cells(lines: Lines) -> list[tuple[int, list[str]]]:
@@ -177,7 +206,7 @@ def read_lines(path: Path) -> Lines:
     """
     table = Table(path)
     lines = _usable_lines(path, table)
-    table.settle(len(lines), skip=False)
+    table.settle(len(lines))
     if not lines:
         raise ValueError(f"{path} must hold at least one line of text, got none")
     return lines
@@ -304,30 +333,34 @@ def _library(name: str, source: object) -> Any:
 
 
 def _read_text(path: Path) -> str:
-    """The text of a file, in which a byte that is not UTF-8 is a lone surrogate, for `_fault` to find."""
+    """The text of a file, in which a byte that is not UTF-8 is a lone surrogate, for `text_fault` to find."""
     if not path.is_file():
         raise ValueError(f"corpus file must exist, got {path}")
-    if (n_bytes := path.stat().st_size) > MAX_BYTES:
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as opened:
+            content = opened.read(MAX_BYTES + 1)  # and no more, however much it unpacks to
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} must be a whole gzip file, got a damaged one: {error}") from error
+    if len(content) > MAX_BYTES:
+        got = "more when it is unpacked" if path.suffix == ".gz" else f"{path.stat().st_size:,}"
         remedy = "write a part of it into a file of its own, such as by `head -c 200M FILE > PART`"
-        raise ValueError(f"{path} must have at most {MAX_BYTES:,} bytes, got {n_bytes:,}: {remedy}")
-    content = path.read_bytes()
-    if path.suffix == ".gz":
-        try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError, zlib.error) as error:
-            raise ValueError(f"{path} must be a whole gzip file, got a damaged one: {error}") from error
-    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise ValueError(f"{path} must be UTF-8 text, got the mark of UTF-16: save it as UTF-8")
+        raise ValueError(f"{path} must have at most {MAX_BYTES:,} bytes, got {got}: {remedy}")
+    kind = next((kind for mark, kind in NO_TEXT.items() if content.startswith(mark)), None)
+    if kind or b"\0" in content[:4]:
+        got = kind or "UTF-16 or other numbers"
+        raise ValueError(f"{path} must be UTF-8 text, got {got}: unpack or export it, and save it as UTF-8")
     # Files that were joined have a mark in the middle, too.
     text = re.sub("^\ufeff+", "", content.decode("utf-8", "surrogateescape"), flags=re.MULTILINE)
-    if found := TWICE_ENCODED.search(text):
+    if found := GARBLED.search(text):
         where = f"{path}, line {text.count(chr(10), 0, found.start()) + 1}"
         cause = "UTF-8 seems to have been read as Latin-1 and saved again"
+        if found[0] == "\ufffd":
+            cause = "letters seem to have been lost when it was saved in another encoding"
         warnings.warn(f"{where} has {found[0]!r}: {cause}", CorpusWarning, stacklevel=6)
     return text
 
 
-def _fault(text: str) -> tuple[str, str] | None:
+def text_fault(text: str) -> tuple[str, str] | None:
     """The rule that a text breaks, and what it has instead."""
     if len(text) > MAX_CHARS:
         return f"must have at most {MAX_CHARS:,} characters", f"{len(text):,}"
@@ -342,7 +375,7 @@ def _usable_lines(path: Path, table: Table) -> Lines:
     """The lines that are not blank; the table refuses those that are no text."""
     lines = []
     for number, line in enumerate(re.split(r"\r*\n|\r", _read_text(path)), start=1):  # old Macs write \r
-        if fault := _fault(line):
+        if fault := text_fault(line):
             table.refuse(number, *fault)
         elif not is_blank(line):
             lines.append((number, line))
@@ -365,7 +398,7 @@ def _read_table(table: Table, path: Path, options: Options) -> Table:
 def _read_label_tab_text(path: Path, options: Options, table: Table) -> bool:
     """Read lines of a label, a tab and a text; False where the first line names columns, as of pandas."""
     rows = split_cells(_usable_lines(path, table))
-    for _, cells in [row for row in rows[:2] if not row[1][0].startswith("sep=")][:1]:
+    for _, cells in [row for row in rows[:2] if not BEFORE_TABLE.findall(f"{row[1][0]}\n")[0][1]][:1]:
         names = set(map(plain, cells))
         if TEXT_COLUMN in names and not any(INTEGER.fullmatch(x) or x in options.label_names for x in names):
             return False
@@ -380,8 +413,8 @@ def _read_label_tab_text(path: Path, options: Options, table: Table) -> bool:
         text, known = "\t".join(cells), canonical_label(label) if options.labels else None
         if not cells:
             table.refuse(number, "must be a label, a tab and a text", "no tab")
-        elif is_blank(text):
-            table.refuse(number, "must have a text after the tab", "no text")
+        elif is_blank(text) or MISSING.fullmatch(text.strip()):
+            table.refuse(number, "must have a text after the tab", "no text" if is_blank(text) else text)
         elif options.labels and not options.label_names and not INTEGER.fullmatch(known or ""):
             rule = "the label must be an integer from 0 up, or one of the words that label_names gives"
             table.refuse(number, rule, repr(label[:40]))
@@ -404,9 +437,21 @@ def _read_jsonl(pandas: Any, path: Path, _: Options, table: Table) -> Any:
 
 
 def _read_parquet(pandas: Any, path: Path, _: Options, table: Table) -> Any:
-    _library("pyarrow", path)
+    pyarrow = _library("pyarrow", path)
+    from pyarrow.parquet import ParquetFile
+
+    batches, n_bytes = [], 0
     try:
-        frame = pandas.read_parquet(path, engine="pyarrow")
+        with ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=1_000):  # as few bytes may unpack to many
+                columns = [
+                    one.dictionary_decode() if hasattr(one, "indices") else one for one in batch.columns
+                ]
+                batches.append(pyarrow.RecordBatch.from_arrays(columns, batch.schema.names))
+                if (n_bytes := n_bytes + batches[-1].nbytes) > MAX_BYTES:
+                    raise ValueError(f"more than {MAX_BYTES:,} bytes when it is unpacked")
+            schema = None if batches else file.schema_arrow
+            frame = pyarrow.Table.from_batches(batches, schema).to_pandas()
     except (ValueError, OSError) as error:
         reason = str(error).partition("\n")[0]
         raise ValueError(f"{path} must be a whole .parquet file, got another: {reason}") from error
@@ -425,17 +470,24 @@ def _read_delimited(pandas: Any, path: Path, options: Options, table: Table) -> 
     whole: dict[int, list[str]] = {}
     number = first - 1
     try:
+        sign = "\t" if is_tsv else sign or _delimiter(text, options)
         rows = csv.reader(
             io.StringIO(text, newline=""),
-            delimiter="\t" if is_tsv else sign or _delimiter(text, options),
+            delimiter=sign,
             quoting=csv.QUOTE_NONE if is_tsv and not _is_quoted(text) else csv.QUOTE_MINIMAL,
             strict=True,
         )
         for number, cells in enumerate(rows, start=first):
             if not head or not cells:  # blank lines may come before and between
                 head = head or cells
+            elif cells == head:
+                table.refuse(number, "must hold values", "the names of the columns again")
             elif len(cells) == len(head):
                 whole[number] = cells
+                swallowed = [line for cell in cells for line in cell.splitlines()[1:-1]]
+                if len(swallowed) > 1 and all(line.count(sign) == len(head) - 1 for line in swallowed):
+                    words = "a quoted cell holds lines that look like rows: is a quote missing?"
+                    warnings.warn(f"{path}, row {number}: {words}", CorpusWarning, stacklevel=5)
             else:
                 table.refuse(number, f"must have {len(head)} cells, as the first row", str(len(cells)))
     except csv.Error as error:
@@ -475,11 +527,13 @@ def _select(frame: Any, options: Options, table: Table) -> None:
         for column in (text_column, label_column if options.labels else None)
     )
     labels = [canonical_label(value) for value in values]
+    scalars = (str, int, float, type(None))  # a list or an object is no label, but meant as one
     labelled = bool(asked) or any(label is not None for label in labels)
+    labelled |= not all(isinstance(value, scalars) for value in values)
     for number, text, value, label in zip(frame.index, texts, values, labels, strict=True):
-        if not isinstance(text, str) or is_blank(text):
+        if not isinstance(text, str) or is_blank(text) or MISSING.fullmatch(text.strip()):
             table.refuse(number, f"must have a text in the column {text_column}", repr(text)[:40])
-        elif fault := _fault(text) or _fault(label or ""):
+        elif fault := text_fault(text) or text_fault(label or ""):
             table.refuse(number, *fault)
         elif labelled and label is None:
             table.refuse(number, f"must have a label in the column {label_column}", repr(value)[:40])

@@ -13,6 +13,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from tests.tinytx_run.interrupted import Killed, folder_bytes
+from tinytx import inference
 from tinytx.loop import DivergenceError, TrainingInterrupted, train
 from tinytx.objectives import CausalObjective
 from tinytx.settings import TrainingSettings, choose_device, choose_precision
@@ -71,6 +72,16 @@ def test_ctrl_c_saves_and_the_resumed_run_ends_in_the_same_bytes(tmp_path, run_t
             run_to(tmp_path / "parts", interrupt_at=step)
     run_to(tmp_path / "parts")
     assert folder_bytes(tmp_path / "whole") == folder_bytes(tmp_path / "parts")
+
+
+def test_without_a_terminal_a_line_says_how_far_it_is_now_and_then(objective, config, monkeypatch, capsys):
+    for disabled, pause, said in (("", 0.0, True), ("1", 0.0, False), ("", 1e9, False)):
+        monkeypatch.setenv("TQDM_DISABLE", disabled)
+        monkeypatch.setattr(inference, "PAUSE", pause)
+        train(new_language_model(config, seed=3), objective, SETTINGS, label="pretraining")
+        list(inference.shown([1, 2], "evaluation"))
+        lines = capsys.readouterr().err.splitlines()
+        assert ({"pretraining: 1 of 12", "evaluation: 1 of 2"} <= {*lines}) is said is bool(lines)
 
 
 def test_a_finished_run_is_left_alone(tmp_path, run_to):

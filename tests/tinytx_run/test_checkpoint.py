@@ -113,18 +113,22 @@ def test_a_link_to_a_checkpoint_stays_a_link(tmp_path, config):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "model"]
 
 
-def test_two_that_save_to_one_path_lose_nothing(tmp_path, config):
+def test_two_that_save_to_one_path_lose_nothing_and_can_be_read_meanwhile(tmp_path, config, monkeypatch):
     models = [LanguageModel(config.replace(n_layers=n)) for n in (1, 2)]
 
     def work(model):
         for _ in range(15):
             save(model, tmp_path / "m")
+            load(tmp_path / "m")
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(work, models))
     found = load(tmp_path / "m").model
     assert weights(found).keys() == weights(models[found.config.n_layers - 1]).keys()
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
+    monkeypatch.chdir(tmp_path / "m")
+    with pytest.raises(ValueError, match="replaces its folder, so it cannot be the current one"):
+        save(models[0], ".")
 
 
 def test_a_save_killed_between_its_two_renames_can_still_be_read(tmp_path, config, monkeypatch):

@@ -47,6 +47,14 @@ def test_classes_are_counted_over_all_splits_unless_they_have_names():
         Corpus("x", *splits, label_names=("no", "yes"))
 
 
+def test_labels_that_are_none_are_refused():
+    for label in (-100, 0.9):
+        with pytest.raises(ValueError, match=f"labels must be integers from 0 up, got {label}"):
+            Split(("un", "deux"), (0, label))
+    with pytest.raises(ValueError, match="all splits must have labels, as train has, got none in valid"):
+        _ = Corpus("mine", Split(("un",), (0,)), Split(("deux",))).n_classes
+
+
 def test_each_line_of_a_txt_is_a_document_in_one_split(tmp_path):
     lines = [f"ligne {i}" for i in range(200)]
     corpus = load_corpus(write(tmp_path / "prose.txt", "\n\n".join(lines) + "\n"))

@@ -71,6 +71,15 @@ def test_pairs_may_be_added_and_shuffled_without_a_learned_one_being_held_out(tm
         (["one\tun", "two\t\u200b"], "line 2: must be .* got an empty side"),  # nothing that can be seen
         ([f"1.{i}\tein\tone" for i in range(9)], "column 1 must hold sentences, got numbers such as 1.8"),
         ([f"0.{i}1234567890123\tein\tone" for i in range(9)], "column 1 must hold sentences"),
+        ([f"{i}.\t#N/A" for i in range(9)], "line 1: .* got '#N/A'"),
+        (
+            [f"eng\tone {i}\tfra" for i in range(30)],
+            "column 1 must hold sentences, got 1 different ones in 30",
+        ),
+        (
+            [f"user-{'abcdefghi'[i]}\tthis is one {i}\tun" for i in range(9)],
+            "column 1 .* got names such as user-i",
+        ),
         ([f"{i}0 %\tein {i}\tone" for i in range(9)], "column 1 must hold sentences"),
         ([f"ein {i}\teng-{i}" for i in range(9)], "column 2 must hold sentences, got numbers such as eng-8"),
         (
@@ -88,7 +97,8 @@ def test_further_columns_and_a_header_are_not_read_and_named(tmp_path):
     rows = [f"word {i}\tmot {i}\tCC-BY" for i in range(9)]
     with pytest.warns(CorpusWarning, match="further columns of 9 lines, such as 'CC-BY', are not read"):
         assert load_pairs(write(tmp_path / "mine.tsv", rows)).train.targets[0].startswith("mot")
-    for header in ("en\tfr", "English\tFrench", "source\ttarget", "text_en\ttext_fr", "en-GB\tFR 1"):
+    of_others = ("ru\ten", "Ingl\u00e9s\tFranc\u00e9s", "eng_Latn\tfra_Latn", "texte source\ttexte cible")
+    for header in ("en\tfr", "English\tFrench", "text_en\ttext_fr", "en-GB\tFR 1", *of_others):
         with pytest.warns(CorpusWarning, match="the first line names columns, .*: it is no pair"):
             pairs = load_pairs(write(tmp_path / "mine.tsv", [header, *(row[:-6] for row in rows)]))
         assert sum(map(len, pairs.splits.values())) == 9

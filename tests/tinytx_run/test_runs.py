@@ -15,6 +15,7 @@ from tests.tinytx_run.interrupted import folder_bytes
 from tinytx.config import TransformerConfig
 from tinytx.loop import TrainingInterrupted, train
 from tinytx.settings import TrainingSettings
+from tinytx_run import runs
 from tinytx_run.files import LOCK_FILE, json_bytes, read_json, write_folder
 from tinytx_run.pretrain import causal_objective, new_language_model
 from tinytx_run.runs import check_request, find_run, newest_complete, open_run, read_training
@@ -166,9 +167,11 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path, run):
     (tmp_path / "file").write_text("")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "diary.txt").write_text("")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     for out, resume, words in (
         (tmp_path / "file", True, "got the file"),
         (tmp_path / "full", True, "holds other files"),
+        (tmp_path / "link", False, "got the link to nothing"),
         (run, False, "already holds a run"),
         (None, True, "resume needs out"),
     ):
@@ -202,6 +205,18 @@ def test_other_threads_and_versions_are_reported(tmp_path, run_in):
         torch.set_num_threads(threads)
     assert "threads 1 before, 2 now" in warning and f"torch 1.0 before, {torch.__version__} now" in warning
     assert run_in(tmp_path / "run") == []  # finished: nothing is computed any more
+
+
+def test_a_finished_run_is_read_where_nothing_can_be_written(run, run_in, monkeypatch):
+    def locked(*given):
+        raise OSError("Read-only file system")
+
+    monkeypatch.setattr(runs, "is_writable", lambda folder: False)
+    monkeypatch.setattr(runs, "locked", locked)
+    assert run_in(run) == []
+    shutil.rmtree(run / "step-000012")
+    with pytest.raises(OSError, match="Read-only"):
+        run_in(run)
 
 
 def test_one_process_at_a_time(run, run_in):

@@ -1,5 +1,7 @@
 """Files of one's own: read as they are meant, or refused with the row, the cause and what to do."""
 
+import csv
+import gzip
 import json
 import sys
 import time
@@ -82,7 +84,8 @@ def test_lines_are_read_as_meant(read):
 
 @pytest.mark.parametrize("suffix", ["txt", "tsv", "csv", "jsonl", "parquet"])
 def test_missing_empty_and_utf16_files_are_named(load, suffix):
-    for content in (None, b"", b"\n\n \n", b"\xef\xbb\xbf", "un\ndeux".encode("utf-16")):
+    foreign = ("un\ndeux".encode("utf-16"), "text,label".encode("utf-16-le"), b"PK\3\4", b"\x1f\x8b")
+    for content in (None, b"", b"\n\n \n", b"\xef\xbb\xbf", *foreign):
         with pytest.raises(ValueError, match=f"a.{suffix}"):
             load(f"a.{suffix}", content)
 
@@ -109,7 +112,7 @@ def test_what_is_no_text_spoils_its_row_and_no_other(load, name, head, row, bad,
         assert sum(map(len, load(name, content, skip_bad_rows=True).splits.values())) == 12
 
 
-def test_enormous_files_and_texts_are_named(load, monkeypatch):
+def test_enormous_files_and_texts_are_named(load, monkeypatch, tmp_path):
     monkeypatch.setattr(tables, "MAX_CHARS", 100)
     with pytest.raises(ValueError, match="line 2: .*at most 100.*got 120"):
         load("a.txt", "un\n" + "x" * 120)
@@ -118,6 +121,17 @@ def test_enormous_files_and_texts_are_named(load, monkeypatch):
     monkeypatch.setattr(tables, "MAX_BYTES", 1_000)
     with pytest.raises(ValueError, match="a.txt must have at most 1,000 bytes, got 1,200: .*head -c"):
         load("a.txt", "un\n" * 400)
+    packed = tmp_path / "a.txt.gz"
+    packed.write_bytes(gzip.compress(b"un\n" * 400))
+    with pytest.raises(
+        ValueError, match="a.txt.gz must have at most 1,000 bytes, got more when it is unpack"
+    ):
+        tables.read_lines(packed)
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    pandas.DataFrame({"text": pandas.Categorical(["mot"] * 2_000)}).to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match="a.parquet must be .*more than 1,000 bytes when it is unpacked"):
+        load("a.parquet")
 
 
 # --- tables
@@ -189,6 +203,15 @@ def refused(name, content, message, **options):
         refused("a.csv", "avis;n\nx;1", "label_column .*has avis, n; got note", **COLUMNS),
         refused("a.csv", "avis;note\nx;", "row 2: must have a label in the column note, got ''", **COLUMNS),
         refused("a.txt", "un\ndeux", "a.txt", **COLUMNS),
+        refused("a.csv", table([*ROWS, HEAD, *ROWS]), "row 14: .* the names of the columns again"),
+        refused("a.jsonl", jsonl([("un", [1]), *ROWS]), "line 1: must have a label .* got .1."),
+        *(
+            refused(
+                "a.csv", table([*ROWS, row]), f"row 14: must have a .*{missing[-3:]}.*; skip_bad_rows leaves"
+            )
+            for missing in ("NULL", "-nan", "N/A", "#NV", "#N/D", "#\u041d/\u0414", "#VALEUR!", "1.#IND")
+            for row in (("un", missing), (missing, 1))
+        ),
         refused("a.csv", "text,label,text\nun,0,deux", "one column must be named text, got 2"),
         refused(
             "a.csv", table([("un",), ("deux", 1, "x"), (), *ROWS]), "row 2: .*2 cells.*got 1; 2 of 14 rows"
@@ -276,14 +299,19 @@ def test_labels_that_are_the_same_number_or_letters_are_one_class(read):
         assert same(read("a.csv", table(accents)), WORDS)
     hidden = [(text, label + "\u200b" * (i % 3)) for i, (text, label) in enumerate(WORDS)]
     assert same(read("a.csv", table(hidden, head=("te\u00adxt", "label\ufeff"))), WORDS)
-    with pytest.warns(CorpusWarning, match="classes differ in capitals only, such as Bon and bon"):
-        read("a.csv", table([*WORDS, *((f"un {i}", "Bon") for i in range(4))]))
+    for other in ("Bon", "bon.", "b\u200don", "\uff42on"):
+        with pytest.warns(CorpusWarning, match="classes differ in capitals, .*, such as .*on"):
+            read("a.csv", table([*WORDS, *((f"un {i}", other) for i in range(4))]))
+    for other in ("None", "-", "?", "-1"):
+        with pytest.warns(CorpusWarning, match="is taken for a class: if it means that a label is missing"):
+            read("a.csv", table([*WORDS, *((f"un {i}", other) for i in range(4))]))
 
 
 def test_a_table_of_excel_in_french_is_read(read):
     notes = [(text, ("4,5", "3,0")[label]) for text, label in ROWS]
     expected = [(text, ("4.5", "3")[label]) for text, label in ROWS]
-    for before in ("", "sep=;\r\n", "\ufeffsep=;\r\n", "\r\n", "sep=;\r\n\r\n"):
+    resaved = ('"sep=;"\r\n', "sep=;;\r\n", "Sep = ;\r\n")
+    for before in ("", "sep=;\r\n", "\ufeffsep=;\r\n", "\r\n", "sep=;\r\n\r\n", *resaved):
         head = ('"avis\r\ndu lecteur"', "note")
         content = before + table(notes, head=head, sign=";", end="\r\n")
         assert same(read("a.csv", content, text_column="avis du lecteur", label_column="note"), expected)
@@ -301,6 +329,9 @@ def test_a_tsv_that_pandas_wrote_is_read_and_lone_quotes_are_text(read, tmp_path
     frame = pandas.DataFrame([row[::-1] for row in said])
     frame.to_csv(tmp_path / "b.tsv", sep="\t", index=False, header=False)
     assert same(read("b.tsv"), said)
+    frame = pandas.DataFrame(ROWS, columns=HEAD)  # numbers without quotes, as R writes a table
+    frame.to_csv(tmp_path / "a.tsv", sep="\t", index=False, quoting=csv.QUOTE_NONNUMERIC)
+    assert same(read("a.tsv", text_column="text"), ROWS)
     lone = [('"Oui', 0), ('"Non"', 1), ('Non"', 1), ('"Quoi ?""Rien."', 0), *ROWS]
     assert same(read("a.tsv", table(lone, sign="\t"), text_column="text"), lone)
     assert same(read("a.tsv", tsv(lone)), lone)
@@ -335,9 +366,26 @@ def test_a_text_that_shows_nothing_is_none(load, blank):
         load("a.jsonl", jsonl([("un", 1), (blank, 0), *ROWS]))
 
 
-def test_letters_that_were_encoded_twice_are_named(load):
-    with pytest.warns(CorpusWarning, match="a.txt, line 3 has 'Ã©': UTF-8 seems to have been read as Lat"):
-        load("a.txt", "un\ndeux\nété\n".encode().decode("latin-1"))
+@pytest.mark.parametrize(
+    ("word", "read_as"),
+    [
+        ("été", "latin-1"),
+        ("schön", "cp1252"),
+        ("c\u2019est", "cp1252"),
+        ("\u0434\u0430", "cp1251"),
+        ("É", "latin-1"),
+    ],
+)
+def test_letters_that_were_encoded_twice_are_named(load, word, read_as):
+    with pytest.warns(CorpusWarning, match="a.txt, line 3 has .*: UTF-8 seems to have been read as Latin-1"):
+        load("a.txt", f"un\ndeux\n{word}\n".encode().decode(read_as))
+
+
+def test_letters_that_were_lost_and_rows_that_a_quote_swallowed_are_named(load):
+    with pytest.warns(CorpusWarning, match="a.txt, line 2 has .*: letters seem to have been lost"):
+        load("a.txt", "un\nd\ufffdj\ufffd\ntrois")
+    with pytest.warns(CorpusWarning, match="row 2: a quoted cell holds lines that look like rows"):
+        load("a.csv", table([('"un', 1), *ROWS[:3], ('deux"', 1), *ROWS[3:]]))
 
 
 def test_a_tsv_whose_first_line_names_columns_is_a_table(read, tmp_path):
@@ -369,7 +417,11 @@ def test_what_is_tested_with_labels_is_not_learned_without_them(load):
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [("1", "+1"), ("0.5", ",50"), ("-1", "\u22121"), ("12345678901", "12345678901.0")]
+    ("one", "other"),
+    [
+        *(("1", "+1"), ("0.5", ",50"), ("-1", "\u22121"), ("12345678901", "12345678901.0")),
+        *(("1", "1e+00"), ("0", "-0"), ("bon", "bon\u200f"), ("\u263a", "\u263a\ufe0f")),
+    ],
 )
 def test_labels_that_are_one_number_are_one_class(load, one, other):
     names = load(

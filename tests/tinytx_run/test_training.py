@@ -23,7 +23,7 @@ from tinytx.settings import TrainingSettings
 from tinytx.tokenizer import UnknownTokensWarning
 from tinytx_run import finetune as tuning
 from tinytx_run import training
-from tinytx_run.bleu import evaluate_translator
+from tinytx_run.bleu import Seen, evaluate_translator
 from tinytx_run.checkpoint import Checkpoint, load, save
 from tinytx_run.corpora import Corpus, Split
 from tinytx_run.distributed import Layout, train
@@ -226,7 +226,8 @@ def test_many_epochs_are_planned_and_reported_after_drawing_the_batches_of_one(
     with pytest.raises(Enough):
         tuned(pretrained, corpus, n_labels=8, report=lines.append, **settings)
     assert {how["epoch"] for how in drawn} == {0} and len(drawn) <= 3
-    assert lines[1] == f"8 labelled texts, {settings['n_epochs'] or 300} epochs"
+    names = ", ".join(corpus.class_names)
+    assert lines[1] == f"8 labelled texts of 2 classes ({names}), {settings['n_epochs'] or 300} epochs"
 
 
 def test_all_epochs_have_as_many_batches(pretrained, corpus):
@@ -380,6 +381,7 @@ def test_a_pretrained_body_is_copied_and_a_fresh_one_is_new(pretrained, corpus):
     torch.testing.assert_close(copied.model.body.state_dict(), given, atol=1e-6, rtol=0)
     assert not torch.equal(fresh.model.body.token_embed.weight, given["token_embed.weight"])
     assert copied.learned == 2 * pretrained.learned and fresh.learned == pretrained.learned
+    assert copied.evaluation.seen == Seen.of(copied.learned, corpus.test.texts)
     assert fresh.model.config == copied.model.config and fresh.data["fresh"]
     # The same labels in the same order: only the body differs.
     torch.testing.assert_close(fresh.model.head.weight, copied.model.head.weight, atol=1e-6, rtol=0)

@@ -42,7 +42,8 @@ from tinytx_run.files import is_writable, write_file
 
 #: An exercise is worth repeating where a smaller share of the copies passed.
 ENOUGH = 0.5
-_COPY = re.compile(r"(?i)\.ipynb(\.(txt|json))?$")  # some browsers add an ending
+_COPY = re.compile(r"(?i)\.ipynb(\.\w+)?$")  # browsers and editors add an ending
+_OF_SYSTEMS = {"__MACOSX", "@eaDir", "#recycle", "$RECYCLE.BIN", "System Volume Information", "__pycache__"}
 _SIGNS = {"passed": "✓", "failed": "✗", "not attempted": "–", "missing": "·"}
 
 
@@ -167,8 +168,8 @@ def grade_folder(
 
 
 def _is_handed_in(path: PurePath) -> bool:
-    """Whether a file is somebody's, and not what Jupyter or macOS adds to a folder or an archive."""
-    return not path.name.startswith(".") and not {".ipynb_checkpoints", "__MACOSX"} & {*path.parts}
+    """Whether a file is somebody's, and not what Jupyter or a system adds to a folder or an archive."""
+    return not any(part.startswith(".") or part in _OF_SYSTEMS for part in path.parts)
 
 
 def _name_of_copy(path: Path, folder: Path) -> str:

@@ -13,6 +13,7 @@ from tinytx_course.grading.slicing import Statement, names_read, needed, stateme
 _TIMED = re.compile(r"\A\s*%%(time|timeit|capture|prun|debug)\b.*\n?")
 _WRITTEN = re.compile(r"\A\s*%%(?:writefile|file)[ \t]+(-a[ \t]+)?(\S.*?)[ \t]*(?:\n|\Z)")
 _FOREIGN = re.compile(r"\A\s*%%")
+_RUN = re.compile(r"(?m)^%run(?: -\w+)* +([\w./-]+\.py)[ \t]*$")
 _CALL = re.compile(r"""\bcheck\(\s*["'](\w+)["']""")
 #: So many calls of one check are tried, the last ones: a copy may hold thousands.
 MOST_CALLS = 4
@@ -97,6 +98,9 @@ def plain_python(text: str) -> str:
         return f"open({name!r}, {how!r}, encoding='utf-8').write({text[written.end() :]!r})"
     elif _FOREIGN.match(text):
         return ""
+    text = re.sub(r"(?m)^([ \t]*)%time[ \t]+(?=\S)", r"\1", text)  # of a statement, which is run all the same
+    text = _RUN.sub(r"exec(open(r'\1', encoding='utf-8').read(), globals())", text)
+    text = re.sub(r"(?m)^(?=(pip|conda) install )", "%", text)  # Jupyter takes it for a magic, too
     try:
         from IPython.core.inputtransformer2 import TransformerManager
     except ImportError:

@@ -164,7 +164,7 @@ def read_sittings(path: Path, items: Sequence[Stored], problems: list[str]) -> l
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} must be a table in UTF-8, got other bytes") from error
     head, _, rest = text.partition("\n")
-    if head.lower().startswith("sep="):  # Excel names the separator so
+    if head.lower().replace(" ", "").lstrip('"').startswith("sep="):  # Excel names the separator so
         text, head = rest, rest.partition("\n")[0]
     try:
         rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=head.count)))
@@ -173,6 +173,11 @@ def read_sittings(path: Path, items: Sequence[Stored], problems: list[str]) -> l
     names = [name.strip().lower() for name in rows[0]] if rows else []
     if missing := [name for name in _SITTING if name not in names]:
         raise ValueError(f"{path} must have the columns learner, form and time, got no {', '.join(missing)}")
+    if twice := [name for name in names if name and names.count(name) > 1]:
+        raise ValueError(f"{path} must name each column once, got {twice[0]} {len(twice)} times")
+    for number, row in enumerate(rows[1:], 2):
+        if any(cell.strip() for cell in row[len(names) :]):
+            problems.append(f"row {number}: more cells than columns: {row[len(names)]!a} is not read")
     table = [
         (number, dict(zip(names, (cell.strip() for cell in row), strict=False)))
         for number, row in enumerate(rows[1:], 2)

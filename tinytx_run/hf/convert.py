@@ -129,11 +129,6 @@ def from_transformers(model: PreTrainedModel | str | os.PathLike[str]) -> Model:
     LanguageModel, MaskedLanguageModel or Translator
         In evaluation mode; weights are copied.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If the model is of another class, there is no such folder and the name cannot be fetched, a weight is
-        missing, or a setting has no counterpart here; the message names it.
 
     Notes
     -----
@@ -180,10 +175,6 @@ def to_transformers(model: Model, **settings: Any) -> PreTrainedModel:
     transformers.PreTrainedModel
         In evaluation mode; weights are copied.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If the model is of another class, or a setting has no counterpart there; the message names it.
 
     Notes
     -----

@@ -54,11 +54,6 @@ def load_published(source: str | os.PathLike[str], classes: Mapping[str, tuple[s
     source : path or str
     classes : mapping
         By ``model_type``, the possible classes; the first one unless the folder names another.
-
-    Raises
-    ------
-    ValueError
-        If it cannot be found, fetched or read, is another kind of model, or lacks a weight.
     """
     config = read(source, "AutoConfig")
     if config.model_type not in classes:

@@ -34,16 +34,14 @@ class PretrainedTokenizer(Tokenizer):
     start_id, forced_id : int, optional
         What a decoder reads first, and the first id of every translation, where the model asks for one.
 
-    Raises
-    ------
-    ValueError
-        If the tokens do not fit the model, there is no end token, or no token can serve as padding.
 
     Notes
     -----
     A special token that is missing is replaced by the nearest one: GPT-2 has only an end token, which also
     begins its texts. Padding must be a token that no text contains; if none is reserved, it is the byte 0xFF,
     which never occurs in UTF-8, or else an id of the model that has no token.
+
+    Tokens that were added to a tokenizer, but not to its model, such as ``[PAD]``, are not used.
 
     Decomposed letters are composed first, as in the texts that such models learned from.
 
@@ -56,9 +54,10 @@ class PretrainedTokenizer(Tokenizer):
     ) -> None:
         self._inner, self._n_ids, self._start_id = inner, n_ids, start_id
         self.forced_ids = () if forced_id is None else (forced_id,)
-        if not MIN_KNOWN * n_ids <= len(inner) <= n_ids:
+        n_known = len(inner) - sum(number >= n_ids for number in inner.added_tokens_decoder)
+        if not MIN_KNOWN * n_ids <= n_known <= n_ids:
             raise ValueError(
-                f"a tokenizer must have a token for each of the {n_ids} ids of its model, got {len(inner)}: "
+                f"a tokenizer must have a token for each of the {n_ids} ids of its model, got {n_known}: "
                 "files of the tokenizer are missing, or belong to another model"
             )
         backend = getattr(inner, "backend_tokenizer", None)
@@ -79,14 +78,21 @@ class PretrainedTokenizer(Tokenizer):
         self._silent = marks - {inner.unk_token_id}
         self._bytes: bytes | None = None
         self.source_frame = self._frame("text")
-        self.target_prefix = self._frame("text_target")[0] if start_id is not None else ()
+        language = getattr(inner, "tgt_lang", None)  # the next call makes it the one that is read, if none
+        prefix = self._frame("text_target")[0] if start_id is not None else ()
+        if prefix and prefix[0] not in (inner.bos_token_id, inner.cls_token_id) and not self.forced_ids:
+            if language is None:
+                rule = "must name the one to write (tgt_lang), or its model (forced_bos_token_id)"
+                raise ValueError(f"a tokenizer of several languages {rule}, got neither")
+            self.forced_ids = prefix
+        self.target_prefix = self.forced_ids or prefix
 
     def _padding(self, begin: int) -> int:
         given, vocabulary = self._inner.pad_token_id, self._inner.get_vocab()
-        if given is not None and given not in (self.eos_id, begin, self.unk_id):
+        if given is not None and given not in (self.eos_id, begin, self.unk_id) and given < self._n_ids:
             return given
         never = next((letter for letter, byte in self._letters.items() if byte == 0xFF), "<0xFF>")
-        unused: int = vocabulary.get(never, max(vocabulary.values()) + 1)
+        unused: int = vocabulary.get(never, max(i for i in vocabulary.values() if i < self._n_ids) + 1)
         if unused >= self._n_ids:
             got = self._inner.pad_token or "none"
             raise ValueError(f"a tokenizer must have a padding token that no text holds, got {got}")
@@ -133,7 +139,8 @@ class PretrainedTokenizer(Tokenizer):
         composed = [min(text, unicodedata.normalize("NFC", text), key=len) for text in texts]
         asked = {side: composed, "add_special_tokens": False, "split_special_tokens": True}
         found = self._inner(**asked, verbose=False)["input_ids"]
-        return [[self.unk_id if one in self._silent else one for one in ids] for ids in found]
+        n, silent = self._n_ids, self._silent
+        return [[self.unk_id if one in silent or one >= n else one for one in ids] for ids in found]
 
     def decode(self, token_ids: Iterable[int]) -> str:
         """Text of some ids; special tokens add nothing."""
@@ -204,11 +211,6 @@ def published_tokenizer(source: str | os.PathLike[str]) -> PretrainedTokenizer |
     """The tokenizer in a folder of `transformers`, or of a published model, by its name.
 
     None for a folder with no file of a tokenizer.
-
-    Raises
-    ------
-    ValueError
-        If it cannot be found, fetched or read, or does not fit its model.
     """
     if os.path.isdir(source) and not any(_OF_TOKENIZER.fullmatch(name) for name in os.listdir(source)):
         return None

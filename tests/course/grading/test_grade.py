@@ -269,14 +269,16 @@ def test_copies_are_found_by_whatever_ending_and_spelling_and_what_macos_adds_is
     monkeypatch.setattr(grade, "grade_submission", lambda submission, name, **how: CopyGrades(name=name))
     folder, two = tmp_path / "class", (unicodedata.normalize(form, "zoé.ipynb") for form in ("NFC", "NFD"))
     odd = os.fsdecode(b"caf\xe9.ipynb")
-    for name in ("UPPER.IPYNB", "ben.ipynb.txt", "cleo.ipynb.json", "a b.ipynb", "A  B.ipynb", odd, *two):
+    ending = ("UPPER.IPYNB", "ben.ipynb.txt", "cleo.ipynb.json", "eve.ipynb.download")
+    for name in (*ending, "a b.ipynb", "A  B.ipynb", odd, *two):
         write_copy(folder / name, *GOOD)
-    for name in ("._ben.ipynb", "__MACOSX/ben.ipynb", ".ipynb_checkpoints/ben-checkpoint.ipynb", "dan.pdf"):
+    of_systems = (".git/ben.ipynb", "@eaDir/ben.ipynb", ".ipynb_checkpoints/ben-checkpoint.ipynb")
+    for name in ("._ben.ipynb", "__MACOSX/ben.ipynb", *of_systems, "dan.pdf"):
         write_copy(folder / name, *GOOD)
     report = grade_folder(folder, report=tmp_path / "grades.csv")
     problems = {copy.name: copy.problem for copy in report.copies}
     alone = {name for name, problem in problems.items() if problem is None}
-    assert alone == {"UPPER.IPYNB", "ben.ipynb.txt", "cleo.ipynb.json", odd}
+    assert alone == {*ending, odd}
     assert sorted(set(problems.values()) - {None}) == [
         f"perhaps the same learner as '{name}'"
         for name in ("A  B.ipynb", "a b.ipynb", "zo\\xe9.ipynb", "zoe\\u0301.ipynb")

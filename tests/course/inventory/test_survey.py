@@ -114,7 +114,7 @@ def test_a_name_neither_cuts_its_row_nor_steers_a_terminal(survey, odd):
     assert [one.learner[:1] for one in found.sittings] == ["a", "b"] and odd not in str(found)
 
 
-@pytest.mark.parametrize(("head", "mark"), [("sep=;\n", ";"), ("", "\t")])
+@pytest.mark.parametrize(("head", "mark"), [("sep=;\n", ";"), ('"sep=;"\n', ";"), ("", "\t")])
 def test_what_excel_writes_is_read(survey, head, mark):
     lines = [line.replace(",", mark) for line in TWO]
     assert survey(*lines, head=head + mark.join(["learner", "form", "time", *"12345"])) == survey(*TWO)
@@ -136,6 +136,7 @@ GOOD = row("cy", "A", "pre", 3)
         ("di,A,pre,A,,C,,A", "di, pre: no answer to 2, 4: counted as not right"),
         ("di,A,pre,A,X,C,D,A", "row 3, item 2: 'X' is no answer: read as empty"),
         ("di,A,pre,A,AB,C,D,A", "row 3, item 2: 'AB' is no answer: read as empty"),
+        (row("di", "A", "pre", 1) + ",B", "row 3: more cells than columns: 'B' is not read"),
         ("di,A,pre", "di, pre: no answer to 1, 2, 3, 4, 5: counted as not right"),
     ],
 )  # fmt: skip
@@ -177,6 +178,7 @@ def test_a_draw_in_which_all_was_right_before_leaves_no_interval():
 @pytest.mark.parametrize(
     ("head", "rows", "match"),
     [("learner,form,1", ["di,A,A"], "got no time"), ("", [], "got no learner"),
+     ("learner,form,time,1,1", ["di,A,pre,A,B"], "each column once, got 1 2 times"),
      ("learner,form,time,1", ["di,C,pre,A"], "got none: row 2: form")],
 )  # fmt: skip
 def test_a_file_without_a_usable_sitting_is_refused(survey, head, rows, match):

@@ -191,15 +191,15 @@ def make_sequence_to_sequence(folder, kind, tokenizer, start_id, forced_id):
     return finished(theirs, folder)
 
 
-def make_mbart(folder, kind="MBart"):
+def make_mbart(folder, kind="MBart", language="fr_XX", forced=True):
     """25 languages: a text, an end mark, its language; 50: its language, a text, an end mark."""
     pieces, _ = sentencepieces()
     first = [(mark, 0.0) for mark in ("<s>", "<pad>", "</s>", "<unk>")]
     vocab = [*first, *pieces, ("en_XX", 0.0), ("fr_XX", 0.0)]
-    how = {"src_lang": "en_XX", "tgt_lang": "fr_XX"}
+    how = {"src_lang": "en_XX", "tgt_lang": language}
     tokenizer = getattr(transformers, f"{kind}Tokenizer")(vocab=vocab, **how)
     french = tokenizer.convert_tokens_to_ids("fr_XX")
-    ids = (french, None) if kind == "MBart" else (2, french)
+    ids = (french, None) if kind == "MBart" else (2, french if forced else None)
     return make_sequence_to_sequence(folder, "MBart", tokenizer, *ids)
 
 
@@ -214,6 +214,7 @@ MAKERS = {
     "barthez": lambda folder: make_bart(folder, "MBart", 0),
     "mbart": make_mbart,
     "mbart50": lambda folder: make_mbart(folder, "MBart50"),
+    "mbart50-to-one": lambda folder: make_mbart(folder, "MBart50", language=None),
 }
 
 
@@ -378,6 +379,15 @@ def test_padding_is_a_token_that_no_text_holds(folders):
         PretrainedTokenizer(fast, n_ids=20)
 
 
+def test_tokens_that_were_added_to_the_tokenizer_alone_are_not_used(folders):
+    inner, n_ids = read(folders["llama"], "AutoTokenizer"), published_tokenizer(folders["llama"]).vocab_size
+    inner.add_special_tokens({"pad_token": "[PAD]"})
+    inner.add_tokens(["chaton"])
+    tokenizer = PretrainedTokenizer(inner, n_ids=n_ids)
+    assert tokenizer.pad_id == inner.convert_tokens_to_ids("<0xFF>")
+    assert max(tokenizer.encode("[PAD] le chaton")) < n_ids
+
+
 def test_evaluate_a_language_model(folders, reviews, call):
     """The loss that `transformers` finds for the same rows."""
     answer = call("evaluate", folders["gpt2"], "--corpus", reviews, "--split", "all")
@@ -409,9 +419,9 @@ def test_evaluate_a_masked_model(folders):
     assert found.nats_per_token == pytest.approx(sum(expected) / len(expected), abs=1e-5)
 
 
-@pytest.mark.parametrize("name", ["marian", "bart", "mbart50"])
+@pytest.mark.parametrize("name", ["marian", "bart", "mbart", "mbart50", "mbart50-to-one"])
 def test_evaluate_a_translator(folders, tmp_path, call, name):
-    """BLEU and loss over pairs; the loss is that of `transformers`."""
+    """BLEU and loss over pairs; the loss is that of `transformers`, but for a language at the end."""
     pairs = list(zip(TEXTS[:6], TEXTS[6:12], strict=True))
     path = tmp_path / "pairs.tsv"
     path.write_text("\n".join("\t".join(pair) for pair in pairs))
@@ -421,6 +431,11 @@ def test_evaluate_a_translator(folders, tmp_path, call, name):
     valid = load_pairs(path).splits["valid"]
     for source, target in zip(valid.sources, valid.targets, strict=True):
         batch = inner(source, text_target=target, return_tensors="pt")
+        if name == "mbart50-to-one":  # its tokenizer knows no other language than the one it reads
+            batch["labels"][0, 0] = inner.convert_tokens_to_ids("fr_XX")
+        if name == "mbart":
+            batch["decoder_input_ids"] = batch["labels"].roll(1)[:, :-1]
+            batch["labels"] = batch["labels"][:, :-1]
         with torch.no_grad():
             total += theirs(**batch).loss.item() * batch["labels"].shape[1]
         n += batch["labels"].shape[1]
@@ -428,7 +443,16 @@ def test_evaluate_a_translator(folders, tmp_path, call, name):
     assert 0 <= answer["bleu"] <= 100
 
 
-TRANSLATORS = ["marian", "bart", "bart-forced", "barthez", "mbart", "mbart50"]
+def test_a_folder_of_several_languages_names_the_one_to_write(tmp_path):
+    (tmp_path / "asked").mkdir()
+    asked = published_tokenizer(make_mbart(tmp_path / "asked", "MBart50", forced=False))
+    assert asked.forced_ids == asked.target_prefix == (asked._inner.convert_tokens_to_ids("fr_XX"),)
+    (tmp_path / "unknown").mkdir()
+    with pytest.raises(ValueError, match="several languages must name the one to write"):
+        published_tokenizer(make_mbart(tmp_path / "unknown", "MBart50", language=None, forced=False))
+
+
+TRANSLATORS = ["marian", "bart", "bart-forced", "barthez", "mbart", "mbart50", "mbart50-to-one"]
 
 
 @pytest.mark.parametrize("name", TRANSLATORS)

@@ -208,7 +208,7 @@ def _of_standard_input() -> dict[str, Any]:
 
 def _utf8_lines(stream: Iterable[bytes]) -> Iterator[str]:
     """Lines of a stream without their ends, of old Macs too; ValueError names the first that is no text."""
-    from tinytx_run.tables import text_fault
+    from tinytx_run.letters import text_fault
 
     for number, raw in enumerate(stream, start=1):
         text = raw.decode("utf-8-sig" if number == 1 else "utf-8", "surrogateescape")

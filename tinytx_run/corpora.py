@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from tinytx_run.download import FOLDERS, corpus_folder, data_folder, dataset
+from tinytx_run.letters import CorpusWarning, canonical_label, plain
 from tinytx_run.readers import DESCRIPTIONS, READERS
 from tinytx_run.splits import LABELLED_SHARE, UNLABELLED_SHARE, Split, canonical_text, split_texts
 from tinytx_run.splits import label_subset as label_subset
-from tinytx_run.tables import HUB_PREFIX, SUFFIXES, CorpusWarning, Options, canonical_label, plain, read_own
+from tinytx_run.tables import HUB_PREFIX, SUFFIXES, Options, read_own
 
 WORLD_SIZES = {"train": 30_000, "valid": 2_000, "test": 2_000}
 WORLD_SEED = 20_000  # of train; the next two seeds draw valid and test

@@ -35,9 +35,9 @@ from tinytx_run.checkpoint import Checkpoint, load
 from tinytx_run.classify import class_logits
 from tinytx_run.corpora import Corpus, at_hand, load_corpus
 from tinytx_run.intervals import Interval, wilson_interval
+from tinytx_run.letters import canonical_label
 from tinytx_run.pairs import PairCorpus, load_pairs
 from tinytx_run.splits import TextHashes
-from tinytx_run.tables import canonical_label
 
 Sides = Literal["both", "left"]
 MAX_MASKED = 8_000  # tokens of a pseudo-likelihood: each costs a forward pass over its text

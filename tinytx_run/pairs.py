@@ -13,16 +13,9 @@ from textwrap import shorten
 from tinytx.tokenizer import canonical
 from tinytx_run.corpora import CorpusInfo, Splits, downloaded_info
 from tinytx_run.download import corpus_folder
+from tinytx_run.letters import MISSING, CorpusWarning, is_blank
 from tinytx_run.splits import split_connected
-from tinytx_run.tables import (
-    MISSING,
-    SPLIT_FILES,
-    CorpusWarning,
-    is_blank,
-    read_aligned,
-    read_lines,
-    split_cells,
-)
+from tinytx_run.tables import SPLIT_FILES, read_aligned, read_lines, split_cells
 
 WORLD_SIZES = {"test": 1_000, "valid": 1_000, "train": 40_000}  # drawn; train loses what is held out
 WORLD_SEED = 21_000  # of test; the next two seeds draw valid and train

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from tinytx.tokenizer import canonical
-from tinytx_run.tables import SPLIT_FILES, plain
+from tinytx_run.letters import plain
+from tinytx_run.tables import SPLIT_FILES
 
 SPLIT_SEED = 20_000
 MAX_HASHES, HASH_DIGITS = 100_000, 10  # of the texts that a model has learned, so at most a megabyte

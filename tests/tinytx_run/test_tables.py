@@ -10,7 +10,7 @@ import warnings
 
 import pytest
 
-from tinytx_run import tables
+from tinytx_run import letters, tables
 from tinytx_run.corpora import CorpusWarning, load_corpus
 
 TEXTS = [f"texte {i}" for i in range(12)]
@@ -113,12 +113,13 @@ def test_what_is_no_text_spoils_its_row_and_no_other(load, name, head, row, bad,
 
 
 def test_enormous_files_and_texts_are_named(load, monkeypatch, tmp_path):
-    monkeypatch.setattr(tables, "MAX_CHARS", 100)
+    monkeypatch.setattr(letters, "MAX_CHARS", 100)
     with pytest.raises(ValueError, match="line 2: .*at most 100.*got 120"):
         load("a.txt", "un\n" + "x" * 120)
     with pytest.raises(ValueError, match="line 2: .*lone surrogate as character 4; 2 of 3 rows"):
         load("a.jsonl", jsonl([("un", 1), ("un \ud800", 1), ("mot " * 30, 1)]))
-    monkeypatch.setattr(tables, "MAX_BYTES", 1_000)
+    for module in (letters, tables):
+        monkeypatch.setattr(module, "MAX_BYTES", 1_000)
     with pytest.raises(ValueError, match="a.txt must have at most 1,000 bytes, got 1,200: .*head -c"):
         load("a.txt", "un\n" * 400)
     packed = tmp_path / "a.txt.gz"

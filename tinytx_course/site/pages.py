@@ -64,7 +64,8 @@ _FOLDED = re.compile(
 )
 _TOGETHER = re.compile(rf"(?:{_FOLDED.pattern.replace('((?:', '(?:(?:')}\s*)+", re.S)
 _EXPLORER = re.compile(
-    r'data-tx-kind="(?!questions|outcome|parsons)(\w+)" data-tx-explorer=\'[^\']*?"title":"([^"]*)"'
+    r'data-tx-kind="(?!questions|outcome|parsons)(\w+)"(?: data-tx-explorer=\'[^\']*\')?>'
+    r'<p class="tx-still"><strong>(.*?)[.]?</strong>'
 )
 _CHOICE = re.compile(r"[A-H]\. ")
 
@@ -225,11 +226,13 @@ def without_answers(body: str, number: int, *, on_screen: bool = False) -> tuple
     return _TOGETHER.sub(moved, body), "".join(found)
 
 
-def _trial(body: str) -> str:
-    """Return the end of a title and, where the lesson has an explorer, a link to the first of them."""
+def _with_trial(body: str) -> str:
+    """Link the first explorer of a lesson below its title."""
     found = _EXPLORER.search(body)
-    link = f'<p class="try"><a href="#{found[1]}?">◆ Try it: {found[2]}</a></p>' if found else ""
-    return f"</h1>{link}"
+    if not found:
+        return body
+    body = f'{body[: found.start()]}id="explorer" {body[found.start() :]}'
+    return body.replace("</h1>", f'</h1><p class="try"><a href="#explorer">◆ Try it: {found[2]}</a></p>', 1)
 
 
 def page(run: Run, shown: Sequence[Lesson] = LESSONS, drawings: Path | None = None) -> str:
@@ -248,7 +251,7 @@ def page(run: Run, shown: Sequence[Lesson] = LESSONS, drawings: Path | None = No
     body = re.sub(r'href="(?!notebooks/)([\w./-]+)\.ipynb(#[^"]*)?"', r'href="\1.html\2"', body)
     body = body.replace('class="anchor-link"', 'class="anchor-link" tabindex="-1" aria-hidden="true"')
     body, answers = without_answers(body, lesson.number, on_screen=True)
-    body = body.replace("</h1>", _trial(body), 1)
+    body = _with_trial(body)
     before, after = neighbours(lesson, shown)
     address = source_of(project_root())
     return fill_page(

@@ -190,14 +190,14 @@ function chart(ui, runs) {
       },
       {
         tone: i ? "tx-second" : "tx-first",
-        name: NAMES[key],
+        name: ui.get("brief") ? "" : NAMES[key],
         points: history.moments
           .filter(({ loss }) => Number.isFinite(loss))
           .map(({ step, loss }) => [placeOf(step), height(loss)]),
       },
     ]);
     lines.unshift({
-      tone: "tx-past",
+      tone: "tx-faint tx-past",
       name: "",
       points: ghost.map(([step, loss]) => [placeOf(step), height(loss)]),
     });

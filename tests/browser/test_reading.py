@@ -329,6 +329,8 @@ def test_a_figure_is_enlarged_and_returns_to_its_place(lesson):
 def test_on_a_phone_panels_stand_below_one_another_and_wide_ones_return(lesson, site):
     lesson.open((site / f"{PANELS.name}.html").as_uri())
     lesson.settle()
+    lesson.click(".show-all")
+    lesson.settle()
     panels = """(figure => [...figure.querySelectorAll("g.axes")].map(panel => {
       const text = [...panel.querySelectorAll("text")].map(t => t.getBoundingClientRect());
       return {

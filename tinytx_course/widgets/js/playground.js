@@ -112,7 +112,7 @@ function briefly(get) {
   const { step, shown, above, settings, marks } = get("first");
   if (get("notice")) return get("notice");
   if (!step)
-    return "In grey: a run that was recorded. Now a new model learns, in this page.";
+    return "The dashed line is the best that any model can be expected to do. In grey: a run that was recorded. Now a new model learns, in this page.";
   if (above === null) return "The loss is no number any more.";
   const far = `${Math.round(100 * Math.abs(above))} %`;
   if (above < 0)
@@ -644,6 +644,7 @@ function transport(ui, conduct) {
 // it is not.
 const AT_FIRST = 20_000; // milliseconds that it learns unasked
 const BEFORE_SWITCH = 15_000;
+const ENOUGH = 0.4; // of it is seen
 const MOST_WORDS = 26;
 const FIVE_MINUTES = 300;
 function stage(ui, conduct) {
@@ -683,7 +684,8 @@ function stage(ui, conduct) {
     }),
   });
   const seen = new IntersectionObserver(
-    ([{ isIntersecting }]) => {
+    ([{ isIntersecting, intersectionRatio: share }]) => {
+      if (isIntersecting && share < ENOUGH) return;
       if (!isIntersecting) {
         wasPlaying = conduct.playing;
         conduct.pause();
@@ -692,9 +694,9 @@ function stage(ui, conduct) {
         if (!isAsked) setTimeout(() => isAsked || conduct.pause(), AT_FIRST);
       }
     },
-    { threshold: 0.5 },
+    { threshold: [0, ENOUGH] },
   );
-  seen.observe(curve.box);
+  seen.observe(ui.root);
   ui.signal.addEventListener("abort", () => seen.disconnect());
   const shorter = (words) => {
     const end = words.findIndex((word, i) => i >= 8 && /^[.!]$/.test(word));

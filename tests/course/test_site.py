@@ -175,9 +175,35 @@ def test_a_call_for_a_card_is_left_out_of_a_page_and_a_plot_is_folded():
     cells = [v4.new_code_cell(source, outputs=[seen]) for source in sources]
     cells[2].metadata.tags = ["folded"]
     body = cells_as_html(*cells)
-    assert body.count('class="input_area"') == 3 and body.count('class="plotting"') == 1
+    assert body.count('class="input_area"') == 3 and body.count('class="code plotting"') == 1
     assert "quiz" not in body and "mask" in body and body.count("seen") == 4
     assert "quiz" in cells_as_html(v4.new_code_cell(shown)), "without an output the call is all there is"
+
+
+def test_predictions_and_what_only_they_need_are_left_out_of_code_and_the_set_up_is_folded():
+    measured = "loss = run()\n# the winner\nbest = min(loss)\nprint(loss)\ncourse.resolve('02.1', best)"
+    sources = (
+        "import tinytx",
+        "course.predict('02.1', 'Which?', ['a', 'b'])",
+        measured,
+        "best = 1\nprint(best)",
+    )
+    cells = [v4.new_markdown_cell("## Set-up\n\nOne line."), *map(v4.new_code_cell, sources)]
+    body = cells_as_html(*cells)
+    shown = [
+        html.unescape(re.sub(r"<[^>]+>", "", pre)).strip()
+        for pre in re.findall(r"<pre>.*?</pre>", body, re.S)
+    ]
+    assert shown == ["import tinytx", "loss = run()\nprint(loss)", "best = 1\nprint(best)"]
+    (folded,) = re.findall(r'<details class="further" id="Set-up">(.*?)</details>', body, re.S)
+    assert "One line." in folded and "import" in folded and "<h2" not in body
+    assert re.findall(r"<summary>Code, (\d+ lines?)</summary>", body) == ["2 lines", "2 lines"]
+
+
+def test_a_page_says_what_it_is_about_where_links_are_shown_with_a_text():
+    shown = lesson_page()
+    said = re.findall(r'<meta (?:name|property)="(?:og:)?description" content="([^"]*)">', shown)
+    assert len(said) == 2 and said[0] == said[1] and LESSONS[2].question in html.unescape(said[0])
 
 
 def test_what_is_further_is_folded_with_one_line_that_says_what_waits():
@@ -185,7 +211,8 @@ def test_what_is_further_is_folded_with_one_line_that_says_what_waits():
     cells = [*map(v4.new_markdown_cell, ("## First", long, "### Further: too", "## Second"))]
     cells.insert(2, v4.new_code_cell("1", outputs=[v4.new_output("stream", text="seen\n")]))
     body = cells_as_html(*mark_further(cells))
-    folds = re.findall(r'<details class="further">\s*<summary>(.*?)</summary>(.*?)</details>', body, re.S)
+    inside = r"((?:<details.*?</details>|(?!</details>).)*)"  # code is folded, too
+    folds = re.findall(rf'<details class="further">\s*<summary>(.*?)</summary>{inside}</details>', body, re.S)
     lines = ["Further: more $x$ &amp; &lt;b&gt; · 2 min", "Further: too · 1 min"]
     assert [line for line, _ in folds] == lines
     assert "seen" in folds[0][1] and "</h2>" in folds[0][1] and "</h3>" in folds[1][1]

@@ -201,10 +201,14 @@ def open_lab(root: Path | None = None, options: Sequence[str] = ()) -> int:
         _print(f"{len(moved)} notebooks of an earlier edition, with your answers: now in {moved[0].parent}")
     new = copy_for_learner(root)
     _print(f"your notebooks are in {work}: {len(new)} new, {len(written_lessons(root)) - len(new)} unchanged")
-    first = work / "00_start_here.ipynb"
-    command = [sys.executable, "-m", "jupyterlab", str(first if first.exists() else work)]
-    command += [*lab_arguments(work), *options]
+    command = [sys.executable, "-m", "jupyterlab", *lab_arguments(work), *options]
+    if (work / "00_start_here.ipynb").exists():
+        command.append("--LabApp.default_url=/lab/tree/00_start_here.ipynb")
+    if getattr(os, "geteuid", lambda: 1)() == 0:
+        _print("you are root, as in many containers: JupyterLab is started with --allow-root")
+        command.append("--allow-root")
     environment = kernel_environment(root)
+    Path(environment["IPYTHONDIR"]).mkdir(parents=True, exist_ok=True)  # IPython warns of a missing one
     del environment["TQDM_DISABLE"]  # a person is watching
     environment[PROGRESS] = os.environ.get(PROGRESS) or str(work / "progress.json")
     return subprocess.run(command, cwd=work, env=environment, check=False).returncode

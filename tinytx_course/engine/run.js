@@ -133,8 +133,8 @@ export class Run {
     return record;
   }
 
-  // What a page shows of this moment: the held-out loss, a review that the model writes, which of its words
-  // the grammar allows, and what the model attends to in some words, (H, T, T) for each block.
+  // What a page shows of this moment: the held-out loss, a review that the model writes, its English word by
+  // word, which of its words the grammar allows, and what the model attends to in some words, (H, T, T) for each block.
   moment(words, seed) {
     const text = this.sample(generator(seed));
     const record = this.look(words);
@@ -147,6 +147,7 @@ export class Run {
       ...this.evaluate(),
       tokens: this.tokens,
       text,
+      english: text.map((word) => this.world.english[this.world.ids.get(word)]),
       allowed: this.world.allowed(text),
       attention,
       heads,

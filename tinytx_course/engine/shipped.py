@@ -26,6 +26,7 @@ from tinytx.transformer import LanguageModel
 
 FOLDER = Path(__file__).parent
 WEIGHTS, FACTS = "shipped.safetensors", "shipped.json"
+RECORDED = "recorded.json"  # a whole run of the page that trains: see tinytx_course.building.recorded
 LARGEST = 127
 SCALE, TOKENIZER = ".scale", "tokenizer.model"  # ends the name of a matrix's scales; holds the tokenizer
 METADATA = "tinytx"  # one key, as safetensors does not fix the order of several

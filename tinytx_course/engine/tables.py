@@ -12,6 +12,7 @@ import json
 import numpy as np
 from safetensors.numpy import save
 
+from tinytx_course.engine.gloss import word_by_word
 from tinytx_course.engine.shipped import METADATA
 from tinyworld.reviews import NO_SPACE_BEFORE
 from tinyworld.world import World
@@ -28,7 +29,7 @@ def world_tables(world: World) -> bytes:
         ``value`` (n,) and ``row`` (R, G): the distinct rows of probabilities, one column a book, as places in
         ``value``; ``arc`` (A, 3): word, row, and target less the lowest target, block after block; ``block``
         (n + 1,): where each block begins; ``state`` (Q, 2): block and lowest target. In the metadata: words,
-        plan, entries and ends.
+        English for each of them, plan, entries and ends.
     """
     network, plan = world.automaton.network, world.plan
     _, place, index = np.unique(network.weight.round(DIGITS), return_index=True, return_inverse=True)
@@ -49,6 +50,7 @@ def world_tables(world: World) -> bytes:
     tensors = {name: _as_uint16(name, np.asarray(numbers)) for name, numbers in whole.items()}
     metadata = {
         "words": world.vocabulary,
+        "english": word_by_word(world.vocabulary) if world.language == "fr" else [],
         "glued": sorted(NO_SPACE_BEFORE[world.language]),
         "n_books": network.n_books,
         "entries": network.entries,

@@ -23,10 +23,22 @@ async function fit(slide) {
       const most = Math.max(...[box, ...box.querySelectorAll("math")].map((one) => one.scrollWidth));
       return box.scrollHeight * zoom <= tall && most * zoom <= wide + 1;
     };
-    // An explorer may become lower where it is narrower.
-    const [shares, step] = explorer ? [[1, 0.8, 0.64], 0.1] : [[1], 0.05];
-    sizes: for (let zoom = +box.style.zoom || (box.closest(".answers") ? 1 : 2.2); zoom > 0.5; zoom -= step)
-      for (const share of shares) if (await sized(zoom, share)) break sizes;
+    const most = +box.style.zoom || (box.closest(".answers") ? 1 : 2.2);
+    if (explorer) {
+      // it may become lower where it is narrower
+      sizes: for (let zoom = most; zoom > 0.5; zoom -= 0.1)
+        for (const share of [1, 0.8, 0.64]) if (await sized(zoom, share)) break sizes;
+    } else {
+      let [fits, fails] = [0.5, most];
+      if (!(await sized(most, 1))) {
+        while (fails - fits > 0.05) {
+          const zoom = (fits + fails) / 2;
+          if (await sized(zoom, 1)) fits = zoom;
+          else fails = zoom;
+        }
+        await sized(fits, 1);
+      }
+    }
     box.dataset.fit = "done";
     if (explorer && !grows.has(box))
       grows

@@ -18,7 +18,7 @@ from tinytx_course.terms import terms_table
 
 _SECONDS = 900  # for printing
 _ALIVE = re.compile(r" data-tx-(?:kind=\"\w+\"|explorer='[^']*')")
-_ANCHOR = re.compile(r'(<(?:h[1-6]|figure)\b[^>]*? id=")')
+_ANCHOR = re.compile(r'(<(?:h[1-6]|figure|details)\b[^>]*? id=")')
 _LESSON_LINK = re.compile(r'href="(\d\d)_\w+\.(?:html|ipynb)(?:#([^"]+))?"')
 _ELSEWHERE = re.compile(r'<a [^>]*?href="(?!https?:|#)[^"]*"[^>]*>(.*?)</a>', re.S)
 

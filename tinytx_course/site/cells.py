@@ -41,17 +41,19 @@ _PRIORITY = [
     "text/latex",
     "text/plain",
 ]
-# The code that only draws or settles a prediction is folded, and a call that only shows a card is left out.
-# Aligned columns that a cell printed are a table.
+# Code can be folded, that which only draws is, and a call that only shows a card is left out. Aligned columns
+# that a cell printed are a table.
 _TEMPLATE = """
 {%- extends 'basic/index.html.j2' -%}
 {% block input_group -%}
-{% if cell.metadata.folded %}<details class="plotting">
-<summary>The code that {{ "draws" if "plots." in cell.source else "settles" }} this</summary>
-{{ super() }}</details>{% elif not cell.metadata.only_shows %}{{ super() }}{% endif %}
+{% if cell.metadata.bare %}{{ super() }}{% elif cell.metadata.folded %}<details class="code plotting">
+<summary>The code that {{ "draws" if "plots." in cell.source else "measures" }} this</summary>
+{{ super() }}</details>{% elif not cell.metadata.only_shows %}<details class="code" open>
+<summary>Code, {{ cell.metadata.lines }} line{{ "s" if cell.metadata.lines > 1 }}</summary>
+{{ super() }}</details>{% endif %}
 {%- endblock input_group %}
 {% block any_cell -%}
-{% if cell.metadata.waits %}<details class="further">
+{% if cell.metadata.waits %}<details class="further"{{ cell.metadata.about }}>
 <summary>{{ cell.metadata.waits | e }}</summary>{% endif %}
 {{ super() }}
 {% if cell.metadata.ends %}</details>{% endif %}
@@ -63,7 +65,9 @@ _TEMPLATE = """
 {%- endblock stream_stdout %}
 """
 _FURTHER = re.compile(r"#{2,4} (Further:.+)")
+_SET_UP = re.compile(r"## Set-up$\s*", re.M)
 FOLDED = "folded"  # the tag of a cell of many lines that only draws, or only settles a prediction
+_PREDICTS = re.compile(r"course\.(predict|resolve)\b")
 _CARDS = re.compile(
     r"(course\.(check|glossary|parsons|predict|quiz|recall|widgets\.\w+)|(course\.)?plots\.diagram)\("
 )
@@ -143,6 +147,50 @@ def only_shows(source: str) -> bool:
     return 0 < len(calls) == len(shown) and all(_CARDS.match(ast.unparse(one)) for one in shown)
 
 
+def _names(nodes: Iterable[ast.AST], context: type[ast.expr_context]) -> set[str]:
+    inside = (node for one in nodes for node in ast.walk(one) if isinstance(node, ast.Name))
+    return {node.id for node in inside if isinstance(node.ctx, context)}
+
+
+def without_predictions(source: str, elsewhere: Iterable[str] = ()) -> str:
+    """Return a cell without its calls of ``predict`` and ``resolve``, and without what only they need.
+
+    Parameters
+    ----------
+    source : str
+    elsewhere : iterable of str
+        Names that other cells read.
+
+    Examples
+    --------
+    >>> without_predictions("loss = run()\\nbest = min(loss)\\ncourse.resolve('01.1', best)\\nprint(loss)")
+    'loss = run()\\nprint(loss)'
+    """
+    if not _PREDICTS.search(source):
+        return source
+    statements = ast.parse(source).body
+    calls = [one for one in statements if _PREDICTS.search(ast.unparse(one))]
+    left_out, kept = list(calls), [one for one in statements if one not in calls]
+    for one in reversed(kept):
+        only_sets = not any(
+            isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.Expr | ast.Assert)
+            for node in ast.walk(one)
+        )
+        others = [other for other in statements if other is not one and other not in left_out]
+        needed = _names(others, ast.Load) | {*elsewhere}
+        sets = _names([one], ast.Store)
+        if only_sets and sets & _names(left_out, ast.Load) and not sets & needed:
+            left_out.append(one)
+    lines, gone = source.split("\n"), set()
+    for one in left_out:
+        first = one.lineno - 1
+        while first and lines[first - 1].startswith("#"):
+            first -= 1
+        gone |= {*range(first, one.end_lineno or one.lineno)}
+    left = "\n".join(line for i, line in enumerate(lines) if i not in gone)
+    return re.sub(r"\n{4,}", "\n\n\n", left).strip("\n")
+
+
 def without_marks(source: str) -> str:
     """Return a code cell without marks for tools."""
     return _MARKS.sub("", source).rstrip()
@@ -153,6 +201,21 @@ def _plain_code() -> re.Pattern[str]:
     """Return what finds the marks of code that has no colour: half of its size."""
     coloured = "|".join(re.findall(r"\.highlight \.(\w+)", code_style()))
     return re.compile(rf'<span class="(?!(?:{coloured})")\w+">([^<]*)</span>')
+
+
+def _reads(cell: NotebookNode) -> set[str]:
+    """Return the names that a code cell takes from others, its predictions left out."""
+    try:
+        statements = ast.parse(cell.source).body if cell.cell_type == "code" else []
+    except SyntaxError:
+        return set()
+    read: set[str] = set()
+    own: set[str] = set()
+    for one in statements:
+        if not _PREDICTS.search(ast.unparse(one)):
+            read |= _names([one], ast.Load) - own
+        own |= _names([one], ast.Store)
+    return read
 
 
 def _as_a_reader_sees(output: NotebookNode, lesson: Lesson) -> NotebookNode:
@@ -173,6 +236,17 @@ def _fold_further(cells: list[NotebookNode], lesson: Lesson) -> None:
             inside[-1].metadata.ends = True
 
 
+def _fold_set_up(cells: list[NotebookNode]) -> None:
+    """Fold the imports: the question of a lesson comes first."""
+    first = next((i for i, cell in enumerate(cells) if _SET_UP.match(cell.source)), None)
+    if first is None:
+        return
+    last = next((i for i in range(first, len(cells)) if cells[i].cell_type == "code"), first)
+    cells[first].source = _SET_UP.sub("", cells[first].source, count=1)
+    cells[first].metadata |= {"waits": "Set-up", "about": ' id="Set-up"'}
+    cells[last].metadata |= {"ends": True, "bare": True}
+
+
 def notebook_to_html(
     notebook: NotebookNode, lesson: Lesson, shown: Iterable[Lesson] = (), drawings: Path | None = None
 ) -> str:
@@ -191,15 +265,20 @@ def notebook_to_html(
     """
     content = copy.deepcopy(notebook)
     content.cells = [cell for cell in content.cells if not is_first_cell(cell)]
+    _fold_set_up(content.cells)
     _fold_further(content.cells, lesson)
+    read = {id(cell): _reads(cell) for cell in content.cells}
     numbered = Figures(lesson.number, drawings)
     for cell in content.cells:
         if cell.cell_type == "code":
-            cell.source = without_marks(cell.source)
+            others = (names for key, names in read.items() if key != id(cell))
+            cell.source = without_predictions(without_marks(cell.source), set().union(*others))
             seen = (_as_a_reader_sees(output, lesson) for output in joined_streams(cell.outputs))
             cell.outputs = numbered.renew(seen)
             cell.metadata.folded = FOLDED in cell.metadata.get("tags", [])
-            cell.metadata.only_shows = bool(cell.outputs) and only_shows(cell.source)
+            cell.metadata.only_shows = not cell.source or bool(cell.outputs) and only_shows(cell.source)
+            cell.metadata.folded &= not cell.metadata.only_shows
+            cell.metadata.lines = cell.source.count("\n") + 1
     exporter = HTMLExporter(
         raw_template=_TEMPLATE,
         exclude_input_prompt=True,

@@ -1,4 +1,4 @@
-"""The first page: the live model, the lessons as a map, doors for those who come."""
+"""The first page: a model that learns, one that has learned, the lessons as a map, doors."""
 
 from __future__ import annotations
 
@@ -95,14 +95,15 @@ def _marks(file: Path) -> list[str]:
 
 
 def doors(shown: Sequence[Lesson]) -> dict[str, Any]:
-    """Return where the first page leads learners, teachers and engineers, and the model that greets them."""
+    """Return where the first page leads learners, teachers and engineers, and the models that greet them."""
     from tinytx_course.widgets.live_model import live_model
+    from tinytx_course.widgets.playground import playground
 
     first = f"{shown[0].name}.html" if shown else "glossary.html"
     by_slug = {lesson.slug: f"{lesson.name}.html" for lesson in shown}
     attend, build = (by_slug.get(slug, first) for slug in ("attention_and_masks", "your_own_gpt"))
-    hero = live_model("Ce roman est").to_html()
-    return {"hero": hero, "first": first, "attend": attend, "build": build, "n_checkers": len(EXERCISES)}
+    models = {"learns": playground(brief=True).to_html(), "learned": live_model("Ce roman est").to_html()}
+    return {**models, "first": first, "attend": attend, "build": build, "n_checkers": len(EXERCISES)}
 
 
 def facts(runs: Sequence[Run]) -> list[str]:

@@ -31,6 +31,15 @@ from tinytx_course.terms import names_table, terms, terms_table
 from tinytx_course.widgets import assets
 from tinytx_course.widgets.playground import playground
 
+_SHOWS = "Its language is generated, so each model is shown next to the exact truth."
+_ABOUT = f"A course on transformers, from the first token to a GPT of your own. {_SHOWS}"
+_DESCRIPTIONS = {
+    "glossary": "The terms of a course on transformers, each in a sentence, and where it is explained.",
+    "reference": "Every function of tinytx, a small transformer in PyTorch: shapes, formulas, papers.",
+    "exercises": "Exercises on transformers without Python: fill masks, order lines, predict numbers.",
+    "playground": "A transformer learns in your browser, next to the lowest loss that any model can be "
+    "expected to reach. Switch parts off while it learns, and let it cheat.",
+}
 _ALWAYS = ("page", "bar", "reading", "present", "print")
 _SCRIPTS = (
     "menus",
@@ -54,6 +63,10 @@ _FOLDED = re.compile(
     r"<details><summary>((?:(?!</summary>).)*)</summary>((?:(?!</?details).)*)</details>", re.S
 )
 _TOGETHER = re.compile(rf"(?:{_FOLDED.pattern.replace('((?:', '(?:(?:')}\s*)+", re.S)
+_EXPLORER = re.compile(
+    r'data-tx-kind="(?!questions|outcome|parsons)(\w+)"(?: data-tx-explorer=\'[^\']*\')?>'
+    r'<p class="tx-still"><strong>(.*?)[.]?</strong>'
+)
 _CHOICE = re.compile(r"[A-H]\. ")
 
 
@@ -114,6 +127,7 @@ def fill_page(
     sheets: Iterable[str] = (),
     scripted: bool = True,
     policy: str = "",
+    description: str = _ABOUT,
     **values: Any,
 ) -> str:
     """Return a whole page: what its template holds, in the shell of all pages.
@@ -131,6 +145,8 @@ def fill_page(
         Whether it reads ``site.js``.
     policy : str
         What a browser is to refuse (Content-Security-Policy); such a page has no script at all.
+    description : str
+        What a link to the page says of it, where links are shown with a text.
     """
     body = _STYLES.sub(r"\1", render(f"site/{template}", title=title, **values).rstrip())
     script = '<script src="site.js"></script>' if scripted and not policy else ""
@@ -140,6 +156,7 @@ def fill_page(
     return render(
         "site/shell.html",
         title=title,
+        description=description,
         style=style_sheet(body, sheets),
         first=first_script(),
         policy=policy,
@@ -209,6 +226,15 @@ def without_answers(body: str, number: int, *, on_screen: bool = False) -> tuple
     return _TOGETHER.sub(moved, body), "".join(found)
 
 
+def _with_trial(body: str) -> str:
+    """Link the first explorer of a lesson below its title."""
+    found = _EXPLORER.search(body)
+    if not found:
+        return body
+    body = f'{body[: found.start()]}id="explorer" {body[found.start() :]}'
+    return body.replace("</h1>", f'</h1><p class="try"><a href="#explorer">◆ Try it: {found[2]}</a></p>', 1)
+
+
 def page(run: Run, shown: Sequence[Lesson] = LESSONS, drawings: Path | None = None) -> str:
     """Return one lesson as a whole page.
 
@@ -225,12 +251,14 @@ def page(run: Run, shown: Sequence[Lesson] = LESSONS, drawings: Path | None = No
     body = re.sub(r'href="(?!notebooks/)([\w./-]+)\.ipynb(#[^"]*)?"', r'href="\1.html\2"', body)
     body = body.replace('class="anchor-link"', 'class="anchor-link" tabindex="-1" aria-hidden="true"')
     body, answers = without_answers(body, lesson.number, on_screen=True)
+    body = _with_trial(body)
     before, after = neighbours(lesson, shown)
     address = source_of(project_root())
     return fill_page(
         "page.html",
         title=f"{titled(lesson)} · tinytx",
         about=f' data-lesson="{lesson.name}"',
+        description=f"{lesson.question} Lesson {lesson.number:02d} of a course on transformers. {_SHOWS}",
         bar=bar(titled(lesson), shown, lesson, present=True),
         address=address,
         elsewhere=open_links(address, lesson.name),
@@ -268,6 +296,7 @@ def other_pages(folder: Path) -> dict[str, str]:
     for name, values in pages.items():
         values["contents"] = finding.contents(values.get("body", ""))
         values |= {"title": f"{name.capitalize()} · tinytx", "bar": bar("", shown)}
+        values["description"] = _DESCRIPTIONS[name]
     return {name: fill_page(f"{name}.html", **values) for name, values in pages.items()}
 
 

@@ -15,7 +15,7 @@ from importlib.resources import files
 
 from tinytx_course.engine import training_parts
 from tinytx_course.engine.bundle import bundle
-from tinytx_course.engine.shipped import FOLDER, WEIGHTS
+from tinytx_course.engine.shipped import FOLDER, RECORDED, WEIGHTS
 from tinytx_course.engine.tables import world_tables
 from tinyworld.world import World
 
@@ -108,6 +108,7 @@ def engine_files(kinds: Iterable[str]) -> dict[str, str]:
 def _training() -> str:
     parts = training_parts(World())
     files = "".join(f'  {name}: "{parts[name]}",\n' for name in ("wasm", "tables"))
+    files += f"  recorded: {FOLDER.joinpath(RECORDED).read_text(encoding='utf-8').strip()},\n"
     return f"const TRAINING = {{\n{files}  make: () => {{\n{parts['script']}return ENGINE;\n}} }};\n"
 
 

@@ -16,13 +16,15 @@ class PlaygroundExplorer(Explorer):
     The switches are traits, which take effect in the next step or, where parameters change, in a new run.
     `first` and `second` hold what the runs have reached: step, tokens, loss, and at their latest moment the
     held-out loss, the share above the bound and the text that was drawn. `moment` is the step that is looked
-    back at, -1 for the latest; `guess` the prediction for the second run, which differs by `change`.
+    back at, -1 for the latest; `guess` the prediction for the second run, which differs by `change`. Where it
+    is `brief`, one run and one switch are all there is.
     """
 
     kind = "playground"
     title = traitlets.Unicode("A transformer learns").tag(sync=True)
 
     words = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    brief = traitlets.Bool(False).tag(sync=True)
     d_model = traitlets.Int(64).tag(sync=True)
     seed = bounded(0, 0, 99)
     seconds = bounded(60, 0, 3600)
@@ -76,6 +78,7 @@ def playground(
     d_model: int = 64,
     n_layers: int = 2,
     seed: int = 0,
+    brief: bool = False,
 ) -> PlaygroundExplorer:
     """Let a transformer learn in the page, switch things off while it does, and compare two runs.
 
@@ -96,6 +99,9 @@ def playground(
         Blocks, from 1 to 8.
     seed : int
         Of first weights and reviews, from 0 to 99: with ``n_steps`` equal seeds give equal numbers.
+    brief : bool
+        Show the loss, what the model writes with its English, and one switch, the mask. It begins to learn
+        by itself once it is seen, for 20 seconds; not where motion is not wanted.
 
     Raises
     ------
@@ -113,6 +119,7 @@ def playground(
         raise ValueError(f"d_model must be a multiple of 4 from 8 to 256, got {d_model}")
     return PlaygroundExplorer(
         words=list(World().reviews(1, seed=_SEED)[0].words[:_N_WORDS]),
+        brief=brief,
         **({"seconds": seconds} if n_steps is None else {"seconds": 0, "n_steps": n_steps}),
         d_model=d_model,
         n_layers=n_layers,

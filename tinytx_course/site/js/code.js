@@ -1,3 +1,25 @@
+// Code folded to a line, or not: see look.js.
+
+const cells = [...document.querySelectorAll("#lesson .code:not(.plotting)")];
+const wishes = [...document.querySelectorAll(".story-switch input")];
+const foldCode = () => {
+  cells.forEach((cell) => {
+    cell.open = !look.story;
+  });
+  wishes.forEach((wish) => {
+    wish.checked = look.story === (wish.value === "story");
+  });
+};
+wishes.forEach((wish) =>
+  wish.addEventListener("change", () => {
+    changeLook({ story: wish.value === "story" });
+    foldCode();
+  }),
+);
+addEventListener("presented", foldCode);
+foldCode();
+document.documentElement.classList.add("ready");
+
 // A button on each piece of code that copies it, and on a phone one that wraps it; two lines are as quickly
 // typed.
 
@@ -13,23 +35,7 @@ for (const pre of document.querySelectorAll(
 )) {
   if (pre.textContent.trim().split("\n").length < 3) continue;
   const button = h("button", { type: "button", class: "copy" }, "Copy");
-  button.addEventListener("click", async () => {
-    const text = pre.textContent.replace(/\n$/, "");
-    try {
-      await navigator.clipboard.writeText(text);
-    } catch {
-      // a page from disk may not be allowed to
-      const box = h("textarea", {}, text);
-      document.body.append(box);
-      box.select();
-      document.execCommand("copy");
-      box.remove();
-    }
-    button.textContent = "Copied";
-    setTimeout(() => {
-      button.textContent = "Copy";
-    }, 1500);
-  });
+  button.addEventListener("click", () => copyText(pre.textContent.replace(/\n$/, ""), button));
   // paper may cut it
   pre.closest(".input_area")?.classList.toggle("long", pre.textContent.split("\n").length > 15);
   const box = pre.closest(".input_area") ?? pre.closest(".highlight") ?? h("div");

@@ -61,10 +61,5 @@ document.querySelector(".keys-open")?.addEventListener("click", (event) => {
   open();
 });
 document.addEventListener("keydown", (event) => {
-  if (
-    event.key === "?" &&
-    look.letters &&
-    !event.target.closest("input, textarea, select, [contenteditable]")
-  )
-    open();
+  if (event.key === "?" && look.letters && !event.target.closest(TYPING)) open();
 });

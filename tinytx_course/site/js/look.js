@@ -3,12 +3,20 @@
 document.documentElement.classList.add("scripted");
 const SIZES = [90, 100, 112, 125, 150];
 // letters: whether P, / and ? are keys
-const look = { theme: "system", size: 100, letters: true, ...recalled("look") };
+// story: whether code is folded to a line
+const look = {
+  theme: "system",
+  size: 100,
+  letters: true,
+  story: matchMedia("(max-width: 40rem)").matches,
+  ...recalled("look"),
+};
 
 function applyLook() {
   const root = document.documentElement;
   root.dataset.theme = look.theme;
   root.style.setProperty("--type", look.size / 100);
+  root.classList.toggle("story", look.story);
   // Explorers and diagrams follow this attribute in JupyterLab.
   if (look.theme === "system") delete document.body.dataset.jpThemeLight;
   else document.body.dataset.jpThemeLight = look.theme === "light";

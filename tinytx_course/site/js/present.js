@@ -16,7 +16,7 @@ if (main) {
   const LARGE = 1.5;
   const LEGIBLE = 1.2; // letters of 15 px as large as 18
   const CARDS = "[data-tx-kind=questions], [data-tx-kind=outcome], [data-tx-kind=parsons]";
-  const BLOCKS = ".text_cell_render > *, .input, .plotting, .output_area";
+  const BLOCKS = ".text_cell_render > *, .code, .output_area";
   const WHOLE = "figure, tr, math, button, .tx-explorer, .tx-option-row, .tx-lines li";
   const inner = (block) => block.parentElement.closest(BLOCKS);
   const blocks = [...main.querySelectorAll(BLOCKS)].filter(
@@ -38,7 +38,7 @@ if (main) {
     slides[setUp].splice(0, from).forEach((block) => block.classList.add("left-out"));
     if (!slides[setUp].length) slides.splice(setUp, 1);
   }
-  const codes = blocks.filter((block) => block.matches(".input, .plotting"));
+  const codes = blocks.filter((block) => block.matches(".code"));
   const takeHome = slides.find(isOf("Take-home"))?.filter((block) => codes.includes(block)) ?? [];
   takeHome.forEach((block) => block.classList.add("take-home"));
   let slide = 0;
@@ -231,15 +231,13 @@ if (main) {
     return rows[end - 1].bottom - rows[first].top > 0.4 * height ? end - 1 : past - 1;
   };
 
-  const boxOf = (code) => code.closest("details") ?? code.querySelector("details");
-
   // What each key press shows: from which height to which, and the figure that is still blurred. Folded code
   // has no screen of its own.
   const stepsOf = (height) => {
     const rows = rowsOf(height);
     const found = [];
     const isFolded = ({ at }) =>
-      codes.includes(slides[slide][at]) && boxOf(slides[slide][at])?.open === false;
+      codes.includes(slides[slide][at]) && !slides[slide][at].open;
     for (let first = 0, last; first < rows.length; first = last + 1) {
       last = endOf(rows, first, height);
       if (rows.slice(first, last + 1).every(isFolded)) continue;
@@ -362,18 +360,7 @@ if (main) {
   // Code is folded, but for what the key C or its own line opens.
   const fold = (open = false) =>
     codes.forEach((code) => {
-      const lines = code.textContent.trim().split("\n").length;
-      if (code.matches(".plotting")) code.open = open;
-      else if (takeHome.includes(code)) return;
-      else if (!code.firstElementChild.matches("details")) {
-        const box = h(
-          "details",
-          { class: "plotting" },
-          h("summary", {}, `Code, ${lines} line${lines > 1 ? "s" : ""}`),
-        );
-        box.append(...code.childNodes);
-        code.append(box);
-      }
+      code.open = open || takeHome.includes(code);
     });
 
   // Open the code of this screen and what is folded before it, or after the last one, and go there; or close
@@ -383,11 +370,11 @@ if (main) {
     const placeOf = (box) => box.getBoundingClientRect().top - main.getBoundingClientRect().top;
     const from = steps.findLast((other) => other.bottom <= top)?.bottom ?? 0;
     const till = steps.some((other) => other.top >= bottom) ? bottom : Infinity;
-    const all = codes.filter((code) => slides[slide].includes(code) && boxOf(code));
-    const seen = all.filter((code) => placeOf(code) > from - 1 && placeOf(code) < till).map(boxOf);
+    const all = codes.filter((code) => slides[slide].includes(code));
+    const seen = all.filter((code) => placeOf(code) > from - 1 && placeOf(code) < till);
     if (!seen.length) return;
     const open = seen.some((box) => !box.open);
-    (open ? seen : all.map(boxOf)).forEach((box) => {
+    (open ? seen : all).forEach((box) => {
       box.open = open;
     });
     rounds = 0;
@@ -422,8 +409,6 @@ if (main) {
     dispatchEvent(new Event("presented"));
     count.remove();
     main.style.clipPath = "";
-    for (const box of main.querySelectorAll(".input > details"))
-      box.replaceWith(...[...box.childNodes].slice(1));
     for (const block of blocks) {
       block.classList.remove("off", "veiled");
       block.inert = false;
@@ -459,13 +444,13 @@ if (main) {
       document.querySelector("dialog[open]")
     )
       return;
+    const letter = look.letters && event.key.toLowerCase();
+    if (letter === "p" && !event.target.closest(TYPING)) return toggle();
     if (event.target.closest("input, select, textarea, .tx")) {
       // the arrow keys turn screens again
       if (event.key === "Escape" && !document.fullscreenElement) event.target.blur();
       return;
     }
-    const letter = look.letters && event.key.toLowerCase();
-    if (letter === "p") return toggle();
     if (!root.classList.contains("present")) return;
     if (letter === "c") openCode();
     if (letter === "o") return openOverview();

@@ -201,7 +201,7 @@ if (opener) {
     if (event.target === dialog) dialog.close();
   });
   document.addEventListener("keydown", (event) => {
-    const typing = event.target.closest("input, textarea, select, [contenteditable]");
+    const typing = event.target.closest(TYPING);
     if (
       (event.key === "/" && !typing && look.letters) ||
       (event.key === "k" && (event.ctrlKey || event.metaKey))

@@ -6,3 +6,7 @@ const plain = (text) =>
     .replace(/[\u0300-\u036f]/g, "")
     .replace(/[‘’]/g, "'")
     .toLowerCase();
+
+// Where letters are text. With a choice, a box or a slider they are keys.
+// biome-ignore lint/correctness/noUnusedVariables: the scripts that this one is put before use it
+const TYPING = "textarea, select, [contenteditable], input:not([type=radio], [type=checkbox], [type=range])";

@@ -51,15 +51,26 @@ export function keepInAddress(box, name, model, keep) {
   });
 }
 
+const changedIn = ({ model, start }) =>
+  [...start]
+    .filter(([key, value]) => valueText(model.get(key)) !== valueText(value))
+    .map(([key]) => `${key}=${valueText(model.get(key))}`)
+    .join("&");
+
+// A button that copies the address of an explorer as it is now.
+export function copyLink(name) {
+  const copy = ({ target }) => {
+    const plain = location.href.split("#")[0];
+    copyText(`${plain}#${name}?${changedIn(keepers.get(name))}`, target);
+  };
+  return h("button", { type: "button", class: "tx-button tx-screen tx-copy", onclick: copy }, "Copy link");
+}
+
 function writeAddress() {
   const parts = [...keepers]
-    .map(([name, { model, start }]) => {
-      const changed = [...start].filter(([key, value]) => valueText(model.get(key)) !== valueText(value));
-      return changed.length
-        ? `${name}?${changed.map(([key]) => `${key}=${valueText(model.get(key))}`).join("&")}`
-        : "";
-    })
-    .filter(Boolean);
+    .map(([name, keeper]) => [name, changedIn(keeper)])
+    .filter(([, changed]) => changed)
+    .map(([name, changed]) => `${name}?${changed}`);
   const plain = location.pathname + location.search;
   const ours = addressParts(location.hash).size;
   if (!parts.length && !ours) return; // the heading that somebody linked to
@@ -88,7 +99,10 @@ export function followAddress() {
         model.set(key, asked ?? value);
       }
     }
-    keepers.get(first).box.scrollIntoView({ block: "start", behavior: "instant" });
+    const { box } = keepers.get(first);
+    for (let folded = box.closest("details"); folded; folded = folded.parentElement.closest("details"))
+      folded.open = true;
+    box.scrollIntoView({ block: "start", behavior: "instant" });
   };
   read();
   addEventListener("hashchange", read);

@@ -20,6 +20,25 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
+// Put a text on the clipboard; the button says so for a while.
+export async function copyText(text, button) {
+  const words = button.textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    // a page from disk may not be allowed to
+    const box = h("textarea", {}, text);
+    document.body.append(box);
+    box.select();
+    document.execCommand("copy");
+    box.remove();
+  }
+  button.textContent = "Copied";
+  setTimeout(() => {
+    button.textContent = words;
+  }, 1500);
+}
+
 // Text with what is between backticks as code, between asterisks emphasised.
 const TAGS = ["", "code", "em"];
 export const marked = (text) =>

@@ -39,8 +39,10 @@ export function host(explorers, place = document) {
     counts[kind] = (counts[kind] ?? 0) + 1;
     try {
       box.append(el);
-      keepInAddress(box, `${kind}${counts[kind] > 1 ? counts[kind] : ""}`, model, explorers[kind].keep);
+      const name = `${kind}${counts[kind] > 1 ? counts[kind] : ""}`;
+      keepInAddress(box, name, model, explorers[kind].keep);
       explorers[kind].render({ model, el });
+      el.querySelector(".tx-screen")?.before(copyLink(name));
       box.classList.add("tx-live");
     } catch (problem) {
       el.remove();

@@ -94,15 +94,33 @@ export function resolved(get) {
 }
 
 export function describe(get) {
+  if (get("brief")) return briefly(get);
   const runs = [
     ["A", get("first")],
     ["B", get("second")],
   ].filter(([, run]) => run.above !== undefined);
-  if (get("first").above === undefined) return get("notice");
+  if (get("first").above === undefined)
+    return get("notice") || "A new model is being made. In grey: a run that was recorded.";
   const [reached, did] = [0, 1].map((i) => runs.map(([name, run]) => describeRun(name, run, get)[i]));
   const end = resolved(get);
   const brief = end ? [end] : runs.map(([name, run]) => shortly(name, run));
   return `${[get("notice"), ...brief].filter(Boolean).join(" ")}\n${[...reached, ...did].join(" ")}`;
+}
+
+// For who has read nothing yet.
+function briefly(get) {
+  const { step, shown, above, settings, marks } = get("first");
+  if (get("notice")) return get("notice");
+  if (!step)
+    return "The dashed line is the best that any model can be expected to do. In grey: a run that was recorded. Now a new model learns, in this page.";
+  if (above === null) return "The loss is no number any more.";
+  const far = `${Math.round(100 * Math.abs(above))} %`;
+  if (above < 0)
+    return `It is cheating: its loss is ${far} below the line. Without the mask each position attends to the very word that it has to predict. What it learns is of no use for writing.`;
+  if (!settings.causal)
+    return `The mask is off: each position may attend to the word that it has to predict. The loss is ${far} above the line and falls.`;
+  const anew = marks.length ? " The mask is back, so copying does not help any more: it learns anew." : "";
+  return `After ${counted(shown, "step")} the loss is ${far} above the line that no honest model can be expected to pass.${anew}`;
 }
 
 // As people write it: no space after an elision, none before a sign.
@@ -116,7 +134,7 @@ function chart(ui, runs) {
     const nearest = runs.first.history.moments.toSorted((a, b) => far(a) - far(b))[0];
     if (nearest) ui.set("moment", nearest.step);
   };
-  const draw = plot(ui, { xLabel: "step", yLabel: "loss, nats a word", height: 250, right: 24, go: look });
+  const draw = plot(ui, { xLabel: "step", yLabel: ui.get("brief") ? "loss" : "loss, nats a word", height: 250, right: 24, go: look });
   // What the lines are stands below: at their ends the names would lie on the lines of the other run.
   const sample = (tone, text) => h("span", {}, h("i", { class: tone }), text);
   const sampled = (name, tone) => [
@@ -125,10 +143,15 @@ function chart(ui, runs) {
   ];
   const second = h("span", {}, sampled("B", "tx-second"));
   const limit = sample("tx-bound", "");
-  const legend = h("p", { class: "tx-key", "aria-hidden": "true" }, sampled("A", "tx-first"), second, limit);
+  const past = TRAINING.recorded;
+  const recorded = sample("tx-past", "a recorded run");
+  const first = ui.get("brief") ? sample("tx-held tx-first", "this run") : sampled("A", "tx-first");
+  const legend = h("p", { class: "tx-key", "aria-hidden": "true" }, first, second, recorded, limit);
   const update = () => {
     const shown = Object.entries(runs).filter(([, run]) => run);
-    const bound = shown.map(([, { history }]) => history.at(-1)?.bound).find(Boolean);
+    const bound = shown.map(([, { history }]) => history.at(-1)?.bound).find(Boolean) ?? past.bound;
+    const ghost = runs.second ? [] : past.losses;
+    recorded.hidden = !ghost.length;
     const all = shown
       .flatMap(([, { history }]) => [...history.losses, ...history.moments].map(({ loss }) => loss))
       .filter((loss) => loss > 0 && Number.isFinite(loss));
@@ -143,7 +166,11 @@ function chart(ui, runs) {
     const line = ((high - y[0]) * ROW) / (CURVES - rows * ROW);
     y[1] += rows * line;
     const rowOf = (i) => y[1] - (i % ROWS) * line - (line * 22) / ROW;
-    const most = Math.max(100, ...shown.map(([, { history }]) => 1.1 * history.step));
+    const most = Math.max(
+      100,
+      ghost.at(-1)?.[0] ?? 0,
+      ...shown.map(([, { history }]) => 1.1 * history.step),
+    );
     const x = [0, placeOf(most)];
     const height = (loss) => clamp(Math.log(Math.max(loss, 1e-9)), y[0], high);
     const heightOf = ({ moments }, { step, loss }) => {
@@ -163,12 +190,17 @@ function chart(ui, runs) {
       },
       {
         tone: i ? "tx-second" : "tx-first",
-        name: NAMES[key],
+        name: ui.get("brief") ? "" : NAMES[key],
         points: history.moments
           .filter(({ loss }) => Number.isFinite(loss))
           .map(({ step, loss }) => [placeOf(step), height(loss)]),
       },
     ]);
+    lines.unshift({
+      tone: "tx-faint tx-past",
+      name: "",
+      points: ghost.map(([step, loss]) => [placeOf(step), height(loss)]),
+    });
     const at = ui.get("moment") < 0 ? (shown[0][1].history.at(-1)?.step ?? 0) : ui.get("moment");
     const switched = shown.flatMap(([, { history }]) =>
       history.marks.map((mark) => [
@@ -190,7 +222,7 @@ function chart(ui, runs) {
     );
     second.hidden = !runs.second;
     limit.hidden = !bound;
-    if (bound) limit.lastChild.textContent = `bound ${number(bound, 2)}`;
+    if (bound) limit.lastChild.textContent = `${ui.get("brief") ? "entropy bound: the best to expect" : "bound"} ${number(bound, 2)}`;
     if (bound)
       lines.push({
         tone: "tx-bound",
@@ -223,7 +255,10 @@ function chart(ui, runs) {
         ? {
             from: y[0],
             to: Math.log(bound),
-            name: ui.width < NARROW ? "below: only by cheating" : "below the bound: only by cheating",
+            name:
+              ui.width < NARROW || ui.get("brief")
+                ? "below: only by cheating"
+                : "below the bound: only by cheating",
           }
         : null,
       label: `Loss against steps. ${shown
@@ -259,12 +294,11 @@ function panel(ui, key, runs) {
     const moment = history.at(ui.get("moment"));
     const odd = unusual(settings);
     name.textContent = `Run ${NAMES[key]} · ${history.marks.length ? "now: " : ""}${odd || "nothing switched off"}`;
-    writes.hidden = !moment;
     warning.hidden = true;
     if (!moment) {
-      reached.replaceChildren(
-        run.busy ? "A new model is being made …" : "Nothing is learned yet: press Play.",
-      );
+      const { above, step, text: past } = TRAINING.recorded;
+      reached.textContent = `A recorded run was ${distance(above)} after ${grouped(step)} steps and wrote:`;
+      text.textContent = written(past);
       return;
     }
     const above = Number.isFinite(moment.above) ? moment.above : null;
@@ -606,8 +640,110 @@ function transport(ui, conduct) {
   return { box, below, paint };
 }
 
+// One curve, what the model writes, a button and a switch. It begins by itself once it is seen, and waits while
+// it is not.
+const AT_FIRST = 20_000; // milliseconds that it learns unasked
+const BEFORE_SWITCH = 15_000;
+const ENOUGH = 0.4; // of it is seen
+const MOST_WORDS = 26;
+const FIVE_MINUTES = 300;
+function stage(ui, conduct) {
+  const { runs } = conduct;
+  const curve = chart(ui, runs);
+  const reached = h("p", { class: "tx-reached" });
+  const text = h("p", { class: "tx-text", lang: "fr" });
+  const english = h("p", { class: "tx-english" });
+  let isAsked = false; // by the reader
+  let isOffered = false;
+  let wasPlaying = false;
+  const ended = () => runs.first.history.step >= runs.first.settings.n_steps;
+  const go = () => {
+    if (ended() && ui.get("seconds") === FIVE_MINUTES) conduct.reset();
+    else if (ended()) ui.save("seconds", FIVE_MINUTES);
+    setTimeout(() => {
+      isOffered = true;
+      ui.redraw();
+    }, BEFORE_SWITCH);
+    conduct.play();
+  };
+  const asked = (act) => () => {
+    isAsked = true;
+    act();
+  };
+  const play = h("button", {
+    type: "button",
+    class: "tx-button tx-next tx-play",
+    onclick: asked(() => (conduct.playing ? conduct.pause() : go())),
+  });
+  const cheat = h("button", {
+    type: "button",
+    class: "tx-button tx-cheat",
+    onclick: asked(() => {
+      ui.save("causal", !ui.get("causal"));
+      if (!conduct.playing) go();
+    }),
+  });
+  const seen = new IntersectionObserver(
+    ([{ isIntersecting, intersectionRatio: share }]) => {
+      if (isIntersecting && share < ENOUGH) return;
+      if (!isIntersecting) {
+        wasPlaying = conduct.playing;
+        conduct.pause();
+      } else if (wasPlaying || !(isAsked || runs.first.history.step || motionless())) {
+        go();
+        if (!isAsked) setTimeout(() => isAsked || conduct.pause(), AT_FIRST);
+      }
+    },
+    { threshold: [0, ENOUGH] },
+  );
+  seen.observe(ui.root);
+  ui.signal.addEventListener("abort", () => seen.disconnect());
+  const shorter = (words) => {
+    const end = words.findIndex((word, i) => i >= 8 && /^[.!]$/.test(word));
+    return words.slice(0, end < 0 || end >= MOST_WORDS ? MOST_WORDS : end + 1);
+  };
+  const paint = () => {
+    const { history, settings } = runs.first;
+    const moment = history.step ? history.at(-1) : null;
+    const shown = moment ?? TRAINING.recorded;
+    const above = Number.isFinite(shown.above) ? shown.above : null;
+    ui.root.setAttribute("aria-busy", conduct.busy);
+    ui.root.classList.toggle("tx-below", above < 0);
+    reached.replaceChildren(
+      h("b", {}, distance(above)),
+      moment ? `${progress(history.step, settings)}; it writes:` : `a recorded run, after ${grouped(shown.step)} steps; it writes:`,
+    );
+    if (text.moment !== shown) {
+      text.moment = shown;
+      const words = shorter(shown.text);
+      text.replaceChildren(
+        ...words.flatMap((word, i) => [gap(words, i), shown.allowed[i] ? word : h("s", {}, word)]),
+      );
+      english.textContent = words.length
+        ? `Word by word: ${written(shown.english.slice(0, words.length).filter(Boolean))}`
+        : "It writes nothing: the review ends before its first word.";
+    }
+    play.textContent = conduct.playing ? "❚❚ Pause" : history.step ? "▶ Go on" : "▶ Train it";
+    cheat.hidden = !isOffered && ui.get("causal");
+    cheat.textContent = ui.get("causal") ? "Let it cheat: remove the mask" : "Put the mask back";
+    curve();
+  };
+  const buttons = h("div", { class: "tx-row tx-buttons" }, play, cheat);
+  ui.show(
+    paint,
+    h(
+      "div",
+      { class: "tx-stage" },
+      curve.box,
+      h("div", { class: "tx-part" }, reached, text, english),
+      buttons,
+    ),
+  );
+}
+
 function build(ui) {
   const conduct = new Conductor(ui);
+  if (ui.get("brief")) return stage(ui, conduct);
   const { runs } = conduct;
   const controls = transport(ui, conduct);
   const curve = chart(ui, runs);

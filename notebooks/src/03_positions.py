@@ -89,7 +89,7 @@ assert (causal[0] - causal[1]).abs().max() > 1e-3
 print("with a causal mask the scores differ")
 
 # %% [markdown]
-# A score compares two words by their vectors, a context is a sum, and the feed-forward network reads one word at a time. Shuffle the words, and the hidden states are shuffled in the same way: **permutation equivariance**, $f(PX) = P f(X)$. Their mean, which the classifier reads, does not change: such a model *is* a bag of words. A causal mask gives order away, as the first word sees one word and the second two.
+# A score compares two vectors, a context is a sum, and the feed-forward network reads one word at a time. Shuffle the words, and the hidden states are shuffled in the same way: **permutation equivariance**, $f(PX) = P f(X)$. Their mean, which the classifier reads, does not change: the model *is* a bag of words. A causal mask gives order away: the first word sees one word, the second two.
 #
 # ### A tempting way: add the number of the position
 #
@@ -127,7 +127,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# The first thing in each block is a **layer norm** (lesson 05): it subtracts from each vector the mean of its numbers, and a constant that was added to all of them goes with it. Give the index a direction of its own, and it survives, but it grows. How similar are the vectors of two *different* words at the same position?
+# Each block begins with a **layer norm** (lesson 05): it subtracts from each vector the mean of its numbers, and a constant added to all of them goes with it. In a direction of its own the index survives, but it grows. How similar do two *different* words at the same position become?
 
 # %%
 one_word, other_word = torch.randn(2, 64)  # two words that have nothing in common
@@ -203,7 +203,7 @@ fig, ax = plots.phase_clocks(
 plots.show(fig, name="03_clocks")
 
 # %% [markdown]
-# The first hand comes round after six positions and a bit: it tells neighbours apart, but hardly position 0 from position 6. The slower hands do that. Now the table as models use it, with base 10,000, and how similar any two of its rows are, $PE(p) \cdot PE(q)$.
+# The first hand comes round after six positions and a bit; the slower ones tell position 0 from position 6. Now the table as models use it, with base 10,000, and how similar any two of its rows are, $PE(p) \cdot PE(q)$.
 
 # %%
 table = tx.sinusoidal_positions(50, 32)
@@ -222,7 +222,7 @@ right.set_title("Similarity of its rows")
 plots.show(fig, name="03_sinusoidal_table")
 
 # %% [markdown]
-# Columns on the left change from row to row; on the far right nothing moves within fifty positions: those hands are for longer texts. In the similarities every diagonal has one colour (asserted): **similarity depends on the distance of two positions alone.**
+# The hands on the far right are for longer texts. In the similarities every diagonal has one colour (asserted): **similarity depends on the distance of two positions alone.**
 #
 # Choose a position and a hand, then a shift $k$. Then make the base small: all hands come round soon, and similarity says nothing about a large distance.
 
@@ -289,7 +289,7 @@ plots.show(fig, name="03_rotation_and_look_back")
 #
 # ## Learned positions
 #
-# There is a plainer way: **learned positions**, a trained vector for each position, as for words. BERT and GPT-2 have them. They cost `max_len` × $d$ parameters, where
+# BERT and GPT-2 have **learned positions**, a trained vector for each position. They cost `max_len` × $d$ parameters, where
 # the sinusoids cost none, and there is no vector beyond the table.
 
 # %% tags=["nbval-check-output"]
@@ -763,10 +763,10 @@ print("each equals the package")
 #
 # ## Summary
 #
-# 1. Attention with neither positions nor a mask is permutation-equivariant: two reviews that differ in order only are one to it. A raw index is wiped off by the norm or drowns the words.
+# 1. Attention with neither positions nor a mask is permutation-equivariant. A raw index is wiped off by the norm or drowns the words.
 # 2. $PE(pos, 2i) = \sin(pos / \text{base}^{2i/d})$ and $PE(pos, 2i+1) = \cos(\ldots)$ with $i = 0 \ldots d/2 - 1$: a row of clocks, fast hands to the left.
 # 3. $PE(pos + k) = R(k) \, PE(pos)$ with one rotation for all positions. It needs the pair of sine and cosine.
-# 4. Rotary positions turn queries by $R(t)$ and keys by $R(s)$; the score keeps $R(s-t)$, distance and direction. ALiBi lowers the score by a slope times the distance, and knows no direction.
+# 4. Rotary positions turn queries and keys; the score keeps $R(s-t)$, distance and direction. ALiBi lowers the score by a slope times the distance, and knows no direction.
 # 5. Trained short and tested long, learned and sinusoidal positions fail at once and rotary ones later; ALiBi held. In a game that needs *before*, with both sides in sight, it gets no more than about one half.
 #
 # *Where this comes from:* sinusoids, Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 3.5 (and table 3, row E); learned positions, Gehring et al.,

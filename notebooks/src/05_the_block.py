@@ -252,7 +252,7 @@ fig.supylabel("layers in the stack")
 plots.show(fig, name="05_attention_alone")
 
 # %% [markdown]
-# From level 4 on, whatever the depth, there are no sixteen tokens any more, just one vector, sixteen times. The query weights from the fourth layer on receive next to nothing, a *vanishing* gradient: where all tokens are alike it does not matter which attends to which. The fall is faster than by hand, as more equal tokens get more even weights. Dong, Cordonnier and Loukas ([arXiv:2103.03404](https://arxiv.org/abs/2103.03404)) proved a bound that falls *doubly exponentially* with depth. **Attention is not all you need.**
+# From level 4 on, whatever the depth, there is just one vector, sixteen times. The query weights from the fourth layer on receive next to nothing, a *vanishing* gradient: where all tokens are alike it does not matter which attends to which. The fall is faster than by hand, as more equal tokens get more even weights. Dong, Cordonnier and Loukas ([arXiv:2103.03404](https://arxiv.org/abs/2103.03404)) proved a bound that falls *doubly exponentially* with depth. **Attention is not all you need.**
 #
 # ## Step 2: a way past, the residual connection
 #
@@ -360,9 +360,7 @@ finding = f"Post-norm {post:.4f}, pre-norm {pre:.4f}."
 course.resolve("05.2", pre / post, finding, thresholds=[0.5, 2])
 
 # %% [markdown]
-# Both gradients now stay within a power of ten. But with post-norm the variety goes on fading; with pre-norm it fades far less. A likely reason: what attention adds stays small, as it reads normed tokens, while the stream grows, so each layer changes the tokens less.
-#
-# With pre-norm the top of the residual stream has passed no norm yet. So *one* more comes at the very end, the **final norm**, and only with pre-norm.
+# Both gradients now stay within a power of ten. But with post-norm the variety goes on fading; with pre-norm it fades far less. A likely reason: what attention adds stays small, while the stream grows, so each layer changes the tokens less. At the top this stream has passed no norm yet: with pre-norm *one* more comes at the very end, the **final norm**.
 #
 # Turn the depth, the norm and the residual connection, and watch what survives on the way up and on the way down.
 
@@ -401,7 +399,7 @@ for name, f in {
 # %% [markdown]
 # ## The block in 15 lines
 #
-# The complete **block** has two **sublayers**: attention *between* tokens, and feed-forward *on* each token. Each has its own residual connection and its **own norm**. This is the class to take home; compare it with the picture at the top.
+# The complete **block** has two **sublayers**: attention *between* tokens, and feed-forward *on* each token. Each has its own residual connection and its **own norm**, as in the picture at the top.
 
 
 # %%
@@ -453,7 +451,7 @@ for norm in ("first", "last"):
 # %% [markdown]
 # ## Use it: train both orders, with warm-up and without
 #
-# **Warm-up** means: start with a tiny learning rate and raise it in a straight line to the full one. The paper does so for 4,000 steps, we for 30 of our 100. Six layers, both orders, with and without warm-up, two seeds each, all else equal.
+# **Warm-up** means: start with a tiny learning rate and raise it in a straight line to the full one, in the paper for 4,000 steps, here for 30 of 100. Six layers, two seeds each, all else equal.
 
 # %%
 orders, ways = ("post-norm", "pre-norm"), ("no warm-up", "warm-up")
@@ -529,7 +527,7 @@ axes[0].set_ylabel("training step")
 plots.show(fig, name="05_inside_warm_up")
 
 # %% [markdown]
-# Post-norm starts with tokens that are already rather alike at the top, and after a few steps at the full rate they are almost equal there. With warm-up the first steps are small, the variety survives them, and then grows. This is the collapse of step 1 again. (That the collapse *causes* the failure we have not shown; Xiong et al. argue from the size of gradients.)
+# With post-norm the tokens at the top are rather alike from the start, and after a few steps at the full rate almost equal: the collapse of step 1 again. With warm-up the variety survives the first steps, and then grows. (That the collapse *causes* the failure we have not shown; Xiong et al. argue from the size of gradients.)
 #
 # ## Further: leave one part out
 #
@@ -623,7 +621,7 @@ assert smoke or max(shares["attention"]) < 0.6 < max(bent) < min(whole)
 #
 # ## Further: dropout
 #
-# In training, **dropout** sets each number to 0 with probability $p$ and divides the others by $1 - p$, so that the mean stays what it was. In use it does nothing. A switch on the module decides: `.train()` or `.eval()`. In `tx.Block` it acts on what each sublayer adds to the stream, after the activation, and on the attention weights. Forgetting `.eval()` is the classic mistake: the model then gives another answer each time.
+# In training, **dropout** sets each number to 0 with probability $p$ and divides the others by $1 - p$, so the mean stays what it was. In use it does nothing: `.train()` or `.eval()` decides. In `tx.Block` it acts on what each sublayer adds to the stream, after the activation, and on the attention weights. Forgetting `.eval()` is the classic mistake: the model then gives another answer each time.
 
 # %% tags=["nbval-check-output"]
 numbers, dropout = torch.full((10_000,), 3.0), nn.Dropout(0.25)

@@ -212,7 +212,7 @@ for distance in range(50):
     diagonal = alike.diagonal(distance)
     torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal))
 fig, (left, right) = plots.figure(1, 2, width=10.6, height=4.6)
-style = {"vmin": -1, "vmax": 1, "cmap": "RdBu", "yticklabels": 5}
+style = {"vmin": -1, "vmax": 1, "cmap": "RdBu_r", "yticklabels": 5}
 sns.heatmap(table, **style, xticklabels=4, cbar_kws={"label": "value"}, ax=left)
 sns.heatmap(alike, **style, xticklabels=5, cbar_kws={"label": "similarity"}, ax=right)
 left.set(xlabel="dimension (sine where even)", ylabel="position (tokens)")

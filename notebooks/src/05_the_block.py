@@ -414,9 +414,11 @@ class Block(nn.Module):
     def forward(self, x, mask=None):
         if self.norm_first:  # pre-norm: x + f(norm(x))
             x = x + self.attn(self.attn_norm(x), mask=mask)  # (B, T, D)
-            return x + self.ff(self.ff_norm(x))  # (B, T, D)
-        x = self.attn_norm(x + self.attn(x, mask=mask))  # (B, T, D)
-        return self.ff_norm(x + self.ff(x))  # post-norm: norm(x + f(x))
+            x = x + self.ff(self.ff_norm(x))  # (B, T, D)
+        else:  # post-norm: norm(x + f(x))
+            x = self.attn_norm(x + self.attn(x, mask=mask))  # (B, T, D)
+            x = self.ff_norm(x + self.ff(x))  # (B, T, D)
+        return x
 
 
 # %% [markdown]

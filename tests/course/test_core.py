@@ -10,7 +10,6 @@ from tinytx_course.building.notebooks import read_source
 from tinytx_course.lessons import LESSONS, project_root
 
 ROOT = project_root()
-NOT_YET = pytest.mark.xfail(strict=True, reason="no cell of the lesson does it yet")
 #: Lesson, what a reader meets there, and what one of its cells, or several, must hold for it.
 ITEMS = [
     (2, "masks as heatmaps", r"sns\.heatmap\("),
@@ -34,12 +33,11 @@ ITEMS = [
     *((n, "an explorer", r"course\.widgets\.\w+\(") for n in range(19) if n not in (14, 15)),
     *((n, "a quiz", r"course\.quiz\(") for n in range(19)),
 ]
-LATER = {(3, "positions as heatmaps")}
 
 
 @pytest.mark.parametrize(
     ("number", "item", "pattern"),
-    [pytest.param(*row, marks=NOT_YET if row[:2] in LATER else ()) for row in ITEMS],
+    ITEMS,
     ids=[f"{number:02d} {item}" for number, item, _ in ITEMS],
 )
 def test_it_stands_in_the_core_of_its_lesson(number, item, pattern):

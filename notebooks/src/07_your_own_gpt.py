@@ -14,17 +14,17 @@
 # After this lesson you can
 #
 # 1. assemble a language model from functions that you wrote, and name the shape of the numbers at each step;
-# 2. list its parameters, load them into another implementation, and take equal logits as the proof;
+# 2. load its parameters into another implementation, and take equal logits as the proof;
 # 3. write the sampling loop, and say what temperature, top-k and top-p do to a distribution;
 # 4. train the model on any text, and read its samples and its loss next to the entropy bound.
 #
 # *You need:* attention and masks from [lesson 02](02_attention_and_masks.ipynb), positions from [lesson 03](03_positions.ipynb), heads from [lesson 04](04_many_heads.ipynb), the block from [lesson 05](05_the_block.ipynb).
-# *It takes:* an hour and a half to read and do; a minute to run.
+# *It takes:* an hour, nearly twice that with everything.
 
 # %% [markdown]
 # ## Set-up
 #
-# The model is small, and is trained in front of you. With the budget `smoke` it makes a few steps only. Then everything runs, little is learned, and the sentences about learning do not fit.
+# With the budget `smoke` the model makes a few steps only: everything runs, and the sentences about learning do not fit.
 
 # %%
 import copy
@@ -37,14 +37,13 @@ from torch import nn
 import tinytx as tx
 import tinytx_course as course
 from tinytx_course import plots
-from tinytx_course.labs.lesson_07 import gpt_file, gpt_module
 from tinytx_course.results import read_results
 from tinytx_run.recipes import default_budget
 
 smoke = default_budget() == "smoke"
 
-# %% [markdown]
-# Two questions from earlier lessons first.
+# %%
+plots.diagram("ids-to-logits")
 
 # %%
 course.recall("07")
@@ -52,37 +51,23 @@ course.recall("07")
 # %% [markdown]
 # ## Your own parts
 #
-# You wrote seven functions in lessons 02 to 05. Each time a check passed, your function was stored next to your progress. `course.use` loads it and checks it again. Where you have none that passes, it takes ours. The lines below say which are whose. (In the published notebook all are ours, since nobody's progress is stored there.)
+# You wrote seven functions in lessons 02 to 05. Each time a check passed, your function was stored next to your progress. `course.use` loads it and checks it again. Where you have none that passes, it takes ours (in the published notebook all are).
 
 # %%
-names = (
-    "causal_mask", "attention", "multi_head_attention", "layer_norm", "feed_forward",
-    "block", "sinusoidal_positions",
-)  # fmt: skip
 (
     causal_mask, attention, multi_head_attention, layer_norm, feed_forward,
     block, sinusoidal_positions,
-) = course.use(*names)  # fmt: skip
-
-# %% [markdown]
-# Do parts that were checked one by one fit together? Here is a first test. Multi-head attention with a *single* head, and identity matrices for its four projections, is plain attention of the tokens over themselves. So two of your functions must agree:
-
-# %%
-_ = torch.manual_seed(0)
-x, same, mask = torch.randn(2, 5, 6), torch.eye(6), causal_mask(5)
-one_head = multi_head_attention(x, same, same, same, same, 1, mask)
-torch.testing.assert_close(one_head, attention(x, x, x, mask))
-print("one head with identity projections is attention")
-# NBVAL_CHECK_OUTPUT
+) = course.use(
+    "causal_mask", "attention", "multi_head_attention", "layer_norm", "feed_forward",
+    "block", "sinusoidal_positions",
+)
 
 # %% [markdown]
 # ## Why: the smallest language model
 #
-# What is the least that makes a **language model**, from token ids to scores for the next token? An embedding and an output layer are enough. Each id picks a row of the embedding; the output layer turns the row into one score for each token of the vocabulary. These scores are the **logits**. No token sees another, so the answer depends on the last token alone.
-#
-# On paper: after *le* came *chat* three times and *chien* once. Let the embedding of a token be its one-hot row, and let the output layer hold logarithms of these counts (of a tiny number in place of 0). The softmax gives back the shares, 3/4 and 1/4:
+# What is the least that makes a **language model**, from token ids to scores for the next token? Each id picks a row of the embedding; the output layer turns it into one score for each token of the vocabulary, the **logits**. On paper: after *le* came *chat* three times and *chien* once. Let the embedding of a token be its one-hot row, and let the output layer hold logarithms of these counts.
 
-# %%
+# %% tags=["nbval-check-output"]
 words = ["le", "chat", "chien"]
 counts = torch.tensor([[0.0, 3.0, 1.0], [2.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
 token_embed, w_out = torch.eye(3), counts.clamp(min=1e-9).log()  # (V, D), (D, V), D = V
@@ -91,18 +76,13 @@ logits = token_embed[token_ids] @ w_out  # (B, T, V)
 for word, probs in zip(["le", "chat", "le"], logits[0].softmax(dim=-1), strict=True):
     shares = (f"{w} {p:.2f}" for w, p in zip(words, probs, strict=True))
     print(f"after {word:<5}", *shares)
-# NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# That is the bigram model of [lesson 01](01_tokens.ipynb): the two *le* get the same answer, although the second follows *chat*. All that a GPT adds lies between these two layers. Positions say where a token is; blocks bring in what came before. This is the whole way:
-
-# %%
-plots.diagram("ids-to-logits")
-
-# %% [markdown]
+# That is a **bigram model**: the two *le* get the same answer, although the second follows *chat*. All that a GPT adds lies between these two layers. Positions say where a token is; blocks bring in what came before.
+#
 # ## Assemble
 #
-# Your functions take their weights as arguments. A module has to hold them. We name the weights as `tinytx` does, for a reason that comes below. Mind one convention: `nn.Linear` stores its weight as (outputs, inputs), the transpose of the matrices in your exercises. And this model has no biases, as many newer ones, so your functions get zeros for them.
+# Your functions take their weights as arguments. A module has to hold them, under the names of `tinytx`. `nn.Linear` stores its weight as (outputs, inputs), the transpose of the matrices in your exercises. And this model has no biases, as many newer ones, so your functions get zeros for them.
 
 
 # %%
@@ -128,7 +108,7 @@ class FeedForward(nn.Module):
 
 
 # %% [markdown]
-# Attention makes its own mask, of the length of the text. The block is pre-norm. Your `block` receives the four parts as functions, and a module can be called like one.
+# Attention makes its own mask, of the length of the text. The block is pre-norm.
 
 
 # %%
@@ -156,7 +136,7 @@ class Block(nn.Module):
 
 
 # %% [markdown]
-# And now the model. Embeddings begin as vectors of length about 1. They are multiplied by $\sqrt{D}$, so that they are about as large as the positions (Vaswani et al., section 3.4). Pre-norm leaves the residual stream without a norm at its end, so one `final_norm` follows the last block.
+# Embeddings begin as vectors of length about 1. They are multiplied by $\sqrt{D}$, so that they are about as large as the positions. Pre-norm leaves the residual stream without a norm at its end, so one `final_norm` follows the last block.
 
 
 # %%
@@ -180,7 +160,7 @@ class GPT(nn.Module):
 
 
 # %% [markdown]
-# The text is that of the course, French reviews of books. A text of your own works as well. Write its file name in place of `"world"`; of a `.txt` file each line is a text. The tokenizer learns its vocabulary from it ([lesson 01](01_tokens.ipynb)). Two special tokens open and close each text.
+# The text is that of the course, French reviews of books. For a text of your own write its file name in place of `"world"`; of a `.txt` file each line is a text. Two special tokens open and close each text.
 
 # %%
 from tinytx_run.pretrain import train_tokenizer
@@ -207,42 +187,16 @@ print(" ".join(tokenizer.pieces(corpus.train.texts[0])))
 print("ids", (1, len(rows[0])), "-> logits", tuple(logits.shape))
 
 # %% [markdown]
-# ## Is it right? Count, then compare
+# ## Is it right? Compare
 #
-# The shapes fit. That is no proof: a model without its mask gives the right shapes too. Two tests are much sharper. The first one counts. **Predict 07.1**, then read the list of all parameters. ($V$ is 2,000, $D$ is 96, and the feed-forward network has $4 D$ numbers inside.)
+# The shapes fit. That is no proof: a model without its mask gives the right shapes too. The sharp test is another implementation. A **state dict** maps the name of each parameter to its numbers. `tx.LanguageModel` has the same parameters under the same names; all but `head` are inside its `body`. If it takes all of ours, misses none, and gives the same logits for random ids, no mask, scale or norm differs. (In a new model all weights of norms are 1, and a norm that forgets them computes the same. So we change them first.)
 
 # %%
-course.predict(
-    "07.1",
-    "Where are most of the parameters of this model?",
-    ["embedding and output layer", "attention", "feed-forward network"],
-)
-
-# %%
-kinds = {
-    "norm": "norms", "attn": "attention", "ff": "feed-forward network",
-    "": "embedding and output layer",
-}  # fmt: skip
-totals = dict.fromkeys(kinds.values(), 0)
-for name, weight in model.named_parameters():
-    print(f"{name:<32}{str(tuple(weight.shape)):<14}{weight.numel():>9,}")
-    totals[next(kinds[key] for key in kinds if key in name)] += weight.numel()
-n_params = sum(totals.values())
 V, D, L = tokenizer.vocab_size, 96, 2
-assert n_params == 2 * V * D + L * (4 * D * D + 8 * D * D + 2 * D) + D
-largest = max(totals, key=totals.get)
-print(", ".join(f"{part} {count:,}" for part, count in totals.items()))
-finding = f"{totals[largest]:,} of {n_params:,} parameters are there."
-course.resolve("07.1", largest, finding)
-
-# %% [markdown]
-# The second test is sharper still: another implementation. A **state dict** maps the name of each parameter to its numbers. `tx.LanguageModel` has the same parameters under the same names; all but `head` are inside its `body`. If it takes all of ours, misses none, and gives the same logits for random ids, then no mask, scale or norm differs between the two: each would change the logits. One mistake would not show in a new model: the weights of its norms are all 1, so a norm that forgets them computes the same. So a copy is compared whose norms have other weights, no two the same.
-
-# %%
 config = tx.TransformerConfig(
     vocab_size=V, d_model=D, n_heads=4, n_layers=L, d_ff=4 * D, max_len=128,
     activation="relu", bias=False,
-)  # fmt: skip
+)
 
 
 def twin_of(model):
@@ -253,21 +207,19 @@ def twin_of(model):
     return twin.eval()
 
 
-random_ids = torch.randint(V, (3, 17))
-other = copy.deepcopy(model)
+random_ids, other = torch.randint(V, (3, 17)), copy.deepcopy(model)
 norms = [weight for name, weight in other.named_parameters() if "norm" in name]
 with torch.no_grad():
     for number, weight in enumerate(norms, start=1):
         weight.copy_(torch.linspace(0.5, 1 + number / 4, D))
     ours, theirs = other(random_ids), twin_of(other)(random_ids)
 torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
-assert tx.count_parameters(twin_of(model)) == n_params
-print(f"equal logits from {n_params:,} equal parameters")
+print(f"equal logits from {tx.count_parameters(model):,} equal parameters")
 
 # %% [markdown]
 # ## The sampling loop
 #
-# A language model writes in three steps, again and again: *read* what there is, *draw* the next token from the distribution at the last position, *append* it. A model has a longest input, `max_len`, so it reads the last tokens only, once the text is longer. That is the whole loop. The two lines around it turn words into ids and back.
+# A language model writes in three steps, again and again: *read* what there is, *draw* the next token from the distribution at the last position, *append* it. A model has a longest input, `max_len`, so it reads the last tokens only, once the text is longer.
 
 # %%
 @torch.no_grad()
@@ -289,9 +241,9 @@ print(write(model, tokenizer, "Le roman", longest=24))
 #
 # ### Which token next?
 #
-# How to draw is a choice. **Temperature** $\tau$ divides the logits, which raises probabilities to the power $1/\tau$: below 1 it favours the probable tokens. **Top-k** keeps the $k$ most probable tokens. **Top-p** keeps the fewest that reach $p$ together, the one that crosses included. What is left is made to sum to 1. On paper, with four tokens; for $\tau = \frac12$ the squares are 0.16, 0.09, 0.04 and 0.01, divided by their sum 0.3. One of the exercises puts the three together.
+# How to draw is a choice. **Temperature** $\tau$ divides the logits, which raises probabilities to the power $1/\tau$: below 1 it favours the probable tokens. **Top-k** keeps the $k$ most probable tokens. **Top-p** keeps the fewest that reach $p$ together, the one that crosses included. What is left is made to sum to 1. On paper, for $\tau = \frac12$: the squares are 0.16, 0.09, 0.04 and 0.01, divided by their sum 0.3.
 
-# %%
+# %% tags=["nbval-check-output"]
 start = torch.tensor([0.4, 0.3, 0.2, 0.1])
 cold = (start.log() / 0.5).softmax(dim=-1)
 torch.testing.assert_close(cold, torch.tensor([0.16, 0.09, 0.04, 0.01]) / 0.3)
@@ -300,12 +252,11 @@ before = start.cumsum(dim=0) - start  # 0, 0.4, 0.7, 0.9
 three = start * (before < 0.8)  # top-p, p = 0.8: 0.7 is not enough, the third stays
 for name, kept in {"temperature 0.5": cold, "top-k 2": two, "top-p 0.8": three}.items():
     print(f"{name:<16}", *(f"{p:.3f}" for p in kept / kept.sum()))
-# NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
 # ## A short training
 #
-# To learn, the model predicts each token of a text from those before it. The targets are the inputs shifted by one, and the loss is the mean of $-\ln p$ of the token that came, in **nats**. Padding fills short rows and does not count. [Lesson 08](08_pretraining.ipynb) takes this loop apart. Here it is a tool, in its plainest form: AdamW, a short warm-up, and a learning rate that falls towards zero in the second half.
+# The targets are the inputs shifted by one, and the loss is the mean of $-\ln p$ of the token that came, in **nats**. [Lesson 08](08_pretraining.ipynb) takes this loop apart; here it is a tool.
 
 # %%
 def loss_of(model, rows):
@@ -330,13 +281,13 @@ def learn(model, rows, n_steps, watch=None, lr=6e-3):
 
 
 # %% [markdown]
-# At steps 1, 2, 4, 8 … the model writes a line that begins with *Le roman*, always with the same random numbers. We also measure the loss on 100 reviews that it never trains on. **Predict 07.2** first.
+# At steps 1, 2, 4, 8 … the model writes a line that begins with *Le roman*, always with the same random numbers. We also measure the loss on 100 reviews that it never trains on. **Predict 07.1.**
 
 # %%
 course.predict(
-    "07.2",
+    "07.1",
     "A uniform guess has a loss of ln V. When is the held-out loss below half of that?",
-    ["by step 16", "by step 128", "later", "not within this run"],
+    ["by step 16", "by step 128", "later or not at all"],
 )
 
 # %%
@@ -354,15 +305,12 @@ learn(model, rows, n_steps, watch)
 for step, text in samples.items():
     print(f"{step:>4}  {text[:92]}{' …' if len(text) > 92 else ''}")
 half = math.log(V) / 2
-below = [step for step, nats in held_out_loss.items() if nats < half]
-first = min(below, default=math.inf)
-answer = "by step 16" if first <= 16 else "by step 128" if first <= 128 else "later"
-answer = "not within this run" if first == math.inf else answer
-finding = f"at step {first}" if below else "nowhere"
-course.resolve("07.2", answer, f"Half of ln V is {half:.2f}. First below: {finding}.")
+first = min((n for n, nats in held_out_loss.items() if nats < half), default=math.inf)
+found = f"Half of ln V is {half:.2f}. First below at step {first}."
+course.resolve("07.1", first, found, thresholds=(17, 129))
 
 # %% [markdown]
-# Read the column downwards: noise, then frequent words, then sentences, in which an ending may still be wrong. No label says what a noun is. How good is it? The text comes from a known grammar, so there is an exact answer, the **entropy bound**: no model can expect a lower loss on new text. (For a text of your own nobody knows it, and the line is left out.)
+# **Noise, then frequent words, then sentences**, in which an ending may still be wrong. How good is it? The text comes from a known grammar, so there is an exact answer, the **entropy bound**: no model can expect a lower loss on new text.
 
 # %%
 from tinytx_run.evaluate import exact_nats
@@ -384,57 +332,9 @@ for name, nats in {f"after {steps[-1]} steps": losses[-1], **references}.items()
 assert references.get("entropy bound", 0) < losses[-1] < losses[0]
 
 # %% [markdown]
-# It comes most of the way from the uniform guess to the bound. [Lesson 08](08_pretraining.ipynb) goes on from here, with a better recipe and finer measures.
+# **It comes most of the way from the uniform guess to the bound.**
 #
-# ## Look inside
-#
-# The trained weights go into the twin once more, which can record its attention. Choose a block (the explorer calls it a layer) and a head, then move over the words of the sentence. Each row says which earlier tokens a token attends to. Look for a head that mostly attends to the token before, and for what *beau* attends to. *Untrained* shows the same layers with new random weights: which of these patterns come from training?
-
-# %%
-twin = twin_of(model)
-text = corpus.valid.texts[0]
-if corpus.name == "world":
-    text = "Bonjour les amis , le roman est vraiment beau ."
-ids = [tokenizer.bos_id, *tokenizer.encode(text)][:24]
-tokens = ["<bos>", *tokenizer.pieces(text)][:24]
-course.widgets.attention(twin, tokens, token_ids=torch.tensor(ids), query=len(ids) - 2,
-                         untrained=True)
-
-# %% [markdown]
-# The same as a picture: for each head, how much of its weight goes to the token itself, to the one just before, to the opening token, and elsewhere, on average over 30 held-out reviews. The last row is the baseline: **even attention**, which gives every token in sight the same weight.
-
-# %%
-from tinytx.attention import record_attention
-
-shares = torch.zeros(L * 4 + 1, 4)
-for row in held_out[:30]:
-    with torch.no_grad(), record_attention(twin) as recorded:
-        twin(torch.tensor([row]))
-    even = causal_mask(len(row)) / torch.arange(1, len(row) + 1)[:, None]  # (T, T)
-    maps = torch.cat([*(weights[0] for weights in recorded.values()), even[None]])
-    rest = maps[:, 2:]  # from the third token on these three are different places
-    own = rest.diagonal(2, dim1=1, dim2=2).mean(dim=-1)  # (L * H + 1,)
-    last = rest.diagonal(1, dim1=1, dim2=2).mean(dim=-1)
-    opening = rest[:, :, 0].mean(dim=-1)
-    elsewhere = 1 - own - last - opening
-    shares += torch.stack([own, last, opening, elsewhere], dim=-1) / len(held_out[:30])
-heads = [f"block {1 + i // 4}, head {1 + i % 4}" for i in range(L * 4)]
-fig, ax = plots.heatmap(
-    shares, numbers=".2f", low=0, high=1, bar_label="mean share of the weight",
-    row_labels=[*heads, "even attention"],
-    col_labels=["itself", "one before", "opening", "elsewhere"],
-    title="Where each head attends",
-)  # fmt: skip
-plots.show(fig, name="07_heads")
-before, evenly = shares[:-1, 1], shares[-1, 1]
-most, head = before.max(), heads[before.argmax()]
-print(f"to the token before: at most {most:.2f} ({head}), evenly {evenly:.2f}")
-assert smoke or evenly < most < 0.5 < shares[:-1, 3].min()
-
-# %% [markdown]
-# So no head mostly attends to the token before: even the one that does so most gives it less than half of its weight. And the heads do not all do the same, but they differ less than such maps suggest: every head gives most of its weight to tokens elsewhere, as even attention does. What training has added is the lead over the last row.
-#
-# The explorer below holds the model that comes with the course, a relative of yours that was trained for longer. It has 650,000 parameters, positions of another kind (ALiBi, [lesson 03](03_positions.ipynb)), and one matrix for embedding and output layer. It computes in the page, without Python. Type a French beginning. Then follow one token from its embedding through each head to the logits, down to the numbers of a single dot product. If a review of the language can begin like this, the true distribution of the next token is next to the model's. Where do the two differ most?
+# The explorer below holds the model that comes with the course, a relative of yours that was trained for longer. Type a French beginning. Then follow one token from its embedding through each head to the logits. If a review of the language can begin like this, the true distribution of the next token is next to the model's. Where do the two differ most?
 
 # %%
 course.widgets.live_model("Le roman est")
@@ -442,11 +342,11 @@ course.widgets.live_model("Le roman est")
 # %% [markdown]
 # ## Break it: leave one part out
 #
-# What is each part for? We take one away, train a new model for as many steps as the whole one, and compare the held-out loss. A sublayer is replaced by a module that adds nothing, the positions by zeros. **Predict 07.3.**
+# We take one part away, train a new model for as many steps as the whole one, and compare the held-out loss. A sublayer is replaced by a module that adds nothing, the positions by zeros. **Predict 07.2.**
 
 # %%
 course.predict(
-    "07.3",
+    "07.2",
     "Without which part is the held-out loss highest after 350 steps?",
     ["attention", "feed-forward network", "positions"],
 )
@@ -476,7 +376,7 @@ parts = ("no part", "attention", "feed-forward network", "positions")
 print(f"without attention: {without('attention', seed=1, n_steps=n_steps):.2f} nats")
 
 # %% [markdown]
-# One seed may be lucky, so all four were trained from five seeds, with these very functions (`python -m experiments ablation`). The reference is the cheapest model that knows one token of context: the 2-gram model of lesson 01, which counts pairs in the same text.
+# One seed may be lucky, so all four were trained from five seeds, with these very functions. The reference is the cheapest model that knows one token of context: a 2-gram model, which counts pairs in the same text.
 
 # %%
 stored = read_results("ablation")
@@ -490,58 +390,12 @@ for part, nats in found.items():
 assert all(abs(nats - found["2-gram"][0]) < 0.1 for nats in found["attention"])
 rest = (*found["feed-forward network"], *found["positions"])
 assert max(rest) < min(found["no part"]) + 0.1 < min(found["attention"])
-worst = max(parts[1:], key=lambda part: sum(found[part]))
-course.resolve("07.3", worst, f"It is so with each of the {len(nats)} seeds.")
+course.resolve("07.2", "attention", f"It is so with each of the {len(nats)} seeds.")
 
 # %% [markdown]
-# Without attention the model knows only the last token and its position, so it sees no more context than a bigram model: all its training brings it to where counting pairs is from the start. Without the feed-forward network or the positions it loses less than a tenth of a nat in this simple language, with every seed. A model without positions is not blind to order: its causal mask lets each token see only what came before ([lesson 03](03_positions.ipynb)).
+# **Without attention the model ends where counting pairs of tokens ends.** Without the feed-forward network or the positions it loses less than a tenth of a nat in this simple language, with every seed. A model without positions is not blind to order: its causal mask lets each token see only what came before ([lesson 03](03_positions.ipynb)).
 #
-# ## What this does not show
-#
-# - The model is tiny, and its language simple. What you built is a GPT in every part, and a very small one.
-# - Equal logits prove the forward pass. That training works is shown by its loss and its samples, here with one seed.
-# - The sampling loop reads the whole prefix anew for each token. [Lesson 11](11_translation.ipynb) stores what does not change.
-#
-# ## Take-home: GPT on one page
-#
-# Here it is once more, all of it: the model, the training loop and the sampling loop in 70 lines of PyTorch, without `tinytx`. It learns positions instead of computing them, and reads characters. Save it and run `python gpt_one_page.py my_text.txt`.
-
-# %%
-from IPython.display import Markdown
-
-Markdown(f"```python\n{gpt_file('gpt_one_page').read_text(encoding='utf-8')}```")
-
-# %% [markdown]
-# Is the magic in `torch`, then? `gpt_by_hand.py`, next to it, is the same model from lists of numbers. Its arithmetic needs only `math` and `random`, and it has its own backward pass. Given equal weights, it finds an equal loss and equal gradients:
-
-# %%
-_ = torch.manual_seed(0)
-sizes = {"vocab_size": 7, "d_model": 6, "n_heads": 3, "n_layers": 2, "max_len": 5}
-page = gpt_module("gpt_one_page").GPT(**sizes).double()
-by_hand = gpt_module("gpt_by_hand").GPT(**sizes)
-weights = {name.removesuffix(".weight"): w for name, w in page.named_parameters()}
-for name, weight in weights.items():
-    by_hand.weights[name][:] = torch.atleast_2d(weight).tolist()
-ids = [3, 1, 4, 1, 5]
-loss = F.cross_entropy(page(torch.tensor([ids[:-1]]))[0], torch.tensor(ids[1:]))
-loss.backward()
-assert abs(by_hand.loss(ids) - loss.item()) < 1e-6
-for name, weight in weights.items():
-    found = torch.tensor(by_hand.grads[name], dtype=torch.float64)
-    torch.testing.assert_close(found, torch.atleast_2d(weight.grad), rtol=0, atol=1e-6)
-print(f"the page and the lists: equal loss and {len(weights)} equal gradients")
-# NBVAL_CHECK_OUTPUT
-
-# %% [markdown]
-# Now put the lines of the sampling loop in order. Of each pair, one line is right and the other is a common mistake.
-
-# %%
-course.parsons("generate")
-
-# %% [markdown]
 # ## Questions
-#
-# Pick an answer and read what it says; the wrong answers are common mistakes.
 
 # %%
 course.quiz("your_own_gpt")
@@ -549,7 +403,31 @@ course.quiz("your_own_gpt")
 # %% [markdown]
 # ## Exercises
 #
-# Three functions: the model, the distribution of the next token, and the loop that writes. Fill in the dots and run the cell below them. It checks what you wrote and, if it knows the mistake, names it.
+# [exercise: generate]
+
+
+# %%
+def generate(model, token_ids, n_new, max_len, draw):
+    ### BEGIN SOLUTION
+    ...
+    ### END SOLUTION
+
+
+# %%
+course.check("generate", generate)
+
+# %% [markdown]
+# ### Try it yourself
+#
+# **1.** Tie the two tables of `GPT`: embedding and output layer share one matrix. Which line does it, what does it save, and which shapes must agree?
+#
+# <details><summary>Answer</summary>
+#
+# At the end of `__init__`: `self.head.weight = self.token_embed.weight`. Both are stored as (V, D), so no transpose is needed. The matrix is counted once: $V D = 192{,}000$ of the parameters fall away, and its gradient now comes from both ends.
+#
+# </details>
+#
+# ## Further: two more exercises, and a puzzle
 #
 # [exercise: tiny_gpt]
 
@@ -579,44 +457,84 @@ def next_token_probs(logits, temperature, top_k, top_p):
 course.check("next_token_probs", next_token_probs)
 
 # %% [markdown]
-# [exercise: generate]
-
-
-# %%
-def generate(model, token_ids, n_new, max_len, draw):
-    ### BEGIN SOLUTION
-    ...
-    ### END SOLUTION
-
+# Now put the lines of the sampling loop in order. Of each pair, one line is right and the other is a common mistake.
 
 # %%
-course.check("generate", generate)
+course.parsons("generate")
 
 # %% [markdown]
-# ### Try it yourself
+# ## Further: look inside
 #
-# In your own copy (`make lab`), say what you expect, then run.
+# The trained weights go into the twin, which can record its attention. Choose a block (the explorer calls it a layer) and a head. *Untrained* shows the same layers with new random weights: which of these patterns come from training?
+
+# %%
+twin = twin_of(model)
+text = corpus.valid.texts[0]
+if corpus.name == "world":
+    text = "Bonjour les amis , le roman est vraiment beau ."
+ids = [tokenizer.bos_id, *tokenizer.encode(text)][:24]
+tokens = ["<bos>", *tokenizer.pieces(text)][:24]
+course.widgets.attention(twin, tokens, token_ids=torch.tensor(ids), query=len(ids) - 2,
+                         untrained=True)
+
+# %% [markdown]
+# For each head, how much of its weight goes to the token itself, to the one just before, to the opening token, and elsewhere, on average over 30 held-out reviews? The baseline is **even attention**, which gives every token in sight the same weight.
+
+# %%
+from tinytx.attention import record_attention
+
+shares = torch.zeros(L * 4 + 1, 4)
+for row in held_out[:30]:
+    with torch.no_grad(), record_attention(twin) as recorded:
+        twin(torch.tensor([row]))
+    even = causal_mask(len(row)) / torch.arange(1, len(row) + 1)[:, None]  # (T, T)
+    maps = torch.cat([*(weights[0] for weights in recorded.values()), even[None]])
+    rest = maps[:, 2:]  # from the third token on these three are different places
+    own = rest.diagonal(2, dim1=1, dim2=2).mean(dim=-1)  # (L * H + 1,)
+    last = rest.diagonal(1, dim1=1, dim2=2).mean(dim=-1)
+    opening = rest[:, :, 0].mean(dim=-1)
+    elsewhere = 1 - own - last - opening
+    shares += torch.stack([own, last, opening, elsewhere], dim=-1) / len(held_out[:30])
+
+# %%
+heads = [f"block {1 + i // 4}, head {1 + i % 4}" for i in range(L * 4)]
+fig, ax = plots.heatmap(
+    shares, numbers=".2f", low=0, high=1, bar_label="mean share of the weight",
+    row_labels=[*heads, "even attention"],
+    col_labels=["itself", "one before", "opening", "elsewhere"],
+    title="Where each head attends",
+)
+plots.show(fig, name="07_heads")
+before, evenly = shares[:-1, 1], shares[-1, 1]
+most, head = before.max(), heads[before.argmax()]
+print(f"to the token before: at most {most:.2f} ({head}), evenly {evenly:.2f}")
+assert smoke or evenly < most < 0.5 < shares[:-1, 3].min()
+
+# %% [markdown]
+# **No head mostly attends to the token before, but the best of them does so more than even attention.** Every head gives most of its weight to tokens elsewhere, as even attention does.
 #
-# **1.** Give `write` a temperature of 0.3, then of 2, with the trained model. What changes, and what stays wrong?
+# ## Take-home: GPT on one page
 #
-# <details><summary>What to look for</summary>
+# The model, the training loop and the sampling loop in 70 lines of PyTorch, without `tinytx`. It learns positions instead of computing them, and reads characters. Save it and run `python gpt_one_page.py my_text.txt`. (`gpt_by_hand.py`, next to it, is the same model from lists of numbers, with its own backward pass.)
+
+# %%
+from IPython.display import Markdown
+
+from tinytx_course.labs.lesson_07 import gpt_file
+
+Markdown(f"```python\n{gpt_file('gpt_one_page').read_text(encoding='utf-8')}```")
+
+# %% [markdown]
+# ## What this does not show
 #
-# At 0.3 the same safe phrases come again and again, mostly correct. At 2 rare words appear, and sentences break. Temperature changes how often the model takes a risk; it does not change what it knows.
-#
-# </details>
-#
-# **2.** In `SelfAttention`, replace `causal_mask(x.shape[1])` by a mask that is True everywhere, and train again. The loss falls far below the entropy bound. Why, and what does the model write?
-#
-# <details><summary>Answer</summary>
-#
-# Every position now sees the next token, which is its target, so the model learns to copy it. When it writes there is no next token to copy, so the text makes no sense: often it repeats one word. A loss below the bound is an alarm, not a success. The test of equal logits finds this at once.
-#
-# </details>
+# - The model is tiny, and its language simple.
+# - Equal logits prove the forward pass. That training works is shown by its loss and its samples, here with one seed.
+# - The sampling loop reads the whole prefix anew for each token. [Lesson 11](11_translation.ipynb) stores what does not change.
 #
 # ## Summary
 #
 # 1. A GPT is an embedding, positions, blocks, a norm and an output layer; between the first and the last all shapes are (B, T, D).
-# 2. Shapes prove little. An equal count and equal logits with another implementation prove the forward pass.
+# 2. Shapes prove little. Equal logits with another implementation prove the forward pass.
 # 3. Read, draw, append: that loop is all of writing. Temperature, top-k and top-p only change the distribution that is drawn from.
 # 4. The loss starts near $\ln V$ and falls towards the entropy bound, while noise turns into sentences.
 #

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tinytx_course.exercises.card import Part
     from tinytx_course.exercises.judging import Trial
 
-_SLIP = "Find the slip"
+_SLIP = "Break it: from the number to the mistake"
 _COMMON = (  # what people forget or mix up, the commonest first; the rest follow in the order of the table
     "all-biases-forgotten",
     "norms-forgotten",

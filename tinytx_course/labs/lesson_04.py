@@ -10,6 +10,7 @@ import itertools
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 N_POSITIONS = 8
@@ -52,3 +53,17 @@ def examine(model: nn.Module) -> Exam:
     pairs = 2 * answers[..., 0] + answers[..., 1].int()  # (256, T), 0 to 3
     pairs_given = max(len(pairs[:, t].unique()) for t in range(N_POSITIONS))
     return Exam((answers == answers_to(bits)).all(dim=-1).float().mean().item(), pairs_given)
+
+
+def train(model: nn.Module, n_steps: int) -> nn.Module:
+    """Train a model on random rows, with the loss of both answers; return it."""
+    optimizer = torch.optim.AdamW(model.parameters())
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.015, n_steps, pct_start=0.1)
+    for _ in range(n_steps):
+        batch = torch.randint(2, (32, N_POSITIONS))
+        loss = F.binary_cross_entropy_with_logits(model(batch), answers_to(batch).float())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+    return model

@@ -150,17 +150,6 @@ DERIVATIONS: Mapping[str, Derivation] = {
         head="classifier",
         n_classes=5,
     ),
-    "C": _derivation(
-        (20, 10, 5, 4, 10),
-        Line("feed-forward", "2·D·F + F + D = 2·10·10", 200),
-        "The formula has the biases, but the line with numbers has lost them.",
-    ),
-    "D": _derivation(
-        (16, 8, 4, 2, 8),
-        Line("norms", "2·D·H = 2·8·4", 64),
-        "There are two norms in a layer, whatever the number of heads: with 2 heads the formula gave "
-        "the right number by luck.",
-    ),
 }
 
 Settings = Mapping[str, int]

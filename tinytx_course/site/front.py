@@ -31,7 +31,7 @@ _FIGURES = {
     1: "other_text",
     2: "causal_mask",
     5: "deeper_is_worse",
-    6: "embedding_share",
+    6: "shares_by_width",
     7: "learning",
     8: "sweep",
     9: "label_efficiency",

@@ -361,6 +361,7 @@ for kind, head in chosen.items():
         print(f"of {of} [{part.low:.1%}, {part.high:.1%}]{control}")
     print(f"   without it the loss rises by {rises[head].mean:.3f} nats per token")
 crossed = carried["polarity", "gender"]
+assert smoke or max(crossed.mean, carried["gender", "polarity"].mean) < 0.1
 answer = options[int(crossed.mean > 0.1) + int(crossed.mean > 0.5)]
 finding = f"{crossed.mean:.1%} [{crossed.low:.1%}, {crossed.high:.1%}]."
 course.resolve("17.2", answer, finding)
@@ -370,7 +371,7 @@ course.resolve("17.2", answer, finding)
 #
 # ## Attention against effect
 #
-# A story about a map would say: the head that attends most to the changed word carries its effect. In the model above that holds. It need not: `python -m experiments looking-inside` has trained four more, for all the steps of lesson 08. Each point is a head of one of them.
+# A story about a map would say: the head that attends most to the changed word carries its effect. Does it, in general? `python -m experiments looking-inside` has trained four models, for all the steps of lesson 08. Each point is a head of one of them.
 
 # %%
 stored_runs = read_results("looking-inside")

@@ -62,7 +62,7 @@ course.recall("16")
 #
 # The first test needs no weights at all. A model is published with its settings, a file named `config.json`. `config_from_transformers` writes them as a `TransformerConfig` of ours. Then the closed form of lesson 06 must give the number of parameters. On the device `meta` tensors have shapes and no memory, so we can build the whole of *their* model and count.
 
-# %%
+# %% tags=["nbval-check-output"]
 from tinytx_course.labs.lesson_06 import PUBLISHED
 from tinytx_run.hf.convert import config_from_transformers
 
@@ -93,7 +93,7 @@ for name, (family, kind, head) in kinds.items():
 #
 # Which of our tensors is which of theirs? Do not believe names: look for equal *contents*. Here is one block of a tiny GPT-2 with random weights, and of ours, converted from it:
 
-# %%
+# %% tags=["nbval-check-output"]
 from tinytx_run.hf.convert import from_transformers
 
 sizes = {"vocab_size": 13, "n_embd": 10, "n_head": 5, "n_layer": 3, "n_inner": 7}
@@ -128,7 +128,7 @@ for name, weight in ours.body.blocks[0].named_parameters():
 #
 # With width 2 the matrix has two rows (in) and six columns (out): the first two columns are the queries, the next two the keys. How are those four numbers arranged in our `k_proj.weight`?
 
-# %%
+# %% tags=["nbval-check-output"]
 c_attn = torch.tensor([[1, 2, 3, 4, 5, 6], [7, 8, 9, 10, 11, 12]])  # (D, 3 D)
 q, k, v = (part.T for part in c_attn.chunk(3, dim=1))  # each (D, D), out by in
 print("k_proj.weight  ", k.tolist())
@@ -172,7 +172,7 @@ course.resolve("16.1", outcomes[1], "Three wrong models were loaded, and each ru
 # %% [markdown]
 # A conversion is right when *outputs* are equal. Even that can be fooled: a new model has biases of zero and norms of one. Here the two norms of each block are exchanged, in a model as it is initialised and in one where *every* number is random:
 
-# %%
+# %% tags=["nbval-check-output"]
 fresh = transformers.GPT2LMHeadModel(config).eval()
 for name, theirs in {"as initialised": fresh, "all random": randomise(tiny)}.items():
     wrong = from_transformers(theirs)
@@ -187,7 +187,7 @@ for name, theirs in {"as initialised": fresh, "all random": randomise(tiny)}.ite
 #
 # Now the right way, with random numbers everywhere, padding on the right and sizes that differ. `from_transformers` builds our model, `to_transformers` builds theirs from ours. The logits at real tokens may differ by rounding only.
 
-# %%
+# %% tags=["nbval-check-output"]
 from tinytx_run.hf.convert import to_transformers
 
 pad = {"pad_token_id": 1, "eos_token_id": 2}
@@ -272,7 +272,7 @@ plots.diagram("low-rank-update")
 # %% [markdown]
 # By hand with $R = 1$ and $\alpha = 2$:
 
-# %%
+# %% tags=["nbval-check-output"]
 W = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
 A, B, alpha = torch.tensor([[1.0, -1.0]]), torch.tensor([[3.0], [0.5]]), 2.0
 x = torch.tensor([5.0, 3.0])
@@ -287,7 +287,7 @@ torch.testing.assert_close(h, (W + alpha / len(A) * B @ A) @ x)
 #
 # ## LoRA in 15 lines
 
-# %%
+# %% tags=["nbval-check-output"]
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha):
         super().__init__()
@@ -434,7 +434,7 @@ for n in n_labels:
 #
 # One adapter, trained on a few labels. `merge_lora` adds the update to the weights: the same answers from an ordinary model. `remove_lora` takes it away: the old body, to the last bit. So one body can serve many tasks, each with a small file of its own.
 
-# %%
+# %% tags=["nbval-check-output"]
 from tinytx_course.engine import shipped_model
 from tinytx_run.corpora import label_subset
 
@@ -572,7 +572,7 @@ course.check("lora_forward", lora_forward)
 #
 # LoRA on one screen: a layer, a loop that puts it in place, and the merge.
 
-# %%
+# %% tags=["nbval-check-output"]
 class Adapted(nn.Module):
     def __init__(self, base, rank=4, alpha=8.0):
         super().__init__()

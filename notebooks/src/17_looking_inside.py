@@ -103,7 +103,7 @@ plots.show(fig, name="17_exact_posterior")
 # %% [markdown]
 # Two more variables are local: the **gender** and the **number awaited**. After *La fin est très* a feminine form must follow, and *très* says nothing about it. Here are all four for fresh reviews; the first set, counted below, fits a probe, the second scores it.
 
-# %%
+# %% tags=["nbval-check-output"]
 forms = lab.WordForms(world)
 fitted, asked = world.reviews(N_FIT, seed=101), world.reviews(N_ASKED, seed=102)
 train, test = (
@@ -149,7 +149,7 @@ print(f"loss of the probe {F.nll_loss(log_q, labels):.3f} nats, as `lab.fit_prob
 # %% [markdown]
 # Is that loss good? The label itself is uncertain, so what counts is the loss *above* that of the perfect reader. In expectation this is the **KL divergence** of the probe from the posterior. On one position:
 
-# %%
+# %% tags=["nbval-check-output"]
 p, q = np.array([0.9, 0.1]), np.array([0.7, 0.3])  # exact posterior, probe
 cross_entropy, entropy = -(p * np.log(q)).sum(), -(p * np.log(p)).sum()
 above = cross_entropy - entropy
@@ -504,7 +504,7 @@ assert smoke or (most[0] == 0 and costs[most] > guess)
 #
 # The claims of this lesson in the four stored models, each with its control: means over the seeds with 95 % intervals.
 
-# %%
+# %% tags=["nbval-check-output"]
 def claim(text, ours, control):
     ours, control = np.array(ours), np.array(control)
     of = [paired_interval(values) for values in (ours, control)]

@@ -118,7 +118,7 @@ assert moved[:5].max() < 1e-4 < moved[5:].max()
 # %% [markdown]
 # The museum has fifteen such tests. Each gives *one number* and has a price: 1 for a look at the model before or after training, 2 for fresh text or for notes taken in training, 3 for training once more. The leak test above is the first of them.
 
-# %%
+# %% tags=["nbval-check-output"]
 print(museum.price_list())
 assert museum.examine(sound, museum.TESTS["leak"]) < 1e-4
 
@@ -161,7 +161,7 @@ course.diagnose(0, "gradient_cut")
 # %% [markdown]
 # One call, `.detach()`, and the block below the output layer remains as it was drawn. The output layer still learns, and the embedding with it, as they share their weights. So the loss falls. A diagnosis is one of these fifteen names:
 
-# %%
+# %% tags=["nbval-check-output"]
 for name, fault in museum.FAULTS.items():
     print(f"{name:<28}{fault.meaning}")
 
@@ -340,7 +340,7 @@ fig, ax = plots.heatmap(
 )
 plots.show(fig, name="18_separation")
 
-# %%
+# %% tags=["nbval-check-output"]
 for name, row in faulty.iterrows():
     assert row[row["named"]] == n_seeds, name
 pairs = [(a, b) for i, a in enumerate(faulty.index) for b in faulty.index[:i]]

@@ -405,7 +405,8 @@ fig, ax = plots.curves(
     lines, xlabel="labelled reviews", ylabel="accuracy on the test reviews", x_log=True,
     references={"best reachable": bound}, title="Three ways to adapt one model",
 )
-ax.set_xticks(n_labels, [f"{n:,}" for n in n_labels], minor=False)
+ax.set_xticks(n_labels, [f"{n:,}" for n in n_labels])
+ax.minorticks_off()
 plots.show(fig, "16_three_ways")
 
 # %% [markdown]

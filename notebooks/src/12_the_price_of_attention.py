@@ -13,7 +13,7 @@
 #
 # After this lesson you can
 #
-# 1. write a recurrent layer, a GRU and a convolution in a dozen lines each, and say how news travels in them;
+# 1. write a recurrent layer, a GRU and a convolution, and say how news travels in them;
 # 2. count what each layer costs, and say *when* attention is cheaper, and *which part* of it;
 # 3. measure the same with a clock, and explain where clock and count disagree;
 # 4. find the longest chain of operations that wait for each other;
@@ -24,10 +24,9 @@
 # %% [markdown]
 # ## Set-up
 #
-# Times are measured in this lesson, so everything runs on one core, where less disturbs them. The budget `smoke` cuts the measurements short; the times then mean nothing.
+# Times are measured, so everything runs on one core, where less disturbs them.
 
 # %%
-import inspect
 import itertools
 from time import process_time
 
@@ -44,42 +43,35 @@ from tinytx_run.recipes import default_budget
 torch.set_num_threads(1)
 smoke = default_budget() == "smoke"
 
-# %% [markdown]
-# Two questions of earlier lessons first, to warm up.
-
 # %%
 course.recall("12")
 
 # %% [markdown]
 # ## Why: three ways for tokens to hear each other
 #
-# A feed-forward network sees one token at a time. Some other layer must let tokens exchange information. **Attention** lets each token read all others at once. A **recurrent** layer reads from left to right and keeps one **hidden state**. A
-# **convolution** shows each token a window of $k$ neighbours. All three turn $n$ vectors of width $d$ into $n$ vectors of width $d$, so they compete for the same job.
+# A feed-forward network sees one token at a time. **Attention** lets each token read all others at once. A **recurrent** layer reads from left to right and keeps one **hidden state**. A **convolution** shows each token a window of $k$ neighbours. All three turn $n$ vectors of width $d$ into $n$ vectors of width $d$.
 
 # %%
 course.plots.diagram("paths-of-information")
 
 # %% [markdown]
-# What do they cost? The paper *Attention Is All You Need* has a table with the answer: $O(n^2 d)$ operations for self-attention, $O(n d^2)$ for a recurrent layer. The tempting conclusion: "attention is cheaper as long as $n < d$."
-# You often read this, without saying which part of attention, and which recurrent layer. Let us count the matrix products of one real layer of each kind, for $n = 50$ tokens of width $d = 64$.
+# What do they cost? The paper *Attention Is All You Need* has a table: $O(n^2 d)$ operations for self-attention, $O(n d^2)$ for a recurrent layer. The tempting conclusion: "attention is cheaper as long as $n < d$." Here are the matrix products of one real layer of each kind, for $n = 50$ tokens of width $d = 64$.
 
-# %%
+# %% tags=["nbval-check-output"]
 n, d = 50, 64
 computed = {"attention": 8 * n * d**2 + 4 * n**2 * d, "recurrent": 4 * n * d**2}
 print(f"from the table:   attention {n**2 * d:>9,}   recurrent {n * d**2:>9,}")
 print("really computed: ", *(f"{name} {n:>9,} " for name, n in computed.items()))
 assert n**2 * d < n * d**2 and 2.5 < computed["attention"] / computed["recurrent"] < 3
-# NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# The table says attention is cheaper. The count says it takes almost three times as many operations. Where did they come from? The claim means nothing until you say *for which lengths*, and *which part* of attention. We need the
-# layers themselves.
+# The table says attention is cheaper. The count says it takes almost three times as many operations. The claim means nothing until you say *for which lengths*, and *which part* of attention.
 #
 # ## By hand: how one signal travels
 #
 # Take six tokens of width 1. The first is 1, all others are 0. A recurrent layer with weight 1 for the token and $\frac12$ for its state, a convolution that averages $k = 2$ tokens, and attention with even weights over itself and all tokens before it: what does each position receive?
 
-# %%
+# %% tags=["nbval-check-output"]
 x = torch.tensor([1.0, 0, 0, 0, 0, 0])
 state, recurrent = 0.0, []
 for value in x:
@@ -90,15 +82,13 @@ attended = [float(x[: t + 1].mean()) for t in range(6)]
 signals = {"recurrent": recurrent, "convolution": convolved, "attention": attended}
 for name, row in signals.items():
     print(f"{name:<12}" + "".join(f"{value:7.3f}" for value in row))
-# NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# The recurrent state halves with every step: the signal *fades*. The convolution hears it for two positions, then never again: the signal hits a *wall*. Attention reads it directly at any distance. Its share, $1/t$, shrinks here only because our weights are
-# even. These three pictures return below, measured on real layers.
+# The recurrent state halves with every step: the signal *fades*. The convolution hears it for two positions, then never again: the signal hits a *wall*. Attention reads it directly at any distance; its share shrinks here only because our weights are even.
 #
 # ## Vectorised: each layer in a dozen lines
 #
-# The **vanilla recurrent layer** (RNN; Elman, 1990) keeps one vector: $h_t = \tanh(x_t W + h_{t-1} U + b)$. The loop over tokens cannot be avoided, since each state needs the one before.
+# The **vanilla recurrent layer** (RNN; Elman, 1990) keeps one vector: $h_t = \tanh(x_t W + h_{t-1} U + b)$. Each state needs the one before, so the loop over tokens cannot be avoided.
 
 
 # %%
@@ -120,7 +110,7 @@ torch.testing.assert_close(rnn(x, W, U, b), theirs(x)[0])
 
 # %% [markdown]
 # A vanilla state is overwritten at each step. The **gated recurrent unit** (GRU; Cho et al., 2014) learns *when* to overwrite. Its **update gate** $z$ blends the old state with a candidate $m$; its **reset gate** $r$ says how much of the old
-# state the candidate may see: $h_t = (1 - z)\,m + z\,h_{t-1}$. With $z = 1$ nothing is forgotten. Three times as many weights pay for it.
+# state the candidate may see: $h_t = (1 - z)\,m + z\,h_{t-1}$. With $z = 1$ nothing is forgotten.
 
 
 # %%
@@ -143,7 +133,7 @@ b, c = theirs.bias_ih_l0, theirs.bias_hh_l0
 torch.testing.assert_close(gru(x, W, U, b, c), theirs(x)[0])
 
 # %% [markdown]
-# A **causal convolution** with **kernel size** $k$ glues each token to the $k - 1$ before it, and sends the long vector through one matrix. Zeros pad the beginning. There is no loop over tokens: the loop below runs over the $k$ positions of the window.
+# A **causal convolution** with **kernel size** $k$ joins each token to the $k - 1$ before it, and sends the long vector through one matrix. There is no loop over tokens: the loop below runs over the $k$ positions of the window.
 
 
 # %%
@@ -159,25 +149,11 @@ W = theirs.weight.permute(2, 1, 0).flatten(0, 1)  # (D, D, k) -> (k D, D)
 torch.testing.assert_close(convolve(x, W, theirs.bias, k=4), by_torch)
 
 # %% [markdown]
-# As modules, with their weights, the same lines are in `tinytx_course.labs`: `RecurrentLayer`, `GRULayer`, `ConvolutionLayer`. We check that these modules compute what your functions compute, and use them from here on.
-
-# %%
-layer = lesson_12.RecurrentLayer(D)
-W, U, b = layer.in_proj.weight.T, layer.hidden_proj.weight.T, layer.in_proj.bias
-torch.testing.assert_close(layer(x), rnn(x, W, U, b))
-layer = lesson_12.GRULayer(D)
-W, U = layer.in_proj.weight.T, layer.hidden_proj.weight.T
-b, c = layer.in_proj.bias, layer.hidden_proj.bias
-torch.testing.assert_close(layer(x), gru(x, W, U, b, c))
-layer = lesson_12.ConvolutionLayer(D, kernel_size=4)
-W, b = layer.proj.weight.T, layer.proj.bias
-torch.testing.assert_close(layer(x), convolve(x, W, b, k=4))
-
-# %% [markdown]
 # ## What does a layer cost?
 #
-# Count matrix products only. A product of $(a, b)$ with $(b, c)$ needs $abc$ multiply-adds, and a multiply-add is **two floating-point operations** (FLOPs). The explorer shows the shapes inside a block. Which of its
-# tensors grow with the *square* of the number of tokens? Move the sequence length and watch.
+# As modules with their weights the same lines are `RecurrentLayer`, `GRULayer` and `ConvolutionLayer` in `tinytx_course.labs`.
+#
+# Count matrix products only. A product of $(a, b)$ with $(b, c)$ needs $abc$ multiply-adds, and a multiply-add is **two floating-point operations** (FLOPs). Which tensors of a block grow with the *square* of the number of tokens? Move the sequence length and watch.
 
 # %%
 course.widgets.shapes(batch_size=2, seq_len=5, d_model=8, n_heads=2, d_ff=10, step=3)
@@ -189,9 +165,9 @@ course.widgets.shapes(batch_size=2, seq_len=5, d_model=8, n_heads=2, d_ff=10, st
 # - *RNN:* two matrices for each token, $4nd^2$. *GRU:* three times that, $12nd^2$.
 # - *Convolution:* $k$ matrices for each token, $2knd^2$.
 #
-# Torch can count operations while they run. It does not see fused attention on a CPU, so `record_attention` switches to the plain path.
+# Torch counts operations while they run; `record_attention` switches to the plain path, for it does not see fused attention on a CPU.
 
-# %%
+# %% tags=["nbval-check-output"]
 cost = {
     "attention": lambda n, d: 8 * n * d**2 + 4 * n**2 * d,
     "RNN": lambda n, d: 4 * n * d**2,
@@ -210,12 +186,11 @@ for name, make in build.items():
         layer(x)
     assert counter.get_total_flops() == cost[name](50, 24)
     print(f"{name:<12}{counter.get_total_flops():>9,} operations, as the formula says")
-# NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
 # ### "Attention is cheaper than a recurrent layer"
 #
-# Formula and counter agree to the last operation. So the question "when is it cheaper?" is algebra: set two formulas equal and solve for $n$. **Predict 12.1.** The width is $d = 64$. Take *all* of attention, its four projections included.
+# So "when is it cheaper?" is algebra: set two formulas equal and solve for $n$. **Predict 12.1.** The width is $d = 64$. Take *all* of attention, its four projections included.
 
 # %%
 course.predict(
@@ -225,7 +200,7 @@ course.predict(
 )
 
 # %% [markdown]
-# The search tries every length below 1,000. The paper's table compares the pairs of tokens *alone*, without the projections, so we list them as well.
+# The paper's table compares the pairs of tokens *alone*, without the projections, so we list them as well.
 
 # %%
 parts = {
@@ -245,33 +220,13 @@ answer = answers[reached]
 course.resolve("12.1", answer, f"Its pairs alone are cheaper up to n = {alone}.")
 
 # %% [markdown]
-# The costs meet at $n = d = 64$ in two cases: the **pairs alone** against an RNN ($4n^2d = 4nd^2$), and **all of attention** against a GRU ($8 + 4 = 12$). The four projections alone cost twice an RNN, and as much as this convolution. So the true sentence is: *the pairs of
-# tokens cost less than an RNN while the text is shorter than the model is wide.* For a GRU the limit is three times the width.
+# The true sentence is: *the pairs of tokens cost less than an RNN while the text is shorter than the model is wide.* The four projections alone cost twice an RNN. All of attention costs less than a GRU while $n < d$.
 #
-# In the next figure both axes are logarithmic, so that a power is a straight line and its exponent the slope. Where will the line of attention bend?
-
-# %% tags=["folded"]
-lengths = [2**power for power in range(2, 13)]
-lines = []
-for name, count in cost.items():
-    lines.append(course.plots.Curve(name, lengths, [count(n, 64) for n in lengths]))
-pairs = [4 * n**2 * 64 for n in lengths]
-lines.append(course.plots.Curve("its pairs alone", lengths, pairs, dashed=True))
-fig, ax = course.plots.curves(
-    lines, x_log=True, y_log=True, title="Operations of one layer of width 64",
-    xlabel="length n (tokens, log scale)", ylabel="operations (log scale)",
-)  # fmt: skip
-ax.axvline(64, color="#555555", linewidth=1.2, linestyle=":")
-ax.set_xticks(lengths[::2], [f"{n:,}" for n in lengths[::2]], minor=False)
-ax.minorticks_off()
-course.plots.show(fig, name="12_operations")
-
-# %% [markdown]
-# For short texts attention is its projections, slope 1; for long texts it is its pairs, slope 2. It bends where both weigh the same: $4n^2d = 8nd^2$, or $n = 2d$, which is 128 here.
+# For short texts attention is its projections; from $n = 2d$ on its pairs weigh more.
 #
 # ## Now with a clock
 #
-# Operations are paper. What does *your* machine say? To time fairly, let the layers take turns (A B C, A B C), so that a slow moment hits all of them alike, and take medians. The clock is that of the process: it stops while other programs have the core.
+# To time fairly, let the layers take turns, so a slow moment hits all of them alike, and take medians. The clock is that of the process: it stops while other programs have the core.
 #
 # **Predict 12.2.** At $n = d = 64$ attention and a GRU need exactly the same number of operations. Torch's own GRU is compiled, without a Python loop.
 
@@ -299,8 +254,7 @@ answer = "they differ by less than a fifth" if 1 / 1.2 < ratio < 1.2 else longer
 course.resolve("12.2", answer, f"The GRU takes {ratio:.1f} times as long as attention.")
 
 # %% [markdown]
-# The same number of operations takes the recurrent layer longer. If the reason is that it does a long row of *small* products, each of which waits for the one before, then larger products should help it. Take
-# more texts at once.
+# The same number of operations takes the recurrent layer longer. If the reason is its long row of *small* products, each of which waits for the one before, larger products should help. Take more texts at once.
 
 # %%
 ratios = {}
@@ -319,8 +273,7 @@ with torch.inference_mode():
 assert smoke or ratios[1] > ratios[64]
 
 # %% [markdown]
-# It does: the more texts, the smaller the difference. The number of Predict 12.2 is one about a single text. Now the whole picture. `time_layers` is the loop above, for every layer and for many sizes: first the width is 64 and the text grows, then the text has 128 tokens and the
-# model grows. "GRU" and "RNN" are our loops in Python, those "in torch" are compiled. Bands hold the middle half of all rounds.
+# It does: the more texts, the smaller the difference. Now one text again, for every layer and many sizes. "GRU" and "RNN" are our loops in Python, those "in torch" are compiled. Bands hold the middle half of all rounds.
 
 # %% tags=["folded"]
 lengths = [16, 32, 64, 128] if smoke else [64, 128, 256, 512, 1024, 2048, 4096]
@@ -339,32 +292,21 @@ for (axis, measured), title, panel in zip(panels.items(), titles, axes, strict=T
     course.plots.curves(
         lines, x_log=True, y_log=True, xlabel=axis, ylabel="milliseconds (log scale)",
         title=title, ax=panel,
-    )  # fmt: skip
+    )
     panel.set_xticks(measured.scale, [f"{size:,}" for size in measured.scale])
     panel.minorticks_off()
 course.plots.show(fig, name="12_time")
 
-# %%
-mine = by_length.medians("attention")
-for name in list(by_length.times)[1:]:
-    theirs = by_length.medians(name)
-    met = lesson_12.first_crossing(lengths, mine, theirs)
-    always = "never here" if mine[-1] < theirs[-1] else "at every length here"
-    slower = f"from n = {met:,.0f}" if met else always
-    print(f"attention is slower than {name:<20} {slower}")
-
 # %% [markdown]
-# Operations do not order the layers by the clock: attention and convolution are a few *large* products, recurrent layers many small ones. Against a loop in Python attention keeps its advantage longest; against
-# torch's own loops it loses it earlier, at the lengths that the lines name for this machine.
+# Operations do not order the layers by the clock: attention and convolution are a few *large* products, recurrent layers many small ones.
 
 # %% [markdown]
 # ## Further: waiting, what cannot be done at once
 #
-# With unlimited cores, which operations would still have to happen one after the other? Autograd stores a graph: each result knows what it was computed from. The **longest chain** in this graph is the answer, in numbers that no clock can disturb. Five lines find it: the chain that ends at an operation is one longer than the longest chain that ends
-# before it. (Nodes without predecessors are the parameters themselves.)
+# With unlimited cores, which operations would still have to happen one after the other? Autograd stores a graph: each result knows what it was computed from. The **longest chain** in this graph is the answer. Five lines find it: the chain that ends at an operation is one longer than the longest chain that ends before it.
 
 
-# %%
+# %% tags=["nbval-check-output"]
 def chain_to(node, known):
     if node not in known:
         before = [one for one, _ in node.next_functions if one and one.next_functions]
@@ -374,57 +316,27 @@ def chain_to(node, known):
 
 w = torch.ones(3, requires_grad=True)
 print("one sine and a sum:", chain_to((w.sin() + w).grad_fn, {}))
-# NBVAL_CHECK_OUTPUT
 
-# %% [markdown]
-# **Predict 12.3.** In a recurrent layer each token adds links to the chain. A GRU does three times as many operations as an RNN, but its two gates can be computed at the same time. How many links does a token add?
-
-# %%
-course.predict(
-    "12.3",
-    "How many links does a token add in a GRU, compared with an RNN?",
-    ["as many", "about twice as many", "at least three times as many"],
-)
-
-# %%
-chains, added = {}, {}
+# %% tags=["nbval-check-output"]
+added = {}  # links a token
 print("longest chain at n =     8    16    32   links a token")
 for name, make in build.items():
     layer = make(8)
     outputs = [layer(torch.randn(1, n, 8)) for n in (8, 16, 32)]
-    chains[name] = [chain_to(output.grad_fn, {}) for output in outputs]
-    added[name] = (chains[name][2] - chains[name][1]) / 16
-    print(
-        f"{name:<20}{''.join(f'{links:>6}' for links in chains[name])}"
-        f"{added[name]:>10g}"
-    )
-grows = tuple(name for name, links in added.items() if links > 0)
-same = [name for name in chains if name not in grows]
-times = added["GRU"] / added["RNN"]
-answer = (
-    "as many"
-    if times < 1.5
-    else "about twice as many"
-    if times < 3
-    else "at least three times as many"
-)
-course.resolve(
-    "12.3",
-    answer,
-    f"A token adds {added['GRU']:g} links in a GRU and {added['RNN']:g} in an RNN. The "
-    "chains of "
-    f"{' and '.join(grows)} grow with the text, those of {' and '.join(same)} do not.",
-)
+    chains = [chain_to(output.grad_fn, {}) for output in outputs]
+    added[name] = (chains[2] - chains[1]) / 16
+    print(f"{name:<20}{''.join(f'{n:>6}' for n in chains)}{added[name]:>10g}")
+assert added["attention"] == added["convolution"] == 0 < added["RNN"] < added["GRU"]
 
 # %% [markdown]
-# Constant, $O(1)$, for attention and convolution; $O(n)$ for recurrent layers, where each token adds its links. The gates wait for the state, the candidate for the reset gate, the new state for both. Parallel work is one of the paper's three arguments for attention, with operations and path length: what does not wait can be computed at once, and a GPU computes a great deal at once.
+# Constant, $O(1)$, for attention and convolution; $O(n)$ for recurrent layers, where each token adds its links: in a GRU the gates wait for the state, the candidate for the reset gate, the new state for both. What does not wait can be computed at once.
 #
 # ## Distance: how far news must travel
 #
-# If the last token depends on the first, how many stations lie between them? Count rounds: in one round every token hears what its layer lets it hear. After each round, check whether the gradient of the last vector with respect to the first token is still exactly zero.
+# If the last token depends on the first, how many stations lie between them? Apply the layer again and again, until the gradient of the last vector with respect to the first token is no longer exactly zero.
 
 
-# %%
+# %% tags=["nbval-check-output"]
 def rounds_until_heard(layer, n):
     x = torch.randn(1, n, 8, dtype=torch.float64, requires_grad=True)
     y = x
@@ -442,20 +354,26 @@ print("layers or steps, at n =     7    13    25    49")
 for name, make in build.items():
     rounds = [lesson_12.path_length(make(8), n, 8) for n in (7, 13, 25, 49)]
     print(f"{name:<22}" + "".join(f"{number:>6}" for number in rounds))
-# NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# Attention needs one layer, always. A recurrent layer needs $n$ steps, if reading the first token counts as one: from state to state there are $n - 1$, as in the first figure. A convolution that looks three tokens back needs $(n - 1)/3$ layers: in general $O(n/k)$. With growing gaps in the kernel, **dilation**, it would be $O(\log_k n)$.
+# Attention needs one layer, always. A recurrent layer needs $n$ steps, if reading the first token counts as one. A convolution that looks three tokens back needs $(n - 1)/3$ layers: in general $O(n/k)$. With growing gaps in the kernel, **dilation**, it would be $O(\log_k n)$.
 #
-# ### Does the news survive the journey?
+# Together:
 #
-# How large is the gradient of the last vector with respect to a token $t$ positions back, in layers with fresh weights? Torch's `jacobian` gives all derivatives of the last vector; we take their size for each token. The last layer is a GRU whose update gate is held near 1 by adding 4 to its bias, so it keeps most of its old state. What does a straight line mean on a logarithmic axis?
+# | one layer | operations | longest chain | path |
+# |---|---|---|---|
+# | self-attention | $O(n^2 d)$, with its projections $+\,O(n d^2)$ | $O(1)$ | $O(1)$ |
+# | recurrent, RNN or GRU | $O(n d^2)$ | $O(n)$ | $O(n)$ |
+# | convolution, kernel $k$ | $O(k n d^2)$ | $O(1)$ | $O(n/k)$ |
+#
+# ### Further: does the news survive the journey?
+#
+# How large is the gradient of the last vector with respect to a token $t$ positions back, in layers with fresh weights? The last layer is a GRU whose update gate is held near 1 by adding 4 to its bias, so it keeps most of its old state.
 
 # %%
-def sizes_by_distance(layer, x):
-    last_vector = torch.autograd.functional.jacobian(lambda x: layer(x)[0, -1], x)
-    # (D, T, D) -> (T,)
-    return last_vector[:, 0].square().sum(dim=(0, 2)).sqrt().flip(0)
+def sizes_by_distance(layer, x):  # of all derivatives of the last vector, (T,)
+    all_of_it = torch.autograd.functional.jacobian(lambda x: layer(x)[0, -1], x)
+    return all_of_it[:, 0].square().sum(dim=(0, 2)).sqrt().flip(0)
 
 
 torch.manual_seed(0)
@@ -468,32 +386,22 @@ for name, layer in fresh.items():
     reached = sizes[sizes > 0]
     lines.append(course.plots.Curve(name, range(len(reached)), reached))
     fades = reached[1] / reached[-1]
-    print(
-        f"{name:<18}reaches {len(reached):>2} tokens, distance 1 / farthest {fades:.1e}"
-    )
+    reach = f"reaches {len(reached):>2} tokens"
+    print(f"{name:<18}{reach}, distance 1 / farthest {fades:.1e}")
 fig, ax = course.plots.curves(
     lines, y_log=True, title="How far a gradient reaches through one layer",
     xlabel="distance (positions)", ylabel="size of the gradient (log scale)",
-)  # fmt: skip
+)
 course.plots.show(fig, name="12_gradients")
 
 # %% [markdown]
-# On a logarithmic axis a straight line means the same factor at every step. In the RNN and the GRU that factor is below one: the gradient **vanishes** exponentially, more slowly the more the gate keeps. Attention has no slope: distance plays no part. The convolution has a wall. So it was in the rows printed by hand at the beginning, but for attention: there each further token shared the weight among more. Together:
-#
-# | one layer | operations | longest chain | path |
-# |---|---|---|---|
-# | self-attention | $O(n^2 d)$, with its projections $+\,O(n d^2)$ | $O(1)$ | $O(1)$ |
-# | recurrent, RNN or GRU | $O(n d^2)$ | $O(n)$ | $O(n)$ |
-# | convolution, kernel $k$ | $O(k n d^2)$ | $O(1)$ | $O(n/k)$ |
+# On a logarithmic axis a straight line means the same factor at every step. In the RNN and the GRU that factor is below one: the gradient **vanishes** exponentially, more slowly the more the gate keeps. Attention has no slope: distance plays no part. The convolution has a wall.
 #
 # ## Use it: one ladder on one task
 #
-# A layer is bought for what it does. So let all of them do one task, next-token prediction on the reviews of the world, and measure nats per token *above the exact entropy bound*. The model is `tx.LanguageModel` with two blocks. Only `block.attn` is
-# exchanged; embeddings, feed-forward networks, norms and residual stream stay. What one layer lacks in weights, its feed-forward network gets. Do the parameters come out equal? And the operations? Below the source we count both, for a text of 36 tokens, about the length of a review.
+# Let all of them do one task, next-token prediction on the reviews of the world, and measure nats per token *above the exact entropy bound*. The model is `tx.LanguageModel` with two blocks. Only `block.attn` is exchanged. What one layer lacks in weights, its feed-forward network gets. Both counts are for a text of 36 tokens, about the length of a review.
 
-# %%
-print(inspect.getsource(lesson_12.InPlaceOfAttention))
-print(inspect.getsource(lesson_12.build_model))
+# %% tags=["nbval-check-output"]
 ids = torch.randint(1000, (1, 36))
 for kind in lesson_12.MIXERS:
     model = lesson_12.build_model(kind, vocab_size=1000, max_len=96)
@@ -504,104 +412,52 @@ for kind in lesson_12.MIXERS:
     ratio = operations / n_params
     print(f"{kind:<12}{n_params:>9,} parameters", end=" ")
     print(f"{operations:>9,.0f} operations a token, {ratio:.2f} a parameter")
-# NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# Parameters agree within half a per cent. Operations are near two a parameter for all of them, since each weight takes part in one multiply-add a token; the transformer's pairs add a few per cent at this length. So on this task equal parameters are nearly equal
-# operations, too. What is *not* equal is the time. That is the second comparison.
+# Parameters agree within half a per cent, operations within a few. What is *not* equal is the time.
 #
-# All models share one training recipe: AdamW, warm-up over 5 % of the steps, linear decay, batches of at most 1,024 positions. Here is the loop, and its first steps live.
-
-# %%
-print(inspect.getsource(lesson_12.train_model))
-corpus = tx.load_corpus("world")
-texts = corpus.train.texts[:3000]
-tokenizer = tx.Tokenizer.train(
-    texts, vocab_size=1000, model_type="bpe", split_by_script=False
-)
-bos, eos = tokenizer.bos_id, tokenizer.eos_id
-rows = [[bos, *ids, eos] for ids in tokenizer.encode_batch(texts)]
-print(f"{sum(map(len, rows)) / len(rows) - 1:.1f} tokens to predict in a review")
-recipe = lesson_12.LadderRecipe(lr=1e-2, n_steps=4 if smoke else 30)
-for kind in lesson_12.MIXERS:
-    model = lesson_12.build_model(kind, tokenizer.vocab_size, max_len=96)
-    losses = lesson_12.train_model(model, rows, recipe, pad_id=tokenizer.pad_id)
-    print(f"{kind:<12} loss {losses[0]:.2f} at first, then {losses[-1]:.2f}")
-
-# %% [markdown]
-# After 30 steps the transformer is behind the others: it has to learn *where* to look before attention is of use. So few steps decide nothing. A full pass over all reviews, for every model, rate and seed, takes too long for a lesson. `python -m experiments ladder` measured it once and stored it. Everything that is tuned was tuned alike: for each architecture the same three learning
-# rates, with seed 0, on the valid split. The order of the n-gram model was chosen on that split, too. Results are those of other seeds, on the test split.
+# `python -m experiments ladder` has trained all of them for a full pass over the reviews, with one recipe: AdamW, warm-up over 5 % of the steps, linear decay, batches of at most 1,024 positions. For each architecture the same three learning rates were tried, with seed 0, on the valid split. Results are those of other seeds, on the test split.
 
 # %%
 ladder = results.read_results("ladder")
 tuned = [record for record in ladder.data.values() if record["measure"] == "tuning"]
 rates = sorted({record["lr"] for record in tuned})
-shown = "".join(f"{lr:>9g}" for lr in rates)
-print(f"{'held-out loss with seed 0, at rate':<42}{shown}")
-at_the_end = []
 for kind in lesson_12.MIXERS:
     tried = {lr: ladder.get(f"{kind}/tuning/{lr:g}")["valid"] for lr in rates}
     best = min(tried, key=tried.get)
-    shown = (f"{loss:>8.4f}{'*' if lr == best else ' '}" for lr, loss in tried.items())
-    print(f"{kind:<42}{''.join(shown)}")
-    at_the_end += [kind] if best in (rates[0], rates[-1]) else []
-print(
-    "\n*: the rate that is used below; at an end of the grid:",
-    ", ".join(at_the_end) or "none",
-)
+    end = ", an end of the grid" if best in (rates[0], rates[-1]) else ""
+    print(f"{kind:<12}best rate of {rates}: {best:g}{end}")
 print(ladder.source_line())
 
 # %% [markdown]
-# **Predict 12.4.** Four networks with equal parameters read equal text: one pass over it for each. The n-gram model, the baseline, has read the same text; its parameters are its counts.
+# **Predict 12.3.** First every network reads equal text with equal parameters. Then each gets the *processor time* of the transformer's pass, on one core: the cheaper a training step, the more steps fit in. The baseline is an n-gram model that has read the same text.
 
 # %%
 course.predict(
-    "12.4",
-    "Which model comes closest to the entropy bound, all networks with equal "
-    "parameters?",
-    ["n-gram", "RNN", "GRU", "CNN", "transformer"],
+    "12.3",
+    "Which network comes closest to the entropy bound at equal parameters?",
+    ["RNN", "GRU", "CNN", "transformer"],
 )
 
 # %%
 table = lesson_12.ladder_table(ladder.data).set_index("equal")
 equal_params = table.loc["parameters"].set_index("model")
+equal_time = table.loc["time"].set_index("model")
+print("equal parameters: nats per token above the bound, ± one standard deviation")
 for kind, row in equal_params.iterrows():
     spread = f"± {row['std']:.4f}, {row.n:.0f} seeds" if row.n > 1 else ""
     print(f"{kind:<12}{row.n_params:>9,.0f} parameters   {row.above:.4f} {spread}")
+print("\nequal processor time")
+for kind, row in equal_time[equal_time.n > 1].iterrows():
+    steps = f"{row.milliseconds:5.1f} ms a step, {row.n_steps:>5,.0f} steps"
+    print(f"{kind:<12}{steps}   {row.above:.4f} ± {row['std']:.4f}")
 best, second = equal_params.index[:2]
-answer = "n-gram" if "gram" in best else best
 gap = equal_params.above[second] - equal_params.above[best]
-course.resolve(
-    "12.4", answer, f"{gap:.4f} nats a token closer than {second}, the next."
-)
+finding = f"{gap:.4f} nats a token closer than {second}, the next."
+course.resolve("12.3", best, finding)
 
 # %% [markdown]
-# (The n-gram model has no seed and no spread; ± is one standard deviation over seeds.)
-#
-# **Predict 12.5.** Now every network gets the *processor time* of the transformer's pass, on one core. The cheaper a training step, the more steps fit in. The n-gram model is the same as before; its time was not measured.
-
-# %%
-course.predict(
-    "12.5",
-    "Which model comes closest to the bound at equal processor time?",
-    ["n-gram", "RNN", "GRU", "CNN", "transformer"],
-)
-
-# %%
-equal_time = table.loc["time"].set_index("model")
-for kind, row in equal_time.iterrows():
-    steps, spread = "", ""
-    if row.n > 1:
-        steps = f"{row.milliseconds:5.1f} ms a step, {row.n_steps:>5,.0f} steps"
-        spread = f"± {row['std']:.4f}"
-    print(f"{kind:<12}{steps:<28}   {row.above:.4f} {spread}")
-first = equal_time.index[0]
-answer = "n-gram" if "gram" in first else first
-before, now = (", ".join(rows.index) for rows in (equal_params, equal_time))
-course.resolve("12.5", answer, f"The order was {before}; now it is {now}.")
-
-# %% [markdown]
-# Is a difference more than chance? The seeds are the same for all, so each difference to the transformer is **paired** by seed (lesson 09).
+# Is a difference more than chance? Differences to the transformer are **paired** by seed (lesson 09).
 
 # %% tags=["folded"]
 from tinytx_run.intervals import paired_interval
@@ -612,72 +468,62 @@ for record in ladder.data.values():
         cell = above.setdefault((record["measure"], record["model"]), {})
         cell[record["seed"]] = record["test"] - record["bound"]
 reference = above["equal parameters", "transformer"]  # its time is the other's, too
-behind = {
-    key: [nats[seed] - reference[seed] for seed in reference]
-    for key, nats in above.items()
-    if key[1] != "transformer"
-}
-intervals = {key: paired_interval(values) for key, values in behind.items()}
-for (equal, model), one in intervals.items():
-    span = f"[{one.low:+.4f}, {one.high:+.4f}]"
-    print(f"{equal:<17} {model:<4} {one.mean:+.4f} nats {span}")
-bars = {f"{model}, {equal}": one for (equal, model), one in intervals.items()}
+bars = {}
+for (equal, model), nats in above.items():
+    if model != "transformer":
+        behind = [nats[seed] - reference[seed] for seed in reference]
+        one = bars[f"{model}, {equal}"] = paired_interval(behind)
+        assert min(behind) > 0 and one.low > 0
+        print(f"{equal:<17} {model:<4} {one.mean:+.4f}", end=" ")
+        print(f"nats [{one.low:+.4f}, {one.high:+.4f}]")
 fig, ax = course.plots.bars(
     {name: one.mean for name, one in bars.items()}, numbers="+.3f",
     intervals={name: (one.low, one.high) for name, one in bars.items()},
     references={"transformer": 0.0}, xlabel="nats per token behind the transformer",
-)  # fmt: skip
+)
 course.plots.show(fig, name="12_ladder")
-assert all(min(values) > 0 for values in behind.values())
-assert all(one.low > 0 for one in intervals.values())
-counted = equal_params[equal_params.n == 1].above.iloc[0]
-step = counted - equal_params[equal_params.n > 1].above.max()
-assert step > 2 * max(one.mean for one in intervals.values())
-print(f"from the n-gram model to the worst network: {step:.3f} nats")
+counted = equal_params.above.max() - equal_params[equal_params.n > 1].above.max()
+assert counted > 10 * max(one.mean for one in bars.values())
 
 # %% [markdown]
-# The transformer is ahead of all three, at equal parameters and at equal time, with every seed, and each of the six intervals lies above zero. By little: 0.006 to 0.017 nats, where the step from counting to any
-# network is ten times as large. The task is kind to all of them: reviews are short, and much of what the next token depends on lies a few tokens back. Nothing here tests a text of a thousand tokens, where paths
-# and chains differ by factors of hundreds.
+# The transformer is ahead of all three, at equal parameters and at equal time, with every seed, and each of the six intervals lies above zero. By little: 0.006 to 0.017 nats, where the step from counting to any network is ten times as large. The task is kind to all of them: reviews are short, and much of what the next token depends on lies a few tokens back.
 #
-# Our recurrent loops are in Python. Would torch's compiled ones have had more steps in the same time? One training step of the ladder, in turn:
+# ## Further: would torch's own loop have helped?
+#
+# Our recurrent loops are in Python. One training step of the ladder, with our GRU and with torch's, in turn:
 
 # %%
-import torch.nn as nn
-
-
-class Compiled(nn.Module):  # torch's layer returns its last state as well
+class Compiled(torch.nn.Module):  # torch's layer returns its last state as well
     def __init__(self, width):
         super().__init__()
-        self.gru = nn.GRU(width, width, batch_first=True)
+        self.gru = torch.nn.GRU(width, width, batch_first=True)
 
     def forward(self, x):
         return self.gru(x)[0]
 
 
-both = {
-    name: lesson_12.build_model("GRU", 1000, max_len=96) for name in ("ours", "torch's")
-}
+both = {name: lesson_12.build_model("GRU", 1000, 96) for name in ("ours", "torch's")}
 for block in both["torch's"].body.blocks:
     block.attn = lesson_12.InPlaceOfAttention(Compiled(64))
+rows = torch.randint(1, 1000, (200, 36)).tolist()
 one_step = lesson_12.LadderRecipe(lr=1e-2, n_steps=1)
 spent = {name: [] for name in both}
 for _ in range(2 if smoke else 9):
     for name, model in both.items():
         start = process_time()
-        lesson_12.train_model(model, rows[:400], one_step, pad_id=tokenizer.pad_id)
+        lesson_12.train_model(model, rows, one_step, pad_id=0)
         spent[name].append(process_time() - start)
-middle = {name: 1e3 * sorted(each)[len(each) // 2] for name, each in spent.items()}
-print(*(f"GRU, {name}: {ms:.0f} ms a step" for name, ms in middle.items()), sep="; ")
+for name, times in spent.items():
+    print(f"GRU, {name:<8}{1e3 * sorted(times)[len(times) // 2]:.0f} ms a step")
 
 # %% [markdown]
-# In batches of some 30 reviews a step takes about as long with either: what costs is the row of products, not Python.
+# In batches of some 30 texts a step takes about as long with either: what costs is the row of products, not Python.
 #
 # ## Further: what will a whole model cost?
 #
-# `tx.cost_table` applies the formulas of this lesson to a whole model, from its configuration alone: operations, and the memory that training must hold. Find the two terms with $T \cdot T$ in them, and the part for which the forward pass saves most bytes. The last two lines name them.
+# `tx.cost_table` applies the formulas of this lesson to a whole model, from its configuration alone: operations, and the memory that training must hold.
 
-# %%
+# %% tags=["nbval-check-output"]
 costs = tx.cost_table(tx.PRESETS["seed-lab"], batch_size=1, seq_len=128)
 print(costs, "\n")
 squares = [row.name for row in costs.flops.rows if "T·T" in row.formula]
@@ -685,12 +531,11 @@ heaviest = max(costs.activations.rows, key=lambda row: row.total)
 print("operations with T·T:", ", ".join(squares))
 share = heaviest.total / costs.bytes_activations
 print(f"most saved for: {heaviest.name}, {share:.0%} of the bytes")
-# NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
 # A rule of thumb says that training takes $6N$ operations a token, for $N$ parameters outside the embeddings: two forward for each weight, four backward. It forgets the pairs. When does that matter, for a model of width 256?
 
-# %%
+# %% tags=["nbval-check-output"]
 config = tx.PRESETS["small-gpt"].replace(max_len=16_384)
 lengths = [64, 256, 1024, 4096, 16_384]
 one = {"batch_size": 1, "attention": "plain"}
@@ -699,86 +544,14 @@ n_params = plain[0].parameters.parts["blocks"] + plain[0].parameters.parts["head
 print("tokens     formula / 6 N")
 for n, each in zip(lengths, plain, strict=True):
     print(f"{n:>6,}{each.flops_training / (6 * n_params * n):>14.2f}")
-# NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# While the text is short compared with the width, the rule is fine. For long texts the pairs take over, and no parameter counts them. Memory next: parameters, gradients and Adam's two numbers a parameter do not depend on the text. What the forward pass saves does; plain attention saves all its weights, one for each pair. Where do the saved numbers
-# outweigh the model?
-
-# %%
-fused = [tx.cost_table(config, batch_size=1, seq_len=n) for n in lengths]
-heights = {
-    "saved, plain attention": [each.bytes_activations for each in plain],
-    "saved, fused attention": [each.bytes_activations for each in fused],
-    "key-value cache": [each.bytes_kv_cache for each in fused],
-    "model and optimizer": [each.bytes_parameters * 4 for each in fused],
-}
-lines = [
-    course.plots.Curve(name, lengths, [n_bytes / 2**20 for n_bytes in line])
-    for name, line in heights.items()
-]
-fig, ax = course.plots.curves(
-    lines, x_log=True, y_log=True, title="Six layers of width 256: memory by length",
-    xlabel="length n (tokens, log scale)", ylabel="MiB (log scale)",
-)  # fmt: skip
-ax.set_xticks(lengths, [f"{n:,}" for n in lengths])
-ax.minorticks_off()
-model_bytes = heights["model and optimizer"][0]
-for name in ("saved, plain attention", "saved, fused attention"):
-    more = [
-        n for n, size in zip(lengths, heights[name], strict=True) if size > model_bytes
-    ]
-    print(
-        f"{name}: {more[0]:,} tokens is the first length here at which it exceeds "
-        "the model"
-    )
-course.plots.show(fig, name="12_memory")
-
-# %% [markdown]
-# The **fused** kernel saves one number for each query and head, the logarithm of the sum in its softmax, and computes the weights again when it needs them (Dao et al., 2022, who keep two numbers; one is enough since Dao, 2023). Slope 1 instead of slope 2, at the price of some operations. Generation needs none of this, but it holds the **key-value cache**: the keys and values of all tokens so far.
-#
-# ## Limits
-#
-# - The times of single layers are those of one core and one text. The ladder used batches of up to 1,024 positions, on one core. On a GPU waiting should weigh more, which is not measured here.
-# - The longest chain takes a matrix product for one operation. Inside it sums are formed as well, in about $\log d$ steps at best.
-# - Gradients were those of fresh weights. A trained recurrent layer may carry further, or not as far.
-# - The ladder is one task with short texts, one size, one pass, three learning rates. Kernel size, depth and width were not tuned. A model whose best rate is at an end of the grid might gain from a wider one. At equal time the learning rate is that of equal parameters.
-# - State-space models and linear attention, which promise short chains *and* linear cost, are not here.
-#
-# ## Take-home
-#
-# The price list of this lesson in one cell. Can you write it from memory?
-
-
-# %%
-def price(kind, n, d, k=4):
-    """Operations, steps in a row, and path length of one layer; n tokens of width d."""
-    n_matrices = {"attention": 4, "RNN": 2, "GRU": 6, "convolution": k}[kind]
-    operations = 2 * n_matrices * n * d * d  # every token through every matrix
-    steps, path = 1, 1
-    if kind == "attention":
-        operations += 2 * 2 * n * n * d  # scores and weighted sums of all pairs
-    elif kind == "convolution":
-        path = -(-(n - 1) // (k - 1))  # each layer reaches k - 1 tokens back
-    else:
-        steps = path = n  # each state waits for the one before
-    return operations, steps, path
-
-
-for kind, make in build.items():
-    operations, steps, path = price(kind, n=25, d=8)
-    assert operations == cost[kind](25, 8)
-    assert path == lesson_12.path_length(make(8), 25, 8)
-    assert (steps > 1) == (kind in grows)
-    print(
-        f"{kind:<12}{operations:>7,} operations, {steps:>2} steps in a row, path {path}"
-    )
-# NBVAL_CHECK_OUTPUT
+# While the text is short compared with the width, the rule is fine. For long texts the pairs take over, and no parameter counts them.
 
 # %% [markdown]
 # ## Questions
 #
-# Pick an answer and read its comment. Common mistakes are among the choices.
+# Pick an answer and read the feedback.
 
 # %%
 course.quiz("the_price_of_attention")
@@ -786,7 +559,7 @@ course.quiz("the_price_of_attention")
 # %% [markdown]
 # ## Exercises
 #
-# Fill in the dots, and run the cell below them. It checks what you wrote and names the mistake if it knows it.
+# The check says where your answer differs and, if it knows the mistake, what it is.
 #
 # [exercise: attention_flops]
 
@@ -802,6 +575,8 @@ def attention_flops(seq_len, d_model, n_heads):
 course.check("attention_flops", attention_flops)
 
 # %% [markdown]
+# ## Further: one more exercise
+#
 # [exercise: longest_chain]
 
 
@@ -834,13 +609,42 @@ course.check("longest_chain", longest_chain)
 #
 # </details>
 #
-# **3.** Give the convolution of the ladder a kernel of 8. In your copy, call `lesson_12.build_model` and exchange `block.attn` yourself. What do you expect at equal parameters, and why?
+# ## Take-home
 #
-# <details><summary>Answer</summary>
+# The price list of this lesson in one cell.
+
+
+# %% tags=["nbval-check-output"]
+def price(kind, n, d, k=4):
+    """Operations, steps in a row, and path length of one layer; n tokens of width d."""
+    n_matrices = {"attention": 4, "RNN": 2, "GRU": 6, "convolution": k}[kind]
+    operations = 2 * n_matrices * n * d * d  # every token through every matrix
+    steps, path = 1, 1
+    if kind == "attention":
+        operations += 2 * 2 * n * n * d  # scores and weighted sums of all pairs
+    elif kind == "convolution":
+        path = -(-(n - 1) // (k - 1))  # each layer reaches k - 1 tokens back
+    else:
+        steps = path = n  # each state waits for the one before
+    return operations, steps, path
+
+
+for kind, make in build.items():
+    operations, steps, path = price(kind, n=25, d=8)
+    assert operations == cost[kind](25, 8)
+    assert path == lesson_12.path_length(make(8), 25, 8)
+    assert (steps > 1) == (added[kind] > 0)
+    in_a_row = f"{steps:>2} steps in a row"
+    print(f"{kind:<12}{operations:>7,} operations, {in_a_row}, path {path}")
+
+# %% [markdown]
+# ## Limits
 #
-# Two layers then see 15 tokens instead of 7, but four more matrices a layer must come out of the feed-forward network, whose width falls by 128. More reach, less room to compute: only a measurement decides.
-#
-# </details>
+# - The times of single layers are those of one core and one text. The ladder used batches of up to 1,024 positions, on one core. On a GPU waiting should weigh more, which is not measured here.
+# - The longest chain takes a matrix product for one operation. Inside it sums are formed as well, in about $\log d$ steps at best.
+# - Gradients were those of fresh weights. A trained recurrent layer may carry further, or not as far.
+# - The ladder is one task with short texts, one size, one pass, three learning rates. Kernel size, depth and width were not tuned. The CNN's best rate is at an end of the grid, so it might gain from a wider one. At equal time the learning rate is that of equal parameters.
+# - State-space models and linear attention, which promise short chains *and* linear cost, are not here.
 #
 # ## Summary
 #
@@ -848,7 +652,7 @@ course.check("longest_chain", longest_chain)
 # 2. Attention takes $8nd^2 + 4n^2d$ operations, an RNN $4nd^2$, a GRU $12nd^2$, a convolution $2knd^2$. "Cheaper" needs a *when* ($n < d$) and an *of what*.
 # 3. The clock disagrees with the count: an operation in a large product costs less than one in a small step that has to wait.
 # 4. The longest chain grows with the text in recurrent layers only; the path grows in recurrent layers and convolutions.
-# 5. On one task with short texts, at equal parameters and at equal time, all four networks lie far below the n-gram model and near each other. The printed tables say in which order.
+# 5. On one task with short texts, at equal parameters and at equal time, the transformer is ahead of RNN, GRU and CNN by little, and all four are far ahead of the n-gram model.
 #
 # *References:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 4 with table 1 (operations, waiting, path). RNN: Elman, *Finding Structure in Time*, Cognitive Science 14 (1990). GRU: Cho et al., [arXiv:1406.1078](https://arxiv.org/abs/1406.1078),
 # section 2.3. Convolutions for sequences: Gehring et al., [arXiv:1705.03122](https://arxiv.org/abs/1705.03122); Bai, Kolter and Koltun, [arXiv:1803.01271](https://arxiv.org/abs/1803.01271). Vanishing gradients: Pascanu, Mikolov and Bengio, [arXiv:1211.5063](https://arxiv.org/abs/1211.5063), section 2. $6N$: Kaplan et al.,

@@ -26,7 +26,7 @@ from tinytx_course.labs.ladder import (
     train_model,
 )
 from tinytx_course.labs.layers import ConvolutionLayer, GRULayer, Recurrence, RecurrentLayer
-from tinytx_course.labs.timing import Times, first_crossing, take_turns
+from tinytx_course.labs.timing import Times, take_turns
 
 __all__ = [
     "MIXERS",
@@ -36,7 +36,6 @@ __all__ = [
     "LadderRecipe",
     "RecurrentLayer",
     "build_model",
-    "first_crossing",
     "ladder_table",
     "layer_flops",
     "path_length",

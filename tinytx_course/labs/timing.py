@@ -202,21 +202,3 @@ def spend(task: Callable[[], object], n_calls: int, on_gpu: bool) -> Spent:
         own = [each for each in results if isinstance(each, Spent)]
         wall, processor = sum(each.wall for each in own), sum(each.processor for each in own)
     return Spent(wall / n_calls, processor / n_calls)
-
-
-def first_crossing(x: Sequence[float], y: Sequence[float], other: Sequence[float]) -> float | None:
-    """The x where y rises above `other`, on straight lines on logarithmic axes.
-
-    None where y starts above, or stays below to the end.
-
-    Examples
-    --------
-    >>> round(first_crossing([1, 2, 4, 8], [1, 4, 16, 64], [3, 6, 12, 24]), 6)
-    3.0
-    """
-    ahead = [math.log(mine / theirs) for mine, theirs in zip(y, other, strict=True)]
-    i = next((i for i, ratio in enumerate(ahead) if ratio >= 0), 0)
-    if i == 0:
-        return None
-    share = ahead[i - 1] / (ahead[i - 1] - ahead[i])
-    return math.exp(math.log(x[i - 1]) + share * math.log(x[i] / x[i - 1]))

@@ -6,7 +6,6 @@ from tinytx_course.labs.timing import (
     Spent,
     Times,
     Turns,
-    first_crossing,
     ratio_of,
     take_turns,
 )
@@ -49,14 +48,6 @@ def test_quartiles_by_hand():
     times = Times((5.0, 1.0, 4.0, 2.0, 3.0))
     assert (times.low, times.median, times.high) == (2.0, 3.0, 4.0)
     assert Times((1.0, 1.1, 50.0)).median == 1.1
-
-
-def test_crossings_are_where_two_powers_meet():
-    x = [1, 2, 4, 8, 16]
-    line, square = [6 * each for each in x], [each**2 for each in x]
-    assert first_crossing(x, square, line) == pytest.approx(6)
-    assert first_crossing(x, line, square) is None, "starts above"
-    assert first_crossing(x, [1] * 5, line) is None, "stays below"
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ course.resolve("10.1", answer, f"{bits_both:.2f} against {exact:.2f} bits.")
 #
 # A language of four sentences, each as probable as the others. *Le* goes with *roman*, *la* with *fin*, and the adjective agrees. How surprising is a word? Collect the sentences that agree with what may be seen, and take the share of them that has this word; the surprise is $-\log_2$ of that share. Do it on paper for *la fin est triste*, from the left and from both sides.
 
-# %%
+# %% tags=["nbval-check-output"]
 language = ["le roman est beau", "le roman est triste"]
 language += ["la fin est belle", "la fin est triste"]
 
@@ -198,7 +198,7 @@ course.resolve("10.2", best, finding)
 #
 # So far one word was hidden. Hide two that depend on each other, and fill both gaps **at once**, each from its own distribution. Then fill the first, **look again**, and fill the second. How often is the result no French?
 
-# %%
+# %% tags=["nbval-check-output"]
 text, at_once, in_turn = world.split("J'aime la fin. C'est beau."), 0.0, 0.0
 article, noun = world.fill(text, [2, 3])
 for a, p in article.items():
@@ -247,7 +247,7 @@ print(f"{n_chosen} questions a reading, a causal model has {len(review) + 1}")
 #
 # The **masked loss** is the mean of $-\ln p$ over the chosen positions, in nats. All others have the label **-100**, a number that is no id: `cross_entropy` leaves it out. By hand, for four positions of which two are chosen, with a vocabulary of three; and how much gradient reaches the logits of each position.
 
-# %%
+# %% tags=["nbval-check-output"]
 labels = torch.tensor([[-100, 2, -100, 0]])  # (B, T)
 logits = torch.tensor(
     [[[9.0, 0, 0], [0, 0, 1], [0, 5, 0], [2, 1, 0]]], requires_grad=True
@@ -398,16 +398,19 @@ from tinytx_course.results import read_results
 
 stored = read_results("objectives")
 (budget,) = {key.split("/")[0] for key in stored.data}
-rows = lab.with_controls(lab.objective_rows(stored.data, budget))
+every = lab.objective_rows(stored.data, budget)
+rows = lab.with_controls(every)
+left_out = sorted({one.measure for one in every} - {one.measure for one in rows})
 columns = ["fill, left: excess", "fill: excess", "fill: nats", "finetune 100 labels"]
-table = {column: {} for column in columns}
-for one in rows:
-    if one.measure in columns and one.contestant not in ("hybrid", "masked+nsp"):
-        table[one.measure][one.contestant] = str(one)
+models = ["causal", "causal, few positions", "masked", "from scratch, one way"]
+models += ["from scratch, both ways", "bag of words"]
+cells = {(one.measure, one.contestant): str(one) for one in rows}
+table = {column: [cells.get((column, name)) for name in models] for column in columns}
 print(f"means of {len(rows[0].values)} seeds [95 % interval]; {stored.source_line()}")
 at_end = ", ".join(lab.best_at_an_end(stored.data)) or "none"
 print("best learning rate at an end of those tried:", at_end)
-pd.DataFrame(table).fillna("–")
+print("left out, as no control was measured:", ", ".join(left_out) or "nothing")
+pd.DataFrame(table, index=models).dropna(how="all").fillna("–")
 
 # %% [markdown]
 # The differences are paired by seed; a plus is in favour of *yes*. The intervals are widened so that all of them hold together. Where one holds zero, these runs leave the question **open**.

@@ -150,7 +150,7 @@ course.resolve("11.2", source[best], finding)
 # %% [markdown]
 # Check the first row: *&lt;bos&gt;* and *I* give $2 \cdot 2 / \sqrt{4} = 2$, the others 0, so $e^2 / (e^2 + 1 + 1)$. The padding has the largest score in every row and gets no weight, since the mask acts before the softmax. Now as matrices, and as modules with equal weights, ours and torch's. Torch has the opposite sign: there `True` means **blocked**.
 
-# %%
+# %% tags=["nbval-check-output"]
 real = torch.tensor(is_real)  # (S,), True = may attend
 by_matrices = tx.attention(*map(torch.tensor, (queries, keys, values)), real)
 torch.testing.assert_close(by_matrices, torch.tensor(contexts))
@@ -226,7 +226,7 @@ def by_our_layers(src_ids, tgt_ids, src_real):
     return model.head(model.decoder.final_norm(x))  # (B, T, V)
 
 
-# %%
+# %% tags=["nbval-check-output"]
 for parameter in model.parameters():  # biases of zero would hide mistakes
     nn.init.normal_(parameter, std=0.3)
 for layer, block in zip(layers, model.decoder.blocks, strict=True):
@@ -477,13 +477,13 @@ def follow(beam_size):
         nexts = [(path, word) for path in beams for word in table[path]]
         grown = {(*path, w): beams[path] * table[path][w] for path, w in nexts}
         best = sorted(grown, key=grown.get, reverse=True)[:beam_size]
-        print("  keeps", *(f"{' '.join(path)} {grown[path]:.3f}, " for path in best))
+        print("  keeps", ", ".join(f"{' '.join(p)} {grown[p]:.3f}" for p in best))
         finished |= {path: grown[path] for path in best if path[-1] == "<eos>"}
         beams = {path: grown[path] for path in best if path[-1] != "<eos>"}
     return finished
 
 
-# %%
+# %% tags=["nbval-check-output"]
 finished = {}
 for beam_size in (1, 2):
     print(f"beam of {beam_size}")
@@ -500,7 +500,7 @@ print(f"the best of two beams is {ratio:.1f} times as probable as the greedy sen
 #
 # Two sentences have finished, one of three words and one of four (the end mark counts). Every further word makes the probability $P$ smaller, so comparing $\log P$ favours the short one. The **length penalty** $\alpha$ divides: $\log P / n^\alpha$ for $n$ generated tokens. At 0 nothing changes, at 1 it is the mean per token. Below by hand, and by the package's beam search, which is given the table as its model.
 
-# %%
+# %% tags=["nbval-check-output"]
 words = ["<bos>", "<eos>", "la", "le", "chat", "nuit", "noir"]
 
 
@@ -554,7 +554,7 @@ class CachedLayer:  # one decoder layer that reads one token at a time
         return self.layer.cross_and_ff(x, self.memory, self.src_real)
 
 
-# %%
+# %% tags=["nbval-check-output"]
 x, memory = torch.randn(1, 7, 12).double(), torch.randn(1, 5, 12).double()
 cached = CachedLayer(layers[0], memory, inputs[2])
 one_by_one = torch.cat([cached.step(x[:, t : t + 1]) for t in range(7)], dim=1)
@@ -572,7 +572,7 @@ print("seven steps with a cache = one pass without; keys:", tuple(cached.keys.sh
 #
 # with $c$ words in the translation and $r$ in the reference. Over a test set, counts are added up before dividing. We count one sentence that stammers, and compare with `sacrebleu`.
 
-# %%
+# %% tags=["nbval-check-output"]
 from sacrebleu.metrics import BLEU
 
 stammer = "La rivière est pleine de poissons de poissons de poissons."

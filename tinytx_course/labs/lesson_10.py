@@ -282,9 +282,12 @@ _LEFT, _BOTH, _TUNED, _BAG = "fill, left: excess", "fill: excess", "finetune 100
 _FEW = "causal, few positions"
 # A question, and the two rows whose difference answers it: yes if the first one is better.
 _QUESTIONS = {
-    "Is a causal model nearer to the exact value of its side": ((_LEFT, "causal"), (_BOTH, "masked")),
+    "Is a causal model nearer to the exact value of its side than a masked one": (
+        (_LEFT, "causal"),
+        (_BOTH, "masked"),
+    ),
     "Do fewer positions cost a causal model anything": ((_LEFT, "causal"), (_LEFT, _FEW)),
-    "With as few positions, is it still nearer than a masked one": ((_LEFT, _FEW), (_BOTH, "masked")),
+    "With as few positions, is it nearer than a masked one": ((_LEFT, _FEW), (_BOTH, "masked")),
     "Does a masked model fill a blank better than a causal one that sees the left": (
         ("fill: nats", "masked"),
         ("fill, left: nats", "causal"),
@@ -317,7 +320,7 @@ def findings(rows: Sequence[ObjectiveRow]) -> list[str]:
     for question, (first, second) in asked.items():
         gains = np.subtract(first.values, second.values) * (1 if first.is_share else -1)
         gain = paired_interval(gains, n_comparisons=len(asked))
-        answer = ("yes" if gain.mean > 0 else "no, the other is") if gain.excludes_zero else "open"
+        answer = ("yes" if gain.mean > 0 else "no, the reverse") if gain.excludes_zero else "open"
         means = f"{np.mean(first.values):.2f} against {np.mean(second.values):.2f}"
         lines.append(f"{question}? {answer}: {means}, {gain.mean:+.2f} [{gain.low:+.2f}, {gain.high:+.2f}]")
     return lines

@@ -45,6 +45,8 @@ from tinytx_course import plots
 from tinytx_course.labs import lesson_10 as lab
 from tinyworld.world import mean_per_word
 
+torch.set_num_threads(1)
+
 # %%
 plots.diagram("who-sees-what")
 

@@ -47,6 +47,8 @@ from tinytx_run import bleu, recipes
 from tinytx_run.pairs import Pairs, load_pairs
 from tinyworld.reviews import write_out
 
+torch.set_num_threads(1)
+
 # %%
 plots.diagram("encoder-decoder")
 
@@ -408,9 +410,9 @@ pair = min(turned, key=lambda p: len(tokenizer.encode(write_out(p.french, "fr"))
 english, french = write_out(pair.english, "en"), write_out(pair.french, "fr")
 weights = cross_attention(english, french)
 truth = lab.true_alignment(tokenizer, pair)  # (T, S)
-chosen = lab.alignment_mass(model, tokenizer, fresh[300:600]).mass  # (L, H)
+chosen = lab.alignment_mass(model, tokenizer, fresh[150:300]).mass  # (L, H)
 layer, head = divmod(int(chosen.argmax()), model.config.n_heads)
-mass = lab.alignment_mass(model, tokenizer, fresh[:300])
+mass = lab.alignment_mass(model, tokenizer, fresh[:150])
 
 # %% tags=["folded"]
 panels = {f"layer {layer}, head {head}": weights[layer, head],
@@ -428,7 +430,7 @@ fig.supxlabel("English token attended to")
 plots.show(fig, name="11_alignment")
 
 # %% [markdown]
-# The model was given pairs of whole sentences, never an alignment. Rows that are empty on the right may attend anywhere. One sentence proves nothing, so now all heads over 300 sentences. **Predict 11.4.** Attention spread evenly over the source would put some weight on the aligned tokens, too: that is the baseline.
+# The model was given pairs of whole sentences, never an alignment. Rows that are empty on the right may attend anywhere. One sentence proves nothing, so now all heads over 150 sentences. **Predict 11.4.** Attention spread evenly over the source would put some weight on the aligned tokens, too: that is the baseline.
 
 # %%
 n_heads = mass.mass.size
@@ -450,7 +452,7 @@ finding = (
 course.resolve("11.4", n_above, finding, thresholds=(0.5, n_heads / 2))
 
 # %% [markdown]
-# Nobody taught it, and yet the heads attend to what they translate. A head that does not need not be wrong: to predict the ending of an adjective it is useful to attend to the noun, which the alignment does not count. Choose a French token and compare the heads with the truth.
+# The model has learned an alignment that it was never given. A head that does not follow it need not be wrong: to predict the ending of an adjective it is useful to attend to the noun, which the alignment does not count. Choose a French token and compare the heads with the truth.
 
 # %%
 course.widgets.alignment(model, tokenizer, fresh[600:606])
@@ -524,7 +526,7 @@ for alpha in (0.0, 1.0):
     print(f"length penalty {alpha}: {' '.join(best)}, by hand and by the package")
 
 # %% [markdown]
-# Six search trees of the trained model. It is sure of nearly every token, so its beams rarely disagree with greedy decoding; on real text, below, they do.
+# Six search trees of the trained model: which hypotheses were kept, pruned and finished.
 
 # %%
 course.widgets.beam_tree(model, tokenizer, sources[:6], references=references[:6])

@@ -369,13 +369,13 @@ finding = "{:.2f} against {:.2f} nats above it.".format(*means)
 course.resolve("10.3", f"the {nearer} model", finding)
 
 # %% [markdown]
-# The causal model cannot pass the upper dashed line, on average, however long it trains. The masked model may, since it has more to see. Of the two last lines the first is what few positions cost, the second what they do not explain. One run of each decides little; several seeds follow. Ask the models yourself: change the marked line, with one `_` for the hidden word.
+# The causal model cannot pass the upper dashed line, on average, however long it trains. The masked model may, since it has more to see. Of the two last lines the first is what few positions cost, the second what they do not explain. One run of each decides little; several seeds follow. Ask the models yourself: change the marked line, a review that our world can write, with one `_` for the hidden word.
 
 # %%
 from tinytx_run.evaluate import fill_probs
 
 through = world.through(tokenizer)
-mine = "Le style est lent , mais il _ touche ."  # <- change me
+mine = "J' aime _ fin . C' est beau ."  # <- change me
 before, after = (tokenizer.encode(part) for part in mine.split(" _ "))
 ids, t = [*before, tokenizer.mask_id, *after], len(before)
 for name, probs in {

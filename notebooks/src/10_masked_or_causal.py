@@ -312,7 +312,7 @@ def masked_batch(rows, generator):  # does with ids what hide did with words
     return masking.mask_tokens(ids, **marks, vocab_size=size, generator=generator)
 
 
-dice = torch.Generator().manual_seed(1)
+dice = torch.Generator().manual_seed(8)
 for make_batch in (next_token_batch, few_positions_batch, masked_batch):
     inputs, labels = make_batch([tokenizer.encode(" ".join(review[:10]))], dice)
     print(make_batch.__name__)

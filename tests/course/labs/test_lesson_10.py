@@ -261,7 +261,7 @@ def test_means_by_kind_are_those_of_its_words_largest_first():
 def test_blanks_are_predicted_where_the_exact_language_is_asked_and_training_brings_them_nearer(both):
     world = World()
     texts = [" ".join(one.words) for one in world.reviews(30, seed=0)]
-    tokenizer = Tokenizer.train(texts, vocab_size=300, model_type="bpe")
+    tokenizer = Tokenizer.train([*texts, *world.vocabulary], vocab_size=300, model_type="bpe")
     config = TransformerConfig(vocab_size=tokenizer.vocab_size, d_model=12, n_heads=3, n_layers=1, d_ff=20)
     torch.manual_seed(0)
     model = (

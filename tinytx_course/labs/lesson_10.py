@@ -1,20 +1,29 @@
-"""Lesson 10, masked or causal: infilling by a masked model, the next-sentence baseline, stored results."""
+"""Lesson 10, masked or causal: infilling, the next-sentence baseline, stored results, kinds of words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from tinytx.batching import pad_batch
 from tinytx.generate import check_vocabulary, next_token_probs, unwritten_ids
 from tinytx.inference import eval_mode
 from tinytx.masked_lm import MaskedLanguageModel
+from tinytx.optim import make_optimizer
+from tinytx.settings import TrainingSettings, choose_precision
 from tinytx.tokenizer import Tokenizer
+from tinytx.transformer import LanguageModel
+from tinytx_run.evaluate import Sides
 from tinytx_run.intervals import PairedInterval, paired_interval
+from tinyworld.checker import DETERMINERS, FrenchForms
+from tinyworld.world import Estimate, World, mean_per_word
 
 Items = Sequence[int]
 _CHUNK = 1_000  # passages whose words are laid out at once
@@ -206,6 +215,18 @@ class ObjectiveRow:
     interval: PairedInterval | None
     exact: float | None
 
+    def __str__(self) -> str:
+        """The mean with its interval, cut at what is possible."""
+        if self.interval is None:
+            return f"{self.values[0]:.2f}"
+        low, high = max(self.interval.low, 0.0), self.interval.high
+        return f"{self.interval.mean:.2f} [{low:.2f}, {min(high, 1.0) if self.is_share else high:.2f}]"
+
+    @property
+    def is_share(self) -> bool:
+        """Whether the measure is a share, of which more is better; of nats and excess less is."""
+        return not self.measure.endswith(("nats", "excess"))
+
 
 # Name of the row: measure and field of the stored records.
 FIGURES = {
@@ -213,6 +234,7 @@ FIGURES = {
     "fill: excess": ("fill", "excess"),
     "fill: accuracy": ("fill", "accuracy"),
     "fill, left: nats": ("fill, left side", "nats"),
+    "fill, left: excess": ("fill, left side", "excess"),
     "fill, left: accuracy": ("fill, left side", "accuracy"),
     "complete: possible": ("complete", "possible"),
     "complete: good words": ("complete", "words_before_error"),
@@ -220,7 +242,7 @@ FIGURES = {
     "next: associations": ("next sentence", "associations"),
     "next: shared words": ("next sentence", "shared"),
 }
-OPTIMUM = {"fill: excess": 0.0, "complete: possible": 1.0}
+OPTIMUM = {"fill: excess": 0.0, "fill, left: excess": 0.0, "complete: possible": 1.0}
 
 
 def figures_of(measures: Iterable[str]) -> dict[str, tuple[str, str]]:
@@ -254,3 +276,179 @@ def objective_rows(records: Mapping[str, Mapping[str, Any]], budget: str) -> lis
                     exact = None
                 rows.append(ObjectiveRow(name, contestant, values, interval, exact))
     return rows
+
+
+_LEFT, _BOTH, _TUNED, _BAG = "fill, left: excess", "fill: excess", "finetune 100 labels", "bag of words"
+_FEW = "causal, few positions"
+# A question, and the two rows whose difference answers it: yes if the first one is better.
+_QUESTIONS = {
+    "Is a causal model nearer to the exact value of its side than a masked one": (
+        (_LEFT, "causal"),
+        (_BOTH, "masked"),
+    ),
+    "Do fewer positions cost a causal model anything": ((_LEFT, "causal"), (_LEFT, _FEW)),
+    "With as few positions, is it nearer than a masked one": ((_LEFT, _FEW), (_BOTH, "masked")),
+    "Does a masked model fill a blank better than a causal one that sees the left": (
+        ("fill: nats", "masked"),
+        ("fill, left: nats", "causal"),
+    ),
+    "Fine-tuned, is a causal model better than a masked one": ((_TUNED, "causal"), (_TUNED, "masked")),
+    "Does causal pretraining beat new weights": ((_TUNED, "causal"), (_TUNED, "from scratch, one way")),
+    "Does masked pretraining beat new weights": ((_TUNED, "masked"), (_TUNED, "from scratch, both ways")),
+    "Does masked pretraining beat counting words": ((_TUNED, "masked"), (_TUNED, _BAG)),
+}
+
+
+def with_controls(rows: Sequence[ObjectiveRow]) -> list[ObjectiveRow]:
+    """Leave out measures with labels for which no bag of words was measured: alone they say nothing."""
+    controlled = {row.measure for row in rows if row.contestant == _BAG}
+    return [row for row in rows if not row.measure.endswith("labels") or row.measure in controlled]
+
+
+def findings(rows: Sequence[ObjectiveRow]) -> list[str]:
+    """One sentence for each question whose rows are there, with an answer: yes, no or open.
+
+    Differences are paired by seed, plus in favour of yes. Intervals are widened by Bonferroni's correction.
+    """
+    found = {(row.measure, row.contestant): row for row in rows}
+    asked = {
+        question: (found[first], found[second])
+        for question, (first, second) in _QUESTIONS.items()
+        if first in found and second in found
+    }
+    lines = []
+    for question, (first, second) in asked.items():
+        gains = np.subtract(first.values, second.values) * (1 if first.is_share else -1)
+        gain = paired_interval(gains, n_comparisons=len(asked))
+        answer = ("yes" if gain.mean > 0 else "no, the reverse") if gain.excludes_zero else "open"
+        means = f"{np.mean(first.values):.2f} against {np.mean(second.values):.2f}"
+        lines.append(f"{question}? {answer}: {means}, {gain.mean:+.2f} [{gain.low:+.2f}, {gain.high:+.2f}]")
+    return lines
+
+
+def best_at_an_end(records: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Contestants whose best learning rate of pretraining is the lowest or the highest that was tried."""
+    tried: dict[str, list[tuple[float, float]]] = {}
+    for record in records.values():
+        if record["measure"] == "tuning" and "excess" in record:
+            lr = record["origin"]["recipe"]["settings"]["lr"]
+            tried.setdefault(record["contestant"], []).append((record["excess"], lr))
+    rates = {name: sorted(lr for _, lr in found) for name, found in tried.items()}
+    return [name for name, found in tried.items() if min(found)[1] in (rates[name][0], rates[name][-1])]
+
+
+KINDS = ("first word", "punctuation", "article", "est, sont, ai", "verb", "noun", "adjective", "other")
+
+
+def kinds_in(world: World, words: Sequence[str]) -> np.ndarray:
+    """The kind of each word of a French review, one of `KINDS`, shape (T,)."""
+    forms = FrenchForms(world.grammar.lexicon)
+    of_kind = {
+        "punctuation": {",", ".", "!"},
+        "article": DETERMINERS,
+        "est, sont, ai": {"est", "sont", "ai"},
+        "verb": {*forms.verbs, *forms.participles},
+        "noun": forms.nouns,
+        "adjective": forms.adjectives,
+    }
+    found = []
+    for before, word, after in zip((None, *words[:-1]), words, (*words[1:], None), strict=True):
+        kind = next((kind for kind, its in of_kind.items() if word in its), "other")
+        if before in (None, ".", "!"):
+            kind = "first word"
+        elif word in ("l'", "les") and after == "ai":  # je l'ai lu: a pronoun
+            kind = "other"
+        found.append(kind)
+    return np.array(found)
+
+
+def by_kind(values: Sequence[np.ndarray], kinds: Sequence[np.ndarray]) -> dict[str, Estimate]:
+    """Mean per word of each kind, from the values (T,) and the kinds (T,) of each review; largest first."""
+    pairs = list(zip(values, kinds, strict=True))
+    means = {kind: mean_per_word([own[names == kind] for own, names in pairs]) for kind in KINDS}
+    return dict(sorted(means.items(), key=lambda item: -item[1].mean))
+
+
+@dataclass(frozen=True)
+class Blanks:
+    """One token of each of N texts of the world, to be predicted: the same for every model."""
+
+    tokenizer: Tokenizer
+    rows: list[list[int]]
+    positions: list[int]
+
+    @classmethod
+    def drawn(cls, tokenizer: Tokenizer, texts: Sequence[str], *, seed: int) -> Blanks:
+        """Draw one position in each text."""
+        dice, rows = random.Random(seed), tokenizer.encode_batch(texts)
+        return cls(tokenizer, rows, [dice.randrange(len(ids)) for ids in rows])
+
+    def exact(self, world: World, sides: Sides) -> np.ndarray:
+        """Nats of the true token for the exact language, shape (N,)."""
+        through, blanks = world.through(self.tokenizer), zip(self.rows, self.positions, strict=True)
+        ask = through.fill_token if sides == "both" else lambda ids, t: through.next_token(ids[:t])
+        return -np.log([ask(ids, t)[ids[t]] for ids, t in blanks])
+
+    @torch.no_grad()
+    def nats(self, model: LanguageModel | MaskedLanguageModel) -> np.ndarray:
+        """Nats of the true token, given both sides for a masked model, else the left; shape (N,)."""
+        its, both = self.tokenizer, isinstance(model, MaskedLanguageModel)
+        first = its.cls_id if both else its.bos_id
+        ids = pad_batch([[first, *row, its.sep_id] for row in self.rows], its.pad_id)
+        rows, at = torch.arange(len(ids)), torch.tensor(self.positions)
+        truth = ids[rows, at + 1]
+        if both:
+            ids[rows, at + 1] = its.mask_id
+        # A masked model predicts at the blank itself, a causal one a position earlier.
+        hidden = model.body(ids, ids != its.pad_id)[rows, at + both]  # (N, D)
+        found: np.ndarray = cross_entropy(model.head(hidden), truth, reduction="none").double().numpy()
+        return found
+
+
+def train(
+    model: LanguageModel | MaskedLanguageModel,
+    make_batch: Callable[[list[list[int]], torch.Generator], tuple[Tensor, Tensor]],
+    texts: Sequence[str],
+    settings: TrainingSettings,
+    blanks: Blanks,
+) -> dict[int, float]:
+    """Train as in lesson 08, with a loss at labels that are not -100, and watch the nats of some blanks.
+
+    Parameters
+    ----------
+    model : LanguageModel or MaskedLanguageModel
+    make_batch : callable
+        Returns inputs and labels, both of shape (B, T), for some texts as ids and a generator.
+    texts : sequence of str
+    settings : TrainingSettings
+    blanks : Blanks
+
+    Returns
+    -------
+    dict
+        Mean nats of the blanks by step, at the start and ten times on the way.
+    """
+    tokenizer = blanks.tokenizer
+    rows = sorted(
+        tokenizer.encode_batch(texts), key=len
+    )  # a run of neighbours is a batch with little padding
+    in_bf16 = choose_precision(settings.precision, torch.device("cpu")) == "bf16"
+    nats, optimizer = {0: float(blanks.nats(model).mean())}, make_optimizer(model, settings)
+    generator, dice = torch.Generator().manual_seed(0), random.Random(0)
+    for step in range(1, settings.n_steps + 1):
+        start = dice.randrange(len(rows))
+        n_rows = settings.tokens_per_batch // len(rows[start])
+        inputs, labels = make_batch(rows[start : start + n_rows], generator)
+        asked = labels != -100  # (B, T), N of them
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=in_bf16):
+            hidden = model.body(inputs, inputs != tokenizer.pad_id)[asked]  # (N, D)
+            loss = cross_entropy(model.head(hidden), labels[asked])
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip_norm)
+        for group in optimizer.param_groups:
+            group["lr"] = settings.lr_at(step)
+        optimizer.step()
+        optimizer.zero_grad()
+        if step % max(1, settings.n_steps // 10) == 0:
+            nats[step] = float(blanks.nats(model).mean())
+    return nats

@@ -1,4 +1,4 @@
-"""Lesson 11, translation: torch's twin, times with and without a KV cache, stored results, true alignment.
+"""Lesson 11, translation: torch's twin, stored results, true alignment.
 
 Shape letters: T target positions (tokens and the end mark), S source positions, L layers, H heads.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,8 +21,6 @@ from tinytx.encoder_decoder import Translator
 from tinytx.inference import eval_mode
 from tinytx.positions import SinusoidalPositions
 from tinytx.tokenizer import Tokenizer
-from tinytx.translate import translate_ids
-from tinytx_course.labs.timing import Turns, take_turns
 from tinytx_run.pairs import LAB_SENTENCES
 from tinyworld.reviews import write_out
 from tinyworld.sampling import SentencePair
@@ -137,24 +134,6 @@ DIAGNOSES = {  # searches that show what a broken translator can and cannot do
     "no repeats": Search(forbid_repeats=True),
     "no repeats, read on": Search(forbid_repeats=True, min_factor=1.0),
 }
-
-
-def writing_times(model: Translator, lengths: Sequence[int], *, n_rounds: int = 3) -> Turns:
-    """Time to generate exactly so many tokens, from 2 on, with a KV cache and without, measured in turn.
-
-    Four sources of 20 tokens are translated in a batch; the tasks are called ``(n_tokens, cached)``.
-    """
-    tasks = {(n, cached): partial(_write, model, n, cached) for n in lengths for cached in (True, False)}
-    return take_turns(tasks, n_rounds=n_rounds, progress=False)
-
-
-def _write(model: Translator, n_tokens: int, cached: bool) -> None:
-    source = [model.config.vocab_size - 1] * 20
-    # No end mark before token n, which is the last one.
-    exactly = Search(max_factor=0.0, max_extra=n_tokens, min_factor=n_tokens / len(source))
-    translations = translate_ids(model, [source] * 4, search=exactly, cached=cached)
-    if {len(each.token_ids) for each in translations} != {n_tokens}:
-        raise ValueError(f"lengths must be at most max_len={model.config.max_len}, got {n_tokens}")
 
 
 def stored_translation(corpus: str, record: Mapping[str, Any]) -> str:

@@ -1,14 +1,32 @@
-"""Lesson 10: infilling by a masked model, the next-sentence baseline, stored results."""
+"""Lesson 10: infilling, the next-sentence baseline, stored results, kinds of words."""
 
 import numpy as np
 import pytest
 import torch
 
+from tinytx.batching import pad_batch
 from tinytx.config import TransformerConfig
 from tinytx.masked_lm import MaskedLanguageModel
+from tinytx.settings import TrainingSettings
 from tinytx.tokenizer import Tokenizer
-from tinytx_course.labs.lesson_10 import TopicOverlap, complete_masked, objective_rows
+from tinytx.transformer import LanguageModel
+from tinytx_course.labs.lesson_10 import (
+    KINDS,
+    Blanks,
+    ObjectiveRow,
+    TopicOverlap,
+    best_at_an_end,
+    by_kind,
+    complete_masked,
+    findings,
+    kinds_in,
+    objective_rows,
+    train,
+    with_controls,
+)
 from tinytx_course.results import read_results
+from tinytx_run.intervals import paired_interval
+from tinyworld.world import World
 
 
 def topical_pairs(n, rng, topics=5, words=6):
@@ -170,8 +188,97 @@ def test_stored_rows_are_over_seeds_that_have_every_cell():
     chosen = {"study/tuning/causal/0.1": {"measure": "tuning", "excess": 0.2}}  # no seed
     assert objective_rows(records | chosen, "study") == objective_rows(records, "study")
     assert objective_rows(records, "laptop") == []
-    left = cell(0, "causal", "fill, left side", nats=1.4, accuracy=0.6)  # exact given both sides, unless said
+    left = cell(
+        0, "causal", "fill, left side", nats=1.4, excess=0.1, accuracy=0.6
+    )  # exact given both sides, unless said
     assert objective_rows(left, "study")[0].exact is None
     said = {key: {**record, "exact_given": "left"} for key, record in left.items()}
     assert objective_rows(said, "study")[0].exact == 0.5
     assert len(objective_rows(read_results("objectives").data, "laptop")) > 25
+
+
+def row(measure, contestant, *values):
+    return ObjectiveRow(measure, contestant, values, paired_interval(values), None)
+
+
+def test_a_question_is_answered_by_the_interval_of_its_pairs_and_is_open_where_it_holds_zero():
+    rows = [
+        row("fill, left: excess", "causal", 0.1, 0.2, 0.3, 0.4),
+        row("fill: excess", "masked", 0.3, 0.41, 0.49, 0.6),
+        row("finetune 100 labels", "masked", 0.5, 0.7, 0.6, 0.6),
+        row("finetune 100 labels", "from scratch, both ways", 0.6, 0.6, 0.5, 0.7),
+        row("finetune 100 labels", "bag of words", 0.7, 0.91, 0.81, 0.82),
+    ]
+    nearer, pretrained, counting = findings(rows)
+    assert "? yes: 0.25 against 0.45, +0.20 [" in nearer
+    assert "new weights? open: 0.60 against 0.60" in pretrained
+    assert "counting words? no, the reverse: 0.60 against 0.81, -0.21 [" in counting
+    alone = float(findings(rows[:2])[0].split("[")[1].split(",")[0])
+    assert float(nearer.split("[")[1].split(",")[0]) < alone  # one of three is wider than one
+    assert findings(rows[:1]) == []
+
+
+def test_labels_without_a_bag_of_words_are_left_out_and_shares_are_cut_at_one():
+    rows = [row("finetune 100 labels", "causal", 0.9, 1.0), row("fill: nats", "causal", 0.5, 1.9)]
+    assert with_controls(rows) == rows[1:]
+    with_bag = [*rows, row("finetune 100 labels", "bag of words", 0.7, 0.7)]
+    assert with_controls(with_bag) == with_bag
+    assert str(rows[0]).endswith(", 1.00]") and str(rows[1]).startswith("1.20 [0.00, 1")
+
+
+def test_a_best_rate_at_an_end_of_those_tried_is_named():
+    def tuned(name, lr, excess):
+        recipe = {"settings": {"lr": lr}}
+        return {"measure": "tuning", "contestant": name, "excess": excess, "origin": {"recipe": recipe}}
+
+    tried = [
+        ("causal", 1, 0.3),
+        ("causal", 2, 0.2),
+        ("causal", 4, 0.4),
+        ("masked", 1, 0.3),
+        ("masked", 2, 0.2),
+    ]
+    records = {str(i): tuned(*one) for i, one in enumerate(tried)}
+    assert best_at_an_end(records | {"a": {"measure": "fill"}}) == ["masked"]
+
+
+def test_kinds_of_words_by_hand():
+    words = ["La", "fin", "est", "belle", ".", "Je", "l'", "ai", "lu", "."]
+    kinds = ["first word", "noun", "est, sont, ai", "adjective", "punctuation"]
+    kinds += ["first word", "other", "est, sont, ai", "verb", "punctuation"]
+    assert kinds_in(World(), words).tolist() == kinds
+
+
+def test_means_by_kind_are_those_of_its_words_largest_first():
+    kinds = [np.array(["noun", "verb", "noun"]), np.array([*KINDS])]
+    values = [np.array([1.0, 5.0, 2.0]), np.arange(8.0)]
+    means = by_kind(values, kinds)
+    assert means["noun"].mean == pytest.approx((1 + 2 + 5) / 3) and means["verb"].mean == pytest.approx(4.5)
+    assert [*means] == sorted(means, key=lambda kind: -means[kind].mean) and set(means) == {*KINDS}
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_blanks_are_predicted_where_the_exact_language_is_asked_and_training_brings_them_nearer(both):
+    world = World()
+    texts = [" ".join(one.words) for one in world.reviews(30, seed=0)]
+    tokenizer = Tokenizer.train([*texts, *world.vocabulary], vocab_size=300, model_type="bpe")
+    config = TransformerConfig(vocab_size=tokenizer.vocab_size, d_model=12, n_heads=3, n_layers=1, d_ff=20)
+    torch.manual_seed(0)
+    model = (
+        MaskedLanguageModel(config, transform=False) if both else LanguageModel(config.replace(causal=True))
+    )
+    blanks = Blanks.drawn(tokenizer, texts[:5], seed=1)
+    for i, (ids, t) in enumerate(zip(blanks.rows, blanks.positions, strict=True)):
+        first, hidden = (tokenizer.cls_id, tokenizer.mask_id) if both else (tokenizer.bos_id, ids[t])
+        row = torch.tensor([[first, *ids[:t], hidden, *ids[t + 1 :], tokenizer.sep_id]])
+        by_hand = -model(row)[0, t + both].log_softmax(dim=-1)[ids[t]].item()
+        assert blanks.nats(model)[i] == pytest.approx(by_hand, abs=1e-4)
+    assert (blanks.exact(world, "both").mean() < blanks.exact(world, "left").mean()) and len(blanks.rows) == 5
+
+    def make_batch(rows, generator):
+        ids = pad_batch(rows, tokenizer.pad_id)
+        return ids, ids.masked_fill(ids == tokenizer.pad_id, -100)
+
+    settings = TrainingSettings(n_steps=20, lr=1e-2, tokens_per_batch=200)
+    nats = train(model, make_batch, texts, settings, blanks)
+    assert [*nats] == [0, *range(2, 21, 2)] and nats[20] < nats[0]

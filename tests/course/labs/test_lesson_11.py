@@ -1,4 +1,4 @@
-"""Lesson 11: torch's twin, times, stored results, attention against the true alignment."""
+"""Lesson 11: torch's twin, stored results, attention against the true alignment."""
 
 import pytest
 import torch
@@ -16,7 +16,6 @@ from tinytx_course.labs.lesson_11 import (
     torch_attention,
     true_alignment,
     words_of_tokens,
-    writing_times,
 )
 from tinytx_run.pairs import LAB_SENTENCES
 from tinyworld.reviews import write_out
@@ -57,14 +56,6 @@ def test_attention_has_the_opposite_sign_of_masks():
 def test_what_torch_does_not_have_raises(changes):
     with pytest.raises(ValueError, match="got tie_embeddings="):
         TorchTranslator(Translator(CONFIG.replace(**changes)))
-
-
-def test_exactly_so_many_tokens_are_generated_in_turn():
-    model = Translator(CONFIG.replace(max_len=30)).eval()
-    turns = writing_times(model, [2, 30], n_rounds=1)
-    assert set(turns.wall) == {(2, True), (2, False), (30, True), (30, False)}
-    with pytest.raises(ValueError, match="at most max_len=30, got 31"):
-        writing_times(model, [31], n_rounds=1)
 
 
 def test_a_stored_record_becomes_lines():

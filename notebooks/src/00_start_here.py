@@ -59,7 +59,7 @@ machine.shortcomings(here)
 # %% [markdown]
 # ## Where it will end: a trailer
 #
-# A **language model** reads the beginning of a text and predicts how it continues. The course comes with a small one, which has read reviews of books in simple French; lesson 07 builds such a model, lesson 08 trains it. Here two models of the same shape continue *Le roman*, "the novel": one with random numbers, and the trained one.
+# A **language model** reads the beginning of a text and predicts how it continues. The course comes with a small one, which has read reviews of books in simple French; lesson 07 builds such a model, lesson 08 trains it. Here two models of the same shape continue _Le roman_, "the novel": one with random numbers, and the trained one.
 
 # %%
 shipped = shipped_model()
@@ -88,7 +88,7 @@ assert allowed["after"] > allowed["before"]
 # %% [markdown]
 # ## A first taste: four words attend to each other
 #
-# To understand *beau* in *le roman est beau*, "the novel is beautiful", you need to know *what* is beautiful. So the vector of *beau* should take in something of the vector of *roman*, and little of the rest. Each word is four numbers, which we made up: article, noun, verb, praise.
+# To understand _beau_ in _le roman est beau_, "the novel is beautiful", you need to know *what* is beautiful. So the vector of _beau_ should take in something of the vector of _roman_, and little of the rest. Each word is four numbers, which we made up: article, noun, verb, praise.
 
 # %%
 words = ["le", "roman", "est", "beau"]
@@ -103,11 +103,11 @@ vectors = torch.tensor(
 print("the tempting way, average everything:", vectors.mean(dim=0).tolist())
 
 # %% [markdown]
-# The average is the same four numbers for *le* as for *beau*. It cannot show who belongs to whom, since it never compares two words.
+# The average is the same four numbers for _le_ as for _beau_. It cannot show who belongs to whom, since it never compares two words.
 #
 # ### By hand: score, then share
 #
-# Attention first scores how well two words match. The **score** of *beau* with another word is their **dot product**, the sum of the products of their entries, divided by $\sqrt{4} = 2$, the root of the number of entries. (Lesson 02 says why.)
+# Attention first scores how well two words match. The **score** of _beau_ with another word is their **dot product**, the sum of the products of their entries, divided by $\sqrt{4} = 2$, the root of the number of entries. (Lesson 02 says why.)
 
 # %% tags=["nbval-check-output"]
 beau = vectors[3].tolist()
@@ -119,7 +119,7 @@ for word, score in zip(words, scores, strict=True):
     print(f"{word:<6}{score:4.1f}")
 
 # %% [markdown]
-# Check *roman* on paper: $2 \cdot 2 = 4$, and half of it is 2. The **softmax** turns scores into weights: raise $e$ to each score, so that all are positive, then divide by the total, so that they sum to one.
+# Check _roman_ on paper: $2 \cdot 2 = 4$, and half of it is 2. The **softmax** turns scores into weights: raise $e$ to each score, so that all are positive, then divide by the total, so that they sum to one.
 
 # %% tags=["nbval-check-output"]
 raised = [math.exp(score) for score in scores]
@@ -129,7 +129,7 @@ for word, weight in zip(words, weights_by_hand, strict=True):
 assert min(weights_by_hand[1::2]) > max(weights_by_hand[0::2])
 
 # %% [markdown]
-# *beau* attends mostly to itself and to *roman*, **because their vectors match**. We put that match into the numbers by hand. In a transformer such numbers are learned.
+# _beau_ attends mostly to itself and to _roman_, **because their vectors match**. We put that match into the numbers by hand. In a transformer such numbers are learned.
 #
 # ### All words at once, and the package
 #
@@ -169,7 +169,7 @@ found = f"{', '.join(selfish)}. A word gives itself {own.min():.2f} to {own.max(
 course.resolve("00.1", "three", found)
 
 # %% [markdown]
-# Each row of this **attention map** is one word that attends, each column one that is attended to; the four numbers of a row sum to one. *le* and *est* match nothing but themselves. *roman* matches *beau* exactly as well as itself, so it splits its weight between the two. In other maps a cell is grey and hatched: **masked**, not allowed, which is not the same as a weight near zero.
+# Each row of this **attention map** is one word that attends, each column one that is attended to; the four numbers of a row sum to one. _le_ and _est_ match nothing but themselves. _roman_ matches _beau_ exactly as well as itself, so it splits its weight between the two. In other maps a cell is grey and hatched: **masked**, not allowed, which is not the same as a weight near zero.
 #
 # ### Follow one word
 #
@@ -181,7 +181,7 @@ course.widgets.one_query(vectors, vectors, vectors, tokens=words, query=3)
 # %% [markdown]
 # ## Further: with a mask
 #
-# A model that learns to *predict the next word* must not see it. So *le* may attend only to itself, *roman* to *le* and itself, and so on. `tx.causal_mask` is that triangle, with `True` where a word **may** attend. Grey and hatched means not allowed; white means allowed, with a weight near zero.
+# A model that learns to *predict the next word* must not see it. So _le_ may attend only to itself, _roman_ to _le_ and itself, and so on. `tx.causal_mask` is that triangle, with `True` where a word **may** attend. Grey and hatched means not allowed; white means allowed, with a weight near zero.
 
 # %% tags=["folded"]
 mask = tx.causal_mask(len(words))
@@ -246,7 +246,7 @@ course.check("attention_row", attention_row)
 # %% [markdown]
 # ### Try it yourself
 #
-# **1.** Attention by distance: leave the vectors out, and let the score of two words be $-|x - y|$, where $x$ and $y$ are their positions, 0 to 3. Which four weights does *le* give? Write all four rows in one line.
+# **1.** Attention by distance: leave the vectors out, and let the score of two words be $-|x - y|$, where $x$ and $y$ are their positions, 0 to 3. Which four weights does _le_ give? Write all four rows in one line.
 #
 # <details><summary>Answer</summary>
 #

@@ -94,7 +94,7 @@ print(f"a review in characters {sum(map(len, train)) / len(train):6.1f} tokens")
 #
 # ## By hand: merge what occurs together most often
 #
-# **Byte-pair encoding** (BPE) begins with letters and merges. Our text: six times *le*, three times *les*, twice *elle*, once *belle*. A word begins with the sign `▁`, which stands for
+# **Byte-pair encoding** (BPE) begins with letters and merges. Our text: six times _le_, three times _les_, twice _elle_, once _belle_. A word begins with the sign `▁`, which stands for
 # the space before it. Count on paper how often each two neighbours occur; a word that occurs six times counts six.
 
 # %% tags=["nbval-check-output"]
@@ -113,7 +113,7 @@ ranked = pair_counts(words).most_common()
 print(*(f"{left} {right}: {count}" for (left, right), count in ranked), sep="   ")
 
 # %% [markdown]
-# `l e` wins: $6 + 3 + 2 + 1 = 12$. That is the first **merge**: from now on `le` is *one* token wherever an `l` is followed by an `e`. In *elle* only the second `l` is: `▁ e l le`.
+# `l e` wins: $6 + 3 + 2 + 1 = 12$. That is the first **merge**: from now on `le` is *one* token wherever an `l` is followed by an `e`. In _elle_ only the second `l` is: `▁ e l le`.
 # Each occurrence makes the text one token shorter.
 
 
@@ -155,13 +155,13 @@ for left, right, count, length in by_hand:
     print(f"{left:>4} + {right:<4} {count:>2} times, {length} tokens left")
 
 # %% [markdown]
-# After six merges *le*, *les* and *elle* are one token each. Each line shortens the text by exactly as many tokens as it says.
+# After six merges _le_, _les_ and _elle_ are one token each. Each line shortens the text by exactly as many tokens as it says.
 #
 # ## Encode a new word
 #
 # To **encode** a *new* word, the same merges are made in the same order, wherever they fit. So a word that was never seen comes out in known parts.
 #
-# **Predict 01.1.** *belles* is not among the four words that we merged. Make the six merges on paper.
+# **Predict 01.1.** _belles_ is not among the four words that we merged. Make the six merges on paper.
 
 # %%
 course.predict(
@@ -215,7 +215,7 @@ print(f"both cut {len(test)} new reviews in the same way")
 # %% [markdown]
 # ### Look
 #
-# **Predict 01.2.** *La fin est inoubliable .* means "the end is unforgettable". We make more and more merges.
+# **Predict 01.2.** _La fin est inoubliable ._ means "the end is unforgettable". We make more and more merges.
 
 # %%
 course.predict(
@@ -249,7 +249,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# Being short is not enough. What counts is how often the letters occur together, in whatever word. A capital letter is another letter, so *La* is learned separately from *la*. The long word
+# Being short is not enough. What counts is how often the letters occur together, in whatever word. A capital letter is another letter, so _La_ is learned separately from _la_. The long word
 # is rare, and its ending *able* is a token because other words have it too.
 #
 # ## Where no merge may cross

@@ -121,7 +121,7 @@ course.resolve("02.1", "about one time in six", f"Right in {right:.1%} of the ca
 #
 # Each word that asks has a **query**: $d$ numbers that say what it looks for. Each word that may be
 # attended to has a **key**, $d$ numbers that say what it can be found by, and a **value**: what it hands over. Here two English words ask
-# three French ones (*elle* is she, *chante* sings, *bien* well), with made-up numbers and $d = 4$.
+# three French ones (_elle_ is she, *chante* sings, _bien_ well), with made-up numbers and $d = 4$.
 
 # %%
 english, french = ["she", "sings"], ["elle", "chante", "bien"]
@@ -145,7 +145,7 @@ def attention_by_loops(queries, keys, values):
 
 
 # %% [markdown]
-# *She* and *elle*: $2 \cdot 1 + 2 \cdot 1 = 4$, divided by $\sqrt{4}$ gives a **score** of 2. The three scores of *she* are 2, 0 and 1.
+# *She* and _elle_: $2 \cdot 1 + 2 \cdot 1 = 4$, divided by $\sqrt{4}$ gives a **score** of 2. The three scores of *she* are 2, 0 and 1.
 # Softmax turns them into **attention weights** that sum to one; the mean of the values by these weights is the **context**.
 
 # %% tags=["nbval-check-output"]
@@ -157,7 +157,7 @@ for word, weights, context in zip(
     print(f"{word:<6} attends to   {shown}   context {context[0]:.2f}")
 
 # %% [markdown]
-# A context is a mixture, not a choice: *she* attends most to *elle*, whose value is 10, yet a quarter of *bien*'s 40 pulls its context to 18.24. Each *row* of weights belongs to one word that asks and sums to one; a column may sum to anything.
+# A context is a mixture, not a choice: *she* attends most to _elle_, whose value is 10, yet a quarter of _bien_'s 40 pulls its context to 18.24. Each *row* of weights belongs to one word that asks and sums to one; a column may sum to anything.
 #
 # Why divide by $\sqrt{d}$? A score is a sum of $d$ products, so its spread grows like $\sqrt{d}$, and large scores leave softmax nearly all on one key. In Jupyter the next cell is a slider: turn the divisor of the products 4, 0 and 2, and see the weights of *she* sharpen and flatten.
 
@@ -228,7 +228,7 @@ ax.set(xlabel="key (attended to)", ylabel="query (attends)", title="Random weigh
 plots.show(fig, name="02_causal_mask")
 
 # %% [markdown]
-# *le*, the first word, can only attend to itself. *beau*, the last, sees everything: its row is the one without a mask.
+# _le_, the first word, can only attend to itself. _beau_, the last, sees everything: its row is the one without a mask.
 #
 # ## The leak test
 #

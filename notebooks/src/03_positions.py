@@ -55,7 +55,7 @@ course.recall("03")
 # %% [markdown]
 # ## Why: two reviews, one bag of words
 #
-# *The beginning is boring, but the hero is magnificent*: that reader liked the book. Exchange two words, and the other reader did not. (*début* is beginning, *ennuyeux* boring, *mais* but.) The grammar behind the language of the course gives the probability that a review is favourable. (A review has at least two sentences, so we say it twice.)
+# *The beginning is boring, but the hero is magnificent*: that reader liked the book. Exchange two words, and the other reader did not. (_début_ is beginning, _ennuyeux_ boring, _mais_ but.) The grammar behind the language of the course gives the probability that a review is favourable. (A review has at least two sentences, so we say it twice.)
 
 # %%
 world = tx.World()
@@ -212,7 +212,7 @@ for distance in range(50):
     diagonal = alike.diagonal(distance)
     torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal))
 fig, (left, right) = plots.figure(1, 2, width=10.6, height=4.6)
-style = {"vmin": -1, "vmax": 1, "cmap": "RdBu_r", "yticklabels": 5}
+style = {"vmin": -1, "vmax": 1, "cmap": "RdBu", "yticklabels": 5}
 sns.heatmap(table, **style, xticklabels=4, cbar_kws={"label": "value"}, ax=left)
 sns.heatmap(alike, **style, xticklabels=5, cbar_kws={"label": "similarity"}, ax=right)
 left.set(xlabel="dimension (sine where even)", ylabel="position (tokens)")
@@ -554,8 +554,8 @@ assert shares[0] < 0.05 and shares[-1] > evenly - 0.15  # the last row: ALiBi
 #
 # ## Further: a game that needs the order
 #
-# Eight different words are drawn, one of them *mais* (but). The model must name the word **directly
-# before** *mais*. A model of the bag cannot expect more than one in seven.
+# Eight different words are drawn, one of them _mais_ (but). The model must name the word **directly
+# before** _mais_. A model of the bag cannot expect more than one in seven.
 
 # %%
 lexicon = [
@@ -629,7 +629,7 @@ assert (rotary["right 16"] - rotary["right 8"]).abs().max() < 0.05
 
 # %% [markdown]
 # Without positions a model stays where the bag must stay. One number solves the game of eight words, where one word further is always a seventh; with sixteen it is a fifteenth, and much is lost. Sinusoids and learned vectors know about half of the longer game.
-# Rotary positions know distances only, and *one before* is the same distance everywhere: they keep what they learned, with every seed. **Of eight words ALiBi gets about one half right, because it cannot tell before from after**: which of the two neighbours of *mais* came before, it has to guess.
+# Rotary positions know distances only, and *one before* is the same distance everywhere: they keep what they learned, with every seed. **Of eight words ALiBi gets about one half right, because it cannot tell before from after**: which of the two neighbours of _mais_ came before, it has to guess.
 #
 # ## Questions
 #

@@ -65,7 +65,7 @@ course.recall("07")
 # %% [markdown]
 # ## Why: the smallest language model
 #
-# What is the least that makes a **language model**, from token ids to scores for the next token? Each id picks a row of the embedding; the output layer turns it into one score for each token of the vocabulary, the **logits**. On paper: after *le* came *chat* three times and *chien* once. Let the embedding of a token be its one-hot row, and let the output layer hold logarithms of these counts.
+# What is the least that makes a **language model**, from token ids to scores for the next token? Each id picks a row of the embedding; the output layer turns it into one score for each token of the vocabulary, the **logits**. On paper: after _le_ came *chat* three times and *chien* once. Let the embedding of a token be its one-hot row, and let the output layer hold logarithms of these counts.
 
 # %% tags=["nbval-check-output"]
 words = ["le", "chat", "chien"]
@@ -78,7 +78,7 @@ for word, probs in zip(["le", "chat", "le"], logits[0].softmax(dim=-1), strict=T
     print(f"after {word:<5}", *shares)
 
 # %% [markdown]
-# That is a **bigram model**: the two *le* get the same answer, although the second follows *chat*. All that a GPT adds lies between these two layers. Positions say where a token is; blocks bring in what came before.
+# That is a **bigram model**: the two _le_ get the same answer, although the second follows *chat*. All that a GPT adds lies between these two layers. Positions say where a token is; blocks bring in what came before.
 #
 # ## Assemble
 #
@@ -281,7 +281,7 @@ def learn(model, rows, n_steps, watch=None, lr=6e-3):
 
 
 # %% [markdown]
-# At steps 1, 2, 4, 8 … the model writes a line that begins with *Le roman*, always with the same random numbers. We also measure the loss on 100 reviews that it never trains on. **Predict 07.1.**
+# At steps 1, 2, 4, 8 … the model writes a line that begins with _Le roman_, always with the same random numbers. We also measure the loss on 100 reviews that it never trains on. **Predict 07.1.**
 
 # %%
 course.predict(
@@ -515,7 +515,7 @@ assert smoke or evenly < most < 0.5 < shares[:-1, 3].min()
 #
 # ## Take-home: GPT on one page
 #
-# The model, the training loop and the sampling loop in 70 lines of PyTorch, without `tinytx`. It learns positions instead of computing them, and reads characters. Save it and run `python gpt_one_page.py my_text.txt`. (`gpt_by_hand.py`, next to it, is the same model from lists of numbers, with its own backward pass.)
+# The model, the training loop and the sampling loop on one page of PyTorch, without `tinytx`. It learns positions instead of computing them, and reads characters. Run `python gpt_one_page.py`, on the novels of the course, or on a text of yours: `python gpt_one_page.py my_text.txt`. (`gpt_by_hand.py`, next to it, is the same model from lists of numbers, with its own backward pass.)
 
 # %%
 from IPython.display import Markdown

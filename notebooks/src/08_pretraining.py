@@ -67,7 +67,7 @@ print(" ".join(tokenizer.pieces(corpus.train.texts[0])))
 # %% [markdown]
 # ## Why: the text is its own teacher
 #
-# No one wrote answers next to these reviews. They are in the text: hide what follows *Le roman est*, and the next word is the answer. This is **next-token prediction**; a model that predicts each token from those before it is called **autoregressive**. One sentence of six tokens asks six questions, and a seventh: is this the end? To ask them all at once, the text is written down twice, shifted by one position. A special token opens the first copy, another one closes the second.
+# No one wrote answers next to these reviews. They are in the text: hide what follows _Le roman est_, and the next word is the answer. This is **next-token prediction**; a model that predicts each token from those before it is called **autoregressive**. One sentence of six tokens asks six questions, and a seventh: is this the end? To ask them all at once, the text is written down twice, shifted by one position. A special token opens the first copy, another one closes the second.
 
 # %%
 words = ["Le", "roman", "est", "vraiment", "beau", "."]
@@ -411,7 +411,7 @@ course.widgets.next_word("Bonjour les amis, le roman est")
 # %% [markdown]
 # ### Is it grammar, or counting?
 #
-# *Roman* is masculine, and so is the adjective that the model gives. No label ever named a gender. Has it learned such a class? Let the n-gram model answer the same question: it has met *roman est* often enough to count. A harder test puts the noun out of its reach. In *Le roman n'est ni magnifique ni …* the last four tokens are the same for all nouns, as *magnifique* has one form for both genders.
+# _Roman_ is masculine, and so is the adjective that the model gives. No label ever named a gender. Has it learned such a class? Let the n-gram model answer the same question: it has met _roman est_ often enough to count. A harder test puts the noun out of its reach. In _Le roman n'est ni magnifique ni …_ the last four tokens are the same for all nouns, as _magnifique_ has one form for both genders.
 
 # %%
 adjectives = [
@@ -596,7 +596,7 @@ assert smoke or ends[40][-1] > min(ends[40]) + 0.1 > ends[2000][-1]
 #
 # ## Further: cut the distribution
 #
-# The distribution of the model that ships with the course, stage by stage: first the temperature, then top-k, then top-p. The orange lines are the true distribution. Find two beginnings for which the same $p$ keeps very different numbers of tokens (try *Le livre* and *Le roman est*).
+# The distribution of the model that ships with the course, stage by stage: first the temperature, then top-k, then top-p. The orange lines are the true distribution. Find two beginnings for which the same $p$ keeps very different numbers of tokens (try _Le livre_ and _Le roman est_).
 
 # %%
 course.widgets.sampling("Le livre")

@@ -451,7 +451,7 @@ assert worth.low > 0
 #
 # ## A baseline that cannot read
 #
-# Before we praise a transformer, a simple **baseline** must compete. **Naive Bayes** counts words in each class and forgets their order: a **bag of words**. The score of a review is the sum, over its words, of $\ln P(\text{word} \mid 1) - \ln P(\text{word} \mid 0)$, each a share of counts with one added. First on two tiny reviews, *beau beau livre* (praise) and *livre fade* (blame): *beau* has 3 of 6 in praise against 1 of 5 in blame, $\ln(0.5/0.2) = 0.916$.
+# Before we praise a transformer, a simple **baseline** must compete. **Naive Bayes** counts words in each class and forgets their order: a **bag of words**. The score of a review is the sum, over its words, of $\ln P(\text{word} \mid 1) - \ln P(\text{word} \mid 0)$, each a share of counts with one added. First on two tiny reviews, _beau beau livre_ (praise) and _livre fade_ (blame): _beau_ has 3 of 6 in praise against 1 of 5 in blame, $\ln(0.5/0.2) = 0.916$.
 
 # %%
 def word_counts(texts, columns):
@@ -616,7 +616,7 @@ for name, group in {"with negation": negated, "without": ~negated}.items():
 assert smoke or right[negated].mean() < right[~negated].mean() - 0.05
 
 # %% [markdown]
-# Negation is what it trips over: *je n'ai pas abandonné* praises, and a model with fifty labels has met few such sentences.
+# Negation is what it trips over: _je n'ai pas abandonné_ praises, and a model with fifty labels has met few such sentences.
 #
 # A classifier also says *how sure* it is. It is **reliable** (well calibrated) if what it says is as often right as it says. Here it can be compared with the exact value, too.
 

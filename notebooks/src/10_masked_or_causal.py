@@ -96,7 +96,7 @@ course.resolve("10.1", answer, f"{bits_both:.2f} against {exact:.2f} bits.")
 #
 # ## By hand: four sentences
 #
-# A language of four sentences, each as probable as the others. *Le* goes with *roman*, *la* with *fin*, and the adjective agrees. How surprising is a word? Collect the sentences that agree with what may be seen, and take the share of them that has this word; the surprise is $-\log_2$ of that share. Do it on paper for *la fin est triste*, from the left and from both sides.
+# A language of four sentences, each as probable as the others. _Le_ goes with _roman_, _la_ with _fin_, and the adjective agrees. How surprising is a word? Collect the sentences that agree with what may be seen, and take the share of them that has this word; the surprise is $-\log_2$ of that share. Do it on paper for *la fin est triste*, from the left and from both sides.
 
 # %% tags=["nbval-check-output"]
 language = ["le roman est beau", "le roman est triste"]
@@ -123,7 +123,7 @@ for sides in ("left", "both"):
 #
 # $$P(x_1) \cdot \frac{P(x_1 x_2)}{P(x_1)} \cdot \frac{P(x_1 x_2 x_3)}{P(x_1 x_2)} \cdots = P(x_1 \dots x_T).$$
 #
-# From both sides nothing cancels. *La* and *fin* say the same thing, that we speak of the ending and not of the novel. Read from the left, this information is paid for once, at *la*. With both sides visible each word reveals the other, so nobody ever pays for it. The scores $2^{-\text{sum}}$ from the left sum to one, those from both sides to two: they are no probabilities. The logarithm of such a score is called the **pseudo-log-likelihood**. It is useful, for instance to say which of two versions of a sentence reads better. It must not be compared with a log-probability, a perplexity, or our entropy bound.
+# From both sides nothing cancels. _La_ and _fin_ say the same thing, that we speak of the ending and not of the novel. Read from the left, this information is paid for once, at _la_. With both sides visible each word reveals the other, so nobody ever pays for it. The scores $2^{-\text{sum}}$ from the left sum to one, those from both sides to two: they are no probabilities. The logarithm of such a score is called the **pseudo-log-likelihood**. It is useful, for instance to say which of two versions of a sentence reads better. It must not be compared with a log-probability, a perplexity, or our entropy bound.
 #
 # ## Look: where is the uncertainty?
 #
@@ -146,7 +146,7 @@ fig, ax = plots.heatmap(
 plots.show(fig, "10_entropy_strips")
 
 # %% [markdown]
-# Given both sides the grammar has gone white: articles, *est*, *mais*, commas and full stops are settled by their neighbours. What stays is *meaning*: *fin*, *belle*, *style*, *lent*, *touche* could each be exchanged for another word of their kind, and no neighbour objects.
+# Given both sides the grammar has gone white: articles, _est_, _mais_, commas and full stops are settled by their neighbours. What stays is *meaning*: _fin_, _belle_, *style*, _lent_, _touche_ could each be exchanged for another word of their kind, and no neighbour objects.
 #
 # One review is an example. So we draw 200, and average over their words. Each value is exact; only *which* reviews were drawn is random, and the **standard error** says how much that matters.
 
@@ -212,7 +212,7 @@ for a, p in article.items():
 print(f"like 'le fin': at once {at_once:.0%}, one after the other {in_turn:.0%}")
 
 # %% [markdown]
-# *Le* is likely, *fin* is likely, *le fin* is impossible: nothing ties the two distributions together. One after the other works, but that is the chain rule again, in an order of our choosing. So it is awkward to write text with a masked model, and most models that write are causal.
+# _Le_ is likely, _fin_ is likely, _le fin_ is impossible: nothing ties the two distributions together. One after the other works, but that is the chain rule again, in an order of our choosing. So it is awkward to write text with a masked model, and most models that write are causal.
 #
 # ## How BERT is trained
 #
@@ -516,7 +516,7 @@ finding = "{:.2f} to {:.2f} against {:.2f} to {:.2f}.".format(*whole, *one_side)
 course.resolve("10.4", apart, finding, thresholds=(-0.5, 0.5))
 
 # %% [markdown]
-# The causal model *knows* that it is *la fin*; it cannot say so at the gap, before it has seen the noun. What masked training buys is one reading where the causal model needs one per candidate, not a secret source of knowledge.
+# The causal model *knows* that it is _la fin_; it cannot say so at the gap, before it has seen the noun. What masked training buys is one reading where the causal model needs one per candidate, not a secret source of knowledge.
 #
 # ## Questions
 #

@@ -494,7 +494,7 @@ ratio = max(finished[2].values()) / max(finished[1].values())
 print(f"the best of two beams is {ratio:.1f} times as probable as the greedy sentence")
 
 # %% [markdown]
-# Greedy decoding takes *la*, and cannot go back. A beam of two keeps *le*, although it was second, and finds a sentence that is more probable.
+# Greedy decoding takes _la_, and cannot go back. A beam of two keeps _le_, although it was second, and finds a sentence that is more probable.
 #
 # ## Further: longer searches, and a cache
 #

@@ -84,7 +84,7 @@ for name, row in signals.items():
     print(f"{name:<12}" + "".join(f"{value:7.3f}" for value in row))
 
 # %% [markdown]
-# The recurrent state halves with every step: the signal *fades*. The convolution hears it for two positions, then never again: the signal hits a *wall*. Attention reads it directly at any distance; its share shrinks here only because our weights are even.
+# The recurrent state halves with every step: the signal _fades_. The convolution hears it for two positions, then never again: the signal hits a *wall*. Attention reads it directly at any distance; its share shrinks here only because our weights are even.
 #
 # ## Vectorised: each layer in a dozen lines
 #

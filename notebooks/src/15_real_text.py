@@ -561,7 +561,7 @@ for name, gain in gains.items():
 # %% [markdown]
 # Look at the two lines about counts: such embeddings are counted, without any training. Does pretraining bring more than they do, frozen, and fine-tuned? That is a harder question than whether it brings more than nothing.
 #
-# Read the intervals, not the bars. An *n* of 6 is six folds with one draw of labels, 18 is three draws. "Open" does not say that two ways are equal; it says that their interval includes 0, so these folds cannot tell them apart. And a model that beats its own kind from scratch may still lose to counting words: these are two questions. Fine-tuning and the frozen states may also give different answers, so both are measured.
+# Read the intervals, not the bars. An _n_ of 6 is six folds with one draw of labels, 18 is three draws. "Open" does not say that two ways are equal; it says that their interval includes 0, so these folds cannot tell them apart. And a model that beats its own kind from scratch may still lose to counting words: these are two questions. Fine-tuning and the frozen states may also give different answers, so both are measured.
 #
 # ### The same dose, another question
 #
@@ -1010,7 +1010,7 @@ print(f"there {there:+.1f} points; here", written(here) if here else "not measur
 #
 # ## "Bonjour les"
 #
-# A classic last test is to let a model complete *Bonjour les*. Here is one that read real French: novels, sentences that people wrote for translation, readers' reviews. `python -m experiments completions` trained it and stored its completions. Will it greet anybody? Will the sentences be French? Will they mean anything?
+# A classic last test is to let a model complete _Bonjour les_. Here is one that read real French: novels, sentences that people wrote for translation, readers' reviews. `python -m experiments completions` trained it and stored its completions. Will it greet anybody? Will the sentences be French? Will they mean anything?
 
 # %%
 french = read_results("completions")
@@ -1034,7 +1034,7 @@ Markdown("\n".join(lines))
 # - One architecture of about a million parameters, one wider model at one dose, and two tasks. A larger model may read more out of the same text.
 # - One pretraining for each dose, on one path: the doses share their beginning. Two doses have a second seed, and they say how far luck can move a point.
 # - The transformer reads the last 160 words of a review, the bag of words all of it. How much this helps the bag is one of the controls; how a transformer of longer context would do was not measured. Where these words are more tokens than it reads, it even loses the last of them, except in *read to the end*.
-# - Six folds make wide intervals. Most conditions have three draws of labels, many of the additions and ideas one; *n* counts folds and draws behind a difference, which uses the draws that both conditions have. What includes 0 today may not with more of them. Doses and numbers of labels that are missing in the picture have not been measured.
+# - Six folds make wide intervals. Most conditions have three draws of labels, many of the additions and ideas one; _n_ counts folds and draws behind a difference, which uses the draws that both conditions have. What includes 0 today may not with more of them. Doses and numbers of labels that are missing in the picture have not been measured.
 # - Nothing here was searched as hard as it could be. Where a model does not pass the bag, this says something about our search, not about all transformers. The published lines show how far the task can be taken with 25,000 labels; none of them is a transformer, and one is a bag of words itself.
 #
 # ## Take-home

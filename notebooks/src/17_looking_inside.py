@@ -101,7 +101,7 @@ plots.heatmap(
 plots.show(fig, name="17_exact_posterior")
 
 # %% [markdown]
-# Two more variables are local: the **gender** and the **number awaited**. After *La fin est très* a feminine form must follow, and *très* says nothing about it. Here are all four for fresh reviews; the first set, counted below, fits a probe, the second scores it.
+# Two more variables are local: the **gender** and the **number awaited**. After _La fin est très_ a feminine form must follow, and _très_ says nothing about it. Here are all four for fresh reviews; the first set, counted below, fits a probe, the second scores it.
 
 # %% tags=["nbval-check-output"]
 forms = lab.WordForms(world)

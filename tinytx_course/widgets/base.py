@@ -22,7 +22,7 @@ if "google.colab" in sys.modules:  # Colab shows widgets of others only where a 
 
 _LARGE = 32_000  # bytes
 _WIDGET = "application/vnd.jupyter.widget-view+json"
-_ELSEWHERE = "It responds in JupyterLab and in the exported page; here only this text can be shown."
+_ELSEWHERE = "It responds where scripts run: in JupyterLab and on the exported page."
 
 
 class Explorer(anywidget.AnyWidget):

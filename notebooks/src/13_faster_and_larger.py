@@ -231,6 +231,8 @@ for (group, name), layer in kernels.items():
     share = layer.flops / measured[group, name] / roof
     digits = 0 if share > 0.02 else 1
     print(f"  {group:<11}{name:<20}{side + '-bound':<15}{share:>7.{digits}%}")
+one, many = one_token["projection"].intensity, layers["projection"].intensity
+assert smoke or one < ridge < many
 
 # %% [markdown]
 # The products of training are compute-bound: only *faster arithmetic* helps them. In generation the same layers lie on the other side, but a roof is a bound, no explanation. Where a layer reaches a small share of it, something else takes the time; what it is was not measured.
@@ -316,7 +318,7 @@ for share, k in ((1.0, 2), (0.5, 2), (0.5, 1e9), (0.05, 1e9)):
 #
 # A batch is a rectangle, and texts are not equally long. The rest of each row is **padding**, which is multiplied like everything else. Here are 64 reviews, sixteen to a batch. `batches_by_length` sorts by length, cuts into batches of at most so many positions, and shuffles the batches.
 
-# %% tags=["nbval-check-output"]
+# %%
 from tinytx.batching import batches_by_length
 
 corpus = tx.load_corpus("world")

@@ -13,7 +13,7 @@ import torch
 from torch.testing import assert_close
 
 from tests.tinytx_run.two_processes import CASES, RUNS, SETTINGS, batches_of, half_way, make, run, texts
-from tinytx_course.labs.scaling import LaunchError, Workload, launch, scaling
+from tinytx_course.labs.scaling import LaunchError, launch
 from tinytx_run.checkpoint import load
 from tinytx_run.cli import main
 from tinytx_run.distributed import Layout, Processes, SharedStep
@@ -210,12 +210,3 @@ def test_a_process_that_is_killed_is_named_and_the_run_goes_on(prose, tmp_path):
     assert 0 < max(int(path.name[5:]) for path in out.glob("step-*")) < 1000
     assert main([str(word) for word in command(prose, out, "--steps", 1000, "--resume")]) == 0
     assert (out / "step-001000" / "model.json").is_file()
-
-
-@pytest.mark.proof
-def test_scaling_measures_each_way_on_the_same_batches():
-    workload = Workload(d_model=32, n_layers=1, seq_len=32, tokens_per_batch=128, n_steps=1, n_rounds=3)
-    rows = scaling(2, workload)
-    assert [(row.n_processes, row.n_threads) for row in rows] == [(1, 2), (1, 1), (2, 1)]
-    assert all(len(row.tokens_per_second) == 3 and min(row.tokens_per_second) > 0 for row in rows)
-    assert rows[0].ideal == rows[2].ideal == 2 * rows[1].median == 2 * rows[1].ideal

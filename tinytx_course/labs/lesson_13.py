@@ -1,4 +1,4 @@
-"""Lesson 13, faster and larger: layers by formula, profile, compiler, processes, lines of stored benches."""
+"""Lesson 13, faster and larger: layers by formula, profile, lines of stored benches."""
 
 from __future__ import annotations
 
@@ -6,23 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from tinytx.tokenizer import Tokenizer
-from tinytx_course.labs.compiling import CompileTrial, NotCompiledError, norm_and_gelu
 from tinytx_course.labs.profiling import PRODUCTS, profile
 from tinytx_course.labs.roofline import layers_of
-from tinytx_course.labs.scaling import Workload, scaling
 from tinytx_run.corpora import Corpus
 from tinytx_run.pretrain import train_tokenizer
 from tinytx_run.recipes import corpus_kind
 
 __all__ = [
     "PRODUCTS",
-    "CompileTrial",
-    "NotCompiledError",
-    "Workload",
     "layers_of",
-    "norm_and_gelu",
     "profile",
-    "scaling",
     "speed_line",
     "tokenizer_for",
 ]

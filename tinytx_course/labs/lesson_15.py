@@ -104,67 +104,6 @@ def measured(records: Records, corpus: str = "imdb", budget: str = "study") -> d
     return found
 
 
-_BAGS = {
-    "tfidf-words": "TF-IDF, words",
-    "tfidf-letters": "TF-IDF, words and letters",
-    "tfidf-letters-rated": "TF-IDF, words and letters, after stars",
-    "tfidf-letters-last": "TF-IDF, words and letters, of the end",
-    "tfidf-letters-pseudo": "TF-IDF, words and letters, pseudo-labels",
-}
-_ADDED = {"": "", "counts": ", embeddings from counts", "wide": ", twice as wide"}
-_WAYS = {
-    "tuned": "fine-tuned",
-    "tuned-whole": "fine-tuned on whole reviews",
-    "tuned-end": "fine-tuned, read to the end",
-    "tuned-seeds": "fine-tuned, mean of 5",
-    "tuned-pseudo": "fine-tuned with pseudo-labels",
-    "tuned-kept": "fine-tuned, embeddings frozen",
-    "tuned-by-loss": "fine-tuned, rate chosen by log loss",
-    "longer": "fine-tuned, five times as long",
-    "rated": "fine-tuned after stars",
-    "probe": "frozen",
-    "probe-whole": "frozen, whole reviews",
-    "probe-end": "frozen, read to the end",
-    "with-tfidf": "frozen, with TF-IDF",
-}
-
-
-def display_name(condition: str) -> str:
-    """The name of a condition in a table or a figure.
-
-    Examples
-    --------
-    >>> for name in ("causal/tuned/3000000", "scratch/probe", "scratch/tuned", "tfidf-words"):
-    ...     print(display_name(name))
-    pretrained on 3 million, fine-tuned
-    random weights, frozen
-    from scratch
-    TF-IDF, words
-    """
-    if condition in _BAGS:
-        return _BAGS[condition]
-    start, way, *dose = condition.split("/")
-    if dose:
-        start, _, seed = start.partition("-seed")
-        objective, _, added = start.partition("-")
-        kind = "pretrained" if objective == "causal" else f"{objective} pretraining"
-        after = _ADDED[added] + (f", seed {seed}" if seed else "")
-        return f"{kind} on {millions(int(dose[0]))}, {_WAYS[way]}{after}"
-    body = {"scratch": "random weights", "counts-causal": "counts", "counts-both": "counts, both ways"}[start]
-    return "from scratch" if condition == "scratch/tuned" else f"{body}, {_WAYS[way]}"
-
-
-def millions(n: float) -> str:
-    """A number of tokens in millions.
-
-    Examples
-    --------
-    >>> millions(300_000), millions(3_002_624)
-    ('0.3 million', '3 million')
-    """
-    return f"{n / 1e6:.1f}".removesuffix(".0") + " million"
-
-
 def written(interval: PairedInterval, form: str = "+.1f") -> str:
     """A mean with its interval, as a table or a sentence holds it.
 

@@ -1,4 +1,4 @@
-"""Data-parallel training from a notebook: torchrun as a child process, and what a second process gains."""
+"""Data-parallel training from Python: torchrun as a child process."""
 
 from __future__ import annotations
 
@@ -6,27 +6,13 @@ import json
 import os
 import re
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-import torch
-import torch.distributed as dist
-from torch import nn
-
-from tinytx import loop
-from tinytx.config import TransformerConfig
-from tinytx.objectives import CausalObjective
-from tinytx.settings import TrainingSettings, choose_device
-from tinytx_run.distributed import Processes, joined, train
-from tinytx_run.pretrain import new_language_model
 
 ROOT = Path(__file__).resolve().parents[2]
 LAST_LINES = 5
@@ -142,127 +128,3 @@ def _failure(errors: str, folder: Path) -> str:
 def _ending(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
     return "\n".join(lines[-LAST_LINES:]) or "none"
-
-
-VOCAB_SIZE, MARKS = 1000, {"pad_id": 0, "bos_id": 2, "eos_id": 3}
-
-
-@dataclass(frozen=True)
-class Speed:
-    """Tokens a second, one number a round, of training steps shared by processes of `n_threads` threads each.
-
-    `ideal` is the speed of one process with one thread, times the number of threads, or GPUs, in all.
-    """
-
-    n_processes: int
-    n_threads: int
-    tokens_per_second: tuple[float, ...]
-    ideal: float
-
-    @property
-    def median(self) -> float:
-        """Over all rounds."""
-        return statistics.median(self.tokens_per_second)
-
-    def __str__(self) -> str:
-        who = f"{self.n_processes} x {self.n_threads} (processes x threads)"
-        return f"{who}: {self.median:,.0f} tokens/s, {self.median / self.ideal:.2f} of ideal"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Workload:
-    """A model and batches to measure with.
-
-    Parameters
-    ----------
-    d_model, n_layers : int
-        Of a causal model with heads of 32 and a feed-forward of four times its width.
-    seq_len : int
-        Of every row.
-    tokens_per_batch : int
-        The same for every number of processes.
-    n_steps : int
-        Timed in each round, after two that are not.
-    n_rounds : int
-    device : {"auto", "cpu", "cuda"}
-    """
-
-    d_model: int = 128
-    n_layers: int = 2
-    seq_len: int = 128
-    tokens_per_batch: int = 2048
-    n_steps: int = 3
-    n_rounds: int = 5
-    device: str = "auto"
-
-
-def scaling(n_processes: int, workload: Workload, *, report: Callable[[str], object] = print) -> list[Speed]:
-    """Measure one process with many threads, one with one, and many with one thread each, in turn.
-
-    All are measured within one start of torchrun: while one process computes alone the others wait. On GPUs
-    there are only one process and many. `report` is that of `launch`.
-    """
-    given = json.dumps(asdict(workload))
-    rows = launch(n_processes, [given], module="tinytx_course.labs.scaling", report=report)["rows"]
-    single = next(statistics.median(speeds) for n, threads, speeds in rows if n * threads == 1)
-    return [Speed(n, threads, tuple(speeds), n * threads * single) for n, threads, speeds in rows]
-
-
-def measure(workload: Workload, processes: Processes) -> dict[str, Any]:
-    """Run by each process under torchrun: the speed of each way, as the first process measures it."""
-    gpu = choose_device(workload.device).type == "cuda"
-    ways = [(1, 1), (processes.n, 1)] if gpu else [(1, processes.n), (1, 1), (processes.n, 1)]
-    speeds: dict[tuple[int, int], list[float]] = {way: [] for way in ways}
-    for _ in range(workload.n_rounds):
-        for n, threads in speeds:
-            dist.barrier()
-            torch.set_num_threads(threads)
-            if n == processes.n:
-                speeds[n, threads].append(_tokens_per_second(workload, processes))
-            elif processes.first:
-                speeds[n, threads].append(_tokens_per_second(workload, Processes()))
-    return {"rows": [(*way, each) for way, each in speeds.items()]}
-
-
-def _tokens_per_second(workload: Workload, processes: Processes) -> float:
-    """Median speed of the steps after the first two; only the first process looks at the clock."""
-    n_rows = workload.tokens_per_batch // workload.seq_len
-    n_steps = workload.n_steps + 2
-    ids = np.random.default_rng(0).integers(6, VOCAB_SIZE, (n_rows * n_steps, workload.seq_len - 1))
-    objective = CausalObjective(ids.tolist(), max_len=workload.seq_len, **MARKS)
-    config = TransformerConfig(
-        vocab_size=VOCAB_SIZE,
-        d_model=workload.d_model,
-        n_heads=max(1, workload.d_model // 32),
-        n_layers=workload.n_layers,
-        d_ff=4 * workload.d_model,
-        max_len=workload.seq_len,
-    )
-    model = new_language_model(config, seed=0).to(choose_device(workload.device))
-    settings = TrainingSettings(n_steps=n_steps, tokens_per_batch=n_rows * workload.seq_len, precision="auto")
-    ends: list[float] = []
-
-    def mark(step: int, model: nn.Module) -> None:
-        if next(model.parameters()).is_cuda:
-            torch.cuda.synchronize()
-        ends.append(time.perf_counter())
-
-    learn = loop.train if processes.n == 1 else train
-    learn(model, objective, settings, on_step=mark, progress=False)
-    if not processes.first:
-        return float("nan")
-    seconds = statistics.median(after - before for before, after in zip(ends[1:], ends[2:], strict=False))
-    return n_rows * workload.seq_len / seconds
-
-
-def main() -> None:
-    """Measure as one of the processes; the first prints the result as JSON."""
-    workload = Workload(**json.loads(sys.argv[1]))
-    with joined(workload.device) as processes:
-        found = measure(workload, processes)
-    if processes.first:
-        print(json.dumps(found))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,13 +1,11 @@
-"""Lesson 13: work and bytes as the cost table has them, profiles, the compiler, stored benchmarks."""
+"""Lesson 13: work and bytes as the cost table has them, profiles, stored benchmarks."""
 
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from tinytx.config import TransformerConfig
 from tinytx_course.counting.costs import cost_table
-from tinytx_course.labs.compiling import Compiled, CompileTrial, NotCompiledError, norm_and_gelu
 from tinytx_course.labs.lesson_13 import speed_line
 from tinytx_course.labs.profiling import KINDS, REST, kind_of, profile
 from tinytx_course.labs.roofline import layers_of
@@ -60,37 +58,6 @@ def test_a_step_has_its_products_forward_and_backward_and_its_update():
     assert set(found.by_kind()) == {*KINDS, REST}
     assert sum(found.by_kind().values()) == pytest.approx(found.total)
     assert all(seconds >= 0 for seconds in found.seconds.values())
-
-
-def test_norm_and_gelu_is_what_torch_has_and_a_gain_is_repaid():
-    assert Compiled(10.0, [2.0, 3.0, 9.0], [1.0], 0.0).calls_to_repay == 5.0
-    assert Compiled(10.0, [1.0], [3.0], 0.0).calls_to_repay == float("inf")
-    x, scale, shift = torch.randn(3, 7), torch.randn(7), torch.randn(7)
-    expected = F.gelu(F.layer_norm(x, (7,), scale, shift), approximate="tanh")
-    torch.testing.assert_close(norm_and_gelu(x, scale, shift), expected)
-
-
-def test_a_trial_beyond_its_limit_is_ended():
-    trial = CompileTrial(3, 5)
-    with pytest.raises(NotCompiledError, match=r"within 0\.01 seconds"):
-        trial.result(limit=0.01)
-
-
-def test_a_failure_has_its_reason_in_one_line():
-    with pytest.raises(NotCompiledError, match=r"got: .*Error"):
-        CompileTrial(3, 5, "nowhere").result(limit=300)
-
-
-@pytest.mark.proof
-def test_it_compiles_or_says_why_not():
-    try:
-        found = CompileTrial(64, 64).result(limit=900)
-    except NotCompiledError as problem:
-        assert len(str(problem)) > 20
-    else:
-        assert found.difference < 1e-5
-        assert min(found.seconds_to_compile, *found.plain, *found.compiled) > 0
-        assert len(found.plain) == len(found.compiled)
 
 
 def test_stored_speeds_have_one_line_each():

@@ -1,7 +1,6 @@
 """Lesson 15: repeated texts, and which stored cells of pretraining are compared."""
 
-from tinytx_course.labs.lesson_15 import display_name, measured, same_text
-from tinytx_course.results import read_results
+from tinytx_course.labs.lesson_15 import measured, same_text
 from tinytx_run.intervals import paired_interval
 
 
@@ -43,15 +42,3 @@ def test_doses_come_in_their_order_with_the_tokens_that_were_read():
     found = measured(records, "films")[50]
     tokens = [found.tokens[name] for name in found.doses("causal", "tuned")]
     assert tokens == [1_000_007, 3_000_007, 30_000_007] and found.doses("causal", "probe") == []
-
-
-def test_every_stored_condition_has_a_name_of_its_own():
-    for one in measured(read_results("pretraining").data).values():
-        assert len({display_name(name) for name in one.accuracies}) == len(one.accuracies)
-        assert {len(values) for values in one.accuracies.values()} != {0}
-
-
-def test_a_name_says_what_was_added_and_which_seed_it_was():
-    assert display_name("causal-counts/tuned/3000000").endswith("fine-tuned, embeddings from counts")
-    assert display_name("hybrid-wide-seed1/probe/3000000").endswith("frozen, twice as wide, seed 1")
-    assert display_name("hybrid-seed2/probe/3000000").endswith("frozen, seed 2")

@@ -170,5 +170,5 @@ def dose_and_response() -> Drawn:
     folds.arrow(ways.right, score.left)
     folds.arrow(boxes[5].bottom, (boxes[5].bottom[0], score.y))
     folds.text(160, 318, "The same labels and the same tests for all;", size="small", kind="soft")
-    folds.text(160, 338, "each fold is tested once.", size="small", kind="soft")
+    folds.text(160, 338, "each fold is the test in turn.", size="small", kind="soft")
     return (body, folds), {"doses": ", ".join(doses)}

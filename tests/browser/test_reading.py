@@ -14,7 +14,7 @@ from tinytx_course.site.pages import write_site
 
 ROOT = Path(__file__).resolve().parents[2]
 LESSON, NEXT, PANELS = LESSONS[2], LESSONS[8], LESSONS[5]
-EXPLORERS = {"one_query": LESSONS[0], "mask": LESSON, "attention": LESSONS[7]}
+EXPLORERS = {"one_query": LESSONS[0], "mask": LESSON, "attention": LESSONS[16]}
 WIDTHS = (1280, 768, 390)
 PAGES = (
     f"{LESSON.name}.html",

@@ -158,8 +158,9 @@ def surest(texts: Split, scores: np.ndarray, share: float) -> Split:
     Examples
     --------
     >>> scores = np.array([[0.9, 0.1], [0.4, 0.6], [0.2, 0.8], [0.7, 0.3]])
-    >>> surest(Split(("a", "b", "c", "d")), scores, 0.5)
-    Split(texts=('a', 'c'), labels=(0, 1), groups=None)
+    >>> found = surest(Split(("a", "b", "c", "d")), scores, 0.5)
+    >>> found.texts, found.labels
+    (('a', 'c'), (0, 1))
     """
     n_each = max(1, int(share * len(texts)) // scores.shape[1])
     rows = np.argsort(-scores, axis=0, kind="stable")[:n_each]  # (n_each, C)

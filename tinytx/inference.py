@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -16,27 +14,13 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from tinytx.batching import batches_by_length, pad_batch
-from tinytx.settings import require
+from tinytx.settings import Lines, require
 
 TOKENS_PER_BATCH = 4096  # changes memory and speed of an evaluation, not its result
 
 SILENT = 2  # seconds after which an evaluation shows its progress in a terminal
-PAUSE, LONGEST_PAUSE = 4, 60  # seconds between two lines of progress elsewhere: the first, and at most
 
 T = TypeVar("T")
-
-
-class Lines:
-    """Lines of progress on standard error, more and more seldom, where there is no terminal for a bar."""
-
-    def __init__(self, label: str, total: int) -> None:
-        self.label, self.total, self.pause, self.last = label, total, PAUSE, time.monotonic()
-
-    def say(self, number: int) -> None:
-        """Say how far it is, if it is time to."""
-        if time.monotonic() > self.last + self.pause and not os.environ.get("TQDM_DISABLE"):
-            self.last, self.pause = time.monotonic(), min(2 * self.pause, LONGEST_PAUSE)
-            print(f"{self.label}: {number:,} of {self.total:,}", file=sys.stderr, flush=True)
 
 
 def shown(batches: Sequence[T], label: str) -> Iterator[T]:

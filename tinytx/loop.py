@@ -22,11 +22,10 @@ from torch.optim import Optimizer
 from tqdm.auto import tqdm
 
 from tinytx.fast import NO_WAIT, TRIM_EVERY, retain_memory, sent, trim_memory
-from tinytx.inference import Lines
 from tinytx.objectives import Objective, Prepared
 from tinytx.optim import make_optimizer
 from tinytx.prefetching import choose_workers, last_good, made_by_workers
-from tinytx.settings import TrainingSettings, choose_precision, require
+from tinytx.settings import Lines, TrainingSettings, choose_precision, require
 
 OnStep = Callable[[int, nn.Module], dict[str, Any] | None]
 

@@ -1,9 +1,12 @@
-"""How long, how fast and how precisely a model is trained: frozen settings, checked when built."""
+"""How long, how fast and how precisely a model is trained, checked when built; and how far it is."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+import os
+import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral
@@ -19,6 +22,7 @@ CHOICES = {
 }
 LOWEST = dict.fromkeys(("n_steps", "decay_steps", "tokens_per_batch", "log_every", "checkpoint_every"), 1)
 LOWEST |= {"warmup_steps": 0, "weight_decay": 0}
+PAUSE, LONGEST_PAUSE = 4, 60  # seconds between two lines of progress: the first, and at most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,3 +175,20 @@ def choose_precision(precision: str, device: torch.device) -> str:
         return "bf16" if torch.cuda.is_bf16_supported() else "fp32"
     features: Mapping[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # from torch 2.10
     return "bf16" if features.get("amx_bf16") or features.get("avx512_bf16") else "fp32"
+
+
+@dataclass
+class Lines:
+    """Lines of progress on standard error, more and more seldom, where there is no terminal for a bar."""
+
+    label: str
+    total: int
+    pause: float = 0.0  # seconds before the next line; at first `PAUSE`
+    last: float = dataclasses.field(default_factory=time.monotonic)
+
+    def say(self, number: int) -> None:
+        """Say how far it is, if it is time to."""
+        pause = self.pause or PAUSE
+        if time.monotonic() > self.last + pause and not os.environ.get("TQDM_DISABLE"):
+            self.last, self.pause = time.monotonic(), min(2 * pause, LONGEST_PAUSE)
+            print(f"{self.label}: {number:,} of {self.total:,}", file=sys.stderr, flush=True)

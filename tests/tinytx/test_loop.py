@@ -77,7 +77,7 @@ def test_ctrl_c_saves_and_the_resumed_run_ends_in_the_same_bytes(tmp_path, run_t
 def test_without_a_terminal_a_line_says_how_far_it_is_now_and_then(objective, config, monkeypatch, capsys):
     for disabled, pause, said in (("", 0.0, True), ("1", 0.0, False), ("", 1e9, False)):
         monkeypatch.setenv("TQDM_DISABLE", disabled)
-        monkeypatch.setattr(inference, "PAUSE", pause)
+        monkeypatch.setattr("tinytx.settings.PAUSE", pause)
         train(new_language_model(config, seed=3), objective, SETTINGS, label="pretraining")
         list(inference.shown([1, 2], "evaluation"))
         lines = capsys.readouterr().err.splitlines()

@@ -136,7 +136,8 @@ def test_the_result_is_what_lies_in_the_folder(tmp_path, corpus, pairs, call, ta
         assert model.head.weight is model.encoder.token_embed.weight is model.decoder.token_embed.weight
         assert result.evaluation is None
     else:
-        assert evaluate_split(model, tokenizer, corpus, result.evaluation.split) == result.evaluation
+        known = (found.class_names, found.learned) if task == "classification" else ()
+        assert evaluate_split(model, tokenizer, corpus, result.evaluation.split, *known) == result.evaluation
     answer = json.loads(json.dumps(result.to_dict()))
     assert answer["n_steps"] == result.history.step[-1] and answer["path"] == str(tmp_path / "run")
     if task.startswith("masked"):

@@ -191,7 +191,7 @@ print("ids", (1, len(rows[0])), "-> logits", tuple(logits.shape))
 #
 # The shapes fit. That is no proof: a model without its mask gives the right shapes too. The sharp test is another implementation. A **state dict** maps the name of each parameter to its numbers. `tx.LanguageModel` has the same parameters under the same names; all but `head` are inside its `body`. If it takes all of ours, misses none, and gives the same logits for random ids, no mask, scale or norm differs. (In a new model all weights of norms are 1, and a norm that forgets them computes the same. So we change them first.)
 
-# %%
+# %% tags=["nbval-check-output"]
 V, D, L = tokenizer.vocab_size, 96, 2
 config = tx.TransformerConfig(
     vocab_size=V, d_model=D, n_heads=4, n_layers=L, d_ff=4 * D, max_len=128,

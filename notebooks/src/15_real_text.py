@@ -36,6 +36,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import torch
 from IPython.display import Markdown
 
 import tinytx as tx
@@ -46,6 +47,7 @@ from tinytx_run.corpora import Split, label_subset
 from tinytx_run.intervals import paired_interval
 
 folder = Path(tempfile.mkdtemp())  # for the files that this lesson writes
+_ = torch.manual_seed(0)
 
 # %% [markdown]
 # Two questions from earlier lessons first.

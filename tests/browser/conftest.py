@@ -47,7 +47,7 @@ def show(page, tmp_path):
     def open_page(explorer, end="", html=None):
         address = write_page(explorer, tmp_path / "page.html", html).as_uri() + end
         page.open(address)
-        page.wait("document.querySelector('.tx-say')?.textContent")
+        page.wait("/^(?!A new model is being made)./.test(document.querySelector('.tx-say')?.textContent)")
         page.settle()
         return address
 

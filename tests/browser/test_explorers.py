@@ -43,13 +43,13 @@ def test_each_explorer_is_wider_than_the_text_and_fits_a_screen_of_720_lines(pag
     bar = page.evaluate("document.querySelector('.bar').offsetHeight")
     text = page.evaluate("document.querySelector('#lesson h1').offsetWidth")
     assert all(width > text + 100 and height <= 720 - bar for width, height in boxes), boxes
-    page.click(".tx-screen")
+    page.click(".tx-screen:not(.tx-copy)")
     page.wait("document.fullscreenElement?.dataset.kind === 'mask'")
     page.size(1920, 1080)
     page.settle()
     assert page.evaluate("document.querySelector('.tx').scrollHeight <= innerHeight")
     assert float(page.evaluate("getComputedStyle(document.fullscreenElement).zoom")) > 1.4
-    page.click(".tx-screen")
+    page.click(".tx-screen:not(.tx-copy)")
     page.wait("!document.fullscreenElement")
 
 

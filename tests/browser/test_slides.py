@@ -98,8 +98,8 @@ def test_an_explorer_is_alive_has_the_keys_for_itself_and_escape_gives_them_back
         "Reveal.getCurrentSlide()",
     )
     before, page_number = page.evaluate(said), page.evaluate("Reveal.getSlidePastCount()")
-    page.focus("section.explorer.present .tx [role=radio][tabindex='0']")
-    page.press("ArrowRight")
+    page.focus("section.explorer.present .tx .tx-inputs [tabindex='0']")
+    page.press("ArrowDown")
     page.wait(f"{said} !== {before!r}")
     assert page.evaluate("Reveal.getSlidePastCount()") == page_number
     page.evaluate(

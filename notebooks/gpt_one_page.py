@@ -1,7 +1,4 @@
-"""GPT on one page: learn a text character by character, then write.
-
-python gpt_one_page.py [FILE [STEPS [TEMPERATURE]]]     without FILE: the novels that come with the course
-"""
+"""GPT on one page: it learns a text, and writes.    python gpt_one_page.py [FILE [STEPS [TEMPERATURE]]]"""
 
 import gzip
 import json
@@ -61,14 +58,11 @@ class GPT(nn.Module):
 
 
 if __name__ == "__main__":
-    given, defaults = sys.argv[1:], [NOVELS, 2000, 1.0]
-    name, n_steps, temperature = [*given, *defaults[len(given) :]]
+    given = sys.argv[1:] or ([NOVELS] if NOVELS.exists() else sys.exit(__doc__))
+    name, n_steps, temperature = [*given, *[2000, 1.0][len(given) - 1 :]]
     n_steps, temperature = int(n_steps), float(temperature)
-    if name == NOVELS:
-        lines = gzip.open(NOVELS, "rt", encoding="utf-8") if NOVELS.exists() else sys.exit(__doc__)
-        text = "\n".join(json.loads(line)["text"] for line in lines)
-    else:
-        text = open(name, encoding="utf-8").read()
+    file = gzip.open(name, "rt", encoding="utf-8") if name == NOVELS else open(name, encoding="utf-8")
+    text = "\n".join(json.loads(line)["text"] for line in file) if name == NOVELS else file.read()
     len(text) > 64 or sys.exit(f"FILE must hold at least 65 characters, got {len(text)}")
     chars = sorted(set(text))
     rows = torch.tensor([chars.index(char) for char in text]).unfold(0, 65, 1)  # every 65 in a row

@@ -92,14 +92,15 @@ def test_keys_go_through_all_slides_show_the_answer_and_open_the_notes(page, dec
 def test_an_explorer_is_alive_has_the_keys_for_itself_and_escape_gives_them_back(page, decks):
     opened(page, decks, DECKS[0])
     go_to(page, "section.explorer")
-    page.wait("document.querySelector('section.explorer.present .tx')")
+    cell = "document.querySelector('section.explorer.present .tx-cell')"
+    page.wait(f"{cell}?.checkVisibility({{visibilityProperty: true}})")  # a slide is hidden until it fits
     said, at = (
         "document.querySelector('section.explorer.present .tx-say').textContent",
         "Reveal.getCurrentSlide()",
     )
     before, page_number = page.evaluate(said), page.evaluate("Reveal.getSlidePastCount()")
-    page.focus("section.explorer.present .tx .tx-inputs [tabindex='0']")
-    page.press("ArrowDown")
+    page.focus("section.explorer.present .tx-cell")
+    page.press(" ")
     page.wait(f"{said} !== {before!r}")
     assert page.evaluate("Reveal.getSlidePastCount()") == page_number
     page.evaluate(

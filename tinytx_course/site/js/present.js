@@ -236,8 +236,7 @@ if (main) {
   const stepsOf = (height) => {
     const rows = rowsOf(height);
     const found = [];
-    const isFolded = ({ at }) =>
-      codes.includes(slides[slide][at]) && !slides[slide][at].open;
+    const isFolded = ({ at }) => codes.includes(slides[slide][at]) && !slides[slide][at].open;
     for (let first = 0, last; first < rows.length; first = last + 1) {
       last = endOf(rows, first, height);
       if (rows.slice(first, last + 1).every(isFolded)) continue;

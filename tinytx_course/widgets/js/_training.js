@@ -31,7 +31,9 @@ export const SETTINGS = {
   seed: { usual: 0, says: (n) => `seed ${n}` },
 };
 export const settingsOf = (get) =>
-  Object.fromEntries(["d_model", "n_steps", "seconds", ...Object.keys(SETTINGS)].map((key) => [key, get(key)]));
+  Object.fromEntries(
+    ["d_model", "n_steps", "seconds", ...Object.keys(SETTINGS)].map((key) => [key, get(key)]),
+  );
 
 // The other value that a second run gets.
 export function otherValue(key, value) {

@@ -134,7 +134,13 @@ function chart(ui, runs) {
     const nearest = runs.first.history.moments.toSorted((a, b) => far(a) - far(b))[0];
     if (nearest) ui.set("moment", nearest.step);
   };
-  const draw = plot(ui, { xLabel: "step", yLabel: ui.get("brief") ? "loss" : "loss, nats a word", height: 250, right: 24, go: look });
+  const draw = plot(ui, {
+    xLabel: "step",
+    yLabel: ui.get("brief") ? "loss" : "loss, nats a word",
+    height: 250,
+    right: 24,
+    go: look,
+  });
   // What the lines are stands below: at their ends the names would lie on the lines of the other run.
   const sample = (tone, text) => h("span", {}, h("i", { class: tone }), text);
   const sampled = (name, tone) => [
@@ -166,11 +172,7 @@ function chart(ui, runs) {
     const line = ((high - y[0]) * ROW) / (CURVES - rows * ROW);
     y[1] += rows * line;
     const rowOf = (i) => y[1] - (i % ROWS) * line - (line * 22) / ROW;
-    const most = Math.max(
-      100,
-      ghost.at(-1)?.[0] ?? 0,
-      ...shown.map(([, { history }]) => 1.1 * history.step),
-    );
+    const most = Math.max(100, ghost.at(-1)?.[0] ?? 0, ...shown.map(([, { history }]) => 1.1 * history.step));
     const x = [0, placeOf(most)];
     const height = (loss) => clamp(Math.log(Math.max(loss, 1e-9)), y[0], high);
     const heightOf = ({ moments }, { step, loss }) => {
@@ -222,7 +224,8 @@ function chart(ui, runs) {
     );
     second.hidden = !runs.second;
     limit.hidden = !bound;
-    if (bound) limit.lastChild.textContent = `${ui.get("brief") ? "entropy bound: the best to expect" : "bound"} ${number(bound, 2)}`;
+    if (bound)
+      limit.lastChild.textContent = `${ui.get("brief") ? "entropy bound: the best to expect" : "bound"} ${number(bound, 2)}`;
     if (bound)
       lines.push({
         tone: "tx-bound",
@@ -711,7 +714,9 @@ function stage(ui, conduct) {
     ui.root.classList.toggle("tx-below", above < 0);
     reached.replaceChildren(
       h("b", {}, distance(above)),
-      moment ? `${progress(history.step, settings)}; it writes:` : `a recorded run, after ${grouped(shown.step)} steps; it writes:`,
+      moment
+        ? `${progress(history.step, settings)}; it writes:`
+        : `a recorded run, after ${grouped(shown.step)} steps; it writes:`,
     );
     if (text.moment !== shown) {
       text.moment = shown;

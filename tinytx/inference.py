@@ -30,7 +30,7 @@ def shown(batches: Sequence[T], label: str) -> Iterator[T]:
     lines = Lines(label, len(batches))
     for number, batch in enumerate(bar, start=1):
         yield batch
-        if bar.disable:
+        if bar.disable and hidden is None:
             lines.say(number)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 import sys
 import time
 from collections.abc import Mapping
@@ -189,6 +188,6 @@ class Lines:
     def say(self, number: int) -> None:
         """Say how far it is, if it is time to."""
         pause = self.pause or PAUSE
-        if time.monotonic() > self.last + pause and not os.environ.get("TQDM_DISABLE"):
+        if time.monotonic() > self.last + pause:
             self.last, self.pause = time.monotonic(), min(2 * pause, LONGEST_PAUSE)
             print(f"{self.label}: {number:,} of {self.total:,}", file=sys.stderr, flush=True)

@@ -67,8 +67,8 @@ def first_cell(address: str) -> NotebookNode:
     return new_code_cell(source, id=_TAG, metadata={"tags": [_TAG], "jupyter": {"source_hidden": True}})
 
 
-def open_links(source: str, notebook: str = "") -> dict[str, tuple[str, str]]:
-    """Addresses that open the course, or one notebook, and their badges, by name; none without an address.
+def open_links(source: str, notebook: str) -> dict[str, tuple[str, str]]:
+    """Addresses that open a notebook, and their badges, by name; none without an address.
 
     Examples
     --------
@@ -78,8 +78,8 @@ def open_links(source: str, notebook: str = "") -> dict[str, tuple[str, str]]:
     if not source:
         return {}
     repository = source.removeprefix("https://github.com/")
-    file = f"notebooks/{notebook}.ipynb" if notebook else "notebooks"
-    on_main = f"{repository}/{'blob' if notebook else 'tree'}/main/{file}"
+    file = f"notebooks/{notebook}.ipynb"
+    on_main = f"{repository}/blob/main/{file}"
     colab, binder = "https://colab.research.google.com", "https://mybinder.org"
     kaggle = f"https://kaggle.com/kernels/welcome?src=https://github.com/{on_main}"
     codespaces = f"https://codespaces.new/{repository}"

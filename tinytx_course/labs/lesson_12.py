@@ -112,10 +112,6 @@ class LayerTimes:
         lengths, widths = zip(*self.sizes, strict=True)
         return widths if len(set(lengths)) == 1 else lengths
 
-    def medians(self, name: str) -> list[float]:
-        """Seconds of one layer, one a size."""
-        return [each.median for each in self.times[name]]
-
     def milliseconds(self, name: str) -> tuple[list[float], list[float], list[float]]:
         """Medians and quartiles of one layer: middle, low, high."""
         rows = [(1e3 * each.median, 1e3 * each.low, 1e3 * each.high) for each in self.times[name]]

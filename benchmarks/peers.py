@@ -127,9 +127,10 @@ PEERS: dict[str, tuple[Callable[[TransformerConfig], nn.Module], str]] = {
 }
 
 
-def peers_of(config: TransformerConfig) -> list[str]:
-    """The peers that have such blocks."""
-    return [name for name in PEERS if name != TORCH or not is_llama(config)]
+def peers_of(config: TransformerConfig, on_gpu: bool = False) -> list[str]:
+    """The peers that have such blocks; on a GPU, where each is compiled, too, the two that matter most."""
+    names = ("transformers", PLAIN) if on_gpu else PEERS
+    return [name for name in names if name != TORCH or not is_llama(config)]
 
 
 def plain_loop(

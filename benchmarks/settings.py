@@ -18,6 +18,7 @@ REAL = "cls-books"
 # and one that shows that it runs.
 SEED_LAB: Sizes = {"d_model": 200, "n_heads": 2, "n_layers": 4, "d_ff": 200}
 SMALL_GPT: Sizes = {"d_model": 256, "n_heads": 4, "n_layers": 6, "d_ff": 1024}
+GPT2_SMALL: Sizes = {"d_model": 768, "n_heads": 12, "n_layers": 12, "d_ff": 3072}
 SMALL_LLAMA: Sizes = {"d_model": 256, "n_heads": 4, "n_layers": 6, "d_ff": 688, "n_kv_heads": 2}
 TINY: Sizes = {"d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 8}
 

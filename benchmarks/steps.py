@@ -17,7 +17,16 @@ import torch
 
 from benchmarks.peers import PEERS, PLAIN, our_loop, peers_of, plain_loop
 from benchmarks.report import AS_IT_COMES, EQUAL, OURS, Record, compare
-from benchmarks.settings import SEED_LAB, SMALL_GPT, SMALL_LLAMA, TINY, BenchSettings, reviews, token_stream
+from benchmarks.settings import (
+    GPT2_SMALL,
+    SEED_LAB,
+    SMALL_GPT,
+    SMALL_LLAMA,
+    TINY,
+    BenchSettings,
+    reviews,
+    token_stream,
+)
 from benchmarks.workers import Built, Candidate, build, workers
 from tinytx.config import TransformerConfig
 from tinytx.counting import count_parameters
@@ -33,7 +42,7 @@ from tinytx_run.hf.convert import GPT2, LLAMA
 BOS, EOS, PAD = 2, 3, 0
 N_BATCHES = 4  # different ones, used in turn
 LR = 1e-3
-CEILING = "largest product"
+CEILING, COMPILED, MUON = "largest product", "compiled", "tinytx, Muon"
 
 
 @dataclass(frozen=True)
@@ -57,8 +66,11 @@ class StepCase:
         return cost_table(self.config, batch_size=self.batch_size, seq_len=self.seq_len)
 
 
-def cases(tiny: bool = False) -> list[StepCase]:
-    """All comparisons: the seed-lab preset, a small GPT at equal tokens a batch, and a small Llama."""
+def cases(tiny: bool = False, on_gpu: bool = False) -> list[StepCase]:
+    """All comparisons: the seed-lab preset, a small GPT at equal tokens a batch, and a small Llama.
+
+    A GPU, to which those are too small, gets the small GPT and the smallest GPT-2.
+    """
     llama = {**LLAMA, "tie_embeddings": True}
     rows: list[tuple[Any, ...]] = [
         ("seed lab", SEED_LAB, 8_000, 16, 128, 0.0),
@@ -72,6 +84,8 @@ def cases(tiny: bool = False) -> list[StepCase]:
         ("small Llama", SMALL_LLAMA | llama, 8_000, 16, 128, 0.0),
         ("small Llama", SMALL_LLAMA | llama, 1_000, 16, 128, 0.0),
     ]
+    if on_gpu:
+        rows = [("GPT-2", GPT2_SMALL, 50_304, 32, 1024, 0.0), ("small GPT", SMALL_GPT, 8_000, 16, 128, 0.0)]
     if tiny:
         rows = [
             ("tiny", TINY, 300, 2, 6, 0.0),
@@ -91,11 +105,12 @@ def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Rec
     precision = choose_precision("auto", device)
     tokenizer = cache(partial(tokenizer_for, corpus))
     with workers(1 + len(PEERS)) as processes:
-        for case in cases(settings.tiny):
-            n = N_BATCHES * case.batch_size * case.seq_len + 1
-            stream = token_stream(corpus, tokenizer(case.config.vocab_size), n)
+        for case in cases(settings.tiny, on_gpu := device.type == "cuda"):
+            n, n_vocab = N_BATCHES * case.batch_size * case.seq_len + 1, case.config.vocab_size
+            drawn = on_gpu and torch.randint(PAD + 1, n_vocab, (n,)).tolist()  # no text has as many words
+            stream = drawn or token_stream(corpus, tokenizer(n_vocab), n)
             how = (case, stream, precision, device)
-            peers = {name: partial(peer_candidates, name, *how) for name in peers_of(case.config)}
+            peers = {name: partial(peer_candidates, name, *how) for name in peers_of(case.config, on_gpu)}
             built = build(processes[: 1 + len(peers)], {OURS: partial(our_candidate, *how), **peers})
             record = _compare(case, built, ceiling["width"][precision], precision, settings)
             yield case.key, {"kind": "step", "corpus": corpus.name, **record}
@@ -125,6 +140,7 @@ def _compare(case: StepCase, built: Built, width: int, precision: str, settings:
         "share_of_largest_product": share,
         "left_out": built.left_out,
         **compare(turns, built.details, "tokens", case.batch_size * case.seq_len),
+        "peak_gib": {name: peak() for name, peak in built.peaks.items()},
     }
 
 
@@ -132,11 +148,18 @@ def our_candidate(
     case: StepCase, stream: list[int], precision: str, device: torch.device
 ) -> dict[str, Candidate]:
     """Our model and one whole step of the training loop."""
-    torch.manual_seed(0)
-    model = LanguageModel(case.config).to(device)
-    training = TrainingSettings(n_steps=1, lr=LR, precision=precision, weight_decay=0.01, betas=(0.9, 0.999))
-    step = our_loop(model, _objective(case, stream), training, _indices(case), n_updates=1)
-    return {OURS: Candidate(step, {"precision": precision, "n_params": count_parameters(model)})}
+    long: dict[str, Any] = {"n_steps": 1_000_000, "tokens_per_batch": case.batch_size * case.seq_len}
+    training = TrainingSettings(**long, lr=LR, precision=precision, weight_decay=0.01, betas=(0.9, 0.999))
+    candidates, groups = {}, {OURS: {}, MUON: {"group": MUON}}
+    for name, group in groups.items():
+        if name == OURS or device.type == "cuda":
+            torch.manual_seed(0)
+            model = LanguageModel(case.config).to(device)
+            its = training.replace(optimizer="adamw" if name == OURS else "muon")
+            step = our_loop(model, _objective(case, stream), its, _indices(case), n_updates=1)
+            about = {"precision": precision, "n_params": count_parameters(model)}
+            candidates[name] = Candidate(step, {**about, **group})
+    return candidates
 
 
 def peer_candidates(
@@ -147,11 +170,14 @@ def peer_candidates(
     objective = _objective(case, stream)
     parts = [objective.batch(indices) for indices in _indices(case)]
     batches = [tuple(part.contiguous().to(device) for part in both) for both in parts]
-    groups = {f"{name}, {group}": group for group in (EQUAL, AS_IT_COMES)}
+    other = COMPILED if device.type == "cuda" else AS_IT_COMES
+    groups = {f"{name}, {group}": group for group in (EQUAL, other)}
     candidates = {}
     for each, group in {PLAIN: PLAIN}.items() if name == PLAIN else groups.items():
         torch.manual_seed(0)
         model = make(case.config).to(device)
+        if group == COMPILED:
+            model.compile()
         fused = group != AS_IT_COMES
         bf16 = fused and precision == "bf16"
         step = plain_loop(model, batches, n_updates=1, lr=LR, bf16=bf16, fused=fused)

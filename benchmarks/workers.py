@@ -45,6 +45,7 @@ class Built:
     tasks: dict[str, Callable[[], Spent]] = field(default_factory=dict)
     details: dict[str, dict[str, Any]] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)  # name of a build -> the package that is missing
+    peaks: dict[str, Callable[[], float]] = field(default_factory=dict)  # GiB that the last run took of a GPU
 
 
 def build(processes: Sequence[ProcessPoolExecutor], builds: Mapping[str, Build]) -> Built:
@@ -57,15 +58,18 @@ def build(processes: Sequence[ProcessPoolExecutor], builds: Mapping[str, Build])
             built.left_out[name] = str(missing)
             continue
         built.details.update(details)
-        built.tasks.update({each: partial(_spent, process, each) for each in details})
+        built.tasks.update({each: partial(_asked, process, _run, each) for each in details})
+        if torch.cuda.is_available():
+            built.peaks.update({each: partial(_asked, process, _peak, each) for each in details})
     return built
 
 
-def _spent(process: ProcessPoolExecutor, name: str) -> Spent:
-    return process.submit(_run, name).result()
+def _asked(process: ProcessPoolExecutor, what: Callable[[str], Any], name: str) -> Any:
+    return process.submit(what, name).result()
 
 
 _built: dict[str, Candidate] = {}  # in the process of a worker
+_peaks: dict[str, float] = {}
 
 
 def _build(make: Build) -> dict[str, dict[str, Any]]:
@@ -75,4 +79,16 @@ def _build(make: Build) -> dict[str, dict[str, Any]]:
 
 
 def _run(name: str) -> Spent:
-    return spend(_built[name].task, 1, torch.cuda.is_available())
+    task, on_gpu = _built[name].task, torch.cuda.is_available()
+    if on_gpu:  # memory that others may use between two runs is reserved anew, untimed
+        torch.cuda.reset_peak_memory_stats()
+        task()
+    spent = spend(task, 1, on_gpu)
+    if on_gpu:
+        _peaks[name] = torch.cuda.max_memory_allocated() / 2**30
+        torch.cuda.empty_cache()
+    return spent
+
+
+def _peak(name: str) -> float:
+    return _peaks[name]

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from tqdm.auto import tqdm
 
-from tinytx.fast import NO_WAIT, TRIM_EVERY, retain_memory, sent, trim_memory
+from tinytx.fast import NO_WAIT, TRIM_EVERY, Compiled, retain_memory, sent, trim_memory
 from tinytx.objectives import Objective, Prepared
 from tinytx.optim import make_optimizer
 from tinytx.prefetching import choose_workers, last_good, made_by_workers
@@ -95,6 +95,8 @@ class TrainingStep:
         self.slices = [slice(at, None, accumulate) for at in range(accumulate)]  # of a batch: micro-batches
         self.any: Callable[[bool], bool] = bool  # of several processes: whether it is true in one of them
         self.patient = False  # whether a second Ctrl-C, too, waits for the end of the step
+        on_gpu, n_tokens = self.device.type == "cuda", settings.n_steps * settings.tokens_per_batch
+        self._compiled = Compiled(model, n_tokens) if on_gpu else contextlib.nullcontext()
         self._bf16 = choose_precision(settings.precision, self.device) == "bf16"
         self.n_workers = choose_workers(self) if self.device.type in NO_WAIT else 0  # that make the batches
         retain_memory()
@@ -113,7 +115,8 @@ class TrainingStep:
         terms = []
         for part in parts or getattr(batch, "parts", None) or [batch[each] for each in self.slices]:
             made = part if isinstance(part, Prepared) else None
-            with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self._bf16):
+            bf16 = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self._bf16)
+            with bf16, self._compiled:
                 loss = self.loss(batch[:1] if made is None and not part else part)  # it may be empty
             if len(part) < len(batch):
                 share = self.share(part, batch) if made is None else torch.tensor(made.share)

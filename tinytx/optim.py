@@ -87,26 +87,28 @@ class Muon(torch.optim.AdamW):
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """Make one update; the gradients of the matrices are cleared."""
         group = self.param_groups[0]
-        by_shape: dict[tuple[int, ...], list[nn.Parameter]] = {}
+        by_shape: dict[tuple[int, ...], list[Tensor]] = {}
         for parameter in group["params"]:
             if parameter.grad is not None:
                 by_shape.setdefault(tuple(parameter.shape), []).append(parameter)
         for shape, parameters in by_shape.items():
-            updates = orthogonalised(torch.stack([self._momentum(parameter) for parameter in parameters]))
+            updates = orthogonalised(torch.stack(self._momenta(parameters)))
             length = group["lr"] * ADAM_LENGTH * max(shape) ** 0.5
-            for parameter, update in zip(parameters, updates, strict=True):
-                parameter.mul_(1 - group["lr"] * group["weight_decay"])
-                parameter.add_(update, alpha=-length)
+            torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
+            torch._foreach_add_(parameters, updates.unbind(), alpha=-length)
+            for parameter in parameters:
                 parameter.grad = None  # AdamW passes over what has no gradient
         super().step()
 
-    def _momentum(self, parameter: nn.Parameter) -> Tensor:
-        """The running mean of the gradient, one step ahead (Nesterov)."""
-        state, gradient = self.state[parameter], cast(Tensor, parameter.grad)
-        if "momentum" not in state:
-            state["momentum"] = torch.zeros_like(parameter)
-        state["momentum"].lerp_(gradient, 1 - MOMENTUM)
-        return torch.lerp(gradient, state["momentum"], MOMENTUM)
+    def _momenta(self, parameters: list[Tensor]) -> tuple[Tensor, ...]:
+        """The running means of the gradients, one step ahead (Nesterov)."""
+        for parameter in parameters:
+            if "momentum" not in self.state[parameter]:
+                self.state[parameter]["momentum"] = torch.zeros_like(parameter)
+        means = [self.state[parameter]["momentum"] for parameter in parameters]
+        gradients = [cast(Tensor, parameter.grad) for parameter in parameters]
+        torch._foreach_lerp_(means, gradients, 1 - MOMENTUM)
+        return torch._foreach_lerp(gradients, means, MOMENTUM)
 
 
 def orthogonalised(matrices: Tensor) -> Tensor:

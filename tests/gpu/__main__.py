@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -28,6 +29,7 @@ Record = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results"
 NO_GPU = "python -m tests.gpu needs an NVIDIA GPU that torch can use, and found none."
+N_AT_ONCE = max(1, min(10, (os.cpu_count() or 1) - 2))  # tests, or notebooks
 MAY_SKIP = "needs two GPUs"
 # Run by each kernel as it starts. nbval kills kernels, so what is seen is written after every cell.
 IN_KERNEL = """
@@ -98,6 +100,8 @@ def tests(folder: Path) -> tuple[Record, list[str]]:
     """The tests that need a GPU."""
     report = folder / "tests.xml"
     command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider"]
+    if importlib.util.find_spec("xdist"):
+        command += ["-n", str(N_AT_ONCE)]
     files = sorted((ROOT / "tests").rglob("test_*.py"))  # others may need packages that this Python lacks
     command += [str(file) for file in files if "mark.gpu" in file.read_text(encoding="utf-8")]
     done = subprocess.run([*command, f"--junitxml={report}"], cwd=ROOT)
@@ -114,24 +118,30 @@ def notebooks(folder: Path) -> tuple[Record, list[str]]:
     from tests.notebooks.conftest import Offline, namespaces_allowed
 
     os.environ["TINYTX_BUDGET"] = "smoke"
-    record = {}
-    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+    os.environ["OMP_NUM_THREADS"] = "1"
+    mechanism = "namespace" if namespaces_allowed() else "guard"
+
+    def run(path: Path) -> Record:
         place = folder / path.stem
         startup = place / "ipython" / "profile_default" / "startup"
         startup.mkdir(parents=True)
         seen = place / "seen.json"
         (startup / "look.py").write_text(IN_KERNEL.format(path=str(seen)), encoding="utf-8")
         begin = time.perf_counter()
-        offline = Offline("namespace" if namespaces_allowed() else "guard", place)
-        n_passed, n_failed, printed = offline.nbval(path)
+        n_passed, n_failed, printed = Offline(mechanism, place).nbval(path)
         looked = json.loads(seen.read_text(encoding="utf-8")) if seen.is_file() else {}
-        record[path.stem] = {
+        found = {
             "cells_passed": n_passed,
             "cells_failed": n_failed,
             "seconds": round(time.perf_counter() - begin, 1),
             **{"steps": 0, "on_gpu": False, "peak_mib": 0, **looked},
         }
-        print(path.stem, record[path.stem], printed if n_failed or not n_passed else "", flush=True)
+        print(path.stem, found, printed if n_failed or not n_passed else "", flush=True)
+        return found
+
+    paths = sorted((ROOT / "notebooks").glob("*.ipynb"))
+    with ThreadPoolExecutor(N_AT_ONCE) as pool:
+        record = {path.stem: found for path, found in zip(paths, pool.map(run, paths), strict=True)}
     return record, faults_of_notebooks(record)
 
 

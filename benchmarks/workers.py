@@ -51,9 +51,10 @@ class Built:
 def build(processes: Sequence[ProcessPoolExecutor], builds: Mapping[str, Build]) -> Built:
     """Build candidates, one build a process, in place of those it had; errors over there are raised here."""
     built = Built()
-    for process, (name, make) in zip(processes, builds.items(), strict=True):
+    asked = [process.submit(_build, make) for process, make in zip(processes, builds.values(), strict=True)]
+    for process, name, answer in zip(processes, builds, asked, strict=True):
         try:
-            details = process.submit(_build, make).result()
+            details = answer.result()
         except ImportError as missing:
             built.left_out[name] = str(missing)
             continue
@@ -75,6 +76,9 @@ _peaks: dict[str, float] = {}
 def _build(make: Build) -> dict[str, dict[str, Any]]:
     _built.clear()
     _built.update(make())
+    if torch.cuda.is_available():  # what is compiled at the first call is compiled side by side
+        for each in _built.values():
+            each.task()
     return {name: each.details for name, each in _built.items()}
 
 

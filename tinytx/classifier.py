@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinytx.config import TransformerConfig
-from tinytx.fast import sent
+from tinytx.fast import sent, widened
 from tinytx.masks import Mask
 from tinytx.settings import require
 from tinytx.transformer import Transformer, init_linear
@@ -94,7 +94,7 @@ class Classifier(nn.Module):
         if labels.is_floating_point():
             raise TypeError(f"labels must be integers, got {labels.dtype}")
         logits = self(token_ids, padding_mask)  # (B, C)
-        return F.cross_entropy(logits.float(), sent(labels.long(), logits.device))
+        return F.cross_entropy(widened(logits), sent(labels.long(), logits.device))
 
 
 def pool(hidden: Tensor, padding_mask: Mask, pooling: Pooling) -> Tensor:

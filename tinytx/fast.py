@@ -35,8 +35,9 @@ def attend(
 ) -> Tensor | None:
     """`tinytx.attention.attention` with weights dropped, of operands that fit; None where nothing beats it.
 
-    On a CPU a mask that equals `causal_mask` is not read by the kernel, which then skips the scores above the
-    diagonal; on a GPU the comparison would wait for the device. In float64 a GPU has no kernel of this kind.
+    A mask that is known to equal `causal_mask` is not read by the kernel, which then skips the scores above
+    the diagonal: a model marks its own, and on a CPU others are compared, for which a GPU would wait. In
+    float64 a GPU has no kernel of this kind.
     Paid for by bench-steps.json, "small GPT, vocabulary 1,000, 2 x 1024".
     """
     device, seq_len, mem_len = q.device.type, q.shape[-2], k.shape[-2]
@@ -46,7 +47,7 @@ def attend(
     if device == "cpu" and q.dtype == torch.bfloat16 and mem_len <= short:
         return _by_products(q, k, v, mask, bias, dropout)
     if bias is None:
-        is_causal = (
+        is_causal = getattr(mask, "is_lower_triangle", False) or (
             mask is not None
             and device == "cpu"
             and not torch.compiler.is_compiling()
@@ -174,6 +175,11 @@ class Compiled:
     def __exit__(self, *_: object) -> None:
         for block, _call in self.calls:
             block._compiled_call_impl = None
+
+
+def widened(logits: Tensor) -> Tensor:
+    """Logits in float32, as a loss needs them, or in their own dtype if that is wider."""
+    return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
 
 IGNORE_ID = -100  # a target where nothing is to be predicted, as in the losses of torch

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from tinytx.batching import batches_by_length, pad_batch
+from tinytx.fast import widened
 from tinytx.settings import Lines, require
 
 TOKENS_PER_BATCH = 4096  # changes memory and speed of an evaluation, not its result
@@ -92,7 +93,7 @@ def row_nats(logits: Tensor, targets: Sequence[Sequence[int]], pad_id: int) -> T
     """Summed cross-entropy (B,) in float64 at the targets of each row, from logits (B, T, V)."""
     wanted = pad_batch(targets, pad_id).to(logits.device)  # (B, T)
     losses = F.cross_entropy(
-        logits.float().flatten(0, 1), wanted.flatten(), ignore_index=pad_id, reduction="none"
+        widened(logits).flatten(0, 1), wanted.flatten(), ignore_index=pad_id, reduction="none"
     )
     return losses.view(wanted.shape).double().sum(dim=1)
 

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinytx.config import TransformerConfig
-from tinytx.fast import IGNORE_ID, sent
+from tinytx.fast import IGNORE_ID, sent, widened
 from tinytx.masks import Mask
 from tinytx.transformer import ACTIVATIONS, Transformer, init_linear, init_output_layer, make_norm
 
@@ -162,12 +162,12 @@ class MaskedLanguageModel(nn.Module):
         if len(chosen[0]):
             rows, columns = (sent(axis, hidden.device) for axis in chosen)
             wanted = sent(targets[chosen].long(), hidden.device)
-            masked = F.cross_entropy(self.head(hidden[rows, columns]).float(), wanted)
+            masked = F.cross_entropy(widened(self.head(hidden[rows, columns])), wanted)
         else:
             masked = self.head(hidden[:, :1]).float().sum() * 0.0
         if next_labels is None or self.next_head is None:
             return masked, None
-        follows = self.next_head(hidden).float()  # (B, 2)
+        follows = widened(self.next_head(hidden))  # (B, 2)
         return masked, F.cross_entropy(follows, sent(next_labels.long(), hidden.device))
 
     def follows(

@@ -87,28 +87,26 @@ class Muon(torch.optim.AdamW):
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """Make one update; the gradients of the matrices are cleared."""
         group = self.param_groups[0]
-        by_shape: dict[tuple[int, ...], list[Tensor]] = {}
+        by_shape: dict[tuple[int, ...], list[nn.Parameter]] = {}
         for parameter in group["params"]:
             if parameter.grad is not None:
                 by_shape.setdefault(tuple(parameter.shape), []).append(parameter)
         for shape, parameters in by_shape.items():
-            updates = orthogonalised(torch.stack(self._momenta(parameters)))
+            updates = orthogonalised(torch.stack([self._momentum(parameter) for parameter in parameters]))
             length = group["lr"] * ADAM_LENGTH * max(shape) ** 0.5
-            torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
-            torch._foreach_add_(parameters, updates.unbind(), alpha=-length)
-            for parameter in parameters:
+            for parameter, update in zip(parameters, updates, strict=True):
+                parameter.mul_(1 - group["lr"] * group["weight_decay"])
+                parameter.add_(update, alpha=-length)
                 parameter.grad = None  # AdamW passes over what has no gradient
         super().step()
 
-    def _momenta(self, parameters: list[Tensor]) -> tuple[Tensor, ...]:
-        """The running means of the gradients, one step ahead (Nesterov)."""
-        for parameter in parameters:
-            if "momentum" not in self.state[parameter]:
-                self.state[parameter]["momentum"] = torch.zeros_like(parameter)
-        means = [self.state[parameter]["momentum"] for parameter in parameters]
-        gradients = [cast(Tensor, parameter.grad) for parameter in parameters]
-        torch._foreach_lerp_(means, gradients, 1 - MOMENTUM)
-        return torch._foreach_lerp(gradients, means, MOMENTUM)
+    def _momentum(self, parameter: nn.Parameter) -> Tensor:
+        """The running mean of the gradient, one step ahead (Nesterov)."""
+        state, gradient = self.state[parameter], cast(Tensor, parameter.grad)
+        if "momentum" not in state:
+            state["momentum"] = torch.zeros_like(parameter)
+        state["momentum"].lerp_(gradient, 1 - MOMENTUM)
+        return torch.lerp(gradient, state["momentum"], MOMENTUM)
 
 
 def orthogonalised(matrices: Tensor) -> Tensor:
@@ -125,8 +123,13 @@ def orthogonalised(matrices: Tensor) -> Tensor:
     tall = x.shape[-2] > x.shape[-1]
     if tall:
         x = x.mT
+    if in_one := x.is_cuda and type(x) is Tensor and x.dim() == 3:  # a GPU adds within its products
+        x = x.contiguous()
     x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
     for _ in range(N_ITERATIONS):
         square = x @ x.mT  # (..., M, M)
-        x = a * x + (b * square + c * square @ square) @ x
+        if in_one:
+            x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
+        else:
+            x = a * x + (b * square + c * square @ square) @ x
     return (x.mT if tall else x).to(matrices.dtype)

@@ -288,6 +288,7 @@ class Transformer(nn.Module):
         if self.config.causal and not (start and token_ids.shape[1] == 1):  # one last token attends to all
             end = start + token_ids.shape[1]
             causal = causal_mask(end, device=token_ids.device)[start:]  # (T, S)
+            causal.is_lower_triangle = not start  # type: ignore[attr-defined]  # so it need not be read
         return self.embed(token_ids, start, segment_ids), combine_masks(keys, causal)
 
     def embed(self, token_ids: Tensor, start: int = 0, segment_ids: Tensor | None = None) -> Tensor:

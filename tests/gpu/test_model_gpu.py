@@ -12,6 +12,7 @@ from tinytx.attention import attention, fused_attention
 from tinytx.classifier import Classifier
 from tinytx.config import PRESETS, TransformerConfig
 from tinytx.masks import causal_mask
+from tinytx.optim import orthogonalised
 from tinytx.transformer import LanguageModel
 
 pytestmark = pytest.mark.gpu
@@ -50,18 +51,21 @@ KERNELS = {name: KERNELS[name] for name in sorted(KERNELS) if name not in ("ERRO
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("kind", ["none", "causal", "padding", "both", "some blind", "blind"])
+@pytest.mark.parametrize("kind", ["none", "causal", "marked", "padding", "both", "some blind", "blind"])
 def test_every_kernel_gives_zeros_to_blind_queries_and_equals_the_plain_path(dtype, kind, kernel):
     q, k, v = (torch.randn(5, 3, 37, 32, device=DEVICE, dtype=dtype, requires_grad=True) for _ in range(3))
     _, real = make_batch(CONFIG)
     mask = {
         "causal": causal_mask(37, device=DEVICE),
+        "marked": causal_mask(37, device=DEVICE),
         "padding": real.to(DEVICE)[:, None, None, :],
         "both": real.to(DEVICE)[:, None, None, :] & causal_mask(37, device=DEVICE),
         "some blind": torch.arange(37, device=DEVICE)[:, None] > torch.arange(37, device=DEVICE) + 4,
         "blind": torch.zeros(37, 37, dtype=torch.bool, device=DEVICE),
         "none": None,
     }[kind]
+    if kind == "marked":  # as a model marks its own
+        mask.is_lower_triangle = True
     only = contextlib.nullcontext() if KERNELS[kernel] is None else sdpa_kernel(KERNELS[kernel])
     try:
         with only:
@@ -102,3 +106,9 @@ def test_classifier_on_gpu_equals_cpu(pooling):
     with torch.no_grad():
         expected = model(token_ids, real)
     assert_close(model.to(DEVICE)(token_ids.to(DEVICE), real.to(DEVICE)).cpu(), expected)
+
+
+@pytest.mark.parametrize("shape", [(3, 37, 23), (3, 23, 37), (37, 23)])
+def test_muon_turns_matrices_alike_on_gpu_and_cpu(shape):
+    matrices = torch.randn(shape, dtype=torch.float64)
+    assert_close(orthogonalised(matrices.to(DEVICE)).cpu(), orthogonalised(matrices), rtol=1e-8, atol=1e-8)

@@ -4,6 +4,7 @@ import json
 import math
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 import torch
@@ -242,6 +243,14 @@ def test_the_loss_of_a_masked_model_counts_masked_positions_and_adds_the_pairs()
     assert_close(model.loss(token_ids, targets, real, segments), masked)
 
 
+def test_losses_keep_the_digits_of_float64():
+    model = MaskedLanguageModel(CONFIG.replace(n_segments=2), next_sentence=True).double()
+    token_ids, real = torch.randint(V, (B, T)), torch.ones(B, T, dtype=torch.bool)
+    losses = model.losses(token_ids, token_ids, real, torch.zeros(B, T, dtype=torch.long), torch.ones(B))
+    classified = Classifier(CONFIG, n_classes=5).double().loss(token_ids, torch.tensor([0, 4, 2]), real)
+    assert all(loss.dtype == torch.float64 for loss in (*losses, classified))
+
+
 def test_without_masked_positions_the_masked_loss_and_its_gradients_are_zero():
     model = MaskedLanguageModel(CONFIG)
     loss = model.loss(torch.randint(V, (B, T)), torch.full((B, T), IGNORE_ID))
@@ -250,6 +259,27 @@ def test_without_masked_positions_the_masked_loss_and_its_gradients_are_zero():
 
 
 # --- attention
+
+
+def test_compiled_blocks_compute_the_same_by_one_graph_which_reads_no_causal_mask(monkeypatch):
+    graphs = []
+
+    def keep(graph, inputs):
+        graphs.append(str(graph.graph))
+        return graph.forward
+
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=keep))
+    monkeypatch.setattr(fast, "find_spec", lambda name: name == "triton")
+    model, token_ids = LanguageModel(CONFIG.replace(n_layers=5)), torch.randint(V, (B, T))
+    assert not fast.Compiled(model, 1000).calls
+    long = fast.Compiled(model, int(fast.WORTH_COMPILING))
+    expected = model(token_ids)
+    assert not graphs
+    with long:
+        assert torch.equal(model(token_ids), expected)
+    assert len(graphs) == 1 and "is_causal: True" in graphs[0]
+    model(token_ids[:, 1:])
+    assert len(graphs) == 1
 
 
 def test_where_nothing_beats_the_formula_attention_is_the_formula(monkeypatch):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
+from tinytx_course.labs.lesson_13 import speed_line
 from tinytx_course.results import Results, with_table
 
 NONE = "no run is recorded yet; `make gpu` makes the record"
@@ -33,7 +35,19 @@ def gpu_table(folder: Path) -> str:
         "| part | outcome | faults | seconds | date | commit | machine |",
         "|---|---|---|---|---|---|---|",
     ]
-    return "\n".join([*head, *rows]) if rows else f"On a GPU {NONE}."
+    if not rows:
+        return f"On a GPU {NONE}."
+    measured = [each for part in ("steps", "writing") for each in _speeds(folder, part)]
+    return "\n".join([*head, *rows, "", *measured]).rstrip()
+
+
+def _speeds(folder: Path, part: str) -> Iterator[str]:
+    """Comparisons of a part, a line each, with the peak memory of each candidate where it was measured."""
+    for key, record in Results("gpu", folder).data.get(part, {"found": {}})["found"].items():
+        if record.get("fastest"):
+            peaks = [f"{name} {gib:.1f} GiB" for name, gib in record.get("peak_gib", {}).items()]
+            said = speed_line(key.partition("/")[2], record)
+            yield f"- {said}{'; at most ' if peaks else ''}{', '.join(peaks)}"
 
 
 def gpu_line(folder: Path) -> str:

@@ -17,7 +17,7 @@ import pandas as pd
 
 from experiments.harness import Record, Records, Settings, digest_of
 from tinytx.beam import Search
-from tinytx.loop import DivergenceError
+from tinytx.history import DivergenceError
 from tinytx.translate import translate
 from tinytx_course.labs.lesson_11 import DIAGNOSES, alignment_mass
 from tinytx_run.bleu import evaluate_translator

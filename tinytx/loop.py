@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import partial
 from itertools import count
 from typing import Any, Protocol
@@ -22,6 +22,7 @@ from torch.optim import Optimizer
 from tqdm.auto import tqdm
 
 from tinytx.fast import NO_WAIT, TRIM_EVERY, Compiled, retain_memory, sent, trim_memory
+from tinytx.history import DivergenceError, History, State, TrainingInterrupted
 from tinytx.objectives import Objective, Prepared
 from tinytx.optim import make_optimizer
 from tinytx.prefetching import choose_workers, last_good, made_by_workers
@@ -38,43 +39,6 @@ class Checkpoints(Protocol):
     def save(self, model: nn.Module, optimizer: Any, settings: TrainingSettings, state: Any) -> None: ...
 
     def restore(self, model: nn.Module, optimizer: Any, settings: TrainingSettings) -> Any: ...
-
-
-@dataclass
-class History:
-    """What happened during training, ready to be drawn.
-
-    Of each interval, the first of one step only, there is its last ``step``, the mean training ``loss`` in
-    nats and the last ``lr``; and of each ``on_step`` what it returned, with its ``step``.
-    """
-
-    step: list[int] = field(default_factory=list)
-    loss: list[float] = field(default_factory=list)
-    lr: list[float] = field(default_factory=list)
-    evaluations: list[dict[str, Any]] = field(default_factory=list)
-
-
-@dataclass
-class State:
-    """State of the loop; with weights, moments and random state it is all that resuming needs."""
-
-    step: int = 0
-    epoch: int = 0
-    position: int = 0  # batches of this epoch already used
-    losses: list[float] = field(default_factory=list)  # since the last record
-    history: History = field(default_factory=History)
-
-
-class DivergenceError(ValueError):
-    """The loss, or a weight, is no longer finite."""
-
-
-class TrainingInterrupted(KeyboardInterrupt):
-    """Ctrl-C stopped the training at the end of a step; ``happened`` says whether it was saved."""
-
-    def __init__(self, happened: str, how_to_resume: str = "") -> None:
-        super().__init__(happened + how_to_resume)
-        self.happened = happened
 
 
 class TrainingStep:

@@ -21,7 +21,8 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from tinytx import loop
-from tinytx.loop import Checkpoints, History, OnStep, TrainingStep
+from tinytx.history import History
+from tinytx.loop import Checkpoints, OnStep, TrainingStep
 from tinytx.objectives import Objective
 from tinytx.optim import make_optimizer
 from tinytx.settings import TrainingSettings, choose_device, mixed_seed

@@ -20,7 +20,7 @@ from safetensors.torch import save as safetensors_bytes
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from tinytx.loop import DivergenceError
+from tinytx.history import DivergenceError
 from tinytx.settings import TrainingSettings
 from tinytx.tokenizer import Tokenizer
 from tinytx_run.checkpoint import (

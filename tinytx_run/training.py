@@ -20,7 +20,8 @@ import torch
 from torch import nn
 
 from tinytx.counting import count_parameters
-from tinytx.loop import History, OnStep, TrainingInterrupted
+from tinytx.history import History, TrainingInterrupted
+from tinytx.loop import OnStep
 from tinytx.objectives import Objective
 from tinytx.settings import TrainingSettings, choose_device, choose_precision
 from tinytx.tokenizer import Tokenizer, UnknownTokensWarning, warn_of_unknown

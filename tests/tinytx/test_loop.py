@@ -14,7 +14,8 @@ from torch.testing import assert_close
 
 from tests.tinytx_run.interrupted import Killed, folder_bytes
 from tinytx import inference
-from tinytx.loop import DivergenceError, TrainingInterrupted, train
+from tinytx.history import DivergenceError, TrainingInterrupted
+from tinytx.loop import train
 from tinytx.objectives import CausalObjective
 from tinytx.settings import TrainingSettings, choose_device, choose_precision
 from tinytx_run.checkpoint import load

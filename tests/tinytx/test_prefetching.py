@@ -12,7 +12,8 @@ import torch
 from tests.tinytx_run.interrupted import Killed
 from tests.tinytx_run.two_processes import MARKS, OBJECTIVES, SETTINGS, make
 from tinytx import prefetching
-from tinytx.loop import TrainingInterrupted, TrainingStep, train
+from tinytx.history import TrainingInterrupted
+from tinytx.loop import TrainingStep, train
 from tinytx.objectives import CausalObjective, FreshObjective
 from tinytx.prefetching import LostWorkerError, choose_workers, made_by_workers
 from tinytx_run.runs import open_run

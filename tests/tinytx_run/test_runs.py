@@ -13,7 +13,8 @@ import torch
 
 from tests.tinytx_run.interrupted import folder_bytes
 from tinytx.config import TransformerConfig
-from tinytx.loop import TrainingInterrupted, train
+from tinytx.history import TrainingInterrupted
+from tinytx.loop import train
 from tinytx.settings import TrainingSettings
 from tinytx_run import runs
 from tinytx_run.files import LOCK_FILE, json_bytes, read_json, write_folder

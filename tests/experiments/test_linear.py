@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from experiments.cooccurrences import SMOOTHING, WINDOW, cooccurrences, ppmi_vectors
-from experiments.linear import bag_of_words, gram_features, probe, tfidf, with_tfidf
+from experiments.linear import bag_of_words, gram_features, lsa, probe, tfidf, with_tfidf
 from tinytx_run.corpora import Split
 
 TOPICS = ("axes figure plot legend", "graph node edge path", "frame column row index", "tensor layer loss")
@@ -58,6 +58,13 @@ def test_one_text_of_a_class_is_enough_and_characters_see_stems():
     train = Split(("plotting", "connected", "plotted", "connecting") * 3, (0, 1, 0, 1) * 3)
     found = answers_of(bag_of_words(train, Split(("replot", "disconnect")), 0, letters=True))
     assert found.tolist() == [0, 1]
+
+
+def test_rows_of_unlabelled_texts_have_length_one_and_bring_words_of_the_same_texts_together():
+    texts = ["dull tedious story", "dull tedious plot", "moving honest story", "moving honest plot"] * 5
+    dull, tedious, moving = lsa(texts)(["dull", "tedious", "moving"])
+    assert np.allclose([dull @ dull, tedious @ tedious, moving @ moving], 1)
+    assert dull @ tedious > 0.7 > 0.5 > dull @ moving
 
 
 def test_ppmi_vectors_reconstruct_the_information_of_cooccurrences():

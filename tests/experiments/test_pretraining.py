@@ -29,6 +29,7 @@ ALL_KINDS = (
     *("tfidf-letters-last", "tfidf-letters-pseudo", "hybrid/probe-whole/2000", "scratch/tuned-whole"),
     *("causal/tuned-seeds/2000", "causal/tuned-pseudo/2000", "causal/tuned-kept/2000"),
     *("scratch/tuned-by-loss", "scratch/tuned-end", "scratch/probe-end"),
+    *("tfidf-letters-lsa", "scratch-both/tuned"),
 )
 
 

@@ -5,11 +5,11 @@ from functools import partial
 import pytest
 import torch
 
-from tinytx_course.labs import scaling
+from tests import launching
 
 pytestmark = [pytest.mark.gpu, pytest.mark.slow]
 SETTINGS = ["--budget", "smoke", "--steps", 20, "--precision", "fp32", "--device", "cuda"]
-launch = partial(scaling.launch, module="tests.gpu.limited")  # prints what process 0 writes
+launch = partial(launching.launch, module="tests.gpu.limited")  # prints what process 0 writes
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from tests.launching import LaunchError, launch
 from tests.tinytx_run.two_processes import CASES, RUNS, SETTINGS, batches_of, half_way, make, run, texts
-from tinytx_course.labs.scaling import LaunchError, launch
 from tinytx_run.checkpoint import load
 from tinytx_run.cli import main
 from tinytx_run.distributed import Layout, Processes, SharedStep

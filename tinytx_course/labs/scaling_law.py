@@ -78,13 +78,6 @@ def fit_law(
     return ScalingLaw(float(np.exp(log_e)) if constant else 0.0, float(at_one[0]), a, float(at_one[1]), b)
 
 
-def leave_one_out(n_params: ArrayLike, n_tokens: ArrayLike, losses: ArrayLike) -> list[ScalingLaw]:
-    """The laws fitted to all runs but one, for each run in turn."""
-    runs = np.array([n_params, n_tokens, losses], float)  # (3, R)
-    whole = fit_law(*runs)
-    return [fit_law(*np.delete(runs, left_out, axis=1), start=whole) for left_out in range(runs.shape[1])]
-
-
 def bootstrap(
     n_params: ArrayLike, n_tokens: ArrayLike, losses: ArrayLike, *, n_draws: int = 200, seed: int = 0
 ) -> list[ScalingLaw]:

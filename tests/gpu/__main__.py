@@ -69,11 +69,11 @@ _tinytx_watch()
 
 
 def read_junit(text: str) -> Record:
-    """What became of each test or cell of a report that pytest or nbval wrote: names, and reasons."""
+    """What became of each test or cell of a report that pytest or nbval wrote: names, reasons in a line."""
     found: Record = {"passed": [], "failed": {}, "skipped": {}}
     for case in ElementTree.fromstring(text).iter("testcase"):
         name = "::".join(filter(None, (case.get("classname"), case.get("name"))))
-        said = {child.tag: child.get("message") or "" for child in case}
+        said = {child.tag: (child.get("message") or "").partition("\n")[0] for child in case}
         for tag, kind in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped")):
             if tag in said:
                 found[kind][name] = said[tag]
@@ -85,9 +85,7 @@ def read_junit(text: str) -> Record:
 
 def faults_of_tests(record: Record) -> list[str]:
     """Why a run of tests is no success."""
-    faults = [
-        f"failed: {name}: {why.splitlines()[0] if why else ''}" for name, why in record["failed"].items()
-    ]
+    faults = [f"failed: {name}: {why}" for name, why in record["failed"].items()]
     skipped = record["skipped"].items()
     faults += [f"skipped: {name}: {why}" for name, why in skipped if MAY_SKIP not in why]
     if not (record["passed"] or record["failed"]):

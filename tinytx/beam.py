@@ -80,7 +80,7 @@ class Hypothesis:
 
 
 class Steps(Protocol):
-    """What a search asks of a model."""
+    """What a search asks of a model; prefixes and rows are on the CPU."""
 
     def logits(self, prefixes: Tensor) -> Tensor:
         """Logits (R, V) of the next id after each prefix (R, T); called with T = 1, 2, ..."""
@@ -117,13 +117,12 @@ class TranslatorSteps:
         self._mask = None if src_mask.all() else src_mask.repeat_interleave(beam_size, dim=0)  # (R, S)
         room = min(max_tokens, model.config.max_len)
         self._cache = Cache(model.config.n_layers, room) if cached else None
-        self._prefixes = src_ids.new_empty(len(self._memory), 0)
+        self._prefixes = torch.empty(len(self._memory), 0, dtype=torch.long)  # on the CPU
 
     def logits(self, prefixes: Tensor) -> Tensor:
         """As `Steps` says."""
-        cache, ids = self._cache, prefixes.to(self._memory.device)
-        self._prefixes = ids
-        new_ids = ids if cache is None else ids[:, cache.length :]
+        cache, self._prefixes = self._cache, prefixes
+        new_ids = prefixes[:, 0 if cache is None else cache.length :].to(self._memory.device)
         hidden = self._model.decoder(new_ids, self._memory, None, self._mask, cache)
         logits: Tensor = self._model.head(hidden[:, -1])
         return logits
@@ -184,7 +183,10 @@ def beam_search(
 
 
 class _Beams:
-    """The unfinished hypotheses, K a source, of the sources still searched, and the best of each source."""
+    """The unfinished hypotheses, K a source, of the sources still searched, and the best of each source.
+
+    All of it is on the CPU: at each step a GPU hands over the best of each row, and gets their rows and ids.
+    """
 
     def __init__(
         self, max_tokens: Sequence[int], min_tokens: Sequence[int], search: Search, bos_id: int, eos_id: int
@@ -220,15 +222,14 @@ class _Beams:
 
     def extend(self, logits: Tensor) -> Tensor:
         """Make one step; return the rows before (R',) that the remaining rows extend."""
-        n, k, device = len(self.sources), self._search.beam_size, logits.device
-        self._log_probs, self.prefixes = self._log_probs.to(device), self.prefixes.to(device)
+        n, k = len(self.sources), self._search.beam_size
         n_best = min(k, logits.shape[-1])
         log_probs, ids = _best_log_probs(logits, n_best)  # (R, n_best)
         totals = (self._log_probs.view(n * k, 1) + log_probs).view(n, -1)  # (N, K * n_best)
         totals, choice = totals.topk(k, dim=-1)  # (N, K)
         order = _in_rows_of_parents(choice // n_best)  # (N, K)
         self._log_probs, choice = totals.gather(1, order), choice.gather(1, order)
-        parents = torch.arange(n, device=device)[:, None] * k + choice // n_best  # (N, K)
+        parents = torch.arange(n)[:, None] * k + choice // n_best  # (N, K)
         new_ids = ids.view(n, -1).gather(1, choice)  # (N, K)
         self.prefixes = torch.cat([self.prefixes[parents.flatten()], new_ids.view(-1, 1)], dim=1)
         ended = (new_ids == self._eos_id) & (self._log_probs > -torch.inf)
@@ -236,7 +237,7 @@ class _Beams:
             self._offer(row, beam, finished=True)
         self._log_probs = self._log_probs.masked_fill(ended, -torch.inf)
         stay = [row for row, log_probs in enumerate(self._log_probs.tolist()) if self._stays(row, log_probs)]
-        remaining = torch.tensor(stay, dtype=torch.long, device=device)
+        remaining = torch.tensor(stay, dtype=torch.long)
         self.sources = [self.sources[row] for row in stay]
         self._log_probs = self._log_probs[remaining]
         self.prefixes = self.prefixes.view(n, k, -1)[remaining].flatten(0, 1)
@@ -267,11 +268,11 @@ class _Beams:
 
 
 def _best_log_probs(logits: Tensor, n: int) -> tuple[Tensor, Tensor]:
-    """The n largest log-probabilities of each row, (R, n) in float64, and their ids."""
+    """The n largest log-probabilities of each row, (R, n) in float64, and their ids, on the CPU."""
     values, ids = logits.topk(n, dim=-1)  # (R, n); the order of logits is that of probabilities
     largest = values[:, :1]
     total = (logits - largest).exp_().sum(dim=-1, keepdim=True)  # (R, 1)
-    return (values - largest).double() - total.double().log(), ids
+    return ((values - largest).double() - total.double().log()).cpu(), ids.cpu()
 
 
 def _in_rows_of_parents(parents: Tensor) -> Tensor:
@@ -291,4 +292,4 @@ def _in_rows_of_parents(parents: Tensor) -> Tensor:
         first = {parent: child for child, parent in reversed([*enumerate(row)])}
         others = (child for child, parent in enumerate(row) if first[parent] != child)
         orders.append([first[beam] if beam in first else next(others) for beam in range(len(row))])
-    return torch.tensor(orders, device=parents.device)
+    return torch.tensor(orders)

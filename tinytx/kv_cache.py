@@ -43,23 +43,24 @@ class KeyValues:
         keys, values = self._stored[:, :, :, : self.length]
         return keys, values
 
-    def select(self, rows: Tensor, start: int = 0) -> None:
-        """Continue with these rows, (R',), in this order; a row may occur several times.
+    @property
+    def n_rows(self) -> int:
+        """R; 0 before anything is stored."""
+        return 0 if self._stored is None else self._stored.shape[1]
 
-        Where R' = R, `start` is the first token at which any row differs from the one that it replaces: what
-        is equal is not copied.
-        """
-        if self._stored is None:
-            return
-        if len(rows) == self._stored.shape[1]:
-            (moved,) = torch.nonzero(rows != torch.arange(len(rows), device=rows.device), as_tuple=True)
-            recent = self._stored[:, :, :, start : self.length]  # (2, R, G, T - start, K)
-            recent[:, moved] = recent[:, rows[moved]]
-        else:
+    def select(self, rows: Tensor) -> None:
+        """Continue with these rows, (R',), in this order; a row may occur several times."""
+        if self._stored is not None:
             size = list(self._stored.shape)
             stored = self._stored.new_empty(2, len(rows), *size[2:])
             stored[:, :, :, : self.length] = self._stored[:, rows, :, : self.length]
             self._stored = stored
+
+    def replace(self, rows: Tensor, others: Tensor, start: int) -> None:
+        """Let some rows hold what others hold, from the token `start` on."""
+        if self._stored is not None:
+            recent = self._stored[:, :, :, start : self.length]  # (2, R, G, T - start, K)
+            recent[:, rows] = recent[:, others]
 
 
 class Cache:
@@ -92,8 +93,17 @@ class Cache:
     def select(self, rows: Tensor, start: int = 0) -> None:
         """Continue with these rows, as `KeyValues.select` does.
 
-        As many rows as before have to belong to the same sources as before, in the same order.
+        As many rows as before have to belong to the same sources as before, in the same order. Of them,
+        `start` is the first token at which any row differs from the one that it replaces: what is equal is
+        not copied.
         """
-        for own, memory in zip(self.own, self.memory, strict=True):
-            own.select(rows, start)
-            memory.select(rows, memory.length)
+        if len(rows) != self.own[0].n_rows:
+            for each in (*self.own, *self.memory):
+                each.select(rows)
+            return
+        (moved,) = torch.nonzero(rows != torch.arange(len(rows), device=rows.device), as_tuple=True)
+        if len(moved):
+            device = self.own[0].all()[0].device
+            replaced, others = moved.to(device), rows[moved].to(device)
+            for own in self.own:
+                own.replace(replaced, others, start)

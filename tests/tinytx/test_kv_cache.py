@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.profiler import ProfilerActivity, profile
 from torch.testing import assert_close
 
 from tinytx.attention import record_attention
@@ -116,13 +117,20 @@ def test_cached_rows_continue_in_any_order_and_number(rows):
     assert_close(torch.stack(cache.append(*more)), torch.cat([new[:, rows], more], dim=3))
 
 
-def test_what_is_equal_before_start_is_not_copied():
-    new = torch.randn(2, R, H, 4, K)
-    new[:, :, :, :2] = new[:, :1, :, :2]  # all rows begin alike
-    cache = KeyValues(5)
-    cache.append(*new)
-    cache.select(torch.tensor([1, 1, 4, 3, 0]), start=2)
-    assert_close(torch.stack(cache.all()), new[:, [1, 1, 4, 3, 0]])
+def test_what_is_equal_before_start_is_not_copied_and_a_gpu_waits_once_for_all_layers():
+    new = torch.randn(3, 2, R, H, 4, K)  # of three layers
+    new[:, :, :, :, :2] = new[:, :, :1, :, :2]  # all rows begin alike
+    cache, unchanged = Cache(3, 5), []
+    for own, layer in zip(cache.own, new, strict=True):
+        own.append(*layer)
+        unchanged.append(own.all()[0][:, :, :2])
+        unchanged[-1][:] = 7.0  # what is equal may be anything
+    with profile(activities=[ProfilerActivity.CPU]) as seen:
+        cache.select(torch.tensor([1, 1, 4, 3, 0]), start=2)
+    assert {one.key: one.count for one in seen.key_averages()}["aten::nonzero"] == 1
+    for own, layer, begun in zip(cache.own, new, unchanged, strict=True):
+        assert_close(torch.stack(own.all())[:, :, :, 2:], layer[:, [1, 1, 4, 3, 0], :, 2:])
+        assert (begun == 7.0).all()
 
 
 def test_what_a_cache_cannot_hold_is_refused():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ MORE_STRENGTHS = (*STRENGTHS, 1_000.0)  # with characters
 RATED_STRENGTHS = (1.0, 10.0)  # with thousands of texts that have stars or pseudo-labels
 PROBE_STRENGTHS = (1.0, 0.1, 10.0)
 CHARACTERS = (2, 5)
+LSA_WIDTH = 256
 N_PARTS = 5
 
 
@@ -43,9 +44,32 @@ def with_tfidf(
     train: Split, test: Split, columns: np.ndarray, test_columns: np.ndarray, seed: int
 ) -> Predicted:
     """Logistic regression on TF-IDF of words and letters next to standardised columns (n, D) and (N, D)."""
+    return beside_tfidf(train, test, *standardised(columns, test_columns), seed)
+
+
+def lsa(texts: Sequence[str]) -> Callable[[Sequence[str]], np.ndarray]:
+    """Latent semantic analysis of unlabelled texts: maps others to rows (N, `LSA_WIDTH`) of length 1.
+
+    TF-IDF of words, reduced by a truncated SVD: words that stand in the same texts come near to each other.
+
+    References
+    ----------
+    Deerwester et al., Indexing by latent semantic analysis, JASIS 41, 1990.
+    """
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.preprocessing import normalize
+
+    words = TfidfVectorizer(sublinear_tf=True, min_df=2)
+    table = words.fit_transform(texts)
+    reduced = TruncatedSVD(min(LSA_WIDTH, table.shape[1] - 1), random_state=0).fit(table)
+    return lambda others: np.asarray(normalize(reduced.transform(words.transform(others))))
+
+
+def beside_tfidf(train: Split, test: Split, rows: np.ndarray, test_rows: np.ndarray, seed: int) -> Predicted:
+    """Logistic regression on TF-IDF of words and letters next to rows (n, D) and (N, D) as they are."""
     bags = gram_features(*tfidf(train.texts, test.texts, letters=True))
-    both = zip(bags, standardised(columns, test_columns), strict=True)
-    own, others = (np.concatenate(pair, axis=1) for pair in both)
+    own, others = (np.concatenate(pair, axis=1) for pair in zip(bags, (rows, test_rows), strict=True))
     return _regression(own, others, train, MORE_STRENGTHS, seed)
 
 

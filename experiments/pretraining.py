@@ -31,6 +31,7 @@ from experiments.pretraining_recipes import (
     GUESSED_SHARE,
     LAST_BAG,
     LONGER,
+    LSA_BAG,
     N_GUESSED,
     N_HEADS,
     N_MARKS,
@@ -125,6 +126,7 @@ class _Cells:
         self.bodies = Bodies(texts, recipe, settings.work_dir, settings.device, settings.report)
         self._after_ratings = functools.cache(self._learn_ratings)
         labelled = texts.labelled
+        self._lsa = functools.cache(lambda: linear.lsa(texts.unlabelled))
         self._n_classes = 1 + max(labelled.labels or (0,))
         self._guessed = Split(texts.unlabelled[:N_GUESSED])
         settings.report(
@@ -146,6 +148,8 @@ class _Cells:
             found["rated"] = _fingerprint(self._rated)
         if wanted.name == LAST_BAG:
             found["n_words"] = recipe.n_words
+        if wanted.name == LSA_BAG:
+            found["unlabelled"] = digest_of({"texts": list(self.texts.unlabelled), "width": linear.LSA_WIDTH})
         if wanted.name == PSEUDO_BAG or wanted.way == "tuned-pseudo":
             found |= {"guessed": _fingerprint(self._guessed), "guessed_share": GUESSED_SHARE}
         if wanted.way == "tuned-seeds":
@@ -167,7 +171,7 @@ class _Cells:
         """Store what is tried inside the labels of each condition, and what others published."""
         strengths = {
             **{"tfidf-words": linear.STRENGTHS, "probe": linear.PROBE_STRENGTHS},
-            **dict.fromkeys(("tfidf-letters", LAST_BAG, "with-tfidf"), linear.MORE_STRENGTHS),
+            **dict.fromkeys(("tfidf-letters", LAST_BAG, LSA_BAG, "with-tfidf"), linear.MORE_STRENGTHS),
             **dict.fromkeys((RATED_BAG, PSEUDO_BAG), linear.RATED_STRENGTHS),
         }
         by = "log loss in 5 parts of the labels"
@@ -238,6 +242,9 @@ class _Cells:
             guesses, _ = linear.bag_of_words(train, self._guessed, seed, letters=True)
             more = surest(self._guessed, guesses, GUESSED_SHARE)
             return linear.bag_of_words(train, test, seed, letters=True, more=more)
+        if wanted.name == LSA_BAG:
+            own, others = (self._lsa()(part.texts) for part in (train, test))
+            return linear.beside_tfidf(train, test, own, others, seed)
         if wanted.name == LAST_BAG:
             train, test = (last_words(part, self.recipe.n_words) for part in (train, test))
         return linear.bag_of_words(train, test, seed, letters=wanted.name != "tfidf-words")

@@ -14,14 +14,17 @@ from tinytx.settings import TrainingSettings
 from tinytx_run.recipes import FF_FACTOR, HYBRID_CAUSAL_SHARE
 
 OBJECTIVES = ("causal", "masked", "hybrid")
-COUNTS = ("counts-causal", "counts-both")  # embeddings from counts, new layers that read one way or both
+# New layers that read one way or both, with embeddings from counts or new ones.
+COUNTS, SCRATCH = ("counts-causal", "counts-both"), ("scratch", "scratch-both")
 FROZEN = ("probe", "probe-whole", "probe-end", "with-tfidf")
 TUNED = ("tuned", "tuned-whole", "tuned-end", "tuned-seeds", "tuned-pseudo", "tuned-kept", "tuned-by-loss")
 WAYS = (*TUNED, "longer", "rated", *FROZEN)
-RATED_BAG, LAST_BAG, PSEUDO_BAG = (f"tfidf-letters-{word}" for word in ("rated", "last", "pseudo"))
+RATED_BAG, LAST_BAG, PSEUDO_BAG, LSA_BAG = (
+    f"tfidf-letters-{word}" for word in ("rated", "last", "pseudo", "lsa")
+)
 WHOLE = ("probe-whole", "tuned-whole")  # a transformer reads whole texts, piece by piece
 END = ("probe-end", "tuned-end")  # what is too long loses its beginning
-BAGS = ("tfidf-words", "tfidf-letters", RATED_BAG, LAST_BAG, PSEUDO_BAG)
+BAGS = ("tfidf-words", "tfidf-letters", RATED_BAG, LAST_BAG, PSEUDO_BAG, LSA_BAG)
 _START = re.compile(r"(?P<objective>.*?)(-(?P<other>counts|wide))?(-seed(?P<seed>[1-9]))?")
 WIDE = 2  # times the width and the heads of all others
 LONGER = 5  # times the updates, for the control that only trains longer
@@ -161,8 +164,8 @@ class Condition:
     name : str
         One of `BAGS`, or START/WAY, or START/WAY/DOSE with a dose in tokens. START is one of `OBJECTIVES`
         with a dose of pretraining ("causal-seed1": another seed of it, "causal-counts": with embeddings
-        that start from counts, "causal-wide": `WIDE` times as wide), one of `COUNTS`, or "scratch": new
-        weights, causal. WAY is
+        that start from counts, "causal-wide": `WIDE` times as wide), one of `COUNTS`, or one of `SCRATCH`:
+        new weights. WAY is
 
         - "tuned": fine-tuned on the last `Recipe.n_words` of each text, cut at their end where they are too
           long; "tuned-end": cut at their beginning; "tuned-whole": on the whole text, piece by piece;
@@ -208,14 +211,14 @@ def condition(name: str, recipe: Recipe) -> Condition:
         return Condition(name, name)
     doses = [str(dose) for dose in recipe.doses if dose]
     if rest and rest[0] in WAYS:
-        if start in ("scratch", *COUNTS) and len(rest) == 1:
+        if start in (*SCRATCH, *COUNTS) and len(rest) == 1:
             return Condition(name, start, rest[0])
         if part_of(start, "objective") in OBJECTIVES and len(rest) == 2 and rest[1] in doses:
             return Condition(name, start, rest[0], int(rest[1]))
     raise ValueError(
         f"condition must be {', '.join(BAGS)}, or START/WAY with WAY one of {', '.join(WAYS)} and START "
-        f"one of scratch, {', '.join(COUNTS)}, or {', '.join(OBJECTIVES)} ({OBJECTIVES[0]}-seed1, -wide) and "
-        f"/DOSE with a dose of {', '.join(doses)}; got {name!r}"
+        f"one of {', '.join((*SCRATCH, *COUNTS))}, or {', '.join(OBJECTIVES)} ({OBJECTIVES[0]}-seed1, -wide) "
+        f"and /DOSE with a dose of {', '.join(doses)}; got {name!r}"
     )
 
 

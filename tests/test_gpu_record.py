@@ -94,6 +94,16 @@ def test_a_kernel_writes_down_what_a_notebook_does(monkeypatch, tmp_path):
     assert len(faults) == 1 and "1 cells failed" in faults[0]
 
 
+@pytest.mark.slow
+def test_what_takes_longer_than_the_budget_allows_is_a_fault(monkeypatch, tmp_path):
+    lessons = {"01_some": NOTEBOOK | {"seconds": 121.0}}
+    monkeypatch.setattr(gpu, "notebooks", lambda folder, budget, n_at_once: (lessons, []))
+    monkeypatch.setitem(gpu.MOST_SECONDS, "finetune", 0.1)
+    record, faults = gpu.budget(tmp_path, "smoke")
+    assert list(record) == ["pretrain", "finetune", "01_some"]
+    assert [fault.partition(" must")[0] for fault in faults] == ["finetune", "01_some"]
+
+
 def test_a_part_that_breaks_is_a_fault_and_the_others_are_run_and_shown(monkeypatch, tmp_path, root):
     def broken(folder):
         raise OSError("no room")

@@ -30,6 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results"
 NO_GPU = "python -m tests.gpu needs an NVIDIA GPU that torch can use, and found none."
 N_AT_ONCE = max(1, min(10, (os.cpu_count() or 1) - 2))  # tests, or notebooks
+MOST_SECONDS = {"pretrain": 90, "finetune": 30, "lesson": 120}  # with the budget for a GPU
 MAY_SKIP = "needs two GPUs"
 # Run by each kernel as it starts. nbval kills kernels, so what is seen is written after every cell. Steps are
 # counted, and among them those of runs for which tinytx chooses the device; the reader's own functions, and
@@ -118,14 +119,14 @@ def tests(folder: Path) -> tuple[Record, list[str]]:
     return record, faults or ([f"pytest ended with {done.returncode}"] if done.returncode else [])
 
 
-def notebooks(folder: Path) -> tuple[Record, list[str]]:
-    """All notebooks under nbval at the smallest budget; their models are on the GPU, as torch has one."""
+def notebooks(folder: Path, budget: str = "smoke", n_at_once: int = N_AT_ONCE) -> tuple[Record, list[str]]:
+    """All notebooks under nbval at a budget; their models are on the GPU, as torch has one."""
     missing = [name for name in ("nbval", "ipykernel") if importlib.util.find_spec(name) is None]
     if missing:
         return {}, [f"notebooks need {' and '.join(missing)}, which this Python lacks"]
     from tests.notebooks.conftest import Offline, namespaces_allowed
 
-    os.environ["TINYTX_BUDGET"] = "smoke"
+    os.environ["TINYTX_BUDGET"] = budget
     os.environ["OMP_NUM_THREADS"] = "1"
     mechanism = "namespace" if namespaces_allowed() else "guard"
 
@@ -148,9 +149,30 @@ def notebooks(folder: Path) -> tuple[Record, list[str]]:
         return found
 
     paths = sorted((ROOT / "notebooks").glob("*.ipynb"))
-    with ThreadPoolExecutor(N_AT_ONCE) as pool:
+    with ThreadPoolExecutor(n_at_once) as pool:
         record = {path.stem: found for path, found in zip(paths, pool.map(run, paths), strict=True)}
     return record, faults_of_notebooks(record)
+
+
+def budget(folder: Path, name: str = "gpu") -> tuple[Record, list[str]]:
+    """What the budget for a GPU costs: the world's commands, and all notebooks one after the other."""
+    run = [sys.executable, "-m", "tinytx_run.cli"]
+    rest, body = ["--corpus", "world", "--budget", name, "--out"], str(folder / "body")
+    commands = {"pretrain": ["pretrain", *rest, body]}
+    commands["finetune"] = ["finetune", body, *rest, str(folder / "tuned")]
+    record, faults = {}, []
+    for command, words in commands.items():
+        begin = time.perf_counter()
+        done = subprocess.run([*run, *words], cwd=ROOT)
+        record[command] = {"seconds": round(time.perf_counter() - begin, 1)}
+        faults += [f"{command} ended with {done.returncode}"] if done.returncode else []
+    lessons, found = notebooks(folder, name, n_at_once=1)
+    record, faults = {**record, **lessons}, faults + found
+    for key, one in record.items():
+        most = MOST_SECONDS.get(key, MOST_SECONDS["lesson"])
+        if one["seconds"] > most:
+            faults.append(f"{key} must take at most {most} s, got {one['seconds']} s")
+    return record, faults
 
 
 def benchmark(*words: str) -> Callable[[Path], tuple[Record, list[str]]]:
@@ -175,6 +197,7 @@ PARTS: dict[str, Callable[[Path], tuple[Any, list[str]]]] = {
     "steps": benchmark("steps", "--rounds", "3"),
     "writing": benchmark("generation", "--rounds", "3"),
     "race": benchmark("race", "--seeds", "1", "--seconds", "30"),
+    "budget": budget,
 }
 
 
@@ -203,7 +226,7 @@ def machine(commit: str | None) -> Record:
 def main(argv: list[str] | None = None) -> int:
     """Run the parts that are named, or all: 0 when all is well, 1 when not, 2 without a GPU."""
     parser = argparse.ArgumentParser(prog="python -m tests.gpu", description=__doc__)
-    parser.add_argument("part", nargs="*", help=f"{', '.join(PARTS)}; all by default")
+    parser.add_argument("part", nargs="*", help=f"{', '.join(PARTS)}; all but budget by default")
     parser.add_argument("--commit", help="of the files, where there is no git to ask")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of gpu.json")
     args = parser.parse_args(argv)
@@ -217,7 +240,7 @@ def main(argv: list[str] | None = None) -> int:
 
     store, where, n_faults = Results("gpu", args.results), machine(args.commit), 0
     print(where, flush=True)
-    for name in args.part or PARTS:
+    for name in args.part or [name for name in PARTS if name != "budget"]:
         begin = time.perf_counter()
         with tempfile.TemporaryDirectory(prefix="gpu-") as folder:
             try:

@@ -283,6 +283,7 @@ def _load_own(name: str, options: Options) -> Corpus:
     if len({canonical_label(name) for name in names}) < len(names):
         raise ValueError(f"label_names must be different, got {', '.join(names)}")
     splits: dict[str, Split] = {}
+    spellings: dict[str, set[str]] = defaultdict(set)
     for split, table in tables.items():
         if labelled and table.rows and not table.labelled:
             _warn(f"{table.source} has no labels: left out")
@@ -294,6 +295,10 @@ def _load_own(name: str, options: Options) -> Corpus:
         if not texts:
             raise ValueError(f"{table.source} must hold at least one {table.unit} that can be used, got none")
         splits[split] = Split(texts, numbers)
+        for label, found in table.spellings.items():
+            spellings[label] |= found
+    for ways in [sorted(map(ascii, found)) for found in spellings.values() if len(found) > 1][:1]:
+        _warn(f"{title}: labels {' and '.join(ways)} are taken for one class")
     if "valid" not in splits:
         share = LABELLED_SHARE if labelled else UNLABELLED_SHARE
         source = tables["train"].source
@@ -334,7 +339,7 @@ def _warn_of_labels(corpus: Corpus) -> None:
         forms[_form(name)].append(name)
     for alike in [names for names in forms.values() if len(names) > 1][:1]:
         _warn(
-            f"{corpus.name}: classes differ in capitals, spaces or punctuation only, such as "
+            f"{corpus.name}: classes differ in capitals, spaces or spelling only, such as "
             f"{alike[0]!r} and {alike[1]!r}: they are different classes"
         )
     if mixed := [text for text in labels if len(labels[text]) > 1]:
@@ -345,7 +350,8 @@ def _form(name: str) -> str:
     """A name without what is easily spelt in two ways."""
     form = unicodedata.normalize("NFKC", name.casefold()).rstrip(" .,;:!")
     form = "".join(sign for sign in form if unicodedata.category(sign) != "Cf")
-    return re.sub(r"(?<=\w)[\s'\u2019\u02bc\u2010-\u2015-]+(?=\w)", "", form)
+    form = re.sub(r"\s+|(?<=\w)['\u2019\u02bc\u2010-\u2015-]+(?=\w)", "", form)
+    return {"true": "1", "false": "0"}.get(form, form)
 
 
 def _warn(message: str) -> None:

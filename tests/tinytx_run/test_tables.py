@@ -168,6 +168,8 @@ def test_cells_may_hold_quotes_line_ends_delimiters_and_long_texts(read):
     expected = [('Il dit "non", puis oui', 0), (long.strip(), 1), *ROWS]
     assert same(read("a.csv", table([*odd, *ROWS])), expected)
     for end in ("\r", "\n"):
+        spaced = "\n".join(["text, label", *(f'"{text}, x", "{label}"' for text, label in ROWS)])
+        assert same(read("a.csv", spaced), [(f"{text}, x", label) for text, label in ROWS])
         wide = table([(*row, "") for row in ROWS], head=(*HEAD, "x" * 200_000), sign=";", end=end)
         assert same(read("a.csv", wide), ROWS)
 
@@ -203,8 +205,11 @@ def refused(name, content, message, **options):
         refused("a.csv", b"te\xffxt;note\nbon;1", r"which has te\\udcffxt, note; got text"),
         refused("a.csv", "avis;n\nx;1", "label_column .*has avis, n; got note", **COLUMNS),
         refused("a.csv", "avis;note\nx;", "row 2: must have a label in the column note, got ''", **COLUMNS),
+        refused("a.csv", "<html><body>", "text_column .*a.csv, which has <html><body>; got text"),
         refused("a.txt", "un\ndeux", "a.txt", **COLUMNS),
         refused("a.csv", table([*ROWS, HEAD, *ROWS]), "row 14: .* the names of the columns again"),
+        refused("a.jsonl", '{"text": "un", "text": "deux"}', "line 1: .*each name once"),
+        refused("a.jsonl", '[{"text": "un"}, {"text": "deux"}]', "line 1: .*one object a line"),
         refused("a.jsonl", jsonl([("un", [1]), *ROWS]), "line 1: must have a label .* got .1."),
         *(
             refused(
@@ -300,9 +305,12 @@ def test_labels_that_are_the_same_number_or_letters_are_one_class(read):
         assert same(read("a.csv", table(accents)), WORDS)
     hidden = [(text, label + "\u200b" * (i % 3)) for i, (text, label) in enumerate(WORDS)]
     assert same(read("a.csv", table(hidden, head=("te\u00adxt", "label\ufeff"))), WORDS)
-    for other in ("Bon", "bon.", "b\u200don", "\uff42on"):
-        with pytest.warns(CorpusWarning, match="classes differ in capitals, .*, such as .*on"):
-            read("a.csv", table([*WORDS, *((f"un {i}", other) for i in range(4))]))
+    for one, other in (
+        *(("bon", other) for other in ("Bon", "bon.", "b\u200don", "\uff42on")),
+        *(("50%", "50 %"), ("1", "True"), ("FALSE", "0")),
+    ):
+        with pytest.warns(CorpusWarning, match="classes differ in capitals, .*, such as .*: they are diff"):
+            read("a.csv", table([(f"un {i}", (one, other, "x")[i % 3]) for i in range(12)]))
     for other in ("None", "-", "?", "-1"):
         with pytest.warns(CorpusWarning, match="is taken for a class: if it means that a label is missing"):
             read("a.csv", table([*WORDS, *((f"un {i}", other) for i in range(4))]))
@@ -425,7 +433,6 @@ def test_what_is_tested_with_labels_is_not_learned_without_them(load):
     ],
 )
 def test_labels_that_are_one_number_are_one_class(load, one, other):
-    names = load(
-        "a.csv", table([(text, (one, other, "2,5")[i % 3]) for i, text in enumerate(TEXTS)], sign=";")
-    )
-    assert len(names.label_names) == 2
+    rows = [(text, (one, other, "2,5")[i % 3]) for i, text in enumerate(TEXTS)]
+    with pytest.warns(CorpusWarning, match="a.csv: labels .* and .* are taken for one class"):
+        assert len(load("a.csv", table(rows, sign=";")).label_names) == 2

@@ -84,9 +84,10 @@ def _watched(
             value = function(*args, **(kwargs or {}))
             if function in answers:
                 made.append((resolve_name(function) or function.__name__, value))
-            given = {id(one): one for one in (*args, *(kwargs or {}).values()) if isinstance(one, Tensor)}
+            tensors = (one for one in (*args, *(kwargs or {}).values()) if isinstance(one, Tensor))
+            given = list({id(one): one for one in tensors}.values())
             if len(given) == 1 and isinstance(value, Tensor):
-                steps.append((value, *given.values()))
+                steps.append((value, given[0]))
             elif args and len(given) > 1 and (value is args[0] or function is Tensor.__setitem__):
                 made[:] = [one for one in made if one[1] is not args[0]]  # computed further in place
             return value

@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -58,8 +59,9 @@ class Split:
             if given is not None and len(given) != len(self.texts):
                 got = f"{len(given)} {name}, {len(self.texts)} texts"
                 raise ValueError(f"{name} must be as many as texts, got {got}")
-        if wrong := [label for label in self.labels or () if label != int(label) or label < 0]:
-            raise ValueError(f"labels must be integers from 0 up, got {wrong[0]}")
+        for label in self.labels or ():
+            if not (isinstance(label, Real) and label >= 0 and label % 1 == 0):
+                raise ValueError(f"labels must be integers from 0 up, got {label!r}")
 
     def __len__(self) -> int:
         return len(self.texts)

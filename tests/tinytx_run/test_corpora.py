@@ -48,7 +48,7 @@ def test_classes_are_counted_over_all_splits_unless_they_have_names():
 
 
 def test_labels_that_are_none_are_refused():
-    for label in (-100, 0.9):
+    for label in (-100, 0.9, None, float("nan")):
         with pytest.raises(ValueError, match=f"labels must be integers from 0 up, got {label}"):
             Split(("un", "deux"), (0, label))
     with pytest.raises(ValueError, match="all splits must have labels, as train has, got none in valid"):

@@ -28,6 +28,7 @@ WORLD_SEED = 20_000  # of train; the next two seeds draw valid and test
 NOVELS_FOLDER = Path(__file__).parent / "novels"
 SENTIMENT = ("negative", "positive")
 LABEL_NAMES = {"world": SENTIMENT, "cls-books": SENTIMENT, "imdb": SENTIMENT}
+IN_QUOTES = re.compile("""=?(['"`\u2018\u201c\u201e\u00ab]).*['"`\u2019\u201d\u201c\u00bb]""", re.S)
 DRAW_SEED = 1_000_000  # plus i: of the i-th further set of training texts
 
 S = TypeVar("S")
@@ -213,6 +214,7 @@ def load_corpus(
     else:
         splits = READERS[name](corpus_folder(name, data_dir))
         corpus = _corpus(downloaded_info(name, data_dir), splits)
+    _warn_of_quotes(corpus)
     _warn_of_repeats(corpus)
     _warn_of_labels(corpus)
     return corpus
@@ -304,6 +306,12 @@ def _load_own(name: str, options: Options) -> Corpus:
         source = tables["train"].source
         splits |= split_texts(source, splits["train"], share=share, with_test="test" not in splits)
     return Corpus(title, splits["train"], splits["valid"], splits.get("test"), label_names=names)
+
+
+def _warn_of_quotes(corpus: Corpus) -> None:
+    for what, found in (("classes", corpus.label_names), ("texts", corpus.train.texts)):
+        if found and all(map(IN_QUOTES.fullmatch, found)):
+            _warn(f"{corpus.name}: all {what} are in quotes, such as {found[0][:60]}: they are part of them")
 
 
 def _warn_of_repeats(corpus: Corpus) -> None:

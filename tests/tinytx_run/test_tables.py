@@ -317,6 +317,16 @@ def test_labels_that_are_the_same_number_or_letters_are_one_class(read):
             read("a.csv", table([*WORDS, *((f"un {i}", other) for i in range(4))]))
 
 
+def test_quotes_that_are_part_of_texts_or_labels_are_named(read):
+    for name, content, what in (
+        ("a.csv", table((text, f"'{label}'") for text, label in WORDS), "classes .*, such as 'bon'"),
+        ("a.csv", table((text, f'"=""{label}"""') for text, label in ROWS), 'classes .*, such as ="0"'),
+        ("a.txt", "\n".join(f"\u201c{text}\u201d" for text in TEXTS), "texts"),
+    ):
+        with pytest.warns(CorpusWarning, match=f"{name}: all {what}.*: they are part of them"):
+            read(name, content)
+
+
 def test_a_table_of_excel_in_french_is_read(read):
     notes = [(text, ("4,5", "3,0")[label]) for text, label in ROWS]
     expected = [(text, ("4.5", "3")[label]) for text, label in ROWS]

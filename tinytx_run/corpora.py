@@ -197,8 +197,9 @@ def load_corpus(
     Warns
     -----
     CorpusWarning
-        If a held-out text is also in train, a text has different labels, a class has no text, classes differ
-        in capitals only, a split without labels was left out, or rows were skipped.
+        If a held-out text is also in train, a text has different labels, a class has no text, a label has two
+        spellings, classes differ in spelling only, all texts or classes are in quotes, a split without labels
+        was left out, or rows were skipped.
     """
     if isinstance(label_names, str):
         raise TypeError(f"label_names must be a sequence of str, got the str {label_names!r}")

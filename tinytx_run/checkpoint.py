@@ -52,6 +52,7 @@ from tinytx_run.files import (
     write_folder,
 )
 from tinytx_run.hf.folders import is_published
+from tinytx_run.letters import canonical_label
 from tinytx_run.splits import TextHashes
 
 FORMAT, VERSION = "tinytx checkpoint", 1
@@ -324,7 +325,8 @@ def _check_names(names: Any, model: nn.Module) -> tuple[str, ...]:
     if not isinstance(model, Classifier):
         raise ValueError(f"class_names must be of a classifier, got a {type(model).__name__}")
     n_classes = model.head.out_features
-    if not all(isinstance(name, str) for name in names) or not len({*names}) == len(names) == n_classes:
+    n_different = len({canonical_label(name) for name in names})
+    if not all(isinstance(name, str) for name in names) or not n_different == len(names) == n_classes:
         raise ValueError(f"class_names must be {n_classes} different words, one for each class, got {names}")
     return tuple(names)
 

@@ -28,6 +28,7 @@ WORLD_SEED = 20_000  # of train; the next two seeds draw valid and test
 NOVELS_FOLDER = Path(__file__).parent / "novels"
 SENTIMENT = ("negative", "positive")
 LABEL_NAMES = {"world": SENTIMENT, "cls-books": SENTIMENT, "imdb": SENTIMENT}
+IN_QUOTES = re.compile("""=?(['"`\u2018\u201c\u201e\u00ab]).*['"`\u2019\u201d\u201c\u00bb]""", re.S)
 DRAW_SEED = 1_000_000  # plus i: of the i-th further set of training texts
 
 S = TypeVar("S")
@@ -196,8 +197,9 @@ def load_corpus(
     Warns
     -----
     CorpusWarning
-        If a held-out text is also in train, a text has different labels, a class has no text, classes differ
-        in capitals only, a split without labels was left out, or rows were skipped.
+        If a held-out text is also in train, a text has different labels, a class has no text, a label has two
+        spellings, classes differ in spelling only, all texts or classes are in quotes, a split without labels
+        was left out, or rows were skipped.
     """
     if isinstance(label_names, str):
         raise TypeError(f"label_names must be a sequence of str, got the str {label_names!r}")
@@ -213,6 +215,7 @@ def load_corpus(
     else:
         splits = READERS[name](corpus_folder(name, data_dir))
         corpus = _corpus(downloaded_info(name, data_dir), splits)
+    _warn_of_quotes(corpus)
     _warn_of_repeats(corpus)
     _warn_of_labels(corpus)
     return corpus
@@ -283,6 +286,7 @@ def _load_own(name: str, options: Options) -> Corpus:
     if len({canonical_label(name) for name in names}) < len(names):
         raise ValueError(f"label_names must be different, got {', '.join(names)}")
     splits: dict[str, Split] = {}
+    spellings: dict[str, set[str]] = defaultdict(set)
     for split, table in tables.items():
         if labelled and table.rows and not table.labelled:
             _warn(f"{table.source} has no labels: left out")
@@ -294,11 +298,21 @@ def _load_own(name: str, options: Options) -> Corpus:
         if not texts:
             raise ValueError(f"{table.source} must hold at least one {table.unit} that can be used, got none")
         splits[split] = Split(texts, numbers)
+        for label, found in table.spellings.items():
+            spellings[label] |= found
+    for ways in [sorted(map(ascii, found)) for found in spellings.values() if len(found) > 1][:1]:
+        _warn(f"{title}: labels {' and '.join(ways)} are taken for one class")
     if "valid" not in splits:
         share = LABELLED_SHARE if labelled else UNLABELLED_SHARE
         source = tables["train"].source
         splits |= split_texts(source, splits["train"], share=share, with_test="test" not in splits)
     return Corpus(title, splits["train"], splits["valid"], splits.get("test"), label_names=names)
+
+
+def _warn_of_quotes(corpus: Corpus) -> None:
+    for what, found in (("classes", corpus.label_names), ("texts", corpus.train.texts)):
+        if found and all(map(IN_QUOTES.fullmatch, found)):
+            _warn(f"{corpus.name}: all {what} are in quotes, such as {found[0][:60]}: they are part of them")
 
 
 def _warn_of_repeats(corpus: Corpus) -> None:
@@ -334,7 +348,7 @@ def _warn_of_labels(corpus: Corpus) -> None:
         forms[_form(name)].append(name)
     for alike in [names for names in forms.values() if len(names) > 1][:1]:
         _warn(
-            f"{corpus.name}: classes differ in capitals, spaces or punctuation only, such as "
+            f"{corpus.name}: classes differ in capitals, spaces or spelling only, such as "
             f"{alike[0]!r} and {alike[1]!r}: they are different classes"
         )
     if mixed := [text for text in labels if len(labels[text]) > 1]:
@@ -345,7 +359,8 @@ def _form(name: str) -> str:
     """A name without what is easily spelt in two ways."""
     form = unicodedata.normalize("NFKC", name.casefold()).rstrip(" .,;:!")
     form = "".join(sign for sign in form if unicodedata.category(sign) != "Cf")
-    return re.sub(r"(?<=\w)[\s'\u2019\u02bc\u2010-\u2015-]+(?=\w)", "", form)
+    form = re.sub(r"\s+|(?<=\w)['\u2019\u02bc\u2010-\u2015-]+(?=\w)", "", form)
+    return {"true": "1", "false": "0"}.get(form, form)
 
 
 def _warn(message: str) -> None:

@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import math
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -35,7 +36,7 @@ from tinytx_run.checkpoint import Checkpoint, load
 from tinytx_run.classify import class_logits
 from tinytx_run.corpora import Corpus, at_hand, load_corpus
 from tinytx_run.intervals import Interval, wilson_interval
-from tinytx_run.letters import canonical_label
+from tinytx_run.letters import CorpusWarning, canonical_label
 from tinytx_run.pairs import PairCorpus, load_pairs
 from tinytx_run.splits import TextHashes
 
@@ -451,9 +452,14 @@ def _by_name(
 ) -> list[int]:
     """Labels as the classifier numbers its classes; names that it has not learned are refused."""
     own = dict(enumerate(corpus.label_names)) or {label: str(label) for label in labels}
-    if class_names is None:  # nobody has noted them: they may be those of the corpus
-        known = len(corpus.label_names) == n_classes
-        class_names = corpus.label_names if known else [str(i) for i in range(n_classes)]
+    if class_names is None:
+        class_names = [str(i) for i in range(n_classes)]
+        if len(corpus.label_names) == n_classes:
+            class_names = corpus.label_names
+            words = (
+                "the classifier does not know what its classes are called: they are taken to be, in order, "
+            )
+            warnings.warn(f"{words}{', '.join(class_names)}", CorpusWarning, stacklevel=4)
     numbers = {canonical_label(name): i for i, name in enumerate(class_names)}
     if unknown := [name for name in own.values() if canonical_label(name) not in numbers]:
         raise ValueError(

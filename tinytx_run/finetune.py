@@ -151,7 +151,7 @@ def finetune(
         tokenizer,
         learning,
         recipe,
-        lambda: evaluate_split(model, tokenizer, data, reported_split(data), learned=hashes),
+        lambda: evaluate_split(model, tokenizer, data, reported_split(data), data.class_names, hashes),
         label=label,
         remarks=remarks,
         data={"fresh": fresh, "n_labels": len(learned), "n_cut_in_training": n_cut},

@@ -39,6 +39,8 @@ NO_TEXT |= {
     b"PK\x03\x04": "an archive or a workbook",
     b"\xd0\xcf\x11\xe0": "a workbook",
     b"\x1f\x8b": "an archive",
+    b"{\\rtf": "a document",
+    **dict.fromkeys((b"<!DOCTYPE", b"<!doctype", b"<html", b"<?xml"), "a page or XML"),
 }
 
 

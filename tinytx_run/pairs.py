@@ -263,7 +263,7 @@ def _instead_of_sentences(cells: list[str], others: list[str]) -> str | None:
 
 def _is_number(cell: str) -> bool:
     """Whether a cell is a number, a score or an identifier: no word, one that has a digit, or missing."""
-    no_word = not any(map(str.isalpha, cell)) or re.fullmatch("[!-~]*[0-9][!-~]*", cell)
+    no_word = not any(map(str.isalpha, cell)) or re.fullmatch("[!-~\u00b0\u00ba]*[0-9][!-~]*", cell)
     return bool(no_word or MISSING.fullmatch(cell))
 
 

@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -52,14 +53,21 @@ class Split:
     groups: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        if not self.texts:
+        if not len(self.texts):
             raise ValueError("a split must hold at least one text, got none")
+        if not all(isinstance(text, str) for text in self.texts):
+            wrong = next(text for text in self.texts if not isinstance(text, str))
+            raise ValueError(f"texts must be str, got {wrong!r}")
         for name, given in (("groups", self.groups), ("labels", self.labels)):
             if given is not None and len(given) != len(self.texts):
                 got = f"{len(given)} {name}, {len(self.texts)} texts"
                 raise ValueError(f"{name} must be as many as texts, got {got}")
-        if wrong := [label for label in self.labels or () if label != int(label) or label < 0]:
-            raise ValueError(f"labels must be integers from 0 up, got {wrong[0]}")
+        object.__setattr__(self, "texts", tuple(self.texts))  # of a column of pandas, too
+        if self.labels is not None:
+            for label in self.labels:
+                if not (isinstance(label, Real) and label >= 0 and label % 1 == 0):
+                    raise ValueError(f"labels must be integers from 0 up, got {label!r}")
+            object.__setattr__(self, "labels", tuple(map(int, self.labels)))
 
     def __len__(self) -> int:
         return len(self.texts)

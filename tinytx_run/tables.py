@@ -70,11 +70,18 @@ class Table:
     unit: str = "line"
     rows: list[tuple[int, str, str | None]] = field(default_factory=list)  # number from 1, text, label
     refused: dict[str, dict[int, str]] = field(default_factory=dict)  # rule -> number -> what it has instead
+    spellings: dict[str, set[str]] = field(default_factory=dict)  # of each label
 
     @property
     def labelled(self) -> bool:
         """Whether the rows have labels."""
         return any(label is not None for *_, label in self.rows)
+
+    def add(self, number: int, text: str, label: str | None, spelt: object = None) -> None:
+        """Take a row, and note how its label is spelt in the file."""
+        self.rows.append((number, text, label))
+        if label is not None:
+            self.spellings.setdefault(label, set()).add(str(spelt).strip())
 
     def refuse(self, number: int, rule: str, got: str) -> None:
         """Note that a row, counted from 1, breaks a rule."""
@@ -184,12 +191,18 @@ def read_objects(path: Path, **fields: type) -> list[dict[str, Any]]:
 
 
 def _parse_object(line: str) -> dict[str, Any]:
-    """The JSON object of a line; empty where it is none."""
+    """The JSON object of a line; empty where it is none, or has a name twice."""
     try:
-        cells = json.loads(line)
+        cells = json.loads(line, object_pairs_hook=_each_name_once)
     except (ValueError, RecursionError):
         cells = None
     return cells if isinstance(cells, dict) else {}
+
+
+def _each_name_once(pairs: Lines) -> dict[Any, Any]:
+    if len(cells := dict(pairs)) < len(pairs):
+        raise ValueError
+    return cells
 
 
 def read_own(name: str, options: Options) -> tuple[str, dict[str, Table], tuple[str, ...]]:
@@ -330,7 +343,7 @@ def _read_label_tab_text(path: Path, options: Options, table: Table) -> bool:
             rule = "the label must be an integer from 0 up, or one of the words that label_names gives"
             table.refuse(number, rule, repr(label[:40]))
         else:
-            table.rows.append((number, text, known))
+            table.add(number, text, known, label)
     if rows and (n := min(len(cells) for _, cells in rows)) > 2:
         message = f"{path} has {n} columns: all after the first are the text, unless the first line"
         warnings.warn(f"{message} names them and text_column is given", CorpusWarning, stacklevel=5)
@@ -343,7 +356,8 @@ def _read_jsonl(pandas: Any, path: Path, _: Options, table: Table) -> Any:
         if cells := _parse_object(line):
             objects[number] = cells
         else:
-            table.refuse(number, "must be a JSON object", repr(line.strip()[:40]))
+            rule = "must be a JSON object that has each name once (one object a line)"
+            table.refuse(number, rule, repr(line.strip()[:40]))
     return pandas.DataFrame(list(objects.values()), index=list(objects), dtype=object)
 
 
@@ -385,6 +399,7 @@ def _read_delimited(pandas: Any, path: Path, options: Options, table: Table) -> 
         rows = csv.reader(
             io.StringIO(text, newline=""),
             delimiter=sign,
+            skipinitialspace=f"{sign} " in re.split("[\r\n]", text, maxsplit=1)[0],
             quoting=csv.QUOTE_NONE if is_tsv and not _is_quoted(text) else csv.QUOTE_MINIMAL,
             strict=True,
         )
@@ -415,7 +430,10 @@ def _read_delimited(pandas: Any, path: Path, options: Options, table: Table) -> 
 def _delimiter(text: str, options: Options) -> str:
     """The character that divides the first row into the needed columns, else into the most columns."""
     needed = {plain(options.text_column or TEXT_COLUMN)}
-    rows = {sign: csv.reader(io.StringIO(text, newline=""), delimiter=sign) for sign in DELIMITERS}
+    rows = {
+        sign: csv.reader(io.StringIO(text, newline=""), delimiter=sign, skipinitialspace=True)
+        for sign in DELIMITERS
+    }
     columns = {sign: [plain(name) for name in next(row, [])] for sign, row in rows.items()}
     return max(DELIMITERS, key=lambda sign: (needed <= set(columns[sign]), len(columns[sign])))
 
@@ -429,7 +447,7 @@ def _select(frame: Any, options: Options, table: Table) -> None:
     for option, column in (("text_column", text_column), ("label_column", label_column)):
         if (n := columns.count(column)) > 1:
             raise ValueError(f"{table.source}: one column must be named {column}, got {n}")
-        if len(frame) and column not in columns and (column == text_column or asked):
+        if columns and column not in columns and (column == text_column or asked):
             listed = ", ".join(name[:40] for name in columns[:20])
             listed = listed.encode(errors="backslashreplace").decode()  # may hold bytes that are no text
             raise ValueError(f"{option} must be a column of {table.source}, which has {listed}; got {column}")
@@ -450,4 +468,4 @@ def _select(frame: Any, options: Options, table: Table) -> None:
             table.refuse(number, f"must have a label in the column {label_column}", repr(value)[:40])
         else:
             # The first condition finds no end of a line soon where there is none: spaces may be many.
-            table.rows.append((number, re.sub(r"(?<!\s)\s*[\r\n]\s*", " ", text.strip()), label))
+            table.add(number, re.sub(r"(?<!\s)\s*[\r\n]\s*", " ", text.strip()), label, value)

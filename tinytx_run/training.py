@@ -37,7 +37,7 @@ Report = Callable[[str], None]
 Changes = Mapping[str, Any] | None
 PathLike = str | os.PathLike[str]
 ModelT = TypeVar("ModelT", bound=nn.Module)
-LONG_TO_READ = 2_000_000  # characters, from which on a run says that it begins with them
+LONG_TO_READ = 1_000_000  # characters, from which on a run says that it begins with them
 BYTES_PER_CHARACTER = 50  # of a corpus, its tokens and the training of a tokenizer, at most
 # Settings that `resize` chooses by the number of steps: what was asked for replaces them once that is known.
 OF_LENGTH = ("warmup_steps", "decay_steps", "log_every", "checkpoint_every")

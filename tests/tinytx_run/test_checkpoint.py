@@ -282,6 +282,7 @@ def test_names_of_classes_come_back_in_their_order_and_earlier_checkpoints_have_
     for wrong, other, words in (
         (("bon", "mauvais"), model, "3 different words, .* got .'bon', 'mauvais'."),
         (("bon", "bon", "mauvais"), model, "3 different words"),
+        (("1", "1.0", "2"), model, "3 different words"),
         ((0, 1, 2), model, "3 different words"),
         (names, LanguageModel(config), "of a classifier, got a LanguageModel"),
     ):

@@ -66,6 +66,8 @@ def test_what_cannot_be_classified_is_refused(model, config, tokenizer):
         classify(model, tokenizer, ["le"], ("bon", "mauvais"))
     with pytest.raises(TypeError, match="one str"):
         classify(model, tokenizer, "le chat")
+    with pytest.raises(TypeError, match="texts must be str, got nan"):
+        classify(model, tokenizer, ["le", float("nan")])
     other = Classifier(config.replace(vocab_size=31))
     with pytest.raises(ValueError, match="30 tokens and vocab_size=31"):
         classify(other, tokenizer, ["le"])

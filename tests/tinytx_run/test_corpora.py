@@ -7,6 +7,7 @@ import random
 import sys
 import unicodedata
 
+import numpy
 import pytest
 
 from tinytx_run.corpora import Corpus, CorpusWarning, Split, label_subset, list_corpora, load_corpus
@@ -48,7 +49,11 @@ def test_classes_are_counted_over_all_splits_unless_they_have_names():
 
 
 def test_labels_that_are_none_are_refused():
-    for label in (-100, 0.9):
+    numbers = Split(numpy.array(["un", "deux"]), numpy.array([1.0, 0.0]))
+    assert numbers == Split(("un", "deux"), (1, 0)) and type(numbers.labels[0]) is int
+    with pytest.raises(ValueError, match="texts must be str, got nan"):
+        Split(("un", float("nan")))
+    for label in (-100, 0.9, None, float("nan")):
         with pytest.raises(ValueError, match=f"labels must be integers from 0 up, got {label}"):
             Split(("un", "deux"), (0, label))
     with pytest.raises(ValueError, match="all splits must have labels, as train has, got none in valid"):

@@ -81,6 +81,7 @@ def test_pairs_may_be_added_and_shuffled_without_a_learned_one_being_held_out(tm
             "column 1 .* got names such as user-i",
         ),
         ([f"{i}0 %\tein {i}\tone" for i in range(9)], "column 1 must hold sentences"),
+        ([f"n\u00b0{i}\tein {i}\tone" for i in range(9)], "column 1 .* got numbers such as n\u00b08"),
         ([f"ein {i}\teng-{i}" for i in range(9)], "column 2 must hold sentences, got numbers such as eng-8"),
         (
             ["id\ten", *(f"mot {i}\t{i}" for i in range(9))],

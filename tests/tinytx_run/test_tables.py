@@ -85,6 +85,7 @@ def test_lines_are_read_as_meant(read):
 @pytest.mark.parametrize("suffix", ["txt", "tsv", "csv", "jsonl", "parquet"])
 def test_missing_empty_and_utf16_files_are_named(load, suffix):
     foreign = ("un\ndeux".encode("utf-16"), "text,label".encode("utf-16-le"), b"PK\3\4", b"\x1f\x8b")
+    foreign += (b"{\\rtf1\nun\ndeux\ntrois", b"<!DOCTYPE html>\n<p>\nun\ndeux")
     for content in (None, b"", b"\n\n \n", b"\xef\xbb\xbf", *foreign):
         with pytest.raises(ValueError, match=f"a.{suffix}"):
             load(f"a.{suffix}", content)
@@ -168,6 +169,8 @@ def test_cells_may_hold_quotes_line_ends_delimiters_and_long_texts(read):
     expected = [('Il dit "non", puis oui', 0), (long.strip(), 1), *ROWS]
     assert same(read("a.csv", table([*odd, *ROWS])), expected)
     for end in ("\r", "\n"):
+        spaced = "\n".join(["text, label", *(f'"{text}, x", "{label}"' for text, label in ROWS)])
+        assert same(read("a.csv", spaced), [(f"{text}, x", label) for text, label in ROWS])
         wide = table([(*row, "") for row in ROWS], head=(*HEAD, "x" * 200_000), sign=";", end=end)
         assert same(read("a.csv", wide), ROWS)
 
@@ -203,8 +206,11 @@ def refused(name, content, message, **options):
         refused("a.csv", b"te\xffxt;note\nbon;1", r"which has te\\udcffxt, note; got text"),
         refused("a.csv", "avis;n\nx;1", "label_column .*has avis, n; got note", **COLUMNS),
         refused("a.csv", "avis;note\nx;", "row 2: must have a label in the column note, got ''", **COLUMNS),
+        refused("a.csv", "<body>", "text_column .*a.csv, which has <body>; got text"),
         refused("a.txt", "un\ndeux", "a.txt", **COLUMNS),
         refused("a.csv", table([*ROWS, HEAD, *ROWS]), "row 14: .* the names of the columns again"),
+        refused("a.jsonl", '{"text": "un", "text": "deux"}', "line 1: .*each name once"),
+        refused("a.jsonl", '[{"text": "un"}, {"text": "deux"}]', "line 1: .*one object a line"),
         refused("a.jsonl", jsonl([("un", [1]), *ROWS]), "line 1: must have a label .* got .1."),
         *(
             refused(
@@ -300,12 +306,25 @@ def test_labels_that_are_the_same_number_or_letters_are_one_class(read):
         assert same(read("a.csv", table(accents)), WORDS)
     hidden = [(text, label + "\u200b" * (i % 3)) for i, (text, label) in enumerate(WORDS)]
     assert same(read("a.csv", table(hidden, head=("te\u00adxt", "label\ufeff"))), WORDS)
-    for other in ("Bon", "bon.", "b\u200don", "\uff42on"):
-        with pytest.warns(CorpusWarning, match="classes differ in capitals, .*, such as .*on"):
-            read("a.csv", table([*WORDS, *((f"un {i}", other) for i in range(4))]))
+    for one, other in (
+        *(("bon", other) for other in ("Bon", "bon.", "b\u200don", "\uff42on")),
+        *(("50%", "50 %"), ("1", "True"), ("FALSE", "0")),
+    ):
+        with pytest.warns(CorpusWarning, match="classes differ in capitals, .*, such as .*: they are diff"):
+            read("a.csv", table([(f"un {i}", (one, other, "x")[i % 3]) for i in range(12)]))
     for other in ("None", "-", "?", "-1"):
         with pytest.warns(CorpusWarning, match="is taken for a class: if it means that a label is missing"):
             read("a.csv", table([*WORDS, *((f"un {i}", other) for i in range(4))]))
+
+
+def test_quotes_that_are_part_of_texts_or_labels_are_named(read):
+    for name, content, what in (
+        ("a.csv", table((text, f"'{label}'") for text, label in WORDS), "classes .*, such as 'bon'"),
+        ("a.csv", table((text, f'"=""{label}"""') for text, label in ROWS), 'classes .*, such as ="0"'),
+        ("a.txt", "\n".join(f"\u201c{text}\u201d" for text in TEXTS), "texts"),
+    ):
+        with pytest.warns(CorpusWarning, match=f"{name}: all {what}.*: they are part of them"):
+            read(name, content)
 
 
 def test_a_table_of_excel_in_french_is_read(read):
@@ -425,7 +444,6 @@ def test_what_is_tested_with_labels_is_not_learned_without_them(load):
     ],
 )
 def test_labels_that_are_one_number_are_one_class(load, one, other):
-    names = load(
-        "a.csv", table([(text, (one, other, "2,5")[i % 3]) for i, text in enumerate(TEXTS)], sign=";")
-    )
-    assert len(names.label_names) == 2
+    rows = [(text, (one, other, "2,5")[i % 3]) for i, text in enumerate(TEXTS)]
+    with pytest.warns(CorpusWarning, match="a.csv: labels .* and .* are taken for one class"):
+        assert len(load("a.csv", table(rows, sign=";")).label_names) == 2

@@ -43,24 +43,25 @@ def passed_on(run: Callable[[], Any], name: str, answers: Iterable[Function] = (
         Empty where the result is the function's own: computed further from an answer, or without any.
     """
     made: list[tuple[str, Any]] = []
-    copies: list[tuple[Tensor, Tensor]] = []
-    with _watched(name, frozenset(answers), made, copies):
+    steps: list[tuple[Tensor, Tensor]] = []
+    with _watched(name, frozenset(answers), made, steps):
         result = run()
-    return next((whose for whose, value in made if value is not None and _is_same(value, result, copies)), "")
+    return next((whose for whose, value in made if _is_same(value, result, steps)), "")
 
 
-def _is_same(made: Any, result: Any, copies: list[tuple[Tensor, Tensor]]) -> bool:
-    """Whether a result is what was made or a copy of it; numbers, texts and lists are compared by value."""
+def _is_same(made: Any, result: Any, steps: list[tuple[Tensor, Tensor]]) -> bool:
+    """Whether a result is what was made, or became equal to it again; what is no tensor counts by value."""
     if isinstance(made, list | tuple) and isinstance(result, list | tuple) and len(made) == len(result):
-        return all(_is_same(*pair, copies) for pair in zip(made, result, strict=True))
-    for copy, original in reversed(copies):
-        made, result = (original if one is copy else one for one in (made, result))
-    return made is result or ({type(made), type(result)} <= {int, float, str} and made == result)
-
-
-def _equal(one: Tensor, other: Tensor) -> bool:
-    alike = one.shape == other.shape and one.dtype == other.dtype
-    return alike and bool(torch.isclose(one, other, rtol=0, atol=0, equal_nan=True).all())
+        return all(_is_same(*pair, steps) for pair in zip(made, result, strict=True))
+    if not (isinstance(made, Tensor) and isinstance(result, Tensor)):
+        return {type(made), type(result)} <= {int, float, str} and made == result
+    if (made.shape, made.dtype) != (result.shape, result.dtype):
+        return False
+    if not torch.isclose(made, result, rtol=0, atol=0, equal_nan=True).all():
+        return False
+    for value, given in reversed(steps):
+        result = given if value is result and result is not made else result
+    return made is result
 
 
 @contextlib.contextmanager
@@ -68,9 +69,9 @@ def _watched(
     name: str,
     answers: frozenset[Function],
     made: list[tuple[str, Any]],
-    copies: list[tuple[Tensor, Tensor]],
+    steps: list[tuple[Tensor, Tensor]],
 ) -> Iterator[None]:
-    """Collect what answers return, with their names, and copies such as ``x.clone()`` or ``x + 0``."""
+    """Collect what answers return, with their names, and steps from one tensor to the next: ``x.clone()``."""
     codes = {getattr(answer, "__code__", None) for answer in answers} - {None}
 
     def on_event(frame: FrameType, event: str, value: Any) -> None:
@@ -83,9 +84,12 @@ def _watched(
             value = function(*args, **(kwargs or {}))
             if function in answers:
                 made.append((resolve_name(function) or function.__name__, value))
-            given = [one for one in (*args, *(kwargs or {}).values()) if isinstance(one, Tensor)]
-            if len(given) == 1 and isinstance(value, Tensor) and _equal(value, given[0]):
-                copies.append((value, given[0]))
+            tensors = (one for one in (*args, *(kwargs or {}).values()) if isinstance(one, Tensor))
+            given = list({id(one): one for one in tensors}.values())
+            if len(given) == 1 and isinstance(value, Tensor):
+                steps.append((value, given[0]))
+            elif args and len(given) > 1 and (value is args[0] or function is Tensor.__setitem__):
+                made[:] = [one for one in made if one[1] is not args[0]]  # computed further in place
             return value
 
     before = sys.getprofile(), threading.getprofile()

@@ -95,7 +95,8 @@ def plain_python(text: str) -> str:
         text = "pass\n" + text[timed.end() :]  # a line for a line, so that they keep their numbers
     elif written := _WRITTEN.match(text):
         name, how = written[2].strip("\"'"), "a" if written[1] else "w"
-        return f"open({name!r}, {how!r}, encoding='utf-8').write({text[written.end() :]!r})"
+        folder = f"__import__('pathlib').Path({name!r}).parent.mkdir(parents=True, exist_ok=True)"
+        return f"{folder}\nopen({name!r}, {how!r}, encoding='utf-8').write({text[written.end() :]!r})"
     elif _FOREIGN.match(text):
         return ""
     text = re.sub(r"(?m)^([ \t]*)%time[ \t]+(?=\S)", r"\1", text)  # of a statement, which is run all the same

@@ -50,7 +50,7 @@ def read_submission(path: Path) -> Submission:
         as_cell: dict[str, Any] = {"cells": [{"cell_type": "code", "source": text}]}
         content = as_cell if path.suffix == ".py" else json.loads(text)
     except (ValueError, RecursionError) as problem:
-        what = "an empty file" if not path.stat().st_size else str(problem)
+        what = f"another file ({problem})" if path.stat().st_size else "an empty file"
         raise ValueError(f"{path.name} must be {kind}, got {what}") from None
     holder = content if isinstance(content, dict) else {}
     holders = [holder] if "cells" in holder else holder.get("worksheets")  # of the older format 3

@@ -210,9 +210,12 @@ def _with_measured(outlines: dict[int, Outline], file: Path, root: Path) -> dict
 def _rows(file: Path) -> list[dict[str, str]]:
     with file.open(encoding="utf-8-sig", newline="") as lines:
         reader = csv.DictReader(lines)
-        if reader.fieldnames != COLUMNS:
-            raise ValueError(f"{file} must begin with the line {','.join(COLUMNS)}, got {reader.fieldnames}")
         try:
-            return list(reader)
-        except csv.Error as error:  # such as a quote that is never closed
-            raise ValueError(f"{file} must be a table, got one that cannot be read: {error}") from error
+            names, rows = reader.fieldnames, list(reader)
+        except (csv.Error, UnicodeDecodeError) as error:  # such as a quote that is never closed
+            raise ValueError(
+                f"{file} must be a table in UTF-8, got one that cannot be read: {error}"
+            ) from error
+    if names != COLUMNS:
+        raise ValueError(f"{file} must begin with the line {','.join(COLUMNS)}, got {names}")
+    return rows

@@ -24,6 +24,11 @@ NETWORK_SECONDS = 15
 _NO_PICKLE = (
     "Older files of weights, *.bin, may run code and are not read: have transformers save safetensors"
 )
+# What errors of transformers mean whose first line does not say it.
+_MEANT = {
+    "Couldn't instantiate the backend tokenizer": "files of its tokenizer are missing",
+    "ignore_mismatched_sizes": f"its weights have other sizes than its {CONFIG_FILE} says",
+}
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 
 
@@ -106,6 +111,7 @@ def read(source: str | os.PathLike[str], kind: str, **how: Any) -> Any:
 
 def _first_line(error: Exception) -> str:
     line = str(error).strip().partition("\n")[0]
+    line = next((words for part, words in _MEANT.items() if part in line), line)
     return f"{line} {_NO_PICKLE}" if "no file named model.safetensors" in line else line
 
 

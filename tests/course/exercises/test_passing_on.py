@@ -47,6 +47,9 @@ def in_a_thread(seq_len):
         ("attention", lambda q, k, v, mask: tx.attention(q, k, v, mask).clone()),
         ("attention", lambda *arguments: EXERCISES["attention"].solve(*arguments) * 1),
         ("causal_mask", lambda seq_len: tx.causal_mask(seq_len)[:]),
+        ("causal_mask", lambda seq_len: ~~tx.causal_mask(seq_len)),
+        ("causal_mask", lambda seq_len: tx.causal_mask(seq_len).float().bool()),
+        ("causal_mask", lambda seq_len: (mask := tx.causal_mask(seq_len)) | mask),
         ("causal_mask", in_a_thread),
         ("perplexity", lambda total_nats, n_tokens: EXERCISES["perplexity"].solve(total_nats, n_tokens) + 0),
         ("merge_pair", lambda *arguments: list(EXERCISES["merge_pair"].solve(*arguments))),
@@ -68,7 +71,18 @@ def test_computing_further_from_an_answer_is_allowed():
         context = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         return context.masked_fill(~mask.any(-1, keepdim=True), 0.0)
 
+    def in_place(q, k, v, mask):
+        context = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        return context.masked_fill_(~mask.any(-1, keepdim=True), 0.0)
+
+    def compared(seq_len):
+        mask = torch.ones(seq_len, seq_len).tril().bool()
+        assert torch.equal(mask, tx.causal_mask(seq_len))
+        return mask
+
     assert course.check("attention", with_zeros, display=False).passed
+    assert course.check("attention", in_place, display=False).passed
+    assert course.check("causal_mask", compared, display=False).passed
 
 
 def test_the_answer_is_named_and_a_profiler_of_before_is_put_back():

@@ -219,8 +219,9 @@ HONEST = {
         "def causal_mask(n):\n    return torch.full((n, n), ONE).tril() > ZERO",
     ],
     "a cell is written as a file": [
-        "%%writefile masks.py\nimport torch\ndef causal_mask(n):\n    return torch.ones(n, n).tril() > 0",
-        "from masks import causal_mask",
+        "!mkdir -p own",
+        "%%writefile own/masks.py\nimport torch\ndef causal_mask(n):\n    return torch.ones(n, n).tril() > 0",
+        "from own.masks import causal_mask",
     ],
 }
 

@@ -44,7 +44,7 @@ def test_the_older_format_is_read_too(tmp_path):
     ("content", "complaint"),
     [
         ("", "must be a Jupyter notebook, got an empty file"),
-        ("def f(): pass", "must be a Jupyter notebook, got Expecting value"),
+        ("def f(): pass", "must be a Jupyter notebook, got another file .Expecting value"),
         ('{"cells": [', "must be a Jupyter notebook"),
         ("[" * 100_000, "must be a Jupyter notebook"),
         ("[1]", "got JSON without cells"),

@@ -85,9 +85,10 @@ def test_the_table_of_minutes_can_be_read_again_and_longer_ones_are_said_to_be_t
     write_schedules(tmp_path, measured, "09:00", ["afternoon"])
     page = (tmp_path / "afternoon.html").read_text(encoding="utf-8")
     assert f"{-session.spare} minutes too long" in page and " measured" in page
-    file.write_text(f'lesson,section,minutes\n"{200_000 * "0"}\n', encoding="utf-8")
-    with pytest.raises(ValueError, match="minutes.csv must be a table"):
-        read_outlines(ROOT, file)
+    for words, encoding in ((f'lesson,section,minutes\n"{200_000 * "0"}\n', "utf-8"), ("lesson", "utf-16")):
+        file.write_text(words, encoding=encoding)
+        with pytest.raises(ValueError, match="minutes.csv must be a table"):
+            read_outlines(ROOT, file)
 
 
 @each_schedule

@@ -486,8 +486,8 @@ def test_an_older_folder_has_the_settings_of_writing_among_the_others(folders, t
 
 
 def test_damaged_and_foreign_folders_end_in_one_line(folders, tmp_path, reviews, capsys):
-    names = ("cut", "headless", "unheard", "mute", "pickled")
-    cut, headless, unheard, mute, pickled = (
+    names = ("cut", "headless", "unheard", "mute", "bare", "sized", "pickled")
+    cut, headless, unheard, mute, bare, sized, pickled = (
         shutil.copytree(folders["camembert"], tmp_path / name) for name in names
     )
     weights, config = cut / "model.safetensors", unheard / "config.json"
@@ -497,6 +497,11 @@ def test_damaged_and_foreign_folders_end_in_one_line(folders, tmp_path, reviews,
     read(folders["camembert"], "AutoModel").save_pretrained(headless)
     config.write_text(json.dumps({**json.loads(config.read_text()), "model_type": "shakespeare"}))
     (mute / "tokenizer.json").write_text("{")
+    (bare / "tokenizer.json").unlink()
+    (bare / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
+    (sized / "config.json").write_text(
+        (sized / "config.json").read_text().replace('"vocab_size": ', '"vocab_size": 1')
+    )
     (pickled / "model.safetensors").unlink()
     torch.save(read(folders["camembert"], "AutoModelForMaskedLM").state_dict(), pickled / "pytorch_model.bin")
     empty.mkdir()
@@ -504,6 +509,8 @@ def test_damaged_and_foreign_folders_end_in_one_line(folders, tmp_path, reviews,
         (cut, "cut cannot be read"),
         (unheard, "unheard cannot be read"),
         (mute, "mute cannot be read"),
+        (bare, "bare cannot be read: files of its tokenizer are missing"),
+        (sized, "other sizes than its config.json says"),
         (pickled, "may run code and are not read"),
         (t5, "got the model_type 't5'"),
         (headless, "must hold all weights of a CamembertForMaskedLM, got CamembertModel, which lacks"),

@@ -1,9 +1,10 @@
 """Try the course with the lowest versions of what it needs, the newest, and those that Colab installs.
 
 Each set is resolved by uv into an environment of its own; pins are ignored. There a sample of the tests runs,
-and every notebook at the smallest budget; with the newest versions also under pytest-notebook (`plan_b`).
-torch stays at the version of this environment: another one is a download of gigabytes, and belongs to the
-weekly workflow.
+and every notebook at the smallest budget: with the newest versions also under pytest-notebook (`plan_b`).
+With those of Colab, the seconds from a press to the first figure are measured first (`first_figure`). torch
+stays at the version of this environment: another one is a download of gigabytes, and belongs to the weekly
+workflow.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ SAMPLE = (
 UV = (sys.executable, "-m", "uv")
 MARKS = "not slow and not notebook and not browser and not proof"
 SHOWN = ("numpy", "pandas", "ipywidgets", "jupyterlab", "transformers")
+FIRST_FIGURE_S = 90.0  # at most, from a press to the first figure of notebook 00
 COLAB = Path(__file__).with_name("colab.txt")
 SETS: dict[str, tuple[str, ...]] = {  # how uv is asked; what Colab has is installed before
     "lowest": ("--resolution", "lowest-direct"),
@@ -61,9 +63,16 @@ def tried(name: str, folder: Path, notebooks: list[str]) -> dict:
     extras = [word for extra in EXTRAS for word in ("--extra", extra)]
     into = (*UV, "pip", "install", "--quiet", "--python", python)
     try:
-        there(*UV, "venv", "--quiet", "--python", sys.executable, folder / "venv")
+        there(*UV, "venv", "--quiet", "--seed", "--python", sys.executable, folder / "venv")
         if name == "colab":
-            there(*into, "--no-deps", "-r", COLAB)
+            there(*into, "-r", COLAB, "-r", pinned)
+            there(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, checkout)
+            (wheel,) = folder.glob("*.whl")
+            del environment["PYTHONPATH"]  # the course is not there, until a cell installs it
+            found["first_figure_s"] = float(there(python, "-m", "tests.rot.first_figure", wheel))
+            environment["PYTHONPATH"] = str(checkout)
+            if found["first_figure_s"] > FIRST_FIGURE_S:
+                raise Broken(f"first figure\nerror: after {found['first_figure_s']} s, over {FIRST_FIGURE_S}")
         there(*into, "-r", checkout / "pyproject.toml", *extras, "--override", pinned, *SETS[name])
         listed = json.loads(there(*UV, "pip", "list", "--quiet", "--format", "json", "--python", python))
         found["versions"] = _named({one["name"].lower(): one["version"] for one in listed})
@@ -103,8 +112,9 @@ def _outcome(record: dict) -> str:
     failure = record["first_failure"]
     if failure:
         return f"**failed:** {failure}"
-    plan_b = f"; under pytest-notebook: {record['plan_b']}" if "plan_b" in record else ""
-    return f"{record['tests']}; notebooks {record['notebooks']} ran{plan_b}"
+    more = f"; under pytest-notebook: {record['plan_b']}" if "plan_b" in record else ""
+    more += f"; first figure after {record['first_figure_s']} s" if "first_figure_s" in record else ""
+    return f"{record['tests']}; notebooks {record['notebooks']} ran{more}"
 
 
 def write_page(root: Path) -> None:

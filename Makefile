@@ -101,7 +101,7 @@ chaos: $(STAMP)  ## for authors: let every kind of system call fail in turn, wri
 flaky: $(STAMP)  ## for authors: run every notebook 20 times at the smallest budget, write the table in results/
 	$(BIN)/python -m tests.notebooks.flaky --results results
 
-rot: $(STAMP)  ## for authors: try the lowest, the newest and past versions of all packages; write TRIED.md
+rot: $(STAMP)  ## for authors: try the lowest and the newest versions of all packages, and those of Colab; write TRIED.md
 	$(BIN)/python -m tests.rot --results results
 
 gpu:  ## for authors, with an NVIDIA GPU and any Python that has torch: tests, notebooks, speed; write results/gpu.json

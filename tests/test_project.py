@@ -171,6 +171,18 @@ def test_make_sets_up_again_where_an_environment_without_pip_was_left(root, tmp_
     assert (tmp_path / "asked").read_text().count("-m venv --clear .venv\n") == 1
 
 
+def test_make_refuses_a_python_that_is_not_allowed_in_one_sentence(root, tmp_path):
+    for name in ("Makefile", "pyproject.toml", "setup.py", "constraints.txt"):
+        shutil.copyfile(root / name, tmp_path / name)
+    older = "import sys; sys.version_info = (3, 10, 4); exec(sys.argv[2])"
+    (tmp_path / "python").write_text(f'#!/bin/sh\n{sys.executable} -c "{older}" "$@"\n')
+    (tmp_path / "python").chmod(0o755)
+    done = subprocess.run(["make", "course", "PYTHON=./python"], cwd=tmp_path, capture_output=True, text=True)
+    said, of_make = done.stderr.splitlines()
+    assert said.startswith("tinytx needs Python 3.11 to 3.14, got 3.10") and of_make.startswith("make")
+    assert done.returncode == 2 and not (tmp_path / ".venv").exists()
+
+
 @pytest.mark.parametrize("package", ["tinytx", "tinyworld", "tinytx_run"])
 def test_modules_of_the_library_import_nothing_but_its_core_dependencies(pyproject, package):
     core = {Requirement(line).name for line in pyproject["project"]["dependencies"]}

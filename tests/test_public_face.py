@@ -1,7 +1,9 @@
 """`import tinytx` is cheap and touches nothing; its names arrive when asked for."""
 
 import ast
+import inspect
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -10,6 +12,7 @@ import pytest
 
 import tinytx as tx
 import tinytx_course as course
+import tinyworld
 from tinytx_course import PACKAGES
 
 PROBE = """
@@ -38,13 +41,14 @@ def test_importing_alone_does_not_even_import_torch():
     assert "torch" not in modules_after("import json, sys, tinytx; print(json.dumps(sorted(sys.modules)))")
 
 
-@pytest.mark.parametrize("module", [tx, course], ids=["tinytx", "tinytx_course"])
+@pytest.mark.parametrize("module", [tx, tinyworld, course], ids=lambda module: module.__name__)
 def test_every_public_name_is_found_and_listed(module):
     for name in module.__all__:
         value = getattr(module, name)
         assert value is getattr(module, name) and name in dir(module)
         if callable(value):
             assert value.__module__.partition(".")[0] in PACKAGES and value.__doc__, name
+            assert module is course or "\nExamples\n--------\n" in inspect.getdoc(value), name
 
 
 def test_type_checkers_read_the_names_of_the_table(root):
@@ -54,6 +58,22 @@ def test_type_checkers_read_the_names_of_the_table(root):
         alias.asname: node.module for node in imports for alias in node.names if alias.asname == alias.name
     }
     assert named == tx._HOME and len(named) == sum(len(node.names) for node in imports) <= 45
+
+
+@pytest.mark.proof  # mypy reads torch, too: half a minute
+def test_a_file_that_uses_the_names_is_type_checked_with_their_types(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import tinytx as tx\nimport tinyworld\n\n"
+        "right: tx.LanguageModel = tx.LanguageModel(tx.PRESETS['tiny'])\n"
+        "wrong: int = tx.count_parameters\n"
+        "unknown = tx.Langauge\n"
+        "other: str = tinyworld.World().log_prob(['le'])\n"
+    )
+    command = [sys.executable, "-m", "mypy", "--strict", file]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    errors = dict(re.findall(r"mine\.py:(\d+): error: .* \[([\w-]+)\]", done.stdout))
+    assert errors == {"5": "assignment", "6": "attr-defined", "7": "assignment"}, done.stdout
 
 
 def test_an_unknown_name_is_answered_with_the_nearest_known_one():

@@ -105,3 +105,4 @@ def test_the_first_cell_of_a_notebook_installs_the_course_where_it_is_missing(in
     for code in (first_cell(wheel.as_uri()).source, "import tinytx_course as course; course.plots.curves"):
         done = installed("-c", code)
         assert done.returncode == 0, done.stderr
+    assert "No module named 'jupyterlab'" in installed("-c", "import jupyterlab").stderr  # Colab has its own

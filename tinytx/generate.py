@@ -54,6 +54,12 @@ class Sampling:
         See `next_token_probs`.
     seed : int
         Equal seeds give equal tokens. The global random state does not change.
+
+    Examples
+    --------
+    >>> Sampling(temperature=0.0)
+    Traceback (most recent call last):
+    ValueError: temperature must be positive, between 1e-30 and 1e30, got 0.0
     """
 
     max_new_tokens: int = 50
@@ -259,6 +265,18 @@ def generate(
     -------
     Generation
         Prompt and continuation; `str` gives the whole text.
+
+    Examples
+    --------
+    A model that has read two texts again and again knows them by heart:
+
+    >>> import tinytx as tx
+    >>> from tinytx_run.corpora import Corpus, Split
+    >>> texts = Split(("le chat dort", "un chien mange"))
+    >>> run = tx.pretrain(Corpus("two", texts, texts), budget="smoke", training_changes={"n_steps": 60})
+    1 layers of width 32, ...; 60 steps of ...
+    >>> print(generate(run.model, run.tokenizer, "le chat", Sampling(top_k=1)))
+    le chat dort
     """
     return generate_many(model, tokenizer, prompt, sampling, n=1)[0]
 

@@ -146,6 +146,13 @@ class Block(nn.Module):
     ----------
     .. [1] Vaswani et al., arXiv 1706.03762, sections 3.1 and 5.4.
     .. [2] Xiong et al., arXiv 2002.04745, section 3, on pre-norm and post-norm.
+
+    Examples
+    --------
+    >>> from tinytx.config import PRESETS
+    >>> block = Block(PRESETS["tiny"])
+    >>> block(torch.randn(2, 5, 64)).shape
+    torch.Size([2, 5, 64])
     """
 
     def __init__(self, config: TransformerConfig) -> None:
@@ -202,6 +209,12 @@ class Transformer(nn.Module):
     .. [1] Vaswani et al., arXiv 1706.03762, sections 3.1 and 3.4.
     .. [2] Radford et al., "Language Models are Unsupervised Multitask Learners", 2019, section 2.3, for the
        smaller start of residual layers and the last norm.
+
+    Examples
+    --------
+    >>> from tinytx.config import PRESETS
+    >>> Transformer(PRESETS["tiny"])(torch.tensor([[5, 8, 2]])).shape
+    torch.Size([1, 3, 64])
     """
 
     block_class: type[nn.Module] = Block

@@ -71,6 +71,17 @@ def translate(
     -------
     list of N Translation
         In the order of the texts; an empty one for an empty text.
+
+    Examples
+    --------
+    >>> import tinytx as tx
+    >>> from tinytx_run.pairs import PairCorpus, Pairs
+    >>> pairs = Pairs(("the cat sleeps", "a dog eats"), ("le chat dort", "un chien mange"))
+    >>> corpus = PairCorpus("two", pairs, pairs)
+    >>> run = tx.train_translator(corpus, search=None, budget="smoke", training_changes={"n_steps": 60})
+    1 layers of width 32, ...; 60 steps of ...
+    >>> print(*translate(run.model, run.tokenizer, ["a dog eats", "the cat sleeps"]), sep=", ")
+    un chien mange, le chat dort
     """
     require(isinstance(model, Translator), "translating needs a Translator", f"a {type(model).__name__}")
     check_vocabulary(model, tokenizer)

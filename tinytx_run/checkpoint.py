@@ -143,6 +143,14 @@ def save(
         Of a classifier, in the order of its classes.
     learned : sequence of TextHashes
         As a `Checkpoint` has them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from tinytx.config import PRESETS
+    >>> path = Path(tempfile.mkdtemp()) / "new"
+    >>> sorted(file.name for file in save(LanguageModel(PRESETS["tiny"]), path).iterdir())
+    ['checksums.json', 'model.json', 'model.safetensors']
     """
     if any(isinstance(module, LoRALinear) for module in model.modules()):
         raise ValueError("model must be as built to be saved, got one with LoRALinear: call merge_lora first")
@@ -180,6 +188,15 @@ def load(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> Ch
     Returns
     -------
     Checkpoint
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from tinytx.config import PRESETS
+    >>> model = LanguageModel(PRESETS["tiny"])
+    >>> again = load(save(model, Path(tempfile.mkdtemp()) / "new")).model
+    >>> all(torch.equal(a, b) for a, b in zip(model.parameters(), again.parameters(), strict=True))
+    True
     """
     target = Path(path).resolve()
     for left in reversed(range(LOOKS)):

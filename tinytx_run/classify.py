@@ -60,6 +60,18 @@ def classify(
     -------
     list of N Classification
         In the order of the texts; without a class for a blank text.
+
+    Examples
+    --------
+    A head whose weights are zero adds its bias alone: odds of 3 to 1 for every text.
+
+    >>> import math, torch, tinytx as tx
+    >>> tokenizer = tx.Tokenizer.train(["un beau livre", "un livre raté"], vocab_size=20)
+    >>> model = tx.Classifier(tx.PRESETS["tiny"].replace(vocab_size=20), n_classes=2)
+    >>> _ = model.head.weight.data.zero_()
+    >>> _ = model.head.bias.data.copy_(torch.tensor([0.0, math.log(3)]))
+    >>> print(*classify(model, tokenizer, ["un beau livre"], ["no", "yes"]))
+    yes     0.7500
     """
     model = require_classifier(model)
     check_several(texts)

@@ -200,6 +200,15 @@ def load_corpus(
         If a held-out text is also in train, a text has different labels, a class has no text, a label has two
         spellings, classes differ in spelling only, all texts or classes are in quotes, a split without labels
         was left out, or rows were skipped.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "reviews.tsv"
+    >>> file.write_text("".join(f"{n % 2}\\tle livre {n}\\n" for n in range(1000)))
+    14890
+    >>> {name: len(split) for name, split in load_corpus(file).splits.items()}
+    {'train': 799, 'valid': 102, 'test': 99}
     """
     if isinstance(label_names, str):
         raise TypeError(f"label_names must be a sequence of str, got the str {label_names!r}")

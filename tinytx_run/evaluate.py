@@ -398,6 +398,20 @@ def evaluate(
         Where a checkpoint is loaded.
     search : Search
         Of a translator.
+
+    Examples
+    --------
+    A model whose logits are all equal has a loss of ln V:
+
+    >>> import math, tinytx as tx
+    >>> from tinytx_run.corpora import Split
+    >>> texts = Split(("le chat dort", "un chien mange"))
+    >>> tokenizer = tx.Tokenizer.train(texts.texts, vocab_size=25)
+    >>> model = tx.LanguageModel(tx.PRESETS["tiny"].replace(vocab_size=25, tie_embeddings=False))
+    >>> _ = model.head.weight.data.zero_()
+    >>> score = evaluate(model, Corpus("two", texts, texts), tokenizer=tokenizer).score
+    >>> math.isclose(score.nats_per_token, math.log(25), rel_tol=1e-6)
+    True
     """
     if isinstance(model, nn.Module):
         model = Checkpoint(model, tokenizer)

@@ -67,6 +67,15 @@ def pretrain(
     Returns
     -------
     TrainingResult
+
+    Examples
+    --------
+    >>> from tinytx_run.corpora import Corpus, Split
+    >>> texts = Split(("le chat dort", "un chien mange"))
+    >>> run = pretrain(Corpus("two", texts, texts), budget="smoke", training_changes={"n_steps": 60})
+    1 layers of width 32, ...; 60 steps of ...
+    >>> run.history.loss[-1] < run.history.loss[0] / 2
+    True
     """
     if objective == "translation":
         raise ValueError("objective must be one of texts, got 'translation': train_translator learns pairs")
@@ -129,6 +138,16 @@ def train_translator(
         How the valid split is translated at the end; None leaves that out.
     vocab_size, budget, seed, out, model_changes, training_changes, options
         As in `pretrain`; the tokens are those of both languages together.
+
+    Examples
+    --------
+    >>> from tinytx_run.pairs import PairCorpus, Pairs
+    >>> pairs = Pairs(("the cat sleeps", "a dog eats"), ("le chat dort", "un chien mange"))
+    >>> corpus = PairCorpus("two", pairs, pairs)
+    >>> run = train_translator(corpus, search=None, budget="smoke", training_changes={"n_steps": 60})
+    1 layers of width 32, ...; 60 steps of ...
+    >>> run.history.loss[-1] < run.history.loss[0] / 2
+    True
     """
     run = Run(out, budget, seed, model_changes, training_changes, options)
     data = at_hand(pairs, PairCorpus, load_pairs, options.data_dir)

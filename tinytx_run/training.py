@@ -58,6 +58,11 @@ class RunOptions:
         See `train`. In fine-tuning ``on_step`` replaces the accuracy after each epoch.
     report : callable
         Gets the plan, and what should be known about the data, a line each.
+
+    Examples
+    --------
+    >>> RunOptions(resume=True, device="cpu").resume
+    True
     """
 
     resume: bool = False

@@ -32,6 +32,12 @@ class Review:
         Hidden noun for such a book, "saga" or "journal"; most often the review calls it so, too.
     language : str
         ``"fr"`` or ``"en"``.
+
+    Examples
+    --------
+    >>> review = Review(("C'", "est", "un", "beau", "roman", "."), label=1, genre="novel", book="roman")
+    >>> review.text
+    "C'est un beau roman."
     """
 
     words: tuple[str, ...]
@@ -59,6 +65,13 @@ class ReviewPlan:
     openers : mapping from str to mapping
         For a sentence that comes first, keeps or turns the polarity of the one before (``"first"``,
         ``"same"``, ``"turn"``): probability of each kind of opener; ``"plain"`` is none.
+
+    Examples
+    --------
+    >>> plan = ReviewPlan(sentences={2: 1.0}, agreement=0.9)
+    >>> from tinyworld.world import World
+    >>> {len([w for w in review.words if w in ".!"]) for review in World(plan=plan).reviews(20, seed=1)}
+    {2}
     """
 
     sentences: Mapping[int, float] = field(

@@ -29,6 +29,13 @@ class SentencePair:
         Its words.
     alignment : tuple of (int, int)
         Pairs (position in English, position in French) of words that translate each other, by the grammar.
+
+    Examples
+    --------
+    >>> from tinyworld.world import World
+    >>> pair = World().sentence_pairs(1, seed=3)[0]
+    >>> [(pair.english[i], pair.french[j]) for i, j in pair.alignment][:4]
+    [('I', "J'"), ('detested', 'détesté'), ('this', 'ce'), ('unreadable', 'illisible')]
     """
 
     english: tuple[str, ...]

@@ -56,6 +56,16 @@ class TokenWorld:
     ValueError
         If some word holds a character that the tokenizer does not know, or is written like another word, as
         without capitals, or at the beginning of a text in another way than elsewhere.
+
+    Examples
+    --------
+    >>> import tinytx as tx
+    >>> from tinyworld.world import World
+    >>> world = World()
+    >>> tokenizer = tx.Tokenizer.train(world.vocabulary, vocab_size=100)
+    >>> chances = world.through(tokenizer).next_token(tokenizer.encode("Le roman est b"))
+    >>> round(float(chances.sum()), 9), tokenizer.piece(chances.argmax())  # of "bien"
+    (1.0, 'i')
     """
 
     def __init__(self, automaton: Automaton, backward: Backward, tokenizer: Tokenizer) -> None:

@@ -32,6 +32,11 @@ class Estimate:
         Of the mean, by sampling.
     n : int
         Number of reviews drawn.
+
+    Examples
+    --------
+    >>> print(Estimate(1.25, 0.01, 2_000))
+    1.2500 ± 0.0100 (2,000 reviews)
     """
 
     mean: float
@@ -52,6 +57,14 @@ class Entropies:
         Given all words before it; the end of the review is one of the outcomes.
     both : ndarray of shape (T,)
         Given all other words, before and after.
+
+    Examples
+    --------
+    Two sides leave less open than one:
+
+    >>> found = World().entropies(World().reviews(1, seed=3)[0].words)
+    >>> bool(found.both.mean() < found.left.mean())
+    True
     """
 
     left: np.ndarray

@@ -11,6 +11,7 @@ import sys
 import nbformat
 import pytest
 
+from tinytx_course.building import project
 from tinytx_course.building.elsewhere import archive_of, badges, first_cell, is_first_cell, set_address
 
 ADDRESS = "https://example.invalid/owner/tinytx"
@@ -66,8 +67,14 @@ def test_an_address_is_written_everywhere_and_another_one_takes_its_place(root, 
 @pytest.mark.parametrize(
     "address", ["", "tinytx", "http://github.com/a/b", "https://github.com/a/b/tree/main"]
 )
-def test_what_is_no_address_of_a_repository_is_refused_and_nothing_written(address, root, tmp_path):
+def test_what_is_no_address_of_a_repository_is_refused_and_nothing_written(
+    address, root, tmp_path, monkeypatch, capsys
+):
     shutil.copyfile(root / "pyproject.toml", tmp_path / "pyproject.toml")
-    with pytest.raises(ValueError, match="must be https://github.com/OWNER/NAME, got"):
-        set_address(tmp_path, address)
+    monkeypatch.setattr(project, "project_root", lambda: tmp_path)
+    monkeypatch.setattr(sys, "argv", ["project", "address", address])
+    with pytest.raises(SystemExit) as ended:
+        project.main()
+    said = f"error: the address must be https://github.com/OWNER/NAME, got {address!r}\n"
+    assert ended.value.code == 2 and capsys.readouterr().err.endswith(said)
     assert [path.name for path in tmp_path.iterdir()] == ["pyproject.toml"]

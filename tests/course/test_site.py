@@ -25,7 +25,7 @@ from tinytx_course.site.cells import code_style, markdown_to_html, notebook_to_h
 from tinytx_course.site.finding import contents, search_index
 from tinytx_course.site.formulas import to_mathml
 from tinytx_course.site.front import PARTS
-from tinytx_course.site.linking import Linker, citations, names
+from tinytx_course.site.linking import DOCUMENTED, Linker, citations, names
 from tinytx_course.site.pages import index_page, page, style_sheet, write_site
 from tinytx_course.site.reference import docstring_to_html, reference_body
 from tinytx_course.site.typography import typographic
@@ -339,7 +339,8 @@ def test_papers_and_functions_are_links_and_a_paper_says_who_wrote_it():
 
 def test_the_reference_has_every_public_name_with_its_docstring():
     body = reference_body()
-    assert {f"tx.{name}" for name in tx.__all__} | {f"course.{name}" for name in course.__all__} == names()
+    of_each = {short: {f"{short}.{name}" for name in one.__all__} for short, one in DOCUMENTED.items()}
+    assert [*of_each] == ["tx", "tinyworld", "course"] and set().union(*of_each.values()) == names()
     assert set(re.findall(r'<h3 id="([^"]+)">', body)) == names()
     assert inspect.getdoc(tx.attention).partition("\n")[0].split("`")[0] in body
     text = "Add.\n\nRaises\n------\nValueError\n    If `a` < 0.\n\nExamples\n--------\n>>> 1\n1"

@@ -1,14 +1,15 @@
-"""Try the course with the newest versions of what it needs, the lowest it allows, and those of past months.
+"""Try the course with the lowest versions of what it needs, the newest, and those that Colab installs.
 
 Each set is resolved by uv into an environment of its own; pins are ignored. There a sample of the tests runs,
-and every notebook at the smallest budget. torch stays at the version of this environment: another one is a
-download of gigabytes, and belongs to the weekly workflow.
+and every notebook at the smallest budget: with the newest versions also under pytest-notebook (`plan_b`).
+With those of Colab, the seconds from a press to the first figure are measured first (`first_figure`). torch
+stays at the version of this environment: another one is a download of gigabytes, and belongs to the weekly
+workflow.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import os
 import re
@@ -26,7 +27,6 @@ from tests.environments import ROOT, Broken, copy_commit, run
 from tinytx_course.results import Results
 
 EXTRAS = ("lessons", "course", "parity", "test")
-N_MONTHS = 6
 #: Where other people's packages are met most: conversion, tokenizers, downloads, pages, figures, checkpoints.
 SAMPLE = (
     "tests/tinytx_run/hf",
@@ -39,24 +39,17 @@ SAMPLE = (
 )
 UV = (sys.executable, "-m", "uv")
 MARKS = "not slow and not notebook and not browser and not proof"
-SHOWN = ("numpy", "pandas", "jupyterlab", "transformers")
+SHOWN = ("numpy", "pandas", "ipywidgets", "jupyterlab", "transformers")
+FIRST_FIGURE_S = 90.0  # at most, from a press to the first figure of notebook 00
+COLAB = Path(__file__).with_name("colab.txt")
+SETS: dict[str, tuple[str, ...]] = {  # how uv is asked; what Colab has is installed before
+    "lowest": ("--resolution", "lowest-direct"),
+    "newest": (),
+    "colab": (),
+}
 
 
-def version_sets(today: datetime.date) -> dict[str, tuple[str, ...]]:
-    """How uv is asked for the newest, the lowest allowed, and those of the first days of the last months.
-
-    Examples
-    --------
-    >>> list(version_sets(datetime.date(2026, 2, 14)))[:4]
-    ['newest', 'lowest', '2026-02-01', '2026-01-01']
-    """
-    months = [today.year * 12 + today.month - 1 - k for k in range(N_MONTHS)]
-    days = [datetime.date(n // 12, n % 12 + 1, 1).isoformat() for n in months]
-    dated = {day: ("--exclude-newer", day) for day in days}
-    return {"newest": (), "lowest": ("--resolution", "lowest-direct"), **dated}
-
-
-def tried(name: str, how: tuple[str, ...], folder: Path, notebooks: list[str]) -> dict:
+def tried(name: str, folder: Path, notebooks: list[str]) -> dict:
     """Install, test and run the notebooks on a copy of the last commit; say the first failure, or None."""
     checkout = copy_commit(folder / "checkout")
     python = folder / "venv" / "bin" / "python"
@@ -64,14 +57,23 @@ def tried(name: str, how: tuple[str, ...], folder: Path, notebooks: list[str]) -
     if links := os.environ.get("PIP_FIND_LINKS"):
         environment.setdefault("UV_FIND_LINKS", links)
     there = partial(run, cwd=checkout, env=environment)
-    found: dict = {"set": name, "how": " ".join(how), "python": sys.version.split()[0], "first_failure": None}
+    found: dict = {"set": name, "python": sys.version.split()[0], "first_failure": None}
     pinned = folder / "torch.txt"
     pinned.write_text(f"torch=={version('torch')}\n", encoding="utf-8")
     extras = [word for extra in EXTRAS for word in ("--extra", extra)]
     into = (*UV, "pip", "install", "--quiet", "--python", python)
     try:
-        there(*UV, "venv", "--quiet", "--python", sys.executable, folder / "venv")
-        there(*into, "-r", checkout / "pyproject.toml", *extras, "--override", pinned, *how)
+        there(*UV, "venv", "--quiet", "--seed", "--python", sys.executable, folder / "venv")
+        if name == "colab":
+            there(*into, "-r", COLAB, "-r", pinned)
+            there(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, checkout)
+            (wheel,) = folder.glob("*.whl")
+            del environment["PYTHONPATH"]  # the course is not there, until a cell installs it
+            found["first_figure_s"] = float(there(python, "-m", "tests.rot.first_figure", wheel))
+            environment["PYTHONPATH"] = str(checkout)
+            if found["first_figure_s"] > FIRST_FIGURE_S:
+                raise Broken(f"first figure\nerror: after {found['first_figure_s']} s, over {FIRST_FIGURE_S}")
+        there(*into, "-r", checkout / "pyproject.toml", *extras, "--override", pinned, *SETS[name])
         listed = json.loads(there(*UV, "pip", "list", "--quiet", "--format", "json", "--python", python))
         found["versions"] = _named({one["name"].lower(): one["version"] for one in listed})
         out = there(python, "-m", "pytest", "-q", "-x", "-m", MARKS, *SAMPLE)
@@ -79,6 +81,10 @@ def tried(name: str, how: tuple[str, ...], folder: Path, notebooks: list[str]) -
         there(python, "-m", "tinytx_course.cli", "run", *notebooks, "--budget", "smoke")
         ran = notebooks or sorted(path.name[:2] for path in (checkout / "notebooks").glob("*.ipynb"))
         found["notebooks"] = ", ".join(ran)
+        if name == "newest":
+            there(*into, "pytest-notebook")
+            out = there(python, "-m", "tests.rot.plan_b", *ran)
+            found["plan_b"] = out.strip().splitlines()[-1].strip("= ")
     except Broken as problem:
         print(f"{name}: {problem}", file=sys.stderr)
         found["first_failure"] = _first_error(str(problem))
@@ -104,7 +110,11 @@ def _first_error(text: str) -> str:
 
 def _outcome(record: dict) -> str:
     failure = record["first_failure"]
-    return f"**failed:** {failure}" if failure else f"{record['tests']}; notebooks {record['notebooks']} ran"
+    if failure:
+        return f"**failed:** {failure}"
+    more = f"; under pytest-notebook: {record['plan_b']}" if "plan_b" in record else ""
+    more += f"; first figure after {record['first_figure_s']} s" if "first_figure_s" in record else ""
+    return f"{record['tests']}; notebooks {record['notebooks']} ran{more}"
 
 
 def write_page(root: Path) -> None:
@@ -114,7 +124,7 @@ def write_page(root: Path) -> None:
     )
     stored = Results("rot", root / "results")
     table = "## Versions\n\n| where | Python | outcome |\n|---|---|---|\n"
-    for record in stored.data.values():
+    for record in (stored.data[name] for name in SETS if name in stored.data):
         versions = record.get("versions", {})
         some = ", ".join(f"{name} {versions[name]}" for name in SHOWN if name in versions)
         table += f"| {record['set']} ({some}) | {record['python']} | {_outcome(record)} |\n"
@@ -126,15 +136,14 @@ def write_page(root: Path) -> None:
 def main() -> int:
     """Read the options, try the sets, print a line each, store them."""
     parser = argparse.ArgumentParser(prog="python -m tests.rot", description=__doc__)
-    sets = version_sets(datetime.datetime.now(datetime.UTC).date())
-    parser.add_argument("--only", action="append", choices=list(sets), help="a set; all by default")
+    parser.add_argument("--only", action="append", choices=list(SETS), help="a set; all by default")
     parser.add_argument("--notebooks", nargs="*", default=[], help="numbers of lessons; all by default")
     parser.add_argument("--results", type=Path, help="folder to store the table in, such as results")
     args = parser.parse_args()
     n_failed = 0
-    for name in args.only or sets:
+    for name in args.only or SETS:
         with tempfile.TemporaryDirectory(prefix="rot-") as folder:
-            record = tried(name, sets[name], Path(folder), args.notebooks)
+            record = tried(name, Path(folder), args.notebooks)
         n_failed += record["first_failure"] is not None
         print(f"{name:<12}{_outcome(record)}", flush=True)
         if args.results:

@@ -9,12 +9,13 @@ from functools import cache
 
 import tinytx as tx
 import tinytx_course as course
+import tinyworld
 from tinytx_course.lessons import Lesson
 from tinytx_course.site.typography import TAG
 from tinytx_course.terms import Term, terms
 
 #: What the reference describes, by the name that lessons give it.
-DOCUMENTED = {"tx": tx, "course": course}
+DOCUMENTED = {"tx": tx, "tinyworld": tinyworld, "course": course}
 _ALONE = "a|code|pre|math|script|style|summary|svg|h[1-6]"
 _PARTS = re.compile(rf"<(?P<name>{_ALONE})\b[^>]*>(?P<inside>.*?)</(?P=name)>|{TAG}|(?P<text>[^<]+)", re.S)
 _PAPER = r"arXiv:(\d{4}\.\d{4,5})"

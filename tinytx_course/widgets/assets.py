@@ -8,6 +8,7 @@ style come once, however many explorers there are.
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Iterable
 from functools import cache
@@ -122,6 +123,14 @@ def _engine() -> str:
 def module_source(kind: str) -> str:
     """Return an explorer as one module, the shared part first."""
     return _shared([kind]) + engine_script([kind]) + _own(kind)
+
+
+def embedded_module(kind: str, content: str) -> str:
+    """Return an explorer as one module for a page of somebody else; the content is what Python wrote."""
+    own = _EXPORT.sub(lambda match: "const EXPLORER = " if match[1] else "", _own(kind))
+    parts = compact(_shared([kind]) + _read("_host.js")), engine_script([kind]), compact(own)
+    style = json.dumps(compact_style(style_sheet([kind])))
+    return "".join(parts) + f"export default embedded(EXPLORER, {content}, {style});\n"
 
 
 def _shared(kinds: Iterable[str]) -> str:

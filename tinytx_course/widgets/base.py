@@ -13,7 +13,7 @@ import anywidget
 import numpy as np
 import traitlets
 
-from tinytx_course.widgets.assets import module_source, style_sheet
+from tinytx_course.widgets.assets import embedded_module, module_source, style_sheet
 
 if "google.colab" in sys.modules:  # Colab shows widgets of others only where a notebook allows them
     from google.colab import output
@@ -78,16 +78,27 @@ class Explorer(anywidget.AnyWidget):
         A page that also holds `assets.page_script` and `assets.style_sheet` brings it to life. Elsewhere, as
         on a code host that throws attributes away, the text remains.
         """
-        values = self.state()
-        buffers = {key: self._packed(key, value) for key, value in values.items() if isinstance(value, bytes)}
-        plain = {name: value for name, value in values.items() if name not in buffers}
-        content = {"state": plain, "buffers": buffers}
-        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        attribute = text.replace("&", "&amp;").replace("'", "&#39;").replace("<", "&lt;")
+        attribute = self._content().replace("&", "&amp;").replace("'", "&#39;").replace("<", "&lt;")
         return (
             f'<div class="tx-explorer" data-tx-kind="{self.kind}" data-tx-explorer=\'{attribute}\'>'
             f"{self.still()}</div>"
         )
+
+    def to_module(self) -> str:
+        """Return the explorer as one ES module, for a page of somebody else; `examples/embed` has three.
+
+        Its default export has ``render({ el })``, as anywidget's modules; style and state are in it, and it
+        asks for no other file.
+        """
+        return embedded_module(self.kind, self._content())
+
+    def _content(self) -> str:
+        """Return the state as JSON, buffers as text."""
+        values = self.state()
+        buffers = {key: self._packed(key, value) for key, value in values.items() if isinstance(value, bytes)}
+        plain = {name: value for name, value in values.items() if name not in buffers}
+        content = {"state": plain, "buffers": buffers}
+        return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
     def still(self) -> str:
         """Return what is shown where no script runs, of the class ``tx-still``."""

@@ -160,7 +160,8 @@ function headOf(root, title, signal) {
     { type: "button", class: "tx-button tx-screen", "aria-pressed": "false" },
     "⤢ Full screen",
   );
-  const isFull = () => document.fullscreenElement === root || root.classList.contains("tx-full");
+  const isScreen = () => root.getRootNode().fullscreenElement === root; // the root may be a shadow's
+  const isFull = () => isScreen() || root.classList.contains("tx-full");
   const say = () => {
     button.setAttribute("aria-pressed", isFull());
     button.textContent = isFull() ? "⤡ Leave full screen" : "⤢ Full screen";
@@ -170,7 +171,7 @@ function headOf(root, title, signal) {
     say();
   }; // a frame or a phone may not grant a screen
   button.addEventListener("click", async () => {
-    if (document.fullscreenElement === root) return document.exitFullscreen();
+    if (isScreen()) return document.exitFullscreen();
     if (isFull()) return fill(false);
     try {
       await root.requestFullscreen();

@@ -27,15 +27,29 @@ export function unpacked({ float32, uint16 }) {
   return new DataView(float32 ? bytes : Float32Array.from(new Uint16Array(bytes), (x) => x / 65535).buffer);
 }
 
+// The state of an explorer, of what Python wrote.
+const stateOf = ({ state, buffers }) => ({
+  ...state,
+  ...Object.fromEntries(Object.entries(buffers).map(([key, packed]) => [key, unpacked(packed)])),
+});
+
+// An explorer in a page of somebody else: it brings its style and its state, and needs no model of its host.
+export function embedded(explorer, content, style) {
+  return {
+    render({ el }) {
+      el.append(h("style", {}, style));
+      return explorer.render({ model: pageModel(stateOf(content)), el });
+    },
+  };
+}
+
 // Bring every explorer below `place` to life; one that fails keeps its text.
 export function host(explorers, place = document) {
   const counts = {};
   for (const box of place.querySelectorAll("[data-tx-explorer]")) {
-    const { state, buffers } = JSON.parse(box.dataset.txExplorer);
-    for (const [key, packed] of Object.entries(buffers)) state[key] = unpacked(packed);
     const el = h("div", { class: "tx-here" });
     const kind = box.dataset.txKind;
-    const model = pageModel(state);
+    const model = pageModel(stateOf(JSON.parse(box.dataset.txExplorer)));
     counts[kind] = (counts[kind] ?? 0) + 1;
     try {
       box.append(el);

@@ -1,5 +1,6 @@
 """Reading the site as a person does, from the disk: by keys, in themes, on a phone, in front of a class."""
 
+import html
 import json
 import re
 from pathlib import Path
@@ -453,6 +454,13 @@ def test_the_link_of_an_explorer_is_copied_with_its_state_and_leads_there(lesson
     lesson.settle()
     (top,) = lesson.all("[data-kind=mask]", "e.getBoundingClientRect().top")
     assert 0 <= top < 200
+    lesson.click("[data-kind=mask] .tx-copy", 1)
+    lesson.wait("document.querySelectorAll('[data-kind=mask] .tx-copy')[1].textContent === 'Copied'")
+    frame = lesson.evaluate("navigator.clipboard.readText()")
+    lesson.open(html.unescape(re.search('<iframe src="([^"]+)" title="Mask explorer"', frame)[1]))
+    lesson.settle()
+    assert lesson.all(".tx", "e.dataset.kind") == ["mask"]
+    assert lesson.evaluate("location.hash") == f"#{address.split('#')[1]}"
 
 
 def test_what_waits_can_be_reached_by_a_link_and_is_open_on_paper(lesson, site):

@@ -1,12 +1,15 @@
 """Reading the site as a person does, from the disk: by keys, in themes, on a phone, in front of a class."""
 
 import html
+import io
 import json
 import re
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
+from PIL import Image
 
 from tests.browser.test_site import outside, violations
 from tinytx_course.building.notebooks import Run
@@ -325,6 +328,17 @@ def test_a_figure_is_enlarged_and_returns_to_its_place(lesson):
     lesson.click("dialog[open] .close")
     lesson.settle()
     assert lesson.all(*width) == [before]
+
+
+def test_no_figure_shines_in_the_dark(lesson):
+    lesson.size(1280, 1000, dark=True)
+    lesson.click(".show-all")
+    lesson.settle()
+    shine = {}
+    for name in filter(None, lesson.all("figure.figure", "e.checkVisibility() && e.id")):
+        picture = Image.open(io.BytesIO(lesson.pixels(f"#{name} .picture"))).convert("RGB")
+        shine[name] = (np.asarray(picture).min(axis=-1) >= 215).mean()
+    assert len(shine) >= 3 and max(shine.values()) < 0.06, shine
 
 
 def test_on_a_phone_panels_stand_below_one_another_and_wide_ones_return(lesson, site):

@@ -293,7 +293,7 @@ def test_cells_of_a_heat_map_have_the_same_colours_in_fewer_letters(n_columns):
     shown = figures.drawing(stream.getvalue(), "cells", "f1")
     assert len(shown) < len(stream.getvalue()) / 2
     if n_columns == 7:
-        colours = re.findall(r'<path d="((?:M[^Z]+Z)+)" style="fill:(none|#\w+)', shown)
+        colours = re.findall(r'<path d="((?:M[^Z]+Z)+)" style="fill:(none|light-dark\(#\w+,#\w+\))', shown)
         assert {colour: d.count("M") for d, colour in colours}["none"] == 15 and len(colours) == 5
     else:
         image = re.search(r'<image [^>]*base64,([^"]+)"', shown)[1]

@@ -361,6 +361,12 @@ def test_on_a_phone_panels_stand_below_one_another_and_wide_ones_return(lesson, 
     phone = lesson.all("figure.figure:has(g.axes)", panels)
     stacked = [figure for figure in phone if any(one["own"] for one in figure)]
     assert stacked
+    text = "text:not(:has(tspan), [visibility=hidden] *, .emptied *)"
+    matrix = "(({ a, b }) => Math.hypot(a, b))(e.getScreenCTM())"
+    letters = lesson.all(
+        f"figure.figure {text}", f"e.checkVisibility() && {matrix} * parseFloat(getComputedStyle(e).fontSize)"
+    )
+    assert len(letters) > 50 and min(filter(None, letters)) >= 10
     for figure in stacked:
         assert all(one["out"] <= 0 and one["smallest"] >= 9 for one in figure if one["n"]), figure
         assert len({round(one["top"]) for one in figure}) > 1

@@ -76,6 +76,17 @@ OPEN_BELOW = """(() => {
   return open;
 })()"""
 
+# What jumped since the page was opened, and while it is scrolled to its end.
+SCROLL = """(async () => {
+  window.shifts = [];
+  const note = (found) => shifts.push(...found.getEntries().map((e) => (e.hadRecentInput ? 0 : e.value)));
+  new PerformanceObserver(note).observe({ type: "layout-shift", buffered: true });
+  for (let y = 0; y < document.body.scrollHeight; y += innerHeight) {
+    scrollTo({ top: y, behavior: "instant" });
+    await new Promise((done) => setTimeout(done, 60));
+  }
+})()"""
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
@@ -328,6 +339,15 @@ def test_a_figure_is_enlarged_and_returns_to_its_place(lesson):
     lesson.click("dialog[open] .close")
     lesson.settle()
     assert lesson.all(*width) == [before]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_stands_still_while_it_is_opened_and_read(page, site, name):
+    page.size(1280, 800)
+    page.open((site / name).as_uri())
+    page.evaluate(SCROLL)
+    page.settle()
+    assert sum(page.evaluate("window.shifts")) < 0.05
 
 
 def test_no_figure_shines_in_the_dark(lesson):

@@ -49,7 +49,7 @@ MANY_CELLS = 200
 
 
 def in_the_dark(colour: str) -> str:
-    """Return a colour as the filter of reading.css, which turns pictures of pixels round, shows it.
+    """Return a colour as the filter of `style_sheet`, which turns pictures of pixels round, shows it.
 
     Examples
     --------
@@ -143,9 +143,14 @@ def _shortened(key: str, value: str, names: Mapping[str, str]) -> str:
 
 
 def style_sheet() -> str:
-    """Return the inks of figures in light and dark."""
+    """Return the inks of figures in light and dark; pictures of pixels are turned round, but not on paper."""
     inks = " ".join(f"--ink-{light[1:]}: light-dark({light}, {dark});" for light, dark in INKS.items())
-    return f".figure {{ {inks} }}\n"
+    turned = ":is(.photo img, .try img, .figure image) { filter: invert(0.92) hue-rotate(180deg); }"
+    return f"""
+.figure {{ {inks} }}
+@media screen {{ :root[data-theme="dark"] {turned} }}
+@media screen and (prefers-color-scheme: dark) {{ :root:not([data-theme="light"]) {turned} }}
+"""
 
 
 class Figures:

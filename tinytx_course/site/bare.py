@@ -12,6 +12,7 @@ from tinytx_course.building.elsewhere import raw_file
 from tinytx_course.lessons import project_root
 from tinytx_course.site.templates import render
 from tinytx_course.widgets import assets
+from tinytx_course.widgets.base import ELSEWHERE
 
 #: The picture of a page without one of its own.
 PLAIN = "index-playground"
@@ -54,6 +55,23 @@ def main_still(body: str, stem: str) -> str:
     return still(name_of(stem, first[1]) if first else stem)
 
 
+def printed(body: str, stem: str) -> str:
+    """Return a page in which each explorer is its still picture with its words, as paper cannot respond."""
+    seen: Counter[str] = Counter()
+
+    def picture(match: re.Match[str]) -> str:
+        kind, title, words = match.groups()
+        seen[kind] += 1
+        image = f'<img class="tx-picture" src="{still(name_of(stem, kind, seen[kind]))}" alt="">'
+        return f"<p>{image}<strong>{title}{'.' * (title[-1] != '?')}</strong> {_without_elsewhere(words)}</p>"
+
+    return EXPLORER.sub(picture, body)
+
+
+def _without_elsewhere(words: str) -> str:
+    return words.replace(ELSEWHERE, "").strip()
+
+
 def main_figure(body: str) -> re.Match[str] | None:
     """Return the anchor and the number of the figure that stands for a lesson without an explorer."""
     return re.search(r'<a class="number" href="#(figure-1)" tabindex="-1">(Figure [\d.]+)</a>', body)
@@ -78,7 +96,7 @@ def bare_pages(page: str, stem: str) -> tuple[str, dict[str, str]]:
         alone[f"{name}.html"] = render(
             "site/shell.html",
             title=f"{title} · tinytx",
-            description=html.unescape(words),
+            description=html.unescape(_without_elsewhere(words)),
             picture=sent(picture) if sent(picture) != picture else f"../{picture}",
             style=assets.compact_style(assets.style_sheet([kind])),
             first="",
@@ -100,7 +118,12 @@ def write_beside(folder: Path, page: str, stem: str) -> str:
     for name, text in alone.items():
         (folder / FOLDER).mkdir(exist_ok=True)
         (folder / FOLDER / name).write_text(text, encoding="utf-8")
-    for name in {found for text in (page, *alone.values()) for found in _SHOWN.findall(text)}:
+    write_stills(folder, page, *alone.values())
+    return page
+
+
+def write_stills(folder: Path, *pages: str) -> None:
+    """Write the still pictures that pages show into a folder next to them."""
+    for name in {found for text in pages for found in _SHOWN.findall(text)}:
         (folder / "stills").mkdir(exist_ok=True)
         (folder / still(name)).write_bytes(_STILLS.joinpath(f"{name}.png").read_bytes())
-    return page

@@ -87,6 +87,14 @@ def test_each_explorer_has_a_bare_page_that_lives_at_any_width(page, whole_kit):
             page.open(path.as_uri())
             page.wait("document.querySelector('.tx-say')?.textContent")
             assert page.width() <= width and outside(page) == []
+        first, tries = page.text(".tx-say"), page.all(".tx-tries a", "e.hash")
+        assert len(tries) == (0 if "playground" in path.stem else 3)
+        for place in tries:
+            page.open("about:blank")
+            page.open(path.as_uri() + place)
+            page.wait("document.querySelector('.tx-say')?.textContent")
+            page.settle()
+            assert page.text(".tx-say") != first, (path.name, place)
         (picture,) = page.all("[property='og:image']", "e.content")
         assert (path.parent / picture).is_file()
         target, _, name = page.all(".tx-from a", "e.getAttribute('href')")[0].partition("#")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import html
 import re
+import tomllib
 from collections import Counter
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from urllib.parse import quote
 
 from tinytx_course.building.elsewhere import raw_file
 from tinytx_course.lessons import project_root
@@ -22,7 +25,7 @@ _STATE = r"""(?: data-tx-explorer=(?:'[^']*'|"[^"]*"))?"""
 EXPLORER = re.compile(
     rf'<div (?:id="explorer" )?class="tx-explorer"(?: data-tx-page="[^"]*")?{_STATE} '
     rf'data-tx-kind="(?!questions|outcome|parsons|by_hand)(\w+)"{_STATE}>'
-    r'<p class="tx-still"><strong>(.*?)[.]?</strong> (.*?)</p></div>'
+    r'(?:<p class="tx-tries">.*?</p>)?<p class="tx-still"><strong>(.*?)[.]?</strong> (.*?)</p></div>'
 )
 _NAME = re.compile(r"\d\d|\w+")
 _SHOWN = re.compile(r"stills/([\w-]+)\.png")
@@ -68,6 +71,21 @@ def printed(body: str, stem: str) -> str:
     return EXPLORER.sub(picture, body)
 
 
+def _with_tries(explorer: str, kind: str, name: str) -> str:
+    """Return an explorer with links above it that set its state, and ask what is seen then."""
+    links = [
+        f'<a href="#{name}?{quote(state, safe="=&")}">{words}</a>'
+        for words, state in _tries().get(kind, {}).items()
+    ]
+    tries = f'<p class="tx-tries"><b>Try this:</b> {" ".join(links)}</p>' if links else ""
+    return explorer.replace('<p class="tx-still">', f'{tries}<p class="tx-still">')
+
+
+@cache
+def _tries() -> dict[str, dict[str, str]]:
+    return tomllib.loads(files("tinytx_course.widgets").joinpath("tries.toml").read_text(encoding="utf-8"))
+
+
 def _without_elsewhere(words: str) -> str:
     return words.replace(ELSEWHERE, "").strip()
 
@@ -87,11 +105,13 @@ def bare_pages(page: str, stem: str) -> tuple[str, dict[str, str]]:
         whole, kind, title, words = match[0], *match.groups()
         seen[kind] += 1
         name = name_of(stem, kind, seen[kind])
-        own = whole.replace('id="explorer" ', "").replace(
-            " data-tx-kind", f' data-tx-page="{name}.html" data-tx-kind'
+        anchor = f"{kind}{seen[kind] if seen[kind] > 1 else ''}"
+        own = (
+            _with_tries(whole, kind, kind)
+            .replace('id="explorer" ', "")
+            .replace(" data-tx-kind", f' data-tx-page="{name}.html" data-tx-kind')
         )
         scripts = "".join(f'<script src="../{file}"></script>\n' for file in assets.engine_files([kind]))
-        anchor = f"{kind}{seen[kind] if seen[kind] > 1 else ''}"
         picture = still(name) or still(PLAIN)
         alone[f"{name}.html"] = render(
             "site/shell.html",
@@ -107,7 +127,9 @@ def bare_pages(page: str, stem: str) -> tuple[str, dict[str, str]]:
             ),
             script=f'{scripts}<script type="module">\n{assets.page_script([kind], engine=False)}\n</script>',
         )
-        return whole.replace(" data-tx-kind", f' data-tx-page="{FOLDER}/{name}.html" data-tx-kind')
+        return _with_tries(whole, kind, anchor).replace(
+            " data-tx-kind", f' data-tx-page="{FOLDER}/{name}.html" data-tx-kind'
+        )
 
     return EXPLORER.sub(known, page), alone
 

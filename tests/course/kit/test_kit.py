@@ -42,7 +42,7 @@ def dead_links(folder, left_out=()):
     for path, text in texts.items():
         for link in re.findall(r'<a [^>]*?href="([^"]+)"', text):
             address, _, place = unescape(link).partition("#")
-            address = address.partition("?")[0]
+            address, place = address.partition("?")[0], re.sub(r"(?<=\?)\w*=.*", "", place)
             if re.match(r"[a-z]+:", address):
                 continue
             target = (path.parent / unquote(address)).resolve() if address else path

@@ -109,12 +109,14 @@ class Page:
         tasks = (one for one in self._trace if (one["pid"], one["tid"]) in main)
         return max(one.get("tdur", 0) for one in tasks) / 1000
 
-    def size(self, width: int, height: int, *, dark: bool = False) -> None:
-        """Set the window's size in pixels, and the theme."""
+    def size(self, width: int, height: int, *, dark: bool = False, motion: bool = True) -> None:
+        """Set the window's size in pixels, the theme, and whether motion is welcome."""
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.call("Emulation.setDeviceMetricsOverride", **metrics)
-        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
-        self.call("Emulation.setEmulatedMedia", features=scheme)
+        features = {"color-scheme": "dark" if dark else "light"}
+        features |= {} if motion else {"reduced-motion": "reduce"}
+        wanted = [{"name": f"prefers-{name}", "value": value} for name, value in features.items()]
+        self.call("Emulation.setEmulatedMedia", features=wanted)
 
     def open(self, address: str) -> None:
         """Go to an address and wait until it is loaded; another end (#...) alone loads nothing."""

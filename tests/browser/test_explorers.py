@@ -70,6 +70,24 @@ def test_the_address_keeps_what_was_changed_in_every_explorer_and_brings_it_back
     assert page.evaluate("document.querySelectorAll('.tx')[2].getBoundingClientRect().top < innerHeight / 2")
 
 
+@pytest.mark.parametrize("kind", [kind for kind in CASES if kind not in ("by_hand", "parsons", "playground")])
+def test_the_address_holds_what_a_key_changes_and_what_is_out_of_bounds_is_left_out(page, show, kind):
+    selector, key, _, trait = CASES[kind].keys
+    address = show(CASES[kind].make())
+    before = page.text(".tx-say")
+    page.focus(selector)
+    page.press(key)
+    page.wait(f"location.hash.startsWith('#{kind}?{trait}=')")
+    page.settle()
+    changed, said = page.evaluate("location.href"), page.text(".tx-say")
+    for end, words in ((f"#{kind}?{trait}=-7", before), (changed[len(address) :], said)):
+        page.open("about:blank")
+        page.open(address + end)
+        page.wait("document.querySelector('.tx-say')?.textContent")
+        page.settle()
+        assert page.text(".tx-say") == words
+
+
 def test_the_finding_alone_is_read_aloud_and_the_rest_unfolds_by_keys(page, several):
     opened(page, several)
     spoken = page.all(".tx [role=status]")

@@ -134,7 +134,11 @@ def test_the_lab_of_the_course_opens_with_the_contents_and_asks_for_no_news(page
         page.open(f"{running.address}/lab/tree/00_start_here.ipynb?token=secret")
         page.wait("window.jupyterapp && window.jupyterapp.shell.currentWidget?.context?.isReady", 90)
         page.wait("document.querySelector('.jp-TableOfContents')?.checkVisibility()", 90)
+        notebook = "window.jupyterapp.shell.currentWidget"
+        page.wait(f"{notebook}.sessionContext?.session?.kernel?.status === 'idle'", 90)
+        page.wait(f"{notebook}.context.model.getMetadata('language_info').version")
         page.settle()
+        assert page.evaluate(f"{notebook}.context.model.dirty") is False, "only opened"
         asked = [
             url for url in page.requests if "/news" in url or "/update" in url or running.address not in url
         ]

@@ -1,11 +1,15 @@
 """Reading the site as a person does, from the disk: by keys, in themes, on a phone, in front of a class."""
 
+import html
+import io
 import json
 import re
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
+from PIL import Image
 
 from tests.browser.test_site import outside, violations
 from tinytx_course.building.notebooks import Run
@@ -70,6 +74,17 @@ OPEN_BELOW = """(() => {
     told ||= isOutput && !isOpen;
   }
   return open;
+})()"""
+
+# What jumped since the page was opened, and while it is scrolled to its end.
+SCROLL = """(async () => {
+  window.shifts = [];
+  const note = (found) => shifts.push(...found.getEntries().map((e) => (e.hadRecentInput ? 0 : e.value)));
+  new PerformanceObserver(note).observe({ type: "layout-shift", buffered: true });
+  for (let y = 0; y < document.body.scrollHeight; y += innerHeight) {
+    scrollTo({ top: y, behavior: "instant" });
+    await new Promise((done) => setTimeout(done, 60));
+  }
 })()"""
 
 
@@ -326,6 +341,26 @@ def test_a_figure_is_enlarged_and_returns_to_its_place(lesson):
     assert lesson.all(*width) == [before]
 
 
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_stands_still_while_it_is_opened_and_read(page, site, name):
+    page.size(1280, 800)
+    page.open((site / name).as_uri())
+    page.evaluate(SCROLL)
+    page.settle()
+    assert sum(page.evaluate("window.shifts")) < 0.05
+
+
+def test_no_figure_shines_in_the_dark(lesson):
+    lesson.size(1280, 1000, dark=True)
+    lesson.click(".show-all")
+    lesson.settle()
+    shine = {}
+    for name in filter(None, lesson.all("figure.figure", "e.checkVisibility() && e.id")):
+        picture = Image.open(io.BytesIO(lesson.pixels(f"#{name} .picture"))).convert("RGB")
+        shine[name] = (np.asarray(picture).min(axis=-1) >= 215).mean()
+    assert len(shine) >= 3 and max(shine.values()) < 0.06, shine
+
+
 def test_on_a_phone_panels_stand_below_one_another_and_wide_ones_return(lesson, site):
     lesson.open((site / f"{PANELS.name}.html").as_uri())
     lesson.settle()
@@ -346,6 +381,12 @@ def test_on_a_phone_panels_stand_below_one_another_and_wide_ones_return(lesson, 
     phone = lesson.all("figure.figure:has(g.axes)", panels)
     stacked = [figure for figure in phone if any(one["own"] for one in figure)]
     assert stacked
+    text = "text:not(:has(tspan), [visibility=hidden] *, .emptied *)"
+    matrix = "(({ a, b }) => Math.hypot(a, b))(e.getScreenCTM())"
+    letters = lesson.all(
+        f"figure.figure {text}", f"e.checkVisibility() && {matrix} * parseFloat(getComputedStyle(e).fontSize)"
+    )
+    assert len(letters) > 50 and min(filter(None, letters)) >= 10
     for figure in stacked:
         assert all(one["out"] <= 0 and one["smallest"] >= 9 for one in figure if one["n"]), figure
         assert len({round(one["top"]) for one in figure}) > 1
@@ -453,6 +494,13 @@ def test_the_link_of_an_explorer_is_copied_with_its_state_and_leads_there(lesson
     lesson.settle()
     (top,) = lesson.all("[data-kind=mask]", "e.getBoundingClientRect().top")
     assert 0 <= top < 200
+    lesson.click("[data-kind=mask] .tx-copy", 1)
+    lesson.wait("document.querySelectorAll('[data-kind=mask] .tx-copy')[1].textContent === 'Copied'")
+    frame = lesson.evaluate("navigator.clipboard.readText()")
+    lesson.open(html.unescape(re.search('<iframe src="([^"]+)" title="Mask explorer"', frame)[1]))
+    lesson.settle()
+    assert lesson.all(".tx", "e.dataset.kind") == ["mask"]
+    assert lesson.evaluate("location.hash") == f"#{address.split('#')[1]}"
 
 
 def test_what_waits_can_be_reached_by_a_link_and_is_open_on_paper(lesson, site):

@@ -89,6 +89,13 @@ def test_keys_go_through_all_slides_show_the_answer_and_open_the_notes(page, dec
     page.evaluate("speaker.close()")
 
 
+def test_the_next_slide_is_fitted_while_this_one_is_shown(page, decks):
+    opened(page, decks, DECKS[0])
+    go_to(page, "section:has(+ section.explorer)")
+    page.wait("document.querySelector('section.explorer .fit').dataset.fit === 'done'")
+    assert page.evaluate("!Reveal.getCurrentSlide().matches('.explorer')")
+
+
 def test_an_explorer_is_alive_has_the_keys_for_itself_and_escape_gives_them_back(page, decks):
     opened(page, decks, DECKS[0])
     go_to(page, "section.explorer")

@@ -33,6 +33,8 @@ def test_every_link_leads_to_a_place_in_it_or_to_a_paper_and_answers_come_last(r
     assert {link for link in links if not link.startswith(("#", "https://"))} == set()
     assert [f'<section id="{n:02d}">' in body for n in NUMBERS] == [True, True]
     assert "<details><summary>Solution" not in body and "data-tx-explorer" not in body
+    pictures = re.findall(r'<img class="tx-picture" src="([^"]+)"', body)
+    assert pictures == ["stills/02-mask.png", "stills/06-count.png"] and "It responds" not in body
     end = body.index('<section id="answers"')
     assert body.index("<b>Solution</b>") > end and "Right." not in body[:end]
     assert (

@@ -206,6 +206,31 @@ def test_a_page_says_what_it_is_about_where_links_are_shown_with_a_text():
     assert len(said) == 2 and said[0] == said[1] and LESSONS[2].question in html.unescape(said[0])
 
 
+def test_the_still_of_its_explorer_leads_there_and_is_sent_with_a_link_once_there_is_an_address(
+    monkeypatch, root
+):
+    mask = displayed("text/html", course.widgets.mask().to_html())
+
+    def pictures():
+        cells = [v4.new_markdown_cell("# A lesson"), v4.new_code_cell("1", outputs=[mask])]
+        shown = page(Run(lesson=LESSONS[2], notebook=v4.new_notebook(cells=cells)), LESSONS[1:4])
+        (anchor, still), (sent,) = (
+            re.search(r'<a href="#(\w+)"><img src="([^"]+)"', shown).groups(),
+            re.findall(r'"og:image" content="([^"]+)"', shown),
+        )
+        assert f'<div id="{anchor}" class="tx-explorer"' in shown
+        return still, sent
+
+    assert pictures() == ("stills/02-mask.png",) * 2
+    monkeypatch.setattr(
+        "tinytx_course.building.elsewhere.source_of", lambda _: "https://github.com/owner/tinytx"
+    )
+    still, sent = pictures()
+    assert still == "stills/02-mask.png"
+    file = sent.removeprefix("https://raw.githubusercontent.com/owner/tinytx/main/")
+    assert (root / file).is_file() and file.endswith(still)
+
+
 def test_what_is_further_is_folded_with_one_line_that_says_what_waits():
     long = "## Further: more $x$ & <b>\n\n" + "word " * 257
     cells = [*map(v4.new_markdown_cell, ("## First", long, "### Further: too", "## Second"))]
@@ -268,7 +293,7 @@ def test_cells_of_a_heat_map_have_the_same_colours_in_fewer_letters(n_columns):
     shown = figures.drawing(stream.getvalue(), "cells", "f1")
     assert len(shown) < len(stream.getvalue()) / 2
     if n_columns == 7:
-        colours = re.findall(r'<path d="((?:M[^Z]+Z)+)" style="fill:(none|#\w+)', shown)
+        colours = re.findall(r'<path d="((?:M[^Z]+Z)+)" style="fill:(none|light-dark\(#\w+,#\w+\))', shown)
         assert {colour: d.count("M") for d, colour in colours}["none"] == 15 and len(colours) == 5
     else:
         image = re.search(r'<image [^>]*base64,([^"]+)"', shown)[1]

@@ -185,10 +185,23 @@ def copy_for_learner(root: Path) -> list[Path]:
         target = folder / f"{lesson.name}.ipynb"
         if not target.exists():
             notebook = build_notebook(lesson, root)
-            notebook.metadata["tinytx_edition"] = EDITION
+            notebook.metadata |= {
+                **_kernel_here(notebook.metadata.kernelspec.name),
+                "tinytx_edition": EDITION,
+            }
             nbformat.write(notebook, target)
             new.append(target)
     return new
+
+
+def _kernel_here(name: str) -> dict:
+    """Return what JupyterLab writes into a notebook once its kernel is up: opening then changes nothing."""
+    from ipykernel.ipkernel import IPythonKernel
+    from jupyter_client.kernelspec import KernelSpecManager
+
+    spec = KernelSpecManager().get_kernel_spec(name)
+    kernel = {"name": name, "display_name": spec.display_name, "language": spec.language}
+    return {"kernelspec": kernel, "language_info": IPythonKernel.language_info}
 
 
 def open_lab(root: Path | None = None, options: Sequence[str] = ()) -> int:

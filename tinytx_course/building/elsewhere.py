@@ -49,6 +49,12 @@ def source_of(root: Path) -> str:
     return _project(root).get("urls", {}).get("Source", "")
 
 
+def raw_file(root: Path, name: str) -> str:
+    """Address of a file of the repository as it is, empty as long as the repository has none."""
+    owner = source_of(root).removeprefix("https://github.com/")
+    return f"https://raw.githubusercontent.com/{owner}/main/{name}" if owner else ""
+
+
 def _project(root: Path) -> dict[str, Any]:
     file = root / "pyproject.toml"
     return tomllib.loads(file.read_text(encoding="utf-8"))["project"] if file.is_file() else {}

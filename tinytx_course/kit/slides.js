@@ -56,6 +56,13 @@ async function fit(slide) {
   slide?.querySelectorAll(".figure svg").forEach(enlarge);
 }
 
+// Fit the slide that is shown, then the next one, so that it is there at once.
+async function show(slide) {
+  await fit(slide);
+  const slides = [...document.querySelectorAll(".slides section:not(.stack)")];
+  await fit(slides[slides.indexOf(slide) + 1]);
+}
+
 // Letters of a figure that are too small for the last row grow from where they are anchored; a name along an
 // axis makes room for those it would cover, and the picture takes in what would leave it, which makes all a
 // little smaller.
@@ -168,10 +175,10 @@ Reveal.addKeyBinding({ keyCode: 68, key: "D", description: "Light or dark" }, ()
   changeLook({ theme: dark ? "light" : "dark" });
 });
 Reveal.on("ready", (event) => {
-  fit(event.currentSlide);
+  show(event.currentSlide);
 });
 Reveal.on("slidechanged", (event) => {
-  fit(event.currentSlide);
+  show(event.currentSlide);
   showNotes();
 });
 Reveal.on("pdf-ready", () => {

@@ -12,6 +12,7 @@ from pathlib import Path
 from tinytx_course.building.notebooks import Run
 from tinytx_course.lessons import Lesson
 from tinytx_course.machine import CHROMIUM, find_chromium
+from tinytx_course.site import bare
 from tinytx_course.site.cells import notebook_to_html
 from tinytx_course.site.pages import fill_page, without_answers, write_shared
 from tinytx_course.terms import terms_table
@@ -50,7 +51,7 @@ def booklet_page(runs: Sequence[Run], drawings: Path | None = None) -> str:
     shown = [run.lesson for run in runs]
     for run in runs:
         number = run.lesson.number
-        body = notebook_to_html(run.notebook, run.lesson, shown, drawings)
+        body = bare.printed(notebook_to_html(run.notebook, run.lesson, shown, drawings), run.lesson.name)
         text, folded = without_answers(body, number)
         chapters.append((run.lesson, *(_within(part, number, shown) for part in (text, folded))))
     return fill_page(
@@ -82,6 +83,7 @@ def write_booklet(runs: Sequence[Run], path: Path, drawings: Path | None = None)
         text = booklet_page(runs, drawings)
         page.write_text(text, encoding="utf-8")
         write_shared(page.parent, text)
+        bare.write_stills(page.parent, text)
         command = [
             *(program, "--headless=new", "--disable-gpu", "--disable-dev-shm-usage"),
             *(f"--user-data-dir={aside}/profile", "--no-pdf-header-footer"),

@@ -18,7 +18,7 @@ from tinytx_course.plots.style import captions
 
 #: Characters of a drawing, at most: pages hold many.
 LARGEST_SVG = 90_000
-#: What a figure is drawn in: its colour on white, and on a dark ground. Colours of cells stay as they are.
+#: What a figure is drawn in: its colour on white, and in the dark. `in_the_dark` turns the others round.
 INKS = {
     "#222222": "#e4e6ea",
     "#000000": "#e4e6ea",
@@ -37,6 +37,7 @@ _TXD = re.compile(r'(<figure class="txd")(.*?<figcaption>)', re.S)
 # The same picture again, for code hosts that throw SVG away; a page has no use for it.
 _STILL = re.compile(r'<img class="txd-still"[^>]*>')
 _INK = re.compile(rf"({'|'.join(INKS)})\b")
+_COLOUR = re.compile(r"#[0-9a-f]{6}\b")
 _REFERENCE = re.compile(r"(?<=url\(#)[^)]+|(?<=^#).+")
 _SVG = "{http://www.w3.org/2000/svg}"
 _NUMBER = re.compile(r"-?\d+\.\d+")
@@ -45,6 +46,20 @@ _UNNAMED = re.compile("figure|axes|patch|text|line2d|[xy]tick|matplotlib|legend"
 _GROUNDS = "//*[@id='figure_1' or starts-with(@id, 'axes_')]/*[1][starts-with(@id, 'patch_')]/*[1]"
 #: A heat map of more cells is a picture of one pixel a cell, with its axes as a drawing.
 MANY_CELLS = 200
+
+
+def in_the_dark(colour: str) -> str:
+    """Return a colour as the filter of `style_sheet`, which turns pictures of pixels round, shows it.
+
+    Examples
+    --------
+    >>> in_the_dark("#ffffff"), in_the_dark("#08306b")
+    ('#141414', '#a8c9fb')
+    """
+    r, g, b = (0.92 * 255 - 0.84 * part for part in ImageColor.getrgb(colour)[:3])
+    both = 0.426 * r + 1.43 * g + 0.144 * b
+    turned = (both - r, both - g, both - b)
+    return "#" + "".join(f"{round(min(255, max(0, part))):02x}" for part in turned)
 
 
 def _short(x: float) -> str:
@@ -123,13 +138,19 @@ def _shortened(key: str, value: str, names: Mapping[str, str]) -> str:
     value = _REFERENCE.sub(lambda name: names.get(name[0], name[0]), value)
     if key == "style":  # the page has a font of its own
         value = re.sub(r"font-family: '[^']*'; |(?<=[;:]) ", "", value)
-    return _INK.sub(lambda ink: f"var(--ink-{ink[0][1:]})", value)
+    value = _INK.sub(lambda ink: f"var(--ink-{ink[0][1:]})", value)
+    return _COLOUR.sub(lambda colour: f"light-dark({colour[0]},{in_the_dark(colour[0])})", value)
 
 
 def style_sheet() -> str:
-    """Return the inks of figures in light and dark."""
+    """Return the inks of figures in light and dark; pictures of pixels are turned round, but not on paper."""
     inks = " ".join(f"--ink-{light[1:]}: light-dark({light}, {dark});" for light, dark in INKS.items())
-    return f".figure {{ {inks} }}\n"
+    turned = ":is(.photo img, .try img, .figure image) { filter: invert(0.92) hue-rotate(180deg); }"
+    return f"""
+.figure {{ {inks} }}
+@media screen {{ :root[data-theme="dark"] {turned} }}
+@media screen and (prefers-color-scheme: dark) {{ :root:not([data-theme="light"]) {turned} }}
+"""
 
 
 class Figures:

@@ -14,6 +14,7 @@ from tinytx_course.lessons import LESSONS, Lesson, format_duration, stored_times
 from tinytx_course.machine import this_machine
 from tinytx_course.plots.diagrams.diagram import DIAGRAMS, diagram
 from tinytx_course.quizzes.bank import questions
+from tinytx_course.site.bare import EXPLORER
 from tinytx_course.site.figures import drawing
 
 #: The parts of the course: name, what it is about, the numbers of the first and the last lesson.
@@ -43,7 +44,6 @@ _FIGURES = {
     17: "patched_heads",
     18: "nine_programs",
 }
-_EXPLORER = re.compile(r'data-tx-kind="(?!questions|outcome|parsons)([a-z_]+)"')
 _EXERCISE = re.compile(r'<h3 id="Exercise:')
 
 
@@ -88,7 +88,7 @@ def _marks(file: Path) -> list[str]:
     page = file.read_text(encoding="utf-8") if file.is_file() else ""
     times = stored_times().get(file.stem)
     found = [f"{times.core} min, {times.everything} with everything"] if times else []
-    for sign, name, pattern in (("◆", "explorer", _EXPLORER), ("✎", "exercise", _EXERCISE)):
+    for sign, name, pattern in (("◆", "explorer", EXPLORER), ("✎", "exercise", _EXERCISE)):
         if n := len(pattern.findall(page)):
             found.append(f"{sign} {n} {name}{'s' * (n > 1)}")
     return found

@@ -21,7 +21,7 @@ from tinytx_course.building.elsewhere import open_links, source_of
 from tinytx_course.building.notebooks import Run, without_outputs
 from tinytx_course.lessons import LESSONS, Lesson, project_root
 from tinytx_course.plots.diagrams.svg import style_sheet as diagram_style
-from tinytx_course.site import figures, finding, front
+from tinytx_course.site import bare, figures, finding, front
 from tinytx_course.site.cells import code_style, notebook_to_html
 from tinytx_course.site.reference import reference_body
 from tinytx_course.site.tasks import exercises_body
@@ -63,10 +63,6 @@ _FOLDED = re.compile(
     r"<details><summary>((?:(?!</summary>).)*)</summary>((?:(?!</?details).)*)</details>", re.S
 )
 _TOGETHER = re.compile(rf"(?:{_FOLDED.pattern.replace('((?:', '(?:(?:')}\s*)+", re.S)
-_EXPLORER = re.compile(
-    r'data-tx-kind="(?!questions|outcome|parsons)(\w+)"(?: data-tx-explorer=\'[^\']*\')?>'
-    r'<p class="tx-still"><strong>(.*?)[.]?</strong>'
-)
 _CHOICE = re.compile(r"[A-H]\. ")
 
 
@@ -128,6 +124,7 @@ def fill_page(
     scripted: bool = True,
     policy: str = "",
     description: str = _ABOUT,
+    picture: str = "",
     **values: Any,
 ) -> str:
     """Return a whole page: what its template holds, in the shell of all pages.
@@ -147,6 +144,8 @@ def fill_page(
         What a browser is to refuse (Content-Security-Policy); such a page has no script at all.
     description : str
         What a link to the page says of it, where links are shown with a text.
+    picture : str
+        What is shown with it, a file of stills/.
     """
     body = _STYLES.sub(r"\1", render(f"site/{template}", title=title, **values).rstrip())
     script = '<script src="site.js"></script>' if scripted and not policy else ""
@@ -157,6 +156,7 @@ def fill_page(
         "site/shell.html",
         title=title,
         description=description,
+        picture=bare.sent(picture),
         style=style_sheet(body, sheets),
         first=first_script(),
         policy=policy,
@@ -226,13 +226,17 @@ def without_answers(body: str, number: int, *, on_screen: bool = False) -> tuple
     return _TOGETHER.sub(moved, body), "".join(found)
 
 
-def _with_trial(body: str) -> str:
-    """Link the first explorer of a lesson below its title."""
-    found = _EXPLORER.search(body)
-    if not found:
+def _with_trial(body: str, picture: str) -> str:
+    """Show the first explorer of a lesson, or its main figure, as a picture below the title."""
+    if found := bare.EXPLORER.search(body):
+        body = f'{body[: found.start()]}<div id="explorer"{body[found.start() + 4 :]}'
+        link, words = "explorer", f"◆ Try it: {found[2]}"
+    elif found := bare.main_figure(body):
+        link, words = found[1], f"▣ {found[2]}"
+    else:
         return body
-    body = f'{body[: found.start()]}id="explorer" {body[found.start() :]}'
-    return body.replace("</h1>", f'</h1><p class="try"><a href="#explorer">◆ Try it: {found[2]}</a></p>', 1)
+    image = f'<img src="{picture}" width="1200" height="630" alt="">' if picture else ""
+    return body.replace("</h1>", f'</h1><p class="try"><a href="#{link}">{image}{words}</a></p>', 1)
 
 
 def page(run: Run, shown: Sequence[Lesson] = LESSONS, drawings: Path | None = None) -> str:
@@ -251,12 +255,14 @@ def page(run: Run, shown: Sequence[Lesson] = LESSONS, drawings: Path | None = No
     body = re.sub(r'href="(?!notebooks/)([\w./-]+)\.ipynb(#[^"]*)?"', r'href="\1.html\2"', body)
     body = body.replace('class="anchor-link"', 'class="anchor-link" tabindex="-1" aria-hidden="true"')
     body, answers = without_answers(body, lesson.number, on_screen=True)
-    body = _with_trial(body)
+    picture = bare.main_still(body, lesson.name)
+    body = _with_trial(body, picture)
     before, after = neighbours(lesson, shown)
     address = source_of(project_root())
     return fill_page(
         "page.html",
         title=f"{titled(lesson)} · tinytx",
+        picture=picture,
         about=f' data-lesson="{lesson.name}"',
         description=f"{lesson.question} Lesson {lesson.number:02d} of a course on transformers. {_SHOWS}",
         bar=bar(titled(lesson), shown, lesson, present=True),
@@ -296,7 +302,7 @@ def other_pages(folder: Path) -> dict[str, str]:
     for name, values in pages.items():
         values["contents"] = finding.contents(values.get("body", ""))
         values |= {"title": f"{name.capitalize()} · tinytx", "bar": bar("", shown)}
-        values["description"] = _DESCRIPTIONS[name]
+        values |= {"description": _DESCRIPTIONS[name], "picture": bare.still(bare.PLAIN)}
     return {name: fill_page(f"{name}.html", **values) for name, values in pages.items()}
 
 
@@ -310,6 +316,7 @@ def index_page(runs: Sequence[Run], folder: Path, drawings: Path | None = None) 
         "index.html",
         title="tinytx · a course on transformers",
         sheets=["front"],
+        picture=bare.still(bare.PLAIN),
         bar=bar("", shown),
         shown=shown,
         parts=front.course_map(shown, {run.lesson for run in runs if run.failure}, folder, drawings),
@@ -325,7 +332,8 @@ def lessons_in(folder: Path, others: Iterable[Lesson] = ()) -> list[Lesson]:
 
 
 def _write(page: str, path: Path) -> Path:
-    """Write a page, and next to it the files that it reads."""
+    """Write a page, and next to it the files that it reads, and its explorers alone."""
+    page = bare.write_beside(path.parent, page, path.stem)
     path.write_text(page, encoding="utf-8")
     write_shared(path.parent, page)
     return path

@@ -22,7 +22,7 @@ if "google.colab" in sys.modules:  # Colab shows widgets of others only where a 
 
 _LARGE = 32_000  # bytes
 _WIDGET = "application/vnd.jupyter.widget-view+json"
-_ELSEWHERE = "It responds where scripts run: in JupyterLab and on the exported page."
+ELSEWHERE = "It responds where scripts run: in JupyterLab and on the exported page."
 
 
 class Explorer(anywidget.AnyWidget):
@@ -103,7 +103,7 @@ class Explorer(anywidget.AnyWidget):
     def still(self) -> str:
         """Return what is shown where no script runs, of the class ``tx-still``."""
         title = html.escape(self.title) + ("" if self.title.endswith("?") else ".")
-        return f'<p class="tx-still"><strong>{title}</strong> {html.escape(self.summary())} {_ELSEWHERE}</p>'
+        return f'<p class="tx-still"><strong>{title}</strong> {html.escape(self.summary())} {ELSEWHERE}</p>'
 
     def _packed(self, name: str, value: bytes) -> dict[str, str]:
         """Return a buffer as text, with the type of its numbers."""

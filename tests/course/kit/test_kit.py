@@ -36,11 +36,13 @@ def dead_links(folder, left_out=()):
         for path in folder.rglob("*.html")
     }
     ids = {path: set(map(unescape, re.findall(r'\bid="([^"]+)"', text))) for path, text in texts.items()}
+    for path, text in texts.items():  # the state of an explorer is a place, too
+        ids[path] |= {f"{kind}?" for kind in re.findall(r'data-tx-kind="(\w+)"', text)}
     dead = []
     for path, text in texts.items():
         for link in re.findall(r'<a [^>]*?href="([^"]+)"', text):
             address, _, place = unescape(link).partition("#")
-            address = address.partition("?")[0]
+            address, place = address.partition("?")[0], re.sub(r"(?<=\?)\w*=.*", "", place)
             if re.match(r"[a-z]+:", address):
                 continue
             target = (path.parent / unquote(address)).resolve() if address else path

@@ -87,6 +87,19 @@ function withRoom(svg) {
   const above = over("top", -1);
   const below = over("bottom", 1);
   svg.setAttribute("viewBox", `${x - left} ${y - above} ${width + left + right} ${height + above + below}`);
+  svg.style.setProperty("--own", `${width + left + right}px`);
+}
+
+// Powers of ten are drawn letter by letter: they are enlarged as a whole, about their centre.
+function enlargePowers(svg, by) {
+  const enlarged = [...svg.querySelectorAll("text:has(tspan)")].map((text) => {
+    const { x, y, width, height } = text.getBBox();
+    const drawn = text.getAttribute("transform") ?? "";
+    const [across, down] = [x + width / 2, y + height / 2].map((centre) => (1 - by) * centre);
+    text.setAttribute("transform", `${drawn} translate(${across} ${down}) scale(${by})`);
+    return () => text.setAttribute("transform", drawn);
+  });
+  return () => enlarged.forEach((undo) => undo());
 }
 
 // Stack the panels of a picture or put them back, as the width of the window wants it.
@@ -98,15 +111,18 @@ function arrange(picture) {
   const svg = picture.querySelector("svg");
   const panels = [...picture.querySelectorAll("g.axes")];
   if (!wants || undo || !svg?.getBoundingClientRect().width) return;
+  const look = svg.getAttribute("style");
+  const shrinkPowers = enlargePowers(svg, 1.35);
   withRoom(svg);
   const { columns, rest, written, words } = panels.length ? columnsOf(svg, panels) : { columns: [] };
   const whole = svg.dataset.drawn;
-  const look = svg.getAttribute("style");
-  if (columns.length < 2)
-    return stacked.set(picture, () => {
-      stacked.delete(picture);
-      svg.setAttribute("viewBox", whole);
-    });
+  const putBack = () => {
+    stacked.delete(picture);
+    shrinkPowers();
+    svg.setAttribute("viewBox", whole);
+    svg.setAttribute("style", look);
+  };
+  if (columns.length < 2) return stacked.set(picture, putBack);
   const places = panels.map((panel) => {
     const place = document.createComment("");
     panel.before(place);
@@ -116,7 +132,12 @@ function arrange(picture) {
   const pieces = columns.map((column) =>
     h(
       "svg",
-      { class: "piece", "aria-hidden": "true", viewBox: cutTo(column), style: sized(column) },
+      {
+        class: column.wide > 440 ? "piece wide" : "piece",
+        "aria-hidden": "true",
+        viewBox: cutTo(column),
+        style: sized(column),
+      },
       column.panels,
     ),
   );
@@ -127,12 +148,10 @@ function arrange(picture) {
   if (rest) svg.setAttribute("style", sized(rest));
   svg.classList.add(rest ? "legend" : "emptied");
   stacked.set(picture, () => {
-    stacked.delete(picture);
+    putBack();
     places.forEach((place, i) => place.replaceWith(panels[i]));
     pieces.forEach((piece) => piece.remove());
     written.forEach((part) => part.removeAttribute("visibility"));
-    svg.setAttribute("viewBox", whole);
-    svg.setAttribute("style", look);
     svg.classList.remove("legend", "emptied");
   });
 }

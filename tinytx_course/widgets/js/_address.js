@@ -57,13 +57,28 @@ const changedIn = ({ model, start }) =>
     .map(([key]) => `${key}=${valueText(model.get(key))}`)
     .join("&");
 
-// A button that copies the address of an explorer as it is now.
-export function copyLink(name) {
-  const copy = ({ target }) => {
-    const plain = location.href.split("#")[0];
-    copyText(`${plain}#${name}?${changedIn(keepers.get(name))}`, target);
+// Buttons that copy the address of an explorer as it is now, and the frame that shows its bare page.
+export function sharing(name, box) {
+  const { txKind: kind, txPage: bare } = box.dataset;
+  const link = (page, called) =>
+    `${new URL(page, location.href.split("#")[0])}#${called}?${changedIn(keepers.get(name))}`;
+  const frame = () => {
+    const title = box.querySelector(".tx").ariaLabel;
+    const size = { width: "100%", height: box.offsetHeight + 80 };
+    const rest = { style: "border: 0", loading: "lazy", allow: "fullscreen; clipboard-write" };
+    return h("iframe", { src: link(bare, kind), title, ...size, ...rest }).outerHTML;
   };
-  return h("button", { type: "button", class: "tx-button tx-screen tx-copy", onclick: copy }, "Copy link");
+  const button = (words, text) =>
+    h(
+      "button",
+      {
+        type: "button",
+        class: "tx-button tx-screen tx-copy",
+        onclick: ({ target }) => copyText(text(), target),
+      },
+      words,
+    );
+  return [button("Copy link", () => link("", name)), ...(bare ? [button("Embed", frame)] : [])];
 }
 
 function writeAddress() {

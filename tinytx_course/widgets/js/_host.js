@@ -56,7 +56,7 @@ export function host(explorers, place = document) {
       const name = `${kind}${counts[kind] > 1 ? counts[kind] : ""}`;
       keepInAddress(box, name, model, explorers[kind].keep);
       explorers[kind].render({ model, el });
-      el.querySelector(".tx-screen")?.before(copyLink(name));
+      el.querySelector(".tx-screen")?.before(...sharing(name, box));
       box.classList.add("tx-live");
     } catch (problem) {
       el.remove();

@@ -310,4 +310,11 @@ function build(ui) {
   );
 }
 
-export default explorer("alignment", { build, describe });
+const keep = (get) => ({
+  pair: [0, get("sources").length - 1],
+  layer: [0, get("n_layers") - 1],
+  head: [0, get("n_heads")],
+  word: [0, Math.max(...get("targets").map((words) => words.length)) - 1],
+});
+
+export default explorer("alignment", { build, describe, keep });

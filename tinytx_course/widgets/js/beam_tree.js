@@ -482,4 +482,10 @@ function build(ui) {
   );
 }
 
-export default explorer("beam_tree", { build, describe });
+const keep = (get) => ({
+  source: [0, get("sources").length - 1],
+  beam_size: [1, get("trees")[0].length],
+  step: [1, Math.max(...get("trees").flatMap((trees) => trees.map((steps) => steps.length)))],
+});
+
+export default explorer("beam_tree", { build, describe, keep });

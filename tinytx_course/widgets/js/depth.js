@@ -324,4 +324,11 @@ function build(ui) {
   );
 }
 
-export default explorer("depth", { build, describe });
+const keep = (get) => ({
+  n_layers: (n) => get("depths").includes(n),
+  level: [0, get("depths").at(-1)],
+  residual: [],
+  norm: NORMS,
+});
+
+export default explorer("depth", { build, describe, keep });

@@ -258,4 +258,9 @@ function build(ui) {
   );
 }
 
-export default explorer("fill_blank", { build, describe });
+const keep = (get) => ({
+  review: [0, get("tokens").length - 1],
+  position: [0, Math.max(...get("tokens").map((words) => words.length)) - 1],
+});
+
+export default explorer("fill_blank", { build, describe, keep });

@@ -231,4 +231,9 @@ function build(ui) {
   );
 }
 
-export default explorer("how_sure", { build, describe });
+const keep = (get) => ({
+  review: [0, get("reviews").length - 1],
+  n_read: [0, Math.max(...get("reviews").map((words) => words.length))],
+});
+
+export default explorer("how_sure", { build, describe, keep });

@@ -587,4 +587,13 @@ function build(ui) {
   );
 }
 
-export default explorer("live_model", { build, describe });
+const keep = () => ({
+  text: (value) => value.length <= 2000,
+  zoom: [0, 2],
+  back: [0, 127],
+  distance: [0, 127],
+  block: [0, machine().config.n_layers - 1],
+  head: [0, machine().config.n_heads - 1],
+});
+
+export default explorer("live_model", { build, describe, keep });

@@ -370,4 +370,10 @@ function build(ui) {
   );
 }
 
-export default explorer("roofline", { build, describe });
+const keep = (get) => ({
+  batch_size: [1, 2 ** 16],
+  width: [1, 2 ** 16],
+  kernel: [0, Math.max(0, get("kernels").length - 1)],
+});
+
+export default explorer("roofline", { build, describe, keep });

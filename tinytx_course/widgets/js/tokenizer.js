@@ -340,4 +340,9 @@ function build(ui) {
   );
 }
 
-export default explorer("tokenizer", { build, describe });
+const keep = (get) => ({
+  text: (value) => value.length <= get("longest"),
+  n_merges: [0, get("merges").length],
+});
+
+export default explorer("tokenizer", { build, describe, keep });

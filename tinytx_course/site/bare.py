@@ -1,0 +1,151 @@
+"""Each explorer on a bare page of its own, for frames, slides and phones, and its still picture."""
+
+from __future__ import annotations
+
+import html
+import re
+import tomllib
+from collections import Counter
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from urllib.parse import quote
+
+from tinytx_course.building.elsewhere import raw_file
+from tinytx_course.lessons import project_root
+from tinytx_course.site.templates import render
+from tinytx_course.widgets import assets
+from tinytx_course.widgets.base import ELSEWHERE
+
+#: The picture of a page without one of its own.
+PLAIN = "index-playground"
+FOLDER = "explorers"
+_STILLS = files(__package__).joinpath("stills")
+_STATE = r"""(?: data-tx-explorer=(?:'[^']*'|"[^"]*"))?"""
+EXPLORER = re.compile(
+    rf'<div (?:id="explorer" )?class="tx-explorer"(?: data-tx-page="[^"]*")?{_STATE} '
+    rf'data-tx-kind="(?!questions|outcome|parsons|by_hand)(\w+)"{_STATE}>'
+    r'(?:<p class="tx-tries">.*?</p>)?<p class="tx-still"><strong>(.*?)[.]?</strong> (.*?)</p></div>'
+)
+_NAME = re.compile(r"\d\d|\w+")
+_SHOWN = re.compile(r"stills/([\w-]+)\.png")
+
+
+def still(name: str) -> str:
+    """Return where a page finds a still picture, "" if there is none."""
+    return f"stills/{name}.png" if _STILLS.joinpath(f"{name}.png").is_file() else ""
+
+
+def sent(picture: str) -> str:
+    """Return the address of a picture for where a link to its page is shown: whole, once there is one."""
+    return raw_file(project_root(), f"tinytx_course/site/{picture}") or picture if picture else ""
+
+
+def name_of(stem: str, kind: str, n: int = 1) -> str:
+    """Return the name of the n-th explorer of a kind on a page.
+
+    Examples
+    --------
+    >>> name_of("02_attention_and_masks", "mask"), name_of("index", "playground", 2)
+    ('02-mask', 'index-playground2')
+    """
+    return f"{_NAME.match(stem)[0]}-{kind}{n if n > 1 else ''}"  # type: ignore[index]
+
+
+def main_still(body: str, stem: str) -> str:
+    """Return the still picture of the first explorer of a page, or that of the page."""
+    first = EXPLORER.search(body)
+    return still(name_of(stem, first[1]) if first else stem)
+
+
+def printed(body: str, stem: str) -> str:
+    """Return a page in which each explorer is its still picture with its words, as paper cannot respond."""
+    seen: Counter[str] = Counter()
+
+    def picture(match: re.Match[str]) -> str:
+        kind, title, words = match.groups()
+        seen[kind] += 1
+        image = f'<img class="tx-picture" src="{still(name_of(stem, kind, seen[kind]))}" alt="">'
+        return f"<p>{image}<strong>{title}{'.' * (title[-1] != '?')}</strong> {_without_elsewhere(words)}</p>"
+
+    return EXPLORER.sub(picture, body)
+
+
+def _with_tries(explorer: str, kind: str, name: str) -> str:
+    """Return an explorer with links above it that set its state, and ask what is seen then."""
+    links = [
+        f'<a href="#{name}?{quote(state, safe="=&")}">{words}</a>'
+        for words, state in _tries().get(kind, {}).items()
+    ]
+    tries = f'<p class="tx-tries"><b>Try this:</b> {" ".join(links)}</p>' if links else ""
+    return explorer.replace('<p class="tx-still">', f'{tries}<p class="tx-still">')
+
+
+@cache
+def _tries() -> dict[str, dict[str, str]]:
+    return tomllib.loads(files("tinytx_course.widgets").joinpath("tries.toml").read_text(encoding="utf-8"))
+
+
+def _without_elsewhere(words: str) -> str:
+    return words.replace(ELSEWHERE, "").strip()
+
+
+def main_figure(body: str) -> re.Match[str] | None:
+    """Return the anchor and the number of the figure that stands for a lesson without an explorer."""
+    return re.search(r'<a class="number" href="#(figure-1)" tabindex="-1">(Figure [\d.]+)</a>', body)
+
+
+def bare_pages(page: str, stem: str) -> tuple[str, dict[str, str]]:
+    """Return a page whose explorers know their bare pages, and these, by the name of their file."""
+    seen: Counter[str] = Counter()
+    alone: dict[str, str] = {}
+    where = re.findall("<title>(.*?)</title>", page)[0]
+
+    def known(match: re.Match[str]) -> str:
+        whole, kind, title, words = match[0], *match.groups()
+        seen[kind] += 1
+        name = name_of(stem, kind, seen[kind])
+        anchor = f"{kind}{seen[kind] if seen[kind] > 1 else ''}"
+        own = (
+            _with_tries(whole, kind, kind)
+            .replace('id="explorer" ', "")
+            .replace(" data-tx-kind", f' data-tx-page="{name}.html" data-tx-kind')
+        )
+        scripts = "".join(f'<script src="../{file}"></script>\n' for file in assets.engine_files([kind]))
+        picture = still(name) or still(PLAIN)
+        alone[f"{name}.html"] = render(
+            "site/shell.html",
+            title=f"{title} · tinytx",
+            description=html.unescape(_without_elsewhere(words)),
+            picture=sent(picture) if sent(picture) != picture else f"../{picture}",
+            style=assets.compact_style(assets.style_sheet([kind])),
+            first="",
+            policy="",
+            about=' class="tx-page"',
+            body=render(
+                "site/bare.html", title=title, explorer=own, link=f"../{stem}.html#{anchor}?", where=where
+            ),
+            script=f'{scripts}<script type="module">\n{assets.page_script([kind], engine=False)}\n</script>',
+        )
+        return _with_tries(whole, kind, anchor).replace(
+            " data-tx-kind", f' data-tx-page="{FOLDER}/{name}.html" data-tx-kind'
+        )
+
+    return EXPLORER.sub(known, page), alone
+
+
+def write_beside(folder: Path, page: str, stem: str) -> str:
+    """Write next to a page the bare pages of its explorers, and pictures; return the page that knows them."""
+    page, alone = bare_pages(page, stem)
+    for name, text in alone.items():
+        (folder / FOLDER).mkdir(exist_ok=True)
+        (folder / FOLDER / name).write_text(text, encoding="utf-8")
+    write_stills(folder, page, *alone.values())
+    return page
+
+
+def write_stills(folder: Path, *pages: str) -> None:
+    """Write the still pictures that pages show into a folder next to them."""
+    for name in {found for text in pages for found in _SHOWN.findall(text)}:
+        (folder / "stills").mkdir(exist_ok=True)
+        (folder / still(name)).write_bytes(_STILLS.joinpath(f"{name}.png").read_bytes())

@@ -252,7 +252,7 @@ course.diagnose(13, ...)
 # %% [markdown]
 # <details><summary>Diagnoses</summary>
 #
-# - Patient 2: `mask_transposed`. The map is dark above the diagonal; `attention_ahead` (1) says how much.
+# - Patient 2: `mask_transposed`. The map has weight above the diagonal; `attention_ahead` (1) says how much.
 # - Patient 4: `tied_weights_too_large`. The first loss is far above ln V: `first_loss` (1).
 # - Patient 6: `no_scale`. `attention_at_start` (1): before training, attention is sharp already.
 # - Patient 8: `targets_not_shifted`. Loss near zero without a leak; `copying` (1): it predicts the word that it has just read.

@@ -3,6 +3,7 @@
 import ast
 import inspect
 import json
+import os
 import re
 import subprocess
 import sys
@@ -61,7 +62,7 @@ def test_type_checkers_read_the_names_of_the_table(root):
 
 
 @pytest.mark.proof  # mypy reads torch, too: half a minute
-def test_a_file_that_uses_the_names_is_type_checked_with_their_types(tmp_path):
+def test_a_file_that_uses_the_names_is_type_checked_with_their_types(tmp_path, root):
     file = tmp_path / "mine.py"
     file.write_text(
         "import tinytx as tx\nimport tinyworld\n\n"
@@ -71,7 +72,8 @@ def test_a_file_that_uses_the_names_is_type_checked_with_their_types(tmp_path):
         "other: str = tinyworld.World().log_prob(['le'])\n"
     )
     command = [sys.executable, "-m", "mypy", "--strict", file]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    found = {**os.environ, "MYPYPATH": str(root)}  # mypy does not see what is installed in place
+    done = subprocess.run(command, cwd=tmp_path, env=found, capture_output=True, text=True)
     errors = dict(re.findall(r"mine\.py:(\d+): error: .* \[([\w-]+)\]", done.stdout))
     assert errors == {"5": "assignment", "6": "attr-defined", "7": "assignment"}, done.stdout
 

@@ -420,9 +420,9 @@ pd.DataFrame(table, index=models).dropna(how="all").fillna("–")
 # %%
 print("\n".join(lab.findings(rows)))
 excess = {(one.measure, one.contestant): one.interval.mean for one in rows}
-all_positions = excess["fill, left: excess", "causal"]
-few_positions = excess["fill, left: excess", "causal, few positions"]
-assert few_positions - all_positions > 0.75 * (excess["fill: excess", "masked"] - all_positions)
+at_all = excess["fill, left: excess", "causal"]
+at_few = excess["fill, left: excess", "causal, few positions"]
+assert at_few - at_all > 0.75 * (excess["fill: excess", "masked"] - at_all)
 
 # %% [markdown]
 # **The number of positions accounts for more than three quarters of the distance between the two**, as the causal model that learns from as few of them shows. What is left is open.

@@ -419,11 +419,12 @@ def verdict(gain):
 
 
 verdicts = {}
-rivals, models = {"the bag": BAG, "bag with LSA": LSA}, {"causal": CAUSAL, "hybrid": HYBRID}
+rivals = {"the bag": BAG, "bag with LSA": LSA}
+models = {"causal": CAUSAL, "hybrid": HYBRID}
 for rival, name, n in itertools.product(rivals, models, by_labels):
-    one = by_labels[n]
-    pairs = zip(one.accuracies[models[name]], one.accuracies[rivals[rival]], strict=True)
-    gain = paired_interval([a - b for a, b in pairs], 12, test_share=one.test_share)
+    cells, share = by_labels[n].accuracies, by_labels[n].test_share
+    pairs = zip(cells[models[name]], cells[rivals[rival]], strict=True)
+    gain = paired_interval([a - b for a, b in pairs], 12, test_share=share)
     verdicts.setdefault((rival, name), []).append(verdict(gain))
     print(f"{n:>4} labels, {name} minus {rival}: {written(gain)}, {verdict(gain)}")
 assert verdicts["the bag", "causal"] == ["above 0", "open", "open"]

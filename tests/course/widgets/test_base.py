@@ -83,7 +83,7 @@ def test_a_page_with_all_explorers_holds_shared_code_once_asks_for_nothing_and_i
     parts = re.split(r"^:where\((.*)\) \{\n", style, flags=re.M)
     assert parts[1::2] == [f'.tx[data-kind="{kind}"]' for kind in KINDS]
     assert all(part.count("{") + 1 == part.count("}") for part in parts[2::2])
-    assert len(script) + len(compact_style(style)) - len(engine_script(KINDS)) < 400_000
+    assert len(script) + len(compact_style(style)) - len(engine_script(KINDS)) < 410_000
     assert len(course.widgets.positions(512, 256).to_html()) < 1_000  # the page computes the table
     assert engine_script(["mask"]) == "" and set(engine_files(["playground"])) == {"training.js"}
     for kind, of_page, of_state in (("live_model", 1_500_000, 2_000), ("playground", 500_000, 3_000)):

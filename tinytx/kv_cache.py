@@ -26,14 +26,15 @@ class KeyValues:
 
     def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Store keys and values of each row's next tokens, (R, G, any number, K); give all, (R, G, T, K)."""
-        start, self.length = self.length, self.length + k.shape[2]
+        start, end = self.length, self.length + k.shape[2]
+        self.max_len = end if self.max_len is None else self.max_len
+        if end > self.max_len:
+            raise ValueError(f"a row must hold at most max_len={self.max_len} tokens, got {end}")
         if self._stored is None:
-            self.max_len = self.length if self.max_len is None else self.max_len
             self._stored = k.new_empty(2, *k.shape[:2], self.max_len, k.shape[3])
-        if self.length > self._stored.shape[3]:
-            raise ValueError(f"a row must hold at most max_len={self.max_len} tokens, got {self.length}")
-        self._stored[0, :, :, start : self.length] = k
-        self._stored[1, :, :, start : self.length] = v
+        self._stored[0, :, :, start:end] = k
+        self._stored[1, :, :, start:end] = v
+        self.length = end
         return self.all()
 
     def all(self) -> tuple[Tensor, Tensor]:

@@ -155,6 +155,7 @@ def train(
     ):
         torch.manual_seed(settings.seed)
         model.train()
+        stack.callback(model.eval)  # however it ends
         if checkpoints and (saved := checkpoints.restore(step.model, step.optimizer, settings)):
             state = State(**{**saved, "history": History(**saved["history"])})
             bar.initial = bar.n = state.step
@@ -205,7 +206,6 @@ def train(
     for name, weight in model.named_parameters():
         if not weight.isfinite().all():
             raise DivergenceError(f"weights must be finite, got {name} after step {state.step}")
-    model.eval()
     return state.history
 
 

@@ -418,14 +418,11 @@ pd.DataFrame(table, index=models).dropna(how="all").fillna("–")
 # The differences are paired by seed; a plus is in favour of *yes*. The intervals are widened so that all of them hold together. Where one holds zero, these runs leave the question **open**.
 
 # %%
-print("\n".join(lab.findings(rows)))
-excess = {(one.measure, one.contestant): one.interval.mean for one in rows}
-at_all = excess["fill, left: excess", "causal"]
-at_few = excess["fill, left: excess", "causal, few positions"]
-assert at_few - at_all > 0.75 * (excess["fill: excess", "masked"] - at_all)
+print("\n".join(found := lab.findings(rows)))
+assert "few" in found[1] and "? yes" in found[1] and "? open" in found[2]
 
 # %% [markdown]
-# **The number of positions accounts for more than three quarters of the distance between the two**, as the causal model that learns from as few of them shows. What is left is open.
+# **A causal model that learns from few positions ends about as far from its exact value as the masked one from its own.** Learning from few positions costs much by itself; whether anything else separates the two is open here.
 #
 # **What it does not show.** That one of the objectives is the better idea. This is one small language, one size, one share of masked tokens, one short training; BERT read its text some forty times over. The order may turn with more training, and on other text. One model can also learn both: a **hybrid model** predicts the next token in some batches and masked tokens in the others (GPT-BERT, 2024). [Lesson 14](14_since_2017.ipynb) has what else has changed.
 #

@@ -106,6 +106,7 @@ def test_tokens_are_stored_in_their_order_up_to_the_longest_row():
     assert cache.length == 7
     with pytest.raises(ValueError, match="max_len=7 tokens, got 8"):
         cache.append(*new[:, :, :, :1])
+    assert cache.length == 7
 
 
 @pytest.mark.parametrize("rows", [[4, 0, 0, 3, 1], [0, 1, 2, 3, 4], [3, 3, 0], [2] * 8])

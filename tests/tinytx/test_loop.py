@@ -146,6 +146,7 @@ def test_a_loss_that_is_no_number_ends_the_run_at_its_last_checkpoint(
     with pytest.raises(DivergenceError, match=words), open_run(tmp_path / "run", {}) as checkpoints:
         train(model, Poisoned(objective, bad_call), SETTINGS, checkpoints=checkpoints)
     assert len(list(tmp_path.glob("run/step-*/model.json"))) == n_left == len(list(tmp_path.iterdir()))
+    assert not model.training
 
 
 def test_weights_that_are_not_finite_are_never_saved_nor_given_back(tmp_path, config, objective):

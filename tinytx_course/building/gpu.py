@@ -15,6 +15,8 @@ _LINE = re.compile(r"^On a GPU: .*$", re.M)
 
 def _said(part: str, found: dict) -> str:
     """Return what became of a part in a few words."""
+    if not found:
+        return "nothing"
     if part == "tests":
         return ", ".join(f"{len(found[kind])} {kind}" for kind in ("passed", "failed", "skipped"))
     if part == "notebooks":
@@ -27,7 +29,7 @@ def _said(part: str, found: dict) -> str:
 def gpu_table(folder: Path) -> str:
     """Return a table of the parts, each with its date, card and commit, or words that there is none."""
     rows = [
-        f"| {part} | {_said(part, one['found']) if one['found'] else 'nothing'} | {len(one['faults'])} "
+        f"| {part} | {_said(part, one['found'])} | {len(one['faults'])} "
         f"| {one['seconds']} | {one['date']} | {one['commit']} | {one['card']}, PyTorch {one['torch']} |"
         for part, one in Results("gpu", folder).data.items()
     ]
@@ -53,11 +55,11 @@ def _speeds(folder: Path, part: str) -> Iterator[str]:
 def gpu_line(folder: Path) -> str:
     """Return the same in one line."""
     parts = Results("gpu", folder).data
-    outcomes = [
-        f"{part} {len(one['faults'])} faults ({one['date']}, commit {one['commit']}, {one['card']})"
-        for part, one in parts.items()
-    ]
-    return f"On a GPU: {'; '.join(outcomes) or NONE} ([speed](docs/speed.md))."
+    if not parts:
+        return f"On a GPU: {NONE} ([speed](docs/speed.md))."
+    outcomes = "; ".join(f"{part} {_said(part, one['found'])}" for part, one in parts.items())
+    runs = dict.fromkeys(f"{one['card']}, {one['date']}, commit {one['commit']}" for one in parts.values())
+    return f"On a GPU: {outcomes} ({' and '.join(runs)}; [speed](docs/speed.md))."
 
 
 def write_pages(root: Path) -> None:

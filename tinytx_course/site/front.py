@@ -27,17 +27,17 @@ PARTS = (
 )
 
 #: The figure on the card of a lesson; of the others the widest panel of their diagram.
-_FIGURES = {
+CARD_FIGURES = {
     0: "attention_on_four_words",
     1: "other_text",
     2: "causal_mask",
     5: "deeper_is_worse",
     6: "shares_by_width",
     7: "learning",
-    8: "sweep",
+    8: "loss_and_bound",
     9: "label_efficiency",
-    11: "diverging",
-    13: "cache",
+    11: "alignment",
+    13: "roofline",
     14: "swaps",
     15: "dose",
     16: "three_ways",
@@ -49,7 +49,7 @@ _EXERCISE = re.compile(r'<h3 id="Exercise:')
 
 def _thumbnail(lesson: int, drawings: Path | None) -> str:
     """Return a figure of the lesson or the widest panel of its diagram, whole, or nothing."""
-    chosen = drawings / f"{lesson:02d}_{_FIGURES.get(lesson)}.svg" if drawings else Path()
+    chosen = drawings / f"{lesson:02d}_{CARD_FIGURES.get(lesson)}.svg" if drawings else Path()
     if chosen.is_file():
         svg = drawing(chosen.read_text(encoding="utf-8"), "", f"card{lesson}")
         return f'<span class="figure thumbnail" aria-hidden="true">{svg}</span>'

@@ -107,8 +107,10 @@ def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Rec
     with workers(1 + len(PEERS)) as processes:
         for case in cases(settings.tiny, on_gpu := device.type == "cuda"):
             n, n_vocab = N_BATCHES * case.batch_size * case.seq_len + 1, case.config.vocab_size
-            drawn = on_gpu and torch.randint(PAD + 1, n_vocab, (n,)).tolist()  # no text has as many words
-            stream = drawn or token_stream(corpus, tokenizer(n_vocab), n)
+            if on_gpu:  # no text has as many words
+                stream = torch.randint(PAD + 1, n_vocab, (n,)).tolist()
+            else:
+                stream = token_stream(corpus, tokenizer(n_vocab), n)
             how = (case, stream, precision, device)
             peers = {name: partial(peer_candidates, name, *how) for name in peers_of(case.config, on_gpu)}
             built = build(processes[: 1 + len(peers)], {OURS: partial(our_candidate, *how), **peers})
@@ -147,18 +149,18 @@ def _compare(case: StepCase, built: Built, width: int, precision: str, settings:
 def our_candidate(
     case: StepCase, stream: list[int], precision: str, device: torch.device
 ) -> dict[str, Candidate]:
-    """Our model and one whole step of the training loop."""
+    """Our model and one whole step of the training loop, on a GPU with Muon, too."""
     long: dict[str, Any] = {"n_steps": 1_000_000, "tokens_per_batch": case.batch_size * case.seq_len}
     training = TrainingSettings(**long, lr=LR, precision=precision, weight_decay=0.01, betas=(0.9, 0.999))
-    candidates, groups = {}, {OURS: {}, MUON: {"group": MUON}}
-    for name, group in groups.items():
-        if name == OURS or device.type == "cuda":
-            torch.manual_seed(0)
-            model = LanguageModel(case.config).to(device)
-            its = training.replace(optimizer="adamw" if name == OURS else "muon")
-            step = our_loop(model, _objective(case, stream), its, _indices(case), n_updates=1)
-            about = {"precision": precision, "n_params": count_parameters(model)}
-            candidates[name] = Candidate(step, {**about, **group})
+    optimizers = {OURS: "adamw"} | ({MUON: "muon"} if device.type == "cuda" else {})
+    objective, candidates = _objective(case, stream), {}
+    for name, optimizer in optimizers.items():
+        torch.manual_seed(0)
+        model = LanguageModel(case.config).to(device)
+        its = training.replace(optimizer=optimizer)
+        step = our_loop(model, objective, its, _indices(case), n_updates=1)
+        about = {"precision": precision, "n_params": count_parameters(model)}
+        candidates[name] = Candidate(step, about if name == OURS else {**about, "group": name})
     return candidates
 
 

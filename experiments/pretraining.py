@@ -127,6 +127,9 @@ class _Cells:
         self._after_ratings = functools.cache(self._learn_ratings)
         labelled = texts.labelled
         self._lsa = functools.cache(lambda: linear.lsa(texts.unlabelled))
+        self._lsa_identity = functools.cache(
+            lambda: digest_of({"texts": list(texts.unlabelled), "width": linear.LSA_WIDTH})
+        )
         self._n_classes = 1 + max(labelled.labels or (0,))
         self._guessed = Split(texts.unlabelled[:N_GUESSED])
         settings.report(
@@ -149,7 +152,7 @@ class _Cells:
         if wanted.name == LAST_BAG:
             found["n_words"] = recipe.n_words
         if wanted.name == LSA_BAG:
-            found["unlabelled"] = digest_of({"texts": list(self.texts.unlabelled), "width": linear.LSA_WIDTH})
+            found["unlabelled"] = self._lsa_identity()
         if wanted.name == PSEUDO_BAG or wanted.way == "tuned-pseudo":
             found |= {"guessed": _fingerprint(self._guessed), "guessed_share": GUESSED_SHARE}
         if wanted.way == "tuned-seeds":

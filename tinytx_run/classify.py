@@ -75,8 +75,9 @@ def classify(
     """
     model = require_classifier(model)
     check_several(texts)
-    if not all(isinstance(text, str) for text in texts):
-        raise TypeError(f"texts must be str, got {next(t for t in texts if not isinstance(t, str))!r}")
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(f"texts must be str, got {text!r}")
     names: Sequence[str | int] = range(model.head.out_features) if class_names is None else class_names
     if len(names) != model.head.out_features:
         raise ValueError(

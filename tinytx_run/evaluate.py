@@ -470,10 +470,9 @@ def _by_name(
         class_names = [str(i) for i in range(n_classes)]
         if len(corpus.label_names) == n_classes:
             class_names = corpus.label_names
-            words = (
-                "the classifier does not know what its classes are called: they are taken to be, in order, "
-            )
-            warnings.warn(f"{words}{', '.join(class_names)}", CorpusWarning, stacklevel=4)
+            taken = f"they are taken to be, in order, {', '.join(class_names)}"
+            unknown_names = "the classifier does not know what its classes are called"
+            warnings.warn(f"{unknown_names}: {taken}", CorpusWarning, stacklevel=4)
     numbers = {canonical_label(name): i for i, name in enumerate(class_names)}
     if unknown := [name for name in own.values() if canonical_label(name) not in numbers]:
         raise ValueError(

@@ -55,9 +55,9 @@ class Split:
     def __post_init__(self) -> None:
         if not len(self.texts):
             raise ValueError("a split must hold at least one text, got none")
-        if not all(isinstance(text, str) for text in self.texts):
-            wrong = next(text for text in self.texts if not isinstance(text, str))
-            raise ValueError(f"texts must be str, got {wrong!r}")
+        for text in self.texts:
+            if not isinstance(text, str):
+                raise ValueError(f"texts must be str, got {text!r}")
         for name, given in (("groups", self.groups), ("labels", self.labels)):
             if given is not None and len(given) != len(self.texts):
                 got = f"{len(given)} {name}, {len(self.texts)} texts"

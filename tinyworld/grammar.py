@@ -12,7 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tinyworld import english, french
+from tinyworld.english import steps as english_steps
+from tinyworld.french import declare
+from tinyworld.french import steps as french_steps
 from tinyworld.lexicon import TABLES, Choice, Lexicon, read_table
 from tinyworld.steps import Step, parse
 
@@ -123,12 +125,12 @@ def _rule(row: dict[str, str], polarity: str, lexicon: Lexicon, total: float) ->
     slots: dict[int, list[Choice]] = {}
     attributes: dict[int, int] = {}  # noun slot -> slot of the adjective that belongs to it
     for token in french_tokens:
-        slots |= french.declare(token, lexicon, polarity)
+        slots |= declare(token, lexicon, polarity)
         if token.attribute is not None:
             attributes[token.slots[0]] = token.attribute.slot
     steps = {
-        "fr": tuple(step for token in french_tokens for step in french.steps(token)),
-        "en": tuple(step for token in english_tokens for step in english.steps(token, attributes)),
+        "fr": tuple(step for token in french_tokens for step in french_steps(token)),
+        "en": tuple(step for token in english_tokens for step in english_steps(token, attributes)),
     }
     for language, sequence in steps.items():
         if missing := set(slots) - {step.fills for step in sequence}:

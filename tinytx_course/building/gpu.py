@@ -28,24 +28,27 @@ def _said(part: str, found: dict) -> str:
 
 def gpu_table(folder: Path) -> str:
     """Return a table of the parts, each with its date, card and commit, or words that there is none."""
+    parts = Results("gpu", folder).data
+    if not parts:
+        return f"On a GPU {NONE}."
     rows = [
         f"| {part} | {_said(part, one['found'])} | {len(one['faults'])} "
         f"| {one['seconds']} | {one['date']} | {one['commit']} | {one['card']}, PyTorch {one['torch']} |"
-        for part, one in Results("gpu", folder).data.items()
+        for part, one in parts.items()
     ]
     head = [
         "| part | outcome | faults | seconds | date | commit | machine |",
         "|---|---|---|---|---|---|---|",
     ]
-    if not rows:
-        return f"On a GPU {NONE}."
-    measured = [each for part in ("steps", "writing") for each in _speeds(folder, part)]
-    return "\n".join([*head, *rows, "", *measured]).rstrip()
+    speeds = [
+        line for part in ("steps", "writing") if part in parts for line in _speeds(parts[part]["found"])
+    ]
+    return "\n".join([*head, *rows, "", *speeds]).rstrip()
 
 
-def _speeds(folder: Path, part: str) -> Iterator[str]:
+def _speeds(found: dict) -> Iterator[str]:
     """Comparisons of a part, a line each, with the peak memory of each candidate where it was measured."""
-    for key, record in Results("gpu", folder).data.get(part, {"found": {}})["found"].items():
+    for key, record in found.items():
         if record.get("fastest"):
             peaks = [f"{name} {gib:.1f} GiB" for name, gib in record.get("peak_gib", {}).items()]
             said = speed_line(key.partition("/")[2], record)

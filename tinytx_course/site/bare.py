@@ -36,9 +36,9 @@ def still(name: str) -> str:
     return f"stills/{name}.png" if _STILLS.joinpath(f"{name}.png").is_file() else ""
 
 
-def sent(picture: str) -> str:
+def sent(picture: str, up: str = "") -> str:
     """Return the address of a picture for where a link to its page is shown: whole, once there is one."""
-    return raw_file(project_root(), f"tinytx_course/site/{picture}") or picture if picture else ""
+    return raw_file(project_root(), f"tinytx_course/site/{picture}") or up + picture if picture else ""
 
 
 def name_of(stem: str, kind: str, n: int = 1) -> str:
@@ -105,19 +105,18 @@ def bare_pages(page: str, stem: str) -> tuple[str, dict[str, str]]:
         whole, kind, title, words = match[0], *match.groups()
         seen[kind] += 1
         name = name_of(stem, kind, seen[kind])
-        anchor = f"{kind}{seen[kind] if seen[kind] > 1 else ''}"
+        anchor = name.partition("-")[2]
         own = (
             _with_tries(whole, kind, kind)
             .replace('id="explorer" ', "")
             .replace(" data-tx-kind", f' data-tx-page="{name}.html" data-tx-kind')
         )
         scripts = "".join(f'<script src="../{file}"></script>\n' for file in assets.engine_files([kind]))
-        picture = still(name) or still(PLAIN)
         alone[f"{name}.html"] = render(
             "site/shell.html",
             title=f"{title} · tinytx",
             description=html.unescape(_without_elsewhere(words)),
-            picture=sent(picture) if sent(picture) != picture else f"../{picture}",
+            picture=sent(still(name) or still(PLAIN), up="../"),
             style=assets.compact_style(assets.style_sheet([kind])),
             first="",
             policy="",

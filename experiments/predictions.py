@@ -97,9 +97,9 @@ def _needed(lesson: str) -> list[Statement]:
     Where torch is told a seed, all that is drawn later follows from it.
     """
     every = _statements(lesson)
-    seeds = (one for one in every if one.reads == {"torch"} and "torch.manual_seed" in ast.unparse(one.node))
-    chosen = {(one.cell, one.index) for one in seeds}
-    for call in (call for calls in calls_of(lesson).values() for call in calls.values()):
+    seeds = [one for one in every if one.reads == {"torch"} and "torch.manual_seed" in ast.unparse(one.node)]
+    chosen = set[tuple[int, int]]()
+    for call in (*seeds, *(call for calls in calls_of(lesson).values() for call in calls.values())):
         before = [one for one in every if (one.cell, one.index) < (call.cell, call.index)]
         needs = needed(before, [], call.reads | call.calls)
         chosen |= {(one.cell, one.index) for one in [*needs, call]}

@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import tomllib
@@ -49,7 +50,7 @@ SETS: dict[str, tuple[str, ...]] = {  # how uv is asked; what Colab has is insta
 }
 
 
-def tried(name: str, folder: Path, notebooks: list[str]) -> dict:
+def tried(name: str, interpreter: str, folder: Path, notebooks: list[str]) -> dict:
     """Install, test and run the notebooks on a copy of the last commit; say the first failure, or None."""
     checkout = copy_commit(folder / "checkout")
     python = folder / "venv" / "bin" / "python"
@@ -57,13 +58,14 @@ def tried(name: str, folder: Path, notebooks: list[str]) -> dict:
     if links := os.environ.get("PIP_FIND_LINKS"):
         environment.setdefault("UV_FIND_LINKS", links)
     there = partial(run, cwd=checkout, env=environment)
-    found: dict = {"set": name, "python": sys.version.split()[0], "first_failure": None}
+    answer = subprocess.run((interpreter, "--version"), capture_output=True, text=True, check=True).stdout
+    found: dict = {"set": name, "python": answer.split()[1], "first_failure": None}
     pinned = folder / "torch.txt"
     pinned.write_text(f"torch=={version('torch')}\n", encoding="utf-8")
     extras = [word for extra in EXTRAS for word in ("--extra", extra)]
     into = (*UV, "pip", "install", "--quiet", "--python", python)
     try:
-        there(*UV, "venv", "--quiet", "--seed", "--python", sys.executable, folder / "venv")
+        there(*UV, "venv", "--quiet", "--seed", "--python", interpreter, folder / "venv")
         if name == "colab":
             there(*into, "-r", COLAB, "-r", pinned)
             there(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, checkout)
@@ -124,7 +126,7 @@ def write_page(root: Path) -> None:
     )
     stored = Results("rot", root / "results")
     table = "## Versions\n\n| where | Python | outcome |\n|---|---|---|\n"
-    for record in (stored.data[name] for name in SETS if name in stored.data):
+    for record in sorted(stored.data.values(), key=lambda one: [*SETS].index(one["set"])):
         versions = record.get("versions", {})
         some = ", ".join(f"{name} {versions[name]}" for name in SHOWN if name in versions)
         table += f"| {record['set']} ({some}) | {record['python']} | {_outcome(record)} |\n"
@@ -137,17 +139,19 @@ def main() -> int:
     """Read the options, try the sets, print a line each, store them."""
     parser = argparse.ArgumentParser(prog="python -m tests.rot", description=__doc__)
     parser.add_argument("--only", action="append", choices=list(SETS), help="a set; all by default")
+    parser.add_argument("--python", default=sys.executable, help="the interpreter to install into")
     parser.add_argument("--notebooks", nargs="*", default=[], help="numbers of lessons; all by default")
     parser.add_argument("--results", type=Path, help="folder to store the table in, such as results")
     args = parser.parse_args()
     n_failed = 0
     for name in args.only or SETS:
         with tempfile.TemporaryDirectory(prefix="rot-") as folder:
-            record = tried(name, Path(folder), args.notebooks)
+            record = tried(name, args.python, Path(folder), args.notebooks)
         n_failed += record["first_failure"] is not None
-        print(f"{name:<12}{_outcome(record)}", flush=True)
+        where = f"{name} on {record['python'].rpartition('.')[0]}"
+        print(f"{where:<16}{_outcome(record)}", flush=True)
         if args.results:
-            Results("rot", args.results).put(name, record)
+            Results("rot", args.results).put(where, record)
     if args.results:
         write_page(ROOT)
     return 1 if n_failed else 0

@@ -178,7 +178,8 @@ def beam_search(
         if beams.sources:
             steps.select(rows)
     n_stuck = beams.best.count(None)
-    require(not n_stuck, "at least one id must be allowed at every step", f"none for {n_stuck} sources")
+    rule = "at least one id must have a probability above zero at every step"
+    require(not n_stuck, rule, f"none for {n_stuck} sources")
     return [best for best in beams.best if best is not None]
 
 

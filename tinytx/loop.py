@@ -77,7 +77,9 @@ class TrainingStep:
         of the whole batch. Where ``parts`` are given, only these micro-batches are computed.
         """
         terms = []
-        for part in parts or getattr(batch, "parts", None) or [batch[each] for each in self.slices]:
+        if parts is None:
+            parts = getattr(batch, "parts", None) or [batch[each] for each in self.slices]
+        for part in parts:
             made = part if isinstance(part, Prepared) else None
             bf16 = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self._bf16)
             with bf16, self._compiled:

@@ -161,9 +161,8 @@ def test_a_source_for_which_no_id_is_allowed_is_named():
             pass
 
     settings = {"search": Search(forbid_repeats=True), "min_tokens": [6, 0], "forbidden_ids": (0, 1, 2)}
-    with pytest.raises(
-        ValueError, match="at least one id must be allowed at every step, got none for 1 sources"
-    ):
+    words = "at least one id must have a probability above zero at every step, got none for 1 sources"
+    with pytest.raises(ValueError, match=words):
         beam_search(Even(), [6, 6], bos_id=2, eos_id=3, **settings)
 
 

@@ -381,13 +381,13 @@ course.predict(
 
 # %%
 lines = []
-shown = {"hybrid, 60 million": HYBRID, "causal, 30 million": CAUSAL, **controls}
+models = {"hybrid, 60 million": HYBRID, "causal, 30 million": CAUSAL}
+shown = {**models, **controls, "TF-IDF with LSA": LSA}
 for name, condition in shown.items():
     of = [one.interval(condition) for one in by_labels.values()]
     mean, low, high = ([getattr(x, end) for x in of] for end in ("mean", "low", "high"))
     band = {"low": low, "high": high} if condition in (CAUSAL, BAG) else {}
-    dashed = name in controls
-    lines.append(plots.Curve(name, list(by_labels), mean, **band, dashed=dashed))
+    lines.append(plots.Curve(name, list(by_labels), mean, **band, dashed=name not in models))
 fig, ax = plots.figure(width=10.5, height=5.0)
 plots.curves(
     lines, xlabel="labelled reviews", ylabel="accuracy in percent",

@@ -76,7 +76,7 @@ EXPERIMENTS = {
     "completions": Experiment("a model of real French continues prompts"),
 }
 #: Those whose module has `conclusions`, see `experiments.doubt`.
-DOUBTED = ("positions", "ablation", "ladder", "since-2017", "lora")
+DOUBTED = ("positions", "ablation", "transfer", "ladder", "since-2017", "lora", "looking-inside")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any, cast
@@ -53,9 +54,13 @@ def looking_inside(settings: Settings) -> pd.DataFrame:
     settings.check_budget(*SIZES)
     budget = str(settings.budget)
     sizes = {"sizes": list(SIZES[budget]), "variables": ["polarity", "genre", *AWAITED]}
+    recipe = plan("world", "causal", budget)
+    n_steps = {"repeats": REPEAT_STEPS[budget], "world": recipe.settings.n_steps}
+    n_steps = {name: settings.longer * n for name, n in n_steps.items()}
+    recipe = replace(recipe, settings=recipe.settings.replace(n_steps=n_steps["world"]))
     origins: dict[str, Record] = {
-        "repeats": {"config": repeats_config().to_dict(), "n_steps": REPEAT_STEPS[budget]},
-        "world": {"recipe": plan("world", "causal", budget).to_dict(), **sizes},
+        "repeats": {"config": repeats_config().to_dict(), "n_steps": n_steps["repeats"]},
+        "world": {"recipe": recipe.to_dict(), **sizes},
     }
     measures: dict[str, Callable[..., Record]] = {
         "repeats": _repeats,
@@ -63,18 +68,18 @@ def looking_inside(settings: Settings) -> pd.DataFrame:
     }
     records = settings.measured(
         "looking-inside",
-        product(range(settings.n_seeds), measures),
+        product(settings.seeds(), measures),
         f"{budget}/seed {{}}/{{}}".format,
         lambda seed, name: origins[name],
-        lambda seed, name: measures[name](budget, seed),
+        lambda seed, name: measures[name](budget, seed, n_steps[name]),
     )
     return table(records)
 
 
-def _repeats(budget: str, seed: int) -> Record:
+def _repeats(budget: str, seed: int, n_steps: int) -> Record:
     """Induction: scores of all heads, and the loss of a second copy with heads ablated one by one."""
-    model = train_on_repeats(repeats_config(), REPEAT_STEPS[budget], seed=seed)
-    shallow = train_on_repeats(repeats_config(n_layers=1), REPEAT_STEPS[budget], seed=seed)
+    model = train_on_repeats(repeats_config(), n_steps, seed=seed)
+    shallow = train_on_repeats(repeats_config(n_layers=1), n_steps, seed=seed)
     scores = induction_scores(model, UNSEEN_PERIOD)
     ranked = [divmod(int(i), scores.shape[1]) for i in scores.flatten().argsort(descending=True)]
     inducing = [head for head in ranked if scores[head] > scores.max() / 2]
@@ -98,9 +103,8 @@ def _second(model: LanguageModel, heads: list[tuple[int, int]]) -> float:
         return float(copy_nats(model, UNSEEN_PERIOD)[1].mean())
 
 
-def _world(budget: str, seed: int, device: str) -> Record:
+def _world(budget: str, seed: int, n_steps: int, device: str) -> Record:
     corpus, world = load_corpus("world"), World()
-    n_steps = plan("world", "causal", budget).settings.n_steps
     stops = {round(n_steps * i / N_MOMENTS) for i in range(1, N_MOMENTS + 1)}
     moments: dict[int, nn.Module] = {}
 
@@ -109,7 +113,8 @@ def _world(budget: str, seed: int, device: str) -> Record:
             moments[step] = copy.deepcopy(model).cpu()
 
     options = RunOptions(device=device, on_step=remember, progress=False, report=lambda line: None)
-    result = pretrain(corpus, budget=budget, seed=seed, **as_large(), options=options)
+    steps = {"n_steps": n_steps}
+    result = pretrain(corpus, budget=budget, seed=seed, training_changes=steps, **as_large(), options=options)
     model, tokenizer, forms = result.model.cpu(), result.tokenizer, WordForms(world)
     nats = text_nats(model, tokenizer, corpus.valid.texts).sum()
     bound = cast(np.ndarray, exact_nats(corpus, corpus.valid.texts))
@@ -220,6 +225,32 @@ def _pairs(
             "share_of_most_attentive": float(heads.flat[attention.argmax()] / whole),
         }
     return found
+
+
+def conclusions(records: Records) -> dict[str, bool]:
+    """Sentences of lesson 17, and whether these records bear them out, each seed by itself."""
+    by_measure = {
+        name: [one for one in records.values() if one["measure"] == name] for name in ("world", "repeats")
+    }
+    probes = [probe for one in by_measure["world"] for probe in one["probes"].values()]
+    pairs = {kind: [one["pairs"][kind] for one in by_measure["world"]] for kind in KINDS}
+    nats = [one["nats"] for one in by_measure["repeats"]]
+    most_attentive = "the most attentive head is not always the one with the largest effect, for either kind"
+    return {
+        "a probe of the trained model is nearer to the exact posterior than one of random weights": all(
+            one["trained"][-1] < one["random"][-1] for one in probes
+        ),
+        "each kind of pair has a head that carries more of it than the other kind's head": all(
+            one["share"] > one["share_of_other"] for of_kind in pairs.values() for one in of_kind
+        ),
+        most_attentive: all(
+            any(np.argmax(one["attention"]) != np.argmax(one["heads"]) for one in of_kind)
+            for of_kind in pairs.values()
+        ),
+        "two layers copy, one does not, and without its induction heads no model does": all(
+            one["nothing"] < min(one["one layer"], one["induction heads"]) - 0.5 for one in nats
+        ),
+    }
 
 
 def table(records: Records) -> pd.DataFrame:

@@ -12,6 +12,7 @@ import pandas as pd
 from experiments.harness import Record, Records, Settings, digest_of, frame, mean_table
 from tinytx_run.corpora import Corpus, load_corpus
 from tinytx_run.finetune import Body, body_and_tokenizer, finetune
+from tinytx_run.intervals import paired_interval
 from tinytx_run.pretrain import pretrain
 from tinytx_run.recipes import corpus_kind, plan, plan_finetuning
 from tinytx_run.training import RunOptions, fingerprint, weights_fingerprint
@@ -49,16 +50,20 @@ def transfer(
     if not label_counts or not all(1 <= n <= len(data.train) for n in label_counts):
         raise ValueError(f"labels must be numbers from 1 to {len(data.train)}, got {list(label_counts)}")
     kind, texts, budget = corpus_kind(data), fingerprint(data), settings.budget
-    request = {"recipe": plan(kind, "causal", budget).to_dict(), "texts": texts}
+    recipe, tuning = plan(kind, "causal", budget), plan_finetuning(kind, budget)
+    n_steps = {"n_steps": settings.longer * recipe.settings.n_steps}
+    tuning = dataclasses.replace(tuning, n_epochs=settings.longer * tuning.n_epochs)
+    recipe = dataclasses.replace(recipe, settings=recipe.settings.replace(**n_steps))
+    request = {"recipe": recipe.to_dict(), "texts": texts}
     checkpoint = settings.work_dir / f"transfer-{data.name}-{budget}-{digest_of(request)}"
     options = RunOptions(resume=True, device=settings.device, report=settings.report)
-    pretrain(data, budget=budget, out=checkpoint, options=options)
+    pretrain(data, budget=budget, out=checkpoint, training_changes=n_steps, options=options)
     origin = {
         "budget": budget,
         "pretraining": request["recipe"],
         "weights": weights_fingerprint(body_and_tokenizer(checkpoint)[0]),
         "texts": texts,
-        "finetuning": dataclasses.asdict(plan_finetuning(kind, budget)),
+        "finetuning": dataclasses.asdict(tuning),
         "n_scored": n_scored,
     }
 
@@ -70,6 +75,7 @@ def transfer(
             budget=budget,
             seed=seed,
             n_labels=n_labels,
+            n_epochs=tuning.n_epochs,
             n_scored=n_scored,
             options=RunOptions(device=settings.device, progress=False, report=lambda line: None),
         )
@@ -83,8 +89,26 @@ def transfer(
     def key(n_labels: int, seed: int, start: str) -> str:
         return f"{data.name}/{budget}/labels {n_labels}/seed {seed}/{start}"
 
-    cells = product(label_counts, range(settings.n_seeds), STARTS)
+    cells = product(label_counts, settings.seeds(), STARTS)
     return table(settings.measured("transfer", cells, key, lambda *cell: origin, measure))
+
+
+def conclusions(records: Records) -> dict[str, bool]:
+    """Sentences of lesson 09, and whether these records bear them out: no interval over seeds holds zero."""
+    data = pd.DataFrame(records.values())
+    accuracies = data.pivot(index="seed", columns=["n_labels", "start"], values="accuracy")
+
+    def ahead(one: tuple[int, str], other: tuple[int, str]) -> bool:
+        return paired_interval((accuracies[one] - accuracies[other]).tolist()).low > 0
+
+    found = {
+        f"pretrained is ahead of {start} at every number of labels": all(
+            ahead((n, "pretrained"), (n, start)) for n in LABEL_COUNTS
+        )
+        for start in ("frozen", "scratch")
+    }
+    worth = ahead((50, "pretrained"), (500, "scratch"))
+    return {**found, "50 labels after pretraining are worth more than 500 from scratch": worth}
 
 
 def table(records: Records) -> pd.DataFrame:

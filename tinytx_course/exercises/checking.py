@@ -17,17 +17,13 @@ import torch
 from tinytx_course.exercises import (
     attending,
     blocks,
-    costs,
     counting,
     decoding,
-    faster,
-    inside,
     losses,
     masking,
     masks,
     modern,
     outside,
-    pooling,
     positions,
     published,
     sampling,
@@ -52,15 +48,11 @@ _MODULES = (
     losses,
     sampling,
     training,
-    pooling,
     masking,
     decoding,
-    costs,
-    faster,
     modern,
     outside,
     published,
-    inside,
 )
 _BY_LESSON = sorted(
     (exercise for module in _MODULES for exercise in module.EXERCISES), key=lambda exercise: exercise.lesson
@@ -147,11 +139,6 @@ def find_exercise(name: str) -> Exercise:
         known = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(EXERCISES)}"
         raise ValueError(f"name must be that of an exercise, got {name!r}; {known}")
     return EXERCISES[name]
-
-
-def nearest_first(name: str) -> list[str]:
-    """Return the names of all exercises, those that are most like a name first."""
-    return difflib.get_close_matches(str(name), EXERCISES, n=len(EXERCISES), cutoff=0.0)
 
 
 def _record(verdict: Verdict) -> None:

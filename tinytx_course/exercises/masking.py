@@ -290,14 +290,6 @@ def _first_row(draw: Draw, cells: Tensor, at_fault: tuple[str, ...]) -> list[Par
     return [f"{intro}: {wrong}.", *((grid,) for grid in grids)]
 
 
-MASK_TOKENS = Exercise(
-    name="mask_tokens",
-    read=pair(integers, integers, "inputs, labels"),
-    calls=_calls,
-    judge=_judge,
-)
-
-
 def _masked_loss_calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 12)
     for n_chosen, width, vocab_size in (
@@ -317,9 +309,7 @@ def _masked_loss_calls(seed: int) -> Iterator[Call]:
         yield Call((2 * normal(rng, len(n_chosen), width, vocab_size), labels))
 
 
-MASKED_LOSS = Exercise(
-    name="masked_loss",
-    read=number,
-    calls=_masked_loss_calls,
+EXERCISES = (
+    Exercise(name="mask_tokens", read=pair(integers, integers, "inputs, labels"), calls=_calls, judge=_judge),
+    Exercise(name="masked_loss", read=number, calls=_masked_loss_calls),
 )
-EXERCISES = (MASK_TOKENS, MASKED_LOSS)

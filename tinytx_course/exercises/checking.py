@@ -63,7 +63,7 @@ TIME_LIMIT = 5.0  # seconds of the processor for all first calls of a check
 _one_at_a_time = threading.RLock()  # the screen is captured, and there is only one
 
 
-def check(name: str, function: Any, *, seed: int = 0, display: bool | None = None) -> Verdict:
+def check(name: str, function: Any, *, seed: int = 0, display: bool = True) -> Verdict:
     """Check a learner's function for an exercise, and name the mistake.
 
     Parameters
@@ -74,7 +74,7 @@ def check(name: str, function: Any, *, seed: int = 0, display: bool | None = Non
         What the learner wrote.
     seed : int
         For the random part of the inputs.
-    display : bool, default True
+    display : bool
         Whether to show the verdict, as a card in a notebook and as text elsewhere, and to record it; a
         function that passed is then stored for `use`.
 
@@ -101,7 +101,7 @@ def check(name: str, function: Any, *, seed: int = 0, display: bool | None = Non
     exercise = find_exercise(name)
     with _one_at_a_time, _usual_state():
         verdict = judge(exercise, observe(exercise, function, seed, TIME_LIMIT), seed)
-    if display is None or display:
+    if display:
         _record(verdict)
         if verdict.passed:
             store_answer(name, function)

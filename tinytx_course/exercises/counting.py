@@ -61,7 +61,9 @@ def _question(*sizes: int) -> Question:
         norm="last",
         causal=True,
     )
-    return Question(config, "classifier" if n_classes else "lm", *(n_classes or [2]), "total")
+    if n_classes:
+        return Question(config, "classifier", n_classes[0], "total")
+    return Question(config, "lm", 2, "total")
 
 
 def count_with(*sizes: int, slips: frozenset[str] = frozenset()) -> int:

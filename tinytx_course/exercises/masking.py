@@ -124,10 +124,6 @@ def _off(observed: float, expected: float, n: int) -> bool:
     return abs(observed - expected) > _SIGMAS * math.sqrt(expected * (1 - expected) / n)
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
-
-
 def _distance(shares: Sequence[float], pattern: Sequence[float]) -> float:
     return max(abs(share - due) for share, due in zip(shares, pattern, strict=True))
 
@@ -190,7 +186,7 @@ def _wrong_share(draw: Draw, share: float) -> Finding:
         slug = "only-masked-labelled"
     return (
         slug,
-        f"With p = {draw.p}, {_percent(share)} of the tokens that are not special have a label.",
+        f"With p = {draw.p}, {100 * share:.0f} % of the tokens that are not special have a label.",
         None,
     )
 

@@ -65,12 +65,14 @@ def test_no_page_loads_anything(pages):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_form_asks_every_question_once_with_four_options(pages, form):
+def test_a_form_asks_every_question_once_with_four_options_and_names_no_mistake(pages, form):
     page = pages[f"form-{form.lower()}.html"]
     text = text_of(page)
     for item in ITEMS:
         assert text.count(item["forms"][form]["prompt"]) == 1
-    assert page.count('<span class="letter">') == len(LETTERS) * len(ITEMS)
+        names = {item["function"], *item["words"]}
+        assert not any(name in page for name in names if "-" in name or "_" in name)
+    assert re.findall(r'<span class="letter">(.)</span>', page) == [*LETTERS] * len(ITEMS)
     assert page.count('<section class="item">') == len(ITEMS)
 
 

@@ -173,7 +173,7 @@ def test_pages_are_written_as_a_folder_or_a_zip_named_as_its_folder(tmp_path, sm
 # ---- refusals
 
 
-@pytest.mark.parametrize("command", ["release", "site"])
+@pytest.mark.parametrize("command", ["release", "site", "kit"])
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path, capsys, command):
     (tmp_path / "mine.txt").write_text("notes")
     for target in (tmp_path, tmp_path / "mine.txt"):

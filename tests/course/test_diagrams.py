@@ -9,6 +9,7 @@ import pytest
 
 import tinytx as tx
 import tinytx_course as course
+from tests.course.contrast import contrast
 from tinytx_course.lessons import project_root
 from tinytx_course.plots.diagrams.diagram import DIAGRAMS, diagram
 from tinytx_course.plots.diagrams.svg import COLORS, Box, Panel, text_width
@@ -145,17 +146,10 @@ def test_an_unknown_name_and_a_config_that_is_not_used_are_refused():
         course.plots.diagram("block", tx.PRESETS["tiny"])
 
 
-def luminance(color):
-    shares = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    r, g, b = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in shares)
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b
-
-
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
 @pytest.mark.parametrize("kind", sorted(set(COLORS) - {"ground", "field", "line"}))
 def test_letters_can_be_read_on_their_ground(kind, theme):
-    dark, bright = sorted(luminance(COLORS[name][theme]) for name in (kind, "ground"))
-    assert (bright + 0.05) / (dark + 0.05) >= 4.5
+    assert contrast(COLORS[kind][theme], COLORS["ground"][theme]) >= 4.5
 
 
 def test_a_subscript_is_narrower_than_a_letter():

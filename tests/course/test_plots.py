@@ -19,7 +19,7 @@ from PIL import Image
 
 from tinytx_course import plots
 from tinytx_course.plots.lines import _spread
-from tinytx_course.plots.matrices import TOKEN_GAP
+from tinytx_course.plots.matrices import CATEGORY_COLORS, TOKEN_GAP
 from tinytx_course.plots.style import captions
 
 WEIGHTS = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
@@ -128,13 +128,13 @@ def test_a_depth_map_has_white_at_one_and_rows_as_long_as_their_stacks():
 
 
 def test_each_cell_has_the_colour_of_its_category_and_the_legend_names_all():
-    colors = {"visible": "#f4f4f4", "hidden": "#0072B2", "replaced": "#E69F00"}
+    names = ("visible", "hidden", "replaced")
     cells = [[0, 2, 2], [2, 0, 0]]  # a category that does not occur moves no colour
-    fig, ax = plots.categorical_map(cells, colors)
+    fig, ax = plots.categorical_map(cells, names)
     plots.png_bytes(fig)  # colours are settled when the figure is drawn
-    expected = [to_rgb(list(colors.values())[i]) for row in cells for i in row]
+    expected = [to_rgb(CATEGORY_COLORS[i]) for row in cells for i in row]
     np.testing.assert_allclose(ax.collections[0].get_facecolors()[:, :3], expected, atol=0.01)
-    assert [text.get_text() for text in fig.legends[0].get_texts()] == list(colors)
+    assert [text.get_text() for text in fig.legends[0].get_texts()] == list(names)
 
 
 def test_token_boxes_lie_where_their_letters_are():

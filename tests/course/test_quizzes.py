@@ -1,7 +1,6 @@
 """The bank of questions: right options are computed, nothing is given away by form, quizzes are shown."""
 
 import ast
-import html.parser
 import math
 import re
 from dataclasses import replace
@@ -12,6 +11,7 @@ from scipy.stats import binom
 
 import tinytx as tx
 import tinytx_course as course
+from tests.course.outline import outline_of
 from tinytx_course.inventory.items import FORMS, read_items
 from tinytx_course.lessons import LESSONS, Lesson, project_root
 from tinytx_course.quizzes.bank import LETTERS, Option, Question, questions, votes, with_twins
@@ -217,34 +217,12 @@ def test_what_resembles_no_quiz_is_refused_without_a_guess(name):
 # ---- on the screen
 
 
-class Outline(html.parser.HTMLParser):
-    """Collects the summaries and checks that tags are closed in order."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.summaries = [], []
-
-    def handle_starttag(self, tag, attributes):
-        self.open.append(tag)
-        if tag == "summary":
-            self.summaries.append("")
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if "summary" in self.open:
-            self.summaries[-1] += data
-
-
 @each_lesson
 def test_without_a_script_each_choice_folds_its_own_feedback(lesson):
     card, asked = quiz(lesson.slug), questions(lesson)
     bundle, _ = card._repr_mimebundle_()
     assert card.still() in bundle["text/html"]
-    outline = Outline()
-    outline.feed(bundle["text/html"])
-    assert outline.open == []
+    outline = outline_of(bundle["text/html"])
     texts = [option.text.replace("`", "") for one in asked for option in one.shuffled]
     assert [summary[3:] for summary in outline.summaries] == texts
     assert "<script" not in bundle["text/html"] and "style=" not in bundle["text/html"]

@@ -137,54 +137,43 @@ def test_a_released_course_runs_and_refuses_what_needs_the_sources(releases):
 # ---- pages
 
 
-@pytest.fixture
-def published(small_checkout):
-    """The checkout with its notebooks."""
+def test_pages_are_written_as_a_folder_or_a_zip_named_as_its_folder(tmp_path, small_checkout, monkeypatch):
+    pack = shutil.make_archive
+
+    def pack_named(path, kind, above, name):
+        assert name == "here"  # with an empty one, that of `.`, it would pack itself and never end
+        return pack(path, kind, above, name)
+
+    with pytest.raises(ValueError, match="notebooks"):
+        write_pages(tmp_path / "none", root=small_checkout)
     for lesson in written_lessons(small_checkout):
         notebook = build_notebook(lesson, small_checkout)
         nbformat.write(notebook, small_checkout / "notebooks" / f"{lesson.name}.ipynb")
-    return small_checkout
-
-
-def test_pages_of_the_published_notebooks_are_written_as_a_folder_or_a_zip(tmp_path, published):
-    with pytest.raises(ValueError, match="notebooks"):
-        write_pages(tmp_path / "none", root=tmp_path)
     names = {
         f"{name}.html" for name in ("index", "glossary", "reference", "exercises", "playground", *LESSONS)
     }
     names |= {f"notebooks/{name}.ipynb" for name in LESSONS}
     shared = {"site.js", "math.css", "engine.js", "training.js", "search-index.js"}  # next to the pages
-    assert write_pages(tmp_path / "pages", root=published) == tmp_path / "pages" / "index.html"
+    assert write_pages(tmp_path / "pages", root=small_checkout) == tmp_path / "pages" / "index.html"
     files = (path for path in (tmp_path / "pages").rglob("*") if path.is_file())
     written = {path.relative_to(tmp_path / "pages").as_posix() for path in files}
     one = re.compile(r"explorers/\w+-\w+\.html|stills/[\w-]+\.png")  # of an explorer, and its picture
     assert names <= {path for path in written if not one.fullmatch(path)} <= names | shared
     assert any(map(one.fullmatch, written))
-    archive = write_pages(tmp_path / "zipped", zipped=True, root=published)
-    members = {name for name in zipfile.ZipFile(archive).namelist() if not name.endswith("/")}
-    assert archive == tmp_path / "zipped.zip" and members == {f"zipped/{name}" for name in written}
-    assert {path.name for path in tmp_path.iterdir()} == {"small", "pages", "zipped.zip"}
-
-
-def test_the_current_folder_is_zipped_under_its_name_and_never_packs_itself(tmp_path, published, monkeypatch):
-    pack = shutil.make_archive
-
-    def pack_named(path, kind, above, name):
-        assert name == "here"  # with an empty one it would not end
-        return pack(path, kind, above, name)
 
     monkeypatch.setattr("shutil.make_archive", pack_named)
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    archive = write_pages(Path("."), zipped=True, root=published)
-    assert archive == tmp_path / "here.zip" and "here/index.html" in zipfile.ZipFile(archive).namelist()
-    assert {path.name for path in tmp_path.iterdir()} == {"small", "here", "here.zip"}
+    archive = write_pages(Path("."), zipped=True, root=small_checkout)
+    members = {name for name in zipfile.ZipFile(archive).namelist() if not name.endswith("/")}
+    assert archive == tmp_path / "here.zip" and members == {f"here/{name}" for name in written}
+    assert {path.name for path in tmp_path.iterdir()} == {"small", "pages", "here", "here.zip"}
 
 
 # ---- refusals
 
 
-@pytest.mark.parametrize("command", ["release", "site"])
+@pytest.mark.parametrize("command", ["release", "site", "kit"])
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path, capsys, command):
     (tmp_path / "mine.txt").write_text("notes")
     for target in (tmp_path, tmp_path / "mine.txt"):

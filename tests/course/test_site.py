@@ -17,6 +17,7 @@ from PIL import Image
 
 import tinytx as tx
 import tinytx_course as course
+from tests.course.contrast import contrast
 from tinytx_course.building.editions import mark_further
 from tinytx_course.building.notebooks import Run, build_notebook
 from tinytx_course.lessons import LESSONS
@@ -63,18 +64,6 @@ def test_formulas_are_found_in_prose_and_dollars_in_code_are_left_alone():
     assert shown.count("<math") == 2
     assert 'display="block"' in shown
     assert "<code>cost = $5</code>" in shown
-
-
-def contrast(one, other):
-    """Return the contrast of two colours as WCAG 2 defines it."""
-
-    def luminance(color):
-        values = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-        linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in values]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    high, low = sorted((luminance(one), luminance(other)), reverse=True)
-    return (high + 0.05) / (low + 0.05)
 
 
 def test_text_and_code_differ_enough_from_their_ground_in_light_and_dark():

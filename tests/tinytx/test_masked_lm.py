@@ -4,13 +4,13 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from tests.saved_bytes import count_saved_bytes
 from tinytx.config import TransformerConfig
 from tinytx.counting import parameter_table
 from tinytx.encoder_decoder import Translator
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.transformer import LanguageModel, Transformer
 from tinytx_course.counting.costs import cost_table
-from tinytx_course.labs.layers import count_saved_bytes
 
 CONFIG = TransformerConfig(vocab_size=11, d_model=6, n_heads=3, n_layers=2, d_ff=5, max_len=7)
 IDS = torch.tensor([[1, 8, 3, 9, 2]])

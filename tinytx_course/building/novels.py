@@ -47,9 +47,14 @@ def chapters(novel: str) -> list[list[str]]:
     return [paragraphs for paragraphs in found if paragraphs]
 
 
+def _is_inside(word: re.Match[str]) -> bool:
+    """Whether a word begins no sentence."""
+    return bool(INSIDE.search(word.string[max(0, word.start() - 3) : word.start()]))
+
+
 def names_of(novel: str) -> set[str]:
     """Words that are mostly written with a capital letter inside sentences: characters and places."""
-    inside = Counter(word[0] for word in WORD.finditer(novel) if INSIDE.search(novel[: word.start()][-3:]))
+    inside = Counter(word[0] for word in WORD.finditer(novel) if _is_inside(word))
     capital = (word for word in inside if word[0].isupper() and word not in NO_NAMES)
     return {word for word in capital if inside[word] > inside[word.lower()]}
 
@@ -64,7 +69,7 @@ def without_names(text: str, names: set[str]) -> str:
     """
 
     def replaced(word: re.Match[str]) -> str:
-        inside = INSIDE.search(text[: word.start()][-3:]) and word[0] not in NO_NAMES
+        inside = _is_inside(word) and word[0] not in NO_NAMES
         return PLACEHOLDER if word[0][0].isupper() and (inside or word[0] in names) else word[0]
 
     return re.sub(rf"\b{PLACEHOLDER}(?:[ -]{PLACEHOLDER}\b)+", PLACEHOLDER, WORD.sub(replaced, text))

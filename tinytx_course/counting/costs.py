@@ -17,21 +17,16 @@ CostHead = Literal["lm", "classifier"]
 AttentionPath = Literal["fused", "plain"]
 
 
-def attention_flops(part: str, grouped: bool = False) -> Iterator[Term]:
-    """Terms of the operations of one self-attention: its projections, and the pairs of tokens."""
-    if grouped:
-        yield Term(part, "attention", "q_proj", "2·B·T·D·D")
-        yield Term(part, "attention", "k_proj, v_proj", "2·2·B·T·D·n_kv_heads·K")
-    else:
-        yield Term(part, "attention", "q_proj, k_proj, v_proj", "3·2·B·T·D·D")
-    yield Term(part, "attention", "scores", "2·B·T·T·D")
-    yield Term(part, "attention", "weighted sums", "2·B·T·T·D")
-    yield Term(part, "attention", "out_proj", "2·B·T·D·D")
-
-
 def _flops(config: TransformerConfig, head: CostHead | None) -> Iterator[Term]:
     """Terms of the operations of one forward pass."""
-    yield from attention_flops("blocks", grouped=config.kv_heads < config.n_heads)
+    if config.kv_heads < config.n_heads:
+        yield Term("blocks", "attention", "q_proj", "2·B·T·D·D")
+        yield Term("blocks", "attention", "k_proj, v_proj", "2·2·B·T·D·n_kv_heads·K")
+    else:
+        yield Term("blocks", "attention", "q_proj, k_proj, v_proj", "3·2·B·T·D·D")
+    yield Term("blocks", "attention", "scores", "2·B·T·T·D")
+    yield Term("blocks", "attention", "weighted sums", "2·B·T·T·D")
+    yield Term("blocks", "attention", "out_proj", "2·B·T·D·D")
     each = ""
     if config.n_experts > 1:
         each = "experts_per_token·"

@@ -29,6 +29,7 @@ _EDITS = {
     for group in sorted(MISCONCEPTIONS, key="all parts".__ne__)
     for slug, one in MISCONCEPTIONS[group].items()
 }
+_ORDER = list(_EDITS)
 PARTS = {
     "total": "the total",
     "embedding": "the embedding",
@@ -51,12 +52,15 @@ def _is_possible(slug: str, terms: Terms) -> bool:
 @lru_cache(2**12)
 def _edited(terms: Terms, slips: Slips) -> Terms:
     """The terms after some slips; one that finds nothing left to edit changes nothing."""
-    for slug in (slug for slug in _EDITS if slug in slips):
-        for names, what, new in _EDITS[slug] if _is_possible(slug, terms) else ():
-            terms = tuple(
-                (name, re.sub(what, new, formula) if re.search(names, name) else formula)
-                for name, formula in terms
-            )
+    if not slips:
+        return terms
+    last = max(slips, key=_ORDER.index)
+    terms = _edited(terms, slips - {last})
+    for names, what, new in _EDITS[last] if _is_possible(last, terms) else ():
+        terms = tuple(
+            (name, re.sub(what, new, formula) if re.search(names, name) else formula)
+            for name, formula in terms
+        )
     return terms
 
 

@@ -1,4 +1,4 @@
-"""Exercises on attention: from one row of weights to the whole, and many heads."""
+"""Exercises on attention: from one row of weights to many heads, a head taken away, the mark of induction."""
 
 from __future__ import annotations
 
@@ -26,14 +26,6 @@ def _row_calls(seed: int) -> Iterator[Call]:
         yield Call(tuple(torch.tensor(x, dtype=torch.float32, device="cpu") for x in (query, keys)))
     for n_keys, width in ((2, 5), (5, 3), (7, 2)):
         yield Call((normal(rng, width).round(decimals=1), normal(rng, n_keys, width).round(decimals=1)))
-
-
-ATTENTION_ROW = Exercise(
-    name="attention_row",
-    read=floats,
-    calls=_row_calls,
-    answers=(attention_weights,),
-)
 
 
 def _attention_calls(seed: int) -> Iterator[Call]:
@@ -76,40 +68,16 @@ def _attention_hint(observation: Observation) -> str:
     return ""
 
 
-ATTENTION = Exercise(
-    name="attention",
-    read=floats,
-    calls=_attention_calls,
-    answers=(fused_attention, F.scaled_dot_product_attention),
-    probe=_LARGE_SCORES,
-    hint=_attention_hint,
-)
-
-
 def _split_calls(seed: int) -> Iterator[Call]:
     for b, t, h, k in ((1, 1, 2, 1), (1, 2, 2, 3), (2, 3, 5, 2), (1, 4, 2, 2 + seed % 2), (3, 2, 3, 5)):
         numbers = torch.arange(b * t * h * k, dtype=torch.float32, device="cpu")
         yield Call((numbers.view(b, t, h * k), h))
 
 
-SPLIT_HEADS = Exercise(
-    name="split_heads",
-    read=floats,
-    calls=_split_calls,
-)
-
-
 def _merge_calls(seed: int) -> Iterator[Call]:
     for b, h, t, k in ((1, 2, 1, 2), (1, 2, 2, 2), (2, 3, 5, 2), (1, 2, 4, 2 + seed % 2), (3, 5, 2, 3)):
         numbers = torch.arange(b * h * t * k, dtype=torch.float32, device="cpu")
         yield Call((numbers.view(b, h, t, k),))
-
-
-MERGE_HEADS = Exercise(
-    name="merge_heads",
-    read=floats,
-    calls=_merge_calls,
-)
 
 
 def _multi_head_calls(seed: int) -> Iterator[Call]:
@@ -126,9 +94,42 @@ def _multi_head_calls(seed: int) -> Iterator[Call]:
     yield case(b=2, t=7, h=1, k=3, mask=torch.ones(7, 7, dtype=torch.bool, device="cpu"))
 
 
-MULTI_HEAD_ATTENTION = Exercise(
-    name="multi_head_attention",
-    read=floats,
-    calls=_multi_head_calls,
+def _ablation_calls(seed: int) -> Iterator[Call]:
+    rng = generator(seed, 17)
+    for b, t, n_heads, width, head in (
+        (1, 1, 2, 1, 0),
+        (1, 2, 2, 3, 1),
+        (2, 3, 3, 2, 1),
+        (2, 3, 5, 2, 0),
+        (3, 2, 5, 3, 4),
+        (2, 7, 3, 5, 1),
+    ):
+        drawn = normal(rng, b, t, n_heads * width).round(decimals=1)
+        yield Call((drawn + 0.05 * drawn.sign() + 0.05, n_heads, head))  # never 0
+
+
+def _induction_calls(seed: int) -> Iterator[Call]:
+    rng = generator(seed, 18)
+    for n_heads, period in ((1, 2), (2, 2), (2, 3), (3, 5), (5, 3), (2, 7)):
+        seq_len = 2 * period
+        scores = 2 * normal(rng, n_heads, seq_len, seq_len)
+        future = torch.ones(seq_len, seq_len, device="cpu").triu(1).bool()
+        yield Call((scores.masked_fill(future, -torch.inf).softmax(dim=-1), period))
+
+
+EXERCISES = (
+    Exercise(name="attention_row", read=floats, calls=_row_calls, answers=(attention_weights,)),
+    Exercise(
+        name="attention",
+        read=floats,
+        calls=_attention_calls,
+        answers=(fused_attention, F.scaled_dot_product_attention),
+        probe=_LARGE_SCORES,
+        hint=_attention_hint,
+    ),
+    Exercise(name="split_heads", read=floats, calls=_split_calls),
+    Exercise(name="merge_heads", read=floats, calls=_merge_calls),
+    Exercise(name="multi_head_attention", read=floats, calls=_multi_head_calls),
+    Exercise(name="ablate_head", read=floats, calls=_ablation_calls),
+    Exercise(name="induction_score", read=floats, calls=_induction_calls),
 )
-EXERCISES = (ATTENTION_ROW, ATTENTION, SPLIT_HEADS, MERGE_HEADS, MULTI_HEAD_ATTENTION)

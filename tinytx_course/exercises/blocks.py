@@ -35,26 +35,11 @@ def _norm_calls(seed: int) -> Iterator[Call]:
     yield case(3, 5, 7, eps=1e-5)
 
 
-LAYER_NORM = Exercise(
-    name="layer_norm",
-    read=floats,
-    calls=_norm_calls,
-    answers=(F.layer_norm, torch.layer_norm),
-)
-
-
 def _feed_forward_calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 16)
     for b, t, d, f in ((1, 1, 2, 3), (1, 2, 2, 3), (2, 3, 5, 7), (1, 4, 3, 11), (3, 2, 7, 5)):
         shapes = ((b, t, d), (d, f), (f,), (f, d), (d,))
         yield Call(tuple(normal(rng, *shape).round(decimals=1) for shape in shapes))
-
-
-FEED_FORWARD = Exercise(
-    name="feed_forward",
-    read=floats,
-    calls=_feed_forward_calls,
-)
 
 
 def _mean_token(x: Tensor) -> Tensor:
@@ -94,13 +79,6 @@ def _block_calls(seed: int) -> Iterator[Call]:
             yield Call((x, *layers, _normed(1.0), _normed(0.5), norm_first), words)
 
 
-BLOCK = Exercise(
-    name="block",
-    read=floats,
-    calls=_block_calls,
-)
-
-
 class _Blocks(tuple[Layer, ...]):
     """Blocks that name themselves in a message."""
 
@@ -135,9 +113,9 @@ def _tiny_gpt_calls(seed: int) -> Iterator[Call]:
         yield case(b, t, d, v, max_len, stack, _normed(1.5), words)
 
 
-TINY_GPT = Exercise(
-    name="tiny_gpt",
-    read=floats,
-    calls=_tiny_gpt_calls,
+EXERCISES = (
+    Exercise(name="layer_norm", read=floats, calls=_norm_calls, answers=(F.layer_norm, torch.layer_norm)),
+    Exercise(name="feed_forward", read=floats, calls=_feed_forward_calls),
+    Exercise(name="block", read=floats, calls=_block_calls),
+    Exercise(name="tiny_gpt", read=floats, calls=_tiny_gpt_calls),
 )
-EXERCISES = (LAYER_NORM, FEED_FORWARD, BLOCK, TINY_GPT)

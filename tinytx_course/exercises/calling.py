@@ -102,7 +102,7 @@ def observe_call(function: Any, parameters: Sequence[str], call: Call, seconds: 
             failure, problem = call_within(_READING_SECONDS, _failure_of, error, function, seconds)
             if problem is not None:
                 words = f"The function stopped with {type(error).__name__}."
-                failure = Failure("error", words, error=type(error).__name__)
+                failure = Failure("error", words)
     changed = () if failure is not None else modified(parameters, given, before)
     return Observation(
         None if failure is not None else value, failure, printed.getvalue(), changed, gradients or {}
@@ -295,7 +295,7 @@ def _failure_of(error: BaseException, function: Any, seconds: float) -> Failure:
         return Failure("interrupted", f"The check was interrupted{where}.")
     words = f"The function stopped with an error: {last_line[:500]}{where}."
     meant = next((meant for pattern, meant in _MEANT if re.search(pattern, last_line)), "")
-    return Failure("error", f"{words} {meant}".rstrip(), error=type(error).__name__)
+    return Failure("error", f"{words} {meant}".rstrip())
 
 
 def _learners_line(error: BaseException, function: Any) -> str:

@@ -17,17 +17,13 @@ import torch
 from tinytx_course.exercises import (
     attending,
     blocks,
-    costs,
     counting,
     decoding,
-    faster,
-    inside,
     losses,
     masking,
     masks,
     modern,
     outside,
-    pooling,
     positions,
     published,
     sampling,
@@ -52,15 +48,11 @@ _MODULES = (
     losses,
     sampling,
     training,
-    pooling,
     masking,
     decoding,
-    costs,
-    faster,
     modern,
     outside,
     published,
-    inside,
 )
 _BY_LESSON = sorted(
     (exercise for module in _MODULES for exercise in module.EXERCISES), key=lambda exercise: exercise.lesson
@@ -71,7 +63,7 @@ TIME_LIMIT = 5.0  # seconds of the processor for all first calls of a check
 _one_at_a_time = threading.RLock()  # the screen is captured, and there is only one
 
 
-def check(name: str, function: Any, *, seed: int = 0, display: bool | None = None) -> Verdict:
+def check(name: str, function: Any, *, seed: int = 0, display: bool = True) -> Verdict:
     """Check a learner's function for an exercise, and name the mistake.
 
     Parameters
@@ -82,7 +74,7 @@ def check(name: str, function: Any, *, seed: int = 0, display: bool | None = Non
         What the learner wrote.
     seed : int
         For the random part of the inputs.
-    display : bool, default True
+    display : bool
         Whether to show the verdict, as a card in a notebook and as text elsewhere, and to record it; a
         function that passed is then stored for `use`.
 
@@ -109,7 +101,7 @@ def check(name: str, function: Any, *, seed: int = 0, display: bool | None = Non
     exercise = find_exercise(name)
     with _one_at_a_time, _usual_state():
         verdict = judge(exercise, observe(exercise, function, seed, TIME_LIMIT), seed)
-    if display is None or display:
+    if display:
         _record(verdict)
         if verdict.passed:
             store_answer(name, function)
@@ -147,11 +139,6 @@ def find_exercise(name: str) -> Exercise:
         known = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(EXERCISES)}"
         raise ValueError(f"name must be that of an exercise, got {name!r}; {known}")
     return EXERCISES[name]
-
-
-def nearest_first(name: str) -> list[str]:
-    """Return the names of all exercises, those that are most like a name first."""
-    return difflib.get_close_matches(str(name), EXERCISES, n=len(EXERCISES), cutoff=0.0)
 
 
 def _record(verdict: Verdict) -> None:

@@ -1,14 +1,17 @@
-"""Exercises on counting parameters; mistakes are those of `tinytx.diagnose_count`, and a few more."""
+"""Exercises on counting: parameters, operations, and the longest chain of operations that wait.
+
+Mistakes in counts of parameters are those of `tinytx.diagnose_count`, and a few more.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+import random
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from tinytx.config import TransformerConfig
-from tinytx.counting import Head
 from tinytx_course.counting.diagnosis import WORDS, Question, diagnose_count
 from tinytx_course.exercises.catalogue import Mistake
 from tinytx_course.exercises.comparing import count
@@ -43,9 +46,13 @@ _SINGLE = [*_COMMON, *(slug for slug in WORDS if slug not in _COMMON and slug no
 
 
 @cache
-def _config(vocab_size: int, d_model: int, n_layers: int, d_ff: int) -> TransformerConfig:
-    """The architecture of the exercise in some size: two heads, sinusoidal positions, biases, norm last."""
-    return TransformerConfig(
+def _question(*sizes: int) -> Question:
+    """What is counted: a language model, or, where a number of classes comes fifth, a classifier.
+
+    Both have two heads, sinusoidal positions, biases, norm last.
+    """
+    vocab_size, d_model, n_layers, d_ff, *n_classes = sizes
+    config = TransformerConfig(
         vocab_size=vocab_size,
         d_model=d_model,
         n_heads=2,
@@ -54,36 +61,23 @@ def _config(vocab_size: int, d_model: int, n_layers: int, d_ff: int) -> Transfor
         norm="last",
         causal=True,
     )
+    if n_classes:
+        return Question(config, "classifier", n_classes[0], "total")
+    return Question(config, "lm", 2, "total")
 
 
-def _lm(
-    vocab_size: int, d_model: int, n_layers: int, d_ff: int, *, slips: frozenset[str] = frozenset()
-) -> int:
-    return Question(_config(vocab_size, d_model, n_layers, d_ff), "lm", 2, "total").count(slips)
+def count_with(*sizes: int, slips: frozenset[str] = frozenset()) -> int:
+    """Return the number of parameters that some misconceptions lead to; the right one for none."""
+    return _question(*sizes).count(slips)
 
 
-def _classifier(
-    vocab_size: int,
-    d_model: int,
-    n_layers: int,
-    d_ff: int,
-    n_classes: int,
-    *,
-    slips: frozenset[str] = frozenset(),
-) -> int:
-    config = _config(vocab_size, d_model, n_layers, d_ff)
-    return Question(config, "classifier", n_classes, "total").count(slips)
-
-
-def _mistakes(compute: Callable[..., int]) -> tuple[Mistake, ...]:
+def _mistakes(classes: bool) -> tuple[Mistake, ...]:
     """The misconceptions that `diagnose_count` knows, one at a time."""
+    wrongs = {slug: partial(count_with, slips=frozenset({slug})) for slug in _SINGLE}
     return tuple(
-        Mistake(slug, _sentence(WORDS[slug]), _SLIP, wrongs=(partial(compute, slips=frozenset({slug})),))
-        for slug in _SINGLE
-        if any(
-            compute(*one.arguments, slips=frozenset({slug})) != compute(*one.arguments)
-            for one in _calls(0, compute is _classifier)
-        )
+        Mistake(slug, _sentence(WORDS[slug]), _SLIP, wrongs=(wrong,))
+        for slug, wrong in wrongs.items()
+        if any(wrong(*one.arguments) != count_with(*one.arguments) for one in _calls(0, classes))
     )
 
 
@@ -91,7 +85,7 @@ def _sentence(clause: str) -> str:
     return f"{clause[0].upper()}{clause[1:]}."
 
 
-def _recognise(head: Head, trials: Sequence[Trial]) -> Mistake | None:
+def _recognise(trials: Sequence[Trial]) -> Mistake | None:
     """Several slips at once: a smallest set that gives every number.
 
     At some sizes a smaller set, or none, happens to give the number too, so what explains it at any size is
@@ -102,11 +96,10 @@ def _recognise(head: Head, trials: Sequence[Trial]) -> Mistake | None:
     for trial in trials:
         if trial.got is None or trial.got.tensors[0].is_floating_point():
             return None
-        sizes = trial.call.arguments
-        config, n_classes = _config(*sizes[:4]), sizes[4] if len(sizes) > 4 else 2
-        claimed = int(trial.got.tensors[0])
-        asked.append((Question(config, head, n_classes, "total"), claimed))
-        candidates.update(diagnose_count(config, head, claimed, n_classes=n_classes).explanations)
+        question, claimed = _question(*trial.call.arguments), int(trial.got.tensors[0])
+        asked.append((question, claimed))
+        found = diagnose_count(question.config, question.head, claimed, n_classes=question.n_classes)
+        candidates.update(found.explanations)
     common = [
         slips for slips in candidates if all(question.count(slips) == claimed for question, claimed in asked)
     ]
@@ -141,36 +134,60 @@ def _calls(seed: int, classes: bool) -> Iterator[Call]:
         yield Call(size if classes else size[:4])
 
 
-COUNT_LANGUAGE_MODEL = Exercise(
-    name="count_language_model",
-    read=count,
-    calls=lambda seed: _calls(seed, False),
-    mistakes=_mistakes(_lm),
-    recognise=partial(_recognise, "lm"),
-    explain=_by_how_much,
-)
-COUNT_CLASSIFIER = Exercise(
-    name="count_classifier",
-    read=count,
-    calls=lambda seed: _calls(seed, True),
-    mistakes=_mistakes(_classifier),
-    recognise=partial(_recognise, "classifier"),
-    explain=_by_how_much,
-)
+def _graphs(seed: int) -> Iterator[Call]:
+    rng = random.Random(seed)
+    yield Call(([()],))
+    yield Call(([(), (0,)],))
+    yield Call(([(), (0,), (0,)],))
+    yield Call(([(), (), (0,), (2, 1)],))
+    yield Call(([(), (), (1,), (0, 2), (0,)],))
+    yield Call(([(), (0,), (1,), (), (3, 2), (2, 3), (0,)],))
+    yield Call(([(), (), ()],))
+    yield Call(([()] + [(i,) for i in range(6)],))
+    n = 12
+    drawn = [tuple(rng.sample(range(i), rng.randint(0, min(i, 3)))) for i in range(n)]
+    yield Call(([*drawn, (3, 5), (3,)],))
+    yield Call(([(), ()] + [(i, i + 1) for i in range(60)],))  # as many chains as the 60th Fibonacci number
+    yield Call(([],))
 
 
-COUNT_GPT2 = Exercise(
-    name="count_gpt2",
-    read=count,
-    calls=lambda seed: (
-        Call(sizes)
-        for sizes in (
-            (7, 5, 6, 3, 2),
-            (11, 3, 10, 2, 3),
-            (37 + seed, 13, 14, 7, 5),
-            (50_257, 1_024, 768, 12, 12),
-        )
+EXERCISES = (
+    Exercise(
+        name="count_language_model",
+        read=count,
+        calls=lambda seed: _calls(seed, False),
+        mistakes=_mistakes(False),
+        recognise=_recognise,
+        explain=_by_how_much,
     ),
-    explain=_by_how_much,
+    Exercise(
+        name="count_classifier",
+        read=count,
+        calls=lambda seed: _calls(seed, True),
+        mistakes=_mistakes(True),
+        recognise=_recognise,
+        explain=_by_how_much,
+    ),
+    Exercise(
+        name="count_gpt2",
+        read=count,
+        calls=lambda seed: (
+            Call(sizes)
+            for sizes in (
+                (7, 5, 6, 3, 2),
+                (11, 3, 10, 2, 3),
+                (37 + seed, 13, 14, 7, 5),
+                (50_257, 1_024, 768, 12, 12),
+            )
+        ),
+        explain=_by_how_much,
+    ),
+    Exercise(
+        name="attention_flops",
+        read=count,
+        calls=lambda seed: (
+            Call(sizes) for sizes in ((2, 3, 1), (3, 5, 1), (5, 6, 3), (50, 24, 2), (7 + seed, 10, 5))
+        ),
+    ),
+    Exercise(name="longest_chain", read=count, calls=_graphs),
 )
-EXERCISES = (COUNT_LANGUAGE_MODEL, COUNT_CLASSIFIER, COUNT_GPT2)

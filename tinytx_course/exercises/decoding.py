@@ -91,14 +91,6 @@ def _greedy_calls(seed: int) -> Iterator[Call]:
         yield Call((step, step.bos, step.eos, max_len))
 
 
-GREEDY_DECODE = Exercise(
-    name="greedy_decode",
-    read=ids,
-    calls=_greedy_calls,
-    explain=_describe_paths,
-)
-
-
 # (seed of the step, bias of eos, beam_size, max_len, length_penalty): found by a search over many; together
 # they tell each slip from the right answer and from every other slip, whatever the seed of the check.
 _TELLING = (
@@ -125,14 +117,6 @@ def _beam_calls(seed: int) -> Iterator[Call]:
         yield Call((step, step.bos, step.eos, *sizes))
 
 
-BEAM_SEARCH = Exercise(
-    name="beam_search",
-    read=ids,
-    calls=_beam_calls,
-    explain=_describe_paths,
-)
-
-
 def _cached_step_calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 18)
     x = torch.tensor([[[1.0, 2.0, 0.0]]], device="cpu")
@@ -143,9 +127,8 @@ def _cached_step_calls(seed: int) -> Iterator[Call]:
         yield Call(tuple(normal(rng, *shape).round(decimals=1) for shape in shapes))
 
 
-CACHED_STEP = Exercise(
-    name="cached_step",
-    read=pair(floats, floats, "output, cache"),
-    calls=_cached_step_calls,
+EXERCISES = (
+    Exercise(name="greedy_decode", read=ids, calls=_greedy_calls, explain=_describe_paths),
+    Exercise(name="beam_search", read=ids, calls=_beam_calls, explain=_describe_paths),
+    Exercise(name="cached_step", read=pair(floats, floats, "output, cache"), calls=_cached_step_calls),
 )
-EXERCISES = (GREEDY_DECODE, BEAM_SEARCH, CACHED_STEP)

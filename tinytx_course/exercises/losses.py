@@ -24,13 +24,6 @@ def _shift_calls(seed: int) -> Iterator[Call]:
         yield Call((_ids(rng, *shape),))
 
 
-SHIFT_TARGETS = Exercise(
-    name="shift_targets",
-    read=pair(integers, integers, "inputs, targets"),
-    calls=_shift_calls,
-)
-
-
 def _loss_calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 5)
     for lengths, width, vocab_size, pad_id in (
@@ -49,13 +42,6 @@ def _loss_calls(seed: int) -> Iterator[Call]:
         yield Call((2 * normal(rng, len(lengths), width, vocab_size), targets, pad_id))
 
 
-LANGUAGE_MODEL_LOSS = Exercise(
-    name="language_model_loss",
-    read=number,
-    calls=_loss_calls,
-)
-
-
 def _perplexity_calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 6)
     a, b = (0.5 + torch.rand(2, generator=rng, dtype=torch.float64, device="cpu")).tolist()
@@ -63,9 +49,8 @@ def _perplexity_calls(seed: int) -> Iterator[Call]:
         yield Call((nats, n_tokens))
 
 
-PERPLEXITY = Exercise(
-    name="perplexity",
-    read=number,
-    calls=_perplexity_calls,
+EXERCISES = (
+    Exercise(name="shift_targets", read=pair(integers, integers, "inputs, targets"), calls=_shift_calls),
+    Exercise(name="language_model_loss", read=number, calls=_loss_calls),
+    Exercise(name="perplexity", read=number, calls=_perplexity_calls),
 )
-EXERCISES = (SHIFT_TARGETS, LANGUAGE_MODEL_LOSS, PERPLEXITY)

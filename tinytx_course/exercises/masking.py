@@ -124,10 +124,6 @@ def _off(observed: float, expected: float, n: int) -> bool:
     return abs(observed - expected) > _SIGMAS * math.sqrt(expected * (1 - expected) / n)
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
-
-
 def _distance(shares: Sequence[float], pattern: Sequence[float]) -> float:
     return max(abs(share - due) for share, due in zip(shares, pattern, strict=True))
 
@@ -190,7 +186,7 @@ def _wrong_share(draw: Draw, share: float) -> Finding:
         slug = "only-masked-labelled"
     return (
         slug,
-        f"With p = {draw.p}, {_percent(share)} of the tokens that are not special have a label.",
+        f"With p = {draw.p}, {100 * share:.0f} % of the tokens that are not special have a label.",
         None,
     )
 
@@ -290,14 +286,6 @@ def _first_row(draw: Draw, cells: Tensor, at_fault: tuple[str, ...]) -> list[Par
     return [f"{intro}: {wrong}.", *((grid,) for grid in grids)]
 
 
-MASK_TOKENS = Exercise(
-    name="mask_tokens",
-    read=pair(integers, integers, "inputs, labels"),
-    calls=_calls,
-    judge=_judge,
-)
-
-
 def _masked_loss_calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 12)
     for n_chosen, width, vocab_size in (
@@ -317,9 +305,7 @@ def _masked_loss_calls(seed: int) -> Iterator[Call]:
         yield Call((2 * normal(rng, len(n_chosen), width, vocab_size), labels))
 
 
-MASKED_LOSS = Exercise(
-    name="masked_loss",
-    read=number,
-    calls=_masked_loss_calls,
+EXERCISES = (
+    Exercise(name="mask_tokens", read=pair(integers, integers, "inputs, labels"), calls=_calls, judge=_judge),
+    Exercise(name="masked_loss", read=number, calls=_masked_loss_calls),
 )
-EXERCISES = (MASK_TOKENS, MASKED_LOSS)

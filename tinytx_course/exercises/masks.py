@@ -20,13 +20,6 @@ def _causal_calls(seed: int) -> Iterator[Call]:
         yield Call((seq_len,))
 
 
-CAUSAL_MASK = Exercise(
-    name="causal_mask",
-    read=boolean,
-    calls=_causal_calls,
-)
-
-
 def _padded(rng: torch.Generator, lengths: list[int], pad_id: int, vocab_size: int) -> Tensor:
     """Random ids, right-padded to one more than the longest or to it; 0 occurs as a real id."""
     width = max(lengths)
@@ -50,13 +43,6 @@ def _padding_calls(seed: int) -> Iterator[Call]:
     yield Call((_padded(rng, [2, 7, 4, 5], 6, 12), 6))
 
 
-PADDING_MASK = Exercise(
-    name="padding_mask",
-    read=boolean,
-    calls=_padding_calls,
-)
-
-
 def _cross_calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 2)
     yield Call((torch.tensor([[4, 2]], device="cpu"), torch.tensor([[5]], device="cpu"), 2))
@@ -64,13 +50,6 @@ def _cross_calls(seed: int) -> Iterator[Call]:
     yield Call((_padded(rng, [3, 2], 4, 9), _padded(rng, [1, 3], 4, 9), 4))
     yield Call((_padded(rng, [2, 5, 1], 6, 9), _padded(rng, [3, 1, 2], 6, 9), 6))
     yield Call((_padded(rng, [2, 3], 0, 9), _padded(rng, [4, 2], 0, 9), 0))
-
-
-CROSS_ATTENTION_MASK = Exercise(
-    name="cross_attention_mask",
-    read=boolean,
-    calls=_cross_calls,
-)
 
 
 def _mix(weights: Tensor) -> Model:
@@ -130,22 +109,16 @@ def _leak_calls(seed: int) -> Iterator[Call]:
     yield case(_attend(n), n, "attention with a causal mask")
 
 
-LEAKS_FUTURE = Exercise(
-    name="leaks_future",
-    read=truth,
-    calls=_leak_calls,
-)
-
-
 def _window_calls(seed: int) -> Iterator[Call]:
     small = ((1, 1, 0), (2, 1, 0), (2, 1, 1), (3, 1, 2), (3, 2, 0), (4, 2, 1), (4, 1, 3), (5, 3, 2))
     for sizes in (*small, (6 + seed % 3, 2, 3), (5, 7, 1), (3, 1, 3)):
         yield Call(sizes)
 
 
-WINDOW_PREFIX_MASK = Exercise(
-    name="window_prefix_mask",
-    read=boolean,
-    calls=_window_calls,
+EXERCISES = (
+    Exercise(name="causal_mask", read=boolean, calls=_causal_calls),
+    Exercise(name="window_prefix_mask", read=boolean, calls=_window_calls),
+    Exercise(name="padding_mask", read=boolean, calls=_padding_calls),
+    Exercise(name="cross_attention_mask", read=boolean, calls=_cross_calls),
+    Exercise(name="leaks_future", read=truth, calls=_leak_calls),
 )
-EXERCISES = (CAUSAL_MASK, WINDOW_PREFIX_MASK, PADDING_MASK, CROSS_ATTENTION_MASK, LEAKS_FUTURE)

@@ -29,26 +29,11 @@ def _norm_calls(seed: int) -> Iterator[Call]:
     yield case(3, 5, 7, eps=1e-5)
 
 
-RMS_NORM = Exercise(
-    name="rms_norm",
-    read=floats,
-    calls=_norm_calls,
-    answers=(F.rms_norm, torch.rms_norm),
-)
-
-
 def _swiglu_calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 32)
     for b, t, d, f in ((1, 1, 2, 3), (1, 2, 2, 3), (2, 3, 5, 7), (1, 4, 3, 11), (3, 2, 7, 5)):
         shapes = ((b, t, d), (d, f), (d, f), (f, d))
         yield Call(tuple(normal(rng, *shape).round(decimals=1) for shape in shapes))
-
-
-SWIGLU = Exercise(
-    name="swiglu",
-    read=floats,
-    calls=_swiglu_calls,
-)
 
 
 def _grouped_calls(seed: int) -> Iterator[Call]:
@@ -71,9 +56,8 @@ def _grouped_calls(seed: int) -> Iterator[Call]:
     yield case(2, 6, 2, 5, 7, 3)
 
 
-GROUPED_QUERY_ATTENTION = Exercise(
-    name="grouped_query_attention",
-    read=floats,
-    calls=_grouped_calls,
+EXERCISES = (
+    Exercise(name="rms_norm", read=floats, calls=_norm_calls, answers=(F.rms_norm, torch.rms_norm)),
+    Exercise(name="swiglu", read=floats, calls=_swiglu_calls),
+    Exercise(name="grouped_query_attention", read=floats, calls=_grouped_calls),
 )
-EXERCISES = (RMS_NORM, SWIGLU, GROUPED_QUERY_ATTENTION)

@@ -60,14 +60,11 @@ class Failure:
         What happened, in plain words.
     attempted : bool
         False where nothing has been written yet.
-    error : str
-        Name of the exception's type, if one was raised.
     """
 
     mistake: str | None
     message: str
     attempted: bool = True
-    error: str = ""
 
 
 @dataclass(frozen=True)
@@ -270,14 +267,14 @@ def _decode_tensor(dtype: str, shape: list[int], text: str) -> Tensor:
 
 
 def _encode_failure(failure: Failure | None) -> Any:
-    return failure and [failure.mistake, _text(failure.message), failure.attempted, _text(failure.error)]
+    return failure and [failure.mistake, _text(failure.message), failure.attempted]
 
 
 def _decode_failure(data: Any) -> Failure | None:
     if data is None:
         return None
-    mistake, message, attempted, error = data
-    return Failure(_slug(mistake), _text(message), attempted is not False, _text(error))
+    mistake, message, attempted = data
+    return Failure(_slug(mistake), _text(message), attempted is not False)
 
 
 def _encode_observation(observation: Observation) -> dict[str, Any]:

@@ -37,13 +37,6 @@ def _repeated_calls(seed: int) -> Iterator[Call]:
     yield Call((train, noisy))
 
 
-REPEATED_TEXTS = Exercise(
-    name="repeated_texts",
-    read=ids,
-    calls=_repeated_calls,
-)
-
-
 def _tfidf_calls(seed: int) -> Iterator[Call]:
     fixed = (
         (["bon livre", "mauvais livre"], ["bon", "mauvais livre"]),
@@ -63,13 +56,6 @@ def _tfidf_calls(seed: int) -> Iterator[Call]:
         yield Call((both[:n_train], both[n_train:]))
 
 
-TFIDF = Exercise(
-    name="tfidf",
-    read=floats,
-    calls=_tfidf_calls,
-)
-
-
 def _gain_calls(seed: int) -> Iterator[Call]:
     yield Call(([70.0, 74.0], [68.0, 70.0], 12.7))
     yield Call(([71.0, 76.5, 66.0], [69.5, 72.0, 66.5], 4.3))
@@ -80,9 +66,8 @@ def _gain_calls(seed: int) -> Iterator[Call]:
         yield Call((ours, theirs, t))
 
 
-GAIN_INTERVAL = Exercise(
-    name="gain_interval",
-    read=pair(number, number, "low, high"),
-    calls=_gain_calls,
+EXERCISES = (
+    Exercise(name="repeated_texts", read=ids, calls=_repeated_calls),
+    Exercise(name="tfidf", read=floats, calls=_tfidf_calls),
+    Exercise(name="gain_interval", read=pair(number, number, "low, high"), calls=_gain_calls),
 )
-EXERCISES = (REPEATED_TEXTS, TFIDF, GAIN_INTERVAL)

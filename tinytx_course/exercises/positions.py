@@ -19,27 +19,12 @@ def _position_calls(seed: int) -> Iterator[Call]:
         yield Call((max_len, d_model))
 
 
-SINUSOIDAL_POSITIONS = Exercise(
-    name="sinusoidal_positions",
-    read=floats,
-    calls=_position_calls,
-)
-
-
 def _moved(arguments: tuple[Any, ...], matrix: Tensor) -> Tensor:
     """What a matrix makes of the first positions; row pos should be PE(pos + k)."""
     k, d_model = arguments
     if matrix.shape != (d_model, d_model):
         return matrix
     return sinusoidal_positions(9, d_model, dtype=torch.float64) @ matrix.double().T
-
-
-SHIFT_MATRIX = Exercise(
-    name="shift_matrix",
-    read=floats,
-    calls=lambda seed: (Call(c) for c in ((1, 2), (2, 2), (1, 4), (3, 4), (2, 6), (3 + seed % 4, 8))),
-    view=_moved,
-)
 
 
 def _rotate_calls(seed: int) -> Iterator[Call]:
@@ -53,14 +38,18 @@ def _rotate_calls(seed: int) -> Iterator[Call]:
     yield Call((normal(rng, 2, 3, 5, 8), torch.tensor([7, 1, 4, 2, 20], device="cpu")))
 
 
-ROTATE = Exercise(
-    name="rotate",
-    read=floats,
-    calls=_rotate_calls,
+EXERCISES = (
+    Exercise(name="sinusoidal_positions", read=floats, calls=_position_calls),
+    Exercise(
+        name="shift_matrix",
+        read=floats,
+        calls=lambda seed: (Call(c) for c in ((1, 2), (2, 2), (1, 4), (3, 4), (2, 6), (3 + seed % 4, 8))),
+        view=_moved,
+    ),
+    Exercise(name="rotate", read=floats, calls=_rotate_calls),
+    Exercise(
+        name="alibi_bias",
+        read=floats,
+        calls=lambda seed: (Call(c) for c in ((2, 2), (1, 3), (4, 3), (8, 5), (16, 4 + 2 * (seed % 3)))),
+    ),
 )
-ALIBI_BIAS = Exercise(
-    name="alibi_bias",
-    read=floats,
-    calls=lambda seed: (Call(c) for c in ((2, 2), (1, 3), (4, 3), (8, 5), (16, 4 + 2 * (seed % 3)))),
-)
-EXERCISES = (SINUSOIDAL_POSITIONS, SHIFT_MATRIX, ROTATE, ALIBI_BIAS)

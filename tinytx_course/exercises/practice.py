@@ -6,7 +6,7 @@ import hashlib
 from typing import Any
 
 from tinytx_course.exercises.card import Sheet
-from tinytx_course.exercises.checking import EXERCISES, nearest_first
+from tinytx_course.exercises.checking import find_exercise
 from tinytx_course.exercises.exercise import Exercise
 from tinytx_course.exercises.rungs import (
     blanks,
@@ -55,10 +55,7 @@ def practise(
     def padding_mask(token_ids, pad_id):
         return token_ids != pad_id  # 1. returned: (B, S)
     """
-    if name not in EXERCISES:
-        known = ", ".join(nearest_first(name))
-        raise ValueError(f"name must be that of an exercise, got {name!r}; there are {known}")
-    exercise = EXERCISES[name]
+    exercise = find_exercise(name)
     rung = rung or lowest_left(exercise)
     if rung not in rungs_of(exercise):
         raise ValueError(f"rung of {name} must be one of {', '.join(rungs_of(exercise))}, got {rung!r}")

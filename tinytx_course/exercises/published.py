@@ -19,13 +19,6 @@ def _split_calls(seed: int) -> Iterator[Call]:
         yield Call((normal(rng, width, 3 * width),))
 
 
-SPLIT_C_ATTN = Exercise(
-    name="split_c_attn",
-    read=floats,
-    calls=_split_calls,
-)
-
-
 def _lora_calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 41)
 
@@ -44,12 +37,6 @@ def _lora_calls(seed: int) -> Iterator[Call]:
     yield case(2, 3, 5, 2, 3, 0.5)
     yield case(3, 1, 2, 7, 4, 8.0)
 
-
-LORA_FORWARD = Exercise(
-    name="lora_forward",
-    read=floats,
-    calls=_lora_calls,
-)
 
 _PARTS = ("lora_a", "lora_b")
 
@@ -82,9 +69,8 @@ def _start_calls(seed: int) -> Iterator[Call]:
         yield Call((layer, rank))
 
 
-LORA_START = Exercise(
-    name="lora_start",
-    read=_adapter,
-    calls=_start_calls,
+EXERCISES = (
+    Exercise(name="split_c_attn", read=floats, calls=_split_calls),
+    Exercise(name="lora_start", read=_adapter, calls=_start_calls),
+    Exercise(name="lora_forward", read=floats, calls=_lora_calls),
 )
-EXERCISES = (SPLIT_C_ATTN, LORA_START, LORA_FORWARD)

@@ -66,13 +66,6 @@ def _both(rng: torch.Generator, top_k: int, n_left: int) -> Call:
             return Call((logits, temperature, top_k, top_p))
 
 
-NEXT_TOKEN_PROBS = Exercise(
-    name="next_token_probs",
-    read=floats,
-    calls=_calls,
-)
-
-
 class _Model:
     """A language model whose logits at each position follow from a hash of the ids up to it."""
 
@@ -122,9 +115,7 @@ def _generate_calls(seed: int) -> Iterator[Call]:
         yield Call((_Model(7919 * seed + i, max_len), given, n_new, max_len, _Draw(shares[i])), words)
 
 
-GENERATE = Exercise(
-    name="generate",
-    read=ids,
-    calls=_generate_calls,
+EXERCISES = (
+    Exercise(name="next_token_probs", read=floats, calls=_calls),
+    Exercise(name="generate", read=ids, calls=_generate_calls),
 )
-EXERCISES = (NEXT_TOKEN_PROBS, GENERATE)

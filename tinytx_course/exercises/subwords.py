@@ -31,13 +31,6 @@ def _merge_calls(seed: int) -> Iterator[Call]:
     yield Call(([drawn.choice(("l", "e", "el", "le", "s")) for _ in range(12)], "l", "e"))
 
 
-MERGE_PAIR = Exercise(
-    name="merge_pair",
-    read=tokens,
-    calls=_merge_calls,
-)
-
-
 def _as_words(counted: Mapping[str, int]) -> dict[tuple[str, ...], int]:
     return {tuple(word): n_uses for word, n_uses in counted.items()}
 
@@ -106,13 +99,6 @@ def _encode_calls(seed: int) -> Iterator[Call]:
     yield Call((f"▁{drawn.choice(_VOCABULARY)}s", LEARN_MERGES.solve(_as_words(counted), 7)))
 
 
-ENCODE_BPE = Exercise(
-    name="encode_bpe",
-    read=tokens,
-    calls=_encode_calls,
-)
-
-
 def _decode_calls(seed: int) -> Iterator[Call]:
     cases = (
         "▁le",
@@ -131,9 +117,9 @@ def _decode_calls(seed: int) -> Iterator[Call]:
     yield Call((list("".join(f"▁{drawn.choice(_VOCABULARY)}" for _ in range(3))),))
 
 
-DECODE_BPE = Exercise(
-    name="decode_bpe",
-    read=text,
-    calls=_decode_calls,
+EXERCISES = (
+    Exercise(name="merge_pair", read=tokens, calls=_merge_calls),
+    LEARN_MERGES,
+    Exercise(name="encode_bpe", read=tokens, calls=_encode_calls),
+    Exercise(name="decode_bpe", read=text, calls=_decode_calls),
 )
-EXERCISES = (MERGE_PAIR, LEARN_MERGES, ENCODE_BPE, DECODE_BPE)

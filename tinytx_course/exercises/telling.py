@@ -193,8 +193,8 @@ def _spoken(value: Any, digits: int = _DIGITS) -> str:
     return f"{value:.7g}" if looks_whole and digits < 7 and float(shown) != value else shown
 
 
-def quoted(printed: str, lines: int = 3) -> str:
-    """The first lines of what was printed."""
+def quoted(printed: str) -> str:
+    """The first three lines of what was printed."""
     found = [line[:100] for line in printed.strip().splitlines()]
-    more = ["..."] if len(found) > lines else []
-    return "\n".join(f"  | {line}" for line in found[:lines] + more)
+    more = ["..."] if len(found) > 3 else []
+    return "\n".join(f"  | {line}" for line in found[:3] + more)

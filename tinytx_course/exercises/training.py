@@ -1,15 +1,16 @@
-"""Exercises on training: one step of it, and which parameters take part."""
+"""Exercises on training: a step, a batch in parts, the cost of padding; pooling, and what is frozen."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
-from tinytx_course.exercises.comparing import floats, number, pair, trained
+from tinytx_course.exercises.comparing import count, floats, number, pair, trained
 from tinytx_course.exercises.exercise import Exercise, generator, normal
 from tinytx_course.exercises.observation import Call
 from tinytx_run.training import seeded
@@ -38,13 +39,6 @@ def _step_calls(seed: int) -> Iterator[Call]:
             f"model is nn.Embedding({v}, {v}), optimizer is {kind.__name__} with learning rate 0.5; "
             + ("model.weight.grad holds an older gradient." if stale else "there is no gradient yet."),
         )
-
-
-TRAINING_STEP = Exercise(
-    name="training_step",
-    read=pair(number, floats, "loss, weight"),
-    calls=_step_calls,
-)
 
 
 class _Body(nn.Module):
@@ -81,9 +75,52 @@ def _freeze_calls(seed: int) -> Iterator[Call]:
             yield Call((model,), f"The model consists of {parts}. Trained before the call: {before}.")
 
 
-FREEZE = Exercise(
-    name="freeze",
-    read=trained,
-    calls=_freeze_calls,
+def _padded_calls(seed: int) -> Iterator[Call]:
+    rng = random.Random(seed)
+    for lengths, batch_size in (
+        ([3], 1),
+        ([2, 5], 2),
+        ([2, 5, 3, 4], 2),
+        ([2, 5, 3, 4, 9], 2),
+        ([4, 2, 7, 1, 1, 3, 8, 5], 3),
+        ([6, 2], 7),
+        ([rng.randint(1, 90) for _ in range(23)], 5),
+        ([], 3),
+    ):
+        yield Call((lengths, batch_size))
+
+
+def _accumulate_calls(seed: int) -> Iterator[Call]:
+    rng = generator(seed, 13)
+    yield Call((torch.tensor([[1.0], [4.0]], device="cpu"), torch.tensor([2, 1], device="cpu")))
+    for n_tokens, width in (((1,), 2), ((1, 3), 2), ((5, 2, 2), 3), ((7, 1, 4), 3), ((64, 3, 11, 2, 30), 7)):
+        yield Call((normal(rng, len(n_tokens), width), torch.tensor(n_tokens, device="cpu")))
+
+
+def _pooling_calls(seed: int) -> Iterator[Call]:
+    rng = generator(seed, 7)
+    for width, lengths, d_model in (
+        (2, (1,), 1),
+        (3, (3,), 2),
+        (3, (2, 3), 2),
+        (4, (3, 1, 4), 3),
+        (5, (2, 3, 4), 2),
+        (7, (5, 2), 5),
+    ):
+        mask = torch.arange(width, device="cpu") < torch.tensor(lengths, device="cpu")[:, None]
+        yield Call((_far_apart(rng, len(lengths), width, d_model), mask))
+
+
+def _far_apart(rng: torch.Generator, *shape: int) -> Tensor:
+    # Rounded, so that a reader can follow; never 0 or equal by accident.
+    return (normal(rng, *shape) * 4).round() / 2 + normal(rng, *shape).round(decimals=1) / 4 + 0.05
+
+
+EXERCISES = (
+    Exercise(name="training_step", read=pair(number, floats, "loss, weight"), calls=_step_calls),
+    Exercise(name="freeze", read=trained, calls=_freeze_calls),
+    Exercise(name="mean_pool", read=floats, calls=_pooling_calls),
+    Exercise(name="last_token", read=floats, calls=_pooling_calls),
+    Exercise(name="padded_cost", read=count, calls=_padded_calls),
+    Exercise(name="accumulate", read=floats, calls=_accumulate_calls),
 )
-EXERCISES = (TRAINING_STEP, FREEZE)

@@ -80,9 +80,6 @@ class Verdict:
     def _repr_html_(self) -> str:
         return as_html(self._heading, self.parts, self.state)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/html": self._repr_html_(), "text/plain": str(self)}
-
     def _ipython_display_(self) -> None:
         if _cell() not in self._shown_in:
             self.show()
@@ -94,7 +91,7 @@ class Verdict:
         if hasattr(shell, "kernel"):
             from IPython.display import display
 
-            display(self._repr_mimebundle_(), raw=True)
+            display({"text/html": self._repr_html_(), "text/plain": str(self)}, raw=True)
         else:
             print(self)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tinytx_course.exercises.card import Grid, as_text
 from tinytx_course.exercises.catalogue import NAMES, Mistake, Program
-from tinytx_course.exercises.checking import EXERCISES, nearest_first
+from tinytx_course.exercises.checking import find_exercise
 from tinytx_course.exercises.exercise import Exercise
 from tinytx_course.exercises.telling import describe_call, where_to_read
 from tinytx_course.grading.grades import Grade
@@ -77,15 +77,13 @@ def give_hints(path: Path, name: str) -> Hints:
     FileNotFoundError
         If there is no such file.
     """
-    if name not in EXERCISES:
-        known = f"the known ones, the nearest first: {', '.join(nearest_first(name))}"
-        raise ValueError(f"--exercise must be the name of an exercise, got {name!r}; {known}")
+    exercise = find_exercise(name)
     grade = grade_exercise(read_submission(path), name)
     if grade.status == "missing":
         raise ValueError(f"{path.name} must define a function {name} or call its check, got neither")
     if path.suffix == ".py":
         grade = replace(grade, message=grade.message.replace("code cell 1", path.name))
-    return hints_for(EXERCISES[name], grade)
+    return hints_for(exercise, grade)
 
 
 def hints_for(exercise: Exercise, grade: Grade) -> Hints:
@@ -94,10 +92,10 @@ def hints_for(exercise: Exercise, grade: Grade) -> Hints:
     Examples
     --------
     >>> import torch
-    >>> from tinytx_course.exercises.checking import check
+    >>> from tinytx_course.exercises.checking import check, find_exercise
     >>> verdict = check("causal_mask", lambda seq_len: torch.ones(seq_len, seq_len).triu() > 0, display=False)
     >>> grade = Grade(exercise="causal_mask", status="failed", verdict=verdict)
-    >>> hints_for(EXERCISES["causal_mask"], grade).hints[2]
+    >>> hints_for(find_exercise("causal_mask"), grade).hints[2]
     'Of the 4 steps of a right program, look at number 4, which gives the result.'
     """
     if grade.passed:

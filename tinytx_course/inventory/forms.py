@@ -103,11 +103,6 @@ def _page(page: str, **values: Any) -> str:
     return render("inventory/forms.html", page=page, **texts, **tools, **values)
 
 
-def item_html(item: Stored, form: str) -> str:
-    """One question with its options; nothing in it says which is right."""
-    return _page("item", asked=item, form=form)
-
-
 def _key_of(item: Stored) -> list[list[str]]:
     """The rows of the key: the letter in both forms, and what it reveals."""
     where = {

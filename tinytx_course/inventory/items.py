@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from tinytx_course.results import read_results
@@ -15,15 +14,9 @@ _CELL, _LABEL = 22, 46  # of a mask, in px; a square of 20 in each cell
 _WIDTH, _HEIGHT, _LEFT, _BELOW = 280, 150, 34, 30  # of a curve
 
 
-def read_items(folder: Path | None = None) -> list[Stored]:
-    """All items by number.
-
-    Parameters
-    ----------
-    folder : Path, optional
-        Of the results; by default those of the checkout, or those installed with the course.
-    """
-    records = read_results("inventory", folder).data
+def read_items() -> list[Stored]:
+    """All items by number."""
+    records = read_results("inventory").data
     items = [record for key, record in records.items() if key.startswith("laptop/")]
     if not items:
         raise ValueError(
@@ -32,9 +25,9 @@ def read_items(folder: Path | None = None) -> list[Stored]:
     return sorted(items, key=lambda item: item["number"])
 
 
-def separation(folder: Path | None = None) -> Stored:
+def separation() -> Stored:
     """Which share of the pairs of misconceptions the items tell apart, see `experiments.inventory`."""
-    return read_results("inventory", folder).data["laptop-separation"]
+    return read_results("inventory").data["laptop-separation"]
 
 
 def drawn(shown: Stored, top: float = 0.0) -> str:

@@ -1,11 +1,11 @@
-"""Layers that mix tokens other than by attention, and counters of what any layer computes and stores.
+"""Layers that mix tokens other than by attention, and a counter of what any layer computes.
 
 Shape letters: B rows of a batch, T tokens, D width.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -166,37 +166,3 @@ def count_flops(task: Callable[[], object]) -> int:
     with FlopCounterMode(display=False) as counter:
         task()
     return counter.get_total_flops()
-
-
-def count_saved_bytes(task: Callable[[], object], ignore: Iterable[Tensor] = ()) -> int:
-    """Count the bytes that autograd saves for the backward pass of a task.
-
-    Parameters
-    ----------
-    task : callable without arguments
-        Run once, forward only. Memory that several saved tensors share counts once.
-    ignore : iterable of Tensor
-        Not to be counted, nor views of them: the parameters of the model.
-
-    Examples
-    --------
-    The product of x and y needs both for its gradient, the sum needs neither:
-
-    >>> x, y = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
-    >>> count_saved_bytes(lambda: x * y), count_saved_bytes(lambda: x + y)
-    (24, 0)
-    """
-    ignored = {tensor.untyped_storage().data_ptr() for tensor in ignore}
-    sizes: dict[int, int] = {}
-    alive: list[Tensor] = []  # freed memory may be reused, and would then count once
-
-    def keep(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in ignored:
-            sizes[storage.data_ptr()] = storage.nbytes()
-        alive.append(tensor)
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        task()
-    return sum(sizes.values())

@@ -1,4 +1,4 @@
-"""Lesson 12, the price of attention: what a layer computes, how long that takes, and who waits for whom.
+"""Lesson 12, the price of attention: how long a layer takes, and who waits for whom.
 
 Shape letters: B rows of a batch, T tokens, D width.
 """
@@ -6,17 +6,14 @@ Shape letters: B rows of a batch, T tokens, D width.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, get_args
 
 import torch
 from torch import nn
 
 from tinytx.attention import MultiHeadAttention
-from tinytx.counting import ParameterTable, Term, make_table
-from tinytx_course.counting.costs import attention_flops
 from tinytx_course.labs.ladder import (
     MIXERS,
     InPlaceOfAttention,
@@ -37,65 +34,22 @@ __all__ = [
     "RecurrentLayer",
     "build_model",
     "ladder_table",
-    "layer_flops",
     "path_length",
     "time_layers",
     "train_model",
 ]
 
 KERNEL_SIZE = 4
-LayerKind = Literal["attention", "recurrent", "gru", "convolution"]
 
 
-def layer_flops(
-    kind: LayerKind, *, d_model: int, seq_len: int, batch_size: int = 1, kernel_size: int = KERNEL_SIZE
-) -> ParameterTable:
-    """Floating-point operations of one forward pass of a layer, term by term; a multiply-add counts as two.
-
-    For one row: attention ``8 n d² + 4 n² d``, its four projections and its pairs of tokens; an RNN
-    ``4 n d²``, a GRU ``12 n d²``, a convolution ``2 k n d²``. A backward pass takes twice as
-    many.
-
-    References
-    ----------
-    Vaswani et al., arXiv 1706.03762, section 4 and table 1, which counts for attention the pairs only.
-
-    Examples
-    --------
-    The whole of attention meets a GRU at n = d, since 8 + 4 = 12:
-
-    >>> sizes = {"d_model": 5, "seq_len": 5}
-    >>> layer_flops("attention", **sizes).total, layer_flops("gru", **sizes).total
-    (1500, 1500)
-    """
-    if kind not in get_args(LayerKind):
-        raise ValueError(f"kind must be one of {', '.join(get_args(LayerKind))}, got {kind!r}")
-    sizes = {"B": batch_size, "T": seq_len, "D": d_model, "k": kernel_size}
-    for letter, size in sizes.items():
-        if size < 1:
-            raise ValueError(f"sizes must be at least 1, got {letter}={size}")
-    return make_table(_flops(kind), sizes, {})
-
-
-def _flops(kind: LayerKind) -> Iterator[Term]:
-    if kind == "attention":
-        yield from attention_flops("layer")
-    elif kind == "convolution":
-        yield Term("layer", "convolution", "proj", "2·k·B·T·D·D")
-    else:
-        projection = "2·B·T·D·D" if kind == "recurrent" else "3·2·B·T·D·D"
-        yield Term("layer", kind, "in_proj", projection)
-        yield Term("layer", kind, "hidden_proj", projection)
-
-
-# name: what it costs by formula, how to build one of width d
-LAYERS: dict[str, tuple[LayerKind, Callable[[int], nn.Module]]] = {
-    "attention": ("attention", lambda d: MultiHeadAttention(d_model=d, n_heads=1)),
-    "RNN": ("recurrent", RecurrentLayer),
-    "GRU": ("gru", GRULayer),
-    "RNN, in torch": ("recurrent", lambda d: nn.RNN(d, d, batch_first=True)),
-    "GRU, in torch": ("gru", lambda d: nn.GRU(d, d, batch_first=True)),
-    "convolution": ("convolution", lambda d: ConvolutionLayer(d, KERNEL_SIZE)),
+#: How to build a layer of width d.
+LAYERS: dict[str, Callable[[int], nn.Module]] = {
+    "attention": lambda d: MultiHeadAttention(d_model=d, n_heads=1),
+    "RNN": RecurrentLayer,
+    "GRU": GRULayer,
+    "RNN, in torch": lambda d: nn.RNN(d, d, batch_first=True),
+    "GRU, in torch": lambda d: nn.GRU(d, d, batch_first=True),
+    "convolution": lambda d: ConvolutionLayer(d, KERNEL_SIZE),
 }
 
 
@@ -130,7 +84,7 @@ def time_layers(sizes: Sequence[tuple[int, int]], n_rounds: int = 6) -> LayerTim
     tasks = {
         (name, n, d): partial(make(d), torch.randn(1, n, d))
         for n, d in sizes
-        for name, (_, make) in LAYERS.items()
+        for name, make in LAYERS.items()
     }
     with torch.inference_mode():
         times = take_turns(tasks, n_rounds=n_rounds, min_seconds=0.002, progress=False).processor

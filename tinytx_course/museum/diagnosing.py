@@ -80,7 +80,7 @@ def spent(number: int) -> int:
     return sum(TESTS[name].price for name in entry["ordered"]) + WRONG_PRICE * entry["wrong"]
 
 
-def diagnose(patient: int, fault: Any, *, display: bool | None = None) -> Verdict:
+def diagnose(patient: int, fault: Any, *, display: bool = True) -> Verdict:
     """Say what is wrong with a patient, and learn whether the evidence agrees.
 
     Parameters
@@ -89,7 +89,7 @@ def diagnose(patient: int, fault: Any, *, display: bool | None = None) -> Verdic
         Its number, 1 to 14, or 0 for the one that the lesson solves.
     fault : str
         One of `FAULTS`; ``...`` while you do not know.
-    display : bool, default True
+    display : bool
         Whether to show the card, and to record the diagnosis.
 
     Returns
@@ -110,8 +110,7 @@ def diagnose(patient: int, fault: Any, *, display: bool | None = None) -> Verdic
     true = FAULTS[PATIENTS[check_number(patient)]]
     attempted = fault is not ...
     passed = attempted and check_fault(fault) is true
-    shown = display is None or display
-    if shown and attempted and patient:
+    if display and attempted and patient:
         entry = _entry(patient)
         wrong = entry["wrong"] + (not passed and not entry["passed"])
         changes = {"passed": passed or entry["passed"], "wrong": wrong, "tries": entry["tries"] + 1}
@@ -120,7 +119,7 @@ def diagnose(patient: int, fault: Any, *, display: bool | None = None) -> Verdic
     if attempted:
         parts = _right(patient, true) if passed else _wrong(patient, true, FAULTS[fault])
     verdict = Verdict(name_of(patient), passed, parts, attempted=attempted, finding="".join(parts[:1]))
-    if shown:
+    if display:
         verdict.show()
     return verdict
 

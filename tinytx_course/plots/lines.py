@@ -157,9 +157,6 @@ def scatter(
     xlabel: str,
     ylabel: str,
     title: str | None = None,
-    diagonal: str | None = None,
-    x_range: tuple[float, float] | None = None,
-    y_range: tuple[float, float] | None = None,
     size: float = 26.0,
     ax: Axes | None = None,
 ) -> tuple[Figure, Axes]:
@@ -169,10 +166,6 @@ def scatter(
     ----------
     groups : iterable of Points
         In the order of their colours and markers; later ones lie on top.
-    diagonal : str, optional
-        Name of the line x = y; without one there is no line.
-    x_range, y_range : (float, float), optional
-        Ends of the axes.
     size : float
         Of a marker, in square points.
     """
@@ -182,12 +175,6 @@ def scatter(
             to_array(group.x), to_array(group.y), s=size, alpha=0.45, linewidths=0,
             color=COLORS[index % len(COLORS)], marker=MARKERS[index % len(MARKERS)], label=group.label,
         )  # fmt: skip
-    if x_range is not None:
-        ax.set_xlim(*x_range)
-    if y_range is not None:
-        ax.set_ylim(*y_range)
-    if diagonal is not None:
-        ax.axline((0, 0), slope=1, label=diagonal, **REFERENCE_LINE)
     label_axes(ax, title, xlabel, ylabel)
     legend = ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     for handle in legend.legend_handles:

@@ -189,7 +189,7 @@ def _depth_colors(low: float, high: float) -> Colormap:
 @style()
 def categorical_map(
     cells,
-    categories: Sequence[str] | Mapping[str, str],
+    categories: Sequence[str],
     *,
     row_labels: Sequence[str] | None = None,
     col_labels: Sequence[str] | None = None,
@@ -204,17 +204,14 @@ def categorical_map(
     ----------
     cells : Tensor or array of int, shape (rows, columns)
         In each cell the index of its category.
-    categories : sequence of str, or mapping of str to str
-        Names in the order of their indices; a mapping gives each its colour, in place of CATEGORY_COLORS.
+    categories : sequence of str
+        Names in the order of their indices, which is that of CATEGORY_COLORS.
     row_labels, col_labels : sequence of str, optional
         Such as the words of a text.
     """
     values = to_array(cells)
-    if not isinstance(categories, Mapping):
-        if len(categories) > len(CATEGORY_COLORS):
-            limit = len(CATEGORY_COLORS)
-            raise ValueError(f"categories without colours must be at most {limit}, got {len(categories)}")
-        categories = dict(zip(categories, CATEGORY_COLORS, strict=False))
+    if len(categories) > len(CATEGORY_COLORS):
+        raise ValueError(f"categories must be at most {len(CATEGORY_COLORS)}, got {len(categories)}")
     if values.size and not set(values.flat) <= set(range(len(categories))):
         raise ValueError(f"cells must hold 0 to {len(categories) - 1}, got {sorted(set(values.flat))}")
     fig, ax = heatmap(
@@ -228,8 +225,10 @@ def categorical_map(
         high=len(categories) - 0.5,
         ax=ax,
     )
-    ax.collections[-1].set_cmap(ListedColormap(list(categories.values())))
-    handles = [Patch(facecolor=c, edgecolor="#8a8a8a", label=name) for name, c in categories.items()]
+    colors = CATEGORY_COLORS[: len(categories)]
+    ax.collections[-1].set_cmap(ListedColormap(colors))
+    named = zip(colors, categories, strict=True)
+    handles = [Patch(facecolor=color, edgecolor="#8a8a8a", label=name) for color, name in named]
     fig.legend(handles=handles, loc="outside lower center", ncols=min(4, len(handles)))
     return fig, ax
 

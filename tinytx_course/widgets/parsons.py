@@ -20,6 +20,7 @@ see `tinytx_course.exercises.rungs`; what else is in the table stays.
 from __future__ import annotations
 
 import difflib
+import functools
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,6 +39,7 @@ _OPTIONAL = {"any_order": list}
 _LEVEL = 4  # spaces of one level of indentation
 
 
+@functools.cache
 def problem_names() -> tuple[str, ...]:
     """Return the names of all problems, sorted.
 

@@ -6,13 +6,14 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.saved_bytes import count_saved_bytes
 from tinytx.attention import record_attention
 from tinytx.classifier import Classifier
 from tinytx.config import PRESETS, TransformerConfig
 from tinytx.counting import KINDS, count_parameters
 from tinytx.transformer import LanguageModel, Transformer
 from tinytx_course.counting.costs import cost_table
-from tinytx_course.labs.layers import count_flops, count_saved_bytes
+from tinytx_course.labs.layers import count_flops
 
 C = 3
 

@@ -96,8 +96,6 @@ def test_a_card_of_blanks_shows_the_program_and_not_what_is_missing():
     assert all(blank.right not in card.questions[0]["program"] for blank in blanks(exercise))
 
 
-def test_what_is_not_known_is_answered_with_what_is_the_nearest_first():
-    with pytest.raises(ValueError, match="got 'atention'; there are attention, .*shift_targets"):
-        course.practise("atention")
+def test_a_rung_that_is_not_known_is_answered_with_all():
     with pytest.raises(ValueError, match="rung of padding_mask must be one of watch, .*, write, got 'read'"):
         course.practise("padding_mask", "read")

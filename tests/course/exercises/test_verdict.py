@@ -10,7 +10,6 @@ import tinytx as tx
 import tinytx_course as course
 from tinytx_course.exercises.card import Grid, as_html, as_text
 from tinytx_course.exercises.checking import EXERCISES
-from tinytx_course.lessons import LESSONS
 
 
 def test_an_unknown_exercise_is_answered_with_near_names():
@@ -73,19 +72,6 @@ def test_outside_a_notebook_a_verdict_is_printed_unless_display_is_false(capsys)
     assert capsys.readouterr().out.startswith("✓ causal_mask: passed\n")
     course.check("causal_mask", lower_triangle, display=False)
     assert capsys.readouterr().out == ""
-
-
-@pytest.mark.parametrize("name", EXERCISES)
-def test_sections_to_read_exist_in_their_lessons(name, root):
-    exercise = EXERCISES[name]
-    wanted = {(exercise.lesson, exercise.section)}
-    wanted |= {(m.lesson or exercise.lesson, m.section) for m in exercise.mistakes}
-    for lesson, section in wanted:
-        source = root / "notebooks" / "src" / f"{LESSONS[lesson].name}.py"
-        if not section or not source.is_file():
-            continue
-        headings = [line.lstrip("# ").strip() for line in source.read_text(encoding="utf-8").splitlines()]
-        assert any(heading.startswith(section) for heading in headings), (lesson, section)
 
 
 CHECK = "course.check('causal_mask', lambda n: torch.ones(n, n).tril() > 0)"

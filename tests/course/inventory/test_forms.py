@@ -1,11 +1,11 @@
 """The printed pages: complete, self-contained, and honest on their first page."""
 
 import csv
-import html.parser
 import re
 
 import pytest
 
+from tests.course.outline import outline_of
 from tinytx_course.cli import main
 from tinytx_course.inventory import write_forms
 from tinytx_course.inventory.forms import CONSENT, NOT_TRIED
@@ -13,7 +13,6 @@ from tinytx_course.inventory.items import FORMS, LETTERS, read_items, separation
 from tinytx_course.quizzes.card import marked
 
 ITEMS = read_items()
-VOID = {"meta", "br", "link"}
 
 
 @pytest.fixture(scope="module")
@@ -22,36 +21,9 @@ def pages(tmp_path_factory):
     return {path.name: path.read_text(encoding="utf-8") for path in write_forms(folder)}
 
 
-class Outline(html.parser.HTMLParser):
-    """Checks that tags are closed in order, and collects the text."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.text = [], ""
-
-    def handle_starttag(self, tag, attributes):
-        self.open += [tag] if tag not in VOID else []
-
-    def handle_startendtag(self, tag, attributes):
-        pass
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text += data
-
-
-def text_of(page):
-    outline = Outline()
-    outline.feed(page)
-    assert outline.open == []
-    return outline.text
-
-
 @pytest.mark.parametrize("name", ["index.html", "form-a.html", "form-b.html"])
 def test_the_first_thing_said_is_that_it_has_not_been_tried_on_people(pages, name):
-    text = text_of(pages[name])
+    text = outline_of(pages[name]).text
     body = text[text.rindex("}") :]
     assert body.index(NOT_TRIED) < body.index(CONSENT)
     assert "?" not in body[: body.index(NOT_TRIED)]
@@ -65,12 +37,14 @@ def test_no_page_loads_anything(pages):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_form_asks_every_question_once_with_four_options(pages, form):
+def test_a_form_asks_every_question_once_with_four_options_and_names_no_mistake(pages, form):
     page = pages[f"form-{form.lower()}.html"]
-    text = text_of(page)
+    text = outline_of(page).text
     for item in ITEMS:
         assert text.count(item["forms"][form]["prompt"]) == 1
-    assert page.count('<span class="letter">') == len(LETTERS) * len(ITEMS)
+        names = {item["function"], *item["words"]}
+        assert not any(name in page for name in names if "-" in name or "_" in name)
+    assert re.findall(r'<span class="letter">(.)</span>', page) == [*LETTERS] * len(ITEMS)
     assert page.count('<section class="item">') == len(ITEMS)
 
 
@@ -79,10 +53,10 @@ def test_the_answer_sheet_has_a_line_a_question(pages):
 
 
 def test_the_key_says_what_each_answer_reveals_in_both_forms(pages):
-    text = text_of(pages["key.html"])
+    text = outline_of(pages["key.html"]).text
     for item in ITEMS:
         for slug, words in item["words"].items():
-            assert f"{slug}: {text_of(marked(words))}" in text
+            assert f"{slug}: {outline_of(marked(words)).text}" in text
 
 
 def test_the_table_for_answers_has_a_column_an_item(pages):

@@ -137,13 +137,6 @@ def test_bad_input_is_one_line_and_nothing_is_written(tmp_path, capsys, options,
     assert not target.exists()
 
 
-def test_a_folder_with_something_in_it_is_left_alone(tmp_path, capsys):
-    (tmp_path / "mine.txt").write_text("mine")
-    assert main(["kit", str(tmp_path)]) == 2
-    assert "new or empty" in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
-
-
 @pytest.mark.proof
 def test_in_the_whole_kit_every_link_leads_somewhere_and_the_course_can_be_unpacked(whole_kit):
     folder = whole_kit

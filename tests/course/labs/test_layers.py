@@ -1,4 +1,4 @@
-"""Layers equal to torch's with copied weights, forward and backward; counters of operations and memory."""
+"""Layers equal to torch's with copied weights, forward and backward; a counter of operations."""
 
 import pytest
 import torch
@@ -11,7 +11,6 @@ from tinytx_course.labs.layers import (
     GRULayer,
     RecurrentLayer,
     count_flops,
-    count_saved_bytes,
 )
 
 B, T, D = 3, 7, 5
@@ -79,23 +78,3 @@ def test_the_counter_knows_plain_attention_only():
         assert count_flops(lambda: attn(x)) == maps + pairs
     if x.device.type == "cpu":  # what the docstring says; if torch learns it, the docstring has to change
         assert count_flops(lambda: attn(x)) == maps
-
-
-def test_shared_memory_counts_once_and_parameters_not_at_all():
-    x = torch.randn(4, 6, requires_grad=True)
-    assert count_saved_bytes(lambda: x[:2] * x[2:]) == x.nbytes
-    first, second = nn.Linear(6, 5), nn.Linear(6, 3)
-    parameters = [*first.parameters(), *second.parameters()]
-    assert count_saved_bytes(lambda: (first(x), second(x)), parameters) == x.nbytes
-    assert count_saved_bytes(lambda: (first(x), second(x))) > x.nbytes
-
-
-def test_memory_that_is_freed_and_used_again_counts_each_time():
-    x = torch.randn(1000, requires_grad=True)
-
-    def chain():
-        y = x
-        for _ in range(5):
-            y = y.exp()  # keeps its result
-
-    assert count_saved_bytes(chain) == 5 * x.nbytes

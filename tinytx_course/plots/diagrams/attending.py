@@ -1,4 +1,4 @@
-"""Diagrams of attention: its steps and their shapes, its masks, its heads, and the paths of information."""
+"""Diagrams of attention: its masks, its heads, and the paths of information."""
 
 from __future__ import annotations
 
@@ -8,34 +8,6 @@ import torch
 
 from tinytx.masks import causal_mask, padding_mask
 from tinytx_course.plots.diagrams.svg import Box, Drawn, Panel
-
-
-def query_key_value() -> Drawn:
-    """Draw attention from the hidden states to the output, with the shape after each step."""
-    panel = Panel(728, 372)
-
-    x = panel.box(4, 150, 84, 56, "x", kind="stream", under="(B, T, D)")
-    rows = {"q": 40.0, "k": 150.0, "v": 290.0}
-    ends = {}
-    for kind, y in rows.items():
-        proj = panel.box(132, y, 88, 56, f"{kind}_proj")
-        turn = [] if kind == "k" else [(110.0, x.right[1]), (110.0, y + 28)]
-        panel.arrow(x.right, *turn, proj.left, kind="stream")
-        ends[kind] = panel.box(252, y, 118, 56, kind, kind=kind, under="(B, H, T, K)")
-        panel.arrow(proj.right, ends[kind].left, kind=kind)
-    scores = panel.box(416, 84, 130, 76, "q k^{T} / √K", kind="weights", under="(B, H, T, T)")
-    panel.text(scores.top[0], 66, "attn_scores", size="small")
-    panel.arrow(ends["q"].right, (394, 68), (394, 108), (scores.x, 108), kind="q", width=2.4)
-    panel.arrow(ends["k"].right, (394, 178), (394, 138), (scores.x, 138), kind="k", width=2.4)
-    soft = panel.box(592, 84, 130, 76, "mask, softmax", kind="weights", under="(B, H, T, T)")
-    panel.text(soft.top[0], 66, "attn_weights", size="small")
-    panel.arrow(scores.right, soft.left, kind="weights", width=2.4)
-    mixed = panel.box(592, 214, 130, 56, "weights · v", kind="v", under="(B, H, T, K)")
-    panel.arrow(soft.bottom, mixed.top, kind="weights", width=2.4)
-    panel.arrow(ends["v"].right, (480, 318), (480, 242), mixed.left, kind="v", width=2.4)
-    out = panel.box(592, 310, 130, 56, "out_proj", under="(B, T, D)")
-    panel.arrow(mixed.bottom, out.top, kind="v")
-    return (panel,), {}
 
 
 def _mask_panel(title: str, allowed: torch.Tensor, queries: list[str], keys: list[str]) -> Panel:

@@ -145,7 +145,7 @@ for text in asked:
 # %% [markdown]
 # ### The leak that no comparison of texts finds
 #
-# Let us cut the novels into train and test in two ways: passages at random, and whole novels, as the package does. A softer test for copies is the share of test passages with eight words in a row that are in train, too. It is below one percent in both.
+# Let us cut the novels into train and test in two ways: passages at random, and whole novels, as the package does. A softer test for copies is the share of test passages with eight words in a row that are in train, too. It is below two percent in both.
 
 
 # %%
@@ -168,7 +168,7 @@ for name, (train, test) in cuts.items():
     n_shared = sum(bool(runs_of_eight(text) & in_train) for text in test.texts)
     print(f"{name:<11}{len(train):,} and {len(test)} passages,", end=" ")
     print(f"{n_shared / len(test):.1%} share eight words")
-    assert n_shared < 0.01 * len(test)
+    assert n_shared < 0.02 * len(test)
 
 # %% [markdown]
 # Now a **bag of words** shall name the author of each test passage: a model that counts words, forgets their order, and gives rare words more weight. **Predict 15.1.**

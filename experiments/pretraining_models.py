@@ -150,8 +150,6 @@ class Bodies:
     def _run(self, start: str, folder: Path, settings: TrainingSettings, origin: Path | None) -> None:
         recipe = self._training_recipe(start, settings)
         model = new_model(recipe, settings.seed)
-        if part_of(start, "other") == "counts" and origin is None:
-            model.body.token_embed.load_state_dict(self._counted)
         model.to(self._where)
         label = f"{self.texts.name}, {start}, {folder.name}"
         self.report(f"{label}: {describe(model, settings)}")

@@ -208,12 +208,12 @@ class _Cells:
         self, wanted: Condition, body: Transformer, train: Split, test: Split, seed: int
     ) -> linear.Predicted:
         """A regression on the frozen states of a body; bags read whole texts."""
-        columns = (
+        own, others = (
             columns_of(body, self.bodies.tokenizer, self._ends(part), self.settings.device)
             for part in (train, test)
         )
         regression = linear.with_tfidf if wanted.way == "with-tfidf" else linear.probe
-        return regression(train, test, *columns, seed)
+        return regression(train, test, own, others, seed)
 
     def _tuned(
         self, wanted: Condition, body: Transformer, train: Split, test: Split, seed: int

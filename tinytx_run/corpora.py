@@ -64,6 +64,11 @@ class Splits(Generic[S]):
         named = {"train": self.train, "valid": self.valid, "test": self.test}
         return {name: split for name, split in named.items() if split is not None}
 
+    @property
+    def reported(self) -> str:
+        """The split that results are reported on: test where there is one, else valid."""
+        return "valid" if self.test is None else "test"
+
 
 @dataclass(frozen=True)
 class Corpus(Splits[Split]):

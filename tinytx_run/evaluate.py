@@ -336,11 +336,6 @@ def exact_masked_nats(corpus: Corpus, tokenizer: Tokenizer, texts: Sequence[str]
     return np.concatenate([-np.log(world.fill_tokens(ids)[np.arange(len(ids)), ids]) for ids in rows])
 
 
-def reported_split(corpus: Corpus | PairCorpus) -> str:
-    """The split that results are reported on: test where there is one, else valid."""
-    return "valid" if corpus.test is None else "test"
-
-
 @dataclass(frozen=True)
 class Evaluation:
     """A language model or a classifier on one split of a corpus."""
@@ -423,7 +418,7 @@ def evaluate(
         return dataclasses.replace(result, seen=Seen.of(found.learned, pairs.splits[result.split].sources))
     read = functools.partial(load_corpus, labels=isinstance(model, Classifier))
     data = at_hand(corpus, Corpus, read, data_dir)
-    chosen = split or reported_split(data)
+    chosen = split or data.reported
     if chosen != "all" and chosen not in data.splits:
         raise ValueError(f"split must be all or one of {', '.join(data.splits)}, got {chosen!r}")
     return evaluate_split(model, tokenizer, data, chosen, found.class_names, found.learned)

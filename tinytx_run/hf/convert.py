@@ -30,10 +30,8 @@ from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel
 from tinytx_run.hf.families import (
-    BERT,
     DECODER_FIELDS,
     FAMILIES,
-    GPT2,
     GPT2_NAMES,
     LLAMA,
     LLAMA_NAMES,
@@ -63,17 +61,6 @@ from tinytx_run.hf.weights import (
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
-
-__all__ = [
-    "BERT",
-    "FAMILIES",
-    "GPT2",
-    "LLAMA",
-    "config_from_transformers",
-    "from_transformers",
-    "save_transformers",
-    "to_transformers",
-]
 
 Weights = dict[str, Tensor]
 

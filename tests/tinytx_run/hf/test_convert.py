@@ -12,16 +12,13 @@ from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.transformer import LanguageModel
 from tinytx_course.labs.lesson_06 import PUBLISHED
 from tinytx_run.hf.convert import (
-    BERT,
-    FAMILIES,
-    GPT2,
-    LLAMA,
     _rotary_base,
     config_from_transformers,
     from_transformers,
     save_transformers,
     to_transformers,
 )
+from tinytx_run.hf.families import BERT, FAMILIES, GPT2, LLAMA
 
 V, D, H, LAYERS, F, MAX_LEN = 13, 10, 5, 3, 7, 11
 PAD = 1

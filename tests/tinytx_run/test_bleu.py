@@ -8,12 +8,10 @@ import pytest
 import torch
 from sacrebleu.metrics import BLEU, CHRF
 
-from tinytx.beam import Search
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
 from tinytx.tokenizer import Tokenizer
 from tinytx.translate import Translation as Translated
-from tinytx.translate import translate
 from tinytx_run import bleu as bleu_module
 from tinytx_run.bleu import RESAMPLING_SEED, evaluate_translator, pair_nats, score_translations
 from tinytx_run.corpora import Corpus, Split
@@ -115,18 +113,6 @@ def test_several_references_of_a_source_are_used_together(model, tokenizer):
         evaluate(model, Corpus("x", texts, texts), tokenizer=tokenizer)
     with pytest.raises(ValueError, match="got 'all'"):
         evaluate(model, PairCorpus("two", SENTENCES, single), tokenizer=tokenizer, split="all")
-
-
-def test_translations_are_those_of_the_search_that_was_asked_for(model, tokenizer):
-    words = sorted(set(" ".join(SENTENCES.sources).split()))
-    sources = tuple(f"{a} {b}" for a in words for b in words)
-    corpus, search = (
-        PairCorpus("two", SENTENCES, Pairs(sources, sources)),
-        Search(beam_size=4, length_penalty=0.0),
-    )
-    wanted = tuple(one.text for one in translate(model, tokenizer, sources, search=search))
-    assert evaluate_translator(model, tokenizer, corpus, search=search).translations == wanted
-    assert evaluate_translator(model, tokenizer, corpus).translations != wanted
 
 
 def test_sources_without_an_end_and_in_parts_are_counted(model, tokenizer, monkeypatch):

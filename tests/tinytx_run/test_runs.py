@@ -208,6 +208,12 @@ def test_other_threads_and_versions_are_reported(tmp_path, run_in):
     assert run_in(tmp_path / "run") == []  # finished: nothing is computed any more
 
 
+def test_a_finished_run_is_left_alone(run, run_in):
+    before = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
+    assert run_in(run) == []
+    assert {path: path.stat().st_mtime_ns for path in run.rglob("*")} == before
+
+
 def test_a_finished_run_is_read_where_nothing_can_be_written(run, run_in, monkeypatch):
     def locked(*given):
         raise OSError("Read-only file system")

@@ -169,24 +169,6 @@ def test_every_family_is_tested():
     assert built == {kind for family in FAMILIES.values() for kind in family.classes}
 
 
-@pytest.mark.parametrize("name", ["BERT", "RoBERTa", "GPT-2", "Marian"])
-def test_an_error_in_a_detail_would_show(name):
-    """The outputs change a thousand times more than is allowed when one detail is wrong."""
-    theirs = build(name)
-    model = from_transformers(theirs)
-    wrong = {"activation": "relu", "norm_eps": 0.1, "position_offset": model.config.position_offset + 1}
-    if model.config.positions != "learned":
-        del wrong["position_offset"]
-    for field, value in wrong.items():
-        changed = type(model)(model.config.replace(**{field: value})).eval()
-        state = model.state_dict()
-        for key in [key for key in state if key.endswith("pos_embed.table") and field == "position_offset"]:
-            state[key] = torch.cat([state[key], state[key][-1:]])
-        changed.load_state_dict(state)
-        difference = (outputs_of_ours(changed)[0] - outputs_of(theirs)[0]).abs().max()
-        assert difference > 1e-2, field
-
-
 OURS = {
     "as `tinytx pretrain` makes it": (LanguageModel, {}),
     "tied, without any bias, learned": (

@@ -48,7 +48,6 @@ from tinytx_run.hf.weights import (
     add_biases,
     add_positions,
     expect,
-    fill_ours,
     fill_theirs,
     fold_head_bias,
     fold_scale,
@@ -141,7 +140,7 @@ def from_transformers(model: PreTrainedModel | str | os.PathLike[str]) -> Model:
         weights = permute(weights, interleaved(config.d_model))
     if config.positions == "rotary":
         weights = pair_rotary(weights, rotary_order(config.head_dim))
-    fill_ours(ours, weights)
+    ours.load_state_dict(weights, strict=False)  # tied weights have one name, tables that are computed none
     return ours.to(theirs.dtype).eval()
 
 

@@ -60,9 +60,13 @@ class PretrainedTokenizer(Tokenizer):
                 f"a tokenizer must have a token for each of the {n_ids} ids of its model, got {n_known}: "
                 "files of the tokenizer are missing, or belong to another model"
             )
+        from transformers.convert_slow_tokenizer import bytes_to_unicode
+
         backend = getattr(inner, "backend_tokenizer", None)
         decoder = "" if backend is None else json.dumps(json.loads(backend.to_str())["decoder"])
-        self._letters = _byte_letters() if "ByteLevel" in decoder else {}
+        # Byte-level tokenizers write each byte as a letter that prints.
+        bytes_of = {letter: byte for byte, letter in bytes_to_unicode().items()}
+        self._letters = bytes_of if "ByteLevel" in decoder else {}
         end = _first(inner.eos_token_id, inner.sep_token_id)
         if end is None:
             raise ValueError("a tokenizer must have an end token, got one that has none")
@@ -231,17 +235,3 @@ def published_tokenizer(source: str | os.PathLike[str]) -> PretrainedTokenizer |
 
 def _first(*ids: int | None) -> Any:
     return next((one for one in ids if one is not None), None)
-
-
-def _byte_letters() -> dict[str, int]:
-    """The characters by which byte-level tokenizers write bytes: Latin-1 if it prints, else from U+0100 on.
-
-    Examples
-    --------
-    >>> letters = _byte_letters()
-    >>> len(letters), letters["A"], letters["Ġ"]            # the last is the space
-    (256, 65, 32)
-    """
-    printed = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in printed]
-    return {chr(byte): byte for byte in printed} | {chr(0x100 + n): byte for n, byte in enumerate(others)}

@@ -18,6 +18,7 @@ from tinytx.inference import evaluate_rows, padding_mask_or_none, row_nats
 from tinytx.objectives import TranslationObjective
 from tinytx.tokenizer import Tokenizer, plain, warn_of_unknown
 from tinytx.translate import GREEDY, translate
+from tinytx_run.files import library
 from tinytx_run.intervals import Interval
 from tinytx_run.pairs import PairCorpus, Pairs
 from tinytx_run.splits import TextHashes
@@ -75,12 +76,7 @@ def score_translations(translations: Sequence[str], references: Sequence[Sequenc
     references : sequence of N sequences of str
         At least one each; they may differ in number.
     """
-    try:
-        from sacrebleu import metrics
-    except ImportError as error:
-        raise ValueError(
-            "scoring translations needs the package sacrebleu: install tinytx with its extra [course]"
-        ) from error
+    metrics = library("sacrebleu", "scoring translations").metrics
     if isinstance(translations, str) or any(isinstance(each, str) for each in references):
         raise TypeError("references must be a sequence of str for each translation, got one str")
     if not translations or len(translations) != len(references) or not all(references):

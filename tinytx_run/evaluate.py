@@ -10,7 +10,6 @@ import dataclasses
 import functools
 import math
 import os
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -36,7 +35,7 @@ from tinytx_run.checkpoint import Checkpoint, load
 from tinytx_run.classify import class_logits
 from tinytx_run.corpora import Corpus, at_hand, load_corpus
 from tinytx_run.intervals import Interval, wilson_interval
-from tinytx_run.letters import CorpusWarning, canonical_label
+from tinytx_run.letters import canonical_label, warn
 from tinytx_run.pairs import PairCorpus, load_pairs
 from tinytx_run.splits import TextHashes
 
@@ -467,7 +466,7 @@ def _by_name(
             class_names = corpus.label_names
             taken = f"they are taken to be, in order, {', '.join(class_names)}"
             unknown_names = "the classifier does not know what its classes are called"
-            warnings.warn(f"{unknown_names}: {taken}", CorpusWarning, stacklevel=4)
+            warn(f"{unknown_names}: {taken}")
     numbers = {canonical_label(name): i for i, name in enumerate(class_names)}
     if unknown := [name for name in own.values() if canonical_label(name) not in numbers]:
         raise ValueError(

@@ -17,7 +17,7 @@ from tinytx.objectives import CausalObjective
 from tinytx.settings import TrainingSettings, choose_device, choose_precision
 from tinytx_run.checkpoint import load
 from tinytx_run.pretrain import causal_objective, new_language_model
-from tinytx_run.runs import open_run
+from tinytx_run.runs import Checkpoints
 
 SETTINGS = TrainingSettings(
     n_steps=12,
@@ -96,7 +96,8 @@ def test_a_loss_that_is_no_number_ends_the_run_at_its_last_checkpoint(
     tmp_path, config, objective, bad_call, words, n_left
 ):
     model = new_language_model(config, seed=1)
-    with pytest.raises(DivergenceError, match=words), open_run(tmp_path / "run", {}) as checkpoints:
+    run = Checkpoints(tmp_path / "run", {}).opened()
+    with pytest.raises(DivergenceError, match=words), run as checkpoints:
         train(model, Poisoned(objective, bad_call), SETTINGS, checkpoints=checkpoints)
     assert len(list(tmp_path.glob("run/step-*/model.json"))) == n_left == len(list(tmp_path.iterdir()))
     assert not model.training
@@ -111,7 +112,8 @@ def test_weights_that_are_not_finite_are_never_saved_nor_given_back(tmp_path, co
 
     model = new_language_model(config, seed=1)
     words = "body.final_norm.weight .* step 8 was not saved .*step-000004 stays usable"
-    with pytest.raises(DivergenceError, match=words), open_run(tmp_path / "run", {}) as checkpoints:
+    run = Checkpoints(tmp_path / "run", {}).opened()
+    with pytest.raises(DivergenceError, match=words), run as checkpoints:
         train(model, objective, SETTINGS, checkpoints=checkpoints, on_step=overflow)
     (kept,) = tmp_path.glob("run/step-*")
     assert kept.name == "step-000004" and load(kept).model.body.final_norm.weight.isfinite().all()
@@ -191,7 +193,7 @@ def test_training_on_a_gpu_learns_and_resumes(tmp_path, tokenizer, config, objec
     settings = SETTINGS.replace(precision="auto", n_steps=40)
     models = [new_language_model(config, seed=seed).to("cuda") for seed in (0, 5)]
     for model in models:  # the second one takes its weights from the folder
-        with open_run(tmp_path / "run", {}, tokenizer) as checkpoints:
+        with Checkpoints(tmp_path / "run", {}, tokenizer).opened() as checkpoints:
             history = train(model, objective, settings, checkpoints=checkpoints)
     assert history.loss[-1] < history.loss[0]
     torch.testing.assert_close(models[0].state_dict(), models[1].state_dict(), rtol=0, atol=0)

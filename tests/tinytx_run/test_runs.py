@@ -19,7 +19,7 @@ from tinytx.settings import TrainingSettings
 from tinytx_run import runs
 from tinytx_run.files import LOCK_FILE, json_bytes, read_json, write_folder
 from tinytx_run.pretrain import causal_objective, new_language_model
-from tinytx_run.runs import check_request, find_run, newest_complete, open_run, read_training
+from tinytx_run.runs import Checkpoints, check_request, find_run, newest_complete, read_training
 
 SETTINGS = TrainingSettings(n_steps=12, lr=1e-2, tokens_per_batch=256, checkpoint_every=4, precision="fp32")
 PLAN = {"request": {"objective": "causal", "seed": 0}}
@@ -37,7 +37,7 @@ def run_in(corpus, tokenizer):
         lines = []
         config = TransformerConfig(**sizes | {"max_len": 24, "dropout": 0.2} | changes)
         model = new_language_model(config, seed=3)
-        with open_run(folder, plan, tokenizer, lines.append) as checkpoints:
+        with Checkpoints(folder, plan, tokenizer, lines.append).opened() as checkpoints:
             train(model, objective, settings, checkpoints=checkpoints, on_step=on_step)
         return lines
 

@@ -268,7 +268,7 @@ def test_rows_that_lack_something_are_counted_or_skipped(load):
 def test_a_package_that_is_missing_is_named(load, monkeypatch):
     for package, name in (("pandas", "a.csv"), ("pyarrow", "a.parquet")):
         monkeypatch.setitem(sys.modules, package, None)  # as Python marks what cannot be imported
-        with pytest.raises(ValueError, match=f"{name} must be read with the package {package}.*pip install"):
+        with pytest.raises(ValueError, match=f"{name} needs the package {package}, .*pip install"):
             load(name, table(ROWS))
         monkeypatch.undo()
 

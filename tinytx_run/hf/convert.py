@@ -45,6 +45,7 @@ from tinytx_run.hf.folders import load_published, save_published
 from tinytx_run.hf.tokenizer import PretrainedTokenizer
 from tinytx_run.hf.weights import (
     ACTIVATIONS,
+    Weights,
     add_biases,
     add_positions,
     expect,
@@ -60,8 +61,6 @@ from tinytx_run.hf.weights import (
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
-
-Weights = dict[str, Tensor]
 
 
 def config_from_transformers(given: PretrainedConfig) -> TransformerConfig:

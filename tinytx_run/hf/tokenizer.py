@@ -16,6 +16,7 @@ from typing import Any
 
 from tinytx.tokenizer import SPACE_MARK, Tokenizer, check_several, check_unicode
 from tinytx_run.conversion import unzip
+from tinytx_run.files import library
 from tinytx_run.hf.folders import CONFIG_FILE, read
 
 MARKS_FILE = "marks.json"
@@ -186,11 +187,7 @@ class PretrainedTokenizer(Tokenizer):
     @classmethod
     def from_bytes(cls, model: bytes) -> PretrainedTokenizer:
         """The tokenizer that `to_bytes` wrote; a ValueError if it did not, or without `transformers`."""
-        try:
-            import transformers
-        except ImportError as error:
-            needs = "this model's tokenizer needs the package transformers"
-            raise ValueError(f"{needs}: pip install 'tinytx[parity]'") from error
+        transformers = library("transformers", "this model's tokenizer")
         try:
             with tempfile.TemporaryDirectory() as folder:
                 for name, content in unzip(model).items():

@@ -23,7 +23,8 @@ from tinytx.fast import laid_out
 from tinytx.generate import Sampling, continue_rows
 from tinytx.transformer import LanguageModel
 from tinytx_course.labs.timing import Spent, spend, take_turns
-from tinytx_run.hf.convert import FAMILIES, GPT2, to_transformers
+from tinytx_run.hf.convert import to_transformers
+from tinytx_run.hf.families import FAMILIES, GPT2
 
 THEIRS = "transformers' generate"
 ANEW = "tinytx, every prefix read anew"

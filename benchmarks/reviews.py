@@ -25,7 +25,7 @@ from tinytx_course.labs.lesson_13 import tokenizer_for
 from tinytx_course.labs.timing import take_turns
 from tinytx_run.classify import classifier_inputs
 from tinytx_run.corpora import Corpus
-from tinytx_run.hf.convert import BERT
+from tinytx_run.hf.families import BERT
 
 PAD = 0
 LR = 1e-4

@@ -37,7 +37,7 @@ from tinytx_course.counting.costs import CostTable, cost_table
 from tinytx_course.labs.lesson_13 import tokenizer_for
 from tinytx_course.labs.roofline import product
 from tinytx_course.labs.timing import take_turns
-from tinytx_run.hf.convert import GPT2, LLAMA
+from tinytx_run.hf.families import GPT2, LLAMA
 
 BOS, EOS, PAD = 2, 3, 0
 N_BATCHES = 4  # different ones, used in turn

@@ -24,7 +24,6 @@ class Experiment:
     help: str
     n_seeds: int = 1
     module: str = ""
-    table: str = "table"
     options: tuple[str, ...] = ()  # of `OPTIONS`
     corpus: str = "world"
     results: str = "{name}"
@@ -56,13 +55,7 @@ EXPERIMENTS = {
         corpus="imdb",
     ),
     "translation": Experiment("greedy and beam search", options=("corpus",), results="{name}-{corpus}"),
-    "broken-translation": Experiment(
-        "a translator repaired one ingredient at a time",
-        module="translation",
-        table="broken_table",
-        options=("corpus",),
-    ),
-    "world-minute": Experiment("how near the bound a minute of training comes, and what is missing", 5),
+    "world-minute": Experiment("how near the bound a minute of training comes", 5),
     "since-2017": Experiment("what changed since 2017, one swap at a time and all together", 5),
     "looking-inside": Experiment(
         "what a model of the world knows, where, and which heads carry it", n_seeds=4
@@ -149,7 +142,7 @@ def experiment(args: argparse.Namespace) -> Answer:
         stored = read_results(name, args.results)
         if not stored.data:
             raise ValueError(f"{stored.path} must hold records, got none")
-        rows = json.loads(getattr(module, one.table)(stored.data).to_json(orient="records"))
+        rows = json.loads(module.table(stored.data).to_json(orient="records"))
         return {"name": name, "source": stored.source_line(), "rows": rows}, None
     settings = _settings(args, name, args.seeds)
     given = {name: value for name in one.options if (value := getattr(args, name)) is not None}

@@ -64,15 +64,15 @@ def _distinct(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(filter(None, map(plain, texts))))
 
 
-def completions(settings: Settings, more_steps: Iterable[int] = MORE_STEPS) -> pd.DataFrame:
+def completions(settings: Settings) -> pd.DataFrame:
     """Pretrain on real French, compare with n-gram models, let each model continue the prompts; see `table`.
 
-    Models are trained for the budget's own number of steps, and for each of `more_steps`.
+    Models are trained for the budget's own number of steps, and for each of `MORE_STEPS`.
     """
     settings.report("reading novels, sentences and reviews")
     corpus = french_corpus(settings.data_dir)
     records = {}
-    for seed, asked in product(range(settings.n_seeds), (None, *more_steps)):
+    for seed, asked in product(range(settings.n_seeds), (None, *MORE_STEPS)):
         recipe = plan("text", "causal", settings.budget, seed=seed)
         n_steps = recipe.settings.n_steps if asked is None else asked
         changes = {**MUON, "lr": RATES[recipe.budget], **({} if asked is None else {"n_steps": asked})}

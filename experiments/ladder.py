@@ -8,7 +8,7 @@ many steps as fit into the processor time that the transformer's pass takes on o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property, partial
 from itertools import product
 
@@ -58,34 +58,18 @@ def conclusions(records: Records) -> dict[str, bool]:
     }
 
 
-def ladder(
-    settings: Settings,
-    corpus: Corpus | None = None,
-    *,
-    n_steps: int | None = None,
-    learning_rates: Sequence[float] = LEARNING_RATES,
-    orders: Sequence[int] = ORDERS,
-) -> pd.DataFrame:
+def ladder(settings: Settings) -> pd.DataFrame:
     """Measure every model of the ladder, on one core of the processor; for the result see `ladder_table`.
 
-    Parameters
-    ----------
-    settings : Settings
-        Results are those of seeds from 1 on. The ladder has a recipe of its own, whatever the budget.
-    corpus : Corpus, optional
-        Texts of the world, by default those of `load_corpus`.
-    n_steps : int, optional
-        At equal parameters; by default one pass over the training text.
-    learning_rates, orders : sequence
-        What is tried with seed 0.
+    Results are those of seeds from 1 on. The ladder has a recipe of its own, whatever the budget.
     """
     torch.set_num_threads(1)
-    runs = _Runs(settings, corpus or load_corpus("world"), n_steps)
-    for order in orders:
+    runs = _Runs(settings, load_corpus("world"))
+    for order in ORDERS:
         runs.counts(order)
     for kind in MIXERS:
         runs.cost(kind)
-    for kind, lr in tqdm(list(product(MIXERS, learning_rates)), desc="learning rates", disable=None):
+    for kind, lr in tqdm(list(product(MIXERS, LEARNING_RATES)), desc="learning rates", disable=None):
         runs.tuning(kind, lr)
     cells = [
         (equal, seed, kind)
@@ -93,7 +77,7 @@ def ladder(
         if (equal, kind) != ("time", "transformer")  # the same run as at equal parameters
     ]
     for equal, seed, kind in tqdm(cells, desc="results", disable=None):
-        tried = {lr: runs.tuning(kind, lr)["valid"] for lr in learning_rates}
+        tried = {lr: runs.tuning(kind, lr)["valid"] for lr in LEARNING_RATES}
         runs.result(kind, equal, seed, lr=min(tried, key=lambda lr: tried[lr]))
     return table(settings.store.data)
 
@@ -101,7 +85,7 @@ def ladder(
 class _Runs:
     """The texts as rows of ids, and what is measured on them."""
 
-    def __init__(self, settings: Settings, data: Corpus, n_steps: int | None) -> None:
+    def __init__(self, settings: Settings, data: Corpus) -> None:
         assert data.test is not None
         tokenizer = train_tokenizer(data.train.texts, VOCAB_SIZE, exact=False, kind="world")
         splits = {"train": data.train, "valid": data.valid, "test": data.test}
@@ -117,7 +101,7 @@ class _Runs:
         exact = exact_nats(data, data.test.texts)
         assert exact is not None
         self._bound = float(exact.sum()) / sum(len(ids) + 1 for ids in self._ids["test"])
-        self._n_steps = settings.longer * (len(self._batches()) if n_steps is None else n_steps)
+        self._n_steps = settings.longer * len(self._batches())
 
     def _batches(self) -> list[list[int]]:
         lengths = [len(row) for row in self._rows["train"]]

@@ -13,26 +13,20 @@ from tinytx_run.corpora import Split
 Predicted = tuple[np.ndarray, dict[str, Any]]
 STRENGTHS = (10.0, 1.0, 100.0)  # inverse regularisation of logistic regression; the first wins a tie
 MORE_STRENGTHS = (*STRENGTHS, 1_000.0)  # with characters
-RATED_STRENGTHS = (1.0, 10.0)  # with thousands of texts that have stars or pseudo-labels
+RATED_STRENGTHS = (1.0, 10.0)  # were tried with thousands of texts that have stars or pseudo-labels
 PROBE_STRENGTHS = (1.0, 0.1, 10.0)
 CHARACTERS = (2, 5)
 LSA_WIDTH = 256
 N_PARTS = 5
 
 
-def bag_of_words(
-    train: Split, test: Split, seed: int, *, letters: bool = False, more: Split | None = None
-) -> Predicted:
+def bag_of_words(train: Split, test: Split, seed: int, *, letters: bool = False) -> Predicted:
     """Logistic regression on TF-IDF of words and pairs of words and, with letters, of runs of characters.
 
-    The seed draws the parts of the training texts in which the regularisation is chosen. More texts, with
-    labels of another source, are learned from, too.
+    The seed draws the parts of the training texts in which the regularisation is chosen.
     """
-    if more is None:
-        features = gram_features(*tfidf(train.texts, test.texts, letters=letters))
-        return _regression(*features, train, MORE_STRENGTHS if letters else STRENGTHS, seed)
-    own, others = tfidf((*train.texts, *more.texts), test.texts, letters=letters)
-    return _regression(own, others, train, RATED_STRENGTHS, seed, more)
+    features = gram_features(*tfidf(train.texts, test.texts, letters=letters))
+    return _regression(*features, train, MORE_STRENGTHS if letters else STRENGTHS, seed)
 
 
 def probe(train: Split, test: Split, columns: np.ndarray, test_columns: np.ndarray, seed: int) -> Predicted:
@@ -73,29 +67,21 @@ def beside_tfidf(train: Split, test: Split, rows: np.ndarray, test_rows: np.ndar
     return _regression(own, others, train, MORE_STRENGTHS, seed)
 
 
-def _regression(
-    own: Any, others: Any, train: Split, strengths: Sequence[float], seed: int, more: Split | None = None
-) -> Predicted:
+def _regression(own: Any, others: Any, train: Split, strengths: Sequence[float], seed: int) -> Predicted:
     """The regression with the smallest cross-validated log loss, fitted to all training texts.
 
-    More texts are the last rows of `own`: learned from in each part, never held out. Where a class has a
-    single text there is nothing to choose by: the first strength.
+    Where a class has a single text there is nothing to choose by: the first strength.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
     labels = np.asarray(train.labels)
     n_parts = min(N_PARTS, int(np.unique(labels, return_counts=True)[1].min()))
-    last = np.arange(len(labels), own.shape[0])
     if n_parts > 1:
-        drawn = StratifiedKFold(n_parts, shuffle=True, random_state=seed).split(labels, labels)
-        parts = [(np.concatenate([inside, last]), held_out) for inside, held_out in drawn]
+        parts: Any = StratifiedKFold(n_parts, shuffle=True, random_state=seed)
     else:
         strengths, parts = strengths[:1], [(np.arange(len(labels)),) * 2]
-    if more is not None:
-        labels = np.concatenate([labels, np.asarray(more.labels)])
-    weights = None if more is None else "balanced"  # readers rate good books more often than bad ones
-    model = LogisticRegression(max_iter=500, class_weight=weights)
+    model = LogisticRegression(max_iter=500)
     search = GridSearchCV(model, {"C": strengths}, scoring="neg_log_loss", cv=parts).fit(own, labels)
     scores = np.zeros((others.shape[0], 1 + labels.max()))
     scores[:, search.classes_] = search.predict_proba(others)

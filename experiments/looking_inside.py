@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -12,7 +11,6 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 import torch
-from torch import nn
 
 from experiments.harness import Record, Records, Settings, mean_table
 from tinytx.tokenizer import Tokenizer
@@ -41,7 +39,6 @@ from tinytx_run.recipes import plan
 from tinytx_run.training import RunOptions
 from tinyworld.world import World
 
-N_MOMENTS = 10  # of a training run at which its last level is probed, the end included
 # Fresh reviews: to fit probes, to score them, to make pairs of, and to measure ablations on.
 SIZES = {"smoke": (40, 20, 60, 20), "laptop": (300, 150, 400, 150)}
 SEEDS = (101, 102, 103, 104)
@@ -77,7 +74,7 @@ def looking_inside(settings: Settings) -> pd.DataFrame:
 
 
 def _repeats(budget: str, seed: int, n_steps: int) -> Record:
-    """Induction: scores of all heads, and the loss of a second copy with heads ablated one by one."""
+    """Induction: the loss of a second copy, also without the heads of the highest and the lowest scores."""
     model = train_on_repeats(repeats_config(), n_steps, seed=seed)
     shallow = train_on_repeats(repeats_config(n_layers=1), n_steps, seed=seed)
     scores = induction_scores(model, UNSEEN_PERIOD)
@@ -89,13 +86,8 @@ def _repeats(budget: str, seed: int, n_steps: int) -> Record:
     return {
         "measure": "repeats",
         "seed": seed,
-        "scores": scores.tolist(),
-        "n_inducing": len(inducing),
         "nats": {**nats, "one layer": _second(shallow, [])},
-        "first_copy": float(copy_nats(model, UNSEEN_PERIOD)[0].mean()),
-        "each_head": [[_second(model, [(layer, head)]) for head in range(scores.shape[1])]
-                      for layer in range(len(scores))],
-    }  # fmt: skip
+    }
 
 
 def _second(model: LanguageModel, heads: list[tuple[int, int]]) -> float:
@@ -105,14 +97,7 @@ def _second(model: LanguageModel, heads: list[tuple[int, int]]) -> float:
 
 def _world(budget: str, seed: int, n_steps: int, device: str) -> Record:
     corpus, world = load_corpus("world"), World()
-    stops = {round(n_steps * i / N_MOMENTS) for i in range(1, N_MOMENTS + 1)}
-    moments: dict[int, nn.Module] = {}
-
-    def remember(step: int, model: nn.Module) -> None:
-        if step in stops:
-            moments[step] = copy.deepcopy(model).cpu()
-
-    options = RunOptions(device=device, on_step=remember, progress=False, report=lambda line: None)
+    options = RunOptions(device=device, progress=False, report=lambda line: None)
     steps = {"n_steps": n_steps}
     result = pretrain(corpus, budget=budget, seed=seed, training_changes=steps, **as_large(), options=options)
     model, tokenizer, forms = result.model.cpu(), result.tokenizer, WordForms(world)
@@ -123,27 +108,21 @@ def _world(budget: str, seed: int, n_steps: int, device: str) -> Record:
         "seed": seed,
         "n_steps": n_steps,
         "above": float(nats / bound.sum() - 1),
-        **_probes(model, tokenizer, world, forms, budget, seed, moments),
+        "probes": _probes(model, tokenizer, world, forms, budget, seed),
         "ablation": _ablation(model, tokenizer, world, budget),
         "pairs": _pairs(model, tokenizer, world, forms, budget),
     }
 
 
 def _probes(
-    model: LanguageModel,
-    tokenizer: Tokenizer,
-    world: World,
-    forms: WordForms,
-    budget: str,
-    seed: int,
-    moments: Mapping[int, nn.Module],
+    model: LanguageModel, tokenizer: Tokenizer, world: World, forms: WordForms, budget: str, seed: int
 ) -> Record:
-    """Nats above the exact posterior: by variable, model and level, and of the last level while training."""
+    """Nats above the exact posterior: by variable, model and level."""
     fitted, asked = (world.reviews(n, seed=s) for n, s in zip(SIZES[budget][:2], SEEDS, strict=False))
     train, test = (exact_variables(world, forms, reviews) for reviews in (fitted, asked))
     torch.manual_seed(1_000 + seed)
     random, rng = LanguageModel(model.config), np.random.default_rng(seed)
-    probes, early = {}, {}
+    probes = {}
 
     def hidden(one: Any) -> list[tuple[torch.Tensor, torch.Tensor]]:
         both = (hidden_after_words(one, tokenizer, reviews) for reviews in (fitted, asked))
@@ -154,7 +133,6 @@ def _probes(
         return float(probe_excess(known, wanted, labels=labels).mean())
 
     own, other = hidden(model), hidden(random)
-    last = [hidden(one)[-1] for one in moments.values()]
     for name in train:
         shuffled = rng.permutation(train[name].drawn)
         probes[name] = {
@@ -163,8 +141,7 @@ def _probes(
             "shuffled": [missed(level, name, shuffled) for level in own],
             "random": [missed(level, name) for level in other],
         }
-        early[name] = [missed(level, name) for level in last]
-    return {"probes": probes, "moments": {"step": list(moments), **early}}
+    return probes
 
 
 def _ablation(model: LanguageModel, tokenizer: Tokenizer, world: World, budget: str) -> Record:
@@ -187,7 +164,6 @@ def _ablation(model: LanguageModel, tokenizer: Tokenizer, world: World, budget: 
     return {
         "zero": [[worth({at: 0.0}) for at in layer] for layer in every],
         "mean": [[worth({at: means[at[0]][at[1]]}) for at in layer] for layer in every],
-        "layer": [worth(dict.fromkeys(layer, 0.0)) for layer in every],
     }
 
 
@@ -207,17 +183,11 @@ def _pairs(
         chosen[kind] = tuple(int(i) for i in np.unravel_index(even.argmax(), even.shape))
     found = {}
     for kind, other in zip(KINDS, KINDS[::-1], strict=True):
-        run, whole, levels = runs[kind], runs[kind].whole[1::2].mean(), range(len(model.body.blocks) + 1)
+        run, whole = runs[kind], runs[kind].whole[1::2].mean()
         heads, attention = (x[:, :, 1::2].mean(axis=2) for x in (effects[kind], run.attention_to_change()))
-        exact = [pair.exact[0] - pair.exact[1] for pair in pairs[kind]] if kind == "polarity" else []
         found[kind] = {
             "n": len(pairs[kind]),
-            "exact": float(np.mean(exact)) if exact else None,
             "whole": float(whole),
-            "patch": {
-                role: [float(run.patch_hidden(level, where).mean()) for level in levels]
-                for role, where in run.roles.items()
-            },
             **{"heads": heads.tolist(), "attention": attention.tolist(), "chosen": list(chosen[kind])},
             "share": float(heads[chosen[kind]] / whole),
             "share_of_other": float(heads[chosen[other]] / whole),

@@ -21,6 +21,7 @@ from tinytx_run.evaluate import Sides, fill_probs
 from tinyworld.tokens import TokenWorld
 from tinyworld.world import World
 
+N_SWEEPS = 4  # in which a masked model fills a row
 _BLANK_SEED, _PAIR_SEED = 41, 42
 
 
@@ -76,7 +77,6 @@ def completion_measures(
     texts: Sequence[str],
     n_prefixes: int,
     *,
-    n_sweeps: int = 4,
     seed: int = 0,
 ) -> dict[str, Any]:
     """Continue the first half of some texts of the world by sampling, to the end of the review.
@@ -97,7 +97,7 @@ def completion_measures(
         n_new.append(len(tokenizer.encode(" ".join(words[len(words) // 2 :]))))
     starts = [tokenizer.encode(" ".join(prefix)) for prefix in prefixes]
     if isinstance(model, MaskedLanguageModel):
-        new = complete_masked(model, tokenizer, starts, n_new, n_sweeps=n_sweeps, seed=seed)
+        new = complete_masked(model, tokenizer, starts, n_new, n_sweeps=N_SWEEPS, seed=seed)
     else:
         first = seed * len(starts)
         new = [_continued(model, tokenizer, start, first + i) for i, start in enumerate(starts)]
@@ -111,7 +111,7 @@ def completion_measures(
         n_words += max(0, len(words) - len(prefix))
     n = len(prefixes)
     shares = {"possible": possible / n, "words_before_error": before_error / n, "new_words": n_words / n}
-    return {"n": n, **shares, "n_sweeps": n_sweeps}
+    return {"n": n, **shares, "n_sweeps": N_SWEEPS}
 
 
 def _continued(model: LanguageModel, tokenizer: Tokenizer, start: list[int], seed: int) -> list[int]:

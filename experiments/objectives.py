@@ -9,7 +9,6 @@ model's number of positions, bodies with new weights, and a bag of words.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import cache, lru_cache, partial
 from pathlib import Path
@@ -53,7 +52,7 @@ TRAINING = ("n_steps", "lr", "optimizer", "decay", "final_lr_fraction")  # all b
 RATES, TUNING_SHARE, TUNING_SEED = (0.006, 0.012, 0.024), 0.4, 100  # rates tried, in that share of the steps
 FINETUNING_RATES = (1e-3, 2e-3, 4e-3)
 N_BEYOND = 3  # rates that may be tried beyond an end
-LABEL_COUNTS = (100,)
+LABEL_COUNTS = (100,)  # of the linear probe and of fine-tuning
 N_BLANKS, N_PREFIXES = 60, 100  # test texts in which one token is filled, and whose first half is continued
 N_TUNING_BLANKS = 600
 OBJECTIVES = ("causal", "masked", "hybrid", "masked+nsp")
@@ -80,34 +79,15 @@ def training_flops(config: TransformerConfig, masking: Masking | None, seq_len: 
     return (body + predicted * output + pooler) / seq_len
 
 
-def objectives(
-    settings: Settings,
-    corpus: Corpus | None = None,
-    *,
-    label_counts: Sequence[int] = LABEL_COUNTS,
-    n_blanks: int = N_BLANKS,
-    n_prefixes: int = N_PREFIXES,
-    n_beyond: int = N_BEYOND,
-) -> pd.DataFrame:
+def objectives(settings: Settings) -> pd.DataFrame:
     """Pretrain with every objective and seed on the world, and evaluate what was learned; see `table`.
 
-    Parameters
-    ----------
-    settings : Settings
-        The masked recipe of its budget is that of all objectives, but for mask and learning rate. A budget in
-        seconds is refused, as equal numbers of steps are compared.
-    corpus : Corpus, optional
-        Texts of the world, by default those of `load_corpus`.
-    label_counts : sequence of int
-        For the linear probe and for fine-tuning.
-    n_blanks, n_prefixes : int
-        Test texts in which one token is filled, and whose first half is continued.
-    n_beyond : int
-        How many more learning rates are tried where the best one is at an end.
+    The masked recipe of the budget is that of all objectives, but for mask and learning rate. A budget in
+    seconds is refused, as equal numbers of steps are compared.
     """
     if not isinstance(settings.budget, str):
         raise ValueError(f"budget must be a name, as equal steps are compared, got {settings.budget} s")
-    runs = _Runs(settings, corpus or load_corpus("world"), label_counts, n_blanks, n_prefixes, n_beyond)
+    runs = _Runs(settings, load_corpus("world"))
     cells = (
         (seed, objective, measure)
         for seed in range(settings.n_seeds)
@@ -135,17 +115,8 @@ class FewPositions:
 class _Runs:
     """The models of all objectives, trained when first needed, and what is measured on them."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        data: Corpus,
-        label_counts: Sequence[int],
-        n_blanks: int,
-        n_prefixes: int,
-        n_beyond: int,
-    ) -> None:
-        self.settings, self.data, self.label_counts = settings, data, label_counts
-        self.n_blanks, self.n_prefixes, self.n_beyond = n_blanks, n_prefixes, n_beyond
+    def __init__(self, settings: Settings, data: Corpus) -> None:
+        self.settings, self.data = settings, data
         self._options = RunOptions(device=settings.device, progress=False, report=settings.report)
         self._texts = fingerprint(data)
         self._test = data.valid if data.test is None else data.test
@@ -155,7 +126,7 @@ class _Runs:
 
     def measures(self, objective: str) -> list[str]:
         """Names of what is measured on a contestant."""
-        finetuned = [f"finetune {n}" for n in self.label_counts]
+        finetuned = [f"finetune {n}" for n in LABEL_COUNTS]
         if objective in (*FRESH, BAG):
             return finetuned
         if objective == SPARSE:
@@ -163,15 +134,15 @@ class _Runs:
         fills = ["fill", "fill, left side"] if objective in ("causal", "hybrid") else ["fill"]
         if objective == "masked+nsp":
             return ["pretraining", *fills, "next sentence"]
-        return ["pretraining", *fills, "complete", *(f"probe {n}" for n in self.label_counts), *finetuned]
+        return ["pretraining", *fills, "complete", *(f"probe {n}" for n in LABEL_COUNTS), *finetuned]
 
     def origin(self, seed: int, objective: str, measure: str) -> Record:
         """All that a record follows from."""
         settings: Record = {}
         if measure.startswith("fill"):
-            settings = {"n_blanks": self.n_blanks}
+            settings = {"n_blanks": N_BLANKS}
         elif measure == "complete":
-            settings = {"n_prefixes": self.n_prefixes}
+            settings = {"n_prefixes": N_PREFIXES}
         elif measure.startswith("probe"):
             settings = {"strengths": PROBE_STRENGTHS}
         elif objective == BAG:
@@ -196,7 +167,7 @@ class _Runs:
             found = self.settings.cached(key, origin, partial(self._tuned, objective, recipe))
             return float(found["excess"])
 
-        return best_rate(excess, RATES, self.n_beyond)
+        return best_rate(excess, RATES, N_BEYOND)
 
     def _finetuning_rate(self, contestant: str, measure: str) -> float:
         """The learning rate of a fine-tuning: the best on valid texts, for the body of one other seed."""
@@ -213,7 +184,7 @@ class _Runs:
             found = self.settings.cached(key, origin, lambda: {**facts, **measure_it()})
             return 1 - float(found["accuracy"])
 
-        return best_rate(error, FINETUNING_RATES, self.n_beyond)
+        return best_rate(error, FINETUNING_RATES, N_BEYOND)
 
     def _tuned(self, objective: str, recipe: Recipe) -> Record:
         """The excess of `fill_measures` on valid texts, given each side that the objective trains for."""
@@ -304,9 +275,9 @@ class _Runs:
             return _pretraining(result)
         if measure.startswith("fill"):
             sides: Sides = "left" if measure.endswith("left side") else "both"
-            return fill_measures(model, tokenizer, texts, self.n_blanks, sides, hybrid=objective == "hybrid")
+            return fill_measures(model, tokenizer, texts, N_BLANKS, sides, hybrid=objective == "hybrid")
         if measure == "complete":
-            return completion_measures(model, tokenizer, texts, self.n_prefixes, seed=seed)
+            return completion_measures(model, tokenizer, texts, N_PREFIXES, seed=seed)
         assert isinstance(model, MaskedLanguageModel)
         return next_sentence_measures(model, tokenizer, self.data.train.texts, texts)
 

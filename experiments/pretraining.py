@@ -13,32 +13,14 @@ import pandas as pd
 
 from experiments import linear
 from experiments.harness import Record, Records, Settings, digest_of, frame, mean_table
-from experiments.pretraining_data import (
-    Fold,
-    Texts,
-    fitting_end,
-    grouped_folds,
-    last_words,
-    pieces,
-    surest,
-    texts_of,
-)
+from experiments.pretraining_data import Fold, Texts, grouped_folds, last_words, texts_of
 from experiments.pretraining_models import Bodies
 from experiments.pretraining_readers import columns_of, tuned
 from experiments.pretraining_recipes import (
-    END,
     FROZEN,
-    GUESSED_SHARE,
     LAST_BAG,
-    LONGER,
     LSA_BAG,
-    N_GUESSED,
-    N_HEADS,
-    N_MARKS,
-    PSEUDO_BAG,
-    RATED_BAG,
     RECIPES,
-    WHOLE,
     Condition,
     Recipe,
     Tuning,
@@ -46,7 +28,6 @@ from experiments.pretraining_recipes import (
     first_conditions,
     times_width,
 )
-from tinytx.classifier import Classifier
 from tinytx.transformer import Transformer
 from tinytx_run.classify import class_probabilities
 from tinytx_run.corpora import Corpus, Split, label_subset, load_corpus
@@ -124,14 +105,12 @@ class _Cells:
         if not label_counts or not all(8 <= n <= smallest for n in label_counts):
             raise ValueError(f"labels must be numbers from 8 to {smallest}, got {list(label_counts)}")
         self.bodies = Bodies(texts, recipe, settings.work_dir, settings.device, settings.report)
-        self._after_ratings = functools.cache(self._learn_ratings)
         labelled = texts.labelled
         self._lsa = functools.cache(lambda: linear.lsa(texts.unlabelled))
         self._lsa_identity = functools.cache(
             lambda: digest_of({"texts": list(texts.unlabelled), "width": linear.LSA_WIDTH})
         )
         self._n_classes = 1 + max(labelled.labels or (0,))
-        self._guessed = Split(texts.unlabelled[:N_GUESSED])
         settings.report(
             f"{len(labelled):,} labelled texts of {len(set(labelled.groups or ())):,} groups, "
             f"{len(texts.unlabelled):,} unlabelled ones of others, {texts.n_left_out:,} left out"
@@ -147,16 +126,10 @@ class _Cells:
         recipe = self.recipe
         sizes = {"n_folds": recipe.n_folds, "n_test": recipe.n_test}
         found: Record = {"texts": _fingerprint(self.texts.labelled), **sizes}
-        if wanted.way == "rated" or wanted.name == RATED_BAG:
-            found["rated"] = _fingerprint(self._rated)
         if wanted.name == LAST_BAG:
             found["n_words"] = recipe.n_words
         if wanted.name == LSA_BAG:
             found["unlabelled"] = self._lsa_identity()
-        if wanted.name == PSEUDO_BAG or wanted.way == "tuned-pseudo":
-            found |= {"guessed": _fingerprint(self._guessed), "guessed_share": GUESSED_SHARE}
-        if wanted.way == "tuned-seeds":
-            found["n_heads"] = N_HEADS
         if wanted.way == "bag":
             return found
         found |= {**self._pretraining(wanted.start), "n_words": recipe.n_words}
@@ -175,7 +148,7 @@ class _Cells:
         strengths = {
             **{"tfidf-words": linear.STRENGTHS, "probe": linear.PROBE_STRENGTHS},
             **dict.fromkeys(("tfidf-letters", LAST_BAG, LSA_BAG, "with-tfidf"), linear.MORE_STRENGTHS),
-            **dict.fromkeys((RATED_BAG, PSEUDO_BAG), linear.RATED_STRENGTHS),
+            **dict.fromkeys(("tfidf-letters-rated", "tfidf-letters-pseudo"), linear.RATED_STRENGTHS),
         }
         by = "log loss in 5 parts of the labels"
         search: Record = {name: {"C": tried, "by": by} for name, tried in strengths.items()}
@@ -207,13 +180,9 @@ class _Cells:
         if wanted.way == "bag":
             scores, chosen = self._bag(wanted, train, fold.test, fold.seed)
         else:
-            rated, read = wanted.way == "rated", self._read if wanted.way in FROZEN else self._tuned
-            body = self._after_ratings(wanted) if rated else self.bodies.body(wanted, fold.seed)
-            scores, chosen = read(wanted, body, train, fold.test, fold.seed)
+            read = self._read if wanted.way in FROZEN else self._tuned
+            scores, chosen = read(wanted, self.bodies.body(wanted, fold.seed), train, fold.test, fold.seed)
         correct = _n_correct(scores, fold.test)
-        if wanted.way in END:
-            ends, fitting = last_words(fold.test, self.recipe.n_words), self._cut(wanted, fold.test)[0]
-            chosen["n_shortened"] = sum(map(str.__ne__, ends.texts, fitting.texts))
         return {
             **{"corpus": self.texts.name, "condition": wanted.name},
             **{"n_labels": n_labels, "dose": wanted.dose},
@@ -222,59 +191,29 @@ class _Cells:
             "cpu_seconds": round(time.process_time() - begin, 1),
         }
 
-    @property
-    def _rated(self) -> Split:
-        if self.texts.rated is None:
-            needed = "unlabelled texts with labels 0, 1 and 2, such as reader-reviews-fr"
-            raise ValueError(f"rated needs {needed}, got {self.texts.name}")
-        return self.texts.rated
-
-    def _learn_ratings(self, wanted: Condition) -> Transformer:
-        """The body of a condition after one pass over the rated texts; the same for each fold."""
-        body, rated = self.bodies.body(wanted, seed=0), last_words(self._rated, self.recipe.n_words)
-        one_pass = dataclasses.replace(self.recipe.tunings[0], n_updates=1)
-        model = self._learned(body, one_pass, rated, seed=0)
-        model.body.config = body.config  # without dropout
-        return model.body.cpu()
+    def _ends(self, split: Split) -> Split:
+        """What a transformer is given of each text."""
+        return last_words(split, self.recipe.n_words)
 
     def _bag(self, wanted: Condition, train: Split, test: Split, seed: int) -> linear.Predicted:
         """A bag of the words of whole texts, or of those that a transformer reads."""
-        if wanted.name == RATED_BAG:
-            return linear.bag_of_words(train, test, seed, letters=True, more=self._rated)
-        if wanted.name == PSEUDO_BAG:
-            guesses, _ = linear.bag_of_words(train, self._guessed, seed, letters=True)
-            more = surest(self._guessed, guesses, GUESSED_SHARE)
-            return linear.bag_of_words(train, test, seed, letters=True, more=more)
         if wanted.name == LSA_BAG:
             own, others = (self._lsa()(part.texts) for part in (train, test))
             return linear.beside_tfidf(train, test, own, others, seed)
         if wanted.name == LAST_BAG:
-            train, test = (last_words(part, self.recipe.n_words) for part in (train, test))
+            train, test = map(self._ends, (train, test))
         return linear.bag_of_words(train, test, seed, letters=wanted.name != "tfidf-words")
-
-    def _cut(self, wanted: Condition, split: Split) -> tuple[Split, list[int]]:
-        """What a transformer reads of each text, its end or all pieces of it, and the text each is from."""
-        if wanted.way in WHOLE:
-            return pieces(split, self.recipe.n_words)
-        ends = last_words(split, self.recipe.n_words)
-        if wanted.way in END:
-            ends = fitting_end(ends, self.bodies.tokenizer, self.recipe.max_len - N_MARKS)
-        return ends, list(range(len(split)))
 
     def _read(
         self, wanted: Condition, body: Transformer, train: Split, test: Split, seed: int
     ) -> linear.Predicted:
         """A regression on the frozen states of a body; bags read whole texts."""
-        own, others = (self._columns(wanted, body, part) for part in (train, test))
+        own, others = (
+            columns_of(body, self.bodies.tokenizer, self._ends(part), self.settings.device)
+            for part in (train, test)
+        )
         regression = linear.with_tfidf if wanted.way == "with-tfidf" else linear.probe
         return regression(train, test, own, others, seed)
-
-    def _columns(self, wanted: Condition, body: Transformer, split: Split) -> np.ndarray:
-        """The mean states of each text, (N, 2 D); pieces count by their words."""
-        parts, owners = self._cut(wanted, split)
-        weights = np.array([len(text.split()) for text in parts.texts])  # (n_pieces,)
-        columns = columns_of(body, self.bodies.tokenizer, parts, self.settings.device)
-        return _sums(weights[:, None] * columns, owners) / _sums(weights[:, None], owners)
 
     def _tuned(
         self, wanted: Condition, body: Transformer, train: Split, test: Split, seed: int
@@ -282,39 +221,33 @@ class _Cells:
         """Fine-tune with each tuning on a part of the labels, then with the best on all of them."""
         from sklearn.model_selection import train_test_split
 
-        def scores(tuning: Tuning, own: Split, others: Split, seed: int = seed) -> np.ndarray:
-            model = self._learned(body, tuning, self._cut(wanted, own)[0], seed)
-            parts, owners = self._cut(wanted, others)
-            found = class_probabilities(model, self.bodies.tokenizer, parts.texts)
-            return _sums(np.log(found), owners)
+        def scores(tuning: Tuning, own: Split, others: Split) -> np.ndarray:
+            model = tuned(
+                body,
+                self.bodies.tokenizer,
+                own,
+                tuning=tuning,
+                n_classes=self._n_classes,
+                seed=seed,
+                device=self.settings.device,
+            )
+            return class_probabilities(model, self.bodies.tokenizer, others.texts)
 
+        train, test = map(self._ends, (train, test))
         how: dict[str, Any] = {"test_size": self.recipe.held_out_share, "stratify": train.labels}
         rows, held_out = train_test_split(range(len(train)), random_state=seed, **how)
         own, others = train.take(rows), train.take(held_out)
         tunings = self._tunings(wanted)
-        merit = _log_likelihood if wanted.way == "tuned-by-loss" else _n_correct
-        merits = [merit(scores(tuning, own, others), others) for tuning in tunings]
+        merits = [_n_correct(scores(tuning, own, others), others) for tuning in tunings]
         best = tunings[int(np.argmax(merits))]
         search = {f"{one.lr:g}": value for one, value in zip(tunings, merits, strict=True)}
         found = {"search": search, "n_held_out": len(held_out), "chosen": f"{best.lr:g}"}
-        if wanted.way == "tuned-pseudo":
-            more = surest(self._guessed, scores(best, train, self._guessed), GUESSED_SHARE)
-            train = Split((*train.texts, *more.texts), (*(train.labels or ()), *(more.labels or ())))
-        n_heads = N_HEADS if wanted.way == "tuned-seeds" else 1
-        heads = [scores(best, train, test, seed + 1_000 * i) for i in range(n_heads)]
-        return np.mean(heads, axis=0), found
-
-    def _learned(self, body: Transformer, tuning: Tuning, split: Split, seed: int) -> Classifier:
-        how: dict[str, Any] = {"n_classes": self._n_classes, "device": self.settings.device}
-        return tuned(body, self.bodies.tokenizer, split, tuning=tuning, seed=seed, **how)
+        return scores(best, train, test), found
 
     def _tunings(self, wanted: Condition) -> tuple[Tuning, ...]:
         """What is tried inside the labels: the same for each start."""
-        times, kept = LONGER if wanted.way == "longer" else 1, wanted.way == "tuned-kept"
-        return tuple(
-            dataclasses.replace(one, n_updates=times * one.n_updates, keep_embeddings=kept)
-            for one in self.recipe.tunings
-        )
+        kept = wanted.way == "tuned-kept"
+        return tuple(dataclasses.replace(one, keep_embeddings=kept) for one in self.recipe.tunings)
 
 
 @functools.cache
@@ -325,18 +258,6 @@ def _fingerprint(split: Split) -> str:
 def _n_correct(scores: np.ndarray, test: Split) -> int:
     """How many texts have the highest of their scores (N, C) at their label."""
     return int((scores.argmax(1) == np.asarray(test.labels)).sum())
-
-
-def _log_likelihood(scores: np.ndarray, test: Split) -> float:
-    """The mean log-probability of the labels, in nats, from the log-probabilities (N, C) of each text."""
-    return round(float(scores[np.arange(len(test)), np.asarray(test.labels)].mean()), 4)
-
-
-def _sums(values: np.ndarray, owners: Sequence[int]) -> np.ndarray:
-    """Sums of the rows of each owner: (n_pieces, D) gives (N, D)."""
-    sums = np.zeros((1 + max(owners), values.shape[1]))
-    np.add.at(sums, owners, values)
-    return sums
 
 
 def table(records: Records) -> pd.DataFrame:

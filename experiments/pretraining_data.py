@@ -8,7 +8,6 @@ from itertools import chain
 
 import numpy as np
 
-from tinytx.tokenizer import Tokenizer
 from tinytx_course.labs.lesson_15 import same_text
 from tinytx_run.corpora import Corpus, Split, label_subset
 
@@ -36,8 +35,6 @@ class Texts:
     unlabelled: tuple[str, ...]  # to pretrain on
     held_out: tuple[str, ...]  # to measure the loss of pretraining on
     n_left_out: int  # unlabelled texts that repeat a labelled one or share its group
-    # Unlabelled texts that came with stars, good ones (1) and bad ones (0): only "rated" reads the stars.
-    rated: Split | None = None
 
 
 def texts_of(corpus: Corpus, unlabelled: Corpus) -> Texts:
@@ -68,17 +65,7 @@ def texts_of(corpus: Corpus, unlabelled: Corpus) -> Texts:
     n_left_out = len(unlabelled.train) + len(unlabelled.valid) - len(train) - len(valid)
     own = (corpus.name, f"{corpus.name}-unlabelled")
     name = corpus.name if unlabelled.name in own else f"{corpus.name}+{unlabelled.name}"
-    return Texts(name, labelled, train, valid, n_left_out, _rated(unlabelled.train, set(train)))
-
-
-def _rated(split: Split, kept: set[str]) -> Split | None:
-    """Texts with the highest and with the lowest of three labels, without those that would leak."""
-    if split.labels is None or max(split.labels) != 2:
-        return None
-    wanted = zip(split.texts, split.labels, strict=True)
-    pairs = [(text, label // 2) for text, label in wanted if label != 1 and text in kept]
-    texts, labels = zip(*pairs, strict=True)
-    return Split(texts, labels)
+    return Texts(name, labelled, train, valid, n_left_out)
 
 
 def grouped_folds(split: Split, n_folds: int, n_draws: int, n_test: int) -> list[Fold]:
@@ -122,51 +109,6 @@ def last_words(split: Split, n_words: int) -> Split:
     """The end of each text, in lower case, where a review has its verdict."""
     texts = tuple(" ".join(text.lower().split()[-n_words:]) for text in split.texts)
     return Split(texts, split.labels, split.groups)
-
-
-def fitting_end(split: Split, tokenizer: Tokenizer, n_tokens: int) -> Split:
-    """Each text without its first words, as many as it takes to have at most so many tokens."""
-    texts = []
-    for text in split.texts:
-        while len(tokenizer.encode(text)) > n_tokens and " " in text:
-            text = text.split(" ", 1)[1]
-        texts.append(text)
-    return Split(tuple(texts), split.labels, split.groups)
-
-
-def pieces(split: Split, n_words: int) -> tuple[Split, list[int]]:
-    """Texts cut from their end into runs of so many words, in lower case, and which text each run is from.
-
-    Examples
-    --------
-    >>> parts, owners = pieces(Split(("A b C d e", "f")), 2)
-    >>> parts.texts, owners
-    (('a', 'b c', 'd e', 'f'), [0, 0, 0, 1])
-    """
-    found = []
-    for i, text in enumerate(split.texts):
-        words = text.lower().split()
-        ends = range(len(words), 0, -n_words)
-        found += [(" ".join(words[max(0, end - n_words) : end]), i) for end in reversed(ends)]
-    labels = None if split.labels is None else tuple(split.labels[i] for _, i in found)
-    return Split(tuple(text for text, _ in found), labels), [i for _, i in found]
-
-
-def surest(texts: Split, scores: np.ndarray, share: float) -> Split:
-    """Texts with pseudo-labels: equally many of each class, those with its highest scores (N, C).
-
-    Examples
-    --------
-    >>> scores = np.array([[0.9, 0.1], [0.4, 0.6], [0.2, 0.8], [0.7, 0.3]])
-    >>> found = surest(Split(("a", "b", "c", "d")), scores, 0.5)
-    >>> found.texts, found.labels
-    (('a', 'c'), (0, 1))
-    """
-    n_each = max(1, int(share * len(texts)) // scores.shape[1])
-    rows = np.argsort(-scores, axis=0, kind="stable")[:n_each]  # (n_each, C)
-    pairs = [(texts.texts[i], label) for label, column in enumerate(rows.T) for i in column]
-    chosen, labels = zip(*pairs, strict=True)
-    return Split(chosen, labels)
 
 
 def lowered(texts: Sequence[str]) -> list[str]:

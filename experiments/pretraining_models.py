@@ -32,7 +32,7 @@ from tinytx_run.checkpoint import load, step_folders, step_of
 from tinytx_run.files import json_bytes, write_file
 from tinytx_run.pretrain import new_model, objective_for
 from tinytx_run.recipes import Recipe as TrainingRecipe
-from tinytx_run.runs import open_run
+from tinytx_run.runs import Checkpoints
 from tinytx_run.training import Report, describe, seeded
 
 N_HELD_OUT = 200  # texts that the loss of a finished model is measured on
@@ -150,14 +150,12 @@ class Bodies:
     def _run(self, start: str, folder: Path, settings: TrainingSettings, origin: Path | None) -> None:
         recipe = self._training_recipe(start, settings)
         model = new_model(recipe, settings.seed)
-        if part_of(start, "other") == "counts" and origin is None:
-            model.body.token_embed.load_state_dict(self._counted)
         model.to(self._where)
         label = f"{self.texts.name}, {start}, {folder.name}"
         self.report(f"{label}: {describe(model, settings)}")
         plan = {"start": start, "identity": self.identity}
         steps = [*([origin] if origin else []), *step_folders(folder)]
-        with open_run(folder, plan, self.tokenizer, self.report, start=origin) as checkpoints:
+        with Checkpoints(folder, plan, self.tokenizer, self.report, start=origin).opened() as checkpoints:
             train(model, self._objective(start), settings, checkpoints=checkpoints, label=label)
         self._n_trained += settings.n_steps - (step_of(steps[-1]) if steps else 0)
 

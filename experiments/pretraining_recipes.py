@@ -16,21 +16,12 @@ from tinytx_run.recipes import FF_FACTOR, HYBRID_CAUSAL_SHARE
 OBJECTIVES = ("causal", "masked", "hybrid")
 # New layers that read one way or both, with embeddings from counts or new ones.
 COUNTS, SCRATCH = ("counts-causal", "counts-both"), ("scratch", "scratch-both")
-FROZEN = ("probe", "probe-whole", "probe-end", "with-tfidf")
-TUNED = ("tuned", "tuned-whole", "tuned-end", "tuned-seeds", "tuned-pseudo", "tuned-kept", "tuned-by-loss")
-WAYS = (*TUNED, "longer", "rated", *FROZEN)
-RATED_BAG, LAST_BAG, PSEUDO_BAG, LSA_BAG = (
-    f"tfidf-letters-{word}" for word in ("rated", "last", "pseudo", "lsa")
-)
-WHOLE = ("probe-whole", "tuned-whole")  # a transformer reads whole texts, piece by piece
-END = ("probe-end", "tuned-end")  # what is too long loses its beginning
-BAGS = ("tfidf-words", "tfidf-letters", RATED_BAG, LAST_BAG, PSEUDO_BAG, LSA_BAG)
-_START = re.compile(r"(?P<objective>.*?)(-(?P<other>counts|wide))?(-seed(?P<seed>[1-9]))?")
+FROZEN = ("probe", "with-tfidf")
+WAYS = ("tuned", "tuned-kept", *FROZEN)
+LAST_BAG, LSA_BAG = "tfidf-letters-last", "tfidf-letters-lsa"
+BAGS = ("tfidf-words", "tfidf-letters", LAST_BAG, LSA_BAG)
+_START = re.compile(r"(?P<objective>.*?)(?P<wide>-wide)?(-seed(?P<seed>[1-9]))?")
 WIDE = 2  # times the width and the heads of all others
-LONGER = 5  # times the updates, for the control that only trains longer
-N_MARKS = 2  # tokens that frame a row, at most
-N_HEADS = 5  # new heads whose answers "tuned-seeds" averages
-N_GUESSED, GUESSED_SHARE = 6_000, 0.5  # unlabelled texts that get a pseudo-label, and how many of them stay
 
 
 @dataclass(frozen=True)
@@ -54,7 +45,7 @@ class Recipe:
     Pretraining is by Muon: the rate is constant after the warm-up, and falls to zero over the last share of a
     dose. Of 5e-3 and 1e-2 the second had the lower loss on held-out unlabelled texts after 0.3 million tokens
     (5.44 against 5.52 nats). Where `n_words` are more than `max_len` tokens, in about one review of seven, a
-    transformer reads their beginning, but see `END`; bags of words read reviews whole.
+    transformer reads their beginning; bags of words read reviews whole.
     """
 
     doses: tuple[int, ...]  # tokens read in pretraining; 0 is a model with new weights
@@ -163,20 +154,13 @@ class Condition:
     ----------
     name : str
         One of `BAGS`, or START/WAY, or START/WAY/DOSE with a dose in tokens. START is one of `OBJECTIVES`
-        with a dose of pretraining ("causal-seed1": another seed of it, "causal-counts": with embeddings
-        that start from counts, "causal-wide": `WIDE` times as wide), one of `COUNTS`, or one of `SCRATCH`:
-        new weights. WAY is
+        with a dose of pretraining ("causal-seed1": another seed of it, "causal-wide": `WIDE` times as wide),
+        one of `COUNTS`, or one of `SCRATCH`: new weights. WAY is
 
         - "tuned": fine-tuned on the last `Recipe.n_words` of each text, cut at their end where they are too
-          long; "tuned-end": cut at their beginning; "tuned-whole": on the whole text, piece by piece;
-          "tuned-kept": all but the embeddings; "tuned-by-loss": the rate is that with the lowest log loss on
-          the labels that are held out, not with the most right answers; "tuned-seeds": the mean of `N_HEADS`
-          that differ in their seed; "tuned-pseudo": tuned, then once more with the surest answers to
-          unlabelled texts as labels;
-        - "longer": tuned, with `LONGER` times the updates;
-        - "rated": tuned after the rated texts of the unlabelled corpus;
-        - "probe": frozen, its states of the same words read by logistic regression; "probe-end" and
-          "probe-whole" as above; "with-tfidf": next to TF-IDF of words and letters.
+          long; "tuned-kept": all but the embeddings;
+        - "probe": frozen, its states of the same words read by logistic regression; "with-tfidf": next to
+          TF-IDF of words and letters.
     start, way : str
     dose : int
         Tokens read in pretraining.
@@ -194,14 +178,14 @@ class Condition:
 
 
 def part_of(start: str, what: str) -> str:
-    """Its "objective"; its "seed" of pretraining, of weights and order; "other", what else differs; or ""."""
+    """Its "objective"; its "seed" of pretraining, of weights and order; whether it is "wide"; or ""."""
     found = _START.fullmatch(start)
     return (found and found[what]) or ""
 
 
 def times_width(start: str) -> int:
     """How many times as wide a model is as those of the plan."""
-    return WIDE if part_of(start, "other") == "wide" else 1
+    return WIDE if part_of(start, "wide") else 1
 
 
 def condition(name: str, recipe: Recipe) -> Condition:

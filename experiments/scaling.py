@@ -9,7 +9,6 @@ test split, next to the exact entropy of the same texts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from itertools import product
 from typing import Any
@@ -35,22 +34,14 @@ LEARNING_RATES = (6e-3, 1.2e-2, 2.4e-2, 4.8e-2, 9.6e-2)
 TUNING_STEPS = 250
 
 
-def scaling(
-    settings: Settings,
-    corpus: Corpus | None = None,
-    *,
-    widths: Sequence[int] = WIDTHS,
-    steps: Sequence[int] = STEPS,
-    learning_rates: Sequence[float] = LEARNING_RATES,
-    tuning_steps: int = TUNING_STEPS,
-) -> pd.DataFrame:
+def scaling(settings: Settings) -> pd.DataFrame:
     """Train every size on every amount of text, on one core of the processor; for the result see `table`.
 
     Results are those of seeds 1 to `settings.n_seeds`. The recipe is the experiment's own, whatever the
     budget; texts are those of the world.
     """
     torch.set_num_threads(1)
-    runs = _Runs(load_corpus("world") if corpus is None else corpus)
+    runs = _Runs(load_corpus("world"))
 
     def cached(key: str, split: str, **how: Any) -> Record:
         recipe = runs.recipe(**how)
@@ -58,11 +49,11 @@ def scaling(
         return settings.cached(key, origin, partial(runs.measured, recipe, split))
 
     best = {}
-    for width in tqdm(widths, desc="learning rates", disable=None):
-        how = {"width": width, "n_steps": tuning_steps, "seed": 0}
-        tried = [cached(f"{width}/tuning/lr {lr:g}", "valid", lr=lr, **how)["loss"] for lr in learning_rates]
-        best[width] = learning_rates[tried.index(min(tried))]
-    cells = list(product(steps, range(1, settings.n_seeds + 1), widths))
+    for width in tqdm(WIDTHS, desc="learning rates", disable=None):
+        how = {"width": width, "n_steps": TUNING_STEPS, "seed": 0}
+        tried = [cached(f"{width}/tuning/lr {lr:g}", "valid", lr=lr, **how)["loss"] for lr in LEARNING_RATES]
+        best[width] = LEARNING_RATES[tried.index(min(tried))]
+    cells = list(product(STEPS, range(1, settings.n_seeds + 1), WIDTHS))
     for n_steps, seed, width in tqdm(cells, desc="results", disable=None):
         key = f"{width}/{n_steps} steps/seed {seed}"
         cached(key, "test", width=width, n_steps=n_steps, lr=best[width], seed=seed)

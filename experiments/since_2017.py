@@ -8,7 +8,7 @@ test split, paired by seed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
 from functools import partial
 from itertools import product
@@ -64,31 +64,13 @@ LEARNING_RATES = (5e-3, 1e-2, 2e-2, 4e-2)
 N_BEYOND = 2  # rates that may be tried beyond an end of the grid, each half or twice the last
 
 
-def since_2017(
-    settings: Settings,
-    corpus: Corpus | None = None,
-    *,
-    n_steps: int = N_STEPS,
-    learning_rates: Sequence[float] = LEARNING_RATES,
-    n_beyond: int = N_BEYOND,
-) -> pd.DataFrame:
+def since_2017(settings: Settings) -> pd.DataFrame:
     """Train the model of 2017, each swap alone and all together, on one core of the processor; see `table`.
 
-    Parameters
-    ----------
-    settings : Settings
-        Results are those of seeds from 1 on. The recipe is the experiment's own, whatever the budget.
-    corpus : Corpus, optional
-        Texts of the world, by default those of `load_corpus`.
-    n_steps : int
-    learning_rates : sequence of float
-        What is tried with seed 0.
-    n_beyond : int
-        How many more are tried where the best one is at an end.
+    Results are those of seeds from 1 on. The recipe is the experiment's own, whatever the budget.
     """
     torch.set_num_threads(1)
-    n_steps *= settings.longer
-    corpus = corpus or load_corpus("world")
+    n_steps, corpus = settings.longer * N_STEPS, load_corpus("world")
     vocab_size = train_tokenizer(corpus.train.texts, VOCAB_SIZE, exact=False, kind="world").vocab_size
     variants = {**VARIANTS, **STARTS}
     recipes = {name: recipe_of(changes, vocab_size) for name, changes in variants.items()}
@@ -110,7 +92,7 @@ def since_2017(
 
     best: dict[str, float] = {}
     for name in tqdm(variants, desc="learning rates", disable=None):
-        best[name] = best_rate(partial(tune, name), learning_rates, n_beyond)
+        best[name] = best_rate(partial(tune, name), LEARNING_RATES, N_BEYOND)
     cells = list(product(settings.seeds(1), variants))
     for seed, name in tqdm(cells, desc="results", disable=None):
         run(f"result/seed {seed}", name, best[name], seed, "test")

@@ -20,6 +20,7 @@ from tinytx_run.training import RunOptions, fingerprint, weights_fingerprint
 # The body of each start; frozen: a pretrained backbone of which only the head learns.
 STARTS: dict[str, Body] = {"pretrained": "pretrained", "scratch": "fresh", "frozen": "frozen"}
 LABEL_COUNTS = (20, 50, 100, 200, 500)
+N_SCORED = 300  # texts that each curve scores after each epoch; the accuracy counts all of the split
 
 
 def transfer(
@@ -27,7 +28,6 @@ def transfer(
     corpus: str | os.PathLike[str] | Corpus = "world",
     *,
     label_counts: Sequence[int] = LABEL_COUNTS,
-    n_scored: int | None = 300,
 ) -> pd.DataFrame:
     """Fine-tune from each start, with each number of labels and each seed.
 
@@ -41,8 +41,6 @@ def transfer(
     corpus : str, path or Corpus
         With labels.
     label_counts : sequence of int
-    n_scored : int, optional
-        Texts that each curve scores after each epoch; the accuracy counts all of the split.
     """
     data = corpus if isinstance(corpus, Corpus) else load_corpus(corpus, settings.data_dir)
     if data.train.labels is None:
@@ -64,7 +62,7 @@ def transfer(
         "weights": weights_fingerprint(body_and_tokenizer(checkpoint)[0]),
         "texts": texts,
         "finetuning": dataclasses.asdict(tuning),
-        "n_scored": n_scored,
+        "n_scored": N_SCORED,
     }
 
     def measure(n_labels: int, seed: int, start: str) -> Record:
@@ -76,7 +74,7 @@ def transfer(
             seed=seed,
             n_labels=n_labels,
             n_epochs=tuning.n_epochs,
-            n_scored=n_scored,
+            n_scored=N_SCORED,
             options=RunOptions(device=settings.device, progress=False, report=lambda line: None),
         )
         score = result.evaluation.score

@@ -25,7 +25,7 @@ MAY_USE = {  # a folder -> the folders of the project that its files may import
     "benchmarks": PACKAGES,
 }
 # Examples in docstrings that are run, at least: where no longer collected, they drop without a word.
-N_EXAMPLES = {"tinytx": 110, "tinyworld": 30, "tinytx_run": 70, "tinytx_course": 150, "experiments": 15}
+N_EXAMPLES = {"tinytx": 110, "tinyworld": 30, "tinytx_run": 70, "tinytx_course": 150, "experiments": 11}
 
 
 def name_of(path: Path) -> str:

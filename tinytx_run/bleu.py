@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,11 +18,13 @@ from tinytx.inference import evaluate_rows, padding_mask_or_none, row_nats
 from tinytx.objectives import TranslationObjective
 from tinytx.tokenizer import Tokenizer, plain, warn_of_unknown
 from tinytx.translate import GREEDY, translate
+from tinytx_run.files import library
 from tinytx_run.intervals import Interval
-from tinytx_run.pairs import PairCorpus, Pairs, load_pairs
+from tinytx_run.pairs import PairCorpus, Pairs
 from tinytx_run.splits import TextHashes
 
 ORDERS = 4  # BLEU counts n-grams of up to so many words
+N_RESAMPLES, RESAMPLING_SEED = 1_000, 0  # of the bootstrap
 
 
 @dataclass(frozen=True)
@@ -65,13 +66,7 @@ class TranslationScore:
         )
 
 
-def score_translations(
-    translations: Sequence[str],
-    references: Sequence[Sequence[str]],
-    *,
-    n_resamples: int = 1000,
-    seed: int = 0,
-) -> TranslationScore:
+def score_translations(translations: Sequence[str], references: Sequence[Sequence[str]]) -> TranslationScore:
     """Score N translations against one or several references each; ValueError where one has none.
 
     Parameters
@@ -80,19 +75,10 @@ def score_translations(
         Raw text: sacreBLEU splits it into words itself.
     references : sequence of N sequences of str
         At least one each; they may differ in number.
-    n_resamples, seed : int
-        Of the bootstrap.
     """
-    try:
-        from sacrebleu import metrics
-    except ImportError as error:
-        raise ValueError(
-            "scoring translations needs the package sacrebleu: install tinytx with its extra [course]"
-        ) from error
+    metrics = library("sacrebleu", "scoring translations").metrics
     if isinstance(translations, str) or any(isinstance(each, str) for each in references):
         raise TypeError("references must be a sequence of str for each translation, got one str")
-    if n_resamples < 1:
-        raise ValueError(f"n_resamples must be at least 1, got {n_resamples}")
     if not translations or len(translations) != len(references) or not all(references):
         raise ValueError(
             "every translation needs a reference, "
@@ -104,7 +90,7 @@ def score_translations(
     whole, of_characters = (metric.corpus_score(translations, streams) for metric in (bleu, chrf))
     return TranslationScore(
         bleu=whole.score,
-        interval=_bootstrap_interval(metrics.BLEU, translations, references, n_resamples, seed),
+        interval=_bootstrap_interval(metrics.BLEU, translations, references),
         signature=str(bleu.get_signature()),
         precisions=tuple(whole.precisions),
         brevity=whole.bp,
@@ -115,7 +101,7 @@ def score_translations(
 
 
 def _bootstrap_interval(
-    bleu: Any, translations: Sequence[str], references: Sequence[Sequence[str]], n_resamples: int, seed: int
+    bleu: Any, translations: Sequence[str], references: Sequence[Sequence[str]]
 ) -> Interval:
     """Resample sentences by their n-gram counts: corpus BLEU is a function of the summed counts."""
     rows = []
@@ -123,8 +109,8 @@ def _bootstrap_interval(
         sentence = bleu().corpus_score([translation], [[reference] for reference in each])
         rows.append([*sentence.counts, *sentence.totals, sentence.sys_len, sentence.ref_len])
     counts, n = np.array(rows), len(rows)  # (N, 2 * ORDERS + 2)
-    rng, scores = np.random.default_rng(seed), []
-    for _ in range(n_resamples):
+    rng, scores = np.random.default_rng(RESAMPLING_SEED), []
+    for _ in range(N_RESAMPLES):
         sums = (np.bincount(rng.integers(n, size=n), minlength=n) @ counts).tolist()
         right, total, (sys_len, ref_len) = sums[:ORDERS], sums[ORDERS : 2 * ORDERS], sums[2 * ORDERS :]
         scores.append(bleu.compute_bleu(right, total, sys_len, ref_len, smooth_method="exp").score)
@@ -222,21 +208,19 @@ class TranslationEvaluation:
 def evaluate_translator(
     model: Translator,
     tokenizer: Tokenizer,
-    corpus: str | os.PathLike[str] | PairCorpus,
+    corpus: PairCorpus,
     *,
     split: str | None = None,
     search: Search = GREEDY,
-    data_dir: str | os.PathLike[str] | None = None,
 ) -> TranslationEvaluation:
     """Translate a split and score it; parameters as in `tinytx_run.evaluate.evaluate`.
 
     References are compared as the corpus has them; only what the model reads is normalised.
     """
-    data = corpus if isinstance(corpus, PairCorpus) else load_pairs(corpus, data_dir)
-    chosen = split or ("valid" if data.test is None else "test")
-    if chosen not in data.splits:
-        raise ValueError(f"split must be one of {', '.join(data.splits)}, got {chosen!r}")
-    pairs = data.splits[chosen]
+    chosen = split or corpus.reported
+    if chosen not in corpus.splits:
+        raise ValueError(f"split must be one of {', '.join(corpus.splits)}, got {chosen!r}")
+    pairs = corpus.splits[chosen]
     references = pairs.references()
     warn_of_unknown(tokenizer, [plain(text) for text in pairs.targets], "the reference translations")
     found = translate(model, tokenizer, list(references), search=search, report=lambda line: None)
@@ -246,13 +230,13 @@ def evaluate_translator(
     if len(references) < len(pairs):
         all_references = score_translations([each.text for each in found], list(references.values()))
     return TranslationEvaluation(
-        corpus=data.name,
+        corpus=corpus.name,
         split=chosen,
         search=search,
         nats_per_token=pair_nats(model, tokenizer, pairs),
         score=score_translations(translations, [[target] for target in pairs.targets]),
         all_references=all_references,
-        grammar=count_mistakes(translations) if data.name == "world" else None,
+        grammar=count_mistakes(translations) if corpus.name == "world" else None,
         n_unfinished=sum(not each.finished for each in found),
         n_cut=sum(each.n_parts > 1 for each in found),
         translations=translations,

@@ -8,7 +8,6 @@ import json
 import os
 import re
 import unicodedata
-import warnings
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,8 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from tinytx_run.download import FOLDERS, corpus_folder, data_folder, dataset
-from tinytx_run.letters import CorpusWarning, canonical_label, plain
+from tinytx_run.letters import CorpusWarning as CorpusWarning
+from tinytx_run.letters import canonical_label, plain, warn
 from tinytx_run.readers import DESCRIPTIONS, READERS
 from tinytx_run.splits import LABELLED_SHARE, UNLABELLED_SHARE, Split, canonical_text, split_texts
 from tinytx_run.splits import label_subset as label_subset
@@ -63,6 +63,11 @@ class Splits(Generic[S]):
         """The splits that exist, by name."""
         named = {"train": self.train, "valid": self.valid, "test": self.test}
         return {name: split for name, split in named.items() if split is not None}
+
+    @property
+    def reported(self) -> str:
+        """The split that results are reported on: test where there is one, else valid."""
+        return "valid" if self.test is None else "test"
 
 
 @dataclass(frozen=True)
@@ -298,7 +303,7 @@ def _load_own(name: str, options: Options) -> Corpus:
     spellings: dict[str, set[str]] = defaultdict(set)
     for split, table in tables.items():
         if labelled and table.rows and not table.labelled:
-            _warn(f"{table.source} has no labels: left out")
+            warn(f"{table.source} has no labels: left out")
             continue
         texts, numbers = tuple(text for _, text, _ in table.rows), None
         if labelled:
@@ -310,7 +315,7 @@ def _load_own(name: str, options: Options) -> Corpus:
         for label, found in table.spellings.items():
             spellings[label] |= found
     for ways in [sorted(map(ascii, found)) for found in spellings.values() if len(found) > 1][:1]:
-        _warn(f"{title}: labels {' and '.join(ways)} are taken for one class")
+        warn(f"{title}: labels {' and '.join(ways)} are taken for one class")
     if "valid" not in splits:
         share = LABELLED_SHARE if labelled else UNLABELLED_SHARE
         source = tables["train"].source
@@ -321,7 +326,7 @@ def _load_own(name: str, options: Options) -> Corpus:
 def _warn_of_quotes(corpus: Corpus) -> None:
     for what, found in (("classes", corpus.label_names), ("texts", corpus.train.texts)):
         if found and all(map(IN_QUOTES.fullmatch, found)):
-            _warn(f"{corpus.name}: all {what} are in quotes, such as {found[0][:60]}: they are part of them")
+            warn(f"{corpus.name}: all {what} are in quotes, such as {found[0][:60]}: they are part of them")
 
 
 def _warn_of_repeats(corpus: Corpus) -> None:
@@ -336,7 +341,7 @@ def _warn_of_repeats(corpus: Corpus) -> None:
             i, text, k = repeats[0]
             equal = {text for _, text, _ in repeats} <= set(learned)
             how = "word for word" if equal else "but for case, spaces and final punctuation at most"
-            _warn(
+            warn(
                 f"{corpus.name}: {len(repeats):,} of {len(texts):,} texts of {held_out} are in {other} too, "
                 f"{how}; the first is text {i} of {held_out}, text {k} of {other}: {text[:60]!r}"
             )
@@ -351,17 +356,17 @@ def _warn_of_labels(corpus: Corpus) -> None:
         if n_empty := n_classes - len(used):  # there may be millions: ids or dates that were taken for labels
             empty = islice((i for i in range(n_classes) if i not in used), 5)
             named = ", ".join(corpus.label_names[i] if corpus.label_names else str(i) for i in empty)
-            _warn(f"{corpus.name}: {n_empty:,} classes have no text in {name}, such as {named}")
+            warn(f"{corpus.name}: {n_empty:,} classes have no text in {name}, such as {named}")
     forms = defaultdict(list)
     for name in corpus.label_names:
         forms[_form(name)].append(name)
     for alike in [names for names in forms.values() if len(names) > 1][:1]:
-        _warn(
+        warn(
             f"{corpus.name}: classes differ in capitals, spaces or spelling only, such as "
             f"{alike[0]!r} and {alike[1]!r}: they are different classes"
         )
     if mixed := [text for text in labels if len(labels[text]) > 1]:
-        _warn(f"{corpus.name}: {len(mixed):,} texts have different labels, such as {mixed[0][:60]!r}")
+        warn(f"{corpus.name}: {len(mixed):,} texts have different labels, such as {mixed[0][:60]!r}")
 
 
 def _form(name: str) -> str:
@@ -370,7 +375,3 @@ def _form(name: str) -> str:
     form = "".join(sign for sign in form if unicodedata.category(sign) != "Cf")
     form = re.sub(r"\s+|(?<=\w)['\u2019\u02bc\u2010-\u2015-]+(?=\w)", "", form)
     return {"true": "1", "false": "0"}.get(form, form)
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, CorpusWarning, stacklevel=4)

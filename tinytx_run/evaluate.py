@@ -10,7 +10,6 @@ import dataclasses
 import functools
 import math
 import os
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -36,7 +35,7 @@ from tinytx_run.checkpoint import Checkpoint, load
 from tinytx_run.classify import class_logits
 from tinytx_run.corpora import Corpus, at_hand, load_corpus
 from tinytx_run.intervals import Interval, wilson_interval
-from tinytx_run.letters import CorpusWarning, canonical_label
+from tinytx_run.letters import canonical_label, warn
 from tinytx_run.pairs import PairCorpus, load_pairs
 from tinytx_run.splits import TextHashes
 
@@ -336,11 +335,6 @@ def exact_masked_nats(corpus: Corpus, tokenizer: Tokenizer, texts: Sequence[str]
     return np.concatenate([-np.log(world.fill_tokens(ids)[np.arange(len(ids)), ids]) for ids in rows])
 
 
-def reported_split(corpus: Corpus | PairCorpus) -> str:
-    """The split that results are reported on: test where there is one, else valid."""
-    return "valid" if corpus.test is None else "test"
-
-
 @dataclass(frozen=True)
 class Evaluation:
     """A language model or a classifier on one split of a corpus."""
@@ -423,7 +417,7 @@ def evaluate(
         return dataclasses.replace(result, seen=Seen.of(found.learned, pairs.splits[result.split].sources))
     read = functools.partial(load_corpus, labels=isinstance(model, Classifier))
     data = at_hand(corpus, Corpus, read, data_dir)
-    chosen = split or reported_split(data)
+    chosen = split or data.reported
     if chosen != "all" and chosen not in data.splits:
         raise ValueError(f"split must be all or one of {', '.join(data.splits)}, got {chosen!r}")
     return evaluate_split(model, tokenizer, data, chosen, found.class_names, found.learned)
@@ -472,7 +466,7 @@ def _by_name(
             class_names = corpus.label_names
             taken = f"they are taken to be, in order, {', '.join(class_names)}"
             unknown_names = "the classifier does not know what its classes are called"
-            warnings.warn(f"{unknown_names}: {taken}", CorpusWarning, stacklevel=4)
+            warn(f"{unknown_names}: {taken}")
     numbers = {canonical_label(name): i for i, name in enumerate(class_names)}
     if unknown := [name for name in own.values() if canonical_label(name) not in numbers]:
         raise ValueError(

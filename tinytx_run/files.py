@@ -1,4 +1,4 @@
-"""Files written atomically, and read with their checksums.
+"""Files written atomically, and read with their checksums; packages that may be absent.
 
 An atomic write puts all content under a temporary name, flushes it to the disk (fsync) and renames it. A
 process may be killed at any moment: what has its final name is complete.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
 import json
 import os
 import shutil
@@ -38,6 +39,15 @@ def _plain(number: object) -> object:
     if isinstance(number, np.generic):
         return number.item()
     raise TypeError(f"content must be such as JSON has, got a {type(number).__name__}")
+
+
+def library(name: str, what: str) -> Any:
+    """A package that not every installation has; ValueError says that `what` needs it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        message = f"{what} needs the package {name}, which is not installed: pip install {name}"
+        raise ValueError(message) from error
 
 
 def write_file(target: Path, content: bytes) -> None:

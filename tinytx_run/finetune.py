@@ -19,7 +19,7 @@ from tinytx_run.checkpoint import Checkpoint, load
 from tinytx_run.classify import classifier_inputs
 from tinytx_run.corpora import Corpus, Split, at_hand, label_subset, load_corpus
 from tinytx_run.distributed import Processes
-from tinytx_run.evaluate import count_correct, evaluate_split, reported_split
+from tinytx_run.evaluate import count_correct, evaluate_split
 from tinytx_run.hf.folders import is_published
 from tinytx_run.recipes import Recipe, corpus_kind, plan_finetuning
 from tinytx_run.splits import TextHashes
@@ -147,7 +147,7 @@ def finetune(
         model.body.load_state_dict(given.state_dict())
     model.body.requires_grad_(not frozen)
     model.to(run.device)
-    scored = data.splits[reported_split(data)]
+    scored = data.splits[data.reported]
     if n_scored is not None and n_scored < len(scored):
         scored = label_subset(scored, n_scored, seed=0)  # corpora are often sorted by class
     scoring, _ = class_objective(tokenizer, scored, recipe.config)
@@ -164,7 +164,7 @@ def finetune(
         tokenizer,
         learning,
         recipe,
-        lambda: evaluate_split(model, tokenizer, data, reported_split(data), data.class_names, hashes),
+        lambda: evaluate_split(model, tokenizer, data, data.reported, data.class_names, hashes),
         label=label,
         remarks=remarks,
         data={"fresh": fresh, "n_labels": len(learned), "n_cut_in_training": n_cut},

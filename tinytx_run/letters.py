@@ -48,6 +48,11 @@ class CorpusWarning(UserWarning):
     """Something about the texts that a reader of figures should know."""
 
 
+def warn(message: str) -> None:
+    """Give a `CorpusWarning`, at a line some calls above this one."""
+    warnings.warn(message, CorpusWarning, stacklevel=5)
+
+
 def plain(name: object, invisible: re.Pattern[str] = INVISIBLE) -> str:
     """A name with composed letters (NFC), nothing invisible, and single spaces."""
     return unicodedata.normalize("NFC", " ".join(invisible.sub("", str(name)).split()))
@@ -98,7 +103,7 @@ def read_text(path: Path) -> str:
         cause = "UTF-8 seems to have been read as Latin-1 and saved again"
         if found[0] == "\ufffd":
             cause = "letters seem to have been lost when it was saved in another encoding"
-        warnings.warn(f"{where} has {found[0]!r}: {cause}", CorpusWarning, stacklevel=6)
+        warn(f"{where} has {found[0]!r}: {cause}")
     return text
 
 

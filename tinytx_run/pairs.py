@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import re
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
@@ -13,7 +12,7 @@ from textwrap import shorten
 from tinytx.tokenizer import canonical
 from tinytx_run.corpora import CorpusInfo, Splits, downloaded_info
 from tinytx_run.download import corpus_folder
-from tinytx_run.letters import MISSING, CorpusWarning, is_blank
+from tinytx_run.letters import MISSING, is_blank, warn
 from tinytx_run.splits import split_connected
 from tinytx_run.tables import SPLIT_FILES, read_aligned, read_lines, split_cells
 
@@ -243,10 +242,10 @@ def _sentences(path: Path, rows: list[list[str]]) -> list[list[str]]:
                 "line is a source, a tab and a target"
             )
     if all(map(HEADER.fullmatch, rows[0][:2])):
-        _warn(f"{path}: the first line names columns, {' and '.join(rows[0][:2])}: it is no pair")
+        warn(f"{path}: the first line names columns, {' and '.join(rows[0][:2])}: it is no pair")
         rows = [cells for cells in rows if cells[:2] != rows[0][:2]]  # files that were joined have it again
     if further := [cells[2] for cells in rows if len(cells) > 2]:
-        _warn(f"{path}: further columns of {len(further):,} lines, such as {further[0][:40]!r}, are not read")
+        warn(f"{path}: further columns of {len(further):,} lines, such as {further[0][:40]!r}, are not read")
     return rows
 
 
@@ -265,7 +264,3 @@ def _is_number(cell: str) -> bool:
     """Whether a cell is a number, a score or an identifier: no word, one that has a digit, or missing."""
     no_word = not any(map(str.isalpha, cell)) or re.fullmatch("[!-~\u00b0\u00ba]*[0-9][!-~]*", cell)
     return bool(no_word or MISSING.fullmatch(cell))
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, CorpusWarning, stacklevel=5)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tinytx_run.conversion import join_subwords
 from tinytx_run.splits import LABELLED_SHARE, UNLABELLED_SHARE, Split, split_groups, split_texts
 from tinytx_run.tables import read_aligned, read_lines, read_objects
 
@@ -18,15 +17,12 @@ LOWEST_STARS = -1  # the lowest label of reader-reviews-fr
 def _read_cls_books(folder: Path) -> dict[str, Split]:
     splits = {}
     for name in ("train", "valid", "test") if (folder / "test.label").exists() else ("train", "valid"):
-        path, label_path = folder / f"{name}.review.txt", folder / f"{name}.label"
-        subwords = folder / f"{name}.review.spm"
-        as_subwords = subwords.exists() and not path.exists()
-        rows = read_aligned(subwords if as_subwords else path, label_path)
+        label_path = folder / f"{name}.label"
+        rows = read_aligned(folder / f"{name}.review.txt", label_path)
         for number, _, label in rows:
             if not re.fullmatch("[01]", label.strip()):
                 raise ValueError(f"{label_path}, line {number}: the label must be 0 or 1, got {label[:40]!r}")
-        texts = tuple(join_subwords(text) if as_subwords else text for _, text, _ in rows)
-        splits[name] = Split(texts, tuple(int(label) for *_, label in rows))
+        splits[name] = Split(tuple(text for _, text, _ in rows), tuple(int(label) for *_, label in rows))
     return splits
 
 

@@ -126,53 +126,42 @@ def _flat(fields: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-@contextlib.contextmanager
-def open_run(
-    path: str | os.PathLike[str],
-    plan: Mapping[str, Any],
-    tokenizer: Tokenizer | None = None,
-    report: Callable[[str], None] = print,
-    *,
-    class_names: Sequence[str] | None = None,
-    learned: Sequence[TextHashes] = (),
-    start: Path | None = None,
-) -> Iterator[Checkpoints]:
-    """The checkpoints of a run, with its arguments as attributes: see `Checkpoints`.
-
-    The folder is made here, and removed again if training fails before its first checkpoint. A finished run
-    is only read, so its disk may be read-only. Raises ValueError while another process trains in it.
-    """
-    run = Checkpoints(Path(path), plan, tokenizer, report, class_names, learned, start)
-    make_folder(run.folder)
-    if not is_writable(run.folder) and (newest := newest_complete(run.folder, report)):
-        training = read_training(newest)
-        if training["state"]["step"] >= training["settings"]["n_steps"]:
-            yield run
-            return
-    busy = f"one process at a time trains in a folder, got {run.folder}, where another one does"
-    try:
-        with locked(run.folder / LOCK_FILE, 0, busy):
-            for leftover in filter(_is_temporary, list(run.folder.iterdir())):
-                if leftover.is_dir():
-                    shutil.rmtree(leftover, ignore_errors=True)
-            yield run
-    finally:
-        with contextlib.suppress(OSError):
-            run.folder.rmdir()  # only if empty
-
-
 @dataclass
 class Checkpoints:
     """The checkpoints of one run, of which the newest two stay."""
 
     folder: Path
     plan: Mapping[str, Any]  # everything that was asked for and decided, written with every checkpoint
-    tokenizer: Tokenizer | None  # written with every checkpoint
-    report: Callable[[str], None]  # gets a line for a damaged checkpoint, and for another machine
+    tokenizer: Tokenizer | None = None  # written with every checkpoint
+    report: Callable[[str], None] = print  # gets a line for a damaged checkpoint, and for another machine
     class_names: Sequence[str] | None = None  # of a classifier
     learned: Sequence[TextHashes] = ()  # what it is trained on, and what its body was before
     start: Path | None = None  # a checkpoint of another run, continued under this plan and settings: a branch
     latest: Path | None = None  # last written, or resumed from
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[Checkpoints]:
+        """Hold the folder, which is made here, and removed again where training fails before it writes any.
+
+        A finished run is only read, so its disk may be read-only. Raises ValueError while another process
+        trains in it.
+        """
+        make_folder(self.folder)
+        if not is_writable(self.folder) and (newest := newest_complete(self.folder, self.report)):
+            training = read_training(newest)
+            if training["state"]["step"] >= training["settings"]["n_steps"]:
+                yield self
+                return
+        busy = f"one process at a time trains in a folder, got {self.folder}, where another one does"
+        try:
+            with locked(self.folder / LOCK_FILE, 0, busy):
+                for leftover in filter(_is_temporary, list(self.folder.iterdir())):
+                    if leftover.is_dir():
+                        shutil.rmtree(leftover, ignore_errors=True)
+                yield self
+        finally:
+            with contextlib.suppress(OSError):
+                self.folder.rmdir()  # only if empty
 
     def save(
         self, model: nn.Module, optimizer: Optimizer, settings: TrainingSettings, state: Mapping[str, Any]

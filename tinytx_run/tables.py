@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import csv
-import importlib
 import io
 import json
 import logging
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tinytx_run.files import library
 from tinytx_run.letters import (
     INTEGER,
     MAX_BYTES,
     MISSING,
     NUMBER,
     PERHAPS_MISSING,
-    CorpusWarning,
     canonical_label,
     is_blank,
     plain,
     read_text,
     text_fault,
+    warn,
 )
 
 HUB_PREFIX = "hf:"
@@ -104,7 +103,7 @@ class Table:
             message += f"; {rule} ({rows} {self.unit} {first})"
         if not skip:
             raise ValueError(message if skip is None else f"{message}; skip_bad_rows leaves such rows out")
-        warnings.warn(f"{message}: skipped, {n_good:,} rows are left", CorpusWarning, stacklevel=4)
+        warn(f"{message}: skipped, {n_good:,} rows are left")
 
     def label_names(self) -> tuple[str, ...]:
         """The different labels in order, numbers by value; empty where all are integers from 0 up."""
@@ -119,7 +118,7 @@ class Table:
             doubtful.append("-1")
         if doubtful:
             words = f"{self.source}: {doubtful[0]} is taken for a class: if it means that a label is missing"
-            warnings.warn(f"{words}, leave its rows out", CorpusWarning, stacklevel=4)
+            warn(f"{words}, leave its rows out")
         return tuple(sorted(names, key=lambda name: (float(name) if NUMBER.fullmatch(name) else 1e9, name)))
 
     def number_labels(self, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[int, ...]]:
@@ -247,12 +246,12 @@ def _read_folder(folder: Path, options: Options) -> dict[str, Table]:
 
 def _warn_of_rest(source: object, names: Sequence[str]) -> None:
     if names:
-        warnings.warn(f"{source}: {', '.join(names)} are no split: not read", CorpusWarning, stacklevel=5)
+        warn(f"{source}: {', '.join(names)} are no split: not read")
 
 
 def _read_dataset(name: str, options: Options) -> tuple[str, dict[str, Table], tuple[str, ...]]:
     """Title, tables by split and names of the labels of ``NAME``, ``NAME:CONFIGURATION`` or a folder."""
-    datasets = _library("datasets", f"{HUB_PREFIX}{name}")
+    datasets = library("datasets", f"reading {HUB_PREFIX}{name}")
     if not name:
         raise ValueError(f"{HUB_PREFIX}NAME must name a dataset, got nothing after the colon")
     saved = _is_saved_dataset(Path(name))
@@ -286,15 +285,6 @@ def _read_dataset(name: str, options: Options) -> tuple[str, dict[str, Table], t
     return title, tables, names
 
 
-def _library(name: str, source: object) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise ValueError(
-            f"{source} must be read with the package {name}, which is not installed: pip install {name}"
-        ) from error
-
-
 def _usable_lines(path: Path, table: Table) -> Lines:
     """The lines that are not blank; the table refuses those that are no text."""
     lines = []
@@ -315,7 +305,7 @@ def _read_table(table: Table, path: Path, options: Options) -> Table:
         table.rows = [(number, line, None) for number, line in _usable_lines(path, table)]
     elif suffix != ".tsv" or columns_named or not _read_label_tab_text(path, options, table):
         read = {".jsonl": _read_jsonl, ".parquet": _read_parquet}.get(suffix, _read_delimited)
-        _select(read(_library("pandas", path), path, options, table), options, table)
+        _select(read(library("pandas", f"reading {path}"), path, options, table), options, table)
     return table
 
 
@@ -331,8 +321,7 @@ def _read_label_tab_text(path: Path, options: Options, table: Table) -> bool:
         return True
     words = [label for _, (label, *_) in rows if not INTEGER.fullmatch(canonical_label(label) or "")]
     if words and not options.labels:
-        message = f"{path}: the first column, such as {words[0][:40]!r}, is taken for labels: not read"
-        warnings.warn(message, CorpusWarning, stacklevel=5)
+        warn(f"{path}: the first column, such as {words[0][:40]!r}, is taken for labels: not read")
     for number, (label, *cells) in rows:
         text, known = "\t".join(cells), canonical_label(label) if options.labels else None
         if not cells:
@@ -346,7 +335,7 @@ def _read_label_tab_text(path: Path, options: Options, table: Table) -> bool:
             table.add(number, text, known, label)
     if rows and (n := min(len(cells) for _, cells in rows)) > 2:
         message = f"{path} has {n} columns: all after the first are the text, unless the first line"
-        warnings.warn(f"{message} names them and text_column is given", CorpusWarning, stacklevel=5)
+        warn(f"{message} names them and text_column is given")
     return True
 
 
@@ -362,7 +351,7 @@ def _read_jsonl(pandas: Any, path: Path, _: Options, table: Table) -> Any:
 
 
 def _read_parquet(pandas: Any, path: Path, _: Options, table: Table) -> Any:
-    pyarrow = _library("pyarrow", path)
+    pyarrow = library("pyarrow", f"reading {path}")
     from pyarrow.parquet import ParquetFile
 
     batches, n_bytes = [], 0
@@ -413,7 +402,7 @@ def _read_delimited(pandas: Any, path: Path, options: Options, table: Table) -> 
                 swallowed = [line for cell in cells for line in cell.splitlines()[1:-1]]
                 if len(swallowed) > 1 and all(line.count(sign) == len(head) - 1 for line in swallowed):
                     words = "a quoted cell holds lines that look like rows: is a quote missing?"
-                    warnings.warn(f"{path}, row {number}: {words}", CorpusWarning, stacklevel=5)
+                    warn(f"{path}, row {number}: {words}")
             else:
                 table.refuse(number, f"must have {len(head)} cells, as the first row", str(len(cells)))
     except csv.Error as error:

@@ -30,7 +30,7 @@ from tinytx_run.corpora import Corpus
 from tinytx_run.distributed import Layout, Processes, require_processes, train
 from tinytx_run.pairs import PairCorpus
 from tinytx_run.recipes import FF_FACTOR, Recipe, parse_budget, resize
-from tinytx_run.runs import check_request, find_run, open_run, read_training
+from tinytx_run.runs import Checkpoints, check_request, find_run, read_training
 from tinytx_run.splits import TextHashes
 
 Report = Callable[[str], None]
@@ -248,7 +248,7 @@ class Run:
         how["on_step"] = self.options.on_step or on_step
         run: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
         if self.out is not None and self.processes.first:
-            run = open_run(self.out, plan, tokenizer, self.report, class_names=class_names, learned=learned)
+            run = Checkpoints(Path(self.out), plan, tokenizer, self.report, class_names, learned).opened()
         with run as kept:
             history = train(model, learning, recipe.settings, checkpoints=kept, label=label, **how)
         model.requires_grad_(True)  # a frozen body may be trained later

@@ -9,7 +9,8 @@ from benchmarks.peers import HuggingFace, TorchEncoder, peers_of, x_transformers
 from tinytx.config import TransformerConfig
 from tinytx.counting import count_parameters
 from tinytx.transformer import LanguageModel
-from tinytx_run.hf.convert import GPT2, LLAMA, to_transformers
+from tinytx_run.hf.convert import to_transformers
+from tinytx_run.hf.families import GPT2, LLAMA
 
 CONFIG = TransformerConfig(vocab_size=23, d_model=12, n_heads=3, n_layers=2, d_ff=20, max_len=7, **GPT2)
 AS_LLAMA = TransformerConfig(

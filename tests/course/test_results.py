@@ -103,7 +103,6 @@ def test_lessons_read_the_checkout_first_and_then_what_was_installed(tmp_path, m
     for name, command in {
         "transfer": "experiments transfer`",
         "translation-multi30k-en-fr": "experiments translation --corpus multi30k-en-fr`",
-        "broken-translation": "experiments broken-translation`",
         "bench-steps": "benchmarks steps`",
     }.items():
         with pytest.raises(FileNotFoundError, match=f"`python -m {command}"):

@@ -20,8 +20,9 @@ def test_all_sources_are_read_and_no_held_out_text_is_learned(data_dir):
     assert not any(sign in text for text in corpus.train.texts for sign in "\u202f\u00a0\u2019")
 
 
-def test_stored_figures_are_those_of_the_stored_model(once, settings, data_dir):
-    found, records = once(completions, changes={"data_dir": data_dir}, more_steps=())
+def test_stored_figures_are_those_of_the_stored_model(once, settings, data_dir, monkeypatch):
+    monkeypatch.setattr("experiments.completions.MORE_STEPS", ())
+    found, records = once(completions, changes={"data_dir": data_dir})
     (record,) = records.values()
     (path,) = settings().work_dir.iterdir()
     model, tokenizer = load(path).with_tokenizer()
@@ -38,5 +39,6 @@ def test_stored_figures_are_those_of_the_stored_model(once, settings, data_dir):
     for one in record["completions"][::3]:
         text = generate(model, tokenizer, one["prompt"], Sampling(max_new_tokens=30, **SEARCHES[one["way"]]))
         assert one["text"] == str(text) and one["finished"] == text.finished
+    monkeypatch.setattr("experiments.completions.MORE_STEPS", (2,))
     with pytest.raises(ConnectionAbortedError):
-        completions(settings(data_dir=data_dir), more_steps=(2,))
+        completions(settings(data_dir=data_dir))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments.looking_inside import N_MOMENTS, looking_inside
+from experiments.looking_inside import looking_inside
 
 
 @pytest.mark.slow
@@ -13,11 +13,7 @@ def test_the_smallest_budget_is_measured_once_with_all_controls(once, corpus, mo
     names = set(found["name"][found["measure"] == "probe of genre"])
     assert names == {"prior", "trained", "shuffled", "random"}
     world = records["smoke/seed 0/world"]
-    assert len(world["moments"]["step"]) == N_MOMENTS
-    for name, scores in world["probes"].items():
-        assert world["moments"][name][-1] == pytest.approx(scores["trained"][-1], rel=1e-3)  # the same model
     for kind in world["pairs"].values():
-        patch = {role: np.array(levels) for role, levels in kind["patch"].items()}
-        assert patch["last word"][-1] == pytest.approx(patch["changed word"][0], abs=1e-4)  # the whole effect
+        assert np.shape(kind["heads"]) == np.shape(kind["attention"]) == np.shape(world["ablation"]["zero"])
     copies = records["smoke/seed 0/repeats"]
     assert copies["nats"].keys() == {"nothing", "the best head", "induction heads", "control", "one layer"}

@@ -45,7 +45,10 @@ def test_every_contestant_is_measured_once_with_equal_tokens_and_its_own_rates(o
         return finetune(start, *args, **how)
 
     monkeypatch.setattr("experiments.objectives.finetune", watched)
-    found, records = once(objectives, corpus, n_blanks=3, n_prefixes=3, label_counts=(8,), n_beyond=0)
+    sizes = {"N_BLANKS": 3, "N_PREFIXES": 3, "LABEL_COUNTS": (8,), "N_BEYOND": 0}
+    for name, value in {**sizes, "load_corpus": lambda name: corpus}.items():
+        monkeypatch.setattr(f"experiments.objectives.{name}", value)
+    found, records = once(objectives)
     tuning = {key: one for key, one in records.items() if one["measure"] == "tuning"}
     measures = Counter(one["contestant"] for one in records.values() if one["measure"] != "tuning")
     fresh = {"from scratch, one way": 1, "from scratch, both ways": 1, "bag of words": 1}

@@ -6,9 +6,11 @@ from tinytx.counting import count_parameters
 from tinytx.transformer import LanguageModel
 
 
-def test_every_run_is_measured_once_at_the_rate_that_was_best_on_other_text(once, corpus):
-    sizes = {"widths": (8, 16), "steps": (3, 5), "learning_rates": (1e-3, 1e-2), "tuning_steps": 2}
-    found, records = once(scaling, corpus, **sizes)
+def test_every_run_is_measured_once_at_the_rate_that_was_best_on_other_text(once, corpus, monkeypatch):
+    sizes = {"WIDTHS": (8, 16), "STEPS": (3, 5), "LEARNING_RATES": (1e-3, 1e-2), "TUNING_STEPS": 2}
+    for name, value in {**sizes, "load_corpus": lambda name: corpus}.items():
+        monkeypatch.setattr(f"experiments.scaling.{name}", value)
+    found, records = once(scaling)
     assert len(records) == 2 * 2 + 2 * 2
     for row in found.itertuples():
         tried = {lr: records[f"{row.width}/tuning/lr {lr:g}"]["loss"] for lr in (1e-3, 1e-2)}

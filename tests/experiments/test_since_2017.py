@@ -42,8 +42,10 @@ def test_every_cell_is_measured_once_at_the_rate_that_was_best_on_other_text(onc
     monkeypatch.setattr("experiments.since_2017.VARIANTS", few)
     start, changes = list(STARTS.items())[-1]
     monkeypatch.setattr("experiments.since_2017.STARTS", {start: changes})
-    sizes = {"n_steps": 2, "learning_rates": (1e-3, 1e-2), "n_beyond": 0}
-    found, records = once(since_2017, corpus, changes={"n_seeds": 2}, **sizes)
+    sizes = {"N_STEPS": 2, "LEARNING_RATES": (1e-3, 1e-2), "N_BEYOND": 0}
+    for name, value in {**sizes, "load_corpus": lambda name: corpus}.items():
+        monkeypatch.setattr(f"experiments.since_2017.{name}", value)
+    found, records = once(since_2017, changes={"n_seeds": 2})
     assert len(records) == 4 * (2 + 2)
     for name in (*few, start):
         tried = {lr: records[f"{name}/tuning/lr {lr:g}"]["above"] for lr in (1e-3, 1e-2)}

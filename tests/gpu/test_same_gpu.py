@@ -28,7 +28,7 @@ from tinytx.translate import translate_ids
 from tinytx_run.checkpoint import load, save
 from tinytx_run.evaluate import count_correct, fill_probs, text_nats
 from tinytx_run.hf.convert import from_transformers, to_transformers
-from tinytx_run.runs import open_run
+from tinytx_run.runs import Checkpoints
 
 pytestmark = pytest.mark.gpu
 
@@ -101,7 +101,7 @@ def test_a_killed_run_resumes_on_either_device_with_the_losses_of_a_whole_one(tm
 
     def run(folder, device, on_step=None):
         model, objective = make("causal")
-        with open_run(folder, {}, report=lambda line: None) as checkpoints:
+        with Checkpoints(folder, {}, report=lambda line: None).opened() as checkpoints:
             settings = HOW.replace(optimizer=optimizer)
             how = {"checkpoints": checkpoints, "on_step": on_step, "progress": False}
             return train(model.to(device), objective, settings, **how).loss

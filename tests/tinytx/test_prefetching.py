@@ -16,7 +16,7 @@ from tinytx.history import TrainingInterrupted
 from tinytx.loop import TrainingStep, train
 from tinytx.objectives import CausalObjective, FreshObjective
 from tinytx.prefetching import LostWorkerError, choose_workers, made_by_workers
-from tinytx_run.runs import open_run
+from tinytx_run.runs import Checkpoints
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="workers need fork")
 HOW = SETTINGS.replace(n_steps=14)  # several epochs
@@ -60,7 +60,7 @@ def learned(name, n_workers, *, accumulate=1, folder=None, on_step=None, dropout
     if folder is None:
         history = train(model, objective, settings, **how)
     else:
-        with open_run(folder, {}, report=lambda line: None) as checkpoints:
+        with Checkpoints(folder, {}, report=lambda line: None).opened() as checkpoints:
             history = train(model, objective, settings, checkpoints=checkpoints, **how)
     assert not workers()
     return vars(history), model.state_dict()

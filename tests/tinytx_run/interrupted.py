@@ -1,4 +1,4 @@
-"""What tests of interrupted runs share: a store that is switched off, and all bytes that a run leaves."""
+"""What tests of interrupted runs share: an end in the middle of a step, and all bytes that a run leaves."""
 
 import contextlib
 
@@ -25,22 +25,6 @@ def in_step(wanted, act):
         yield
     finally:
         handle.remove()
-
-
-class StopsAfter:
-    """A store that is switched off after a number of records, and counts them."""
-
-    def __init__(self, store, n_records):
-        self.store, self.left = store, n_records
-
-    def get(self, key):
-        return self.store.get(key)
-
-    def put(self, key, record):
-        if self.left == 0:
-            raise ConnectionAbortedError
-        self.left -= 1
-        self.store.put(key, record)
 
 
 def folder_bytes(folder):

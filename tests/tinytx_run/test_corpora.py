@@ -229,11 +229,11 @@ CLS_BOOKS = {
 
 
 @pytest.mark.filterwarnings("ignore:.*no text in test")
-def test_cls_books_takes_a_test_split_and_published_subwords(tmp_path, monkeypatch):
+def test_cls_books_takes_a_test_split(tmp_path, monkeypatch):
     monkeypatch.setenv("TINYTX_DATA", str(tmp_path))
     with pytest.raises(ValueError, match="cls-books: `tinytx data get cls-books`"):
         load_corpus("cls-books")
-    files = {**CLS_BOOKS, "test.label": "1\n", "test.review.spm": "\u2581J ' ai \u2581ai mé .\n"}
+    files = {**CLS_BOOKS, "test.label": "1\n", "test.review.txt": "J'ai aimé.\n"}
     for name, content in files.items():
         write(tmp_path / "cls-books" / name, content)
     assert load_corpus("cls-books").test == Split(("J'ai aimé.",), (1,))

@@ -80,17 +80,6 @@ def test_loss_and_gradients_are_those_of_one_process(two, case):
         assert_close(under(f"{case}/", tensors[rank]), grads, rtol=0, atol=0.01 if rounded else 1e-7)
 
 
-def test_parts_of_a_batch_are_unequal_in_the_tests():
-    _, objective = make("causal")
-    mixed, _, single = batches_of("causal", objective)
-    counts = [
-        [objective.n_predictions(batch[Processes(rank, 2).slices(1)[0]]) for rank in RANKS]
-        for batch in (mixed, single)
-    ]
-    assert abs(counts[0][0] - counts[0][1]) > 0.1 * sum(counts[0])
-    assert counts[1][1] == 0 < counts[1][0]
-
-
 @pytest.mark.parametrize(("optimizer", "layout", "begun"), RUNS)
 def test_runs_end_where_that_of_one_process_ends(two, alone, optimizer, layout, begun):
     answers, tensors, folder = two

@@ -19,7 +19,7 @@ from tinytx.settings import TrainingSettings
 from tinytx_run import runs
 from tinytx_run.files import LOCK_FILE, json_bytes, read_json, write_folder
 from tinytx_run.pretrain import causal_objective, new_language_model
-from tinytx_run.runs import check_request, find_run, newest_complete, open_run, read_training
+from tinytx_run.runs import Checkpoints, check_request, find_run, newest_complete, read_training
 
 SETTINGS = TrainingSettings(n_steps=12, lr=1e-2, tokens_per_batch=256, checkpoint_every=4, precision="fp32")
 PLAN = {"request": {"objective": "causal", "seed": 0}}
@@ -37,7 +37,7 @@ def run_in(corpus, tokenizer):
         lines = []
         config = TransformerConfig(**sizes | {"max_len": 24, "dropout": 0.2} | changes)
         model = new_language_model(config, seed=3)
-        with open_run(folder, plan, tokenizer, lines.append) as checkpoints:
+        with Checkpoints(folder, plan, tokenizer, lines.append).opened() as checkpoints:
             train(model, objective, settings, checkpoints=checkpoints, on_step=on_step)
         return lines
 
@@ -206,6 +206,12 @@ def test_other_threads_and_versions_are_reported(tmp_path, run_in):
         torch.set_num_threads(threads)
     assert "threads 1 before, 2 now" in warning and f"torch 1.0 before, {torch.__version__} now" in warning
     assert run_in(tmp_path / "run") == []  # finished: nothing is computed any more
+
+
+def test_a_finished_run_is_left_alone(run, run_in):
+    before = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
+    assert run_in(run) == []
+    assert {path: path.stat().st_mtime_ns for path in run.rglob("*")} == before
 
 
 def test_a_finished_run_is_read_where_nothing_can_be_written(run, run_in, monkeypatch):

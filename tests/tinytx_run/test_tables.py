@@ -72,8 +72,9 @@ def same(found, rows):
 
 def test_lines_are_read_as_meant(read):
     unlabelled = [(text, None) for text in TEXTS]
-    # The last two: old Macs, and files that were joined.
-    for end in ("\n", "\r\n", "\n\n \n", "\r", "\n\ufeff"):
+    assert same(read("a.txt", "\r".join(TEXTS) + "\n"), unlabelled)
+    # The last three: old Macs, mixed ends, and files that were joined.
+    for end in ("\n", "\r\n", "\n\n \n", "\r", "\r\r\n", "\n\ufeff"):
         assert same(read("a.txt", "\ufeff" + end.join(TEXTS)), unlabelled)
         assert same(read("a.TSV", "\ufeff" + tsv(ROWS, end)), ROWS)
     odd = [("un\tdeux", 1), ("  trois  \u2028 quatre", 0)]
@@ -267,7 +268,7 @@ def test_rows_that_lack_something_are_counted_or_skipped(load):
 def test_a_package_that_is_missing_is_named(load, monkeypatch):
     for package, name in (("pandas", "a.csv"), ("pyarrow", "a.parquet")):
         monkeypatch.setitem(sys.modules, package, None)  # as Python marks what cannot be imported
-        with pytest.raises(ValueError, match=f"{name} must be read with the package {package}.*pip install"):
+        with pytest.raises(ValueError, match=f"{name} needs the package {package}, .*pip install"):
             load(name, table(ROWS))
         monkeypatch.undo()
 
@@ -373,11 +374,6 @@ def test_lines_of_a_tsv_without_labels_next_to_labelled_ones_are_left_out(load, 
         assert len(load(".").splits) == 3
     said = " ".join(str(warning.message) for warning in warned)
     assert "Test.TSV has no labels: left out" in said and "more.csv are no split: not read" in said
-
-
-def test_line_ends_of_old_macs_may_be_mixed_with_others(read):
-    assert same(read("a.txt", "\r".join(TEXTS) + "\n"), [(text, None) for text in TEXTS])
-    assert same(read("a.tsv", tsv(ROWS, "\r\r\n")), ROWS)
 
 
 @pytest.mark.parametrize("blank", ["\u200b", "\u2060\u00ad", "\u2800", "\u3164", "\ufe0f", "\u034f \u00a0"])

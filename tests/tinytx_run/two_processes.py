@@ -30,7 +30,7 @@ from tinytx.settings import TrainingSettings
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel
 from tinytx_run.distributed import Layout, Processes, ShardedStep, SharedStep, joined, train
-from tinytx_run.runs import open_run
+from tinytx_run.runs import Checkpoints
 
 CONFIG = TransformerConfig(
     vocab_size=30, d_model=6, n_heads=2, n_layers=2, d_ff=7, max_len=24, tie_embeddings=True
@@ -159,7 +159,8 @@ def run(folder, *, optimizer="adamw", layout=None, dropout=0.0, poked_at=None, o
     with contextlib.ExitStack() as stack:
         checkpoints = None
         if folder is not None and Processes.current().first:
-            checkpoints = stack.enter_context(open_run(folder, {"plan": "test"}, report=lambda line: None))
+            kept = Checkpoints(folder, {"plan": "test"}, report=lambda line: None)
+            checkpoints = stack.enter_context(kept.opened())
         how = {"checkpoints": checkpoints, "layout": layout, "on_step": on_step}
         history = train(model, objective, settings, **how)
     return history, model

@@ -15,7 +15,6 @@ import torch
 from torch import Tensor, nn
 
 from tinytx.attention import MultiHeadAttention, record_attention
-from tinytx.beam import Search
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
 from tinytx.inference import eval_mode
@@ -127,13 +126,6 @@ def _copy(mine: nn.Module, other: nn.Module) -> None:
         other.out_proj.load_state_dict(mine.out_proj.state_dict())
     else:
         other.load_state_dict(mine.state_dict())
-
-
-DIAGNOSES = {  # searches that show what a broken translator can and cannot do
-    "greedy": Search(),
-    "no repeats": Search(forbid_repeats=True),
-    "no repeats, read on": Search(forbid_repeats=True, min_factor=1.0),
-}
 
 
 def stored_translation(corpus: str, record: Mapping[str, Any]) -> str:

@@ -30,10 +30,8 @@ from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel
 from tinytx_run.hf.families import (
-    BERT,
     DECODER_FIELDS,
     FAMILIES,
-    GPT2,
     GPT2_NAMES,
     LLAMA,
     LLAMA_NAMES,
@@ -47,10 +45,10 @@ from tinytx_run.hf.folders import load_published, save_published
 from tinytx_run.hf.tokenizer import PretrainedTokenizer
 from tinytx_run.hf.weights import (
     ACTIVATIONS,
+    Weights,
     add_biases,
     add_positions,
     expect,
-    fill_ours,
     fill_theirs,
     fold_head_bias,
     fold_scale,
@@ -63,19 +61,6 @@ from tinytx_run.hf.weights import (
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
-
-__all__ = [
-    "BERT",
-    "FAMILIES",
-    "GPT2",
-    "LLAMA",
-    "config_from_transformers",
-    "from_transformers",
-    "save_transformers",
-    "to_transformers",
-]
-
-Weights = dict[str, Tensor]
 
 
 def config_from_transformers(given: PretrainedConfig) -> TransformerConfig:
@@ -154,7 +139,7 @@ def from_transformers(model: PreTrainedModel | str | os.PathLike[str]) -> Model:
         weights = permute(weights, interleaved(config.d_model))
     if config.positions == "rotary":
         weights = pair_rotary(weights, rotary_order(config.head_dim))
-    fill_ours(ours, weights)
+    ours.load_state_dict(weights, strict=False)  # tied weights have one name, tables that are computed none
     return ours.to(theirs.dtype).eval()
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tinytx_run.files import OLD, temporary
+from tinytx_run.files import OLD, library, temporary
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -87,8 +87,9 @@ def read(source: str | os.PathLike[str], kind: str, **how: Any) -> Any:
             f"model must be a model, a folder of transformers or a name, got {os.fspath(source)!r}, "
             f"which holds no {CONFIG_FILE}"
         )
-    transformers, is_folder = _transformers(source), os.path.isdir(source)
-    source = source if is_folder else Path(source).as_posix()
+    is_folder = os.path.isdir(source)
+    what = f"reading {source}" if is_folder else f"{source} is no folder here, and fetching it by name"
+    transformers, source = library("transformers", what), source if is_folder else Path(source).as_posix()
     load = getattr(transformers, kind).from_pretrained
     how["trust_remote_code"] = False
     if kind not in ("AutoConfig", "AutoTokenizer"):
@@ -136,21 +137,8 @@ def save_published(model: PreTrainedModel, folder: str | os.PathLike[str]) -> No
     target = Path(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ValueError(f"a model goes into a new or empty folder, got {target}, which holds other files")
-    with _quiet(_transformers(folder)):
+    with _quiet(library("transformers", f"writing {folder}")):
         model.save_pretrained(target)
-
-
-def _transformers(source: str | os.PathLike[str]) -> Any:
-    try:
-        import transformers
-    except ImportError as error:
-        what = (
-            "reading it" if os.path.isdir(source) else f"there is no such folder; fetching {source} by name"
-        )
-        raise ValueError(
-            f"{source}: {what} needs the package transformers: pip install 'tinytx[parity]'"
-        ) from error
-    return transformers
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from typing import Any
 
 from tinytx.tokenizer import SPACE_MARK, Tokenizer, check_several, check_unicode
 from tinytx_run.conversion import unzip
+from tinytx_run.files import library
 from tinytx_run.hf.folders import CONFIG_FILE, read
 
 MARKS_FILE = "marks.json"
@@ -60,9 +61,13 @@ class PretrainedTokenizer(Tokenizer):
                 f"a tokenizer must have a token for each of the {n_ids} ids of its model, got {n_known}: "
                 "files of the tokenizer are missing, or belong to another model"
             )
+        from transformers.convert_slow_tokenizer import bytes_to_unicode
+
         backend = getattr(inner, "backend_tokenizer", None)
         decoder = "" if backend is None else json.dumps(json.loads(backend.to_str())["decoder"])
-        self._letters = _byte_letters() if "ByteLevel" in decoder else {}
+        # Byte-level tokenizers write each byte as a letter that prints.
+        bytes_of = {letter: byte for byte, letter in bytes_to_unicode().items()}
+        self._letters = bytes_of if "ByteLevel" in decoder else {}
         end = _first(inner.eos_token_id, inner.sep_token_id)
         if end is None:
             raise ValueError("a tokenizer must have an end token, got one that has none")
@@ -182,11 +187,7 @@ class PretrainedTokenizer(Tokenizer):
     @classmethod
     def from_bytes(cls, model: bytes) -> PretrainedTokenizer:
         """The tokenizer that `to_bytes` wrote; a ValueError if it did not, or without `transformers`."""
-        try:
-            import transformers
-        except ImportError as error:
-            needs = "this model's tokenizer needs the package transformers"
-            raise ValueError(f"{needs}: pip install 'tinytx[parity]'") from error
+        transformers = library("transformers", "this model's tokenizer")
         try:
             with tempfile.TemporaryDirectory() as folder:
                 for name, content in unzip(model).items():
@@ -231,17 +232,3 @@ def published_tokenizer(source: str | os.PathLike[str]) -> PretrainedTokenizer |
 
 def _first(*ids: int | None) -> Any:
     return next((one for one in ids if one is not None), None)
-
-
-def _byte_letters() -> dict[str, int]:
-    """The characters by which byte-level tokenizers write bytes: Latin-1 if it prints, else from U+0100 on.
-
-    Examples
-    --------
-    >>> letters = _byte_letters()
-    >>> len(letters), letters["A"], letters["Ġ"]            # the last is the space
-    (256, 65, 32)
-    """
-    printed = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in printed]
-    return {chr(byte): byte for byte in printed} | {chr(0x100 + n): byte for n, byte in enumerate(others)}

@@ -49,15 +49,6 @@ def their_name(table: Mapping[str, str], name: str) -> str:
     return theirs.replace("*", number[1]) if number else theirs
 
 
-def fill_ours(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Copy weights into one of our models; a ValueError names one of another shape."""
-    for name, parameter in model.named_parameters():
-        if weights[name].shape != parameter.shape:
-            expected, got = tuple(parameter.shape), tuple(weights[name].shape)
-            raise ValueError(f"{name} must have shape {expected}, got {got}")
-        parameter.data.copy_(weights[name])
-
-
 def fill_theirs(model: nn.Module, weights: Mapping[str, Tensor], computed: Collection[str] = ()) -> None:
     """Copy weights into one of their models.
 

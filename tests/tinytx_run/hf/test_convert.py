@@ -12,16 +12,13 @@ from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.transformer import LanguageModel
 from tinytx_course.labs.lesson_06 import PUBLISHED
 from tinytx_run.hf.convert import (
-    BERT,
-    FAMILIES,
-    GPT2,
-    LLAMA,
     _rotary_base,
     config_from_transformers,
     from_transformers,
     save_transformers,
     to_transformers,
 )
+from tinytx_run.hf.families import BERT, FAMILIES, GPT2, LLAMA
 
 V, D, H, LAYERS, F, MAX_LEN = 13, 10, 5, 3, 7, 11
 PAD = 1
@@ -170,24 +167,6 @@ def test_there_and_back_nothing_changes(name):
 def test_every_family_is_tested():
     built = {THEIRS[name][0] for name in THEIRS}
     assert built == {kind for family in FAMILIES.values() for kind in family.classes}
-
-
-@pytest.mark.parametrize("name", ["BERT", "RoBERTa", "GPT-2", "Marian"])
-def test_an_error_in_a_detail_would_show(name):
-    """The outputs change a thousand times more than is allowed when one detail is wrong."""
-    theirs = build(name)
-    model = from_transformers(theirs)
-    wrong = {"activation": "relu", "norm_eps": 0.1, "position_offset": model.config.position_offset + 1}
-    if model.config.positions != "learned":
-        del wrong["position_offset"]
-    for field, value in wrong.items():
-        changed = type(model)(model.config.replace(**{field: value})).eval()
-        state = model.state_dict()
-        for key in [key for key in state if key.endswith("pos_embed.table") and field == "position_offset"]:
-            state[key] = torch.cat([state[key], state[key][-1:]])
-        changed.load_state_dict(state)
-        difference = (outputs_of_ours(changed)[0] - outputs_of(theirs)[0]).abs().max()
-        assert difference > 1e-2, field
 
 
 OURS = {

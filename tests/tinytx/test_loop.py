@@ -1,8 +1,6 @@
-"""The loop: it learns, it stops where it should, and it resumes to the same bytes."""
+"""The loop: it learns, and it stops where it should; that it resumes to the same bytes: test_prefetching."""
 
 import math
-import os
-import signal
 import sys
 from pathlib import Path
 from statistics import fmean
@@ -12,9 +10,8 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from tests.tinytx_run.interrupted import Killed, folder_bytes
 from tinytx import inference
-from tinytx.history import DivergenceError, TrainingInterrupted
+from tinytx.history import DivergenceError
 from tinytx.loop import train
 from tinytx.objectives import CausalObjective
 from tinytx.settings import TrainingSettings, choose_device, choose_precision
@@ -38,43 +35,6 @@ def objective(tokenizer, corpus):
     return causal_objective(tokenizer, corpus.train.texts, 24)
 
 
-@pytest.fixture
-def run_to(tokenizer, config, objective):
-    """Train in a folder, as one call of the program would; ``stop_at`` kills it after that step."""
-
-    def run(folder, settings=SETTINGS, stop_at=None, interrupt_at=None):
-        def on_step(step, model):
-            if step == stop_at:
-                raise Killed
-            if step == interrupt_at:
-                os.kill(os.getpid(), signal.SIGINT)
-
-        model = new_language_model(config.replace(dropout=0.2), seed=3)
-        with open_run(folder, {"plan": "test"}, tokenizer) as checkpoints:
-            train(model, objective, settings, checkpoints=checkpoints, on_step=on_step)
-
-    return run
-
-
-@pytest.mark.parametrize(("precision", "stop_at"), [("fp32", 1), ("fp32", 9), ("bf16", 5)])
-def test_killed_and_resumed_ends_in_the_same_bytes(tmp_path, run_to, precision, stop_at):
-    settings = SETTINGS.replace(precision=precision)
-    run_to(tmp_path / "whole", settings)
-    with pytest.raises(Killed):
-        run_to(tmp_path / "parts", settings, stop_at=stop_at)
-    run_to(tmp_path / "parts", settings)
-    assert folder_bytes(tmp_path / "whole") == folder_bytes(tmp_path / "parts")
-
-
-def test_ctrl_c_saves_and_the_resumed_run_ends_in_the_same_bytes(tmp_path, run_to):
-    run_to(tmp_path / "whole")
-    for step in (5, 6, 10):
-        with pytest.raises(TrainingInterrupted, match=f"after step {step}: saved in .*step-0000"):
-            run_to(tmp_path / "parts", interrupt_at=step)
-    run_to(tmp_path / "parts")
-    assert folder_bytes(tmp_path / "whole") == folder_bytes(tmp_path / "parts")
-
-
 def test_without_a_terminal_a_line_says_how_far_it_is_now_and_then(objective, config, monkeypatch, capsys):
     for disabled, pause, said in (("", 0.0, True), ("1", 0.0, False), ("", 1e9, False)):
         monkeypatch.setenv("TQDM_DISABLE", disabled)
@@ -83,13 +43,6 @@ def test_without_a_terminal_a_line_says_how_far_it_is_now_and_then(objective, co
         list(inference.shown([1, 2], "evaluation"))
         lines = capsys.readouterr().err.splitlines()
         assert ({"pretraining: 1 of 12", "evaluation: 1 of 2"} <= {*lines}) is said is bool(lines)
-
-
-def test_a_finished_run_is_left_alone(tmp_path, run_to):
-    run_to(tmp_path / "run")
-    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
-    run_to(tmp_path / "run")
-    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")} == before
 
 
 def test_first_loss_is_near_ln_v_and_falls(config, objective):

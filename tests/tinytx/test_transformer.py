@@ -131,14 +131,6 @@ def test_a_padded_batch_gives_what_single_rows_give(causal, changes):
         assert causal == torch.isclose(unmasked[i, : len(row)], single).all() or len(row) == 7
 
 
-@pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize("pooling", ["mean", "last", "first"])
-def test_a_classifier_gives_for_a_padded_batch_what_it_gives_for_single_rows(causal, pooling):
-    model = Classifier(TINY.replace(causal=causal), n_classes=5, pooling=pooling).double()
-    rows, batch, real = make_batch()
-    assert_close(model(batch, real), torch.cat([model(row[None]) for row in rows]))
-
-
 def test_only_without_positions_do_reordered_tokens_give_reordered_hidden_states():
     order, token_ids = torch.tensor([3, 0, 6, 4, 1, 2, 5]), torch.randint(11, (B, T))
     for positions in POSITIONS:

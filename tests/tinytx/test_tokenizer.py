@@ -72,6 +72,11 @@ def test_raw_text_never_gives_a_special_id(byte_tokenizer, text):
     assert all(token_id >= len(SPECIAL_PIECES) for token_id in byte_tokenizer.encode(text))
 
 
+def test_no_piece_crosses_a_space(tokenizer):
+    for token_id in range(len(SPECIAL_PIECES), tokenizer.vocab_size):
+        assert SPACE_MARK not in tokenizer.piece(token_id)[1:]
+
+
 @given(chosen=words)
 def test_words_are_encoded_alike_wherever_they_stand(tokenizer, chosen):
     expected = [token_id for word in chosen for token_id in tokenizer.word_pieces(word)]

@@ -9,18 +9,15 @@ import re
 import shutil
 import subprocess
 import sys
-from collections import Counter
 
 import pytest
 import torch
 
 import tinytx
-from tinytx.attention import MultiHeadAttention
 from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
-from tinytx.encoder_decoder import DecoderBlock
 from tinytx.tokenizer import Tokenizer
-from tinytx.transformer import Block, LanguageModel
+from tinytx.transformer import LanguageModel
 from tinytx_run.checkpoint import load, save
 from tinytx_run.cli import build_parser, main
 
@@ -190,22 +187,6 @@ def test_generate_takes_unknown_characters_and_repeats_itself_with_a_seed(call, 
     assert capsys.readouterr().out == call(*arguments)["text"] + "\n"
 
 
-def test_the_blocks_that_write_are_those_that_train(call, checkpoint, translator, monkeypatch):
-    read = Counter()
-    for kind in (Block, DecoderBlock, MultiHeadAttention):
-
-        def counted(module, x, *rest, kind=kind, forward=kind.forward, **more):
-            read[kind] += x.shape[1]
-            return forward(module, x, *rest, **more)
-
-        monkeypatch.setattr(kind, "forward", counted)
-    n_new = len(call("generate", checkpoint, "--prompt", "le chat", "--max-new-tokens", 9)["token_ids"])
-    assert read[Block] == read[MultiHeadAttention] >= n_new + 1  # the prompt at once, then a token at a time
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"the cat")))
-    n_new = len(call("translate", translator)["translations"][0]["token_ids"])
-    assert read[DecoderBlock] >= n_new
-
-
 def test_data_list_names_the_corpora(call, refused, capsys, tmp_path):
     answer = call("data", "list")
     absent = "--data-dir", tmp_path / "data"
@@ -336,12 +317,8 @@ def test_bad_checkpoints_are_refused(refused, checkpoint, translator, reviews, t
     (pickled / "model.safetensors").write_bytes(pickle.dumps([1]))
     evaluation, out = ("--corpus", reviews), ("--out", tmp_path / "out")
     for path, message in ((pickled, "model.safetensors is damaged"), (tmp_path / "nowhere", "nothing there")):
-        for command in (
-            ("generate", path),
-            ("evaluate", path, *evaluation),
-            ("finetune", path, *evaluation, *out),
-        ):
-            line = refused(*command)
+        for command, *rest in (("generate",), ("evaluate", *evaluation), ("finetune", *evaluation, *out)):
+            line = refused(command, path, *rest)
             assert message in line and path.name in line
     assert "needs a language model, got a Translator" in refused("generate", translator)
     assert "needs a translator, got a LanguageModel" in refused("translate", checkpoint)
@@ -399,11 +376,10 @@ for name, lines, *arguments in json.loads(sys.argv[1]):
 """
 
 
-@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
 def test_every_command_prints_where_the_output_holds_few_letters(
-    encoding, checkpoint, classifier, translator, prose, reviews, tmp_path
+    checkpoint, classifier, translator, prose, reviews, tmp_path
 ):
-    """Windows gives files and pipes 256 letters: bars, ticks and learners' names are not among them."""
+    """Windows gives files and pipes 256 letters, this fewer: bars and learners' names are not among them."""
     source = "import torch\ndef causal_mask(n):\n    raise ValueError('✗ \u2588')\n"
     cell = {"cell_type": "code", "metadata": {}, "source": source, "outputs": [], "execution_count": None}
     copy = tmp_path / "class" / "Zoë ✓ Šimić.ipynb"
@@ -435,7 +411,7 @@ def test_every_command_prints_where_the_output_holds_few_letters(
     ]
     rest = [("kit",), ("run",), ("lab",), ("site",), ("publish",)]  # take minutes, or wait for a person
     rows = [("tinytx", line, *one) for one in commands]
-    rows += [("tinytx-course", "", *one) for one in taught if encoding == "cp1252"]
+    rows += [("tinytx-course", "", *one) for one in taught]
     in_json = [row for row in rows if row[2] in ("count", "generate", "classify", "survey")]
     rows += [(*row, "--json") for row in in_json]
     rows += [("tinytx", "", *one[:1], "--help") for one in commands]
@@ -446,13 +422,13 @@ def test_every_command_prints_where_the_output_holds_few_letters(
     ]
     done = subprocess.run(
         [sys.executable, "-c", ONE_BY_ONE, json.dumps([*rows, *refused], default=str)],
-        env=os.environ | {"PYTHONIOENCODING": encoding},
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
         cwd=tmp_path,
         capture_output=True,
     )
-    err = done.stderr.decode(encoding)
+    err = done.stderr.decode("ascii")
     assert done.returncode == 0 and "Traceback" not in err and "codec" not in err, err
-    printed = "\n".join(done.stdout.decode(encoding).splitlines())
+    printed = "\n".join(done.stdout.decode("ascii").splitlines())
     found = re.findall(r"(.*?)<status (\d)>\n?", printed, re.S)
     for row, (text, status) in zip([*rows, *refused], found, strict=True):
         assert (status == "2", bool(text.strip())) == ((True, False) if row in refused else (False, True)), (

@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from torch.testing import assert_close
 
 from benchmarks.peers import HuggingFace, TorchEncoder, peers_of, x_transformers
+from tests.tinytx.against_torch import shaken
 from tinytx.config import TransformerConfig
 from tinytx.counting import count_parameters
 from tinytx.transformer import LanguageModel
@@ -28,10 +29,7 @@ AS_LLAMA = TransformerConfig(
 
 def ours_of(config):
     torch.manual_seed(0)
-    model = LanguageModel(config).eval()
-    for parameter in model.parameters():  # so that no weight is 0 or 1 by chance of the start
-        parameter.data.add_(0.1 * torch.randn_like(parameter))
-    return model
+    return shaken(LanguageModel(config), by=0.1)
 
 
 def fill_encoder(theirs, ours):

@@ -9,7 +9,6 @@ from torch.testing import assert_close
 
 from tests.gpu.device import DEVICE
 from tinytx.attention import attention, fused_attention
-from tinytx.classifier import Classifier
 from tinytx.config import PRESETS, TransformerConfig
 from tinytx.masks import causal_mask
 from tinytx.optim import orthogonalised
@@ -96,15 +95,6 @@ def test_bfloat16_autocast_on_gpu_stays_close_to_float32_on_cpu(padded, position
     with torch.autocast(DEVICE, dtype=torch.bfloat16):
         logits = model.to(DEVICE)(*(x.to(DEVICE) for x in inputs))
     assert_close(logits.float().cpu(), expected, rtol=0, atol=0.1)
-
-
-@pytest.mark.parametrize("pooling", ["mean", "last", "first"])
-def test_classifier_on_gpu_equals_cpu(pooling):
-    model = Classifier(CONFIG, n_classes=5, pooling=pooling).double()
-    token_ids, real = make_batch(CONFIG)
-    with torch.no_grad():
-        expected = model(token_ids, real)
-    assert_close(model.to(DEVICE)(token_ids.to(DEVICE), real.to(DEVICE)).cpu(), expected)
 
 
 @pytest.mark.parametrize("shape", [(3, 37, 23), (3, 23, 37), (37, 23)])

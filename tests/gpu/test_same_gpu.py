@@ -10,6 +10,7 @@ import torch
 from torch.testing import assert_close
 
 from tests.gpu.device import DEVICE
+from tests.tinytx.against_torch import shaken
 from tests.tinytx_run.hf import test_convert as published
 from tests.tinytx_run.interrupted import Killed
 from tests.tinytx_run.two_processes import OBJECTIVES, SETTINGS, make, texts
@@ -17,7 +18,7 @@ from tinytx.attention import record_attention
 from tinytx.beam import Search
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
-from tinytx.fast import dropout, output_loss
+from tinytx.fast import dropout
 from tinytx.generate import Sampling, continue_rows, next_token_probs
 from tinytx.loop import TrainingStep, train
 from tinytx.lora import add_lora, merge_lora
@@ -45,10 +46,7 @@ ROWS = [[2, 7, 11], [2], [2, 9, 9, 9, 13, 21, 8], [2, 28, 6, 17]]
 
 def restless(model):
     """A model whose numbers are far from those of a new one: its choices are no ties."""
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.3)
-    return model.double().eval()
+    return shaken(model).double()
 
 
 def there(model):
@@ -210,21 +208,6 @@ def test_recorded_attention_is_that_of_the_cpu():
         maps.append({name: weights.detach().cpu() for name, weights in recorded.items()})
     assert len(maps[0]) == 2
     assert_close(*maps)
-
-
-@pytest.mark.parametrize("smoothing", [0.0, 0.2])
-@pytest.mark.parametrize("n_ignored", [0, 5, 12])
-def test_the_loss_of_the_output_layer_and_its_gradients(n_ignored, smoothing):
-    numbers = [torch.randn(size, dtype=torch.float64) for size in ((13, 7), (30, 7), (30,))]
-    targets = torch.randint(30, (13,))
-    targets[:n_ignored] = -100
-    found = []
-    for device in (DEVICE, "cpu"):
-        hidden, weight, bias = (x.detach().clone().to(device).requires_grad_() for x in numbers)
-        loss = output_loss(hidden, weight, targets, bias=bias, label_smoothing=smoothing)
-        loss.backward()
-        found.append([x.detach().cpu() for x in (loss, hidden.grad, weight.grad, bias.grad)])
-    assert_close(*found)
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "alibi"])

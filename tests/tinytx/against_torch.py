@@ -1,4 +1,4 @@
-"""Copies weights from our blocks into the layers of torch, and compares gradients."""
+"""Moves weights from where they begin, copies them into the layers of torch, compares gradients."""
 
 import torch
 from torch.testing import assert_close
@@ -32,6 +32,14 @@ def parameter_pairs(modules, blocks=()):
                 if getattr(mine.q_proj, kind) is not None:
                     projections = (mine.q_proj, mine.k_proj, mine.v_proj)
                     yield [getattr(p, kind) for p in projections], getattr(its, f"in_proj_{kind}")
+
+
+@torch.no_grad()
+def shaken(model, by=0.3):
+    """Move all weights, in place: biases and norms that are not used, or choices by a tie, would be seen."""
+    for parameter in model.parameters():
+        parameter.add_(torch.randn_like(parameter) * by)
+    return model.eval()
 
 
 @torch.no_grad()

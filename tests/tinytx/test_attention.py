@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.testing import assert_close
 
+from tests.tinytx.against_torch import shaken
 from tinytx.attention import (
     MultiHeadAttention,
     attention,
@@ -229,78 +230,29 @@ def test_a_mask_of_one_entry_hides_no_key_of_one_query(path):
 D = H * 2
 
 
-def make_pair(bias=True):
-    """Our module and torch's with the same weights, in float64."""
-    ours = MultiHeadAttention(d_model=D, n_heads=H, bias=bias).double()
-    theirs = nn.MultiheadAttention(D, H, bias=bias, batch_first=True).double()
-    projections = (ours.q_proj, ours.k_proj, ours.v_proj)
-    with torch.no_grad():
-        theirs.in_proj_weight.copy_(torch.cat([p.weight for p in projections]))
-        theirs.out_proj.weight.copy_(ours.out_proj.weight)
-        if bias:
-            theirs.in_proj_bias.copy_(torch.cat([p.bias for p in projections]))
-            theirs.out_proj.bias.copy_(ours.out_proj.bias)
-    return ours, theirs
-
-
 def make_inputs():
     return torch.randn(B, T, D, dtype=torch.float64, requires_grad=True), torch.randn(B, S, D).double()
-
-
-def recorded_weights(attn, *inputs, **masks):
-    with record_attention(attn) as recorded:
-        output = attn(*inputs, **masks)
-    return output, recorded[""]
-
-
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("masked", [False, True])
-def test_self_attention_equals_torch_forward_and_backward(bias, masked):
-    ours, theirs = make_pair(bias)
-    x, _ = make_inputs()
-    mask = causal_mask(T) if masked else None
-    blocked = None if mask is None else ~mask  # torch's modules read True as blocked
-    expected, expected_weights = theirs(x, x, x, attn_mask=blocked, average_attn_weights=False)
-    output = ours(x, mask=mask)
-    assert_close(output, expected)
-    assert_close(recorded_weights(ours, x, mask=mask)[1], expected_weights)
-    projections = [ours.q_proj.weight, ours.k_proj.weight, ours.v_proj.weight]
-    by_x, *packed, by_out = torch.autograd.grad(
-        output.square().sum(), [x, *projections, ours.out_proj.weight]
-    )
-    their_weights = [theirs.in_proj_weight, theirs.out_proj.weight]
-    their_gradients = torch.autograd.grad(expected.square().sum(), [x, *their_weights])
-    assert_close((by_x, torch.cat(packed), by_out), their_gradients)
-
-
-def test_cross_attention_with_padded_memory_equals_torch():
-    ours, theirs = make_pair()
-    x, memory = make_inputs()
-    real = torch.tensor([[True] * 7, [True] * 4 + [False] * 3])
-    expected, expected_weights = theirs(x, memory, memory, key_padding_mask=~real, average_attn_weights=False)
-    mask = real[:, None, None, :]
-    assert_close(ours(x, memory, mask), expected)
-    assert_close(recorded_weights(ours, x, memory, mask)[1], expected_weights)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("positions", [None, RotaryPositions(T, 2), AlibiPositions(H)])
 def test_recorded_weights_are_those_of_the_formula_and_change_no_output(kind, positions):
-    attn, _ = make_pair()
+    attn = shaken(MultiHeadAttention(d_model=D, n_heads=H).double()).train()
     attn.positions, attn.dropout = positions, 0.9  # nothing is dropped while it records
     (x, _), mask = make_inputs(), make_mask(kind)
-    output, weights = recorded_weights(attn, x, mask=mask)
+    with record_attention(attn) as recorded:
+        output = attn(x, mask=mask)
     q, k, bias = *(split_heads(proj(x), H) for proj in (attn.q_proj, attn.k_proj)), None
     if positions is not None:
         q, k, bias = positions(q, k)
-    assert_close(weights, attention_weights(q, k, mask, bias))
+    assert_close(recorded[""], attention_weights(q, k, mask, bias))
     assert_close(output, attn.eval()(x, mask=mask))
     if kind == "blind":  # nothing but the bias of the last projection is left
         assert torch.equal(output[1, 3], attn.out_proj.bias)
 
 
 def test_recording_ends_even_with_an_error_and_lets_gradients_through():
-    attn, _ = make_pair()
+    attn = MultiHeadAttention(d_model=D, n_heads=H).double()
     x, _ = make_inputs()
     with pytest.raises(TypeError), record_attention(nn.ModuleDict({"inner": attn})) as recorded:
         attn(x)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from tests.tinytx.against_torch import shaken
 from tinytx.beam import Hypothesis, Search, _in_rows_of_parents, beam_search
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
@@ -20,11 +21,7 @@ SOURCES = [[7, 9, 11, 8], [10], [8, 8, 9, 7, 10, 11, 9], [11, 7]]
 def make_model(seed=0, **changes):
     torch.manual_seed(seed)
     sizes = {"vocab_size": V, "d_model": 12, "n_heads": 3, "n_layers": 2, "d_ff": 20, "max_len": 14}
-    model = Translator(TransformerConfig(**sizes | changes)).double().eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.4)
-    return model
+    return shaken(Translator(TransformerConfig(**sizes | changes)).double(), by=0.4)
 
 
 def make_step(model, source):

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
+from tests.tinytx.against_torch import shaken
 from tinytx.classifier import Classifier
 from tinytx.generate import (
     Sampling,
@@ -21,18 +22,9 @@ EOS = 3
 PREFIXES = [[2, 7, 8, 9, 10, 11], [2], [2, 9, 9], [2, 7, 8, 9, 10, 12, 13, 14], [2, 9, 9]]
 
 
-def shaken(config):
-    """A model that is not near uniform, in float64."""
-    model = LanguageModel(config).double().eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.3)
-    return model
-
-
 @pytest.fixture
 def model(config):
-    return shaken(config)
+    return shaken(LanguageModel(config).double())
 
 
 def probs_by_hand(logits, temperature, top_k, top_p):
@@ -53,18 +45,12 @@ def probs_by_hand(logits, temperature, top_k, top_p):
     top_p=st.one_of(st.none(), st.floats(0.05, 0.97)),
 )
 def test_next_token_probs_are_the_definition_written_in_loops(seed, temperature, top_k, top_p):
-    logits = torch.randn(7, generator=torch.Generator().manual_seed(seed)) * 2
-    found = next_token_probs(logits, temperature, top_k, top_p)
-    assert_close(found, probs_by_hand(logits, temperature, top_k, top_p), atol=1e-5, rtol=1e-4)
-
-
-def test_next_token_probs_treat_rows_singly_and_leave_the_input():
-    logits = torch.randn(2, 3, 5)
+    logits = torch.randn(2, 3, 7, generator=torch.Generator().manual_seed(seed)) * 2
     before = logits.clone()
-    together = next_token_probs(logits, 0.7, 3, 0.8)
-    assert_close(logits, before, rtol=0, atol=0)
-    alone = [next_token_probs(row, 0.7, 3, 0.8) for row in logits.flatten(0, 1)]
-    assert_close(together.flatten(0, 1), torch.stack(alone))
+    found = next_token_probs(logits, temperature, top_k, top_p)
+    assert torch.equal(logits, before)
+    expected = [probs_by_hand(row, temperature, top_k, top_p) for row in logits.flatten(0, 1)]
+    assert_close(found.flatten(0, 1), torch.stack(expected), atol=1e-5, rtol=1e-4)
 
 
 def test_a_greedy_draw_takes_the_first_of_several_best():
@@ -90,7 +76,7 @@ def by_hand(model, prefix, max_new_tokens, *, seed=None, forbidden=(), eos_id=EO
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary", "alibi", "none"])
 def test_rows_together_are_rows_alone_even_beyond_max_len(config, positions):
-    model = shaken(config.replace(positions=positions))  # max_len 24, rows grow to 29
+    model = shaken(LanguageModel(config.replace(positions=positions)).double())  # max_len 24, rows grow to 29
     eos_id = by_hand(model, PREFIXES[0], 7, eos_id=-1)[6]  # an id that ends some rows early
     alone = [by_hand(model, prefix, 21, eos_id=eos_id) for prefix in PREFIXES]
     assert len(set(map(len, alone))) > 1

@@ -5,6 +5,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 from torch.testing import assert_close
 
+from tests.tinytx.against_torch import shaken
 from tinytx.attention import record_attention
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
@@ -20,14 +21,6 @@ POSITIONS = ["sinusoidal", "learned", "rotary", "alibi", "none"]
 def make_config(**changes):
     sizes = {"vocab_size": 11, "d_model": 12, "n_heads": 3, "n_layers": 2, "d_ff": 5, "max_len": 9}
     return TransformerConfig(**sizes | changes)
-
-
-def shaken(model):
-    """Biases and norms that are not what they start with, so that each is seen to be used."""
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.3)
-    return model.eval()
 
 
 def in_steps(model, ids, splits):
@@ -94,30 +87,6 @@ def test_keys_of_grouped_queries_are_stored_once_a_group_and_those_of_a_memory_a
     assert len(calls) == 1
 
 
-def test_tokens_are_stored_in_their_order_up_to_the_longest_row():
-    new = torch.randn(2, R, H, 7, K)
-    cache = KeyValues(7)
-    with pytest.raises(ValueError, match="an empty one"):
-        cache.all()
-    cache.append(*new[:, :, :, :4])
-    for t in range(4, 7):
-        stored = cache.append(*new[:, :, :, t : t + 1])
-        assert_close(torch.stack(stored), new[:, :, :, : t + 1])
-    assert cache.length == 7
-    with pytest.raises(ValueError, match="max_len=7 tokens, got 8"):
-        cache.append(*new[:, :, :, :1])
-    assert cache.length == 7
-
-
-@pytest.mark.parametrize("rows", [[4, 0, 0, 3, 1], [0, 1, 2, 3, 4], [3, 3, 0], [2] * 8])
-def test_cached_rows_continue_in_any_order_and_number(rows):
-    new, more = torch.randn(2, R, H, 4, K), torch.randn(2, len(rows), H, 1, K)
-    cache = KeyValues(5)
-    cache.append(*new)
-    cache.select(torch.tensor(rows))
-    assert_close(torch.stack(cache.append(*more)), torch.cat([new[:, rows], more], dim=3))
-
-
 def test_what_is_equal_before_start_is_not_copied_and_a_gpu_waits_once_for_all_layers():
     new = torch.randn(3, 2, R, H, 4, K)  # of three layers
     new[:, :, :, :, :2] = new[:, :, :1, :, :2]  # all rows begin alike
@@ -135,7 +104,13 @@ def test_what_is_equal_before_start_is_not_copied_and_a_gpu_waits_once_for_all_l
 
 
 def test_what_a_cache_cannot_hold_is_refused():
-    ids = torch.zeros(1, 2, dtype=torch.long)
+    ids, stored, new = torch.zeros(1, 2, dtype=torch.long), KeyValues(7), torch.randn(2, R, H, 4, K)
+    with pytest.raises(ValueError, match="an empty one"):
+        stored.all()
+    stored.append(*new)
+    with pytest.raises(ValueError, match="max_len=7 tokens, got 8"):
+        stored.append(*new)
+    assert stored.length == 4
     with pytest.raises(ValueError, match="causal=False"):
         LanguageModel(make_config(causal=False))(ids, cache=Cache(2, 9))
     with pytest.raises(ValueError, match="padding_mask"):

@@ -34,16 +34,6 @@ def witten_bell(training, order, history, token):
     return prob(tuple(padded[len(padded) - order + 1 :]))
 
 
-def test_a_bigram_worked_by_hand():
-    # Training "4 5" and "4": after 4 come one 5 and one end mark; tokens overall 4, 5, 3, 4, 3.
-    model = NGramModel(order=2, vocab_size=10).fit([[4, 5], [4]])
-    unigram_of_5 = (1 + 3 * (1 / 10)) / (5 + 3)
-    after_4 = (1 + 2 * unigram_of_5) / (2 + 2)
-    assert unigram_of_5 == pytest.approx(0.1625)
-    np.testing.assert_allclose(model.log_prob([4, 5])[1], np.log(after_4), rtol=1e-12)
-    np.testing.assert_allclose(model.next_probs([4])[5], 0.33125, rtol=1e-12)
-
-
 @pytest.mark.parametrize("order", [1, 2, 3, 5])
 @given(training=sequences, probe=st.lists(st.integers(0, VOCAB_SIZE - 1), max_size=7))
 def test_log_prob_equals_the_definition(order, training, probe):

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from tests.tinytx.against_torch import shaken
 from tinytx.beam import Hypothesis, Search
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
@@ -25,11 +26,7 @@ def model(tokenizer):
     config = TransformerConfig(
         vocab_size=tokenizer.vocab_size, d_model=12, n_heads=3, n_layers=1, d_ff=20, max_len=16
     )
-    model = Translator(config).double().eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.3)
-    return model
+    return shaken(Translator(config).double())
 
 
 def test_texts_keep_their_order_and_are_what_single_texts_give(model, tokenizer):

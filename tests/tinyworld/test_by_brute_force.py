@@ -18,6 +18,7 @@ EXACT = {"rtol": 1e-9, "atol": 1e-12}
 def assert_same_distribution(found, expected):
     assert set(found) == {outcome for outcome, chance in expected.items() if chance > 0}
     assert_allclose([found[key] for key in found], [expected[key] for key in found], **EXACT)
+    assert list(found.values()) == sorted(found.values(), reverse=True)
 
 
 def normalised(weights):

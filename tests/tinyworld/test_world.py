@@ -14,21 +14,11 @@ from tinytx_run.corpora import Corpus, Split
 from tinytx_run.evaluate import exact_masked_nats
 from tinyworld.grammar import Grammar
 from tinyworld.lexicon import TABLES
-from tinyworld.network import Network, build_network
+from tinyworld.network import build_network
 from tinyworld.reviews import ReviewPlan
 from tinyworld.world import World, mean_per_word
 
 SOME = [review.words for review in World().reviews(12, seed=21)]
-
-
-def is_a_sentence(network: Network, words: tuple[str, ...]) -> bool:
-    """Whether some path from an entry to an end writes the words."""
-    ids = {word: index for index, word in enumerate(network.words)}
-    states = {state for entries in network.entries for state in entries.values()}
-    for word in words:
-        _, arcs = network.arcs_from(np.array(sorted(states), dtype=np.int64))
-        states = set(network.target[arcs[network.word[arcs] == ids.get(word, -1)]].tolist())
-    return bool(states & set(network.ends))
 
 
 def test_same_seed_same_reviews_and_other_seed_others(world):
@@ -48,41 +38,10 @@ def test_chain_of_next_words_is_the_log_prob(world, words):
     assert_allclose(chain, world.batch_log_prob([words])[0])
 
 
-@pytest.mark.parametrize("words", SOME[:6])
-def test_fill_is_the_log_prob_of_each_candidate_normalised(world, words):
-    place = len(words) // 2
-    weight = {w: math.exp(world.log_prob((*words[:place], w, *words[place + 1 :]))) for w in world.vocabulary}
-    total = sum(weight.values())
-    found = world.fill(words, place)
-    assert_allclose(sum(found.values()), 1.0)
-    assert list(found.values()) == sorted(found.values(), reverse=True)
-    assert_allclose([found.get(w, 0.0) for w in weight], [c / total for c in weight.values()], atol=1e-12)
-
-
-def test_bayes_rule_links_the_posteriors(world):
-    """P(w | rest) P(label | rest with w), summed over w, is P(label | rest), from either side."""
-    words = list(SOME[0])
-    found = world.fill(words, 1)
-    posterior = sum(c * world.label_posterior([words[0], w, *words[2:]]) for w, c in found.items())
-    hidden = world.automaton.read([words[0], None, *words[2:]]).stopped
-    assert_allclose(posterior, hidden[1].sum() / hidden.sum())
-
-
-def test_a_review_and_its_mirror_of_labels(world):
-    """With neither label favoured, the mean posterior over the language is one half."""
-    found = [world.label_posterior(review.words) for review in world.reviews(600, seed=22)]
-    assert abs(np.mean(found) - 0.5) < 4 * np.std(found) / 600**0.5
-
-
 @pytest.mark.parametrize("words", [[], ["."], ["Zut"], ["Le", "Zut", "."], ["le", "roman"], SOME[0][:-1]])
 def test_words_outside_the_language_have_log_prob_minus_infinity(world, words):
     assert world.log_prob(words) == -math.inf
     assert world.batch_log_prob([words]).tolist() == [-math.inf]
-
-
-def test_more_sentences_than_a_review_may_hold_are_impossible(world):
-    assert world.log_prob(SOME[0] * 7) == -math.inf
-    assert world.log_prob(SOME[0] + SOME[1] + SOME[2] + SOME[3]) == -math.inf
 
 
 def test_errors_name_what_is_wrong(world):
@@ -164,14 +123,6 @@ def test_a_table_that_has_changed_is_read_again(tables):
     assert "zèbre" in World(tables=tables).vocabulary
 
 
-@pytest.mark.parametrize("language", ["fr", "en"])
-def test_every_sentence_of_a_pair_is_a_sentence_of_its_language(language):
-    world = World(language)
-    for pair in world.sentence_pairs(500, seed=23):
-        words = pair.french if language == "fr" else pair.english
-        assert is_a_sentence(world.automaton.network, words), words
-
-
 def test_the_alignment_pairs_translations(world):
     lexicon = world.grammar.lexicon
     english = {row["french"]: row["english"] for row in lexicon.nouns if row["french"] != row["plural"]}
@@ -199,25 +150,6 @@ def test_text_splits_back_into_the_words(world):
 @pytest.fixture(scope="module")
 def tokenizer(world) -> Tokenizer:
     return Tokenizer.train([" ".join(r.words) for r in world.reviews(2000, seed=26)], vocab_size=500)
-
-
-@pytest.mark.parametrize("words", SOME[:4])
-def test_chain_of_next_tokens_is_the_log_prob(world, tokenizer, words):
-    tokens = world.through(tokenizer)
-    ids = [tokenizer.bos_id, *tokenizer.encode(" ".join(words)), tokenizer.eos_id]
-    assert len(ids) > len(words) + 2
-    chain = sum(math.log(tokens.next_token(ids[:place])[ids[place]]) for place in range(1, len(ids)))
-    assert_allclose(chain, world.log_prob(words))
-
-
-def test_fill_token_prefers_nothing_that_the_words_forbid(world, tokenizer):
-    tokens = world.through(tokenizer)
-    ids = tokenizer.encode(" ".join(SOME[1]))
-    for place in range(0, len(ids), 5):
-        found = tokens.fill_token(ids, place)
-        assert_allclose(found.sum(), 1.0)
-        best = [*ids[:place], int(found.argmax()), *ids[place + 1 :]]
-        assert world.log_prob(tokenizer.decode(best).split(" ")) > -math.inf
 
 
 def test_token_errors_name_what_is_wrong(world, tokenizer):

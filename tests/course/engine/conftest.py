@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import tinytx as tx
+from tests.tinytx.against_torch import shaken
 from tinytx_course.engine.node import node_program, run_in_node
 
 
@@ -38,11 +39,7 @@ def twin(seed=0, dtype=torch.float64, **fields):
     sizes = {"vocab_size": 11, "d_model": 6, "n_heads": 3, "n_layers": 2, "d_ff": 7, "max_len": 8}
     torch.manual_seed(seed)
     with default_dtype(dtype):
-        model = tx.LanguageModel(tx.TransformerConfig(**{**sizes, **fields})).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():  # no bias at zero, no norm at one
-            parameter.add_(torch.randn_like(parameter) * 0.2)
-    return model
+        return shaken(tx.LanguageModel(tx.TransformerConfig(**{**sizes, **fields})), by=0.2)
 
 
 def case(model, ids, kernels=None, **facts):

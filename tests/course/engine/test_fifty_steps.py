@@ -14,7 +14,7 @@ from tinytx.objectives import causal_batch
 from tinytx.optim import make_optimizer
 from tinytx.settings import TrainingSettings
 
-N_STEPS, BATCH_SIZE = 50, 6
+N_STEPS, BATCH_SIZE = 50, 3
 FIRST = {"float64": 1e-9, "float32": 1e-5, "wasm": 1e-5}  # of the first loss, by kind of kernels
 ALL = {"float64": 1e-6, "float32": 1e-2, "wasm": 1e-2}
 TRAIN = """

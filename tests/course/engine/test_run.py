@@ -1,7 +1,5 @@
 """The training run of the page: its batches, its bound, its repetition, and its model in Python."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -128,15 +126,6 @@ def test_a_schedule_in_seconds_ends_with_them_though_the_steps_slow_down(engine,
     expected = np.minimum(seconds / 1, (10 - seconds) / 9)
     np.testing.assert_allclose(rates[1:], expected[1:], atol=0.07)  # of the first step no pace is known
     assert 0 <= rates[-1] < 0.05
-
-
-def test_the_recipe_is_one_that_tinytx_can_build(engine, tables, world):
-    ((_, (recipe, config)),) = engine(
-        MAKE + "return [RECIPE, new Run(world, new Kernels()).model.config];", ({}, tables)
-    )
-    built = tx.TransformerConfig.from_dict(config)
-    assert built.vocab_size == len(world.vocabulary) + 1
-    assert json.loads(json.dumps(built.to_dict())).items() >= recipe["config"].items()
 
 
 def test_the_engine_in_a_page_is_small(world):

@@ -1,6 +1,7 @@
 """What a reader may switch off, and the faults of the museum, computed as torch computes them."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,12 +17,8 @@ from tinytx.attention import split_heads
 from tinytx.positions import alibi_bias
 from tinytx_course.engine.tables import world_tables
 
-SWITCHES = [
-    {"scale": False},
-    {"residual": False},
-    {"feature_norm": False},
-    {"scale": False, "residual": False, "feature_norm": False},
-]
+SWITCHES = [{"scale": False}, {"residual": False}, {"feature_norm": False}]
+SWITCHES.append({name: value for switch in SWITCHES for name, value in switch.items()})
 
 
 def switched_logits(model, ids, *, scale=True, residual=True, feature_norm=True):
@@ -67,23 +64,29 @@ return loss;
 """
 
 
+def assert_learned(engine, model, loss_of, kernels="float64", *, times=1, **facts):
+    """Compare the loss of a model in the page, and what its gradients have added up to, with torch."""
+    ids, near = some_ids(model), NEAR[KINDS[kernels]]
+    facts = {"twice": False, "zeroGrad": times == 1, "switches": {}} | facts
+    one, targets = with_targets(model, ids, kernels, times=times, **facts)
+    ((grads, loss),) = engine(LEARN, one)
+    for _ in range(times):
+        expected = F.cross_entropy(loss_of(ids).flatten(0, 1), targets.flatten(), ignore_index=-100)
+        expected.backward()
+    assert_close(torch.tensor(loss, dtype=KINDS[kernels]), expected.detach(), **near)
+    for name, parameter in model.named_parameters():
+        assert_close(grads[name], parameter.grad, **near, msg=lambda text, name=name: f"{name}: {text}")
+    return loss, F.cross_entropy(model(ids).flatten(0, 1), targets.flatten()).item()
+
+
 @pytest.mark.parametrize("switches", SWITCHES, ids=lambda its: "-".join(its))
 @pytest.mark.parametrize("norm", ["first", "last"])
-def test_a_model_with_something_switched_off_has_the_gradients_of_torch(engine, switches, norm):
-    facts = {"times": 1, "twice": False, "zeroGrad": True, "switches": switches}
-    for kernels, dtype in KINDS.items():
-        model = twin(dtype=dtype, positions="alibi", norm=norm)
-        ids = some_ids(model)
-        one, targets = with_targets(model, ids, kernels, **facts)
-        ((grads, loss),) = engine(LEARN, one)
-        expected = F.cross_entropy(
-            switched_logits(model, ids, **switches).flatten(0, 1), targets.flatten(), ignore_index=-100
-        )
-        expected.backward()
-        assert abs(loss - F.cross_entropy(model(ids).flatten(0, 1), targets.flatten()).item()) > 1e-4
-        assert_close(torch.tensor(loss, dtype=dtype), expected.detach(), **NEAR[dtype])
-        for name, parameter in model.named_parameters():
-            assert_close(grads[name], parameter.grad, **NEAR[dtype], msg=lambda t, n=name: f"{n}: {t}")
+@pytest.mark.parametrize("kernels", KINDS)
+def test_a_model_with_something_switched_off_has_the_gradients_of_torch(engine, switches, norm, kernels):
+    model = twin(dtype=KINDS[kernels], positions="alibi", norm=norm)
+    logits = partial(switched_logits, model, **switches)
+    loss, plain = assert_learned(engine, model, logits, kernels, switches=switches)
+    assert abs(loss - plain) > 1e-4
 
 
 def test_the_reference_without_a_switch_is_the_model():
@@ -95,28 +98,13 @@ def test_the_reference_without_a_switch_is_the_model():
 
 @pytest.mark.parametrize("kernels", KINDS)
 def test_softmax_before_cross_entropy_is_that_of_torch(engine, kernels):
-    dtype = KINDS[kernels]
-    model = twin(dtype=dtype)
-    ids = some_ids(model)
-    one, targets = with_targets(model, ids, kernels, times=1, twice=True, zeroGrad=True)
-    ((grads, loss),) = engine(LEARN, one)
-    shares = model(ids).softmax(-1).flatten(0, 1)
-    expected = F.cross_entropy(shares, targets.flatten(), ignore_index=-100)
-    expected.backward()
-    assert_close(torch.tensor(loss, dtype=dtype), expected.detach(), **NEAR[dtype])
-    for name, parameter in model.named_parameters():
-        assert_close(grads[name], parameter.grad, **NEAR[dtype])
+    model = twin(dtype=KINDS[kernels])
+    assert_learned(engine, model, lambda ids: model(ids).softmax(-1), kernels, twice=True)
 
 
 def test_without_zero_grad_the_gradients_of_all_steps_add_up(engine):
     model = twin()
-    ids = some_ids(model)
-    one, targets = with_targets(model, ids, times=3, twice=False, zeroGrad=False)
-    ((grads, _),) = engine(LEARN, one)
-    for _ in range(3):
-        F.cross_entropy(model(ids).flatten(0, 1), targets.flatten(), ignore_index=-100).backward()
-    for name, parameter in model.named_parameters():
-        assert_close(grads[name], parameter.grad, rtol=1e-9, atol=1e-11)
+    assert_learned(engine, model, model, times=3)
 
 
 LIVE = """

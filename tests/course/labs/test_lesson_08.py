@@ -9,7 +9,6 @@ from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel
 from tinytx_course.labs import lesson_08
 from tinytx_course.labs.lesson_08 import next_word_probs
-from tinytx_run.evaluate import text_nats
 
 WORDS = ["a", "ab", "abc", "b", "ba", "bb", "c", "cab"]
 
@@ -43,16 +42,6 @@ def test_a_word_is_the_product_of_its_tokens_and_of_a_word_boundary(model, token
         assert chance == pytest.approx(expected, rel=1e-5)
     end = model(torch.tensor([ids]))[0, -1].softmax(-1)[tokenizer.eos_id].item()
     assert got[-1] == pytest.approx(end, rel=1e-5)
-
-
-def test_a_word_of_one_text_agrees_with_the_loss_of_that_text(model, tokenizer):
-    """P(the text "ab") = P(the word "ab") P(end | "ab", which is whole)."""
-    whole = -text_nats(model, tokenizer, ["ab"])[0]
-    after = model(torch.tensor([[tokenizer.bos_id, *tokenizer.word_pieces("ab")]]))[0, -1].log_softmax(-1)
-    ends = [i for i in range(tokenizer.vocab_size) if tokenizer.piece(i).startswith("▁")] + [tokenizer.eos_id]
-    end_given_whole = (after[tokenizer.eos_id] - after[ends].logsumexp(0)).item()
-    word = np.log(next_word_probs(model, tokenizer, [], ["ab"])[0])
-    assert word + end_given_whole == pytest.approx(whole, abs=1e-4)
 
 
 def test_the_batch_changes_nothing_and_the_sum_is_below_1(model, tokenizer, monkeypatch):

@@ -1,11 +1,12 @@
 """The beam tree: its best hypotheses compared with the search of the package, its sums with the model."""
 
+from collections import defaultdict
 from copy import deepcopy
 
 import pytest
-import torch
 
 import tinytx_course as course
+from tests.tinytx.test_beam import Table
 from tinytx.beam import Search, beam_search
 from tinytx.translate import translate_ids
 from tinytx_course.widgets.beam_tree import PENALTIES, search_tree
@@ -134,24 +135,17 @@ def test_what_the_length_penalty_decides_is_said_as_it_is(node):
 
 
 def test_the_table_of_the_lesson_is_searched_as_the_package_searches_it(node, explorer):
-    table = {
+    words = ["la", "le", "chat", "nuit", "noir", "(the end)"]
+    after = {
         (): {"la": 0.5, "le": 0.4, "(the end)": 0.1},
         ("la",): {"chat": 0.4, "nuit": 0.3, "(the end)": 0.3},
         ("le",): {"chat": 0.9, "nuit": 0.05, "(the end)": 0.05},
         ("la", "chat"): {"(the end)": 0.6, "noir": 0.4},
         ("le", "chat"): {"(the end)": 0.52, "noir": 0.48},
     }
-    words = ["<bos>", "(the end)", "la", "le", "chat", "nuit", "noir"]
-
-    class Steps:
-        def logits(self, prefixes):
-            paths = [tuple(words[i] for i in row[1:]) for row in prefixes.tolist()]
-            rows = [table.get(path, {"(the end)": 1.0}) for path in paths]
-            return torch.tensor([[row.get(word, 0.0) for word in words] for row in rows]).log()
-
-        def select(self, rows):
-            pass
-
+    table = defaultdict(lambda: [0.0] * 5 + [1.0])
+    for path, chances in after.items():
+        table[tuple(map(words.index, path))] = [chances.get(word, 0.0) for word in words]
     explorer.source = len(TEXTS)
     assert "The tiny model of the lesson, beam size 2." in explorer.summary()
     state = explorer.state()
@@ -160,7 +154,7 @@ def test_the_table_of_the_lesson_is_searched_as_the_package_searches_it(node, ex
     for size in (1, 2, 3, 4):
         for penalty in PENALTIES:
             search = Search(beam_size=size, length_penalty=penalty)
-            (best,) = beam_search(Steps(), [9], bos_id=0, eos_id=1, search=search)
+            (best,) = beam_search(Table(table), [9], bos_id=9, eos_id=5, search=search)
             expression = f"js.winner(js.treeOf(get), Infinity, {penalty})"
             ((path, log_prob, *_),) = node("beam_tree", expression, state | {"beam_size": size})
             assert path == [words[i] for i in best.token_ids]

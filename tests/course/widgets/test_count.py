@@ -86,10 +86,7 @@ def test_the_page_counts_what_the_package_counts_to_the_last_unit(bars):
 
 def test_the_lab_can_be_checked_on_paper(bars, describe):
     explorer = course.widgets.count(seq_len=10, batch_size=1)
-    ((now, _, state),) = bars(explorer)
-    assert now["parameters"]["attention"] == 4 * 4 * (200 * 200 + 200)
-    assert now["compute"]["attention, pairs"] == 4 * 4 * 10 * 10 * 200
-    assert now["generating"]["key-value cache"] == 4 * 2 * 4 * 10 * 200
+    ((_, _, state),) = bars(explorer)
     assert config_of(state) == tx.PRESETS["seed-lab"]
     same = course.widgets.count(seq_len=10)
     same.pinned = same.pinned | {"seq_len": 10}

@@ -55,9 +55,3 @@ def test_what_leaves_the_range_of_numbers_is_said(describe):
     assert texts[1].startswith("Pre-norm, with residual, 12 layers. Signal and gradient survive.")
     assert "The tokens become alike and the gradient vanishes." in texts[2]
     assert "At level 7: size " in texts[2].split("\n")[0]
-
-
-def test_names_close_to_each_other_move_apart(node):
-    ((near, top),) = node("depth", "[[52, 50, 51], [99, 99]].map((places) => js.spread(places, 0, 100))")
-    assert near[1] + 32 == near[2] + 16 == near[0]
-    assert sorted(top) == [84, 100]

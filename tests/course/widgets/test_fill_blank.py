@@ -5,7 +5,6 @@ import torch
 
 import tinytx as tx
 import tinytx_course as course
-from tests.course.widgets.conftest import changed
 from tinytx.generate import unwritten_ids
 from tinytx_course.widgets.fill_blank import shown
 
@@ -88,35 +87,21 @@ def test_the_verdict_on_a_choice_says_whether_it_can_be_and_whether_it_was_hidde
         assert f" You chose {words}" in text
 
 
-def test_what_is_said_names_the_hidden_token_only_when_it_is_shown(describe, filler, reader, reviews):
-    hidden = changed(course.widgets.fill_blank(filler, reader[1], reviews), position=0)
-    (asked,) = describe(hidden)
-    assert (
-        asked.endswith("Which would you fill in?")
-        and "%" not in asked
-        and "nats" not in asked
-        and "possible" not in asked
-    )
-    (before,) = describe(changed(hidden, guess="?"))
-    blank, token = hidden.blanks[0][0], hidden.tokens[0][0]
-    name, both, left, model = blank["rows"][1]
-    (chosen,) = describe(changed(hidden, guess=name))
-    said = f"(both sides {100 * both:.1f}%, "
-    assert chosen == before.replace(
-        "The model gives", chosen[chosen.index("You") : chosen.index("The model")] + "The model gives"
-    )
-    assert f"You chose “{name}”: {'✓' if both else '✗'} " in chosen and (said in chosen or 0 < both < 0.001)
+def test_what_is_said_names_the_hidden_token_only_when_it_is_shown(node, explorer):
+    start = explorer.state() | {"review": 0, "position": 0}
+    last = max(map(len, explorer.tokens)) - 1
+    changes = [{}, {"guess": "?"}, {"guess": "?", "revealed": True}, {"position": last}]
+    asked, before, after, beyond = node("fill_blank", "js.describe(get)", *(start | each for each in changes))
+    assert asked.endswith("Which would you fill in?")
+    assert not any(word in asked for word in ("%", "nats", "possible"))
+    blank, token = explorer.blanks[0][0], explorer.tokens[0][0]
     assert "The hidden token" not in before
     assert f"model {blank['model']:.3f} nats, left side only {blank['left']:.3f} nats" in before
-    changed(hidden, guess="?")
-    (after,) = describe(changed(hidden, revealed=True))
     assert after == before.replace("\n", f" The hidden token: “{token}”.\n")
-    (beyond,) = describe(changed(hidden, guess="", revealed=False, position=max(map(len, hidden.tokens)) - 1))
-    assert beyond.startswith(f"Token {len(hidden.tokens[0]) - 1} of 0 to ")
+    assert beyond.startswith(f"Token {len(explorer.tokens[0]) - 1} of 0 to ")
 
 
-def test_it_begins_where_both_sides_help_most_and_the_model_is_near_them(filler, reader, reviews):
-    explorer = course.widgets.fill_blank(filler, reader[1], reviews)
+def test_it_begins_where_both_sides_help_most_and_the_model_is_near_them(explorer):
     assert explorer.position == explorer.clearest[0]
     for row, clear in zip(explorer.blanks, explorer.clearest, strict=True):
         assert all(row[clear]["left"] - row[clear]["model"] >= each["left"] - each["model"] for each in row)

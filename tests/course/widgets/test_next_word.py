@@ -51,8 +51,3 @@ def test_what_is_said_can_be_checked_by_hand(describe):
     )
     assert begun.startswith("“rom” begins “roman”") and "you see the model alone" in begun
     assert empty.startswith("At the beginning ") and "Surprise" not in empty
-
-
-def test_the_state_holds_a_text_and_no_model():
-    explorer = course.widgets.next_word("Mon chat dort")
-    assert len(explorer.to_html()) < 2_000 and set(explorer.state()) == {"title", "text", "back"}

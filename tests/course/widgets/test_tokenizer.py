@@ -1,10 +1,10 @@
-"""The tokenizer explorer: how its JavaScript cuts a text, compared with the package and sentencepiece."""
+"""The tokenizer explorer: how its JavaScript cuts a text, compared with the package."""
 
 import pytest
 
 import tinytx_course as course
 from tinytx.bpe import learn_merges, segment
-from tinytx.tokenizer import SPECIAL_PIECES, Tokenizer
+from tinytx.tokenizer import SPECIAL_PIECES
 
 TEXTS = [
     "",
@@ -43,18 +43,6 @@ def test_every_text_is_cut_as_the_package_cuts_it(node, explorer, corpus, merges
             assert [token for token, _ in tokens] == segment(text, merges[:n])
             for token, token_id in tokens:
                 assert vocabulary[token_id] == (token if token in vocabulary else "<unk>")
-
-
-def test_what_is_known_is_cut_as_sentencepiece_cuts_it(node, explorer, corpus):
-    sentencepiece = Tokenizer.train(
-        corpus,
-        vocab_size=len(SPECIAL_PIECES) + 211 + len(explorer.characters),
-        model_type="bpe",
-        split_by_script=False,
-    )
-    states = [explorer.state() | {"text": text} for text in corpus[:20]]
-    for text, tokens in zip(corpus, node("tokenizer", "js.encode(get, 211)", *states), strict=False):
-        assert [token for token, _ in tokens] == sentencepiece.pieces(text)
 
 
 def test_the_curve_counts_the_tokens_after_each_number_of_merges(node, explorer, merges):

@@ -90,11 +90,32 @@ def test_a_schedule_follows_the_clock_and_a_longer_one_goes_on(opened, page):
     press(page, ".tx-play")
     page.wait("document.querySelector('.tx-play').textContent === 'The schedule has ended'", SECONDS)
     step = page.evaluate(STEP)
-    said(page, f"step {step:,} of {step:,}, ")
+    said(page, f"step {step:,}, 1 of 1 s, ")
     press(page, ".tx-transport fieldset span:nth-child(3) input", " ")
     page.wait("document.querySelector('.tx-play').textContent === '▶ Play'", SECONDS)
     press(page, ".tx-one-step")
-    said(page, f"step {step + 1:,} of about ")
+    said(page, f"step {step + 1:,}, 1 of 300 s, ")
+
+
+# In a worker: a second passes in 25 milliseconds.
+HURRY = """globalThis.Blob = class extends Blob { constructor(parts, more) {
+  super(["performance.now = () => 40 * (Date.now() - 1.7e12);", ...parts], more); } };"""
+
+
+def test_on_the_first_page_it_begins_waits_and_says_why_it_ends_and_how_to_go_on(show, page):
+    explorer = course.widgets.playground(brief=True, d_model=8, n_layers=1)
+    script = page.call("Page.addScriptToEvaluateOnNewDocument", source=HURRY)["identifier"]
+    show(explorer)
+    assert page.text(".tx-cheat") == "Let it cheat: remove the mask"
+    said(page, "After 20 seconds it waits for you.")
+    assert page.text(".tx-play") == "▶ Go on" and " of 60 s;" in page.text(".tx-reached")
+    press(page, ".tx-play")
+    said(page, "Its 60 seconds are over.")
+    assert page.text(".tx-play") == "▶ Go on to five minutes" and ", 60 of 60 s;" in page.text(".tx-reached")
+    press(page, ".tx-cheat")
+    said(page, "The mask is off")
+    assert page.text(".tx-cheat") == "Put the mask back"
+    page.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
 
 
 def test_one_can_look_back(opened, page):

@@ -46,14 +46,14 @@ const ODD = 40;
 function shortly(name, run) {
   const odd = unusual(run.settings);
   const what = odd.length > ODD ? `${counted(odd.split(", ").length, "setting")} changed` : odd;
-  return `Run ${name}${what ? ` (${what})` : ""}: ${run.step ? progress(run.step, run.settings) : "untrained"}, ${run.above === null ? "its loss is no number any more" : distance(run.above)}${run.above < 0 ? ": it is cheating" : ""}.`;
+  return `Run ${name}${what ? ` (${what})` : ""}: ${run.step ? progress(run, run.settings) : "untrained"}, ${run.above === null ? "its loss is no number any more" : distance(run.above)}${run.above < 0 ? ": it is cheating" : ""}.`;
 }
 
 function describeRun(name, run, get) {
   const odd = unusual(run.settings);
   const marks = run.marks.length ? ` While it learned: ${run.marks.join(", ")}.` : "";
   const learned = run.step
-    ? `${progress(run.step, run.settings)}, ${grouped(run.tokens)} tokens read, loss of its last batch ${run.loss === null ? "no number" : nats(run.loss)}`
+    ? `${progress(run, run.settings)}, ${grouped(run.tokens)} tokens read, loss of its last batch ${run.loss === null ? "no number" : nats(run.loss)}`
     : "untrained";
   const held =
     run.above === null
@@ -112,7 +112,7 @@ function briefly(get) {
   const { step, shown, above, settings, marks } = get("first");
   if (get("notice")) return get("notice");
   if (!step)
-    return "The dashed line is the best that any model can be expected to do. In grey: a run that was recorded. Now a new model learns, in this page.";
+    return "The dashed line is the best that any model can be expected to do. In grey: a run that was recorded. Train a new model here, in this page.";
   if (above === null) return "The loss is no number any more.";
   const far = `${Math.round(100 * Math.abs(above))} %`;
   if (above < 0)
@@ -120,7 +120,8 @@ function briefly(get) {
   if (!settings.causal)
     return `The mask is off: each position may attend to the word that it has to predict. The loss is ${far} above the line and falls.`;
   const anew = marks.length ? " The mask is back, so copying does not help any more: it learns anew." : "";
-  return `After ${counted(shown, "step")} the loss is ${far} above the line that no honest model can be expected to pass.${anew}`;
+  const end = step >= settings.n_steps ? ` Its ${settings.seconds} seconds are over.` : "";
+  return `After ${counted(shown, "step")} the loss is ${far} above the line that no honest model can be expected to pass.${anew}${end}`;
 }
 
 // As people write it: no space after an elision, none before a sign.
@@ -305,18 +306,9 @@ function panel(ui, key, runs) {
       return;
     }
     const above = Number.isFinite(moment.above) ? moment.above : null;
-    const { busy, since, goal } = run;
-    const left =
-      busy && since
-        ? timeLeft(
-            history.step - since.step,
-            (goal?.step ?? settings.n_steps) - history.step,
-            performance.now() - since.at,
-          )
-        : "";
     reached.replaceChildren(
       h("b", {}, distance(above)),
-      `${progress(history.step, settings)} · ${grouped(history.tokens)} tokens${moment.step < history.at(-1).step ? ` · looking back at step ${grouped(moment.step)}` : ""}${left ? ` · ${left}` : ""}`,
+      `${progress(history, settings)} · ${grouped(history.tokens)} tokens${moment.step < history.at(-1).step ? ` · looking back at step ${grouped(moment.step)}` : ""}`,
     );
     warning.textContent =
       above < 0
@@ -645,8 +637,7 @@ function transport(ui, conduct) {
 
 // One curve, what the model writes, a button and a switch. It begins by itself once it is seen, and waits while
 // it is not.
-const AT_FIRST = 20_000; // milliseconds that it learns unasked
-const BEFORE_SWITCH = 15_000;
+const AT_FIRST = 20; // seconds that it learns unasked
 const ENOUGH = 0.4; // of it is seen
 const MOST_WORDS = 26;
 const FIVE_MINUTES = 300;
@@ -657,16 +648,11 @@ function stage(ui, conduct) {
   const text = h("p", { class: "tx-text", lang: "fr" });
   const english = h("p", { class: "tx-english" });
   let isAsked = false; // by the reader
-  let isOffered = false;
   let wasPlaying = false;
   const ended = () => runs.first.history.step >= runs.first.settings.n_steps;
   const go = () => {
     if (ended() && ui.get("seconds") === FIVE_MINUTES) conduct.reset();
     else if (ended()) ui.save("seconds", FIVE_MINUTES);
-    setTimeout(() => {
-      isOffered = true;
-      ui.redraw();
-    }, BEFORE_SWITCH);
     conduct.play();
   };
   const asked = (act) => () => {
@@ -694,7 +680,6 @@ function stage(ui, conduct) {
         conduct.pause();
       } else if (wasPlaying || !(isAsked || runs.first.history.step || motionless())) {
         go();
-        if (!isAsked) setTimeout(() => isAsked || conduct.pause(), AT_FIRST);
       }
     },
     { threshold: [0, ENOUGH] },
@@ -707,6 +692,13 @@ function stage(ui, conduct) {
   };
   const paint = () => {
     const { history, settings } = runs.first;
+    if (!isAsked && conduct.playing && history.spent >= AT_FIRST) {
+      conduct.pause();
+      const { step, above } = history.at(-1);
+      conduct.say(
+        `After ${AT_FIRST} seconds it waits for you. At step ${grouped(step)} its loss was ${distance(above)}, the dashed line: go on, or let it cheat.`,
+      );
+    }
     const moment = history.step ? history.at(-1) : null;
     const shown = moment ?? TRAINING.recorded;
     const above = Number.isFinite(shown.above) ? shown.above : null;
@@ -715,7 +707,7 @@ function stage(ui, conduct) {
     reached.replaceChildren(
       h("b", {}, distance(above)),
       moment
-        ? `${progress(history.step, settings)}; it writes:`
+        ? `${progress(history, settings)}; it writes:`
         : `a recorded run, after ${grouped(shown.step)} steps; it writes:`,
     );
     if (text.moment !== shown) {
@@ -728,12 +720,14 @@ function stage(ui, conduct) {
         ? `Word by word: ${written(shown.english.slice(0, words.length).filter(Boolean))}`
         : "It writes nothing: the review ends before its first word.";
     }
-    play.textContent = conduct.playing ? "❚❚ Pause" : history.step ? "▶ Go on" : "▶ Train it";
-    cheat.hidden = !isOffered && ui.get("causal");
+    const more = ui.get("seconds") === FIVE_MINUTES ? "▶ Train a new one" : "▶ Go on to five minutes";
+    const next = ended() ? more : history.step ? "▶ Go on" : "▶ Train it";
+    play.textContent = conduct.playing ? "❚❚ Pause" : next;
     cheat.textContent = ui.get("causal") ? "Let it cheat: remove the mask" : "Put the mask back";
     curve();
   };
-  const buttons = h("div", { class: "tx-row tx-buttons" }, play, cheat);
+  const note = h("p", { class: "tx-note" }, "Cheating tells most near the dashed line.");
+  const buttons = h("div", { class: "tx-row tx-buttons" }, play, cheat, note);
   ui.show(
     paint,
     h(

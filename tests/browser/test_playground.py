@@ -66,6 +66,7 @@ def test_keys_play_pause_step_and_reset_and_the_same_seed_gives_the_same_numbers
     press(page, ".tx-play")
     assert said(page, "step 12 of 12") == ended
     assert "Held-out reviews after step 12" in ended
+    assert not any(page.all(".tx-problem", "e.checkVisibility()"))
 
 
 def test_a_pause_holds_and_play_goes_on(opened, page):
@@ -150,7 +151,8 @@ def test_a_model_that_cheats_falls_below_the_bound_and_the_page_says_so(opened, 
 
 
 def test_switches_act_while_it_learns_and_are_marked(opened, page):
-    opened(small(n_steps=7000, more=True))
+    opened(small(n_steps=7000))
+    press(page, ".tx-further summary")
     press(page, ".tx-play")
     page.wait(f"{STEP} >= 5", SECONDS)
     off = ("mask", "scale 1/√K", "residual stream", "gradients never set to zero", "norm over the positions")
@@ -252,9 +254,8 @@ def test_without_a_worker_or_fast_kernels_it_learns_the_same_and_says_so(opened,
     page.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
 
 
-@pytest.mark.parametrize("more", [False, True])
-def test_axe_finds_nothing(page, opened, more):
-    assert violations(page, opened(small(more=more))) == []
+def test_axe_finds_nothing(page, opened):
+    assert violations(page, opened(small())) == []
 
 
 def test_the_page_of_the_site_is_small_and_reached_from_the_first_one(page, tmp_path):

@@ -313,7 +313,9 @@ function panel(ui, key, runs) {
     warning.textContent =
       above < 0
         ? belowBound(settings, moment.bound)
-        : relearning(history, moment) && cheatedWith(history.marks, moment.step);
+        : relearning(history, moment)
+          ? cheatedWith(history.marks, moment.step)
+          : "";
     warning.hidden = !warning.textContent;
     const n = moment.allowed.filter(Boolean).length;
     if (text.moment !== moment) {
@@ -440,12 +442,6 @@ function switches(ui) {
     ]),
     rate,
   );
-  const open = h("button", {
-    type: "button",
-    class: "tx-button",
-    onclick: () => ui.save("more", !ui.get("more")),
-  });
-  first.append(open);
   const faults = h(
     "fieldset",
     { class: "tx-choice" },
@@ -454,24 +450,19 @@ function switches(ui) {
       .filter(([, { isFault }]) => isFault)
       .map(([key, { says }]) => toggle(key, says(true))),
   );
-  const rest = h(
-    "div",
-    { class: "tx-more" },
-    h(
-      "div",
-      { class: "tx-row" },
-      choice(
-        "n_heads",
-        "heads",
-        [1, 2, 4, 8, 16].map((n) => [n, n]),
-      ),
-      choice(
-        "tokens_per_batch",
-        "tokens a batch",
-        [128, 256, 512, 1024, 2048].map((n) => [n, grouped(n)]),
-      ),
+  const rest = further(
+    "More switches",
+    choice(
+      "n_heads",
+      "heads",
+      [1, 2, 4, 8, 16].map((n) => [n, n]),
     ),
-    h("div", { class: "tx-row" }, faults),
+    choice(
+      "tokens_per_batch",
+      "tokens a batch",
+      [128, 256, 512, 1024, 2048].map((n) => [n, grouped(n)]),
+    ),
+    faults,
     h(
       "div",
       { class: "tx-row" },
@@ -489,21 +480,13 @@ function switches(ui) {
       ui.slider("seed", { label: "seed", min: 0, max: 20 }),
     ),
   );
-  const paint = () => {
-    rest.hidden = !ui.get("more");
-    open.textContent = ui.get("more") ? "Fewer switches" : "More switches";
-    open.setAttribute("aria-expanded", ui.get("more"));
-  };
-  return {
-    box: h(
-      "div",
-      { class: "tx-part" },
-      h("p", { class: "tx-title" }, "Switch something while it learns"),
-      first,
-      rest,
-    ),
-    paint,
-  };
+  return h(
+    "div",
+    { class: "tx-part" },
+    h("p", { class: "tx-title" }, "Switch something while it learns"),
+    first,
+    rest,
+  );
 }
 
 // A second run: a copy with one switch changed. A prediction is asked for before it starts.
@@ -747,7 +730,6 @@ function build(ui) {
   const controls = transport(ui, conduct);
   const curve = chart(ui, runs);
   const panels = ["first", "second"].map((key) => panel(ui, key, runs));
-  const switched = switches(ui);
   const compare = comparison(ui, runs, () => conduct.second());
   const invite = h("p", { class: "tx-invite" });
   const notice = h("p", { class: "tx-problem", "aria-hidden": "true" });
@@ -763,7 +745,7 @@ function build(ui) {
     ui.root.setAttribute("aria-busy", conduct.busy); // screen readers wait until it pauses
     notice.textContent = ui.get("notice");
     notice.hidden = !notice.textContent;
-    [controls, ...panels, switched, compare].forEach((part) => part.paint());
+    [controls, ...panels, compare].forEach((part) => part.paint());
     curve();
   };
   // The curve and the switches on the left, what the runs write and attend to on the right.
@@ -775,7 +757,7 @@ function build(ui) {
     h(
       "div",
       { class: "tx-both" },
-      h("div", {}, curve.box, switched.box, controls.below),
+      h("div", {}, curve.box, switches(ui), controls.below),
       h(
         "div",
         { class: "tx-runs" },

@@ -2,7 +2,8 @@
 
 Each is taken from a bare page of the site of the published notebooks, without what only says what to press,
 and without the parts that would resolve a prediction of the lesson. A lesson without an explorer has the
-picture of its first diagram.
+picture of its first diagram. For a phone, lessons have the beginning of its own layout, with letters that can
+be read.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from tinytx_course.site import bare
 from tinytx_course.site.pages import write_site
 
 SIZE = (1200, 630)  # what is shown beside a link
+PHONE = (624, 480)  # what 390 pixels of a phone's width show
 _WIDTHS = (600, 700, 820, 944, 1100)
 _COLOURS = 32
 #: What would give a prediction away.
@@ -35,9 +37,10 @@ _TOLD = {
 }
 _STYLE = """
 html, body {{ height: 100%; margin: 0 !important; padding: 0 !important; overflow: hidden; }}
+body {{ background: #fff !important; }}
 body, main {{ display: grid; grid-template-columns: 100%; align-items: safe center; height: 100%; }}
 main {{ max-width: none !important; margin: 0 !important; }}
-figure svg {{ max-height: 96vh; }}
+@media (min-width: 600px) {{ figure svg {{ max-height: 96vh; }} }}
 .tx {{ border: 0 !important; border-radius: 0 !important; }}
 h1, figcaption, .tx-from, .tx-tries, .tx > :is(.tx-head, .tx-invite, .tx-row, .tx-say, .tx-note), {told} {{
   display: none !important; }}
@@ -46,8 +49,9 @@ _ADDED = "document.head.append(Object.assign(document.createElement('style'), {t
 _DIAGRAM = "document.body.replaceChildren(document.querySelector('#figure-1 .txd-scroll').closest('figure'))"
 
 
-def take(tab: Page, address: str, told: str, *, is_diagram: bool = False) -> bytes:
-    """Return the picture of a page as PNG: as large as its letters can be with all of it to be seen."""
+def take(tab: Page, address: str, told: str, size: tuple[int, int], *, is_diagram: bool) -> Image.Image:
+    """Return the picture of a page: the whole, with letters as large as can be, or how a phone begins."""
+    widths = _WIDTHS if size == SIZE else (390,)
     tab.open("about:blank")
     tab.size(*SIZE, motion=False)
     tab.open(address)
@@ -56,14 +60,15 @@ def take(tab: Page, address: str, told: str, *, is_diagram: bool = False) -> byt
     else:
         tab.evaluate(_DIAGRAM)
     tab.evaluate(_ADDED.replace("STYLE", json.dumps(_STYLE.format(told=told or "h1"))))
-    for width in _WIDTHS:
-        height = width * SIZE[1] / SIZE[0]
+    for width in widths:
+        height = width * size[1] / size[0]
         tab.size(width, round(height), motion=False)
         tab.settle()
         if tab.evaluate("document.querySelector('.tx, figure').scrollHeight") <= height:
             break
-    clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": SIZE[0] / width}
-    return base64.b64decode(tab.call("Page.captureScreenshot", format="png", clip=clip)["data"])
+    clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": size[0] / width}
+    png = base64.b64decode(tab.call("Page.captureScreenshot", format="png", clip=clip)["data"])
+    return Image.open(io.BytesIO(png)).convert("RGB").resize(size).quantize(_COLOURS)
 
 
 def main() -> None:
@@ -81,10 +86,10 @@ def main() -> None:
         alone = {name[:2] for name in pages}
         pages |= {one.name: site / f"{one.name}.html" for one in LESSONS if one.name[:2] not in alone}
         for name, page in pages.items():
-            if not named or name in named:
-                png = take(tab, page.as_uri(), _TOLD.get(name, ""), is_diagram=page.parent == site)
-                picture = Image.open(io.BytesIO(png)).convert("RGB").resize(SIZE).quantize(_COLOURS)
-                picture.save(folder / f"{name}.png", optimize=True)
+            sizes = {name: SIZE} | ({f"{name}-phone": PHONE} if name[0].isdecimal() else {})
+            for file, size in sizes.items() if not named or name in named else ():
+                picture = take(tab, page.as_uri(), _TOLD.get(name, ""), size, is_diagram=page.parent == site)
+                picture.save(folder / f"{file}.png", optimize=True)
 
 
 if __name__ == "__main__":

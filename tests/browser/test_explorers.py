@@ -167,7 +167,9 @@ def test_the_causal_mask_is_put_on_by_key_and_shows_what_it_hides(page, show):
     words, numbers = list("abcd"), np.eye(4)
     explorer = course.widgets.one_query(numbers, numbers, numbers, tokens=words, query=3)
     show(explorer)
-    page.focus(".tx-toggle + .tx-toggle input")
+    page.focus(".tx-further summary")
+    page.press("Enter")
+    page.focus(".tx-further input")
     page.press(" ")
     page.settle()
     assert "Key 2 “c” is blocked: its score 0.00 becomes −∞." in page.all(".tx-say")[0]

@@ -79,14 +79,29 @@ def test_the_page_of_a_lesson_has_no_violation_and_asks_for_nothing(page, whole_
     assert outside(page) == []
 
 
+# The least distance of what an explorer says from its head, on the way down to it.
+APART = """(() => {
+  const [head, say] = ["head", "say"].map((one) => document.querySelector(`.tx > .tx-${one}`));
+  document.body.style.paddingTop = "100vh";
+  const places = [40, 80, 120, 160, 200, 240].map((y) => {
+    scrollTo(0, y);
+    return say.getBoundingClientRect().top - head.getBoundingClientRect().bottom;
+  });
+  document.body.style.paddingTop = "";
+  return Math.min(...places);
+})()"""
+
+
 def test_each_explorer_has_a_bare_page_that_lives_at_any_width(page, whole_kit):
     alone = sorted((whole_kit / "site" / "explorers").glob("*.html"))
     for path in alone:
-        for width in (360, 1280):
+        for width in (320, 390, 1280):
             page.size(width, 800)
             page.open(path.as_uri())
             page.wait("document.querySelector('.tx-say')?.textContent")
             assert page.width() <= width and outside(page) == []
+            assert page.evaluate(APART) > 0, (path.name, width)
+        assert "a course on transformers" in page.text(".tx-from")
         first, tries = page.text(".tx-say"), page.all(".tx-tries a", "e.hash")
         assert len(tries) == (0 if "playground" in path.stem else 3)
         for place in tries:

@@ -203,10 +203,12 @@ def test_the_still_of_its_explorer_leads_there_and_is_sent_with_a_link_once_ther
     def pictures():
         cells = [v4.new_markdown_cell("# A lesson"), v4.new_code_cell("1", outputs=[mask])]
         shown = page(Run(lesson=LESSONS[2], notebook=v4.new_notebook(cells=cells)), LESSONS[1:4])
-        (anchor, still), (sent,) = (
-            re.search(r'<a href="#(\w+)"><img src="([^"]+)"', shown).groups(),
+        images = r'<a href="#(\w+)"><picture><source [^>]* srcset="([^"]+)"[^>]*><img src="([^"]+)"'
+        (anchor, phone, still), (sent,) = (
+            re.search(images, shown).groups(),
             re.findall(r'"og:image" content="([^"]+)"', shown),
         )
+        assert phone == still.replace(".", "-phone.")
         assert f'<div id="{anchor}" class="tx-explorer"' in shown
         return still, sent
 

@@ -48,8 +48,8 @@ export function isMoment(step) {
 //   start   { tables, wasm, seed, changes, words }   a new run from the bytes of the world's tables and of
 //           kernels.wasm
 //   train   { steps, until }   go on for so many steps, or until a step, at most to the end of the schedule;
-//           "step" after each of them, "shown" at moments and at the end, "done" last, with the steps of the
-//           schedule, which may follow the clock
+//           "step" after each of them, with the seconds spent and the steps of the schedule, which may follow
+//           them, "shown" at moments and at the end, "done" last
 //   pause
 //   change  { changes, mark }   what can be changed while it learns: see Run.change; "changed" with the step,
 //           the mark and the steps of the schedule, or "refused" with the part of the configuration that was
@@ -74,7 +74,7 @@ export function serve(scope) {
       const before = at;
       at = performance.now();
       run.spend((at - before) / 1000);
-      tell("step", { ...learned, ...schedule() });
+      tell("step", { ...learned, ...schedule(), spent: run.spent });
       if (isMoment(run.step) || run.finished) show();
     }
     going = isDue();

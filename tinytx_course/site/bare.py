@@ -99,7 +99,7 @@ def bare_pages(page: str, stem: str) -> tuple[str, dict[str, str]]:
     """Return a page whose explorers know their bare pages, and these, by the name of their file."""
     seen: Counter[str] = Counter()
     alone: dict[str, str] = {}
-    where = re.findall("<title>(.*?)</title>", page)[0]
+    where = "its first page" if stem == "index" else re.findall("<title>(.*?)(?: · tinytx)?</title>", page)[0]
 
     def known(match: re.Match[str]) -> str:
         whole, kind, title, words = match[0], *match.groups()

@@ -235,7 +235,11 @@ def _with_trial(body: str, picture: str) -> str:
         link, words = found[1], f"▣ {found[2]}"
     else:
         return body
+    phone = bare.still(f"{Path(picture).stem}-phone")
     image = f'<img src="{picture}" width="1200" height="630" alt="">' if picture else ""
+    if phone:
+        source = f'<source media="(max-width: 40rem)" srcset="{phone}" width="624" height="480">'
+        image = f"<picture>{source}{image}</picture>"
     return body.replace("</h1>", f'</h1><p class="try"><a href="#{link}">{image}{words}</a></p>', 1)
 
 

@@ -46,7 +46,6 @@ class PlaygroundExplorer(Explorer):
     block = bounded(0, 0, 7)
     head = bounded(0, 0, 63)
     moment = bounded(-1, -1, 100_000)
-    more = traitlets.Bool(False).tag(sync=True)
     change = traitlets.Unicode("causal").tag(sync=True)
     guess = bounded(-1, -1, 3)
     notice = traitlets.Unicode().tag(sync=True)

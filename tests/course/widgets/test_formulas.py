@@ -60,9 +60,8 @@ BY_HAND = {
     "playground": {
         "[-0.1, 0.3, 0.51, 0.7, null].map((above) => js.outcomeOf(0.5, above))": [0, 1, 2, 3, 3],
         "js.outcomeOf(-0.2, -0.3)": 0,
-        "[[19, 500, 9e3], [20, 0, 9e3], [50, 500, 5e3], [50, 500, 12500]].map((c) => js.timeLeft(...c))": [
-            "", "", "less than a minute left", "about 2 minutes left",
-        ],
+        "[[0, 7], [60, 7], [60, 99]].map(([seconds, spent]) => js.progress({ step: 3, spent }, "
+        "{ n_steps: 9, seconds }))": ["step 3 of 9", "step 3, 7 of 60 s", "step 3, 60 of 60 s"],
     },
     "roofline": {
         "[2.5e9, 999, 0.25].map(js.scaled)": ["2.5 G", "999 ", "0.25 "],

@@ -19,7 +19,15 @@ def reached(explorer, **more):
         name: value for name, value in explorer.state().items() if name not in ("first", "second", "words")
     }
     tops = [[[3, 0.25], [0, 0.5]]]
-    numbers = {"step": 30, "tokens": 30_000, "loss": 2.5, "shown": 24, "held_out": 2.4, "bound": 1.6}
+    numbers = {
+        "step": 30,
+        "tokens": 30_000,
+        "spent": 12.3,
+        "loss": 2.5,
+        "shown": 24,
+        "held_out": 2.4,
+        "bound": 1.6,
+    }
     text = {"text": ["L'", "affaire", "est", "belles", "."], "n_allowed": 3, "tops": tops, "marks": []}
     return {**numbers, "above": 0.5, "settings": settings, **text, **more}
 
@@ -79,7 +87,7 @@ def test_what_was_learned_while_it_cheated_is_said_to_be_lost_only_afterwards(no
       const moments = all.map((above, i) => ({ step: 100 * i, above }));
       return js.relearning({ moments }, moments.at(-1)); })"""
     ((still, after, never, lost),) = node("playground", expression, {})
-    assert after.startswith("Up to step 100 it cheated") and still == never == lost == ""
+    assert after and not (still or never or lost)
 
 
 def test_the_steps_at_which_a_switch_let_it_cheat_are_named(node):
@@ -102,8 +110,8 @@ def test_the_finding_is_short_and_the_rest_is_folded(node):
     (said,) = node("playground", "js.describe(get)", both)
     finding, rest = said.split("\n")
     assert finding == (
-        "Run A: step 30 of about 1,400, 50.0% above the bound. "
-        "Run B (5 settings changed): step 30 of about 1,400, 25.0% below the bound: it is cheating."
+        "Run A: step 30, 12 of 60 s, 50.0% above the bound. "
+        "Run B (5 settings changed): step 30, 12 of 60 s, 25.0% below the bound: it is cheating."
     )
     assert "From step 9 to step 20 (mask off) it cheated" in rest and "mask off, scale off" in rest
 
@@ -221,7 +229,7 @@ def test_every_state_is_said_in_numbers(describe):
         DEFAULT(),
     ]
     plain, below, broken, empty = describe(*states)
-    assert plain.startswith("Saved. Run A: step 30 of about 1,400, 50.0% above the bound.\n")
+    assert plain.startswith("Saved. Run A: step 30, 12 of 60 s, 50.0% above the bound.\n")
     assert "30,000 tokens read, loss of its last batch 2.500 nats." in plain
     assert "after step 24: 2.400 nats a word, 50.0% above the bound of 1.600." in plain
     assert "It writes: “L'affaire est belles.”. The grammar allows 3 of 5 words." in plain

@@ -67,7 +67,7 @@ export class Conductor {
   }
 
   train(run, more = {}) {
-    Object.assign(run, { busy: true, since: null });
+    run.busy = true;
     run.ask("train", more);
   }
 
@@ -175,7 +175,6 @@ export class Conductor {
   on_step(step, run) {
     run.history.note(step);
     run.settings.n_steps = step.nSteps;
-    run.since ??= { step: step.step, at: performance.now() };
     this.later();
   }
 

@@ -212,6 +212,10 @@ function player(ui, { label, every = 120, step }) {
   return button;
 }
 
+// Controls that few need at first sight.
+export const further = (words, ...parts) =>
+  h("details", { class: "tx-further" }, h("summary", {}, words), h("div", { class: "tx-row" }, parts));
+
 // Controls are native inputs, so that keys, names and values come with them.
 
 // to and from turn the place of the handle into the value of the state, as for a logarithmic scale.

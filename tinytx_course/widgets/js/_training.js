@@ -42,9 +42,9 @@ export function otherValue(key, value) {
   return typeof value === "boolean" ? !value : value === other ? usual : other;
 }
 
-// How far a run is; where its schedule follows the clock, the number of its steps is an estimate.
-export const progress = (step, { n_steps, seconds }) =>
-  `step ${grouped(step)} of ${seconds && step < n_steps ? "about " : ""}${grouped(n_steps)}`;
+// How far a run is: in steps, or by the clock where its schedule follows that.
+export const progress = ({ step, spent = 0 }, { n_steps, seconds }) =>
+  `step ${grouped(step)}${seconds ? `, ${Math.min(seconds, Math.round(spent))} of ${seconds} s` : ` of ${grouped(n_steps)}`}`;
 
 // What is not as usual, in words.
 export const unusual = (settings) =>
@@ -121,11 +121,11 @@ export function belowBound(settings, bound) {
 const BINS = 45; // for each factor of e
 export class History {
   constructor() {
-    Object.assign(this, { losses: [], moments: [], marks: [], step: 0, tokens: 0, loss: null });
+    Object.assign(this, { losses: [], moments: [], marks: [], step: 0, tokens: 0, spent: 0, loss: null });
   }
 
-  note({ step, tokens, loss }) {
-    Object.assign(this, { step, tokens, loss });
+  note({ step, tokens, spent, loss }) {
+    Object.assign(this, { step, tokens, spent, loss });
     const bin = Math.floor(BINS * Math.log(step));
     const last = this.losses.at(-1);
     if (!Number.isFinite(loss)) return;
@@ -147,19 +147,8 @@ export class History {
 }
 
 // What a run learned while it cheated is lost with the switch that let it.
-export function relearning({ moments }, moment) {
-  const last = moments.findLast(({ step, above }) => step < moment.step && above < 0);
-  return last && moment.above >= 0
-    ? `Up to step ${grouped(last.step)} it cheated: it learned to copy words that it should predict. That is of no use now, so it learns anew from there.`
-    : "";
-}
-
-// How long the other steps will take at the pace of the last ones; nothing is said before 20 of them.
-export function timeLeft(steps, left, ms) {
-  if (steps < 20 || left <= 0) return "";
-  const minutes = (left * ms) / steps / 60_000;
-  return minutes < 1 ? "less than a minute left" : `about ${counted(Math.round(minutes), "minute")} left`;
-}
+export const relearning = ({ moments }, moment) =>
+  moment.above >= 0 && moments.some(({ step, above }) => step < moment.step && above < 0);
 
 // As JSON can hold it: no number is null.
 export const finite = (x) => (Number.isFinite(x) ? x : null);
@@ -172,6 +161,7 @@ export function facts(history, settings, step, size) {
   return {
     step: history.step,
     tokens: history.tokens,
+    spent: history.spent,
     loss: finite(history.loss),
     settings,
     marks: history.marks.map(({ step: at, text }) => `${text} at step ${at}`),

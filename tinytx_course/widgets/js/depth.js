@@ -301,9 +301,9 @@ function build(ui) {
         to: (i) => depths[i],
         from: (n) => depths.indexOf(n),
       }),
-      slider,
       ui.toggle("residual", { label: "residual connections" }),
       ui.choice("norm", { label: "norm", options: NORMS.map((norm, i) => [norm, NORM_NAMES[i]]) }),
+      further("Level by keys", slider),
     ),
     h("div", { class: "tx-two" }, up.box, down.box),
     h(

@@ -686,8 +686,7 @@ function build(ui) {
       h("span", { class: "tx-word", "aria-hidden": "true" }, "query"),
       query,
       ui.toggle("scaled", { label: "divide by √d" }),
-      mask,
-      own,
+      further("More", mask, own),
     ),
     h(
       "div",

@@ -46,14 +46,14 @@ const ODD = 40;
 function shortly(name, run) {
   const odd = unusual(run.settings);
   const what = odd.length > ODD ? `${counted(odd.split(", ").length, "setting")} changed` : odd;
-  return `Run ${name}${what ? ` (${what})` : ""}: ${run.step ? progress(run.step, run.settings) : "untrained"}, ${run.above === null ? "its loss is no number any more" : distance(run.above)}${run.above < 0 ? ": it is cheating" : ""}.`;
+  return `Run ${name}${what ? ` (${what})` : ""}: ${run.step ? progress(run, run.settings) : "untrained"}, ${run.above === null ? "its loss is no number any more" : distance(run.above)}${run.above < 0 ? ": it is cheating" : ""}.`;
 }
 
 function describeRun(name, run, get) {
   const odd = unusual(run.settings);
   const marks = run.marks.length ? ` While it learned: ${run.marks.join(", ")}.` : "";
   const learned = run.step
-    ? `${progress(run.step, run.settings)}, ${grouped(run.tokens)} tokens read, loss of its last batch ${run.loss === null ? "no number" : nats(run.loss)}`
+    ? `${progress(run, run.settings)}, ${grouped(run.tokens)} tokens read, loss of its last batch ${run.loss === null ? "no number" : nats(run.loss)}`
     : "untrained";
   const held =
     run.above === null
@@ -112,7 +112,7 @@ function briefly(get) {
   const { step, shown, above, settings, marks } = get("first");
   if (get("notice")) return get("notice");
   if (!step)
-    return "The dashed line is the best that any model can be expected to do. In grey: a run that was recorded. Now a new model learns, in this page.";
+    return "The dashed line is the best that any model can be expected to do. In grey: a run that was recorded. Train a new model here, in this page.";
   if (above === null) return "The loss is no number any more.";
   const far = `${Math.round(100 * Math.abs(above))} %`;
   if (above < 0)
@@ -120,7 +120,8 @@ function briefly(get) {
   if (!settings.causal)
     return `The mask is off: each position may attend to the word that it has to predict. The loss is ${far} above the line and falls.`;
   const anew = marks.length ? " The mask is back, so copying does not help any more: it learns anew." : "";
-  return `After ${counted(shown, "step")} the loss is ${far} above the line that no honest model can be expected to pass.${anew}`;
+  const end = step >= settings.n_steps ? ` Its ${settings.seconds} seconds are over.` : "";
+  return `After ${counted(shown, "step")} the loss is ${far} above the line that no honest model can be expected to pass.${anew}${end}`;
 }
 
 // As people write it: no space after an elision, none before a sign.
@@ -305,23 +306,16 @@ function panel(ui, key, runs) {
       return;
     }
     const above = Number.isFinite(moment.above) ? moment.above : null;
-    const { busy, since, goal } = run;
-    const left =
-      busy && since
-        ? timeLeft(
-            history.step - since.step,
-            (goal?.step ?? settings.n_steps) - history.step,
-            performance.now() - since.at,
-          )
-        : "";
     reached.replaceChildren(
       h("b", {}, distance(above)),
-      `${progress(history.step, settings)} · ${grouped(history.tokens)} tokens${moment.step < history.at(-1).step ? ` · looking back at step ${grouped(moment.step)}` : ""}${left ? ` · ${left}` : ""}`,
+      `${progress(history, settings)} · ${grouped(history.tokens)} tokens${moment.step < history.at(-1).step ? ` · looking back at step ${grouped(moment.step)}` : ""}`,
     );
     warning.textContent =
       above < 0
         ? belowBound(settings, moment.bound)
-        : relearning(history, moment) && cheatedWith(history.marks, moment.step);
+        : relearning(history, moment)
+          ? cheatedWith(history.marks, moment.step)
+          : "";
     warning.hidden = !warning.textContent;
     const n = moment.allowed.filter(Boolean).length;
     if (text.moment !== moment) {
@@ -448,12 +442,6 @@ function switches(ui) {
     ]),
     rate,
   );
-  const open = h("button", {
-    type: "button",
-    class: "tx-button",
-    onclick: () => ui.save("more", !ui.get("more")),
-  });
-  first.append(open);
   const faults = h(
     "fieldset",
     { class: "tx-choice" },
@@ -462,24 +450,19 @@ function switches(ui) {
       .filter(([, { isFault }]) => isFault)
       .map(([key, { says }]) => toggle(key, says(true))),
   );
-  const rest = h(
-    "div",
-    { class: "tx-more" },
-    h(
-      "div",
-      { class: "tx-row" },
-      choice(
-        "n_heads",
-        "heads",
-        [1, 2, 4, 8, 16].map((n) => [n, n]),
-      ),
-      choice(
-        "tokens_per_batch",
-        "tokens a batch",
-        [128, 256, 512, 1024, 2048].map((n) => [n, grouped(n)]),
-      ),
+  const rest = further(
+    "More switches",
+    choice(
+      "n_heads",
+      "heads",
+      [1, 2, 4, 8, 16].map((n) => [n, n]),
     ),
-    h("div", { class: "tx-row" }, faults),
+    choice(
+      "tokens_per_batch",
+      "tokens a batch",
+      [128, 256, 512, 1024, 2048].map((n) => [n, grouped(n)]),
+    ),
+    faults,
     h(
       "div",
       { class: "tx-row" },
@@ -497,21 +480,13 @@ function switches(ui) {
       ui.slider("seed", { label: "seed", min: 0, max: 20 }),
     ),
   );
-  const paint = () => {
-    rest.hidden = !ui.get("more");
-    open.textContent = ui.get("more") ? "Fewer switches" : "More switches";
-    open.setAttribute("aria-expanded", ui.get("more"));
-  };
-  return {
-    box: h(
-      "div",
-      { class: "tx-part" },
-      h("p", { class: "tx-title" }, "Switch something while it learns"),
-      first,
-      rest,
-    ),
-    paint,
-  };
+  return h(
+    "div",
+    { class: "tx-part" },
+    h("p", { class: "tx-title" }, "Switch something while it learns"),
+    first,
+    rest,
+  );
 }
 
 // A second run: a copy with one switch changed. A prediction is asked for before it starts.
@@ -645,8 +620,7 @@ function transport(ui, conduct) {
 
 // One curve, what the model writes, a button and a switch. It begins by itself once it is seen, and waits while
 // it is not.
-const AT_FIRST = 20_000; // milliseconds that it learns unasked
-const BEFORE_SWITCH = 15_000;
+const AT_FIRST = 20; // seconds that it learns unasked
 const ENOUGH = 0.4; // of it is seen
 const MOST_WORDS = 26;
 const FIVE_MINUTES = 300;
@@ -657,16 +631,11 @@ function stage(ui, conduct) {
   const text = h("p", { class: "tx-text", lang: "fr" });
   const english = h("p", { class: "tx-english" });
   let isAsked = false; // by the reader
-  let isOffered = false;
   let wasPlaying = false;
   const ended = () => runs.first.history.step >= runs.first.settings.n_steps;
   const go = () => {
     if (ended() && ui.get("seconds") === FIVE_MINUTES) conduct.reset();
     else if (ended()) ui.save("seconds", FIVE_MINUTES);
-    setTimeout(() => {
-      isOffered = true;
-      ui.redraw();
-    }, BEFORE_SWITCH);
     conduct.play();
   };
   const asked = (act) => () => {
@@ -694,7 +663,6 @@ function stage(ui, conduct) {
         conduct.pause();
       } else if (wasPlaying || !(isAsked || runs.first.history.step || motionless())) {
         go();
-        if (!isAsked) setTimeout(() => isAsked || conduct.pause(), AT_FIRST);
       }
     },
     { threshold: [0, ENOUGH] },
@@ -707,6 +675,13 @@ function stage(ui, conduct) {
   };
   const paint = () => {
     const { history, settings } = runs.first;
+    if (!isAsked && conduct.playing && history.spent >= AT_FIRST) {
+      conduct.pause();
+      const { step, above } = history.at(-1);
+      conduct.say(
+        `After ${AT_FIRST} seconds it waits for you. At step ${grouped(step)} its loss was ${distance(above)}, the dashed line: go on, or let it cheat.`,
+      );
+    }
     const moment = history.step ? history.at(-1) : null;
     const shown = moment ?? TRAINING.recorded;
     const above = Number.isFinite(shown.above) ? shown.above : null;
@@ -715,7 +690,7 @@ function stage(ui, conduct) {
     reached.replaceChildren(
       h("b", {}, distance(above)),
       moment
-        ? `${progress(history.step, settings)}; it writes:`
+        ? `${progress(history, settings)}; it writes:`
         : `a recorded run, after ${grouped(shown.step)} steps; it writes:`,
     );
     if (text.moment !== shown) {
@@ -728,12 +703,14 @@ function stage(ui, conduct) {
         ? `Word by word: ${written(shown.english.slice(0, words.length).filter(Boolean))}`
         : "It writes nothing: the review ends before its first word.";
     }
-    play.textContent = conduct.playing ? "❚❚ Pause" : history.step ? "▶ Go on" : "▶ Train it";
-    cheat.hidden = !isOffered && ui.get("causal");
+    const more = ui.get("seconds") === FIVE_MINUTES ? "▶ Train a new one" : "▶ Go on to five minutes";
+    const next = ended() ? more : history.step ? "▶ Go on" : "▶ Train it";
+    play.textContent = conduct.playing ? "❚❚ Pause" : next;
     cheat.textContent = ui.get("causal") ? "Let it cheat: remove the mask" : "Put the mask back";
     curve();
   };
-  const buttons = h("div", { class: "tx-row tx-buttons" }, play, cheat);
+  const note = h("p", { class: "tx-note" }, "Cheating tells most near the dashed line.");
+  const buttons = h("div", { class: "tx-row tx-buttons" }, play, cheat, note);
   ui.show(
     paint,
     h(
@@ -753,7 +730,6 @@ function build(ui) {
   const controls = transport(ui, conduct);
   const curve = chart(ui, runs);
   const panels = ["first", "second"].map((key) => panel(ui, key, runs));
-  const switched = switches(ui);
   const compare = comparison(ui, runs, () => conduct.second());
   const invite = h("p", { class: "tx-invite" });
   const notice = h("p", { class: "tx-problem", "aria-hidden": "true" });
@@ -769,7 +745,7 @@ function build(ui) {
     ui.root.setAttribute("aria-busy", conduct.busy); // screen readers wait until it pauses
     notice.textContent = ui.get("notice");
     notice.hidden = !notice.textContent;
-    [controls, ...panels, switched, compare].forEach((part) => part.paint());
+    [controls, ...panels, compare].forEach((part) => part.paint());
     curve();
   };
   // The curve and the switches on the left, what the runs write and attend to on the right.
@@ -781,7 +757,7 @@ function build(ui) {
     h(
       "div",
       { class: "tx-both" },
-      h("div", {}, curve.box, switched.box, controls.below),
+      h("div", {}, curve.box, switches(ui), controls.below),
       h(
         "div",
         { class: "tx-runs" },

@@ -578,9 +578,8 @@ function build(ui) {
     step: () => ui.set("position", (chosenOf(ui.get)[0] + 1) % ui.get("max_len")),
   });
   // At first sight three sliders and the base are enough.
-  const sizes = h(
-    "span",
-    { class: "tx-more", hidden: true },
+  const sizes = further(
+    "Size of the table",
     ui.slider("max_len", { label: "max_len", min: 5, max: 18, to: halfSteps, from: halfStepOf }),
     ui.slider("d_model", {
       label: "d_model",
@@ -589,19 +588,6 @@ function build(ui) {
       to: (x) => 2 * Math.round(halfSteps(x) / 2),
       from: halfStepOf,
     }),
-  );
-  const more = h(
-    "button",
-    {
-      type: "button",
-      class: "tx-button",
-      "aria-expanded": "false",
-      onclick: () => {
-        sizes.hidden = !sizes.hidden;
-        more.setAttribute("aria-expanded", !sizes.hidden);
-      },
-    },
-    "Size of the table",
   );
   ui.show(
     paint,
@@ -637,7 +623,6 @@ function build(ui) {
           ["rotary", "rotary"],
         ],
       }),
-      more,
       sizes,
     ),
     h(

@@ -714,13 +714,16 @@ function build(ui) {
       { class: "tx-row" },
       length,
       ui.choice("n_heads", { label: "heads H", options: divisors.map((n) => [n, n]) }),
-      tokens,
-      ui.slider("column", {
-        label: "entry d",
-        min: 0,
-        max: D - 1,
-        format: (d) => `${d}, head ${Math.floor(d / sizesOf(ui.get).K)}`,
-      }),
+      further(
+        "Follow by keys",
+        tokens,
+        ui.slider("column", {
+          label: "entry d",
+          min: 0,
+          max: D - 1,
+          format: (d) => `${d}, head ${Math.floor(d / sizesOf(ui.get).K)}`,
+        }),
+      ),
     ),
     h("div", { class: "tx-shapes" }, drawnBlock(ui), panel),
   );

@@ -89,7 +89,7 @@ assert (causal[0] - causal[1]).abs().max() > 1e-3
 print("with a causal mask the scores differ")
 
 # %% [markdown]
-# A score compares two vectors, a context is a sum, and the feed-forward network reads one word at a time. Shuffle the words, and the hidden states are shuffled in the same way: **permutation equivariance**, $f(PX) = P f(X)$. Their mean, which the classifier reads, does not change: the model *is* a bag of words. A causal mask gives order away: the first word sees one word, the second two.
+# A score compares two vectors, a context is a sum, and the feed-forward network reads one word at a time. Shuffle the words, and the **hidden states**, the vectors that the model makes of them, are shuffled in the same way: **permutation equivariance**, $f(PX) = P f(X)$. Their mean, which the classifier reads, does not change: the model *is* a bag of words. A causal mask gives order away: the first word sees one word, the second two.
 #
 # ### A tempting way: add the number of the position
 #

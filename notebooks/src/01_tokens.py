@@ -65,7 +65,7 @@ print(f"{len(train_words):,} words, {len(set(train_words)):,} different")
 # ## Why: a token for each word
 #
 # The tempting way is one token for each word. There are many words, so one keeps the most frequent ones and writes `<unk>`, "unknown", for all the rest. Here is one review, and another that says
-# the opposite, as a model reads them that knows the 50 commonest words.
+# the opposite, as a model reads them that knows the 50 commonest words. Then a new sentence (*bouquin*: a colloquial word for a book), and the length of a review in words and in characters.
 
 # %% tags=["nbval-check-output"]
 known = [word for word, _ in Counter(train_words).most_common(50)]
@@ -75,14 +75,6 @@ for review in ("Le roman est magnifique .", "Le roman est illisible ."):
     print(review, " → ", *read[-1])
 print("the same for the model:", read[0] == read[1])
 assert read[0] == read[1]
-
-# %% [markdown]
-# Praise and blame have become one text, and no model can tell them apart any more. So the first demand on a tokenizer is that it is **lossless**: decoding returns the text that was encoded.
-#
-# One token per *character* loses nothing and needs only a tiny vocabulary. The price is length. Whole words have the opposite problem: a new word has no token at all (*bouquin*: a colloquial word
-# for a book).
-
-# %%
 sentence = "Ce bouquin est génialissime"
 print("unknown words  ", [one for one in sentence.split(" ") if one not in train_words])
 print("unknown letters", [one for one in sentence if one not in "".join(train)])
@@ -90,6 +82,8 @@ print(f"a review in words      {len(train_words) / len(train):6.1f} tokens")
 print(f"a review in characters {sum(map(len, train)) / len(train):6.1f} tokens")
 
 # %% [markdown]
+# Praise and blame have become one text, and no model can tell them apart any more. So the first demand on a tokenizer is that it is **lossless**: decoding returns the text that was encoded. One token per *character* loses nothing, but the text is five times as long.
+#
 # Attention compares every token with every other, so five times the length means twenty-five times the comparisons. What we want lies between: **subwords**, tokens that are
 # words where words are frequent, and letters where they are not.
 #
@@ -524,7 +518,8 @@ assert letters[0] < subword[0] and letters[1] > subword[1]
 # ## Further: any text comes back
 #
 # What does a tokenizer do with characters it never saw? Two tokenizers with the same training text. The second has 256 extra tokens, one for each *byte*, in which every character of every
-# script can be written: that is **byte fallback**.
+# script can be written: that is **byte fallback**. Last, 2,000 texts of random characters from all of Unicode, mixed with everything that is dangerous, such as leading spaces, tabs, control characters and
+# `▁` itself.
 
 # %%
 plain = tx.Tokenizer.train(train, vocab_size=512)
@@ -532,28 +527,18 @@ with_bytes = tx.Tokenizer.train(train, vocab_size=512 + 256, byte_fallback=True)
 for text in ("l'œuvre a été relue", "bien 🙂", "βιβλίο"):
     for name, tokenizer in {"without": plain, "with bytes": with_bytes}.items():
         back = tokenizer.decode(tokenizer.encode(text))
-        print(
-            f"{name:<11}",
-            back,
-            "(LOST):" if back != text else ":",
-            *tokenizer.pieces(text),
-        )
+        mark = "(LOST):" if back != text else ":"
+        print(f"{name:<11}", back, mark, *tokenizer.pieces(text))
 print(*(f"{c} is {c.encode('utf-8').hex(' ').upper()}" for c in "eéλ🙂"), sep=";   ")
-
-# %% [markdown]
-# The emoji and the Greek (*book*) are lost without fallback. With it nothing is lost, but each costs as many tokens as
-# UTF-8 needs bytes, which the last line shows.
-#
-# The promise "same text out as went in" can be tested: 2,000 texts of random characters from all of Unicode, mixed with everything that is dangerous, such as leading spaces, tabs, control characters and
-# `▁` itself.
-
-# %%
 texts = difficult_texts(2_000, seed=0)
 n_back = sum(with_bytes.decode(with_bytes.encode(text)) == text for text in texts)
 assert n_back == len(texts)
 print(f"{n_back:,} of {len(texts):,} texts came back as they were")
 
 # %% [markdown]
+# The emoji and the Greek (*book*) are lost without fallback. With it nothing is lost, but each costs as many tokens as
+# UTF-8 needs bytes.
+#
 # ## Summary
 #
 # 1. BPE merges the most frequent neighbours, again and again; new words are encoded by the same merges in the same order. The package agrees with our code and with sentencepiece.

@@ -59,6 +59,8 @@ plots.diagram("three-masks")
 #
 # A **language model** predicts, at every position of a text, the token that comes next. We train two small ones on something that *cannot* be
 # predicted: rolls of a fair die (the sides are numbered 0 to 5). The target at each position is the roll that follows; `-100` is torch's sign for "no target here".
+#
+# The two models differ in one switch. With `causal=True` a position may attend to itself and to earlier positions, with `causal=False` to all of them. The **loss** says how surprised a model was by the right answers, in nats (`lesson_02.train` is the loop of lesson 08). The lowest loss that anyone can expect of a fair die is $\ln 6$.
 
 
 # %%
@@ -71,13 +73,6 @@ def dice_game():
 inputs, targets = dice_game()
 print("reads   ", inputs[0].tolist())
 print("predicts", targets[0].tolist())
-
-# %% [markdown]
-# The **loss** says how surprised a model was by the right answers, in nats (`lesson_02.train` is the loop of lesson 08). The lowest loss that anyone can expect of a fair die is $\ln 6$.
-#
-# The two models differ in one switch. With `causal=True` a position may attend to itself and to earlier positions, with `causal=False` to all of them.
-
-# %%
 dice = tx.TransformerConfig(vocab_size=6, d_model=32, n_heads=1, n_layers=1, d_ff=64)
 with plots.style():
     fig, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
@@ -123,8 +118,11 @@ course.resolve("02.1", "about one time in six", f"Right in {right:.1%} of the ca
 # Each word that asks has a **query**: $d$ numbers that say what it looks for. Each word that may be
 # attended to has a **key**, $d$ numbers that say what it can be found by, and a **value**: what it hands over. Here two English words ask
 # three French ones (_elle_ is she, *chante* sings, _bien_ well), with made-up numbers and $d = 4$.
+#
+# *She* and _elle_: $2 \cdot 1 + 2 \cdot 1 = 4$, divided by $\sqrt{4}$ gives a **score** of 2. The three scores of *she* are 2, 0 and 1.
+# Softmax turns them into **attention weights** that sum to one; the mean of the values by these weights is the **context**.
 
-# %%
+# %% tags=["nbval-check-output"]
 english, french = ["she", "sings"], ["elle", "chante", "bien"]
 queries = [[2.0, 0, 2, 0], [0, 1, 0, 2]]  # T = 2 words ask
 keys = [[1.0, 0, 1, 0], [0, 2, 0, 1], [1, 1, 0, 0]]  # S = 3 words answer
@@ -144,12 +142,6 @@ def attention_by_loops(queries, keys, values):
         contexts.append([dot(weights, column) for column in zip(*values, strict=True)])
     return all_weights, contexts
 
-
-# %% [markdown]
-# *She* and _elle_: $2 \cdot 1 + 2 \cdot 1 = 4$, divided by $\sqrt{4}$ gives a **score** of 2. The three scores of *she* are 2, 0 and 1.
-# Softmax turns them into **attention weights** that sum to one; the mean of the values by these weights is the **context**.
-
-# %% tags=["nbval-check-output"]
 for word, weights, context in zip(
     english, *attention_by_loops(queries, keys, values), strict=True
 ):

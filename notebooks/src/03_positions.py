@@ -705,9 +705,7 @@ def sinusoidal(max_len, d_model, base=10_000):  # (T, D): x + sinusoidal(T, D)
     angles = torch.arange(max_len)[:, None] * speeds
     return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)
 
-
 learned = nn.Embedding(512, 64)  # x + learned.weight[:T]
-
 
 def rotary(x, base=10_000):  # (..., T, K): scores = rotary(q) @ rotary(k).T
     speeds = base ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
@@ -717,12 +715,10 @@ def rotary(x, base=10_000):  # (..., T, K): scores = rotary(q) @ rotary(k).T
     pairs = (cos * first + sin * second, cos * second - sin * first)
     return torch.stack(pairs, dim=-1).flatten(-2)
 
-
 def alibi(n_heads, seq_len):  # (H, T, T): scores + alibi(H, T)
     slopes = 2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)
     t = torch.arange(seq_len)
     return slopes[:, None, None] * -(t[:, None] - t).abs()
-
 
 x = torch.randn(2, 7, 64)
 torch.testing.assert_close(sinusoidal(7, 64), tx.sinusoidal_positions(7, 64))

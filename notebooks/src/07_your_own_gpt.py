@@ -477,7 +477,15 @@ course.widgets.attention(twin, tokens, token_ids=torch.tensor(ids), query=len(id
 # %% [markdown]
 # ## Take-home: GPT on one page
 #
-# `notebooks/gpt_one_page.py` has the model, the training loop and the sampling loop on one page of PyTorch, without `tinytx`. It learns positions instead of computing them, and reads characters. Read it once, name the lines that you wrote yourself, and run `python gpt_one_page.py` on the novels of the course, or on a text of yours: `python gpt_one_page.py my_text.txt`. (`gpt_by_hand.py`, next to it, is the same model from lists of numbers, with its own backward pass.)
+# | step | what happens | your functions |
+# |---|---|---|
+# | embed | each id becomes a row of the embedding, times $\sqrt D$, plus its position: (B, T, D) | `sinusoidal_positions` |
+# | each block | `x + attn(norm(x))`, then `x + ff(norm(x))` | `causal_mask`, `attention`, `multi_head_attention`, `layer_norm`, `feed_forward`, `block` |
+# | output | the final norm, then one score for each token: (B, T, V) | |
+# | train | targets are the inputs shifted by one; loss, gradient, step | |
+# | write | read, draw, append | `generate` |
+#
+# All of it stands on one page of PyTorch, without `tinytx`, in `notebooks/gpt_one_page.py`, which learns positions instead of computing them, and reads characters. Run `python gpt_one_page.py` on the novels of the course, or on a text of yours: `python gpt_one_page.py my_text.txt`. (`gpt_by_hand.py`, next to it, is the same model from lists of numbers, with its own backward pass.)
 #
 # ## What this does not show
 #

@@ -717,7 +717,14 @@ course.check("cached_step", cached_step)
 #
 # ## Take-home
 #
-# The decoder asks, the encoder's memory answers. Three pieces of code are the whole idea: `DecoderLayer` with its three sublayers, `training_loss`, which reads the answer one position late, and `greedy`, which asks for one token after the other.
+# The decoder asks, the encoder's memory answers.
+#
+# | piece | what it does | in code |
+# |---|---|---|
+# | decoder layer | self-attention with the causal mask, cross-attention over the real source tokens, feed-forward network | `DecoderLayer` |
+# | training | reads `<bos> y`, predicts `y <eos>`, all positions at once | `training_loss` |
+# | greedy decoding | reads the source once, then one token after the other | `greedy` |
+# | beam search | keeps the best few beginnings; $\log P / n^\alpha$ compares lengths | `follow` |
 #
 # ## What this does not show
 #

@@ -58,7 +58,7 @@ plots.diagram("token-plus-position")
 # %% [markdown]
 # ## Why: two reviews, one bag of words
 #
-# *The beginning is boring, but the hero is magnificent*: that reader liked the book. Exchange two words, and the other reader did not. The grammar behind the language of the course gives the probability that a review is favourable. (A review has at least two sentences, so we say it twice.)
+# *The beginning is boring, but the hero is magnificent*: that reader liked the book. Exchange two words, and the other reader did not. The grammar behind the language of the course gives the probability that a review is favourable. (A review has at least two sentences, so we say it twice.) Whatever is computed from the bag of words alone is wrong about one of them. Then a small transformer that classifies texts reads both, untrained and without positions.
 
 # %%
 world = tx.World()
@@ -69,11 +69,6 @@ for words in (liked, disliked):
 bag = Counter(liked)
 assert bag == Counter(disliked)
 print("one bag:", " ".join(f"{word}×{n}" for word, n in sorted(bag.items())))
-
-# %% [markdown]
-# Whatever is computed from the bag alone is wrong about one of them. Here is a small transformer that classifies texts, untrained and without positions.
-
-# %% tags=["nbval-check-output"]
 vocabulary = sorted(bag)
 twins = [[vocabulary.index(word) for word in words] for words in (liked, disliked)]
 twins = torch.tensor(twins)  # (2, T)

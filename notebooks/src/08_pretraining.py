@@ -16,7 +16,7 @@
 # 1. turn any text into inputs and targets for a language model, and say why the targets are shifted by one;
 # 2. compute loss and perplexity by hand, and say what they must be before training;
 # 3. write the training loop, and place a loss between a model that only counts and the best that any model could reach;
-# 4. compare a model's distribution of the next word with the true one, and test at a distance what it has learned;
+# 4. say what a loss is made of, and test at a distance what a model has learned;
 # 5. let a model write at several temperatures, and check what was written.
 #
 # *You need:* the causal mask from [lesson 02](02_attention_and_masks.ipynb), the sampling loop from [lesson 07](07_your_own_gpt.ipynb), and natural logarithms.

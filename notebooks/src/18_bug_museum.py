@@ -205,7 +205,7 @@ course.diagnose(10, ...)
 #
 # </details>
 #
-# ## Room 2: language models
+# ## Further: room 2, language models
 #
 # Seven language models. The bound is the entropy bound; a healthy one ends at about 1.5 nats a word after as many steps.
 #

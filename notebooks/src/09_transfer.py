@@ -650,20 +650,6 @@ def mean_pool(hidden, mask):
 course.check("mean_pool", mean_pool)
 
 # %% [markdown]
-# [exercise: freeze]
-
-
-# %%
-def freeze(model):
-    ### BEGIN SOLUTION
-    ...
-    ### END SOLUTION
-
-
-# %%
-course.check("freeze", freeze)
-
-# %% [markdown]
 # ### Try it yourself
 #
 # In your own copy (`make lab`), say what you expect, then run.
@@ -676,7 +662,21 @@ course.check("freeze", freeze)
 #
 # </details>
 #
-# ## Further: two more exercises
+# ## Further: three more exercises
+
+# %% [markdown]
+# [exercise: freeze]
+
+
+# %%
+def freeze(model):
+    ### BEGIN SOLUTION
+    ...
+    ### END SOLUTION
+
+
+# %%
+course.check("freeze", freeze)
 
 # %% [markdown]
 # [exercise: gain_interval]

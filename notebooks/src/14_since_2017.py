@@ -665,8 +665,37 @@ course.quiz("since_2017")
 # %% [markdown]
 # ## Exercises
 #
-# Three parts that you will meet in the code of almost every recent model. The check names the mistake if it knows it.
+# The check names the mistake if it knows it.
 #
+# [exercise: grouped_query_attention]
+
+
+# %%
+def grouped_query_attention(q, k, v, mask):
+    ### BEGIN SOLUTION
+    ...
+    ### END SOLUTION
+
+
+# %%
+course.check("grouped_query_attention", grouped_query_attention)
+
+# %% [markdown]
+# ### Try it yourself
+#
+# In your own copy (`make lab`), say what you expect, then run.
+#
+# **1.** With how many heads of keys and values would the cache of our 8B model for 32 texts of 8,192 tokens fit into 24 GB, next to nothing else?
+#
+# <details><summary>Answer</summary>
+#
+# `32 * cache_bytes(llama.replace(n_kv_heads=G), 8192) / 1e9` is 137 GB for G = 32 and 34 GB for G = 8. With G = 4 it is 17 GB. Whether G = 4 costs quality has to be measured.
+#
+# </details>
+#
+# ## Further: two more exercises
+
+# %% [markdown]
 # [exercise: rms_norm]
 
 
@@ -695,32 +724,6 @@ def swiglu(x, w_gate, w_up, w_down):
 course.check("swiglu", swiglu)
 
 # %% [markdown]
-# [exercise: grouped_query_attention]
-
-
-# %%
-def grouped_query_attention(q, k, v, mask):
-    ### BEGIN SOLUTION
-    ...
-    ### END SOLUTION
-
-
-# %%
-course.check("grouped_query_attention", grouped_query_attention)
-
-# %% [markdown]
-# ### Try it yourself
-#
-# In your own copy (`make lab`), say what you expect, then run.
-#
-# **1.** With how many heads of keys and values would the cache of our 8B model for 32 texts of 8,192 tokens fit into 24 GB, next to nothing else?
-#
-# <details><summary>Answer</summary>
-#
-# `32 * cache_bytes(llama.replace(n_kv_heads=G), 8192) / 1e9` is 137 GB for G = 32 and 34 GB for G = 8. With G = 4 it is 17 GB. Whether G = 4 costs quality has to be measured.
-#
-# </details>
-#
 # ## Summary
 #
 # 1. RMSNorm divides by the root mean square and leaves the mean in. SwiGLU multiplies two projections, one of them through SiLU. In grouped-query attention neighbouring heads of queries share keys and values.

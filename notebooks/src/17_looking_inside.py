@@ -431,11 +431,13 @@ for kind, table in shares.items():
 #
 # In *A B ... A* an **induction head** attends from the second *A* to what followed the first, and copies it: *B* (Olsson et al. 2022). It needs two layers: one writes into each position which token came before, a later one looks for "the position whose predecessor is my token". We train a tiny model where it is needed: rows of a random block of different tokens, repeated with a period that changes from row to row. The controls are a model with one layer, and random weights. The test uses a period that no training row had; in its second copy the exact loss is zero.
 
-# %%
+# %% tags=["nbval-check-output"]
 rng = torch.Generator().manual_seed(0)
 rows, _ = lab.repeated_rows(2, 24, 16, lab.PERIODS, rng)
 for row_ids in rows.tolist():
     print(" ".join(f"{token:>2}" for token in row_ids))
+
+# %%
 n_steps, p = 20 if smoke else 400, lab.UNSEEN_PERIOD
 copier = lab.train_on_repeats(lab.repeats_config(), n_steps)
 shallow = lab.train_on_repeats(lab.repeats_config(n_layers=1), n_steps)

@@ -11,23 +11,24 @@
 #
 # **Who may attend to whom?**
 #
-# In a translator words attend to words in three places, each with its own rule: see the picture below. Such a rule is a table of True and False, a **mask**. Here you build masks, break them, and write the test that finds the breakage.
+# In a translator words attend to words in three places, each with its own rule. Such a rule is a table of True and False, a **mask**. Here you build masks, break them, and write the test that finds the breakage.
 #
 # After this lesson you can
 #
-# 1. compute attention of one sequence over another, by hand and as matrices, and say what makes it *self*-attention;
+# 1. compute attention of one sequence over another, by hand and as matrices;
 # 2. say why scores are divided by $\sqrt{d}$, and what happens without it;
 # 3. build causal and padding masks, combine them, and recognise the usual wrong ones by their symptoms;
 # 4. test any model for leaks: change one input, and see which outputs move;
 # 5. compare a learned attention map with the right one where that is known.
 #
-# *You need:* lesson 00, above all softmax and the habit "by hand, all at once, the package".
+# *You need:* lesson 00, above all softmax.
 # *It takes:* three quarters of an hour, about twice that with everything.
 
 # %% [markdown]
 # ## Set-up
 
 # %%
+import inspect
 import math
 
 import ipywidgets
@@ -44,17 +45,22 @@ from tinytx_course.labs import lesson_02
 torch.set_num_threads(1)
 _ = torch.manual_seed(0)
 
-# %%
-plots.diagram("three-masks")
+# %% [markdown]
+# Two questions from earlier lessons, then the three places.
 
 # %%
 course.recall("02")
+
+# %%
+plots.diagram("three-masks")
 
 # %% [markdown]
 # ## Why: the dice that could be predicted
 #
 # A **language model** predicts, at every position of a text, the token that comes next. We train two small ones on something that *cannot* be
 # predicted: rolls of a fair die (the sides are numbered 0 to 5). The target at each position is the roll that follows; `-100` is torch's sign for "no target here".
+#
+# The two models differ in one switch. With `causal=True` a position may attend to itself and to earlier positions, with `causal=False` to all of them. The **loss** says how surprised a model was by the right answers, in nats (`lesson_02.train` is the loop of lesson 08). The lowest loss that anyone can expect of a fair die is $\ln 6$.
 
 
 # %%
@@ -67,15 +73,6 @@ def dice_game():
 inputs, targets = dice_game()
 print("reads   ", inputs[0].tolist())
 print("predicts", targets[0].tolist())
-
-# %% [markdown]
-# The loop that trains belongs to lesson 08; here it is a tool, `lesson_02.train`. The **loss** says how surprised a model was by the right answers, in nats. The lowest
-# loss that an honest player can expect of a fair die is $\ln 6$.
-#
-# The two models are alike but for one switch. With `causal=True` a position may attend to itself and to earlier positions, with
-# `causal=False` to all of them. More to read, more to learn from: is that not better?
-
-# %%
 dice = tx.TransformerConfig(vocab_size=6, d_model=32, n_heads=1, n_layers=1, d_ff=64)
 with plots.style():
     fig, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
@@ -93,8 +90,7 @@ plots.show(fig, name="02_predicting_dice")
 plt.close(fig)
 
 # %% [markdown]
-# One model stays near $\ln 6 = 1.79$. The other seems to predict dice. A result that is
-# too good is the most suspicious kind: it comes without an error message, and it pleases.
+# One model stays near $\ln 6 = 1.79$. The other seems to predict dice.
 #
 # **Predict 02.1.** We show eight rolls and ask for the ninth, *which has not been thrown yet*, 3,000 times.
 
@@ -114,7 +110,7 @@ for name, player in players.items():
 course.resolve("02.1", "about one time in six", f"Right in {right:.1%} of the cases.")
 
 # %% [markdown]
-# Both are right as often as chance. In training the answer was part of the input, one position to the right, and all that the second model learned was to copy
+# Both are right as often as chance. In training the answer was part of the input, one position to the right, and the second model learned only to copy
 # it. What was missing is a rule about *who may attend to whom*.
 #
 # ## By hand: two words ask three
@@ -122,8 +118,11 @@ course.resolve("02.1", "about one time in six", f"Right in {right:.1%} of the ca
 # Each word that asks has a **query**: $d$ numbers that say what it looks for. Each word that may be
 # attended to has a **key**, $d$ numbers that say what it can be found by, and a **value**: what it hands over. Here two English words ask
 # three French ones (_elle_ is she, *chante* sings, _bien_ well), with made-up numbers and $d = 4$.
+#
+# *She* and _elle_: $2 \cdot 1 + 2 \cdot 1 = 4$, divided by $\sqrt{4}$ gives a **score** of 2. The three scores of *she* are 2, 0 and 1.
+# Softmax turns them into **attention weights** that sum to one; the mean of the values by these weights is the **context**.
 
-# %%
+# %% tags=["nbval-check-output"]
 english, french = ["she", "sings"], ["elle", "chante", "bien"]
 queries = [[2.0, 0, 2, 0], [0, 1, 0, 2]]  # T = 2 words ask
 keys = [[1.0, 0, 1, 0], [0, 2, 0, 1], [1, 1, 0, 0]]  # S = 3 words answer
@@ -143,12 +142,6 @@ def attention_by_loops(queries, keys, values):
         contexts.append([dot(weights, column) for column in zip(*values, strict=True)])
     return all_weights, contexts
 
-
-# %% [markdown]
-# *She* and _elle_: $2 \cdot 1 + 2 \cdot 1 = 4$, divided by $\sqrt{4}$ gives a **score** of 2. The three scores of *she* are 2, 0 and 1.
-# Softmax turns them into **attention weights** that sum to one; the mean of the values by these weights is the **context**.
-
-# %% tags=["nbval-check-output"]
 for word, weights, context in zip(
     english, *attention_by_loops(queries, keys, values), strict=True
 ):
@@ -157,7 +150,7 @@ for word, weights, context in zip(
     print(f"{word:<6} attends to   {shown}   context {context[0]:.2f}")
 
 # %% [markdown]
-# A context is a mixture, not a choice: *she* attends most to _elle_, whose value is 10, yet a quarter of _bien_'s 40 pulls its context to 18.24. Each *row* of weights belongs to one word that asks and sums to one; a column may sum to anything.
+# A context is a mixture, not a choice: *she* attends most to _elle_, whose value is 10, yet a quarter of _bien_'s 40 pulls its context to 18.24. Each *row* of weights sums to one.
 #
 # Why divide by $\sqrt{d}$? A score is a sum of $d$ products, so its spread grows like $\sqrt{d}$, and large scores leave softmax nearly all on one key. In Jupyter the next cell is a slider: turn the divisor of the products 4, 0 and 2, and see the weights of *she* sharpen and flatten.
 
@@ -177,7 +170,7 @@ def she(divisor=2.0):
 #
 # $$\text{attention}(y, x) = \operatorname{softmax}\left(\frac{Q_y K_x^\top}{\sqrt{d}}\right) V_x, \qquad Q_y = y\,W_Q, \quad K_x = x\,W_K, \quad V_x = x\,W_V .$$
 #
-# $Q_y K_x^\top$ holds all scores at once, softmax works along each row, and the product with $V_x$ takes all the means. Random matrices will do for now.
+# $Q_y K_x^\top$ holds all scores, softmax works along each row, and the product with $V_x$ takes all the means.
 
 # %%
 w_q, w_k, w_v = torch.randn(3, 8, 8) / math.sqrt(8)  # learned in a real model
@@ -200,15 +193,11 @@ torch.testing.assert_close(F.scaled_dot_product_attention(q, k, v), by_loops)
 print("loops, matrices, tx.attention and torch agree; shape", (*by_loops.shape,))
 
 # %% [markdown]
-# **Self-attention** is the case $y = x$: a sequence asks itself, and the table of weights is square. With two different sequences one speaks of **cross-attention** (lesson 11).
-# The separate $W_Q$ and $W_K$ are what lets an article look for a noun without the noun looking for the article: $x x^\top$ alone would be symmetric.
+# **Self-attention** is the case $y = x$: a sequence asks itself. With two different sequences it is **cross-attention** (lesson 11).
 #
 # ## The causal mask
 #
-# To predict the next token, position $t$ may attend to positions $0, \ldots, t$: to its **left** and to itself. To block a position, we add $-\infty$ to its
-# score *before* softmax. Since $e^{-\infty} = 0$, its weight is exactly zero, and the allowed keys share everything in their old proportion.
-#
-# For a whole sentence the rule is a square table, the **causal mask**: `True` where query $t$, the row, **may** attend to key $s$.
+# To predict the next token, position $t$ may attend to itself and to its **left**. The **causal mask** is `True` where query $t$, the row, **may** attend to key $s$. To block a key, its score becomes $-\infty$ *before* softmax. Since $e^{-\infty} = 0$, its weight is exactly zero, and the allowed keys share everything in their old proportion.
 
 # %% tags=["nbval-check-output"]
 words = ["le", "roman", "est", "très", "beau"]  # the novel is very beautiful
@@ -219,6 +208,9 @@ weights = scores_of(x, x).masked_fill(~mask, -math.inf).softmax(dim=-1)
 torch.testing.assert_close(weights, tx.attention_weights(x @ w_q, k, mask))
 print(mask.int(), "is tx.causal_mask(5), and gives the package's weights")
 
+# %% [markdown]
+# The weights that are left, as a heatmap. (They mean nothing yet, as all vectors and matrices are random.)
+
 # %%
 fig, ax = plots.figure(width=5.6, height=4.2)
 style = {"xticklabels": words, "yticklabels": words, "cmap": "Blues", "fmt": ".2f"}
@@ -228,12 +220,12 @@ ax.set(xlabel="key (attended to)", ylabel="query (attends)", title="Random weigh
 plots.show(fig, name="02_causal_mask")
 
 # %% [markdown]
-# _le_, the first word, can only attend to itself. _beau_, the last, sees everything: its row is the one without a mask.
+# _le_, the first word, can only attend to itself; _beau_, the last, sees everything.
 #
 # ## The leak test
 #
 # A mask is a promise about what can influence what, and that can be tested before any training: **change one input, and see which
-# outputs move.** An honest model moves only where its mask is `True`.
+# outputs move.**
 
 
 # %% tags=["nbval-check-output"]
@@ -259,6 +251,8 @@ for name, model in {"with the mask": masked, "without": lambda x: attend(x, x)}.
     print(f"{name:<14} moves exactly where the mask allows: {honest}")
 
 # %% [markdown]
+# With its mask, a model moves exactly where the mask is `True`; without it, everywhere.
+#
 # ## Break it: ways to get the mask wrong
 #
 # Each of these is quickly written, and each runs without complaint.
@@ -306,18 +300,9 @@ for name, weights_from in attempts.items():
 course.resolve("02.2", name, f"“{name}” leaks without any weight on the future.")
 
 # %% [markdown]
-# Zeroed after softmax, the weights that are left were divided by a sum over *all* words, so how much is missing from a row tells of the future. Divide each row by its own sum once more, and the future cancels: that *is* the masked softmax.
-
-# %% tags=["nbval-check-output"]
-zeroed = attempts["zeroed after softmax"](scores_of(x, x))
-print("its rows sum to", [round(total, 2) for total in zeroed.sum(dim=-1).tolist()])
-repaired = zeroed / zeroed.sum(dim=-1, keepdim=True)
-torch.testing.assert_close(repaired, attempts["right"](scores_of(x, x)))
-print("divided by these sums it equals the right mask")
-
-# %% [markdown]
-# "Scores times 0" fails because a score of 0 is not a weight of 0: $e^0 = 1$. "1 and $-\infty$" mixes two rules: multiplied, a negative score times $-\infty$ is $+\infty$, and softmax makes NaN of it. Say "0 and $-\infty$, added", or "True and False"; `tx.attention`
-# takes nothing but booleans. The *transposed* triangle is the rule of a model that reads from right to left: "context from the right" is a common slip, and it is this panel.
+# Zeroed after softmax, the weights that are left were divided by a sum over *all* words, so how much is missing from a row tells of the future. Divided by its own sum once more, each row is right: that *is* the masked softmax, and the last line of the next cell checks it.
+#
+# "Scores times 0" fails because a score of 0 is not a weight of 0: $e^0 = 1$. "1 and $-\infty$" mixes two rules: a negative score times $-\infty$ is $+\infty$, and softmax makes NaN of it. The *transposed* triangle is the rule of a model that reads from right to left.
 
 # %% tags=["folded"]
 fig, axes = plots.figure(2, 3, width=9.6, height=6.6, sharex=True, sharey=True)
@@ -328,12 +313,16 @@ for panel, name in zip(axes.flat, attempts, strict=True):
 fig.supxlabel("key (attended to)")
 fig.supylabel("query (attends)")
 plots.show(fig, name="02_wrong_masks")
+zeroed = attempts["zeroed after softmax"](scores_of(x, x))
+repaired = zeroed / zeroed.sum(dim=-1, keepdim=True)
+torch.testing.assert_close(repaired, attempts["right"](scores_of(x, x)))
+print("zeroed after softmax, then divided by its rows' sums: equal to the right mask")
 
 # %% [markdown]
 # ## Padding
 #
 # Sentences differ in length, and a batch is a rectangle: short rows are filled up with a special id, the **padding**, to which
-# no token may attend. Unlike the causal mask its mask has a row for each *sentence*, and speaks only of *keys*. A key is allowed if *every* rule allows it, so masks are combined by "and".
+# no token may attend. Its mask has a row for each *sentence*, and speaks only of *keys*. A key is allowed if *every* rule allows it, so masks are combined by "and".
 
 # %% tags=["nbval-check-output"]
 batch = torch.tensor([[11, 12, 13, 14, 15], [21, 22, 23, 0, 0], [31, 0, 0, 0, 0]])
@@ -344,7 +333,7 @@ assert torch.equal(both, tx.combine_masks(real[:, None, None, :], mask))
 print("sentence 1, causal and padding:\n", both[1, 0].int())
 
 # %% [markdown]
-# The two axes of size 1 stand for heads and queries: weights of a model have shape (B, H, T, S). Sentence 1 has no key in the columns of its padding.
+# Sentence 1 has no key in the columns of its padding. The two axes of size 1 stand for heads (lesson 04) and queries: weights of a model have shape (B, H, T, S).
 #
 # ### Further: name the mistake
 #
@@ -389,7 +378,7 @@ print(f"{'tx.attention_weights':<28}", weights[0].tolist())
 #
 # ### Whose mask is it?
 #
-# "The causal mask belongs to the decoder" is often said. But a mask is just an argument to attention. An encoder stack with it can be trained to predict next tokens: that *is* a **decoder-only** model. And the decoder's cross-attention has no causal mask, as the source is known in full.
+# A mask is just an argument to attention. An encoder stack with a causal mask can be trained to predict next tokens: that *is* a **decoder-only** model. And a translator's cross-attention has no causal mask, as the source is known in full.
 #
 # ### Draw your own
 #
@@ -417,50 +406,11 @@ assert top[0] > 0.8
 # Divided, the weights hardly depend on $d$. Undivided, at $d = 1024$ nearly all weight is on one key, chosen by the accident of the random
 # numbers, and softmax is **saturated**: its slopes $w_s (1 - w_s)$ are nearly zero, so almost no gradient flows back. (No model was trained without the scale here.)
 #
-# ## Further: the leak test through a whole model
-#
-# Does some detour through several layers lead back from the future? We change the token at position 4 of a model with four blocks and random weights, and record the **hidden states**, the vectors that each block returns. The number is the largest movement; a plain `0` means that not one bit has changed.
-
-# %%
-from tinytx.transformer import record_hidden_states
-
-deep = tx.TransformerConfig(vocab_size=50, d_model=32, n_heads=2, n_layers=4, d_ff=64)
-masked_body = tx.Transformer(deep)
-open_body = tx.Transformer(deep.replace(causal=False))
-open_body.load_state_dict(masked_body.state_dict())  # only the mask is gone
-ids = torch.randint(49, (1, 9))
-changed = ids + (torch.arange(9) == 4)
-
-
-def movement_of(body):  # (n_layers + 1, T): the embeddings, then each block
-    with record_hidden_states(body) as before:
-        body(ids)
-    with record_hidden_states(body) as after:
-        body(changed)
-    return (torch.stack(after) - torch.stack(before)).abs().amax(dim=-1)[:, 0]
-
-
-with_mask, without = movement_of(masked_body), movement_of(open_body)
-assert (with_mask[:, :4] == 0).all() and (with_mask[1:, 4:] > 0).all()
-assert (without[1:] > 0).all()
-
-# %% tags=["folded"]
-levels = ["embeddings"] + [f"after block {n}" for n in range(1, 5)]
-style = {"row_labels": levels, "numbers": ".2g", "low": 0, "high": 0.5}
-fig, axes = plots.figure(2, 1, width=8.6, height=6.0)
-title = "With the mask: how far each vector moves"
-plots.heatmap(with_mask, **style, title=title, ax=axes[0])
-plots.heatmap(without, **style, title="The mask removed", xlabel="position", ax=axes[1])
-plots.show(fig, name="02_leak_test")
-
-# %% [markdown]
-# No detour leads back: with the mask, the left side is exactly zero after every block, since every path leads to the right or stays. Without it, one block is enough to move every position.
-#
 # ## Further: a task with a known solution
 #
-# What does a *learned* map look like? We take a task for which a good one is known. The model reads ten random
-# letters of five kinds. At each position $t \ge 2$ it must name a pair: the letter **two back**, and the **first** letter of the row. With one layer and two **heads** (two attentions side by side, lesson 04),
-# one natural solution is known before any training: one head attends two back, the other to position 0. The *fit* of a map is its mean weight where it should be: 1 is perfect.
+# What does a *learned* map look like? The model reads ten random
+# letters of five kinds. At each position $t \ge 2$ it must name a pair: the letter **two back**, and the **first** letter of the row. With two **heads** (two attentions side by side, lesson 04)
+# one solution is known before any training: one head attends two back, the other to position 0. The *fit* of a map is its mean weight where it should be: 1 is perfect.
 
 # %%
 game = tx.TransformerConfig(vocab_size=25, d_model=32, n_heads=2, n_layers=1, d_ff=32)
@@ -493,26 +443,11 @@ fig.supylabel("query position (attends)")
 plots.show(fig, name="02_learnt_and_known_maps")
 
 # %% [markdown]
-# In all three seeds the two heads divided the work as we wrote down beforehand. The maps differ in the first two rows: there is no target, so what the heads do there is free.
+# In all three seeds the two heads divided the work as we wrote down beforehand. In the first two rows there is no target, so what the heads do there is free.
 #
-# ## Further: two signs for one rule
+# ### Two signs for one rule
 #
-# `F.scaled_dot_product_attention` takes `True` as *may attend*, as we do. `torch.nn.MultiheadAttention`, and the encoder layers built on it, take `True` as *blocked*. Given our padding mask as it is, sentence 0, the longest, has every key blocked.
-
-# %%
-torch_attention = torch.nn.MultiheadAttention(12, num_heads=3, batch_first=True)
-sentences, real = torch.randn(3, 5, 12), batch != 0  # (B, T, D), (B, T)
-for sign, given in {"our sign": real, "their sign": ~real}.items():
-    for need_weights in (True, False):
-        contexts, _ = torch_attention(
-            *[sentences] * 3, key_padding_mask=given, need_weights=need_weights
-        )
-        first = contexts[0] - torch_attention.out_proj.bias
-        said = "NaN" if first.isnan().any() else "numbers" if first.any() else "zeros"
-        print(f"{sign:<12}need_weights={need_weights!s:<7}sentence 0: {said}")
-
-# %% [markdown]
-# The same mistake gives NaN on one path and zeros on the other, and the option that decides seems to be about something else. The second path is the one inside torch's encoder layers: the longest sentence of each batch loses its context, and nothing is to be seen from outside.
+# `F.scaled_dot_product_attention` takes `True` as *may attend*, as we do. `torch.nn.MultiheadAttention`, and the encoder layers built on it, take `True` as *blocked*. Given our padding mask as it is, the longest sentence of a batch has every key blocked: its context is NaN or zero, and no error is raised.
 #
 # ## Questions
 #
@@ -634,20 +569,15 @@ def build_masks(token_ids, pad_id):
 vectors, allowed = torch.randn(3, 5, 8), build_masks(batch, pad_id=0)
 ours = masked_attention(vectors, vectors, vectors, allowed)
 torch.testing.assert_close(ours, tx.attention(vectors, vectors, vectors, allowed))
-print("it equals the package")
-
-# %% [markdown]
-# The package blocks with the lowest finite number, and then makes the weights zero:
-
-# %%
-import inspect
-
+print("it equals the package, which ends in these lines:")
 print("\n".join(inspect.getsource(tx.attention_weights).splitlines()[-2:]))
 
 # %% [markdown]
+# The package blocks with the lowest finite number, and then makes the weights zero.
+#
 # ## What this does not show
 #
-# - A map says where a head *attends*, not what it makes of it; for real text whether the two agree is disputed (Jain and Wallace, 2019).
+# - A map says where a head *attends*, not what it makes of it; whether the two agree is disputed (Jain and Wallace, 2019).
 # - The leak test finds what flows through the model, not an answer in the *data*, such as a target that was not shifted.
 # - Attention itself is blind to order: how can a head *know* what is two back? That is the next lesson.
 #
@@ -656,7 +586,7 @@ print("\n".join(inspect.getsource(tx.attention_weights).splitlines()[-2:]))
 # 1. Attention of $y$ over $x$ is $\operatorname{softmax}(Q_y K_x^\top / \sqrt{d})\, V_x$; self-attention is the case $y = x$.
 # 2. Scores spread like $\sqrt{d}$; without the division one key takes nearly all the weight at large $d$.
 # 3. A mask is True where a query may attend, and acts *before* softmax. Zeroed after it, what is missing from a row tells of the future; divided by its sum the row is right. Masks are combined by "and".
-# 4. Change one input and see which outputs move: for a causal model that table is the causal mask, exactly.
+# 4. Change one input and see which outputs move: with a causal mask that table is the mask, exactly.
 # 5. In a task with two jobs, two heads divided them, in all three seeds.
 #
 # *Where this comes from:* Vaswani et al., *Attention Is All You Need*, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.2.1 (equation 1, and footnote 4 for the scale) and 3.2.3 (the three uses, and the mask

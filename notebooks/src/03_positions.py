@@ -11,7 +11,7 @@
 #
 # **How does it know the order of words?**
 #
-# Attention compares vectors and takes means. Neither asks *where* a word is, so the position must be put in: see the picture for the first of four ways. Here you build all four, and see which of them hold in texts longer than those of training.
+# Attention compares vectors and takes means. Neither asks *where* a word is, so the position must be put in. Here you build four ways to do it, and see which of them hold in texts longer than those of training.
 #
 # After this lesson you can
 #
@@ -46,16 +46,19 @@ from tinytx_run.recipes import default_budget
 smoke = default_budget() == "smoke"  # a few steps only: nothing is learned
 _ = torch.set_num_threads(1), torch.manual_seed(0)
 
-# %%
-plots.diagram("token-plus-position")
+# %% [markdown]
+# Two questions from earlier lessons, then the first of the four ways.
 
 # %%
 course.recall("03")
 
+# %%
+plots.diagram("token-plus-position")
+
 # %% [markdown]
 # ## Why: two reviews, one bag of words
 #
-# *The beginning is boring, but the hero is magnificent*: that reader liked the book. Exchange two words, and the other reader did not. (_début_ is beginning, _ennuyeux_ boring, _mais_ but.) The grammar behind the language of the course gives the probability that a review is favourable. (A review has at least two sentences, so we say it twice.)
+# *The beginning is boring, but the hero is magnificent*: that reader liked the book. Exchange two words, and the other reader did not. The grammar behind the language of the course gives the probability that a review is favourable. (A review has at least two sentences, so we say it twice.) Whatever is computed from the bag of words alone is wrong about one of them. Then a small transformer that classifies texts reads both, untrained and without positions.
 
 # %%
 world = tx.World()
@@ -66,11 +69,6 @@ for words in (liked, disliked):
 bag = Counter(liked)
 assert bag == Counter(disliked)
 print("one bag:", " ".join(f"{word}×{n}" for word, n in sorted(bag.items())))
-
-# %% [markdown]
-# As bags, the two are the same: whatever is computed from the bag alone is wrong about one of them. Here is a small transformer that classifies texts, untrained and without positions.
-
-# %% tags=["nbval-check-output"]
 vocabulary = sorted(bag)
 twins = [[vocabulary.index(word) for word in words] for words in (liked, disliked)]
 twins = torch.tensor(twins)  # (2, T)
@@ -89,7 +87,7 @@ assert (causal[0] - causal[1]).abs().max() > 1e-3
 print("with a causal mask the scores differ")
 
 # %% [markdown]
-# A score compares two vectors, a context is a sum, and the feed-forward network reads one word at a time. Shuffle the words, and the hidden states are shuffled in the same way: **permutation equivariance**, $f(PX) = P f(X)$. Their mean, which the classifier reads, does not change: the model *is* a bag of words. A causal mask gives order away: the first word sees one word, the second two.
+# Shuffle the words, and the **hidden states**, the vectors that the model makes of them, are shuffled in the same way: **permutation equivariance**, $f(PX) = P f(X)$. Their mean, which the classifier reads, does not change: the model *is* a bag of words. A causal mask gives order away: the first word sees one word, the second two.
 #
 # ### A tempting way: add the number of the position
 #
@@ -106,6 +104,9 @@ class RawIndex(nn.Module):
 counting = tx.Classifier(config)
 counting.load_state_dict(blind.state_dict())
 counting.body.pos_embed = RawIndex()
+
+# %% [markdown]
+# **Predict 03.1.**
 
 # %%
 course.predict(
@@ -127,29 +128,17 @@ course.resolve(
 )
 
 # %% [markdown]
-# Each block begins with a **layer norm** (lesson 05): it subtracts from each vector the mean of its numbers, and a constant added to all of them goes with it. In a direction of its own the index survives, but it grows. How similar do two *different* words at the same position become?
-
-# %%
-one_word, other_word = torch.randn(2, 64)  # two words that have nothing in common
-index = torch.arange(501)[:, None] * F.one_hot(torch.tensor(0), 64)  # (T, D)
-waves = tx.sinusoidal_positions(501, 64)
-for name, added in {"index added": index, "sinusoids added": waves}.items():
-    alike = F.cosine_similarity(one_word + added, other_word + added)  # (T,)
-    shown = (f"{alike[t]:6.2f}" for t in (0, 1, 100, 500))
-    print(f"{name:<17} at 0, 1, 100, 500:", *shown)
-
-# %% [markdown]
-# The index drowns the words: far out all vectors point in nearly the same direction. (Sinusoids, see below, have a fixed length, and the words remain.) Divided by the length of the text the index stays small, but then one word further is a step of another size in each text.
+# Each block begins with a **layer norm** (lesson 05): it subtracts from each vector the mean of its numbers, and a constant added to all of them goes with it. In a direction of its own the index would survive, and grow until it drowns the words. Divided by the length of the text it stays small, but then one word further is a step of another size in each text.
 #
 # What we want: the same vector for a position in every text; no two positions with the same one; small numbers; and **a step of one word that is the same thing everywhere**.
 #
 # ## By hand: clocks
 #
-# A clock does all this: its fast hand tells neighbouring moments apart, its slow hand three o'clock from nine. So each **position** gets a few hands of different speeds. Hand $i$ turns by $1 / \text{base}^{2i/d}$ radians per word, and is noted by the sine and the cosine of its angle:
+# A clock does all this: its fast hand tells neighbouring moments apart, its slow hand three o'clock from nine. So each **position** gets a few hands of different speeds. Hand $i$ turns by $1 / \text{base}^{2i/d}$ radians per word, noted by sine and cosine:
 #
 # $$PE(pos, 2i) = \sin\left(\frac{pos}{\text{base}^{2i/d}}\right), \qquad PE(pos, 2i+1) = \cos\left(\frac{pos}{\text{base}^{2i/d}}\right).$$
 #
-# These are **sinusoidal positions**; $pos$ is counted from 0, and $d$ is the width of the vectors. Four words, width 4 and base 100 are small enough for paper.
+# These are **sinusoidal positions**; $pos$ is counted from 0, and $d$ is the width of the vectors. On paper: four words, width 4 and base 100.
 
 # %% tags=["nbval-check-output"]
 robot = ["I", "am", "a", "Robot"]
@@ -165,9 +154,7 @@ for pos, word in enumerate(robot):
 
 # %% [markdown]
 # Check the row of *a*, with $pos = 2$. The first hand turns by 1 a word: $\sin(2) = 0.91$, $\cos(2) = -0.42$. The second turns by
-# $1/100^{2/4} = 1/10$: $\sin(0.2) = 0.20$, $\cos(0.2) = 0.98$. The word itself plays no part.
-#
-# Two slips are common. The even index is that of a *dimension*, not of a word: each word gets sines and cosines. And $i$ counts hands, from 0 to $d/2 - 1$: the last speed here is 1/10, not 1/100.
+# $1/100^{2/4} = 1/10$: $\sin(0.2) = 0.20$, $\cos(0.2) = 0.98$. Two slips are common. The even index is that of a *dimension*, not of a word. And $i$ counts hands, from 0 to $d/2 - 1$: the last speed here is 1/10, not 1/100.
 #
 # ## All at once
 #
@@ -203,7 +190,7 @@ fig, ax = plots.phase_clocks(
 plots.show(fig, name="03_clocks")
 
 # %% [markdown]
-# The first hand comes round after six positions and a bit; the slower ones tell position 0 from position 6. Now the table as models use it, with base 10,000, and how similar any two of its rows are, $PE(p) \cdot PE(q)$.
+# The first hand comes round after six positions and a bit; the slower ones tell position 0 from position 6. Now the table as models use it, with base 10,000, and the similarity of its rows, $PE(p) \cdot PE(q)$.
 
 # %%
 table = tx.sinusoidal_positions(50, 32)
@@ -222,7 +209,7 @@ right.set_title("Similarity of its rows")
 plots.show(fig, name="03_sinusoidal_table")
 
 # %% [markdown]
-# The hands on the far right are for longer texts. In the similarities every diagonal has one colour (asserted): **similarity depends on the distance of two positions alone.**
+# Every diagonal on the right has one colour: **similarity depends on the distance of two positions alone.**
 #
 # Choose a position and a hand, then a shift $k$. Then make the base small: all hands come round soon, and similarity says nothing about a large distance.
 
@@ -266,7 +253,7 @@ print(f"{512 * 513 // 2:,} pairs of positions, each within a billionth")
 #
 # ### Further: a head that attends one back
 #
-# Queries are made by a learned matrix. Let a head multiply them by $R(-1)$: each word then asks for the position before
+# Let a head multiply its queries by $R(-1)$: each word then asks for the position before
 # its own. (Nothing is trained; the factor 16 makes the scores large.)
 
 # %% tags=["folded"]
@@ -285,7 +272,7 @@ plots.heatmap(
 plots.show(fig, name="03_rotation_and_look_back")
 
 # %% [markdown]
-# One matrix is enough for every position: the head attends one back wherever it is. (Word 0 has no word before it, and takes the nearest.)
+# One matrix is enough for every position: the head attends one back wherever it is.
 #
 # ## Learned positions
 #
@@ -338,11 +325,11 @@ torch.testing.assert_close(turn(q, later) @ turn(k, later).T, scores)
 print("turned = matrices = tx.rotate; same scores a thousand positions on")
 
 # %% [markdown]
-# (Llama's code at Hugging Face pairs number $i$ with number $i + K/2$, and turns the other way.)
+# Scores depend on the distance alone, as the cell checks a thousand positions on.
 #
 # ## Say only how far: ALiBi
 #
-# The plainest way to use a distance is to *subtract* it. **ALiBi**, attention with linear biases, leaves queries and keys alone, and lowers each score by a slope times the distance:
+# **ALiBi**, attention with linear biases, leaves queries and keys alone, and lowers each score by a slope times the distance:
 #
 # $$\text{score}(t, s) = \frac{q_t \cdot k_s}{\sqrt{K}} - m_h\,|t - s|.$$
 #
@@ -378,7 +365,7 @@ print("forwards and backwards read the same: ALiBi True, rotary False")
 #
 # ## Break it: train short, test long
 #
-# Using a model on texts longer than those of its training is called **extrapolation**. Small causal language models of five kinds were trained on snippets of **16 words** from our reviews: 2,000 steps, five seeds each. (`python -m experiments positions` stored the results; the code follows under *Further*.) Each must predict the first eight words of 125 new reviews, **the same words every time**, with more and more of *other* reviews before them, which neither help nor have to hurt. The grammar gives the **entropy bound**, the lowest loss that a model can expect, the same at every length.
+# Using a model on texts longer than those of its training is called **extrapolation**. Small causal language models of five kinds were trained on snippets of **16 words** from our reviews: 2,000 steps, five seeds each (stored; the code follows under *Further*). Each must predict the first eight words of 125 new reviews, **the same words every time**, with more and more of *other* reviews before them. The grammar gives the **entropy bound**, the lowest loss that a model can expect. **Predict 03.2.**
 
 # %%
 course.predict(
@@ -402,6 +389,9 @@ for kind, found in losses.items():
 steadiest = min(rises, key=lambda kind: rises[kind].mean())
 rise = rises[steadiest].mean()
 course.resolve("03.2", steadiest, f"{steadiest}: worse by {rise:.2f} nats a word.")
+
+# %% [markdown]
+# The bands reach from the lowest to the highest seed.
 
 # %% tags=["folded"]
 lengths = readers[0]["before"]
@@ -431,7 +421,7 @@ assert rises["alibi"].max() < 0.15
 #
 # ### Further: how they were trained
 #
-# One block, four heads, width 32, and a `max_len` that leaves room for the long test. (`tie_embeddings`: the output layer uses the table of the word vectors once more.) Each step takes sixteen snippets, the same for all kinds. `world.automaton.read` returns the exact log-probability of words that open a review.
+# Each step takes sixteen snippets, the same for all kinds. `world.automaton.read` returns the exact log-probability of words that open a review.
 
 # %%
 numbers = {None: 0} | {word: i for i, word in enumerate(world.vocabulary, start=1)}
@@ -476,6 +466,9 @@ def draw_snippets(generator):
     return token_ids[:, :-1], token_ids[:, 1:]
 
 
+# %% [markdown]
+# One model, trained here:
+
 # %%
 def train_reader(kind, seed, n_steps):
     torch.manual_seed(seed)
@@ -500,26 +493,7 @@ for n in (0, 8, 32, 96):
 # %% [markdown]
 # ### Further: why some hold
 #
-# Training reached positions 0 to 15 of the **learned table**. Here is the similarity of its rows (the cosine), before and after.
-
-# %%
-after = reader.body.pos_embed.table.detach()
-_ = torch.manual_seed(0)  # the seed of that model: its beginning is drawn again
-untrained = tx.LanguageModel(reader_config.replace(positions="learned"))
-before = untrained.body.pos_embed.table.detach()
-assert torch.equal(after[16:], before[16:]) and not torch.equal(after[:16], before[:16])
-fig, axes = plots.figure(1, 2, width=9.4, height=4.0)
-for ax, name, rows in zip(axes, ("before", "after"), (before, after), strict=True):
-    unit = F.normalize(rows[:24], dim=-1)
-    plots.heatmap(unit @ unit.T, low=-1, high=1, ax=ax, title=f"{name} training")
-    ax.set_xlabel("position q (tokens)")
-    neighbours = F.cosine_similarity(rows[:15], rows[1:16]).mean()
-    print(f"similarity of neighbours up to 15, {name} training: {neighbours:.2f}")
-axes[0].set_ylabel("position p (tokens)")
-plots.show(fig, name="03_learned_table")
-
-# %% [markdown]
-# A row that no snippet reached is still, bit for bit, the random vector it began with (asserted). Next: with 96 words before, how much of the attention reaches *further back than 15 words*, where in training there never was a word?
+# With 96 words before, how much of the attention reaches *further back than 15 words*, where in training there never was a word?
 
 # %%
 far = torch.arange(104)[:, None] - torch.arange(104) > 15  # (T, T)
@@ -545,7 +519,7 @@ assert shares[0] < 0.05 and shares[-1] > evenly - 0.15  # the last row: ALiBi
 # %% [markdown]
 # Without ALiBi every head gives distant words about the share of a head that attends evenly, or more: in training nothing was ever that far away, so no head learned to ignore it. The shares are measured; the reasons are our best explanation:
 #
-# - *None*: ninety other words drown the near ones. *Learned*: noise beyond position 15, added to every word.
+# - *None*: ninety other words drown the near ones. *Learned*: beyond position 15 the rows are still the noise that they began with.
 # - *Sinusoidal*: each new position is a vector that no matrix was trained to read. **That a formula continues does not mean that what was learned does.**
 # - *Rotary*: no position is new, but distances are. At a distance of 44 words the first hand has come round to where it was for a near word ($44 \approx 7 \cdot 2\pi$), and the slower ones are at angles never met in training.
 # - *ALiBi*: the first head hardly sees beyond fifteen words. For it a long text is a short one.
@@ -580,7 +554,7 @@ for row, answer in zip(token_ids.tolist(), targets.amax(dim=1).tolist(), strict=
     print(" ".join(lexicon[i] for i in row), "->", lexicon[answer])
 
 # %% [markdown]
-# Six kinds play, with words before *and* after in sight; *one number* is the index divided by the length, times a learned direction. Each was trained on games of eight words for 1,500 steps from five seeds with these functions, and is tested on two thousand new games of eight words, and of **sixteen**, which no model has met.
+# Six kinds play, with words before *and* after in sight; *one number* is the index divided by the length, times a learned direction. Each was trained on games of eight words for 1,500 steps from five seeds, and is tested on games of eight words, and of **sixteen**, which no model has met.
 
 # %%
 game_config = tx.TransformerConfig(
@@ -608,6 +582,9 @@ def train_player(kind, seed, n_steps):
     return train(model, lambda: draw_games(64, 8, games), 5e-3, n_steps)
 
 
+# %% [markdown]
+# The stored scores, over two thousand new games:
+
 # %%
 def right_answers(model, n_words, n=2000):  # (n,) booleans, and where mais was
     token_ids, targets = draw_games(n, n_words, torch.Generator().manual_seed(99))
@@ -628,7 +605,7 @@ rotary = games[games["kind"] == "rotary"]
 assert (rotary["right 16"] - rotary["right 8"]).abs().max() < 0.05
 
 # %% [markdown]
-# Without positions a model stays where the bag must stay. One number solves the game of eight words, where one word further is always a seventh; with sixteen it is a fifteenth, and much is lost. Sinusoids and learned vectors know about half of the longer game.
+# Without positions a model stays where the bag must stay. One number solves the game of eight words; with sixteen much is lost, as with sinusoids and learned vectors.
 # Rotary positions know distances only, and *one before* is the same distance everywhere: they keep what they learned, with every seed. **Of eight words ALiBi gets about one half right, because it cannot tell before from after**: which of the two neighbours of _mais_ came before, it has to guess.
 #
 # ## Questions
@@ -671,12 +648,6 @@ course.check("sinusoidal_positions", sinusoidal_positions)
 #
 # ## Further: three more exercises
 #
-# First a puzzle: put the lines in order; of two joined by "or", one is wrong.
-
-# %%
-course.parsons("rotate")
-
-# %% [markdown]
 # [exercise: shift_matrix]
 
 
@@ -729,9 +700,7 @@ def sinusoidal(max_len, d_model, base=10_000):  # (T, D): x + sinusoidal(T, D)
     angles = torch.arange(max_len)[:, None] * speeds
     return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)
 
-
 learned = nn.Embedding(512, 64)  # x + learned.weight[:T]
-
 
 def rotary(x, base=10_000):  # (..., T, K): scores = rotary(q) @ rotary(k).T
     speeds = base ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
@@ -741,12 +710,10 @@ def rotary(x, base=10_000):  # (..., T, K): scores = rotary(q) @ rotary(k).T
     pairs = (cos * first + sin * second, cos * second - sin * first)
     return torch.stack(pairs, dim=-1).flatten(-2)
 
-
 def alibi(n_heads, seq_len):  # (H, T, T): scores + alibi(H, T)
     slopes = 2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)
     t = torch.arange(seq_len)
     return slopes[:, None, None] * -(t[:, None] - t).abs()
-
 
 x = torch.randn(2, 7, 64)
 torch.testing.assert_close(sinusoidal(7, 64), tx.sinusoidal_positions(7, 64))
@@ -763,7 +730,7 @@ print("each equals the package")
 #
 # ## Summary
 #
-# 1. Attention with neither positions nor a mask is permutation-equivariant. A raw index is wiped off by the norm or drowns the words.
+# 1. Attention with neither positions nor a mask is permutation-equivariant. A raw index added to all numbers is wiped off by the norm.
 # 2. $PE(pos, 2i) = \sin(pos / \text{base}^{2i/d})$ and $PE(pos, 2i+1) = \cos(\ldots)$ with $i = 0 \ldots d/2 - 1$: a row of clocks, fast hands to the left.
 # 3. $PE(pos + k) = R(k) \, PE(pos)$ with one rotation for all positions. It needs the pair of sine and cosine.
 # 4. Rotary positions turn queries and keys; the score keeps $R(s-t)$, distance and direction. ALiBi lowers the score by a slope times the distance, and knows no direction.

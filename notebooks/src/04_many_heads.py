@@ -26,7 +26,6 @@
 # The budget `smoke` cuts training to a few steps: then everything runs, but nothing is learned.
 
 # %%
-import itertools
 import math
 
 import torch
@@ -41,24 +40,21 @@ from tinytx_run.recipes import default_budget
 
 smoke = default_budget() == "smoke"
 
-# %%
-plots.diagram("split-into-heads")
+# %% [markdown]
+# Two questions from earlier lessons, then the shapes of this one.
 
 # %%
 course.recall("04")
 
+# %%
+plots.diagram("split-into-heads")
+
 # %% [markdown]
 # ## Why: one blend, two questions
 #
-# In *Anne lit Proust* ("Anne reads Proust"), the verb needs its subject *and* its object. But attention returns a **weighted mean**: one vector. The tempting answer is: "then attend to both, half and half." Let each of the two positions hold one bit, and let the value of a bit be its own number.
-
-# %% tags=["nbval-check-output"]
-for first, second in itertools.product([0, 1], repeat=2):
-    blend = 0.5 * first + 0.5 * second
-    print(f"the positions hold {first} and {second}, what arrives is {blend}")
-
-# %% [markdown]
-# Four cases went in and three came out: who reads whom is lost. A second set of attention weights, with its own queries, keys and values, could attend to the other position by itself. Such a set is a **head**. Would other weights, more width or longer training do as well? This lesson answers with a proof.
+# In *Anne lit Proust* ("Anne reads Proust"), the verb needs its subject *and* its object. But attention returns a **weighted mean**: one vector. The tempting answer is: "then attend to both, half and half." Let each of the two positions hold one bit, and let the value of a bit be its own number. Of the four cases 00, 01, 10 and 11 the mean is 0, ½, ½ and 1: four went in and three came out, and who reads whom is lost.
+#
+# A second set of attention weights, with its own queries, keys and values, could attend to the other position by itself. Such a set is a **head**. Would other weights, more width or longer training do as well? This lesson answers with a proof.
 #
 # ## By hand: two heads on three words
 #
@@ -81,7 +77,7 @@ for head, query in enumerate(queries):
 print("both heads, concatenated:", [round(number, 1) for number in received])
 
 # %% [markdown]
-# The results are not added: they are **concatenated**, the two numbers of head 0 first. So both answers survive, each at its own place in the vector.
+# The results are **concatenated**, the two numbers of head 0 first, so both answers survive.
 #
 # **In matrices, a loop over heads.** With $H$ heads, each has its own matrices $W_Q^h, W_K^h, W_V^h$, from $D$ numbers down to $K = D / H$. Each head attends by itself, the results are concatenated, and a last matrix, the **output projection** $W_O$, mixes them:
 #
@@ -105,7 +101,7 @@ print("the loop over", H, "heads equals the package, shape", tuple(by_loop.shape
 # %% [markdown]
 # ## Vectorised: split and merge
 #
-# The matrices of all heads, one below the other, *are* one $D \times D$ matrix. So we project once, and then **split** the $D$ numbers of each token into $H$ groups of $K$: nothing is computed, the same numbers are read in a new way.
+# The matrices of all heads, one below the other, *are* one $D \times D$ matrix. So we project once, and then **split** the $D$ numbers of each token into $H$ groups of $K$.
 #
 # Attention wants the shape (B, H, T, K). The tempting way is `reshape(B, H, T, K)`. Let the entries of one text count from 0: token 0 holds 0 to 3, token 1 holds 4 to 7, token 2 holds 8 to 11. **Predict 04.1.**
 
@@ -147,7 +143,7 @@ print("split, attend and merge equal the loop; merge undoes split")
 # %% [markdown]
 # ### Follow one number
 #
-# In this explorer each entry carries its address, (b, t, d), through a whole block. Choose an entry and move through the steps; then choose another number of heads. Only shapes with an H or a K in them change.
+# In this explorer each entry carries its address, (b, t, d), through a whole block. Choose an entry and move through the steps; then choose another number of heads.
 
 # %%
 course.widgets.shapes(batch_size=2, seq_len=5, d_model=8, n_heads=2, d_ff=10, step=3)
@@ -155,7 +151,11 @@ course.widgets.shapes(batch_size=2, seq_len=5, d_model=8, n_heads=2, d_ff=10, st
 # %% [markdown]
 # ## The package, and torch
 #
-# `tx.MultiHeadAttention` is this code. It also takes a `memory`: then keys and values come from `memory`, and the result is as long as `x`. Torch's own module stores the first three projections in one matrix, and reads a boolean mask with the **opposite sign**: there True means *blocked*.
+# `tx.MultiHeadAttention` is this code. It also takes a `memory`: then keys and values come from `memory`, and the result is as long as `x`.
+#
+# ### Further: equal to torch
+#
+# Torch's own module stores the first three projections in one matrix, and reads a boolean mask with the **opposite sign**: there True means *blocked*.
 
 # %% tags=["nbval-check-output"]
 theirs = nn.MultiheadAttention(D, H, batch_first=True)
@@ -168,6 +168,8 @@ torch.testing.assert_close(module(x, memory=memory), theirs(x, memory, memory)[0
 print("equal to torch, with a mask and over a memory")
 
 # %% [markdown]
+# ### More heads, the same weights
+#
 # We load the *same* weights into modules of width 64 with 1, 2, 4 and 8 heads. **Predict 04.2.**
 
 # %%
@@ -193,7 +195,7 @@ course.resolve("04.2", differs, found, thresholds=(1e-4, 0.1))
 #
 # ## Look: a task that one head cannot do
 #
-# Eight bits form a ring. Each position asks two questions: which bit is **one** position back, and which is **three** back? So four possible pairs of answers. We test all $2^8 = 256$ rows.
+# Eight bits form a ring. Each position asks two questions: which bit is **one** position back, and which is **three** back? We test all $2^8 = 256$ rows.
 
 # %% tags=["nbval-check-output"]
 bits = lesson_04.all_rows()  # (256, T)
@@ -245,7 +247,7 @@ class Asker(nn.Module):
 #
 # ### Trained
 #
-# Now gradient descent may try, with five seeds each (the training loop belongs to lesson 08; here it is a tool, `lesson_04.train`). A control shows where the proof ends: one head whose readout has a **hidden layer** is no longer linear. **Predict 04.3.**
+# Now gradient descent may try, with five seeds each (`lesson_04.train` is the loop of lesson 08). A control shows where the proof ends: one head whose readout has a **hidden layer** is no longer linear. **Predict 04.3.**
 
 # %%
 course.predict(
@@ -278,9 +280,9 @@ found = f"{hidden:.3f}; one head {means['one head']:.3f}, {found}"
 course.resolve("04.3", hidden, found, thresholds=(0.75, 0.95))
 
 # %% [markdown]
-# **Two heads solve the task; one head with the same number of parameters does not.** With a non-linear readout one head can, so a feed-forward network (lesson 05) can repair what a single head blurs. (One head may end well below its bound: training minimises the loss, not the number of wrong pairs.)
+# **Two heads solve the task; one head with the same number of parameters does not.** With a non-linear readout one head can, so a feed-forward network (lesson 05) can repair what a single head blurs.
 #
-# Now look at the proof. For position 5 every row is a point: across, the first number that the model returns, up, the second. Colours are the right pairs; the answers change where the lines through zero are.
+# For position 5 every row is a point: across, the first number that the model returns, up, the second. Colours are the right pairs; the answers change where the lines through zero are.
 
 # %% tags=["folded"]
 fig, axes = plots.figure(1, 2, width=10.6, height=4.4)
@@ -303,7 +305,7 @@ for name, panel in zip(("one head", "two heads"), axes, strict=True):
 plots.show(fig, name="04_segment_and_square")
 
 # %% [markdown]
-# One head: a line, which meets at most three quadrants. Two heads: four groups, each in its own quadrant. (The scales of the two panels differ.)
+# One head: a line, which meets at most three quadrants. Two heads: four groups, each in its own quadrant.
 #
 # How many rows does each answer of the single head get right?
 
@@ -353,11 +355,11 @@ found = f"One back {one:.2f}, three back {three_back:.2f}."
 course.resolve("04.4", "those three back", found)
 
 # %% [markdown]
-# **In this model each head carries one answer.** In a translator a few specialised heads do most of the work, and most of the others can be removed with little loss (Voita et al., 2019; Michel et al., 2019). That a head can be removed does not prove that it did nothing: another head may do the same. Lesson 17 looks for heads with a known job in a language model.
+# **In this model each head carries one answer.** In a translator a few specialised heads do most of the work, and most of the others can be removed with little loss (Voita et al., 2019; Michel et al., 2019). That a head can be removed does not prove that it did nothing: another head may do the same.
 #
 # ## Further: the maps of the heads
 #
-# The right maps are known: a stripe one back and a stripe three back. Compare the rows of the single head with them, one by one.
+# The right maps are known: a stripe one back and a stripe three back.
 
 # %%
 single = trained["one head"][0].weights(bits).mean(dim=0)[0].detach()  # (T, T)
@@ -419,12 +421,6 @@ course.check("split_heads", split_heads)
 #
 # ## Further: two more exercises
 #
-# Put the lines of `split_heads` in order. Each wrong line is paired with a right one: only one of the two belongs in the program.
-
-# %%
-course.parsons("split_heads")
-
-# %% [markdown]
 # [exercise: merge_heads]
 
 
@@ -455,7 +451,7 @@ course.check("multi_head_attention", multi_head_attention)
 # %% [markdown]
 # ## Take-home: multi-head attention in 20 lines
 #
-# Project, split, scaled scores, mask, softmax, weighted mean, merge, project: for self-attention and for attention over a memory.
+# Project, split, scaled scores, mask, softmax, weighted mean, merge, project.
 
 # %%
 class MultiHeadAttention(nn.Module):

@@ -11,7 +11,7 @@
 #
 # **What holds a deep network together?**
 #
-# We take "Attention is all you need" at its word, stack attention, and see it fail. Then we add one part after another, until it is the block of the picture below.
+# We take "Attention is all you need" at its word, stack attention, and see it fail. Then we add one part after another, until it is the block of the picture.
 #
 # After this lesson you can
 #
@@ -43,16 +43,19 @@ _ = torch.set_num_threads(1)  # fastest for such small matrices
 smoke = default_budget() == "smoke"  # a few steps only: nothing is learned
 n_steps = 20 if smoke else 100
 
-# %%
-plots.diagram("block")
+# %% [markdown]
+# Two questions from earlier lessons, then the goal.
 
 # %%
 course.recall("05")
 
+# %%
+plots.diagram("block")
+
 # %% [markdown]
 # ## Why: stack more layers?
 #
-# The task: read eight digits and write them **sorted**, so each position has another answer to give. The first version of our block is attention and nothing else, and a `stack` puts $L$ of them on top of each other. (Glorot's initialisation keeps sizes on average: lost signal will not be the fault of badly scaled weights.)
+# The task: read eight digits and write them **sorted**, so each position has another answer to give. The first version of our block is attention and nothing else; a `stack` puts $L$ of them on top of each other. (Glorot's initialisation keeps sizes on average, so a lost signal is not the fault of badly scaled weights.)
 
 # %%
 N_DIGITS, SEQ_LEN = 7, 8
@@ -106,7 +109,7 @@ def sort_loss(model, rows):
 
 
 # %% [markdown]
-# Training is Adam. In the first `warmup_steps` the learning rate rises to `lr` in a straight line; for now there are none, and nothing to `watch`.
+# Training is Adam. In the first `warmup_steps` the learning rate rises to `lr` in a straight line; for now there are none.
 
 
 # %%
@@ -129,7 +132,7 @@ def train(
 
 
 # %% [markdown]
-# One, two, four and eight layers of attention, two seeds each. A deeper stack has more weights, and could at the worst leave the digits as they are.
+# One, two, four and eight layers of attention, two seeds each. A deeper stack has more weights.
 
 # %%
 course.predict(
@@ -160,11 +163,11 @@ best = min(lines, key=lambda line: line.y[-1])
 course.resolve("05.1", best.label, f"Its loss at the end is {best.y[-1]:.2f}.")
 
 # %% [markdown]
-# The lower dashed line is the best loss of a model that knows which digits are in the row, but gives the same answer at every position: the mean entropy of the row's mixture. Four and eight layers end above it, no better than a model for which **all positions are alike**. Is training to blame, or is something wrong before it?
+# The lower dashed line is the best loss of a model that knows which digits are in the row, but gives the same answer at every position. Four and eight layers end above it, no better than a model for which **all positions are alike**. Is training to blame, or is something wrong before it?
 #
 # ## By hand: what a mean does
 #
-# Three tokens have one number each, 6, 0 and 3. Every token attends half to itself and a quarter to each of the two others: the first becomes $\frac12 \cdot 6 + \frac14 \cdot 0 + \frac14 \cdot 3 = 3.75$. We do it four times; then again, but *add* the mean to the token instead of replacing it.
+# Three tokens have one number each, 6, 0 and 3. Every token attends half to itself and a quarter to each of the two others: the first becomes $\frac12 \cdot 6 + \frac14 \cdot 0 + \frac14 \cdot 3 = 3.75$. We do it four times, once *replacing* the token by the mean, once *adding* the mean to it.
 
 # %% tags=["nbval-check-output"]
 def look_around(tokens):
@@ -183,16 +186,14 @@ for layer in range(1, 5):
 #
 # $$\text{size}(x) = \sqrt{\operatorname{mean}(x^2)}, \qquad \text{variety}(x) = \frac{\text{size}(x - \text{mean token})}{\text{size}(x)} .$$
 #
-# **Variety** is our word for the share of the signal that tells tokens apart, from 0 (all alike) to 1. Papers call its fall **rank collapse**. We take both at every level of a stack, then send a random gradient of size 1 from the top down, and take its size as well. `signals`, used from here on, does the same.
+# **Variety** is our word for the share of the signal that tells tokens apart, from 0 (all alike) to 1. Papers call its fall **rank collapse**. We take both at every level of a stack, then send a random gradient of size 1 from the top down, and take its size as well, as `signals` does.
 
 # %%
 def size(x):
     return x.square().mean().sqrt().item()
 
-
 def variety(x):
     return size(x - x.mean(dim=-2, keepdim=True)) / size(x)  # x: (..., T, D)
-
 
 def up_and_down(blocks, x):
     levels = [x.clone().requires_grad_()]
@@ -217,7 +218,7 @@ print("variety, level 0 to 4:", *(f"{share:.0e}" for share in seen.variety[:5]))
 # %% [markdown]
 # ## Step 1, measured: attention alone
 #
-# Five untrained stacks of 2 to 32 layers, on eight random texts of sixteen tokens. `weight_gradients` says what arrives at one weight matrix of each block: here at the projection of the queries, which learns *which token attends to which*. In the maps each stack is a row of cells, from the input at the left to the top at the right.
+# Five untrained stacks of 2 to 32 layers, on eight random texts of sixteen tokens. `weight_gradients` says what arrives at one weight matrix of each block: here at the projection of the queries, which learns *which token attends to which*.
 
 # %%
 DEPTHS = (2, 4, 8, 16, 32)
@@ -238,6 +239,9 @@ for depth in DEPTHS:
 assert all(max(alone[depth].variety[4:]) < 1e-8 for depth in DEPTHS[1:])
 assert all(max(at_queries[depth][3:]) < 1e-8 for depth in DEPTHS[1:])
 
+# %% [markdown]
+# In the maps each stack is a row of cells, from the input at the left to the top at the right.
+
 # %% tags=["folded"]
 fig, axes = plots.figure(2, 1, width=8.4, height=4.6)
 plots.depth_map(
@@ -252,15 +256,13 @@ fig.supylabel("layers in the stack")
 plots.show(fig, name="05_attention_alone")
 
 # %% [markdown]
-# From level 4 on, whatever the depth, there is just one vector, sixteen times. The query weights from the fourth layer on receive next to nothing, a *vanishing* gradient: where all tokens are alike it does not matter which attends to which. The fall is faster than by hand, as more equal tokens get more even weights. Dong, Cordonnier and Loukas ([arXiv:2103.03404](https://arxiv.org/abs/2103.03404)) proved a bound that falls *doubly exponentially* with depth. **Attention is not all you need.**
+# From level 4 on, whatever the depth, there is just one vector, sixteen times. The query weights from the fourth layer on receive next to nothing, a **vanishing gradient**: where all tokens are alike it does not matter which attends to which. **Attention is not all you need** (Dong, Cordonnier and Loukas, [arXiv:2103.03404](https://arxiv.org/abs/2103.03404)).
 #
 # ## Step 2: a way past, the residual connection
 #
-# The cure is one `x +`. A block no longer *replaces* what comes in; it adds a change to it:
+# The cure is one `x +`, a **residual connection**. A block no longer *replaces* what comes in; it adds a change to it: $x_{l+1} = x_l + \text{attn}(x_l)$.
 #
-# $$x_{l+1} = x_l + \text{attn}(x_l).$$
-#
-# This is a **residual connection**. What runs through all the sums, from the embedding to the top, is called the **residual stream**: the token's own vector reaches the top unchanged, as one term of a sum. And as the derivative of $x + f(x)$ is $1 + f'(x)$, a gradient always has the straight way down. White is 1 in the maps, red is larger.
+# What runs through all the sums, from the embedding to the top, is called the **residual stream**: the token's own vector reaches the top unchanged, as one term of a sum. And as the derivative of $x + f(x)$ is $1 + f'(x)$, a gradient always has the straight way down. White is 1 in the maps, red is larger.
 
 # %%
 class WithResidual(AttentionAlone):
@@ -282,7 +284,7 @@ print(f"32 layers: signal {deepest.size[-1]:,.0f}, gradient {deepest.gradient[0]
 assert deepest.size[-1] > 1000 and deepest.variety[-1] > 1e-5
 
 # %% [markdown]
-# Tokens no longer become equal within a few layers; now they *explode*, as by hand, and the gradient even more.
+# Tokens no longer become equal within a few layers; now signal and gradient **explode**.
 #
 # ## Step 3: a fixed size, layer normalisation
 #
@@ -314,7 +316,7 @@ torch.testing.assert_close(norm_at_once(100 * x + 7), normed, rtol=1e-4, atol=1e
 print("loops, matrices and torch agree; 100 times larger, plus 7: the same")
 
 # %% [markdown]
-# The mean is over the numbers *of one token*: neither the other tokens nor the other rows of the batch play a part. (Without the subtraction it is **RMSNorm**, which most newer models use.)
+# The mean is over the numbers *of one token*: neither the other tokens nor the other rows of the batch play a part.
 #
 # Where to put it? The paper applies it to the sum: **post-norm**, `norm="last"` in our settings. A later variant applies it to what attention reads and leaves the residual stream free: **pre-norm**, `norm="first"`.
 
@@ -333,6 +335,9 @@ class PreNorm(PostNorm):
     def forward(self, x):
         return x + self.attn(self.attn_norm(x))  # (B, T, D)
 
+
+# %% [markdown]
+# **Predict 05.2.** The same stacks, with a norm in each block.
 
 # %%
 course.predict(
@@ -360,9 +365,9 @@ finding = f"Post-norm {post:.4f}, pre-norm {pre:.4f}."
 course.resolve("05.2", pre / post, finding, thresholds=[0.5, 2])
 
 # %% [markdown]
-# Both gradients now stay within a power of ten. But with post-norm the variety goes on fading; with pre-norm it fades far less. A likely reason: what attention adds stays small, while the stream grows, so each layer changes the tokens less. At the top this stream has passed no norm yet: with pre-norm *one* more comes at the very end, the **final norm**.
+# Both gradients now stay within a power of ten. But with post-norm the variety goes on fading; with pre-norm it fades far less. At the top the stream of pre-norm has passed no norm yet, so *one* more comes at the very end, the **final norm**.
 #
-# Turn the depth, the norm and the residual connection, and watch what survives on the way up and on the way down.
+# Turn the depth, the norm and the residual connection, and watch what survives on the way up and down.
 
 # %%
 course.widgets.depth()
@@ -422,6 +427,8 @@ class Block(nn.Module):
 
 
 # %% [markdown]
+# ### Further: equal to torch and to the package
+#
 # We draw all weights at random (norms and biases as well, so a missing one would show), copy them to torch's `nn.TransformerEncoderLayer` and to `tx.Block`, and compare. Torch stores the three projections in one matrix, and uses other names.
 
 # %% tags=["nbval-check-output"]
@@ -459,6 +466,9 @@ for norm in ("first", "last"):
 orders, ways = ("post-norm", "pre-norm"), ("no warm-up", "warm-up")
 names = [f"{order}, {way}" for order in orders for way in ways]
 course.predict("05.3", "Which setting has the highest loss after 100 steps?", names)
+
+# %% [markdown]
+# The training also records, now and then, the variety after each block.
 
 # %%
 def six_layers(name, seed):
@@ -508,7 +518,7 @@ assert smoke or max(last.max() for name, last in ends.items() if name != worst) 
 course.resolve("05.3", worst, f"It ends at {ends[worst].mean():.2f}; ln 7 is 1.95.")
 
 # %% [markdown]
-# Post-norm without warm-up ends close to the uniform guess. With warm-up, or at a sixth of the learning rate, the same model learns. So the honest sentence is: **at a learning rate at which pre-norm learns at once, post-norm needs warm-up.** Xiong et al. ([arXiv:2002.04745](https://arxiv.org/abs/2002.04745)) report the same.
+# Post-norm without warm-up ends close to the uniform guess. With warm-up, or at a sixth of the learning rate, the same model learns. So **at a learning rate at which pre-norm learns at once, post-norm needs warm-up**, as Xiong et al. ([arXiv:2002.04745](https://arxiv.org/abs/2002.04745)) report.
 #
 # ### Further: inside the training
 #
@@ -529,19 +539,17 @@ axes[0].set_ylabel("training step")
 plots.show(fig, name="05_inside_warm_up")
 
 # %% [markdown]
-# With post-norm the tokens at the top are rather alike from the start, and after a few steps at the full rate almost equal: the collapse of step 1 again. With warm-up the variety survives the first steps, and then grows. (That the collapse *causes* the failure we have not shown; Xiong et al. argue from the size of gradients.)
+# With post-norm the tokens at the top are rather alike from the start, and after a few steps at the full rate almost equal: the collapse of step 1 again. With warm-up the variety survives the first steps, and then grows. (That the collapse *causes* the failure we have not shown.)
 #
 # ## Further: leave one part out
 #
-# A common mistake is *one norm instead of two*. Below, the second norm of pre-norm is left out, next to all other versions, and one with norms but *no residual*. 32 layers each, one row a version; same input, same random gradient.
+# All versions together, with two mistakes among them: *one norm instead of two*, and norms but *no residual*. 32 layers each, one row a version; same input, same random gradient.
 
 # %%
 class OneNorm(Block):
-    """A mistake: feed-forward has no norm."""
-
     def forward(self, x):
         x = x + self.attn(self.attn_norm(x))
-        return x + self.ff(x)
+        return x + self.ff(x)  # a mistake: no norm here
 
 
 class NoResidual(PostNorm):
@@ -559,9 +567,7 @@ versions = {
     "block, pre-norm": Block,
     "one norm, pre-norm": OneNorm,
 }
-gallery = {}
-for name, make in versions.items():
-    gallery[name] = signals(stack(make, 32).double(), x)
+gallery = {n: signals(stack(make, 32).double(), x) for n, make in versions.items()}
 
 # %% tags=["folded"]
 fig, axes = plots.figure(3, 1, width=8.2, height=7.6)
@@ -579,51 +585,11 @@ for name in ("+ residual", "+ post-norm"):
     assert 1e-5 < gallery[name].variety[-1] < 0.01
 
 # %% [markdown]
-# The two rows "+ pre-norm" and "block, pre-norm" are the calm ones in all three maps. With the second norm missing, signal and gradient grow a good deal larger. A norm without residual cures nothing: each token has the right size, and all of them are the same. A residual connection without norm only slows the collapse down, at the price of the sizes.
-#
-# ## Further: what the feed-forward network is worth
-#
-# A task for one token: a point of the plane, and the colour of the checkerboard under it. Then the sorting task. Four blocks of attention have about as many weights as two complete blocks (four times $4 D^2$, and twice $4 D^2 + 2 D F$ with $F = 2 D$). Always answering white gets 56%.
-
-# %%
-def draw_points(n=128):
-    return 2.4 * torch.rand(n, 1, 2) - 1.2  # (B, T = 1, 2)
-
-
-def board(points):
-    fields = ((points + 1.2) / 0.8).floor()  # three by three
-    return fields.sum(dim=-1).long() % 2  # (B, T)
-
-
-def board_loss(model, points):
-    return F.cross_entropy(model(points).flatten(0, 1), board(points).flatten())
-
-
-# %%
-parts = {
-    "attention": (WithResidual, 4, nn.Identity),
-    "+ norm": (PreNorm, 4, nn.LayerNorm),
-    "+ feed-forward": (Block, 2, nn.LayerNorm),
-}
-points, shares = draw_points(4000), {}
-for name, (make, depth, norm) in parts.items():
-    for seed in range(2):
-        blocks = stack(make, depth, seed)
-        model = nn.Sequential(nn.Linear(2, 32), blocks, norm(32), nn.Linear(32, 2))
-        train(model, 20 if smoke else 200, draw_points, board_loss, lr=3e-3)
-        share = (model(points).argmax(dim=-1) == board(points)).float().mean()
-        shares.setdefault(name, []).append(share)
-        losses = train(Sorter(stack(make, depth, seed), norm is nn.LayerNorm), n_steps)
-        print(f"{name:<16}board {share:.0%}, sorting loss {sum(losses[-10:]) / 10:.2f}")
-bent, whole = shares["+ norm"], shares["+ feed-forward"]
-assert smoke or max(shares["attention"]) < 0.6 < max(bent) < min(whole)
-
-# %% [markdown]
-# A straight line is no help with a checkerboard. The norm is nonlinear too, so it helps a little. With the feed-forward network more points are right, and the sorting loss is the lowest.
+# The two rows "+ pre-norm" and "block, pre-norm" are the calm ones in all three maps. With the second norm missing, signal and gradient grow a good deal larger. With a norm but no residual each token has the right size, and all of them are the same.
 #
 # ## Further: dropout
 #
-# In training, **dropout** sets each number to 0 with probability $p$ and divides the others by $1 - p$, so the mean stays what it was. In use it does nothing: `.train()` or `.eval()` decides. In `tx.Block` it acts on what each sublayer adds to the stream, after the activation, and on the attention weights. Forgetting `.eval()` is the classic mistake: the model then gives another answer each time.
+# In training, **dropout** sets each number to 0 with probability $p$ and divides the others by $1 - p$, so the mean stays what it was. This makes it harder to learn examples by heart, that is, to **overfit**. In use it does nothing: `.train()` or `.eval()` decides. If `.eval()` is forgotten, each call gives another answer.
 
 # %% tags=["nbval-check-output"]
 numbers, dropout = torch.full((10_000,), 3.0), nn.Dropout(0.25)
@@ -637,8 +603,6 @@ for mode in ("train", "eval"):
     print(f"{mode:<6}twice the same: {torch.equal(careful(x), careful(x))}")
 
 # %% [markdown]
-# It makes it harder to learn examples by heart, that is, to **overfit**.
-#
 # ## Questions
 #
 # Pick an answer and read what it says; the wrong answers are common mistakes.
@@ -671,18 +635,12 @@ course.check("layer_norm", layer_norm)
 #
 # <details><summary>Answer</summary>
 #
-# `forward` computes `y = self.attn_norm(x)` and returns `x + self.attn(y, mask=mask) + self.ff(y)`. One norm is enough, so $2 D$ parameters fewer: no sublayer waits for the other, so the two can be computed at the same time. At the top of 32 untrained blocks size and variety are about those of `Block` (we looked at four seeds).
+# `forward` computes `y = self.attn_norm(x)` and returns `x + self.attn(y, mask=mask) + self.ff(y)`. One norm is enough, so $2 D$ parameters fewer, and the two sublayers can be computed at the same time. At the top of 32 untrained blocks size and variety are about those of `Block` (we looked at four seeds).
 #
 # </details>
 #
 # ## Further: two more exercises
 #
-# First a puzzle: of two lines joined by "or", one is a common mistake.
-
-# %%
-course.parsons("block")
-
-# %% [markdown]
 # [exercise: feed_forward]
 
 
@@ -731,12 +689,12 @@ course.check("block", block)
 # ## Summary
 #
 # 1. The block grows in four steps: attention, `x +`, a norm, a feed-forward network with a norm of its own. It equals torch's, in both orders.
-# 2. Size, variety and gradient, level by level, say how an untrained stack starts.
+# 2. Attention alone makes all tokens alike within four layers. The residual connection keeps them apart and explodes; a norm fixes the size.
 # 3. A norm takes the numbers of one token to mean 0 and standard deviation 1. Post-norm: $\text{norm}(x + f(x))$. Pre-norm: $x + f(\text{norm}(x))$, and a final norm at the top. Two norms a block.
 # 4. At a rate at which pre-norm learns without warm-up, post-norm needs it.
 #
 # *Where this comes from:* the block: Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.1, 3.3, 5.3 (warm-up) and 5.4 (dropout); the residual connection: He et al., [arXiv:1512.03385](https://arxiv.org/abs/1512.03385), section 3; layer norm: Ba, Kiros and
-# Hinton, [arXiv:1607.06450](https://arxiv.org/abs/1607.06450), section 3; pre-norm and warm-up: Xiong et al., [arXiv:2002.04745](https://arxiv.org/abs/2002.04745), sections 3 and 4; RMSNorm: Zhang and Sennrich, [arXiv:1910.07467](https://arxiv.org/abs/1910.07467); attention alone: Dong, Cordonnier and Loukas,
+# Hinton, [arXiv:1607.06450](https://arxiv.org/abs/1607.06450), section 3; pre-norm and warm-up: Xiong et al., [arXiv:2002.04745](https://arxiv.org/abs/2002.04745), sections 3 and 4; attention alone: Dong, Cordonnier and Loukas,
 # [arXiv:2103.03404](https://arxiv.org/abs/2103.03404), section 2; query weights without gradient: Noci et al., [arXiv:2206.03126](https://arxiv.org/abs/2206.03126).
 #
 # *What comes next:* [lesson 06](06_counting_parameters.ipynb) counts what such blocks learn, term by term.

@@ -24,7 +24,7 @@
 # %% [markdown]
 # ## Set-up
 #
-# With the budget `smoke` the model makes a few steps only: everything runs, and the sentences about learning do not fit.
+# With the budget `smoke` the model makes a few steps only, and learns little.
 
 # %%
 import copy
@@ -42,11 +42,14 @@ from tinytx_run.recipes import default_budget
 
 smoke = default_budget() == "smoke"
 
-# %%
-plots.diagram("ids-to-logits")
+# %% [markdown]
+# Two questions from earlier lessons, then the model.
 
 # %%
 course.recall("07")
+
+# %%
+plots.diagram("ids-to-logits")
 
 # %% [markdown]
 # ## Your own parts
@@ -78,11 +81,11 @@ for word, probs in zip(["le", "chat", "le"], logits[0].softmax(dim=-1), strict=T
     print(f"after {word:<5}", *shares)
 
 # %% [markdown]
-# That is a **bigram model**: the two _le_ get the same answer, although the second follows *chat*. All that a GPT adds lies between these two layers. Positions say where a token is; blocks bring in what came before.
+# That is a **bigram model**: the two _le_ get the same answer, although the second follows *chat*. All that a GPT adds lies between these two layers.
 #
 # ## Assemble
 #
-# Your functions take their weights as arguments. A module has to hold them, under the names of `tinytx`. `nn.Linear` stores its weight as (outputs, inputs), the transpose of the matrices in your exercises. And this model has no biases, as many newer ones, so your functions get zeros for them.
+# Your functions take their weights as arguments. A module has to hold them. `nn.Linear` stores its weight as (outputs, inputs), the transpose of the matrices in your exercises. And this model has no biases, as many newer ones, so your functions get zeros for them.
 
 
 # %%
@@ -136,7 +139,7 @@ class Block(nn.Module):
 
 
 # %% [markdown]
-# Embeddings begin as vectors of length about 1. They are multiplied by $\sqrt{D}$, so that they are about as large as the positions. Pre-norm leaves the residual stream without a norm at its end, so one `final_norm` follows the last block.
+# Embeddings are multiplied by $\sqrt{D}$, which makes them about as large as the positions. Pre-norm leaves the residual stream without a norm at its end, so one `final_norm` follows the last block.
 
 
 # %%
@@ -189,7 +192,7 @@ print("ids", (1, len(rows[0])), "-> logits", tuple(logits.shape))
 # %% [markdown]
 # ## Is it right? Compare
 #
-# The shapes fit. That is no proof: a model without its mask gives the right shapes too. The sharp test is another implementation. A **state dict** maps the name of each parameter to its numbers. `tx.LanguageModel` has the same parameters under the same names; all but `head` are inside its `body`. If it takes all of ours, misses none, and gives the same logits for random ids, no mask, scale or norm differs. (In a new model all weights of norms are 1, and a norm that forgets them computes the same. So we change them first.)
+# The shapes fit. That is no proof: a model without its mask gives the right shapes too. The sharp test is another implementation. A **state dict** maps the name of each parameter to its numbers. `tx.LanguageModel` has the same parameters under the same names; all but `head` are inside its `body`. If it takes all of ours, misses none, and gives the same logits for random ids, no mask, scale or norm differs. (A new norm has weights of 1, and one that forgets them computes the same, so we change them first.)
 
 # %% tags=["nbval-check-output"]
 V, D, L = tokenizer.vocab_size, 96, 2
@@ -241,7 +244,7 @@ print(write(model, tokenizer, "Le roman", longest=24))
 #
 # ### Which token next?
 #
-# How to draw is a choice. **Temperature** $\tau$ divides the logits, which raises probabilities to the power $1/\tau$: below 1 it favours the probable tokens. **Top-k** keeps the $k$ most probable tokens. **Top-p** keeps the fewest that reach $p$ together, the one that crosses included. What is left is made to sum to 1. On paper, for $\tau = \frac12$: the squares are 0.16, 0.09, 0.04 and 0.01, divided by their sum 0.3.
+# **Temperature** $\tau$ divides the logits, which raises probabilities to the power $1/\tau$: below 1 it favours the probable tokens. **Top-k** keeps the $k$ most probable tokens. **Top-p** keeps the fewest that reach $p$ together, the one that crosses included. What is left is made to sum to 1. On paper, for $\tau = \frac12$: the squares are 0.16, 0.09, 0.04 and 0.01, divided by their sum 0.3.
 
 # %% tags=["nbval-check-output"]
 start = torch.tensor([0.4, 0.3, 0.2, 0.1])
@@ -256,7 +259,7 @@ for name, kept in {"temperature 0.5": cold, "top-k 2": two, "top-p 0.8": three}.
 # %% [markdown]
 # ## A short training
 #
-# The targets are the inputs shifted by one, and the loss is the mean of $-\ln p$ of the token that came, in **nats**. [Lesson 08](08_pretraining.ipynb) takes this loop apart; here it is a tool.
+# The targets are the inputs shifted by one, and the loss is the mean of $-\ln p$ of the token that came, in **nats**. [Lesson 08](08_pretraining.ipynb) takes this loop apart.
 
 # %%
 def loss_of(model, rows):
@@ -325,7 +328,7 @@ fig, ax = plots.curves(
     [plots.Curve("your GPT", steps, losses)], references=references, x_log=True,
     xlabel="step (logarithmic)", ylabel="held-out loss (nats per token)",
     y_range=(0, 8.5), title="From noise to sentences",
-)  # fmt: skip
+)
 plots.show(fig, name="07_learning")
 for name, nats in {f"after {steps[-1]} steps": losses[-1], **references}.items():
     print(f"{name:<24}{nats:.2f} nats per token")
@@ -334,7 +337,7 @@ assert references.get("entropy bound", 0) < losses[-1] < losses[0]
 # %% [markdown]
 # **It comes most of the way from the uniform guess to the bound.**
 #
-# The explorer below holds the model that comes with the course, a relative of yours that was trained for longer. Type a French beginning. Then follow one token from its embedding through each head to the logits. If a review of the language can begin like this, the true distribution of the next token is next to the model's. Where do the two differ most?
+# The explorer below holds the model that comes with the course, a relative of yours that was trained for longer. Type a French beginning. Then follow one token from its embedding through each head to the logits. Where does the model's distribution differ most from the true one?
 
 # %%
 course.widgets.live_model("Le roman est")
@@ -376,7 +379,7 @@ parts = ("no part", "attention", "feed-forward network", "positions")
 print(f"without attention: {without('attention', seed=1, n_steps=n_steps):.2f} nats")
 
 # %% [markdown]
-# One seed may be lucky, so all four were trained from five seeds, with these very functions. The reference is the cheapest model that knows one token of context: a 2-gram model, which counts pairs in the same text.
+# All four were trained from five seeds, with these very functions. The reference is a 2-gram model, which counts pairs of tokens in the same text.
 
 # %%
 stored = read_results("ablation")
@@ -427,7 +430,7 @@ course.check("generate", generate)
 #
 # </details>
 #
-# ## Further: two more exercises, and a puzzle
+# ## Further: two more exercises
 #
 # [exercise: tiny_gpt]
 
@@ -457,12 +460,6 @@ def next_token_probs(logits, temperature, top_k, top_p):
 course.check("next_token_probs", next_token_probs)
 
 # %% [markdown]
-# Now put the lines of the sampling loop in order. Of each pair, one line is right and the other is a common mistake.
-
-# %%
-course.parsons("generate")
-
-# %% [markdown]
 # ## Further: look inside
 #
 # The trained weights go into the twin, which can record its attention. Choose a block (the explorer calls it a layer) and a head. *Untrained* shows the same layers with new random weights: which of these patterns come from training?
@@ -478,53 +475,18 @@ course.widgets.attention(twin, tokens, token_ids=torch.tensor(ids), query=len(id
                          untrained=True)
 
 # %% [markdown]
-# For each head, how much of its weight goes to the token itself, to the one just before, to the opening token, and elsewhere, on average over 30 held-out reviews? The baseline is **even attention**, which gives every token in sight the same weight.
-
-# %%
-from tinytx.attention import record_attention
-
-shares = torch.zeros(L * 4 + 1, 4)
-for row in held_out[:30]:
-    with torch.no_grad(), record_attention(twin) as recorded:
-        twin(torch.tensor([row]))
-    even = causal_mask(len(row)) / torch.arange(1, len(row) + 1)[:, None]  # (T, T)
-    maps = torch.cat([*(weights[0] for weights in recorded.values()), even[None]])
-    rest = maps[:, 2:]  # from the third token on these three are different places
-    own = rest.diagonal(2, dim1=1, dim2=2).mean(dim=-1)  # (L * H + 1,)
-    last = rest.diagonal(1, dim1=1, dim2=2).mean(dim=-1)
-    opening = rest[:, :, 0].mean(dim=-1)
-    elsewhere = 1 - own - last - opening
-    shares += torch.stack([own, last, opening, elsewhere], dim=-1) / len(held_out[:30])
-
-# %%
-heads = [f"block {1 + i // 4}, head {1 + i % 4}" for i in range(L * 4)]
-fig, ax = plots.heatmap(
-    shares, numbers=".2f", low=0, high=1, bar_label="mean share of the weight",
-    row_labels=[*heads, "even attention"],
-    col_labels=["itself", "one before", "opening", "elsewhere"],
-    title="Where each head attends",
-)
-plots.show(fig, name="07_heads")
-before, evenly = shares[:-1, 1], shares[-1, 1]
-most, head = before.max(), heads[before.argmax()]
-print(f"to the token before: at most {most:.2f} ({head}), evenly {evenly:.2f}")
-assert smoke or evenly < most < 0.5 < shares[:-1, 3].min()
-
-# %% [markdown]
-# **No head mostly attends to the token before, but the best of them does so more than even attention.** Every head gives most of its weight to tokens elsewhere, as even attention does.
-#
 # ## Take-home: GPT on one page
 #
-# The model, the training loop and the sampling loop on one page of PyTorch, without `tinytx`. It learns positions instead of computing them, and reads characters. Run `python gpt_one_page.py`, on the novels of the course, or on a text of yours: `python gpt_one_page.py my_text.txt`. (`gpt_by_hand.py`, next to it, is the same model from lists of numbers, with its own backward pass.)
-
-# %%
-from IPython.display import Markdown
-
-from tinytx_course.labs.lesson_07 import gpt_file
-
-Markdown(f"```python\n{gpt_file('gpt_one_page').read_text(encoding='utf-8')}```")
-
-# %% [markdown]
+# | step | what happens | your functions |
+# |---|---|---|
+# | embed | each id becomes a row of the embedding, times $\sqrt D$, plus its position: (B, T, D) | `sinusoidal_positions` |
+# | each block | `x + attn(norm(x))`, then `x + ff(norm(x))` | `causal_mask`, `attention`, `multi_head_attention`, `layer_norm`, `feed_forward`, `block` |
+# | output | the final norm, then one score for each token: (B, T, V) | |
+# | train | targets are the inputs shifted by one; loss, gradient, step | |
+# | write | read, draw, append | `generate` |
+#
+# All of it stands on one page of PyTorch, without `tinytx`, in `notebooks/gpt_one_page.py`, which learns positions instead of computing them, and reads characters. Run `python gpt_one_page.py` on the novels of the course, or on a text of yours: `python gpt_one_page.py my_text.txt`. (`gpt_by_hand.py`, next to it, is the same model from lists of numbers, with its own backward pass.)
+#
 # ## What this does not show
 #
 # - The model is tiny, and its language simple.

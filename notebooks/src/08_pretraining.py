@@ -16,7 +16,7 @@
 # 1. turn any text into inputs and targets for a language model, and say why the targets are shifted by one;
 # 2. compute loss and perplexity by hand, and say what they must be before training;
 # 3. write the training loop, and place a loss between a model that only counts and the best that any model could reach;
-# 4. compare a model's distribution of the next word with the true one, and test at a distance what it has learned;
+# 4. say what a loss is made of, and test at a distance what a model has learned;
 # 5. let a model write at several temperatures, and check what was written.
 #
 # *You need:* the causal mask from [lesson 02](02_attention_and_masks.ipynb), the sampling loop from [lesson 07](07_your_own_gpt.ipynb), and natural logarithms.
@@ -25,7 +25,7 @@
 # %% [markdown]
 # ## Set-up
 #
-# The lesson trains one model in front of you, and a few tiny ones. With the budget `smoke` everything runs, but little is learned, and the sentences about learning do not fit.
+# The lesson trains one model in front of you, and a few tiny ones. With the budget `smoke` everything runs, but little is learned.
 
 # %%
 import math
@@ -49,7 +49,7 @@ smoke = default_budget() == "smoke"
 course.recall("08")
 
 # %% [markdown]
-# The text is that of the whole course: French reviews of books, drawn from a grammar whose every probability can be computed. A model reads *tokens* ([lesson 01](01_tokens.ipynb)): `▁` marks the space before a word, and $V$ is the size of the vocabulary. Here nearly every word of the language is one token.
+# The text is that of the whole course: French reviews of books, drawn from a grammar whose every probability can be computed. A model reads *tokens* ([lesson 01](01_tokens.ipynb)), $V$ different ones; here nearly every word is one token.
 
 # %%
 from tinytx_run.pretrain import train_tokenizer
@@ -67,17 +67,16 @@ print(" ".join(tokenizer.pieces(corpus.train.texts[0])))
 # %% [markdown]
 # ## Why: the text is its own teacher
 #
-# No one wrote answers next to these reviews. They are in the text: hide what follows _Le roman est_, and the next word is the answer. This is **next-token prediction**; a model that predicts each token from those before it is called **autoregressive**. One sentence of six tokens asks six questions, and a seventh: is this the end? To ask them all at once, the text is written down twice, shifted by one position. A special token opens the first copy, another one closes the second.
+# No one wrote answers next to these reviews. They are in the text: hide what follows _Le roman est_, and the next word is the answer. This is **next-token prediction**; a model that predicts each token from those before it is called **autoregressive**. One sentence of six tokens asks six questions, and a seventh: is this the end? To ask them all at once, the text is written down twice, shifted by one position.
 
-# %%
+# %% tags=["nbval-check-output"]
 words = ["Le", "roman", "est", "vraiment", "beau", "."]
 inputs, targets = ["<bos>", *words], [*words, "<eos>"]
 for number, answer in enumerate(targets, start=1):
     print(f"{' '.join(inputs[:number]):<38} →  {answer}")
-# NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# Thanks to the causal mask, position $t$ sees the inputs up to $t$ and nothing after. So a *single* pass answers all seven questions, with one distribution over the vocabulary at every position. At each position the model is given the *true* tokens so far, not its own guesses: this is called **teacher forcing**. An untrained model, of the kind that [lesson 07](07_your_own_gpt.ipynb) built, already gives answers of the right shape.
+# Thanks to the causal mask, position $t$ sees the inputs up to $t$ and nothing after. So a *single* pass answers all seven questions, with one distribution over the vocabulary at every position. At each position the model is given the *true* tokens so far, not its own guesses: this is called **teacher forcing**. Here is an untrained model of the kind that [lesson 07](07_your_own_gpt.ipynb) built.
 
 # %%
 from tinytx.batching import pad_batch
@@ -103,21 +102,20 @@ print(" answers", *probabilities.shape)
 #
 # Suppose that a model gave the three tokens that really came the probabilities $\frac12$, $\frac14$ and $\frac18$. Its **surprise** at each is $-\ln p$, measured in **nats**. The **loss** (cross-entropy) is the mean surprise. On paper: $\ln 2$, $2 \ln 2$ and $3 \ln 2$, so the mean is $2 \ln 2$. The **perplexity** is $e$ to the loss. Here it is 4: as uncertain, on average, as a fair choice among four.
 
-# %%
+# %% tags=["nbval-check-output"]
 given = [1 / 2, 1 / 4, 1 / 8]
 surprises = [-math.log(p) for p in given]
 loss = sum(surprises) / len(surprises)
 print("surprises ", " ".join(f"{nats:.4f}" for nats in surprises))
 print(f"loss       {loss:.4f} nats per token")
 print(f"perplexity {math.exp(loss):.4f}")
-# NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
 # ### All positions at once
 #
 # A model gives **logits**, and the softmax turns them into probabilities. In matrix form: take the logarithm of the softmax along the vocabulary, pick at each position the entry of the token that came, and average. Padding is not part of the text, so it does not count.
 
-# %%
+# %% tags=["nbval-check-output"]
 _ = torch.manual_seed(0)
 logits = torch.randn(5, 7)  # (T, V)
 came = torch.tensor([3, 6, 1, 4, 0])  # the last one is padding: id 0
@@ -127,14 +125,13 @@ at_once = -log_probs[came != 0].mean()
 torch.testing.assert_close(at_once, torch.tensor(by_loop))
 torch.testing.assert_close(at_once, F.cross_entropy(logits, came, ignore_index=0))
 print("the loop, the matrix form and PyTorch agree")
-# NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
 # ### Two numbers to know before training
 #
-# A new model has no opinion. It spreads its probability almost evenly over the $V$ tokens, so its loss is close to $\ln V$. We measure on eighty **held-out** reviews, on which nothing is trained.
+# A new model spreads its probability almost evenly over the $V$ tokens, so its loss is close to $\ln V$. We measure on eighty **held-out** reviews, on which nothing is trained.
 #
-# We know the grammar, so we can compute the probability of any held-out text *exactly*. The mean of $-\ln P$ over its tokens is the **entropy bound**: no model, of any size, can *expect* a lower loss on new text from this language.
+# We know the grammar, so we can compute the probability of any text *exactly*. The mean of $-\ln P$ over its tokens is the **entropy bound**: no model can *expect* a lower loss on new text from this language.
 
 # %%
 from tinytx_run.evaluate import evaluate_language_model, exact_nats
@@ -152,7 +149,7 @@ assert abs(first.nats_per_token - math.log(V)) < 0.2
 # %% [markdown]
 # ## The training loop in under 20 lines
 #
-# All of pretraining is this: take a batch, compute the loss, let `backward` find its **gradient**, clip it, make a **step** against it. The **learning rate** says how large the step is. It is a **hyperparameter**: chosen, not learned. It rises in a straight line during the **warm-up** and then falls to zero. **Clipping** shrinks a gradient whose norm is above a limit, so one odd batch cannot throw the model off. Gradients add up in `.grad`, so they are cleared before each `backward`.
+# All of pretraining is this: take a batch, compute the loss, let `backward` find its **gradient**, clip it, make a **step** against it. The **learning rate** says how large the step is. It is a **hyperparameter**: chosen, not learned. It rises during the **warm-up** and then falls to zero. **Clipping** shrinks a gradient whose norm is above a limit, so one odd batch cannot throw the model off. Gradients add up in `.grad`, so they are cleared before each `backward`.
 
 # %%
 def next_token_loss(model, inputs, targets):
@@ -180,7 +177,7 @@ def learn(model, batches, settings, loss_of=next_token_loss):
 
 
 # %% [markdown]
-# We try it on a small model: one layer, width 64, eighty batches of about five hundred tokens. The package's `train` takes an *objective*, which makes batches of reviews of similar length, and adds what a long run needs, such as a **checkpoint** now and then. Same first weights, same batches: the losses must be the same.
+# We try it on a small model: one layer, width 64, eighty batches of about five hundred tokens. The package's `train` takes an *objective*, which makes the batches, and adds what a long run needs, such as a **checkpoint** now and then. Same first weights, same batches, same losses:
 
 # %%
 from tinytx.loop import train
@@ -191,7 +188,7 @@ small = config.replace(d_model=64, n_heads=2, n_layers=1, d_ff=128)
 brief = TrainingSettings(
     n_steps=80, lr=5e-3, warmup_steps=10, decay="linear", final_lr_fraction=0.0,
     weight_decay=0.0, tokens_per_batch=512, precision="fp32", log_every=1,
-)  # fmt: skip
+)
 objective = causal_objective(tokenizer, corpus.train.texts[:3000], small.max_len)
 order = objective.epoch_batches(seed=0, epoch=0, tokens_per_batch=512)[: brief.n_steps]
 batches = [objective.batch(rows) for rows in order]
@@ -205,7 +202,7 @@ print(f"{right_losses[-1]:.3f} at the last")
 # %% [markdown]
 # ### The tempting wrong way: the answer is the token itself
 #
-# It is easy to forget the shift: text in, text out, and compare. Nothing complains, the shapes fit. Let us do exactly that, with the same model, batches and rate. **Predict 08.1.**
+# It is easy to forget the shift: text in, text out, and the shapes fit. We do exactly that, with the same model, batches and rate. **Predict 08.1.**
 
 # %%
 course.predict(
@@ -229,7 +226,7 @@ fig, ax = plots.curves(
     ],
     references={"entropy bound": bound}, y_range=(0, 8), xlabel="step",
     ylabel="training loss (nats per token)", title="With and without the shift",
-)  # fmt: skip
+)
 plots.show(fig, name="08_forgotten_shift")
 with_shift, without = right_losses[-1], unshifted_losses[-1]
 course.resolve(
@@ -241,7 +238,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# A loss below the entropy bound, on text that was not read before, is an alarm: the model is looking at the answer. This one has learned to *copy*. Asked the real question it is worse than a uniform guess, since it is sure that each token comes twice.
+# A loss below the entropy bound, on text that was not read before, is an alarm: the model is looking at the answer. This one has learned to *copy*. Asked the real question it is worse than a uniform guess:
 
 # %%
 for name, model in {"the token after": right, "the token itself": unshifted}.items():
@@ -254,7 +251,7 @@ assert nats > math.log(V) and unshifted_losses[-1] < bound < right_losses[-1]
 # %% [markdown]
 # ### A baseline: a model that only counts
 #
-# An **n-gram model** looks up which tokens followed the last $n - 1$ in the training text, and how often. It always mixes in the shorter histories, the more so the less it has seen. We take the best of $n = 1$ to $5$ as our baseline. A fair baseline reads no less than the model that it is compared with: it gets our 30,000 reviews and 60,000 more.
+# An **n-gram model** looks up which tokens followed the last $n - 1$ in the training text, and how often, and mixes in the shorter histories. We take the best of $n = 1$ to $5$ as our baseline. It reads no less than the model that it is compared with: our 30,000 reviews and 60,000 more.
 
 # %%
 from tinytx.ngrams import NGramModel
@@ -274,23 +271,22 @@ print(f"read: {n_read:,} tokens; the transformer will read at most {at_most:,}")
 # %% [markdown]
 # ## How far from the truth? Kullback and Leibler
 #
-# The loss compares the model with *the token that came*. A finer measure compares it with *everything that could have come*. Let $p$ be the true distribution and $q$ the model's. The **Kullback-Leibler divergence** $\sum_w p(w) \ln \frac{p(w)}{q(w)}$ is the surprise that $q$ costs in excess of the **entropy** of $p$. On paper, with the numbers below: $\frac12 \ln 2 + 0 + \frac14 \ln \frac12 = \frac14 \ln 2$.
+# The loss compares the model with *the token that came*. A finer measure compares it with *everything that could have come*. Let $p$ be the true distribution and $q$ the model's. The **Kullback-Leibler divergence** $\sum_w p(w) \ln \frac{p(w)}{q(w)}$ is the surprise that $q$ costs in excess of the **entropy** of $p$. Below it is $\frac12 \ln 2 + 0 + \frac14 \ln \frac12 = \frac14 \ln 2$.
 
-# %%
+# %% tags=["nbval-check-output"]
 p, q = torch.tensor([[0.50, 0.25, 0.25], [0.25, 0.25, 0.50]])
 divergence = (p * (p / q).log()).sum()
 entropy, loss = -(p * p.log()).sum(), -(p * q.log()).sum()
 torch.testing.assert_close(loss, entropy + divergence)
 torch.testing.assert_close(divergence, F.kl_div(q.log(), p, reduction="sum"))
 print(f"expected loss {loss:.4f} = entropy {entropy:.4f} + divergence {divergence:.4f}")
-# NBVAL_CHECK_OUTPUT
 
 # %% [markdown]
-# That last line is the heart of the matter: **expected loss = entropy of the language + divergence of the model from it**. The first part is the entropy bound, which no model can change. All that training can do is to make the second part small.
+# So **expected loss = entropy of the language + divergence of the model from it**. The first part is the entropy bound, which no model can change. All that training can do is to make the second part small.
 #
 # ## The package: pretraining
 #
-# `tx.pretrain` trains tokenizer and model with the recipe of the budget. Compared with our small run the model and the batches are larger, there are more steps, and the optimizer is Muon ([lesson 14](14_since_2017.ipynb)). After each step it calls `on_step`: at steps 1, 2, 4, 8, … and at the last one the model writes, always with the same random numbers. This cell takes most of the lesson's running time.
+# `tx.pretrain` trains tokenizer and model with the recipe of the budget: a larger model, more steps, and the optimizer Muon ([lesson 14](14_since_2017.ipynb)). At steps 1, 2, 4, 8, … and at the last one the model writes, always with the same random numbers. This cell takes most of the lesson's running time.
 
 # %%
 from tinytx.generate import Sampling, generate, generate_many
@@ -316,7 +312,7 @@ assert abs(result.history.loss[0] - math.log(V)) < 0.2
 # %% [markdown]
 # ## Look: from gibberish to French
 #
-# Watch for the first word that fits the one before it, and the first full sentence. The second column is counted by the grammar: how many words the sample has before the first impossible one.
+# The second column is counted by the grammar: how many words the sample has before the first impossible one.
 
 # %%
 def first_impossible(words):
@@ -333,7 +329,7 @@ for step, text in samples.items():
     print(f"{step:>5}{first_impossible(words):>6} of {len(words):<3} {shown}")
 
 # %% [markdown]
-# The last sample is possible to its end. Now the numbers. The curve will have two reference lines: the best n-gram model and the entropy bound. **Predict 08.2.**
+# The last sample is possible to its end. Now the loss, with two reference lines: the best n-gram model and the entropy bound. **Predict 08.2.**
 
 # %%
 course.predict(
@@ -351,7 +347,7 @@ fig, ax = plots.curves(
     references={f"{best_n}-gram": by_order[best_n], "entropy bound": bound},
     xlabel="step (logarithmic)", ylabel="held-out loss (nats per token)",
     title="Loss on held-out reviews",
-)  # fmt: skip
+)
 plots.show(fig, name="08_loss_and_bound")
 pairs = zip(steps, losses, strict=True)
 ahead = next((step for step, nats in pairs if nats < by_order[best_n]), math.inf)
@@ -363,7 +359,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# How much of the way from one line to the other did the model go? With $N$ for the n-gram model, $L$ for ours and $E$ for the bound, on the whole held-out text, it is $(N - L) / (N - E)$.
+# How much of the way from one line to the other did the model go? On the whole held-out text:
 
 # %%
 valid_ids = tokenizer.encode_batch(corpus.valid.texts)
@@ -376,11 +372,11 @@ print(f"after {(N - L) / (N - E):.1%} of the way from N")
 assert E < L < (math.inf if smoke else N)
 
 # %% [markdown]
-# One run with one seed is an anecdote. [Lesson 12](12_the_price_of_attention.ipynb) compares several kinds of model on this very text, each with several seeds.
+# This is one run with one seed; [lesson 12](12_the_price_of_attention.ipynb) compares several.
 #
-# ### Choose a beginning yourself
+# ### Further: choose a beginning yourself
 #
-# Change the line marked `<- change me`, in your own copy, and run the cell again. A word that cannot follow there is named in the error. `next_word_probs` multiplies the probabilities of a word's tokens, so we can compare whole words. Which words would *you* expect?
+# Change the line marked `<- change me`, in your own copy, and run the cell again. `next_word_probs` multiplies the probabilities of a word's tokens, so whole words can be compared.
 
 # %%
 from tinytx_course.labs.lesson_08 import next_word_probs
@@ -403,7 +399,7 @@ fig, ax = plots.grouped_bars(series, numbers=".3f", xlabel=about, title=beginnin
 plots.show(fig, name="08_next_word")
 
 # %% [markdown]
-# Here you can walk through the language word by word, with the model that ships with the course: nearly the same recipe, trained for longer. It runs in the page. Follow what the model likes best for two sentences; then go back and take the rarest word each time. Where do the two sums of surprise part?
+# Here you can walk through the language word by word, with the model that ships with the course: nearly the same recipe, trained for longer. Follow what it likes best for two sentences; then go back and take the rarest word each time. Where do the two sums of surprise part?
 
 # %%
 course.widgets.next_word("Bonjour les amis, le roman est")
@@ -411,7 +407,7 @@ course.widgets.next_word("Bonjour les amis, le roman est")
 # %% [markdown]
 # ### Is it grammar, or counting?
 #
-# _Roman_ is masculine, and so is the adjective that the model gives. No label ever named a gender. Has it learned such a class? Let the n-gram model answer the same question: it has met _roman est_ often enough to count. A harder test puts the noun out of its reach. In _Le roman n'est ni magnifique ni …_ the last four tokens are the same for all nouns, as _magnifique_ has one form for both genders.
+# _Roman_ is masculine, and so is the adjective that follows _Le roman est_. No label ever named a gender. Has the model learned such a class? The n-gram model has met _roman est_ often enough to count. A harder test puts the noun out of its reach: in _Le roman n'est ni magnifique ni …_ the last four tokens are the same for all nouns, as _magnifique_ has one form for both genders.
 
 # %%
 adjectives = [
@@ -435,6 +431,9 @@ def right_gender(probs_of, ending):
         shares.append((both[:, gender] / both.sum(dim=1)).mean().item())
     return shares
 
+# %% [markdown]
+# Both readers answer both questions.
+
 # %%
 def by_model(ids):
     device = next(model.parameters()).device
@@ -455,11 +454,11 @@ for ending in ("est", "n'est ni magnifique ni"):
         print(f"   {name:<12}masculine {shares[0]:.1%}, feminine {shares[1]:.1%}")
 
 # %% [markdown]
-# Next to the noun both agree, so that test shows nothing beyond counting. Where the noun is out of its reach the n-gram model is at one half, a coin, and the transformer still gives nearly all to the right gender: it looks back at the noun, or at what it has kept of it.
+# Next to the noun both agree, so that test shows nothing beyond counting. Where the noun is out of its reach the n-gram model is at one half, a coin, and the transformer still gives nearly all to the right gender.
 #
-# ## Break it: a softmax too many
+# ## Further: a softmax too many
 #
-# PyTorch's `cross_entropy` takes *logits*, and does the softmax itself. Give it probabilities, and again nothing complains. But even a perfect model, with a 1 for the right token and a 0 for all others, is now charged as if it had given $e / (e + V - 1)$. So this loss begins at $\ln V$, as it should, and can never fall by more than 1. We train the small model once more, with one softmax too many.
+# PyTorch's `cross_entropy` takes *logits*, and does the softmax itself. Give it probabilities, and nothing complains. But even a perfect model, with a 1 for the right token and a 0 for all others, is now charged as if it had given $e / (e + V - 1)$. So this loss begins at $\ln V$, as it should, and can never fall by more than 1.
 
 # %%
 def softmax_twice(model, inputs, targets):
@@ -475,11 +474,11 @@ print(f"two softmaxes {stuck[-1]:.3f}")
 assert lowest < stuck[-1] and right_losses[-1] < lowest
 
 # %% [markdown]
-# No error, no warning, and a loss that is stuck. The cure is to know two numbers in advance, $\ln V$ at the start and an n-gram model's loss to beat.
+# No error, and a loss that is stuck. The cure is to know two numbers in advance, $\ln V$ at the start and an n-gram model's loss to beat.
 #
 # ## Use it: let it write
 #
-# Temperature, top-k and top-p are those of [lesson 07](07_your_own_gpt.ipynb). Does a sample *look* good? Here we need not judge by eye: the grammar says whether a review belongs to the language at all. So the model writes a hundred reviews at each of three temperatures, and the n-gram model writes some as a baseline. **Predict 08.3.**
+# Here a sample need not be judged by eye: the grammar says whether a review belongs to the language at all. The model writes a hundred reviews at each of three temperatures ([lesson 07](07_your_own_gpt.ipynb)), and the n-gram model writes some as a baseline. **Predict 08.3.**
 
 # %%
 course.predict(
@@ -530,25 +529,11 @@ course.resolve(
 )
 
 # %% [markdown]
-# Repeating a few safe phrases is an easy way to be correct, so the two columns are read together. What is wrong with a review outside the language? The grammar names the first word that has probability 0, given those before it. (It is often good French that this grammar never writes.)
-
-# %%
-outside = [
-    text.split(" ")
-    for text in reviews["model, temperature 1.0"]
-    if world.log_prob(text.split(" ")) == -math.inf
-]
-for words in outside[:5]:
-    at = first_impossible(words)
-    impossible = words[at] if at < len(words) else "(the end)"
-    print(f"… {' '.join(words[max(0, at - 9) : at])} [{impossible}]")
-
-# %% [markdown]
-# One slip among thirty tokens is enough: a small divergence at each token adds up.
+# Repeating a few safe phrases is an easy way to be correct, so the two columns are read together. One slip among thirty tokens puts a review outside the language: a small divergence at each token adds up.
 #
 # ## Play: a model learns in the page
 #
-# The explorer trains a smaller model in the page, without Python. Press Play, and watch the held-out loss come down towards the entropy bound while noise turns into French. Then say what the loss will do if the mask is switched off, and try it. What does such a model write?
+# Press Play, and watch the held-out loss come down towards the entropy bound while noise turns into French. Then say what the loss will do if the mask is switched off, and try it.
 
 # %%
 course.widgets.playground()
@@ -556,7 +541,7 @@ course.widgets.playground()
 # %% [markdown]
 # ## Further: training loss and held-out loss
 #
-# Until now no model has read its training set twice. We give the small model just 40 reviews, again and again, and for comparison 2,000, with the same number of steps. A model that does better on what it has read than on new text of the same kind **overfits**.
+# We give the small model just 40 reviews, again and again, and for comparison 2,000, with the same number of steps. A model that does better on what it has read than on new text of the same kind **overfits**.
 
 # %% tags=["folded"]
 n_steps = 40 if smoke else 120
@@ -581,18 +566,21 @@ for n in (40, 2000):
         known = plots.Curve("40 reviews, training", past.step, past.loss, dashed=True)
         curves.append(known)
 
+# %% [markdown]
+# The dashed line is the training loss.
+
 # %% tags=["folded"]
 fig, ax = plots.curves(
     curves, references={"entropy bound": bound}, y_range=(0, 8), xlabel="step",
     ylabel="loss (nats per token)", title="Few reviews and many",
-)  # fmt: skip
+)
 plots.show(fig, name="08_overfitting")
 print(f"held-out loss at the end: 40 reviews {ends[40][-1]:.2f}", end=" ")
 print(f"(lowest {min(ends[40]):.2f}), 2,000 reviews {ends[2000][-1]:.2f}")
 assert smoke or ends[40][-1] > min(ends[40]) + 0.1 > ends[2000][-1]
 
 # %% [markdown]
-# With 40 reviews the training loss falls to the end, and the held-out loss falls, then rises. Held-out loss is the one to watch: training loss can fall below the entropy bound when texts are known by heart, with no bug anywhere. The remedy is more text, or to stop early.
+# With 40 reviews the training loss falls to the end, and the held-out loss falls, then rises. Training loss can fall below the entropy bound when texts are known by heart, with no bug anywhere. The remedy is more text, or to stop early.
 #
 # ## Further: cut the distribution
 #
@@ -605,7 +593,7 @@ course.widgets.sampling("Le livre")
 # ## What this does not show
 #
 # - Our language has about a thousand words and is written by rules. Real text has no known entropy bound: there a loss can only be compared with that of other models.
-# - One seed, one size for the long run. Lesson 12 has several seeds, lesson 14 several sizes.
+# - One seed, one size for the long run.
 # - Whether what was learned here helps with *other* tasks is the question of lesson 09.
 #
 # ## Take-home
@@ -641,7 +629,7 @@ course.quiz("pretraining")
 # %% [markdown]
 # ## Exercises
 #
-# Short functions, which together are nearly all of a language model's training but for the model itself. The check says where your answer differs and, if it knows the mistake, what it is.
+# The check says where your answer differs and, if it knows the mistake, what it is.
 #
 # [exercise: shift_targets]
 
@@ -680,14 +668,6 @@ course.check("training_step", training_step)
 # <details><summary>Answer</summary>
 #
 # `targets[:, :10] = pad_id`, then `model.loss` as before: its mean is over the targets that are not padding. It may be below that bound, which averages over all positions. Compare it with the mean exact surprise of the same positions.
-#
-# </details>
-#
-# **2.** A colleague's loss on a vocabulary of 32,000 tokens starts at 31. What do you suspect? And if it starts at 3?
-#
-# <details><summary>Answer</summary>
-#
-# $\ln 32{,}000 \approx 10.4$. At 31 the untrained model is confidently wrong: its first logits are far too large, so look at the initialisation, or at a missing scale. At 3 it already knows something that it cannot know: an answer leaks, or the weights are not new.
 #
 # </details>
 #
@@ -731,7 +711,7 @@ course.check("perplexity", perplexity)
 # 5. A lower temperature trades variety for safety, and here each text can be checked exactly.
 #
 # *Where this comes from:* Shannon, *Prediction and Entropy of Printed English*, Bell System Technical Journal 30 (1951), for guessing the next letter as a measure of a language.
-# Bengio et al., *A Neural Probabilistic Language Model*, JMLR 3 (2003), section 2. Radford et al., *Improving Language Understanding by Generative Pre-Training* (2018), section 3.1, for pretraining with this
+# Radford et al., *Improving Language Understanding by Generative Pre-Training* (2018), section 3.1, for pretraining with this
 # objective. Pascanu et al., [arXiv:1211.5063](https://arxiv.org/abs/1211.5063), section 3.2, for clipping. Witten and Bell, *The Zero-Frequency Problem*, IEEE Transactions on
 # Information Theory 37 (1991), method C, for the n-gram model.
 #

@@ -27,7 +27,7 @@
 # %% [markdown]
 # ## Set-up
 #
-# One translator is trained in front of you, from English into the French of our small world. The budget `smoke` cuts its training to a few steps, and the sentences about the trained model do not fit then. Scores need the package `sacrebleu`, a part of the extra `[course]`.
+# One translator is trained in front of you, from English into the French of our small world. The budget `smoke` cuts its training to a few steps. Scores need the package `sacrebleu`, a part of the extra `[course]`.
 
 # %%
 import math
@@ -49,18 +49,19 @@ from tinyworld.reviews import write_out
 
 torch.set_num_threads(1)
 
-# %%
-plots.diagram("encoder-decoder")
+# %% [markdown]
+# Two questions from earlier lessons, then the machine.
 
 # %%
 course.recall("11")
 
+# %%
+plots.diagram("encoder-decoder")
+
 # %% [markdown]
 # ## Why: a dictionary is not enough
 #
-# One grammar writes each sentence of our world in English and in French, and knows which word translates which: the **alignment**. So we have pairs to learn from, and a checker that names mistakes of French grammar.
-#
-# The tempting way: replace each English word by the French word that translates it most often. We count over 4,000 pairs with their alignment, and try it on fresh sentences that occur in no training pair.
+# One grammar writes each sentence of our world in English and in French, and knows which word translates which: the **alignment**. The tempting way: replace each English word by the French word that translates it most often. We count over 4,000 pairs with their alignment, and try it on fresh sentences that occur in no training pair.
 
 # %%
 _ = torch.manual_seed(0)
@@ -115,11 +116,11 @@ finding = f"It translates {exact:.1%} of {len(fresh)} sentences exactly."
 course.resolve("11.1", exact, finding, thresholds=(0.2, 0.6))
 
 # %% [markdown]
-# Many words are right, and no sentence is. A French adjective may follow its noun; article, adjective and participle take gender and number from a noun elsewhere. A word cannot be translated without its context. (**BLEU**, from 0 to 100, counts how many runs of one to four words a translation shares with the right one.)
+# Many words are right, and no sentence is: article, adjective and participle take gender and number from a noun elsewhere. A word cannot be translated without its context. (**BLEU**, from 0 to 100, counts how many runs of one to four words a translation shares with the right one.)
 #
 # ## By hand: the decoder attends to the source
 #
-# For every word it writes, the decoder must look at the whole source. In **cross-attention** the queries come from the decoder, keys and values from the encoder's output, the **memory**: one vector a source token. Here three French positions attend to four English ones, of which the last is padding. For each query: a score for each source token, $e$ to its power, zero where there is padding, divided by the sum.
+# In **cross-attention** the queries come from the decoder, keys and values from the encoder's output, the **memory**: one vector a source token. Here three French positions attend to four English ones, of which the last is padding. For each query: a score for each source token, $e$ to its power, zero where there is padding, divided by the sum.
 
 # %%
 source = ["I", "read", "novels", "<pad>"]
@@ -150,7 +151,7 @@ finding = f"Its weight is {weights[best]:.3f}, that of padding {weights[3]:.0f}.
 course.resolve("11.2", source[best], finding)
 
 # %% [markdown]
-# Check the first row: *&lt;bos&gt;* and *I* give $2 \cdot 2 / \sqrt{4} = 2$, the others 0, so $e^2 / (e^2 + 1 + 1)$. The padding has the largest score in every row and gets no weight, since the mask acts before the softmax. Now as matrices, and as modules with equal weights, ours and torch's. Torch has the opposite sign: there `True` means **blocked**.
+# The padding has the largest score in every row and gets no weight, since the mask acts before the softmax. Now as matrices, and as modules with equal weights, ours and torch's. Torch has the opposite sign: there `True` means **blocked**.
 
 # %% tags=["nbval-check-output"]
 real = torch.tensor(is_real)  # (S,), True = may attend
@@ -168,11 +169,11 @@ print("weight on the padding, right sign:", weights[0, :, 3].tolist())
 print("weight on the padding, wrong sign:", wrong[0, :, 3].tolist())
 
 # %% [markdown]
-# With the wrong sign *all* the weight falls on the padding, without any error: the source might as well be blank.
+# With the wrong sign *all* the weight falls on the padding, without any error.
 #
 # ## Three attentions, three masks
 #
-# An **encoder-decoder** uses attention in three places. In the encoder each source token attends to all real source tokens. In the decoder each target token attends to itself and to what comes before it. In cross-attention each target token attends to all real source tokens. Only self-attention of the decoder is causal: the whole source is known before the first word is written.
+# An **encoder-decoder** uses attention in three places. In the encoder each source token attends to all real source tokens, in the decoder each target token to itself and to what comes before it, in cross-attention each target token to all real source tokens. Only self-attention of the decoder is causal: the whole source is known before the first word is written.
 #
 # ## A decoder layer in about 25 lines
 #
@@ -204,7 +205,9 @@ class DecoderLayer(nn.Module):
 
 
 # %% [markdown]
-# Around the layers: an embedding and positions on both sides, the encoder's blocks, final norms and the output layer. Here is the whole forward pass, given the weights of a small `tx.Translator`. Source and target share one embedding matrix, which is the output layer too.
+# ### Further: the whole forward pass
+#
+# Around the layers: an embedding and positions on both sides, the encoder's blocks, final norms and the output layer. Source and target share one embedding matrix, which is the output layer too. We give them the weights of a small `tx.Translator`.
 
 # %%
 tiny = tx.TransformerConfig(
@@ -228,6 +231,9 @@ def by_our_layers(src_ids, tgt_ids, src_real):
     return model.head(model.decoder.final_norm(x))  # (B, T, V)
 
 
+# %% [markdown]
+# Ours, the package's and torch's, on one sentence:
+
 # %% tags=["nbval-check-output"]
 for parameter in model.parameters():  # biases of zero would hide mistakes
     nn.init.normal_(parameter, std=0.3)
@@ -243,9 +249,9 @@ print("our layers, tx.Translator and torch.nn.Transformer: equal logits")
 # %% [markdown]
 # ## What the decoder reads in training: the answer, one position late
 #
-# To train a translator we need not let it write. The right translation is known, so the decoder is given all of it, shifted by one position: it reads `<bos> y₁ y₂ …` and must predict `y₁ y₂ … <eos>`. This is **teacher forcing**: all positions are trained at once, as if everything before had been written correctly. In use the decoder reads what it wrote itself, mistakes included; this gap is called **exposure bias**. The answer to each position stands in the decoder's input, one position to the right: only the causal mask hides it.
+# To train a translator we need not let it write. The right translation is known, so the decoder is given all of it, shifted by one position: it reads `<bos> y₁ y₂ …` and must predict `y₁ y₂ … <eos>`. This is **teacher forcing**: all positions are trained at once, as if everything before had been written correctly. In use the decoder reads what it wrote itself, mistakes included; this gap is called **exposure bias**.
 #
-# The loss has one new ingredient, **label smoothing** $s$: the right token gets the target probability $1 - s$ instead of 1, and $s$ is spread evenly over all $V$ tokens, the right one included. So the model is not rewarded for being ever surer.
+# The loss has one new ingredient, **label smoothing** $s$: the right token gets the target probability $1 - s$ instead of 1, and $s$ is spread evenly over all $V$ tokens, the right one included.
 
 # %%
 toy = tx.Tokenizer.train([*pairs.valid.sources, *pairs.valid.targets], vocab_size=700)
@@ -271,7 +277,7 @@ print("decoder reads    <bos>", *toy.pieces(few.targets[1]))
 print("decoder predicts", *toy.pieces(few.targets[1]), "<eos>")
 
 # %% [markdown]
-# The loop is that of lesson 08. A good test of any loop: one batch, here of 16 pairs, must be learned by heart. The lowest smoothed loss is above zero: the best a model can do is to predict exactly the smoothed target, and the entropy of that target is left.
+# A good test of any loop: one batch, here of 16 pairs, must be learned by heart. The lowest smoothed loss is above zero: the best a model can do is to predict exactly the smoothed target, and the entropy of that target is left.
 
 
 # %%
@@ -298,11 +304,11 @@ lowest = lowest_loss(0.1, toy.vocab_size)
 print(f"ln V {math.log(toy.vocab_size):.2f}, lowest possible {lowest:.2f}")
 
 # %% [markdown]
-# It starts near $\ln V$, the loss of a uniform guess, and ends near its lower bound. A smoothed loss must not be compared with one that was not smoothed.
+# It starts near $\ln V$, the loss of a uniform guess, and ends near its lower bound.
 #
 # ## Use it: train a translator
 #
-# `tx.train_translator` runs this loop on all pairs, in batches of pairs of similar length. Then **greedy decoding**: take the most probable token, append it, ask again, until the end mark comes. The encoder reads the source once.
+# `tx.train_translator` runs this loop on all pairs.
 
 # %% tags=["folded"]
 result = tx.train_translator(pairs, options=tx.RunOptions(progress=False))
@@ -321,6 +327,9 @@ plots.show(fig, name="11_learning")
 print(f"at the end {history.loss[-1] - bound:.2f} nats above the lowest possible")
 print(f"held out, unsmoothed: {result.evaluation.nats_per_token:.3f} nats per token")
 
+
+# %% [markdown]
+# It writes by **greedy decoding**: take the most probable token, append it, ask again, until the end mark comes. The encoder reads the source once.
 
 # %%
 @torch.no_grad()
@@ -362,7 +371,7 @@ finding = f"{share:.1%} exact, against {exact['word for word']:.1%} by dictionar
 course.resolve("11.3", share, finding, thresholds=(1 / 3, 3 / 4))
 
 # %% [markdown]
-# Does it read its source, or write likely French? Then another sentence's source must hurt: the loss of each right translation, with its own source and with its neighbour's. And try a sentence of your own: change the marked line.
+# Does it read its source, or write likely French? We take the loss of each right translation, with its own source and with its neighbour's. And try a sentence of your own: change the marked line.
 
 # %%
 own = Pairs(tuple(sources[:200]), tuple(references[:200]))
@@ -380,13 +389,11 @@ print("mistakes of grammar:", bleu.count_mistakes([text]).n_errors)
 print("words that 1,000 sentences of the world do not have:", unknown or "none")
 
 # %% [markdown]
-# The right source is worth more than a nat a token, as the cell asserts: the model reads it.
+# The right source is worth more than a nat a token: the model reads it.
 #
 # ## Look: cross-attention as an alignment
 #
-# For real text nobody knows where a translator *should* attend. Here the grammar does. We record the weights while the model is given a right translation. Row $t$ is the step that *predicts* token $t$, which it has not read yet. How much of a head's attention falls on the words that the token translates?
-#
-# The best head is chosen on one half of the sentences, measured on the other, and drawn for a sentence of neither; otherwise the luckiest head would look better than it is.
+# For real text nobody knows where a translator *should* attend. Here the grammar does. We record the weights while the model is given a right translation. Row $t$ is the step that *predicts* token $t$, which it has not read yet. How much of a head's attention falls on the words that the token translates? The best head is chosen on one half of the sentences, measured on the other, and drawn for a sentence of neither.
 
 
 # %%
@@ -414,6 +421,9 @@ chosen = lab.alignment_mass(model, tokenizer, fresh[150:300]).mass  # (L, H)
 layer, head = divmod(int(chosen.argmax()), model.config.n_heads)
 mass = lab.alignment_mass(model, tokenizer, fresh[:150])
 
+# %% [markdown]
+# The chosen head, the mean of all heads, and the truth. Rows that are empty on the right may attend anywhere.
+
 # %% tags=["folded"]
 panels = {f"layer {layer}, head {head}": weights[layer, head],
           "mean of all heads": weights.mean(dim=(0, 1)), "by the grammar": truth}
@@ -430,7 +440,7 @@ fig.supxlabel("English token attended to")
 plots.show(fig, name="11_alignment")
 
 # %% [markdown]
-# The model was given pairs of whole sentences, never an alignment. Rows that are empty on the right may attend anywhere. One sentence proves nothing, so now all heads over 150 sentences. **Predict 11.4.** Attention spread evenly over the source would put some weight on the aligned tokens, too: that is the baseline.
+# One sentence proves nothing, so now all heads over 150 sentences. **Predict 11.4.** Attention spread evenly over the source would put some weight on the aligned tokens, too: that is the baseline.
 
 # %%
 n_heads = mass.mass.size
@@ -452,7 +462,7 @@ finding = (
 course.resolve("11.4", n_above, finding, thresholds=(0.5, n_heads / 2))
 
 # %% [markdown]
-# The model has learned an alignment that it was never given. A head that does not follow it need not be wrong: to predict the ending of an adjective it is useful to attend to the noun, which the alignment does not count. Choose a French token and compare the heads with the truth.
+# The model has learned an alignment that it was never given. Choose a French token and compare the heads with the truth.
 
 # %%
 course.widgets.alignment(model, tokenizer, fresh[600:606])
@@ -460,7 +470,7 @@ course.widgets.alignment(model, tokenizer, fresh[600:606])
 # %% [markdown]
 # ## Searching: the best token is not the best sentence
 #
-# The model gives a probability to each next token, and a search has to choose. Here is a tiny model as a table, with words for tokens. The probability of a sentence is the product along its path. **Beam search** follows the best few beginnings, its **beams**, at once: from every unfinished beam, all continuations; keep the best few of all; those that end are finished and leave. A beam of one is greedy decoding. Follow both on paper first.
+# Here is a tiny model as a table, with words for tokens. The probability of a sentence is the product along its path. **Beam search** follows the best few beginnings, its **beams**, at once: from every unfinished beam, all continuations; keep the best few of all; those that end are finished and leave. A beam of one is greedy decoding. Follow both on paper first.
 
 # %%
 table = {
@@ -485,6 +495,9 @@ def follow(beam_size):
     return finished
 
 
+# %% [markdown]
+# With one beam, and with two:
+
 # %% tags=["nbval-check-output"]
 finished = {}
 for beam_size in (1, 2):
@@ -500,7 +513,7 @@ print(f"the best of two beams is {ratio:.1f} times as probable as the greedy sen
 #
 # ### Short or long: the length penalty
 #
-# Two sentences have finished, one of three words and one of four (the end mark counts). Every further word makes the probability $P$ smaller, so comparing $\log P$ favours the short one. The **length penalty** $\alpha$ divides: $\log P / n^\alpha$ for $n$ generated tokens. At 0 nothing changes, at 1 it is the mean per token. Below by hand, and by the package's beam search, which is given the table as its model.
+# Every further word makes the probability $P$ smaller, so comparing $\log P$ favours short sentences. The **length penalty** $\alpha$ divides: $\log P / n^\alpha$ for $n$ generated tokens. Below by hand, and by the package's beam search, which is given the table as its model.
 
 # %% tags=["nbval-check-output"]
 words = ["<bos>", "<eos>", "la", "le", "chat", "nuit", "noir"]
@@ -534,7 +547,7 @@ course.widgets.beam_tree(model, tokenizer, sources[:6], references=references[:6
 # %% [markdown]
 # ### The KV cache: one more token for the work of one
 #
-# To write token 50, must all 49 before it be computed again? In self-attention no query sees what comes after it, so the keys and values of earlier tokens cannot change. A **KV cache** stores them. Each step computes query, key and value of the *newest* token alone, appends key and value, and attends to all of the cache. No mask is needed: everything in it is past.
+# In causal self-attention the keys and values of earlier tokens cannot change. A **KV cache** stores them. Each step computes query, key and value of the *newest* token alone, appends key and value, and attends to all of the cache. No mask is needed: everything in it is past.
 
 
 # %%
@@ -556,6 +569,9 @@ class CachedLayer:  # one decoder layer that reads one token at a time
         return self.layer.cross_and_ff(x, self.memory, self.src_real)
 
 
+# %% [markdown]
+# Seven tokens, one at a time, and all at once:
+
 # %% tags=["nbval-check-output"]
 x, memory = torch.randn(1, 7, 12).double(), torch.randn(1, 5, 12).double()
 cached = CachedLayer(layers[0], memory, inputs[2])
@@ -564,7 +580,7 @@ torch.testing.assert_close(one_by_one, layers[0](x, memory, inputs[2]))
 print("seven steps with a cache = one pass without; keys:", tuple(cached.keys.shape))
 
 # %% [markdown]
-# The outputs are equal; without a cache $n$ steps read about $n^2 / 2$ tokens, with it $n$. What that saves in time is measured in [lesson 13](13_faster_and_larger.ipynb).
+# Without a cache $n$ steps read about $n^2 / 2$ tokens, with it $n$. What that saves in time is measured in [lesson 13](13_faster_and_larger.ipynb).
 #
 # ## Further: BLEU by hand, and real pairs
 #
@@ -572,7 +588,7 @@ print("seven steps with a cache = one pass without; keys:", tuple(cached.keys.sh
 #
 # $$\text{BLEU} = 100 \cdot \min(1, e^{1 - r / c}) \cdot \Big(\prod_{n=1}^{4} p_n\Big)^{1/4},$$
 #
-# with $c$ words in the translation and $r$ in the reference. Over a test set, counts are added up before dividing. We count one sentence that stammers, and compare with `sacrebleu`.
+# with $c$ words in the translation and $r$ in the reference. We count one sentence that stammers, and compare with `sacrebleu`. Then `good`, three faultless translations of one English sentence: the first is scored against the two others.
 
 # %% tags=["nbval-check-output"]
 from sacrebleu.metrics import BLEU
@@ -594,42 +610,19 @@ def bleu_by_hand(text, reference):
         log_mean += math.log(n_right / mine.total()) / 4
     return 100 * min(1, math.exp(1 - len(both[1]) / len(both[0]))) * math.exp(log_mean)
 
-
 score = bleu_by_hand(stammer, good[0])
 by_package = BLEU(tokenize="none").corpus_score([stammer], [[good[0]]]).score
 assert abs(score - by_package) < 1e-6
 print(f"BLEU {score:.1f}, by hand and by sacrebleu")
+ahead = BLEU().corpus_score([stammer], [[good[0]]]).score
+assert all(BLEU().corpus_score([good[0]], [[g]]).score < ahead for g in good[1:])
 
 # %% [markdown]
-# `good` has three faultless translations of one English sentence. We score the first against the others, and the stammer against the first, with the text split into words as sacreBLEU does by default (13a), at spaces only, and into characters.
-
-
-# %%
-def three_ways(text, reference):
-    return [
-        BLEU(tokenize=how).corpus_score([text], [[reference]]).score
-        for how in ("13a", "none", "char")
-    ]
-
-
-rows = {"faultless, against another": three_ways(good[0], good[1]),
-        "faultless, against a third": three_ways(good[0], good[2]),
-        "stammer, against the first": three_ways(stammer, good[0])}
-print(f"{'':<30}{'13a':>6}{'spaces':>9}{'characters':>13}")
-for name, scores in rows.items():
-    print(f"{name:<30}{scores[0]:>6.0f}{scores[1]:>9.0f}{scores[2]:>13.0f}")
-*faultless, stammering = rows.values()
-assert stammering[0] > max(scores[0] for scores in faultless)  # 13a
-assert stammering[2] < max(scores[2] for scores in faultless)  # characters
-
-# %% [markdown]
-# By 13a the stammer wins, since it is compared with the very sentence it was made from; by characters it does not. BLEU was made for a whole test set, where such accidents average out. Nothing was translated differently, and the score changed by tens of points: scores compare only where the **signatures** are equal, sacreBLEU's short line with number of references, case, tokenisation and version.
-#
-# A score also needs its interval. It comes from drawing test sets out of this one, with replacement (the **bootstrap**). It says how much *another choice of sentences* would change the score, and nothing about another seed of training or another domain.
+# A faultless translation in other words than the reference gets less than such a stammer. BLEU was made for a whole test set, where such accidents average out, and scores compare only where the **signatures** are equal, sacreBLEU's short line with number of references, case, tokenisation and version. Its interval comes from test sets drawn out of this one with replacement (the **bootstrap**).
 #
 # ### Real pairs
 #
-# Tatoeba has everyday sentences, Multi30k captions of photographs. `python -m experiments translation` trained on both beforehand. The four sentences below, and everything that translates them, were removed from Tatoeba's training pairs; its scores are those of the validation split, as it has no test split. (**chrF** compares runs of characters instead of words.)
+# Tatoeba has everyday sentences, Multi30k captions of photographs; translators of both were trained beforehand. The four sentences below were removed from Tatoeba's training pairs; its scores are those of the validation split. (**chrF** compares runs of characters instead of words.)
 
 # %%
 for corpus in ("tatoeba-en-fr", "multi30k-en-fr"):
@@ -641,7 +634,7 @@ for corpus in ("tatoeba-en-fr", "multi30k-en-fr"):
     assert gain > 0
 
 # %% [markdown]
-# On both corpora the beam's score is higher. Both searches translated the same sentences, so a paired test would say how sure that is; the stored results do not hold what it needs.
+# On both corpora the beam's score is higher.
 #
 # ## Questions
 #
@@ -724,37 +717,19 @@ course.check("cached_step", cached_step)
 #
 # ## Take-home
 #
-# The decoder asks, the encoder's memory answers. The layer is `DecoderLayer` above; these two functions are what is done with it, here for one sentence without smoothing.
-
-
-# %%
-def loss_of(model, src_ids, ids, bos_id, eos_id):  # teacher forcing
-    reads, labels = torch.tensor([[bos_id, *ids]]), torch.tensor([*ids, eos_id])
-    logits = model.decode(reads, model.encode(src_ids))  # (1, T, V): all at once
-    return F.cross_entropy(logits[0], labels)
-
-
-def write(model, src_ids, bos_id, eos_id, max_len):  # greedy decoding
-    memory, ids = model.encode(src_ids), [bos_id]  # the source is read once
-    while ids[-1] != eos_id and len(ids) < max_len:
-        ids.append(int(model.decode(torch.tensor([ids]), memory)[0, -1].argmax()))
-    return ids
-
-
-src_ids = torch.tensor([[*tokenizer.encode(sources[0]), tokenizer.eos_id]])
-marks = tokenizer.bos_id, tokenizer.eos_id
-loss = loss_of(model, src_ids, tokenizer.encode(references[0]), *marks).item()
-by_package = bleu.pair_nats(model, tokenizer, Pairs((sources[0],), (references[0],)))
-assert abs(loss - by_package) < 1e-4
-assert write(model, src_ids, *marks, max_len=40)[1:] == greedy(sources[0])
-print(f"{loss:.3f} nats per token, as the package says")
-
-# %% [markdown]
+# The decoder asks, the encoder's memory answers.
+#
+# | piece | what it does | in code |
+# |---|---|---|
+# | decoder layer | self-attention with the causal mask, cross-attention over the real source tokens, feed-forward network | `DecoderLayer` |
+# | training | reads `<bos> y`, predicts `y <eos>`, all positions at once | `training_loss` |
+# | greedy decoding | reads the source once, then one token after the other | `greedy` |
+# | beam search | keeps the best few beginnings; $\log P / n^\alpha$ compares lengths | `follow` |
+#
 # ## What this does not show
 #
 # - Our world has few words, and one translation for each sentence. Held-out sentences are new; their words and patterns are not.
 # - One seed of each translator, here and on the real corpora. The interval of BLEU does not cover that.
-# - Attention on the aligned word does not explain the translation (lesson 02 has the dispute).
 #
 # ## Summary
 #
@@ -764,6 +739,6 @@ print(f"{loss:.3f} nats per token, as the package says")
 # 4. Greedy decoding takes the best token, beam search follows several paths; $\log P / n^\alpha$ compares lengths. A KV cache gives equal outputs.
 # 5. BLEU belongs to a whole test set, with signature, references and interval; on one sentence it can mislead.
 #
-# *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.1, 3.2.3, 3.4 (tying), 5.4 (smoothing) and 6.1 (beams). Attention between two languages, drawn as an alignment: Bahdanau, Cho and Bengio, [arXiv:1409.0473](https://arxiv.org/abs/1409.0473). Label smoothing: Szegedy et al., [arXiv:1512.00567](https://arxiv.org/abs/1512.00567), section 7. BLEU: Papineni et al., ACL 2002. Signatures: Post, [arXiv:1804.08771](https://arxiv.org/abs/1804.08771). Resampling: Koehn, EMNLP 2004.
+# *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.1, 3.2.3, 3.4 (tying), 5.4 (smoothing) and 6.1 (beams). Attention between two languages, drawn as an alignment: Bahdanau, Cho and Bengio, [arXiv:1409.0473](https://arxiv.org/abs/1409.0473). Label smoothing: Szegedy et al., [arXiv:1512.00567](https://arxiv.org/abs/1512.00567), section 7. BLEU: Papineni et al., ACL 2002. Signatures: Post, [arXiv:1804.08771](https://arxiv.org/abs/1804.08771).
 #
 # *What comes next:* [lesson 12](12_the_price_of_attention.ipynb) compares attention with recurrence and convolution: what each costs, and what it buys.

@@ -43,13 +43,16 @@ from tinytx_run.recipes import default_budget
 torch.set_num_threads(1)
 smoke = default_budget() == "smoke"
 
+# %% [markdown]
+# Two questions from earlier lessons first.
+
 # %%
 course.recall("12")
 
 # %% [markdown]
 # ## Why: three ways for tokens to hear each other
 #
-# A feed-forward network sees one token at a time. **Attention** lets each token read all others at once. A **recurrent** layer reads from left to right and keeps one **hidden state**. A **convolution** shows each token a window of $k$ neighbours. All three turn $n$ vectors of width $d$ into $n$ vectors of width $d$.
+# **Attention** lets each token read all others at once. A **recurrent** layer reads from left to right and keeps one **hidden state**. A **convolution** shows each token a window of $k$ neighbours. All three turn $n$ vectors of width $d$ into $n$ vectors of width $d$.
 
 # %%
 course.plots.diagram("paths-of-information")
@@ -222,8 +225,6 @@ course.resolve("12.1", answer, f"Its pairs alone are cheaper up to n = {alone}."
 # %% [markdown]
 # The true sentence is: *the pairs of tokens cost less than an RNN while the text is shorter than the model is wide.* The four projections alone cost twice an RNN. All of attention costs less than a GRU while $n < d$.
 #
-# For short texts attention is its projections; from $n = 2d$ on its pairs weigh more.
-#
 # ## Now with a clock
 #
 # To time fairly, let the layers take turns, so a slow moment hits all of them alike, and take medians. The clock is that of the process: it stops while other programs have the core.
@@ -316,8 +317,6 @@ def chain_to(node, known):
 
 w = torch.ones(3, requires_grad=True)
 print("one sine and a sum:", chain_to((w.sin() + w).grad_fn, {}))
-
-# %% tags=["nbval-check-output"]
 added = {}  # links a token
 print("longest chain at n =     8    16    32   links a token")
 for name, make in build.items():
@@ -488,67 +487,6 @@ assert counted > 10 * max(one.mean for one in bars.values())
 # %% [markdown]
 # The transformer is ahead of all three, at equal parameters and at equal time, with every seed, and each of the six intervals lies above zero. By little: 0.006 to 0.017 nats, where the step from counting to any network is ten times as large. The task is kind to all of them: reviews are short, and much of what the next token depends on lies a few tokens back.
 #
-# ## Further: would torch's own loop have helped?
-#
-# Our recurrent loops are in Python. One training step of the ladder, with our GRU and with torch's, in turn:
-
-# %%
-class Compiled(torch.nn.Module):  # torch's layer returns its last state as well
-    def __init__(self, width):
-        super().__init__()
-        self.gru = torch.nn.GRU(width, width, batch_first=True)
-
-    def forward(self, x):
-        return self.gru(x)[0]
-
-
-both = {name: lesson_12.build_model("GRU", 1000, 96) for name in ("ours", "torch's")}
-for block in both["torch's"].body.blocks:
-    block.attn = lesson_12.InPlaceOfAttention(Compiled(64))
-rows = torch.randint(1, 1000, (200, 36)).tolist()
-one_step = lesson_12.LadderRecipe(lr=1e-2, n_steps=1)
-spent = {name: [] for name in both}
-for _ in range(2 if smoke else 9):
-    for name, model in both.items():
-        start = process_time()
-        lesson_12.train_model(model, rows, one_step, pad_id=0)
-        spent[name].append(process_time() - start)
-for name, times in spent.items():
-    print(f"GRU, {name:<8}{1e3 * sorted(times)[len(times) // 2]:.0f} ms a step")
-
-# %% [markdown]
-# In batches of some 30 texts a step takes about as long with either: what costs is the row of products, not Python.
-#
-# ## Further: what will a whole model cost?
-#
-# `tx.cost_table` applies the formulas of this lesson to a whole model, from its configuration alone: operations, and the memory that training must hold.
-
-# %% tags=["nbval-check-output"]
-costs = tx.cost_table(tx.PRESETS["seed-lab"], batch_size=1, seq_len=128)
-print(costs, "\n")
-squares = [row.name for row in costs.flops.rows if "T·T" in row.formula]
-heaviest = max(costs.activations.rows, key=lambda row: row.total)
-print("operations with T·T:", ", ".join(squares))
-share = heaviest.total / costs.bytes_activations
-print(f"most saved for: {heaviest.name}, {share:.0%} of the bytes")
-
-# %% [markdown]
-# A rule of thumb says that training takes $6N$ operations a token, for $N$ parameters outside the embeddings: two forward for each weight, four backward. It forgets the pairs. When does that matter, for a model of width 256?
-
-# %% tags=["nbval-check-output"]
-config = tx.PRESETS["small-gpt"].replace(max_len=16_384)
-lengths = [64, 256, 1024, 4096, 16_384]
-one = {"batch_size": 1, "attention": "plain"}
-plain = [tx.cost_table(config, seq_len=n, **one) for n in lengths]
-n_params = plain[0].parameters.parts["blocks"] + plain[0].parameters.parts["head"]
-print("tokens     formula / 6 N")
-for n, each in zip(lengths, plain, strict=True):
-    print(f"{n:>6,}{each.flops_training / (6 * n_params * n):>14.2f}")
-
-# %% [markdown]
-# While the text is short compared with the width, the rule is fine. For long texts the pairs take over, and no parameter counts them.
-
-# %% [markdown]
 # ## Questions
 #
 # Pick an answer and read the feedback.

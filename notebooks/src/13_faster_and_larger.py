@@ -547,7 +547,7 @@ course.check("padded_cost", padded_cost)
 #
 # </details>
 #
-# ## Further: half the bytes, chunks, fused functions
+# ## Further: half the bytes, and chunks
 #
 # A number in float32 has 4 bytes, in **bfloat16** 2: the same range, but 8 bits for the digits instead of 24. Some processors multiply such numbers much faster. What is lost?
 
@@ -591,31 +591,7 @@ k, ends = ratio(*pair.values())
 print(f"a product in bfloat16 {said(k, ends)}: Amdahl expects {amdahl(p, k):.2f}")
 
 # %% [markdown]
-# A range that holds 1 shows no gain.
-#
-# Last, a norm and a GELU as one would write them on paper: each line reads and writes whole tensors. A **fused** function reads a number once, does everything to it, and writes it once.
-
-
-# %% tags=["varies"]
-def norm_and_gelu(x):
-    centred = x - x.mean(dim=-1, keepdim=True)
-    spread = torch.sqrt((centred * centred).mean(dim=-1, keepdim=True) + 1e-5)
-    y = centred / spread
-    return 0.5 * y * (1 + torch.tanh(0.79788456 * (y + 0.044715 * y * y * y)))
-
-
-def fused(x):
-    return F.gelu(F.layer_norm(x, x.shape[-1:]), approximate="tanh")
-
-
-x = torch.randn(64 if smoke else 2048, 1024, device=device)
-torch.testing.assert_close(fused(x), norm_and_gelu(x))
-times = take_turns({"lines": lambda: norm_and_gelu(x), "fused": lambda: fused(x)})
-gain = said(*ratio(times["lines"], times["fused"]))
-print(f"two fused functions: {gain} times as fast")
-
-# %% [markdown]
-# `torch.compile` writes fused functions by itself. Its fair rival is `fused`, not the lines above; here it is not measured.
+# A range that holds 1 shows no gain. (`torch.compile` saves bytes in another way: it writes **fused** functions, which read a number once, do everything to it, and write it once.)
 #
 # ## Further: larger, a batch in parts
 #

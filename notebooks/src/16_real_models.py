@@ -431,7 +431,7 @@ for n in n_labels:
 # %% [markdown]
 # At each number of labels LoRA is ahead of the frozen body, and too close to full fine-tuning to call. On a random body, LoRA with the same labels stays far behind: most of what it reaches comes from pretraining.
 #
-# ### Merge, or remove
+# ### Further: merge, or remove
 #
 # One adapter, trained on a few labels. `merge_lora` adds the update to the weights: the same answers from an ordinary model. `remove_lora` takes it away: the old body, to the last bit. So one body can serve many tasks, each with a small file of its own.
 

@@ -46,11 +46,14 @@ from tinytx_run.recipes import default_budget, plan
 smoke = default_budget() == "smoke"
 N_FIT, N_ASKED, N_PAIRS, N_TEXTS = (40, 20, 60, 20) if smoke else (200, 150, 250, 80)
 
-# %%
-plots.diagram("probe-ablate-patch")
+# %% [markdown]
+# Two questions from earlier lessons, then the three tools.
 
 # %%
 course.recall("17")
+
+# %%
+plots.diagram("probe-ablate-patch")
 
 # %% [markdown]
 # ## Why: a picture is quickly explained

@@ -38,6 +38,9 @@ from tinytx_run.recipes import default_budget
 smoke = default_budget() == "smoke"
 stored = museum.stored_results()
 
+# %% [markdown]
+# Two questions from earlier lessons first.
+
 # %%
 course.recall("18")
 
@@ -173,18 +176,15 @@ for name, fault in museum.FAULTS.items():
 # - Patient 1: "*At last one that knows all the answers. May I publish?*"
 # - Patient 5: "*It works for us. A user says that the answer to her review changes from day to day.*"
 # - Patient 10: "*Most answers are right, but the training loss gets stuck, whatever I do.*"
+#
+# The last two lines are your workbench: `museum.patient(1)` trains the patient again from the same seed. Put other numbers and tests into it.
 
-# %% tags=["folded"]
+# %%
 room = {number: museum.shown(number) for number in (1, 5, 10)}
 fig = museum.room(room)
 plots.show(fig, name="18_room_1")
 for number, evidence in room.items():
     print(f"patient {number}\n{museum.as_text(evidence)}\n")
-
-# %% [markdown]
-# This is your workbench: `museum.patient(1)` trains the patient again from the same seed. Put other numbers and tests into it.
-
-# %%
 patient = museum.patient(1)
 museum.order(patient, "first_loss")
 
@@ -205,7 +205,7 @@ course.diagnose(10, ...)
 #
 # </details>
 #
-# ## Room 2: language models
+# ## Further: room 2, language models
 #
 # Seven language models. The bound is the entropy bound; a healthy one ends at about 1.5 nats a word after as many steps.
 #
@@ -226,14 +226,12 @@ for number, evidence in room.items():
 # - Patient 11: "*Our best one. The same size, the same data, and clearly better than the other team's.*"
 # - Patient 13: "*We regularised it well: it does not overfit at all.*"
 
-# %% tags=["folded"]
+# %%
 room = {number: museum.shown(number) for number in (9, 11, 13)}
 fig = museum.room(room)
 plots.show(fig, name="18_room_2b")
 for number, evidence in room.items():
     print(f"patient {number}\n{museum.as_text(evidence)}\n")
-
-# %%
 patient = museum.patient(2)
 museum.order(patient, "leak")
 
@@ -271,14 +269,12 @@ course.diagnose(13, ...)
 # - Patient 12: "*It overfits: the held-out loss is above the training loss.*"
 # - Patient 14: "*As good as the other team's. Is it well?*"
 
-# %% tags=["folded"]
+# %%
 room = {number: museum.shown(number) for number in (3, 7, 12, 14)}
 fig = museum.room(room)
 plots.show(fig, name="18_room_3")
 for number, evidence in room.items():
     print(f"patient {number}\n{museum.as_text(evidence)}\n")
-
-# %%
 patient = museum.patient(7)
 museum.order(patient, "first_loss")
 

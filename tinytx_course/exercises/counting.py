@@ -8,7 +8,6 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from tinytx.config import TransformerConfig
-from tinytx.counting import Head
 from tinytx_course.counting.diagnosis import WORDS, Question, diagnose_count
 from tinytx_course.exercises.catalogue import Mistake
 from tinytx_course.exercises.comparing import count
@@ -62,27 +61,13 @@ def _lm(
     return Question(_config(vocab_size, d_model, n_layers, d_ff), "lm", 2, "total").count(slips)
 
 
-def _classifier(
-    vocab_size: int,
-    d_model: int,
-    n_layers: int,
-    d_ff: int,
-    n_classes: int,
-    *,
-    slips: frozenset[str] = frozenset(),
-) -> int:
-    config = _config(vocab_size, d_model, n_layers, d_ff)
-    return Question(config, "classifier", n_classes, "total").count(slips)
-
-
 def _mistakes(compute: Callable[..., int]) -> tuple[Mistake, ...]:
     """The misconceptions that `diagnose_count` knows, one at a time."""
     return tuple(
         Mistake(slug, _sentence(WORDS[slug]), _SLIP, wrongs=(partial(compute, slips=frozenset({slug})),))
         for slug in _SINGLE
         if any(
-            compute(*one.arguments, slips=frozenset({slug})) != compute(*one.arguments)
-            for one in _calls(0, compute is _classifier)
+            compute(*one.arguments, slips=frozenset({slug})) != compute(*one.arguments) for one in _calls(0)
         )
     )
 
@@ -91,7 +76,7 @@ def _sentence(clause: str) -> str:
     return f"{clause[0].upper()}{clause[1:]}."
 
 
-def _recognise(head: Head, trials: Sequence[Trial]) -> Mistake | None:
+def _recognise(trials: Sequence[Trial]) -> Mistake | None:
     """Several slips at once: a smallest set that gives every number.
 
     At some sizes a smaller set, or none, happens to give the number too, so what explains it at any size is
@@ -102,11 +87,10 @@ def _recognise(head: Head, trials: Sequence[Trial]) -> Mistake | None:
     for trial in trials:
         if trial.got is None or trial.got.tensors[0].is_floating_point():
             return None
-        sizes = trial.call.arguments
-        config, n_classes = _config(*sizes[:4]), sizes[4] if len(sizes) > 4 else 2
+        config = _config(*trial.call.arguments)
         claimed = int(trial.got.tensors[0])
-        asked.append((Question(config, head, n_classes, "total"), claimed))
-        candidates.update(diagnose_count(config, head, claimed, n_classes=n_classes).explanations)
+        asked.append((Question(config, "lm", 2, "total"), claimed))
+        candidates.update(diagnose_count(config, "lm", claimed).explanations)
     common = [
         slips for slips in candidates if all(question.count(slips) == claimed for question, claimed in asked)
     ]
@@ -129,36 +113,40 @@ def _by_how_much(trial: Trial) -> list[Part]:
     return [f"That is {abs(off):,} too {'few' if off < 0 else 'many'}."]
 
 
-def _calls(seed: int, classes: bool) -> Iterator[Call]:
-    sizes = (
-        (5, 2, 2, 3, 3),
-        (11, 6, 2, 7, 4),
-        (100, 200, 4, 200, 2),
-        (37 + seed, 14, 3, 23, 5),
-        (101, 34, 6, 59, 7),
-    )
-    for size in sizes:
-        yield Call(size if classes else size[:4])
+def _calls(seed: int) -> Iterator[Call]:
+    for size in (
+        (5, 2, 2, 3),
+        (11, 6, 2, 7),
+        (100, 200, 4, 200),
+        (37 + seed, 14, 3, 23),
+        (101, 34, 6, 59),
+    ):
+        yield Call(size)
 
 
 COUNT_LANGUAGE_MODEL = Exercise(
     name="count_language_model",
     read=count,
-    calls=lambda seed: _calls(seed, False),
+    calls=_calls,
     mistakes=_mistakes(_lm),
-    recognise=partial(_recognise, "lm"),
+    recognise=_recognise,
     explain=_by_how_much,
 )
-COUNT_CLASSIFIER = Exercise(
-    name="count_classifier",
+COUNT_LLAMA = Exercise(
+    name="count_llama",
     read=count,
-    calls=lambda seed: _calls(seed, True),
-    mistakes=_mistakes(_classifier),
-    recognise=partial(_recognise, "classifier"),
+    calls=lambda seed: (
+        Call(sizes)
+        for sizes in (
+            (7, 4, 1, 5, 2),
+            (11, 6, 2, 13, 3),
+            (37 + seed, 14, 3, 23, 2),
+            (32_000, 4_096, 32, 11_008, 4_096),
+            (128_256, 4_096, 32, 14_336, 1_024),
+        )
+    ),
     explain=_by_how_much,
 )
-
-
 COUNT_GPT2 = Exercise(
     name="count_gpt2",
     read=count,
@@ -173,4 +161,4 @@ COUNT_GPT2 = Exercise(
     ),
     explain=_by_how_much,
 )
-EXERCISES = (COUNT_LANGUAGE_MODEL, COUNT_CLASSIFIER, COUNT_GPT2)
+EXERCISES = (COUNT_LANGUAGE_MODEL, COUNT_LLAMA, COUNT_GPT2)

@@ -77,7 +77,7 @@ FAILING = {
 #: The same, of what only walls refuse.
 REACHING = {
     "sinusoidal_positions": ("max_len, d_model", "open('{target}', 'w').write('x')", "No such file"),
-    "count_classifier": (f"{SIZES}, n_classes", "while True: os.fork()", ""),
+    "count_llama": (f"{SIZES}, kv_dim", "while True: os.fork()", ""),
     "shift_targets": ("token_ids", "return subprocess.run(['touch', '{target}'])", "wrong-type"),
     "language_model_loss": ("logits, targets, pad_id", "socket.create_connection({server})", "refused"),
     "next_token_probs": ("logits, temperature, top_k, top_p", "os.kill(os.getppid(), 9)", ""),

@@ -58,17 +58,17 @@ QUICK = {
         *answer("cross_attention_mask", "src_ids, tgt_ids, pad_id", "..."),
     ),
     "greedy_decode": ("failed", "crash", FORGED, CHEAT, "course.check('greedy_decode', greedy_decode)"),
-    "shift_matrix": (
+    "alibi_bias": (
         "failed",
         "calls-the-answer",
         "import functools",
-        "course.check('shift_matrix', functools.partial(tx.shift_matrix))",
+        "course.check('alibi_bias', functools.partial(tx.alibi_bias))",
     ),
 }
 #: exercise -> parameters, body, and a word of the failure
 FAILING = {
     "split_heads": ("x, n_heads", "sys.exit()", "SystemExit"),
-    "shift_matrix": ("k, d_model", "return input()", "EOFError"),
+    "alibi_bias": ("n_heads, seq_len", "return input()", "EOFError"),
     "count_language_model": (SIZES, "return bytearray(10**10)", "MemoryError"),
     "mean_pool": ("hidden, mask", "raise ValueError('\\ud800')", "error"),
     "last_token": ("hidden, mask", "ctypes.string_at(0)", "crash"),

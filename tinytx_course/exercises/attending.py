@@ -112,6 +112,22 @@ MERGE_HEADS = Exercise(
 )
 
 
+def _contribution_calls(seed: int) -> Iterator[Call]:
+    rng = generator(seed, 44)
+    context, w_o = torch.tensor([2.0, 3.0], device="cpu"), torch.tensor([1.0, 10, 100, 1000], device="cpu")
+    yield Call((context.view(1, 2, 1, 1), w_o.view(2, 2)))
+    for b, h, t, k in ((1, 2, 1, 2), (1, 2, 3, 3), (2, 3, 5, 2), (3, 5, 2, 3), (2, 3, 7, 5)):
+        drawn = normal(rng, b, h, t, k), normal(rng, h * k, h * k)
+        yield Call(tuple(each.round(decimals=1) for each in drawn))
+
+
+HEAD_CONTRIBUTIONS = Exercise(
+    name="head_contributions",
+    read=floats,
+    calls=_contribution_calls,
+)
+
+
 def _multi_head_calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 14)
 
@@ -131,4 +147,4 @@ MULTI_HEAD_ATTENTION = Exercise(
     read=floats,
     calls=_multi_head_calls,
 )
-EXERCISES = (ATTENTION_ROW, ATTENTION, SPLIT_HEADS, MERGE_HEADS, MULTI_HEAD_ATTENTION)
+EXERCISES = (ATTENTION_ROW, ATTENTION, SPLIT_HEADS, HEAD_CONTRIBUTIONS, MERGE_HEADS, MULTI_HEAD_ATTENTION)

@@ -844,7 +844,7 @@ course.quiz("since_2017")
 # %% [markdown]
 # ## Exercises
 #
-# The three parts that you will meet in the code of almost every recent model. Fill in the dots and run the cell below them. It checks what you wrote and, if it knows the mistake, names it. While there are only dots, it says "not attempted yet".
+# Two parts that you will meet in the code of almost every recent model, and what they leave to store. Fill in the dots and run the cell below them. It checks what you wrote and, if it knows the mistake, names it. While there are only dots, it says "not attempted yet".
 #
 # [exercise: rms_norm]
 
@@ -860,18 +860,18 @@ def rms_norm(x, gamma, eps):
 course.check("rms_norm", rms_norm)
 
 # %% [markdown]
-# [exercise: swiglu]
+# [exercise: windowed_cache]
 
 
 # %%
-def swiglu(x, w_gate, w_up, w_down):
+def windowed_cache(n_layers, n_full, n_kv_heads, head_dim, n_tokens, window):
     ### BEGIN SOLUTION
     ...
     ### END SOLUTION
 
 
 # %%
-course.check("swiglu", swiglu)
+course.check("windowed_cache", windowed_cache)
 
 # %% [markdown]
 # [exercise: grouped_query_attention]

@@ -1,14 +1,12 @@
-"""Exercises on faster training: the cost of padding, and a batch in parts."""
+"""Exercises on speed: the cost of padding, and the batch at which a layer meets the ridge."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator
 
-import torch
-
-from tinytx_course.exercises.comparing import count, floats
-from tinytx_course.exercises.exercise import Exercise, generator, normal
+from tinytx_course.exercises.comparing import count
+from tinytx_course.exercises.exercise import Exercise
 from tinytx_course.exercises.observation import Call
 
 
@@ -34,16 +32,20 @@ PADDED_COST = Exercise(
 )
 
 
-def _accumulate_calls(seed: int) -> Iterator[Call]:
-    rng = generator(seed, 13)
-    yield Call((torch.tensor([[1.0], [4.0]], device="cpu"), torch.tensor([2, 1], device="cpu")))
-    for n_tokens, width in (((1,), 2), ((1, 3), 2), ((5, 2, 2), 3), ((7, 1, 4), 3), ((64, 3, 11, 2, 30), 7)):
-        yield Call((normal(rng, len(n_tokens), width), torch.tensor(n_tokens, device="cpu")))
-
-
-ACCUMULATE = Exercise(
-    name="accumulate",
-    read=floats,
-    calls=_accumulate_calls,
+BATCH_AT_RIDGE = Exercise(
+    name="batch_at_ridge",
+    read=count,
+    calls=lambda seed: (
+        Call(sizes)
+        for sizes in (
+            (6, 6, 1, 2),
+            (6, 3, 1, 2),  # met exactly
+            (5, 7, 2, 1),
+            (16, 24, 2, 3),
+            (48, 35 + seed, 4, 4),
+            (64, 257, 1, 41),
+            (4_096, 14_336, 2, 295),
+        )
+    ),
 )
-EXERCISES = (PADDED_COST, ACCUMULATE)
+EXERCISES = (PADDED_COST, BATCH_AT_RIDGE)

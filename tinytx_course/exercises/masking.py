@@ -1,4 +1,4 @@
-"""Exercises on masked training: BERT's masking, judged by rules and shares of chance, its loss, whole words."""
+"""Exercises on masked training: masking judged by rules and by shares of chance, its loss, whole words."""
 
 from __future__ import annotations
 

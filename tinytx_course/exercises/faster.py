@@ -39,7 +39,7 @@ BATCH_AT_RIDGE = Exercise(
         Call(sizes)
         for sizes in (
             (6, 6, 1, 2),
-            (6, 3, 1, 2),  # met exactly
+            (12, 12, 1, 4),  # met exactly, at 3
             (5, 7, 2, 1),
             (16, 24, 2, 3),
             (48, 35 + seed, 4, 4),

@@ -636,30 +636,26 @@ def sinusoidal_positions(max_len, d_model):
 course.check("sinusoidal_positions", sinusoidal_positions)
 
 # %% [markdown]
-# ### Try it yourself
-#
-# **1.** A model that writes keeps the turned keys of the tokens so far. Then one more token comes, at position 4. Draw `q_new` and `k_new`, (1, 8) each, and get its five scores from `turn(k, four_words)` without turning any old key again. Assert that they equal the last row for all five tokens turned at once.
-#
-# <details><summary>Answer</summary>
-#
-# `at = torch.tensor([4])`, then `turn(q_new, at) @ torch.cat([turn(k, four_words), turn(k_new, at)]).T`. A key is turned by its own position only, which does not change when more tokens come. A common mistake is to turn the new token by position 0, as `turn(q_new, torch.arange(1))` does.
-#
-# </details>
-#
-# ## Further: three more exercises
-#
-# [exercise: shift_matrix]
+# [exercise: score_new_token]
 
 
 # %%
-def shift_matrix(k, d_model):
+def score_new_token(q, k, turned_keys):
     ### BEGIN SOLUTION
     ...
     ### END SOLUTION
 
 
 # %%
-course.check("shift_matrix", shift_matrix)
+course.check("score_new_token", score_new_token)
+
+# %% [markdown]
+# ## Further: two more exercises
+#
+# First a puzzle: put the lines in order; of two joined by "or", one is wrong.
+
+# %%
+course.parsons("rotate")
 
 # %% [markdown]
 # [exercise: rotate]

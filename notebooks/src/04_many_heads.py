@@ -403,21 +403,21 @@ def split_heads(x, n_heads):
 course.check("split_heads", split_heads)
 
 # %% [markdown]
-# ### Try it yourself
-#
-# **1.** How much does each *head* add to the output? Write $H$ tensors (B, T, D), one a head, that sum to `by_loop`. Which rows or columns of `out_proj.weight` belong to a head, and what do you do with the bias?
-#
-# <details><summary>Answer</summary>
-#
-# The product with a concatenation is a sum of products: head $h$ meets columns $hK$ to $(h+1)K - 1$ of the stored weight. The bias belongs to no head; here each gets a share.
-#
-# ```python
-# columns = module.out_proj.weight.split(D // H, dim=1)  # H times (D, K)
-# parts = [F.linear(c, w, module.out_proj.bias / H) for c, w in zip(contexts, columns)]
-# torch.testing.assert_close(sum(parts), by_loop)
-# ```
-#
-# </details>
+# [exercise: head_contributions]
+
+
+# %%
+def head_contributions(context, w_o):
+    ### BEGIN SOLUTION
+    ...
+    ### END SOLUTION
+
+
+# %%
+course.check("head_contributions", head_contributions)
+
+# %% [markdown]
+# The bias of `out_proj` belongs to no head. In torch, which stores the transpose of `w_o`, the rows of a head are columns of `out_proj.weight`.
 #
 # ## Further: two more exercises
 #

@@ -629,15 +629,21 @@ def layer_norm(x, gamma, beta, eps):
 course.check("layer_norm", layer_norm)
 
 # %% [markdown]
-# ### Try it yourself
-#
-# **1.** GPT-J's block is *parallel*: attention and the feed-forward network read the same normed $x$, and both results are added to the stream at once. Write it as a class that inherits from `Block`. How many parameters fewer does it need? Send `x` through 32 of them with `signals`, and compare size and variety at the top with `Block`.
-#
-# <details><summary>Answer</summary>
-#
-# `forward` computes `y = self.attn_norm(x)` and returns `x + self.attn(y, mask=mask) + self.ff(y)`. One norm is enough, so $2 D$ parameters fewer, and the two sublayers can be computed at the same time. At the top of 32 untrained blocks size and variety are about those of `Block` (we looked at four seeds).
-#
-# </details>
+# [exercise: parallel_block]
+
+
+# %%
+def parallel_block(x, attn, ff, norm):
+    ### BEGIN SOLUTION
+    ...
+    ### END SOLUTION
+
+
+# %%
+course.check("parallel_block", parallel_block)
+
+# %% [markdown]
+# One norm in place of two saves $2 D$ parameters, and no sublayer waits for the other, so the two can be computed at the same time.
 #
 # ## Further: two more exercises
 #

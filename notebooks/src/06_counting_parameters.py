@@ -312,32 +312,22 @@ def count_language_model(vocab_size, d_model, n_layers, d_ff):
 course.check("count_language_model", count_language_model)
 
 # %% [markdown]
-# ### Try it yourself
-#
-# **1.** On paper: count the smallest Llama (2023) from five numbers, $V = 32{,}000$, $D = 4{,}096$, $L = 32$, 32 heads, $F = 11{,}008$. There are no biases; positions are rotary; each norm, and one follows the last block, has a scale and no shift; the feed-forward network has a third matrix, a *gate* from $D$ to $F$; the output layer is not tied.
-#
-# <details><summary>Answer</summary>
-#
-# A block: attention $4 D^2 = 67{,}108{,}864$, feed-forward $3 D F = 135{,}266{,}304$, norms $2 D = 8{,}192$, in all $202{,}383{,}360$; times 32, $6{,}476{,}267{,}520$. Embedding and output $2 V D = 262{,}144{,}000$, final norm $4{,}096$. Total $6{,}738{,}415{,}616$. Heads and rotary positions count nothing. (Check it with `tx.parameter_table`: `bias=False`, `norm_kind="rms"`, `activation="swiglu"`, `positions="rotary"`.)
-#
-# </details>
-#
-# ## Further: two more exercises
-#
-# [exercise: count_classifier]
+# [exercise: count_llama]
 
 
 # %%
-def count_classifier(vocab_size, d_model, n_layers, d_ff, n_classes):
+def count_llama(vocab_size, d_model, n_layers, d_ff, kv_dim):
     ### BEGIN SOLUTION
     ...
     ### END SOLUTION
 
 
 # %%
-course.check("count_classifier", count_classifier)
+course.check("count_llama", count_llama)
 
 # %% [markdown]
+# ## Further: one more exercise
+#
 # [exercise: count_gpt2]
 
 

@@ -645,6 +645,32 @@ def shift_targets(token_ids):
 course.check("shift_targets", shift_targets)
 
 # %% [markdown]
+# [exercise: answer_loss]
+
+
+# %%
+def answer_loss(logits, token_ids, prompt_lens, pad_id):
+    ### BEGIN SOLUTION
+    ...
+    ### END SOLUTION
+
+
+# %%
+course.check("answer_loss", answer_loss)
+
+# %% [markdown]
+# ### Try it yourself
+#
+# **1.** A colleague's loss on a vocabulary of 32,000 tokens starts at 31. What do you suspect? And if it starts at 3?
+#
+# <details><summary>Answer</summary>
+#
+# $\ln 32{,}000 \approx 10.4$. At 31 the untrained model is confidently wrong: its first logits are far too large, so look at the initialisation, or at a missing scale. At 3 it already knows something that it cannot know: an answer leaks, or the weights are not new.
+#
+# </details>
+#
+# ## Further: three more exercises
+#
 # [exercise: training_step]
 
 
@@ -657,21 +683,6 @@ def training_step(model, optimizer, inputs, targets, max_norm):
 
 # %%
 course.check("training_step", training_step)
-
-# %% [markdown]
-# ### Try it yourself
-#
-# In your own copy (`make lab`), say what you expect, then run.
-#
-# **1.** A model that answers questions is trained on prompt and answer in one row, but only the tokens of the *answer* count in the loss. Change `causal_batch`'s targets so that the first $n$ tokens of each row are not asked for, and compute the loss of the trained model on the held-out reviews for $n = 10$. May it be below the entropy bound of whole reviews?
-#
-# <details><summary>Answer</summary>
-#
-# `targets[:, :10] = pad_id`, then `model.loss` as before: its mean is over the targets that are not padding. It may be below that bound, which averages over all positions. Compare it with the mean exact surprise of the same positions.
-#
-# </details>
-#
-# ## Further: two more exercises
 
 # %% [markdown]
 # [exercise: language_model_loss]

@@ -545,6 +545,20 @@ def masked_loss(logits, labels):
 course.check("masked_loss", masked_loss)
 
 # %% [markdown]
+# [exercise: mask_words]
+
+
+# %%
+def mask_words(tokens, chosen):
+    ### BEGIN SOLUTION
+    ...
+    ### END SOLUTION
+
+
+# %%
+course.check("mask_words", mask_words)
+
+# %% [markdown]
 # ## Further: one more exercise
 
 # %% [markdown]

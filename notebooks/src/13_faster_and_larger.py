@@ -537,15 +537,21 @@ def padded_cost(lengths, batch_size):
 course.check("padded_cost", padded_cost)
 
 # %% [markdown]
-# ### Try it yourself
-#
-# **1.** A feed-forward matrix from $D$ to $4D$ meets $N$ tokens at once. From which $N$ on does it do more than $i$ operations for each byte, if $D$ is large? And what does that say about generating 32 texts together?
-#
-# <details><summary>Answer</summary>
-#
-# $2 N D \cdot 4D$ operations; for large $D$ the matrix is nearly all that moves, $4 \cdot 4 D^2$ bytes. So $i \approx N / 2$. Generated together, 32 texts have an intensity of 16 instead of one half, at nearly the same time a step if that lies left of the ridge: then up to 32 times as many tokens a second. With a ridge at $r$ this ends at about $2r$ texts; yours is printed above.
-#
-# </details>
+# [exercise: batch_at_ridge]
+
+
+# %%
+def batch_at_ridge(d_in, d_out, bytes_a_number, ridge):
+    ### BEGIN SOLUTION
+    ...
+    ### END SOLUTION
+
+
+# %%
+course.check("batch_at_ridge", batch_at_ridge)
+
+# %% [markdown]
+# For wide layers in float32, $N$ is about twice the ridge: so many texts can be generated together at nearly the same time a step. Yours is printed above.
 #
 # ## Further: half the bytes, and chunks
 #
@@ -618,20 +624,6 @@ print(f"; plain mean: {(plain - at_once).abs().max():.0e}")
 # %% [markdown]
 # In **distributed training** each process takes a part, and gradients are added up *between* processes (`torchrun --nproc-per-node=2 -m tinytx_run.cli pretrain ...`). A run can **resume** if its **checkpoint** also holds the averages of the optimizer, the position in the data and the random state. An **atomic write** renames a finished folder, so no half-written checkpoint is ever read; a **checksum** shows damage. A training that gives the same bits each time is **deterministic**; a result is **reproducible** if others get it, too.
 #
-# [exercise: accumulate]
-
-
-# %%
-def accumulate(gradients, n_tokens):
-    ### BEGIN SOLUTION
-    ...
-    ### END SOLUTION
-
-
-# %%
-course.check("accumulate", accumulate)
-
-# %% [markdown]
 # ## Summary
 #
 # 1. A fair comparison warms up, takes turns and reports a range.

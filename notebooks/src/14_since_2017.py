@@ -681,21 +681,22 @@ def grouped_query_attention(q, k, v, mask):
 course.check("grouped_query_attention", grouped_query_attention)
 
 # %% [markdown]
-# ### Try it yourself
-#
-# In your own copy (`make lab`), say what you expect, then run.
-#
-# **1.** With how many heads of keys and values would the cache of our 8B model for 32 texts of 8,192 tokens fit into 24 GB, next to nothing else?
-#
-# <details><summary>Answer</summary>
-#
-# `32 * cache_bytes(llama.replace(n_kv_heads=G), 8192) / 1e9` is 137 GB for G = 32 and 34 GB for G = 8. With G = 4 it is 17 GB. Whether G = 4 costs quality has to be measured.
-#
-# </details>
-#
-# ## Further: two more exercises
+# [exercise: windowed_cache]
+
+
+# %%
+def windowed_cache(n_layers, n_full, n_kv_heads, head_dim, n_tokens, window):
+    ### BEGIN SOLUTION
+    ...
+    ### END SOLUTION
+
+
+# %%
+course.check("windowed_cache", windowed_cache)
 
 # %% [markdown]
+# ## Further: one more exercise
+#
 # [exercise: rms_norm]
 
 
@@ -708,20 +709,6 @@ def rms_norm(x, gamma, eps):
 
 # %%
 course.check("rms_norm", rms_norm)
-
-# %% [markdown]
-# [exercise: swiglu]
-
-
-# %%
-def swiglu(x, w_gate, w_up, w_down):
-    ### BEGIN SOLUTION
-    ...
-    ### END SOLUTION
-
-
-# %%
-course.check("swiglu", swiglu)
 
 # %% [markdown]
 # ## Summary

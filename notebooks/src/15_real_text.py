@@ -503,6 +503,20 @@ def repeated_texts(train, test):
 course.check("repeated_texts", repeated_texts)
 
 # %% [markdown]
+# [exercise: grouped_split]
+
+
+# %%
+def grouped_split(groups, n_test):
+    ### BEGIN SOLUTION
+    ...
+    ### END SOLUTION
+
+
+# %%
+course.check("grouped_split", grouped_split)
+
+# %% [markdown]
 # ### Try it yourself
 #
 # **1.** A friend measures 82.1 with a bag of words on a random split of film reviews, and 81.0 for a published transformer, and concludes that pretraining is useless. What would you ask?
@@ -515,20 +529,6 @@ course.check("repeated_texts", repeated_texts)
 #
 # ## Further: TF-IDF, and broken rows
 #
-# [exercise: tfidf]
-
-
-# %%
-def tfidf(train, texts):
-    ### BEGIN SOLUTION
-    ...
-    ### END SOLUTION
-
-
-# %%
-course.check("tfidf", tfidf)
-
-# %% [markdown]
 # The class of scikit-learn adds 1 to the logarithm, so a word of all texts does not vanish. By default it also smooths $D$ and $\mathrm{df}$ and drops words of one letter; the next cell switches both off.
 
 # %%

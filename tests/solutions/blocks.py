@@ -1,4 +1,4 @@
-"""Solutions for layer_norm, feed_forward and block."""
+"""Solutions for layer_norm, parallel_block, feed_forward and block."""
 
 from __future__ import annotations
 
@@ -89,6 +89,68 @@ def norm_returns_nothing(x, gamma, beta, eps):
 
 wrong("calls-the-answer", lambda x, gamma, beta, eps: F.layer_norm(x, x.shape[-1:], gamma, beta, eps))
 wrong("calls-the-answer", lambda x, gamma, beta, eps: torch.layer_norm(x, x.shape[-1:], gamma, beta, eps))
+
+
+right, wrong = of("parallel_block")
+
+
+@right
+def parallel_in_place_results(x, attn, ff, norm):
+    y = norm(x)
+    h = attn(y)
+    h += ff(y)
+    h += x
+    return h
+
+
+@right
+def parallel_loop(x, attn, ff, norm):
+    y, total = norm(x), x.clone()
+    for sublayer in (attn, ff):
+        total += sublayer(y)
+    return total
+
+
+@right
+def parallel_stack(x, attn, ff, norm):
+    return torch.stack([x, attn(norm(x)), ff(norm(x))]).sum(dim=0)
+
+
+@right
+def parallel_text_by_text(x, attn, ff, norm):
+    return torch.cat([text + attn(norm(text)) + ff(norm(text)) for text in x.split(1)])
+
+
+@right
+def parallel_differences(x, attn, ff, norm):
+    after_attention, after_ff = x + attn(norm(x)), x + ff(norm(x))
+    return after_attention + after_ff - x
+
+
+@wrong("input-modified")
+def parallel_in_place(x, attn, ff, norm):
+    y = norm(x)
+    x += attn(y)
+    x += ff(y)
+    return x
+
+
+@wrong("nothing-returned")
+def parallel_forgets_return(x, attn, ff, norm):
+    y = norm(x)
+    x = x + attn(y) + ff(y)
+
+
+@wrong("one-after-the-other")
+def parallel_as_a_loop_over_x(x, attn, ff, norm):
+    for sublayer in (attn, ff):
+        x = x + sublayer(norm(x))
+    return x
+
+
+wrong("residual-missing", parallel_stack, {"x, attn(norm(x))": "attn(norm(x))"})
+wrong("residual-twice", parallel_differences, {" - x": ""})
+wrong("too-many-results", lambda x, attn, ff, norm: (x + attn(norm(x)), x + ff(norm(x))))
 
 
 right, wrong = of("feed_forward")

@@ -1,4 +1,4 @@
-"""Solutions for count_language_model, count_classifier and count_gpt2."""
+"""Solutions for count_language_model, count_llama and count_gpt2."""
 
 from __future__ import annotations
 
@@ -74,48 +74,52 @@ def lm_text(vocab_size, d_model, n_layers, d_ff):
     return f"{lm_formula(vocab_size, d_model, n_layers, d_ff):,}"
 
 
-right, wrong = of("count_classifier")
+right, wrong = of("count_llama")
 
 
 @right
-def classifier_formula(vocab_size, d_model, n_layers, d_ff, n_classes):
-    layer = 4 * (d_model + 1) * d_model + (d_model + 1) * d_ff + (d_ff + 1) * d_model + 4 * d_model
-    return vocab_size * d_model + n_layers * layer + (d_model + 1) * n_classes
+def llama_formula(v, d, n, f, kv):
+    return n * d * (2 * d + 2 * kv + 3 * f + 2) + d * (2 * v + 1)
 
 
 @right
-def classifier_module(vocab_size, d_model, n_layers, d_ff, n_classes):
-    model = nn.Sequential(_body(vocab_size, d_model, n_layers, d_ff), nn.Linear(d_model, n_classes))
-    return sum(p.numel() for p in model.parameters())
-
-
-@right
-def classifier_from_lm(vocab_size, d_model, n_layers, d_ff, n_classes=2):
-    lm = lm_formula(vocab_size, d_model, n_layers, d_ff)
-    return lm - vocab_size * (d_model + 1) + n_classes * (d_model + 1)
-
-
-@right
-def classifier_shapes(vocab_size, d_model, n_layers, d_ff, n_classes):
+def llama_shapes(vocab_size, d_model, n_layers, d_ff, kv_dim):
     d, f = d_model, d_ff
-    shapes = [(3 * d, d), (3 * d,), (d, d), (d,), (f, d), (f,), (d, f), (d,), (d,), (d,), (d,), (d,)]
-    count = 0
-    for shape in [(vocab_size, d), *shapes * n_layers, (n_classes, d), (n_classes,)]:
-        size = 1
-        for length in shape:
-            size *= length
-        count += size
-    return count
+    block = [(d, d), (kv_dim, d), (kv_dim, d), (d, d), (f, d), (f, d), (d, f), (d,), (d,)]
+    shapes = [(vocab_size, d)] + n_layers * block + [(d,), (vocab_size, d)]
+    return sum(int(np.prod(shape)) for shape in shapes)
 
 
-@wrong("attention-as-heads-times-d2+feed-forward-forgotten+norms-forgotten+head-bias-forgotten")
-def classifier_of_the_lab(vocab_size, d_model, n_layers, d_ff, n_classes, n_heads=2):
-    return vocab_size * d_model + n_layers * n_heads * d_model**2 + d_model * n_classes
+@right
+def llama_modules(vocab_size, d_model, n_layers, d_ff, kv_dim):
+    with torch.device("meta"):
+        widths = [d_model, kv_dim, kv_dim, d_model]
+        parts = [nn.Embedding(vocab_size, d_model), nn.Linear(d_model, vocab_size, bias=False)]
+        block = [nn.Linear(d_model, width, bias=False) for width in widths]
+        block += [nn.Linear(d_model, d_ff, bias=False) for _ in range(3)]
+        norms = [nn.LayerNorm(d_model, bias=False) for _ in range(3)]
+    sizes = {m: sum(p.numel() for p in m.parameters()) for m in (*parts, *block, *norms)}
+    each = sum(sizes[m] for m in (*block, *norms[:2]))
+    return sum(sizes[m] for m in parts) + n_layers * each + sizes[norms[2]]
 
 
-@wrong("wrong-parameters")
-def classifier_four(vocab_size, d_model, n_layers, d_ff):
-    return classifier_formula(vocab_size, d_model, n_layers, d_ff, 2)
+@right
+def llama_loop(vocab_size, d_model, n_layers, d_ff, kv_dim):
+    total = vocab_size * d_model
+    for _ in range(n_layers):
+        for rows, columns in [(d_model, d_model + 2 * kv_dim), (d_model, d_model)] + [(d_model, d_ff)] * 3:
+            total += rows * columns
+        total += 2 * d_model
+    return total + d_model + vocab_size * d_model
+
+
+right(lambda v, d, n, f, kv: float(llama_formula(v, d, n, f, kv)))
+wrong("wrong-type", lambda v, d, n, f, kv: f"{llama_formula(v, d, n, f, kv):,}")
+wrong("wrong-parameters", lambda v, d, n, f: llama_formula(v, d, n, f, d))
+wrong("keys-and-values-of-full-width", llama_formula, {"2 * kv +": "2 * d +"})
+wrong("gate-forgotten", llama_loop, {"* 3:": "* 2:"})
+wrong("final-norm-forgotten+norms-with-shifts", llama_formula, {"3 * f + 2": "3 * f + 4", " + 1": ""})
+wrong("norms-forgotten", llama_formula, {"3 * f + 2": "3 * f", " + 1": ""})
 
 
 right, wrong = of("count_gpt2")

@@ -1,6 +1,9 @@
-"""Solutions for padded_cost and accumulate."""
+"""Solutions for padded_cost and batch_at_ridge."""
 
 from __future__ import annotations
+
+import itertools
+import math
 
 import numpy as np
 import torch
@@ -55,36 +58,44 @@ def cost_numpy(lengths, batch_size):
     return sum(cut.size * cut.max() for cut in cuts if cut.size)
 
 
-right, wrong = of("accumulate")
+right, wrong = of("batch_at_ridge")
 
 
 @right
-def accumulate_shares(gradients, n_tokens):
-    shares = n_tokens / n_tokens.sum()
-    return (gradients * shares[:, None]).sum(0)
+def ridge_solved(d_in, d_out, bytes_a_number, ridge):
+    once, each = bytes_a_number * d_in * d_out, bytes_a_number * (d_in + d_out)
+    return math.ceil(ridge * once / (2 * d_in * d_out - ridge * each))
 
 
 @right
-def accumulate_loop(gradients, n_tokens):
-    total = torch.zeros(gradients.shape[1])
-    for gradient, n in zip(gradients, n_tokens, strict=True):
-        total += gradient * n
-    return total / n_tokens.sum()
+def ridge_by_intensity(d_in, d_out, bytes_a_number, ridge):
+    def intensity(n):
+        return 2 * n * d_in * d_out / (bytes_a_number * (n * (d_in + d_out) + d_in * d_out))
+
+    return next(n for n in itertools.count(1) if intensity(n) >= ridge)
 
 
 @right
-def accumulate_einsum(gradients, n_tokens):
-    return torch.einsum("mp,m->p", gradients, n_tokens.to(gradients.dtype)) / n_tokens.sum()
+def ridge_by_bisection(d_in, d_out, bytes_a_number, ridge):
+    low, high = 0, 1 << 20
+    while high - low > 1:
+        n = (low + high) // 2
+        n_bytes = bytes_a_number * (n * d_in + n * d_out + d_in * d_out)
+        low, high = (low, n) if 2 * n * d_in * d_out >= ridge * n_bytes else (n, high)
+    return high
 
 
 @right
-def accumulate_running(gradients, n_tokens):
-    mean, n_seen = torch.zeros_like(gradients[0]), 0
-    for gradient, n in zip(gradients, n_tokens.tolist(), strict=True):
-        n_seen += n
-        mean = mean + (gradient - mean) * n / n_seen
-    return mean
+def ridge_numpy(d_in, d_out, bytes_a_number, ridge):
+    n = np.arange(1, 10_000)
+    n_bytes = bytes_a_number * (n * d_in + d_in * d_out + n * d_out)
+    return n[np.argmax(2 * n * d_in * d_out >= ridge * n_bytes)]
 
 
-right(lambda gradients, n_tokens: n_tokens.double() @ gradients.double() / n_tokens.sum())
-right(lambda gradients, n_tokens: gradients.repeat_interleave(n_tokens, dim=0).mean(0))
+right(lambda i, o, w, r: float(ridge_solved(i, o, w, r)))
+wrong("wrong-type", lambda i, o, w, r: f"{ridge_solved(i, o, w, r)} tokens")
+wrong("only-weights-moved", lambda i, o, w, r: math.ceil(r * w / 2))
+wrong("more-than-the-ridge", ridge_by_bisection, {">= ridge": "> ridge"})
+wrong("more-than-the-ridge", ridge_by_intensity, {">= ridge": "> ridge"})
+wrong("outputs-forgotten", ridge_solved, {"(d_in + d_out)": "d_in"})
+wrong("nothing-returned", ridge_numpy, {"return n[": "best = n["})

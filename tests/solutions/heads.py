@@ -1,4 +1,4 @@
-"""Solutions for merge_heads and multi_head_attention."""
+"""Solutions for head_contributions, merge_heads and multi_head_attention."""
 
 from __future__ import annotations
 
@@ -13,6 +13,63 @@ import tinytx as tx
 from tests.solutions.collection import of
 
 # mypy: ignore-errors
+
+
+right, wrong = of("head_contributions")
+
+
+@right
+def parts_by_slices(context, w_o):
+    K = context.shape[-1]
+    parts = [context[:, h] @ w_o[h * K : (h + 1) * K] for h in range(context.shape[1])]
+    return torch.stack(parts, dim=1)
+
+
+@right
+def parts_by_zeroing(context, w_o):
+    parts = []
+    for h in range(context.shape[1]):
+        alone = torch.zeros_like(context)
+        alone[:, h] = context[:, h]
+        parts.append(alone.transpose(1, 2).flatten(2) @ w_o)
+    return torch.stack(parts, dim=1)
+
+
+@right
+def parts_einsum(context, w_o):
+    B, H, T, K = context.shape
+    return torch.einsum("bhtk,hkd->bhtd", context, w_o.view(H, K, H * K))
+
+
+@right
+def parts_as_linear(context, w_o):
+    columns = w_o.T.split(context.shape[-1], dim=1)
+    return torch.stack([F.linear(c, w) for c, w in zip(context.unbind(1), columns, strict=True)], 1)
+
+
+@right
+def parts_by_difference(context, w_o):
+    whole = context.transpose(1, 2).flatten(2).double() @ w_o.double()
+    parts = []
+    for h in range(context.shape[1]):
+        rest = context.clone()
+        rest[:, h] = 0
+        parts.append(whole - rest.transpose(1, 2).flatten(2).double() @ w_o.double())
+    return torch.stack(parts, dim=1).float()
+
+
+@wrong("input-modified")
+def parts_zero_in_place(context, w_o):
+    parts = parts_by_slices(context, w_o)
+    context[:, 1:] = 0
+    return parts
+
+
+wrong("too-many-results", parts_by_slices, {"torch.stack(parts, dim=1)": "parts"})
+wrong("columns-for-rows", parts_by_slices, {"@ w_o[": "@ w_o.T["})
+wrong("heads-behind-tokens", parts_einsum, {"->bhtd": "->bthd"})
+wrong("only-summed", lambda context, w_o: context.transpose(1, 2).flatten(2) @ w_o)
+wrong("output-without-the-head", parts_by_difference, {"whole - rest": "0 * whole + rest"})
 
 
 right, wrong = of("merge_heads")

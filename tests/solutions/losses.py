@@ -1,4 +1,4 @@
-"""Solutions for shift_targets, language_model_loss and perplexity."""
+"""Solutions for shift_targets, answer_loss, language_model_loss and perplexity."""
 
 from __future__ import annotations
 
@@ -38,6 +38,75 @@ def shift_unfold(token_ids):
 right(lambda token_ids: (token_ids[:, :-1], token_ids[:, 1:]))
 right(lambda token_ids: (token_ids[:, :-1].int(), torch.roll(token_ids, -1, dims=1)[:, :-1]))
 wrong("wrong-type", lambda token_ids: token_ids[:, 1:])
+
+
+right, wrong = of("answer_loss")
+
+
+@right
+def answer_ignore_index(logits, token_ids, prompt_lens, pad_id):
+    targets = token_ids.clone()
+    for row, length in zip(targets, prompt_lens, strict=True):
+        row[:length] = pad_id
+    return F.cross_entropy(logits[:, :-1].transpose(1, 2), targets[:, 1:], ignore_index=pad_id)
+
+
+@right
+def answer_loops(logits, token_ids, prompt_lens, pad_id):
+    total, n = 0.0, 0
+    for b in range(len(token_ids)):
+        for t in range(int(prompt_lens[b]), token_ids.shape[1]):
+            token = token_ids[b, t].item()
+            if token != pad_id:
+                total -= logits[b, t - 1].log_softmax(-1)[token].item()
+                n += 1
+    return total / n
+
+
+@right
+def answer_slices(logits, token_ids, prompt_lens, pad_id):
+    parts = []
+    for row, ids, n in zip(logits, token_ids, prompt_lens.tolist(), strict=True):
+        end = int((ids != pad_id).sum())
+        parts.append(F.cross_entropy(row[n - 1 : end - 1], ids[n:end], reduction="none"))
+    return torch.cat(parts).mean()
+
+
+@right
+def answer_weights(logits, token_ids, prompt_lens, pad_id):
+    each = F.cross_entropy(logits.mT[..., :-1], token_ids[:, 1:], reduction="none")
+    t = torch.arange(token_ids.shape[1] - 1, device=token_ids.device)
+    weight = ((t > prompt_lens.unsqueeze(1) - 2) * (token_ids[:, 1:] != pad_id)).to(each)
+    return (each * weight).sum() / weight.sum()
+
+
+@right
+def answer_numpy(logits, token_ids, prompt_lens, pad_id):
+    z = logits.double().numpy()
+    log_p = z - np.log(np.exp(z).sum(-1, keepdims=True))
+    b, t = np.nonzero(token_ids.numpy() != pad_id)
+    keep = t >= prompt_lens.numpy()[b]
+    b, t = b[keep], t[keep]
+    return -log_p[b, t - 1, token_ids.numpy()[b, t]].mean()
+
+
+@wrong("input-modified")
+def answer_in_place(logits, token_ids, prompt_lens, pad_id):
+    for row, length in zip(token_ids, prompt_lens, strict=True):
+        row[:length] = pad_id
+    return F.cross_entropy(logits[:, :-1].transpose(1, 2), token_ids[:, 1:], ignore_index=pad_id)
+
+
+@wrong("wrong-shape")
+def answer_unreduced(logits, token_ids, prompt_lens, pad_id):
+    return F.cross_entropy(logits[:, :-1].mT, token_ids[:, 1:], ignore_index=pad_id, reduction="none")
+
+
+wrong("first-answer-token-lost", answer_slices, {"row[n - 1 :": "row[n:", "ids[n:end]": "ids[n + 1 : end]"})
+wrong("first-answer-token-lost", answer_ignore_index, {"row[:length]": "row[: length + 1]"})
+wrong("prompt-counted", answer_loops, {"int(prompt_lens[b])": "1"})
+wrong("not-shifted", answer_loops, {"t - 1": "t"})
+wrong("padding-counted", answer_loops, {"token != pad_id": "True"})
 
 
 right, wrong = of("language_model_loss")

@@ -194,3 +194,61 @@ def masked_loss_two_slips(logits, labels):
 
 
 right(lambda logits, labels: F.cross_entropy(logits.flatten(0, 1), labels.flatten()))
+
+
+right, wrong = of("mask_words")
+
+
+@right
+def words_joined(tokens, chosen):
+    found, start = list(tokens), 0
+    for end in range(1, len(tokens) + 1):
+        if end == len(tokens) or tokens[end][0] == "▁":
+            if any(start <= i < end for i in chosen):
+                found[start:end] = ["[MASK]"] * (end - start)
+            start = end
+    return found
+
+
+@right
+def words_walk_from_each(tokens, chosen):
+    hidden = set()
+    for i in chosen:
+        first = i
+        while first > 0 and not tokens[first].startswith("▁"):
+            first -= 1
+        last = i + 1
+        while last < len(tokens) and not tokens[last].startswith("▁"):
+            last += 1
+        hidden.update(range(first, last))
+    return ["[MASK]" if i in hidden else token for i, token in enumerate(tokens)]
+
+
+@right
+def words_numpy(tokens, chosen):
+    word = np.cumsum([token.startswith("▁") for token in tokens])
+    hide = np.isin(word, word[np.array(chosen, dtype=int)])
+    return np.where(hide, "[MASK]", tokens).tolist()
+
+
+@right
+def words_torch(tokens, chosen):
+    word = torch.tensor([token[:1] == "▁" for token in tokens]).cumsum(0)
+    drawn = word[torch.tensor(chosen, dtype=torch.long)]
+    hide = (word[:, None] == drawn).any(dim=1)
+    return [("[MASK]" if h else token) for h, token in zip(hide.tolist(), tokens, strict=True)]
+
+
+@wrong("input-modified")
+def words_in_place(tokens, chosen):
+    read = words_joined(tokens, chosen)
+    for i, token in enumerate(read):
+        tokens[i] = token
+    return tokens
+
+
+wrong("wrong-type", lambda tokens, chosen: " ".join(words_joined(tokens, chosen)))
+wrong("beginning-left", words_walk_from_each, {"first > 0 and": "False and"})
+wrong("end-left", words_walk_from_each, {"last < len(tokens) and": "False and"})
+wrong("first-choice-only", words_torch, {"torch.tensor(chosen,": "torch.tensor(chosen[:1],"})
+wrong("only-the-token", lambda tokens, chosen: ["[MASK]" if i in chosen else t for i, t in enumerate(tokens)])

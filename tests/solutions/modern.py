@@ -1,4 +1,4 @@
-"""Solutions for rms_norm, swiglu and grouped_query_attention."""
+"""Solutions for rms_norm, windowed_cache and grouped_query_attention."""
 
 from __future__ import annotations
 
@@ -66,42 +66,44 @@ right(lambda x, gamma, eps: gamma * (x * torch.rsqrt(torch.mean(x**2, -1, keepdi
 wrong("error", lambda x, gamma, eps: gamma * x / (x.square().mean(-1) + eps).sqrt())
 
 
-right, wrong = of("swiglu")
+right, wrong = of("windowed_cache")
 
 
 @right
-def swiglu_by_hand(x, w_gate, w_up, w_down):
-    gate = x @ w_gate
-    return (gate * gate.sigmoid() * (x @ w_up)) @ w_down
+def cache_by_layer(n_layers, n_full, n_kv_heads, head_dim, n_tokens, window):
+    total = 0
+    for layer in range(n_layers):
+        stored = n_tokens if layer < n_full else min(n_tokens, window)
+        total += stored * n_kv_heads * head_dim * 2 * 2
+    return total
 
 
 @right
-def swiglu_exp(x, w_gate, w_up, w_down):
-    gate, up = torch.matmul(x, w_gate), torch.matmul(x, w_up)
-    return torch.matmul(up * gate / (1 + torch.exp(-gate)), w_down)
+def cache_token_by_token(n_layers, n_full, n_kv_heads, head_dim, n_tokens, window):
+    stored = sum(n_full + (n_layers - n_full) * (t >= n_tokens - window) for t in range(n_tokens))
+    return 4 * n_kv_heads * head_dim * stored
 
 
 @right
-def swiglu_joined(x, w_gate, w_up, w_down):
-    gate, up = (x @ torch.cat([w_gate, w_up], dim=1)).chunk(2, dim=-1)
-    return F.silu(gate).mul_(up) @ w_down
+def cache_of_tensors(n_layers, n_full, n_kv_heads, head_dim, n_tokens, window):
+    with torch.device("meta"):
+        full = torch.empty(n_full, 2, n_kv_heads, n_tokens, head_dim, dtype=torch.bfloat16)
+        short = torch.empty(n_layers - n_full, 2, n_kv_heads, n_tokens, head_dim, dtype=torch.bfloat16)
+    return full.nbytes + short[..., -window:, :].numel() * short.element_size()
 
 
 @right
-def swiglu_einsum(x, w_gate, w_up, w_down):
-    up = torch.einsum("btd,df->btf", x, w_up)
-    gate = torch.einsum("btd,df->btf", x, w_gate)
-    return torch.einsum("btf,btf,fd->btd", up, gate * torch.sigmoid(gate), w_down)
+def cache_all_minus_saved(n_layers, n_full, n_kv_heads, head_dim, n_tokens, window):
+    saved = (n_layers - n_full) * max(0, n_tokens - window)
+    return (n_layers * n_tokens - saved) * n_kv_heads * head_dim * 4
 
 
-right(lambda x, w_gate, w_up, w_down: (F.silu(x @ w_gate) * (x @ w_up)) @ w_down)
-right(
-    lambda x, w_gate, w_up, w_down: F.linear(F.linear(x, w_up.T) * nn.SiLU()(F.linear(x, w_gate.T)), w_down.T)
-)
-wrong(
-    "error", lambda x, w_gate, w_up, w_down: F.linear(F.silu(F.linear(x, w_gate)) * F.linear(x, w_up), w_down)
-)
-wrong("error", lambda x, w_gate, w_up, w_down: (F.silu(x @ w_gate) @ (x @ w_up)) @ w_down)
+right(lambda n, full, g, k, t, w: 4.0 * g * k * (full * t + (n - full) * min(t, w)))
+wrong("wrong-type", lambda n, full, g, k, t, w: f"{4 * g * k * (full * t + (n - full) * min(t, w))} bytes")
+wrong("window-longer-than-the-text", cache_all_minus_saved, {"max(0, ": "min(n_tokens, "})
+wrong("four-bytes-a-number", cache_by_layer, {"* 2 * 2": "* 2 * 4"})
+wrong("full-and-windowed-exchanged", cache_by_layer, {"layer < n_full": "layer >= n_full"})
+wrong("nothing-returned", cache_by_layer, {"return total": "print(total)"})
 
 
 right, wrong = of("grouped_query_attention")

@@ -1,4 +1,4 @@
-"""Solutions for repeated_texts, tfidf and gain_interval."""
+"""Solutions for repeated_texts, grouped_split and gain_interval."""
 
 from __future__ import annotations
 
@@ -77,80 +77,74 @@ def repeated_counted(train, test):
     return sum(words_of(text) in seen for text in test)
 
 
-right, wrong = of("tfidf")
+right, wrong = of("grouped_split")
 
 
 @right
-def tfidf_loops(train, texts):
-    bags = [text.lower().split() for text in train]
-    vocabulary = sorted({word for bag in bags for word in bag})
-    idf = [math.log(len(bags) / sum(word in bag for bag in bags)) for word in vocabulary]
-    rows = []
-    for text in texts:
-        bag = text.lower().split()
-        row = [bag.count(word) * weight for word, weight in zip(vocabulary, idf, strict=True)]
-        length = math.sqrt(sum(x * x for x in row))
-        rows.append([x / length if length else 0.0 for x in row])
-    return torch.tensor(rows)
+def split_counter(groups, n_test):
+    sizes, test, n = Counter(groups), [], 0
+    for group, size in sizes.items():
+        if n >= n_test:
+            break
+        test.append(group)
+        n += size
+    return [i for i in range(len(groups)) if groups[i] in test]
 
 
 @right
-def tfidf_tensors_base_two(train, texts):
-    vocabulary = sorted(set(" ".join(train).lower().split()))
-
-    def counts(parts):
-        bags = [Counter(text.lower().split()) for text in parts]
-        return torch.tensor([[bag[word] for word in vocabulary] for bag in bags], dtype=torch.float64)
-
-    own = counts(train)
-    idf = torch.log2(len(train) / (own > 0).sum(dim=0))
-    return torch.nn.functional.normalize(counts(texts) * idf, dim=1)
+def split_text_by_text(groups, n_test):
+    test = []
+    for group in groups:
+        if group not in test and sum(one in test for one in groups) < n_test:
+            test.append(group)
+    return [i for i, group in enumerate(groups) if group in test]
 
 
 @right
-def tfidf_share_of_the_text(train, texts):
-    vocabulary = sorted({word for text in train for word in text.lower().split()})
-    place = {word: i for i, word in enumerate(vocabulary)}
-    df = Counter(word for text in train for word in set(text.lower().split()))
-    found = torch.zeros(len(texts), len(vocabulary))
-    for n, text in enumerate(texts):
-        words = text.lower().split()
-        for word in words:
-            if word in place:
-                found[n, place[word]] += math.log10(len(train) / df[word]) / len(words)
-    lengths = found.norm(dim=1, keepdim=True)
-    return torch.where(lengths > 0, found / lengths, found)
+def split_numpy(groups, n_test):
+    names, first, number, sizes = np.unique(
+        groups, return_index=True, return_inverse=True, return_counts=True
+    )
+    order = np.argsort(first)
+    before = np.cumsum(sizes[order]) - sizes[order]
+    test = order[before < n_test]
+    return np.flatnonzero(np.isin(number, test)).tolist()
 
 
 @right
-def tfidf_sklearn_counts(train, texts):
-    from sklearn.feature_extraction.text import CountVectorizer
-
-    vectorizer = CountVectorizer(token_pattern=r"\S+").fit(train)
-    own, asked = (torch.from_numpy(vectorizer.transform(part).toarray()) for part in (train, texts))
-    weights = asked * (len(train) / (own > 0).sum(0)).log()
-    return weights / weights.norm(dim=1, keepdim=True).clamp(min=1e-12)
-
-
-def tfidf_of(train, texts, *, idf=None, tf=None, scale=None, held=None, split=None):
-    """TF-IDF with one part replaced."""
-    split = split or (lambda text: text.lower().split())
-    vocabulary = held or sorted({word for text in train for word in split(text)})
-
-    def counts(parts):
-        return torch.tensor([[float(split(text).count(word)) for word in vocabulary] for text in parts])
-
-    own, asked = counts(train), counts(texts)
-    df, n = (own > 0).sum(0), len(train)
-    weights = (tf or (lambda count: count))(asked) * (idf(df, n, own, asked) if idf else (n / df).log())
-    return (scale or (lambda row: torch.nn.functional.normalize(row, dim=1)))(weights)
+def split_lists_of_indices(groups, n_test):
+    where = {}
+    for i, group in enumerate(groups):
+        where.setdefault(group, []).append(i)
+    test = []
+    while where and len(test) < n_test:
+        test += where.pop(next(iter(where)))
+    return sorted(test)
 
 
 @wrong("wrong-type")
-def tfidf_dictionaries(train, texts):
-    weights = tfidf_of(train, texts).tolist()
-    vocabulary = sorted(set(" ".join(train).lower().split()))
-    return [dict(zip(vocabulary, row, strict=True)) for row in weights]
+def split_returns_groups(groups, n_test):
+    return sorted({groups[i] for i in split_counter(groups, n_test)})
+
+
+@wrong("wrong-type")
+def split_returns_truths(groups, n_test):
+    return {i: i in split_counter(groups, n_test) for i in range(len(groups))}
+
+
+@wrong("input-modified")
+def split_sorts_in_place(groups, n_test):
+    found = split_counter(groups, n_test)
+    groups.sort()
+    return found
+
+
+wrong("one-group-too-many", split_counter, {"n >= n_test": "n > n_test"})
+wrong("groups-counted", split_counter, {"n += size": "n += 1"})
+wrong("group-by-group", split_lists_of_indices, {"sorted(test)": "test"})
+wrong("training-returned", split_text_by_text, {"if group in test]": "if group not in test]"})
+wrong("nothing-returned", split_numpy, {"return np": "print(np", ".tolist()": ".tolist())"})
+wrong("largest-first", split_counter, {"sizes.items()": "sizes.most_common()"})
 
 
 right, wrong = of("gain_interval")

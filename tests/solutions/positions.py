@@ -1,4 +1,4 @@
-"""Solutions for sinusoidal_positions, shift_matrix, rotate and alibi_bias."""
+"""Solutions for sinusoidal_positions, score_new_token, rotate and alibi_bias."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import numpy as np
 import torch
 
+import tinytx as tx
 from tests.solutions.collection import of
 
 # mypy: ignore-errors
@@ -72,49 +73,70 @@ def positions_whole(max_len, d_model):
     return pe
 
 
-right, wrong = of("shift_matrix")
+right, wrong = of("score_new_token")
 
 
 @right
-def shift_loop(k, d_model):
-    m = torch.zeros(d_model, d_model)
-    for i in range(0, d_model, 2):
-        w = k / 10000 ** (i / d_model)
-        m[i, i], m[i, i + 1] = math.cos(w), math.sin(w)
-        m[i + 1, i], m[i + 1, i + 1] = -math.sin(w), math.cos(w)
-    return m
+def new_token_with_all(q, k, turned_keys):
+    t = len(turned_keys)
+    rows = tx.rotate(torch.stack([q, k]), torch.tensor([t, t], device=q.device))
+    return torch.cat([turned_keys @ rows[0], (rows[0] @ rows[1])[None]])
 
 
 @right
-def shift_blocks(k, d_model):
-    angles = [k * 10000 ** (-2 * i / d_model) for i in range(d_model // 2)]
-    blocks = [torch.tensor([[math.cos(a), math.sin(a)], [-math.sin(a), math.cos(a)]]) for a in angles]
-    return torch.block_diag(*blocks)
+def new_token_own_score_needs_no_turn(q, k, turned_keys):
+    query = tx.rotate(q[None], torch.tensor([turned_keys.shape[0]], device=q.device))[0]
+    return torch.cat([turned_keys @ query, (q @ k)[None]])  # turned alike: their distance is 0
 
 
 @right
-def shift_power(k, d_model):
-    one = torch.zeros(d_model, d_model, dtype=torch.float64)
-    w = 10000 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
-    even, odd = torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)
-    one[even, even] = one[odd, odd] = w.cos()
-    one[even, odd], one[odd, even] = w.sin(), -w.sin()
-    return torch.linalg.matrix_power(one, k)
+def new_token_by_complex_numbers(q, k, turned_keys):
+    t, width = turned_keys.shape
+    speeds = 10_000 ** (-torch.arange(0, width, 2, device=q.device) / width)
+    turn = torch.polar(torch.ones_like(speeds), -t * speeds)
+    query, key = (torch.view_as_complex(x.reshape(-1, 2)) * turn for x in (q, k))
+    keys = torch.cat([turned_keys, torch.view_as_real(key).reshape(1, -1)])
+    return torch.einsum("k,sk->s", torch.view_as_real(query).flatten(), keys)
 
 
 @right
-def shift_exponential(k, d_model):
-    generator = torch.zeros(d_model, d_model, dtype=torch.float64)
-    for i in range(d_model // 2):
-        w = 10000 ** (-2 * i / d_model)
-        generator[2 * i, 2 * i + 1], generator[2 * i + 1, 2 * i] = w, -w
-    return torch.matrix_exp(k * generator)
+def new_token_loops(q, k, turned_keys):
+    def turn(x):
+        out = torch.zeros_like(x)
+        for i in range(0, len(x), 2):
+            angle = len(turned_keys) / 10_000 ** (i / len(x))
+            out[i] = math.cos(angle) * x[i] + math.sin(angle) * x[i + 1]
+            out[i + 1] = math.cos(angle) * x[i + 1] - math.sin(angle) * x[i]
+        return out
+
+    query = turn(q)
+    return torch.stack([key @ query for key in [*turned_keys, turn(k)]])
 
 
 @right
-def shift_least_squares(k, d_model):
-    pe = positions_stack(200 + k, d_model)
-    return torch.linalg.lstsq(pe[:200], pe[k:]).solution.T
+def new_token_turned_back(q, k, turned_keys):
+    t = len(turned_keys)
+    back = tx.rotate(turned_keys, torch.full((t,), -t, device=q.device))
+    return torch.cat([back, k[None]]) @ q
+
+
+@wrong("wrong-shape")
+def new_token_as_a_row(q, k, turned_keys):
+    at = torch.tensor([len(turned_keys)], device=q.device)
+    return tx.rotate(q[None], at) @ torch.cat([turned_keys, tx.rotate(k[None], at)]).T
+
+
+@wrong("input-modified")
+def new_token_in_place(q, k, turned_keys):
+    at = torch.tensor([len(turned_keys)], device=q.device)
+    q[:] = tx.rotate(q[None], at)[0]
+    return torch.cat([turned_keys, tx.rotate(k[None], at)]) @ q
+
+
+wrong("position-0", new_token_with_all, {"[t, t]": "[0, 0]"})
+wrong("position-too-small", new_token_loops, {"angle = len(turned_keys)": "angle = (len(turned_keys) - 1)"})
+wrong("key-not-turned", new_token_loops, {"turn(k)]": "k]"})
+wrong("wrong-type", lambda q, k, turned_keys: new_token_with_all(q, k, turned_keys).tolist())
 
 
 right, wrong = of("rotate")
@@ -150,6 +172,12 @@ def rotate_complex(x, positions):
     angles = torch.outer(positions.float(), speeds)
     z = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)).contiguous())
     return torch.view_as_real(z * torch.polar(torch.ones_like(angles), -angles)).flatten(-2)
+
+
+def shift_blocks(k, d_model):
+    angles = [k * 10000 ** (-2 * i / d_model) for i in range(d_model // 2)]
+    blocks = [torch.tensor([[math.cos(a), math.sin(a)], [-math.sin(a), math.cos(a)]]) for a in angles]
+    return torch.block_diag(*blocks)
 
 
 @right

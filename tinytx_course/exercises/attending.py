@@ -80,6 +80,15 @@ def _merge_calls(seed: int) -> Iterator[Call]:
         yield Call((numbers.view(b, h, t, k),))
 
 
+def _contribution_calls(seed: int) -> Iterator[Call]:
+    rng = generator(seed, 44)
+    context, w_o = torch.tensor([2.0, 3.0], device="cpu"), torch.tensor([1.0, 10, 100, 1000], device="cpu")
+    yield Call((context.view(1, 2, 1, 1), w_o.view(2, 2)))
+    for b, h, t, k in ((1, 2, 1, 2), (1, 2, 3, 3), (2, 3, 5, 2), (3, 5, 2, 3), (2, 3, 7, 5)):
+        drawn = normal(rng, b, h, t, k), normal(rng, h * k, h * k)
+        yield Call(tuple(each.round(decimals=1) for each in drawn))
+
+
 def _multi_head_calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 14)
 
@@ -129,6 +138,7 @@ EXERCISES = (
     ),
     Exercise(name="split_heads", read=floats, calls=_split_calls),
     Exercise(name="merge_heads", read=floats, calls=_merge_calls),
+    Exercise(name="head_contributions", read=floats, calls=_contribution_calls),
     Exercise(name="multi_head_attention", read=floats, calls=_multi_head_calls),
     Exercise(name="ablate_head", read=floats, calls=_ablation_calls),
     Exercise(name="induction_score", read=floats, calls=_induction_calls),

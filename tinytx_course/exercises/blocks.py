@@ -79,6 +79,18 @@ def _block_calls(seed: int) -> Iterator[Call]:
             yield Call((x, *layers, _normed(1.0), _normed(0.5), norm_first), words)
 
 
+def _parallel_calls(seed: int) -> Iterator[Call]:
+    rng = generator(seed, 41)
+    toys = (_mean_token, torch.square, lambda x: x / 2 + 1)
+    words = "attn gives each token the mean token, ff(x) = x * x, norm(x) = x / 2 + 1."
+    yield Call((torch.tensor([[[2.0], [4.0]]], device="cpu"), *toys), words)
+    yield Call((normal(rng, 2, 3, 5).round(decimals=1), *toys), words)
+    for b, t, d in ((1, 3, 2), (2, 5, 7)):
+        layers = _mixed(normal(rng, t, t), normal(rng, d, d)), _bent(normal(rng, d, d + 1))
+        words = "attn mixes tokens, ff acts on each token, norm is a layer norm and a factor of 1.5."
+        yield Call((normal(rng, b, t, d).round(decimals=1), *layers, _normed(1.5)), words)
+
+
 class _Blocks(tuple[Layer, ...]):
     """Blocks that name themselves in a message."""
 
@@ -117,5 +129,6 @@ EXERCISES = (
     Exercise(name="layer_norm", read=floats, calls=_norm_calls, answers=(F.layer_norm, torch.layer_norm)),
     Exercise(name="feed_forward", read=floats, calls=_feed_forward_calls),
     Exercise(name="block", read=floats, calls=_block_calls),
+    Exercise(name="parallel_block", read=floats, calls=_parallel_calls),
     Exercise(name="tiny_gpt", read=floats, calls=_tiny_gpt_calls),
 )

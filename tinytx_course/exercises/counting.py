@@ -46,12 +46,8 @@ _SINGLE = [*_COMMON, *(slug for slug in WORDS if slug not in _COMMON and slug no
 
 
 @cache
-def _question(*sizes: int) -> Question:
-    """What is counted: a language model, or, where a number of classes comes fifth, a classifier.
-
-    Both have two heads, sinusoidal positions, biases, norm last.
-    """
-    vocab_size, d_model, n_layers, d_ff, *n_classes = sizes
+def _question(vocab_size: int, d_model: int, n_layers: int, d_ff: int) -> Question:
+    """What is counted: a language model with two heads, sinusoidal positions, biases, norm last."""
     config = TransformerConfig(
         vocab_size=vocab_size,
         d_model=d_model,
@@ -61,8 +57,6 @@ def _question(*sizes: int) -> Question:
         norm="last",
         causal=True,
     )
-    if n_classes:
-        return Question(config, "classifier", n_classes[0], "total")
     return Question(config, "lm", 2, "total")
 
 
@@ -71,13 +65,13 @@ def count_with(*sizes: int, slips: frozenset[str] = frozenset()) -> int:
     return _question(*sizes).count(slips)
 
 
-def _mistakes(classes: bool) -> tuple[Mistake, ...]:
+def _mistakes() -> tuple[Mistake, ...]:
     """The misconceptions that `diagnose_count` knows, one at a time."""
     wrongs = {slug: partial(count_with, slips=frozenset({slug})) for slug in _SINGLE}
     return tuple(
         Mistake(slug, _sentence(WORDS[slug]), _SLIP, wrongs=(wrong,))
         for slug, wrong in wrongs.items()
-        if any(wrong(*one.arguments) != count_with(*one.arguments) for one in _calls(0, classes))
+        if any(wrong(*one.arguments) != count_with(*one.arguments) for one in _calls(0))
     )
 
 
@@ -98,8 +92,7 @@ def _recognise(trials: Sequence[Trial]) -> Mistake | None:
             return None
         question, claimed = _question(*trial.call.arguments), int(trial.got.tensors[0])
         asked.append((question, claimed))
-        found = diagnose_count(question.config, question.head, claimed, n_classes=question.n_classes)
-        candidates.update(found.explanations)
+        candidates.update(diagnose_count(question.config, "lm", claimed).explanations)
     common = [
         slips for slips in candidates if all(question.count(slips) == claimed for question, claimed in asked)
     ]
@@ -122,16 +115,15 @@ def _by_how_much(trial: Trial) -> list[Part]:
     return [f"That is {abs(off):,} too {'few' if off < 0 else 'many'}."]
 
 
-def _calls(seed: int, classes: bool) -> Iterator[Call]:
-    sizes = (
-        (5, 2, 2, 3, 3),
-        (11, 6, 2, 7, 4),
-        (100, 200, 4, 200, 2),
-        (37 + seed, 14, 3, 23, 5),
-        (101, 34, 6, 59, 7),
-    )
-    for size in sizes:
-        yield Call(size if classes else size[:4])
+def _calls(seed: int) -> Iterator[Call]:
+    for size in (
+        (5, 2, 2, 3),
+        (11, 6, 2, 7),
+        (100, 200, 4, 200),
+        (37 + seed, 14, 3, 23),
+        (101, 34, 6, 59),
+    ):
+        yield Call(size)
 
 
 def _graphs(seed: int) -> Iterator[Call]:
@@ -155,17 +147,24 @@ EXERCISES = (
     Exercise(
         name="count_language_model",
         read=count,
-        calls=lambda seed: _calls(seed, False),
-        mistakes=_mistakes(False),
+        calls=_calls,
+        mistakes=_mistakes(),
         recognise=_recognise,
         explain=_by_how_much,
     ),
     Exercise(
-        name="count_classifier",
+        name="count_llama",
         read=count,
-        calls=lambda seed: _calls(seed, True),
-        mistakes=_mistakes(True),
-        recognise=_recognise,
+        calls=lambda seed: (
+            Call(sizes)
+            for sizes in (
+                (7, 4, 1, 5, 2),
+                (11, 6, 2, 13, 3),
+                (37 + seed, 14, 3, 23, 2),
+                (32_000, 4_096, 32, 11_008, 4_096),
+                (128_256, 4_096, 32, 14_336, 1_024),
+            )
+        ),
         explain=_by_how_much,
     ),
     Exercise(

@@ -1,4 +1,4 @@
-"""Exercises on next-token prediction: targets, loss, perplexity."""
+"""Exercises on next-token prediction: targets, loss, the loss of an answer, perplexity."""
 
 from __future__ import annotations
 
@@ -42,6 +42,24 @@ def _loss_calls(seed: int) -> Iterator[Call]:
         yield Call((2 * normal(rng, len(lengths), width, vocab_size), targets, pad_id))
 
 
+def _answer_calls(seed: int) -> Iterator[Call]:
+    rng = generator(seed, 42)
+    for lengths, prompt_lens, width, vocab_size, pad_id in (
+        ((3,), (2,), 3, 2, 0),
+        ((3,), (1,), 4, 3, 2),
+        ((5, 4), (3, 2), 5, 3, 0),
+        ((5, 3), (1, 2), 7, 5, 4),
+        ((6, 7, 3), (4, 2, 1), 8, 5, 2),
+        ((8, 5, 11), (3, 4, 7), 11, 7, 0),
+    ):
+        ids = 1 + torch.randint(vocab_size - 1, (len(lengths), width), generator=rng, device="cpu")
+        ids = ids - 1 * (ids <= pad_id) if pad_id else ids  # every id but that of padding
+        for row, length in enumerate(lengths):
+            ids[row, length:] = pad_id
+        logits = (2 * normal(rng, len(lengths), width, vocab_size)).round(decimals=1)
+        yield Call((logits, ids, torch.tensor(prompt_lens, device="cpu"), pad_id))
+
+
 def _perplexity_calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 6)
     a, b = (0.5 + torch.rand(2, generator=rng, dtype=torch.float64, device="cpu")).tolist()
@@ -51,6 +69,7 @@ def _perplexity_calls(seed: int) -> Iterator[Call]:
 
 EXERCISES = (
     Exercise(name="shift_targets", read=pair(integers, integers, "inputs, targets"), calls=_shift_calls),
+    Exercise(name="answer_loss", read=number, calls=_answer_calls),
     Exercise(name="language_model_loss", read=number, calls=_loss_calls),
     Exercise(name="perplexity", read=number, calls=_perplexity_calls),
 )

@@ -1,9 +1,10 @@
-"""Exercises on masked training: BERT's masking, judged by rules and by shares of chance, and its loss."""
+"""Exercises on masked training: masking judged by rules and by shares of chance, its loss, whole words."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor
 
 from tinytx_course.exercises.card import Grid, Part
-from tinytx_course.exercises.comparing import integers, number, pair
+from tinytx_course.exercises.comparing import integers, number, pair, tokens
 from tinytx_course.exercises.exercise import Exercise, generator, normal
 from tinytx_course.exercises.observation import Call, Failure
 from tinytx_course.exercises.telling import tell_failure, tell_pass
@@ -305,7 +306,25 @@ def _masked_loss_calls(seed: int) -> Iterator[Call]:
         yield Call((2 * normal(rng, len(n_chosen), width, vocab_size), labels))
 
 
+def _word_calls(seed: int) -> Iterator[Call]:
+    for spaced, chosen in (
+        ("▁le", [0]),
+        ("▁le ▁chat", [0]),
+        ("▁rom an", [1]),
+        ("▁rom an", [0]),
+        ("▁le ▁rom an ▁noir", [2]),
+        ("▁le ▁rom an ▁noir", []),
+        ("▁b el le s ▁et ▁lon gue s", [6, 2]),
+        ("an ▁est ▁be au .", [0, 3]),
+    ):
+        yield Call((spaced.split(), chosen))
+    drawn = random.Random(seed)
+    text = [drawn.choice(("▁le", "▁rom", "an", "▁lon", "gue", "s")) for _ in range(17)]
+    yield Call((text, drawn.sample(range(17), 3)))
+
+
 EXERCISES = (
     Exercise(name="mask_tokens", read=pair(integers, integers, "inputs, labels"), calls=_calls, judge=_judge),
     Exercise(name="masked_loss", read=number, calls=_masked_loss_calls),
+    Exercise(name="mask_words", read=tokens, calls=_word_calls),
 )

@@ -1,4 +1,4 @@
-"""Exercises on what replaced parts of the block of 2017: RMSNorm, SwiGLU, grouped-query attention."""
+"""Exercises on what replaced parts of the block of 2017: RMSNorm, grouped-query attention, a cache."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 import torch.nn.functional as F
 
-from tinytx_course.exercises.comparing import floats
+from tinytx_course.exercises.comparing import count, floats
 from tinytx_course.exercises.exercise import Exercise, generator, normal
 from tinytx_course.exercises.observation import Call
 
@@ -27,13 +27,6 @@ def _norm_calls(seed: int) -> Iterator[Call]:
     zero.arguments[0][0] = 0.0  # a token of zeros has no length to be divided by
     yield zero
     yield case(3, 5, 7, eps=1e-5)
-
-
-def _swiglu_calls(seed: int) -> Iterator[Call]:
-    rng = generator(seed, 32)
-    for b, t, d, f in ((1, 1, 2, 3), (1, 2, 2, 3), (2, 3, 5, 7), (1, 4, 3, 11), (3, 2, 7, 5)):
-        shapes = ((b, t, d), (d, f), (d, f), (f, d))
-        yield Call(tuple(normal(rng, *shape).round(decimals=1) for shape in shapes))
 
 
 def _grouped_calls(seed: int) -> Iterator[Call]:
@@ -58,6 +51,21 @@ def _grouped_calls(seed: int) -> Iterator[Call]:
 
 EXERCISES = (
     Exercise(name="rms_norm", read=floats, calls=_norm_calls, answers=(F.rms_norm, torch.rms_norm)),
-    Exercise(name="swiglu", read=floats, calls=_swiglu_calls),
+    Exercise(
+        name="windowed_cache",
+        read=count,
+        calls=lambda seed: (
+            Call(sizes)
+            for sizes in (
+                (2, 1, 1, 1, 3, 2),
+                (3, 1, 2, 1, 5, 4),
+                (6, 1, 2, 4, 10, 3),
+                (7, 2, 3, 5, 4, 11),
+                (11, 3, 5, 7, 13 + seed, 6),
+                (5, 0, 2, 3, 7, 4),
+                (26, 5, 4, 256, 32_768, 1_024),
+            )
+        ),
+    ),
     Exercise(name="grouped_query_attention", read=floats, calls=_grouped_calls),
 )

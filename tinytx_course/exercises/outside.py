@@ -1,11 +1,11 @@
-"""Exercises on real text: repeated texts, TF-IDF, gains over folds."""
+"""Exercises on real text: repeated texts, splits by group, gains over folds."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator
 
-from tinytx_course.exercises.comparing import floats, ids, number, pair
+from tinytx_course.exercises.comparing import ids, number, pair
 from tinytx_course.exercises.exercise import Exercise
 from tinytx_course.exercises.observation import Call
 
@@ -37,23 +37,25 @@ def _repeated_calls(seed: int) -> Iterator[Call]:
     yield Call((train, noisy))
 
 
-def _tfidf_calls(seed: int) -> Iterator[Call]:
-    fixed = (
-        (["bon livre", "mauvais livre"], ["bon", "mauvais livre"]),
-        (["un Bon livre", "un livre", "une fin"], ["un bon bon livre", "Une fin", "rien"]),
-        (["a b b", "b c", "c c a b"], ["c c c a", "b b", "a d c"]),
-        (["bon, livre", "bon  livre", "l'été"], ["bon,  bon l'été", "l été bon"]),
-        (["le chat", "le chien", "la fin du film", "Le film"], ["le le chat du film", "la fin", "LE chien"]),
-    )
-    for train, texts in fixed:
-        yield Call((train, texts))
+def _split_calls(seed: int) -> Iterator[Call]:
+    for groups, n_test in (
+        ("a", 1),
+        ("ab", 1),
+        ("aab", 1),
+        ("aba", 1),
+        ("ba", 1),
+        ("aab", 2),
+        ("babca", 3),
+        ("abbbc", 2),
+        ("abbbcdd", 3),
+        ("abcacb", 5),
+        ("cabbac", 0),
+        ("", 0),
+    ):
+        yield Call((list(groups), n_test))
     drawn = random.Random(seed)
-    for n_train, n_texts in ((5, 3), (7, 2)):
-        both = [
-            " ".join(drawn.choice(_WORDS[:7]) for _ in range(drawn.randint(2, 6)))
-            for _ in range(n_train + n_texts)
-        ]
-        yield Call((both[:n_train], both[n_train:]))
+    films = [drawn.choice(_WORDS[:7]) for _ in range(17)]
+    yield Call((films, 5 + seed % 3))
 
 
 def _gain_calls(seed: int) -> Iterator[Call]:
@@ -68,6 +70,6 @@ def _gain_calls(seed: int) -> Iterator[Call]:
 
 EXERCISES = (
     Exercise(name="repeated_texts", read=ids, calls=_repeated_calls),
-    Exercise(name="tfidf", read=floats, calls=_tfidf_calls),
+    Exercise(name="grouped_split", read=ids, calls=_split_calls),
     Exercise(name="gain_interval", read=pair(number, number, "low, high"), calls=_gain_calls),
 )

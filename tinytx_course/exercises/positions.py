@@ -1,14 +1,12 @@
-"""Exercises on positions: the sinusoidal table, the matrix that shifts it, rotary positions and ALiBi."""
+"""Exercises on positions: the sinusoidal table, a new token with turned keys, rotary positions and ALiBi."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import torch
-from torch import Tensor
 
-from tinytx.positions import sinusoidal_positions
+from tinytx.positions import rotate
 from tinytx_course.exercises.comparing import floats
 from tinytx_course.exercises.exercise import Exercise, generator, normal
 from tinytx_course.exercises.observation import Call
@@ -19,12 +17,17 @@ def _position_calls(seed: int) -> Iterator[Call]:
         yield Call((max_len, d_model))
 
 
-def _moved(arguments: tuple[Any, ...], matrix: Tensor) -> Tensor:
-    """What a matrix makes of the first positions; row pos should be PE(pos + k)."""
-    k, d_model = arguments
-    if matrix.shape != (d_model, d_model):
-        return matrix
-    return sinusoidal_positions(9, d_model, dtype=torch.float64) @ matrix.double().T
+def _new_token_calls(seed: int) -> Iterator[Call]:
+    rng = generator(seed, 43)
+
+    def case(t: int, k: int) -> Call:
+        keys = rotate(normal(rng, t, k), torch.arange(t, device="cpu"))
+        return Call((normal(rng, k).round(decimals=1), normal(rng, k).round(decimals=1), keys))
+
+    q, k = torch.tensor([[1.0, 0.0], [3.0, 5.0]], device="cpu")
+    yield Call((q, k, torch.empty(0, 2, device="cpu")))
+    for t, width in ((1, 2), (2, 2), (3, 4), (7, 6), (11, 8 + 2 * (seed % 3))):
+        yield case(t, width)
 
 
 def _rotate_calls(seed: int) -> Iterator[Call]:
@@ -40,12 +43,7 @@ def _rotate_calls(seed: int) -> Iterator[Call]:
 
 EXERCISES = (
     Exercise(name="sinusoidal_positions", read=floats, calls=_position_calls),
-    Exercise(
-        name="shift_matrix",
-        read=floats,
-        calls=lambda seed: (Call(c) for c in ((1, 2), (2, 2), (1, 4), (3, 4), (2, 6), (3 + seed % 4, 8))),
-        view=_moved,
-    ),
+    Exercise(name="score_new_token", read=floats, calls=_new_token_calls),
     Exercise(name="rotate", read=floats, calls=_rotate_calls),
     Exercise(
         name="alibi_bias",

@@ -90,13 +90,6 @@ def _padded_calls(seed: int) -> Iterator[Call]:
         yield Call((lengths, batch_size))
 
 
-def _accumulate_calls(seed: int) -> Iterator[Call]:
-    rng = generator(seed, 13)
-    yield Call((torch.tensor([[1.0], [4.0]], device="cpu"), torch.tensor([2, 1], device="cpu")))
-    for n_tokens, width in (((1,), 2), ((1, 3), 2), ((5, 2, 2), 3), ((7, 1, 4), 3), ((64, 3, 11, 2, 30), 7)):
-        yield Call((normal(rng, len(n_tokens), width), torch.tensor(n_tokens, device="cpu")))
-
-
 def _pooling_calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 7)
     for width, lengths, d_model in (
@@ -122,5 +115,20 @@ EXERCISES = (
     Exercise(name="mean_pool", read=floats, calls=_pooling_calls),
     Exercise(name="last_token", read=floats, calls=_pooling_calls),
     Exercise(name="padded_cost", read=count, calls=_padded_calls),
-    Exercise(name="accumulate", read=floats, calls=_accumulate_calls),
+    Exercise(
+        name="batch_at_ridge",
+        read=count,
+        calls=lambda seed: (
+            Call(sizes)
+            for sizes in (
+                (6, 6, 1, 2),
+                (12, 12, 1, 4),  # met exactly, at 3
+                (5, 7, 2, 1),
+                (16, 24, 2, 3),
+                (48, 35 + seed, 4, 4),
+                (64, 257, 1, 41),
+                (4_096, 14_336, 2, 295),
+            )
+        ),
+    ),
 )

@@ -58,17 +58,17 @@ QUICK = {
         *answer("cross_attention_mask", "src_ids, tgt_ids, pad_id", "..."),
     ),
     "greedy_decode": ("failed", "crash", FORGED, CHEAT, "course.check('greedy_decode', greedy_decode)"),
-    "shift_matrix": (
+    "alibi_bias": (
         "failed",
         "calls-the-answer",
         "import functools",
-        "course.check('shift_matrix', functools.partial(tx.shift_matrix))",
+        "course.check('alibi_bias', functools.partial(tx.alibi_bias))",
     ),
 }
 #: exercise -> parameters, body, and a word of the failure
 FAILING = {
     "split_heads": ("x, n_heads", "sys.exit()", "SystemExit"),
-    "shift_matrix": ("k, d_model", "return input()", "EOFError"),
+    "alibi_bias": ("n_heads, seq_len", "return input()", "EOFError"),
     "count_language_model": (SIZES, "return bytearray(10**10)", "MemoryError"),
     "mean_pool": ("hidden, mask", "raise ValueError('\\ud800')", "error"),
     "last_token": ("hidden, mask", "ctypes.string_at(0)", "crash"),
@@ -77,7 +77,7 @@ FAILING = {
 #: The same, of what only walls refuse.
 REACHING = {
     "sinusoidal_positions": ("max_len, d_model", "open('{target}', 'w').write('x')", "No such file"),
-    "count_classifier": (f"{SIZES}, n_classes", "while True: os.fork()", ""),
+    "count_llama": (f"{SIZES}, kv_dim", "while True: os.fork()", ""),
     "shift_targets": ("token_ids", "return subprocess.run(['touch', '{target}'])", "wrong-type"),
     "language_model_loss": ("logits, targets, pad_id", "socket.create_connection({server})", "refused"),
     "next_token_probs": ("logits, temperature, top_k, top_p", "os.kill(os.getppid(), 9)", ""),

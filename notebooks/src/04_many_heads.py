@@ -313,14 +313,15 @@ plots.show(fig, name="04_segment_and_square")
 for seed, model in enumerate(trained["one head"]):
     given = model(bits) > 0  # (256, T, 2)
     by_position = (given == right).float().mean(dim=0)  # (T, 2)
-    one, three_back = by_position[0].tolist()
+    one, three_back = by_position.mean(dim=0).tolist()
     print(f"seed {seed}, right: one back {one:.2f}, three back {three_back:.2f}")
     if not smoke:
-        assert (by_position == by_position[0]).all() and {one, three_back} == {0.5, 1.0}
-        assert (given[..., 0] == given[..., 1]).all()
+        better, other = by_position.max(dim=1).values, by_position.min(dim=1).values  # (T,)
+        assert (better > 0.95).all() and ((other - 0.5).abs() < 0.05).all()
+        assert (given[..., 0] == given[..., 1]).float().mean() > 0.99
 
 # %% [markdown]
-# **Several narrow heads hold different patterns at once; a single head answers one of the two questions** and is at chance on the other, at every position and with every seed. It repeats that answer for both: (0, 0) or (1, 1).
+# **Several narrow heads hold different patterns at once; a single head answers one of the two questions** and is at chance on the other, at every position and with every seed. It repeats that answer for both, (0, 0) or (1, 1), in more than 99 of 100 rows.
 #
 # ## Break it: take a head away
 #

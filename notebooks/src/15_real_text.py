@@ -387,7 +387,8 @@ for name, condition in shown.items():
     of = [one.interval(condition) for one in by_labels.values()]
     mean, low, high = ([getattr(x, end) for x in of] for end in ("mean", "low", "high"))
     band = {"low": low, "high": high} if condition in (CAUSAL, BAG) else {}
-    lines.append(plots.Curve(name, list(by_labels), mean, **band, dashed=name not in models))
+    dashed = name not in models
+    lines.append(plots.Curve(name, list(by_labels), mean, **band, dashed=dashed))
 fig, ax = plots.figure(width=10.5, height=5.0)
 plots.curves(
     lines, xlabel="labelled reviews", ylabel="accuracy in percent",

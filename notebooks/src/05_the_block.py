@@ -157,7 +157,7 @@ plots.curves(
     references={"a uniform guess": math.log(7), "all positions alike": mixture},
     title="Attention alone", ax=ax,
 )
-plots.show(fig, name="05_deeper_is_worse")
+plots.show(fig, name="05_depth")
 assert smoke or min(lines[2].y[-1], lines[3].y[-1]) > mixture
 best = min(lines, key=lambda line: line.y[-1])
 course.resolve("05.1", best.label, f"Its loss at the end is {best.y[-1]:.2f}.")
@@ -365,7 +365,7 @@ finding = f"Post-norm {post:.4f}, pre-norm {pre:.4f}."
 course.resolve("05.2", pre / post, finding, thresholds=[0.5, 2])
 
 # %% [markdown]
-# Both gradients now stay within a power of ten. But with post-norm the variety goes on fading; with pre-norm it fades far less. At the top the stream of pre-norm has passed no norm yet, so *one* more comes at the very end, the **final norm**.
+# Both gradients now stay within a power of ten. But with post-norm the variety goes on fading, as it did with the residual connection alone; with pre-norm it fades far less. At the top the stream of pre-norm has passed no norm yet, so *one* more comes at the very end, the **final norm**.
 #
 # Turn the depth, the norm and the residual connection, and watch what survives on the way up and down.
 
@@ -695,7 +695,7 @@ course.check("block", block)
 # ## Summary
 #
 # 1. The block grows in four steps: attention, `x +`, a norm, a feed-forward network with a norm of its own. It equals torch's, in both orders.
-# 2. Attention alone makes all tokens alike within four layers. The residual connection keeps them apart and explodes; a norm fixes the size.
+# 2. Attention alone makes all tokens alike within four layers. The residual connection delays that, and the size explodes; a norm fixes the size, and with pre-norm far more of the variety is left.
 # 3. A norm takes the numbers of one token to mean 0 and standard deviation 1. Post-norm: $\text{norm}(x + f(x))$. Pre-norm: $x + f(\text{norm}(x))$, and a final norm at the top. Two norms a block.
 # 4. At a rate at which pre-norm learns without warm-up, post-norm needs it.
 #

@@ -236,6 +236,7 @@ course.resolve(
     f"{bound:.2f}.",
     thresholds=(bound, with_shift),
 )
+assert without < bound < with_shift
 
 # %% [markdown]
 # A loss below the entropy bound, on text that was not read before, is an alarm: the model is looking at the answer. This one has learned to *copy*. Asked the real question it is worse than a uniform guess:
@@ -246,7 +247,7 @@ for name, model in {"the token after": right, "the token itself": unshifted}.ite
     nats = evaluate_language_model(model, tokenizer, held_out).nats_per_token
     print(f"{name:<17} held-out loss {nats:6.2f}   repeats its input: {copied:4.0%}")
 print(f"{'a uniform guess':<17} held-out loss {math.log(V):6.2f}")
-assert nats > math.log(V) and unshifted_losses[-1] < bound < right_losses[-1]
+assert nats > math.log(V)
 
 # %% [markdown]
 # ### A baseline: a model that only counts
@@ -509,7 +510,7 @@ for temperature in (0.5, 1.0, 1.5):
 drawn = world.reviews(100, seed=7)
 reviews["the language itself"] = [" ".join(review.words) for review in drawn]
 
-# %%
+# %% tags=["folded"]
 print(f"{'who writes':<25}in the language  different words")
 fine, variety = {}, {}
 for who, texts in reviews.items():

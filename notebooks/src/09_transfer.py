@@ -222,7 +222,9 @@ for model in (probe, control):
 after = probe.state_dict()
 moved = [name for name in after if not torch.equal(after[name], before[name])]
 print(f"trained: {moved}; right: pretrained body {accuracy(probe):.3f},", end=" ")
-print(f"random body {accuracy(control):.3f}, majority {majority:.3f}")
+print(f"random body {accuracy(control):.3f};", end=" ")
+more_frequent = max(np.bincount(labels[:N_TESTED])) / N_TESTED
+print(f"the more frequent label of these reviews {more_frequent:.3f}")
 assert all(name.startswith("head.") for name in moved)
 
 # %% [markdown]
@@ -340,7 +342,7 @@ print(f"training loss of the last epoch {np.mean(losses[-5:]):.3f}")
 assert smoke or accuracy(longer) < ends["pretrained"][0] - 0.1
 
 # %% [markdown]
-# Three times the epochs leave it far behind: steps are not what it lacks.
+# Three times the epochs, with this seed and at these rates, leave it far behind.
 #
 # ### The interval of a paired difference
 #
@@ -501,7 +503,7 @@ plots.show(fig, name="09_label_efficiency")
 #
 # ## Your own sentence
 #
-# `tx.finetune` is the package's version of the loop. Write a review in French, in your own copy, and run the cell again. The model answers whatever you write, the exact reader only what the grammar could have written. Our sentence praises twice, once by a negation: that is where the two numbers part.
+# `tx.finetune` is the package's version of the loop. Write a review in French, in your own copy, and run the cell again. The model answers whatever you write, the exact reader only what the grammar could have written. Our sentence praises twice, once by a negation. Leave the negation out: do the two numbers come closer?
 
 # %%
 quiet = tx.RunOptions(progress=False, report=lambda line: None)
@@ -590,7 +592,7 @@ for name, group in {"with negation": negated, "without": ~negated}.items():
 assert smoke or right[negated].mean() < right[~negated].mean() - 0.05
 
 # %% [markdown]
-# Negation is what it trips over: _je n'ai pas abandonné_ praises, and a model with fifty labels has met few such sentences.
+# It does worse where there is a negation: _je n'ai pas abandonné_ praises. Such reviews are longer, too, and this is one model: what of it is negation we did not separate.
 #
 # ## What this does not show
 #

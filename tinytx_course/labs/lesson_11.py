@@ -152,11 +152,13 @@ class AlignmentMass:
     """How much of cross-attention falls on the words that the grammar aligns.
 
     `mass`, of shape (L, H), is the mean over `n_tokens` aligned target tokens of the weight on tokens of the
-    words that they translate, from 0 to 1; `uniform` is that of attention spread evenly over the source.
+    words that they translate, from 0 to 1; `uniform` is that of attention spread evenly over the source, and
+    `in_order` that of attention to the place in proportion, which reads nothing.
     """
 
     mass: np.ndarray
     uniform: float
+    in_order: float
     n_tokens: int
 
 
@@ -223,9 +225,11 @@ def cross_attention(model: Translator, tokenizer: Tokenizer, english: str, frenc
 def alignment_mass(model: Translator, tokenizer: Tokenizer, pairs: Sequence[SentencePair]) -> AlignmentMass:
     """How much of the cross-attention of an English-French translator falls on the words being translated."""
     total = torch.zeros(model.config.n_layers, model.config.n_heads, dtype=torch.float64)
-    uniform, n_tokens = 0.0, 0
+    uniform, in_order, n_tokens = 0.0, 0.0, 0
     for pair in pairs:
         truth = true_alignment(tokenizer, pair)  # (T, S)
+        place = torch.linspace(0, truth.shape[1] - 1, len(truth)).round().long()  # (T,)
+        in_order += truth[torch.arange(len(truth)), place].sum().item()
         aligned = truth.any(dim=1)
         english, french = write_out(pair.english, "en"), write_out(pair.french, "fr")
         weights = cross_attention(model, tokenizer, english, french).cpu().double()  # (L, H, T, S)
@@ -234,4 +238,4 @@ def alignment_mass(model: Translator, tokenizer: Tokenizer, pairs: Sequence[Sent
         n_tokens += int(aligned.sum())
     if not n_tokens:
         raise ValueError(f"pairs must hold an aligned word, got {len(pairs)} pairs without any")
-    return AlignmentMass((total / n_tokens).numpy(), uniform / n_tokens, n_tokens)
+    return AlignmentMass((total / n_tokens).numpy(), uniform / n_tokens, in_order / n_tokens, n_tokens)

@@ -417,7 +417,7 @@ game = tx.TransformerConfig(vocab_size=25, d_model=32, n_heads=2, n_layers=1, d_
 letters, pairs = lesson_02.letter_game(500)
 even = tx.causal_mask(10) / torch.arange(1, 11)[:, None]
 _, fits = lesson_02.fit(torch.stack([even, even]))
-print(f"even attention:  two back {fits[0]:.2f}, first {fits[1]:.2f}, a blind guess 0.04")
+print(f"even attention:  two back {fits[0]:.2f}, first {fits[1]:.2f}, by chance 0.04")
 for seed in range(3):
     torch.manual_seed(seed)
     model = tx.LanguageModel(game)

@@ -443,7 +443,8 @@ gain = -together["all together"].mean
 added = -sum(together[name].mean for name in better)
 assert together["all together"].high < 0
 columns = [differences(name) for name in ("all together", *better)]
-surplus = paired_interval(sum(seen) - whole for whole, *seen in zip(*columns, strict=True))
+by_seed = zip(*columns, strict=True)
+surplus = paired_interval(sum(seen) - whole for whole, *seen in by_seed)
 fig, ax = plots.bars(
     {name: together[name].mean for name in names},
     intervals={name: (together[name].low, together[name].high) for name in names},

@@ -229,6 +229,7 @@ fig, ax = plots.curves(
 )
 plots.show(fig, name="08_forgotten_shift")
 with_shift, without = right_losses[-1], unshifted_losses[-1]
+assert without < bound < with_shift
 course.resolve(
     "08.1",
     without,
@@ -236,7 +237,6 @@ course.resolve(
     f"{bound:.2f}.",
     thresholds=(bound, with_shift),
 )
-assert without < bound < with_shift
 
 # %% [markdown]
 # A loss below the entropy bound, on text that was not read before, is an alarm: the model is looking at the answer. This one has learned to *copy*. Asked the real question it is worse than a uniform guess:

@@ -31,7 +31,7 @@ CARD_FIGURES = {
     0: "attention_on_four_words",
     1: "other_text",
     2: "causal_mask",
-    5: "deeper_is_worse",
+    5: "depth",
     6: "shares_by_width",
     7: "learning",
     8: "loss_and_bound",

@@ -62,7 +62,7 @@ def learned(name, n_workers, *, accumulate=1, folder=None, on_step=None, dropout
     else:
         with Checkpoints(folder, {}, report=lambda line: None).opened() as checkpoints:
             history = train(model, objective, settings, checkpoints=checkpoints, **how)
-    assert not workers()
+    assert not psutil.wait_procs(workers(), timeout=60)[1]
     return vars(history), model.state_dict()
 
 
@@ -118,7 +118,7 @@ def test_ctrl_c_ends_the_step_though_workers_get_it_too(tmp_path):
 
     with pytest.raises(TrainingInterrupted, match="after step 3: saved in"):
         learned("causal", 2, folder=tmp_path / "run", on_step=interrupt)
-    assert not workers()
+    assert not psutil.wait_procs(workers(), timeout=60)[1]
     assert_same(learned("causal", 2, folder=tmp_path / "run"), learned("causal", 0))
 
 
@@ -132,7 +132,7 @@ def test_a_worker_that_is_killed_ends_the_run_in_one_sentence_with_the_last_chec
         learned("causal", 2, folder=tmp_path / "run", on_step=kill, settings=settings)
     named = Path(str(lost.value).rpartition(": ")[2])
     assert named.is_dir() and "\n" not in str(lost.value)
-    assert not workers()
+    assert not psutil.wait_procs(workers(), timeout=60)[1]
     with pytest.raises(LostWorkerError, match="no checkpoint was written"):
         learned("causal", 1, on_step=kill, settings=settings)
 

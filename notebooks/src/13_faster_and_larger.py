@@ -27,6 +27,8 @@
 # We compute on **one** core, as your machine is probably busy. With the budget `smoke` the numbers mean nothing.
 
 # %%
+import math
+
 import torch
 import torch.nn.functional as F
 

@@ -27,7 +27,7 @@
 # We compute on **one** core, as your machine is probably busy. With the budget `smoke` the numbers mean nothing.
 
 # %%
-import math
+import math  # noqa: F401 - an exercise may need it
 
 import torch
 import torch.nn.functional as F

@@ -126,7 +126,8 @@ def write_page(root: Path) -> None:
     )
     stored = Results("rot", root / "results")
     table = "## Versions\n\n| where | Python | outcome |\n|---|---|---|\n"
-    for record in sorted(stored.data.values(), key=lambda one: [*SETS].index(one["set"])):
+    tried_sets = (one for one in stored.data.values() if one["set"] in SETS)
+    for record in sorted(tried_sets, key=lambda one: [*SETS].index(one["set"])):
         versions = record.get("versions", {})
         some = ", ".join(f"{name} {versions[name]}" for name in SHOWN if name in versions)
         table += f"| {record['set']} ({some}) | {record['python']} | {_outcome(record)} |\n"

@@ -19,15 +19,11 @@ def _position_calls(seed: int) -> Iterator[Call]:
 
 def _new_token_calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 43)
-
-    def case(t: int, k: int) -> Call:
-        keys = rotate(normal(rng, t, k), torch.arange(t, device="cpu"))
-        return Call((normal(rng, k).round(decimals=1), normal(rng, k).round(decimals=1), keys))
-
     q, k = torch.tensor([[1.0, 0.0], [3.0, 5.0]], device="cpu")
     yield Call((q, k, torch.empty(0, 2, device="cpu")))
     for t, width in ((1, 2), (2, 2), (3, 4), (7, 6), (11, 8 + 2 * (seed % 3))):
-        yield case(t, width)
+        keys = rotate(normal(rng, t, width), torch.arange(t, device="cpu"))
+        yield Call((normal(rng, width).round(decimals=1), normal(rng, width).round(decimals=1), keys))
 
 
 def _rotate_calls(seed: int) -> Iterator[Call]:

@@ -1,4 +1,4 @@
-"""Exercises on training: a step, a batch in parts, the cost of padding; pooling, and what is frozen."""
+"""Exercises on training: a step, the cost of padding, the batch at the ridge; pooling, what is frozen."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -20,7 +20,7 @@ from tqdm.auto import tqdm
 from tinytx_course.results import Results
 from tinytx_run.files import json_bytes
 from tinytx_run.intervals import paired_interval
-from tinytx_run.recipes import parse_budget
+from tinytx_run.recipes import Recipe, parse_budget
 
 Record = dict[str, Any]
 Records = Mapping[str, Record]  # by key, as `Results.data` has them
@@ -70,6 +70,11 @@ class Settings:
     def seeds(self, start: int = 0) -> range:
         """As many seeds as asked for, from `start` on, or `first_seed` later."""
         return range(self.first_seed + start, self.first_seed + start + self.n_seeds)
+
+    def lengthened(self, recipe: Recipe) -> Recipe:
+        """The recipe with `longer` times its steps."""
+        n_steps = self.longer * recipe.settings.n_steps
+        return replace(recipe, settings=recipe.settings.replace(n_steps=n_steps))
 
     def check_budget(self, *names: str) -> None:
         """Raise ValueError unless the budget is one of these, where an experiment knows no other."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any, cast
@@ -51,10 +50,8 @@ def looking_inside(settings: Settings) -> pd.DataFrame:
     settings.check_budget(*SIZES)
     budget = str(settings.budget)
     sizes = {"sizes": list(SIZES[budget]), "variables": ["polarity", "genre", *AWAITED]}
-    recipe = plan("world", "causal", budget)
-    n_steps = {"repeats": REPEAT_STEPS[budget], "world": recipe.settings.n_steps}
-    n_steps = {name: settings.longer * n for name, n in n_steps.items()}
-    recipe = replace(recipe, settings=recipe.settings.replace(n_steps=n_steps["world"]))
+    recipe = settings.lengthened(plan("world", "causal", budget))
+    n_steps = {"repeats": settings.longer * REPEAT_STEPS[budget], "world": recipe.settings.n_steps}
     origins: dict[str, Record] = {
         "repeats": {"config": repeats_config().to_dict(), "n_steps": n_steps["repeats"]},
         "world": {"recipe": recipe.to_dict(), **sizes},

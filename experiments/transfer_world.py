@@ -48,10 +48,9 @@ def transfer(
     if not label_counts or not all(1 <= n <= len(data.train) for n in label_counts):
         raise ValueError(f"labels must be numbers from 1 to {len(data.train)}, got {list(label_counts)}")
     kind, texts, budget = corpus_kind(data), fingerprint(data), settings.budget
-    recipe, tuning = plan(kind, "causal", budget), plan_finetuning(kind, budget)
-    n_steps = {"n_steps": settings.longer * recipe.settings.n_steps}
+    recipe, tuning = settings.lengthened(plan(kind, "causal", budget)), plan_finetuning(kind, budget)
+    n_steps = {"n_steps": recipe.settings.n_steps}
     tuning = dataclasses.replace(tuning, n_epochs=settings.longer * tuning.n_epochs)
-    recipe = dataclasses.replace(recipe, settings=recipe.settings.replace(**n_steps))
     request = {"recipe": recipe.to_dict(), "texts": texts}
     checkpoint = settings.work_dir / f"transfer-{data.name}-{budget}-{digest_of(request)}"
     options = RunOptions(resume=True, device=settings.device, report=settings.report)

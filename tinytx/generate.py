@@ -137,9 +137,10 @@ def next_token_probs(
 def draw(logits: Tensor, generator: torch.Generator, sampling: Sampling) -> Tensor:
     """Sample one token a row, (R,) on the CPU, from (R, V); with ``top_k=1`` take the first of the best."""
     best, ids = logits.max(dim=-1)
-    require(best.isfinite().all(), "logits must have a finite maximum to be drawn from", "none")
+    ids = ids.where(best.isfinite(), -1).cpu()
+    require(bool((ids >= 0).all()), "logits must have a finite maximum to be drawn from", "none")
     if sampling.top_k == 1:
-        return ids.cpu()
+        return ids
     probs = next_token_probs(logits.float().cpu(), sampling.temperature, sampling.top_k, sampling.top_p)
     return torch.multinomial(probs, 1, generator=generator)[:, 0]
 
@@ -196,7 +197,8 @@ def continue_rows(
             if ids.shape[1] > max_len:
                 cache = None  # positions shift: nothing in the cache is valid any more
             logits = _next_logits(model, ids.to(device), cache)  # (R, V)
-            drawn = draw(logits.index_fill_(1, forbidden, -torch.inf), generator, sampling)  # (R,)
+            logits = logits.index_fill_(1, forbidden, -torch.inf) if len(forbidden) else logits
+            drawn = draw(logits, generator, sampling)  # (R,)
             n_ids = ids.shape[1]
             samples = lengths <= n_ids  # (R,): whose prefix is read to its end
             if n_ids < padded.shape[1]:

@@ -87,26 +87,28 @@ class Muon(torch.optim.AdamW):
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """Make one update; the gradients of the matrices are cleared."""
         group = self.param_groups[0]
-        by_shape: dict[tuple[int, ...], list[nn.Parameter]] = {}
-        for parameter in group["params"]:
-            if parameter.grad is not None:
-                by_shape.setdefault(tuple(parameter.shape), []).append(parameter)
-        for shape, parameters in by_shape.items():
-            updates = orthogonalised(torch.stack([self._momentum(parameter) for parameter in parameters]))
+        matrices = [parameter for parameter in group["params"] if parameter.grad is not None]
+        if matrices:  # all at once: a GPU waits longer for many small calls than for their work
+            momenta, gradients = zip(*map(self._momentum_and_gradient, matrices), strict=True)
+            torch._foreach_lerp_(momenta, gradients, 1 - MOMENTUM)
+            torch._foreach_lerp_(gradients, momenta, MOMENTUM)  # one step ahead (Nesterov)
+            torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
+        by_shape: dict[tuple[int, ...], list[Tensor]] = {}
+        for parameter in matrices:
+            by_shape.setdefault(tuple(parameter.shape), []).append(parameter)
+        for shape, alike in by_shape.items():
+            updates = orthogonalised(torch.stack([cast(Tensor, parameter.grad) for parameter in alike]))
             length = group["lr"] * ADAM_LENGTH * max(shape) ** 0.5
-            for parameter, update in zip(parameters, updates, strict=True):
-                parameter.mul_(1 - group["lr"] * group["weight_decay"])
-                parameter.add_(update, alpha=-length)
+            torch._foreach_add_(alike, updates.unbind(), alpha=-length)
+            for parameter in alike:
                 parameter.grad = None  # AdamW passes over what has no gradient
         super().step()
 
-    def _momentum(self, parameter: nn.Parameter) -> Tensor:
-        """The running mean of the gradient, one step ahead (Nesterov)."""
-        state, gradient = self.state[parameter], cast(Tensor, parameter.grad)
+    def _momentum_and_gradient(self, parameter: nn.Parameter) -> tuple[Tensor, Tensor]:
+        state = self.state[parameter]
         if "momentum" not in state:
             state["momentum"] = torch.zeros_like(parameter)
-        state["momentum"].lerp_(gradient, 1 - MOMENTUM)
-        return torch.lerp(gradient, state["momentum"], MOMENTUM)
+        return state["momentum"], cast(Tensor, parameter.grad)
 
 
 def orthogonalised(matrices: Tensor) -> Tensor:

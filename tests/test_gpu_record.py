@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from tests.gpu import __main__ as gpu
+from tests.gpu import outcomes
 from tinytx_course import results
 from tinytx_course.building.gpu import NONE, gpu_line, gpu_table
 
@@ -21,6 +22,7 @@ NOTEBOOK = {
 }
 
 TESTS = """
+import os
 import pytest
 def test_right(): pass
 def test_wrong(): assert 1 == 2
@@ -30,25 +32,45 @@ def test_other(): pass
 @pytest.fixture
 def broken(): raise OSError("gone")
 def test_broken(broken): pass
+def test_killed(): os._exit(1)
 """
 
 
 def report(tmp_path, source, *words):
     (tmp_path / "test_some.py").write_text(source, encoding="utf-8")
-    xml = tmp_path / "some.xml"
+    file = tmp_path / "outcomes"
+    file.touch()
     command = [sys.executable, "-m", "pytest", "-q", "--rootdir", tmp_path, "-p", "no:cacheprovider"]
-    subprocess.run([*command, f"--junitxml={xml}", *words, tmp_path], capture_output=True, cwd=tmp_path)
-    return gpu.read_junit(xml.read_text(encoding="utf-8"))
+    command += ["-p", outcomes.__name__, *words, tmp_path]
+    environment = {**os.environ, outcomes.FILE: str(file)}
+    environment.pop("PYTEST_XDIST_WORKER", None)
+    subprocess.run(command, capture_output=True, env=environment)
+    return outcomes.read(file.read_text(encoding="utf-8"))
 
 
-def test_a_report_of_pytest_becomes_a_record(tmp_path):
-    record = report(tmp_path, TESTS)
-    assert record["passed"] == ["test_some::test_right"]
-    assert set(record["failed"]) == {"test_some::test_wrong", "test_some::test_broken"}
-    assert record["skipped"] == {"test_some::test_two": "needs two GPUs", "test_some::test_other": "no wheel"}
+@pytest.mark.parametrize("words", [(), ("-n", "2")], ids=str)
+def test_what_becomes_of_each_test_becomes_a_record(tmp_path, words):
+    record = report(tmp_path, TESTS, *words)
+    assert record["passed"] == ["test_some.py::test_right"]
+    failed = {name.partition("::")[2]: why for name, why in record["failed"].items()}
+    assert failed["test_wrong"] == "assert 1 == 2" and failed["test_broken"] == "OSError: gone"
+    assert failed["test_killed"] == "did not end" or "crashed" in failed["test_killed"]  # as xdist says
+    assert set(failed) == {"test_wrong", "test_broken", "test_killed"}
+    assert record["skipped"] == {
+        "test_some.py::test_two": "needs two GPUs",
+        "test_some.py::test_other": "no wheel",
+    }
     faults = gpu.faults_of_tests(record)
-    assert len(faults) == 3 and any("assert 1 == 2" in fault for fault in faults)
-    assert faults[-1] == "skipped: test_some::test_other: no wheel"
+    assert len(faults) == 4 and any("assert 1 == 2" in fault for fault in faults)
+    assert faults[-1] == "skipped: test_some.py::test_other: no wheel"
+
+
+def test_tests_without_time_are_cut_short_and_a_fault(monkeypatch, tmp_path):
+    (tmp_path / "tests").mkdir()
+    monkeypatch.setattr(gpu, "ROOT", tmp_path)
+    monkeypatch.setitem(gpu.MOST_SECONDS, "tests", 0)
+    record, (fault,) = gpu.tests(tmp_path)
+    assert not record["passed"] and "0 collected" in fault
 
 
 def test_nothing_collected_is_a_fault(tmp_path):

@@ -1,7 +1,8 @@
 """Worker processes that make the batches ahead of a GPU, so that it does not wait for Python.
 
 Workers cut, pad and mask rows, and draw new texts. That changes nothing but the time: the batches are those
-of one process, in the same order.
+of one process, in the same order. They are not pinned: a thread that pins takes time from the one that
+trains, and a batch of token ids is small.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from tinytx.loop import TrainingStep
 
 Place = tuple[int, int]  # an epoch, and how many of its batches, or which share of them
+Made = tuple[int, int, Prepared]  # the epoch and the number of a batch, and what a worker made of it
 FEWEST_STEPS = 500  # of a run, for which starting workers pays
 AT_ONCE = 16  # batches that a worker hands over together
 # One worker draws the new texts of a whole epoch, which takes several times as long as to learn from them.
@@ -62,8 +64,11 @@ def made_by_workers(step: TrainingStep, used: Place, checkpoints: Any) -> Iterat
     """Epoch, number and rows of each batch after those that are used, without end.
 
     The workers end with this context. Where one ends before, LostWorkerError says so in one sentence, with
-    what is left of the run: torch notices it wherever the training is.
+    what is left of the run: torch notices it wherever the training is. Until then torch computes with one
+    thread here: on cores that workers use, the threads of one operation wait for each other.
     """
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
     try:
         with contextlib.closing(_batches(step, used)) as batches:
             yield batches
@@ -73,9 +78,11 @@ def made_by_workers(step: TrainingStep, used: Place, checkpoints: Any) -> Iterat
         got = " ".join(str(error).split()).partition(". ")[0]
         rule = "workers that make batches must live as long as the run"
         raise LostWorkerError(f"{rule}, got {got}; {last_good(checkpoints)}") from error
+    finally:
+        torch.set_num_threads(n_threads)
 
 
-def _batches(step: TrainingStep, used: Place) -> Generator[tuple[int, int, Prepared]]:
+def _batches(step: TrainingStep, used: Place) -> Generator[Made]:
     shares = _Shares(step, used[0])
     places = ((epoch, share) for epoch in itertools.count(used[0]) for share in range(shares.n))
     loader: DataLoader[Any] = DataLoader(
@@ -86,32 +93,17 @@ def _batches(step: TrainingStep, used: Place) -> Generator[tuple[int, int, Prepa
         num_workers=step.n_workers,
         multiprocessing_context="fork",  # nothing is sent to workers but places
         worker_init_fn=_ignore_ctrl_c,
-        pin_memory=step.device.type == "cuda",
         generator=torch.Generator(),  # by default it would draw from the numbers of dropout
     )
     for share in loader:
-        yield from (found for found in share.batches if found[:2] > used)
+        yield from (found for found in share if found[:2] > used)
 
 
 def _ignore_ctrl_c(number: int) -> None:  # the training finishes its step, and ends the workers
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-class _Share:
-    """Batches that a worker hands over together, each with its epoch and number."""
-
-    def __init__(self, batches: list[tuple[int, int, Prepared]]) -> None:
-        self.batches = batches
-
-    def pin_memory(self) -> _Share:
-        """Have all inputs in memory from which a GPU copies while Python goes on."""
-        for _, _, batch in self.batches:
-            for part in batch.parts:
-                part.made = [x.pin_memory() if isinstance(x, torch.Tensor) else x for x in part.made]
-        return self
-
-
-class _Shares(Dataset[_Share]):
+class _Shares(Dataset[list[Made]]):
     """The batches of any epoch in `n` shares: by epoch and number of the share."""
 
     def __init__(self, step: TrainingStep, epoch: int) -> None:
@@ -124,11 +116,11 @@ class _Shares(Dataset[_Share]):
         n = len(self.batches)
         return range(share * n // self.n, (share + 1) * n // self.n)
 
-    def __getitem__(self, place: tuple[int, int]) -> _Share:
+    def __getitem__(self, place: Place) -> list[Made]:
         epoch, share = place
         if epoch != self.epoch:
             self.epoch, self.batches = epoch, self._of_epoch(epoch)
-        return _Share([(epoch, i + 1, self._prepared(self.batches[i])) for i in self.numbers(share)])
+        return [(epoch, i + 1, self._prepared(self.batches[i])) for i in self.numbers(share)]
 
     def _of_epoch(self, epoch: int) -> list[list[int]]:
         settings = self.step.settings

@@ -13,24 +13,26 @@ import importlib.util
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import torch
+
+from tests.gpu import outcomes
 
 Record = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results"
 NO_GPU = "python -m tests.gpu needs an NVIDIA GPU that torch can use, and found none."
 N_AT_ONCE = max(1, min(10, (os.cpu_count() or 1) - 2))  # tests, or notebooks
-MOST_SECONDS = {"pretrain": 90, "finetune": 30, "lesson": 120}  # with the budget for a GPU
+MOST_SECONDS = {"tests": 240, "pretrain": 90, "finetune": 30, "lesson": 120}  # the last three: of the budget
 MAY_SKIP = "needs two GPUs"
 # Run by each kernel as it starts. nbval kills kernels, so what is seen is written after every cell. Steps are
 # counted, and among them those of runs for which tinytx chooses the device; the reader's own functions, and
@@ -69,21 +71,6 @@ _tinytx_watch()
 """
 
 
-def read_junit(text: str) -> Record:
-    """What became of each test or cell of a report that pytest or nbval wrote: names, reasons in a line."""
-    found: Record = {"passed": [], "failed": {}, "skipped": {}}
-    for case in ElementTree.fromstring(text).iter("testcase"):
-        name = "::".join(filter(None, (case.get("classname"), case.get("name"))))
-        said = {child.tag: (child.get("message") or "").partition("\n")[0] for child in case}
-        for tag, kind in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped")):
-            if tag in said:
-                found[kind][name] = said[tag]
-                break
-        else:
-            found["passed"].append(name)
-    return found
-
-
 def faults_of_tests(record: Record) -> list[str]:
     """Why a run of tests is no success."""
     faults = [f"failed: {name}: {why}" for name, why in record["failed"].items()]
@@ -107,16 +94,24 @@ def faults_of_notebooks(record: Record) -> list[str]:
 
 def tests(folder: Path) -> tuple[Record, list[str]]:
     """The tests that need a GPU."""
-    report = folder / "tests.xml"
+    report = folder / "outcomes"
+    report.touch()
     command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider"]
+    command += ["-p", outcomes.__name__]
     if importlib.util.find_spec("xdist"):
         command += ["-n", str(N_AT_ONCE)]
     files = sorted((ROOT / "tests").rglob("test_*.py"))  # others may need packages that this Python lacks
     command += [str(file) for file in files if "mark.gpu" in file.read_text(encoding="utf-8")]
-    done = subprocess.run([*command, f"--junitxml={report}"], cwd=ROOT)
-    record = read_junit(report.read_text(encoding="utf-8") if report.is_file() else "<testsuites/>")
+    environment = {**os.environ, outcomes.FILE: str(report)}
+    done = subprocess.Popen(command, cwd=ROOT, env=environment, start_new_session=True)
+    try:
+        status = done.wait(MOST_SECONDS["tests"])
+    except subprocess.TimeoutExpired:
+        os.killpg(done.pid, signal.SIGKILL)
+        status = done.wait()
+    record = outcomes.read(report.read_text(encoding="utf-8"))
     faults = faults_of_tests(record)
-    return record, faults or ([f"pytest ended with {done.returncode}"] if done.returncode else [])
+    return record, faults or ([f"pytest ended with {status}"] if status else [])
 
 
 def notebooks(folder: Path, budget: str = "smoke", n_at_once: int = N_AT_ONCE) -> tuple[Record, list[str]]:
@@ -154,6 +149,23 @@ def notebooks(folder: Path, budget: str = "smoke", n_at_once: int = N_AT_ONCE) -
     return record, faults_of_notebooks(record)
 
 
+@contextlib.contextmanager
+def busy() -> Iterator[list[int]]:
+    """Into a list, at the end: in how many percent of each second a kernel ran, as the driver counts."""
+    query = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", "--loop=1"]
+    samples: list[int] = []
+    try:
+        watch = subprocess.Popen(query, stdout=subprocess.PIPE, text=True)
+    except OSError:  # without the driver's program nothing is known
+        yield samples
+        return
+    try:
+        yield samples
+    finally:
+        watch.terminate()
+        samples += [int(line) for line in watch.communicate()[0].split() if line.isdigit()]
+
+
 def budget(folder: Path, name: str = "gpu") -> tuple[Record, list[str]]:
     """What the budget for a GPU costs: the world's commands, and all notebooks one after the other."""
     run = [sys.executable, "-m", "tinytx_run.cli"]
@@ -163,8 +175,9 @@ def budget(folder: Path, name: str = "gpu") -> tuple[Record, list[str]]:
     record, faults = {}, []
     for command, words in commands.items():
         begin = time.perf_counter()
-        done = subprocess.run([*run, *words], cwd=ROOT)
-        record[command] = {"seconds": round(time.perf_counter() - begin, 1)}
+        with busy() as samples:
+            done = subprocess.run([*run, *words], cwd=ROOT)
+        record[command] = {"seconds": round(time.perf_counter() - begin, 1), "busy_percent": samples}
         faults += [f"{command} ended with {done.returncode}"] if done.returncode else []
     lessons, found = notebooks(folder, name, n_at_once=1)
     record, faults = {**record, **lessons}, faults + found

@@ -34,9 +34,9 @@ def test_two_gpus_learn_what_one_learns(alone, tmp_path, layout):
 
 
 @pytest.mark.parametrize("objective", ["causal", "masked"])
-def test_one_gpu_with_a_sharded_model_learns_and_resumes(tmp_path, objective):
+def test_one_gpu_with_a_sharded_model_learns_and_resumes(alone, tmp_path, objective):
     command = ["pretrain", "--corpus", "world", "--objective", objective, *SETTINGS]
-    plain = launch(1, [*command, "--out", tmp_path / "plain"])
+    plain = alone if objective == "causal" else launch(1, [*command, "--out", tmp_path / "plain"])
     sharded = launch(1, [*command, "--shard", "--out", tmp_path / "sharded"])
     assert_same(sharded, plain)
     again = launch(1, [*command, "--out", tmp_path / "sharded", "--resume"])

@@ -25,10 +25,9 @@ def assert_same(answer, alone):
     assert answer["nats_per_token"] == pytest.approx(alone["nats_per_token"], abs=1e-3)
 
 
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
 @pytest.mark.parametrize("layout", [[], ["--shard"]])
 def test_two_gpus_learn_what_one_learns(alone, tmp_path, layout):
-    if torch.cuda.device_count() < 2:
-        pytest.skip("needs two GPUs")
     answer = launch(2, ["pretrain", "--corpus", "world", *SETTINGS, *layout, "--out", tmp_path / "run"])
     assert_same(answer, alone)
 

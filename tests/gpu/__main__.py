@@ -101,7 +101,7 @@ def tests(folder: Path) -> tuple[Record, list[str]]:
     if importlib.util.find_spec("xdist"):
         command += ["-n", str(N_AT_ONCE)]
     # Those of several processes take longest, so they begin. Other files may need packages that are missing.
-    files = sorted((ROOT / "tests").rglob("test_*.py"), key=lambda file: ("distributed" not in file.name, file))
+    files = sorted((ROOT / "tests").rglob("test_*.py"), key=lambda file: "distributed" not in file.name)
     command += [str(file) for file in files if "mark.gpu" in file.read_text(encoding="utf-8")]
     environment = {**os.environ, outcomes.FILE: str(report)}
     done = subprocess.Popen(command, cwd=ROOT, env=environment, start_new_session=True)

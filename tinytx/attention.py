@@ -160,8 +160,8 @@ def _check(q: Tensor, k: Tensor, v: Tensor, mask: Mask, bias: Tensor | None) -> 
         raise ValueError(f"{rule}, got {got}")
     if mask is not None:
         check_bool(mask, "mask")
-    if bias is not None and not bias.is_floating_point():
-        raise TypeError(f"bias must hold real numbers, got {bias.dtype}")
+    if bias is not None and not (isinstance(bias, Tensor) and bias.is_floating_point()):
+        raise TypeError(f"bias must be a tensor of real numbers, got {dtype_of(bias)}")
     shape = (*batch, q.shape[-2], k.shape[-2])  # of the weights
     for name, added in (("mask", mask), ("bias", bias)):
         if added is not None:
@@ -256,7 +256,7 @@ class MultiHeadAttention(nn.Module):
         cache : KeyValues, optional
             Of earlier calls. In self-attention x holds the tokens that follow the cached ones: their keys
             and values are appended, and S counts all. Those of a memory are stored at the first call and not
-            computed again. No gradient flows into what is cached.
+            computed again. It is filled without gradients.
 
         Returns
         -------

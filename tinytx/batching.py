@@ -21,17 +21,20 @@ def pad_batch(sequences: Sequence[Sequence[int]], pad_id: int) -> Tensor:
     tensor([[7, 8, 9],
             [7, 0, 0]])
     """
-    require(len(sequences), "sequences must hold at least one sequence", "none")
-    seq_len = max(map(len, sequences))
-    rows = [[*sequence, *[pad_id] * (seq_len - len(sequence))] for sequence in sequences]
-    return torch.tensor(rows, dtype=torch.long)  # (B, T)
+    return PackedSequences(sequences, pad_id).rows(range(len(sequences)))
 
 
 class PackedSequences:
     """Sequences laid end to end in one tensor, from which padded batches are cut without a Python loop."""
 
     def __init__(self, sequences: Iterable[Sequence[int]], pad_id: int) -> None:
-        arrays = [np.asarray(ids, dtype=np.int32) for ids in sequences]
+        arrays = []
+        for ids in sequences:
+            array = np.asarray(ids)
+            if array.size and array.dtype.kind not in "iu":  # numpy would cut them to integers
+                raise TypeError(f"ids must be integers, got {array.dtype}")
+            arrays.append(array.astype(np.int32))
+        require(arrays, "sequences must hold at least one sequence", "none")
         self.flat, self.pad_id = torch.from_numpy(np.concatenate(arrays)), pad_id
         self.lengths = [len(array) for array in arrays]
         self._lengths = torch.tensor(self.lengths)
@@ -69,8 +72,8 @@ def batches_by_length(
     lengths : sequence of int
         Length of each sequence, from 0 up.
     tokens_per_batch : int
-        Largest number of positions in a padded batch: sequences times the length of the longest, which must
-        fit (ValueError).
+        Largest number of positions in a padded batch: sequences times the length of the longest. A longer
+        sequence is a batch of its own.
 
     Returns
     -------
@@ -83,9 +86,6 @@ def batches_by_length(
     >>> sorted(sorted(batch) for batch in batches)
     [[0, 2], [1, 3, 4]]
     """
-    longest = max(lengths, default=0)
-    got = f"tokens_per_batch={tokens_per_batch}, longest={longest}"
-    require(longest <= tokens_per_batch, "tokens_per_batch must hold the longest sequence", got)
     widths = [(max(1, length),) for length in lengths]
     return _batches([np.asarray(lengths)], widths, tokens_per_batch, [seed, epoch])
 

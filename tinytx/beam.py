@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, Protocol
 
 import torch
@@ -16,7 +15,7 @@ from torch import Tensor
 
 from tinytx.encoder_decoder import Translator
 from tinytx.kv_cache import Cache
-from tinytx.settings import require
+from tinytx.settings import is_whole, require
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +47,14 @@ class Search:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if name in ("beam_size", "max_extra"):
-                require(isinstance(value, Integral), f"{name} must be an integer", value)
+                require(is_whole(value), f"{name} must be an integer", value)
             require(math.isfinite(value), f"{name} must be finite", value)
             lowest = {"beam_size": 1, "length_penalty": -math.inf}.get(name, 0)
             require(value >= lowest, f"{name} must be at least {lowest}", value)
+        steep = (
+            "length_penalty must lie between -50 and 50"  # beyond, a float cannot hold the power of a length
+        )
+        require(abs(self.length_penalty) <= 50, steep, self.length_penalty)
 
     def max_tokens(self, n_source: int, max_len: int) -> int:
         """Largest length of a translation, its end mark included."""
@@ -204,13 +207,13 @@ class _Beams:
         return self.prefixes.shape[1] - 1
 
     def allowed(self, logits: Tensor, forbidden_ids: Sequence[int], forced_ids: Sequence[int]) -> Tensor:
-        """Set the logits (R, V) of ids that may not come next to -inf."""
+        """Logits (R, V) in which those of ids that may not come next are -inf."""
         if self._length < len(forced_ids):
             allowed = torch.full_like(logits, -torch.inf)
             allowed[:, forced_ids[self._length]] = 0.0
             return allowed
         forbidden = torch.tensor(forbidden_ids, dtype=torch.long, device=logits.device)
-        logits.index_fill_(1, forbidden, -torch.inf)
+        logits = logits.index_fill(1, forbidden, -torch.inf)
         if self._search.forbid_repeats:
             ends = logits[:, self._eos_id].clone()
             logits.scatter_(1, self.prefixes.to(logits.device), -torch.inf)
@@ -273,7 +276,8 @@ def _best_log_probs(logits: Tensor, n: int) -> tuple[Tensor, Tensor]:
     values, ids = logits.topk(n, dim=-1)  # (R, n); the order of logits is that of probabilities
     largest = values[:, :1]
     total = (logits - largest).exp_().sum(dim=-1, keepdim=True)  # (R, 1)
-    return ((values - largest).double() - total.double().log()).cpu(), ids.cpu()
+    log_probs = (values - largest).double() - total.double().log()
+    return log_probs.masked_fill_(largest == -torch.inf, -torch.inf).cpu(), ids.cpu()  # nothing can follow
 
 
 def _in_rows_of_parents(parents: Tensor) -> Tensor:

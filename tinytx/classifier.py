@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinytx.config import TransformerConfig
-from tinytx.fast import sent, widened
-from tinytx.masks import Mask
+from tinytx.fast import IGNORE_ID, sent, widened
+from tinytx.masks import Mask, dtype_of
 from tinytx.settings import require
 from tinytx.transformer import Transformer, init_linear
 
@@ -68,7 +68,7 @@ class Classifier(nn.Module):
         require(n_classes >= 1, "n_classes must be at least 1", n_classes)
         if not isinstance(body, Transformer | None):
             raise TypeError(f"body must be a Transformer, such as model.body, got a {type(body).__name__}")
-        if body is not None and body.config != config.replace(dropout=body.config.dropout):
+        if body is not None and body.config != config:
             raise ValueError(f"body must have the configuration {config}, got {body.config}")
         self.config, self.pooling = config, pooling
         self.body = Transformer(config) if body is None else body
@@ -91,9 +91,11 @@ class Classifier(nn.Module):
 
     def loss(self, token_ids: Tensor, labels: Tensor, padding_mask: Mask = None) -> Tensor:
         """Mean cross-entropy of the labels, (B,), in nats a row. Parameters as in `Transformer.forward`."""
-        if labels.is_floating_point():
-            raise TypeError(f"labels must be integers, got {labels.dtype}")
+        if not isinstance(labels, Tensor) or labels.is_floating_point():
+            raise TypeError(f"labels must be a tensor of integers, got {dtype_of(labels)}")
         logits = self(token_ids, padding_mask)  # (B, C)
+        if labels.device.type == "cpu" and (labels == IGNORE_ID).any():  # the loss would pass over it
+            raise ValueError(f"labels must be from 0 to {logits.shape[-1] - 1}, got {IGNORE_ID}")
         return F.cross_entropy(widened(logits), sent(labels.long(), logits.device))
 
 
@@ -117,4 +119,5 @@ def pool(hidden: Tensor, padding_mask: Mask, pooling: Pooling) -> Tensor:
     rows, positions = (torch.arange(n, device=hidden.device) for n in hidden.shape[:2])
     if pooling == "last":
         return hidden[rows, (padding_mask * positions).amax(dim=1)]  # (B, D)
+    require(pooling == "first", f"pooling must be one of {', '.join(get_args(Pooling))}", repr(pooling))
     return hidden[rows, padding_mask.int().argmax(dim=1)]  # (B, D)

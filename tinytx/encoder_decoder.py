@@ -91,7 +91,8 @@ class TransformerDecoder(Transformer):
         `memory`, (B, S, D), is the output of the encoder; the masks, (B, T) and (B, S), are True where a
         token is real. With a cache the tokens follow those that it holds.
         """
-        rows, width, (n_rows, *_) = tuple(memory.shape), self.config.d_model, token_ids.shape
+        x, mask = self.embed_and_mask(token_ids, padding_mask, None, cache)
+        rows, width, n_rows = tuple(memory.shape), self.config.d_model, len(token_ids)
         fits = memory.dim() == 3 and rows == (n_rows, rows[1], width)
         require(fits, f"memory must have shape ({n_rows}, S, {width})", rows)
         memory_mask = None
@@ -100,7 +101,6 @@ class TransformerDecoder(Transformer):
             got = tuple(memory_padding_mask.shape)
             require(got == rows[:2], f"memory_padding_mask must have shape {rows[:2]}", got)
             memory_mask = memory_padding_mask[:, None, None, :]  # (B, 1, 1, S)
-        x, mask = self.embed_and_mask(token_ids, padding_mask, None, cache)
         for number, block in enumerate(self.blocks):
             own = None if cache is None else (cache.own[number], cache.memory[number])
             x = block(x, memory, mask, memory_mask, own)

@@ -36,7 +36,7 @@ def attend(
     """`tinytx.attention.attention` with weights dropped, of operands that fit; None where nothing beats it.
 
     A mask that is known to equal `causal_mask` is not read by the kernel, which then skips the scores above
-    the diagonal: a model marks its own, and on a CPU others are compared, for which a GPU would wait. In
+    the diagonal: on a CPU it is compared, and on a GPU, which would wait for that, a model marks its own. In
     float64 a GPU has no kernel of this kind.
     Paid for by bench-steps.json, "small GPT, vocabulary 1,000, 2 x 1024".
     """
@@ -47,13 +47,11 @@ def attend(
     if device == "cpu" and q.dtype == torch.bfloat16 and mem_len <= short:
         return _by_products(q, k, v, mask, bias, dropout)
     if bias is None:
-        is_causal = getattr(mask, "is_lower_triangle", False) or (
-            mask is not None
-            and device == "cpu"
-            and not torch.compiler.is_compiling()
-            and mask.shape == (seq_len, seq_len) == (mem_len, mem_len)
-            and torch.equal(mask, _triangle(seq_len))
-        )
+        if device == "cpu" and mask is not None and not torch.compiler.is_compiling():
+            square = mask.shape == (seq_len, seq_len) == (mem_len, mem_len)
+            is_causal = square and torch.equal(mask, _triangle(seq_len))
+        else:
+            is_causal = getattr(mask, "is_lower_triangle", False)
         if mask is None or is_causal:
             return F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=is_causal)
     blind = None
@@ -165,7 +163,7 @@ class Compiled:
         pays = 6 * sum(weight.numel() for weight in weights) * n_tokens >= WORTH_COMPILING
         able = find_spec("triton") and any(map(which, (os.environ.get("CC", "cc"), "gcc", "clang")))
         blocks = [block for module in model.modules() for block in getattr(module, "blocks", ())]
-        used = blocks if pays and able else []
+        used = [block for block in blocks if not block._compiled_call_impl] if pays and able else []
         self.calls = [(block, torch.compile(block._call_impl)) for block in used]
 
     def __enter__(self) -> None:
@@ -236,7 +234,9 @@ def output_loss(
         raise ValueError(f"label_smoothing must lie in [0, 1], got {label_smoothing}")
     if targets.shape != hidden.shape[:-1]:
         raise ValueError(f"targets must have shape {tuple(hidden.shape[:-1])}, got {tuple(targets.shape)}")
-    hidden, targets = hidden.flatten(0, -2), targets.flatten()  # (N, D), (N,)
+    if targets.is_floating_point():
+        raise TypeError(f"targets must be integers, got {targets.dtype}")
+    hidden, targets = hidden.flatten(0, -2), targets.flatten().long()  # (N, D), (N,)
     chosen, ahead = (targets != ignore_id).nonzero()[:, 0], hidden.device.type in NO_WAIT
     if len(chosen) < len(targets):
         hidden, targets = hidden[chosen.to(hidden.device, non_blocking=ahead)], targets[chosen]
@@ -326,7 +326,7 @@ _ONEDNN = torch.backends.mkldnn.is_available() and all(  # type: ignore[no-untyp
 def _product(layer: nn.Linear, n_rows: int) -> Callable[[Tensor], Tensor] | None:
     """What a layer computes, by a copy of its matrix; None where that is no faster."""
     weight, bias = layer.weight.detach(), None if layer.bias is None else layer.bias.detach()
-    if weight.device.type != "cpu" or weight.dtype != torch.float32:
+    if weight.device.type != "cpu" or weight.dtype != torch.float32 or torch.is_autocast_enabled("cpu"):
         return None
     if n_rows > 1 and _ONEDNN:  # the operators that `torch.compile` uses for frozen weights
         packed = torch.ops.mkldnn._reorder_linear_weight(weight, max(n_rows, 8))

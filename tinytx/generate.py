@@ -21,7 +21,7 @@ from tinytx.fast import laid_out, retain_memory
 from tinytx.inference import eval_mode
 from tinytx.kv_cache import Cache
 from tinytx.masked_lm import MaskedLanguageModel
-from tinytx.settings import check_seed, require
+from tinytx.settings import check_seed, is_whole, require
 from tinytx.tokenizer import Tokenizer, warn_of_unknown
 from tinytx.transformer import LanguageModel
 
@@ -70,6 +70,8 @@ class Sampling:
 
     def __post_init__(self) -> None:
         top_k, top_p, temperature = self.top_k, self.top_p, self.temperature
+        for name, count in (("max_new_tokens", self.max_new_tokens), ("top_k", top_k)):
+            require(count is None or is_whole(count), f"{name} must be an integer", repr(count))
         require(self.max_new_tokens >= 1, "max_new_tokens must be at least 1", self.max_new_tokens)
         within = 1e-30 < temperature < 1e30  # float32 has neither 0 nor infinity there
         require(within, "temperature must be positive, between 1e-30 and 1e30", temperature)
@@ -121,6 +123,8 @@ def next_token_probs(
     [0.625, 0.375, 0.0]
     """
     Sampling(temperature=temperature, top_k=top_k, top_p=top_p)  # refuses what lies outside its range
+    finite = logits.amax(dim=-1).isfinite().all()
+    require(finite, "logits must have a finite maximum to be drawn from", "none")
     probs = torch.softmax(logits.float() / temperature, dim=-1)
     if top_k is None and top_p in (None, 1.0):
         return probs
@@ -177,7 +181,8 @@ def continue_rows(
     list of R lists of int
         The new ids only.
     """
-    require(all(prefixes), "generation needs at least one id to start from", "an empty prefix")
+    got = "an empty prefix" if prefixes else "no prefix"
+    require(prefixes and all(prefixes), "generation needs at least one id to start from", got)
     low, high, size = min(map(min, prefixes)), max(map(max, prefixes)), model.config.vocab_size
     require(low >= 0 and high < size, f"ids must lie in 0..{size - 1}", f"{low} to {high}")
     retain_memory()

@@ -48,13 +48,14 @@ def eval_mode(model: nn.Module) -> Iterator[torch.device]:
     >>> layer.training
     True
     """
-    was_training = model.training
+    modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
         with torch.no_grad():
             yield next(model.parameters()).device
     finally:
-        model.train(was_training)
+        for module, training in modes:
+            module.training = training
 
 
 def evaluate_rows(
@@ -73,7 +74,7 @@ def evaluate_rows(
     """
     require(len(rows), "evaluation needs at least one text that is not empty", "none")
     lengths = [len(row) for row in rows]
-    batches = batches_by_length(lengths, max(tokens_per_batch, max(lengths)), seed=0, epoch=0)
+    batches = batches_by_length(lengths, tokens_per_batch, seed=0, epoch=0)
     with eval_mode(model) as device:
         padded = (
             (pad_batch([rows[i] for i in batch], pad_id).to(device), batch)
@@ -103,17 +104,18 @@ def in_blocks(
 ) -> Iterator[T]:
     """Answer lines as they arrive, a block at a time; ``answer`` gets it and the number of its first line.
 
-    A ValueError while reading is raised only after the lines before it are answered.
+    An error while reading is raised only after the lines before it are answered.
     """
+    require(lines_per_block >= 1, "lines_per_block must be at least 1", lines_per_block)
     stream, n_before, stop = iter(lines), 0, None
     while stop is None:
         block: list[str] = []
         try:
             while len(block) < lines_per_block:
                 block.append(next(stream))
-        except (StopIteration, ValueError) as error:
+        except Exception as error:  # StopIteration at the end
             stop = error
         yield from answer(block, n_before + 1)
         n_before += len(block)
-    if isinstance(stop, ValueError):
+    if not isinstance(stop, StopIteration):
         raise stop

@@ -30,8 +30,15 @@ class KeyValues:
         self.max_len = end if self.max_len is None else self.max_len
         if end > self.max_len:
             raise ValueError(f"a row must hold at most max_len={self.max_len} tokens, got {end}")
+        if torch.is_grad_enabled() and (k.requires_grad or v.requires_grad):
+            raise ValueError(
+                "a cache must be filled without gradients, as in torch.no_grad(), got keys with them"
+            )
         if self._stored is None:
             self._stored = k.new_empty(2, *k.shape[:2], self.max_len, k.shape[3])
+        if k.shape[:2] != (size := self._stored.shape[1:3]):
+            rule = f"keys must have the rows and heads of the cache, {tuple(size)}"
+            raise ValueError(f"{rule}, got {tuple(k.shape[:2])}")
         self._stored[0, :, :, start:end] = k
         self._stored[1, :, :, start:end] = v
         self.length = end

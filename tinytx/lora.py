@@ -102,14 +102,14 @@ def add_lora(
 
 @torch.no_grad()
 def merge_lora(model: nn.Module) -> None:
-    """Add each update to its weight matrix: ordinary linear layers again, which compute the same."""
+    """Add each update to its weight matrix: ordinary linear layers, still frozen, which compute the same."""
     for parent, name, layer in _places(model, LoRALinear):
         layer.base.weight += layer.update()
         setattr(parent, name, layer.base)
 
 
 def remove_lora(model: nn.Module) -> None:
-    """Take the updates away: the linear layers are what they were, to the last bit."""
+    """Take the updates away: the linear layers are what they were, to the last bit, and still frozen."""
     for parent, name, layer in _places(model, LoRALinear):
         setattr(parent, name, layer.base)
 

@@ -157,6 +157,9 @@ class MaskedLanguageModel(nn.Module):
         next_labels : Tensor of shape (B,), integer, optional
             0 where the second sentence follows the first; read if the model has a `next_head`.
         """
+        if targets.shape != token_ids.shape:
+            shapes = f"{tuple(token_ids.shape)}, got {tuple(targets.shape)}"
+            raise ValueError(f"targets must have the shape of token_ids, {shapes}")
         hidden = self.hidden_states(token_ids, padding_mask, segment_ids)  # (B, T, D)
         chosen = (targets != ignore_id).nonzero(as_tuple=True)
         if len(chosen[0]):

@@ -75,6 +75,8 @@ def mask_tokens(
     >>> labels
     tensor([[   7,    8, -100]])
     """
+    require(0 <= p <= 1, "p must lie in [0, 1]", p)
+    token_ids = token_ids.long()  # no narrow type can hold the label -100
     special = torch.tensor([*special_ids, mask_id])
     vocabulary = torch.arange(vocab_size)
     ordinary = vocabulary[~torch.isin(vocabulary, special)]
@@ -82,13 +84,14 @@ def mask_tokens(
     if words is None:
         draws = torch.rand(token_ids.shape, generator=generator)
     else:
-        draws = torch.rand(int(words.max()) + 1, generator=generator)[words]
+        n_words = int(words.max()) + 1 if words.numel() else 0
+        draws = torch.rand(n_words, generator=generator)[words]
     chosen = (draws < p) & ~torch.isin(token_ids, special)
     fate = torch.rand(token_ids.shape, generator=generator)
     others = ordinary[torch.randint(len(ordinary), token_ids.shape, generator=generator)]
     inputs = torch.where(chosen & (fate < MASKED), mask_id, token_ids)
     replaced = chosen & (fate >= MASKED) & (fate < MASKED + REPLACED)
-    inputs = torch.where(replaced, others.to(token_ids.dtype), inputs)
+    inputs = torch.where(replaced, others, inputs)
     return inputs, torch.where(chosen, token_ids, IGNORE_ID)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import index
 
 import numpy as np
 
@@ -111,7 +112,7 @@ class NGramModel:
         opening = [self.bos_id] * (self.order - 1)
         lengths = np.array([len(sequence) for sequence in sequences])
         stream = np.fromiter(
-            (token for sequence in sequences for token in (*opening, *sequence, self.eos_id)),
+            (index(token) for sequence in sequences for token in (*opening, *sequence, self.eos_id)),
             dtype=np.int64,
             count=int(lengths.sum()) + len(lengths) * self.order,
         )

@@ -132,8 +132,7 @@ class CausalObjective:
 
     def epoch_batches(self, *, seed: int, epoch: int, tokens_per_batch: int) -> list[list[int]]:
         """Rows of similar length together, in shuffled order."""
-        budget = max(tokens_per_batch, max(self._input_lengths))
-        return batches_by_length(self._input_lengths, budget, seed=seed, epoch=epoch)
+        return batches_by_length(self._input_lengths, tokens_per_batch, seed=seed, epoch=epoch)
 
     def n_predictions(self, indices: Sequence[int]) -> int:
         """Real targets of the rows at ``indices``."""
@@ -163,8 +162,7 @@ class ClassificationObjective:
 
     def epoch_batches(self, *, seed: int, epoch: int, tokens_per_batch: int) -> list[list[int]]:
         """Texts of similar length together, in shuffled order."""
-        lengths = self._rows.lengths
-        return batches_by_length(lengths, max(tokens_per_batch, max(lengths)), seed=seed, epoch=epoch)
+        return batches_by_length(self._rows.lengths, tokens_per_batch, seed=seed, epoch=epoch)
 
     def n_predictions(self, indices: Sequence[int]) -> int:
         """One a row."""
@@ -225,8 +223,7 @@ class MaskedObjective:
         inputs, labels = masked_tokens(self._tokenizer, packed.flat, self._masking, seed, epoch, words)
         self._inputs = packed.filled(inputs, self._tokenizer.pad_id)
         self._labels = packed.filled(labels, IGNORE_ID)
-        budget = max(tokens_per_batch, max(packed.lengths))
-        return batches_by_length(packed.lengths, budget, seed=seed, epoch=epoch)
+        return batches_by_length(packed.lengths, tokens_per_batch, seed=seed, epoch=epoch)
 
     def n_predictions(self, indices: Sequence[int]) -> int | list[int]:
         """Chosen tokens of the rows at ``indices``; where sentences are paired, also the rows."""

@@ -8,7 +8,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from tinytx.settings import TrainingSettings, choose_precision
+from tinytx.settings import TrainingSettings, choose_precision, require
 
 MOMENTUM = 0.95
 N_ITERATIONS = 5
@@ -34,6 +34,8 @@ def make_optimizer(model: nn.Module, settings: TrainingSettings) -> torch.optim.
             matrices.append(parameter)
         else:
             decayed.append(parameter)
+    trained = bool(matrices or decayed or free)
+    require(trained, "a model must have a parameter that needs a gradient to be trained", "all frozen")
     decay, betas = settings.weight_decay, settings.betas
     groups = [{"params": p, "weight_decay": wd} for p, wd in ((decayed, decay), (free, 0.0)) if p]
     if settings.optimizer == "muon":

@@ -188,6 +188,7 @@ def rotate(x: Tensor, positions: Tensor | None = None, base: float = 10_000.0) -
     """
     if not x.is_floating_point():
         raise TypeError(f"x must hold real numbers, got {x.dtype}")
+    require(x.dim() >= 2, "x must have at least 2 axes", f"shape {tuple(x.shape)}")
     if positions is None:
         positions = torch.arange(x.shape[-2], device=x.device)
     shape = tuple(positions.shape)

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -88,8 +88,10 @@ class TrainingSettings:
             value = values[name]
             if name == "decay_steps" and value is None:
                 continue
-            whole = isinstance(value, Integral) or name == "weight_decay"
-            require(whole, f"{name} must be an integer", value)
+            if name == "weight_decay":
+                require(isinstance(value, Real), f"{name} must be a number", repr(value))
+            else:
+                require(is_whole(value), f"{name} must be an integer", repr(value))
             require(value >= lowest, f"{name} must be at least {lowest}", value)
         for name in ("lr", "clip_norm"):
             require(0 < values[name] < math.inf, f"{name} must be positive and finite", values[name])
@@ -102,7 +104,8 @@ class TrainingSettings:
             require(values[name] in choices, f"{name} must be one of {', '.join(choices)}", values[name])
         fraction, betas = self.final_lr_fraction, self.betas
         require(0 <= fraction <= 1, "final_lr_fraction must be in [0, 1]", fraction)
-        require(all(0 <= beta < 1 for beta in betas), "betas must be two numbers in [0, 1)", betas)
+        two = len(betas) == 2 and all(0 <= beta < 1 for beta in betas)
+        require(two, "betas must be two numbers in [0, 1)", betas)
 
     def lr_at(self, step: int) -> float:
         """Learning rate of a step, the first being step 1.
@@ -114,7 +117,7 @@ class TrainingSettings:
         [0.25, 0.5, 1.0, 0.5, 0.0]
         """
         if step <= self.warmup_steps:
-            return self.lr * step / self.warmup_steps
+            return self.lr * step / max(1, self.warmup_steps)
         n_falling = self.n_steps - self.warmup_steps if self.decay_steps is None else self.decay_steps
         done = max(0, step - self.n_steps + n_falling) / max(1, n_falling)
         left = 1 - done if self.decay == "linear" else (1 + math.cos(math.pi * done)) / 2
@@ -144,9 +147,14 @@ def require(holds: object, rule: str, got: object) -> None:
         raise ValueError(f"{rule}, got {got}")
 
 
+def is_whole(value: object) -> bool:
+    """Whether a value is an integer of Python or numpy; True and False are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
 def check_seed(seed: object) -> None:
     """Raise ValueError unless it is an integer in 0..2**63 - 1, as torch takes it."""
-    fits = isinstance(seed, Integral) and 0 <= int(seed) < 2**63
+    fits = is_whole(seed) and 0 <= int(seed) < 2**63  # type: ignore[call-overload]
     require(fits, "seed must be in 0..2**63 - 1", seed)
 
 

@@ -158,8 +158,8 @@ def save(
     if target == Path.cwd():
         raise ValueError(f"a checkpoint replaces its folder, so it cannot be the current one, got {path}")
     if target.suffix == ONE_FILE and not target.is_dir():
-        if tokenizer is not None:
-            raise ValueError(f"a tokenizer needs a folder to be written to, got the file {path}")
+        if tokenizer is not None or learned:
+            raise ValueError(f"a tokenizer and what was learned need a folder, got the file {path}")
         description, weights = _description_and_weights(model, class_names)
         write_file(target, safetensors_bytes(weights, {METADATA: json_bytes(description).decode()}))
         return Path(path)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytx.tokenizer import canonical
+from tinytx.tokenizer import canonical, check_several
 from tinytx_run.letters import plain
 from tinytx_run.tables import SPLIT_FILES
 
@@ -53,6 +53,7 @@ class Split:
     groups: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
+        check_several(self.texts)
         if not len(self.texts):
             raise ValueError("a split must hold at least one text, got none")
         for text in self.texts:
@@ -140,6 +141,7 @@ class TextHashes:
     @classmethod
     def of(cls, texts: Iterable[str]) -> TextHashes:
         """Those of some texts."""
+        check_several(texts)
         hashes = sorted({_short_hash(text) for text in texts})
         return cls(frozenset(hashes[:MAX_HASHES]), *hashes[MAX_HASHES : MAX_HASHES + 1])
 

@@ -37,6 +37,7 @@ Report = Callable[[str], None]
 Changes = Mapping[str, Any] | None
 PathLike = str | os.PathLike[str]
 ModelT = TypeVar("ModelT", bound=nn.Module)
+TIMED = 8  # steps, where a budget is a number of seconds
 LONG_TO_READ = 1_000_000  # characters, from which on a run says that it begins with them
 BYTES_PER_CHARACTER = 50  # of a corpus, its tokens and the training of a tokenizer, at most
 # Settings that `resize` chooses by the number of steps: what was asked for replaces them once that is known.
@@ -299,10 +300,15 @@ def fingerprint(corpus: Corpus | PairCorpus) -> str:
     """A short name for the training texts and labels, or pairs, which changes whenever any of them does."""
     if isinstance(corpus, PairCorpus):
         sides = zip(corpus.train.sources, corpus.train.targets, strict=True)
-        content = "".join(f"{source}\t{target}\n" for source, target in sides)
+        content = "".join(f"{_escaped(source)}\t{_escaped(target)}\n" for source, target in sides)
     else:
-        content = "".join(f"{text}\n" for text in corpus.train.texts) + repr(corpus.train.labels)
+        content = "".join(f"{_escaped(text)}\n" for text in corpus.train.texts) + repr(corpus.train.labels)
     return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def _escaped(text: str) -> str:
+    """A text in which no tab or end of line is taken for that between texts."""
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t")
 
 
 def weights_fingerprint(body: nn.Module) -> str:
@@ -310,7 +316,7 @@ def weights_fingerprint(body: nn.Module) -> str:
     digest = hashlib.sha256()
     for name, tensor in body.state_dict().items():
         digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()[:16]
 
 
@@ -319,12 +325,11 @@ def steps_within(
     model: nn.Module,
     objective: Objective,
     settings: TrainingSettings,
-    n_timed: int = 8,
     layout: Layout | None = None,
 ) -> tuple[int, float]:
     """How many steps take about so many seconds, timed ones included, and the seconds expected for them.
 
-    The first steps of a copy of the model are timed: ``n_timed``, after two that are not.
+    The first steps of a copy of the model are timed: `TIMED`, after two that are not.
     """
     if layout is not None and layout.shard:
         raise ValueError(f"a sharded model needs a budget by name, got {seconds:g} seconds")
@@ -336,14 +341,14 @@ def steps_within(
             torch.cuda.synchronize()
         ends.append(time.perf_counter())
 
-    timed = settings.replace(n_steps=n_timed + 2, warmup_steps=0, lr=settings.lr / 10)
+    timed = settings.replace(n_steps=TIMED + 2, warmup_steps=0, lr=settings.lr / 10)
     try:
         train(copy.deepcopy(model), objective, timed, layout=layout, on_step=mark, progress=False)
     except TrainingInterrupted as stop:
         raise TrainingInterrupted("interrupted while steps were timed, before training began") from stop
 
     def steps_left() -> tuple[int, float]:
-        per_step = (ends[-1] - ends[1]) / n_timed
+        per_step = (ends[-1] - ends[1]) / TIMED
         n_steps = max(1, int((seconds - (time.perf_counter() - begin)) / per_step))
         return n_steps, n_steps * per_step
 

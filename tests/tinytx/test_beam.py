@@ -186,3 +186,40 @@ def test_forced_ids_begin_every_result_and_cost_nothing(beam_size):
         logits[[BOS, EOS]] = -torch.inf
         log_probs += logits.log_softmax(-1)[best.token_ids[t - 1]].item()
     assert best.log_prob == pytest.approx(log_probs)
+
+
+def by_table(probs, n_ids):
+    """Steps whose probabilities after a prefix are given; all is certain to end after others."""
+
+    class Given:
+        def logits(self, prefixes):
+            end = [0.0] * EOS + [1.0] + [0.0] * (n_ids - EOS - 1)
+            return torch.tensor([probs.get(tuple(row[1:]), end) for row in prefixes.tolist()]).log()
+
+        def select(self, rows):
+            pass
+
+    return Given()
+
+
+@pytest.mark.parametrize("beam_size", [2, 3])
+def test_a_hypothesis_that_nothing_can_follow_leaves_the_others_in_the_search(beam_size):
+    probs = {(): [0.5, 0.3, 0.0, 0.2], (0,): [0.0] * 4}  # nothing may follow id 0
+    search = Search(beam_size=beam_size, length_penalty=0.0)
+    (found,) = beam_search(by_table(probs, 4), [4], bos_id=BOS, eos_id=EOS, search=search)
+    assert found.token_ids == (1, EOS) and math.isclose(found.log_prob, math.log(0.3), rel_tol=1e-6)
+
+
+def test_a_search_leaves_the_logits_that_it_gets_as_they_are():
+    logits = torch.tensor([[0.0, 1.0, 2.0, 3.0]])
+
+    class Fixed:
+        def logits(self, prefixes):
+            return logits
+
+        def select(self, rows):
+            pass
+
+    how = {"bos_id": 0, "eos_id": 3, "search": Search(), "forbidden_ids": (1,)}
+    beam_search(Fixed(), [4], min_tokens=[2], **how)
+    assert logits.tolist() == [[0.0, 1.0, 2.0, 3.0]]

@@ -13,11 +13,12 @@ from torch.testing import assert_close
 
 from tests.tinytx.against_torch import copy_weights, parameter_pairs
 from tinytx import fast
-from tinytx.attention import attention, fused_attention
+from tinytx.attention import attention, fused_attention, record_attention
 from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import DecoderBlock
 from tinytx.fast import IGNORE_ID, Dropout, dropout, output_loss
+from tinytx.generate import Sampling, continue_rows
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.masks import causal_mask
 from tinytx.transformer import Block, LanguageModel, record_hidden_states
@@ -348,3 +349,34 @@ def test_a_call_with_another_default_device_spoils_no_later_one():
     with torch.device("meta"):
         fused_attention(q, q, q, mask)
     assert_close(fused_attention(q, q, q, mask), attention(q, q, q, mask))
+
+
+def test_a_mask_of_a_model_that_is_changed_in_place_is_read():
+    model, ids = LanguageModel(CONFIG).eval(), torch.randint(V, (B, T))
+    with torch.no_grad():
+        plain = model(ids)
+        for block in model.body.blocks:
+            block.register_forward_pre_hook(lambda module, args: (args[0], args[1].fill_(True), args[2]))
+        changed = model(ids)
+        with record_attention(model):
+            torch.testing.assert_close(model(ids), changed, rtol=1e-4, atol=1e-5)
+    assert (plain - changed).abs().max() > 0.01
+
+
+def test_several_rows_are_written_under_autocast():
+    model = LanguageModel(CONFIG).eval()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        rows = continue_rows(model, [[1, 2], [1, 3]], Sampling(max_new_tokens=3), eos_id=-1)
+    assert [len(row) for row in rows] == [3, 3]
+
+
+def test_blocks_that_were_compiled_before_stay_so(monkeypatch):
+    monkeypatch.setattr(fast, "find_spec", lambda name: True)
+    monkeypatch.setattr(fast, "which", lambda name: name)
+    model = LanguageModel(CONFIG)
+    own = [object() for _ in model.body.blocks]
+    for block, call in zip(model.body.blocks, own, strict=True):
+        block._compiled_call_impl = call
+    with fast.Compiled(model, int(1e12)):
+        pass
+    assert [block._compiled_call_impl for block in model.body.blocks] == own

@@ -638,3 +638,15 @@ def test_an_argument_is_given_once_and_there_are_at_most_twelve():
     for train_one in (pretrain, finetune, train_translator):
         names = inspect.signature(train_one).parameters.keys()
         assert len(names) <= 12 and not names & OPTIONS
+
+
+def test_other_texts_or_weights_have_another_fingerprint():
+    def named(*texts):
+        return fingerprint(Corpus("some", Split(texts), Split(("a",))))
+
+    assert len({named("x\ny"), named("x", "y"), named("x\\ny"), named("y", "x")}) == 4
+    pairs = [(("a\tb",), ("c",)), (("a",), ("b\tc",))]
+    sides = [Pairs(*each) for each in pairs]
+    assert len({fingerprint(PairCorpus("some", each, each)) for each in sides}) == 2
+    body = torch.nn.Linear(3, 2)
+    assert len({weights_fingerprint(body), weights_fingerprint(body.bfloat16())}) == 2

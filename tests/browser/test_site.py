@@ -102,14 +102,20 @@ def test_each_explorer_has_a_bare_page_that_lives_at_any_width(page, whole_kit):
             assert page.width() <= width and outside(page) == []
             assert page.evaluate(APART) > 0, (path.name, width)
         assert "a course on transformers" in page.text(".tx-from")
-        first, tries = page.text(".tx-say"), page.all(".tx-tries a", "e.hash")
-        assert len(tries) == (0 if "playground" in path.stem else 3)
-        for place in tries:
-            page.open("about:blank")
-            page.open(path.as_uri() + place)
-            page.wait("document.querySelector('.tx-say')?.textContent")
+        first, asked = page.text(".tx-say"), page.all(".tx-tries > a", "e.hash")
+        assert len(asked) == (0 if "playground" in path.stem else 3)
+        for n, place in enumerate(asked):  # one after the other: a press does what is asked
+            assert page.all(".tx-tries > .tx-now", "e.hash") == [place]
+            page.focus(".tx-tries > .tx-now")
+            page.press("Enter")
+            page.wait(f"document.querySelectorAll('.tx-tried [href]').length === {n + 1}")
             page.settle()
             assert page.text(".tx-say") != first, (path.name, place)
+            assert page.evaluate("getComputedStyle(document.activeElement).visibility") == "visible"
+        if asked:
+            assert page.text(".tx-tries .tx-now") == page.text(".tx-tries [role=status]").removeprefix(
+                "Done. "
+            )
         (picture,) = page.all("[property='og:image']", "e.content")
         assert (path.parent / picture).is_file()
         target, _, name = page.all(".tx-from a", "e.getAttribute('href')")[0].partition("#")

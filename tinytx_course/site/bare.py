@@ -27,6 +27,7 @@ EXPLORER = re.compile(
     rf'data-tx-kind="(?!questions|outcome|parsons|by_hand)(\w+)"{_STATE}>'
     r'(?:<p class="tx-tries">.*?</p>)?<p class="tx-still"><strong>(.*?)[.]?</strong> (.*?)</p></div>'
 )
+_BOUND = re.compile("[<>]=")
 _NAME = re.compile(r"\d\d|\w+")
 _SHOWN = re.compile(r"stills/([\w-]+)\.png")
 
@@ -71,10 +72,11 @@ def printed(body: str, stem: str) -> str:
     return EXPLORER.sub(picture, body)
 
 
-def _with_tries(explorer: str, kind: str, name: str) -> str:
-    """Return an explorer with links above it that set its state, and ask what is seen then."""
+def with_tries(explorer: str, kind: str, name: str) -> str:
+    """Return an explorer with links above it that set its state, and ask what is seen then: see _tries.js."""
     links = [
-        f'<a href="#{name}?{quote(state, safe="=&")}">{words}</a>'
+        f'<a href="#{name}?{quote(_BOUND.sub("=", state), safe="=&")}" data-done="{html.escape(state)}">'
+        f"{words}</a>"
         for words, state in _tries().get(kind, {}).items()
     ]
     tries = f'<p class="tx-tries"><b>Try this:</b> {" ".join(links)}</p>' if links else ""
@@ -107,7 +109,7 @@ def bare_pages(page: str, stem: str) -> tuple[str, dict[str, str]]:
         name = name_of(stem, kind, seen[kind])
         anchor = name.partition("-")[2]
         own = (
-            _with_tries(whole, kind, kind)
+            with_tries(whole, kind, kind)
             .replace('id="explorer" ', "")
             .replace(" data-tx-kind", f' data-tx-page="{name}.html" data-tx-kind')
         )
@@ -126,7 +128,7 @@ def bare_pages(page: str, stem: str) -> tuple[str, dict[str, str]]:
             ),
             script=f'{scripts}<script type="module">\n{assets.page_script([kind], engine=False)}\n</script>',
         )
-        return _with_tries(whole, kind, anchor).replace(
+        return with_tries(whole, kind, anchor).replace(
             " data-tx-kind", f' data-tx-page="{FOLDER}/{name}.html" data-tx-kind'
         )
 

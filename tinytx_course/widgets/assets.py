@@ -148,7 +148,7 @@ def page_script(kinds: Iterable[str], *, engine: bool = True) -> str:
     Without the engine, the page has to read `engine_script` before.
     """
     own = sorted(set(kinds))
-    shared = compact(_EXPORT.sub("", _shared(own) + _read("_address.js", "_host.js")))
+    shared = compact(_EXPORT.sub("", _shared(own) + _read("_address.js", "_tries.js", "_host.js")))
     bodies = {kind: _EXPORT.sub(lambda match: "return " if match[1] else "", _own(kind)) for kind in own}
     wrapped = "\n".join(f"EXPLORERS.{kind} = (() => {{\n{compact(bodies[kind])}}})();" for kind in own)
     computing = engine_script(own) if engine else ""

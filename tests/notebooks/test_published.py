@@ -172,7 +172,7 @@ def test_its_page_needs_no_host_and_shows_pictures_with_alt_texts(path):
     written = page(Run(lesson=lesson_of(path), notebook=read(path)))
     assert not re.search(r"<link[^>]+href=\"http|src=\"http|@import|url\(http", written)
     neighbours = set(re.findall(r"<script[^>]+src=\"([^\"]*)\"", written))  # files next to the page
-    assert {"site.js"} <= neighbours <= {"site.js", "engine.js", "training.js"}
+    assert {"site.js"} <= neighbours <= {"site.js", "explorers.js", "engine.js", "training.js"}
     assert len(neighbours) == written.count("<script src=")
     scripts = re.findall(r"<script[^>]*>(.*?)</script>", written, re.S)  # explorers answer without a kernel
     alive = re.compile(r"^course\.(widgets\.|parsons|predict|quiz|recall|resolve)", re.M)

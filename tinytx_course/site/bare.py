@@ -113,7 +113,7 @@ def bare_pages(page: str, stem: str) -> tuple[str, dict[str, str]]:
             .replace('id="explorer" ', "")
             .replace(" data-tx-kind", f' data-tx-page="{name}.html" data-tx-kind')
         )
-        scripts = "".join(f'<script src="../{file}"></script>\n' for file in assets.engine_files([kind]))
+        scripts = "".join(f'<script src="../{file}"></script>\n' for file in assets.shared_files([kind]))
         alone[f"{name}.html"] = render(
             "site/shell.html",
             title=f"{title} · tinytx",
@@ -126,7 +126,7 @@ def bare_pages(page: str, stem: str) -> tuple[str, dict[str, str]]:
             body=render(
                 "site/bare.html", title=title, explorer=own, link=f"../{stem}.html#{anchor}?", where=where
             ),
-            script=f'{scripts}<script type="module">\n{assets.page_script([kind], engine=False)}\n</script>',
+            script=f'{scripts}<script type="module">\n{assets.page_script([kind], alone=False)}\n</script>',
         )
         return with_tries(whole, kind, anchor).replace(
             " data-tx-kind", f' data-tx-page="{FOLDER}/{name}.html" data-tx-kind'

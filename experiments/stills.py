@@ -1,4 +1,4 @@
-"""Still pictures of the explorers, for their lessons and for links: ``python -m experiments.stills``.
+"""Still pictures of the explorers, for lessons, notebooks and links: ``python -m experiments.stills``.
 
 Each is taken from a bare page of the site of the published notebooks, without what only says what to press,
 and without the parts that would resolve a prediction of the lesson. A lesson without an explorer has the
@@ -20,6 +20,7 @@ from PIL import Image
 
 from experiments.chromium import Page, chromium
 from tinytx_course.building.notebooks import Run
+from tinytx_course.building.stills import renew_stills
 from tinytx_course.lessons import LESSONS, project_root
 from tinytx_course.machine import find_chromium
 from tinytx_course.site import bare
@@ -90,6 +91,7 @@ def main() -> None:
             for file, size in sizes.items() if not named or name in named else ():
                 picture = take(tab, page.as_uri(), _TOLD.get(name, ""), size, is_diagram=page.parent == site)
                 picture.save(folder / f"{file}.png", optimize=True)
+    renew_stills(root)
 
 
 if __name__ == "__main__":

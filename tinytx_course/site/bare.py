@@ -34,7 +34,13 @@ _SHOWN = re.compile(r"stills/([\w-]+)\.png")
 
 def still(name: str) -> str:
     """Return where a page finds a still picture, "" if there is none."""
-    return f"stills/{name}.png" if _STILLS.joinpath(f"{name}.png").is_file() else ""
+    return f"stills/{name}.png" if still_bytes(name) else ""
+
+
+def still_bytes(name: str) -> bytes:
+    """Return a still picture as PNG, empty if there is none."""
+    file = _STILLS.joinpath(f"{name}.png")
+    return file.read_bytes() if file.is_file() else b""
 
 
 def sent(picture: str, up: str = "") -> str:
@@ -67,7 +73,7 @@ def printed(body: str, stem: str) -> str:
         kind, title, words = match.groups()
         seen[kind] += 1
         image = f'<img class="tx-picture" src="{still(name_of(stem, kind, seen[kind]))}" alt="">'
-        return f"<p>{image}<strong>{title}{'.' * (title[-1] != '?')}</strong> {_without_elsewhere(words)}</p>"
+        return f"<p>{image}<strong>{title}{'.' * (title[-1] != '?')}</strong> {without_elsewhere(words)}</p>"
 
     return EXPLORER.sub(picture, body)
 
@@ -88,7 +94,8 @@ def _tries() -> dict[str, dict[str, str]]:
     return tomllib.loads(files("tinytx_course.widgets").joinpath("tries.toml").read_text(encoding="utf-8"))
 
 
-def _without_elsewhere(words: str) -> str:
+def without_elsewhere(words: str) -> str:
+    """Return what an explorer says without the sentence on where it responds."""
     return words.replace(ELSEWHERE, "").strip()
 
 
@@ -117,7 +124,7 @@ def bare_pages(page: str, stem: str) -> tuple[str, dict[str, str]]:
         alone[f"{name}.html"] = render(
             "site/shell.html",
             title=f"{title} · tinytx",
-            description=html.unescape(_without_elsewhere(words)),
+            description=html.unescape(without_elsewhere(words)),
             picture=sent(still(name) or still(PLAIN), up="../"),
             style=assets.compact_style(assets.style_sheet([kind])),
             first="",
@@ -149,4 +156,4 @@ def write_stills(folder: Path, *pages: str) -> None:
     """Write the still pictures that pages show into a folder next to them."""
     for name in {found for text in pages for found in _SHOWN.findall(text)}:
         (folder / "stills").mkdir(exist_ok=True)
-        (folder / still(name)).write_bytes(_STILLS.joinpath(f"{name}.png").read_bytes())
+        (folder / still(name)).write_bytes(still_bytes(name))

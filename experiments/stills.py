@@ -36,6 +36,8 @@ _TOLD = {
     "11-alignment": ".tx-both > .tx-panel:nth-child(2)",
     "13-roofline": ".tx-plot .tx-second",
 }
+#: Where the beginning shows too little.
+_STATES = {"11-beam_tree": "#beam_tree?step=5"}
 _STYLE = """
 html, body {{ height: 100%; margin: 0 !important; padding: 0 !important; overflow: hidden; }}
 body {{ background: #fff !important; }}
@@ -89,7 +91,8 @@ def main() -> None:
         for name, page in pages.items():
             sizes = {name: SIZE} | ({f"{name}-phone": PHONE} if name[0].isdecimal() else {})
             for file, size in sizes.items() if not named or name in named else ():
-                picture = take(tab, page.as_uri(), _TOLD.get(name, ""), size, is_diagram=page.parent == site)
+                address = page.as_uri() + _STATES.get(name, "")
+                picture = take(tab, address, _TOLD.get(name, ""), size, is_diagram=page.parent == site)
                 picture.save(folder / f"{file}.png", optimize=True)
     renew_stills(root)
 

@@ -370,11 +370,16 @@ def test_the_reference_has_every_public_name_with_its_docstring():
 
 def test_the_first_page_shows_every_lesson_and_links_none_that_has_no_page(tmp_path):
     assert index_page([], tmp_path).count('<div class="card waiting">') == len(LESSONS)
-    written = 2 * '<h3 id="Exercise:-a">'
+    shape = (
+        ' id="explorer" class="tx-explorer" data-tx-explorer="{}" data-tx-page="a.html" data-tx-kind="mask"'
+    )
+    explorer = f'<div{shape}><p class="tx-tries">.</p><p class="tx-still"><strong>A.</strong> B.</p></div>'
+    written = explorer + 2 * '<h3 id="Exercise:-a">'
     (tmp_path / f"{LESSONS[3].name}.html").write_text(written)
     shown = index_page([], tmp_path)
     assert re.findall(r'<a class="card" href="([^"]+)"', shown) == [f"{LESSONS[3].name}.html"]
-    assert re.search(r"<small><span>\d+ min, \d+ with everything</span> <span>✎ ", shown)
+    marks = "<span>◆ 1 explorer</span> <span>✎ 2 exercises</span>"
+    assert re.search(rf"<small><span>\d+ min, \d+ with everything</span> {marks}", shown)
     assert '<meta name="viewport"' in shown and '<html lang="en">' in shown
     assert 'data-tx-kind="live_model"' in shown
 

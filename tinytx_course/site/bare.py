@@ -21,9 +21,9 @@ from tinytx_course.widgets.base import ELSEWHERE
 PLAIN = "index-playground"
 FOLDER = "explorers"
 _STILLS = files(__package__).joinpath("stills")
-_STATE = r"""(?: data-tx-explorer=(?:'[^']*'|"[^"]*"))?"""
+_STATE = r"""(?: data-tx-(?:explorer|page)=(?:'[^']*'|"[^"]*"))*"""
 EXPLORER = re.compile(
-    rf'<div (?:id="explorer" )?class="tx-explorer"(?: data-tx-page="[^"]*")?{_STATE} '
+    rf'<div (?:id="explorer" )?class="tx-explorer"{_STATE} '
     rf'data-tx-kind="(?!questions|outcome|parsons|by_hand)(\w+)"{_STATE}>'
     r'(?:<p class="tx-tries">.*?</p>)?<p class="tx-still"><strong>(.*?)[.]?</strong> (.*?)</p></div>'
 )

@@ -1,4 +1,4 @@
-"""Still pictures of the explorers, for their lessons and for links: ``python -m experiments.stills``.
+"""Still pictures of the explorers, for lessons, notebooks and links: ``python -m experiments.stills``.
 
 Each is taken from a bare page of the site of the published notebooks, without what only says what to press,
 and without the parts that would resolve a prediction of the lesson. A lesson without an explorer has the
@@ -20,6 +20,7 @@ from PIL import Image
 
 from experiments.chromium import Page, chromium
 from tinytx_course.building.notebooks import Run
+from tinytx_course.building.stills import renew_stills
 from tinytx_course.lessons import LESSONS, project_root
 from tinytx_course.machine import find_chromium
 from tinytx_course.site import bare
@@ -35,6 +36,8 @@ _TOLD = {
     "11-alignment": ".tx-both > .tx-panel:nth-child(2)",
     "13-roofline": ".tx-plot .tx-second",
 }
+#: Where the beginning shows too little.
+_STATES = {"11-beam_tree": "#beam_tree?step=5"}
 _STYLE = """
 html, body {{ height: 100%; margin: 0 !important; padding: 0 !important; overflow: hidden; }}
 body {{ background: #fff !important; }}
@@ -88,8 +91,10 @@ def main() -> None:
         for name, page in pages.items():
             sizes = {name: SIZE} | ({f"{name}-phone": PHONE} if name[0].isdecimal() else {})
             for file, size in sizes.items() if not named or name in named else ():
-                picture = take(tab, page.as_uri(), _TOLD.get(name, ""), size, is_diagram=page.parent == site)
+                address = page.as_uri() + _STATES.get(name, "")
+                picture = take(tab, address, _TOLD.get(name, ""), size, is_diagram=page.parent == site)
                 picture.save(folder / f"{file}.png", optimize=True)
+    renew_stills(root)
 
 
 if __name__ == "__main__":

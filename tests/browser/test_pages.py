@@ -4,6 +4,7 @@ import pytest
 
 import tinytx_course as course
 from experiments.chromium import write_page
+from tinytx_course.site.bare import with_tries
 
 SUMMARY = "document.querySelector('.tx-say').textContent"
 # What can be seen: pixels of canvases, and elements with their attributes.
@@ -137,3 +138,45 @@ def test_an_explorer_that_fails_leaves_its_text(browser, tmp_path):
         tab.settle()
         assert explorer.summary() in tab.evaluate("document.querySelector('.tx-still').innerText")
         assert len(tab.errors) == 1
+
+
+def step_of(page):
+    """Return the step to try that can be seen."""
+    shown = page.all(".tx-tries > a, .tx-tries > .tx-end", "e.checkVisibility({ visibilityProperty: true })")
+    assert shown.count(True) == 1
+    return page.text(".tx-tries > .tx-now")
+
+
+def test_a_step_to_try_waits_until_it_is_done_by_keys_then_comes_the_next(page, show):
+    explorer = course.widgets.mask(["le", "roman", "est", "beau"])
+    show(explorer, html=with_tries(explorer.to_html(), "mask", "mask"))
+    tall = page.evaluate("document.querySelector('.tx-tries').offsetHeight")
+    assert step_of(page).startswith("Open the future")
+    page.focus(".tx-control input[type='range']")  # the window: not what is asked
+    page.press("ArrowRight")
+    page.settle()
+    page.settle()
+    assert step_of(page).startswith("Open the future")
+    page.focus(".tx-toggle input")
+    page.press(" ")
+    page.wait("document.querySelector('.tx-tried [href]')")
+    assert step_of(page).startswith("Set blocked cells")
+    assert page.text(".tx-tries [role=status]").startswith("Done. Step 2 of 3: Set blocked cells")
+    assert page.all(".tx-tried a") == ["✓", "2", "3"]
+    assert page.evaluate("document.querySelector('.tx-tries').offsetHeight") == tall
+    page.click(".tx-tried [href]")  # back to what was done, which does not undo it
+    page.settle()
+    page.settle()
+    assert page.all(".tx-tried a") == ["✓", "2", "3"]
+
+
+def test_a_step_to_try_is_done_by_a_drag_that_ends_far_enough(page, show):
+    explorer = course.widgets.count()
+    show(explorer, html=with_tries(explorer.to_html(), "count", "count"))
+    page.drag(*relative(page, ".tx-size-T input", [(0.6, 0.5), (0.2, 0.5)]))
+    page.settle()
+    page.settle()
+    assert step_of(page).startswith("Read 2,048 tokens")
+    page.drag(*relative(page, ".tx-size-T input", [(0.2, 0.5), (0.9, 0.5)]))
+    page.wait("document.querySelector('.tx-tried [href]')")
+    assert step_of(page).startswith("Make it four times as wide")

@@ -153,7 +153,14 @@ def test_pages_are_written_as_a_folder_or_a_zip_named_as_its_folder(tmp_path, sm
         f"{name}.html" for name in ("index", "glossary", "reference", "exercises", "playground", *LESSONS)
     }
     names |= {f"notebooks/{name}.ipynb" for name in LESSONS}
-    shared = {"site.js", "math.css", "engine.js", "training.js", "search-index.js"}  # next to the pages
+    shared = {
+        "site.js",
+        "math.css",
+        "explorers.js",
+        "engine.js",
+        "training.js",
+        "search-index.js",
+    }  # next to the pages
     assert write_pages(tmp_path / "pages", root=small_checkout) == tmp_path / "pages" / "index.html"
     files = (path for path in (tmp_path / "pages").rglob("*") if path.is_file())
     written = {path.relative_to(tmp_path / "pages").as_posix() for path in files}

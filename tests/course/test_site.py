@@ -30,6 +30,7 @@ from tinytx_course.site.linking import DOCUMENTED, Linker, citations, names
 from tinytx_course.site.pages import index_page, page, style_sheet, write_site
 from tinytx_course.site.reference import docstring_to_html, reference_body
 from tinytx_course.site.typography import typographic
+from tinytx_course.widgets.assets import shared_files
 
 ROOT = Path(__file__).resolve().parents[2]
 v4 = nbformat.v4
@@ -98,10 +99,12 @@ def cells_as_html(*cells, **options):
 def test_the_script_and_style_of_an_explorer_come_once_and_only_where_there_is_one():
     mask = course.widgets.mask(["it's", '"so"']).to_html()  # both kinds of quotation marks
     output = displayed("text/html", mask)
-    assert "paintCells" not in lesson_page()
+    assert "EXPLORERS" not in lesson_page() and "explorers.js" not in lesson_page()
     shown = lesson_page(output, output)
     assert shown.count('data-tx-kind="mask"') == 2
-    assert shown.count("function paintCells") == 1 and shown.count(".tx-mask-grid{") == 1
+    assert shown.count("EXPLORERS.mask = ") == 1 and shown.count(".tx-mask-grid{") == 1
+    assert shown.count('src="explorers.js"') == 1 and "function paintCells" not in shown
+    assert shared_files(["mask"])["explorers.js"].count("function paintCells") == 1
 
 
 def test_a_page_asks_for_the_font_of_formulas_only_where_there_is_one():
@@ -367,11 +370,16 @@ def test_the_reference_has_every_public_name_with_its_docstring():
 
 def test_the_first_page_shows_every_lesson_and_links_none_that_has_no_page(tmp_path):
     assert index_page([], tmp_path).count('<div class="card waiting">') == len(LESSONS)
-    written = 2 * '<h3 id="Exercise:-a">'
+    shape = (
+        ' id="explorer" class="tx-explorer" data-tx-explorer="{}" data-tx-page="a.html" data-tx-kind="mask"'
+    )
+    explorer = f'<div{shape}><p class="tx-tries">.</p><p class="tx-still"><strong>A.</strong> B.</p></div>'
+    written = explorer + 2 * '<h3 id="Exercise:-a">'
     (tmp_path / f"{LESSONS[3].name}.html").write_text(written)
     shown = index_page([], tmp_path)
     assert re.findall(r'<a class="card" href="([^"]+)"', shown) == [f"{LESSONS[3].name}.html"]
-    assert re.search(r"<small><span>\d+ min, \d+ with everything</span> <span>✎ ", shown)
+    marks = "<span>◆ 1 explorer</span> <span>✎ 2 exercises</span>"
+    assert re.search(rf"<small><span>\d+ min, \d+ with everything</span> {marks}", shown)
     assert '<meta name="viewport"' in shown and '<html lang="en">' in shown
     assert 'data-tx-kind="live_model"' in shown
 

@@ -1,5 +1,7 @@
 """What a published notebook must be: as its source says, checked, small, described, linked rightly."""
 
+import base64
+import copy
 import functools
 import json
 import re
@@ -9,13 +11,17 @@ import nbformat
 import pytest
 
 from tinytx_course.building.course import LARGEST_NOTEBOOK
+from tinytx_course.building.elsewhere import is_still
 from tinytx_course.building.notebooks import Run, build_notebook
+from tinytx_course.building.stills import with_stills
 from tinytx_course.lessons import LESSONS
 from tinytx_course.results import Results
+from tinytx_course.site.bare import EXPLORER
 from tinytx_course.site.pages import page
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+STILLS = ROOT / "tinytx_course" / "site" / "stills"
 MARKER = "# NBVAL_CHECK_OUTPUT"
 TAG = "nbval-check-output"
 LEAST_CHECKED = 3  # nbval passes silently when nothing is checked
@@ -168,11 +174,23 @@ def test_title_and_question_are_those_of_the_table(path):
 
 
 @each_notebook
+def test_each_explorer_has_its_picture_for_code_hosts_once(path):
+    for cell in code_cells(path):
+        page = "".join(one.get("data", {}).get("text/html", "") for one in cell.outputs)
+        pictures = [base64.b64decode(one.data["image/png"]) for one in cell.outputs if is_still(one)]
+        wanted = [
+            (STILLS / f"{path.stem[:2]}-{kind}.png").read_bytes() for kind, *_ in EXPLORER.findall(page)
+        ]
+        assert pictures == wanted, "run `python -m tinytx_course.building.stills`"
+    assert with_stills(copy.deepcopy(read(path)), path.stem) == read(path)
+
+
+@each_notebook
 def test_its_page_needs_no_host_and_shows_pictures_with_alt_texts(path):
     written = page(Run(lesson=lesson_of(path), notebook=read(path)))
     assert not re.search(r"<link[^>]+href=\"http|src=\"http|@import|url\(http", written)
     neighbours = set(re.findall(r"<script[^>]+src=\"([^\"]*)\"", written))  # files next to the page
-    assert {"site.js"} <= neighbours <= {"site.js", "engine.js", "training.js"}
+    assert {"site.js"} <= neighbours <= {"site.js", "explorers.js", "engine.js", "training.js"}
     assert len(neighbours) == written.count("<script src=")
     scripts = re.findall(r"<script[^>]*>(.*?)</script>", written, re.S)  # explorers answer without a kernel
     alive = re.compile(r"^course\.(widgets\.|parsons|predict|quiz|recall|resolve)", re.M)
@@ -182,8 +200,7 @@ def test_its_page_needs_no_host_and_shows_pictures_with_alt_texts(path):
         assert not re.search(requests, script, re.M)
         assert set(re.findall(r"https?://[\w.]+", script)) <= {"http://www.w3.org"}  # the name of SVG
     tags = re.findall(r"<img (?!src=\"stills/)[^>]*>", written)  # apart from the still of the explorer
-    shown = [output.get("data", {}) for output in outputs(path)]
-    n_figures = sum("image/png" in data for data in shown)
+    n_figures = sum("image/png" in one.get("data", {}) for one in outputs(path) if not is_still(one))
     assert len(tags) == n_figures
     assert all(ALT.search(tag) for tag in tags)
     prose = re.sub(r"<script[^>]*>.*?</script>", "", written, flags=re.S)

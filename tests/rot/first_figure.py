@@ -16,6 +16,7 @@ import nbformat
 from nbclient import NotebookClient
 
 from tinytx_course.building.elsewhere import first_cell, is_first_cell
+from tinytx_course.building.notebooks import joined_streams
 
 NOTEBOOK = Path(__file__).resolve().parents[2] / "notebooks" / "00_start_here.ipynb"
 
@@ -23,7 +24,9 @@ NOTEBOOK = Path(__file__).resolve().parents[2] / "notebooks" / "00_start_here.ip
 def main() -> None:
     """Run the cells, print the seconds."""
     cells = [cell for cell in nbformat.read(NOTEBOOK, 4).cells if cell.cell_type == "code"]
-    drawn = [any("image/png" in one.get("data", {}) for one in cell.outputs) for cell in cells]
+    drawn = [
+        any("image/png" in one.get("data", {}) for one in joined_streams(cell.outputs)) for cell in cells
+    ]
     used = [
         first_cell(Path(sys.argv[1]).as_uri()),
         *(c for c in cells[: drawn.index(True) + 1] if not is_first_cell(c)),

@@ -21,6 +21,7 @@ from tqdm import tqdm
 from tinytx_course.building.minutes import times_of, write_times
 from tinytx_course.building.notebooks import Run, build_notebook, execute, kernel_environment, normalise
 from tinytx_course.building.stale import other_cells, versions
+from tinytx_course.building.stills import with_stills
 from tinytx_course.lessons import (
     Lesson,
     format_duration,
@@ -285,8 +286,8 @@ def _renew_table(notebook: NotebookNode, table: str) -> None:
 
 
 def write_published(run: Run, root: Path) -> None:
-    """Normalise an executed notebook and write it to ``notebooks/``, if it is no larger than allowed."""
-    text = nbformat.writes(normalise(run.notebook, root)) + "\n"
+    """Write an executed notebook to ``notebooks/``, normalised and with stills, if no larger than allowed."""
+    text = nbformat.writes(with_stills(normalise(run.notebook, root), run.lesson.name)) + "\n"
     if len(text.encode()) > LARGEST_NOTEBOOK:
         raise ValueError(
             f"a published notebook must stay below {LARGEST_NOTEBOOK:,} bytes, "

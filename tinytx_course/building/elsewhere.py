@@ -16,6 +16,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
 _TAG = "tx-elsewhere"
+STILL = "tx-still"
 
 _LOOK = """\
 # Does nothing where the course is installed; elsewhere, as in Colab, {what}.
@@ -151,3 +152,8 @@ repository-code: {address}
 def is_first_cell(cell: NotebookNode) -> bool:
     """Whether a cell is one of these, which are no part of the lesson: pages leave them out."""
     return _TAG in cell.metadata.get("tags", [])
+
+
+def is_still(output: NotebookNode) -> bool:
+    """Whether an output is the picture of an explorer, for where no script runs: pages leave it out too."""
+    return STILL in output.get("metadata", {})

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tinytx_course.building.editions import at_headings, cell_of_edition, is_further
-from tinytx_course.building.elsewhere import is_first_cell
+from tinytx_course.building.elsewhere import is_first_cell, is_still
 from tinytx_course.building.statements import statements_in
 from tinytx_course.lessons import Lesson, Times, stored_times
 
@@ -67,7 +67,7 @@ def count_output(cell: NotebookNode) -> tuple[int, int]:
     """Count the figures that a cell shows, and the characters that it prints, without spaces and cards."""
     figures = characters = 0
     for output in cell.get("outputs", []):
-        data = output.get("data", {})
+        data = {} if is_still(output) else output.get("data", {})
         if any(kind.startswith("image/") for kind in data) or _PICTURE.search(data.get("text/html", "")):
             figures += 1
         elif "data-tx-kind" not in data.get("text/html", ""):

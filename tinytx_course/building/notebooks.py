@@ -19,7 +19,7 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
 
 from tinytx_course.building.editions import cell_of_edition, make_edition, mark_further
-from tinytx_course.building.elsewhere import cells_elsewhere
+from tinytx_course.building.elsewhere import cells_elsewhere, is_still
 from tinytx_course.building.minutes import last_times, write_times
 from tinytx_course.building.statements import with_statement
 from tinytx_course.lessons import Lesson
@@ -243,13 +243,14 @@ def normalise(notebook: NotebookNode, root: Path) -> NotebookNode:
 def joined_streams(outputs: list[NotebookNode]) -> list[NotebookNode]:
     """Return outputs as a page can show them: what a stream printed in pieces is joined.
 
-    A bare progress bar or slider is left out: there is nothing to read without a kernel.
+    A bare progress bar or slider is left out, as there is nothing to read without a kernel, and so are still
+    pictures of explorers.
     """
     joined: list[NotebookNode] = []
     for output in outputs:
         last = joined[-1] if joined else NotebookNode(output_type="nothing")
         if output.output_type == "stream" == last.output_type and output.name == last.name:
             last.text += output.text
-        elif _WIDGET not in output.get("data", {}) or "text/html" in output.data:
+        elif not is_still(output) and (_WIDGET not in output.get("data", {}) or "text/html" in output.data):
             joined.append(output)
     return joined

@@ -21,19 +21,26 @@ from tinytx_course.widgets.base import ELSEWHERE
 PLAIN = "index-playground"
 FOLDER = "explorers"
 _STILLS = files(__package__).joinpath("stills")
-_STATE = r"""(?: data-tx-explorer=(?:'[^']*'|"[^"]*"))?"""
+_STATE = r"""(?: data-tx-(?:explorer|page)=(?:'[^']*'|"[^"]*"))*"""
 EXPLORER = re.compile(
-    rf'<div (?:id="explorer" )?class="tx-explorer"(?: data-tx-page="[^"]*")?{_STATE} '
+    rf'<div (?:id="explorer" )?class="tx-explorer"{_STATE} '
     rf'data-tx-kind="(?!questions|outcome|parsons|by_hand)(\w+)"{_STATE}>'
     r'(?:<p class="tx-tries">.*?</p>)?<p class="tx-still"><strong>(.*?)[.]?</strong> (.*?)</p></div>'
 )
+_BOUND = re.compile("[<>]=")
 _NAME = re.compile(r"\d\d|\w+")
 _SHOWN = re.compile(r"stills/([\w-]+)\.png")
 
 
 def still(name: str) -> str:
     """Return where a page finds a still picture, "" if there is none."""
-    return f"stills/{name}.png" if _STILLS.joinpath(f"{name}.png").is_file() else ""
+    return f"stills/{name}.png" if still_bytes(name) else ""
+
+
+def still_bytes(name: str) -> bytes:
+    """Return a still picture as PNG, empty if there is none."""
+    file = _STILLS.joinpath(f"{name}.png")
+    return file.read_bytes() if file.is_file() else b""
 
 
 def sent(picture: str, up: str = "") -> str:
@@ -66,15 +73,16 @@ def printed(body: str, stem: str) -> str:
         kind, title, words = match.groups()
         seen[kind] += 1
         image = f'<img class="tx-picture" src="{still(name_of(stem, kind, seen[kind]))}" alt="">'
-        return f"<p>{image}<strong>{title}{'.' * (title[-1] != '?')}</strong> {_without_elsewhere(words)}</p>"
+        return f"<p>{image}<strong>{title}{'.' * (title[-1] != '?')}</strong> {without_elsewhere(words)}</p>"
 
     return EXPLORER.sub(picture, body)
 
 
-def _with_tries(explorer: str, kind: str, name: str) -> str:
-    """Return an explorer with links above it that set its state, and ask what is seen then."""
+def with_tries(explorer: str, kind: str, name: str) -> str:
+    """Return an explorer with links above it that set its state, and ask what is seen then: see _tries.js."""
     links = [
-        f'<a href="#{name}?{quote(state, safe="=&")}">{words}</a>'
+        f'<a href="#{name}?{quote(_BOUND.sub("=", state), safe="=&")}" data-done="{html.escape(state)}">'
+        f"{words}</a>"
         for words, state in _tries().get(kind, {}).items()
     ]
     tries = f'<p class="tx-tries"><b>Try this:</b> {" ".join(links)}</p>' if links else ""
@@ -86,7 +94,8 @@ def _tries() -> dict[str, dict[str, str]]:
     return tomllib.loads(files("tinytx_course.widgets").joinpath("tries.toml").read_text(encoding="utf-8"))
 
 
-def _without_elsewhere(words: str) -> str:
+def without_elsewhere(words: str) -> str:
+    """Return what an explorer says without the sentence on where it responds."""
     return words.replace(ELSEWHERE, "").strip()
 
 
@@ -107,15 +116,15 @@ def bare_pages(page: str, stem: str) -> tuple[str, dict[str, str]]:
         name = name_of(stem, kind, seen[kind])
         anchor = name.partition("-")[2]
         own = (
-            _with_tries(whole, kind, kind)
+            with_tries(whole, kind, kind)
             .replace('id="explorer" ', "")
             .replace(" data-tx-kind", f' data-tx-page="{name}.html" data-tx-kind')
         )
-        scripts = "".join(f'<script src="../{file}"></script>\n' for file in assets.engine_files([kind]))
+        scripts = "".join(f'<script src="../{file}"></script>\n' for file in assets.shared_files([kind]))
         alone[f"{name}.html"] = render(
             "site/shell.html",
             title=f"{title} · tinytx",
-            description=html.unescape(_without_elsewhere(words)),
+            description=html.unescape(without_elsewhere(words)),
             picture=sent(still(name) or still(PLAIN), up="../"),
             style=assets.compact_style(assets.style_sheet([kind])),
             first="",
@@ -124,9 +133,9 @@ def bare_pages(page: str, stem: str) -> tuple[str, dict[str, str]]:
             body=render(
                 "site/bare.html", title=title, explorer=own, link=f"../{stem}.html#{anchor}?", where=where
             ),
-            script=f'{scripts}<script type="module">\n{assets.page_script([kind], engine=False)}\n</script>',
+            script=f'{scripts}<script type="module">\n{assets.page_script([kind], alone=False)}\n</script>',
         )
-        return _with_tries(whole, kind, anchor).replace(
+        return with_tries(whole, kind, anchor).replace(
             " data-tx-kind", f' data-tx-page="{FOLDER}/{name}.html" data-tx-kind'
         )
 
@@ -147,4 +156,4 @@ def write_stills(folder: Path, *pages: str) -> None:
     """Write the still pictures that pages show into a folder next to them."""
     for name in {found for text in pages for found in _SHOWN.findall(text)}:
         (folder / "stills").mkdir(exist_ok=True)
-        (folder / still(name)).write_bytes(_STILLS.joinpath(f"{name}.png").read_bytes())
+        (folder / still(name)).write_bytes(still_bytes(name))

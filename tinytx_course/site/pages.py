@@ -2,8 +2,8 @@
 
 Without scripts every page can be read: menus unfold, explorers show a sentence of text, questions unfold
 their answers. Some files lie next to the pages, as they serve all or several: ``site.js`` (menus, search, the
-class view), ``math.css`` (the font of formulas), ``engine.js`` and ``training.js`` (a model that answers, one
-that learns) and ``search-index.js``, which is read when asked for.
+class view), ``math.css`` (the font of formulas), ``explorers.js`` (what explorers run on), ``engine.js`` and
+``training.js`` (a model that answers, one that learns) and ``search-index.js``, which is read when asked for.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def write_shared(folder: Path, page: str) -> None:
         (folder / "site.js").write_text(site_script(), encoding="utf-8")
     if "<math" in page:
         (folder / "math.css").write_text(math_style(), encoding="utf-8")
-    for name, script in assets.engine_files(assets.explorers_in(page)).items():
+    for name, script in assets.shared_files(assets.explorers_in(page)).items():
         (folder / name).write_text(script, encoding="utf-8")
 
 
@@ -150,8 +150,8 @@ def fill_page(
     body = _STYLES.sub(r"\1", render(f"site/{template}", title=title, **values).rstrip())
     script = '<script src="site.js"></script>' if scripted and not policy else ""
     if kinds := assets.explorers_in(body):
-        script += "".join(f'\n<script src="{name}"></script>' for name in assets.engine_files(kinds))
-        script += f'\n<script type="module">\n{assets.page_script(kinds, engine=False)}\n</script>'
+        script += "".join(f'\n<script src="{name}"></script>' for name in assets.shared_files(kinds))
+        script += f'\n<script type="module">\n{assets.page_script(kinds, alone=False)}\n</script>'
     return render(
         "site/shell.html",
         title=title,

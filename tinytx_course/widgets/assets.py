@@ -2,7 +2,7 @@
 
 The modules import nothing, as relative imports do not work from where anywidget loads them: shared code is
 put in front of them. In a page each module is wrapped in a function of its own, and shared code, host and
-style come once, however many explorers there are.
+style come once, however many explorers there are; pages of a site share them as a file.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from tinytx_course.engine.shipped import FOLDER, RECORDED, WEIGHTS
 from tinytx_course.engine.tables import world_tables
 from tinyworld.world import World
 
-_SHARED = ("_numbers.js", "_elements.js", "_paint.js", "_plot.js", "_store.js", "_frame.js")
+_STORE = "_store.js"  # which a page of the site has for itself, before anything is drawn
+_SHARED = ("_numbers.js", "_elements.js", "_paint.js", "_plot.js", "_frame.js")
 # Explorers that run the shipped model in the page: they share _live.js and _live.css, and need these modules.
+_IN_PAGES = ("_address.js", "_tries.js", "_host.js")
 _LIVE = frozenset({"live_model", "next_word", "sampling"})
 _ENGINE = ("safetensors", "model", "shipped", "tokenizer", "tokens", "world")
 _TRAINS = "playground"  # the explorer that trains, in a worker that is made of the same engine
@@ -95,14 +97,22 @@ def compact_style(sheet: str) -> str:
 
 def engine_script(kinds: Iterable[str]) -> str:
     """Return what these explorers compute with: the engine, the shipped model and the world; "" for none."""
-    return "".join(engine_files(kinds).values())
+    return "".join(_engines(kinds).values())
 
 
-def engine_files(kinds: Iterable[str]) -> dict[str, str]:
-    """Return the same as scripts that pages can share, by the name of a file."""
-    all_kinds = sorted(set(kinds))
-    live = {"engine.js": _engine()} if _LIVE.intersection(all_kinds) else {}
-    return {**live, "training.js": _training()} if _TRAINS in all_kinds else live
+def shared_files(kinds: Iterable[str]) -> dict[str, str]:
+    """Return the scripts that pages with these explorers can share, by the name of a file."""
+    return {"explorers.js": _runtime(), **_engines(kinds)} if kinds else {}
+
+
+def _engines(kinds: Iterable[str]) -> dict[str, str]:
+    live = {"engine.js": _engine()} if _LIVE.intersection(kinds) else {}
+    return {**live, "training.js": _training()} if _TRAINS in kinds else live
+
+
+@cache
+def _runtime() -> str:
+    return compact(_EXPORT.sub("", _read(*_SHARED, *_IN_PAGES)))
 
 
 @cache
@@ -135,24 +145,29 @@ def embedded_module(kind: str, content: str) -> str:
 
 def _shared(kinds: Iterable[str]) -> str:
     """Return what comes before the explorers of these kinds."""
-    return _read(*_SHARED, *(["_live.js"] if _LIVE.intersection(kinds) else []))
+    return _read(*_SHARED, *_own_parts(kinds))
+
+
+def _own_parts(kinds: Iterable[str]) -> list[str]:
+    """Return the modules that come before these explorers, and are not shared by pages."""
+    return [_STORE, "_live.js"] if _LIVE.intersection(kinds) else [_STORE]
 
 
 def _own(kind: str) -> str:
     return _read(*_PARTS.get(kind, ()), f"{kind}.js")
 
 
-def page_script(kinds: Iterable[str], *, engine: bool = True) -> str:
+def page_script(kinds: Iterable[str], *, alone: bool = True) -> str:
     """Return one module script that brings all explorers of these kinds in a page to life.
 
-    Without the engine, the page has to read `engine_script` before.
+    If it is not alone, the page has to read `shared_files` before.
     """
     own = sorted(set(kinds))
-    shared = compact(_EXPORT.sub("", _shared(own) + _read("_address.js", "_host.js")))
     bodies = {kind: _EXPORT.sub(lambda match: "return " if match[1] else "", _own(kind)) for kind in own}
     wrapped = "\n".join(f"EXPLORERS.{kind} = (() => {{\n{compact(bodies[kind])}}})();" for kind in own)
-    computing = engine_script(own) if engine else ""
-    return f"{shared}\n{computing}const EXPLORERS = {{}};\n{wrapped}\nhost(EXPLORERS);"
+    shared = "".join(shared_files(own).values()) if alone else ""
+    parts = compact(_EXPORT.sub("", _read(*_own_parts(own))))
+    return f"{shared}\n{parts}\nconst EXPLORERS = {{}};\n{wrapped}\nhost(EXPLORERS);"
 
 
 def explorers_in(page: str) -> set[str]:

@@ -5,6 +5,7 @@ from html import unescape
 
 import pytest
 
+from tinytx_course.building.notebooks import joined_streams
 from tinytx_course.kit.code_slides import COLUMNS, LINES, code_slides
 from tinytx_course.kit.deck import WORDS, make_deck, words_in
 from tinytx_course.kit.outline import cards
@@ -64,7 +65,7 @@ def test_no_slide_is_a_wall_of_words(decks, lesson):
 def test_figures_and_explorers_of_the_sections_are_there_and_predictions_are_votes(decks, outlines, lesson):
     parts = [part for part in outlines[lesson.number].parts if not part.is_further and part.title != "Set-up"]
     core = [cell for part in parts for cell in part.cells]
-    shown = [out for cell in core for out in cell.get("outputs", ())]
+    shown = [out for cell in core for out in joined_streams(cell.get("outputs", ()))]
     pages = "".join(out.get("data", {}).get("text/html", "") for out in shown)
     asked = re.findall(r'"key":"(\d\d\.\d+)"', unescape(pages))
     votes = slides_of(decks[lesson], "vote")

@@ -15,10 +15,10 @@ import tinytx_course.progress.predictions
 from tests.course.widgets.conftest import close
 from tinytx_course.widgets.assets import (
     compact_style,
-    engine_files,
     engine_script,
     module_source,
     page_script,
+    shared_files,
     style_sheet,
 )
 from tinytx_course.widgets.base import Explorer
@@ -85,7 +85,8 @@ def test_a_page_with_all_explorers_holds_shared_code_once_asks_for_nothing_and_i
     assert all(part.count("{") + 1 == part.count("}") for part in parts[2::2])
     assert len(script) + len(compact_style(style)) - len(engine_script(KINDS)) < 410_000
     assert len(course.widgets.positions(512, 256).to_html()) < 1_000  # the page computes the table
-    assert engine_script(["mask"]) == "" and set(engine_files(["playground"])) == {"training.js"}
+    assert engine_script(["mask"]) == "" and set(shared_files(["mask"])) == {"explorers.js"}
+    assert set(shared_files(["playground"])) == {"explorers.js", "training.js"} and not shared_files([])
     for kind, of_page, of_state in (("live_model", 1_500_000, 2_000), ("playground", 500_000, 3_000)):
         assert len(page_script([kind])) + len(style_sheet([kind])) < of_page
         assert len(getattr(course.widgets, kind)().to_html()) < of_state

@@ -75,7 +75,8 @@ def test_every_state_is_said_in_numbers(describe):
         explorer("Ce roman est " * 60),
     )
     assert (
-        first.startswith("After 2 “les” ") and "\nResidual stream of 2 “les”: embedding would say “" in first
+        first.startswith("After token 2 “les” ")
+        and "\nResidual stream of 2 “les”: embedding would say “" in first
     )
     assert "“amis” model " in first and "truth 50.0%" in first
     assert head.startswith("Block 1, head 2: 2 “les” attends to ")

@@ -41,11 +41,11 @@ def test_what_is_said_can_be_checked_by_hand(describe):
         make("Bonjour les"), changed(make("Bonjour les amis"), back=1), make("Le chat dort"), make("Le rom"),
         make(""),
     )  # fmt: skip
-    assert known.startswith("After 2 “les” model and language share ") and "language 50.0%" in known
+    assert known.startswith("After token 2 “les” model and language share ") and "language 50.0%" in known
     assert "% of what they expect; 2 tokens may follow: “" in known
     assert "To tokens that cannot follow the model gives " in known
     assert known.endswith(" nats.") and "Surprise of the 2 tokens so far: model " in known
-    assert "What was written: “amis”, model 49." in past and "After 2 “les”" in past
+    assert "What was written: “amis”, model 49." in past and "After token 2 “les”" in past
     assert (
         unknown.startswith("The language has no word “chat”: from there on") and "language unknown" in unknown
     )

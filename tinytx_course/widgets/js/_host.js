@@ -64,4 +64,5 @@ export function host(explorers, place = document) {
     }
   }
   followAddress();
+  for (const { box, model, keep } of keepers.values()) leadHand(box, model, keep);
 }

@@ -314,20 +314,10 @@ function picture(ui) {
         );
       });
     }
-    // What is still to come, without its tokens.
+    // Of what is still to come, the numbers of the steps.
     for (let step = n; step < Math.min(tree.length, from + most); step++) {
-      tree[step].forEach((_, slot) =>
-        boxes.push(
-          h("rect", {
-            class: "tx-ahead",
-            x: (step - from) * column,
-            y: y(slot) - tall / 2,
-            width: box,
-            height: tall,
-            rx: 6,
-          }),
-        ),
-      );
+      const x = (step - from) * column + box / 2;
+      boxes.push(h("text", { x, y: 13, "text-anchor": "middle", class: "tx-head" }, `step ${step + 1}`));
     }
     svg.style.height = `${height}px`;
     svg.replaceChildren(...links, ...thick, ...boxes);
@@ -356,6 +346,7 @@ function ranking(ui) {
     const most = PENALTIES.map((_, i) => Math.max(...all.map(({ scores }) => scores[i])));
     says.textContent = decides(ui.get, stepOf(ui.get));
     update.box.dataset.now = ui.get("length_penalty");
+    body.parentElement.hidden = !all.length;
     body.replaceChildren(
       ...all.slice(0, SHOWN).map(({ text, tokens, scores }) =>
         h(

@@ -109,7 +109,7 @@ export function describe(get) {
   const drawn = get("drawn");
   const texts = [remarks(read)];
   const best = candidates(read, at, get("temperature")).slice(0, 3);
-  const next = `After ${token} at temperature ${number(get("temperature"), 1)}: ${best.map(({ id, model, truth }) => `“${shownAs(id)}” model ${chance(model)}, truth ${chance(truth)}`).join("; ")}.`;
+  const next = `After token ${token} at temperature ${number(get("temperature"), 1)}: ${best.map(({ id, model, truth }) => `“${shownAs(id)}” model ${chance(model)}, truth ${chance(truth)}`).join("; ")}.`;
   let rest = next;
   const away = Boolean(texts[0]);
   if (drawn.token !== undefined && at === read.ids.length - 1)
@@ -233,7 +233,7 @@ function stages(ui) {
     ),
   );
   const paint = (now) => {
-    title.textContent = `The vector of ${named(now.read.names, now.at)} after each step`;
+    title.textContent = `The vector of token ${named(now.read.names, now.at)} after each step`;
     stream(now).forEach(({ vector, name, best, chance }, i) => {
       strips[i].paint(vector, largest(vector), ui.theme);
       if (!names[i].firstChild)
@@ -446,7 +446,7 @@ function nextTokens(ui) {
   );
   const paint = ({ read, at }) => {
     const last = at === read.ids.length - 1;
-    title.textContent = `After ${named(read.names, at)}${last ? ": press one to go on" : `. What was written: “${read.names[at + 1]}”.`}`;
+    title.textContent = `After token ${named(read.names, at)}${last ? ": press one to go on" : `. What was written: “${read.names[at + 1]}”.`}`;
     stop(
       Math.max(
         0,

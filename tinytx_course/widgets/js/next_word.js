@@ -68,7 +68,7 @@ export function describe(get) {
     .join("; ");
   // 1 where both sides are the same
   const shared = may.reduce((sum, id) => sum + Math.min(model[id], truth?.[id]), 0);
-  const texts = [remarks(read), at ? `After ${named(read.names, at)}` : "At the beginning"];
+  const texts = [remarks(read), at ? `After token ${named(read.names, at)}` : "At the beginning"];
   texts[1] += truth
     ? ` model and language share ${chance(shared)} of what they expect; ${counted(may.length, "token")} may follow: ${best}.`
     : ` the model expects: ${best}.`;
@@ -243,7 +243,7 @@ function build(ui) {
     ]);
     title.textContent =
       at < last
-        ? `After ${named(read.names, at)} you wrote “${read.names[at + 1]}”. What else could have come? A word that you press takes its place and ends the text.`
+        ? `After token ${named(read.names, at)} you wrote “${read.names[at + 1]}”. What else could have come? A word that you press takes its place and ends the text.`
         : "What comes next? Press a word to go on with it.";
     keys.lastChild.hidden = !truth;
     keys.firstChild.textContent = truth ? "sorted by the mean of both" : "";

@@ -503,7 +503,7 @@ plots.show(fig, name="05_attention_alone")
 #
 # ## Further: leave one part out
 #
-# All versions together, with two mistakes among them: *one norm instead of two*, and norms but *no residual*. 32 layers each, one row a version.
+# All versions together, with two mistakes among them: *one norm instead of two*, and norms but *no residual*. 32 layers each.
 
 # %%
 class OneNorm(Block):
@@ -646,7 +646,7 @@ course.check("block", block)
 #
 # ## What this does not show
 #
-# - The maps are of *random* weights.
+# - The maps show *random* weights.
 # - A fair comparison would look for the best rate of each order, at more than width 32 and 100 steps.
 # - Post-norm does not lose in every respect. In Xiong's experiments both reach about the same quality once warmed up.
 #

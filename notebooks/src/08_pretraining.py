@@ -60,8 +60,7 @@ tokenizer = train_tokenizer(
 )
 V, pad_id = tokenizer.vocab_size, tokenizer.pad_id
 print(f"{len(corpus.train.texts):,} reviews, {len(world.vocabulary):,} words", end=", ")
-print(f"{V:,} tokens; one review as it is, and in tokens:")
-print(corpus.train.texts[0])
+print(f"{V:,} tokens; one review in tokens:")
 print(" ".join(tokenizer.pieces(corpus.train.texts[0])))
 
 # %% [markdown]
@@ -324,7 +323,8 @@ def first_impossible(words):
 
 
 print(" step  possible")
-for step, text in samples.items():
+for step in sorted({*[*samples][::3], n_steps}):
+    text = samples[step]
     words = text.split(" ")
     shown = f"{text[:64]}{' …' if len(text) > 64 else ''}"
     print(f"{step:>5}{first_impossible(words):>6} of {len(words):<3} {shown}")
@@ -375,38 +375,15 @@ assert E < L < (math.inf if smoke else N)
 # %% [markdown]
 # This is one run with one seed; [lesson 12](12_the_price_of_attention.ipynb) compares several.
 #
-# ### Further: choose a beginning yourself
+# ### Further: word by word
 #
-# Change the line marked `<- change me`, in your own copy, and run the cell again. `next_word_probs` multiplies the probabilities of a word's tokens, so whole words can be compared.
-
-# %%
-from tinytx_course.labs.lesson_08 import next_word_probs
-
-beginning = "Bonjour les amis, le roman est"  # <- change me
-prefix = world.split(beginning)
-truth = world.next_word(prefix)
-chances = next_word_probs(model, tokenizer, prefix, world.vocabulary)
-guess = dict(zip([*world.vocabulary, None], chances, strict=True))
-off = sum(chance * math.log(chance / guess[word]) for word, chance in truth.items())
-print(f"{len(truth)} words may follow; divergence from the truth {off:.4f} nats")
-print(f"the model gives these words {sum(guess[word] for word in truth):.1%}")
-named = {word or "(the end)": word for word in list(truth)[:8]}
-series = {
-    who: {name: chances[word] for name, word in named.items()}
-    for who, chances in {"model": guess, "truth": truth}.items()
-}
-about = "probability of being the next word"
-fig, ax = plots.grouped_bars(series, numbers=".3f", xlabel=about, title=beginning)
-plots.show(fig, name="08_next_word")
-
-# %% [markdown]
 # Here you can walk through the language word by word, with the model that ships with the course: nearly the same recipe, trained for longer. Follow what it likes best for two sentences; then go back and take the rarest word each time. Where do the two sums of surprise part?
 
 # %%
 course.widgets.next_word("Bonjour les amis, le roman est")
 
 # %% [markdown]
-# ### Is it grammar, or counting?
+# ### Further: is it grammar, or counting?
 #
 # _Roman_ is masculine, and so is the adjective that follows _Le roman est_. No label ever named a gender. Has the model learned such a class? The n-gram model has met _roman est_ often enough to count. A harder test puts the noun out of its reach: in _Le roman n'est ni magnifique ni …_ the last four tokens are the same for all nouns, as _magnifique_ has one form for both genders.
 
@@ -477,7 +454,7 @@ assert lowest < stuck[-1] and right_losses[-1] < lowest
 # %% [markdown]
 # No error, and a loss that is stuck. The cure is to know two numbers in advance, $\ln V$ at the start and an n-gram model's loss to beat.
 #
-# ## Use it: let it write
+# ## Further: let it write
 #
 # Here a sample need not be judged by eye: the grammar says whether a review belongs to the language at all. The model writes a hundred reviews at each of three temperatures ([lesson 07](07_your_own_gpt.ipynb)), and the n-gram model writes some as a baseline. **Predict 08.3.**
 
@@ -632,20 +609,6 @@ course.quiz("pretraining")
 #
 # The check says where your answer differs and, if it knows the mistake, what it is.
 #
-# [exercise: shift_targets]
-
-
-# %%
-def shift_targets(token_ids):
-    ### BEGIN SOLUTION
-    ...
-    ### END SOLUTION
-
-
-# %%
-course.check("shift_targets", shift_targets)
-
-# %% [markdown]
 # [exercise: answer_loss]
 
 
@@ -660,18 +623,22 @@ def answer_loss(logits, token_ids, prompt_lens, pad_id):
 course.check("answer_loss", answer_loss)
 
 # %% [markdown]
-# ### Try it yourself
+# ## Further: four more exercises
 #
-# **1.** A colleague's loss on a vocabulary of 32,000 tokens starts at 31. What do you suspect? And if it starts at 3?
-#
-# <details><summary>Answer</summary>
-#
-# $\ln 32{,}000 \approx 10.4$. At 31 the untrained model is confidently wrong: its first logits are far too large, so look at the initialisation, or at a missing scale. At 3 it already knows something that it cannot know: an answer leaks, or the weights are not new.
-#
-# </details>
-#
-# ## Further: three more exercises
-#
+# [exercise: shift_targets]
+
+
+# %%
+def shift_targets(token_ids):
+    ### BEGIN SOLUTION
+    ...
+    ### END SOLUTION
+
+
+# %%
+course.check("shift_targets", shift_targets)
+
+# %% [markdown]
 # [exercise: training_step]
 
 
@@ -714,6 +681,16 @@ def perplexity(total_nats, n_tokens):
 course.check("perplexity", perplexity)
 
 # %% [markdown]
+# ### Try it yourself
+#
+# **1.** A colleague's loss on a vocabulary of 32,000 tokens starts at 31. What do you suspect? And if it starts at 3?
+#
+# <details><summary>Answer</summary>
+#
+# $\ln 32{,}000 \approx 10.4$. At 31 the untrained model is confidently wrong: its first logits are far too large, so look at the initialisation, or at a missing scale. At 3 it already knows something that it cannot know: an answer leaks, or the weights are not new.
+#
+# </details>
+#
 # ## Summary
 #
 # 1. A text of $T$ tokens gives $T + 1$ questions; the targets are the inputs shifted by one. Without the shift the loss falls below the entropy bound, and the model has learned to copy.

@@ -255,7 +255,11 @@ answer = "they differ by less than a fifth" if 1 / 1.2 < ratio < 1.2 else longer
 course.resolve("12.2", answer, f"The GRU takes {ratio:.1f} times as long as attention.")
 
 # %% [markdown]
-# The same number of operations takes the recurrent layer longer. If the reason is its long row of *small* products, each of which waits for the one before, larger products should help. Take more texts at once.
+# Operations do not order the layers by the clock: attention and convolution are a few *large* products, recurrent layers many small ones, each of which waits for the one before.
+#
+# ### Further: more texts at once, and every size
+#
+# If the reason is the size of its products, larger ones should help the recurrent layer. Take more texts at once.
 
 # %%
 ratios = {}
@@ -299,9 +303,6 @@ for (axis, measured), title, panel in zip(panels.items(), titles, axes, strict=T
 course.plots.show(fig, name="12_time")
 
 # %% [markdown]
-# Operations do not order the layers by the clock: attention and convolution are a few *large* products, recurrent layers many small ones.
-
-# %% [markdown]
 # ## Further: waiting, what cannot be done at once
 #
 # With unlimited cores, which operations would still have to happen one after the other? Autograd stores a graph: each result knows what it was computed from. The **longest chain** in this graph is the answer. Five lines find it: the chain that ends at an operation is one longer than the longest chain that ends before it.
@@ -328,7 +329,7 @@ for name, make in build.items():
 assert added["attention"] == added["convolution"] == 0 < added["RNN"] < added["GRU"]
 
 # %% [markdown]
-# Constant, $O(1)$, for attention and convolution; $O(n)$ for recurrent layers, where each token adds its links: in a GRU the gates wait for the state, the candidate for the reset gate, the new state for both. What does not wait can be computed at once.
+# Constant, $O(1)$, for attention and convolution; $O(n)$ for recurrent layers, where each token adds its links: in a GRU the gates wait for the state, the candidate for the reset gate, the new state for both. What does not wait can be computed at once. (The chain takes a matrix product for one operation; inside it sums are formed, in about $\log d$ steps at best.)
 #
 # ## Distance: how far news must travel
 #
@@ -356,8 +357,6 @@ for name, make in build.items():
 
 # %% [markdown]
 # Attention needs one layer, always. A recurrent layer needs $n$ steps, if reading the first token counts as one. A convolution that looks three tokens back needs $(n - 1)/3$ layers: in general $O(n/k)$. With growing gaps in the kernel, **dilation**, it would be $O(\log_k n)$.
-#
-# Together:
 #
 # | one layer | operations | longest chain | path |
 # |---|---|---|---|
@@ -394,7 +393,7 @@ fig, ax = course.plots.curves(
 course.plots.show(fig, name="12_gradients")
 
 # %% [markdown]
-# On a logarithmic axis a straight line means the same factor at every step. In the RNN and the GRU that factor is below one: the gradient **vanishes** exponentially, more slowly the more the gate keeps. Attention has no slope: distance plays no part. The convolution has a wall.
+# On a logarithmic axis a straight line means the same factor at every step. In the RNN and the GRU that factor is below one: the gradient **vanishes** exponentially, more slowly the more the gate keeps. Attention has no slope: distance plays no part. The convolution has a wall. (A trained recurrent layer may carry further, or not as far.)
 #
 # ## Use it: one ladder on one task
 #
@@ -416,19 +415,7 @@ for kind in lesson_12.MIXERS:
 # Parameters agree within half a per cent, operations within a few. What is *not* equal is the time.
 #
 # `python -m experiments ladder` has trained all of them for a full pass over the reviews, with one recipe: AdamW, warm-up over 5 % of the steps, linear decay, batches of at most 1,024 positions. For each architecture the same three learning rates were tried, with seed 0, on the valid split. Results are those of other seeds, on the test split.
-
-# %%
-ladder = results.read_results("ladder")
-tuned = [record for record in ladder.data.values() if record["measure"] == "tuning"]
-rates = sorted({record["lr"] for record in tuned})
-for kind in lesson_12.MIXERS:
-    tried = {lr: ladder.get(f"{kind}/tuning/{lr:g}")["valid"] for lr in rates}
-    best = min(tried, key=tried.get)
-    end = ", an end of the grid" if best in (rates[0], rates[-1]) else ""
-    print(f"{kind:<12}best rate of {rates}: {best:g}{end}")
-print(ladder.source_line())
-
-# %% [markdown]
+#
 # **Predict 12.3.** First every network reads equal text with equal parameters. Then each gets the *processor time* of the transformer's pass, on one core: the cheaper a training step, the more steps fit in. The baseline is an n-gram model that has read the same text.
 
 # %%
@@ -439,6 +426,7 @@ course.predict(
 )
 
 # %%
+ladder = results.read_results("ladder")
 table = lesson_12.ladder_table(ladder.data).set_index("equal")
 equal_params = table.loc["parameters"].set_index("model")
 equal_time = table.loc["time"].set_index("model")
@@ -452,6 +440,7 @@ for kind, row in equal_time[equal_time.n > 1].iterrows():
     print(f"{kind:<12}{steps}   {row.above:.4f} ± {row['std']:.4f}")
 best, second = equal_params.index[:2]
 gap = equal_params.above[second] - equal_params.above[best]
+print(ladder.source_line())
 finding = f"{gap:.4f} nats a token closer than {second}, the next."
 course.resolve("12.3", best, finding)
 
@@ -487,9 +476,23 @@ assert counted > 10 * max(one.mean for one in bars.values())
 # %% [markdown]
 # The transformer is ahead of all three, at equal parameters and at equal time, with every seed, and each of the six intervals lies above zero. By little: 0.006 to 0.017 nats, where the step from counting to any network is ten times as large. The task is kind to all of them: reviews are short, and much of what the next token depends on lies a few tokens back.
 #
+# ### Further: the rates that were tried
+#
+# A network that learned at an end of its grid might do better beyond it.
+
+# %%
+tuned = [record for record in ladder.data.values() if record["measure"] == "tuning"]
+rates = sorted({record["lr"] for record in tuned})
+for kind in lesson_12.MIXERS:
+    tried = {lr: ladder.get(f"{kind}/tuning/{lr:g}")["valid"] for lr in rates}
+    best = min(tried, key=tried.get)
+    end = ", an end of the grid" if best in (rates[0], rates[-1]) else ""
+    print(f"{kind:<12}best rate of {rates}: {best:g}{end}")
+
+# %% [markdown]
 # ## Questions
 #
-# Pick an answer and read the feedback.
+# Pick an answer.
 
 # %%
 course.quiz("the_price_of_attention")
@@ -579,8 +582,6 @@ for kind, make in build.items():
 # ## Limits
 #
 # - The times of single layers are those of one core and one text. The ladder used batches of up to 1,024 positions, on one core. On a GPU waiting should weigh more, which is not measured here.
-# - The longest chain takes a matrix product for one operation. Inside it sums are formed as well, in about $\log d$ steps at best.
-# - Gradients were those of fresh weights. A trained recurrent layer may carry further, or not as far.
 # - The ladder is one task with short texts, one size, one pass, three learning rates. Kernel size, depth and width were not tuned. The CNN's best rate is at an end of the grid, so it might gain from a wider one. At equal time the learning rate is that of equal parameters.
 # - State-space models and linear attention, which promise short chains *and* linear cost, are not here.
 #
@@ -593,7 +594,6 @@ for kind, make in build.items():
 # 5. On one task with short texts, at equal parameters and at equal time, the transformer is ahead of RNN, GRU and CNN by little, and all four are far ahead of the n-gram model.
 #
 # *References:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 4 with table 1 (operations, waiting, path). RNN: Elman, *Finding Structure in Time*, Cognitive Science 14 (1990). GRU: Cho et al., [arXiv:1406.1078](https://arxiv.org/abs/1406.1078),
-# section 2.3. Convolutions for sequences: Gehring et al., [arXiv:1705.03122](https://arxiv.org/abs/1705.03122); Bai, Kolter and Koltun, [arXiv:1803.01271](https://arxiv.org/abs/1803.01271). Vanishing gradients: Pascanu, Mikolov and Bengio, [arXiv:1211.5063](https://arxiv.org/abs/1211.5063), section 2. $6N$: Kaplan et al.,
-# [arXiv:2001.08361](https://arxiv.org/abs/2001.08361), section 2.1. Saved memory: Korthikanti et al., [arXiv:2205.05198](https://arxiv.org/abs/2205.05198), section 4. Fused attention: Dao et al., [arXiv:2205.14135](https://arxiv.org/abs/2205.14135), section 3; Dao, [arXiv:2307.08691](https://arxiv.org/abs/2307.08691), section 3.
+# section 2.3. Convolutions for sequences: Gehring et al., [arXiv:1705.03122](https://arxiv.org/abs/1705.03122); Bai, Kolter and Koltun, [arXiv:1803.01271](https://arxiv.org/abs/1803.01271). Vanishing gradients: Pascanu, Mikolov and Bengio, [arXiv:1211.5063](https://arxiv.org/abs/1211.5063), section 2.
 #
 # *What comes next:* lesson 13 asks where the time of a whole training run is spent, and makes it shorter.

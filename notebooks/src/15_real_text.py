@@ -85,72 +85,22 @@ plots.diagram("dose-and-response")
 
 
 # %%
-def words_of(texts):
-    return [word for text in texts for word in re.findall(r"[^\W\d_]+", text.lower())]
-
-
-novels, world = tx.load_corpus("novels"), tx.load_corpus("world")
+novels = tx.load_corpus("novels")
 print("authors:", ", ".join(novels.label_names))
 for name, split in novels.splits.items():
     print(f"{name:<6}{len(split):>6,} passages, {len(set(split.groups))} novels")
 passage = textwrap.shorten(novels.train.texts[0], 160)
 print(textwrap.fill(f"{novels.label_names[novels.train.labels[0]]}: {passage}", 88))
-n_read = len(words_of(novels.train.texts))
-for name, read, held_out in (("novels", novels.train, novels.valid),
-                             ("our world", world.train, world.test)):
-    seen = set(words_of(read.texts)[:n_read])
-    new = np.mean([word not in seen for word in words_of(held_out.texts)])
-    print(f"{name}: {len(seen):,} different words, {new:.1%} of held-out words are new")
-    assert (new > 0.05) == (name == "novels") and (new < 0.01) == (name != "novels")
 
 # %% [markdown]
-# After equally many words, our world has hardly anything new to say. In novels a good share of the held-out words was never met: one reason why real models read subwords (lesson 01).
+# ## The leak that no comparison of texts finds
 #
-# ## Leaks
-#
-# A text that is in train *and* in test is a **leak**: a model that learns it by heart knows the answer. Here is a folder with a file for each part. How many of the four test reviews are leaked?
-
-# %% tags=["nbval-check-output"]
-own = folder / "own"
-own.mkdir()
-learned = ["L'histoire est belle !", "Quel ennui.", "Un livre à relire."]
-learned += ["Rien à sauver."]
-ends = "je recommande", "décevant"
-learned += [f"Tome {i} : {end}." for i in range(1, 6) for end in ends]
-asked = ["Un livre à relire.", "l’histoire est belle", "RIEN, à sauver..."]
-asked += ["Une belle fin."]
-for name, texts in (("train", learned), ("test", asked)):
-    rows = [f"{1 - i % 2}\t{text}" for i, text in enumerate(texts)]
-    (own / f"{name}.tsv").write_text("\n".join(rows), encoding="utf-8")
-with contextlib.chdir(folder), warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    tx.load_corpus("own")
-print(textwrap.fill(str(caught[0].message), 88))
-
-# %% [markdown]
-# One is found, word for word.
-#
-# ### Repeats that no comparison of strings finds
-#
-# The second and the third are in train as well, with another apostrophe, other capitals, other signs. What survives all this are the *words*: runs of letters and digits, in lower case. An exercise below asks you for your own function.
-
-# %% tags=["nbval-check-output"]
-from tinytx_course.labs.lesson_15 import same_text
-
-seen = {same_text(text) for text in learned}
-for text in asked:
-    mark = "leaked" if same_text(text) in seen else "new"
-    print(f"{mark:<7} {text:<22} {same_text(text)!r}")
-
-# %% [markdown]
-# ### The leak that no comparison of texts finds
-#
-# Let us cut the novels into train and test in two ways: passages at random, and whole novels, as the package does. A softer test for copies is the share of test passages with eight words in a row that are in train, too. It is below two percent in both.
+# A text that is in train *and* in test is a **leak**: a model that learns it by heart knows the answer. But a leak need not be a copy. Let us cut the novels into train and test in two ways: passages at random, and whole novels, as the package does. A softer test for copies is the share of test passages with eight words in a row that are in train, too. It is below two percent in both.
 
 
 # %%
 def runs_of_eight(text):
-    words = words_of([text])
+    words = re.findall(r"[^\W\d_]+", text.lower())
     return {tuple(words[i : i + 8]) for i in range(len(words) - 7)}
 
 
@@ -490,20 +440,6 @@ course.quiz("real_text")
 #
 # Below each cell to fill in is its check, which names the mistake if it knows it.
 #
-# [exercise: repeated_texts]
-
-
-# %%
-def repeated_texts(train, test):
-    ### BEGIN SOLUTION
-    ...
-    ### END SOLUTION
-
-
-# %%
-course.check("repeated_texts", repeated_texts)
-
-# %% [markdown]
 # [exercise: grouped_split]
 
 
@@ -518,16 +454,57 @@ def grouped_split(groups, n_test):
 course.check("grouped_split", grouped_split)
 
 # %% [markdown]
-# ### Try it yourself
+# ## Further: leaks that are copies
 #
-# **1.** A friend measures 82.1 with a bag of words on a random split of film reviews, and 81.0 for a published transformer, and concludes that pretraining is useless. What would you ask?
+# Here is a folder with a file for each part. How many of the four test reviews are leaked?
+
+# %% tags=["nbval-check-output"]
+own = folder / "own"
+own.mkdir()
+learned = ["L'histoire est belle !", "Quel ennui.", "Un livre à relire."]
+learned += ["Rien à sauver."]
+ends = "je recommande", "décevant"
+learned += [f"Tome {i} : {end}." for i in range(1, 6) for end in ends]
+asked = ["Un livre à relire.", "l’histoire est belle", "RIEN, à sauver..."]
+asked += ["Une belle fin."]
+for name, texts in (("train", learned), ("test", asked)):
+    rows = [f"{1 - i % 2}\t{text}" for i, text in enumerate(texts)]
+    (own / f"{name}.tsv").write_text("\n".join(rows), encoding="utf-8")
+with contextlib.chdir(folder), warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    tx.load_corpus("own")
+print(textwrap.fill(str(caught[0].message), 88))
+
+# %% [markdown]
+# One is found, word for word.
 #
-# <details><summary>Answer</summary>
+# ### Repeats that no comparison of strings finds
 #
-# Was the split by film? Were repeats taken out before it? Are both figures about the same test texts, with as many labels, and chosen without the test set? With how many seeds? And useless for whom: with 25,000 labels, or with 50?
-#
-# </details>
-#
+# The second and the third are in train as well, with another apostrophe, other capitals, other signs. What survives all this are the *words*: runs of letters and digits, in lower case. An exercise below asks you for your own function.
+
+# %% tags=["nbval-check-output"]
+from tinytx_course.labs.lesson_15 import same_text
+
+seen = {same_text(text) for text in learned}
+for text in asked:
+    mark = "leaked" if same_text(text) in seen else "new"
+    print(f"{mark:<7} {text:<22} {same_text(text)!r}")
+
+# %% [markdown]
+# [exercise: repeated_texts]
+
+
+# %%
+def repeated_texts(train, test):
+    ### BEGIN SOLUTION
+    ...
+    ### END SOLUTION
+
+
+# %%
+course.check("repeated_texts", repeated_texts)
+
+# %% [markdown]
 # ## Further: TF-IDF, and broken rows
 #
 # The class of scikit-learn adds 1 to the logarithm, so a word of all texts does not vanish. By default it also smooths $D$ and $\mathrm{df}$ and drops words of one letter; the next cell switches both off.
@@ -602,6 +579,16 @@ Markdown("\n".join(lines))
 
 # %% [markdown]
 # Neighbouring words mostly agree; over a whole line there is hardly any sense.
+#
+# ### Try it yourself
+#
+# **1.** A friend measures 82.1 with a bag of words on a random split of film reviews, and 81.0 for a published transformer, and concludes that pretraining is useless. What would you ask?
+#
+# <details><summary>Answer</summary>
+#
+# Was the split by film? Were repeats taken out before it? Are both figures about the same test texts, with as many labels, and chosen without the test set? With how many seeds? And useless for whom: with 25,000 labels, or with 50?
+#
+# </details>
 #
 # ## Summary
 #

@@ -91,6 +91,15 @@ wrong("calls-the-answer", lambda x, gamma, beta, eps: F.layer_norm(x, x.shape[-1
 wrong("calls-the-answer", lambda x, gamma, beta, eps: torch.layer_norm(x, x.shape[-1:], gamma, beta, eps))
 
 
+wrong(
+    "variance-along-another-axis",
+    lambda x, gamma, beta, eps: (
+        gamma * (x - x.mean(-1, keepdim=True)) / torch.sqrt(x.var(1, keepdim=True, unbiased=False) + eps)
+        + beta
+    ),
+)
+
+
 right, wrong = of("parallel_block")
 
 
@@ -153,6 +162,36 @@ wrong("residual-twice", parallel_differences, {" - x": ""})
 wrong("too-many-results", lambda x, attn, ff, norm: (x + attn(norm(x)), x + ff(norm(x))))
 
 
+wrong("sublayer-of-the-other", lambda x, attn, ff, norm: ff(attn(norm(x))))
+
+
+wrong("sublayer-of-the-other", lambda x, attn, ff, norm: x + ff(attn(norm(x))))
+
+
+@wrong("feed-forward-reads-attention")
+def parallel_block_feed_forward_reads_attention(x, attn, ff, norm):
+    a = attn(norm(x))
+    return x + a + ff(norm(a))
+
+
+@wrong("attention-reads-feed-forward")
+def parallel_block_attention_reads_feed_forward(x, attn, ff, norm):
+    y = norm(x)
+    return x + ff(y) + attn(ff(y))
+
+
+@wrong("results-multiplied")
+def parallel_block_results_multiplied(x, attn, ff, norm):
+    y = norm(x)
+    return x + attn(y) * ff(y)
+
+
+@wrong("results-averaged")
+def parallel_block_results_averaged(x, attn, ff, norm):
+    y = norm(x)
+    return x + (attn(y) + ff(y)) / 2
+
+
 right, wrong = of("feed_forward")
 
 
@@ -204,6 +243,14 @@ wrong(
     "error", lambda x, w_up, b_up, w_down, b_down: F.linear(F.relu(F.linear(x, w_up, b_up)), w_down, b_down)
 )
 wrong("error", lambda x, w_up, b_up, w_down, b_down: max(0, x @ w_up + b_up) @ w_down + b_down)
+
+
+wrong("no-activation+biases-missing", lambda x, w_up, b_up, w_down, b_down: x @ w_up @ w_down)
+
+
+wrong(
+    "up-matrix-for-down", lambda x, w_up, b_up, w_down, b_down: torch.relu(x @ w_up + b_up) @ w_up.T + b_down
+)
 
 
 right, wrong = of("block")
@@ -287,3 +334,67 @@ def block_in_place(x, attn, ff, attn_norm, ff_norm, norm_first):
 def block_forgets_return(x, attn, ff, attn_norm, ff_norm, norm_first):
     x = x + attn(attn_norm(x)) if norm_first else attn_norm(x + attn(x))
     x = x + ff(ff_norm(x)) if norm_first else ff_norm(x + ff(x))
+
+
+@wrong("feed-forward-of-attention")
+def block_feed_forward_of_attention(x, attn, ff, attn_norm, ff_norm, norm_first):
+    if norm_first:
+        return x + ff(attn(attn_norm(x)))
+    return ff_norm(x + ff(attn(x)))
+
+
+@wrong("feed-forward-of-attention")
+def block_feed_forward_of_attention_2(x, attn, ff, attn_norm, ff_norm, norm_first):
+    if norm_first:
+        a = attn(attn_norm(x))
+        return x + a + ff(ff_norm(a))
+    a = attn(x)
+    y = attn_norm(x + a)
+    return ff_norm(y + ff(a))
+
+
+@wrong("feed-forward-reads-old-norm")
+def block_feed_forward_reads_old_norm(x, attn, ff, attn_norm, ff_norm, norm_first):
+    if norm_first:
+        h = attn_norm(x)
+        x = x + attn(h)
+        x = x + ff(h)
+    else:
+        x = attn_norm(x + attn(x))
+        x = ff_norm(x + ff(x))
+    return x
+
+
+@wrong("residual-missing")
+def block_residual_missing(x, attn, ff, attn_norm, ff_norm, norm_first):
+    if norm_first:
+        x = attn(attn_norm(x))
+        x = ff(ff_norm(x))
+    else:
+        x = attn_norm(x + attn(x))
+        x = ff_norm(x + ff(x))
+    return x
+
+
+@wrong("ff-norm-missing")
+def block_ff_norm_missing(x, attn, ff, attn_norm, ff_norm, norm_first):
+    if norm_first:
+        x = x + attn(attn_norm(x))
+        return x + ff(ff_norm(x))
+    x = attn_norm(x + attn(x))
+    return x + ff(x)
+
+
+@wrong("residual-from-input")
+def block_residual_from_input(x, attn, ff, attn_norm, ff_norm, norm_first):
+    if norm_first:
+        h = x + attn(attn_norm(x))
+        return h + ff(ff_norm(h))
+    h = attn_norm(x + attn(x))
+    return ff_norm(x + ff(h))
+
+
+@wrong("residual-from-input")
+def block_residual_from_input_2(x, attn, ff, attn_norm, ff_norm, norm_first):
+    h = x + attn(attn_norm(x)) if norm_first else attn_norm(x + attn(x))
+    return h + ff(ff_norm(h)) if norm_first else ff_norm(x + ff(h))

@@ -80,3 +80,12 @@ def cached_in_place(x, cache, w_q, w_k, w_v):
 
 wrong("wrong-type", lambda x, cache, w_q, w_k, w_v: cached_plain(x, cache, w_q, w_k, w_v)[0])
 wrong("numpy-array", cached_squeezed, {"output.squeeze(1), grown": "output.numpy(), grown.numpy()"})
+
+
+@wrong("scale-by-keys")
+def cached_step_scale_by_keys(x, cache, w_q, w_k, w_v):
+    T = cache.shape[2]
+    k = torch.cat([cache[0], x @ w_k], 1)
+    v = torch.cat([cache[1], x @ w_v], 1)
+    s = x @ w_q @ k.mT / math.sqrt(T)
+    return (s.softmax(-1) @ v, torch.stack([k, v]))

@@ -122,6 +122,16 @@ wrong("final-norm-forgotten+norms-with-shifts", llama_formula, {"3 * f + 2": "3 
 wrong("norms-forgotten", llama_formula, {"3 * f + 2": "3 * f", " + 1": ""})
 
 
+wrong(
+    "one-layer-too-few",
+    lambda vocab_size, d_model, n_layers, d_ff, kv_dim: (
+        2 * vocab_size * d_model
+        + (n_layers - 1) * (2 * d_model**2 + 2 * d_model * kv_dim + 3 * d_model * d_ff + 2 * d_model)
+        + d_model
+    ),
+)
+
+
 right, wrong = of("count_gpt2")
 
 
@@ -167,3 +177,14 @@ def gpt2_as_tensor(vocab_size, max_len, d_model, n_heads, n_layers):
 
 
 wrong("wrong-type", lambda v, t, d, h, n: f"{gpt2_formula(v, t, d, h, n) / 1e6:.0f} M")
+
+
+wrong(
+    "one-position-too-many",
+    lambda vocab_size, max_len, d_model, n_heads, n_layers: (
+        vocab_size * d_model
+        + (max_len + 1) * d_model
+        + n_layers * (12 * d_model**2 + 13 * d_model)
+        + 2 * d_model
+    ),
+)

@@ -86,6 +86,14 @@ wrong(
 )
 
 
+@wrong("cut-at-the-end")
+def greedy_decode_cut_at_the_end(step, bos_id, eos_id, max_len):
+    ids = [bos_id]
+    while ids[-1] != eos_id:
+        ids.append(int(step(ids).argmax()))
+    return ids[:max_len]
+
+
 right, wrong = of("beam_search")
 
 

@@ -58,6 +58,15 @@ def cost_numpy(lengths, batch_size):
     return sum(cut.size * cut.max() for cut in cuts if cut.size)
 
 
+wrong(
+    "batch-one-too-large",
+    lambda lengths, batch_size: sum(
+        len(lengths[i : i + batch_size + 1]) * max(lengths[i : i + batch_size + 1])
+        for i in range(0, len(lengths), batch_size)
+    ),
+)
+
+
 right, wrong = of("batch_at_ridge")
 
 

@@ -72,6 +72,52 @@ wrong("only-summed", lambda context, w_o: context.transpose(1, 2).flatten(2) @ w
 wrong("output-without-the-head", parts_by_difference, {"whole - rest": "0 * whole + rest"})
 
 
+@wrong("forgotten-transpose")
+def head_contributions_forgotten_transpose(context, w_o):
+    B, H, T, K = context.shape
+    out = []
+    for h in range(H):
+        z = torch.zeros_like(context)
+        z[:, h] = context[:, h]
+        out.append(z.reshape(B, T, H * K) @ w_o)
+    return torch.stack(out, 1)
+
+
+@wrong("cut-to-head-width")
+def head_contributions_cut_to_head_width(context, w_o):
+    B, H, T, K = context.shape
+    return torch.stack([context[:, h] @ w_o[h * K : (h + 1) * K, h * K : (h + 1) * K] for h in range(H)], 1)
+
+
+@wrong("cut-to-head-width")
+def head_contributions_cut_to_head_width_2(context, w_o):
+    B, H, T, K = context.shape
+    return torch.stack([context[:, h] @ w_o[h * K : (h + 1) * K, :K] for h in range(H)], 1)
+
+
+@wrong("output-dealt-out")
+def head_contributions_output_dealt_out(context, w_o):
+    B, H, T, K = context.shape
+    y = context.transpose(1, 2).reshape(B, T, H * K) @ w_o
+    out = torch.zeros(B, H, T, H * K)
+    for h in range(H):
+        out[:, h, :, h * K : (h + 1) * K] = y[..., h * K : (h + 1) * K]
+    return out
+
+
+@wrong("forgotten-transpose")
+def head_contributions_forgotten_transpose_2(context, w_o):
+    B, H, T, K = context.shape
+    y = context.reshape(B, T, H * K)
+    return torch.stack([y[..., h * K : (h + 1) * K] @ w_o[h * K : (h + 1) * K] for h in range(H)], 1)
+
+
+@wrong("heads-first")
+def head_contributions_heads_first(context, w_o):
+    B, H, T, K = context.shape
+    return torch.stack([context[:, h] @ w_o[h * K : (h + 1) * K] for h in range(H)])
+
+
 right, wrong = of("merge_heads")
 
 
@@ -121,6 +167,12 @@ def _split(x, h):
 
 def _join(context):
     return context.transpose(1, 2).flatten(2)
+
+
+@wrong("other-axes-exchanged")
+def merge_heads_other_axes_exchanged(context):
+    B, H, T, K = context.shape
+    return context.transpose(2, 3).reshape(B, T, H * K)
 
 
 right, wrong = of("multi_head_attention")
@@ -199,3 +251,73 @@ def mha_in_place(x, w_q, w_k, w_v, w_o, n_heads, mask):
 
 right(mha_package, {"tx.attention(q, k, v, mask)": "F.scaled_dot_product_attention(q, k, v, attn_mask=mask)"})
 wrong("error", mha_package, {"tx.attention(q, k, v, mask)": "(q @ k.t()).softmax(-1) @ v"})
+
+
+@wrong("scale-by-tokens")
+def multi_head_attention_scale_by_tokens(x, w_q, w_k, w_v, w_o, n_heads, mask):
+    B, T, D = x.shape
+    K = D // n_heads
+    q, k, v = [(x @ w).view(B, T, n_heads, K).transpose(1, 2) for w in (w_q, w_k, w_v)]
+    s = q @ k.mT / math.sqrt(T)
+    s = s.masked_fill(~mask, -math.inf)
+    return (s.softmax(-1) @ v).transpose(1, 2).reshape(B, T, D) @ w_o
+
+
+@wrong("output-projection-transposed")
+def multi_head_attention_output_projection_transposed(x, w_q, w_k, w_v, w_o, n_heads, mask):
+    B, T, D = x.shape
+    K = D // n_heads
+    q, k, v = [(x @ w).view(B, T, n_heads, K).transpose(1, 2) for w in (w_q, w_k, w_v)]
+    s = q @ k.mT / math.sqrt(K)
+    s = s.masked_fill(~mask, -math.inf)
+    return (s.softmax(-1) @ v).transpose(1, 2).reshape(B, T, D) @ w_o.T
+
+
+@wrong("no-softmax")
+def multi_head_attention_no_softmax(x, w_q, w_k, w_v, w_o, n_heads, mask):
+    B, T, D = x.shape
+    K = D // n_heads
+    q, k, v = [(x @ w).view(B, T, n_heads, K).transpose(1, 2) for w in (w_q, w_k, w_v)]
+    s = q @ k.mT / math.sqrt(K)
+    s = s.masked_fill(~mask, 0)
+    return (s @ v).transpose(1, 2).reshape(B, T, D) @ w_o
+
+
+@wrong("mask-multiplied")
+def multi_head_attention_mask_multiplied(x, w_q, w_k, w_v, w_o, n_heads, mask):
+    B, T, D = x.shape
+    K = D // n_heads
+    q, k, v = [(x @ w).view(B, T, n_heads, K).transpose(1, 2) for w in (w_q, w_k, w_v)]
+    s = q @ k.mT / math.sqrt(K)
+    s = s * mask
+    return (s.softmax(-1) @ v).transpose(1, 2).reshape(B, T, D) @ w_o
+
+
+@wrong("keys-and-queries-exchanged")
+def multi_head_attention_keys_and_queries_exchanged(x, w_q, w_k, w_v, w_o, n_heads, mask):
+    B, T, D = x.shape
+    K = D // n_heads
+    q, k, v = [(x @ w).view(B, T, n_heads, K).transpose(1, 2) for w in (w_q, w_k, w_v)]
+    s = k @ q.mT / math.sqrt(K)
+    s = s.masked_fill(~mask, -1e9)
+    return (s.softmax(-1) @ v).transpose(1, 2).reshape(B, T, D) @ w_o
+
+
+@wrong("view-without-transpose+merge-without-transpose")
+def multi_head_attention_view_without_transpose_and_merge_without_transpose(
+    x, w_q, w_k, w_v, w_o, n_heads, mask
+):
+    B, T, D = x.shape
+    K = D // n_heads
+    q, k, v = [(x @ w).view(B, n_heads, T, K) for w in (w_q, w_k, w_v)]
+    s = (q @ k.mT / math.sqrt(K)).masked_fill(~mask, -math.inf)
+    return (s.softmax(-1) @ v).reshape(B, T, D) @ w_o
+
+
+@wrong("projections-exchanged")
+def multi_head_attention_projections_exchanged(x, w_q, w_k, w_v, w_o, n_heads, mask):
+    B, T, D = x.shape
+    K = D // n_heads
+    q, k, v = [(x @ w).view(B, T, n_heads, K).transpose(1, 2) for w in (w_q, w_v, w_k)]
+    s = (q @ k.mT / math.sqrt(K)).masked_fill(~mask, -math.inf)
+    return (s.softmax(-1) @ v).transpose(1, 2).reshape(B, T, D) @ w_o

@@ -63,6 +63,30 @@ def ablate_view_in_place(context, n_heads, head):
     return heads.flatten(2)
 
 
+@wrong("view-without-transpose")
+def ablate_head_view_without_transpose(context, n_heads, head):
+    B, T, D = context.shape
+    o = context.clone().view(B, n_heads, T, D // n_heads)
+    o[:, head] = 0
+    return o.view(B, T, D)
+
+
+@wrong("one-column-too-few")
+def ablate_head_one_column_too_few(context, n_heads, head):
+    w_ = context.shape[-1] // n_heads
+    o = context.clone()
+    o[..., head * w_ : (head + 1) * w_ - 1] = 0
+    return o
+
+
+@wrong("one-column-too-many")
+def ablate_head_one_column_too_many(context, n_heads, head):
+    w_ = context.shape[-1] // n_heads
+    o = context.clone()
+    o[..., head * w_ : (head + 1) * w_ + 1] = 0
+    return o
+
+
 right, wrong = of("induction_score")
 
 

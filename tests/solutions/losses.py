@@ -43,6 +43,10 @@ wrong("wrong-type", lambda token_ids: token_ids[:, 1:])
 right, wrong = of("answer_loss")
 
 
+def _asked(token_ids, prompt_lens, pad_id):
+    return (torch.arange(token_ids.shape[1]) >= prompt_lens[:, None]) & (token_ids != pad_id)
+
+
 @right
 def answer_ignore_index(logits, token_ids, prompt_lens, pad_id):
     targets = token_ids.clone()
@@ -109,6 +113,83 @@ wrong("not-shifted", answer_loops, {"t - 1": "t"})
 wrong("padding-counted", answer_loops, {"token != pad_id": "True"})
 
 
+@wrong("softmax-twice")
+def answer_loss_softmax_twice(logits, token_ids, prompt_lens, pad_id):
+    m = _asked(token_ids, prompt_lens, pad_id)[:, 1:]
+    probs = logits.softmax(-1)[:, :-1]
+    return F.cross_entropy(probs[m], token_ids[:, 1:][m])
+
+
+@wrong("log-forgotten")
+def answer_loss_log_forgotten(logits, token_ids, prompt_lens, pad_id):
+    m = _asked(token_ids, prompt_lens, pad_id)[:, 1:]
+    return -logits.softmax(-1)[:, :-1].gather(-1, token_ids[:, 1:, None])[..., 0][m].mean()
+
+
+@wrong("log-of-mean-probability")
+def answer_loss_log_of_mean_probability(logits, token_ids, prompt_lens, pad_id):
+    m = _asked(token_ids, prompt_lens, pad_id)[:, 1:]
+    p = logits.softmax(-1)[:, :-1].gather(-1, token_ids[:, 1:, None])[..., 0][m]
+    return -p.mean().log()
+
+
+@wrong("shifted-backwards")
+def answer_loss_shifted_backwards(logits, token_ids, prompt_lens, pad_id):
+    m = _asked(token_ids, prompt_lens, pad_id)[:, :-1]
+    return F.cross_entropy(logits[:, 1:][m], token_ids[:, :-1][m])
+
+
+@wrong("mask-not-shifted")
+def answer_loss_mask_not_shifted(logits, token_ids, prompt_lens, pad_id):
+    m = _asked(token_ids, prompt_lens, pad_id)[:, :-1]
+    return F.cross_entropy(logits[:, :-1][m], token_ids[:, 1:][m])
+
+
+@wrong("bits")
+def answer_loss_bits(logits, token_ids, prompt_lens, pad_id):
+    m = _asked(token_ids, prompt_lens, pad_id)[:, 1:]
+    return F.cross_entropy(logits[:, :-1][m], token_ids[:, 1:][m]) / math.log(2)
+
+
+@wrong("perplexity-returned")
+def answer_loss_perplexity_returned(logits, token_ids, prompt_lens, pad_id):
+    m = _asked(token_ids, prompt_lens, pad_id)[:, 1:]
+    return F.cross_entropy(logits[:, :-1][m], token_ids[:, 1:][m]).exp()
+
+
+@wrong("pad-id-0-assumed")
+def answer_loss_pad_id_0_assumed(logits, token_ids, prompt_lens, pad_id):
+    m = _asked(token_ids, prompt_lens, 0)[:, 1:]
+    return F.cross_entropy(logits[:, :-1][m], token_ids[:, 1:][m])
+
+
+wrong(
+    "prompt-counted+softmax-twice",
+    lambda logits, token_ids, prompt_lens, pad_id: F.cross_entropy(
+        logits.softmax(-1)[:, :-1].flatten(0, 1), token_ids[:, 1:].flatten(), ignore_index=pad_id
+    ),
+)
+
+
+@wrong("divided-by-rows")
+def answer_loss_divided_by_rows(logits, token_ids, prompt_lens, pad_id):
+    m = _asked(token_ids, prompt_lens, pad_id)[:, 1:]
+    return F.cross_entropy(logits[:, :-1][m], token_ids[:, 1:][m], reduction="sum") / len(token_ids)
+
+
+@wrong("logits-set-to-0")
+def answer_loss_logits_set_to_0(logits, token_ids, prompt_lens, pad_id):
+    m = _asked(token_ids, prompt_lens, pad_id)[:, 1:]
+    return F.cross_entropy((logits[:, :-1] * m[..., None]).flatten(0, 1), (token_ids[:, 1:] * m).flatten())
+
+
+@wrong("softmax-over-positions")
+def answer_loss_softmax_over_positions(logits, token_ids, prompt_lens, pad_id):
+    m = _asked(token_ids, prompt_lens, pad_id)[:, 1:]
+    lp = logits.log_softmax(1)[:, :-1].gather(-1, token_ids[:, 1:, None])[..., 0]
+    return -lp[m].mean()
+
+
 right, wrong = of("language_model_loss")
 
 
@@ -159,6 +240,21 @@ def loss_unreduced(logits, targets, pad_id):
 
 
 right(lambda logits, targets, pad_id: F.cross_entropy(logits.transpose(1, 2), targets, ignore_index=pad_id))
+
+
+@wrong("softmax-over-positions")
+def language_model_loss_softmax_over_positions(logits, targets, pad_id):
+    lp = torch.log_softmax(logits, 0)
+    m = targets != pad_id
+    return -lp.gather(-1, targets[..., None])[..., 0][m].mean()
+
+
+wrong(
+    "shifted-again",
+    lambda logits, targets, pad_id: F.cross_entropy(
+        logits[:, 1:].flatten(0, 1), targets[:, :-1].flatten(), ignore_index=pad_id
+    ),
+)
 
 
 right, wrong = of("perplexity")

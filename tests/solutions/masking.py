@@ -196,6 +196,12 @@ def masked_loss_two_slips(logits, labels):
 right(lambda logits, labels: F.cross_entropy(logits.flatten(0, 1), labels.flatten()))
 
 
+@wrong("softmax-over-positions")
+def masked_loss_softmax_over_positions(logits, labels):
+    k = labels != -100
+    return F.cross_entropy(logits.softmax(1)[k], labels[k])
+
+
 right, wrong = of("mask_words")
 
 
@@ -252,3 +258,20 @@ wrong("beginning-left", words_walk_from_each, {"first > 0 and": "False and"})
 wrong("end-left", words_walk_from_each, {"last < len(tokens) and": "False and"})
 wrong("first-choice-only", words_torch, {"torch.tensor(chosen,": "torch.tensor(chosen[:1],"})
 wrong("only-the-token", lambda tokens, chosen: ["[MASK]" if i in chosen else t for i, t in enumerate(tokens)])
+
+
+@wrong("next-word-begun")
+def mask_words_next_word_begun(tokens, chosen):
+    out = list(tokens)
+    for i in chosen:
+        j = i
+        while j > 0 and (not tokens[j].startswith("▁")):
+            j -= 1
+        out[j] = "[MASK]"
+        j += 1
+        while j < len(tokens):
+            out[j] = "[MASK]"
+            if tokens[j].startswith("▁"):
+                break
+            j += 1
+    return out

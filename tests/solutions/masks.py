@@ -92,6 +92,27 @@ wrong("prefix-causal", window_loop, {":prefix": ": min(prefix, t + 1)"})
 wrong("not-boolean", window_by_triangles, {"return mask": "return mask.float()"})
 
 
+@wrong("own-token-left-out")
+def window_prefix_mask_own_token_left_out(seq_len, window, prefix):
+    i = torch.arange(seq_len)
+    d = i[:, None] - i
+    return (d > 0) & (d <= window) | (i < prefix)
+
+
+@wrong("prefix-too-short")
+def window_prefix_mask_prefix_too_short(seq_len, window, prefix):
+    i = torch.arange(seq_len)
+    d = i[:, None] - i
+    return (d >= 0) & (d < window) | (i < prefix - 1)
+
+
+@wrong("prefix-among-itself")
+def window_prefix_mask_prefix_among_itself(seq_len, window, prefix):
+    i = torch.arange(seq_len)
+    d = i[:, None] - i
+    return (d >= 0) & (d < window) | (i < prefix) & (i[:, None] < prefix)
+
+
 right, wrong = of("padding_mask")
 
 
@@ -248,3 +269,14 @@ def leaks_counts(model, x):
         changed[s] += 1
         n_leaks += int((model(changed)[:s] != before[:s]).any(-1).sum())
     return n_leaks
+
+
+@wrong("last-input-missed")
+def leaks_future_last_input_missed(model, x):
+    b = model(x)
+    for s in range(len(x) - 1):
+        c = x.clone()
+        c[s] += torch.rand_like(c[s]) + 1
+        if not torch.equal(model(c)[:s], b[:s]):
+            return True
+    return False

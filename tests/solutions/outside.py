@@ -187,3 +187,10 @@ def gain_two_slips(ours, theirs, t):
     gains = np.array(theirs) - np.array(ours)
     half = t * gains.std() / np.sqrt(len(gains))
     return gains.mean() - half, gains.mean() + half
+
+
+@wrong("divided-by-n-minus-1-again")
+def gain_interval_divided_by_n_minus_1_again(ours, theirs, t):
+    d = np.subtract(ours, theirs)
+    h = t * d.std(ddof=1) / math.sqrt(len(d) - 1)
+    return (d.mean() - h, d.mean() + h)

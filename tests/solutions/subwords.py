@@ -297,6 +297,18 @@ wrong(
 )
 
 
+@wrong("last-pair-missed")
+def encode_bpe_last_pair_missed(word, merges):
+    t = list(word)
+    for left, right in merges:
+        i = 0
+        while i < len(t) - 2:
+            if t[i] == left and t[i + 1] == right:
+                t[i : i + 2] = [left + right]
+            i += 1
+    return t
+
+
 right, wrong = of("decode_bpe")
 
 
@@ -346,3 +358,6 @@ wrong("wrong-type", lambda tokens: "".join(tokens).replace("▁", " ").split())
 wrong(
     "input-modified", decode_letter_by_letter, {'    text = ""\n': '    text = ""\n    tokens.append("")\n'}
 )
+
+
+wrong("spaces-between-tokens", lambda tokens: " ".join([t.replace("▁", "") for t in tokens]))

@@ -99,6 +99,27 @@ def step_item_first(model, optimizer, inputs, targets, max_norm):
 wrong("wrong-type", step_perplexity, {"loss.exp().item(), model.weight": "loss.item()"})
 
 
+@wrong("softmax-over-positions")
+def training_step_softmax_over_positions(model, optimizer, inputs, targets, max_norm):
+    optimizer.zero_grad()
+    lp = model(inputs).log_softmax(1)
+    loss = -lp.gather(-1, targets[..., None]).mean()
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    optimizer.step()
+    return (loss.item(), model.weight)
+
+
+@wrong("sum-for-mean")
+def training_step_sum_for_mean(model, optimizer, inputs, targets, max_norm):
+    optimizer.zero_grad()
+    loss = F.cross_entropy(model(inputs).transpose(1, 2), targets, reduction="none").sum(1).mean()
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    optimizer.step()
+    return (loss.item(), model.weight)
+
+
 right, wrong = of("freeze")
 
 

@@ -64,7 +64,7 @@ _one_at_a_time = threading.RLock()  # the screen is captured, and there is only 
 
 
 def check(name: str, function: Any, *, seed: int = 0, display: bool = True) -> Verdict:
-    """Check a learner's function for an exercise, and name the mistake.
+    """Check a learner's function for an exercise, and name the mistake; from the second try on say the rule.
 
     Parameters
     ----------
@@ -106,8 +106,10 @@ def check(name: str, function: Any, *, seed: int = 0, display: bool = True) -> V
         if verdict.passed:
             store_answer(name, function)
             verdict = dataclasses.replace(verdict, parts=(*verdict.parts, _whats_next(exercise)))
-        elif verdict.attempted and (offer := _rung_below(exercise)):
-            verdict = dataclasses.replace(verdict, parts=(*verdict.parts, offer))
+        elif verdict.attempted:
+            rule = [f"Expected: {exercise.rule}"] if record().entry("exercises", name)["tries"] > 1 else []
+            parts = (*rule, *verdict.parts, *filter(None, [_rung_below(exercise)]))
+            verdict = dataclasses.replace(verdict, parts=parts)
         verdict.show()
     return verdict
 

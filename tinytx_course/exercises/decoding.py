@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 _BOS, _EOS = 1, 2  # those of the lesson
 _OTHERS = {"bos": 5, "eos": 3}
 _LONGEST_PATH = 32  # ids that are explained; right answers have up to 7
+_LONGEST_PREFIX = 100
 
 
 class _Step:
     """A next-token distribution for every prefix, drawn once from a seed.
 
     Ids are 0 to V - 1; ``bos`` is hardly ever predicted. Takes a list, a tuple, an array or a tensor; answers
-    on the device of a tensor, else on the default one.
+    on the device of a tensor, else on the default one. A prefix that grows without end is refused.
     """
 
     def __init__(self, seed: int, eos_bias: float = 0.0, *, bos: int = _BOS, eos: int = _EOS) -> None:
@@ -39,6 +40,8 @@ class _Step:
     def __call__(self, prefix_ids: Any) -> Tensor:
         device = prefix_ids.device if isinstance(prefix_ids, Tensor) else working_device()
         prefix = tuple(int(i) for i in np.asarray(_listed(prefix_ids)).reshape(-1))
+        if len(prefix) > _LONGEST_PREFIX:
+            raise ValueError(f"a prefix must hold at most {_LONGEST_PREFIX} ids, got {len(prefix)}")
         if prefix not in self._known:
             self._known[prefix] = torch.tensor(self._log_probs(prefix), dtype=torch.float32, device="cpu")
         return self._known[prefix].clone().to(device)
@@ -87,7 +90,9 @@ def _greedy_calls(seed: int) -> Iterator[Call]:
         (_Step(7919 * seed + n, eos_bias, **_OTHERS if n % 2 else {}), n // 2 + 2)
         for n, eos_bias in enumerate(biases)
     ]
-    for step, max_len in sorted([*drawn, (_Step(1138), 3), (_Step(3614, 1.0), 3)], key=lambda row: row[1]):
+    endless = _Step(7919 * seed, -20.0)
+    drawn += [(_Step(1138), 3), (_Step(3614, 1.0), 3), (endless, 4)]
+    for step, max_len in sorted(drawn, key=lambda row: row[1]):
         yield Call((step, step.bos, step.eos, max_len))
 
 

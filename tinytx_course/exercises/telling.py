@@ -36,8 +36,7 @@ def tell_pass(exercise: Exercise, trials: Sequence[Trial], hint: str = "") -> Ve
 
 def tell_stub(exercise: Exercise, failure: Failure) -> Verdict:
     """Nothing has been written yet."""
-    rule = exercise.rule[0].upper() + exercise.rule[1:]
-    parts = (failure.message, f"To be written: {exercise.signature}. {rule}")
+    parts = (failure.message, f"To be written: `{exercise.signature}`.")
     return Verdict(exercise.name, passed=False, parts=parts, attempted=False)
 
 
@@ -48,8 +47,8 @@ def tell_failure(
     mistake: Mistake | None = None,
     evidence: Sequence[Part] = (),
 ) -> Verdict:
-    """Something is not right yet: say what, on the smallest input that shows it."""
-    parts: list[Part] = [f"Expected: {exercise.rule}", *evidence]
+    """Something is not right yet: say what, on the smallest input that shows it, and leave the rule out."""
+    parts: list[Part] = [*evidence]
     slug = mistake.slug if mistake else failure.mistake if failure else None
     if trial is not None:
         parts += describe_call(exercise, trial.call)
@@ -63,6 +62,8 @@ def tell_failure(
             slug = "not-a-number"
             failure = Failure(slug, "There is NaN in the result: somewhere 0/0 or inf - inf was computed.")
             parts.append(failure.message)
+    elif trial is not None and exercise.judge is None:
+        parts.append(_due(trial.expected))
     if mistake is not None:
         parts.append(f"What it is: {mistake.words}")
     parts.append(where_to_read(exercise, mistake))
@@ -119,6 +120,19 @@ def describe_difference(got: Reading, expected: Reading) -> list[Part]:
     return parts + [_side_by_side(*pairs[i], got.tolerance, names[i]) for i in wrong]
 
 
+def _due(expected: Reading) -> tuple[Grid, ...]:
+    """What a call that gave no result should give."""
+    if expected.cells:
+        return (Grid("expected", expected.cells),)
+    names = [f"{name}: " for name in expected.names] or [""]
+    pairs = zip(names, expected.tensors, strict=True)
+    return tuple(Grid(f"{name}expected{_signs(tensor)}", _cells(tensor)) for name, tensor in pairs)
+
+
+def _signs(tensor: Tensor) -> str:
+    return " (1 = True)" if tensor.dtype == torch.bool else ""
+
+
 def _which(names: Sequence[str], wrong: Sequence[int]) -> str:
     """Say which of several results differ."""
     differ = " and ".join(names[i] for i in wrong)
@@ -141,7 +155,7 @@ def _side_by_side(mine: Tensor, due: Tensor, tolerance: float, name: str) -> tup
     mine, due = torch.atleast_2d(mine)[here], torch.atleast_2d(due)[here]
     marked = frozenset((r, c) for r, c in wrong[here].nonzero().tolist())
     digits = _digits_that_tell(mine, due, marked)
-    where += " (1 = True)" if due.dtype == torch.bool else ""
+    where += _signs(due)
     return (
         Grid(f"{name}expected{where}", _cells(due, digits)),
         Grid(f"{name}yours{where}", _cells(mine, digits), marked),

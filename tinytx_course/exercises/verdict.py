@@ -54,7 +54,7 @@ class Verdict:
 
     @property
     def message(self) -> str:
-        """What was expected, the smallest input that shows the mistake, what it is and where to read."""
+        """The smallest input that shows the mistake, expected and got, what it is and where to read."""
         return as_text(self.parts)
 
     @property

@@ -45,7 +45,7 @@ ASKED = {
     (3, "All at once"): "positional encoding sine cosine formula",
     (5, "Step 2: a way past, the residual connection"): "vanishing gradients backpropagation skip connection",
     (7, "Assemble"): "chatgpt gpt from scratch nanogpt",
-    (8, "Use it: let it write"): "hallucination made up",
+    (8, "Further: let it write"): "hallucination made up",
     (8, "The training loop in under 20 lines"): "backpropagation optimizer backward gradient descent",
 }
 _PREDICTION = re.compile(r"(predict|result of) \d")

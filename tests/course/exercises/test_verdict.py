@@ -23,13 +23,33 @@ def lower_triangle(seq_len):
     return torch.ones(seq_len, seq_len).tril() > 0
 
 
-def test_a_message_says_what_was_expected_where_it_differs_and_where_to_read():
+def test_a_message_says_where_it_differs_and_where_to_read():
     found = course.check("causal_mask", lambda n: torch.ones(n, n).tril(1).bool(), display=False)
     assert found.mistake == "one-ahead"
-    assert "Expected: a boolean tensor of shape (T, T)" in found.message
     assert "causal_mask(2)" in found.message  # with one token there is nothing ahead
     assert "   1   0                  1  [1]" in found.message
     assert 'lesson 02, section "The causal mask"' in found.message
+
+
+def test_the_rule_comes_with_the_second_failure_and_the_first_says_what_differs(tmp_path, monkeypatch):
+    monkeypatch.setenv("TINYTX_PROGRESS", str(tmp_path / "progress.json"))
+    rule = f"Expected: {EXERCISES['causal_mask'].rule}"
+    course.check("causal_mask", ...)  # a stub is no try
+    first, second = (course.check("causal_mask", lambda n: ~tx.causal_mask(n)) for _ in range(2))
+    assert rule not in first.message and second.message.startswith(rule)
+    assert "exchange True and False" in first.message and "expected (1 = True)    yours (1 = True)" in str(
+        first
+    )
+    assert rule not in course.check("causal_mask", ..., display=False).message
+
+
+def test_a_call_that_stops_shows_what_it_should_have_given():
+    wrong = course.check("causal_mask", lambda n: 1 // 0, display=False).message
+    assert "causal_mask(1)" in wrong and "ZeroDivisionError" in wrong and "expected (1 = True)\n   1" in wrong
+    pair = course.check("shift_targets", lambda ids: ids @ None, display=False).message
+    assert "inputs: expected" in pair and "targets: expected" in pair
+    text = course.check("decode_bpe", lambda tokens: tokens + 1, display=False).message
+    assert EXERCISES["decode_bpe"].solve(next(iter(EXERCISES["decode_bpe"].calls(0))).arguments[0]) in text
 
 
 def test_a_verdict_is_true_exactly_when_passed_and_fits_into_json():

@@ -3,7 +3,6 @@
 import html
 import io
 import json
-import math
 import re
 import xml.etree.ElementTree as ET
 
@@ -89,7 +88,6 @@ def test_nan_is_marked_unless_it_is_masked():
     [
         (lambda: plots.heatmap(np.zeros((2, 3, 5))), ["(2, 3, 5)"]),
         (lambda: plots.heatmap(WEIGHTS, allowed=ALLOWED.T), ["(2, 3)", "(3, 2)"]),
-        (lambda: plots.phase_clocks(torch.zeros(3)), ["(3,)"]),
         (lambda: plots.depth_map({}, low=0.1, high=1), ["none"]),
         (lambda: plots.depth_map(STACKS, low=0, high=1), ["low=0", "high=1"]),
         (lambda: plots.categorical_map([[0, 3]], list("abc")), ["0 to 2", "3.0"]),
@@ -133,16 +131,6 @@ def test_each_cell_has_the_colour_of_its_category_and_the_legend_names_all():
     expected = [to_rgb(CATEGORY_COLORS[i]) for row in cells for i in row]
     np.testing.assert_allclose(ax.collections[0].get_facecolors()[:, :3], expected, atol=0.01)
     assert [text.get_text() for text in fig.legends[0].get_texts()] == list(names)
-
-
-def test_a_clock_hand_points_to_sine_and_cosine_of_its_angle():
-    angles = torch.tensor([[0.0, 1.0, math.pi / 2], [2.5, -1.0, 7.0]])
-    _, ax = plots.phase_clocks(angles, row_labels=["fast", "slow"])
-    lines = [line.get_xydata() for line in ax.lines if len(line.get_xydata()) == 2]
-    hands = [(tip - middle) * (1, -1) for middle, tip in lines[1::2]]  # before each hand its mark at the top
-    for angle, hand in zip(angles.flatten().tolist(), hands, strict=True):
-        assert hand / 0.4 == pytest.approx([math.sin(angle), math.cos(angle)], abs=1e-6)
-    assert tick_labels(ax.yaxis) == ["fast", "slow"] and ax.yaxis_inverted()
 
 
 # ---- lines

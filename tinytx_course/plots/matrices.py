@@ -1,4 +1,4 @@
-"""Matrices and tables of cells: heat maps, categories, clocks."""
+"""Matrices and tables of cells: heat maps, categories."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap, LogNorm
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, Patch, Rectangle
+from matplotlib.patches import Patch, Rectangle
 
 from tinytx_course.plots.style import COLORS, label_axes, own_axes, remove_frame, style, to_array
 
@@ -228,42 +228,4 @@ def categorical_map(
     named = zip(colors, categories, strict=True)
     handles = [Patch(facecolor=color, edgecolor="#8a8a8a", label=name) for color, name in named]
     fig.legend(handles=handles, loc="outside lower center", ncols=min(4, len(handles)))
-    return fig, ax
-
-
-@style()
-def phase_clocks(
-    angles,
-    *,
-    row_labels: Sequence[str] | None = None,
-    xlabel: str = "",
-    ylabel: str = "",
-    title: str | None = None,
-    ax: Axes | None = None,
-) -> tuple[Figure, Axes]:
-    """Draw each of the angles, (rows, columns) in radians, as a clock with one hand.
-
-    The hand starts upright and turns clockwise: its tip lies at ``(sin angle, cos angle)`` from the centre of
-    its clock.
-    """
-    values = to_array(angles)
-    if values.ndim != 2:
-        raise ValueError(f"angles must have two axes, got shape {values.shape}")
-    rows, cols = values.shape
-    fig, ax = own_axes(ax, min(9.0, 1.8 + 0.66 * cols), min(8.0, 1.1 + 0.66 * rows))
-    radius = 0.4
-    for row in range(rows):
-        color = COLORS[row % len(COLORS)]
-        for col in range(cols):
-            angle = values[row, col]
-            tip = (col + radius * math.sin(angle), row - radius * math.cos(angle))  # rows run downwards
-            ax.add_patch(Circle((col, row), radius, facecolor="#f6f6f6", edgecolor="#999999"))
-            ax.plot([col, col], [row - radius, row - 0.8 * radius], color="#999999", linewidth=1.2)
-            ax.plot([col, tip[0]], [row, tip[1]], color=color, solid_capstyle="round", linewidth=2.6)
-            ax.plot([col], [row], color=color, marker="o", markersize=4)
-    ax.set(xlim=(-0.6, cols - 0.4), ylim=(rows - 0.4, -0.6), aspect="equal")
-    ax.set_xticks(range(cols), [str(col) for col in range(cols)])
-    ax.set_yticks(range(rows), row_labels or [str(row) for row in range(rows)])
-    remove_frame(ax)
-    label_axes(ax, title, xlabel, ylabel)
     return fig, ax

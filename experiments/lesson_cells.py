@@ -45,8 +45,8 @@ def from_lesson(lesson: str, *names: str) -> types.ModuleType:
 
     Examples
     --------
-    >>> from_lesson("03", "lexicon").lexicon[:3]
-    ['mais', 'le', 'la']
+    >>> from_lesson("03", "robot").robot
+    ['I', 'am', 'a', 'Robot']
     """
     os.environ[PROGRESS] = NOWHERE  # what a learner wrote has no part in it
     every = statements_of(code_cells(lesson))

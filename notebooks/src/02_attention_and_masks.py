@@ -11,15 +11,14 @@
 #
 # **Who may attend to whom?**
 #
-# In a translator words attend to words in three places, each with its own rule. Such a rule is a table of True and False, a **mask**. Here you build masks, break them, and write the test that finds the breakage.
+# In a translator words attend to words in three places, each with its own rule: a table of True and False, a **mask**.
 #
 # After this lesson you can
 #
 # 1. compute attention of one sequence over another, by hand and as matrices;
 # 2. say why scores are divided by $\sqrt{d}$, and what happens without it;
 # 3. build causal and padding masks, combine them, and recognise the usual wrong ones by their symptoms;
-# 4. test any model for leaks: change one input, and see which outputs move;
-# 5. compare a learned attention map with the right one where that is known.
+# 4. test any model for leaks: change one input, and see which outputs move.
 #
 # *You need:* lesson 00, above all softmax.
 # *It takes:* three quarters of an hour, about twice that with everything.
@@ -46,7 +45,7 @@ torch.set_num_threads(1)
 _ = torch.manual_seed(0)
 
 # %% [markdown]
-# Two questions from earlier lessons, then the three places.
+# Two questions, then the three places.
 
 # %%
 course.recall("02")
@@ -57,22 +56,18 @@ plots.diagram("three-masks")
 # %% [markdown]
 # ## Why: the dice that could be predicted
 #
-# A **language model** predicts, at every position of a text, the token that comes next. We train two small ones on something that *cannot* be
-# predicted: rolls of a fair die (the sides are numbered 0 to 5). The target at each position is the roll that follows; `-100` is torch's sign for "no target here".
+# A **language model** predicts, at every position of a text, the token that comes next. We train two small ones on what *cannot* be
+# predicted: rolls of a fair die. The target at each position is the roll that follows; `-100` is torch's sign for "no target here".
 #
-# The two models differ in one switch. With `causal=True` a position may attend to itself and to earlier positions, with `causal=False` to all of them. The **loss** says how surprised a model was by the right answers, in nats (`lesson_02.train` is the loop of lesson 08). The lowest loss that anyone can expect of a fair die is $\ln 6$.
+# With `causal=True` a position may attend to itself and to earlier positions, with `causal=False` to all. The **loss** says how surprised a model was by the right answers, in nats (`lesson_02.train` is the loop of lesson 08). Of a fair die nobody can expect less than $\ln 6$.
 
 
 # %%
 def dice_game():
     rolls = torch.randint(6, (64, 12))  # (B, T)
-    following = F.pad(rolls[:, 1:], (0, 1), value=-100)  # the roll after each roll
-    return rolls, following
+    return rolls, F.pad(rolls[:, 1:], (0, 1), value=-100)  # the roll after each roll
 
 
-inputs, targets = dice_game()
-print("reads   ", inputs[0].tolist())
-print("predicts", targets[0].tolist())
 dice = tx.TransformerConfig(vocab_size=6, d_model=32, n_heads=1, n_layers=1, d_ff=64)
 with plots.style():
     fig, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
@@ -81,18 +76,15 @@ for name, causal in {"sees the past": True, "sees everything": False}.items():
     torch.manual_seed(1)
     players[name] = tx.LanguageModel(dice.replace(causal=causal))
     losses = lesson_02.train(players[name], dice_game, n_steps=150)
-    ax.plot(losses, label=name)
-    print(f"{name:<17}loss after training {losses[-1]:.3f}")
-ax.axhline(math.log(6), color="#555555", linestyle="--", label="ln 6")
+    ax.plot(losses, label=f"{name}, at the end {losses[-1]:.2f}")
+ax.axhline(math.log(6), color="#555555", linestyle="--", label="ln 6 = 1.79")
 ax.set(xlabel="training step", ylabel="loss (nats per roll)", ylim=(0, 2))
 ax.legend()
 plots.show(fig, name="02_predicting_dice")
 plt.close(fig)
 
 # %% [markdown]
-# One model stays near $\ln 6 = 1.79$. The other seems to predict dice.
-#
-# **Predict 02.1.** We show eight rolls and ask for the ninth, *which has not been thrown yet*, 3,000 times.
+# **Predict 02.1.** One model seems to predict dice. We show eight rolls and ask for the ninth, *which has not been thrown yet*, 3,000 times.
 
 # %%
 course.predict(
@@ -102,25 +94,23 @@ course.predict(
 
 # %%
 rolls = torch.randint(6, (3000, 9))
-for name, player in players.items():
+for player in players.values():
     guesses = player(rolls[:, :8])[:, -1].argmax(dim=-1)  # (B,) the ninth roll
     right = (guesses == rolls[:, 8]).float().mean().item()
-    print(f"{name:<17}{right:.3f} right     (by chance {1 / 6:.3f})")
     assert abs(right - 1 / 6) < 0.04
 course.resolve("02.1", "about one time in six", f"Right in {right:.1%} of the cases.")
 
 # %% [markdown]
-# Both are right as often as chance. In training the answer was part of the input, one position to the right, and the second model learned only to copy
-# it. What was missing is a rule about *who may attend to whom*.
+# In training the answer stood in the input, one position to the right, and the second model learned to copy it. What was missing is a rule about *who may attend to whom*.
 #
 # ## By hand: two words ask three
 #
 # Each word that asks has a **query**: $d$ numbers that say what it looks for. Each word that may be
 # attended to has a **key**, $d$ numbers that say what it can be found by, and a **value**: what it hands over. Here two English words ask
-# three French ones (_elle_ is she, *chante* sings, _bien_ well), with made-up numbers and $d = 4$.
+# three French ones (*she sings well*), with made-up numbers and $d = 4$.
 #
 # *She* and _elle_: $2 \cdot 1 + 2 \cdot 1 = 4$, divided by $\sqrt{4}$ gives a **score** of 2. The three scores of *she* are 2, 0 and 1.
-# Softmax turns them into **attention weights** that sum to one; the mean of the values by these weights is the **context**.
+# Softmax makes **attention weights** of them, which sum to one; the mean of the values by these weights is the **context**.
 
 # %% tags=["nbval-check-output"]
 english, french = ["she", "sings"], ["elle", "chante", "bien"]
@@ -145,14 +135,13 @@ def attention_by_loops(queries, keys, values):
 for word, weights, context in zip(
     english, *attention_by_loops(queries, keys, values), strict=True
 ):
-    shares = zip(french, weights, strict=True)
-    shown = "   ".join(f"{name} {weight:.3f}" for name, weight in shares)
-    print(f"{word:<6} attends to   {shown}   context {context[0]:.2f}")
+    shown = [f"{weight:.3f}" for weight in weights]
+    print(f"{word:<6} attends with", *shown, f" context {context[0]:.2f}")
 
 # %% [markdown]
-# A context is a mixture, not a choice: *she* attends most to _elle_, whose value is 10, yet a quarter of _bien_'s 40 pulls its context to 18.24. Each *row* of weights sums to one.
+# A context is a mixture: *she* attends most to _elle_, whose value is 10, yet a quarter of _bien_'s 40 pulls its context to 18.24.
 #
-# Why divide by $\sqrt{d}$? A score is a sum of $d$ products, so its spread grows like $\sqrt{d}$, and large scores leave softmax nearly all on one key. In Jupyter the next cell is a slider: turn the divisor of the products 4, 0 and 2, and see the weights of *she* sharpen and flatten.
+# Why divide by $\sqrt{d}$? A score is a sum of $d$ products, so its spread grows like $\sqrt{d}$, and large scores leave nearly all weight on one key. In Jupyter the next cell is a slider: turn the divisor, and see the weights of *she* sharpen and flatten.
 
 
 # %% tags=["varies"]
@@ -170,7 +159,7 @@ def she(divisor=2.0):
 #
 # $$\text{attention}(y, x) = \operatorname{softmax}\left(\frac{Q_y K_x^\top}{\sqrt{d}}\right) V_x, \qquad Q_y = y\,W_Q, \quad K_x = x\,W_K, \quad V_x = x\,W_V .$$
 #
-# $Q_y K_x^\top$ holds all scores, softmax works along each row, and the product with $V_x$ takes all the means.
+# $Q_y K_x^\top$ holds all scores, softmax works along each row.
 
 # %%
 w_q, w_k, w_v = torch.randn(3, 8, 8) / math.sqrt(8)  # learned in a real model
@@ -197,7 +186,7 @@ print("loops, matrices, tx.attention and torch agree; shape", (*by_loops.shape,)
 #
 # ## The causal mask
 #
-# To predict the next token, position $t$ may attend to itself and to its **left**. The **causal mask** is `True` where query $t$, the row, **may** attend to key $s$. To block a key, its score becomes $-\infty$ *before* softmax. Since $e^{-\infty} = 0$, its weight is exactly zero, and the allowed keys share everything in their old proportion.
+# To predict the next token, position $t$ may attend to itself and to its **left**. The **causal mask** is `True` where query $t$, the row, **may** attend to key $s$. To block a key, its score becomes $-\infty$ *before* softmax: as $e^{-\infty} = 0$, its weight is exactly zero, and the allowed keys share everything.
 
 # %% tags=["nbval-check-output"]
 words = ["le", "roman", "est", "très", "beau"]  # the novel is very beautiful
@@ -209,7 +198,7 @@ torch.testing.assert_close(weights, tx.attention_weights(x @ w_q, k, mask))
 print(mask.int(), "is tx.causal_mask(5), and gives the package's weights")
 
 # %% [markdown]
-# The weights that are left, as a heatmap. (They mean nothing yet, as all vectors and matrices are random.)
+# The weights of random vectors (they mean nothing yet):
 
 # %%
 fig, ax = plots.figure(width=5.6, height=4.2)
@@ -220,12 +209,9 @@ ax.set(xlabel="key (attended to)", ylabel="query (attends)", title="Random weigh
 plots.show(fig, name="02_causal_mask")
 
 # %% [markdown]
-# _le_, the first word, can only attend to itself; _beau_, the last, sees everything.
-#
 # ## The leak test
 #
-# A mask is a promise about what can influence what, and that can be tested before any training: **change one input, and see which
-# outputs move.**
+# A mask is a promise that can be tested before any training: **change one input, and see which outputs move.**
 
 
 # %% tags=["nbval-check-output"]
@@ -251,11 +237,11 @@ for name, model in {"with the mask": masked, "without": lambda x: attend(x, x)}.
     print(f"{name:<14} moves exactly where the mask allows: {honest}")
 
 # %% [markdown]
-# With its mask, this layer moves exactly where the mask is `True`; without a mask it does not. Causal layers on top of each other keep the promise. Layers with a window do not: each reaches further than the one below.
+# With its mask, this layer moves exactly where the mask is `True`. Causal layers on top of each other keep the promise. Layers with a window do not: each reaches further than the one below.
 #
 # ## Break it: ways to get the mask wrong
 #
-# Each of these is quickly written, and each runs without complaint.
+# Each of these runs without complaint.
 
 # %%
 ones = torch.ones(5, 5)
@@ -287,22 +273,22 @@ course.predict(
 )
 
 # %%
-print(f"{'':<22}{'NaN':<8}{'future weight':<16}leaks")
+print(f"{'':<22}NaN    future weight  leaks")
 treacherous = []
 for name, weights_from in attempts.items():
     weights = weights_from(scores_of(x, x))
     moved = moves(lambda x, f=weights_from: f(scores_of(x, x)) @ (x @ w_v), x)
     broken, future = weights.isnan().any().item(), (weights[~mask] > 0).any().item()
     leaks = moved[~mask].any().item()
-    print(f"{name:<22}{broken!s:<8}{future!s:<16}{'–' if broken else leaks}")
+    print(f"{name:<22}{broken!s:<7}{future!s:<15}{'–' if broken else leaks}")
     treacherous += [name] if leaks and not broken and not future else []
 (name,) = treacherous
 course.resolve("02.2", name, f"“{name}” leaks without any weight on the future.")
 
 # %% [markdown]
-# Zeroed after softmax, the weights that are left were divided by a sum over *all* words, so how much is missing from a row tells of the future. Divided by its own sum once more, each row is right: that *is* the masked softmax, and the last line of the next cell checks it.
+# Zeroed after softmax, the weights that are left were divided by a sum over *all* words, so how much is missing from a row tells of the future. Divided by its own sum, each row is right.
 #
-# "Scores times 0" fails because a score of 0 is not a weight of 0: $e^0 = 1$. "1 and $-\infty$" mixes two rules: a negative score times $-\infty$ is $+\infty$, and softmax makes NaN of it. The *transposed* triangle is the rule of a model that reads from right to left.
+# "Scores times 0" fails because $e^0 = 1$. "1 and $-\infty$": a negative score times $-\infty$ is $+\infty$, and softmax makes NaN of it. The *transposed* triangle reads from right to left.
 
 # %% tags=["folded"]
 fig, axes = plots.figure(2, 3, width=9.6, height=6.6, sharex=True, sharey=True)
@@ -315,8 +301,8 @@ fig.supylabel("query (attends)")
 plots.show(fig, name="02_wrong_masks")
 zeroed = attempts["zeroed after softmax"](scores_of(x, x))
 repaired = zeroed / zeroed.sum(dim=-1, keepdim=True)
-torch.testing.assert_close(repaired, attempts["right"](scores_of(x, x)))
-print("zeroed after softmax, then divided by its rows' sums: equal to the right mask")
+torch.testing.assert_close(repaired, keep(scores_of(x, x), mask))
+print("zeroed, then divided by its rows' sums: right")
 
 # %% [markdown]
 # ## Padding
@@ -333,11 +319,35 @@ assert torch.equal(both, tx.combine_masks(real[:, None, None, :], mask))
 print("sentence 1, causal and padding:\n", both[1, 0].int())
 
 # %% [markdown]
-# Sentence 1 has no key in the columns of its padding. The two axes of size 1 stand for heads (lesson 04) and queries: weights of a model have shape (B, H, T, S).
+# The two axes of size 1 stand for heads (lesson 04) and queries: weights of a model have shape (B, H, T, S).
 #
-# ### Further: name the mistake
+# ### Two signs for one rule
 #
-# **Predict 02.3.** A map comes without its code: a sentence of two words and two paddings, no causal mask, all scores equal, rows are queries. Right would be one half on each word, in every row.
+# `F.scaled_dot_product_attention` takes `True` as *may attend*, as we do. `torch.nn.MultiheadAttention`, and the encoder layers built on it, take `True` as *blocked*. Given our padding mask, it blocks every key of the longest sentence: what comes out is NaN or zero, and no error is raised.
+
+# %%
+three = torch.randn(3, 5, 8)  # (B, T, D)
+torchs = torch.nn.MultiheadAttention(8, 1, batch_first=True)
+wrong, _ = torchs(three, three, three, key_padding_mask=real)
+assert not wrong[0].nan_to_num().any()
+print("the longest sentence:", wrong[0, 0, :3].tolist())
+
+# %% [markdown]
+# ### Whose mask is it?
+#
+# An encoder stack with a causal mask *is* a **decoder-only** model. A translator's cross-attention has no causal mask, as the source is known in full.
+#
+# ### Draw your own
+#
+# Combine the causal mask, padding, a **window** (each token attends only to the last few) and a **prefix** (first tokens to which all may attend). Open one cell of the future, and see what moves.
+
+# %%
+course.widgets.mask(words, padding=1)
+
+# %% [markdown]
+# ## Further: name the mistake
+#
+# **Predict 02.3.** A map comes without its code: two words and two paddings, no causal mask, all scores equal, rows are queries. Right would be one half on each word, in every row.
 #
 # | | word | word | pad | pad |
 # |---|---|---|---|---|
@@ -354,104 +364,43 @@ course.predict(
 
 # %%
 real = torch.tensor([True, True, False, False])
-print("keys masked:\n", keep(torch.zeros(4, 4), real).round(decimals=2))
 weights = keep(torch.zeros(4, 4), real[:, None])
 assert (weights[:2] == 0.25).all() and weights[2:].isnan().all()
 course.resolve("02.3", "queries masked, not keys", "The padding blocks rows.")
 
 # %% [markdown]
-# #### A query that may see nothing
+# ### A query that may see nothing
 #
-# In such a row softmax computes $0/0$. With a "very negative
-# number" in place of $-\infty$ all keys tie, and everything forbidden is averaged. In this course the answer is zeros.
+# In such a row softmax computes $0/0$. With a "very negative number" in place of $-\infty$ all keys tie, and everything forbidden is averaged. Here the answer is zeros.
 
 # %% tags=["nbval-check-output"]
 nothing = torch.zeros(1, 5, dtype=torch.bool)
 for fill in (-math.inf, -1e9):
     weights = scores_of(x, x)[:1].masked_fill(~nothing, fill).softmax(dim=-1)
-    print(f"filled with {fill:<16}", [round(w, 2) for w in weights[0].tolist()])
-weights = tx.attention_weights(x[:1] @ w_q, k, nothing)
-print(f"{'tx.attention_weights':<28}", weights[0].tolist())
+    print(fill, weights[0])
+print("ours", tx.attention_weights(x[:1] @ w_q, k, nothing)[0])
 
 # %% [markdown]
-# The NaN spreads from there into every weight, but you see it. The average is silent.
+# A NaN is seen, the average is silent.
 #
-# ### Whose mask is it?
-#
-# A mask is just an argument to attention. An encoder stack with a causal mask can be trained to predict next tokens: that *is* a **decoder-only** model. And a translator's cross-attention has no causal mask, as the source is known in full.
-#
-# ### Draw your own
-#
-# Combine the causal mask, padding, a **window** (each token attends only to the last few) and a **prefix** (the first tokens, to which all may attend), or switch single cells. Open one cell of the future and see which outputs begin to move.
-
-# %%
-course.widgets.mask(words, padding=1)
-
-# %% [markdown]
 # ## Further: attention without the scale
 #
-# If the numbers in $q$ and $k$ are independent, with mean 0 and variance 1, each of the $d$ products has variance 1, and their sum variance $d$. Below, 500 random queries meet 32 keys each; left of each arrow is the largest weight of a row with raw scores, right of it with divided ones.
+# If the numbers in $q$ and $k$ are independent, with mean 0 and variance 1, their product has variance $d$. 500 random queries meet 32 keys each; the largest weight of a row, raw → divided:
 
 # %%
-for d in (4, 16, 64, 256, 1024):
+for d in (4, 64, 1024):
     q_wide, k_wide = torch.randn(500, d), torch.randn(500, 32, d)
     raw = torch.einsum("nd,nsd->ns", q_wide, k_wide)  # 500 queries, 32 keys for each
     rows = [scores.softmax(dim=-1) for scores in (raw, raw / math.sqrt(d))]
     top = [row.amax(dim=-1).mean().item() for row in rows]
     assert top[1] < 0.3
-    print(f"d {d:>4}   spread {raw.std():>4.1f}   weight {top[0]:.2f} → {top[1]:.2f}")
+    print(f"d = {d}: spread {raw.std():.1f}, {top[0]:.2f} → {top[1]:.2f}")
 assert top[0] > 0.8
 
 # %% [markdown]
-# Divided, the weights hardly depend on $d$. Undivided, at $d = 1024$ nearly all weight is on one key, chosen by the accident of the random
-# numbers, and softmax is **saturated**: its slopes $w_s (1 - w_s)$ are nearly zero, so almost no gradient flows back. (No model was trained without the scale here.)
-#
-# ## Further: a task with a known solution
-#
-# What does a *learned* map look like? The model reads ten random
-# letters of five kinds. At each position $t \ge 2$ it must name a pair: the letter **two back**, and the **first** letter of the row. With two **heads** (two attentions side by side, lesson 04)
-# one solution is known before any training: one head attends two back, the other to position 0. The *fit* of a map is its mean weight where it should be: 1 is perfect.
-
-# %%
-game = tx.TransformerConfig(vocab_size=25, d_model=32, n_heads=2, n_layers=1, d_ff=32)
-letters, pairs = lesson_02.letter_game(500)
-even = tx.causal_mask(10) / torch.arange(1, 11)[:, None]
-_, fits = lesson_02.fit(torch.stack([even, even]))
-print(f"even attention:  two back {fits[0]:.2f}, first {fits[1]:.2f}, by chance 0.04")
-for seed in range(3):
-    torch.manual_seed(seed)
-    model = tx.LanguageModel(game)
-    lesson_02.train(model, lesson_02.letter_game, n_steps=250)
-    with tx.record_attention(model) as recorded:
-        answers = model(letters).argmax(dim=-1)
-    right = (answers == pairs)[:, 2:].float().mean().item()
-    learned = recorded["body.blocks.0.attn"].mean(dim=0)  # (H, T, T)
-    order, fits = lesson_02.fit(learned)
-    shown = f"two back {fits[0]:.2f}, first {fits[1]:.2f}, pairs right {right:.2f}"
-    print(f"seed {seed}:          {shown}")
-    assert min(*fits, right) > 0.7
-
-# %% tags=["folded"]
-fig, axes = plots.figure(2, 2, width=7.0, height=6.8)
-style = {"allowed": tx.causal_mask(10), "low": 0, "high": 1}
-both = {"trained": learned[order], "known": lesson_02.known_maps()}
-for column, (name, maps) in zip(axes.T, both.items(), strict=True):
-    plots.heatmap(maps[0], **style, title=f"{name}: two back", ax=column[0])
-    plots.heatmap(maps[1], **style, title=f"{name}: the first", ax=column[1])
-fig.supxlabel("key position (attended to)")
-fig.supylabel("query position (attends)")
-plots.show(fig, name="02_learnt_and_known_maps")
-
-# %% [markdown]
-# In all three seeds the two heads divided the work as we wrote down beforehand. In the first two rows there is no target, so what the heads do there is free.
-#
-# ### Two signs for one rule
-#
-# `F.scaled_dot_product_attention` takes `True` as *may attend*, as we do. `torch.nn.MultiheadAttention`, and the encoder layers built on it, take `True` as *blocked*. Given our padding mask as it is, the longest sentence of a batch has every key blocked: its context is NaN or zero, and no error is raised.
+# Undivided, at $d = 1024$ nearly all weight is on one key, and softmax is **saturated**: its slopes $w_s (1 - w_s)$ are nearly zero, so almost no gradient flows back. (No model was trained without the scale here.)
 #
 # ## Questions
-#
-# Pick an answer, and read the feedback: the wrong answers are common mistakes.
 
 # %%
 course.quiz("attention_and_masks")
@@ -459,10 +408,6 @@ course.quiz("attention_and_masks")
 # %% [markdown]
 # ## Exercises
 #
-# The check says where your answer differs, on the
-# smallest input it could find, and, if it knows the mistake, what it is.
-
-# %% [markdown]
 # [exercise: causal_mask]
 
 
@@ -492,8 +437,7 @@ course.check("window_prefix_mask", window_prefix_mask)
 
 # %% [markdown]
 # ## Further: three more exercises
-
-# %% [markdown]
+#
 # [exercise: padding_mask]
 
 
@@ -536,17 +480,6 @@ def leaks_future(model, x):
 course.check("leaks_future", leaks_future)
 
 # %% [markdown]
-# ### Try it yourself
-#
-# **1.** In the dice game, give the model `causal=True` but forget to shift: let the targets be the rolls themselves. What will the loss be, and will the leak test notice?
-#
-# <details><summary>Answer</summary>
-#
-# The loss should fall to nearly zero: a position may attend to itself, and the answer is there. The leak test sees nothing, since the mask is as it should be; the
-# data are wrong. A result that is too good has more than one possible cause.
-#
-# </details>
-#
 # ## Take-home
 #
 # Two masks, attention, and the test that keeps it honest.
@@ -554,7 +487,7 @@ course.check("leaks_future", leaks_future)
 
 # %%
 def masked_attention(q, k, v, mask):
-    """q (..., T, K), k and v (..., S, K), mask (..., T, S), True = may attend."""
+    # q (..., T, K), k and v (..., S, K), mask (..., T, S), True = may attend
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (..., T, S)
     weights = scores.masked_fill(~mask, -math.inf).softmax(dim=-1)
     return weights.nan_to_num(0.0) @ v  # a query that may see nothing gets zeros
@@ -569,28 +502,23 @@ def build_masks(token_ids, pad_id):
 vectors, allowed = torch.randn(3, 5, 8), build_masks(batch, pad_id=0)
 ours = masked_attention(vectors, vectors, vectors, allowed)
 torch.testing.assert_close(ours, tx.attention(vectors, vectors, vectors, allowed))
-print("it equals the package, which ends in these lines:")
-print("\n".join(inspect.getsource(tx.attention_weights).splitlines()[-2:]))
+print("equal to the package, which masks like this:")
+print(inspect.getsource(tx.attention_weights).splitlines()[-2].strip())
 
 # %% [markdown]
-# The package blocks with the lowest finite number, and then makes the weights zero.
-#
 # ## What this does not show
 #
-# - A map says where a head *attends*, not what it makes of it; whether the two agree is disputed (Jain and Wallace, 2019).
-# - The leak test finds what flows through the model, not an answer in the *data*, such as a target that was not shifted.
-# - Attention itself is blind to order: how can a head *know* what is two back? That is the next lesson.
+# - A map says where a head *attends*, not what it makes of it.
+# - The leak test finds what flows through the model, not an answer in the *data*: if the targets are the rolls themselves, not shifted, a position may attend to its own answer, and the mask is as it should be.
 #
 # ## Summary
 #
 # 1. Attention of $y$ over $x$ is $\operatorname{softmax}(Q_y K_x^\top / \sqrt{d})\, V_x$; self-attention is the case $y = x$.
 # 2. Scores spread like $\sqrt{d}$; without the division one key takes nearly all the weight at large $d$.
-# 3. A mask is True where a query may attend, and acts *before* softmax. Zeroed after it, what is missing from a row tells of the future; divided by its sum the row is right. Masks are combined by "and".
+# 3. A mask is True where a query may attend, and acts *before* softmax. Masks are combined by "and".
 # 4. Change one input and see which outputs move: with a causal mask that table is the mask, exactly.
-# 5. In a task with two jobs, two heads divided them, in all three seeds.
 #
-# *Where this comes from:* Vaswani et al., *Attention Is All You Need*, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.2.1 (equation 1, and footnote 4 for the scale) and 3.2.3 (the three uses, and the mask
-# inside softmax). Attention between two languages: Bahdanau, Cho and Bengio, [arXiv:1409.0473](https://arxiv.org/abs/1409.0473), section 3. A decoder-only model: Liu et al.,
+# *Where this comes from:* Vaswani et al., *Attention Is All You Need*, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.2.1 (footnote 4: the scale) and 3.2.3 (the three uses, the mask inside softmax). Attention between two languages: Bahdanau, Cho and Bengio, [arXiv:1409.0473](https://arxiv.org/abs/1409.0473), section 3. A decoder-only model: Liu et al.,
 # [arXiv:1801.10198](https://arxiv.org/abs/1801.10198). What maps do not show: Jain and Wallace, *Attention is not Explanation*, [arXiv:1902.10186](https://arxiv.org/abs/1902.10186).
 #
-# *What comes next:* [lesson 03](03_positions.ipynb) gives the model a sense of order.
+# *What comes next:* attention is blind to order; [lesson 03](03_positions.ipynb) gives the model a sense of it.

@@ -28,9 +28,8 @@
 # What takes minutes was measured once by `python -m experiments since-2017` and `python -m experiments scaling`; it is read from `results/`.
 
 # %%
-import math
-
 import numpy as np
+import pandas as pd
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -39,6 +38,7 @@ import tinytx as tx
 import tinytx_course as course
 from tinytx.transformer import Block, FeedForward, MixtureOfExperts
 from tinytx_course import plots, results
+from tinytx_run.intervals import paired_interval
 
 # %% [markdown]
 # Two questions from earlier lessons first.
@@ -49,17 +49,26 @@ course.recall("14")
 # %% [markdown]
 # ## Why: what is new, and what does it bring?
 #
-# The block of the paper of 2017 is still at the heart of language models. But hardly one of its parts is left as it was. Here it is next to a block as in Llama 3 (Grattafiori et al., [arXiv:2407.21783](https://arxiv.org/abs/2407.21783), section 3.2) and many other models.
+# The block of the paper of 2017 is still at the heart of language models, but hardly one of its parts is left as it was. On the right a block as in Llama 3 (Grattafiori et al., [arXiv:2407.21783](https://arxiv.org/abs/2407.21783), section 3.2).
 
 # %%
 plots.diagram("old-and-new-block")
 
 # %% [markdown]
-# Eight changes are the subject of this lesson: the place of the norm, its kind, the feed-forward network, positions, the heads of keys and values, tied embeddings, no biases, and the optimizer. Which of them matters *here*?
+# | change | 2017 | today | it is said to |
+# |---|---|---|---|
+# | pre-norm | norm after each sublayer | before it | keep deep models stable |
+# | RMSNorm | layer norm | no mean subtracted | be simpler |
+# | SwiGLU | ReLU | two projections multiplied | lower the loss |
+# | rotary | positions added | queries and keys turned | lower the loss, hold in long texts |
+# | grouped queries | keys for each head | keys shared | save memory in generation |
+# | tied embeddings | two matrices in our model | one | save parameters |
+# | no biases | $xW + b$ | $xW$ | be simpler |
+# | Muon | Adam | singular values made equal | lower the loss sooner |
 #
 # ### The tempting wrong way
 #
-# Take the old model, exchange one part, train both once, and compare. Below is a small model of 2017 and the number of parameters after each change of its settings.
+# Exchange one part, train both models once, and compare. But some changes bring parameters, others take them away, and a comparison would measure the size too. So we widen or narrow the feed-forward network until the totals agree: **equal parameters**.
 
 # %% tags=["nbval-check-output"]
 old = tx.TransformerConfig(
@@ -78,28 +87,91 @@ SWAPS = {
 }
 n_old = tx.parameter_table(old).total
 for name, changes in SWAPS.items():
-    more = tx.parameter_table(old.replace(**changes)).total - n_old
-    print(f"{name:<16} {n_old + more:>8,} parameters {more / n_old:+7.1%}")
-
-# %% [markdown]
-# SwiGLU brings 19 % more parameters, and tied embeddings take 22 % away. A comparison would measure the size too. So we give or take width in the feed-forward network until the totals agree: that is **at equal parameters**.
-
-
-# %% tags=["nbval-check-output"]
-def at_equal_parameters(changes):
     config = old.replace(**changes)
-    narrow, wide = (tx.parameter_table(config.replace(d_ff=f)).total for f in (1, 2))
-    return config.replace(d_ff=1 + round((n_old - narrow) / (wide - narrow)))
-
-
-for name, changes in SWAPS.items():
-    config = at_equal_parameters(changes)
-    total = tx.parameter_table(config).total
-    assert abs(total / n_old - 1) < 0.002
-    print(f"{name:<16} d_ff {config.d_ff:>3}   {total:>7,} parameters")
+    added, narrow, wide = (
+        tx.parameter_table(config.replace(d_ff=f)).total - n_old for f in (256, 1, 2)
+    )
+    d_ff = 1 - round(narrow / (wide - narrow))
+    assert abs(tx.parameter_table(config.replace(d_ff=d_ff)).total / n_old - 1) < 0.002
+    print(f"{name:<16}{added / n_old:+7.1%}   equal with d_ff {d_ff}")
 
 # %% [markdown]
-# Three more traps wait: one learning rate for all, one seed, and many comparisons. First each change in its formula and a few lines.
+# Three more traps wait: one learning rate for all, one seed, and many comparisons.
+#
+# ## Measured: each change alone
+#
+# - **Data:** reviews of our world, 600 tokens, with their exact entropy bound.
+# - **Recipe:** 300 steps of up to 2,048 tokens, the same for all; AdamW, except for Muon.
+# - **Tuned:** the learning rate of each variant, with seed 0 on the valid split; the best is inside what was tried.
+#
+# **Predict 14.1.**
+
+# %%
+course.predict(
+    "14.1",
+    "Which single change comes closest to the bound, each at its best rate?",
+    ["pre-norm", "RMSNorm", "SwiGLU", "rotary", "grouped queries", "tied embeddings",
+     "no biases", "Muon"],
+)
+
+# %%
+stored = results.read_results("since-2017")
+tuned, above = {}, {}  # variant: {rate, or seed: nats per token above the bound}
+for record in stored.data.values():
+    name, loss = record["variant"], record["above"]
+    if record["measure"] == "valid":
+        tuned.setdefault(name, {})[record["lr"]] = loss
+    elif record["measure"] == "test":
+        above.setdefault(name, {})[record["seed"]] = loss
+best = {name: min(tried, key=tried.get) for name, tried in tuned.items()}
+assert all(min(tuned[name]) < lr < max(tuned[name]) for name, lr in best.items())
+single = [*SWAPS, "Muon"]
+closest = {name: tuned[name][best[name]] for name in ("2017", *single)}
+print({name: f"{loss:.3f}" for name, loss in closest.items()})
+lowest = min(single, key=closest.get)
+course.resolve("14.1", lowest, f"{lowest}: {closest[lowest]:.3f} nats above the bound.")
+
+# %% [markdown]
+# From here on results are those of *other* seeds on the 2,000 reviews of the test split, and each difference from 2017 is **paired** by seed.
+#
+# The last trap: we make nine comparisons, with that of all changes together, and a 95 % interval misses zero once in twenty times by chance. **Bonferroni's correction** shares the error out: each interval may miss with a probability of 0.05/9 only, so all nine hold *together* with 95 %. **Predict 14.2.**
+
+# %%
+course.predict(
+    "14.2",
+    "For how many of the eight single changes can we see a gain that is not chance?",
+    ["none or one", "2 to 4", "5 to 8"],
+)
+
+# %%
+names = [*single, "all together"]
+
+
+def differences(name):
+    return [above[name][seed] - above["2017"][seed] for seed in sorted(above["2017"])]
+
+
+together = {
+    name: paired_interval(differences(name), n_comparisons=len(names))
+    for name in above
+    if name != "2017"
+}
+better = [name for name in single if together[name].high < 0]
+worse = [name for name in single if together[name].low > 0]
+assert better == ["SwiGLU", "rotary", "Muon"] and worse == ["tied embeddings"]
+assert min(single, key=lambda name: together[name].mean) == "rotary"
+
+
+def effect(*names):
+    rows = {n: [together[n].mean, together[n].low, together[n].high] for n in names}
+    return pd.DataFrame(rows, ["nats", "from", "to"]).T.map("{:+.3f}".format)
+
+
+print(len(above["2017"]), "seeds;", stored.source_line())
+course.resolve("14.2", "2 to 4", f"{len(better)} wide intervals lie below zero.")
+
+# %% [markdown]
+# Which ones? Each change now gets the same four beats: what it is, its formula or code, its measured effect, the finding. Below zero is better. An interval that holds zero means "no difference that we can see" with so small a model and so few steps. Then other reasons decide.
 #
 # ## The norm: RMSNorm
 #
@@ -107,7 +179,7 @@ for name, changes in SWAPS.items():
 #
 # $$\text{rms\_norm}(x) = \gamma \cdot \frac{x}{\sqrt{m + \varepsilon}}, \qquad m = \tfrac1D \sum_i x_i^2 .$$
 #
-# The token (1, −1, 5, 1) has the squares 1, 1, 25, 1 with the mean 7, so it becomes $(1, -1, 5, 1) / \sqrt 7$. Layer norm ignores a factor of 10, and 3 added to all numbers. Which of the two does RMSNorm ignore?
+# The token (1, −1, 5, 1) has the squares 1, 1, 25, 1 with the mean 7, so it becomes $(1, -1, 5, 1) / \sqrt 7$.
 
 # %% tags=["nbval-check-output"]
 def norm_by_rms(x, gamma, eps=1e-5):
@@ -115,23 +187,19 @@ def norm_by_rms(x, gamma, eps=1e-5):
     return gamma * x / (mean_square + eps).sqrt()
 
 
-token, ones = torch.tensor([1.0, -1.0, 5.0, 1.0]), torch.ones(4)
-normed = [round(v, 3) for v in norm_by_rms(token, ones).tolist()]
-print(normed, f" 5/√7 = {5 / 7**0.5:.3f}")
+token = torch.tensor([1.0, -1.0, 5.0, 1.0])
+print(norm_by_rms(token, torch.ones(4)), f" 5/√7 = {5 / 7**0.5:.4f}")
 _ = torch.manual_seed(0)
 x, gamma = torch.randn(2, 5, 64), torch.randn(64)  # (B, T, D), (D,)
 torch.testing.assert_close(norm_by_rms(x, gamma), F.rms_norm(x, (64,), gamma, 1e-5))
-today = old.replace(norm_kind="rms")
-torch.testing.assert_close(norm_by_rms(x, torch.ones(64)), Block(today).attn_norm(x))
-for name, norm in {
-    "layer norm": lambda v: F.layer_norm(v, (64,)),
-    "RMSNorm": lambda v: norm_by_rms(v, 1.0),
-}.items():
-    same = [torch.allclose(norm(v), norm(x), atol=1e-3) for v in (10 * x, x + 3)]
-    print(f"{name:<11} ignores a factor: {same[0]}, a shift: {same[1]}")
+for name, shifted in {"a factor": 10 * x, "a shift": x + 3}.items():
+    for norm in (F.layer_norm, F.rms_norm):
+        same = torch.allclose(norm(shifted, (64,)), norm(x, (64,)), atol=1e-3)
+        print(f"{norm.__name__} ignores {name}: {same}")
+effect("RMSNorm")
 
 # %% [markdown]
-# RMSNorm ignores the factor, not the shift, and has $D$ parameters less.
+# **Finding:** RMSNorm keeps the shift, has $D$ parameters less, and costs nothing that we can see.
 #
 # ## The feed-forward network: SwiGLU
 #
@@ -151,57 +219,30 @@ def gated(x, w_gate, w_up, w_down):
 ff = FeedForward(old.replace(activation="swiglu", bias=False))
 weights = [proj.weight.T for proj in (ff.gate_proj, ff.up_proj, ff.down_proj)]
 torch.testing.assert_close(gated(x, *weights), ff(x))
-gate, up = x @ weights[0], x @ weights[1]
-by_torch = F.linear(F.silu(gate) * up, weights[2].T)
-torch.testing.assert_close(gated(x, *weights), by_torch)
 print("matrices:", [tuple(weight.shape) for weight in weights])
+effect("SwiGLU")
 
 # %% [markdown]
-# ### Further: what a gate can do
-#
-# In the picture, the input of the gate runs from left to right, and each curve has another value of $u$, the second projection. A ReLU is flat below zero and has slope 1 above.
-
-# %%
-h = torch.linspace(-4, 4, 81)
-lines = [plots.Curve("ReLU", h, h.relu(), dashed=True, color=plots.REFERENCE_COLOR)]
-lines += [plots.Curve(f"u = {u:g}", h, F.silu(h) * u) for u in (1.0, 0.5, -1.0)]
-fig, ax = plots.curves(
-    lines, xlabel="input of the gate, h", ylabel="hidden number",
-    title="One hidden number of SwiGLU: silu(h) · u", y_range=(-4.2, 4.2),
-)
-plots.show(fig, name="14_gate")
-
-# %% [markdown]
-# The token itself sets the slope, its sign included. For large $h$ the number is nearly the *product* $h\,u$ of two features of the token.
+# **Finding:** at equal parameters SwiGLU comes closer to the bound.
 #
 # ## Positions: rotary
 #
-# [Lesson 03](03_positions.ipynb) has the derivation. Nothing is added to the embeddings. In each head the pairs of numbers of queries and keys are turned, by an angle in proportion to the position. So a score depends on the *distance* alone (Su et al., [arXiv:2104.09864](https://arxiv.org/abs/2104.09864)):
+# Nothing is added to the embeddings. In each head the pairs of numbers of queries and keys are turned by an angle in proportion to the position ([lesson 03](03_positions.ipynb) has the code). So a score depends on the *distance* alone (Su et al., [arXiv:2104.09864](https://arxiv.org/abs/2104.09864)):
 #
 # $$\bigl(R(t)\,q\bigr) \cdot \bigl(R(s)\,k\bigr) = q \cdot R(s - t)\, k .$$
 
 # %%
-def turned(x):
-    n, width = x.shape[-2:]
-    speeds = 10_000 ** (-torch.arange(0, width, 2) / width)  # (K/2,)
-    angles = torch.arange(n)[:, None] * speeds  # (T, K/2)
-    first, second = x[..., 0::2], x[..., 1::2]
-    cos, sin = angles.cos(), angles.sin()
-    pair = cos * first + sin * second, cos * second - sin * first
-    return torch.stack(pair, dim=-1).flatten(-2)  # (..., T, K)
-
-
-q, k, v = torch.randn(3, 2, 4, 7, 16)  # (B, H, T, K) each
-torch.testing.assert_close(turned(q), tx.rotate(q))
 same_words = torch.randn(16).expand(7, 16)  # at each position the same query and key
-scores = turned(same_words) @ turned(same_words).T  # (T, T)
+scores = tx.rotate(same_words) @ tx.rotate(same_words).T  # (T, T)
 torch.testing.assert_close(scores[:-1, :-1], scores[1:, 1:], rtol=1e-4, atol=1e-4)
-print("equal to the package; equal scores at equal distances")
+effect("rotary")
 
 # %% [markdown]
+# **Finding:** rotary positions bring the largest gain of the eight.
+#
 # ## Fewer keys and values: grouped-query attention
 #
-# In 2017 each of the $H$ heads had keys and values of its own. When a model writes text, these are what it has to store (the KV cache), and what it reads for each new token. **Grouped-query attention** (Ainslie et al., [arXiv:2305.13245](https://arxiv.org/abs/2305.13245)) has only $G$ heads of keys and values; $H/G$ neighbouring heads of queries share one. Head $h$ reads head $\lfloor h\,G / H \rfloor$. With $G = 1$ it is **multi-query attention** (Shazeer, [arXiv:1911.02150](https://arxiv.org/abs/1911.02150)).
+# In 2017 each of the $H$ heads had keys and values of its own, which a model that writes has to store (the KV cache) and reads for each new token. **Grouped-query attention** (Ainslie et al., [arXiv:2305.13245](https://arxiv.org/abs/2305.13245)) has only $G$ heads of keys and values; $H/G$ neighbouring heads of queries share one. Head $h$ reads head $\lfloor h\,G / H \rfloor$. With $G = 1$ it is **multi-query attention** (Shazeer, [arXiv:1911.02150](https://arxiv.org/abs/1911.02150)).
 
 # %% tags=["nbval-check-output"]
 def attend_in_groups(q, k, v, mask):
@@ -211,72 +252,131 @@ def attend_in_groups(q, k, v, mask):
     return tx.attention(q, k, v, mask)  # (B, H, T, K)
 
 
-k2, v2, mask = k[:, :2], v[:, :2], tx.causal_mask(7)  # G = 2
-mine = attend_in_groups(q, k2, v2, mask)
+q = torch.randn(2, 4, 7, 16)  # (B, H, T, K)
+k2, v2 = torch.randn(2, 2, 2, 7, 16)  # (B, G, S, K) each
+mask = tx.causal_mask(7)
 theirs = F.scaled_dot_product_attention(q, k2, v2, attn_mask=mask, enable_gqa=True)
-torch.testing.assert_close(mine, theirs)
-shapes = {
-    name: tuple(proj.weight.shape)
-    for name, proj in Block(old.replace(n_kv_heads=2)).attn.named_children()
-}
-print(shapes)
+torch.testing.assert_close(attend_in_groups(q, k2, v2, mask), theirs)
+print("4 heads of queries read 2 of keys and values; equal to torch")
 
 # %% [markdown]
 # How much memory does that save? The cache holds a key and a value of $K$ numbers, for each of $G$ heads, in each layer, for each token:
 #
 # $$\text{bytes} = 2 \cdot L \cdot G \cdot K \cdot T \cdot \text{bytes of a number}.$$
 #
-# Llama 3 with 8 billion parameters has 32 layers, 32 heads of queries, $K = 128$, and numbers of 2 bytes (Grattafiori et al., [arXiv:2407.21783](https://arxiv.org/abs/2407.21783), table 3). **Predict 14.1.**
+# Llama 3 with 8 billion parameters has 32 layers, 32 heads of queries, $K = 128$, and numbers of 2 bytes (Grattafiori et al., [arXiv:2407.21783](https://arxiv.org/abs/2407.21783), table 3). **Predict 14.3.**
 
 # %%
 course.predict(
-    "14.1",
+    "14.3",
     "How large is the cache of 8,192 tokens if each head has its own keys and values?",
     ["about 40 MB", "about 400 MB", "about 4 GB", "about 40 GB"],
 )
 
 # %%
-llama = tx.TransformerConfig(
-    vocab_size=128_256, d_model=4096, n_heads=32, n_layers=32, d_ff=14_336,
-    max_len=8192, activation="swiglu", norm_kind="rms", positions="rotary", bias=False,
-)
-
-
-def cache_bytes(config, n_tokens, bytes_a_number=2):
-    a_token = 2 * config.n_layers * config.kv_heads * config.head_dim  # numbers
-    return a_token * n_tokens * bytes_a_number
-
-
-sizes = {}
-for n_kv_heads in (32, 8, 1):
-    config = llama.replace(n_kv_heads=n_kv_heads)
-    sizes[f"G = {n_kv_heads}"] = cache_bytes(config, 8192) / 1e9
-    table = tx.cost_table(config, batch_size=1, seq_len=8192, bytes_per_number=2)
-    assert table.bytes_kv_cache == cache_bytes(config, 8192)
-full, grouped = sizes["G = 32"], sizes["G = 8"]
-finding = f"{full:.1f} GB; with the 8 heads of the published model {grouped:.1f} GB."
-assert 3.5 < full < 4.5 and math.isclose(full, 4 * grouped)
-course.resolve("14.1", "about 4 GB", finding)
+sizes = {G: 2 * 32 * G * 128 * 8192 * 2 / 1e9 for G in (32, 8, 1)}  # 2 · L · G · K · T
+print({f"G = {G}": f"{size:.2f} GB" for G, size in sizes.items()})
+finding = f"{sizes[32]:.1f} GB; with 8 heads, as published, {sizes[8]:.1f} GB."
+course.resolve("14.3", "about 4 GB", finding)
 
 # %% [markdown]
-# The weights are there once, the cache is there for *each* text that is being written. So it is the cache that limits how many readers one GPU can serve.
+# There is one cache for *each* text that is being written, so it limits how many readers one GPU can serve. What does sharing cost?
+
+# %%
+effect("grouped queries")
+
+# %% [markdown]
+# **Finding:** with half the keys and values the cache is half as large, and we see no difference.
 #
 # ## Small print: the norm's place, biases, the tie
 #
-# Three changes are a setting each. **Pre-norm** is lesson 05: $x + f(\text{norm}(x))$ in place of $\text{norm}(x + f(x))$, and one norm at the end. **No biases**: $xW$ in place of $xW + b$, in every layer and norm. **Tied embeddings**: the output layer uses the embedding matrix (Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859)). The paper of 2017 tied them already (section 3.4); our model of 2017 does not, so the tie can be measured like the other changes. The eighth change, Muon, is an optimizer.
+# Three changes are a setting each. **Pre-norm** ([lesson 05](05_the_block.ipynb)): $x + f(\text{norm}(x))$ in place of $\text{norm}(x + f(x))$, and one norm at the end. **No biases**: $xW$ in place of $xW + b$. **Tied embeddings**: the output layer uses the embedding matrix (Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859)). The paper of 2017 tied them already; our model of 2017 does not, so the tie can be measured.
 
-# %% tags=["nbval-check-output"]
+# %%
 tied = tx.LanguageModel(old.replace(tie_embeddings=True))
 assert tied.head.weight is tied.body.token_embed.weight
 plain = tx.LanguageModel(old.replace(bias=False))
 assert not any(name.endswith("bias") for name, _ in plain.named_parameters())
-hidden = torch.randn(2, 5, 64)
-torch.testing.assert_close(plain.head(hidden), hidden @ plain.head.weight.T)
-both = {"2017": tx.LanguageModel(old), "tied": tied, "no biases": plain}
-for name, model in both.items():
-    print(f"{name:<10} {tx.count_parameters(model):>7,} parameters")
+effect("pre-norm", "no biases", "tied embeddings")
 
 # %% [markdown]
+# **Finding:** pre-norm and no biases make no difference that we can see; the tie costs a little here.
+#
+# ### Further: a result that was too large
+#
+# The first time we ran this comparison, the tie cost many times as much, by far the largest difference of all. The cause was the **initialisation**: the package started tied embeddings at a quarter of the size of others, and next to sinusoidal positions the words were lost. The same variant with three starts, each at its own best rate:
+
+# %%
+starts = {"0.25": "tied embeddings, start 0.25", "0.5": "tied embeddings, start 0.5"}
+small, full = together[starts["0.25"]], together["tied embeddings"]
+assert small.mean > 4 * full.mean and small.low > full.high
+effect(*starts.values(), "tied embeddings")
+
+# %% [markdown]
+# A difference that stands out asks for one more question before it is believed: what else has changed?
+#
+# ## All together
+#
+# Nobody builds a model with one of these changes. **Predict 14.4.**
+
+# %%
+course.predict(
+    "14.4",
+    "All eight changes at once: is the gain the sum of the gains that were seen?",
+    ["less than the sum", "about the sum (within a tenth)", "more than the sum"],
+)
+
+# %% tags=["folded"]
+gain = -together["all together"].mean
+added = -sum(together[name].mean for name in better)
+assert together["all together"].high < 0
+columns = [differences(name) for name in ("all together", *better)]
+by_seed = zip(*columns, strict=True)
+surplus = paired_interval(sum(seen) - whole for whole, *seen in by_seed)
+assert surplus.high < -0.1 * added
+fig, ax = plots.bars(
+    {name: together[name].mean for name in names},
+    intervals={name: (together[name].low, together[name].high) for name in names},
+    references={"2017": 0.0}, numbers="+.3f",
+    xlabel="nats per token, difference from 2017 (below zero is better)",
+)
+plots.show(fig, name="14_swaps")
+course.resolve(
+    "14.4", surplus.mean,
+    f"Together {gain:.3f} nats; {', '.join(better)} add up to {added:.3f}. Their "
+    f"difference: 95 % from {surplus.low:+.3f} to {surplus.high:+.3f}.",
+    between=(surplus.low, surplus.high), thresholds=(-0.1 * added, 0.1 * added),
+)
+
+# %% [markdown]
+# How much of the whole is rotary positions alone?
+
+# %%
+rotary, whole = above["rotary"], above["all together"]
+beyond = paired_interval(whole[seed] - rotary[seed] for seed in rotary)
+assert abs(beyond.mean) < 0.1 * abs(together["rotary"].mean)
+print("all eight minus rotary alone:", end=" ")
+print(f"{beyond.mean:+.3f} nats [{beyond.low:+.3f}, {beyond.high:+.3f}]")
+
+# %% [markdown]
+# **Finding:** at this size, in so few steps, all eight together end where rotary positions alone end. Gains from several papers do not add up.
+#
+# ## Further: one learning rate for all
+#
+# What would one rate for all have shown, on the valid split?
+
+# %%
+rates = pd.DataFrame(tuned).loc[sorted({lr for each in tuned.values() for lr in each})]
+winners = set()
+for lr, row in rates[single].dropna().iterrows():
+    ahead = ", ".join(row.index[row < rates["2017"][lr]]) or "none"
+    winners.add(ahead)
+    print(f"ahead of 2017 if all have {lr:g}: {ahead}")
+assert len(winners) > 3
+
+# %% [markdown]
+# One shared rate picks its own winners.
+#
 # ## Further: the optimizer Muon
 #
 # Adam divides each *number* of a gradient by its usual size. But a gradient $M = U \Sigma V^\top$ is a matrix with directions, the singular vectors, and most of its length lies in a few of them. **Muon** (Jordan et al., 2024) gives all directions about the same length, $U V^\top$, by five rounds of a polynomial in matrix products (Newton-Schulz):
@@ -326,168 +426,27 @@ fig, ax = plots.curves(
 plots.show(fig, name="14_muon")
 middle = {line.label: line.y[31] for line in lines}
 assert middle["Muon"] > max(middle["gradient"], middle["Adam"])
+effect("Muon")
 
 # %% [markdown]
-# This gradient has one long direction, and the others are much shorter. Muon takes them to about the same length. Embeddings, output layer, norms and biases are left to AdamW.
+# This gradient has one long direction; Muon takes the others to about its length. Embeddings, output layer, norms and biases are left to AdamW. **Finding:** in as many steps Muon comes closer to the bound.
 #
-# ## Measured: each change alone
+# ## Further: what a gate can do
 #
-# **Data:** reviews of our world, with a vocabulary of 600 tokens, and its exact entropy bound. **Models:** 2017 as above, 177 thousand parameters, and each change at equal parameters. **Recipe:** 300 steps of up to 2,048 tokens, the same tokens for all; warm-up over a tenth of the steps, then a linear decay to zero; AdamW, except for Muon.
-#
-# **Predict 14.2.**
+# Each curve has another value of $u$, the second projection.
 
 # %%
-course.predict(
-    "14.2",
-    "Which single change comes closest to the bound, each at its best rate?",
-    ["pre-norm", "RMSNorm", "SwiGLU", "rotary", "grouped queries", "tied embeddings",
-     "no biases", "Muon"],
+h = torch.linspace(-4, 4, 81)
+lines = [plots.Curve("ReLU", h, h.relu(), dashed=True, color=plots.REFERENCE_COLOR)]
+lines += [plots.Curve(f"u = {u:g}", h, F.silu(h) * u) for u in (1.0, 0.5, -1.0)]
+fig, ax = plots.curves(
+    lines, xlabel="input of the gate, h", ylabel="hidden number",
+    title="One hidden number of SwiGLU: silu(h) · u", y_range=(-4.2, 4.2),
 )
+plots.show(fig, name="14_gate")
 
 # %% [markdown]
-# **Tuned:** the learning rate, with seed 0 on the valid split: the same four values for each variant, and up to two more where the best was at an end. A star marks the best.
-
-# %%
-stored = results.read_results("since-2017")
-tuned = {}
-for record in stored.data.values():
-    if record["measure"] == "valid":
-        tuned.setdefault(record["variant"], {})[record["lr"]] = record["above"]
-rates = sorted({lr for tried in tuned.values() for lr in tried})
-best = {name: min(tried, key=tried.get) for name, tried in tuned.items()}
-print(f"{'at rate':<16}", *(f"{lr:>8g} " for lr in rates))
-single = list(SWAPS) + ["Muon"]
-for name in ("2017", *single):
-    tried = tuned[name]
-    shown = {lr: f"{tried[lr]:.3f}" if lr in tried else "" for lr in rates}
-    stars = {lr: "*" if lr == best[name] else " " for lr in rates}
-    print(f"{name:<16}", *(f"{shown[lr]:>8}{stars[lr]}" for lr in rates))
-for lr, loss in tuned["2017"].items():
-    ahead = [name for name in single if tuned[name].get(lr, loss) < loss]
-    print(f"ahead of 2017 if all have {lr:g}:", ", ".join(ahead) or "none")
-ends = [name for name, tried in tuned.items() if best[name] in (min(tried), max(tried))]
-print("still best at an end of what was tried:", ", ".join(ends) or "none")
-lowest = min(single, key=lambda name: tuned[name][best[name]])
-closest, before = (tuned[name][best[name]] for name in (lowest, "2017"))
-finding = f"{lowest}: {closest:.3f} nats above the bound, 2017 {before:.3f}."
-course.resolve("14.2", lowest, finding)
-
-# %% [markdown]
-# One rate for all would pick some of the winners, too. From here on each variant has its own best rate. Results are those of *other* seeds on the 2,000 reviews of the test split, and each difference from 2017 is **paired** by seed.
-#
-# The last trap: we make nine comparisons, with the one of all changes together. If there were no difference anywhere, a 95 % interval would still miss zero once in twenty times. **Bonferroni's correction** shares the error out: each interval may miss with a probability of 0.05/9 only, so all nine hold *together* with 95 %. **Predict 14.3.**
-
-# %%
-from tinytx_run.intervals import paired_interval
-
-above = {}  # variant: seed: nats per token above the bound
-for record in stored.data.values():
-    if record["measure"] == "test":
-        above.setdefault(record["variant"], {})[record["seed"]] = record["above"]
-names = [*single, "all together"]
-
-
-def differences(name):
-    return [above[name][seed] - above["2017"][seed] for seed in sorted(above["2017"])]
-
-
-print("seeds:", *sorted(above["2017"]))
-print(f"if nothing mattered, one or more of {len(names)} independent 95 % intervals")
-print(f"would miss zero in {1 - 0.95 ** len(names):.0%} of all such studies")
-course.predict(
-    "14.3",
-    "For how many of the eight single changes can we see a gain that is not chance?",
-    ["none or one", "2 to 4", "5 to 8"],
-)
-
-# %%
-together = {
-    name: paired_interval(differences(name), n_comparisons=len(names))
-    for name in above
-    if name != "2017"
-}
-
-
-mean_2017 = sum(above["2017"].values()) / len(above["2017"])
-print(f"{'2017':<17}{mean_2017:.3f} nats above the bound; differences, 95 % together:")
-for name in single:
-    wide = together[name]
-    print(f"{name:<17}{wide.mean:+.3f}  {wide.low:+.3f} to {wide.high:+.3f}")
-print(stored.source_line())
-better = [name for name in single if together[name].high < 0]
-worse = [name for name in single if together[name].low > 0]
-unseen = [name for name in single if name not in better + worse]
-print("better:", ", ".join(better) or "none")
-print("worse: ", ", ".join(worse) or "none")
-print("no difference that we can see:", ", ".join(unseen) or "none")
-answer = "none or one" if len(better) < 2 else "2 to 4" if len(better) < 5 else "5 to 8"
-finding = f"{len(better)} of {len(single)} wide intervals lie below zero."
-course.resolve("14.3", answer, finding)
-
-# %% [markdown]
-# "No difference that we can see" is a finding: for a model of this size, in so few steps, any difference is too small for these intervals. Then other reasons decide: RMSNorm and no biases are simpler, grouped queries save cache.
-#
-# ## All together
-#
-# Nobody builds a model with one of these changes. Add up the gains of those that came closer to the bound. **Predict 14.4.**
-
-# %%
-course.predict(
-    "14.4",
-    "All eight changes at once: is the gain the sum of the gains that were seen?",
-    ["less than the sum", "about the sum (within a tenth)", "more than the sum"],
-)
-
-# %% tags=["folded"]
-gain = -together["all together"].mean
-added = -sum(together[name].mean for name in better)
-assert together["all together"].high < 0
-columns = [differences(name) for name in ("all together", *better)]
-by_seed = zip(*columns, strict=True)
-surplus = paired_interval(sum(seen) - whole for whole, *seen in by_seed)
-assert surplus.high < -0.1 * added
-fig, ax = plots.bars(
-    {name: together[name].mean for name in names},
-    intervals={name: (together[name].low, together[name].high) for name in names},
-    references={"2017": 0.0}, numbers="+.3f",
-    xlabel="nats per token, difference from 2017 (below zero is better)",
-)
-plots.show(fig, name="14_swaps")
-course.resolve(
-    "14.4", surplus.mean,
-    f"Together {gain:.3f} nats; {', '.join(better)} add up to {added:.3f}. Their "
-    f"difference: 95 % from {surplus.low:+.3f} to {surplus.high:+.3f}.",
-    between=(surplus.low, surplus.high), thresholds=(-0.1 * added, 0.1 * added),
-)
-
-# %% [markdown]
-# Rotary positions, SwiGLU and Muon each come closer to the bound, and all eight at once bring about half of what these three add up to. The tie, which costs something alone, is one of the eight; how much of the rest is overlap we did not separate. How much of the whole is rotary positions alone?
-
-# %%
-rotary, whole = above["rotary"], above["all together"]
-beyond = paired_interval(whole[seed] - rotary[seed] for seed in rotary)
-print(f"all eight minus rotary alone: {beyond.mean:+.3f} nats", end=" ")
-print(f"[{beyond.low:+.3f}, {beyond.high:+.3f}]")
-assert abs(beyond.mean) < 0.1 * abs(together["rotary"].mean)
-
-# %% [markdown]
-# At this size, in so few steps, all eight together end where rotary positions alone end. Gains from several papers do not add up.
-#
-# ### A result that was too large
-#
-# The first time we ran this comparison, the tie cost many times as much, by far the largest difference of all. The cause was neither
-# the tie nor the paper, but the **initialisation**. The package then started tied embeddings at a quarter of the size of others. Multiplied by $\sqrt D$ they had the size
-# 0.25, beside sinusoidal positions of 0.71: the words were lost among their positions. Here is the same variant with three starts, each at its own best rate.
-
-# %%
-starts = {"0.25": "tied embeddings, start 0.25", "0.5": "tied embeddings, start 0.5"}
-for start, name in {**starts, "1": "tied embeddings"}.items():
-    print(f"start {start:<5}{together[name].mean:+.3f} nats against 2017")
-small, full = together[starts["0.25"]], together["tied embeddings"]
-assert small.mean > 4 * full.mean and small.low > full.high
-
-# %% [markdown]
-# The start alone decides between a ruin and a small price. A difference that stands out asks for one more question before it is believed: what else has changed?
+# The token itself sets the slope, its sign included. For large $h$ the number is nearly the *product* $h\,u$ of two features of the token.
 #
 # ## Further: a mixture of experts
 #
@@ -594,8 +553,8 @@ assert winners == sorted(winners) and winners[0] < winners[-1]
 #
 # ## What this does not show
 #
-# - One small size, one small language, 300 steps. Changes made for deep models (pre-norm), long texts (rotary) or many readers (grouped queries) can matter there and not here, and the other way round.
-# - Each variant had its learning rate tuned, and nothing else. Equal parameters are not equal time: Muon's steps cost more than Adam's.
+# - One small size, one small language, 300 steps. Changes made for deep models, long texts or many readers can matter there and not here.
+# - Only learning rates were tuned. Equal parameters are not equal time: Muon's steps cost more than Adam's.
 # - A handful of seeds makes the intervals wide, and "no difference that we can see" is not "no difference".
 # - The smallest models of the scaling law took the highest learning rate that was tried; with a higher one they may come a little closer.
 #
@@ -651,7 +610,7 @@ print(f"{tx.count_parameters(mine):,} parameters, equal outputs")
 # %% [markdown]
 # ## Questions
 #
-# Pick an answer and read what it says; the wrong answers are common mistakes.
+# The wrong answers are common mistakes.
 
 # %%
 course.quiz("since_2017")
@@ -659,20 +618,18 @@ course.quiz("since_2017")
 # %% [markdown]
 # ## Exercises
 #
-# The check names the mistake if it knows it.
-#
-# [exercise: grouped_query_attention]
+# [exercise: rms_norm]
 
 
 # %%
-def grouped_query_attention(q, k, v, mask):
+def rms_norm(x, gamma, eps):
     ### BEGIN SOLUTION
     ...
     ### END SOLUTION
 
 
 # %%
-course.check("grouped_query_attention", grouped_query_attention)
+course.check("rms_norm", rms_norm)
 
 # %% [markdown]
 # [exercise: windowed_cache]
@@ -691,25 +648,25 @@ course.check("windowed_cache", windowed_cache)
 # %% [markdown]
 # ## Further: one more exercise
 #
-# [exercise: rms_norm]
+# [exercise: grouped_query_attention]
 
 
 # %%
-def rms_norm(x, gamma, eps):
+def grouped_query_attention(q, k, v, mask):
     ### BEGIN SOLUTION
     ...
     ### END SOLUTION
 
 
 # %%
-course.check("rms_norm", rms_norm)
+course.check("grouped_query_attention", grouped_query_attention)
 
 # %% [markdown]
 # ## Summary
 #
-# 1. RMSNorm divides by the root mean square and leaves the mean in. SwiGLU multiplies two projections, one of them through SiLU. In grouped-query attention neighbouring heads of queries share keys and values.
-# 2. The KV cache has $2 L G K T$ numbers a text: with a quarter of the heads it is a quarter of the size.
-# 3. Equal parameters, a rate tuned for each, pairs of seeds, and intervals widened for the number of comparisons. What is left may be "no difference that we can see", which is a finding. Gains overlap: all eight together are no better than rotary positions alone. The largest difference was an artefact of the first weights.
+# 1. RMSNorm divides by the root mean square and leaves the mean in. SwiGLU multiplies two projections, one through SiLU. In grouped-query attention neighbouring heads of queries share keys and values.
+# 2. The KV cache has $2 L G K T$ numbers a text: with a quarter of the heads a quarter of the size.
+# 3. Fair: equal parameters, a tuned rate for each, pairs of seeds, wider intervals for many comparisons. Gains overlap: all eight together are no better than rotary positions alone.
 # 4. The block of today has the residual stream, attention and feed-forward network of 2017. Norms, positions, heads and activation have changed.
 # 5. With a known bound the excess loss can be drawn without any fitted constant; the best size grows with the budget.
 #

@@ -14,6 +14,8 @@ ROOT = project_root()
 ITEMS = [
     (2, "masks as heatmaps", r"sns\.heatmap\("),
     (2, "the wrong masks", r"zeroed after softmax.*mask\.T.*02_wrong_masks"),
+    (2, "two signs of a mask", r"nn\.MultiheadAttention\("),
+    (2, "a mask of one's own", r"course\.widgets\.mask\("),
     (2, "a first curve", r"ax\.plot\("),
     (2, "a control that a learner turns", r"\bipywidgets\b.*interact\("),
     (3, "positions as heatmaps", r"sns\.heatmap\("),

@@ -3,7 +3,6 @@
 import html
 import io
 import json
-import math
 import re
 import xml.etree.ElementTree as ET
 
@@ -14,12 +13,11 @@ import pytest
 import torch
 from matplotlib import image
 from matplotlib.colors import to_rgb
-from matplotlib.patches import Rectangle
 from PIL import Image
 
 from tinytx_course import plots
 from tinytx_course.plots.lines import _spread
-from tinytx_course.plots.matrices import CATEGORY_COLORS, TOKEN_GAP
+from tinytx_course.plots.matrices import CATEGORY_COLORS
 from tinytx_course.plots.style import captions
 
 WEIGHTS = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
@@ -90,12 +88,10 @@ def test_nan_is_marked_unless_it_is_masked():
     [
         (lambda: plots.heatmap(np.zeros((2, 3, 5))), ["(2, 3, 5)"]),
         (lambda: plots.heatmap(WEIGHTS, allowed=ALLOWED.T), ["(2, 3)", "(3, 2)"]),
-        (lambda: plots.phase_clocks(torch.zeros(3)), ["(3,)"]),
         (lambda: plots.depth_map({}, low=0.1, high=1), ["none"]),
         (lambda: plots.depth_map(STACKS, low=0, high=1), ["low=0", "high=1"]),
         (lambda: plots.categorical_map([[0, 3]], list("abc")), ["0 to 2", "3.0"]),
         (lambda: plots.categorical_map([[0]], list("abcdefg")), ["6", "7"]),
-        (lambda: plots.token_rows({"nothing": []}), ["nothing"]),
         (lambda: plots.grouped_bars({}, xlabel="n"), ["none"]),
         (lambda: plots.grouped_bars({"a": {"x": 1}, "b": {"y": 2}}, xlabel="n"), ["'x'", "'y'", "'b'"]),
         (lambda: plots.seed_band("loss", [[1.0, 2.0]], every=3), ["3", "(1, 2)"]),
@@ -135,25 +131,6 @@ def test_each_cell_has_the_colour_of_its_category_and_the_legend_names_all():
     expected = [to_rgb(CATEGORY_COLORS[i]) for row in cells for i in row]
     np.testing.assert_allclose(ax.collections[0].get_facecolors()[:, :3], expected, atol=0.01)
     assert [text.get_text() for text in fig.legends[0].get_texts()] == list(names)
-
-
-def test_token_boxes_lie_where_their_letters_are():
-    _, ax = plots.token_rows({"letters": ["l", "e", "s"], "joined": ["le", "s"]})
-    boxes = [patch for patch in ax.patches if isinstance(patch, Rectangle)]
-    spans = [(round(b.get_x() - TOKEN_GAP), round(b.get_x() + b.get_width() + TOKEN_GAP)) for b in boxes]
-    assert spans == [(0, 1), (1, 2), (2, 3), (0, 2), (2, 3)]
-    places = {(text.get_text(), *text.get_position()) for text in ax.texts}
-    assert {("e", 1.5, 0), ("e", 1.5, 1), ("s", 2.5, 0), ("s", 2.5, 1)} <= places
-
-
-def test_a_clock_hand_points_to_sine_and_cosine_of_its_angle():
-    angles = torch.tensor([[0.0, 1.0, math.pi / 2], [2.5, -1.0, 7.0]])
-    _, ax = plots.phase_clocks(angles, row_labels=["fast", "slow"])
-    lines = [line.get_xydata() for line in ax.lines if len(line.get_xydata()) == 2]
-    hands = [(tip - middle) * (1, -1) for middle, tip in lines[1::2]]  # before each hand its mark at the top
-    for angle, hand in zip(angles.flatten().tolist(), hands, strict=True):
-        assert hand / 0.4 == pytest.approx([math.sin(angle), math.cos(angle)], abs=1e-6)
-    assert tick_labels(ax.yaxis) == ["fast", "slow"] and ax.yaxis_inverted()
 
 
 # ---- lines

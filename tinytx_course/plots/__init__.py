@@ -12,7 +12,7 @@ from __future__ import annotations
 from tinytx_course.plots.bars import bars, grouped_bars, share_areas, share_bars
 from tinytx_course.plots.diagrams.diagram import DIAGRAMS, diagram
 from tinytx_course.plots.lines import Curve, Points, curves, roofline, scatter, seed_band
-from tinytx_course.plots.matrices import categorical_map, depth_map, heatmap, phase_clocks, token_rows
+from tinytx_course.plots.matrices import categorical_map, depth_map, heatmap
 from tinytx_course.plots.style import COLORS, REFERENCE_COLOR, figure, png_bytes, save_figure, show, style
 
 __all__ = [
@@ -29,7 +29,6 @@ __all__ = [
     "figure",
     "grouped_bars",
     "heatmap",
-    "phase_clocks",
     "png_bytes",
     "roofline",
     "save_figure",
@@ -39,5 +38,4 @@ __all__ = [
     "share_bars",
     "show",
     "style",
-    "token_rows",
 ]

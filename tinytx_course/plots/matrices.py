@@ -1,4 +1,4 @@
-"""Matrices and tables of cells: heat maps, categories, tokens, clocks."""
+"""Matrices and tables of cells: heat maps, categories."""
 
 from __future__ import annotations
 
@@ -13,15 +13,13 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap, LogNorm
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, Patch, Rectangle
+from matplotlib.patches import Patch, Rectangle
 
-from tinytx_course.plots.style import COLORS, label_axes, note, own_axes, remove_frame, style, to_array
+from tinytx_course.plots.style import COLORS, label_axes, own_axes, remove_frame, style, to_array
 
 MANY_CELLS = 2_500  # an SVG stores more as one picture: a shape for each would make it large
 #: A pale ground for what most cells are, then colours that differ in lightness too.
 CATEGORY_COLORS = ("#f4f4f4", COLORS[0], COLORS[4], COLORS[5], COLORS[1], COLORS[2])
-TOKEN_COLORS = ("#cfe3f2", "#f9dcc4")  # of neighbours in turn: pale blue, pale orange
-TOKEN_GAP = 0.06  # left free on each side of a box, in letters
 
 
 @style()
@@ -230,82 +228,4 @@ def categorical_map(
     named = zip(colors, categories, strict=True)
     handles = [Patch(facecolor=color, edgecolor="#8a8a8a", label=name) for color, name in named]
     fig.legend(handles=handles, loc="outside lower center", ncols=min(4, len(handles)))
-    return fig, ax
-
-
-@style()
-def token_rows(
-    rows: Mapping[str, Sequence[str]],
-    *,
-    xlabel: str = "",
-    ylabel: str = "",
-    title: str | None = None,
-    ax: Axes | None = None,
-) -> tuple[Figure, Axes]:
-    """Draw tokenized texts as boxes, one a token, as wide as the token has letters; a row has a name.
-
-    Equal texts in several rows are aligned letter under letter, which shows the boxes merge.
-    """
-    if not rows or not all(rows.values()):
-        raise ValueError(f"rows must hold at least one row, and each a token, got {dict(rows)}")
-    longest = max(sum(map(len, tokens)) for tokens in rows.values())
-    fig, ax = own_axes(ax, min(10.5, 2.6 + 0.2 * longest), 1.0 + 0.46 * len(rows))
-    for row, tokens in enumerate(rows.values()):
-        left = 0
-        for index, token in enumerate(tokens):
-            box = Rectangle(
-                (left + TOKEN_GAP, row - 0.38), len(token) - 2 * TOKEN_GAP, 0.76,
-                facecolor=TOKEN_COLORS[index % 2], edgecolor=COLORS[index % 2], linewidth=0.9,
-            )  # fmt: skip
-            ax.add_patch(box)
-            for place, letter in enumerate(token):
-                ax.text(
-                    left + place + 0.5, row, letter, ha="center", va="center_baseline",
-                    family="DejaVu Sans Mono", fontsize=12,
-                )  # fmt: skip
-            left += len(token)
-        note(ax, f"{len(tokens)} tokens", (longest, row), 8)
-    ax.set(xlim=(0, longest), ylim=(len(rows) - 0.5, -0.5))
-    ax.set_yticks(range(len(rows)), list(rows))
-    ax.set_xticks([])
-    remove_frame(ax)
-    label_axes(ax, title, xlabel, ylabel)
-    return fig, ax
-
-
-@style()
-def phase_clocks(
-    angles,
-    *,
-    row_labels: Sequence[str] | None = None,
-    xlabel: str = "",
-    ylabel: str = "",
-    title: str | None = None,
-    ax: Axes | None = None,
-) -> tuple[Figure, Axes]:
-    """Draw each of the angles, (rows, columns) in radians, as a clock with one hand.
-
-    The hand starts upright and turns clockwise: its tip lies at ``(sin angle, cos angle)`` from the centre of
-    its clock.
-    """
-    values = to_array(angles)
-    if values.ndim != 2:
-        raise ValueError(f"angles must have two axes, got shape {values.shape}")
-    rows, cols = values.shape
-    fig, ax = own_axes(ax, min(9.0, 1.8 + 0.66 * cols), min(8.0, 1.1 + 0.66 * rows))
-    radius = 0.4
-    for row in range(rows):
-        color = COLORS[row % len(COLORS)]
-        for col in range(cols):
-            angle = values[row, col]
-            tip = (col + radius * math.sin(angle), row - radius * math.cos(angle))  # rows run downwards
-            ax.add_patch(Circle((col, row), radius, facecolor="#f6f6f6", edgecolor="#999999"))
-            ax.plot([col, col], [row - radius, row - 0.8 * radius], color="#999999", linewidth=1.2)
-            ax.plot([col, tip[0]], [row, tip[1]], color=color, solid_capstyle="round", linewidth=2.6)
-            ax.plot([col], [row], color=color, marker="o", markersize=4)
-    ax.set(xlim=(-0.6, cols - 0.4), ylim=(rows - 0.4, -0.6), aspect="equal")
-    ax.set_xticks(range(cols), [str(col) for col in range(cols)])
-    ax.set_yticks(range(rows), row_labels or [str(row) for row in range(rows)])
-    remove_frame(ax)
-    label_axes(ax, title, xlabel, ylabel)
     return fig, ax

@@ -95,7 +95,6 @@ DIAGRAMS: dict[str, Callable[..., tuple[tuple[Panel, ...], dict[str, object]]]] 
     "where-attention-sits": models.where_attention_sits,
     "text-to-vectors": reading.text_to_vectors,
     "three-masks": attending.three_masks,
-    "token-plus-position": reading.token_plus_position,
     "split-into-heads": attending.split_into_heads,
     "block": models.block,
     "parameters": reading.parameters,

@@ -6,7 +6,6 @@ import torch
 
 from tinytx.config import TransformerConfig
 from tinytx.counting import ParameterTable, parameter_table
-from tinytx.positions import sinusoidal_positions
 from tinytx_course.plots.diagrams.svg import Drawn, Panel
 
 
@@ -49,29 +48,6 @@ def text_to_vectors() -> Drawn:
     panel.text(195, 424, "One id picks one row.", size="small")
     named = {"text": " ".join(words), "ids": ", ".join(map(str, ids))}
     return (panel,), {**named, "n_tokens": len(words), "vocab_size": len(vocabulary)}
-
-
-def token_plus_position() -> Drawn:
-    """Draw the sum of token embeddings and sinusoidal positions, the same token at two positions."""
-    words, width, side = ["the", "film", "the", "book"], 8, 22.0
-    kinds = sorted(set(words))
-    embedding = torch.tensor(_random_rows(len(kinds), width))[[kinds.index(word) for word in words]]
-    positions = sinusoidal_positions(len(words), width)
-    panels = []
-    for title, values, labels in (
-        ("token embeddings", embedding, words),
-        ("positions", positions, [str(i) for i in range(len(words))]),
-        ("sum", embedding + positions, [f"{word}, {i}" for i, word in enumerate(words)]),
-    ):
-        sign, left = {"positions": ("+", 48.0), "sum": ("=", 84.0)}.get(title, ("", 46.0))
-        panel = Panel(left + side * width + 4, 128)
-        panel.text(left + side * width / 2, 14, title, bold=True)
-        grid = panel.shades(left, 34, values.tolist(), side)
-        for i, label in enumerate(labels):
-            panel.text(left - 8, grid.y + (i + 0.5) * side, label, size="small", anchor="end")
-        panel.text(10, grid.left[1], sign, size="title", bold=True)
-        panels.append(panel)
-    return tuple(panels), {"seq_len": len(words), "width": width, "words": ", ".join(words)}
 
 
 #: Colour of each kind of parameters, and its name.

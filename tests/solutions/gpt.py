@@ -1,9 +1,8 @@
-"""Solutions for tiny_gpt and generate."""
+"""Solutions for tie_embeddings and generate."""
 
 from __future__ import annotations
 
-import functools
-import math
+import copy
 
 import torch
 import torch.nn.functional as F
@@ -14,58 +13,59 @@ from tests.solutions.collection import of
 # mypy: ignore-errors
 
 
-right, wrong = of("tiny_gpt")
+right, wrong = of("tie_embeddings")
 
 
 @right
-def gpt_plain(token_ids, token_embed, positions, blocks, final_norm, w_out):
-    x = token_embed[token_ids] * token_embed.shape[1] ** 0.5 + positions[: token_ids.shape[1]]
-    for block in blocks:
-        x = block(x)
-    return final_norm(x) @ w_out
+def tie_and_count(model):
+    before = sum(p.numel() for p in model.parameters())
+    model.head.weight = model.token_embed.weight
+    return model, before - sum(p.numel() for p in model.parameters())
 
 
 @right
-def gpt_functional(token_ids, token_embed, positions, blocks, final_norm, w_out):
-    x = math.sqrt(positions.size(-1)) * F.embedding(token_ids, token_embed)
-    x = x + positions.narrow(0, 0, token_ids.size(1)).unsqueeze(0)
-    return torch.einsum("btd,dv->btv", final_norm(functools.reduce(lambda h, b: b(h), blocks, x)), w_out)
+def tie_by_shape(model):
+    rows, width = model.token_embed.weight.shape
+    setattr(model.head, "weight", model.token_embed.weight)  # noqa: B010
+    return model, rows * width
 
 
 @right
-def gpt_sequential(token_ids, token_embed, positions, blocks, final_norm, w_out):
-    class Step(nn.Module):
-        def __init__(self, function):
-            super().__init__()
-            self.function = function
-
-        def forward(self, x):
-            return self.function(x)
-
-    one_hot = F.one_hot(token_ids, len(token_embed)).to(token_embed.dtype)  # (B, T, V)
-    x = one_hot @ token_embed * math.sqrt(w_out.shape[0])
-    x += positions[torch.arange(token_ids.shape[1])]
-    stack = nn.Sequential(*(Step(f) for f in (*blocks, final_norm)))
-    return stack(x).matmul(w_out)
+def tie_a_copy(model):
+    tied = copy.deepcopy(model)
+    tied.head.register_parameter("weight", tied.token_embed.weight)
+    return tied, tied.token_embed.num_embeddings * tied.token_embed.embedding_dim
 
 
 @right
-def gpt_rows(token_ids, token_embed, positions, blocks, final_norm, w_out):
-    d_model = token_embed.shape[-1]
-    rows = []
-    for ids in token_ids:
-        vectors = [token_embed[i] * d_model**0.5 + positions[t] for t, i in enumerate(ids.tolist())]
-        x = torch.stack(vectors)[None]
-        for n in range(len(blocks)):
-            x = blocks[n](x)
-        rows.append(F.linear(final_norm(x)[0], w_out.T))
-    return torch.stack(rows)
+def tie_a_new_layer(model):
+    vocab_size, d_model = model.token_embed.weight.shape
+    head = nn.Linear(d_model, vocab_size, bias=model.head.bias is not None)
+    head.weight, head.bias = model.token_embed.weight, model.head.bias
+    model.head = head
+    return model, torch.tensor(head.weight.numel())
 
 
-def _stacked(x, blocks):
-    for block in blocks:
-        x = block(x)
-    return x
+def _copied(model):
+    model.head.load_state_dict({**model.head.state_dict(), "weight": model.token_embed.weight})
+    return model, model.head.weight.numel()
+
+
+wrong("copied", _copied)
+wrong(
+    "embedding-lost",
+    tie_by_shape,
+    {'model.head, "weight", model.token_embed': 'model.token_embed, "weight", model.head'},
+)
+
+
+@wrong("error")
+def tie_transposed_tensor(model):
+    model.head.weight = model.token_embed.weight.T
+    return model, model.head.weight.numel()
+
+
+wrong("wrong-type", tie_by_shape, {"return model, rows * width": "return rows * width"})
 
 
 right, wrong = of("generate")

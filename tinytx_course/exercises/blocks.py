@@ -1,16 +1,17 @@
-"""Exercises on the block and its parts, and on the language model made of blocks."""
+"""Exercises on the block and its parts, and on the two tables of a language model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
-from tinytx_course.exercises.comparing import floats
+from tinytx_course.exercises.comparing import Reading, as_codes, count, floats
 from tinytx_course.exercises.exercise import Exercise, generator, normal
-from tinytx_course.exercises.observation import Call
+from tinytx_course.exercises.observation import Call, Failure, Opaque, kind_of, plain
 
 Layer = Callable[[Tensor], Tensor]
 
@@ -91,38 +92,52 @@ def _parallel_calls(seed: int) -> Iterator[Call]:
         yield Call((normal(rng, b, t, d).round(decimals=1), *layers, _normed(1.5)), words)
 
 
-class _Blocks(tuple[Layer, ...]):
-    """Blocks that name themselves in a message."""
+class _Tables(nn.Module):
+    """A GPT without its middle: embedding and output layer; never called."""
 
-    def __repr__(self) -> str:
-        return f"({', '.join(f'block {i + 1}' for i in range(len(self)))})"
+    def __init__(self, rng: torch.Generator, vocab_size: int, d_model: int, bias: bool) -> None:
+        super().__init__()
+        self.token_embed = nn.Embedding(vocab_size, d_model, device="cpu")
+        self.final_norm = nn.LayerNorm(d_model, device="cpu")
+        self.head = nn.Linear(d_model, vocab_size, bias, device="cpu")
+        for parameter in self.parameters():
+            parameter.data = normal(rng, *parameter.shape).round(decimals=1)
+
+    def get_extra_state(self) -> Tensor:
+        """Whether both tables are one parameter, and whether they lie in one memory."""
+        head, embed = self.head.weight, self.token_embed.weight
+        return torch.tensor([head is embed, head.data_ptr() == embed.data_ptr()])
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Nothing: it is seen, not set."""
 
 
-def _running_mean(x: Tensor) -> Tensor:
-    return x.cumsum(1) / torch.arange(1, x.shape[1] + 1, device=x.device)[:, None]
+def _tied(value: Any) -> Reading | Failure:
+    """Read a model as its parameters, with what the output layer shares, and the number of those saved."""
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        return Failure("wrong-type", f"Two results are due, (model, n_saved); got {kind_of(value)}.")
+    model, saved = value[0], count(value[1])
+    model = plain(model) if isinstance(model, nn.Module) else model
+    if not isinstance(model, Opaque) or "_extra_state" not in model.state:
+        return Failure("wrong-type", f"The model itself comes first, got {kind_of(model)}.")
+    if isinstance(saved, Failure):
+        return saved
+    one, memory = model.state["_extra_state"].tolist()
+    alike = "is token_embed.weight" if one else "in its memory" if memory else "of its own"
+    rows = [
+        (name, str(tuple(held.shape)), f"sum {held.double().sum():.1f}", alike * (name == "head.weight"))
+        for name, held in sorted(model.state.items())
+        if name != "_extra_state"
+    ]
+    cells = (*rows, ("n_saved", f"{saved.tensors[0].item():,}"))
+    return Reading((as_codes(cells),), note=saved.note, cells=cells)
 
 
-_STACK = "Block 1 adds the mean of the tokens so far, block 2(x) = x * x, final_norm(x) = x / 2 + 1."
-
-
-def _tiny_gpt_calls(seed: int) -> Iterator[Call]:
+def _tie_calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 19)
-    toys = _Blocks((lambda x: x + _running_mean(x), torch.square)), lambda x: x / 2 + 1
-
-    def case(b: int, t: int, d: int, v: int, max_len: int, stack: _Blocks, norm: Layer, words: str) -> Call:
-        ids = torch.randint(v, (b, t), generator=rng, device="cpu")
-        table, positions, w_out = (
-            normal(rng, *shape).round(decimals=1) for shape in ((v, d), (max_len, d), (d, v))
-        )
-        return Call((ids, table, positions, stack, norm, w_out), words)
-
-    yield case(1, 2, 4, 3, 2, *toys, _STACK)
-    yield case(1, 2, 4, 3, 5, *toys, _STACK)
-    for b, t, d, v, max_len in ((2, 3, 5, 7, 4), (3, 5, 2, 11, 7)):
-        layers = (_mixed(normal(rng, t, t), normal(rng, d, d)), _bent(normal(rng, d, d + 1)))
-        stack = _Blocks(layers if t == 3 else (*layers, torch.tanh))
-        words = "block 1 mixes tokens, the other blocks act on each token, final_norm is a layer norm."
-        yield case(b, t, d, v, max_len, stack, _normed(1.5), words)
+    for vocab_size, d_model, bias in ((3, 2, False), (5, 2, True), (3, 7, True), (11, 5, False)):
+        words = f"V = {vocab_size}, D = {d_model}, and the output layer has {'a' if bias else 'no'} bias."
+        yield Call((_Tables(rng, vocab_size, d_model, bias),), words)
 
 
 EXERCISES = (
@@ -130,5 +145,5 @@ EXERCISES = (
     Exercise(name="feed_forward", read=floats, calls=_feed_forward_calls),
     Exercise(name="block", read=floats, calls=_block_calls),
     Exercise(name="parallel_block", read=floats, calls=_parallel_calls),
-    Exercise(name="tiny_gpt", read=floats, calls=_tiny_gpt_calls),
+    Exercise(name="tie_embeddings", read=_tied, calls=_tie_calls),
 )

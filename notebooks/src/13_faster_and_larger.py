@@ -65,7 +65,7 @@ costs = tx.cost_table(config, batch_size=batch_size, seq_len=seq_len)
 print(f"{costs.flops_training:,} operations in a training step")
 
 # %% [markdown]
-# To compare, we need a fair stopwatch. **Warm up**: the first call fetches memory, so it does not count. **Take turns**: A B, A B, so a slow moment of the machine meets both. **Read the right clock**: processor time, which does not pass while other programs have the core. A GPU works in the background: there we wait until it has finished and use the clock on the wall.
+# To compare, we need a fair stopwatch. **Warm up**: the first call fetches memory, so it does not count. **Take turns**: A B, A B, so a slow moment of the machine meets both. **Read the right clock**: processor time, which does not pass while other programs have the core. A GPU works in the background: we wait for it, and use the clock on the wall.
 
 # %%
 from statistics import median
@@ -92,7 +92,7 @@ def take_turns(tasks, n_rounds=5):
 
 
 # %% [markdown]
-# A median alone does not say how much a measurement varies. So we report the median of the ratios, round by round, with their smallest and largest value: a **range**, no **confidence interval**; five ratios are too few for one.
+# We report the median of the ratios, round by round, with their smallest and largest value: a **range**, no **confidence interval**; five ratios are too few for one.
 
 
 # %% tags=["nbval-check-output"]
@@ -167,7 +167,7 @@ print(f"{operations / n_bytes:.2f} for each byte")
 #
 # ### A roof from two numbers
 #
-# A machine has two speeds: at most $P$ operations a second, and at most $M$ bytes a second. Work of $f$ operations and $b$ bytes takes at least $\max(f / P,\ b / M)$ seconds. With intensity $i = f / b$ its speed is at most $\min(P,\ i M)$: a line that rises with $i$, up to a flat top. This is a **roofline**. Slope and top meet at $i = P / M$, the **ridge**. Left of it work is **memory-bound**, right of it **compute-bound**: that is the limit it meets first. With $P = 100$ and $M = 20$, where is the ridge, and on which side is a sum?
+# A machine has two speeds: at most $P$ operations a second, and at most $M$ bytes a second. Work of $f$ operations and $b$ bytes takes at least $\max(f / P,\ b / M)$ seconds. With intensity $i = f / b$ its speed is at most $\min(P,\ i M)$: a line that rises with $i$, up to a flat top. This is a **roofline**. Slope and top meet at $i = P / M$, the **ridge**. Left of it work is **memory-bound**, right of it **compute-bound**: that is the limit it meets first.
 #
 # ## The package: our own layers
 #
@@ -196,7 +196,7 @@ print(f"{total:,} operations forward, here and in the cost table of lesson 12")
 #
 # ## Look: the roofline of this machine
 #
-# A large product gives the top, a large copy gives the slope. A real model has far more weights than a **cache** holds, the small memory close to the processor. So before each measurement we write 256 MB of other numbers, outside the clock: the layer has to read its weights from memory.
+# A large product gives the top, a large copy the slope. Before each measurement we write 256 MB of other numbers, outside the clock: so a layer reads its weights from memory and not from the **cache**, the small memory close to the processor.
 
 # %%
 kernels = {
@@ -227,17 +227,20 @@ course.plots.show(fig, "13_roofline")
 # %%
 ridge = speed / bandwidth
 print(f"ridge at {ridge:.1f} operations for each byte; share of the roof reached:")
-for (group, name), layer in kernels.items():
-    roof = min(speed, layer.intensity * bandwidth)
-    side = "memory" if layer.intensity < ridge else "compute"
-    share = layer.flops / measured[group, name] / roof
-    digits = 0 if share > 0.02 else 1
-    print(f"  {group:<11}{name:<20}{side + '-bound':<15}{share:>7.{digits}%}")
-one, many = one_token["projection"].intensity, layers["projection"].intensity
-assert smoke or one < ridge < many
+print(f"{'':<20}{'training':>14}{'generation':>16}")
+for name in layers:
+    line = f"{name:<20}"
+    for group, named in kinds_of_work.items():
+        roof = min(speed, named[name].intensity * bandwidth)
+        side = "memory" if named[name].intensity < ridge else "compute"
+        share = named[name].flops / measured[group, name] / roof
+        line += f"{side:>8} {share:>6.1%} "
+    print(line.rstrip())
+for name in layers.keys() - {"residual sum", "norm"}:  # the products
+    assert smoke or one_token[name].intensity < ridge < layers[name].intensity
 
 # %% [markdown]
-# The products of training are compute-bound: only *faster arithmetic* helps them. In generation the same layers lie on the other side, but a roof is a bound, no explanation. Where a layer reaches a small share of it, something else takes the time; what it is was not measured.
+# *compute* and *memory* name the side. The products of training are compute-bound: only *faster arithmetic* helps them. In generation the same layers lie on the other side, but a roof is a bound, no explanation: where a layer reaches a small share of it, something else takes the time.
 #
 # What would a machine with twice the arithmetic, or twice the memory speed, gain at most? Guess, then choose it in the explorer.
 
@@ -301,7 +304,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# The rest is what a count of operations cannot see: work of low intensity, and slow operations such as exponentials. If a share $p$ of the time becomes $k$ times as fast, the whole becomes $\frac{1}{(1 - p) + p / k}$ times as fast: **Amdahl's law**. What does half of it bring, made *infinitely* fast?
+# The rest is what a count of operations cannot see: work of low intensity, and slow operations such as exponentials. If a share $p$ of the time becomes $k$ times as fast, the whole becomes $\frac{1}{(1 - p) + p / k}$ times as fast: **Amdahl's law**.
 
 
 # %% tags=["nbval-check-output"]
@@ -309,7 +312,7 @@ def amdahl(p, k):
     return 1 / ((1 - p) + p / k)
 
 
-for share, k in ((1.0, 2), (0.5, 2), (0.5, 1e9), (0.05, 1e9)):
+for share, k in ((0.5, 2), (0.5, 1e9), (0.05, 1e9)):
     print(f"{share:>4.0%} of the time, {k:>13,.0f} times as fast:", end=" ")
     print(f"{amdahl(share, k):.2f}")
 
@@ -326,6 +329,7 @@ from tinytx.batching import batches_by_length
 corpus = tx.load_corpus("world")
 tokenizer = lesson_13.tokenizer_for(corpus, 1_000, n_texts=1_000)
 lengths = [len(tokenizer.encode(text)) for text in corpus.train.texts[:64]]
+totals = []
 as_they_come = [list(range(start, start + 16)) for start in range(0, 64, 16)]
 by_length = batches_by_length(lengths, 16 * max(lengths) // 2, seed=0, epoch=0)
 assert sorted(i for batch in by_length for i in batch) == list(range(64))
@@ -335,12 +339,14 @@ for name, batches, width in (("all rows to 128", as_they_come, 128),
     widest = [max(width, *(lengths[i] for i in batch)) for batch in batches]
     positions = sum(len(batch) * n for batch, n in zip(batches, widest, strict=True))
     padding = 1 - sum(lengths) / positions
+    totals.append(positions)
     print(f"{name:<16}{positions:>6,} positions, {padding:.0%} of them padding")
+assert totals == sorted(totals, reverse=True)
 
 # %% [markdown]
 # One long review makes its whole batch pay. Sorted, little padding is left; to pad every row to the model's maximum is the worst of the three.
 #
-# ## KV cache: what need not be computed again
+# ## Further: KV cache, what need not be computed again
 #
 # Keys and values of a token never change in a causal model. Lesson 11 stored them in a **KV cache**. Without it, $n$ tokens need $1 + 2 + \dots + n$ passes through the blocks, with it $n$. A common mistake stops here, at $(n + 1) / 2$ times as much work. But the output layer runs once for each new token in both ways.
 
@@ -383,9 +389,9 @@ course.resolve(
 )
 
 # %% [markdown]
-# The cache does much *less* work at a *worse* speed: a single token has an intensity of one half, and it starts as many operations as many tokens do. We did not separate these two.
+# Where that share is below 100 %, the cache does *less* work at a *worse* speed: a single token has an intensity of one half, and it starts as many operations as many tokens do. We did not separate these two.
 #
-# ## Use it: the same time
+# ## Further: the same time
 #
 # One real training, twice. The **baseline** is the loop that one writes first: reviews as they come, all logits, float32, no **weight decay**. Against it `train` of the package: batches by length, logits in chunks, bfloat16 where the processor has instructions for it. Same starting weights and learning rates, 512 reviews, three seeds.
 
@@ -452,7 +458,7 @@ for way, each in results.items():
 print(f"the package is {said(faster, ends)} times as fast")
 
 # %% [markdown]
-# The package has seconds left. We give it as many more steps as the ratio says, so it reads some reviews again.
+# Now the package gets as many times more steps as the ratio says. If there are more, it reads some reviews again.
 
 # %%
 course.predict(
@@ -488,42 +494,23 @@ course.resolve(
 #
 # ## Take-home: timing fairly
 #
-# Warm up, take turns, synchronise, compare round by round, report the range. Then ask Amdahl what was possible.
-
-
-# %%
-def fair_ratio(slow, fast, n_rounds=5, clock=process_time):
-    """How many times as long `slow` takes as `fast`: median and range over rounds."""
-    slow(), fast()  # warm up: not measured
-    ratios = []
-    for _ in range(n_rounds):  # take turns: a slow moment meets both
-        times = []
-        for task in (slow, fast):
-            start = clock()
-            task()
-            if torch.cuda.is_available():
-                torch.cuda.synchronize()  # then use perf_counter
-            times.append(clock() - start)
-        ratios.append(times[0] / max(times[1], 1e-9))
-    ratios.sort()
-    return ratios[n_rounds // 2], (ratios[0], ratios[-1])
-
-
-x = torch.randn(600, 600)
-print("a product and a sum:", said(*fair_ratio(lambda: x @ x, lambda: x + x)))
+# | habit | against |
+# |---|---|
+# | warm up | the first call |
+# | take turns, compare round by round | a slow moment of the machine |
+# | synchronise | a GPU that still works |
+# | report the range | chance |
+#
+# Then ask Amdahl what was possible.
 
 # %% [markdown]
 # ## Questions
-#
-# Pick an answer and read its comment.
 
 # %%
 course.quiz("faster_and_larger")
 
 # %% [markdown]
 # ## Exercises
-#
-# Fill in the dots, and run the cell below them. It names the mistake if it knows it.
 #
 # [exercise: padded_cost]
 
@@ -553,7 +540,7 @@ def batch_at_ridge(d_in, d_out, bytes_a_number, ridge):
 course.check("batch_at_ridge", batch_at_ridge)
 
 # %% [markdown]
-# For wide layers in float32, $N$ is about twice the ridge: so many texts can be generated together at nearly the same time a step. Yours is printed above.
+# For wide layers in float32, $N$ is about twice the ridge, which is printed above. Up to so many texts at once, the roofline says, a step takes hardly longer.
 #
 # ## Further: half the bytes, and chunks
 #
@@ -635,6 +622,6 @@ print(f"; plain mean: {(plain - at_once).abs().max():.0e}")
 # 5. Gradients of micro-batches add up, weighted by tokens, to the gradient of the batch.
 #
 # *References:* roofline: Williams, Waterman and Patterson, *Communications of the ACM* 52(4), 2009. Training in 16 bits: Micikevicius et al., [arXiv:1710.03740](https://arxiv.org/abs/1710.03740), section 3.1. bfloat16: Kalamkar et al., [arXiv:1905.12322](https://arxiv.org/abs/1905.12322).
-# Moving less in attention: Dao et al., [arXiv:2205.14135](https://arxiv.org/abs/2205.14135), section 3. Generation with large models: Pope et al., [arXiv:2211.05102](https://arxiv.org/abs/2211.05102), section 2. Copies that share a batch: Li et al., [arXiv:2006.15704](https://arxiv.org/abs/2006.15704).
+# Moving less in attention: Dao et al., [arXiv:2205.14135](https://arxiv.org/abs/2205.14135), section 3. Generation with large models: Pope et al., [arXiv:2211.05102](https://arxiv.org/abs/2211.05102), section 2.
 #
 # *What comes next:* what has changed in the transformer since 2017, and which change matters? That is [lesson 14](14_since_2017.ipynb).

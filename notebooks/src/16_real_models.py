@@ -87,11 +87,11 @@ for name, (family, kind, head) in kinds.items():
     print(f"{totals[name]:>12,}{counted:>13,}")
 
 # %% [markdown]
-# Equal to the last number, three times: no new kind of layer was needed. The settings are those of `gpt2` (Radford et al. 2019, table 2), `bert-base-uncased` and `camembert-base`. Order of norm and residual and activation differ; so do vocabulary, tokenizer and training text, which the table does not show.
+# Equal to the last number, three times: no new kind of layer was needed. The settings are those of `gpt2` (Radford et al. 2019, table 2), `bert-base-uncased` and `camembert-base`. Order of norm and residual and activation differ, and vocabulary and training text, which the table does not show.
 #
 # ## Where the names and the axes differ
 #
-# Which of our tensors is which of theirs? Do not believe names: look for equal *contents*. Here is one block of a tiny GPT-2 with random weights, and of ours, converted from it:
+# Which of our tensors is which of theirs? Do not believe names: look for equal *contents*. Here are the matrices and norms of one block of a tiny GPT-2 with random weights, and of ours, converted from it:
 
 # %% tags=["nbval-check-output"]
 from tinytx_run.hf.convert import from_transformers
@@ -109,7 +109,8 @@ def randomise(model):
 
 ours = from_transformers(randomise(tiny))
 print(f"{'ours':<21}{'shape':<10}{'theirs':<20}{'shape':<10}how")
-for name, weight in ours.body.blocks[0].named_parameters():
+named = ours.body.blocks[0].named_parameters()
+for name, weight in [(name, w) for name, w in named if name.endswith("weight")]:
     for other, given in tiny.transformer.h[0].named_parameters():
         parts = given.chunk(3, dim=-1) if "c_attn" in other else [given]
         for number, part in enumerate(parts):
@@ -348,7 +349,7 @@ for start in starts:
 course.resolve("16.2", stuck, "Each gradient is multiplied by the other matrix.")
 
 # %% [markdown]
-# The gradient of $B$ is a product with $A$, and that of $A$ a product with $B$: from two zeros nothing ever moves. *Both random* changes the model before it has seen a label; the first two do not. The paper makes $A$ the random one. With large learning rates the choice matters (Hayou et al. 2024).
+# The gradient of $B$ is a product with $A$, and that of $A$ a product with $B$: from two zeros nothing ever moves. *Both random* changes the model before it has seen a label; the first two do not. The paper makes $A$ the random one.
 #
 # ### How many parameters?
 #
@@ -375,7 +376,7 @@ course.resolve("16.3", "about 0.1 %", finding)
 # %% [markdown]
 # The activations for the backward pass are not in these figures: LoRA still runs the whole model forward, and most of it backward.
 #
-# ## Frozen, LoRA or full
+# ## Further: frozen, LoRA or full
 #
 # The body is the pretrained model that ships with the course, the task that of lesson 09. `python -m experiments lora` has measured three ways with six seeds, each with other labels, and as controls a frozen body and LoRA on *random* weights. Each way searched the same seven learning rates on validation reviews; nothing was tuned on the 2,000 test reviews.
 
@@ -431,7 +432,7 @@ for n in n_labels:
 # %% [markdown]
 # At each number of labels LoRA is ahead of the frozen body, and too close to full fine-tuning to call. On a random body, LoRA with the same labels stays far behind: most of what it reaches comes from pretraining.
 #
-# ### Further: merge, or remove
+# ### Merge, or remove
 #
 # One adapter, trained on a few labels. `merge_lora` adds the update to the weights: the same answers from an ordinary model. `remove_lora` takes it away: the old body, to the last bit. So one body can serve many tasks, each with a small file of its own.
 
@@ -459,7 +460,7 @@ body_kilobytes = sum(p.nbytes for p in shipped.model.parameters()) / 1024
 print(f"the adapter has {kilobytes:.0f} kB, the model {body_kilobytes:,.0f} kB")
 
 # %% [markdown]
-# ## Further: what it costs, and what it forgets
+# ### What it costs, and what it forgets
 #
 # *For AdamW* is counted in bytes after a step. *Forgotten* puts the old head of the language model back and measures by how much the next-token loss has risen, as in lesson 09.
 
@@ -504,16 +505,12 @@ for name, prompt in PROMPTS.items():
 
 # %% [markdown]
 # ## Questions
-#
-# Pick an answer and read the feedback.
 
 # %%
 course.quiz("real_models")
 
 # %% [markdown]
 # ## Exercises
-#
-# The check says where your answer differs and, if it knows the mistake, what it is.
 #
 # [exercise: split_c_attn]
 
@@ -529,7 +526,7 @@ def split_c_attn(weight):
 course.check("split_c_attn", split_c_attn)
 
 # %% [markdown]
-# ## Further: two more exercises
+# ## Further: one more exercise
 #
 # [exercise: lora_start]
 
@@ -545,20 +542,6 @@ def lora_start(layer, rank):
 course.check("lora_start", lora_start)
 
 # %% [markdown]
-# [exercise: lora_forward]
-
-
-# %%
-def lora_forward(x, weight, a, b, alpha):
-    ### BEGIN SOLUTION
-    ...
-    ### END SOLUTION
-
-
-# %%
-course.check("lora_forward", lora_forward)
-
-# %% [markdown]
 # ### Try it yourself
 #
 # **1.** You convert weights and compare *losses* over a text: 4.3123 against 4.3187. "Close enough, that is rounding." Is it?
@@ -571,38 +554,28 @@ course.check("lora_forward", lora_forward)
 #
 # ## Take-home
 #
-# LoRA on one screen: a layer, a loop that puts it in place, and the merge.
+# LoRA on one screen: the layer above, a loop that puts it in place, what the optimizer gets, and the merge.
 
 # %% tags=["nbval-check-output"]
-class Adapted(nn.Module):
-    def __init__(self, base, rank=4, alpha=8.0):
-        super().__init__()
-        self.base, self.scale = base.requires_grad_(False), alpha / rank
-        self.a = nn.Parameter(torch.randn(rank, base.in_features) / rank)
-        self.b = nn.Parameter(torch.zeros(base.out_features, rank))
-
-    def forward(self, x):
-        return self.base(x) + self.scale * x @ self.a.T @ self.b.T
-
-    def merged(self):
-        self.base.weight.data += self.scale * self.b.data @ self.a.data
-        return self.base
-
-
 model = tx.LanguageModel(tx.PRESETS["tiny"]).requires_grad_(False).eval()
 before = model(torch.tensor([[5, 8, 2]]))
-for block in model.body.blocks:
-    block.attn.q_proj = Adapted(block.attn.q_proj)
-    block.attn.v_proj = Adapted(block.attn.v_proj)
+blocks = model.body.blocks
+places = [(block.attn, name) for block in blocks for name in ("q_proj", "v_proj")]
+for attn, name in places:
+    setattr(attn, name, LoRALinear(getattr(attn, name), rank=4, alpha=8.0))
 assert torch.equal(model(torch.tensor([[5, 8, 2]])), before)
 trained = [p for p in model.parameters() if p.requires_grad]  # what the optimizer gets
 print(f"{sum(p.numel() for p in trained):,} trained of {tx.count_parameters(model):,}")
+for attn, name in places:  # after the training
+    layer = getattr(attn, name)
+    layer.base.weight.data += layer.scale * layer.b.data @ layer.a.data
+    setattr(attn, name, layer.base)
 
 # %% [markdown]
 # ## What this does not show
 #
 # - Where no published weights lie on your machine, none were loaded: the conversions were shown on random weights and on a model of our own.
-# - Our task is easy, and its best ways come close to the bound. Whether a harder task needs an update of higher rank was not measured (Biderman et al. 2024 find that low rank costs more there).
+# - Our task is easy, and its best ways come close to the bound. Whether a harder task needs an update of higher rank was not measured.
 # - One pretrained body, one rank, one choice of matrices, a fixed number of passes. Rates were chosen from seven that lie far apart.
 # - The model is so small that LoRA saves nothing that matters here. The figures for GPT-2 are computed, not measured.
 #

@@ -1,7 +1,8 @@
-"""Solutions for tiny_gpt and generate."""
+"""Solutions for tiny_gpt, tie_embeddings and generate."""
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 
@@ -116,6 +117,61 @@ def tiny_gpt_scale_by_tokens(token_ids, token_embed, positions, blocks, final_no
     for blk in blocks:
         x = blk(x)
     return final_norm(x) @ w_out
+
+
+right, wrong = of("tie_embeddings")
+
+
+@right
+def tie_and_count(model):
+    before = sum(p.numel() for p in model.parameters())
+    model.head.weight = model.token_embed.weight
+    return model, before - sum(p.numel() for p in model.parameters())
+
+
+@right
+def tie_by_shape(model):
+    rows, width = model.token_embed.weight.shape
+    setattr(model.head, "weight", model.token_embed.weight)  # noqa: B010
+    return model, rows * width
+
+
+@right
+def tie_a_copy(model):
+    tied = copy.deepcopy(model)
+    tied.head.register_parameter("weight", tied.token_embed.weight)
+    return tied, tied.token_embed.num_embeddings * tied.token_embed.embedding_dim
+
+
+@right
+def tie_a_new_layer(model):
+    vocab_size, d_model = model.token_embed.weight.shape
+    head = nn.Linear(d_model, vocab_size, bias=model.head.bias is not None)
+    head.weight, head.bias = model.token_embed.weight, model.head.bias
+    model.head = head
+    return model, torch.tensor(head.weight.numel())
+
+
+def _copied(model):
+    model.head.load_state_dict({**model.head.state_dict(), "weight": model.token_embed.weight})
+    return model, model.head.weight.numel()
+
+
+wrong("copied", _copied)
+wrong(
+    "embedding-lost",
+    tie_by_shape,
+    {'model.head, "weight", model.token_embed': 'model.token_embed, "weight", model.head'},
+)
+
+
+@wrong("error")
+def tie_transposed_tensor(model):
+    model.head.weight = model.token_embed.weight.T
+    return model, model.head.weight.numel()
+
+
+wrong("wrong-type", tie_by_shape, {"return model, rows * width": "return rows * width"})
 
 
 right, wrong = of("generate")

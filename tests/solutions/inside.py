@@ -1,4 +1,4 @@
-"""Solutions for ablate_head and induction_score."""
+"""Solutions for ablate_head and selectivity."""
 
 from __future__ import annotations
 
@@ -87,30 +87,52 @@ def ablate_head_one_column_too_many(context, n_heads, head):
     return o
 
 
-right, wrong = of("induction_score")
+right, wrong = of("selectivity")
 
 
 @right
-def induction_indexed(weights, period):
-    t = torch.arange(period, 2 * period)
-    return weights[:, t, t - period + 1].mean(-1)
-
-
-@right
-def induction_loops(weights, period):
+def selectivity_in_a_loop(fit, hidden, labels, words, is_train, draws):
     scores = []
-    for head in weights:
-        total = 0.0
-        for t in range(period, 2 * period):
-            total += head[t, t - period + 1].item()
-        scores.append(total / period)
-    return torch.tensor(scores)
+    for y in (labels, draws[words]):
+        probe = fit(hidden[is_train], y[is_train])
+        scores.append((probe(hidden[~is_train]) == y[~is_train]).float().mean().item())
+    return scores[0] - scores[1]
 
 
 @right
-def induction_numpy(weights, period):
-    t = np.arange(period, 2 * period)
-    return torch.from_numpy(weights.numpy()[:, t, t + 1 - period].mean(axis=1))
+def selectivity_by_index(fit, hidden, labels, words, is_train, draws):
+    train, test = is_train.nonzero()[:, 0], (~is_train).nonzero()[:, 0]
+
+    def accuracy(y):
+        guesses = fit(hidden.index_select(0, train), y[train])(hidden[test])
+        return guesses.eq(y[test]).double().mean()
+
+    return accuracy(labels) - accuracy(draws.gather(0, words))
 
 
-right(lambda weights, period: torch.diagonal(weights[:, period:, 1:], dim1=1, dim2=2).mean(-1))
+@right
+def selectivity_by_type(fit, hidden, labels, words, is_train, draws):
+    control = torch.empty_like(labels)
+    for word in words.unique():
+        control[words == word] = draws[word]
+    hits = [fit(hidden[is_train], y[is_train])(hidden)[~is_train] == y[~is_train] for y in (labels, control)]
+    return (hits[0].sum() - hits[1].sum()) / (~is_train).sum()
+
+
+@right
+def selectivity_numpy(fit, hidden, labels, words, is_train, draws):
+    control = torch.from_numpy(draws.numpy()[words.numpy()])
+    right, random = (fit(hidden[is_train], y[is_train])(hidden).eq(y).numpy() for y in (labels, control))
+    return np.mean(right[~is_train.numpy()]) - np.mean(random[~is_train.numpy()])
+
+
+@wrong("changes-between-calls")
+def selectivity_permuted(fit, hidden, labels, words, is_train, draws):
+    scores = []
+    for y in (labels, labels[torch.randperm(len(labels))]):
+        probe = fit(hidden[is_train], y[is_train])
+        scores.append((probe(hidden[~is_train]) == y[~is_train]).float().mean().item())
+    return scores[0] - scores[1]
+
+
+wrong("wrong-type", selectivity_in_a_loop, {"scores[0] - scores[1]": "scores"})

@@ -1,4 +1,4 @@
-"""Solutions for split_c_attn, lora_start and lora_forward."""
+"""Solutions for split_c_attn and lora_start."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from tests.solutions.collection import of
@@ -104,31 +103,3 @@ def started(layer, rank, a=torch.randn, b=torch.zeros, frozen=True):
 def start_pair(layer, rank):
     layer = started(layer, rank)
     return layer.lora_a, layer.lora_b
-
-
-right, wrong = of("lora_forward")
-
-
-@right
-def forward_linear(x, weight, a, b, alpha):
-    update = F.linear(F.linear(x, a), b)
-    return F.linear(x, weight) + update * (alpha / len(a))
-
-
-@right
-def forward_einsum(x, weight, a, b, alpha):
-    base = torch.einsum("bti,oi->bto", x, weight)
-    return base + torch.einsum("bti,ri,or->bto", x, a, b) * alpha / a.size(0)
-
-
-@right
-def forward_loop(x, weight, a, b, alpha):
-    out = x @ weight.T
-    for row, column in zip(a, b.T, strict=True):
-        out = out + alpha / len(a) * (x @ row)[..., None] * column
-    return out
-
-
-right(lambda x, weight, a, b, alpha: x @ weight.T + alpha / a.shape[0] * (x @ a.T) @ b.T)
-right(lambda x, weight, a, b, alpha: F.linear(x, weight.detach() + (alpha / b.size(1)) * (b @ a)))
-wrong("scale-missing+weight-not-transposed", lambda x, weight, a, b, alpha: x @ weight + x @ a.T @ b.T)

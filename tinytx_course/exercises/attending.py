@@ -117,15 +117,6 @@ def _ablation_calls(seed: int) -> Iterator[Call]:
         yield Call((drawn + 0.05 * drawn.sign() + 0.05, n_heads, head))  # never 0
 
 
-def _induction_calls(seed: int) -> Iterator[Call]:
-    rng = generator(seed, 18)
-    for n_heads, period in ((1, 2), (2, 2), (2, 3), (3, 5), (5, 3), (2, 7)):
-        seq_len = 2 * period
-        scores = 2 * normal(rng, n_heads, seq_len, seq_len)
-        future = torch.ones(seq_len, seq_len, device="cpu").triu(1).bool()
-        yield Call((scores.masked_fill(future, -torch.inf).softmax(dim=-1), period))
-
-
 EXERCISES = (
     Exercise(name="attention_row", read=floats, calls=_row_calls, answers=(attention_weights,)),
     Exercise(
@@ -141,5 +132,4 @@ EXERCISES = (
     Exercise(name="head_contributions", read=floats, calls=_contribution_calls),
     Exercise(name="multi_head_attention", read=floats, calls=_multi_head_calls),
     Exercise(name="ablate_head", read=floats, calls=_ablation_calls),
-    Exercise(name="induction_score", read=floats, calls=_induction_calls),
 )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
-from tinytx_course.exercises.comparing import floats
+from tinytx_course.exercises.comparing import Reading, as_codes, count, floats
 from tinytx_course.exercises.exercise import Exercise, generator, normal
-from tinytx_course.exercises.observation import Call
+from tinytx_course.exercises.observation import Call, Failure, Opaque, kind_of, plain
 
 Layer = Callable[[Tensor], Tensor]
 
@@ -125,10 +126,59 @@ def _tiny_gpt_calls(seed: int) -> Iterator[Call]:
         yield case(b, t, d, v, max_len, stack, _normed(1.5), words)
 
 
+class _Tables(nn.Module):
+    """A GPT without its middle: embedding and output layer; never called."""
+
+    def __init__(self, rng: torch.Generator, vocab_size: int, d_model: int, bias: bool) -> None:
+        super().__init__()
+        self.token_embed = nn.Embedding(vocab_size, d_model, device="cpu")
+        self.final_norm = nn.LayerNorm(d_model, device="cpu")
+        self.head = nn.Linear(d_model, vocab_size, bias, device="cpu")
+        for parameter in self.parameters():
+            parameter.data = normal(rng, *parameter.shape).round(decimals=1)
+
+    def get_extra_state(self) -> Tensor:
+        """Whether both tables are one parameter, and whether they lie in one memory."""
+        head, embed = self.head.weight, self.token_embed.weight
+        return torch.tensor([head is embed, head.data_ptr() == embed.data_ptr()])
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Nothing: it is seen, not set."""
+
+
+def _tied(value: Any) -> Reading | Failure:
+    """Read a model as its parameters, with what the output layer shares, and the number of those saved."""
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        return Failure("wrong-type", f"Two results are due, (model, n_saved); got {kind_of(value)}.")
+    model, saved = value[0], count(value[1])
+    model = plain(model) if isinstance(model, nn.Module) else model
+    if not isinstance(model, Opaque) or "_extra_state" not in model.state:
+        return Failure("wrong-type", f"The model itself comes first, got {kind_of(model)}.")
+    if isinstance(saved, Failure):
+        return saved
+    one, memory = model.state["_extra_state"].tolist()
+    alike = "is token_embed.weight" if one else "in its memory" if memory else "of its own"
+    rows = [
+        (name, str(tuple(held.shape)), f"sum {held.double().sum():.1f}", alike * (name == "head.weight"))
+        for name, held in sorted(model.state.items())
+        if name != "_extra_state"
+    ]
+    cells = (*rows, ("n_saved", f"{saved.tensors[0].item():,}"))
+    return Reading((as_codes(cells),), note=saved.note, cells=cells)
+
+
+def _tie_calls(seed: int) -> Iterator[Call]:
+    rng = generator(seed, 19)
+    for vocab_size, d_model, bias in ((3, 2, False), (5, 2, True), (3, 7, True), (11, 5, False)):
+        words = f"V = {vocab_size}, D = {d_model}, and the output layer has {'a' if bias else 'no'} bias."
+        yield Call((_Tables(rng, vocab_size, d_model, bias),), words)
+
+
 EXERCISES = (
     Exercise(name="layer_norm", read=floats, calls=_norm_calls, answers=(F.layer_norm, torch.layer_norm)),
     Exercise(name="feed_forward", read=floats, calls=_feed_forward_calls),
     Exercise(name="block", read=floats, calls=_block_calls),
     Exercise(name="parallel_block", read=floats, calls=_parallel_calls),
     Exercise(name="tiny_gpt", read=floats, calls=_tiny_gpt_calls),
+    Exercise(name="tie_embeddings", read=_tied, calls=_tie_calls),
 )

@@ -19,25 +19,6 @@ def _split_calls(seed: int) -> Iterator[Call]:
         yield Call((normal(rng, width, 3 * width),))
 
 
-def _lora_calls(seed: int) -> Iterator[Call]:
-    rng = generator(seed, 41)
-
-    def case(n: int, t: int, d_in: int, d_out: int, rank: int, alpha: float) -> Call:
-        shapes = ((n, t, d_in), (d_out, d_in), (rank, d_in), (d_out, rank))
-        return Call((*(normal(rng, *shape).round(decimals=1) for shape in shapes), alpha))
-
-    def whole(*rows: Any) -> Tensor:
-        return torch.tensor(rows, dtype=torch.float32, device="cpu")
-
-    yield Call((whole([[1, 2]]), whole([1, 0], [3, 1]), whole([1, -1]), whole([2], [5]), 4.0))
-    first = case(1, 2, 3, 3, 2, 3.0)
-    first.arguments[3].zero_()  # B as it starts: nothing is added
-    yield first
-    yield case(1, 2, 3, 3, 2, 3.0)
-    yield case(2, 3, 5, 2, 3, 0.5)
-    yield case(3, 1, 2, 7, 4, 8.0)
-
-
 _PARTS = ("lora_a", "lora_b")
 
 
@@ -72,5 +53,4 @@ def _start_calls(seed: int) -> Iterator[Call]:
 EXERCISES = (
     Exercise(name="split_c_attn", read=floats, calls=_split_calls),
     Exercise(name="lora_start", read=_adapter, calls=_start_calls),
-    Exercise(name="lora_forward", read=floats, calls=_lora_calls),
 )

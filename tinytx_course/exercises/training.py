@@ -1,11 +1,12 @@
-"""Exercises on training: a step, the cost of padding, the batch at the ridge; pooling, what is frozen."""
+"""Exercises on training: a step, padding, the batch at the ridge; pooling, what is frozen, a probe."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinytx.classifier import Classifier
@@ -109,11 +110,39 @@ def _far_apart(rng: torch.Generator, *shape: int) -> Tensor:
     return (normal(rng, *shape) * 4).round() / 2 + normal(rng, *shape).round(decimals=1) / 4 + 0.05
 
 
+def _least_squares(x: Tensor, y: Tensor) -> Callable[[Tensor], Tensor]:
+    """A linear probe: least squares on one-hot labels, slightly regularised."""
+
+    def extended(rows: Tensor) -> Tensor:
+        return F.pad(rows.double(), (0, 1), value=1.0)
+
+    known = extended(x)
+    wanted = F.one_hot(y, 3).double()
+    inner = known.T @ known + 0.1 * torch.eye(known.shape[1], dtype=known.dtype, device=x.device)
+    weights = torch.linalg.solve(inner, known.T @ wanted)  # (D + 1, C)
+    return lambda rows: (extended(rows) @ weights).argmax(dim=1)
+
+
+def _probe_calls(seed: int) -> Iterator[Call]:
+    rng = generator(seed, 45)
+    for n, n_types, d_model in ((8, 3, 2), (12, 3, 2), (30, 5, 4), (40, 7, 5), (60, 11, 5), (75, 7, 3)):
+        words = torch.randint(n_types, (n,), generator=rng, device="cpu")
+        draws = torch.randint(3, (n,), generator=rng, device="cpu")
+        is_train = torch.randperm(n, generator=rng, device="cpu") < 0.6 * n
+        hidden = normal(rng, n_types, d_model)[words] + 0.6 * normal(rng, n, d_model)
+        labels = (hidden @ normal(rng, d_model, 3)).argmax(dim=1)
+        yield Call(
+            (_least_squares, hidden.round(decimals=1), labels, words, is_train, draws),
+            "fit is least squares on one-hot labels.",
+        )
+
+
 EXERCISES = (
     Exercise(name="training_step", read=pair(number, floats, "loss, weight"), calls=_step_calls),
     Exercise(name="freeze", read=trained, calls=_freeze_calls),
     Exercise(name="mean_pool", read=floats, calls=_pooling_calls),
     Exercise(name="last_token", read=floats, calls=_pooling_calls),
+    Exercise(name="selectivity", read=number, calls=_probe_calls),
     Exercise(name="padded_cost", read=count, calls=_padded_calls),
     Exercise(
         name="batch_at_ridge",

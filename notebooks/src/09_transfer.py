@@ -456,7 +456,7 @@ bags = {n: np.array([bag_of_words(n, seed) for seed in sorted(seeds)]) for n in 
 # %% [markdown]
 # Pretrained and scratch, each minus the bag:
 
-# %%
+# %% tags=["nbval-check-output"]
 for n in counts:
     both = (measured(n, "pretrained"), measured(n, "scratch"))
     gains = [paired_interval(accuracies - bags[n]) for accuracies in both]

@@ -24,7 +24,7 @@
 # %% [markdown]
 # ## Set-up
 #
-# The body is pretrained here for half the steps of lesson 08; then small classifiers learn from 50 labels. Longer runs are stored in `results/`. With the budget `smoke` little is learned.
+# The body is pretrained here for half the steps of lesson 08; then small classifiers learn from 50 labels. Longer runs are stored in `results/`.
 
 # %%
 import math
@@ -50,7 +50,7 @@ course.recall("09")
 # %% [markdown]
 # ## Why: labels are expensive, text is cheap
 #
-# A label costs work: a person has to read the review and say whether it praises the book. The promise of **transfer** is: let a model learn the language from plain text (**pretraining**), then teach it the question with the few labels you can pay for (**fine-tuning**). Here are three of our reviews; 1 means that the book is praised.
+# A label costs work: a person has to read the review. The promise of **transfer** is: let a model learn the language from plain text (**pretraining**), then teach it the question with the few labels you can pay for (**fine-tuning**). Here are three of our reviews; 1 means that the book is praised.
 
 # %%
 corpus = tx.load_corpus("world")
@@ -113,11 +113,11 @@ torch.testing.assert_close(classifier.head(pooled), classifier(token_ids, real))
 print("averaged", real.sum(dim=1).tolist(), "vectors: loop, sum and package agree")
 
 # %% [markdown]
-# Other choices are the *last* real token, as GPT does, or the *first*, as BERT does with its `[CLS]`. In a causal body the first token has seen nothing but itself, and a head that reads it can only guess.
+# Other choices are the *last* real token, as GPT does, or the *first*, as BERT does with its `[CLS]`. In a causal body the first token attends to itself alone.
 #
 # ## Pretrain once
 #
-# The real body reads the training reviews, not their labels. The printed line is its loss on reviews that it never saw, next to the entropy bound.
+# The real body reads the training reviews, not their labels. Its loss on other reviews is printed next to the entropy bound.
 
 # %%
 shorter = {"n_steps": plan("world").settings.n_steps // 2}
@@ -130,7 +130,7 @@ pretrained
 # %% [markdown]
 # ## The fine-tuning loop
 #
-# It is the loop of lesson 08 with three changes: batches hold labels, the model gives one row of logits a review, and only parameters that *require a gradient* are trained. The learning rate is small, as the body should change little.
+# It is the loop of lesson 08 with three changes: batches hold labels, the model gives one row of logits a review, and only parameters that *require a gradient* are trained.
 
 # %%
 def mean_of_real(model, token_ids, real):
@@ -155,7 +155,7 @@ def fine_tune(model, batches, lr=1e-3, read=mean_of_real, loss_of=F.cross_entrop
     return losses
 
 # %% [markdown]
-# A seed draws 50 labelled reviews, half of them praise, and their order. We go over them twelve times (twelve **epochs**), ten at a time.
+# A seed draws 50 labelled reviews, half of them praise, and their order. We go over them in twelve **epochs**, ten reviews at a time.
 
 # %%
 from tinytx.batching import pad_batch
@@ -176,6 +176,9 @@ def labelled(seed, n_epochs=12):
         (pad_batch([rows[i] for i in ten], pad_id), torch.tensor(few.labels)[ten])
         for ten in torch.cat(orders).split(10)
     ]
+
+
+drawn = [labelled(seed) for seed in SEEDS]
 
 # %% [markdown]
 # A new classifier copies the pretrained body, or keeps its random one, and draws a new head. One run first; the test reviews are counted at its end, and choose nothing.
@@ -202,14 +205,14 @@ def accuracy(model, read=mean_of_real):
 
 
 tuned = new_classifier()
-losses = fine_tune(tuned, labelled(seed=0))
+losses = fine_tune(tuned, drawn[0])
 print("loss of every sixth batch:", " ".join(f"{loss:.2f}" for loss in losses[::6]))
 print(f"right of {N_TESTED} test reviews: {accuracy(tuned):.3f}")
 
 # %% [markdown]
 # ## Freeze the body: a linear probe
 #
-# The other way to use a body: **freeze** its parameters by `requires_grad_(False)`, and train the new head alone, at ten times the rate. That is a linear classifier on fixed vectors, a **linear probe**. It asks what the vectors already know.
+# The other way to use a body: **freeze** its parameters by `requires_grad_(False)`, and train the new head alone, at ten times the rate. That is a linear classifier on fixed vectors, a **linear probe**.
 #
 # A probe needs a **control**: the same with a body of *random* weights. Only what lies above this control was learned in pretraining.
 
@@ -218,39 +221,21 @@ probe, control = new_classifier(), new_classifier(fresh=True)
 before = {name: weight.clone() for name, weight in probe.state_dict().items()}
 for model in (probe, control):
     model.body.requires_grad_(False)
-    fine_tune(model, labelled(seed=0), lr=1e-2)
+    fine_tune(model, drawn[0], lr=1e-2)
 after = probe.state_dict()
 moved = [name for name in after if not torch.equal(after[name], before[name])]
 print(f"trained: {moved}; right: pretrained body {accuracy(probe):.3f},", end=" ")
-print(f"random body {accuracy(control):.3f};", end=" ")
-more_frequent = max(np.bincount(labels[:N_TESTED])) / N_TESTED
-print(f"the more frequent label of these reviews {more_frequent:.3f}")
-assert all(name.startswith("head.") for name in moved)
+print(f"random body {accuracy(control):.3f}")
+assert moved == ["head.weight"] and (smoke or accuracy(probe) > accuracy(control))
 
 # %% [markdown]
-# ## Three mistakes, measured
+# ## Three mistakes
 #
-# All are common, and none raises an error. The first: `hidden[:, -1]` looks like "the last token". In a batch that is padded on the right it is the last *column*, which seldom holds a word, so the answer to a review depends on the padding that its neighbours cause. The second is a **softmax before the loss**, which applies its own ([lesson 08](08_pretraining.ipynb)). The third is **SGD with Adam's rate**: Adam divides each step by the size of the gradient, SGD does not.
+# All are common, and none raises an error. The first: `hidden[:, -1]` looks like "the last token". In a batch that is padded on the right it is the last *column*, often padding, so the answer to a review depends on its neighbours. The second is a **softmax before the loss**, which applies its own ([lesson 08](08_pretraining.ipynb)): with two classes the best "logits" are (1, 0), and the loss cannot fall below $-\ln\frac{e}{e + 1} = 0.313$. The third is **SGD with Adam's rate**: Adam divides each step by the size of the gradient, SGD does not, so here it hardly moves.
 #
-# ### Further: reading the padding
+# ### Further: the three, measured
 #
-# Here is the short row of our toy batch, with its neighbour and alone.
-
-# %% tags=["nbval-check-output"]
-alone, real_alone = token_ids[1:, :2], real[1:, :2]
-reader = tx.Classifier.from_body(language_model.body, pooling="last")
-for name, masks in {
-    "last column": (None, None),
-    "last real token": (real, real_alone),
-}.items():
-    in_company, by_itself = reader(token_ids, masks[0])[1], reader(alone, masks[1])[0]
-    same = torch.allclose(in_company, by_itself, atol=1e-6)
-    print(f"{name:<16} same answer alone and in company: {same}")
-
-# %% [markdown]
-# ### Three small runs
-#
-# With a softmax first and two classes the best "logits" are (1, 0), and the loss cannot fall below $-\ln\frac{e}{e + 1} = 0.313$. The first two rows are sound.
+# The first two ways are sound. The row *last real token* is then tested on the last column.
 
 # %%
 from tinytx.classifier import pool
@@ -276,31 +261,33 @@ ways = {
 }
 
 # %% [markdown]
-# Three seeds each. The sound row *last real token* is then tested on the last column.
+# Three seeds each: the loss of the last epoch, and the share of right answers.
 
 # %%
-print(f"{'':<35}loss, last epoch   right, seed by seed")
-drawn, final, right = [labelled(seed) for seed in SEEDS], {}, {}
+final, right = {}, {}
 for name, how in ways.items():
     models = [new_classifier(seed) for seed in SEEDS]
-    ends = [fine_tune(model, drawn[i], **how)[-5:] for i, model in enumerate(models)]
-    final[name] = np.mean(ends)
-    read = how.get("read", mean_of_real)
-    right[name] = [accuracy(model, read) for model in models]
-    print(f"{name:<35}{final[name]:16.3f}   ", *(f"{x:.3f}" for x in right[name]))
+    losses = [fine_tune(m, drawn[i], **how)[-5:] for i, m in enumerate(models)]
+    final[name], read = np.mean(losses), how.get("read", mean_of_real)
+    right[name] = np.array([accuracy(model, read) for model in models])
+    shares = " ".join(f"{share:.3f}" for share in right[name])
+    print(f"{name:<25}loss {final[name]:.3f}, right {shares}")
     if read is last_real:
         swayed = [(answers(m, last_column) != answers(m, last_real)) for m in models]
 swayed = np.mean(swayed, axis=1)
 print("tested on the last column, answers that change:", *(f"{x:.0%}" for x in swayed))
-lowest = -math.log(math.e / (math.e + 1))
-assert final["softmax before the loss"] > lowest and swayed.min() > 0
+sound, doubled, stuck = ([*final.values()][i] for i in (0, 2, 3))
+assert smoke or swayed.min() > 0.02 and sound < 0.05 and stuck > 0.5
+assert smoke or 0 < doubled + math.log(math.e / (math.e + 1)) < 0.02
+gap = right["softmax before the loss"] - right["mean of the real tokens"]
+assert smoke or abs(gap.mean()) < 0.03
 
 # %% [markdown]
-# Both sound rows have fitted their labels. A second softmax costs no accuracy here; its symptom is a loss that stops at the limit. The symptom of SGD is a loss that stays near $\ln 2 = 0.693$. Tested on the last column, a model changes about one answer in ten, or more.
+# A second softmax costs hardly any accuracy here; its symptom is a loss that stops at the limit. The symptom of SGD is a loss that stays above one half, where the sound rows come near zero. On the last column every model changes some of its answers.
 #
 # ## Doing it properly
 #
-# A common way to answer our question: fine-tune a pretrained model and a fresh one, once each, and report the best epoch on the *test* set. One run each, chosen on the test set: both can fool you. Instead we train from the pretrained body, from a fresh one (**from scratch**), as a frozen probe, and as a probe of a random body, with the **same** labels in the **same** order, for three seeds. The number of epochs is fixed beforehand. **Predict 09.1.**
+# A common way to answer our question: fine-tune a pretrained model and a fresh one, once each, and report the best epoch on the *test* set. Instead we train from the pretrained body, from a fresh one (**from scratch**), as a frozen probe, and as a probe of a random body, with the **same** labels in the **same** order, for three seeds. The number of epochs is fixed beforehand. **Predict 09.1.**
 
 # %%
 course.predict(
@@ -312,13 +299,14 @@ course.predict(
 # %%
 starts = {"pretrained": (False, False), "scratch": (True, False),
           "frozen probe": (False, True), "random probe": (True, True)}
-ends = {}
+right, ends = {}, {}
 for name, (fresh, frozen) in starts.items():
     models = [new_classifier(seed, fresh) for seed in SEEDS]
     for model, batches in zip(models, drawn, strict=True):
         model.body.requires_grad_(not frozen)
         fine_tune(model, batches, lr=1e-2 if frozen else 1e-3)
-    ends[name] = np.array([accuracy(model) for model in models])
+    right[name] = np.array([answers(model) == labels[:N_TESTED] for model in models])
+    ends[name] = right[name].mean(axis=1)
     row = "   ".join(f"{value:.3f}" for value in ends[name])
     print(f"{name:<14}{row}     mean {ends[name].mean():.3f}")
 points = 100 * (ends["pretrained"] - ends["scratch"])
@@ -332,21 +320,37 @@ course.resolve(
 )
 
 # %% [markdown]
-# Was scratch trained enough? With three times the epochs it should do better, if steps are what it lacks.
+# Was scratch trained enough? One run gets three times the epochs.
 
 # %%
 longer = new_classifier(fresh=True)
-losses = fine_tune(longer, labelled(seed=0, n_epochs=36))
-print(f"scratch, 12 epochs {ends['scratch'][0]:.3f}, 36 epochs {accuracy(longer):.3f};")
-print(f"training loss of the last epoch {np.mean(losses[-5:]):.3f}")
+fine_tune(longer, labelled(seed=0, n_epochs=36))
+print(f"scratch, 12 epochs {ends['scratch'][0]:.3f}, 36 epochs {accuracy(longer):.3f}")
 assert smoke or accuracy(longer) < ends["pretrained"][0] - 0.1
 
 # %% [markdown]
 # Three times the epochs, with this seed and at these rates, leave it far behind.
 #
+# And what if the best run is chosen on the test set? Of the three runs from scratch we take the best on 100 test reviews, drawn at random, and test it on the other 400.
+
+# %%
+rng, chosen = np.random.default_rng(0), []
+for order in [rng.permutation(N_TESTED) for _ in range(2000)]:
+    halves = np.split(order, [100])
+    on_these, on_others = (right["scratch"][:, half].mean(axis=1) for half in halves)
+    best_run = on_these.argmax()
+    chosen.append((on_these[best_run], on_others[best_run]))
+on_these, on_others = np.mean(chosen, axis=0)
+print(f"the best of three runs: {on_these:.3f} on the reviews that chose it,", end=" ")
+print(f"{on_others:.3f} on others; mean of all runs {ends['scratch'].mean():.3f}")
+assert on_these > on_others
+
+# %% [markdown]
+# Choosing on the test set flatters: the luck of these reviews is chosen, too.
+#
 # ### The interval of a paired difference
 #
-# Is a gain real? Labels and order were shared, so each seed gives one **paired difference**. Student's interval is mean $\pm\, t \cdot s/\sqrt{n}$. With many numbers $t$ is 1.96. With three, $s$ itself is a rough guess, so $t$ is 4.303. First on three numbers that can be checked on paper, then on ours.
+# Is a gain real? Labels and order were shared, so each seed gives one **paired difference**. Student's interval is mean $\pm\, t \cdot s/\sqrt{n}$. With many numbers $t$ is 1.96. With three, $s$ itself is a rough guess, so $t$ is 4.303. First on paper, then on ours.
 
 # %%
 from tinytx_run.intervals import paired_interval
@@ -357,15 +361,15 @@ s = math.sqrt(sum((gain - mean) ** 2 for gain in gains) / 2)  # n - 1
 half = 4.303 * s / math.sqrt(3)  # 4.303: Student's t for 95 % and n - 1 = 2
 by_hand, ours = (mean - half, mean + half), paired_interval(gains)
 np.testing.assert_allclose(by_hand, (ours.low, ours.high), atol=1e-4)
-print(f"on paper: mean {mean:.2f}, s {s:.2f}: {by_hand[0]:+.3f} to {by_hand[1]:+.3f}")
+print(f"on paper: {by_hand[0]:+.3f} to {by_hand[1]:+.3f}")
 for name in ("scratch", "frozen probe"):
     gain = paired_interval(ends["pretrained"] - ends[name])
     interval = f"[{gain.low:+.3f}, {gain.high:+.3f}]"
     print(f"pretrained minus {name:<13}{gain.mean:+.3f} {interval}", end=" ")
-    print("above zero" if gain.low > 0 else "holds zero: three seeds cannot say")
+    print("above zero" if gain.low > 0 else "not above zero: three seeds cannot say")
 
 # %% [markdown]
-# Our lead over scratch is large enough for three seeds; whether fine-tuning beats the probe takes more seeds, and the next section has them.
+# Three seeds show a large lead. A small one takes more seeds, and the next section has them.
 #
 # ## More seeds, more labels
 #
@@ -377,7 +381,6 @@ from tinytx_run.training import fingerprint
 
 stored = read_results("transfer")
 records = [record for record in stored.data.values() if record["corpus"] == "world"]
-assert {record["origin"]["budget"] for record in records} == {"laptop"}
 assert {record["origin"]["texts"] for record in records} == {fingerprint(corpus)}
 records.sort(key=lambda record: record["seed"])
 counts = sorted({record["n_labels"] for record in records})
@@ -410,14 +413,12 @@ course.resolve(
 )
 
 # %% [markdown]
-# The rule does not hold here: fine-tuning beats the probe at all five numbers of labels, 20 included. (That is a finding about this body and this recipe: with our own body, pretrained half as long, three seeds saw no clear lead.) And what is pretraining worth? We compare 50 labels with ten times as many.
+# The rule does not hold here: fine-tuning beats the probe at all five numbers of labels, 20 included. And what is pretraining worth? We compare 50 labels with ten times as many.
 
 # %%
 worth = paired_interval(measured(50, "pretrained") - measured(500, "scratch"))
 print(f"50 labels after pretraining minus 500 from scratch: {worth.mean:+.3f}", end=" ")
 print(f"[{worth.low:+.3f}, {worth.high:+.3f}]")
-gains = measured(50, "pretrained") - measured(50, "scratch")
-print("gain at 50 labels, seed by seed:", *(f"{gain:+.3f}" for gain in gains))
 assert worth.low > 0
 
 # %% [markdown]
@@ -425,10 +426,14 @@ assert worth.low > 0
 #
 # ## A baseline that cannot read
 #
-# A simple **baseline** must compete. **Naive Bayes** counts words in each class and forgets their order: a **bag of words**. The score of a review is the sum, over its words, of $\ln P(\text{word} \mid 1) - \ln P(\text{word} \mid 0)$, each a share of counts with one added. First on two tiny reviews, _beau beau livre_ (praise) and _livre fade_ (blame): _beau_ has 3 of 6 in praise against 1 of 5 in blame, $\ln(0.5/0.2) = 0.916$.
+# **Naive Bayes** counts words in each class and forgets their order: a **bag of words**. The score of a review is the sum, over its words, of $\ln P(\text{word} \mid 1) - \ln P(\text{word} \mid 0)$, each a share of counts with one added. With the two reviews _beau beau livre_ (praise) and _livre fade_ (blame), _beau_ has 3 of 6 in praise against 1 of 5 in blame, and weighs $\ln(0.5/0.2) = 0.916$. It gets the labels that the stored runs had, seed by seed.
 
-# %% tags=["nbval-check-output"]
-def word_counts(texts, columns):
+# %%
+known = sorted({word for text in corpus.train.texts for word in text.split(" ")})
+columns = {word: column for column, word in enumerate(known)}
+
+
+def word_counts(texts):
     table = np.zeros((len(texts), len(columns)))
     for row, text in enumerate(texts):
         for word in text.split(" "):
@@ -437,58 +442,43 @@ def word_counts(texts, columns):
     return table
 
 
-def word_weights(table, is_praise):
-    blame, praise = (table[is_praise == label].sum(axis=0) + 1 for label in (0, 1))
-    return np.log(praise / praise.sum()) - np.log(blame / blame.sum())
-
-
-toy_columns = {"beau": 0, "livre": 1, "fade": 2}
-toy = word_counts(["beau beau livre", "livre fade"], toy_columns)
-for word, weight in zip(toy_columns, word_weights(toy, np.array([1, 0])), strict=True):
-    print(f"{word:<6}{weight:+.3f}")
-
-# %% [markdown]
-# Now on the labels that the stored runs had, seed by seed.
-
-# %%
-known = sorted({word for text in corpus.train.texts for word in text.split(" ")})
-columns = {word: column for column, word in enumerate(known)}
-test_counts = word_counts(corpus.test.texts, columns)
-
-
 def bag_of_words(n_labels, seed):
     few = label_subset(corpus.train, n_labels, seed)
-    weights = word_weights(word_counts(few.texts, columns), np.array(few.labels))
+    table, given = word_counts(few.texts), np.array(few.labels)
+    blame, praise = (table[given == label].sum(axis=0) + 1 for label in (0, 1))
+    weights = np.log(praise / praise.sum()) - np.log(blame / blame.sum())
     return np.mean((test_counts @ weights > 0) == labels)
 
 
-seeds = sorted({record["seed"] for record in records})
-bags = {n: np.array([bag_of_words(n, seed) for seed in seeds]) for n in counts}
-for start in ("pretrained", "scratch"):
-    for n in counts:
-        gap = paired_interval(measured(n, start) - bags[n])
-        interval = f"[{gap.low:+.3f}, {gap.high:+.3f}]"
-        print(f"{start:<10} minus bag, {n:>3} labels: {gap.mean:+.3f}  {interval}")
-        assert gap.low > 0 if start == "pretrained" else gap.high < 0
+test_counts, seeds = word_counts(corpus.test.texts), {r["seed"] for r in records}
+bags = {n: np.array([bag_of_words(n, seed) for seed in sorted(seeds)]) for n in counts}
 
 # %% [markdown]
-# The same as **label-efficiency curves**; their bands are 95 % intervals of the mean over seeds.
+# Pretrained and scratch, each minus the bag:
+
+# %% tags=["nbval-check-output"]
+for n in counts:
+    both = (measured(n, "pretrained"), measured(n, "scratch"))
+    gains = [paired_interval(accuracies - bags[n]) for accuracies in both]
+    row = (f"{gain.mean:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]" for gain in gains)
+    print(f"{n:>3} labels  ", "   ".join(row))
+    assert gains[0].low > 0 > gains[1].high
+
+# %% [markdown]
+# The bag of words beats the transformer from scratch at all five numbers of labels, and the pretrained model beats the bag at all five.
+#
+# ### Further: label-efficiency curves
+#
+# The bands are 95 % intervals of the mean over seeds.
 
 # %%
-def efficiency(name, table, **look):
-    intervals = [paired_interval(values) for values in table]  # of the mean over seeds
-    mean, low, high = (
-        [getattr(one, end) for one in intervals] for end in ("mean", "low", "high")
-    )
-    return plots.Curve(name, counts, mean, low=low, high=high, **look)
-
-
 named = {"pretrained": "pretrained", "scratch": "scratch", "frozen": "frozen probe"}
-lines = [
-    efficiency(name, [measured(n, start) for n in counts])
-    for start, name in named.items()
-]
-lines.append(efficiency("bag of words", list(bags.values()), dashed=True))
+rows = {name: [measured(n, start) for n in counts] for start, name in named.items()}
+lines = []
+for name, row in {**rows, "bag of words": bags.values()}.items():
+    spans = [paired_interval(values) for values in row]
+    mean, low, high = ([getattr(s, e) for s in spans] for e in ("mean", "low", "high"))
+    lines.append(plots.Curve(name, counts, mean, low=low, high=high))
 fig, ax = plots.curves(
     lines, xlabel="labelled reviews", ylabel="accuracy on the test reviews",
     x_log=True, y_range=(0.45, 1.02), title="What a label buys",
@@ -499,19 +489,18 @@ ax.minorticks_off()
 plots.show(fig, name="09_label_efficiency")
 
 # %% [markdown]
-# The bag of words beats the transformer from scratch at all five numbers of labels, and the pretrained model beats the bag at all five.
-#
 # ## Your own sentence
 #
 # `tx.finetune` is the package's version of the loop. Write a review in French, in your own copy, and run the cell again. The model answers whatever you write, the exact reader only what the grammar could have written. Our sentence praises twice, once by a negation. Leave the negation out: do the two numbers come closer?
 
 # %%
 quiet = tx.RunOptions(progress=False, report=lambda line: None)
-chosen = tx.finetune(pretrained, corpus, n_labels=50, n_scored=1, options=quiet).model
+settings = {"n_labels": 50, "n_scored": 1, "options": quiet}
+fine_tuned = tx.finetune(pretrained, corpus, **settings).model
 
 sentence = "Le roman n'est pas ennuyeux. La fin est magnifique."  # <- change me
 words = world.split(sentence)
-praise = class_probabilities(chosen, tokenizer, [" ".join(words)])[0, 1]
+praise = class_probabilities(fine_tuned, tokenizer, [" ".join(words)])[0, 1]
 print(f"model: it praises the book with probability {praise:.3f}")
 try:
     print(f"exact: {world.label_posterior(words):.3f}")
@@ -519,14 +508,14 @@ except ValueError as error:
     print(f"exact: none, for {error}")
 
 # %% [markdown]
-# How does certainty grow, word by word? The explorer reveals a review and shows the exact posterior next to our classifier. Find a word that moves the one and not the other.
+# The explorer reveals a review and shows the exact posterior next to our classifier. Find a word that moves the one and not the other.
 
 # %%
 shown = world.reviews(4, seed=1)
 sure_of = []
 for review in shown:
     beginnings = [" ".join(review.words[:n]) for n in range(1, len(review.words) + 1)]
-    sure_of.append(class_probabilities(chosen, tokenizer, beginnings)[:, 1])
+    sure_of.append(class_probabilities(fine_tuned, tokenizer, beginnings)[:, 1])
 course.widgets.how_sure(shown, sure_of, world=world)
 
 # %% [markdown]
@@ -548,7 +537,7 @@ held_out = corpus.valid.texts[:200]
 score = evaluate_language_model(pretrained.model, tokenizer, held_out)
 bound = exact_nats(corpus, held_out).sum() / score.n_tokens
 before, after = score.nats_per_token, {}
-for name, one in {"fine-tuned": chosen, "probe": probe}.items():
+for name, one in {"fine-tuned": fine_tuned, "probe": probe}.items():
     again = tx.LanguageModel(pretrained.model.config)
     again.load_state_dict(pretrained.model.state_dict())
     again.body.load_state_dict(one.body.state_dict())
@@ -567,38 +556,11 @@ course.resolve(
 # %% [markdown]
 # A body that was fine-tuned is a worse language model: its distance from the bound has more than doubled. That of the probe is what it was.
 #
-# ## Further: what is still wrong?
-#
-# On all test reviews the model is right; or wrong where a better reader was possible; or wrong where the words mislead everybody. Then come three reviews that it misses most confidently, and a count of what they suggest.
-
-# %%
-from tinytx_run.intervals import wilson_interval
-
-praise = class_probabilities(chosen, tokenizer, corpus.test.texts)[:, 1]
-right = (praise > 0.5) == labels
-missed = ~right & (reachable == 1)
-print(f"right {right.mean():.3f}; misses what can be known {missed.mean():.3f};")
-print(f"wrong, and nobody could know, {(~right & ~missed).mean():.3f}\n")
-clear = np.flatnonzero(missed & (np.abs(posterior - 0.5) > 0.49))
-for i in sorted(clear, key=lambda i: -abs(praise[i] - labels[i]))[:3]:
-    print(f"praise? exact {posterior[i]:.3f}, model {praise[i]:.3f}, label {labels[i]}")
-    print(textwrap.indent(textwrap.fill(corpus.test.texts[i], 84), "  "))
-negated = np.array([not {"n'", "ne"}.isdisjoint(t.split()) for t in corpus.test.texts])
-for name, group in {"with negation": negated, "without": ~negated}.items():
-    low, high = wilson_interval(int(right[group].sum()), int(group.sum()))
-    share, most = right[group].mean(), reachable[group].mean()
-    print(f"{name:<14}{group.sum():>5} reviews: right {share:.2f}", end=" ")
-    print(f"[{low:.2f}, {high:.2f}], best reachable {most:.2f}")
-assert smoke or right[negated].mean() < right[~negated].mean() - 0.05
-
-# %% [markdown]
-# It does worse where there is a negation: _je n'ai pas abandonné_ praises. Such reviews are longer, too, and this is one model: what of it is negation we did not separate.
-#
 # ## What this does not show
 #
 # - The pretraining text is exactly like the labelled text. [Lesson 15](15_real_text.ipynb) is about the other case.
-# - The seeds vary fine-tuning only; the body was pretrained once. Another pretraining would move all of its results together.
-# - We compare equal *labels*, not equal *time*: scratch spent nothing on pretraining.
+# - The seeds vary fine-tuning only; the body was pretrained once.
+# - We compare equal *labels*, not equal *time*.
 #
 # ## Take-home
 #
@@ -636,37 +598,6 @@ course.quiz("transfer")
 # %% [markdown]
 # ## Exercises
 #
-# Padding is on the right, and each row holds at least one real token. The check says where your answer differs and, if it knows the mistake, what it is.
-#
-# [exercise: mean_pool]
-
-
-# %%
-def mean_pool(hidden, mask):
-    ### BEGIN SOLUTION
-    ...
-    ### END SOLUTION
-
-
-# %%
-course.check("mean_pool", mean_pool)
-
-# %% [markdown]
-# ### Try it yourself
-#
-# In your own copy (`make lab`), say what you expect, then run.
-#
-# **1.** There is a middle way between a probe and fine-tuning: freeze the body, then set its last block free with `model.body.blocks[-1].requires_grad_(True)`. Train it at the rate of fine-tuning, with the batches of above. How many parameters are trained, and how do you find out whether it beats the probe?
-#
-# <details><summary>Answer</summary>
-#
-# One block of 196,864 parameters and the head's 256: less than a third of all. Train it for the three seeds with the same batches, and take the paired differences to the probe and to fine-tuning. If an interval holds zero, three seeds cannot say.
-#
-# </details>
-#
-# ## Further: three more exercises
-
-# %% [markdown]
 # [exercise: freeze]
 
 
@@ -679,6 +610,35 @@ def freeze(model):
 
 # %%
 course.check("freeze", freeze)
+
+# %% [markdown]
+# ### Try it yourself
+#
+# Say what you expect, then run.
+#
+# **1.** There is a middle way between a probe and fine-tuning: freeze the body, then set its last block free with `model.body.blocks[-1].requires_grad_(True)`. Train it at the rate of fine-tuning, with the batches of above. How many parameters are trained, and how do you find out whether it beats the probe?
+#
+# <details><summary>Answer</summary>
+#
+# One block of 196,864 parameters and the head's 256: less than a third of all. Train it for the three seeds with the same batches, and take the paired differences to the probe and to fine-tuning. If an interval holds zero, three seeds cannot say.
+#
+# </details>
+#
+# ## Further: three more exercises
+
+# %% [markdown]
+# [exercise: mean_pool]
+
+
+# %%
+def mean_pool(hidden, mask):
+    ### BEGIN SOLUTION
+    ...
+    ### END SOLUTION
+
+
+# %%
+course.check("mean_pool", mean_pool)
 
 # %% [markdown]
 # [exercise: gain_interval]
@@ -712,7 +672,7 @@ course.check("last_token", last_token)
 # ## Summary
 #
 # 1. A classifier has the body of the language model and a new head, which reads the mean of the real tokens, or the last one: in a causal body not the first, and never the last *column*.
-# 2. Fine-tuning is the training loop with labels; freezing is one flag. A second softmax stops the loss at 0.313, SGD with Adam's rate leaves it near $\ln 2$, and a head that reads padding gives answers that depend on the batch.
+# 2. Fine-tuning is the training loop with labels; freezing is one flag. A second softmax stops the loss at 0.313, SGD with Adam's rate leaves it above one half, a head that reads padding answers by the batch.
 # 3. Share labels and order, fix the epochs, report the interval of the paired differences. One seed is an anecdote; choosing on the test set flatters.
 # 4. Pretraining is worth more than ten times the labels here. Fine-tuning beats the probe at all five numbers of labels, and from scratch a transformer loses to a bag of words.
 #

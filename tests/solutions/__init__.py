@@ -9,7 +9,6 @@ from time import process_time
 from tests.solutions import (  # noqa: F401  (each enters its solutions)
     attention,
     blocks,
-    caching,
     costs,
     counting,
     decoding,

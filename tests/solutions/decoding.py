@@ -1,7 +1,11 @@
-"""Solutions for greedy_decode and beam_search."""
+"""Solutions for greedy_decode, beam_search and chrf."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+
+import numpy as np
 import torch
 
 from tests.solutions.collection import of
@@ -180,3 +184,68 @@ def beam_recursive(step, bos_id, eos_id, beam_size, max_len, length_penalty):
 def beam_with_score(step, bos_id, eos_id, beam_size, max_len, length_penalty):
     ids = beam_plain(step, bos_id, eos_id, beam_size, max_len, length_penalty)
     return ids, -1.0
+
+
+right, wrong = of("chrf")
+
+
+@right
+def chrf_counters(translation, reference):
+    x, y = translation.replace(" ", ""), reference.replace(" ", "")
+    rows = []
+    for n in range(1, min(6, len(x), len(y)) + 1):
+        a, b = (Counter(t[i : i + n] for i in range(len(t) - n + 1)) for t in (x, y))
+        both = (a & b).total()
+        rows.append((both / (len(x) - n + 1), both / (len(y) - n + 1)))
+    p, r = np.mean(rows, axis=0) if rows else (0, 0)
+    return 500 * p * r / (4 * p + r) if p and r else 0
+
+
+@right
+def chrf_lists_crossed_out(translation, reference):
+    def runs(text, n):
+        text = re.sub(r"\s", "", text)
+        return [text[i : i + n] for i in range(len(text) - n + 1)]
+
+    p = r = used = 0
+    for n in range(1, 7):
+        ours, theirs = runs(translation, n), runs(reference, n)
+        if ours and theirs:
+            left, shared = list(theirs), 0
+            for run in ours:
+                if run in left:
+                    left.remove(run)
+                    shared += 1
+            p, r, used = p + shared / len(ours), r + shared / len(theirs), used + 1
+    return 0.0 if not p else 100 * 5 * (p / used) * (r / used) / (4 * (p / used) + r / used)
+
+
+@right
+def chrf_reciprocals(translation, reference):
+    x, y = ("".join(text.split()) for text in (translation, reference))
+    grams = [[[t[i : i + n] for i in range(len(t) + 1 - n)] for t in (x, y)] for n in (1, 2, 3, 4, 5, 6)]
+    grams = [(a, b) for a, b in grams if a and b]
+    shared = [sum(min(a.count(g), b.count(g)) for g in set(a)) for a, b in grams]
+    p, r = (sum(s / len(g[side]) for s, g in zip(shared, grams, strict=True)) for side in (0, 1))
+    return 100 / ((0.2 / p + 0.8 / r) * len(grams)) if p else 0.0
+
+
+@right
+def chrf_torch(translation, reference):
+    x, y = (re.sub(" ", "", text) for text in (translation, reference))
+    shares = []
+    for n in range(1, 7):
+        a, b = ([t[i : i + n] for i in range(len(t) - n + 1)] for t in (x, y))
+        if not a or not b:
+            break
+        names = sorted({*a, *b})
+        counts = torch.tensor([[side.count(name) for name in names] for side in (a, b)])
+        shares.append(counts.amin(dim=0).sum() / counts.sum(dim=1))
+    if not shares or not sum(shares).any():
+        return 0.0
+    p, r = torch.stack(shares).mean(dim=0)
+    return 100 * 5 * p * r / (4 * p + r)
+
+
+wrong("wrong-type", lambda translation, reference: f"{chrf_counters(translation, reference):.1f}")
+wrong("beta-1", chrf_counters, {"500": "200", "4 * p": "p"})

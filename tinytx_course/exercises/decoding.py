@@ -1,8 +1,9 @@
-"""Exercises on decoding: greedy and beam search on next-token distributions drawn once, and the KV cache."""
+"""Exercises on translation: greedy and beam search on next-token distributions drawn once, and chrF."""
 
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,8 @@ from torch import Tensor
 
 from tinytx_course.exercises.calling import working_device
 from tinytx_course.exercises.card import Part
-from tinytx_course.exercises.comparing import floats, ids, pair
-from tinytx_course.exercises.exercise import Exercise, generator, mixed, normal
+from tinytx_course.exercises.comparing import ids, number
+from tinytx_course.exercises.exercise import Exercise, mixed
 from tinytx_course.exercises.observation import Call
 
 if TYPE_CHECKING:
@@ -122,18 +123,23 @@ def _beam_calls(seed: int) -> Iterator[Call]:
         yield Call((step, step.bos, step.eos, *sizes))
 
 
-def _cached_step_calls(seed: int) -> Iterator[Call]:
-    rng = generator(seed, 18)
-    x = torch.tensor([[[1.0, 2.0, 0.0]]], device="cpu")
-    weights = [[[1.0], [0.0], [1.0]], [[0.0], [1.0], [0.0]], [[0.0], [3.0], [1.0]]]
-    yield Call((x, torch.tensor([[[[0.0]]], [[[2.0]]]], device="cpu"), *map(torch.tensor, weights)))
-    for b, t, d, k in ((1, 2, 3, 2), (2, 0, 3, 2), (2, 3, 5, 3), (3, 5, 4, 7)):
-        shapes = ((b, 1, d), (2, b, t, k), (d, k), (d, k), (d, k))
-        yield Call(tuple(normal(rng, *shape).round(decimals=1) for shape in shapes))
+_SENTENCES = "La fin est belle.", "Le style est lent, mais il me touche.", "C'est un bel ouvrage !"
+
+
+def _chrf_calls(seed: int) -> Iterator[Call]:
+    fixed = [("ab", "a bc"), ("", "ab"), ("a", "b"), ("aa a", "a"), ("A b", "a b"), ("abab ab", "abc abd ab")]
+    fixed += [("la la fin", "la fin"), ("le roman", "le roman"), ("fin", "la fin est belle")]
+    drawn = random.Random(seed)
+    for sentence in _SENTENCES:
+        words = sentence.split()
+        shuffled = drawn.sample(words, len(words))
+        fixed += [(" ".join(shuffled), sentence), (" ".join([*words[1:], drawn.choice(words)]), sentence)]
+    for translation, reference in sorted(fixed, key=lambda pair: sum(map(len, pair))):
+        yield Call((translation, reference))
 
 
 EXERCISES = (
     Exercise(name="greedy_decode", read=ids, calls=_greedy_calls, explain=_describe_paths),
     Exercise(name="beam_search", read=ids, calls=_beam_calls, explain=_describe_paths),
-    Exercise(name="cached_step", read=pair(floats, floats, "output, cache"), calls=_cached_step_calls),
+    Exercise(name="chrf", read=number, calls=_chrf_calls),
 )

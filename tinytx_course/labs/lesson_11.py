@@ -6,7 +6,7 @@ Shape letters: T target positions (tokens and the end mark), S source positions,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,6 @@ from tinytx.encoder_decoder import Translator
 from tinytx.inference import eval_mode
 from tinytx.positions import SinusoidalPositions
 from tinytx.tokenizer import Tokenizer
-from tinytx_run.pairs import LAB_SENTENCES
 from tinyworld.reviews import write_out
 from tinyworld.sampling import SentencePair
 
@@ -126,25 +125,6 @@ def _copy(mine: nn.Module, other: nn.Module) -> None:
         other.out_proj.load_state_dict(mine.out_proj.state_dict())
     else:
         other.load_state_dict(mine.state_dict())
-
-
-def stored_translation(corpus: str, record: Mapping[str, Any]) -> str:
-    """One record of ``python -m experiments translation`` on a corpus, as lines."""
-    scores = record["scores"]
-    first = next(iter(scores.values()))
-    lines = [
-        f"{corpus}: trained on {record['n_pairs']:,} pairs for {record['n_steps']:,} steps, one seed",
-        f"  scored on {first['n']:,} pairs of its {first['split']} split, {first['signature']}",
-    ]
-    for how, score in scores.items():
-        low, high = score["interval"]
-        line = f"  {how:<10} BLEU {score['bleu']:.1f} [{low:.1f}, {high:.1f}], chrF {score['chrf']:.1f}"
-        several = score["all_references"]
-        lines.append(line + (f", all references {several['bleu']:.1f}" if several else ""))
-    for sentence in LAB_SENTENCES if corpus == "tatoeba-en-fr" else ():
-        lines.append(f"    {sentence}")
-        lines += [f"      {how:<10} {text}" for how, text in record["sentences"][sentence].items()]
-    return "\n".join(lines)
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,13 @@ import tomllib
 from importlib.resources import files
 
 import pytest
+from sacrebleu.metrics import CHRF
 
 from tinytx_course.exercises.catalogue import Program, parse_catalogue, read_catalogue
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.judging import read_known
+from tinyworld.reviews import write_out
+from tinyworld.world import World
 
 WRITTEN = [name for name, exercise in EXERCISES.items() if isinstance(exercise.solve, Program)]
 
@@ -51,6 +54,18 @@ def test_edits_after_which_a_program_is_right_as_before_are_that(name):
     for call in (call for seed in range(3) for call in exercise.calls(seed)):
         right, *others = (read_known(exercise, program, call) for program in programs.wrongs)
         assert all(other.agrees_with(right) for other in others)
+
+
+def test_chrf_is_that_of_sacrebleu_without_words():
+    reference, n_unlike = CHRF(word_order=0), 0
+    texts = [write_out(pair.french, "fr") for pair in World().sentence_pairs(40, seed=3)]
+    couples = [*itertools.pairwise(texts), (texts[0], texts[0]), (texts[1][:4], texts[1]), ("oui", "Non !")]
+    couples += [call.arguments for call in EXERCISES["chrf"].calls(5)]
+    for translation, text in couples:
+        due = reference.sentence_score(translation, [text]).score
+        assert EXERCISES["chrf"].solve(translation, text) == pytest.approx(due, abs=1e-9)
+        n_unlike += 0 < due < 100
+    assert n_unlike > 40
 
 
 TABLE = {

@@ -13,12 +13,10 @@ from tinytx_course.labs.lesson_11 import (
     TorchTranslator,
     alignment_mass,
     cross_attention,
-    stored_translation,
     torch_attention,
     true_alignment,
     words_of_tokens,
 )
-from tinytx_run.pairs import LAB_SENTENCES
 from tinyworld.reviews import write_out
 from tinyworld.sampling import SentencePair
 from tinyworld.world import World
@@ -54,20 +52,6 @@ def test_attention_has_the_opposite_sign_of_masks():
 def test_what_torch_does_not_have_raises(changes):
     with pytest.raises(ValueError, match="got tie_embeddings="):
         TorchTranslator(Translator(CONFIG.replace(**changes)))
-
-
-def test_a_stored_record_becomes_lines():
-    score = {"bleu": 41.25, "interval": [40.0, 42.5], "chrf": 60.0, "signature": "nrefs:1", "n": 7}
-    record = {
-        "n_pairs": 1234,
-        "n_steps": 56,
-        "scores": {"greedy": score | {"split": "valid", "all_references": {"bleu": 50.5}}},
-        "sentences": {sentence: {"greedy": f"<{sentence}>"} for sentence in LAB_SENTENCES},
-    }
-    lines = stored_translation("tatoeba-en-fr", record)
-    for part in ("1,234 pairs", "7 pairs of its valid split", "BLEU 41.2 [40.0, 42.5]", "50.5", "nrefs:1"):
-        assert part in lines
-    assert all(f"<{sentence}>" in lines for sentence in LAB_SENTENCES)
 
 
 @pytest.fixture(scope="module")

@@ -99,7 +99,8 @@ def check(name: str, line: object = ..., number: object = ...) -> str:
         return f"{name}: line {line} is the wrong one. What is its right result?"
     if number != derivation.right_number:
         return f"{name}: line {line} is the wrong one, but its right result is not {number!r}."
-    return f"{name}: found! {derivation.hint}"
+    total = parameter_table(derivation.config, derivation.head, derivation.n_classes).total
+    return f"{name}: found! {derivation.hint} The right total is {total:,}."
 
 
 # The sizes of a configuration, in the order in which models are listed here.
@@ -130,7 +131,7 @@ def _derivation(
     lines += [
         Line("all layers", f"{config.n_layers}·({' + '.join(map(str, in_layer))})", layers),
         head_line,
-        Line("total", f"{embedding} + {layers} + {head_line.number}", total),
+        Line("total", f"{embedding:,} + {layers:,} + {head_line.number:,}", total),
     ]
     position = lines.index(slip) + 1
     return Derivation(config, head, n_classes, tuple(lines), position, right[slip.what][1], hint)

@@ -336,7 +336,7 @@ plots.show(fig, name="04_maps_of_heads")
 on_both = (single * known).sum(dim=-1).amin(dim=0)  # (T,): the smaller of two weights
 logits, wanted = trained["one head"][0](bits).detach(), right.float()
 nats = F.binary_cross_entropy_with_logits(logits, wanted, reduction="none").mean((0, 1))
-print(f"loss, one back {nats[0]:.2f}, three back {nats[1]:.2f}; guess {math.log(2):.2f}")
+print(f"loss, one back {nats[0]:.2f}, three {nats[1]:.2f}; guess {math.log(2):.2f}")
 assert smoke or (nats[1] < nats[0] < math.log(2) and on_both.max() > 0.3)
 
 # %% [markdown]

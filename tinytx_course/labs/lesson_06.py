@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tinytx.config import TransformerConfig
-from tinytx.counting import ParameterTable, Term, linear, make_table, parameter_table
+from tinytx.counting import Head, ParameterTable, Term, linear, make_table, parameter_table
 
 
 class Line(NamedTuple):
@@ -42,7 +42,7 @@ class Derivation:
     """
 
     config: TransformerConfig
-    head: str
+    head: Head
     n_classes: int
     lines: tuple[Line, ...]
     wrong_line: int
@@ -108,7 +108,7 @@ _OURS = ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len", "n_s
 
 
 def _derivation(
-    sizes: tuple[int, ...], slip: Line, hint: str, *, head: str = "lm", n_classes: int = 2
+    sizes: tuple[int, ...], slip: Line, hint: str, *, head: Head = "lm", n_classes: int = 2
 ) -> Derivation:
     """Write a derivation, with `slip` in place of the right line."""
     named: dict[str, Any] = dict(zip(_OURS, sizes, strict=False))

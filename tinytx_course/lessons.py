@@ -68,7 +68,7 @@ class Times:
 
 
 _TABLE = (
-    ("start_here", "Start here", "Does my machine run it, how does the course work, where will it end?", 15),
+    ("start_here", "Start here", "Does my machine run it, how does the course work, where does it lead?", 15),
     ("tokens", "Tokens", "What does a model read?", 25),
     ("attention_and_masks", "Attention and masks", "Who may attend to whom?", 15),
     ("positions", "Positions", "How does it know the order of words?", 40),

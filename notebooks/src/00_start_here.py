@@ -9,7 +9,7 @@
 # %% [markdown]
 # # 00 · Start here
 #
-# **Does my machine run it, how does the course work, where will it end?**
+# **Does my machine run it, how does the course work, where does it lead?**
 #
 # After this lesson you can
 #
@@ -49,7 +49,7 @@ plots.diagram("where-attention-sits")
 # %% [markdown]
 # ## Your machine
 #
-# Two processor cores are enough; no graphics card and no network are needed. The cell describes the machine on which this page was computed; in your own copy (below) it describes yours. An empty list at its end means that you are ready. Anything else says what to change.
+# Two processor cores are enough; no graphics card and no network are needed. The cell describes the machine on which this page was computed; in your own copy it describes yours. An empty list at its end means that you are ready. Anything else says what to change.
 
 # %%
 here = machine.this_machine()
@@ -57,20 +57,21 @@ print(here)
 machine.shortcomings(here)
 
 # %% [markdown]
-# ## Where it will end: a trailer
+# ### Your own copy
 #
-# A **language model** reads the beginning of a text and predicts how it continues. The course comes with a small one, which has read reviews of books in simple French; lesson 07 builds such a model, lesson 08 trains it. Here two models of the same shape continue _Le roman_, "the novel": one with random numbers, and the trained one.
+# `make lab` (or `tinytx-course lab`) opens **your own copy** of all notebooks in JupyterLab. It is made the first time and never overwritten, so break what you like. To begin a lesson again, delete or rename its file there and run the command once more. `make course` runs everything on your machine and writes pages to read, under `site/`; `TINYTX_BUDGET=smoke make course` cuts all training to a few steps, so nothing is learned.
+#
+# ## Where it leads: a trailer
+#
+# A **language model** reads the beginning of a text and predicts how it continues. The course comes with a small one, which has read reviews of books in simple French; lesson 07 builds such a model, lesson 08 trains it. Here two models of the same shape continue _Le roman_, "the novel": one still random, one trained.
 
 # %%
 shipped = shipped_model()
 untrained = tx.LanguageModel(shipped.model.config)
-print(f"{tx.count_parameters(shipped.model):,} learned numbers")
+print(f"{tx.count_parameters(shipped.model):,} numbers to be learned")
 for name, model in {"before": untrained, "after": shipped.model}.items():
-    print(f"{name} training:")
-    for seed in range(2):
-        sampling = tx.Sampling(seed=seed)
-        text = str(tx.generate(model, shipped.tokenizer, "Le roman", sampling))
-        print(textwrap.fill(text, 84, initial_indent="  - ", subsequent_indent=" " * 4))
+    text = tx.generate(model, shipped.tokenizer, "Le roman", tx.Sampling(seed=0))
+    print(textwrap.fill(f"{name} training: {text}", 84))
 
 # %% [markdown]
 # The language of these reviews is our own, made by a grammar whose every probability can be computed. So we can ask whether a text belongs to it, here for fifty reviews by each model.
@@ -81,14 +82,16 @@ allowed, sampling = {}, tx.Sampling(max_new_tokens=100)
 for name, model in {"before": untrained, "after": shipped.model}.items():
     reviews = generate_many(model, shipped.tokenizer, "Le roman", sampling, n=50)
     words = [world.split(str(review)) for review in reviews]
-    allowed[name] = sum(world.log_prob(each) > -math.inf for each in words)
+    belongs = [world.log_prob(each) > -math.inf for each in words]
+    allowed[name] = sum(belongs)
     print(f"{name} training: {allowed[name]} of 50 reviews belong to the language")
+print(textwrap.fill(f"not this one: {reviews[belongs.index(False)]}", 84))
 assert allowed["after"] > allowed["before"]
 
 # %% [markdown]
 # ## A first taste: four words attend to each other
 #
-# To understand _beau_ in _le roman est beau_, "the novel is beautiful", you need to know *what* is beautiful. So the vector of _beau_ should take in something of the vector of _roman_, and little of the rest. Each word is four numbers, which we made up: article, noun, verb, praise.
+# To understand _beau_ in _le roman est beau_, "the novel is beautiful", you need to know *what* is beautiful. So the vector of _beau_ should take in something of the vector of _roman_, and little of the rest. Each word is four numbers, which we made up: what it has to do with an article, a noun, a verb, praise.
 
 # %%
 words = ["le", "roman", "est", "beau"]
@@ -107,7 +110,7 @@ print("the tempting way, average everything:", vectors.mean(dim=0).tolist())
 #
 # ### By hand: score, then share
 #
-# Attention first scores how well two words match. The **score** of _beau_ with another word is their **dot product**, the sum of the products of their entries, divided by $\sqrt{4} = 2$, the root of the number of entries. (Lesson 02 says why.)
+# The word that attends, here _beau_, gives the **query**; each word that it may attend to gives a **key**. Here both are the vectors themselves. The **score** of a query with a key is their **dot product**, the sum of the products of their entries, divided by $\sqrt{4} = 2$, the root of the number of entries. (Lesson 02 says why.)
 
 # %% tags=["nbval-check-output"]
 beau = vectors[3].tolist()
@@ -119,7 +122,7 @@ for word, score in zip(words, scores, strict=True):
     print(f"{word:<6}{score:4.1f}")
 
 # %% [markdown]
-# Check _roman_ on paper: $2 \cdot 2 = 4$, and half of it is 2. The **softmax** turns scores into weights: raise $e$ to each score, so that all are positive, then divide by the total, so that they sum to one.
+# Check _roman_ on paper: $2 \cdot 2 = 4$, and half of it is 2. The **softmax** turns scores into weights: raise $e$ to each score, so that all are positive, then divide by the total, so that they sum to one. A score of 0 still gets a share, as $e^0 = 1$.
 
 # %% tags=["nbval-check-output"]
 raised = [math.exp(score) for score in scores]
@@ -127,9 +130,14 @@ weights_by_hand = [value / sum(raised) for value in raised]
 for word, weight in zip(words, weights_by_hand, strict=True):
     print(f"{word:<6}{weight:5.2f}")
 assert min(weights_by_hand[1::2]) > max(weights_by_hand[0::2])
+new = [
+    sum(weights_by_hand[i] * vectors[i, entry].item() for i in range(4))
+    for entry in range(4)
+]
+print("the new vector of beau:", *(f"{number:.2f}" for number in new))
 
 # %% [markdown]
-# _beau_ attends mostly to itself and to _roman_, **because their vectors match**. We put that match into the numbers by hand. In a transformer such numbers are learned.
+# _beau_ attends mostly to itself and to _roman_, **because their vectors match**. The **result** of a word is the sum of all vectors, weighted: that of _beau_ takes in much of _roman_, and little of the rest. We put the match into the numbers by hand. In a transformer such numbers are learned.
 #
 # ### All words at once, and the package
 #
@@ -169,7 +177,7 @@ found = f"{', '.join(selfish)}. A word gives itself {own.min():.2f} to {own.max(
 course.resolve("00.1", "three", found)
 
 # %% [markdown]
-# Each row of this **attention map** is one word that attends, each column one that is attended to; the four numbers of a row sum to one. _le_ and _est_ match nothing but themselves. _roman_ matches _beau_ exactly as well as itself, so it splits its weight between the two. In other maps a cell is grey and hatched: **masked**, not allowed, which is not the same as a weight near zero.
+# Each row of this **attention map** is one word that attends, each column one that is attended to. _le_ and _est_ match nothing but themselves. _roman_ matches _beau_ exactly as well as itself, so it splits its weight between the two. In other maps a cell is grey and hatched: **masked**, not allowed, which is not the same as a weight near zero.
 #
 # ### Follow one word
 #
@@ -181,7 +189,7 @@ course.widgets.one_query(vectors, vectors, vectors, tokens=words, query=3)
 # %% [markdown]
 # ## Further: with a mask
 #
-# A model that learns to *predict the next word* must not see it. So _le_ may attend only to itself, _roman_ to _le_ and itself, and so on. `tx.causal_mask` is that triangle, with `True` where a word **may** attend. Grey and hatched means not allowed; white means allowed, with a weight near zero.
+# A model that learns to *predict the next word* must not see it. So _le_ may attend only to itself, _roman_ to _le_ and itself, and so on. `tx.causal_mask` is that triangle, with `True` where a word **may** attend.
 
 # %% tags=["folded"]
 mask = tx.causal_mask(len(words))
@@ -194,12 +202,12 @@ fig, ax = plots.heatmap(
 plots.show(fig, name="00_causal_attention_on_four_words")
 
 # %% [markdown]
-# The **result** of a word is the sum of all vectors, weighted by its row. We exchange the last word. **Predict 00.2.** "Changes" means: by any amount, however small.
+# We exchange the last word. **Predict 00.2.** "Changes" means: by any amount, however small.
 
 # %%
 course.predict(
     "00.2",
-    "Which of the four results change when the causal mask is used?",
+    "The last word is exchanged. With the mask, which of the four results change?",
     ["none", "only the last one", "only the first three", "all four"],
 )
 
@@ -256,7 +264,7 @@ course.check("attention_row", attention_row)
 #
 # ## Take-home: attention in six lines
 #
-# The third matrix, the **values**, holds what is mixed: each word's result is the sum of the values, weighted by its row.
+# In general queries and keys differ, and a third matrix, the **values**, holds what is mixed.
 
 
 # %%
@@ -264,7 +272,7 @@ def attention(queries, keys, values, mask=None):
     scores = queries @ keys.T / math.sqrt(queries.shape[-1])  # (T, S)
     if mask is not None:
         scores = scores.masked_fill(~mask, -torch.inf)
-    weights = scores.softmax(dim=-1)  # each row sums to 1
+    weights = scores.softmax(dim=-1)  # along each row
     return weights @ values
 
 
@@ -275,7 +283,9 @@ print("it equals the package")
 # %% [markdown]
 # ## How the course works
 #
-# Each lesson asks one question, in the steps you have just seen. Its core takes about an hour; sections that begin with *Further* can be left out. Measured numbers on a page were computed there, or read from a stored experiment that is named. Because the language is our own, a curve of a model that learns can be drawn with the **entropy bound**, the lowest loss that any model can be *expected* to reach on fresh text. Real text comes in lesson 15.
+# Each lesson asks one question, in the steps you have just seen. Its core takes 60 to 100 minutes; sections that begin with *Further* can be left out. Measured numbers on a page were computed there, or read from a stored experiment that is named. Because the language is our own, we know its **entropy bound**: no model can be *expected* to reach a lower loss on fresh text. Real text comes in lesson 15.
+#
+# Your copy remembers exercises, questions and predictions, on your disk only. `course.status()` shows where you are; `course.reset("attention_row")` forgets one exercise.
 #
 # - **The machine:** [01 tokens](01_tokens.ipynb), [02 attention and masks](02_attention_and_masks.ipynb), [03 positions](03_positions.ipynb), [04 many heads](04_many_heads.ipynb), [05 the block](05_the_block.ipynb), [06 counting parameters](06_counting_parameters.ipynb), [07 your own GPT](07_your_own_gpt.ipynb).
 # - **What it learns:** [08 pretraining](08_pretraining.ipynb), [09 transfer](09_transfer.ipynb), [10 masked or causal](10_masked_or_causal.ipynb), [11 translation](11_translation.ipynb).
@@ -283,21 +293,15 @@ print("it equals the package")
 #
 # `course.glossary()` explains each term that is bold at its first use, with its other names in papers and libraries.
 #
-# ### Your own copy
-#
-# `make lab` (or `tinytx-course lab`) opens **your own copy** of all notebooks in JupyterLab. It is made the first time and never overwritten, so break what you like. To begin a lesson again, delete or rename your file and run the command once more. `make course` runs everything on your machine and writes pages to read, under `site/`. `TINYTX_BUDGET=smoke` before it cuts all training to a few steps: everything runs, and nothing is learned.
-#
-# Your copy remembers exercises, questions and predictions, on your disk only. `course.status()` shows where you are; `course.reset("attention_row")` forgets one exercise.
-#
 # ### What this does not show
 #
 # The vectors were made up, and four words are no language. Real models learn their vectors, use different ones for queries, keys and values, attend with several heads at once, and stack many such layers.
 #
 # ## Summary
 #
-# 1. Your machine runs the course when the list above is empty.
+# 1. Your machine runs the course when the list of shortcomings is empty.
 # 2. Attention scores one word against all, turns the scores into weights by a softmax, and mixes the values by these weights.
-# 3. In an attention map each row is a word that attends, and sums to one; grey and hatched means *not allowed*.
+# 3. In an attention map each row is a word that attends; grey and hatched means *not allowed*.
 # 4. `make lab` opens your copy.
 #
 # *Where this comes from:* Vaswani et al., *Attention Is All You Need*, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 3.2.1, equation 1. The course grew out of two university labs, one on transfer learning with a small transformer for French book reviews, one on the transformer for translation from English to French. Thanks to those who wrote them, and to those who worked through them.

@@ -1,5 +1,6 @@
 """How long a lesson takes: counted from its cells, stated in files of exercises, measured when published."""
 
+import re
 from dataclasses import asdict, replace
 
 import jupytext
@@ -133,6 +134,13 @@ def test_the_time_of_the_last_publishing_counts_and_the_table_says_the_same(chec
     assert row.endswith(f"| {said} |")
     minutes.write_times(notebook.cells, stored)
     assert title(notebook) == title(build_notebook(LESSON, checkout)), "writing twice changes nothing"
+
+
+def test_lesson_00_says_how_long_the_core_of_a_lesson_takes():
+    source = (project_root() / "notebooks" / "src" / f"{LESSONS[0].name}.py").read_text(encoding="utf-8")
+    low, high = map(int, re.search(r"core takes (\d+) to (\d+) minutes", source).groups())
+    cores = [times.core for name, times in stored_times(project_root()).items() if name != LESSONS[0].name]
+    assert abs(min(cores) - low) <= 5 and abs(max(cores) - high) <= 5
 
 
 def test_a_title_without_the_line_is_left_alone():

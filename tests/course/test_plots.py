@@ -267,6 +267,12 @@ def test_the_alt_text_arrives_in_the_page(monkeypatch):
     assert data["text/plain"] == '[figure: Two rows, "three" columns & a < b]'
 
 
+def test_a_line_without_a_name_moves_no_name_and_has_no_leader():
+    lines = [plots.Curve("", [1, 2], [0, 0.5]), plots.Curve("", [1, 2], [1, 0.5])]
+    _, ax = plots.curves([*lines, plots.Curve("named", [1, 2], [0.8, 0.5])], xlabel="x", ylabel="y")
+    assert [text.get_text() for text in ax.texts] == ["named"] and len(ax.lines) == 3
+
+
 def test_the_style_does_not_leak_and_no_figure_is_shown_twice():
     before = mpl.rcParams.copy()
     plots.heatmap(WEIGHTS, allowed=ALLOWED)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tinytx.config import TransformerConfig
-from tinytx.counting import ParameterTable, Term, linear, make_table, parameter_table
+from tinytx.counting import Head, ParameterTable, Term, linear, make_table, parameter_table
 
 
 class Line(NamedTuple):
@@ -42,7 +42,7 @@ class Derivation:
     """
 
     config: TransformerConfig
-    head: str
+    head: Head
     n_classes: int
     lines: tuple[Line, ...]
     wrong_line: int
@@ -99,7 +99,8 @@ def check(name: str, line: object = ..., number: object = ...) -> str:
         return f"{name}: line {line} is the wrong one. What is its right result?"
     if number != derivation.right_number:
         return f"{name}: line {line} is the wrong one, but its right result is not {number!r}."
-    return f"{name}: found! {derivation.hint}"
+    total = parameter_table(derivation.config, derivation.head, derivation.n_classes).total
+    return f"{name}: found! {derivation.hint} The right total is {total:,}."
 
 
 # The sizes of a configuration, in the order in which models are listed here.
@@ -107,7 +108,7 @@ _OURS = ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len", "n_s
 
 
 def _derivation(
-    sizes: tuple[int, ...], slip: Line, hint: str, *, head: str = "lm", n_classes: int = 2
+    sizes: tuple[int, ...], slip: Line, hint: str, *, head: Head = "lm", n_classes: int = 2
 ) -> Derivation:
     """Write a derivation, with `slip` in place of the right line."""
     named: dict[str, Any] = dict(zip(_OURS, sizes, strict=False))
@@ -130,7 +131,7 @@ def _derivation(
     lines += [
         Line("all layers", f"{config.n_layers}·({' + '.join(map(str, in_layer))})", layers),
         head_line,
-        Line("total", f"{embedding} + {layers} + {head_line.number}", total),
+        Line("total", f"{embedding:,} + {layers:,} + {head_line.number:,}", total),
     ]
     position = lines.index(slip) + 1
     return Derivation(config, head, n_classes, tuple(lines), position, right[slip.what][1], hint)

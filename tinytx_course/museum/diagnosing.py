@@ -222,7 +222,8 @@ def told_apart(one: str, other: str) -> list[str]:
 def _healthy(test: OrderedTest, task: str) -> str:
     """The range of healthy models of a task, in the words of the test."""
     numbers = [one["tests"][test.name] for one in stored_results()[f"healthy {task}"]]
-    return f"In {len(numbers)} healthy {task}s: {min(numbers):.4g} to {max(numbers):.4g}"
+    form = test.says[test.says.index("{") : test.says.index("}") + 1]
+    return f"In {len(numbers)} healthy {task}s: {form.format(min(numbers))} to {form.format(max(numbers))}"
 
 
 def _entry(number: int) -> Entry:

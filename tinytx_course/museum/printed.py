@@ -11,7 +11,7 @@ from html import escape
 from tinytx_course.museum.faults import FAULTS
 
 FIRST_STEPS = (
-    "Compare the first loss with ln V, and the last with a bound, if there is one. Below it there is a bug.",
+    "Compare the first loss with ln V, and the last with a bound, if any: clearly below it there is a bug.",
     "Read ten samples. Read ten rows of the data, as the model gets them.",
     "Overfit one small batch. What cannot learn four rows by heart cannot learn a corpus.",
     "Change a future word: nothing before it may move. Evaluate twice: nothing may move at all.",

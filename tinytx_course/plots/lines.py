@@ -81,6 +81,7 @@ def curves(
 
 def _name_ends(ax: Axes, names: Sequence[tuple[str, float, str]]) -> None:
     """Write each name right of the axes at the height of its line, moved apart where names would overlap."""
+    names = [named for named in names if named[0]]
     ax.autoscale_view()  # otherwise the limits are only settled when the figure is drawn
     height = ax.transAxes.inverted()
     places = [float(height.transform(ax.transData.transform((1.0, y)))[1]) for _, y, _ in names]

@@ -67,7 +67,7 @@ def test_every_line_but_the_wrong_one_is_right_and_all_reckon_rightly(name):
     derivation = DERIVATIONS[name]
     for line in derivation.lines:
         letters, _, numbers = line.working.rpartition(" = ")
-        assert eval(numbers.replace("·", "*").replace("²", "**2")) == line.number
+        assert eval(numbers.replace("·", "*").replace("²", "**2").replace(",", "")) == line.number
         config = derivation.config
         sizes = {"V": config.vocab_size, "D": config.d_model, "F": config.d_ff}
         sizes |= {"H": config.n_heads, "C": derivation.n_classes}
@@ -103,7 +103,8 @@ def test_the_check_confirms_only_the_right_line_with_the_right_number(name):
         answer = check(name, line=line, number=derivation.right_number)
         assert ("found!" in answer) == (line == derivation.wrong_line)
     said = check(name, derivation.wrong_line, derivation.right_number)
-    assert said == f"{name}: found! {derivation.hint}"
+    total = {"A": "1,574", "B": "1,805"}[name]
+    assert said == f"{name}: found! {derivation.hint} The right total is {total}."
     assert "right result" in check(name, derivation.wrong_line)
     assert "not 7" in check(name, derivation.wrong_line, 7)
     assert "line above" in check(name, line=7) and "line above" in check(name, line=5)

@@ -125,6 +125,13 @@ def test_dots_are_no_attempt_and_bad_names_are_answered(mine):
         course.diagnose("patient 33", "no_scale")
 
 
+def test_healthy_numbers_are_written_as_that_of_the_patient(few_steps):
+    said = museum.order(museum.patient(1), "first_loss").sentence
+    patient, *healthy = re.findall(r"[+-]\d\.\d\d(?=\D)", said + " ")
+    numbers = [one["tests"]["first_loss"] for one in STORED["healthy classifier"]]
+    assert patient == "+0.00" and healthy == [f"{min(numbers):+.2f}", f"{max(numbers):+.2f}"]
+
+
 def test_what_is_spent_counts_each_test_once_and_each_wrong_diagnosis(mine, few_steps):
     patient = museum.patient(2)
     for _ in range(2):

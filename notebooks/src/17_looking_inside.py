@@ -203,13 +203,14 @@ for name in variables:
     gains[name] = paired_interval(
         excess[name, "random"][-1] - excess[name, "trained"][-1]
     )
-    assert smoke or gains[name].low > 0
     prior = lab.prior_excess(train[name], test[name]).mean()
     print(f"{name:<9} prior {prior:.3f}; random minus trained", end=" ")
     print(f"{gains[name].mean:.3f} [{gains[name].low:.3f}, {gains[name].high:.3f}]")
 best = max(gains, key=lambda name: gains[name].mean)
+others = [gains[name].high for name in variables if name != best]
 finding = f"It misses {gains[best].mean:.3f} nats less than with random weights."
-course.resolve("17.1", best, finding)
+assert smoke or sum(gain.low > 0 for gain in gains.values()) >= 3
+course.resolve("17.1", best if gains[best].low > max(others) else "open", finding)
 
 # %% [markdown]
 # Level 0 is the embedding of the word itself, the others follow the blocks. Zero would be a perfect reader.
@@ -229,7 +230,7 @@ plots.heatmap(
 plots.show(fig, name="17_probes")
 
 # %% [markdown]
-# For each variable the probe misses less than on random weights: the model has put the information there. Whether it *uses* it, no probe can say.
+# Where the interval lies above zero, the probe misses less than on random weights: the model has put information there. Whether it *uses* it, no probe can say.
 #
 # ## Take a head away
 #

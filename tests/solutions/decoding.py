@@ -93,7 +93,7 @@ wrong(
 @wrong("cut-at-the-end")
 def greedy_decode_cut_at_the_end(step, bos_id, eos_id, max_len):
     ids = [bos_id]
-    while ids[-1] != eos_id and len(ids) < 50:  # else it would never end where the model does not
+    while ids[-1] != eos_id and len(ids) < 200:  # where the model never ends
         ids.append(int(step(ids).argmax()))
     return ids[:max_len]
 

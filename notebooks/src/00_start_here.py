@@ -283,7 +283,7 @@ print("it equals the package")
 # %% [markdown]
 # ## How the course works
 #
-# Each lesson asks one question, in the steps you have just seen. Its core takes 60 to 100 minutes; sections that begin with *Further* can be left out. Measured numbers on a page were computed there, or read from a stored experiment that is named. Because the language is our own, we know its **entropy bound**: no model can be *expected* to reach a lower loss on fresh text. Real text comes in lesson 15.
+# Each lesson asks one question, in the steps you have just seen. Its core takes 60 to 75 minutes; sections that begin with *Further* can be left out. Measured numbers on a page were computed there, or read from a stored experiment that is named. Because the language is our own, we know its **entropy bound**: no model can be *expected* to reach a lower loss on fresh text. Real text comes in lesson 15.
 #
 # Your copy remembers exercises, questions and predictions, on your disk only. `course.status()` shows where you are; `course.reset("attention_row")` forgets one exercise.
 #

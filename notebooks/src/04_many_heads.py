@@ -268,16 +268,19 @@ for name, models in trained.items():
     print(f"{other.mean():>8.2f}{given:>13}")
     if name == "one head":
         assert given <= 3 and by_seed.max() < 0.7
-        better = hits.float().mean(dim=(1, 2)).amax(dim=-1)  # (5,): one of two answers
-        assert smoke or min(*better, *same, *(1 - other)) > 0.95
+        copied = int(((same > 0.95) & (other < 0.05)).sum())
+        answered = hits.float().mean(dim=(1, 2)).sort(dim=-1).values  # (5, 2)
+        one_of_two = torch.tensor([0.5, 1.0]).expand(5, 2)
+        assert smoke or (answered - one_of_two).abs().max() < 0.05
     assert smoke or name == "one head" or solved >= 3
 hidden = by_seed.mean().item()
+print(f"one head gives one answer to both questions with {copied} of 5 seeds")
 course.resolve("04.3", hidden, f"{hidden:.3f}.", thresholds=(0.75, 0.95))
 
 # %% [markdown]
 # **Two heads solve the task; one head with the same number of parameters does not.** It does not even reach its bound of three quarters. With a hidden layer, and more parameters, one head can in most seeds: a feed-forward network (lesson 05) repairs what a single head blurs.
 #
-# **In each of these seeds the single head gives the answer to one question to both:** right for 00 and 11, wrong for 01 and 10. Two heads hold two patterns at once, shown by their mean weight on the two positions:
+# **With each seed the single head answers one question, and gets half of the other one right:** often it gives one answer to both, right for 00 and 11, wrong for 01 and 10. Two heads hold two patterns at once, shown by their mean weight on the two positions:
 
 # %%
 two = trained["two heads"][0]

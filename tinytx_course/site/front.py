@@ -29,7 +29,6 @@ PARTS = (
 #: The figure on the card of a lesson; of the others the widest panel of their diagram.
 CARD_FIGURES = {
     0: "attention_on_four_words",
-    1: "other_text",
     2: "causal_mask",
     5: "depth",
     6: "shares_by_width",

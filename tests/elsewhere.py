@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import nbformat
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils import backend_registration
 from torch.utils._device import _device_constructors
@@ -64,6 +64,10 @@ class Elsewhere(Tensor):
 
     def __repr__(self, **_: Any) -> str:
         return repr(self.numbers)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        copied = memo[id(self)] = Elsewhere(self.numbers.clone())
+        return nn.Parameter(copied, self.requires_grad) if isinstance(self, nn.Parameter) else copied
 
     def __format__(self, spec: str) -> str:
         return format(self.numbers, spec)

@@ -365,7 +365,7 @@ def block_feed_forward_reads_old_norm(x, attn, ff, attn_norm, ff_norm, norm_firs
     return x
 
 
-@wrong("residual-missing")
+@wrong("residuals-missing-in-one-order")
 def block_residual_missing(x, attn, ff, attn_norm, ff_norm, norm_first):
     if norm_first:
         x = attn(attn_norm(x))

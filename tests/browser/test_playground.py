@@ -261,7 +261,8 @@ def test_axe_finds_nothing(page, opened):
 def test_the_page_of_the_site_is_small_and_reached_from_the_first_one(page, tmp_path):
     index = write_index([], tmp_path)
     assert 'href="playground.html"' in index.read_text(encoding="utf-8")
-    files = [tmp_path / name for name in ("playground.html", "site.js", "training.js")]
+    names = ("playground.html", "site.js", "explorers.js", "training.js")
+    files = [tmp_path / name for name in names]
     assert sum(file.stat().st_size for file in files) < 3_000_000
     page.open(files[0].as_uri())
     page.wait(READY, SECONDS)

@@ -79,4 +79,4 @@ def test_a_mask_is_filled_by_keys_a_mistake_is_named_and_what_is_solved_is_remem
     page.wait(f"{SOLVED}.startsWith('3 of ')")
     assert page.sees("[data-task] .done")
     page.evaluate("localStorage.clear()")
-    assert {where.rsplit("/", 1)[1] for where in page.outside()} == {"site.js"}
+    assert {where.rsplit("/", 1)[1] for where in page.outside()} == {"site.js", "explorers.js"}

@@ -209,13 +209,13 @@ function build(ui) {
     again.disabled = bars.box.hidden = asked;
     ask.box.hidden = !asked;
     key.replaceChildren(
-      asked ? h("b", {}, "Choose a token, then the bars are filled:") : "",
+      asked ? h("b", {}, "Fill in:") : "",
       ...SIDES.map((side, i) => h("span", { class: TONES[i] }, h("i"), side)),
       asked ? "" : `full bar: ${100 * end}%`,
     );
     facts.replaceChildren(
       ...(asked
-        ? []
+        ? ["What is probable is shown after your choice."]
         : [
             "KL divergence from exact, both sides: ",
             h("b", { class: "tx-model" }, `model ${nats(blank.model)}`),

@@ -28,7 +28,6 @@
 # What takes minutes was measured once by `python -m experiments since-2017` and `python -m experiments scaling`; it is read from `results/`.
 
 # %%
-import math
 
 import numpy as np
 import pandas as pd

@@ -28,6 +28,7 @@
 # What takes minutes was measured once by `python -m experiments since-2017` and `python -m experiments scaling`; it is read from `results/`.
 
 # %%
+import math  # noqa: F401 - an exercise may need it
 
 import numpy as np
 import pandas as pd

@@ -51,10 +51,9 @@ class Search:
             require(math.isfinite(value), f"{name} must be finite", value)
             lowest = {"beam_size": 1, "length_penalty": -math.inf}.get(name, 0)
             require(value >= lowest, f"{name} must be at least {lowest}", value)
-        steep = (
-            "length_penalty must lie between -50 and 50"  # beyond, a float cannot hold the power of a length
-        )
-        require(abs(self.length_penalty) <= 50, steep, self.length_penalty)
+        # Beyond it a float cannot hold the power of a length.
+        steep = abs(self.length_penalty) > 50
+        require(not steep, "length_penalty must lie between -50 and 50", self.length_penalty)
 
     def max_tokens(self, n_source: int, max_len: int) -> int:
         """Largest length of a translation, its end mark included."""

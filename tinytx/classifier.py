@@ -63,8 +63,7 @@ class Classifier(nn.Module):
         body: Transformer | None = None,
     ) -> None:
         super().__init__()
-        known = get_args(Pooling)
-        require(pooling in known, f"pooling must be one of {', '.join(known)}", repr(pooling))
+        _check_pooling(pooling)
         require(n_classes >= 1, "n_classes must be at least 1", n_classes)
         if not isinstance(body, Transformer | None):
             raise TypeError(f"body must be a Transformer, such as model.body, got a {type(body).__name__}")
@@ -99,6 +98,11 @@ class Classifier(nn.Module):
         return F.cross_entropy(widened(logits), sent(labels.long(), logits.device))
 
 
+def _check_pooling(pooling: str) -> None:
+    known = get_args(Pooling)
+    require(pooling in known, f"pooling must be one of {', '.join(known)}", repr(pooling))
+
+
 def pool(hidden: Tensor, padding_mask: Mask, pooling: Pooling) -> Tensor:
     """Reduce the hidden states of each row, (B, T, D), to one vector, (B, D), over real tokens.
 
@@ -111,6 +115,7 @@ def pool(hidden: Tensor, padding_mask: Mask, pooling: Pooling) -> Tensor:
     >>> [pool(hidden, real, how).item() for how in ("mean", "last", "first")]
     [2.0, 3.0, 1.0]
     """
+    _check_pooling(pooling)
     if padding_mask is None:
         padding_mask = hidden.new_ones(hidden.shape[:2], dtype=torch.bool)
     if pooling == "mean":
@@ -119,5 +124,4 @@ def pool(hidden: Tensor, padding_mask: Mask, pooling: Pooling) -> Tensor:
     rows, positions = (torch.arange(n, device=hidden.device) for n in hidden.shape[:2])
     if pooling == "last":
         return hidden[rows, (padding_mask * positions).amax(dim=1)]  # (B, D)
-    require(pooling == "first", f"pooling must be one of {', '.join(get_args(Pooling))}", repr(pooling))
     return hidden[rows, padding_mask.int().argmax(dim=1)]  # (B, D)

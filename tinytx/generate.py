@@ -25,6 +25,7 @@ from tinytx.settings import check_seed, is_whole, require
 from tinytx.tokenizer import Tokenizer, warn_of_unknown
 from tinytx.transformer import LanguageModel
 
+DRAWABLE = "logits must have a finite maximum to be drawn from"
 Model = LanguageModel | MaskedLanguageModel | Classifier | Translator
 
 
@@ -123,8 +124,7 @@ def next_token_probs(
     [0.625, 0.375, 0.0]
     """
     Sampling(temperature=temperature, top_k=top_k, top_p=top_p)  # refuses what lies outside its range
-    finite = logits.amax(dim=-1).isfinite().all()
-    require(finite, "logits must have a finite maximum to be drawn from", "none")
+    require(logits.amax(dim=-1).isfinite().all(), DRAWABLE, "none")
     probs = torch.softmax(logits.float() / temperature, dim=-1)
     if top_k is None and top_p in (None, 1.0):
         return probs
@@ -140,10 +140,10 @@ def next_token_probs(
 
 def draw(logits: Tensor, generator: torch.Generator, sampling: Sampling) -> Tensor:
     """Sample one token a row, (R,) on the CPU, from (R, V); with ``top_k=1`` take the first of the best."""
-    best, ids = logits.max(dim=-1)
-    ids = ids.where(best.isfinite(), -1).cpu()
-    require(bool((ids >= 0).all()), "logits must have a finite maximum to be drawn from", "none")
     if sampling.top_k == 1:
+        best, ids = logits.max(dim=-1)
+        ids = ids.where(best.isfinite(), -1).cpu()  # the one wait for a GPU
+        require((ids >= 0).all(), DRAWABLE, "none")
         return ids
     probs = next_token_probs(logits.float().cpu(), sampling.temperature, sampling.top_k, sampling.top_p)
     return torch.multinomial(probs, 1, generator=generator)[:, 0]

@@ -253,71 +253,24 @@ right(mha_package, {"tx.attention(q, k, v, mask)": "F.scaled_dot_product_attenti
 wrong("error", mha_package, {"tx.attention(q, k, v, mask)": "(q @ k.t()).softmax(-1) @ v"})
 
 
-@wrong("scale-by-tokens")
-def multi_head_attention_scale_by_tokens(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    B, T, D = x.shape
-    K = D // n_heads
-    q, k, v = [(x @ w).view(B, T, n_heads, K).transpose(1, 2) for w in (w_q, w_k, w_v)]
-    s = q @ k.mT / math.sqrt(T)
-    s = s.masked_fill(~mask, -math.inf)
-    return (s.softmax(-1) @ v).transpose(1, 2).reshape(B, T, D) @ w_o
-
-
-@wrong("output-projection-transposed")
-def multi_head_attention_output_projection_transposed(x, w_q, w_k, w_v, w_o, n_heads, mask):
+@right
+def mha_in_steps(x, w_q, w_k, w_v, w_o, n_heads, mask):
     B, T, D = x.shape
     K = D // n_heads
     q, k, v = [(x @ w).view(B, T, n_heads, K).transpose(1, 2) for w in (w_q, w_k, w_v)]
     s = q @ k.mT / math.sqrt(K)
     s = s.masked_fill(~mask, -math.inf)
-    return (s.softmax(-1) @ v).transpose(1, 2).reshape(B, T, D) @ w_o.T
-
-
-@wrong("no-softmax")
-def multi_head_attention_no_softmax(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    B, T, D = x.shape
-    K = D // n_heads
-    q, k, v = [(x @ w).view(B, T, n_heads, K).transpose(1, 2) for w in (w_q, w_k, w_v)]
-    s = q @ k.mT / math.sqrt(K)
-    s = s.masked_fill(~mask, 0)
-    return (s @ v).transpose(1, 2).reshape(B, T, D) @ w_o
-
-
-@wrong("mask-multiplied")
-def multi_head_attention_mask_multiplied(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    B, T, D = x.shape
-    K = D // n_heads
-    q, k, v = [(x @ w).view(B, T, n_heads, K).transpose(1, 2) for w in (w_q, w_k, w_v)]
-    s = q @ k.mT / math.sqrt(K)
-    s = s * mask
     return (s.softmax(-1) @ v).transpose(1, 2).reshape(B, T, D) @ w_o
 
 
-@wrong("keys-and-queries-exchanged")
-def multi_head_attention_keys_and_queries_exchanged(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    B, T, D = x.shape
-    K = D // n_heads
-    q, k, v = [(x @ w).view(B, T, n_heads, K).transpose(1, 2) for w in (w_q, w_k, w_v)]
-    s = k @ q.mT / math.sqrt(K)
-    s = s.masked_fill(~mask, -1e9)
-    return (s.softmax(-1) @ v).transpose(1, 2).reshape(B, T, D) @ w_o
-
-
-@wrong("view-without-transpose+merge-without-transpose")
-def multi_head_attention_view_without_transpose_and_merge_without_transpose(
-    x, w_q, w_k, w_v, w_o, n_heads, mask
-):
-    B, T, D = x.shape
-    K = D // n_heads
-    q, k, v = [(x @ w).view(B, n_heads, T, K) for w in (w_q, w_k, w_v)]
-    s = (q @ k.mT / math.sqrt(K)).masked_fill(~mask, -math.inf)
-    return (s.softmax(-1) @ v).reshape(B, T, D) @ w_o
-
-
-@wrong("projections-exchanged")
-def multi_head_attention_projections_exchanged(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    B, T, D = x.shape
-    K = D // n_heads
-    q, k, v = [(x @ w).view(B, T, n_heads, K).transpose(1, 2) for w in (w_q, w_v, w_k)]
-    s = (q @ k.mT / math.sqrt(K)).masked_fill(~mask, -math.inf)
-    return (s.softmax(-1) @ v).transpose(1, 2).reshape(B, T, D) @ w_o
+wrong("scale-by-tokens", mha_in_steps, {"math.sqrt(K)": "math.sqrt(T)"})
+wrong("output-projection-transposed", mha_in_steps, {"@ w_o": "@ w_o.T"})
+wrong("no-softmax", mha_in_steps, {"-math.inf": "0", "s.softmax(-1)": "s"})
+wrong("mask-multiplied", mha_in_steps, {"s.masked_fill(~mask, -math.inf)": "s * mask"})
+wrong("keys-and-queries-exchanged", mha_in_steps, {"q @ k.mT": "k @ q.mT", "-math.inf": "-1e9"})
+wrong("projections-exchanged", mha_in_steps, {"(w_q, w_k, w_v)]": "(w_q, w_v, w_k)]"})
+wrong(
+    "view-without-transpose+merge-without-transpose",
+    mha_in_steps,
+    {".view(B, T, n_heads, K).transpose(1, 2)": ".view(B, n_heads, T, K)", ".transpose(1, 2)": ""},
+)

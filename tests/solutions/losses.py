@@ -113,11 +113,27 @@ wrong("not-shifted", answer_loops, {"t - 1": "t"})
 wrong("padding-counted", answer_loops, {"token != pad_id": "True"})
 
 
-@wrong("softmax-twice")
-def answer_loss_softmax_twice(logits, token_ids, prompt_lens, pad_id):
+@right
+def answer_chosen(logits, token_ids, prompt_lens, pad_id):
     m = _asked(token_ids, prompt_lens, pad_id)[:, 1:]
-    probs = logits.softmax(-1)[:, :-1]
-    return F.cross_entropy(probs[m], token_ids[:, 1:][m])
+    return F.cross_entropy(logits[:, :-1][m], token_ids[:, 1:][m])
+
+
+wrong("softmax-twice", answer_chosen, {"logits[:, :-1]": "logits.softmax(-1)[:, :-1]"})
+wrong(
+    "shifted-backwards",
+    answer_chosen,
+    {
+        "[:, 1:]\n": "[:, :-1]\n",
+        "logits[:, :-1]": "logits[:, 1:]",
+        "token_ids[:, 1:][m]": "token_ids[:, :-1][m]",
+    },
+)
+wrong("mask-not-shifted", answer_chosen, {"[:, 1:]\n": "[:, :-1]\n"})
+wrong("bits", answer_chosen, {"[:, 1:][m])": "[:, 1:][m]) / math.log(2)"})
+wrong("perplexity-returned", answer_chosen, {"[:, 1:][m])": "[:, 1:][m]).exp()"})
+wrong("pad-id-0-assumed", answer_chosen, {"prompt_lens, pad_id)[": "prompt_lens, 0)["})
+wrong("divided-by-rows", answer_chosen, {"[:, 1:][m])": '[:, 1:][m], reduction="sum") / len(token_ids)'})
 
 
 @wrong("log-forgotten")
@@ -133,48 +149,12 @@ def answer_loss_log_of_mean_probability(logits, token_ids, prompt_lens, pad_id):
     return -p.mean().log()
 
 
-@wrong("shifted-backwards")
-def answer_loss_shifted_backwards(logits, token_ids, prompt_lens, pad_id):
-    m = _asked(token_ids, prompt_lens, pad_id)[:, :-1]
-    return F.cross_entropy(logits[:, 1:][m], token_ids[:, :-1][m])
-
-
-@wrong("mask-not-shifted")
-def answer_loss_mask_not_shifted(logits, token_ids, prompt_lens, pad_id):
-    m = _asked(token_ids, prompt_lens, pad_id)[:, :-1]
-    return F.cross_entropy(logits[:, :-1][m], token_ids[:, 1:][m])
-
-
-@wrong("bits")
-def answer_loss_bits(logits, token_ids, prompt_lens, pad_id):
-    m = _asked(token_ids, prompt_lens, pad_id)[:, 1:]
-    return F.cross_entropy(logits[:, :-1][m], token_ids[:, 1:][m]) / math.log(2)
-
-
-@wrong("perplexity-returned")
-def answer_loss_perplexity_returned(logits, token_ids, prompt_lens, pad_id):
-    m = _asked(token_ids, prompt_lens, pad_id)[:, 1:]
-    return F.cross_entropy(logits[:, :-1][m], token_ids[:, 1:][m]).exp()
-
-
-@wrong("pad-id-0-assumed")
-def answer_loss_pad_id_0_assumed(logits, token_ids, prompt_lens, pad_id):
-    m = _asked(token_ids, prompt_lens, 0)[:, 1:]
-    return F.cross_entropy(logits[:, :-1][m], token_ids[:, 1:][m])
-
-
 wrong(
     "prompt-counted+softmax-twice",
     lambda logits, token_ids, prompt_lens, pad_id: F.cross_entropy(
         logits.softmax(-1)[:, :-1].flatten(0, 1), token_ids[:, 1:].flatten(), ignore_index=pad_id
     ),
 )
-
-
-@wrong("divided-by-rows")
-def answer_loss_divided_by_rows(logits, token_ids, prompt_lens, pad_id):
-    m = _asked(token_ids, prompt_lens, pad_id)[:, 1:]
-    return F.cross_entropy(logits[:, :-1][m], token_ids[:, 1:][m], reduction="sum") / len(token_ids)
 
 
 @wrong("logits-set-to-0")

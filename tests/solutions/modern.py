@@ -69,10 +69,6 @@ wrong("error", lambda x, gamma, eps: gamma * x / (x.square().mean(-1) + eps).sqr
 right, wrong = of("windowed_cache")
 
 
-def _stored(n_layers, n_full, n_kv_heads, head_dim, full, windowed):
-    return 4 * n_kv_heads * head_dim * (n_full * full + (n_layers - n_full) * windowed)
-
-
 @right
 def cache_by_layer(n_layers, n_full, n_kv_heads, head_dim, n_tokens, window):
     total = 0
@@ -108,53 +104,15 @@ wrong("window-longer-than-the-text", cache_all_minus_saved, {"max(0, ": "min(n_t
 wrong("four-bytes-a-number", cache_by_layer, {"* 2 * 2": "* 2 * 4"})
 wrong("full-and-windowed-exchanged", cache_by_layer, {"layer < n_full": "layer >= n_full"})
 wrong("nothing-returned", cache_by_layer, {"return total": "print(total)"})
-
-
+wrong("window-one-too-wide", cache_by_layer, {"min(n_tokens, window)": "min(n_tokens, window + 1)"})
+wrong("window-one-too-narrow", cache_by_layer, {"min(n_tokens, window)": "min(n_tokens, window - 1)"})
+wrong("window-both-sides", cache_by_layer, {"min(n_tokens, window)": "min(n_tokens, 2 * window + 1)"})
+wrong("rest-stored", cache_by_layer, {"min(n_tokens, window)": "max(n_tokens - window, 0)"})
 wrong(
-    "window-one-too-wide",
-    lambda n_layers, n_full, n_kv_heads, head_dim, n_tokens, window: _stored(
-        n_layers, n_full, n_kv_heads, head_dim, n_tokens, min(window + 1, n_tokens)
-    ),
+    "one-token-more", cache_by_layer, {"n_tokens if": "n_tokens + 1 if", "min(n_tokens,": "min(n_tokens + 1,"}
 )
-
-
 wrong(
-    "window-one-too-narrow",
-    lambda n_layers, n_full, n_kv_heads, head_dim, n_tokens, window: _stored(
-        n_layers, n_full, n_kv_heads, head_dim, n_tokens, min(window - 1, n_tokens)
-    ),
-)
-
-
-wrong(
-    "one-token-more",
-    lambda n_layers, n_full, n_kv_heads, head_dim, n_tokens, window: _stored(
-        n_layers, n_full, n_kv_heads, head_dim, n_tokens + 1, min(window, n_tokens + 1)
-    ),
-)
-
-
-wrong(
-    "one-token-less",
-    lambda n_layers, n_full, n_kv_heads, head_dim, n_tokens, window: _stored(
-        n_layers, n_full, n_kv_heads, head_dim, n_tokens - 1, min(window, n_tokens - 1)
-    ),
-)
-
-
-wrong(
-    "window-both-sides",
-    lambda n_layers, n_full, n_kv_heads, head_dim, n_tokens, window: _stored(
-        n_layers, n_full, n_kv_heads, head_dim, n_tokens, min(2 * window + 1, n_tokens)
-    ),
-)
-
-
-wrong(
-    "rest-stored",
-    lambda n_layers, n_full, n_kv_heads, head_dim, n_tokens, window: _stored(
-        n_layers, n_full, n_kv_heads, head_dim, n_tokens, max(n_tokens - window, 0)
-    ),
+    "one-token-less", cache_by_layer, {"n_tokens if": "n_tokens - 1 if", "min(n_tokens,": "min(n_tokens - 1,"}
 )
 
 
@@ -217,40 +175,17 @@ def gqa_two_slips(q, k, v, mask):
 right(lambda q, k, v, mask: F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True))
 
 
-@wrong("softmax-over-queries")
-def grouped_query_attention_softmax_over_queries(q, k, v, mask):
+@right
+def gqa_in_steps(q, k, v, mask):
     n = q.shape[1] // k.shape[1]
     k = k.repeat_interleave(n, 1)
     v = v.repeat_interleave(n, 1)
     s = q @ k.mT / math.sqrt(q.shape[-1])
     s = s.masked_fill(~mask, -1e9)
-    return s.softmax(1) @ v
-
-
-@wrong("no-softmax")
-def grouped_query_attention_no_softmax(q, k, v, mask):
-    n = q.shape[1] // k.shape[1]
-    k = k.repeat_interleave(n, 1)
-    v = v.repeat_interleave(n, 1)
-    s = q @ k.mT / math.sqrt(q.shape[-1])
-    s = s.masked_fill(~mask, 0)
-    return s @ v
-
-
-@wrong("scale-by-tokens")
-def grouped_query_attention_scale_by_tokens(q, k, v, mask):
-    n = q.shape[1] // k.shape[1]
-    k = k.repeat_interleave(n, 1)
-    v = v.repeat_interleave(n, 1)
-    s = q @ k.mT / math.sqrt(q.shape[-2])
-    s = s.masked_fill(~mask, -1e9)
     return s.softmax(-1) @ v
 
 
-@wrong("mask-multiplied")
-def grouped_query_attention_mask_multiplied(q, k, v, mask):
-    n = q.shape[1] // k.shape[1]
-    k = k.repeat_interleave(n, 1)
-    v = v.repeat_interleave(n, 1)
-    s = q @ k.mT / math.sqrt(q.shape[-1]) * mask
-    return s.softmax(-1) @ v
+wrong("softmax-over-queries", gqa_in_steps, {"softmax(-1)": "softmax(1)"})
+wrong("no-softmax", gqa_in_steps, {"-1e9": "0", "s.softmax(-1)": "s"})
+wrong("scale-by-tokens", gqa_in_steps, {"math.sqrt(q.shape[-1])": "math.sqrt(q.shape[-2])"})
+wrong("mask-multiplied", gqa_in_steps, {"s.masked_fill(~mask, -1e9)": "s * mask"})

@@ -34,13 +34,12 @@ _SHOWN = re.compile(r"stills/([\w-]+)\.png")
 
 def still(name: str) -> str:
     """Return where a page finds a still picture, "" if there is none."""
-    return f"stills/{name}.png" if still_bytes(name) else ""
+    return f"stills/{name}.png" if _STILLS.joinpath(f"{name}.png").is_file() else ""
 
 
 def still_bytes(name: str) -> bytes:
     """Return a still picture as PNG, empty if there is none."""
-    file = _STILLS.joinpath(f"{name}.png")
-    return file.read_bytes() if file.is_file() else b""
+    return _STILLS.joinpath(f"{name}.png").read_bytes() if still(name) else b""
 
 
 def sent(picture: str, up: str = "") -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 from importlib.resources import files
 
@@ -22,8 +22,8 @@ from tinyworld.world import World
 
 _STORE = "_store.js"  # which a page of the site has for itself, before anything is drawn
 _SHARED = ("_numbers.js", "_elements.js", "_paint.js", "_plot.js", "_frame.js")
-# Explorers that run the shipped model in the page: they share _live.js and _live.css, and need these modules.
 _IN_PAGES = ("_address.js", "_tries.js", "_host.js")
+# Explorers that run the shipped model in the page: they share _live.js and _live.css, and need these modules.
 _LIVE = frozenset({"live_model", "next_word", "sampling"})
 _ENGINE = ("safetensors", "model", "shipped", "tokenizer", "tokens", "world")
 _TRAINS = "playground"  # the explorer that trains, in a worker that is made of the same engine
@@ -95,17 +95,17 @@ def compact_style(sheet: str) -> str:
     return re.sub(r"([{;][\w-]+): ", r"\1:", short).replace(";}", "}")
 
 
-def engine_script(kinds: Iterable[str]) -> str:
+def engine_script(kinds: Collection[str]) -> str:
     """Return what these explorers compute with: the engine, the shipped model and the world; "" for none."""
     return "".join(_engines(kinds).values())
 
 
-def shared_files(kinds: Iterable[str]) -> dict[str, str]:
+def shared_files(kinds: Collection[str]) -> dict[str, str]:
     """Return the scripts that pages with these explorers can share, by the name of a file."""
     return {"explorers.js": _runtime(), **_engines(kinds)} if kinds else {}
 
 
-def _engines(kinds: Iterable[str]) -> dict[str, str]:
+def _engines(kinds: Collection[str]) -> dict[str, str]:
     live = {"engine.js": _engine()} if _LIVE.intersection(kinds) else {}
     return {**live, "training.js": _training()} if _TRAINS in kinds else live
 

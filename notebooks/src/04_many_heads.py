@@ -270,8 +270,7 @@ for name, models in trained.items():
         assert given <= 3 and by_seed.max() < 0.7
         copied = int(((same > 0.95) & (other < 0.05)).sum())
         answered = hits.float().mean(dim=(1, 2)).sort(dim=-1).values  # (5, 2)
-        one_of_two = torch.tensor([0.5, 1.0]).expand(5, 2)
-        assert smoke or (answered - one_of_two).abs().max() < 0.05
+        assert smoke or (answered - torch.tensor([0.5, 1.0])).abs().max() < 0.05
     assert smoke or name == "one head" or solved >= 3
 hidden = by_seed.mean().item()
 print(f"one head gives one answer to both questions with {copied} of 5 seeds")

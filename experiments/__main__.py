@@ -36,6 +36,7 @@ OPTIONS: dict[str, tuple[str, str, Any]] = {
     "variants": ("--variants", "such as tfidf-words,causal/tuned/3000000", words),
     "lessons": ("--lessons", "such as 03,07", words),
     "unlabelled": ("--unlabelled", "name of the corpus to pretrain on", str),
+    "on": ("--on", "folds, or test for the corpus's own test split", str),
 }
 EXPERIMENTS = {
     "positions": Experiment("which positions hold: a game, and texts longer than in training", 5),
@@ -51,7 +52,7 @@ EXPERIMENTS = {
     "pretraining": Experiment(
         "does pretraining pay on real text? accuracy by tokens read",
         3,
-        options=("corpus", "label_counts", "variants", "unlabelled"),
+        options=("corpus", "label_counts", "variants", "unlabelled", "on"),
         corpus="imdb",
     ),
     "translation": Experiment("greedy and beam search", options=("corpus",), results="{name}-{corpus}"),

@@ -17,9 +17,11 @@ from experiments.pretraining_data import Fold, Texts, grouped_folds, last_words,
 from experiments.pretraining_models import Bodies
 from experiments.pretraining_readers import columns_of, tuned
 from experiments.pretraining_recipes import (
+    BAGS,
     FROZEN,
     LAST_BAG,
     LSA_BAG,
+    OWN_LSA_BAG,
     RECIPES,
     Condition,
     Recipe,
@@ -52,6 +54,7 @@ def pretraining(
     unlabelled: str | Corpus | None = None,
     variants: Sequence[str] | None = None,
     label_counts: Sequence[int] = (200,),
+    on: str = "folds",
 ) -> pd.DataFrame:
     """Measure conditions with some labels of each fold, tested on other groups of texts.
 
@@ -66,6 +69,8 @@ def pretraining(
     variants : sequence of str, optional
         See `Condition`; by default `first_conditions`.
     label_counts : sequence of int
+    on : "folds" or "test"
+        With "test", folds are parts of the corpus's own test split, and labels are of all other texts.
     """
     recipe = _recipe(settings.budget)
     wanted = [condition(name, recipe) for name in variants or first_conditions(recipe)]
@@ -75,7 +80,7 @@ def pretraining(
         unlabelled = f"{corpus.name}-unlabelled"
     if isinstance(unlabelled, str):
         unlabelled = load_corpus(unlabelled, settings.data_dir)
-    cells = _Cells(settings, texts_of(corpus, unlabelled or corpus), recipe, label_counts)
+    cells = _Cells(settings, texts_of(corpus, unlabelled or corpus, on), recipe, label_counts)
     cells.write_down()
     for one in wanted:
         cells.report_pretraining(one)
@@ -100,7 +105,10 @@ class _Cells:
     def __init__(self, settings: Settings, texts: Texts, recipe: Recipe, label_counts: Sequence[int]) -> None:
         self.settings, self.texts, self.recipe = settings, texts, recipe
         self._budget = next(name for name, one in RECIPES.items() if one == recipe)
-        self.folds = grouped_folds(texts.labelled, recipe.n_folds, settings.n_seeds, recipe.n_test)
+        tested = texts.labelled if texts.test is None else texts.test
+        self.folds = grouped_folds(tested, recipe.n_folds, settings.n_seeds, recipe.n_test)
+        if texts.test is not None:
+            self.folds = [dataclasses.replace(fold, train=texts.labelled) for fold in self.folds]
         smallest = min(len(fold.train) for fold in self.folds)
         if not label_counts or not all(8 <= n <= smallest for n in label_counts):
             raise ValueError(f"labels must be numbers from 8 to {smallest}, got {list(label_counts)}")
@@ -126,6 +134,8 @@ class _Cells:
         recipe = self.recipe
         sizes = {"n_folds": recipe.n_folds, "n_test": recipe.n_test}
         found: Record = {"texts": _fingerprint(self.texts.labelled), **sizes}
+        if self.texts.test is not None:
+            found["test"] = _fingerprint(self.texts.test)
         if wanted.name == LAST_BAG:
             found["n_words"] = recipe.n_words
         if wanted.name == LSA_BAG:
@@ -147,7 +157,7 @@ class _Cells:
         """Store what is tried inside the labels of each condition, and what others published."""
         strengths = {
             **{"tfidf-words": linear.STRENGTHS, "probe": linear.PROBE_STRENGTHS},
-            **dict.fromkeys(("tfidf-letters", LAST_BAG, LSA_BAG, "with-tfidf"), linear.MORE_STRENGTHS),
+            **dict.fromkeys((*BAGS[1:], "with-tfidf"), linear.MORE_STRENGTHS),
             **dict.fromkeys(("tfidf-letters-rated", "tfidf-letters-pseudo"), linear.RATED_STRENGTHS),
         }
         by = "log loss in 5 parts of the labels"
@@ -197,8 +207,9 @@ class _Cells:
 
     def _bag(self, wanted: Condition, train: Split, test: Split, seed: int) -> linear.Predicted:
         """A bag of the words of whole texts, or of those that a transformer reads."""
-        if wanted.name == LSA_BAG:
-            own, others = (self._lsa()(part.texts) for part in (train, test))
+        if wanted.name in (LSA_BAG, OWN_LSA_BAG):
+            read = self._lsa() if wanted.name == LSA_BAG else linear.lsa(train.texts)
+            own, others = (read(part.texts) for part in (train, test))
             return linear.beside_tfidf(train, test, own, others, seed)
         if wanted.name == LAST_BAG:
             train, test = map(self._ends, (train, test))

@@ -35,26 +35,39 @@ class Texts:
     unlabelled: tuple[str, ...]  # to pretrain on
     held_out: tuple[str, ...]  # to measure the loss of pretraining on
     n_left_out: int  # unlabelled texts that repeat a labelled one or share its group
+    test: Split | None = None  # where the test split of the corpus is tested, not folds of the labelled texts
 
 
-def texts_of(corpus: Corpus, unlabelled: Corpus) -> Texts:
-    """Join the labelled texts of train and valid; leave out of the unlabelled ones what would leak.
+def texts_of(corpus: Corpus, unlabelled: Corpus, on: str = "folds") -> Texts:
+    """Join the labelled texts of train and valid; leave out what would leak.
+
+    Parameters
+    ----------
+    corpus, unlabelled : Corpus
+    on : "folds" or "test"
+        Whether folds of the labelled texts are tested, or the test split.
 
     Raises
     ------
     ValueError
         If a text has no label or no group: folds that divide a group would test what was learned by heart.
+        If there is no test split to test on.
     """
     parts = [corpus.train, corpus.valid]
+    if on == "test" and corpus.test is not None:
+        tested = set(map(same_text, corpus.test.texts))
+        rows = ([i for i, text in enumerate(one.texts) if same_text(text) not in tested] for one in parts)
+        parts = [*(one.take(kept) for one, kept in zip(parts, rows, strict=True)), corpus.test]
+    elif on != "folds":
+        raise ValueError(f"on must be folds, or test where there is that split, got {on} of {corpus.name}")
     if corpus.name in WITHOUT_TITLES:
         parts = [replace(split, groups=tuple(map(same_text, split.texts))) for split in parts]
     for split in parts:
         if split.labels is None or split.groups is None:
             lacking = "labels" if split.labels is None else "groups, such as the film of each review"
             raise ValueError(f"folds must be grouped, of labelled texts, got {corpus.name} without {lacking}")
-    columns = [[getattr(split, name) for split in parts] for name in ("texts", "labels", "groups")]
-    labelled = Split(*(tuple(chain(*column)) for column in columns))
-    known, groups = set(map(same_text, labelled.texts)), set(labelled.groups or ())
+    every, labelled = (_joined(some) for some in (parts, parts[:2]))
+    known, groups = set(map(same_text, every.texts)), set(every.groups or ())
 
     def clean(split: Split) -> tuple[str, ...]:
         of = split.groups or (None,) * len(split)
@@ -65,7 +78,14 @@ def texts_of(corpus: Corpus, unlabelled: Corpus) -> Texts:
     n_left_out = len(unlabelled.train) + len(unlabelled.valid) - len(train) - len(valid)
     own = (corpus.name, f"{corpus.name}-unlabelled")
     name = corpus.name if unlabelled.name in own else f"{corpus.name}+{unlabelled.name}"
-    return Texts(name, labelled, train, valid, n_left_out)
+    if on == "folds":
+        return Texts(name, labelled, train, valid, n_left_out)
+    return Texts(f"{name}, test", labelled, train, valid, n_left_out, parts[-1])
+
+
+def _joined(parts: Sequence[Split]) -> Split:
+    columns = [[getattr(split, name) for split in parts] for name in ("texts", "labels", "groups")]
+    return Split(*(tuple(chain(*column)) for column in columns))
 
 
 def grouped_folds(split: Split, n_folds: int, n_draws: int, n_test: int) -> list[Fold]:

@@ -19,7 +19,8 @@ COUNTS, SCRATCH = ("counts-causal", "counts-both"), ("scratch", "scratch-both")
 FROZEN = ("probe", "with-tfidf")
 WAYS = ("tuned", "tuned-kept", *FROZEN)
 LAST_BAG, LSA_BAG = "tfidf-letters-last", "tfidf-letters-lsa"
-BAGS = ("tfidf-words", "tfidf-letters", LAST_BAG, LSA_BAG)
+OWN_LSA_BAG = f"{LSA_BAG}-labelled"  # of the labelled texts alone
+BAGS = ("tfidf-words", "tfidf-letters", LAST_BAG, LSA_BAG, OWN_LSA_BAG)
 _START = re.compile(r"(?P<objective>.*?)(?P<wide>-wide)?(-seed(?P<seed>[1-9]))?")
 WIDE = 2  # times the width and the heads of all others
 

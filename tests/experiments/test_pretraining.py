@@ -25,7 +25,7 @@ ALL_KINDS = (
     *("tfidf-words", "tfidf-letters", "scratch/tuned", "scratch/probe"),
     *("causal/tuned/2000", "causal/probe/5000", "masked/tuned/2000", "hybrid/probe/2000"),
     *("counts-both/probe", "causal-seed1/probe/2000", "causal/with-tfidf/2000", "causal/tuned-kept/2000"),
-    *("tfidf-letters-last", "tfidf-letters-lsa", "scratch-both/tuned"),
+    *("tfidf-letters-last", "tfidf-letters-lsa", "tfidf-letters-lsa-labelled", "scratch-both/tuned"),
 )
 
 
@@ -104,6 +104,21 @@ def test_nothing_tested_is_read_in_pretraining(corpora, settings):
         pieces = bodies.tokenizer.to_bytes()
     assert pieces == Bodies(texts, SMOKE, some.work_dir / "again", "cpu", some.report).tokenizer.to_bytes()
     assert last_words(Split(("A b C d",), (1,), ("x",)), 2) == Split(("c d",), (1,), ("x",))
+
+
+def test_on_its_test_split_a_corpus_lends_all_other_labels_and_nothing_tested_is_learned(corpora, settings):
+    ours, unlabelled = corpora
+    with pytest.raises(ValueError, match="on must be folds, .*got test of films"):
+        texts_of(ours, unlabelled, "test")
+    tested = films(random.Random(1), 60, 20, labelled=True)
+    again = (ours.train.texts[7], unlabelled.train.texts[9])  # one was labelled, one is read in pretraining
+    tested = dataclasses.replace(tested, texts=(*again, *tested.texts[2:]))
+    texts = texts_of(dataclasses.replace(ours, test=tested), unlabelled, "test")
+    assert texts.name == "films, test" and texts.n_left_out == 7 and len(texts.labelled) == 124
+    learned = set(map(same_text, texts.labelled.texts + texts.unlabelled))
+    assert not learned & set(map(same_text, tested.texts))
+    for fold in experiment._Cells(settings("pretraining", n_seeds=2), texts, SMOKE, (24,)).folds:
+        assert fold.train == texts.labelled and set(fold.test.texts) < set(tested.texts)
 
 
 def test_texts_without_groups_or_labels_are_refused(corpora, settings):

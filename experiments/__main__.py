@@ -70,7 +70,10 @@ EXPERIMENTS = {
     "completions": Experiment("a model of real French continues prompts"),
 }
 #: Those whose module has `conclusions`, see `experiments.doubt`.
-DOUBTED = ("positions", "ablation", "transfer", "ladder", "since-2017", "lora", "looking-inside")
+DOUBTED = (
+    *("positions", "ablation", "transfer", "objectives", "ladder", "since-2017", "scaling", "lora"),
+    "looking-inside",
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

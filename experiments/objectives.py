@@ -90,7 +90,7 @@ def objectives(settings: Settings) -> pd.DataFrame:
     runs = _Runs(settings, load_corpus("world"))
     cells = (
         (seed, objective, measure)
-        for seed in range(settings.n_seeds)
+        for seed in settings.seeds()
         for objective in CONTESTANTS
         for measure in runs.measures(objective)
     )
@@ -212,7 +212,7 @@ class _Runs:
         if lr is not None:
             n_steps = max(10, round(TUNING_SHARE * n_steps))
         rate = self.rate(objective.removesuffix("+nsp")) if lr is None else lr
-        settings = resize(base.settings, n_steps).replace(lr=rate)
+        settings = resize(base.settings, self.settings.longer * n_steps).replace(lr=rate)
         return dataclasses.replace(base, config=config, settings=settings, masking=masking)
 
     def _train(self, seed: int, objective: str) -> TrainingResult:
@@ -316,6 +316,26 @@ def _pretraining(result: TrainingResult) -> Record:
         "ids_at_most": settings.n_steps * settings.tokens_per_batch,
         "flops_per_id": 3 * training_flops(config, result.recipe.masking),
         "history": {"step": result.history.step, "loss": result.history.loss},
+    }
+
+
+def conclusions(records: Records) -> dict[str, bool]:
+    """Sentences of lesson 10, and whether these records bear them out, each seed by itself."""
+    fills = pd.DataFrame([one for one in records.values() if one["measure"].startswith("fill")])
+    data = fills.pivot_table(["excess", "nats"], "seed", ["measure", "contestant"])
+    left, both = data["excess", "fill, left side"], data["excess", "fill"]
+    nats = data["nats"]
+    return {
+        "a causal model is nearer to the exact value of its side than a masked one": bool(
+            (left["causal"] < both["masked"]).all()
+        ),
+        "few positions cost a causal model": bool((left["causal"] < left[SPARSE]).all()),
+        "with few positions it ends about as far from it as a masked one": bool(
+            abs((left[SPARSE] - both["masked"]).mean()) < 0.05
+        ),
+        "a masked model fills a blank better than a causal one that is given the left": bool(
+            (nats["fill", "masked"] < nats["fill, left side", "causal"]).all()
+        ),
     }
 
 

@@ -37,7 +37,7 @@ TUNING_STEPS = 250
 def scaling(settings: Settings) -> pd.DataFrame:
     """Train every size on every amount of text, on one core of the processor; for the result see `table`.
 
-    Results are those of seeds 1 to `settings.n_seeds`. The recipe is the experiment's own, whatever the
+    Results are those of seeds from 1 on. The recipe is the experiment's own, whatever the
     budget; texts are those of the world.
     """
     torch.set_num_threads(1)
@@ -53,7 +53,8 @@ def scaling(settings: Settings) -> pd.DataFrame:
         how = {"width": width, "n_steps": TUNING_STEPS, "seed": 0}
         tried = [cached(f"{width}/tuning/lr {lr:g}", "valid", lr=lr, **how)["loss"] for lr in LEARNING_RATES]
         best[width] = LEARNING_RATES[tried.index(min(tried))]
-    cells = list(product(STEPS, range(1, settings.n_seeds + 1), WIDTHS))
+    lengths = [settings.longer * n_steps for n_steps in STEPS]
+    cells = list(product(lengths, settings.seeds(1), WIDTHS))
     for n_steps, seed, width in tqdm(cells, desc="results", disable=None):
         key = f"{width}/{n_steps} steps/seed {seed}"
         cached(key, "test", width=width, n_steps=n_steps, lr=best[width], seed=seed)
@@ -98,6 +99,21 @@ class _Runs:
             "loss": score.nats_per_token,
             "bound": float(exact.sum()) / score.n_tokens,
         }
+
+
+def conclusions(records: Records) -> dict[str, bool]:
+    """Sentences of lesson 14, and whether these records bear them out, seeds taken together."""
+    above = table(records).pivot_table("above", "width", "n_steps")
+    # Twice the width is about thrice the parameters: along a diagonal of the table operations are equal.
+    n_widths, n_lengths = above.shape
+    best = [
+        min(range(max(0, d - n_lengths + 1), min(n_widths, d + 1)), key=lambda i: above.iloc[i, d - i])
+        for d in range(1, n_widths + n_lengths - 2)
+    ]
+    return {
+        "more text brings every size nearer to the bound": bool((np.diff(above) < 0).all()),
+        "more operations pay for a larger model": best == sorted(best) and best[0] < best[-1],
+    }
 
 
 def table(records: Records) -> pd.DataFrame:

@@ -592,7 +592,7 @@ function build(ui) {
     if (motionless()) return append(id);
     flying = { id, text: ui.get("text"), motion: parts.run(id) };
     flying.motion.onfinish = land;
-    setTimeout(() => readText(appended(flying?.text ?? "", id)), RUN / 2); // what it lands in is ready
+    setTimeout(() => flying && readText(appended(flying.text, flying.id)), RUN / 2); // where it lands is ready
     ui.done();
   };
   const button = h(

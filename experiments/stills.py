@@ -29,7 +29,7 @@ from tinytx_course.site.pages import write_site
 SIZE = (1200, 630)  # what is shown beside a link
 PHONE = (624, 480)  # what 390 pixels of a phone's width show
 _WIDTHS = (600, 700, 820, 944, 1100)
-_COLOURS = 32
+_COLOURS = 64
 #: What would give a prediction away.
 _TOLD = {
     "05-depth": ".tx > .tx-aside",

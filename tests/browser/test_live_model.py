@@ -2,13 +2,20 @@
 
 import re
 
+import numpy as np
 import pytest
+import torch
 
 import tinytx_course as course
 from tests.browser.test_site import violations
+from tinytx.attention import record_attention
+from tinytx_course.widgets.live_model import LiveModelExplorer, shipped_once
 
 SUMMARY = "document.querySelector('.tx-say').textContent"
 FIELD = "document.querySelector('.tx-field').value"
+LONG = "Bonjour les amis, j'ai vraiment adoré ce roman. La fin est belle, mais"
+OPEN = "[...document.querySelectorAll('.tx-opener[aria-expanded=true]')].map(e => e.ariaLabel)"
+DETAIL = "document.querySelector('.tx-opened')"
 TOKENS = "[...document.querySelectorAll(\"[aria-label='Token to follow'] button\")].length"
 
 
@@ -30,10 +37,10 @@ def test_enter_draws_and_typing_goes_on_from_there(page, opened):
     page.focus(".tx-field")
     for _ in range(3):
         page.press("Enter")
+    page.wait(f"{TOKENS} === 6")
     page.settle()
     written = page.evaluate(FIELD)
-    assert written.startswith("Bonjour les ") and page.evaluate(TOKENS) == 6
-    assert page.evaluate(SUMMARY).startswith("Drawn: “")
+    assert written.startswith("Bonjour les ") and page.evaluate(SUMMARY).startswith("Drawn: “")
     type_in(page, " ce")
     assert page.evaluate(FIELD) == written + " ce" and page.evaluate(TOKENS) == 7
 
@@ -45,7 +52,7 @@ def test_an_unknown_word_gets_a_sentence_and_nothing_typed_is_deleted(page, open
     assert problem.startswith("The language has no word “chats”: from there on")
     assert page.evaluate(SUMMARY).startswith(problem) and "truth unknown" in page.evaluate(SUMMARY)
     page.press("Enter")
-    page.settle()
+    page.wait(f"{FIELD} !== 'Bonjour les chats  dorment !'")
     assert page.evaluate(FIELD).startswith("Bonjour les chats  dorment !")
     type_in(page, "\u0000日 <b>")
     assert "<b>" in page.evaluate(FIELD)
@@ -73,36 +80,126 @@ def test_outside_the_language_a_token_that_is_pressed_has_no_known_truth(page, o
     assert re.search(r"Drawn: .* the language unknown\.", page.evaluate(SUMMARY))
 
 
+def test_the_picture_holds_every_head_with_the_weights_of_the_model(page, show):
+    show(course.widgets.live_model(LONG))
+    shipped = shipped_once()
+    config, tokenizer = shipped.model.config, shipped.tokenizer
+    words = page.all("[aria-label='Token to follow'] button", "e.firstChild.data")
+    ids = [
+        tokenizer.bos_id,
+        *tokenizer.encode(LONG.replace("j'", "j' ").replace(",", " ,").replace(".", " .")),
+    ]
+    assert len(words) == len(ids) > 12  # so that a pixel of a map is a weight
+    with record_attention(shipped.model) as maps, torch.no_grad():
+        shipped.model(torch.tensor([ids]))
+    drawn = page.all(
+        ".tx-thumbs canvas",
+        "[...e.getContext('2d').getImageData(0, 0, e.width, e.height).data].filter((_, i) => i % 4 === 0)",
+    )
+    assert len(drawn) == config.n_layers * config.n_heads
+    red, below = [8, 33, 92, 178, 244], np.tril_indices(len(ids))  # of the colours from all to nothing
+    for i, pixels in enumerate(drawn):
+        block, head = divmod(i, config.n_heads)
+        weights = maps[f"body.blocks.{block}.attn"][0, head].numpy()
+        shown = np.interp(np.reshape(pixels, weights.shape), red, [1, 0.75, 0.5, 0.25, 0])
+        np.testing.assert_allclose(shown[below], weights[below], atol=0.02)
+
+
+def test_a_part_opens_in_place_and_closes_by_mouse_and_by_keys_and_one_at_a_time(page, opened):
+    assert page.evaluate(OPEN) == [] and page.all(".tx-opened") == []
+    for name in (
+        "embedding of the token",
+        "block 1, head 3",
+        "feed-forward, block 0",
+        "final norm and logits",
+    ):
+        part = f"[aria-label='{name}']"
+        page.drag(page.place(part))
+        page.settle()
+        assert page.evaluate(OPEN) == [name] and page.sees(".tx-opened")
+        assert page.evaluate(
+            f"{DETAIL}.parentElement === document.querySelector({part!r}).closest('.tx-step')"
+        )
+        above = page.place(part, down=1)[1]
+        assert page.place(".tx-opened", down=0)[1] + page.evaluate("scrollY") >= above
+        page.focus(part)
+        for key in ("Enter", " ", "Enter"):  # shut, open, shut
+            page.press(key)
+            page.settle()
+            assert page.evaluate(OPEN) == [name] * (key == " ") and page.sees(".tx-opened") == (key == " ")
+    assert page.evaluate(SUMMARY).startswith("After token 2 “les” ")
+
+
 def test_keys_alone_lead_to_the_numbers_of_a_dot_product(page, opened):
-    page.focus(".tx-zoom input")
-    page.press("ArrowRight")
+    page.focus(".tx-thumbs [tabindex='0']")
+    page.press("Enter")
     page.settle()
     assert page.evaluate(SUMMARY).startswith("Block 0, head 0: 2 “les” attends to ")
-    page.focus(".tx-thumbs [tabindex='0']")
     page.press("ArrowDown")
     page.press("ArrowRight")
     page.settle()
-    assert page.evaluate(SUMMARY).startswith("Block 1, head 1: 2 “les” attends to ")
-    page.focus(".tx-deeper")
-    page.press("Enter")
+    assert page.evaluate(SUMMARY).startswith("Block 0, head 3: 2 “les” attends to ")
+    page.focus("[aria-label='Key'] [tabindex='0']")
+    page.press("Home")
+    page.press("ArrowRight")
     page.settle()
-    assert page.evaluate(SUMMARY).startswith("Block 1, head 1: query of 2 “les” · key of 1 “Bonjour” = ")
+    assert "query of 2 “les” · key of 1 “Bonjour”: " in page.evaluate(SUMMARY)
     assert len(page.all(".tx-numbers td")) == 3 * 16
 
 
-def test_every_zoom_fits_a_phone(page, opened):
-    type_in(page, " amis, j'ai vraiment adoré ce roman. La fin est belle, mais")
-    for zoom in range(3):
-        page.click(".tx-zoom input", zoom)
+def test_the_picture_reads_from_left_to_right_and_on_a_phone_from_top_to_bottom(page, show):
+    show(course.widgets.live_model(LONG))
+    parts = ".tx-machine .tx-tokens, .tx-step > .tx-thumbs, .tx-step > .tx-opener, .tx-machine > .tx-part"
+    for width, side, n in ((1280, "left", 7), (360, "top", 7)):
+        page.size(width, 844)
+        page.settle()
+        places = page.all(parts, f"e.getBoundingClientRect().{side}")
+        assert len(places) == n and places == sorted(set(places)), width
+    small = "[...e.childNodes].some(n => n.data?.trim()) && parseFloat(getComputedStyle(e).fontSize) < 10"
+    assert True not in page.all(".tx-machine *", small)
+    sides = "Math.min(e.getBoundingClientRect().width, e.getBoundingClientRect().height)"
+    assert min(page.all(".tx-machine button", sides)) >= 24
+
+
+def test_a_dot_brings_the_token_that_is_drawn_unless_motion_is_unwelcome(page, show):
+    for motion in (True, False):
+        page.size(1280, 900, motion=motion)
+        show(course.widgets.live_model("Bonjour les"))
+        page.evaluate(
+            "Element.prototype.animate = (run => function (...all) { "
+            "return globalThis.dot = run.call(this, ...all); })(Element.prototype.animate)"
+        )
+        page.click(".tx-draw")
+        assert page.evaluate("Boolean(globalThis.dot)") == motion
+        assert page.evaluate(FIELD + " === 'Bonjour les'") or not motion
+        page.wait(f"{FIELD} !== 'Bonjour les'")
+        page.settle()
+        drawn = re.match("Drawn: “(.*?)”", page.evaluate(SUMMARY))[1]
+        assert page.evaluate(FIELD) == f"Bonjour les {drawn}"
+    page.size(1280, 900)
+    page.click(".tx-draw")
+    type_in(page, " x")  # the dot comes too late
+    page.evaluate("new Promise(r => setTimeout(r, 1200))")
+    assert page.evaluate(FIELD) == f"Bonjour les {drawn} x"
+
+
+def test_every_part_fits_a_phone(page, opened):
+    type_in(page, LONG.removeprefix("Bonjour les"))
+    for name in (
+        "embedding of the token",
+        "block 1, head 7",
+        "feed-forward, block 1",
+        "final norm and logits",
+    ):
+        page.click(f"[aria-label='{name}']")
         for width in (320, 390):
             page.size(width, 844)
             page.settle()
             assert page.width() <= width
-        page.size(1200, 1000)
 
 
-@pytest.mark.parametrize("zoom", range(3))
-def test_axe_finds_nothing_in_any_zoom(page, show, zoom):
+@pytest.mark.parametrize("part", LiveModelExplorer.part.values)
+def test_axe_finds_nothing_whatever_is_open(page, show, part):
     explorer = course.widgets.live_model("Mon roman est très bien")
-    explorer.zoom = zoom
-    assert violations(page, show(explorer)) == []
+    explorer.part = part
+    assert violations(page, show(explorer), (1280, 360)) == []

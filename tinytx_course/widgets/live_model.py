@@ -59,8 +59,9 @@ class LiveText(Explorer):
 class LiveModelExplorer(LiveText):
     """See `live_model`.
 
-    Of the tokens that the model reads, `back` of them follow the one that is looked into, and its key lies
-    `distance` before it. `drawn` holds the id of the latest token and its probabilities.
+    `part` is what is open in the picture. Of the tokens that the model reads, `back` of them follow the one
+    that is looked into, and its key lies `distance` before it. `drawn` holds the id of the latest token and
+    its probabilities.
     """
 
     kind = "live_model"
@@ -71,7 +72,7 @@ class LiveModelExplorer(LiveText):
     title = traitlets.Unicode("The whole model, live").tag(sync=True)
 
     temperature = bounded(1.0, 0.1, 3.0)
-    zoom = bounded(0, 0, 2)
+    part = traitlets.Enum(["", "embedding", "head", "feed_forward", "output"], "").tag(sync=True)
     back = bounded(0, 0, lambda _: shipped_once().model.config.max_len - 1)
     distance = bounded(1, 0, lambda _: shipped_once().model.config.max_len - 1)
     block = bounded(0, 0, lambda _: shipped_once().model.config.n_layers - 1)
@@ -116,8 +117,9 @@ def next_tokens(text: str, temperature: float = 1.0) -> list[tuple[str, float, f
 def live_model(text: str = "Le roman est") -> LiveModelExplorer:
     """Type any French beginning and follow the shipped model from the tokens to the next one.
 
-    The page computes everything itself: tokens, the residual stream, each head, the numbers of one dot
-    product, and the distribution of the next token next to the true one. It needs no kernel.
+    The page computes everything itself and draws it as one picture, whose parts open: tokens, the residual
+    stream, each head with the numbers of its dot products, and the distribution of the next token next to the
+    true one. It needs no kernel.
 
     Parameters
     ----------
@@ -131,7 +133,7 @@ def live_model(text: str = "Le roman est") -> LiveModelExplorer:
 
     Examples
     --------
-    >>> live_model("Bonjour les").zoom
-    0
+    >>> live_model("Bonjour les").part
+    ''
     """
     return LiveModelExplorer(text)

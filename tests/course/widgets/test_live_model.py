@@ -66,10 +66,11 @@ def test_stream_heads_and_dot_product_equal_torch(node, live):
 
 def test_every_state_is_said_in_numbers(describe):
     explorer = course.widgets.live_model
-    first, head, product, strange, unknown, late = describe(
+    first, head, product, embedding, hidden, output, strange, unknown, late = describe(
         explorer("Bonjour les"),
-        changed(explorer("Bonjour les"), zoom=1, block=1, head=2),
-        changed(explorer("Bonjour les"), zoom=2, distance=2),
+        changed(explorer("Bonjour les"), part="head", block=1, head=2),
+        changed(explorer("Bonjour les"), part="head", distance=2),
+        *(changed(explorer("Bonjour les"), part=part) for part in ("embedding", "feed_forward", "output")),
         explorer("Bonjour le "),
         explorer("Mon chat"),
         explorer("Ce roman est " * 60),
@@ -80,8 +81,11 @@ def test_every_state_is_said_in_numbers(describe):
     )
     assert "“amis” model " in first and "truth 50.0%" in first
     assert head.startswith("Block 1, head 2: 2 “les” attends to ")
-    assert product.startswith("Block 0, head 0: query of 2 “les” · key of 0 “(start)” = ")
-    assert "added for the distance 2: −1.00; score " in product
+    assert "; query of 2 “les” · key of 0 “(start)”: " in product
+    assert "added for a distance of 2: −1.00; score: " in product
+    assert "row of the embedding matrix: " in embedding and "multiplied by √D: 11.31." in embedding
+    assert "its 512 activations: " in hidden and "residual stream after: would say “" in hidden
+    assert "; logit of “lecteurs”: " in output and "; softmax at temperature 1.0: " in output
     assert strange.startswith("The language never says “le” after “Bonjour”")
     assert unknown.startswith("The language has no word “Mon”") and "truth unknown" in unknown
     assert "it sees the last 127 of yours" in late

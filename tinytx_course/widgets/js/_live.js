@@ -151,6 +151,7 @@ export function beginning(ui, { rows = 1, reset = {}, enter = () => {} }, ...mor
   });
   const problem = h("p", { class: "tx-problem", "aria-hidden": "true" });
   field.addEventListener("input", () => {
+    readText(field.value); // a task of its own: what is drawn comes in the next one
     ui.set("text", field.value);
     Object.entries(reset).forEach(([key, value]) => ui.set(key, value));
   });

@@ -130,6 +130,13 @@ export function paintCells(
   }
 }
 
+const tables = new Map();
+function tableOf(color, theme) {
+  if (!tables.has(color)) tables.set(color, {});
+  tables.get(color)[theme] ??= Array.from({ length: 256 }, (_, i) => color(i / 255, theme));
+  return tables.get(color)[theme];
+}
+
 // The same at one pixel a cell, for thumbnails; quiet: what is blocked is plain grey.
 export function paintPixels(
   canvas,
@@ -140,7 +147,7 @@ export function paintPixels(
   const pen = canvas.getContext("2d");
   const image = pen.createImageData(cols, rows);
   const [ground, stripe] = BLOCKED[theme];
-  const table = Array.from({ length: 256 }, (_, i) => color(i / 255, theme));
+  const table = tableOf(color, theme);
   for (let i = 0, at = 0; i < rows; i++) {
     for (let j = 0; j < cols; j++, at += 4) {
       const off = blocked(i, j);

@@ -1,11 +1,13 @@
-// The whole model, live: what the shipped model computes, from a text to the numbers of one dot product.
-// `get` maps the name of a trait to its value. The model comes with _live.js.
+// The whole model, live: one picture of what the shipped model computes, from a text to the next token, whose
+// parts open in place. `get` maps the name of a trait to its value. The model comes with _live.js.
 
 const N_ROWS = 8;
 const FIRST_DRAW = 2017; // where the random numbers begin
 // of the scale of square roots, the one of the next word
 const TICKS = [0, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1];
 const STAGES = ["embedding", "+ attention", "+ feed-forward"];
+const PARTS = ["", "embedding", "head", "feed_forward", "output"]; // which one is open
+const RUN = 1000; // ms of the dot that runs through
 
 // The token that is followed: its place, the head and the key that are chosen, and the numbers of their dot
 // product.
@@ -68,15 +70,13 @@ function streamOf(read, at) {
       vectors.push(vectors.at(-1).map((x, n) => x + added[at * width + n]));
     }
   }
-  const norm = model.parameters.get("body.final_norm.weight").data;
-  const head = model.parameters.get("head.weight") ?? model.parameters.get("body.token_embed.weight");
+  model.kernels.clear();
+  const states = model.kernels.empty(vectors.length, width);
+  vectors.forEach((vector, i) => states.data.set(vector, i * width));
+  const normed = model.body.finalNorm.forward(states, [1, vectors.length, width]);
+  const logits = model.head.forward(normed).data;
   return vectors.map((vector, stage) => {
-    const mean = vector.reduce((a, x) => a + x, 0) / width;
-    const spread = vector.reduce((a, x) => a + (x - mean) ** 2, 0) / width;
-    const normed = vector.map(
-      (x, n) => ((x - mean) / Math.sqrt(spread + (config.norm_eps ?? 1e-5))) * norm[n],
-    );
-    const chances = chancesOf(matmul(head.data, normed, config.vocab_size, width, 1), 1);
+    const chances = chancesOf(logits.subarray(stage * config.vocab_size, (stage + 1) * config.vocab_size), 1);
     const best = chances.reduce((top, p, id) => (p > chances[top] ? id : top), 0);
     return {
       vector,
@@ -101,89 +101,137 @@ export function candidates(read, at, temperature) {
     }));
 }
 
+const says = ({ best, chance: p }) => `“${shownAs(best)}” ${percent(p)}`;
+const largest = (...vectors) => Math.max(1e-9, ...vectors.flatMap((vector) => Array.from(vector, Math.abs)));
+
+// What the open part shows: a title, vectors as [name, numbers, words, full scale], and numbers with names.
+export function opened(get) {
+  const now = followed(get);
+  const { read, at, key, block, head, q, k } = now;
+  const { names, ids, record } = read;
+  const { config, model } = machine();
+  const token = named(names, at);
+  const row = (name, n = config.d_model) => record[name].data.subarray(at * n, (at + 1) * n);
+  const states = stream(now).map((state) => [state.vector, `would say ${says(state)}`]);
+  const part = get("part");
+  if (part === "embedding")
+    return {
+      title: `The embedding of token ${token}`,
+      vectors: [[`its ${config.d_model} numbers`, ...states[0]]],
+      numbers: [
+        ["row of the embedding matrix", `${ids[at]} of ${grouped(config.vocab_size)}`],
+        ["multiplied by √D", number(model.body.factor)],
+      ],
+    };
+  if (part === "output") {
+    const { best } = stream(now).at(-1);
+    const chances = modelChances(read, at, get("temperature"));
+    return {
+      title: `From the last state of token ${token} to the next one`,
+      vectors: [
+        ["residual stream", ...states.at(-1)],
+        ["after the final norm", row("final_norm"), ""],
+      ],
+      numbers: [
+        ["logits, its products with the rows of the embedding matrix", grouped(config.vocab_size)],
+        [`logit of “${shownAs(best)}”`, number(row("logits", config.vocab_size)[best])],
+        [`softmax at temperature ${number(get("temperature"), 1)}`, chance(chances[best])],
+      ],
+    };
+  }
+  if (part === "feed_forward") {
+    const added = row(`blocks.${block}.ff_out`);
+    const active = row(`blocks.${block}.act`, config.d_ff);
+    const [before, after] = [states[2 * block + 1], states[2 * block + 2]];
+    const most = largest(before[0], added, after[0]);
+    return {
+      title: `Block ${block}, feed-forward network, for token ${token}`,
+      vectors: [
+        ["residual stream before", ...before, most],
+        ["after the norm", row(`blocks.${block}.ff_norm`), ""],
+        [`its ${config.d_ff} activations`, active, `${active.filter((x) => x > 0).length} above 0`],
+        ["what is added", added, "", most],
+        ["residual stream after", ...after, most],
+      ],
+      numbers: [],
+    };
+  }
+  const value = now.vector("v", key);
+  const mixed = new Float64Array(now.width);
+  now.weights.forEach((weight, j) =>
+    now.vector("v", j).forEach((x, d) => {
+      mixed[d] += weight * x;
+    }),
+  );
+  const order = [...now.weights.keys()].sort((a, b) => now.weights[b] - now.weights[a] || a - b);
+  const seen = order.slice(0, 3).map((j) => `${named(names, j)} ${percent(now.weights[j])}`);
+  const other = named(names, key);
+  return {
+    title: `Block ${block}, head ${head}: ${token} attends to ${seen.join(", ")}`,
+    vectors: [
+      [`query of ${token}`, q, "", largest(q, k)],
+      [`key of ${other}`, k, "", largest(q, k)],
+      [`value of ${other}`, value, "", largest(value, mixed)],
+      [`output for ${token}`, mixed, "", largest(value, mixed)],
+    ],
+    numbers: [
+      [`query of ${token} · key of ${other}`, number(now.dot)],
+      [`divided by √${now.width}`, number(now.scaled)],
+      [`ALiBi: added for a distance of ${at - key}`, number(now.bias)],
+      ["score", number(now.score)],
+      [`softmax over ${counted(now.weights.length, "key")}`, percent(now.weights[key])],
+    ],
+    products: [
+      ["q", q, largest(q, k)],
+      ["k", k, largest(q, k)],
+      ["q · k", now.products, largest(now.products)],
+    ],
+  };
+}
+
 export function describe(get) {
   const now = followed(get);
-  const { read, at, key, block, head } = now;
-  const { names } = read;
-  const token = named(names, at);
+  const { read, at } = now;
   const drawn = get("drawn");
   const texts = [remarks(read)];
   const best = candidates(read, at, get("temperature")).slice(0, 3);
-  const next = `After token ${token} at temperature ${number(get("temperature"), 1)}: ${best.map(({ id, model, truth }) => `“${shownAs(id)}” model ${chance(model)}, truth ${chance(truth)}`).join("; ")}.`;
-  let rest = next;
-  const away = Boolean(texts[0]);
+  const next = `After token ${named(read.names, at)} at temperature ${number(get("temperature"), 1)}: ${best.map(({ id, model, truth }) => `“${shownAs(id)}” model ${chance(model)}, truth ${chance(truth)}`).join("; ")}.`;
+  const all = `Residual stream of ${named(read.names, at)}: ${stream(now)
+    .map((state) => `${state.name} would say ${says(state)}`)
+    .join("; ")}.`;
+  let rest = `${next} ${all}`;
   if (drawn.token !== undefined && at === read.ids.length - 1)
     texts.push(
       `Drawn: “${shownAs(drawn.token)}”, to which the model gave ${chance(drawn.model)} and the language ${chance(drawn.truth)}.`,
     );
-  if (get("zoom") === 1) {
-    const order = [...now.weights.keys()]
-      .sort((a, b) => now.weights[b] - now.weights[a] || a - b)
-      .slice(0, 3);
-    texts.push(
-      `Block ${block}, head ${head}: ${token} attends to ${order.map((j) => `${named(names, j)} ${percent(now.weights[j])}`).join(", ")}.`,
-    );
-  } else if (get("zoom") === 2) {
-    texts.push(
-      `Block ${block}, head ${head}: query of ${token} · key of ${named(names, key)} = ${number(now.dot)}; divided by √${now.width}: ${number(now.scaled)}; ` +
-        `ALiBi added for the distance ${at - key}: ${number(now.bias)}; score ${number(now.score)}; weight ${percent(now.weights[key])}.`,
-    );
-  } else {
-    if (!away) texts.push(next); // the page stays where it is while somebody types: no more than two lines
-    rest = `${away ? `${next} ` : ""}Residual stream of ${token}: ${stream(now)
-      .map(
-        ({ name, best: likeliest, chance }) => `${name} would say “${shownAs(likeliest)}” ${percent(chance)}`,
-      )
-      .join("; ")}.`;
+  if (get("part")) {
+    const { title, vectors, numbers } = opened(get);
+    const words = vectors.filter(([, , text]) => text).map(([name, , text]) => [name, text]);
+    texts.push(`${title}; ${[...words, ...numbers].map((pair) => pair.join(": ")).join("; ")}.`);
+  } else if (!texts[0]) {
+    texts.push(next); // the page stays where it is while somebody types: no more than two lines
+    rest = all;
   }
   return `${texts.filter(Boolean).join(" ")}\n${rest}`;
 }
 
-// Draw the next token of the text, always after its last one.
-function draw(ui) {
-  const { read } = followed(ui.get);
-  const last = read.ids.length - 1;
-  const n = ui.get("n_draws");
-  const chances = modelChances(read, last, ui.get("temperature"));
-  const truth = trueChances(read, last);
-  let left = uniform(FIRST_DRAW + n);
-  let token = 0;
-  for (; token < chances.length - 1; token++) {
-    left -= chances[token];
-    if (!(left >= 0)) break;
-  }
-  take(ui, token, { token, model: chances[token], truth: truth?.[token] }, n + 1);
-}
-
-function take(ui, id, drawn, nDraws) {
-  if (id !== machine().tokenizer.eosId) ui.set("text", appended(ui.get("text"), id));
-  for (const [key, value] of [
-    ["drawn", drawn],
-    ["n_draws", nDraws],
-    ["back", 0],
-  ])
-    ui.set(key, value);
-  ui.done();
-}
-
-// A vector as a strip of colours.
-function strip(label) {
+// A vector as a strip of colours, in so many rows.
+function strip(rows = 1) {
   const canvas = h("canvas", { role: "img", class: "tx-strip" });
-  canvas.paint = (vector, most, theme) => {
-    paintPixels(canvas, {
-      rows: 1,
-      cols: vector.length,
-      share: (_, n) => 0.5 + vector[n] / (2 * most),
-      theme,
-      color: signedShade,
-    });
+  canvas.paint = (label, vector, theme, most = largest(vector)) => {
+    const cols = vector.length / rows;
+    const share = (i, j) => 0.5 + vector[i * cols + j] / (2 * most);
+    paintPixels(canvas, { rows, cols, share, theme, color: signedShade });
+    const [low, high] = [Math.min(...vector), Math.max(...vector)];
     canvas.setAttribute(
       "aria-label",
-      `${label}: ${vector.length} numbers from ${number(Math.min(...vector))} to ${number(Math.max(...vector))}`,
+      `${label}: ${vector.length} numbers from ${number(low)} to ${number(high)}`,
     );
+    return canvas;
   };
   return canvas;
 }
+
 // A small attention map. What is blocked is hatched where cells are large enough for stripes, and plain where
 // they are not: one dark pixel would be taken for a weight.
 const STRIPED = 12;
@@ -193,235 +241,233 @@ function paintMap(canvas, map) {
   paintCells(canvas, { ...map, size: THUMB / map.rows });
   canvas.style.width = canvas.style.height = ""; // as large as its button
 }
-const largest = (...vectors) => Math.max(1e-9, ...vectors.flatMap((vector) => Array.from(vector, Math.abs)));
 
-// First zoom: the residual stream of one token, step by step.
-function stages(ui) {
-  const { n_layers: layers } = machine().config;
-  const strips = Array.from({ length: 1 + 2 * layers }, (_, i) => strip(i ? "residual stream" : "embedding"));
-  const names = strips.map(() => h("th", { scope: "row" }));
-  const says = strips.map(() => h("td"));
+// What the open part shows, and of a head the key that is looked at.
+function detail(ui) {
   const title = h("p", { class: "tx-title" });
-  const into = (i) => () => {
-    ui.set("block", (i - 1) >> 1);
-    ui.set("zoom", 1);
-    lookAtMost(ui);
-  };
+  const keys = tokenRow("Key", (j) => ui.save("distance", followed(ui.get).at - j));
+  const vectors = h("tbody");
+  const products = h("tbody");
+  const scroll = h(
+    "div",
+    { class: "tx-scroll", tabindex: 0, role: "group", "aria-label": "the numbers of the dot product" },
+    h("table", { class: "tx-numbers" }, products),
+  );
+  const numbers = h("ol", { class: "tx-chain" });
   const box = h(
     "div",
-    { class: "tx-part" },
+    { class: "tx-opened", id: uid() },
     title,
+    keys.box,
+    h("table", {}, vectors),
+    scroll,
+    numbers,
+  );
+  const cells = ([name, vector, most], from, to) =>
     h(
-      "table",
+      "tr",
       {},
-      h(
-        "thead",
-        {},
+      h("th", { scope: "row" }, name),
+      Array.from(vector.slice(from, to), (x) => {
+        const color = signedShade(0.5 + x / (2 * most), ui.theme);
+        return h("td", { style: `background:${rgb(color)};color:${inkOn(color)}` }, number(x));
+      }),
+    );
+  const paint = (now) => {
+    const found = opened(ui.get);
+    const of = found.products ?? [];
+    const across = ui.width < 480 ? 4 : 8;
+    keys.box.hidden = scroll.hidden = !found.products;
+    title.textContent = found.title;
+    vectors.replaceChildren(
+      ...found.vectors.map(([name, vector, words, most]) =>
         h(
           "tr",
           {},
-          ["after", `its ${machine().config.d_model} numbers`, "would say"].map((text) =>
-            h("th", { scope: "col" }, text),
-          ),
+          h("th", { scope: "row" }, name),
+          h("td", {}, strip().paint(name, vector, ui.theme, most)),
+          h("td", {}, words),
         ),
       ),
-      h(
-        "tbody",
-        {},
-        strips.map((canvas, i) => h("tr", {}, names[i], h("td", {}, canvas), says[i])),
-      ),
-    ),
-  );
-  const paint = (now) => {
-    title.textContent = `The vector of token ${named(now.read.names, now.at)} after each step`;
-    stream(now).forEach(({ vector, name, best, chance }, i) => {
-      strips[i].paint(vector, largest(vector), ui.theme);
-      if (!names[i].firstChild)
-        names[i].append(
-          ...(i % 2 ? [h("button", { type: "button", class: "tx-link", onclick: into(i) }, name)] : [name]),
-        );
-      says[i].replaceChildren(h("b", {}, shownAs(best)), ` ${percent(chance)}`);
-    });
-  };
-  return { box, paint };
-}
-
-// Choose the key with the largest weight in the chosen head.
-function lookAtMost(ui) {
-  const { at, weights } = followed(ui.get);
-  const most = weights.reduce((best, w, j) => (w > weights[best] ? j : best), 0);
-  ui.set("distance", at - most);
-  ui.done();
-}
-
-// Second zoom: all heads small, and the weights, queries, keys and values of one.
-function heads(ui) {
-  const { n_layers: layers, n_heads: n } = machine().config;
-  const group = { role: "radiogroup", "aria-label": "Block and head" };
-  // The key stays when another head is opened: heads can be compared.
-  const { canvases, buttons, group: grid, stop } = headButtons(ui, layers, n, group);
-  const title = h("p", { class: "tx-title" });
-  const keys = tokenRow("Key", (j) => ui.save("distance", followed(ui.get).at - j));
-  const numbers = h("button", {
-    type: "button",
-    class: "tx-button tx-deeper",
-    onclick: () => ui.save("zoom", 2),
-  });
-  const parts = ["query of", "key of", "value of", "output for"].map((name) => ({
-    name,
-    canvas: strip(name),
-    of: h("td", { class: "tx-strip-of" }),
-  }));
-  const paint = (now) => {
-    const open = now.block * n + now.head;
-    stop(open);
-    canvases.forEach((canvas, i) => {
-      const weights = now.rows("attn_weights", i % n, Math.floor(i / n));
-      paintMap(canvas, {
-        rows: now.size,
-        cols: now.size,
-        share: (r, c) => weights[r * now.size + c],
-        blocked: (r, c) => c > r,
-        theme: ui.theme,
-      });
-      buttons[i].setAttribute("aria-checked", i === open);
-    });
-    title.textContent = `Block ${now.block}, head ${now.head}: ${named(now.read.names, now.at)} attends to`;
-    numbers.textContent = `The numbers behind the ${percent(now.weights[now.key])} of ${named(now.read.names, now.key)} →`;
+    );
+    numbers.replaceChildren(...found.numbers.map(([name, value]) => h("li", {}, name, h("b", {}, value))));
+    products.replaceChildren(
+      ...Array.from({ length: Math.ceil(now.width / across) }, (_, i) =>
+        of.map((row) => cells(row, i * across, (i + 1) * across)),
+      ).flat(),
+    );
     keys.paint(now.read.names.slice(0, now.at + 1), now.key, (j) => [
       now.read.names[j],
       h("i", { style: `--share:${100 * now.weights[j]}%` }),
       h("small", {}, percent(now.weights[j])),
     ]);
-    const mixed = new Float64Array(now.width);
-    now.weights.forEach((weight, j) =>
-      now.vector("v", j).forEach((x, d) => {
-        mixed[d] += weight * x;
-      }),
-    );
-    const of = [now.at, now.key, now.key, now.at];
-    const vectors = [now.q, now.k, now.vector("v", now.key), mixed];
-    const most = [largest(now.q, now.k), largest(now.q, now.k)];
-    parts.forEach(({ canvas, of: cell }, i) => {
-      canvas.paint(vectors[i], most[i] ?? largest(vectors[2], mixed), ui.theme);
-      cell.textContent = named(now.read.names, of[i]);
-    });
   };
-  const box = h(
-    "div",
-    { class: "tx-part" },
-    h(
-      "p",
-      { class: "tx-title" },
-      `${counted(layers, "block")} down, ${counted(n, "head")} across; in each map, queries down, keys across`,
-    ),
-    grid,
-    title,
-    keys.box,
-    numbers,
-    h(
-      "table",
-      {},
-      h(
-        "tbody",
-        {},
-        parts.map(({ name, canvas, of }) =>
-          h("tr", {}, h("th", { scope: "row", class: "tx-strip-of" }, name), of, h("td", {}, canvas)),
-        ),
-      ),
-    ),
-  );
   return { box, paint };
 }
 
-// Third zoom: every number of one dot product, and what becomes of it.
-function product(ui) {
-  const title = h("p", { class: "tx-title" });
-  const body = h("tbody");
-  const chain = h("ol", { class: "tx-chain" });
-  const keys = tokenRow("Key", (j) => ui.save("distance", followed(ui.get).at - j));
-  const paint = (now) => {
-    const { names } = now.read;
-    const cell = (x, scale) => {
-      const color = signedShade(0.5 + x / (2 * scale), ui.theme);
-      return h("td", { style: `background:${rgb(color)};color:${inkOn(color)}` }, number(x));
-    };
-    title.textContent = `Block ${now.block}, head ${now.head}: the query of ${named(names, now.at)} with the key of`;
-    keys.paint(names.slice(0, now.at + 1), now.key, (j) => [names[j]]);
-    const most = largest(now.q, now.k);
-    const mostProduct = largest(now.products);
-    const across = ui.width < 480 ? 4 : ui.width < 760 ? 8 : now.width;
-    const rows = [
-      ["q", now.q],
-      ["k", now.k],
-      ["q · k", now.products],
-    ];
-    body.replaceChildren(
-      ...Array.from({ length: Math.ceil(now.width / across) }, (_, part) =>
-        rows.map(([name, vector], i) =>
-          h(
-            "tr",
-            {},
-            h("th", { scope: "row" }, name),
-            Array.from(vector.slice(part * across, (part + 1) * across), (x) =>
-              cell(x, i < 2 ? most : mostProduct),
-            ),
-          ),
-        ),
-      ).flat(),
-    );
-    const total = now.weights.length;
-    const steps = [
-      ["the sum of the products", number(now.dot)],
-      [`divided by √${now.width}`, number(now.scaled)],
-      [`ALiBi: added for a distance of ${now.at - now.key}`, number(now.bias)],
-      ["the score", number(now.score)],
-      [`softmax over ${total} ${total === 1 ? "key" : "keys"}`, percent(now.weights[now.key])],
-    ];
-    chain.replaceChildren(...steps.map(([name, value]) => h("li", {}, name, h("b", {}, value))));
-  };
-  return {
-    box: h(
-      "div",
-      { class: "tx-part" },
-      title,
-      keys.box,
-      h(
-        "div",
-        { class: "tx-scroll", tabindex: 0, role: "group", "aria-label": "the numbers of the dot product" },
-        h("table", { class: "tx-numbers" }, body),
-      ),
-      chain,
-    ),
-    paint,
-  };
+// Send a dot over these elements, from middle to middle.
+function travel(dot, way) {
+  const around = dot.parentElement.getBoundingClientRect();
+  const zoom = around.width / dot.parentElement.offsetWidth;
+  const frames = way.map((element) => {
+    const { left, top, width, height } = element.getBoundingClientRect();
+    const [x, y] = [left + width / 2 - around.left, top + height / 2 - around.top];
+    return { opacity: 1, translate: `${x / zoom}px ${y / zoom}px` };
+  });
+  return dot.animate(frames, RUN);
 }
 
-// What comes next, by the model and in truth.
-function nextTokens(ui) {
+// The machine from left to right, on a phone from top to bottom: each step has what is pressed to open it, and
+// the sum on the stream below.
+function picture(ui, next) {
+  const { n_layers: layers, n_heads: n, d_model: width, d_ff: hidden, vocab_size: size } = machine().config;
+  const open = detail(ui);
+  const openers = [];
+  const isOpen = (keys) => Object.entries(keys).every(([key, value]) => ui.get(key) === value);
+  const choose = (keys) => {
+    const anew = ui.get("part") !== "head"; // who opens another head stays at the key: heads can be compared
+    Object.entries(keys).forEach(([key, value]) => ui.set(key, value));
+    const { at, weights } = followed(ui.get);
+    if (anew && keys.part === "head") ui.set("distance", at - weights.indexOf(Math.max(...weights)));
+    ui.done();
+  };
+  const opener = (name, keys, ...inside) => {
+    const attributes = { type: "button", "aria-label": name, "aria-controls": open.box.id };
+    const onclick = () => choose(isOpen(keys) ? { part: "" } : keys);
+    const button = h("button", { ...attributes, class: "tx-opener", onclick }, inside);
+    openers.push({ button, keys });
+    return button;
+  };
+  const plus = (sign) => h("i", { class: "tx-plus", "aria-hidden": "true" }, sign);
+  const strips = Array.from({ length: 2 * layers + 1 }, () => strip());
+  const words = strips.map(() => h("span", { class: "tx-says" }));
+  const sums = strips.map((canvas, i) => {
+    const what = i ? canvas : opener("embedding of the token", { part: "embedding" }, canvas);
+    return h("div", { class: "tx-sum" }, plus(i ? "+" : ""), what, words[i]);
+  });
+  const step = (at, title, inside, sum) =>
+    h("div", { class: "tx-step", style: `--at:${at}` }, h("p", { class: "tx-name" }, title), inside, sum);
+  const maps = Array.from({ length: layers * n }, () => h("canvas"));
+  const heads = Array.from({ length: layers }, (_, block) => {
+    const of = Array.from({ length: n }, (__, head) => ({ part: "head", block, head }));
+    const buttons = of.map((keys) =>
+      opener(`block ${block}, head ${keys.head}`, keys, maps[block * n + keys.head]),
+    );
+    const box = h(
+      "div",
+      { class: "tx-thumbs", role: "group", "aria-label": `Block ${block}: heads` },
+      buttons,
+    );
+    const stop = roving(box, buttons, {
+      columns: () => getComputedStyle(box).gridTemplateColumns.split(" ").length,
+      go: (i) => ui.get("part") === "head" && choose(of[i]),
+    });
+    ui.painters.push(() => stop(ui.get("head")));
+    return box;
+  });
+  const active = heads.map(() => strip(16));
+  const normed = strip(16);
+  const tokens = tokenRow("Token to follow", (i) =>
+    ui.save("back", readText(ui.get("text")).ids.length - 1 - i),
+  );
+  const logits = h(
+    "div",
+    { class: "tx-sum" },
+    plus("→"),
+    h("span", { class: "tx-says" }, `${grouped(size)} logits`),
+  );
+  const dot = h("i", { class: "tx-dot", "aria-hidden": "true" });
+  const box = h(
+    "div",
+    { class: "tx-machine", style: `--layers:${layers}` },
+    h("i", { class: "tx-line", "aria-hidden": "true" }),
+    step(0, "Tokens", tokens.box, sums[0]),
+    heads.map((group, block) => {
+      const keys = { part: "feed_forward", block };
+      return [
+        h("p", { class: "tx-name tx-ground", style: `--at:${2 * block + 1}` }, `Block ${block}`),
+        step(2 * block + 1, "attention", group, sums[2 * block + 1]),
+        step(
+          2 * block + 2,
+          "feed-forward",
+          opener(`feed-forward, block ${block}`, keys, active[block]),
+          sums[2 * block + 2],
+        ),
+      ];
+    }),
+    step(2 * layers + 1, "final norm", opener("final norm and logits", { part: "output" }, normed), logits),
+    next.box,
+    dot,
+  );
+  let shown = {};
+  let embeddings = [];
+  const paint = (now) => {
+    const { read, at, size: length } = now;
+    const { theme } = ui;
+    const row = (name, long) => read.record[name].data.subarray(at * long, (at + 1) * long);
+    if (shown.read !== read || shown.theme !== theme) {
+      shown = { read, theme }; // once for each text: what is chosen only moves marks
+      const { data } = read.record.embed;
+      embeddings = read.names.map((name, i) =>
+        strip().paint(name, data.subarray(i * width, (i + 1) * width), theme),
+      );
+      embeddings.forEach((canvas) => canvas.setAttribute("aria-hidden", "true"));
+      maps.forEach((canvas, i) => {
+        const weights = now.rows("attn_weights", i % n, Math.floor(i / n));
+        const share = (r, c) => weights[r * length + c];
+        paintMap(canvas, { rows: length, cols: length, share, blocked: (r, c) => c > r, theme });
+      });
+    }
+    box.style.setProperty("--row", at / length);
+    box.style.setProperty("--tall", 1 / length);
+    tokens.paint(read.names, at, (i) => {
+      const p = i ? modelChances(read, i - 1)[read.ids[i]] : null;
+      const truth = i ? trueChances(read, i - 1)?.[read.ids[i]] : null;
+      const numbers = i ? `${chance(p)} · ${truth === undefined ? "–" : chance(truth)}` : "model · truth";
+      return [read.names[i], embeddings[i], h("small", {}, numbers)];
+    });
+    stream(now).forEach((state, i) => {
+      strips[i].paint(state.name, state.vector, theme);
+      words[i].replaceChildren(
+        "would say ",
+        h("span", {}, h("b", {}, shownAs(state.best)), ` ${percent(state.chance)}`),
+      );
+    });
+    active.forEach((canvas, block) => canvas.paint("activations", row(`blocks.${block}.act`, hidden), theme));
+    normed.paint("final norm", row("final_norm", width), theme);
+    if (ui.get("part")) open.paint(now);
+    open.box.hidden = !ui.get("part");
+    openers.forEach(({ button, keys }) => {
+      button.setAttribute("aria-expanded", isOpen(keys));
+      if (isOpen(keys) && !button.closest(".tx-step").contains(open.box))
+        button.closest(".tx-step").append(open.box);
+    });
+  };
+  const run = (id) => {
+    const stations = box.querySelectorAll(".tx-plus");
+    return travel(dot, [
+      tokens.box.querySelector("[aria-checked=true]"),
+      ...stations,
+      next.bar(id),
+      tokens.box,
+    ]);
+  };
+  return { box, paint, run };
+}
+
+// What comes next, by the model and in truth; take(id, chances) is called for a token that is pressed.
+function nextTokens(ui, take) {
   const title = h("p", { class: "tx-title" });
   const rows = Array.from({ length: N_ROWS }, () => {
     const word = h("span", { class: "tx-next-word" });
-    const logit = h("span", { class: "tx-logit" });
+    const logit = h("small", {});
     const bars = ["model", "truth"].map((side) => ({ side, fill: h("i"), text: h("b") }));
-    const box = h(
+    const row = { word, logit, bars };
+    const onclick = () => row.last && take(row.found);
+    row.box = h(
       "button",
-      {
-        type: "button",
-        class: "tx-option",
-        onclick: () => {
-          const [id, model, truth] = box.dataset.row.split("/").map(Number);
-          take(
-            ui,
-            id,
-            { token: id, model, truth: Number.isNaN(truth) ? undefined : truth },
-            ui.get("n_draws"),
-          );
-        },
-      },
-      word,
-      " ",
-      logit,
+      { type: "button", class: "tx-option", onclick },
+      h("span", { class: "tx-name" }, word, " ", logit),
       " ",
       h(
         "span",
@@ -431,31 +477,22 @@ function nextTokens(ui) {
         ),
       ),
     );
-    return { box, word, logit, bars };
+    return row;
   });
   const axis = h("span", { class: "tx-ticks" });
-  const scale = h("p", { class: "tx-note" }, "Square-root scale: twice as long is four times as probable.");
+  const boxes = rows.map((row) => row.box);
   const list = h(
     "div",
     { class: "tx-options", role: "group", "aria-label": "tokens that may come next" },
-    rows.map(({ box }) => box),
+    boxes,
   );
-  const stop = roving(
-    list,
-    rows.map(({ box }) => box),
-  );
-  const paint = ({ read, at }) => {
+  const stop = roving(list, boxes);
+  const paint = ({ read, at }, drawn) => {
     const last = at === read.ids.length - 1;
     title.textContent = `After token ${named(read.names, at)}${last ? ": press one to go on" : `. What was written: “${read.names[at + 1]}”.`}`;
-    stop(
-      Math.max(
-        0,
-        rows.findIndex(({ box }) => box === document.activeElement),
-      ),
-    );
+    stop(Math.max(0, boxes.indexOf(document.activeElement)));
     const found = candidates(read, at, ui.get("temperature"));
-    const most = Math.max(...found.flatMap(({ model, truth }) => [model, truth ?? 0]));
-    const full = fullBar(most);
+    const full = fullBar(Math.max(...found.flatMap(({ model, truth }) => [model, truth ?? 0])));
     const wide = axis.clientWidth || 120;
     const place = (p) => Math.sqrt(p / full);
     const ticks = TICKS.filter((p) => p <= full)
@@ -468,128 +505,123 @@ function nextTokens(ui) {
         .map((p) => `linear-gradient(var(--tx-line) 0 0) ${100 * place(p)}% 0 / 1px 100% no-repeat`)
         .join(","),
     );
-    found.forEach(({ id, model, truth, logit }, i) => {
-      const { box, word, logit: score, bars } = rows[i];
-      box.dataset.row = [id, model, truth ?? NaN].join("/");
-      box.setAttribute("aria-disabled", !last);
-      box.dataset.chosen = !last && read.ids[at + 1] === id;
-      word.textContent = shownAs(id);
-      score.textContent = `logit ${number(logit, 1)}`;
+    rows.forEach((row, i) => {
+      const { id, model, truth, logit } = found[i];
+      Object.assign(row, { found: found[i], last });
+      row.box.setAttribute("aria-disabled", !last);
+      row.box.dataset.chosen = (last ? drawn : read.ids[at + 1]) === id;
+      row.word.textContent = shownAs(id);
+      row.logit.textContent = `logit ${number(logit, 1)}`;
       [model, truth].forEach((p, j) => {
-        bars[j].fill.style.width = p ? `max(1px, ${100 * place(p)}%)` : "0";
-        bars[j].fill.parentNode.className = p === 0 ? "tx-never" : "";
-        bars[j].text.textContent = chance(p);
+        const { fill, text } = row.bars[j];
+        fill.style.width = p ? `max(1px, ${100 * place(p)}%)` : "0";
+        fill.parentNode.className = p === 0 ? "tx-never" : "";
+        text.textContent = chance(p);
       });
     });
   };
-  list.addEventListener(
-    "click",
-    (event) => {
-      if (event.target.closest("[aria-disabled='true']")) event.stopPropagation();
-    },
-    { capture: true },
+  const legend = ["model", "truth"].map((side) =>
+    h("span", { class: `tx-key tx-${side}` }, h("u", {}, h("i", { style: "width: 100%" })), side),
   );
   const head = h(
     "div",
     { class: "tx-option tx-axis", "aria-hidden": "true" },
     h("span"),
-    h("span", { class: "tx-logit" }),
-    h("span", { class: "tx-one" }, h("em"), axis, h("b")),
+    h("span", { class: "tx-one" }, axis),
   );
-  return { box: h("div", { class: "tx-part" }, title, head, list, scale), paint };
+  const note = h(
+    "p",
+    { class: "tx-keys" },
+    legend,
+    "Square-root scale: twice as long is four times as probable.",
+  );
+  const box = h("div", { class: "tx-part" }, title, head, list, note);
+  return { box, paint, bar: (id) => rows.find(({ found }) => found.id === id)?.bars[0].fill ?? list };
 }
 
 function build(ui) {
-  const again = { drawn: {}, back: 0 };
-  const write = () => draw(ui);
-  const button = h(
-    "button",
-    { type: "button", class: "tx-button tx-next tx-draw", onclick: write },
-    "Draw the next token",
-  );
-  const field = beginning(
-    ui,
-    { reset: again, enter: write },
-    h(
-      "div",
-      { class: "tx-row" },
-      button,
-      ui.slider("temperature", {
-        label: "temperature",
-        min: 0.1,
-        max: 3,
-        step: 0.1,
-        format: (x) => number(x, 1),
-      }),
-    ),
-  );
-  const tokens = tokenRow("Token to follow", (i) =>
-    ui.save("back", readText(ui.get("text")).ids.length - 1 - i),
-  );
-  const next = nextTokens(ui);
-  const nParams = [...machine().model.parameters.values()].reduce((sum, { data }) => sum + data.length, 0);
-  const views = [stages(ui), heads(ui), product(ui)];
-  const zoom = ui.choice("zoom", {
-    label: "Inside",
-    options: [
-      [0, "1 residual stream"],
-      [1, "2 one head"],
-      [2, "3 dot product"],
-    ],
+  let flying = null; // the token that a dot brings, the text it belongs to, and its motion
+  const append = (id) => {
+    if (id !== machine().tokenizer.eosId) ui.set("text", appended(ui.get("text"), id));
+    ui.set("back", 0);
+    ui.done();
+    ui.redraw();
+  };
+  // The dot is there, or too late as something else was written.
+  const land = () => {
+    const { id, text, motion } = flying ?? {};
+    flying = null;
+    motion?.cancel();
+    if (motion && text === ui.get("text")) append(id);
+  };
+  const note = ({ id, model, truth }, n) => {
+    ui.set("drawn", { token: id, model, truth });
+    ui.set("n_draws", n);
+  };
+  const next = nextTokens(ui, (found) => {
+    flying?.motion.cancel();
+    flying = null;
+    note(found, ui.get("n_draws"));
+    append(found.id);
   });
-  zoom.classList.add("tx-zoom");
-  // Who leaves the first zoom sees what is attended to most.
-  let shown = 0;
-  zoom.addEventListener("change", () => {
-    if (!shown) lookAtMost(ui);
-  });
+  const parts = picture(ui, next);
   const paint = () => {
     const now = followed(ui.get);
-    const { read, at } = now;
-    tokens.paint(read.names, at, (i) => {
-      const p = i ? modelChances(read, i - 1)[read.ids[i]] : null;
-      const truth = i ? trueChances(read, i - 1)?.[read.ids[i]] : null;
-      return [
-        read.names[i],
-        h("small", {}, i ? `${chance(p)} · ${truth === undefined ? "–" : chance(truth)}` : "model · truth"),
-      ];
-    });
-    ui.root.classList.toggle("tx-away", Boolean(remarks(read)));
-    shown = ui.get("zoom");
-    views.forEach(({ box }, i) => {
-      box.hidden = i !== shown;
-    });
-    next.box.hidden = shown === 2; // the numbers take its place, so that all of them are in sight
-    views[ui.get("zoom")].paint(now);
-    next.paint(now);
+    if (flying && flying.text !== ui.get("text")) land();
+    ui.root.classList.toggle("tx-away", Boolean(remarks(now.read)));
+    parts.paint(now);
+    next.paint(now, flying?.id);
   };
+  // Draw the next token of the text, always after its last one.
+  const draw = () => {
+    land();
+    if (ui.get("back")) {
+      ui.set("back", 0);
+      paint();
+    }
+    const { read, at } = followed(ui.get);
+    const chances = modelChances(read, at, ui.get("temperature"));
+    const n = ui.get("n_draws");
+    let left = uniform(FIRST_DRAW + n);
+    let id = 0;
+    for (; id < chances.length - 1; id++) {
+      left -= chances[id];
+      if (!(left >= 0)) break;
+    }
+    note({ id, model: chances[id], truth: trueChances(read, at)?.[id] }, n + 1);
+    if (motionless()) return append(id);
+    flying = { id, text: ui.get("text"), motion: parts.run(id) };
+    flying.motion.onfinish = land;
+    setTimeout(() => flying && readText(appended(flying.text, flying.id)), RUN / 2); // where it lands is ready
+    ui.done();
+  };
+  const button = h(
+    "button",
+    { type: "button", class: "tx-button tx-next tx-draw", onclick: draw },
+    "Draw the next token",
+  );
+  const temperature = { label: "temperature", min: 0.1, max: 3, step: 0.1, format: (x) => number(x, 1) };
+  const field = beginning(
+    ui,
+    { reset: { drawn: {}, back: 0 }, enter: draw },
+    h("div", { class: "tx-row" }, button, ui.slider("temperature", temperature)),
+  );
+  const nParams = [...machine().model.parameters.values()].reduce((sum, { data }) => sum + data.length, 0);
   ui.show(
     paint,
     h(
       "p",
       { class: "tx-invite" },
-      `A language model of ${grouped(nParams)} numbers runs here, next to the truth, the grammar. Write, or press Enter to draw a token.`,
+      `A language model of ${grouped(nParams)} numbers runs here, next to the truth, the grammar. Write, draw a token, press a part.`,
     ),
     h("div", { class: "tx-row" }, field), // a row, so that the sentence comes below what is written
-    h("p", { class: "tx-title" }, "Tokens, and how probable each was: choose one to look inside"),
-    tokens.box,
-    h(
-      "div",
-      { class: "tx-both" },
-      next.box,
-      h(
-        "div",
-        { class: "tx-inside" },
-        zoom,
-        views.map(({ box }) => box),
-      ),
-    ),
+    parts.box,
   );
 }
 
 const keep = () => ({
   text: (value) => value.length <= 2000,
-  zoom: [0, 2],
+  part: PARTS,
   back: [0, 127],
   distance: [0, 127],
   block: [0, machine().config.n_layers - 1],

@@ -290,33 +290,6 @@ for head, (one, three_back) in enumerate(weight_on):
 order = weight_on[:, 0].argsort(descending=True).tolist()  # one back first
 
 # %% [markdown]
-# For position 5 every row is a point: across, the first number that the model returns, up, the second. Colours are the right pairs; an answer changes where its number crosses zero.
-
-# %% tags=["folded"]
-fig, axes = plots.figure(1, 2, width=10.6, height=4.4)
-for name, panel in zip(("one head", "two heads"), axes, strict=True):
-    across, up = trained[name][0](bits)[:, 5].detach().T  # (256,) each
-    groups = [
-        plots.Points(f"right: {p // 2} {p % 2}", across[pairs == p], up[pairs == p])
-        for p in range(4)
-    ]
-    plots.scatter(
-        groups, xlabel="first number (a logit)", ylabel="second number (a logit)",
-        title=name, ax=panel,
-    )
-    for group, size in zip(panel.collections, (360, 210, 100, 30), strict=True):
-        group.set_sizes([size])  # so that none hides another
-    panel.axhline(0, color="#555555", linewidth=1)
-    panel.axvline(0, color="#555555", linewidth=1)
-    if name == "one head":  # the segment joins the all-zeros row and the all-ones row
-        ends = [0, -1]
-        panel.plot(across[ends], up[ends], color="#555555", linestyle="--", zorder=0)
-        panel.get_legend().remove()
-plots.show(fig, name="04_segment_and_square")
-
-# %% [markdown]
-# One head: a line. Two heads: four groups, each in its own quadrant.
-#
 # The right maps are known: a stripe one back and a stripe three back. White is 0, the darkest blue 1.
 
 # %%
@@ -333,10 +306,7 @@ fig.supxlabel("position attended to")
 fig.supylabel("position that asks")
 plots.show(fig, name="04_maps_of_heads")
 on_both = (single * known).sum(dim=-1).amin(dim=0)  # (T,): the smaller of two weights
-logits, wanted = trained["one head"][0](bits).detach(), right.float()
-nats = F.binary_cross_entropy_with_logits(logits, wanted, reduction="none").mean((0, 1))
-print(f"loss, one back {nats[0]:.2f}, three {nats[1]:.2f}; guess {math.log(2):.2f}")
-assert smoke or (nats[1] < nats[0] < math.log(2) and on_both.max() > 0.3)
+assert smoke or on_both.max() > 0.3
 
 # %% [markdown]
 # The single head puts weight on both positions for some queries, and still gets only one question right. **A map does not show what is made of it.**

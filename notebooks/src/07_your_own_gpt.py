@@ -393,9 +393,6 @@ def without(part, seed, n_steps):
     with torch.no_grad():
         return loss_of(changed, held_out).item()
 
-
-print(f"without attention: {without('attention', seed=1, n_steps=n_steps):.2f} nats")
-
 # %% [markdown]
 # ## Questions
 
@@ -461,21 +458,6 @@ def next_token_probs(logits, temperature, top_k, top_p):
 
 # %%
 course.check("next_token_probs", next_token_probs)
-
-# %% [markdown]
-# ## Further: look inside
-#
-# The trained weights go into the twin, which can record its attention. Choose a block (the explorer calls it a layer) and a head. *Untrained* shows the same layers with new random weights: which of these patterns come from training?
-
-# %%
-twin = twin_of(model)
-text = corpus.valid.texts[0]
-if corpus.name == "world":
-    text = "Bonjour les amis , le roman est vraiment beau ."
-ids = [tokenizer.bos_id, *tokenizer.encode(text)][:24]
-tokens = ["<bos>", *tokenizer.pieces(text)][:24]
-course.widgets.attention(twin, tokens, token_ids=torch.tensor(ids), query=len(ids) - 2,
-                         untrained=True)
 
 # %% [markdown]
 # ## Take-home: GPT on one page

@@ -49,7 +49,7 @@ plots.diagram("where-attention-sits")
 # %% [markdown]
 # ## Your machine
 #
-# Two processor cores are enough; no graphics card and no network are needed. The cell describes the machine on which this page was computed; in your own copy it describes yours. An empty list at its end means that you are ready. Anything else says what to change.
+# Two processor cores are enough; no graphics card and no network are needed. An empty list below means that you are ready; anything else says what to change.
 
 # %%
 here = machine.this_machine()
@@ -59,11 +59,11 @@ machine.shortcomings(here)
 # %% [markdown]
 # ### Your own copy
 #
-# `make lab` (or `tinytx-course lab`) opens **your own copy** of all notebooks in JupyterLab. It is made the first time and never overwritten, so break what you like. To begin a lesson again, delete or rename its file there and run the command once more. `make course` runs everything on your machine and writes pages to read, under `site/`; `TINYTX_BUDGET=smoke make course` cuts all training to a few steps, so nothing is learned.
+# `make lab` (or `tinytx-course lab`) opens **your own copy** of all notebooks in JupyterLab. It is never overwritten, so break what you like. To begin a lesson again, delete its file there and run the command once more.
 #
-# ## Where it leads: a trailer
+# ## Further: where it leads, a trailer
 #
-# A **language model** reads the beginning of a text and predicts how it continues. The course comes with a small one, which has read reviews of books in simple French; lesson 07 builds such a model, lesson 08 trains it. Here two models of the same shape continue _Le roman_, "the novel": one still random, one trained.
+# A **language model** reads the beginning of a text and predicts how it continues. Lesson 07 builds a small one, lesson 08 trains it on reviews of books in simple French. Here two such models continue _Le roman_, "the novel": one still random, one trained.
 
 # %%
 shipped = shipped_model()
@@ -91,7 +91,7 @@ assert allowed["after"] > allowed["before"]
 # %% [markdown]
 # ## A first taste: four words attend to each other
 #
-# To understand _beau_ in _le roman est beau_, "the novel is beautiful", you need to know *what* is beautiful. So the vector of _beau_ should take in something of the vector of _roman_, and little of the rest. Each word is four numbers, which we made up: what it has to do with an article, a noun, a verb, praise.
+# To understand _beau_ in _le roman est beau_, "the novel is beautiful", you need to know *what* is beautiful. So the vector of _beau_ should take in something of the vector of _roman_. Each word is four numbers, which we made up: what it has to do with an article, a noun, a verb, praise.
 
 # %%
 words = ["le", "roman", "est", "beau"]
@@ -110,7 +110,7 @@ print("the tempting way, average everything:", vectors.mean(dim=0).tolist())
 #
 # ### By hand: score, then share
 #
-# The word that attends, here _beau_, gives the **query**; each word that it may attend to gives a **key**. Here both are the vectors themselves. The **score** of a query with a key is their **dot product**, the sum of the products of their entries, divided by $\sqrt{4} = 2$, the root of the number of entries. (Lesson 02 says why.)
+# The word that attends, here _beau_, gives the **query**; each word that it may attend to gives a **key**. Here both are the vectors themselves. The **score** of a query with a key is their **dot product**, the sum of the products of their entries, divided by $\sqrt{4} = 2$, the root of the number of entries.
 
 # %% tags=["nbval-check-output"]
 beau = vectors[3].tolist()
@@ -122,7 +122,7 @@ for word, score in zip(words, scores, strict=True):
     print(f"{word:<6}{score:4.1f}")
 
 # %% [markdown]
-# Check _roman_ on paper: $2 \cdot 2 = 4$, and half of it is 2. The **softmax** turns scores into weights: raise $e$ to each score, so that all are positive, then divide by the total, so that they sum to one. A score of 0 still gets a share, as $e^0 = 1$.
+# Check _roman_ on paper: $2 \cdot 2 = 4$, and half of it is 2. The **softmax** turns scores into weights: raise $e$ to each score, then divide by the total, so that they sum to one. A score of 0 still gets a share, as $e^0 = 1$.
 
 # %% tags=["nbval-check-output"]
 raised = [math.exp(score) for score in scores]
@@ -137,11 +137,11 @@ new = [
 print("the new vector of beau:", *(f"{number:.2f}" for number in new))
 
 # %% [markdown]
-# _beau_ attends mostly to itself and to _roman_, **because their vectors match**. The **result** of a word is the sum of all vectors, weighted: that of _beau_ takes in much of _roman_, and little of the rest. We put the match into the numbers by hand. In a transformer such numbers are learned.
+# _beau_ attends mostly to itself and to _roman_, **because their vectors match**. The **result** of a word is the sum of all vectors, weighted. In a transformer the vectors are learned.
 #
 # ### All words at once, and the package
 #
-# The same for all four words is one matrix product and one softmax. With the vector of one word in each row of $X$, the weights are $\operatorname{softmax}(X X^\top / \sqrt{4})$, where the softmax works along each row. This is the habit of the whole course: by hand, all at once, the package, and each time a check that they agree.
+# With the vector of one word in each row of $X$, the weights are $\operatorname{softmax}(X X^\top / \sqrt{4})$, where the softmax works along each row. This is the habit of the whole course: by hand, all at once, the package, and a check that they agree.
 
 # %% tags=["nbval-check-output"]
 scores_all = vectors @ vectors.T / math.sqrt(4)  # (4, 4): a row for each query
@@ -153,7 +153,7 @@ print("by hand, all at once and the package agree")
 # %% [markdown]
 # ### Look
 #
-# Another habit: before a picture or a number appears, you say what you expect. Your answer is stored in a file of your own, or in your browser, and sent nowhere. **Predict 00.1.**
+# Another habit: you say what you expect before you see it. Your answer stays on your machine. **Predict 00.1.**
 
 # %%
 course.predict(
@@ -236,7 +236,7 @@ course.quiz("start_here")
 # %% [markdown]
 # ## Exercises
 #
-# Exercises look like this everywhere: a task, a cell with `...` to fill in, and a cell that checks it. Hint and solution are folded. Try a wrong answer too, such as one without the square root: the checker names the mistake.
+# A task, a cell with `...` to fill in, and a cell that checks it; hint and solution are folded. Try a wrong answer too, such as one without the square root: the checker names the mistake.
 #
 # [exercise: attention_row]
 
@@ -254,11 +254,11 @@ course.check("attention_row", attention_row)
 # %% [markdown]
 # ### Try it yourself
 #
-# **1.** Attention by distance: leave the vectors out, and let the score of two words be $-|x - y|$, where $x$ and $y$ are their positions, 0 to 3. Which four weights does _le_ give? Write all four rows in one line.
+# **Attention by distance.** Leave the vectors out, and let the score of two words be $-|x - y|$, where $x$ and $y$ are their positions, 0 to 3. Which four weights does _le_ give? Write all four rows in one line.
 #
 # <details><summary>Answer</summary>
 #
-# $e^0, e^{-1}, e^{-2}, e^{-3}$, divided by their sum: 0.64, 0.24, 0.09 and 0.03. With `x = torch.arange(4.0)` it is `(-(x[:, None] - x).abs()).softmax(dim=-1)`. The words do not matter now: near counts, whatever is there. Lesson 03 meets such a rule again.
+# $e^0, e^{-1}, e^{-2}, e^{-3}$, divided by their sum: 0.64, 0.24, 0.09 and 0.03. With `x = torch.arange(4.0)` it is `(-(x[:, None] - x).abs()).softmax(dim=-1)`. Near counts now, whatever the words are.
 #
 # </details>
 #
@@ -283,26 +283,20 @@ print("it equals the package")
 # %% [markdown]
 # ## How the course works
 #
-# Each lesson asks one question, in the steps you have just seen. Its core takes 60 to 75 minutes; sections that begin with *Further* can be left out. Measured numbers on a page were computed there, or read from a stored experiment that is named. Because the language is our own, we know its **entropy bound**: no model can be *expected* to reach a lower loss on fresh text. Real text comes in lesson 15.
-#
-# Your copy remembers exercises, questions and predictions, on your disk only. `course.status()` shows where you are; `course.reset("attention_row")` forgets one exercise.
+# Each lesson asks one question, in the steps you have just seen. Its core takes 45 to 75 minutes; sections that begin with *Further* can be left out. Measured numbers were computed on the page, or read from a stored experiment that is named. The language is our own, so we know its **entropy bound**: no model can be *expected* to reach a lower loss on fresh text.
 #
 # - **The machine:** [01 tokens](01_tokens.ipynb), [02 attention and masks](02_attention_and_masks.ipynb), [03 positions](03_positions.ipynb), [04 many heads](04_many_heads.ipynb), [05 the block](05_the_block.ipynb), [06 counting parameters](06_counting_parameters.ipynb), [07 your own GPT](07_your_own_gpt.ipynb).
 # - **What it learns:** [08 pretraining](08_pretraining.ipynb), [09 transfer](09_transfer.ipynb), [10 masked or causal](10_masked_or_causal.ipynb), [11 translation](11_translation.ipynb).
 # - **What it costs, and what came later:** [12 the price of attention](12_the_price_of_attention.ipynb), [13 faster and larger](13_faster_and_larger.ipynb), [14 since 2017](14_since_2017.ipynb), [15 real text](15_real_text.ipynb), [16 real models](16_real_models.ipynb), [17 looking inside](17_looking_inside.ipynb), [18 bug museum](18_bug_museum.ipynb).
 #
-# `course.glossary()` explains each term that is bold at its first use, with its other names in papers and libraries.
-#
-# ### What this does not show
-#
-# The vectors were made up, and four words are no language. Real models learn their vectors, use different ones for queries, keys and values, attend with several heads at once, and stack many such layers.
+# `course.status()` shows where you are, `course.reset("attention_row")` forgets one exercise, and `course.glossary()` explains each term that is bold at its first use.
 #
 # ## Summary
 #
-# 1. Your machine runs the course when the list of shortcomings is empty.
+# 1. Your machine runs the course when the list of shortcomings is empty; `make lab` opens your copy.
 # 2. Attention scores one word against all, turns the scores into weights by a softmax, and mixes the values by these weights.
-# 3. In an attention map each row is a word that attends; grey and hatched means *not allowed*.
-# 4. `make lab` opens your copy.
+# 3. In an attention map each row is a word that attends.
+# 4. The vectors here were made up. Real models learn them, use different ones for queries, keys and values, attend with several heads, and stack many such layers.
 #
 # *Where this comes from:* Vaswani et al., *Attention Is All You Need*, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 3.2.1, equation 1. The course grew out of two university labs, one on transfer learning with a small transformer for French book reviews, one on the transformer for translation from English to French. Thanks to those who wrote them, and to those who worked through them.
 #

@@ -27,7 +27,6 @@
 # ## Set-up
 
 # %%
-import inspect
 import math
 
 import ipywidgets
@@ -45,7 +44,7 @@ torch.set_num_threads(1)
 _ = torch.manual_seed(0)
 
 # %% [markdown]
-# Two questions, then the three places.
+# Two earlier questions, then the three places.
 
 # %%
 course.recall("02")
@@ -56,8 +55,7 @@ plots.diagram("three-masks")
 # %% [markdown]
 # ## Why: the dice that could be predicted
 #
-# A **language model** predicts, at every position of a text, the token that comes next. We train two small ones on what *cannot* be
-# predicted: rolls of a fair die. The target at each position is the roll that follows; `-100` is torch's sign for "no target here".
+# We train two small language models on what *cannot* be predicted: rolls of a fair die. The target at each position is the roll that follows; `-100` is torch's sign for "no target here".
 #
 # With `causal=True` a position may attend to itself and to earlier positions, with `causal=False` to all. The **loss** says how surprised a model was by the right answers, in nats (`lesson_02.train` is the loop of lesson 08). Of a fair die nobody can expect less than $\ln 6$.
 
@@ -84,7 +82,7 @@ plots.show(fig, name="02_predicting_dice")
 plt.close(fig)
 
 # %% [markdown]
-# **Predict 02.1.** One model seems to predict dice. We show eight rolls and ask for the ninth, *which has not been thrown yet*, 3,000 times.
+# **Predict 02.1.** One model seems to predict dice. We show it eight rolls and ask for the ninth, *which has not been thrown yet*.
 
 # %%
 course.predict(
@@ -106,8 +104,8 @@ course.resolve("02.1", "about one time in six", f"Right in {right:.1%} of the ca
 # ## By hand: two words ask three
 #
 # Each word that asks has a **query**: $d$ numbers that say what it looks for. Each word that may be
-# attended to has a **key**, $d$ numbers that say what it can be found by, and a **value**: what it hands over. Here two English words ask
-# three French ones (*she sings well*), with made-up numbers and $d = 4$.
+# attended to has a **key**, $d$ numbers that say what it can be found by, and a **value**: what it hands over. Two English words ask
+# three French ones (*she sings well*), with made-up numbers.
 #
 # *She* and _elle_: $2 \cdot 1 + 2 \cdot 1 = 4$, divided by $\sqrt{4}$ gives a **score** of 2. The three scores of *she* are 2, 0 and 1.
 # Softmax makes **attention weights** of them, which sum to one; the mean of the values by these weights is the **context**.
@@ -141,7 +139,7 @@ for word, weights, context in zip(
 # %% [markdown]
 # A context is a mixture: *she* attends most to _elle_, whose value is 10, yet a quarter of _bien_'s 40 pulls its context to 18.24.
 #
-# Why divide by $\sqrt{d}$? A score is a sum of $d$ products, so its spread grows like $\sqrt{d}$, and large scores leave nearly all weight on one key. In Jupyter the next cell is a slider: turn the divisor, and see the weights of *she* sharpen and flatten.
+# Why divide by $\sqrt{d}$? A score is a sum of $d$ products, so its spread grows like $\sqrt{d}$, and large scores leave nearly all weight on one key. In Jupyter the next cell is a slider for the divisor of *she*.
 
 
 # %% tags=["varies"]
@@ -158,8 +156,6 @@ def she(divisor=2.0):
 # sequence that asks and $x$ the one it attends to, one vector in each row. Then
 #
 # $$\text{attention}(y, x) = \operatorname{softmax}\left(\frac{Q_y K_x^\top}{\sqrt{d}}\right) V_x, \qquad Q_y = y\,W_Q, \quad K_x = x\,W_K, \quad V_x = x\,W_V .$$
-#
-# $Q_y K_x^\top$ holds all scores, softmax works along each row.
 
 # %%
 w_q, w_k, w_v = torch.randn(3, 8, 8) / math.sqrt(8)  # learned in a real model
@@ -198,17 +194,6 @@ torch.testing.assert_close(weights, tx.attention_weights(x @ w_q, k, mask))
 print(mask.int(), "is tx.causal_mask(5), and gives the package's weights")
 
 # %% [markdown]
-# The weights of random vectors (they mean nothing yet):
-
-# %%
-fig, ax = plots.figure(width=5.6, height=4.2)
-style = {"xticklabels": words, "yticklabels": words, "cmap": "Blues", "fmt": ".2f"}
-sns.heatmap(weights, mask=~mask.numpy(), annot=True, **style, ax=ax)
-ax.patch.set(hatch="///", facecolor="#e6e6e6", edgecolor="#aaaaaa")  # not allowed
-ax.set(xlabel="key (attended to)", ylabel="query (attends)", title="Random weights")
-plots.show(fig, name="02_causal_mask")
-
-# %% [markdown]
 # ## The leak test
 #
 # A mask is a promise that can be tested before any training: **change one input, and see which outputs move.**
@@ -237,7 +222,7 @@ for name, model in {"with the mask": masked, "without": lambda x: attend(x, x)}.
     print(f"{name:<14} moves exactly where the mask allows: {honest}")
 
 # %% [markdown]
-# With its mask, this layer moves exactly where the mask is `True`. Causal layers on top of each other keep the promise. Layers with a window do not: each reaches further than the one below.
+# With its mask, this layer moves exactly where the mask is `True`.
 #
 # ## Break it: ways to get the mask wrong
 #
@@ -288,26 +273,26 @@ course.resolve("02.2", name, f"“{name}” leaks without any weight on the futu
 # %% [markdown]
 # Zeroed after softmax, the weights that are left were divided by a sum over *all* words, so how much is missing from a row tells of the future. Divided by its own sum, each row is right.
 #
-# "Scores times 0" fails because $e^0 = 1$. "1 and $-\infty$": a negative score times $-\infty$ is $+\infty$, and softmax makes NaN of it. The *transposed* triangle reads from right to left.
+# "Scores times 0" fails because $e^0 = 1$. "1 and $-\infty$": a negative score times $-\infty$ is $+\infty$, and softmax makes NaN of it, grey in the maps. (The vectors are random: only where there is weight has a meaning.)
 
 # %% tags=["folded"]
 fig, axes = plots.figure(2, 3, width=9.6, height=6.6, sharex=True, sharey=True)
-style = {"row_labels": words, "col_labels": words, "low": 0, "high": 1}
+style = {"xticklabels": words, "yticklabels": words, "cmap": "Blues", "fmt": ".2f"}
 for panel, name in zip(axes.flat, attempts, strict=True):
     weights = attempts[name](scores_of(x, x))
-    plots.heatmap(weights, numbers=".2f", **style, title=name, ax=panel)
+    sns.heatmap(weights, vmin=0, vmax=1, annot=True, cbar=False, **style, ax=panel)
+    panel.set(title=name, facecolor="#bbbbbb")  # which shows where a weight is NaN
 fig.supxlabel("key (attended to)")
 fig.supylabel("query (attends)")
 plots.show(fig, name="02_wrong_masks")
 zeroed = attempts["zeroed after softmax"](scores_of(x, x))
-repaired = zeroed / zeroed.sum(dim=-1, keepdim=True)
+repaired = F.normalize(zeroed, p=1, dim=-1)  # divided by the sum of each row
 torch.testing.assert_close(repaired, keep(scores_of(x, x), mask))
-print("zeroed, then divided by its rows' sums: right")
 
 # %% [markdown]
 # ## Padding
 #
-# Sentences differ in length, and a batch is a rectangle: short rows are filled up with a special id, the **padding**, to which
+# Short rows of a batch are filled up with a special id, the **padding**, to which
 # no token may attend. Its mask has a row for each *sentence*, and speaks only of *keys*. A key is allowed if *every* rule allows it, so masks are combined by "and".
 
 # %% tags=["nbval-check-output"]
@@ -323,7 +308,7 @@ print("sentence 1, causal and padding:\n", both[1, 0].int())
 #
 # ### Two signs for one rule
 #
-# `F.scaled_dot_product_attention` takes `True` as *may attend*, as we do. `torch.nn.MultiheadAttention`, and the encoder layers built on it, take `True` as *blocked*. Given our padding mask, it blocks every key of the longest sentence: what comes out is NaN or zero, and no error is raised.
+# `F.scaled_dot_product_attention` takes `True` as *may attend*, as we do. `torch.nn.MultiheadAttention` takes `True` as *blocked*. Given our padding mask, it blocks every key of the longest sentence: what comes out is NaN or zero, and no error is raised.
 
 # %%
 three = torch.randn(3, 5, 8)  # (B, T, D)
@@ -333,13 +318,9 @@ assert not wrong[0].nan_to_num().any()
 print("the longest sentence:", wrong[0, 0, :3].tolist())
 
 # %% [markdown]
-# ### Whose mask is it?
-#
-# An encoder stack with a causal mask *is* a **decoder-only** model. A translator's cross-attention has no causal mask, as the source is known in full.
-#
 # ### Draw your own
 #
-# Combine the causal mask, padding, a **window** (each token attends only to the last few) and a **prefix** (first tokens to which all may attend). Open one cell of the future, and see what moves.
+# A translator's cross-attention has no causal mask, as the source is known in full. Combine the causal mask, padding, a **window** (each token attends only to the last few) and a **prefix** (first tokens to which all may attend). Open one cell of the future, and see what moves.
 
 # %%
 course.widgets.mask(words, padding=1)
@@ -408,20 +389,6 @@ course.quiz("attention_and_masks")
 # %% [markdown]
 # ## Exercises
 #
-# [exercise: causal_mask]
-
-
-# %%
-def causal_mask(seq_len):
-    ### BEGIN SOLUTION
-    ...
-    ### END SOLUTION
-
-
-# %%
-course.check("causal_mask", causal_mask)
-
-# %% [markdown]
 # [exercise: window_prefix_mask]
 
 
@@ -436,8 +403,22 @@ def window_prefix_mask(seq_len, window, prefix):
 course.check("window_prefix_mask", window_prefix_mask)
 
 # %% [markdown]
-# ## Further: three more exercises
+# ## Further: four more exercises
 #
+# [exercise: causal_mask]
+
+
+# %%
+def causal_mask(seq_len):
+    ### BEGIN SOLUTION
+    ...
+    ### END SOLUTION
+
+
+# %%
+course.check("causal_mask", causal_mask)
+
+# %% [markdown]
 # [exercise: padding_mask]
 
 
@@ -482,7 +463,7 @@ course.check("leaks_future", leaks_future)
 # %% [markdown]
 # ## Take-home
 #
-# Two masks, attention, and the test that keeps it honest.
+# Attention with any mask.
 
 
 # %%
@@ -493,23 +474,15 @@ def masked_attention(q, k, v, mask):
     return weights.nan_to_num(0.0) @ v  # a query that may see nothing gets zeros
 
 
-def build_masks(token_ids, pad_id):
-    position = torch.arange(token_ids.shape[1])
-    causal = position[:, None] >= position[None, :]  # (T, T): query t, key s
-    return causal & (token_ids != pad_id)[:, None, :]  # (B, T, S)
-
-
-vectors, allowed = torch.randn(3, 5, 8), build_masks(batch, pad_id=0)
+vectors, allowed = torch.randn(3, 5, 8), both[:, 0]  # causal and padding: (B, T, S)
 ours = masked_attention(vectors, vectors, vectors, allowed)
 torch.testing.assert_close(ours, tx.attention(vectors, vectors, vectors, allowed))
-print("equal to the package, which masks like this:")
-print(inspect.getsource(tx.attention_weights).splitlines()[-2].strip())
+print("equal to the package")
 
 # %% [markdown]
 # ## What this does not show
 #
-# - A map says where a head *attends*, not what it makes of it.
-# - The leak test finds what flows through the model, not an answer in the *data*: if the targets are the rolls themselves, not shifted, a position may attend to its own answer, and the mask is as it should be.
+# A map says where a model *attends*, not what it makes of it. The leak test finds what flows through the model, not an answer in the *data*.
 #
 # ## Summary
 #
@@ -518,7 +491,6 @@ print(inspect.getsource(tx.attention_weights).splitlines()[-2].strip())
 # 3. A mask is True where a query may attend, and acts *before* softmax. Masks are combined by "and".
 # 4. Change one input and see which outputs move: with a causal mask that table is the mask, exactly.
 #
-# *Where this comes from:* Vaswani et al., *Attention Is All You Need*, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.2.1 (footnote 4: the scale) and 3.2.3 (the three uses, the mask inside softmax). Attention between two languages: Bahdanau, Cho and Bengio, [arXiv:1409.0473](https://arxiv.org/abs/1409.0473), section 3. A decoder-only model: Liu et al.,
-# [arXiv:1801.10198](https://arxiv.org/abs/1801.10198). What maps do not show: Jain and Wallace, *Attention is not Explanation*, [arXiv:1902.10186](https://arxiv.org/abs/1902.10186).
+# *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.2.1 (footnote 4: the scale) and 3.2.3 (the three uses, the mask inside softmax). Attention between two languages: Bahdanau, Cho and Bengio, [arXiv:1409.0473](https://arxiv.org/abs/1409.0473), section 3. What maps do not show: Jain and Wallace, [arXiv:1902.10186](https://arxiv.org/abs/1902.10186).
 #
 # *What comes next:* attention is blind to order; [lesson 03](03_positions.ipynb) gives the model a sense of it.

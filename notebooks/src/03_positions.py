@@ -11,11 +11,11 @@
 #
 # **How does it know the order of words?**
 #
-# Attention compares vectors and takes means. Neither asks *where* a word is, so the position must be put in. Here are four ways, and which of them hold in texts longer than those of training.
+# Attention compares vectors and takes means. Neither asks *where* a word is, so the position must be put in. Here are four ways.
 #
 # After this lesson you can
 #
-# 1. show that attention with neither positions nor a mask is blind to order, and say what adding 0, 1, 2, … does about it;
+# 1. show that attention with neither positions nor a mask is blind to order;
 # 2. write down the sinusoidal table by hand, and read it as a row of clocks;
 # 3. say which rotation moves on by $k$ words, and prove it (*Further*);
 # 4. build rotary positions and the biases of ALiBi by hand, and say what each can know and what it cannot;
@@ -52,14 +52,12 @@ course.recall("03")
 # %% [markdown]
 # ## Why: two reviews, one bag of words
 #
-# *The beginning is boring, but the hero is magnificent*: that reader liked the book. Exchange two words, and the other reader did not. Whatever is computed from the bag of words alone is wrong about one of them. A small transformer that classifies texts reads both, untrained and without positions.
+# *The beginning is boring, but the hero is magnificent*: that reader liked the book. Exchange two words, and the other reader did not. A small transformer that classifies texts reads both, untrained and without positions.
 
 # %%
 world = tx.World()
 liked = world.split("Le début est ennuyeux, mais le héros est magnifique.")
 disliked = world.split("Le début est magnifique, mais le héros est ennuyeux.")
-favourable = [world.label_posterior(2 * words) for words in (liked, disliked)]
-assert favourable[0] > 0.9 and favourable[1] < 0.1  # by the grammar
 bag = Counter(liked)
 assert bag == Counter(disliked)
 vocabulary = sorted(bag)
@@ -79,11 +77,13 @@ assert (causal[0] - causal[1]).abs().max() > 1e-3
 print("same scores for both, but not with a causal mask")
 
 # %% [markdown]
-# Shuffle the words, and the **hidden states**, the vectors that the model makes of them, are shuffled in the same way: **permutation equivariance**, $f(PX) = P f(X)$. Their mean, which the classifier reads, does not change: the model *is* a bag of words. A causal mask gives order away: the first word sees one word, the second two.
+# Shuffle the words, and the **hidden states**, the vectors that the model makes of them, are shuffled in the same way: **permutation equivariance**, $f(PX) = P f(X)$. Their mean, which the classifier reads, does not change: the model *is* a bag of words. (A causal mask gives order away: the first word sees one word, the second two.)
 #
-# ### A tempting way: add the number of the position
+# The tempting way is to number the words, and to add the number to each vector (*Further* tries it). But such numbers grow with the text. We want for each position its own vector, the same in every text, of small numbers; and **a step of one word that is the same thing everywhere**.
 #
-# Number the words 0, 1, 2, … and add the number to the word's vector, in the same model.
+# ### Further: add the number of the position
+#
+# Number the words 0, 1, 2, … and add the number to the word's vector, in the same model. **Predict 03.1.**
 
 # %%
 class RawIndex(nn.Module):
@@ -96,9 +96,6 @@ class RawIndex(nn.Module):
 counting = tx.Classifier(config)
 counting.load_state_dict(blind.state_dict())
 counting.body.pos_embed = RawIndex()
-
-# %% [markdown]
-# **Predict 03.1.**
 
 # %%
 course.predict(
@@ -120,9 +117,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# Each block begins with a **layer norm** (lesson 05): it subtracts from each vector the mean of its numbers, and a constant added to all of them goes with it. In a direction of its own the index would survive, and grow until it drowns the words.
-#
-# What we want: for each position its own vector, the same in every text, of small numbers; and **a step of one word that is the same thing everywhere**.
+# Each block begins with a **layer norm** (lesson 05): it subtracts from each vector the mean of its numbers, and a constant added to all of them goes with it.
 #
 # ## By hand: clocks
 #
@@ -146,12 +141,12 @@ for pos, word in enumerate(robot):
 
 # %% [markdown]
 # Check the row of *a*, with $pos = 2$. The first hand turns by 1 a word: $\sin(2) = 0.91$, $\cos(2) = -0.42$. The second turns by
-# $1/100^{2/4} = 1/10$: $\sin(0.2) = 0.20$, $\cos(0.2) = 0.98$. Two slips are common: the even index is that of a *dimension*, not of a word, and the last speed is 1/10, not 1/100.
+# $1/100^{2/4} = 1/10$: $\sin(0.2) = 0.20$, $\cos(0.2) = 0.98$.
 #
 # ## All at once
 #
 # The angles are each position times each speed, an outer product; sine and cosine take turns along the
-# columns. (In float64, for large angles.) A model adds row $t$ to the vector of word $t$.
+# columns. A model adds row $t$ to the vector of word $t$.
 
 # %%
 exponents = -torch.arange(0, d_model, 2, dtype=torch.float64) / d_model
@@ -161,9 +156,6 @@ table = torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)  # (T, D)
 torch.testing.assert_close(table, torch.tensor(by_hand, dtype=torch.float64))
 torch.testing.assert_close(tx.sinusoidal_positions(4, 4, base=100), table.float())
 seeing = tx.Classifier(config.replace(positions="sinusoidal"))
-x = torch.randn(2, 11, 32)
-added = x + tx.sinusoidal_positions(11, 32)
-torch.testing.assert_close(seeing.body.pos_embed(x), added)
 assert (seeing(twins)[0] - seeing(twins)[1]).abs().max() > 1e-3
 print("by hand = all at once = the package; the two reviews get different scores")
 
@@ -180,16 +172,14 @@ fig, (left, right) = plots.figure(1, 2, width=10.6, height=4.6)
 style = {"vmin": -1, "vmax": 1, "cmap": "RdBu", "yticklabels": 5}
 sns.heatmap(table, **style, xticklabels=4, cbar_kws={"label": "value"}, ax=left)
 sns.heatmap(alike, **style, xticklabels=5, cbar_kws={"label": "similarity"}, ax=right)
-left.set(xlabel="dimension (sine where even)", ylabel="position (tokens)")
-right.set(xlabel="position q (tokens)", ylabel="position p (tokens)")
-left.set_title("The table")
-right.set_title("Similarity of its rows")
+left.set(title="The table", xlabel="dimension (sine where even)", ylabel="position")
+right.set(title="Similarity of its rows", xlabel="position q", ylabel="position p")
 plots.show(fig, name="03_sinusoidal_table")
 
 # %% [markdown]
 # Every diagonal on the right has one colour: **similarity depends on the distance alone.** For to move on by $k$ words each hand turns by its own fixed angle, *wherever it is*: one rotation, $R(k)$, takes every $PE(pos)$ to $PE(pos + k)$.
 #
-# Here is each position as a row of clocks. Choose a hand and a shift $k$; then make the base small: all hands come round soon.
+# Here is each position as a row of clocks. Choose a hand and a shift $k$.
 
 # %%
 course.widgets.positions(121, 64, 100, position=23, hand=4, shift=3)
@@ -290,7 +280,6 @@ def distance_bias(n_heads, seq_len):
 
 
 torch.testing.assert_close(distance_bias(4, 5), tx.alibi_bias(4, 5))
-print("first head, row of the third word:", distance_bias(4, 5)[0, 2].tolist())
 mirrored = tx.Classifier(config.replace(positions="alibi"))
 torch.testing.assert_close(mirrored(twins), mirrored(twins.flip(1)))
 turning = tx.Classifier(config.replace(positions="rotary"))
@@ -300,16 +289,9 @@ print("forwards and backwards read the same: ALiBi True, rotary False")
 # %% [markdown]
 # **A distance has no direction**: a model that looks both ways and has nothing but ALiBi cannot tell a text from its mirror image.
 #
-# | positions | where they act | learned | what they can tell |
-# |---|---|---|---|
-# | sinusoidal | added to the words | nothing | the position; a distance by a learned rotation |
-# | learned | added to the words | a vector for each position | the position |
-# | rotary | turn queries and keys | nothing | the distance and its direction |
-# | ALiBi | lower the scores | nothing | how far |
-#
 # ## Break it: train short, test long
 #
-# Using a model on texts longer than those of its training is called **extrapolation**. Small causal language models of five kinds were trained on snippets of **16 words** from our reviews: 2,000 steps, five seeds each (stored; the code is `experiments/positions.py`). Each must predict the first eight words of 125 new reviews, **the same words every time**, with more and more of *other* reviews before them. The grammar gives the **entropy bound**, the lowest loss that a model can expect. **Predict 03.2.**
+# Using a model on texts longer than those of its training is called **extrapolation**. Small causal language models of five kinds were trained on snippets of **16 words** (five seeds each, stored; the code is `experiments/positions.py`). Each must predict the first eight words of 125 new reviews, **the same words every time**, with more and more of *other* reviews before them. **Predict 03.2.**
 
 # %%
 course.predict(
@@ -330,7 +312,7 @@ rise = rises[steadiest].mean()
 course.resolve("03.2", steadiest, f"{steadiest}: worse by {rise:.2f} nats a word.")
 
 # %% [markdown]
-# The bands reach from the lowest to the highest of five seeds.
+# The bands reach from the lowest to the highest of five seeds; the **entropy bound** is the lowest loss that a model can expect.
 
 # %% tags=["folded"]
 lengths = readers[0]["before"]
@@ -344,17 +326,16 @@ fig, ax = plots.curves(
     title="The same words, ever further back in the text",
 )
 ax.axvspan(0, 8, color="#eeeeee", zorder=0)
-ax.text(4, ax.get_ylim()[1], "trained\nlength", ha="center", va="top", fontsize=9)
+ax.text(0, ax.get_ylim()[1], "trained\nlength", va="top", fontsize=9)
 plots.show(fig, name="03_train_short_test_long")
 mean = pd.DataFrame({k: found.mean(dim=0) for k, found in losses.items()}, lengths)
 rise, jump = mean.loc[96] - mean.loc[0], mean.loc[32] - mean.loc[8]
 assert (mean["none"] - mean.min(axis=1)).loc[:8].max() < 0.15
 assert min(jump["learned"], jump["sinusoidal"]) > 0.5 > jump["rotary"]
-assert rise["rotary"] > rise["learned"] > rise["none"] > 0.3
-assert rises["alibi"].max() < 0.15
+assert rise["rotary"] > rise["learned"] and rises["alibi"].max() < 0.15
 
 # %% [markdown]
-# Within the trained length **a causal model without positions is nearly as good as the others**. Beyond it, learned and sinusoidal positions jump by more than half a nat at once. Rotary positions hold until twice the trained length, and then fail as badly. No positions at all get worse slowly, from the start. One kind holds to the end, ALiBi.
+# Within the trained length **a causal model without positions is nearly as good as the others**. Beyond it, learned and sinusoidal positions jump by more than half a nat at once. Rotary positions hold until twice the trained length, and then fail as badly. One kind holds to the end, ALiBi.
 #
 # ### Further: why some hold
 #
@@ -404,8 +385,6 @@ assert (rotary["right 16"] - rotary["right 8"]).abs().max() < 0.05
 # Rotary positions know distances only, and *one before* is the same distance everywhere: they keep what they learned, with every seed. **Of eight words ALiBi gets about one half right, because it cannot tell before from after**: which of the two neighbours of _mais_ came before, it has to guess.
 #
 # ## Questions
-#
-# Common mistakes are among the choices.
 
 # %%
 course.quiz("positions")
@@ -413,23 +392,6 @@ course.quiz("positions")
 # %% [markdown]
 # ## Exercises
 #
-# The check says where your numbers differ.
-
-# %% [markdown]
-# [exercise: sinusoidal_positions]
-
-
-# %%
-def sinusoidal_positions(max_len, d_model):
-    ### BEGIN SOLUTION
-    ...
-    ### END SOLUTION
-
-
-# %%
-course.check("sinusoidal_positions", sinusoidal_positions)
-
-# %% [markdown]
 # [exercise: score_new_token]
 
 
@@ -444,10 +406,24 @@ def score_new_token(q, k, turned_keys):
 course.check("score_new_token", score_new_token)
 
 # %% [markdown]
-# ## Further: two more exercises
+# ## Further: three more exercises
 #
-# `course.practise("rotate")` shows the first one as lines to be put in order.
+# `course.practise("rotate")` shows the second one as lines to be put in order.
 #
+# [exercise: sinusoidal_positions]
+
+
+# %%
+def sinusoidal_positions(max_len, d_model):
+    ### BEGIN SOLUTION
+    ...
+    ### END SOLUTION
+
+
+# %%
+course.check("sinusoidal_positions", sinusoidal_positions)
+
+# %% [markdown]
 # [exercise: rotate]
 
 
@@ -478,52 +454,28 @@ course.check("alibi_bias", alibi_bias)
 # %% [markdown]
 # ## Take-home
 #
-# The four codes on one screen, in float32, which is enough for short texts.
-
-# %%
-def sinusoidal(max_len, d_model, base=10_000):  # (T, D): x + sinusoidal(T, D)
-    speeds = base ** (-torch.arange(0, d_model, 2) / d_model)
-    angles = torch.arange(max_len)[:, None] * speeds
-    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)
-
-learned = nn.Embedding(512, 64)  # x + learned.weight[:T]
-
-def rotary(x, base=10_000):  # (..., T, K): scores = rotary(q) @ rotary(k).T
-    speeds = base ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
-    angles = torch.arange(x.shape[-2])[:, None] * speeds
-    cos, sin = angles.cos(), angles.sin()
-    first, second = x[..., 0::2], x[..., 1::2]
-    pairs = (cos * first + sin * second, cos * second - sin * first)
-    return torch.stack(pairs, dim=-1).flatten(-2)
-
-def alibi(n_heads, seq_len):  # (H, T, T): scores + alibi(H, T)
-    slopes = 2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)
-    t = torch.arange(seq_len)
-    return slopes[:, None, None] * -(t[:, None] - t).abs()
-
-x = torch.randn(2, 7, 64)
-torch.testing.assert_close(sinusoidal(7, 64), tx.sinusoidal_positions(7, 64))
-torch.testing.assert_close(rotary(x), tx.rotate(x))
-torch.testing.assert_close(alibi(8, 7), tx.alibi_bias(8, 7))
-print("each equals the package")
-
-# %% [markdown]
+# | positions | in code | learned | what they can tell |
+# |---|---|---|---|
+# | sinusoidal | `x + table` | nothing | the position; a distance by a learned rotation |
+# | learned | `x + learned[:T]` | a vector for each position | the position |
+# | rotary | `turn(q, t) @ turn(k, t).T` | nothing | the distance and its direction |
+# | ALiBi | `scores + distance_bias(H, T)` | nothing | how far |
+#
 # ## What this does not show
 #
 # - The models are small and have one block; in deeper or wider ones the order of the curves in the middle may change.
 # - **A level curve says that a longer text does no harm, not that it is put to use.**
-# - With all hands slowed down, and a little more training, models with rotary positions read far longer texts (arXiv:2306.15595).
 #
 # ## Summary
 #
 # 1. Attention with neither positions nor a mask is permutation-equivariant. A raw index added to all numbers is wiped off by the norm.
-# 2. $PE(pos, 2i) = \sin(pos / \text{base}^{2i/d})$ and $PE(pos, 2i+1) = \cos(\ldots)$ with $i = 0 \ldots d/2 - 1$: a row of clocks, fast hands to the left.
+# 2. Sinusoidal positions are a row of clocks, fast hands to the left, with $i = 0 \ldots d/2 - 1$.
 # 3. $PE(pos + k) = R(k) \, PE(pos)$ with one rotation for all positions.
 # 4. Rotary positions turn queries and keys; the score keeps $R(s-t)$, distance and direction. ALiBi lowers the score by a slope times the distance, and knows no direction.
 # 5. Trained short and tested long, learned and sinusoidal positions fail at once and rotary ones later; ALiBi held.
 #
 # *Where this comes from:* sinusoids, Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 3.5 ; learned positions, Gehring et al.,
 # [arXiv:1705.03122](https://arxiv.org/abs/1705.03122), section 3.1; rotary, Su et al., [arXiv:2104.09864](https://arxiv.org/abs/2104.09864), section 3.2; ALiBi, Press et al., [arXiv:2108.12409](https://arxiv.org/abs/2108.12409),
-# section 3, and figure 1 for real text; slower hands, Chen et al., [arXiv:2306.15595](https://arxiv.org/abs/2306.15595); causal models without positions, Haviv et al., [arXiv:2203.16634](https://arxiv.org/abs/2203.16634).
+# section 3, and figure 1 for real text; causal models without positions, Haviv et al., [arXiv:2203.16634](https://arxiv.org/abs/2203.16634).
 #
 # *What comes next:* lesson 04 splits attention into many heads.

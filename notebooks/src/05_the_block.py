@@ -18,7 +18,7 @@
 # 1. build a transformer block from attention in four steps, write it in 15 lines, and say of each part what breaks without it;
 # 2. measure a signal going up through a stack and a gradient coming down, and read such a map;
 # 3. compute layer normalisation by hand, and tell *post-norm* from *pre-norm* by their maps;
-# 4. say what warm-up is for, which of the two orders needs it, and show it.
+# 4. say what warm-up is for, which of the two orders needs it, and show it (*Further*).
 #
 # *You need:* attention, as in [lesson 02](02_attention_and_masks.ipynb), positions, as in [lesson 03](03_positions.ipynb), and heads, as in [lesson 04](04_many_heads.ipynb).
 # *It takes:* an hour and a half to read and do; a minute to run.
@@ -55,11 +55,10 @@ plots.diagram("block")
 # %% [markdown]
 # ## Why: stack more layers?
 #
-# The task: read eight digits and write them **sorted**, so each position has another answer to give. The first version of our block is attention and nothing else; a `stack` puts $L$ of them on top of each other. (Glorot's initialisation keeps sizes on average, so a lost signal is not the fault of badly scaled weights.)
+# The first version of our block is attention and nothing else; a `stack` puts $L$ of them on top of each other. (Glorot's initialisation keeps sizes on average, so a lost signal is not the fault of badly scaled weights.)
 
 # %%
-N_DIGITS, SEQ_LEN = 7, 8
-
+N_DIGITS, SEQ_LEN = 7, 8  # of the task in *Further*
 
 class AttentionAlone(nn.Module):
     def __init__(self, d_model=32, n_heads=4):
@@ -81,7 +80,11 @@ def stack(make_block, n_layers, seed=0):
 
 
 # %% [markdown]
-# Around it go an embedding, positions, and an output layer that gives seven **logits**, the scores of which softmax makes probabilities. (`final_norm` is for later.)
+# What training makes of such stacks is *Further*. Their trouble is there before it.
+#
+# ### Further: train it
+#
+# The task: read eight digits and write them **sorted**, so each position has another answer to give. Around the stack go an embedding, positions, and an output layer that gives seven **logits**, the scores of which softmax makes probabilities.
 
 
 # %%
@@ -158,7 +161,7 @@ best = min(lines, key=lambda line: line.y[-1])
 course.resolve("05.1", best.label, f"Its loss at the end is {best.y[-1]:.2f}.")
 
 # %% [markdown]
-# The lower dashed line is the best loss of a model that knows which digits are in the row, but gives the same answer at every position. Four and eight layers end above it, no better than a model for which **all positions are alike**. Is training to blame, or is something wrong before it?
+# The lower dashed line is the best loss of a model that knows which digits are in the row, but gives the same answer at every position. Four and eight layers end above it, no better than a model for which **all positions are alike**.
 #
 # ## By hand: what a mean does
 #
@@ -181,7 +184,7 @@ for layer in range(1, 5):
 #
 # $$\text{size}(x) = \sqrt{\operatorname{mean}(x^2)}, \qquad \text{variety}(x) = \frac{\text{size}(x - \text{mean token})}{\text{size}(x)} .$$
 #
-# **Variety** is our word for the share of the signal that tells tokens apart, from 0 (all alike) to 1. Papers call its fall **rank collapse**. We take both at every level of a stack, then send a random gradient of size 1 from the top down, and take its size as well, as `signals` does.
+# **Variety** is our word for the share of the signal that tells tokens apart, from 0 (all alike) to 1. Papers call its fall **rank collapse**. We take both at every level of a stack, then send a random gradient of size 1 from the top down, as `signals` does.
 
 # %%
 def size(x):
@@ -212,13 +215,13 @@ print("variety, level 0 to 4:", *(f"{share:.0e}" for share in seen.variety[:5]))
 assert max(seen.variety[4:]) < 1e-8
 
 # %% [markdown]
-# So step 1, attention alone, leaves just one vector at level 4, sixteen times. Where all tokens are alike it does not matter which attends to which, so the query weights above get next to no gradient, a **vanishing gradient** (the maps at the end of the lesson show it). **Attention is not all you need** (Dong, Cordonnier and Loukas, [arXiv:2103.03404](https://arxiv.org/abs/2103.03404)).
+# So step 1, attention alone, leaves just one vector at level 4, sixteen times. Where all tokens are alike it does not matter which attends to which, so the query weights above get next to no gradient, a **vanishing gradient** (*Further*). **Attention is not all you need**.
 #
 # ## Step 2: a way past, the residual connection
 #
 # The cure is one `x +`, a **residual connection**. A block no longer *replaces* what comes in; it adds a change to it: $x_{l+1} = x_l + \text{attn}(x_l)$.
 #
-# What runs through all the sums, from the embedding to the top, is called the **residual stream**: the token's own vector reaches the top unchanged, as one term of a sum. And as the derivative of $x + f(x)$ is $1 + f'(x)$, a gradient always has the straight way down. We measure five untrained stacks of 2 to 32 layers. In the maps each stack is a row of cells, from the input at the left to the top at the right; white is 1, red is larger.
+# What runs through all the sums is called the **residual stream**: the token's own vector reaches the top unchanged, as one term of a sum. And as the derivative of $x + f(x)$ is $1 + f'(x)$, a gradient always has the straight way down. We measure untrained stacks of 2 to 32 layers.
 
 # %%
 DEPTHS = (2, 4, 8, 16, 32)
@@ -238,6 +241,18 @@ class WithResidual(AttentionAlone):
 
 
 residual = measure(WithResidual)
+deepest = residual[32]
+print(f"32 layers: signal {deepest.size[-1]:,.0f}, gradient {deepest.gradient[0]:.0e}")
+assert deepest.size[-1] > 1000 and deepest.variety[-1] > 1e-5
+
+# %% [markdown]
+# Tokens no longer become equal within a few layers; now signal and gradient **explode**.
+#
+# ### Further: the explosion, in maps
+#
+# Each stack is a row of cells, from the input at the left to the top at the right; white is 1, red is larger.
+
+# %%
 fig, axes = plots.figure(2, 1, width=8.4, height=4.6)
 titles = {"size": "The signal, going up", "gradient": "The gradient, coming down"}
 for (quantity, title), panel in zip(titles.items(), axes, strict=True):
@@ -246,44 +261,30 @@ for (quantity, title), panel in zip(titles.items(), axes, strict=True):
 axes[1].set_xlabel("level (0 = the input)")
 fig.supylabel("layers in the stack")
 plots.show(fig, name="05_with_residual")
-deepest = residual[32]
-print(f"32 layers: signal {deepest.size[-1]:,.0f}, gradient {deepest.gradient[0]:.0e}")
-assert deepest.size[-1] > 1000 and deepest.variety[-1] > 1e-5
 
 # %% [markdown]
-# Tokens no longer become equal within a few layers; now signal and gradient **explode**.
-#
 # ## Step 3: a fixed size, layer normalisation
 #
-# If size is the trouble, set it. **Layer normalisation** takes *one token*, subtracts the mean of its $D$ numbers and divides by their standard deviation; then come a learned factor $\gamma$ and a learned shift $\beta$ for each of the $D$ numbers, 1 and 0 at the start:
+# **Layer normalisation** takes *one token*, subtracts the mean of its $D$ numbers and divides by their standard deviation; then come a learned factor $\gamma$ and a learned shift $\beta$ for each of the $D$ numbers, 1 and 0 at the start:
 #
 # $$\text{norm}(x) = \gamma \cdot \frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}} + \beta, \qquad \mu = \tfrac1D \sum_i x_i, \quad \sigma^2 = \tfrac1D \sum_i (x_i - \mu)^2 .$$
 #
-# The token (1, 3, 5, 7) has the mean 4 and the deviations −3, −1, 1, 3, whose squares have the mean 5. So it becomes $(-3, -1, 1, 3) / \sqrt5$.
+# On paper: the token (1, 3, 5, 7) has the mean 4 and the deviations −3, −1, 1, 3, whose squares have the mean 5. So it becomes $(-3, -1, 1, 3) / \sqrt5$, and $3 / \sqrt5$ is 1.342.
 
 # %% tags=["nbval-check-output"]
-def norm_by_loops(token, eps=1e-5):
-    mean = sum(token) / len(token)
-    variance = sum((v - mean) ** 2 for v in token) / len(token)
-    return [(v - mean) / math.sqrt(variance + eps) for v in token]
-
-
 def norm_at_once(x, eps=1e-5):
     centred = x - x.mean(dim=-1, keepdim=True)  # (..., D)
     return centred / (centred.square().mean(dim=-1, keepdim=True) + eps).sqrt()
 
 
-shown = [round(v, 3) for v in norm_by_loops([1, 3, 5, 7])]
-print(shown, f" 3/√5 = {3 / math.sqrt(5):.3f}")
-looped = [[norm_by_loops(token) for token in row] for row in x.tolist()]
+print(norm_at_once(torch.tensor([1.0, 3.0, 5.0, 7.0])))
 normed = norm_at_once(x)
-torch.testing.assert_close(normed, torch.tensor(looped, dtype=torch.float64))
 torch.testing.assert_close(normed, F.layer_norm(x, (32,)))
 torch.testing.assert_close(norm_at_once(100 * x + 7), normed, rtol=1e-4, atol=1e-4)
-print("loops, matrices and torch agree; 100 times larger, plus 7: the same")
+print("equal to torch; 100 times larger, plus 7: the same")
 
 # %% [markdown]
-# The mean is over the numbers *of one token*: neither the other tokens nor the other rows of the batch play a part.
+# The mean is over the numbers *of one token*: the other tokens play no part.
 #
 # Where to put it? The paper applies it to the sum: **post-norm**, `norm="last"` in our settings. A later variant applies it to what attention reads and leaves the residual stream free: **pre-norm**, `norm="first"`.
 
@@ -304,7 +305,7 @@ class PreNorm(PostNorm):
 
 
 # %% [markdown]
-# **Predict 05.2.** The same stacks, with a norm in each block.
+# **Predict 05.2.** The same stacks, with a norm in each block. In the maps each stack is a row of cells, from the input at the left to the top at the right; white is 1.
 
 # %%
 course.predict(
@@ -342,7 +343,7 @@ course.widgets.depth()
 # %% [markdown]
 # ## Step 4: the feed-forward network
 #
-# In a text of *one token* softmax over one key is 1, so the token receives its own value: a matrix times $x$. A stack of any depth, residuals included, is then one straight line, for which $f(a + b) + f(0) = f(a) + f(b)$. To compute more of a token, one needs
+# In a text of *one token* softmax over one key is 1, so the token receives its own value: a matrix times $x$. A stack of any depth is then one straight line, for which $f(a + b) + f(0) = f(a) + f(b)$. To compute more of a token, one needs
 # the **feed-forward network**:
 #
 # $$\text{ff}(x) = \max(0,\; x W_{\text{up}} + b_{\text{up}})\, W_{\text{down}} + b_{\text{down}},$$
@@ -425,7 +426,7 @@ for norm in ("first", "last"):
     print(f"norm {norm}: equal to torch's layer and to the package's")
 
 # %% [markdown]
-# ## Use it: train both orders, with warm-up and without
+# ## Further: train both orders, with warm-up and without
 #
 # **Warm-up** means: start with a tiny learning rate and raise it in a straight line to the full one, in the paper for 4,000 steps, here for 30 of 100. Six layers, two seeds each, all else equal.
 
@@ -473,77 +474,21 @@ assert smoke or max(last.max() for name, last in ends.items() if name != worst) 
 course.resolve("05.3", worst, f"It ends at {ends[worst].mean():.2f}; ln 7 is 1.95.")
 
 # %% [markdown]
-# Post-norm without warm-up ends close to the uniform guess. With warm-up, or at a sixth of the learning rate, the same model learns. So **at a learning rate at which pre-norm learns at once, post-norm needs warm-up**, as Xiong et al. ([arXiv:2002.04745](https://arxiv.org/abs/2002.04745)) report.
+# Post-norm without warm-up ends close to the uniform guess. With warm-up, or at a sixth of the learning rate, the same model learns. So **at a learning rate at which pre-norm learns at once, post-norm needs warm-up**, as Xiong et al. report.
 #
-# ## Further: attention alone, in maps
+# ## Further: a gradient that vanishes
 #
-# The five stacks of step 2, without a residual connection. `weight_gradients` says what arrives at one weight matrix of each block, here at the projection of the queries.
+# The stacks of step 1, attention alone: what arrives at the query weights of each block.
 
 # %%
-alone, at_queries = measure(AttentionAlone), {}
-for depth in DEPTHS:
+for depth in DEPTHS[1:]:
     blocks = stack(AttentionAlone, depth).double()
-    at_queries[depth] = weight_gradients(blocks, x, "attn.q_proj.weight")
-assert all(max(alone[depth].variety[4:]) < 1e-8 for depth in DEPTHS[1:])
-assert all(max(at_queries[depth][3:]) < 1e-8 for depth in DEPTHS[1:])
-fig, axes = plots.figure(2, 1, width=8.4, height=4.6)
-plots.depth_map(
-    column(alone, "variety"), low=1e-8, high=1, bar_label="variety", ax=axes[0],
-    title="What tells tokens apart", xlabel="level (0 = the input)",
-)
-plots.depth_map(
-    at_queries, low=1e-8, high=1e1, bar_label="gradient size", ax=axes[1],
-    title="Gradient at the query weights", xlabel="layer (0 = the lowest)",
-)
-fig.supylabel("layers in the stack")
-plots.show(fig, name="05_attention_alone")
+    at_queries = weight_gradients(blocks, x, "attn.q_proj.weight")
+    assert max(at_queries[3:]) < 1e-8
+print("32 layers, from the lowest:", *(f"{size:.0e}" for size in at_queries[:6]))
 
 # %% [markdown]
-# From level 4 on, whatever the depth, all tokens are alike, and the query weights from the fourth layer on receive next to nothing.
-#
-# ## Further: leave one part out
-#
-# All versions together, with two mistakes among them: *one norm instead of two*, and norms but *no residual*. 32 layers each.
-
-# %%
-class OneNorm(Block):
-    def forward(self, x):
-        x = x + self.attn(self.attn_norm(x))
-        return x + self.ff(x)  # a mistake: no norm here
-
-
-class NoResidual(PostNorm):
-    def forward(self, x):
-        return self.attn_norm(self.attn(x))
-
-
-versions = {
-    "attention alone": AttentionAlone,
-    "+ norm, no residual": NoResidual,
-    "+ residual": WithResidual,
-    "+ post-norm": PostNorm,
-    "+ pre-norm": PreNorm,
-    "block, post-norm": lambda: Block(norm="last"),
-    "block, pre-norm": Block,
-    "one norm, pre-norm": OneNorm,
-}
-gallery = {n: signals(stack(make, 32).double(), x) for n, make in versions.items()}
-
-# %% tags=["folded"]
-fig, axes = plots.figure(3, 1, width=8.2, height=7.6)
-scales = {"size": (1e-1, 1e4), "variety": (1e-5, 1), "gradient": (1e-1, 1e4)}
-for (quantity, (low, high)), panel in zip(scales.items(), axes, strict=True):
-    rows, title = column(gallery, quantity), quantity.capitalize()
-    plots.depth_map(rows, low=low, high=high, bar_label=quantity, title=title, ax=panel)
-axes[-1].set_xlabel("level (0 = the input)")
-plots.show(fig, name="05_all_versions")
-one, block = gallery["one norm, pre-norm"], gallery["block, pre-norm"]
-assert one.size[-1] > 5 * block.size[-1] and one.gradient[0] > 5 * block.gradient[0]
-assert block.variety[-1] > gallery["+ pre-norm"].variety[-1] > 0.01
-assert gallery["+ norm, no residual"].variety[-1] < 1e-5
-
-# %% [markdown]
-# The two rows "+ pre-norm" and "block, pre-norm" are the calm ones in all three maps. With the second norm missing, signal and gradient grow a good deal larger. With a norm but no residual each token has the right size, and all of them are the same.
+# From the fourth layer on, whatever the depth, the query weights receive next to nothing.
 #
 # ## Further: dropout
 #
@@ -562,16 +507,12 @@ for mode in ("train", "eval"):
 
 # %% [markdown]
 # ## Questions
-#
-# Pick an answer and read what it says.
 
 # %%
 course.quiz("the_block")
 
 # %% [markdown]
 # ## Exercises
-#
-# The check says where your answer differs and, if it knows the mistake, names it.
 #
 # [exercise: parallel_block]
 
@@ -587,8 +528,6 @@ def parallel_block(x, attn, ff, norm):
 course.check("parallel_block", parallel_block)
 
 # %% [markdown]
-# One norm in place of two saves $2 D$ parameters, and no sublayer waits for the other, so the two can be computed at the same time.
-#
 # ## Further: three more exercises
 #
 # [exercise: layer_norm]
@@ -639,23 +578,21 @@ course.check("block", block)
 #
 # | take away | and this breaks | shown in |
 # |---|---|---|
-# | the residual connection | all tokens become alike within a few layers, and query weights above them get almost no gradient | step 1 |
+# | the residual connection | all tokens become alike within a few layers | step 1 |
 # | the norm | signal and gradient grow by many powers of ten in deep stacks | step 2 |
 # | feed-forward | about a token by itself there is only a straight line | step 4 |
-# | warm-up (post-norm, high rate) | the loss stays close to a uniform guess | use it |
+# | warm-up (post-norm, high rate) | the loss stays close to a uniform guess | *Further* |
 #
 # ## What this does not show
 #
-# - The maps show *random* weights.
-# - A fair comparison would look for the best rate of each order, at more than width 32 and 100 steps.
-# - Post-norm does not lose in every respect. In Xiong's experiments both reach about the same quality once warmed up.
+# The maps show *random* weights, of width 32. Post-norm does not lose in every respect: in Xiong's experiments both orders reach about the same quality once warmed up.
 #
 # ## Summary
 #
 # 1. The block grows in four steps: attention, `x +`, a norm, a feed-forward network with a norm of its own. It equals torch's, in both orders.
 # 2. Attention alone makes all tokens alike within four layers. The residual connection delays that, and the size explodes; a norm fixes the size, and with pre-norm far more of the variety is left.
 # 3. A norm takes the numbers of one token to mean 0 and standard deviation 1. Post-norm: $\text{norm}(x + f(x))$. Pre-norm: $x + f(\text{norm}(x))$, and a final norm at the top. Two norms a block.
-# 4. At a rate at which pre-norm learns without warm-up, post-norm needs it.
+# 4. At a rate at which pre-norm learns without warm-up, post-norm needs it (*Further*).
 #
 # *Where this comes from:* the block: Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.1, 3.3, 5.3 (warm-up) and 5.4 (dropout); the residual connection: He et al., [arXiv:1512.03385](https://arxiv.org/abs/1512.03385), section 3; layer norm: Ba, Kiros and
 # Hinton, [arXiv:1607.06450](https://arxiv.org/abs/1607.06450), section 3; pre-norm and warm-up: Xiong et al., [arXiv:2002.04745](https://arxiv.org/abs/2002.04745), sections 3 and 4; attention alone: Dong, Cordonnier and Loukas,

@@ -16,16 +16,13 @@
 # 1. assemble a language model from functions that you wrote, and name the shape of the numbers at each step;
 # 2. load its parameters into another implementation, and take equal logits as the proof;
 # 3. write the sampling loop, and say what temperature, top-k and top-p do to a distribution;
-# 4. train the model on any text, and read its samples and its loss next to the entropy bound.
+# 4. train the model on any text, and read its samples, and its loss next to the entropy bound (*Further*).
 #
 # *You need:* attention and masks from [lesson 02](02_attention_and_masks.ipynb), positions from [lesson 03](03_positions.ipynb), heads from [lesson 04](04_many_heads.ipynb), the block from [lesson 05](05_the_block.ipynb).
 # *It takes:* an hour, nearly twice that with everything.
 
 # %% [markdown]
 # ## Set-up
-#
-# With the budget `smoke` the model learns little.
-
 # %%
 import copy
 import math
@@ -40,7 +37,7 @@ from tinytx_course import plots
 from tinytx_course.results import read_results
 from tinytx_run.recipes import default_budget
 
-smoke = default_budget() == "smoke"
+smoke = default_budget() == "smoke"  # with this budget the model learns little
 
 # %% [markdown]
 # Two earlier questions, then the model.
@@ -54,7 +51,7 @@ plots.diagram("ids-to-logits")
 # %% [markdown]
 # ## Your own parts
 #
-# You wrote seven functions in lessons 02 to 05, and each that passed its check was stored. `course.use` loads it and checks it again. Where none passes, it takes ours (in the published notebook all are).
+# Seven functions of lessons 02 to 05 are exercises there. `course.use` loads each that passed its check; where none did, it takes ours (in the published notebook all are).
 
 # %%
 (
@@ -68,7 +65,7 @@ plots.diagram("ids-to-logits")
 # %% [markdown]
 # ## Why: the smallest language model
 #
-# What is the least that makes a **language model**, from token ids to scores for the next token? Each id picks a row of the embedding; the output layer turns it into one score for each token of the vocabulary, the **logits**. On paper: after _le_ came *chat* three times and *chien* once. Let the embedding of a token be its one-hot row, and let the output layer hold logarithms of these counts.
+# The least that makes a **language model**: each id picks a row of the embedding; the output layer turns it into one score for each token of the vocabulary, the **logits**. On paper: after _le_ came *chat* three times and *chien* once. Let the embedding of a token be its one-hot row, and let the output layer hold logarithms of these counts.
 
 # %% tags=["nbval-check-output"]
 words = ["le", "chat", "chien"]
@@ -85,7 +82,7 @@ for word, probs in zip(["le", "chat", "le"], logits[0].softmax(dim=-1), strict=T
 #
 # ## Assemble
 #
-# Your functions take their weights as arguments; a module has to hold them. `nn.Linear` stores its weight as (outputs, inputs), the transpose of the matrices in your exercises. This model has no biases, as many newer ones: your functions get zeros.
+# Your functions take their weights as arguments; a module has to hold them. `nn.Linear` stores the transpose of the matrices in your exercises. This model has no biases, as many newer ones: your functions get zeros.
 
 
 # %%
@@ -163,7 +160,7 @@ class GPT(nn.Module):
 
 
 # %% [markdown]
-# The text is that of the course, French reviews of books. For a text of your own write its file name in place of `"world"`; of a `.txt` file each line is a text. Two special tokens open and close each text.
+# The text is that of the course, French reviews of books. For a text of your own write its file name in place of `"world"`.
 
 # %%
 from tinytx_run.pretrain import train_tokenizer
@@ -186,13 +183,12 @@ corpus, tokenizer, rows, held_out = read("world")  # <- or "my_text.txt"
 _ = torch.manual_seed(1)
 model = GPT(tokenizer.vocab_size)
 logits = model(torch.tensor([rows[0]]))
-print(" ".join(tokenizer.pieces(corpus.train.texts[0])))
 print("ids", (1, len(rows[0])), "-> logits", tuple(logits.shape))
 
 # %% [markdown]
 # ## Is it right? Compare
 #
-# The shapes fit, but a model without its mask gives the right shapes too. The sharp test is another implementation. A **state dict** maps the name of each parameter to its numbers. `tx.LanguageModel` has the same parameters under the same names; all but `head` are inside its `body`. If it takes all of ours, misses none, and gives the same logits for random ids, no mask, scale or norm differs. (A norm that forgets its weights computes the same while they are 1, so we change them first.)
+# A model without its mask gives the right shapes too. The sharp test is another implementation. A **state dict** maps the name of each parameter to its numbers. `tx.LanguageModel` has the same parameters; all but `head` are inside its `body`. If it takes all of ours and gives the same logits for random ids, no mask, scale or norm differs. (A norm that forgets its weights computes the same while they are 1, so we change them first.)
 
 # %% tags=["nbval-check-output"]
 V, D, L = tokenizer.vocab_size, 96, 2
@@ -240,11 +236,11 @@ def write(model, tokenizer, start="", temperature=1.0, seed=0, longest=60):
 print(write(model, tokenizer, "Le roman", longest=24))
 
 # %% [markdown]
-# Noise: an untrained model spreads its probability almost evenly over the vocabulary.
+# Noise: an untrained model spreads its probability almost evenly over the vocabulary. The **temperature** divides the logits: below 1 it favours the probable tokens. **Top-k** keeps the $k$ most probable tokens, **top-p** the fewest that reach $p$ together; what is left is made to sum to 1.
 #
-# ### Which token next?
+# ### Further: which token next?
 #
-# **Temperature** $\tau$ divides the logits, which raises probabilities to the power $1/\tau$: below 1 it favours the probable tokens. **Top-k** keeps the $k$ most probable tokens. **Top-p** keeps the fewest that reach $p$ together, the one that crosses included. What is left is made to sum to 1. On paper, for $\tau = \frac12$: the squares are 0.16, 0.09, 0.04 and 0.01, divided by their sum 0.3.
+# A temperature $\tau$ raises probabilities to the power $1/\tau$. On paper, for $\tau = \frac12$: the squares are 0.16, 0.09, 0.04 and 0.01, divided by their sum 0.3. Top-p keeps the token that crosses $p$, too.
 
 # %% tags=["nbval-check-output"]
 start = torch.tensor([0.4, 0.3, 0.2, 0.1])
@@ -284,7 +280,7 @@ def learn(model, rows, n_steps, watch=None, lr=6e-3):
 
 
 # %% [markdown]
-# At steps 1, 2, 4, 8 … the model writes a line that begins with _Le roman_, always with the same random numbers (every second line is printed). We also measure the loss on 100 reviews that it never trains on. **Predict 07.1.**
+# At steps 1, 2, 4, 8 … the model writes a line that begins with _Le roman_ (every second one is printed). We also measure the loss on 100 reviews that it never trains on. **Predict 07.1.**
 
 # %%
 course.predict(
@@ -313,7 +309,17 @@ found = f"Half of ln V is {half:.2f}. First below at step {first}."
 course.resolve("07.1", first, found, thresholds=(17, 129))
 
 # %% [markdown]
-# **Noise, then frequent words, then sentences**, in which an ending may still be wrong. The text comes from a known grammar, so its **entropy bound** is exact: no model can expect a lower loss on new text.
+# **Noise, then frequent words, then sentences**, in which an ending may still be wrong.
+#
+# The explorer holds the model that comes with the course, trained for longer than yours. Type a French beginning, then follow one token from its embedding through each head to the logits.
+
+# %%
+course.widgets.live_model("Le roman est")
+
+# %% [markdown]
+# ### Further: how far from the bound?
+#
+# The text comes from a known grammar, so its **entropy bound** is exact: no model can expect a lower loss on new text.
 
 # %%
 from tinytx_run.evaluate import exact_nats
@@ -337,15 +343,9 @@ for name, nats in {f"after {steps[-1]} steps": losses[-1], **references}.items()
 # %% [markdown]
 # **It comes most of the way from the uniform guess to the bound.**
 #
-# The explorer holds the model that comes with the course, trained for longer than yours. Type a French beginning, then follow one token from its embedding through each head to the logits. Where does its distribution differ most from the true one?
-
-# %%
-course.widgets.live_model("Le roman est")
-
-# %% [markdown]
 # ## Break it: leave one part out
 #
-# We take one part away, train a new model for as many steps as the whole one, and compare the held-out loss. A sublayer is replaced by a module that adds nothing, the positions by zeros. **Predict 07.2.**
+# We take one part away and train a new model for as many steps, from five seeds (stored). A sublayer is replaced by a module that adds nothing, the positions by zeros. **Predict 07.2.**
 
 # %%
 course.predict(
@@ -353,6 +353,25 @@ course.predict(
     "Without which part is the held-out loss highest after 350 steps?",
     ["attention", "feed-forward network", "positions"],
 )
+
+# %%
+parts = ("no part", "attention", "feed-forward network", "positions")
+stored = read_results("ablation")
+print(stored.source_line())
+found = {part: [] for part in ("2-gram", *parts)}
+for one in stored.data.values():
+    found[one["left out"]].append(one["loss"])
+for part, nats in found.items():
+    print(f"{part:<21}{sum(nats) / len(nats):.2f} ({min(nats):.2f} to {max(nats):.2f})")
+assert all(abs(nats - found["2-gram"][0]) < 0.1 for nats in found["attention"])
+rest = (*found["feed-forward network"], *found["positions"])
+assert max(rest) < min(found["no part"]) + 0.1 < min(found["attention"])
+course.resolve("07.2", "attention", f"It is so with each of the {len(nats)} seeds.")
+
+# %% [markdown]
+# Each line names what was left out; a 2-gram model counts pairs of tokens in the same text. **Without attention the model ends where counting pairs of tokens ends.** Without the feed-forward network or the positions it loses less than a tenth of a nat in this simple language, with every seed. (Without positions the causal mask still tells what came before.)
+#
+# ### Further: the function that was measured
 
 # %%
 class Nothing(nn.Module):
@@ -374,29 +393,7 @@ def without(part, seed, n_steps):
     with torch.no_grad():
         return loss_of(changed, held_out).item()
 
-
-parts = ("no part", "attention", "feed-forward network", "positions")
-print(f"without attention: {without('attention', seed=1, n_steps=n_steps):.2f} nats")
-
 # %% [markdown]
-# All four were trained from five seeds, with these very functions. Each line names what was left out; the reference is a 2-gram model, which counts pairs of tokens in the same text.
-
-# %%
-stored = read_results("ablation")
-print(stored.source_line())
-found = {part: [] for part in ("2-gram", *parts)}
-for one in stored.data.values():
-    found[one["left out"]].append(one["loss"])
-for part, nats in found.items():
-    print(f"{part:<21}{sum(nats) / len(nats):.2f} ({min(nats):.2f} to {max(nats):.2f})")
-assert all(abs(nats - found["2-gram"][0]) < 0.1 for nats in found["attention"])
-rest = (*found["feed-forward network"], *found["positions"])
-assert max(rest) < min(found["no part"]) + 0.1 < min(found["attention"])
-course.resolve("07.2", "attention", f"It is so with each of the {len(nats)} seeds.")
-
-# %% [markdown]
-# **Without attention the model ends where counting pairs of tokens ends.** Without the feed-forward network or the positions it loses less than a tenth of a nat in this simple language, with every seed. Without positions, the causal mask still tells what came before ([lesson 03](03_positions.ipynb)).
-#
 # ## Questions
 
 # %%
@@ -404,6 +401,22 @@ course.quiz("your_own_gpt")
 
 # %% [markdown]
 # ## Exercises
+#
+# [exercise: tie_embeddings]
+
+
+# %%
+def tie_embeddings(model):
+    ### BEGIN SOLUTION
+    ...
+    ### END SOLUTION
+
+
+# %%
+course.check("tie_embeddings", tie_embeddings)
+
+# %% [markdown]
+# ## Further: three more exercises
 #
 # [exercise: generate]
 
@@ -419,22 +432,6 @@ def generate(model, token_ids, n_new, max_len, draw):
 course.check("generate", generate)
 
 # %% [markdown]
-# [exercise: tie_embeddings]
-
-
-# %%
-def tie_embeddings(model):
-    ### BEGIN SOLUTION
-    ...
-    ### END SOLUTION
-
-
-# %%
-course.check("tie_embeddings", tie_embeddings)
-
-# %% [markdown]
-# ## Further: two more exercises
-#
 # [exercise: tiny_gpt]
 
 
@@ -463,21 +460,6 @@ def next_token_probs(logits, temperature, top_k, top_p):
 course.check("next_token_probs", next_token_probs)
 
 # %% [markdown]
-# ## Further: look inside
-#
-# The trained weights go into the twin, which can record its attention. Choose a block (the explorer calls it a layer) and a head. *Untrained* shows the same layers with new random weights: which of these patterns come from training?
-
-# %%
-twin = twin_of(model)
-text = corpus.valid.texts[0]
-if corpus.name == "world":
-    text = "Bonjour les amis , le roman est vraiment beau ."
-ids = [tokenizer.bos_id, *tokenizer.encode(text)][:24]
-tokens = ["<bos>", *tokenizer.pieces(text)][:24]
-course.widgets.attention(twin, tokens, token_ids=torch.tensor(ids), query=len(ids) - 2,
-                         untrained=True)
-
-# %% [markdown]
 # ## Take-home: GPT on one page
 #
 # | step | what happens | your functions |
@@ -488,19 +470,18 @@ course.widgets.attention(twin, tokens, token_ids=torch.tensor(ids), query=len(id
 # | train | targets are the inputs shifted by one; loss, gradient, step | |
 # | write | read, draw, append | `generate` |
 #
-# All of it stands on one page of PyTorch, without `tinytx`, in `notebooks/gpt_one_page.py`, which learns positions instead of computing them, and reads characters. Run `python gpt_one_page.py` on the novels of the course, or add a file of yours. (`gpt_by_hand.py` is the same from lists of numbers, with its own backward pass.)
+# All of it is on one page of PyTorch, without `tinytx`, in `notebooks/gpt_one_page.py`: run `python gpt_one_page.py` on the novels of the course, or add a file of yours. (`gpt_by_hand.py` is the same from lists of numbers, with its own backward pass.)
 #
 # ## What this does not show
 #
-# - The model is tiny, its language simple, and it was trained with one seed. Equal logits prove its forward pass only.
-# - The sampling loop reads the whole prefix anew for each token. [Lesson 11](11_translation.ipynb) stores what does not change.
+# The model is tiny, its language simple, and it was trained with one seed. Equal logits prove its forward pass only.
 #
 # ## Summary
 #
 # 1. A GPT is an embedding, positions, blocks, a norm and an output layer; between the first and the last all shapes are (B, T, D).
 # 2. Shapes prove little. Equal logits with another implementation prove the forward pass.
 # 3. Read, draw, append: that loop is all of writing. Temperature, top-k and top-p only change the distribution that is drawn from.
-# 4. The loss starts near $\ln V$ and falls towards the entropy bound, while noise turns into sentences.
+# 4. The loss starts near $\ln V$ and falls, while noise turns into sentences. Without attention it ends where counting pairs of tokens ends.
 #
 # *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.1 and 3.4, for the scaled embedding; Radford et al., *Language Models are Unsupervised Multitask Learners* (2019), section 2.3, for pre-norm with a final norm; Holtzman et al., [arXiv:1904.09751](https://arxiv.org/abs/1904.09751), section 3.1, for top-p; Fan et al., [arXiv:1805.04833](https://arxiv.org/abs/1805.04833), section 5.4, for top-k.
 #

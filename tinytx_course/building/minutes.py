@@ -89,7 +89,8 @@ def minutes_of(lesson: Lesson, cells: Iterable[NotebookNode]) -> tuple[float, fl
                 title = heading or title
                 if not title.startswith("Exercise: "):
                     words += count_words(f"{heading} {_LINE.sub('', text)}")
-                    doing += A_TRY * len(_TRY.findall(text)) if title == "Try it yourself" else 0
+                    if title == "Try it yourself":  # several are numbered
+                        doing += A_TRY * (len(_TRY.findall(text)) or heading == title)
             doing += sum(one.minutes for one in statements_in(cell.source, lesson.number))
         elif cell.cell_type == "code" and not is_first_cell(cell):
             doing += sum(TO_DO[name] for name in _CALL.findall(cell.source))

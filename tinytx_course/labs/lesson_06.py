@@ -1,4 +1,4 @@
-"""Lesson 06, counting parameters: derivations with one error each, and published models by their settings.
+"""Lesson 06, counting parameters: published models by their settings.
 
 Nothing is downloaded: a count needs only the ``config.json`` that a model is published with.
 """
@@ -7,151 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from tinytx.config import TransformerConfig
-from tinytx.counting import Head, ParameterTable, Term, linear, make_table, parameter_table
-
-
-class Line(NamedTuple):
-    """One line of a derivation: what is counted, letters and then numbers joined by "=", and the result."""
-
-    what: str
-    working: str
-    number: int
-
-    def __str__(self) -> str:
-        return f"{self.what}: {self.working} = {self.number:,}"
-
-
-@dataclass(frozen=True)
-class Derivation:
-    """A parameter count with an error in one line; the lines below use its result.
-
-    Attributes
-    ----------
-    config : TransformerConfig
-    head : {"lm", "classifier"}
-    n_classes : int
-        Of the classifier.
-    lines : tuple of Line
-    wrong_line, right_number : int
-        The number, from 1, of the line with the error, and the right result of that line.
-    hint : str
-        The explanation, shown when the error is found.
-    """
-
-    config: TransformerConfig
-    head: Head
-    n_classes: int
-    lines: tuple[Line, ...]
-    wrong_line: int
-    right_number: int
-    hint: str
-
-    @property
-    def claimed(self) -> int:
-        """The total it arrives at."""
-        return self.lines[-1].number
-
-    def __str__(self) -> str:
-        config = self.config
-        head = "language model" if self.head == "lm" else f"classifier with {self.n_classes} classes"
-        sizes = (
-            f"{head}: V = {config.vocab_size}, D = {config.d_model}, F = {config.d_ff}, "
-            f"{config.n_layers} layers, {config.n_heads} heads"
-        )
-        return "\n".join([sizes, *(f"  {number}. {line}" for number, line in enumerate(self.lines, 1))])
-
-
-def check(name: str, line: object = ..., number: object = ...) -> str:
-    """Check an answer: which line of a derivation is wrong, and what is its right result?
-
-    Parameters
-    ----------
-    name : str
-        One of ``DERIVATIONS``.
-    line : int
-        The number of the wrong line; ``...`` while it is not known.
-    number : int
-        The right result of that line.
-
-    Examples
-    --------
-    >>> check("A")
-    'A: not attempted yet.'
-    >>> check("A", line=1, number=240)
-    'A: line 1 is right. Look at the others.'
-    """
-    if name not in DERIVATIONS:
-        raise ValueError(f"name must be one of {', '.join(DERIVATIONS)}, got {name!r}")
-    derivation = DERIVATIONS[name]
-    if line in (..., None):
-        return f"{name}: not attempted yet."
-    if not isinstance(line, int) or line not in range(1, len(derivation.lines) + 1):
-        return f"{name}: line must be a number from 1 to {len(derivation.lines)}, got {line!r}."
-    if line != derivation.wrong_line:
-        uses_others = derivation.lines[line - 1].what in ("all layers", "total")
-        if line > derivation.wrong_line and uses_others:
-            return f"{name}: line {line} is right, but uses a wrong number from a line above."
-        return f"{name}: line {line} is right. Look at the others."
-    if number in (..., None):
-        return f"{name}: line {line} is the wrong one. What is its right result?"
-    if number != derivation.right_number:
-        return f"{name}: line {line} is the wrong one, but its right result is not {number!r}."
-    total = parameter_table(derivation.config, derivation.head, derivation.n_classes).total
-    return f"{name}: found! {derivation.hint} The right total is {total:,}."
-
+from tinytx.counting import ParameterTable, Term, linear, make_table, parameter_table
 
 # The sizes of a configuration, in the order in which models are listed here.
 _OURS = ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len", "n_segments")
-
-
-def _derivation(
-    sizes: tuple[int, ...], slip: Line, hint: str, *, head: Head = "lm", n_classes: int = 2
-) -> Derivation:
-    """Write a derivation, with `slip` in place of the right line."""
-    named: dict[str, Any] = dict(zip(_OURS, sizes, strict=False))
-    config = TransformerConfig(**named, norm="last")
-    v, d, f = config.vocab_size, config.d_model, config.d_ff
-    out, letter = (v, "V") if head == "lm" else (n_classes, "C")
-    right = {
-        "embedding": (f"V·D = {v}·{d}", v * d),
-        "attention": (f"4·(D·D + D) = 4·({d}·{d} + {d})", 4 * (d * d + d)),
-        "feed-forward": (f"2·D·F + F + D = 2·{d}·{f} + {f} + {d}", 2 * d * f + f + d),
-        "norms": (f"2·2·D = 2·2·{d}", 4 * d),
-        "output layer": (f"D·{letter} + {letter} = {d}·{out} + {out}", d * out + out),
-    }
-    *lines, head_line = (
-        slip if part == slip.what else Line(part, *working) for part, working in right.items()
-    )
-    embedding, *in_layer = (line.number for line in lines)
-    layers = config.n_layers * sum(in_layer)
-    total = embedding + layers + head_line.number
-    lines += [
-        Line("all layers", f"{config.n_layers}·({' + '.join(map(str, in_layer))})", layers),
-        head_line,
-        Line("total", f"{embedding:,} + {layers:,} + {head_line.number:,}", total),
-    ]
-    position = lines.index(slip) + 1
-    return Derivation(config, head, n_classes, tuple(lines), position, right[slip.what][1], hint)
-
-
-DERIVATIONS: Mapping[str, Derivation] = {
-    "A": _derivation(
-        (30, 8, 2, 2, 12),
-        Line("attention", "H·D² = 2·8·8", 128),
-        "Attention has four matrices, for queries, keys, values and the output, each with a bias; "
-        "how many heads share them does not matter.",
-    ),
-    "B": _derivation(
-        (40, 6, 3, 3, 24),
-        Line("norms", "2·D = 2·6", 12),
-        "A layer has two norms, one for attention and one for the feed-forward network.",
-        head="classifier",
-        n_classes=5,
-    ),
-}
 
 Settings = Mapping[str, int]
 

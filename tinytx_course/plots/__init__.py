@@ -9,7 +9,7 @@ into in place of a new figure), and returns the figure and its axes.
 
 from __future__ import annotations
 
-from tinytx_course.plots.bars import bars, grouped_bars, share_areas, share_bars
+from tinytx_course.plots.bars import bars, grouped_bars, share_bars
 from tinytx_course.plots.diagrams.diagram import DIAGRAMS, diagram
 from tinytx_course.plots.lines import Curve, Points, curves, roofline, scatter, seed_band
 from tinytx_course.plots.matrices import categorical_map, depth_map, heatmap
@@ -34,7 +34,6 @@ __all__ = [
     "save_figure",
     "scatter",
     "seed_band",
-    "share_areas",
     "share_bars",
     "show",
     "style",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tinytx_course.plots.style import COLORS, REFERENCE_LINE, label_axes, note, own_axes, style, to_array
+from tinytx_course.plots.style import COLORS, REFERENCE_LINE, label_axes, note, own_axes, style
 
 GROUP_HEIGHT = 0.82  # of the space of a group
 GAP, BAR = 0.14, 0.25  # inches between groups, and for a bar with its number
@@ -147,41 +147,5 @@ def share_bars(
     _rows_downwards(ax)
     ax.set_xlim(0, 100)
     fig.legend(loc="outside lower center", ncols=min(5, len(parts)))
-    label_axes(ax, title, xlabel, ylabel)
-    return fig, ax
-
-
-@style()
-def share_areas(
-    x: Sequence[float],
-    parts: Mapping[str, Sequence[float]],
-    *,
-    xlabel: str,
-    ylabel: str,
-    title: str | None = None,
-    x_log: bool = False,
-    ax: Axes | None = None,
-) -> tuple[Figure, Axes]:
-    """Draw how a whole is made up of its parts, in percent, as areas on top of each other.
-
-    Parameters
-    ----------
-    x : sequence of float
-        In increasing order; on a logarithmic axis if `x_log`.
-    parts : mapping of str to sequence of float
-        Sizes in any unit, not negative, from bottom to top; each is named right of the axes.
-    """
-    fig, ax = own_axes(ax, 7.6, 4.2)
-    sizes = np.stack([to_array(values) for values in parts.values()])
-    shares = 100 * sizes / sizes.sum(axis=0)
-    colors = [COLORS[index % len(COLORS)] for index in range(len(parts))]
-    ax.stackplot(to_array(x), shares, colors=colors, alpha=0.85, edgecolor="white", linewidth=0.8)
-    ax.set_xscale("log" if x_log else "linear")
-    ax.set(xlim=(min(x), max(x)), ylim=(0, 100))
-    ends = np.cumsum(shares[:, -1]) - shares[:, -1] / 2
-    height, lowest = 6.5, -np.inf  # labels must not overlap, from bottom to top
-    for name, color, end in zip(parts, colors, ends, strict=True):
-        lowest = max(end, lowest + height)
-        ax.text(1.015, lowest / 100, name, color=color, transform=ax.transAxes, va="center", fontsize=11.5)
     label_axes(ax, title, xlabel, ylabel)
     return fig, ax

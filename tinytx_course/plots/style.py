@@ -153,7 +153,7 @@ def show(fig: Figure, name: str, alt: str | None = None) -> None:
     ----------
     fig : Figure
     name : str
-        Such as ``02_causal_mask``: a row of ``plots/captions.toml``, which says what is drawn, and what
+        Such as ``02_wrong_masks``: a row of ``plots/captions.toml``, which says what is drawn, and what
         there is to see for whoever cannot see the picture. The figure is also written to a file, see
         `save_figure`.
     alt : str, optional

@@ -29,9 +29,8 @@ PARTS = (
 #: The figure on the card of a lesson; of the others the widest panel of their diagram.
 CARD_FIGURES = {
     0: "attention_on_four_words",
-    2: "causal_mask",
+    2: "wrong_masks",
     5: "depth",
-    6: "shares_by_width",
     7: "learning",
     8: "loss_and_bound",
     9: "label_efficiency",

@@ -75,15 +75,20 @@ print("both heads, concatenated:", [round(number, 1) for number in received])
 #
 # $$\text{head}_h = \operatorname{attention}(x W_Q^h,\; x W_K^h,\; x W_V^h), \qquad \text{out} = \operatorname{concat}(\text{head}_0, \ldots, \text{head}_{H-1})\, W_O .$$
 #
-# ### Further: a loop over heads
-#
-# We take the matrices from the package's module. Head $h$ owns rows $hK$ to $(h+1)K - 1$ of the stored weights of $W_Q$, $W_K$ and $W_V$, since `nn.Linear` stores the transpose.
+# From here on the matrices are those of the package's module: `three` are its projections, and `x` has shape (B, T, D).
 
-# %% tags=["nbval-check-output"]
+# %%
 _ = torch.manual_seed(0)
 B, T, D, H = 2, 5, 12, 3
 module, x = tx.MultiHeadAttention(d_model=D, n_heads=H), torch.randn(B, T, D)
 three = (module.q_proj, module.k_proj, module.v_proj)
+
+# %% [markdown]
+# ### Further: a loop over heads
+#
+# Head $h$ owns rows $hK$ to $(h+1)K - 1$ of the stored weights of $W_Q$, $W_K$ and $W_V$, since `nn.Linear` stores the transpose.
+
+# %% tags=["nbval-check-output"]
 contexts = []
 for rows in torch.arange(D).split(D // H):
     of_head = [F.linear(x, proj.weight[rows], proj.bias[rows]) for proj in three]
@@ -120,7 +125,7 @@ answer = "the first six numbers of the text: one and a half tokens"
 course.resolve("04.1", answer, f"It holds {held}.")
 
 # %% [markdown]
-# **After a reshape alone a head mixes parts of different tokens**, and no error is raised. The right way splits the *last* axis, (B, T, H, K), then exchanges two axes. The **merge** is the way back. Here `three` are the projections of the package's `module`, and `x` has shape (B, T, D).
+# **After a reshape alone a head mixes parts of different tokens**, and no error is raised. The right way splits the *last* axis, (B, T, H, K), then exchanges two axes. The **merge** is the way back.
 
 # %% tags=["nbval-check-output"]
 def split_into(n_heads, x):

@@ -340,7 +340,9 @@ def _product(layer: nn.Linear, n_rows: int) -> Callable[[Tensor], Tensor] | None
 TRIM_EVERY = 50  # steps
 RETAINED = 2**30  # bytes: larger blocks, and free memory beyond it, are given back at once
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # parameters of mallopt, see its manual page
-N_KERNELS = "128"
+# oneDNN, which multiplies matrices in torch, caches a kernel for each of 1,024 shapes, a few MB each; batches
+# by length have hundreds of shapes. It reads this where it first multiplies.
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")
 LIBC: Any = ctypes.CDLL(None) if sys.platform == "linux" else None
 HAS_GLIBC = hasattr(LIBC, "malloc_trim") and hasattr(LIBC, "mallopt")
 
@@ -348,12 +350,9 @@ HAS_GLIBC = hasattr(LIBC, "malloc_trim") and hasattr(LIBC, "mallopt")
 def retain_memory() -> None:
     """Let the process reuse the memory that it frees, until `trim_memory` gives it back to the system.
 
-    By default glibc gives large blocks back at once, which clears each page anew when the next step touches
-    it. And oneDNN, which multiplies matrices in torch, caches a kernel for each of 1,024 shapes; where it has
-    not multiplied yet, it is told to cache fewer, as batches by length have hundreds of shapes.
+    By default glibc gives large blocks back at once: the next step to touch a page clears it anew.
     Paid for by bench-reviews.json, "cls-books, 256 reviews, up to 512 ids".
     """
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", N_KERNELS)
     if HAS_GLIBC:
         for parameter in (MMAP_THRESHOLD, TRIM_THRESHOLD):
             LIBC.mallopt(parameter, RETAINED)

@@ -11,15 +11,15 @@
 #
 # **How do two languages meet?**
 #
-# A translator has two halves: an **encoder** reads the source, a **decoder** writes the target, and they meet in one sublayer. Here you build it, train a translator, and compare what it attends to with the true alignment.
+# A translator has two halves: an **encoder** reads the source, a **decoder** writes the target, and they meet in one sublayer.
 #
 # After this lesson you can
 #
 # 1. compute cross-attention by hand, and write a decoder layer in about 25 lines;
 # 2. say what a decoder reads and predicts in training, and write its loss;
 # 3. compare cross-attention with the true alignment;
-# 4. translate by greedy and by beam search, and write a KV cache in about 15 lines;
-# 5. count BLEU by hand, and report it with its **signature** (the settings of its count) and its limits.
+# 4. translate by greedy decoding; *Further:* by beam search, and with a KV cache;
+# 5. count a score of translations, and report BLEU with its **signature** (the settings of its count) and its limits.
 #
 # *You need:* attention and masks, as in [lesson 02](02_attention_and_masks.ipynb), the block, as in [lesson 05](05_the_block.ipynb), and training, as in [lesson 08](08_pretraining.ipynb).
 # *It takes:* three quarters of an hour, about twice that with everything; about a minute to run on two cores.
@@ -27,10 +27,11 @@
 # %% [markdown]
 # ## Set-up
 #
-# One translator is trained in front of you, from English into the French of our small world. Scores need the package `sacrebleu`, a part of the extra `[course]`.
+# One translator is trained in front of you, from English into the French of our small world.
 
 # %%
 import math
+import operator
 from collections import Counter
 
 import torch
@@ -61,7 +62,7 @@ plots.diagram("encoder-decoder")
 # %% [markdown]
 # ## Why: a dictionary is not enough
 #
-# One grammar writes each sentence of our world in English and in French, and knows which word translates which: the **alignment**. The tempting way: replace each English word by the French word that translates it most often. We count over 4,000 pairs with their alignment, and try it on fresh sentences that occur in no training pair.
+# One grammar writes each sentence of our world in English and in French, and knows which word translates which: the **alignment**. The tempting way: replace each English word by the French word that translates it most often. We count over 4,000 pairs, and try it on fresh sentences.
 
 # %%
 _ = torch.manual_seed(0)
@@ -114,57 +115,32 @@ finding = f"It translates {exact:.1%} of {len(fresh)} sentences exactly."
 course.resolve("11.1", exact, finding, thresholds=(0.2, 0.6))
 
 # %% [markdown]
-# Few sentences are right: article, adjective and participle take gender and number from a noun elsewhere. (**BLEU**, from 0 to 100, counts how many runs of one to four words a translation shares with the right one; in brackets is its 95 % interval.)
+# Article, adjective and participle take gender and number from a noun elsewhere. (**BLEU**, from 0 to 100, counts how many runs of one to four words a translation shares with the right one; in brackets is its 95 % interval.)
 #
 # ## By hand: the decoder attends to the source
 #
-# In **cross-attention** the queries come from the decoder, keys and values from the encoder's output, the **memory**: one vector a source token. Here three French positions attend to four English ones, of which the last is padding. For each query: a score for each source token, $e$ to its power, zero where there is padding, divided by the sum.
-
-# %%
-source = ["I", "read", "novels", "<pad>"]
-written = ["<bos>", "J'", "ai"]  # each predicts the next token: J', ai, lu
-queries = [[2.0, 0, 0, 0], [0, 2, 0, 0], [0, 2, 0, 2]]  # T = 3
-keys = [[2.0, 0, 0, 0], [0, 2, 0, 1], [0, 0, 2, 0], [3, 3, 3, 3]]  # S = 4
-values = [[1.0, 0], [0, 1], [1, 1], [9, 9]]
-is_real = [word != "<pad>" for word in source]
-
-
-def dot(a, b):
-    return sum(x * y for x, y in zip(a, b, strict=True))
-
-
-contexts = []
-for word, query in zip(written, queries, strict=True):
-    raised = [
-        math.exp(dot(query, key) / math.sqrt(4)) if real else 0.0
-        for key, real in zip(keys, is_real, strict=True)
-    ]
-    weights = [each / sum(raised) for each in raised]
-    contexts.append([dot(weights, column) for column in zip(*values, strict=True)])
-    print(f"{word:<8}" + "".join(f"{weight:>9.3f}" for weight in weights))
-    assert dot(query, keys[3]) > max(dot(query, key) for key in keys[:3])
-print("attends most to", source[weights.index(max(weights))])
-
-# %% [markdown]
-# The padding has the largest score in every row and gets no weight, since the mask acts before the softmax. Now as matrices, and as modules with equal weights, ours and torch's. Torch has the opposite sign: there `True` means **blocked**.
+# In **cross-attention** the queries come from the decoder, keys and values from the encoder's output, the **memory**: one vector a source token. Here three French positions, each of which predicts the next token, attend to four English ones. For each query: a score for each source token, $e$ to its power, zero where there is padding, divided by the sum. Then as matrices:
 
 # %% tags=["nbval-check-output"]
-real = torch.tensor(is_real)  # (S,), True = may attend
-by_matrices = tx.attention(*map(torch.tensor, (queries, keys, values)), real)
-torch.testing.assert_close(by_matrices, torch.tensor(contexts))
-
-ours = tx.MultiHeadAttention(d_model=12, n_heads=3)
-theirs = lab.torch_attention(ours)  # with our weights
-x, memory = torch.randn(1, 3, 12), torch.randn(1, 4, 12)  # (B, T, D), (B, S, D)
-output, weights = theirs(x, memory, memory, key_padding_mask=~real[None])
-torch.testing.assert_close(ours(x, memory, real), output)
-_, wrong = theirs(x, memory, memory, key_padding_mask=real[None])
-print("by hand = by matrices, ours = torch's")
-print("weight on the padding, right sign:", weights[0, :, 3].tolist())
-print("weight on the padding, wrong sign:", wrong[0, :, 3].tolist())
+queries = {"<bos>": [2.0, 0, 0, 0], "J'": [0, 2.0, 0, 0], "ai": [0, 2.0, 0, 2]}  # T = 3
+keys = {"I": [2.0, 0, 0, 0], "read": [0, 2.0, 0, 1], "novels": [0, 0, 2.0, 0]}
+keys["<pad>"] = [3.0, 3, 3, 3]  # S = 4
+rows = []
+for word, query in queries.items():
+    products = [map(operator.mul, query, key) for key in keys.values()]
+    scores = [sum(product) / math.sqrt(4) for product in products]
+    assert scores[3] == max(scores)  # that of the padding
+    raised = [*map(math.exp, scores[:3]), 0.0]
+    rows.append([each / sum(raised) for each in raised])
+    print(f"{word:<6}", "".join(f"{weight:8.3f}" for weight in rows[-1]))
+real = torch.tensor([True, True, True, False])  # (S,), True = may attend
+q, k = torch.tensor([*queries.values()]), torch.tensor([*keys.values()])
+by_matrices = tx.attention(q, k, torch.eye(4), real)  # these values show the weights
+torch.testing.assert_close(by_matrices, torch.tensor(rows))
+print("by hand = tx.attention")
 
 # %% [markdown]
-# With the wrong sign *all* the weight falls on the padding, without an error.
+# The padding has the largest score in every row and gets no weight, since the mask acts before the softmax.
 #
 # ## Three attentions, three masks
 #
@@ -202,7 +178,7 @@ class DecoderLayer(nn.Module):
 # %% [markdown]
 # ### Further: the whole forward pass
 #
-# Around the layers: an embedding and positions on both sides, the encoder's blocks, final norms and the output layer. Source and target share one embedding matrix, which is the output layer too. We give them the weights of a small `tx.Translator`.
+# Around the layers: an embedding and positions on both sides, the encoder's blocks, final norms and the output layer, which is the embedding matrix too. We give them the weights of a small `tx.Translator`.
 
 # %%
 tiny = tx.TransformerConfig(
@@ -244,9 +220,9 @@ print("our layers, tx.Translator and torch.nn.Transformer: equal logits")
 # %% [markdown]
 # ## What the decoder reads in training: the answer, one position late
 #
-# In training the decoder is given the whole right translation, shifted by one position: it reads `<bos> y₁ y₂ …` and must predict `y₁ y₂ … <eos>`. This is **teacher forcing**: all positions are trained at once, as if everything before had been written correctly. In use the decoder reads what it wrote itself, mistakes included; this gap is called **exposure bias**.
+# In training the decoder is given the whole right translation, shifted by one position: it reads `<bos> y₁ y₂ …` and must predict `y₁ y₂ … <eos>`. This is **teacher forcing**. In use the decoder reads what it wrote itself, mistakes included; this gap is called **exposure bias**.
 #
-# The loss has one new ingredient, **label smoothing** $s$: the right token gets the target probability $1 - s$ instead of 1, and $s$ is spread evenly over all $V$ tokens, the right one included.
+# The loss has one new ingredient, **label smoothing** $s$: the right token gets the target probability $1 - s$ instead of 1, and $s$ is spread evenly over all $V$ tokens. A perfect prediction of this target leaves its entropy, so the lowest loss is above zero.
 
 # %%
 toy = tx.Tokenizer.train([*pairs.valid.sources, *pairs.valid.targets], vocab_size=700)
@@ -271,7 +247,9 @@ print("decoder reads    <bos>", *toy.pieces(few.targets[1]))
 print("decoder predicts", *toy.pieces(few.targets[1]), "<eos>")
 
 # %% [markdown]
-# One batch, here of 16 pairs, must be learned by heart. The lowest smoothed loss is above zero: a perfect prediction of the smoothed target leaves the entropy of that target.
+# ### Further: one batch learned by heart
+#
+# The lowest loss, and a batch of 16 pairs that comes near to it:
 
 
 # %%
@@ -299,11 +277,9 @@ print(f"a uniform guess, ln V: {uniform:.2f}; lowest possible {lowest:.2f}")
 assert abs(losses[0] - uniform) < 0.5 and lowest < losses[-1] < lowest + 0.15
 
 # %% [markdown]
-# It starts near $\ln V$, and ends near its lower bound.
-#
 # ## Use it: train a translator
 #
-# `tx.train_translator` runs this loop on all pairs.
+# `tx.train_translator` minimises this loss on all pairs.
 
 # %%
 result = tx.train_translator(pairs, options=tx.RunOptions(progress=False))
@@ -312,7 +288,7 @@ print(f"held out, unsmoothed: {result.evaluation.nats_per_token:.3f} nats per to
 
 
 # %% [markdown]
-# It writes by **greedy decoding**: take the most probable token, append it, ask again, until the end mark comes. The encoder reads the source once.
+# It writes by **greedy decoding**: take the most probable token, append it, ask again, until the end mark comes.
 
 # %%
 @torch.no_grad()
@@ -331,7 +307,7 @@ for text in sources[:5]:
 print("greedy = tx.translate:", text, "→", tokenizer.decode(greedy(text)[:-1]))
 
 # %% [markdown]
-# **Predict 11.2.** The same fresh sentences, the same scores as for the dictionary.
+# **Predict 11.2.** The same fresh sentences.
 
 # %%
 course.predict(
@@ -351,7 +327,18 @@ finding = f"{share:.1%} exact, against {exact:.1%} by dictionary."
 course.resolve("11.2", share, finding, thresholds=(1 / 3, 3 / 4))
 
 # %% [markdown]
-# Does it read its source, or write likely French? We take the loss of each right translation, with its own source and with its neighbour's. And try a sentence of your own: change the marked line.
+# Try a sentence of your own: change the marked line.
+
+# %%
+mine = "The witch of this novel is captivating."  # <- change me
+(text,) = [each.text for each in tx.translate(model, tokenizer, [mine])]
+print(f"{mine} → {text}")
+print("mistakes of grammar:", bleu.count_mistakes([text]).n_errors)
+
+# %% [markdown]
+# ### Further: does it read its source?
+#
+# Or does it write likely French? The loss of each right translation, with its own source and with its neighbour's:
 
 # %%
 own = Pairs(tuple(sources[:200]), tuple(references[:200]))
@@ -360,17 +347,12 @@ losses = [bleu.pair_nats(model, tokenizer, each) for each in (own, exchanged)]
 print("nats per token: own source {:.2f}, another's {:.2f}".format(*losses))
 assert smoke or losses[1] > losses[0] + 1
 
-mine = "The witch of this novel is captivating."  # <- change me
-(text,) = [each.text for each in tx.translate(model, tokenizer, [mine])]
-print(f"{mine} → {text}")
-print("mistakes of grammar:", bleu.count_mistakes([text]).n_errors)
-
 # %% [markdown]
 # A wrong source costs more than a nat a token: the model reads it.
 #
 # ## Look: cross-attention as an alignment
 #
-# Here the grammar knows where a translator *should* attend. `lab.cross_attention` records the weights, as in lesson 04, while the model is given a right translation. Row $t$ is the step that *predicts* token $t$, which it has not read yet. How much of a head's attention falls on the words that the token translates? The best head is chosen on some sentences, measured on others, and drawn for one of neither.
+# Here the grammar knows where a translator *should* attend. `lab.cross_attention` records the weights while the model is given a right translation. Row $t$ is the step that *predicts* token $t$. How much of a head's attention falls on the words that the token translates? The best head is chosen on some sentences, measured on others, and drawn for one of neither.
 
 
 # %%
@@ -406,7 +388,7 @@ fig.supxlabel("English token attended to")
 plots.show(fig, name="11_alignment")
 
 # %% [markdown]
-# One sentence proves nothing, so now 150. The baseline is a head that reads nothing and looks at the place in proportion, as the two languages run nearly in parallel.
+# And over 150 sentences. The baseline reads nothing and attends to the place in proportion, as the two languages run nearly in parallel.
 
 # %%
 print(f"aligned tokens: even {mass.uniform:.2f}, place {mass.in_order:.2f}", end=", ")
@@ -414,13 +396,13 @@ print(f"chosen head {mass.mass[layer, head]:.2f}")
 assert smoke or mass.mass[layer, head] > mass.in_order + 0.05
 
 # %% [markdown]
-# The chosen head has learned more of an alignment that it was never given than the place would tell. Choose a French token and compare the heads with the truth.
+# The chosen head has learned more of an alignment that it was never given than the place would tell. Choose a French token.
 
 # %%
 course.widgets.alignment(model, tokenizer, fresh[600:606])
 
 # %% [markdown]
-# ## Searching: the best token is not the best sentence
+# ## Further: the best token is not the best sentence
 #
 # Here is a tiny model as a table, with words for tokens. The probability of a sentence is the product along its path. **Beam search** follows the best few beginnings, its **beams**, at once: from every unfinished beam, all continuations; keep the best few of all; those that end are finished and leave. A beam of one is greedy decoding.
 
@@ -460,9 +442,7 @@ print(f"the best of two beams is {ratio:.1f} times as probable as the greedy sen
 assert ratio > 1
 
 # %% [markdown]
-# Greedy decoding takes _la_, and cannot go back. A beam of two keeps _le_, although it was second, and finds a sentence that is more probable.
-#
-# ## Further: longer searches, and a cache
+# Greedy decoding takes _la_, and cannot go back. A beam of two keeps _le_, and finds a sentence that is more probable.
 #
 # ### Short or long: the length penalty
 #
@@ -498,7 +478,7 @@ for alpha in (0.0, 1.0):
 course.widgets.beam_tree(model, tokenizer, sources[:6], references=references[:6])
 
 # %% [markdown]
-# ### The KV cache: one more token for the work of one
+# ## Further: the KV cache, one more token for the work of one
 #
 # In causal self-attention the keys and values of earlier tokens cannot change. A **KV cache** stores them. Each step computes query, key and value of the *newest* token alone, appends key and value, and attends to all of the cache. No mask is needed: everything in it is past.
 
@@ -575,7 +555,7 @@ assert all(BLEU().corpus_score([good[0]], [[g]]).score < ahead for g in good[1:]
 #
 # ### Real pairs
 #
-# Tatoeba has everyday sentences, Multi30k captions of photographs; translators of both were trained beforehand. The four sentences below were removed from Tatoeba's training pairs. (**chrF** compares runs of characters instead of words.)
+# Tatoeba has everyday sentences, Multi30k captions of photographs; translators of both were trained beforehand.
 
 # %%
 for corpus in ("tatoeba-en-fr", "multi30k-en-fr"):
@@ -584,8 +564,6 @@ for corpus in ("tatoeba-en-fr", "multi30k-en-fr"):
     print(f"{corpus}, {beam_score['split']} split: {beam_score['signature']}")
     for how, score in record["scores"].items():
         print(f"  {how:<10} BLEU {score['bleu']:.1f}, chrF {score['chrf']:.1f}")
-    for english, french in record["sentences"].items() if "tato" in corpus else ():
-        print(f"  {english} → {french['beam of 4']}")
     assert beam_score["bleu"] > greedy_score["bleu"]
 
 # %% [markdown]
@@ -601,21 +579,8 @@ course.quiz("translation")
 # %% [markdown]
 # ## Exercises
 #
-# [exercise: cross_attention_mask]
-
-
-# %%
-def cross_attention_mask(src_ids, tgt_ids, pad_id):
-    ### BEGIN SOLUTION
-    ...
-    ### END SOLUTION
-
-
-# %%
-course.check("cross_attention_mask", cross_attention_mask)
-
-# %% [markdown]
 # [exercise: chrf]
+
 
 
 # %%
@@ -629,7 +594,19 @@ def chrf(translation, reference):
 course.check("chrf", chrf)
 
 # %% [markdown]
-# ## Further: two more exercises
+# ## Further: three more exercises
+#
+# [exercise: cross_attention_mask]
+
+# %%
+def cross_attention_mask(src_ids, tgt_ids, pad_id):
+    ### BEGIN SOLUTION
+    ...
+    ### END SOLUTION
+
+
+# %%
+course.check("cross_attention_mask", cross_attention_mask)
 
 # %% [markdown]
 # [exercise: greedy_decode]
@@ -674,16 +651,16 @@ course.check("beam_search", beam_search)
 # ## What this does not show
 #
 # - Our world has few words, and one translation for each sentence.
-# - One seed of each translator, here and on the real corpora. The interval of BLEU does not cover that.
+# - One seed of each translator. The interval of BLEU does not cover that.
 #
 # ## Summary
 #
 # 1. Cross-attention: queries from the decoder, keys and values from the memory, padding of the source masked.
 # 2. Teacher forcing: read `<bos> y`, predict `y <eos>`. Label smoothing leaves a lowest loss above zero.
-# 3. Compare a head with the true alignment over many sentences that did not choose it, and with what the place alone gives.
-# 4. Greedy decoding takes the best token, beam search follows several paths; $\log P / n^\alpha$ compares lengths. A KV cache gives equal outputs.
+# 3. The chosen head follows the true alignment, over sentences that did not choose it, more than the place alone would.
+# 4. Greedy decoding takes the best token, beam search follows several paths and may find a more probable sentence.
 # 5. BLEU belongs to a whole test set, with signature, references and interval; on one sentence it can mislead.
 #
-# *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.1, 3.2.3, 3.4 (tying), 5.4 (smoothing) and 6.1 (beams). Attention between two languages, drawn as an alignment: Bahdanau, Cho and Bengio, [arXiv:1409.0473](https://arxiv.org/abs/1409.0473). Label smoothing: Szegedy et al., [arXiv:1512.00567](https://arxiv.org/abs/1512.00567), section 7. BLEU: Papineni et al., ACL 2002. chrF: Popović, WMT 2015. Signatures: Post, [arXiv:1804.08771](https://arxiv.org/abs/1804.08771).
+# *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.1, 3.2.3, 5.4 (smoothing) and 6.1 (beams). Attention as an alignment: Bahdanau, Cho and Bengio, [arXiv:1409.0473](https://arxiv.org/abs/1409.0473). BLEU: Papineni et al., ACL 2002. chrF: Popović, WMT 2015. Signatures: Post, [arXiv:1804.08771](https://arxiv.org/abs/1804.08771).
 #
 # *What comes next:* [lesson 12](12_the_price_of_attention.ipynb) compares attention with recurrence and convolution: what each costs, and what it buys.

@@ -127,12 +127,6 @@ CASES: dict[str, Case] = {
         mouse=(".tx-mask-grid", [(0.54, 0.4), (0.7, 0.4), (0.9, 0.4)], "drawn"),
         sweep=(".tx-cell", True, 6),
     ),
-    "next_word": Case(
-        code="course.widgets.next_word('Bonjour les amis,')",
-        keys=("[aria-label='Token to look behind'] [tabindex='0']", "ArrowLeft", "ArrowRight", "back"),
-        mouse=(".tx-option:first-child", [(0.5, 0.5)], "text"),
-        sweep=(".tx-plot", True, 1),
-    ),
     "one_query": Case(
         code="course.widgets.one_query()",
         keys=(".tx-steps [tabindex='0']", "ArrowRight", "ArrowLeft", "step"),

@@ -11,35 +11,10 @@ from torch import Tensor, nn
 
 from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
-from tinytx_course.exercises.comparing import count, floats, number, pair, trained
+from tinytx_course.exercises.comparing import count, floats, number, trained
 from tinytx_course.exercises.exercise import Exercise, generator, normal
 from tinytx_course.exercises.observation import Call
 from tinytx_run.training import seeded
-
-
-def _step_calls(seed: int) -> Iterator[Call]:
-    rng = generator(seed, 31)
-    for (b, t, v), max_norm, stale, adam in (
-        ((1, 1, 2), 10.0, False, False),
-        ((1, 2, 3), 10.0, True, False),
-        ((2, 2, 3), 0.1, False, False),
-        ((2, 3, 5), 0.1, True, False),
-        ((3, 2, 5), 0.2, True, True),
-        ((3, 5, 7), 10.0, True, False),
-    ):
-        model = nn.Embedding(v, v, _weight=normal(rng, v, v).round(decimals=1))
-        if stale:
-            model.weight.grad = normal(rng, v, v).round(decimals=1)
-        kind = torch.optim.AdamW if adam else torch.optim.SGD
-        optimizer = kind(model.parameters(), lr=0.5)
-        inputs = torch.randint(v, (b, t), generator=rng, device="cpu")
-        further = 1 + torch.randint(v - 1, (b, t), generator=rng, device="cpu")
-        targets = (inputs + further) % v  # never the input
-        yield Call(
-            (model, optimizer, inputs, targets, max_norm),
-            f"model is nn.Embedding({v}, {v}), optimizer is {kind.__name__} with learning rate 0.5; "
-            + ("model.weight.grad holds an older gradient." if stale else "there is no gradient yet."),
-        )
 
 
 class _Body(nn.Module):
@@ -138,7 +113,6 @@ def _probe_calls(seed: int) -> Iterator[Call]:
 
 
 EXERCISES = (
-    Exercise(name="training_step", read=pair(number, floats, "loss, weight"), calls=_step_calls),
     Exercise(name="freeze", read=trained, calls=_freeze_calls),
     Exercise(name="mean_pool", read=floats, calls=_pooling_calls),
     Exercise(name="last_token", read=floats, calls=_pooling_calls),

@@ -32,17 +32,6 @@ _NAMES = {  # ours: torch's; the norms are numbered in the order in which a bloc
 _NORMS = {"encoder": ("attn_norm", "ff_norm"), "decoder": ("attn_norm", "cross_norm", "ff_norm")}
 
 
-def torch_attention(ours: MultiHeadAttention) -> nn.MultiheadAttention:
-    """A `torch.nn.MultiheadAttention` with the weights of our module.
-
-    Its masks have the opposite sign: True = blocked.
-    """
-    weight = ours.out_proj.weight
-    theirs = nn.MultiheadAttention(len(weight), ours.n_heads, batch_first=True, dtype=weight.dtype)
-    _copy(ours, theirs)
-    return theirs.eval()
-
-
 class TorchTranslator(nn.Module):
     """`torch.nn.Transformer` between our embeddings and head, with copied weights of a translator.
 

@@ -42,7 +42,6 @@ from tinytx_course.widgets.fill_blank import fill_blank
 from tinytx_course.widgets.how_sure import how_sure
 from tinytx_course.widgets.live_model import live_model
 from tinytx_course.widgets.mask import mask
-from tinytx_course.widgets.next_word import next_word
 from tinytx_course.widgets.one_query import one_query
 from tinytx_course.widgets.parsons import parsons
 from tinytx_course.widgets.playground import playground
@@ -63,7 +62,6 @@ __all__ = [
     "how_sure",
     "live_model",
     "mask",
-    "next_word",
     "one_query",
     "parsons",
     "playground",

@@ -24,7 +24,7 @@ _STORE = "_store.js"  # which a page of the site has for itself, before anything
 _SHARED = ("_numbers.js", "_elements.js", "_paint.js", "_plot.js", "_frame.js")
 _IN_PAGES = ("_address.js", "_tries.js", "_host.js")
 # Explorers that run the shipped model in the page: they share _live.js and _live.css, and need these modules.
-_LIVE = frozenset({"live_model", "next_word", "sampling"})
+_LIVE = frozenset({"live_model", "sampling"})
 _ENGINE = ("safetensors", "model", "shipped", "tokenizer", "tokens", "world")
 _TRAINS = "playground"  # the explorer that trains, in a worker that is made of the same engine
 _PARTS = {_TRAINS: ("_training.js", "_conductor.js")}  # modules of one explorer, put in front of it

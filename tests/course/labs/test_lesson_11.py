@@ -5,7 +5,6 @@ import torch
 from torch.testing import assert_close
 
 from tests.tinytx.against_torch import shaken
-from tinytx.attention import MultiHeadAttention
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
 from tinytx.tokenizer import Tokenizer
@@ -13,7 +12,6 @@ from tinytx_course.labs.lesson_11 import (
     TorchTranslator,
     alignment_mass,
     cross_attention,
-    torch_attention,
     true_alignment,
     words_of_tokens,
 )
@@ -37,15 +35,6 @@ def test_the_twin_gives_what_ours_gives(norm):
     with torch.no_grad():
         ours.encoder.token_embed.weight.mul_(2)
     assert not torch.equal(theirs.matrix, ours.head.weight)  # a copy: the twin stays as it was
-
-
-def test_attention_has_the_opposite_sign_of_masks():
-    ours = MultiHeadAttention(d_model=6, n_heads=3)
-    x, memory = torch.randn(2, 3, 6), torch.randn(2, 5, 6)
-    mask = torch.rand(3, 5) < 0.5
-    mask[:, 0] = True
-    output, _ = torch_attention(ours)(x, memory, memory, attn_mask=~mask)
-    assert_close(output, ours(x, memory, mask))
 
 
 @pytest.mark.parametrize("changes", [{"tie_embeddings": False}, {"positions": "rotary"}])

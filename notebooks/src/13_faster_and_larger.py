@@ -172,8 +172,8 @@ kinds_of_work = {
 }
 layers, one_token = kinds_of_work.values()
 for name in ("projection", "output layer"):
-    in_both = (f"{work} {named[name].intensity:.1f}" for work, named in kinds_of_work.items())
-    print(f"{name}, operations for each byte:", *in_both)
+    both = f"{layers[name].intensity:.1f} in training, {one_token[name].intensity:.1f}"
+    print(f"{name}: operations for each byte {both} in generation")
 
 # %% [markdown]
 # For one token a product does about half an operation for each byte: two for a weight of four bytes. In training it does far more.

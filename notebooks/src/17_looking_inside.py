@@ -191,8 +191,6 @@ def missed(level, name, labels=None):  # nats above the posterior, one a review
 
 
 own, other, variables = read_by(model), read_by(random_model), list(train)
-
-# %%
 question = "For which variable does the trained model help the probe most?"
 course.predict("17.1", f"{question} (last level, against random weights)", variables)
 

@@ -166,8 +166,6 @@ assert museum.TESTS["gradients"].finds(gradients.number)
 
 # %%
 course.diagnose(0, "no_scale")
-
-# %%
 course.diagnose(0, "gradient_cut")
 
 # %% [markdown]
@@ -215,25 +213,17 @@ course.diagnose(7, ...)
 # - Patient 1, classifier: "*At last one that knows all the answers. May I publish?*"
 # - Patient 5, classifier: "*It works for us. A user says that the answer to her review changes from day to day.*"
 # - Patient 9, language model: "*Below the bound, on text that it has never seen. Is the bound wrong?*"
-
-# %% tags=["folded"]
-room = {number: museum.shown(number) for number in (1, 5, 9)}
-fig = museum.room(room)
-plots.show(fig, name="18_room_2a")
-for number, evidence in room.items():
-    print(f"patient {number}\n{museum.as_text(evidence)}\n")
-
-# %% [markdown]
 # - Patient 11, language model: "*Our best one. The same size, the same data, and better than the other team's.*"
 # - Patient 12, translator: "*It overfits: the held-out loss is above the training loss.*"
 # - Patient 14, translator: "*As good as the other team's. Is it healthy?*"
 
 # %%
-room = {number: museum.shown(number) for number in (11, 12, 14)}
-fig = museum.room(room)
-plots.show(fig, name="18_room_2b")
-for number, evidence in room.items():
-    print(f"patient {number}\n{museum.as_text(evidence)}\n")
+rooms = {"18_room_2a": (1, 5, 9), "18_room_2b": (11, 12, 14)}
+for name, numbers in rooms.items():
+    room = {number: museum.shown(number) for number in numbers}
+    plots.show(museum.room(room), name=name)
+    for number, evidence in room.items():
+        print(f"patient {number}\n{museum.as_text(evidence)}\n")
 patient = museum.patient(9)
 museum.order(patient, "leak")
 
@@ -260,7 +250,25 @@ course.diagnose(14, ...)
 #
 # </details>
 #
-# Five patients wait for you without a hint: 2, 4, 6 and 13 are language models, 3 is a translator. `museum.draw(museum.shown(2), "patient 2")` shows one, and `course.diagnose` answers.
+# Five patients wait for you without a hint: 2, 4, 6 and 13 are language models, 3 is a translator. `museum.draw(museum.shown(2), "patient 2")` shows one.
+
+# %%
+course.diagnose(2, ...)
+course.diagnose(3, ...)
+course.diagnose(4, ...)
+course.diagnose(6, ...)
+course.diagnose(13, ...)
+
+# %% [markdown]
+# <details><summary>Diagnoses</summary>
+#
+# - Patient 2: `mask_transposed`. The map has weight above the diagonal; `attention_ahead` (1) says how much.
+# - Patient 3: `no_zero_grad`. `gradient_growth` (2): each step adds its gradient to all those before.
+# - Patient 4: `tied_weights_too_large`. The first loss is far above ln V: `first_loss` (1).
+# - Patient 6: `no_scale`. `attention_at_start` (1): before training, attention is sharp already.
+# - Patient 13: `weight_decay_on_everything`. `weights` (1): the scales of the norms are nearly gone.
+#
+# </details>
 #
 # ## Further: which test separates which faults?
 #
@@ -345,7 +353,7 @@ course.widgets.playground()
 #
 # | loss | compare it with | a difference says |
 # |---|---|---|
-# | first | ln V | the weights start wrong |
+# | first | ln V, the loss of a uniform guess | the weights start wrong |
 # | last | the exact bound, or a simple baseline | below: it has seen what it should predict. Far above: it cannot learn |
 # | last, of a translator | the bound of a reader without the source | above: it may not read the source |
 #

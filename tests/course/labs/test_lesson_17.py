@@ -178,7 +178,6 @@ def test_heads_replaced_by_their_own_outputs_change_nothing_and_by_all_of_anothe
     assert not torch.allclose(moved, whole) and not torch.allclose(moved, body(others))
 
 
-@pytest.mark.parametrize("level", [0, 1, 2])
 def test_a_head_that_does_not_exist_is_named(body):
     with pytest.raises(ValueError, match=r"\(2, 0\)"), lab.heads_replaced(body, {(2, 0): 0.0}):
         pass

@@ -16,15 +16,15 @@
 # 1. time code fairly, and report a ratio with its range;
 # 2. count operations and bytes of a layer, and say from the roofline whether memory or arithmetic limits it;
 # 3. say what a change can gain at most (Amdahl's law) before you make it, and measure what it does gain;
-# 4. save work with less padding and a KV cache, and compare two ways to train after the same *time*;
-# 5. cut a batch into micro-batches without changing its gradient.
+# 4. save work with less padding and a KV cache, and compare two ways to train after the same *time* (*Further*);
+# 5. cut a batch into micro-batches without changing its gradient (*Further*).
 #
 # *You need:* lesson 12 (what a layer costs), lesson 08 (training), lesson 11 (KV cache). *It takes:* an hour; half a minute to run on two quiet cores.
 
 # %% [markdown]
 # ## Set-up
 #
-# We compute on **one** core, as your machine is probably busy. With the budget `smoke` the numbers mean nothing.
+# We compute on **one** core, as your machine is probably busy. Two questions of earlier lessons come first.
 
 # %%
 import math  # noqa: F401 - an exercise may need it
@@ -41,16 +41,13 @@ torch.set_num_threads(1)
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 smoke = default_budget() == "smoke"
 
-# %% [markdown]
-# Two questions of earlier lessons first.
-
 # %%
 course.recall("13")
 
 # %% [markdown]
 # ## Why: the tempting calculation
 #
-# How long does a training step take? Lesson 12 counted the operations, and a large product of matrices tells how many operations a second the machine can do. Divide one by the other, and there is the answer.
+# How long does a training step take? Lesson 12 counted operations, and a large product of matrices tells how many a second the machine can do. Divide one by the other.
 
 # %%
 config = tx.TransformerConfig(
@@ -65,7 +62,7 @@ costs = tx.cost_table(config, batch_size=batch_size, seq_len=seq_len)
 print(f"{costs.flops_training:,} operations in a training step")
 
 # %% [markdown]
-# To compare, we need a fair stopwatch. **Warm up**: the first call fetches memory, so it does not count. **Take turns**: A B, A B, so a slow moment of the machine meets both. **Read the right clock**: processor time, which does not pass while other programs have the core. A GPU works in the background: we wait for it, and use the clock on the wall.
+# A fair stopwatch **warms up** (the first call fetches memory), **takes turns**, A B, A B, so a slow moment meets both, and reads **the right clock**: processor time, which does not pass while other programs have the core. A GPU works in the background: we wait for it. We report the median of the ratios, round by round, with their smallest and largest value: a **range**, no **confidence interval**.
 
 # %%
 from statistics import median
@@ -91,11 +88,6 @@ def take_turns(tasks, n_rounds=5):
     return times
 
 
-# %% [markdown]
-# We report the median of the ratios, round by round, with their smallest and largest value: a **range**, no **confidence interval**; five ratios are too few for one.
-
-
-# %% tags=["nbval-check-output"]
 def ratio(slow, fast):
     ratios = [a / b for a, b in zip(slow, fast, strict=True)]
     return median(ratios), (min(ratios), max(ratios))
@@ -105,7 +97,6 @@ def said(middle, ends):
     return f"{middle:.2f} (range {ends[0]:.2f} to {ends[1]:.2f})"
 
 
-print(said(*ratio([2.0, 3.0, 6.0], [1.0, 2.0, 2.0])))
 
 # %% [markdown]
 # **Predict 13.1.** Now a training step in float32 and, in turns, a product of two square matrices of width 1,024.
@@ -145,7 +136,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# Operations are half of the story: numbers must also be read from memory, and results written.
+# **Finding:** operations are half of the story. Numbers must also be read from memory, and results written.
 #
 # ## By hand: operations and bytes
 #
@@ -165,11 +156,9 @@ print(f"{operations / n_bytes:.2f} for each byte")
 # %% [markdown]
 # The last number is the **arithmetic intensity**: operations for each byte moved. A sum of two vectors does one operation for three numbers: $1/12$ at any length. A product of two square matrices does $2n^3$ operations on $3n^2$ numbers: $n/6$, more in larger matrices.
 #
-# ### A roof from two numbers
+# A machine has two speeds: at most $P$ operations and at most $M$ bytes a second. With intensity $i$ the speed is at most $\min(P,\ i M)$: a line that rises with $i$, up to a flat top, the **roofline**. They meet at $i = P / M$, the **ridge**. Left of it work is **memory-bound**, right of it **compute-bound**: that is the limit it meets first.
 #
-# A machine has two speeds: at most $P$ operations a second, and at most $M$ bytes a second. Work of $f$ operations and $b$ bytes takes at least $\max(f / P,\ b / M)$ seconds. With intensity $i = f / b$ its speed is at most $\min(P,\ i M)$: a line that rises with $i$, up to a flat top. This is a **roofline**. Slope and top meet at $i = P / M$, the **ridge**. Left of it work is **memory-bound**, right of it **compute-bound**: that is the limit it meets first.
-#
-# ## The package: our own layers
+# ### Further: our own layers
 #
 # In training, each weight is read once and used for every token of a batch. In generation one token comes at a time: the whole matrix is read to be used once.
 
@@ -182,21 +171,16 @@ kinds_of_work = {
     for name, (n, queries, keys) in sizes.items()
 }
 layers, one_token = kinds_of_work.values()
-print(f"{'operations for each byte':<26}{'training':>10}{'generation':>12}")
-for name, layer in layers.items():
-    print(f"{name:<26}{layer.intensity:>10.2f}{one_token[name].intensity:>12.2f}")
-block = 4 * layers["projection"].flops + layers["attention"].flops
-block += layers["feed-forward, up"].flops + layers["feed-forward, down"].flops
-total = config.n_layers * block + layers["output layer"].flops
-assert total == tx.cost_table(config, batch_size=4, seq_len=128).flops_forward
-print(f"{total:,} operations forward, here and in the cost table of lesson 12")
+for name in ("projection", "output layer"):
+    both = f"{layers[name].intensity:.1f} in training, {one_token[name].intensity:.1f}"
+    print(f"{name}: operations for each byte {both} in generation")
 
 # %% [markdown]
-# For one token every product does about half an operation for each byte: two for a weight of four bytes. In training it does far more; sums reuse nothing.
+# For one token a product does about half an operation for each byte: two for a weight of four bytes. In training it does far more.
 #
 # ## Look: the roofline of this machine
 #
-# A large product gives the top, a large copy the slope. Before each measurement we write 256 MB of other numbers, outside the clock: so a layer reads its weights from memory and not from the **cache**, the small memory close to the processor.
+# Now the layers of our model, in training, where each weight is used for every token of a batch, and in generation, where it is read for one token. A large product gives the top, a large copy the slope. Before each measurement we write 256 MB of other numbers: so a layer reads its weights from memory and not from the **cache**, the small memory close to the processor.
 
 # %%
 kernels = {
@@ -215,34 +199,13 @@ with torch.inference_mode():
             rates[name].append(seconds_of(layer.task))
 bandwidth = 2 * 4 * copied.numel() / min(copies)  # bytes a second: read, and written
 measured = {name: max(median(seconds[1:]), 1e-9) for name, seconds in rates.items()}
-points = {group: {} for group in kinds_of_work}
-for (group, name), layer in kernels.items():
-    points[group][name] = layer.intensity, layer.flops / measured[group, name]
-fig, ax = course.plots.roofline(
-    points, flops=speed, slopes={"memory": bandwidth},
-    title="Our layers under the roof of this machine",
-)
-course.plots.show(fig, "13_roofline")
-
-# %%
 ridge = speed / bandwidth
-print(f"ridge at {ridge:.1f} operations for each byte; share of the roof reached:")
-print(f"{'':<20}{'training':>14}{'generation':>16}")
-for name in layers:
-    line = f"{name:<20}"
-    for group, named in kinds_of_work.items():
-        roof = min(speed, named[name].intensity * bandwidth)
-        side = "memory" if named[name].intensity < ridge else "compute"
-        share = named[name].flops / measured[group, name] / roof
-        line += f"{side:>8} {share:>6.1%} "
-    print(line.rstrip())
 for name in layers.keys() - {"residual sum", "norm"}:  # the products
     assert smoke or one_token[name].intensity < ridge < layers[name].intensity
+print(f"ridge at {ridge:.1f} operations for each byte")
 
 # %% [markdown]
-# *compute* and *memory* name the side. The products of training are compute-bound: only *faster arithmetic* helps them. In generation the same layers lie on the other side, but a roof is a bound, no explanation: where a layer reaches a small share of it, something else takes the time.
-#
-# What would a machine with twice the arithmetic, or twice the memory speed, gain at most? Guess, then choose it in the explorer.
+# **Finding:** the products of training are compute-bound, and in generation the same layers lie on the other side. A roof is a bound, no explanation: where a layer reaches a small share of it, something else takes the time. What would a machine with twice the arithmetic, or twice the memory speed, gain at most? Guess, then choose it in the explorer.
 
 # %%
 course.widgets.roofline(
@@ -257,7 +220,7 @@ course.widgets.roofline(
 # %% [markdown]
 # ## Where the time goes in a step
 #
-# First the work *on paper*: products and attention from the cost table, 5 operations for each logit in softmax and loss, 7 for each number in a norm, 10 in a GELU; the backward pass counts twice; 12 a weight in the update.
+# First the work *on paper*: products and attention from the cost table, a few operations for each number elsewhere.
 
 # %%
 N, L = batch_size * seq_len, config.n_layers
@@ -275,7 +238,7 @@ share_on_paper = on_paper[lesson_13.PRODUCTS] / sum(on_paper.values())
 print(f"products are {share_on_paper:.1%} of the operations on paper")
 
 # %% [markdown]
-# A **profile** is a clock on every operation. We profile three steps.
+# A **profile** is a clock on every operation. **Predict 13.2.**
 
 # %%
 course.predict(
@@ -304,22 +267,11 @@ course.resolve(
 )
 
 # %% [markdown]
-# The rest is what a count of operations cannot see: work of low intensity, and slow operations such as exponentials. If a share $p$ of the time becomes $k$ times as fast, the whole becomes $\frac{1}{(1 - p) + p / k}$ times as fast: **Amdahl's law**.
-
-
-# %% tags=["nbval-check-output"]
-def amdahl(p, k):
-    return 1 / ((1 - p) + p / k)
-
-
-for share, k in ((0.5, 2), (0.5, 1e9), (0.05, 1e9)):
-    print(f"{share:>4.0%} of the time, {k:>13,.0f} times as fast:", end=" ")
-    print(f"{amdahl(share, k):.2f}")
-
-# %% [markdown]
-# Half, made infinitely fast, gives a factor of two and no more. So measure *first*.
+# **Finding:** the share of the clock is not the share on paper. The rest of the time is what a count of operations cannot see: work of low intensity, and slow operations such as exponentials.
 #
-# ## Padding: work that nobody needs
+# If a share $p$ of the time becomes $k$ times as fast, the whole becomes $\frac{1}{(1 - p) + p / k}$ times as fast: **Amdahl's law**. Half of the time, made infinitely fast, gives a factor of two and no more. So measure *first*.
+#
+# ## Further: padding, work that nobody needs
 #
 # A batch is a rectangle, and texts are not equally long. The rest of each row is **padding**, which is multiplied like everything else. Here are 64 reviews, sixteen to a batch. `batches_by_length` sorts by length, cuts into batches of at most so many positions, and shuffles the batches.
 
@@ -490,7 +442,7 @@ course.resolve(
 #
 # ## What this does not show
 #
-# Times of one machine say little about another: on a GPU the ridge lies far to the right, and starting a kernel costs more than many of our layers. **Gradient checkpointing**, quantisation, FlashAttention and models cut over several devices (`shard`) are further ways to move or store less.
+# Times of one machine say little about another: on a GPU the ridge lies far to the right. **Gradient checkpointing**, quantisation, FlashAttention and models cut over several devices (`shard`) are further ways to move or store less.
 #
 # ## Take-home: timing fairly
 #
@@ -512,20 +464,6 @@ course.quiz("faster_and_larger")
 # %% [markdown]
 # ## Exercises
 #
-# [exercise: padded_cost]
-
-
-# %%
-def padded_cost(lengths, batch_size):
-    ### BEGIN SOLUTION
-    ...
-    ### END SOLUTION
-
-
-# %%
-course.check("padded_cost", padded_cost)
-
-# %% [markdown]
 # [exercise: batch_at_ridge]
 
 
@@ -542,6 +480,22 @@ course.check("batch_at_ridge", batch_at_ridge)
 # %% [markdown]
 # For wide layers in float32, $N$ is about twice the ridge, which is printed above. Up to so many texts at once, the roofline says, a step takes hardly longer.
 #
+# ## Further: one more exercise
+#
+# [exercise: padded_cost]
+
+
+# %%
+def padded_cost(lengths, batch_size):
+    ### BEGIN SOLUTION
+    ...
+    ### END SOLUTION
+
+
+# %%
+course.check("padded_cost", padded_cost)
+
+# %% [markdown]
 # ## Further: half the bytes, and chunks
 #
 # A number in float32 has 4 bytes, in **bfloat16** 2: the same range, but 8 bits for the digits instead of 24. Some processors multiply such numbers much faster. What is lost?
@@ -557,10 +511,14 @@ print(f"a thousand times 0.001 more: {coarse.item()}; in float32 {fine.item():.3
 # %% [markdown]
 # Each small update was rounded away. So the *weights* and the optimizer stay in float32, and only the products run in bfloat16: **autocast**, or mixed precision.
 #
-# A second candidate is the loss: 8,000 logits for each token are written and read again. `model.loss` cuts the tokens into **chunks**, so only one chunk of logits exists at a time. Now four kinds of step, in turns. Amdahl foretells bfloat16 from the share of the products and the speed of one product.
+# A second candidate is the loss: 8,000 logits for each token are written and read again. `model.loss` cuts the tokens into **chunks**, so only one chunk of logits exists at a time. Now four kinds of step, in turns. Amdahl's law gives the gain of bfloat16 to expect from the share of the products and the speed of one product.
 
 
 # %% tags=["varies"]
+def amdahl(p, k):
+    return 1 / ((1 - p) + p / k)
+
+
 def make_step(in_chunks, dtype):
     def one_step():
         with torch.autocast(device.type, torch.bfloat16, enabled=dtype == "bfloat16"):
@@ -617,9 +575,9 @@ print(f"; plain mean: {(plain - at_once).abs().max():.0e}")
 #
 # 1. A fair comparison warms up, takes turns and reports a range.
 # 2. Arithmetic intensity is operations for each byte moved. Left of the ridge memory is the first limit, right of it arithmetic.
-# 3. Profile first, then Amdahl, then the change, then the clock. The clock may disagree with the promise.
-# 4. Count what does *not* become less, such as the output layer next to a KV cache. Compare ways to train after the same time.
-# 5. Gradients of micro-batches add up, weighted by tokens, to the gradient of the batch.
+# 3. The share of the clock is not the share on paper. Profile first, then Amdahl, then the change, then the clock.
+# 4. *Further:* count what does *not* become less, such as the output layer next to a KV cache. Compare ways to train after the same time.
+# 5. *Further:* gradients of micro-batches add up, weighted by tokens, to the gradient of the batch.
 #
 # *References:* roofline: Williams, Waterman and Patterson, *Communications of the ACM* 52(4), 2009. Training in 16 bits: Micikevicius et al., [arXiv:1710.03740](https://arxiv.org/abs/1710.03740), section 3.1. bfloat16: Kalamkar et al., [arXiv:1905.12322](https://arxiv.org/abs/1905.12322).
 # Moving less in attention: Dao et al., [arXiv:2205.14135](https://arxiv.org/abs/2205.14135), section 3. Generation with large models: Pope et al., [arXiv:2211.05102](https://arxiv.org/abs/2211.05102), section 2.

@@ -16,8 +16,8 @@
 # 1. write RMSNorm, SwiGLU and grouped-query attention in five lines each, and say what each replaced;
 # 2. compute how much memory grouped queries save in a KV cache;
 # 3. compare changes of a model fairly: equal parameters, each with a tuned learning rate, paired over seeds, and with intervals that allow for many comparisons;
-# 4. write a block of today in 25 lines, equal to the package;
-# 5. share a budget of training between the size of a model and the text that it reads.
+# 4. write a block of today in 25 lines, equal to the package (*Further*);
+# 5. share a budget of training between the size of a model and the text that it reads (*Further*).
 #
 # *You need:* the block, as in [lesson 05](05_the_block.ipynb), rotary positions from [lesson 03](03_positions.ipynb), the KV cache from [lesson 11](11_translation.ipynb), and paired intervals from [lesson 09](09_transfer.ipynb).
 # *It takes:* an hour and a half to read and do; a minute to run on two cores.
@@ -25,7 +25,7 @@
 # %% [markdown]
 # ## Set-up
 #
-# What takes minutes was measured once by `python -m experiments since-2017` and `python -m experiments scaling`; it is read from `results/`.
+# What takes minutes was measured by `python -m experiments since-2017` and `scaling`. Two questions from earlier lessons come first.
 
 # %%
 import math  # noqa: F401 - an exercise may need it
@@ -42,16 +42,13 @@ from tinytx.transformer import Block, FeedForward, MixtureOfExperts
 from tinytx_course import plots, results
 from tinytx_run.intervals import paired_interval
 
-# %% [markdown]
-# Two questions from earlier lessons first.
-
 # %%
 course.recall("14")
 
 # %% [markdown]
 # ## Why: what is new, and what does it bring?
 #
-# The block of the paper of 2017 is still at the heart of language models, but hardly one of its parts is left as it was. On the right a block as in Llama 3 (Grattafiori et al., [arXiv:2407.21783](https://arxiv.org/abs/2407.21783), section 3.2).
+# Hardly one part of the block of 2017 is left as it was. On the right a block as in Llama 3 (Grattafiori et al., [arXiv:2407.21783](https://arxiv.org/abs/2407.21783), section 3.2).
 
 # %%
 plots.diagram("old-and-new-block")
@@ -70,7 +67,7 @@ plots.diagram("old-and-new-block")
 #
 # ### The tempting wrong way
 #
-# Exchange one part, train both models once, and compare. But some changes bring parameters, others take them away, and a comparison would measure the size too. So we widen or narrow the feed-forward network until the totals agree: **equal parameters**.
+# Exchange one part, train both models once, and compare. But some changes bring parameters or take them away. So we widen or narrow the feed-forward network until the totals agree: **equal parameters**.
 
 # %% tags=["nbval-check-output"]
 old = tx.TransformerConfig(
@@ -102,11 +99,7 @@ for name, changes in SWAPS.items():
 #
 # ## Measured: each change alone
 #
-# - **Data:** reviews of our world, 600 tokens, with their exact entropy bound.
-# - **Recipe:** 300 steps of up to 2,048 tokens, the same for all; AdamW, except for Muon.
-# - **Tuned:** the learning rate of each variant, with seed 0 on the valid split; the best is inside what was tried.
-#
-# **Predict 14.1.**
+# The data are reviews of our world, with their exact entropy bound. All variants take 300 steps, with AdamW except for Muon. The learning rate of each was tuned on the valid split. **Predict 14.1.**
 
 # %%
 course.predict(
@@ -129,14 +122,11 @@ best = {name: min(tried, key=tried.get) for name, tried in tuned.items()}
 assert all(min(tuned[name]) < lr < max(tuned[name]) for name, lr in best.items())
 single = [*SWAPS, "Muon"]
 closest = {name: tuned[name][best[name]] for name in ("2017", *single)}
-print({name: f"{loss:.3f}" for name, loss in closest.items()})
 lowest = min(single, key=closest.get)
 course.resolve("14.1", lowest, f"{lowest}: {closest[lowest]:.3f} nats above the bound.")
 
 # %% [markdown]
-# From here on results are those of *other* seeds on the 2,000 reviews of the test split, and each difference from 2017 is **paired** by seed.
-#
-# The last trap: we make nine comparisons, with that of all changes together, and a 95 % interval misses zero once in twenty times by chance. **Bonferroni's correction** shares the error out: each interval may miss with a probability of 0.05/9 only, so all nine hold *together* with 95 %. **Predict 14.2.**
+# From here on results are those of *other* seeds on the test split, and each difference from 2017 is **paired** by seed. We make nine comparisons, and a 95 % interval misses zero once in twenty times by chance. **Bonferroni's correction**: each may miss with a probability of 0.05/9 only, so all nine hold *together* with 95 %. **Predict 14.2.**
 
 # %%
 course.predict(
@@ -169,11 +159,10 @@ def effect(*names):
     return pd.DataFrame(rows, ["nats", "from", "to"]).T.map("{:+.3f}".format)
 
 
-print(len(above["2017"]), "seeds;", stored.source_line())
 course.resolve("14.2", "2 to 4", f"{len(better)} wide intervals lie below zero.")
 
 # %% [markdown]
-# Which ones? Each change now gets the same four beats: what it is, its formula or code, its measured effect, the finding. Below zero is better. An interval that holds zero means "no difference that we can see" with so small a model and so few steps. Then other reasons decide.
+# Which ones? Each change now gets its formula or code, its measured effect and the finding. Below zero is better. An interval that holds zero means "no difference that we can see" with so small a model and so few steps.
 #
 # ## The norm: RMSNorm
 #
@@ -194,18 +183,14 @@ print(norm_by_rms(token, torch.ones(4)), f" 5/√7 = {5 / 7**0.5:.4f}")
 _ = torch.manual_seed(0)
 x, gamma = torch.randn(2, 5, 64), torch.randn(64)  # (B, T, D), (D,)
 torch.testing.assert_close(norm_by_rms(x, gamma), F.rms_norm(x, (64,), gamma, 1e-5))
-for name, shifted in {"a factor": 10 * x, "a shift": x + 3}.items():
-    for norm in (F.layer_norm, F.rms_norm):
-        same = torch.allclose(norm(shifted, (64,)), norm(x, (64,)), atol=1e-3)
-        print(f"{norm.__name__} ignores {name}: {same}")
 effect("RMSNorm")
 
 # %% [markdown]
-# **Finding:** RMSNorm keeps the shift, has $D$ parameters less, and costs nothing that we can see.
+# **Finding:** RMSNorm has $D$ parameters less, and costs nothing that we can see.
 #
 # ## The feed-forward network: SwiGLU
 #
-# The network of 2017 bends one projection: $\max(0, x W_{\text{up}})\, W_{\text{down}}$. A **gated** network has two projections and multiplies them, number by number. One of them, the gate, goes through an activation. With **SiLU**, $\text{silu}(h) = h\, \sigma(h)$, it is called **SwiGLU** (Shazeer, [arXiv:2002.05202](https://arxiv.org/abs/2002.05202)):
+# The network of 2017 has one projection into $F$ numbers: $\max(0, x W_{\text{up}})\, W_{\text{down}}$. A **gated** network multiplies two, number by number. One of them, the gate, goes through an activation. With **SiLU**, $\text{silu}(h) = h\, \sigma(h)$, it is called **SwiGLU** (Shazeer, [arXiv:2002.05202](https://arxiv.org/abs/2002.05202)):
 #
 # $$\text{ff}(x) = \bigl(\text{silu}(x W_{\text{gate}}) \odot x W_{\text{up}}\bigr)\, W_{\text{down}} .$$
 #
@@ -234,9 +219,6 @@ effect("SwiGLU")
 # $$\bigl(R(t)\,q\bigr) \cdot \bigl(R(s)\,k\bigr) = q \cdot R(s - t)\, k .$$
 
 # %%
-same_words = torch.randn(16).expand(7, 16)  # at each position the same query and key
-scores = tx.rotate(same_words) @ tx.rotate(same_words).T  # (T, T)
-torch.testing.assert_close(scores[:-1, :-1], scores[1:, 1:], rtol=1e-4, atol=1e-4)
 effect("rotary")
 
 # %% [markdown]
@@ -244,7 +226,30 @@ effect("rotary")
 #
 # ## Fewer keys and values: grouped-query attention
 #
-# In 2017 each of the $H$ heads had keys and values of its own, which a model that writes has to store (the KV cache) and reads for each new token. **Grouped-query attention** (Ainslie et al., [arXiv:2305.13245](https://arxiv.org/abs/2305.13245)) has only $G$ heads of keys and values; $H/G$ neighbouring heads of queries share one. Head $h$ reads head $\lfloor h\,G / H \rfloor$. With $G = 1$ it is **multi-query attention** (Shazeer, [arXiv:1911.02150](https://arxiv.org/abs/1911.02150)).
+# In 2017 each of the $H$ heads had keys and values of its own, which a model that writes has to store (the KV cache). **Grouped-query attention** (Ainslie et al., [arXiv:2305.13245](https://arxiv.org/abs/2305.13245)) has only $G$ heads of keys and values; $H/G$ neighbouring heads of queries share one. Head $h$ reads head $\lfloor h\,G / H \rfloor$. With $G = 1$ it is **multi-query attention** (Shazeer, [arXiv:1911.02150](https://arxiv.org/abs/1911.02150)).
+#
+# The cache holds a key and a value of $K$ numbers, for each of $G$ heads, in each layer, for each token: $2 \cdot L \cdot G \cdot K \cdot T$ numbers. Llama 3 with 8 billion parameters has 32 layers, 32 heads of queries, $K = 128$, and numbers of 2 bytes (Grattafiori et al., table 3). **Predict 14.3.**
+
+# %%
+course.predict(
+    "14.3",
+    "How large is the cache of 8,192 tokens if each head has its own keys and values?",
+    ["about 40 MB", "about 400 MB", "about 4 GB", "about 40 GB"],
+)
+
+# %%
+sizes = {G: 2 * 32 * G * 128 * 8192 * 2 / 1e9 for G in (32, 8, 1)}  # 2 · L · G · K · T
+print({f"G = {G}": f"{size:.2f} GB" for G, size in sizes.items()})
+finding = f"{sizes[32]:.1f} GB; with 8 heads, as published, {sizes[8]:.1f} GB."
+course.resolve("14.3", "about 4 GB", finding)
+
+# %%
+effect("grouped queries")
+
+# %% [markdown]
+# **Finding:** with half the keys and values the cache is half as large, and we see no difference.
+#
+# ### Further: grouped queries in code
 
 # %% tags=["nbval-check-output"]
 def attend_in_groups(q, k, v, mask):
@@ -262,35 +267,7 @@ torch.testing.assert_close(attend_in_groups(q, k2, v2, mask), theirs)
 print("4 heads of queries read 2 of keys and values; equal to torch")
 
 # %% [markdown]
-# How much memory does that save? The cache holds a key and a value of $K$ numbers, for each of $G$ heads, in each layer, for each token:
-#
-# $$\text{bytes} = 2 \cdot L \cdot G \cdot K \cdot T \cdot \text{bytes of a number}.$$
-#
-# Llama 3 with 8 billion parameters has 32 layers, 32 heads of queries, $K = 128$, and numbers of 2 bytes (Grattafiori et al., [arXiv:2407.21783](https://arxiv.org/abs/2407.21783), table 3). **Predict 14.3.**
-
-# %%
-course.predict(
-    "14.3",
-    "How large is the cache of 8,192 tokens if each head has its own keys and values?",
-    ["about 40 MB", "about 400 MB", "about 4 GB", "about 40 GB"],
-)
-
-# %%
-sizes = {G: 2 * 32 * G * 128 * 8192 * 2 / 1e9 for G in (32, 8, 1)}  # 2 · L · G · K · T
-print({f"G = {G}": f"{size:.2f} GB" for G, size in sizes.items()})
-finding = f"{sizes[32]:.1f} GB; with 8 heads, as published, {sizes[8]:.1f} GB."
-course.resolve("14.3", "about 4 GB", finding)
-
-# %% [markdown]
-# There is one cache for *each* text that is being written, so it limits how many readers one GPU can serve. What does sharing cost?
-
-# %%
-effect("grouped queries")
-
-# %% [markdown]
-# **Finding:** with half the keys and values the cache is half as large, and we see no difference.
-#
-# ## Small print: the norm's place, biases, the tie
+# ## Further: the norm's place, biases, the tie
 #
 # Three changes are a setting each. **Pre-norm** ([lesson 05](05_the_block.ipynb)): $x + f(\text{norm}(x))$ in place of $\text{norm}(x + f(x))$, and one norm at the end. **No biases**: $xW$ in place of $xW + b$. **Tied embeddings**: the output layer uses the embedding matrix (Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859)). The paper of 2017 tied them already; our model of 2017 does not, so the tie can be measured.
 
@@ -304,7 +281,7 @@ effect("pre-norm", "no biases", "tied embeddings")
 # %% [markdown]
 # **Finding:** pre-norm and no biases make no difference that we can see; the tie costs a little here.
 #
-# ### Further: a result that was too large
+# ### A result that was too large
 #
 # The first time we ran this comparison, the tie cost many times as much, by far the largest difference of all. The cause was the **initialisation**: the package started tied embeddings at a quarter of the size of others, and next to sinusoidal positions the words were lost. The same variant with three starts, each at its own best rate:
 
@@ -349,9 +326,6 @@ course.resolve(
     f"difference: 95 % from {surplus.low:+.3f} to {surplus.high:+.3f}.",
     between=(surplus.low, surplus.high), thresholds=(-0.1 * added, 0.1 * added),
 )
-
-# %% [markdown]
-# How much of the whole is rotary positions alone?
 
 # %%
 rotary, whole = above["rotary"], above["all together"]
@@ -432,23 +406,6 @@ effect("Muon")
 
 # %% [markdown]
 # This gradient has one long direction; Muon takes the others to about its length. Embeddings, output layer, norms and biases are left to AdamW. **Finding:** in as many steps Muon comes closer to the bound.
-#
-# ## Further: what a gate can do
-#
-# Each curve has another value of $u$, the second projection.
-
-# %%
-h = torch.linspace(-4, 4, 81)
-lines = [plots.Curve("ReLU", h, h.relu(), dashed=True, color=plots.REFERENCE_COLOR)]
-lines += [plots.Curve(f"u = {u:g}", h, F.silu(h) * u) for u in (1.0, 0.5, -1.0)]
-fig, ax = plots.curves(
-    lines, xlabel="input of the gate, h", ylabel="hidden number",
-    title="One hidden number of SwiGLU: silu(h) · u", y_range=(-4.2, 4.2),
-)
-plots.show(fig, name="14_gate")
-
-# %% [markdown]
-# The token itself sets the slope, its sign included. For large $h$ the number is nearly the *product* $h\,u$ of two features of the token.
 #
 # ## Further: a mixture of experts
 #
@@ -551,18 +508,25 @@ for row in sorted(budgets):
 assert winners == sorted(winners) and winners[0] < winners[-1]
 
 # %% [markdown]
-# The more operations one can pay for, the larger the best model: parameters and text grow together. That is the result of "Chinchilla" (Hoffmann et al., section 3). (One seed a point, and no row reaches a size that would be too large for the richest budget.)
+# The more operations one can pay for, the larger the best model: parameters and text grow together. That is the result of "Chinchilla" (Hoffmann et al., section 3). (One seed a point, and no row reaches a size that would be too large for the richest budget. The smallest models took the highest learning rate that was tried.)
 #
 # ## What this does not show
 #
 # - One small size, one small language, 300 steps. Changes made for deep models, long texts or many readers can matter there and not here.
 # - Only learning rates were tuned. Equal parameters are not equal time: Muon's steps cost more than Adam's.
 # - A handful of seeds makes the intervals wide, and "no difference that we can see" is not "no difference".
-# - The smallest models of the scaling law took the highest learning rate that was tried; with a higher one they may come a little closer.
 #
 # ## Take-home
 #
-# The block of today: RMSNorm before each sublayer, rotary positions, grouped queries, SwiGLU, and not one bias.
+# All comparisons in one table, each with an interval that allows for nine of them.
+
+# %%
+effect(*names)
+
+# %% [markdown]
+# ## Further: the block of today in 25 lines
+#
+# RMSNorm before each sublayer, rotary positions, grouped queries, SwiGLU, and not one bias.
 
 
 # %%
@@ -611,14 +575,28 @@ print(f"{tx.count_parameters(mine):,} parameters, equal outputs")
 
 # %% [markdown]
 # ## Questions
-#
-# The wrong answers are common mistakes.
 
 # %%
 course.quiz("since_2017")
 
 # %% [markdown]
 # ## Exercises
+#
+# [exercise: windowed_cache]
+
+
+# %%
+def windowed_cache(n_layers, n_full, n_kv_heads, head_dim, n_tokens, window):
+    ### BEGIN SOLUTION
+    ...
+    ### END SOLUTION
+
+
+# %%
+course.check("windowed_cache", windowed_cache)
+
+# %% [markdown]
+# ## Further: two more exercises
 #
 # [exercise: rms_norm]
 
@@ -634,22 +612,6 @@ def rms_norm(x, gamma, eps):
 course.check("rms_norm", rms_norm)
 
 # %% [markdown]
-# [exercise: windowed_cache]
-
-
-# %%
-def windowed_cache(n_layers, n_full, n_kv_heads, head_dim, n_tokens, window):
-    ### BEGIN SOLUTION
-    ...
-    ### END SOLUTION
-
-
-# %%
-course.check("windowed_cache", windowed_cache)
-
-# %% [markdown]
-# ## Further: one more exercise
-#
 # [exercise: grouped_query_attention]
 
 
@@ -670,10 +632,8 @@ course.check("grouped_query_attention", grouped_query_attention)
 # 2. The KV cache has $2 L G K T$ numbers a text: with a quarter of the heads a quarter of the size.
 # 3. Fair: equal parameters, a tuned rate for each, pairs of seeds, wider intervals for many comparisons. Gains overlap: all eight together are no better than rotary positions alone.
 # 4. The block of today has the residual stream, attention and feed-forward network of 2017. Norms, positions, heads and activation have changed.
-# 5. With a known bound the excess loss can be drawn without any fitted constant; the best size grows with the budget.
+# 5. *Further:* the best size of a model grows with the budget.
 #
-# *Where this comes from:* RMSNorm: Zhang and Sennrich, [arXiv:1910.07467](https://arxiv.org/abs/1910.07467), section 4; SwiGLU: Shazeer, [arXiv:2002.05202](https://arxiv.org/abs/2002.05202), section 2; rotary positions: Su et al., [arXiv:2104.09864](https://arxiv.org/abs/2104.09864), section 3.2; grouped queries: Ainslie et al., [arXiv:2305.13245](https://arxiv.org/abs/2305.13245), section 2.2; tied embeddings: Press and Wolf,
-# [arXiv:1608.05859](https://arxiv.org/abs/1608.05859); pre-norm: Xiong et al., [arXiv:2002.04745](https://arxiv.org/abs/2002.04745); Muon: Jordan et al., *Muon: an optimizer for hidden layers in neural networks*, 2024, and, for its length, Liu et al., [arXiv:2502.16982](https://arxiv.org/abs/2502.16982); a comparison of many changes that found few to transfer: Narang et al., [arXiv:2102.11972](https://arxiv.org/abs/2102.11972);
-# scaling laws: Kaplan et al., [arXiv:2001.08361](https://arxiv.org/abs/2001.08361), and Hoffmann et al., [arXiv:2203.15556](https://arxiv.org/abs/2203.15556), section 3.3.
+# *References* beside those above: pre-norm: Xiong et al., [arXiv:2002.04745](https://arxiv.org/abs/2002.04745); Muon: Jordan et al., *Muon: an optimizer for hidden layers in neural networks*, 2024, and, for its length, Liu et al., [arXiv:2502.16982](https://arxiv.org/abs/2502.16982); a comparison of many changes that found few to transfer: Narang et al., [arXiv:2102.11972](https://arxiv.org/abs/2102.11972).
 #
 # *What comes next:* [lesson 15](15_real_text.ipynb) leaves the world whose bound is known.

@@ -11,15 +11,15 @@
 #
 # **What did it learn, and how do we know?**
 #
-# A small model has learned to predict book reviews. Does it know whether the book is praised, and where? Three experiments answer three kinds of claims, each with a **control**: a measurement that comes out the same if the claim is false.
+# A small model has learned to predict book reviews. Does it know whether the book is praised? Three experiments answer three kinds of claims, each with a **control**: a measurement that comes out the same if the claim is false.
 #
 # After this lesson you can
 #
 # 1. fit a probe to hidden states, score it against the exact posterior, and name its two controls;
-# 2. ablate a head with a hook, and say what an ablation shows and what it hides;
-# 3. patch a head between two texts that differ in one word, and find the one that carries the difference;
+# 2. ablate a head with a hook, and say what an ablation shows and what it hides (*Further*);
+# 3. patch a head between two texts that differ in one word, and find the one that carries the difference (*Further*);
 # 4. say why an attention map is a hypothesis about a head, and what tests it;
-# 5. find induction heads by their score, and destroy copying by ablation.
+# 5. find induction heads by their score, and destroy copying by ablation (*Further*).
 #
 # *You need:* lesson 04 (heads), lesson 08 (pretraining), the linear probe of lesson 09.
 # *It takes:* an hour and a half to read and do; a minute or two to run on two cores.
@@ -58,7 +58,7 @@ plots.diagram("probe-ablate-patch")
 # %% [markdown]
 # ## Why: a picture is quickly explained
 #
-# The model is trained here, for two fifths of the steps of lesson 08.
+# The model is trained here, for fewer steps than in lesson 08.
 
 # %%
 shorter = {"n_steps": plan("world").settings.n_steps * 2 // 5}
@@ -80,11 +80,11 @@ course.widgets.attention(model, tokens, token_ids=token_ids, layer=n_layers - 1,
                          query=len(tokens) - 2, untrained=True)
 
 # %% [markdown]
-# A story that was chosen after looking could not have been refuted. The three claims of the picture can: *the information is there* (a **probe**), *the model needs this part* (an **ablation**), *this part carries the difference* (a **patch**).
+# **Finding:** a story that was chosen after looking could not have been refuted. The three claims of the picture can: *the information is there* (a **probe**), *the model needs this part* (an **ablation**), *this part carries the difference* (a **patch**). The core of this lesson is the probe.
 #
 # ## What could it know?
 #
-# A review has hidden variables: its polarity and its book were drawn first, and the words follow from them. Here the grammar is a weighted automaton, and its forward pass gives the **exact posterior** $P(\text{hidden} \mid \text{words so far})$: what a perfect reader believes after each word.
+# The polarity of a review and its book were drawn first, and the words follow from these hidden variables. The grammar of the world gives the **exact posterior** $P(\text{hidden} \mid \text{words so far})$: what a perfect reader believes after each word.
 
 # %%
 states = world.automaton.prefixes(shown.words)[1:]  # after each word
@@ -104,7 +104,7 @@ plots.heatmap(
 plots.show(fig, name="17_exact_posterior")
 
 # %% [markdown]
-# Two more variables are local: the **gender** and the **number awaited**. After _La fin est très_ a feminine form must follow. Here are all four for fresh reviews; the first set, counted below, fits a probe, the second scores it.
+# Two more variables are local: the **gender** and the **number awaited**. After _La fin est très_ a feminine form must follow. One set of fresh reviews fits a probe, a second scores it.
 
 # %%
 forms = lab.WordForms(world)
@@ -119,11 +119,15 @@ for name, exact in train.items():
     assert name in ("polarity", "genre") or entropy.mean() < 0.01
 
 # %% [markdown]
-# The entropy is what even a perfect reader does not know: for gender and number less than a hundredth of a nat.
+# The entropy is what even a perfect reader does not know: for gender and number next to nothing.
 #
 # ## A probe, and its score
 #
-# A **probe** is a small classifier trained on the hidden states of a frozen model (Alain and Bengio 2016). Ours is linear: $q = \mathrm{softmax}(xW + b)$, and learns from *drawn* labels. Here is one in full, for the polarity at the last level.
+# A **probe** is a small classifier trained on the hidden states of a frozen model. Ours is linear, as in lesson 09: $q = \mathrm{softmax}(xW + b)$, fitted by `lab.fit_probe`.
+#
+# ### Further: the probe in full
+#
+# For the polarity at the last level:
 
 # %%
 levels = lab.hidden_after_words(model, tokenizer, fitted)  # one row a word
@@ -151,7 +155,9 @@ print(f"{len(levels)} levels of {tuple(x.shape)};", end=" ")
 print(f"loss of the probe {loss:.3f} nats, as `lab.fit_probe`")
 
 # %% [markdown]
-# Is that loss good? The label itself is uncertain, so what counts is the loss *above* that of the perfect reader. In expectation this is the **KL divergence** of the probe from the posterior. On one position:
+# ### How good is its loss?
+#
+# The label itself is uncertain, so what counts is the loss *above* that of the perfect reader: in expectation the **KL divergence** of the probe from the posterior. By hand, on one position:
 
 # %% tags=["nbval-check-output"]
 p, q = np.array([0.9, 0.1]), np.array([0.7, 0.3])  # exact posterior, probe
@@ -163,7 +169,7 @@ print(f"{cross_entropy:.3f} - {entropy:.3f} = {above:.3f} nats above the posteri
 # %% [markdown]
 # ### Two controls, always
 #
-# A probe learns, too, from any vectors that tell the words apart. So it is also fitted to a model with **random weights**: what it reaches there was not learned by the model. And it is fitted to **shuffled labels**: a score better than that of the **prior**, which guesses the frequencies and reads nothing, would mean that the test is leaking.
+# A probe learns, too, from any vectors that tell the words apart. So it is also fitted to a model with **random weights**: what it reaches there was not learned by the model. And it is fitted to **shuffled labels**: a score better than that of the **prior**, which guesses the frequencies and reads nothing, would mean that the test is leaking. **Predict 17.1.**
 
 # %%
 _ = torch.manual_seed(0)
@@ -185,11 +191,6 @@ def missed(level, name, labels=None):  # nats above the posterior, one a review
 
 
 own, other, variables = read_by(model), read_by(random_model), list(train)
-
-# %% [markdown]
-# **Predict 17.1.**
-
-# %%
 question = "For which variable does the trained model help the probe most?"
 course.predict("17.1", f"{question} (last level, against random weights)", variables)
 
@@ -213,6 +214,10 @@ assert smoke or sum(gain.low > 0 for gain in gains.values()) >= 3
 course.resolve("17.1", best if gains[best].low > max(others) else "open", finding)
 
 # %% [markdown]
+# **Finding:** where the interval lies above zero, the probe misses less than on random weights: the model has put information there. Whether it *uses* it, no probe can say.
+#
+# ### Further: level by level
+#
 # Level 0 is the embedding of the word itself, the others follow the blocks. Zero would be a perfect reader.
 
 # %% tags=["folded"]
@@ -230,9 +235,7 @@ plots.heatmap(
 plots.show(fig, name="17_probes")
 
 # %% [markdown]
-# Where the interval lies above zero, the probe misses less than on random weights: the model has put information there. Whether it *uses* it, no probe can say.
-#
-# ## Take a head away
+# ## Further: take a head away
 #
 # To **ablate** a head means to run the model without it. The input of `out_proj` holds the outputs of all heads side by side, $K$ columns each. A hook before this layer can put zeros, or anything else, into those of one head:
 
@@ -401,33 +404,6 @@ plots.show(fig, name="17_attention_against_effect")
 # %% [markdown]
 # The story fails: for each kind of pair there is a model in which another head has the largest effect. Attention says *where* a head reads. The effect also depends on *what* is read there (the values), and on whether later layers use it. A map is a hypothesis; the test is an intervention.
 #
-# ## Further: patch the hidden states
-#
-# The same for whole hidden states, at *some* positions. At the embedding all of the effect is at the changed word. After the last block it is at the last word, for only that one is read. In between we see the route.
-
-# %%
-shares = {}
-for kind, run in runs.items():
-    moved = [
-        [run.patch_hidden(level, where).mean() for level in range(n_layers + 1)]
-        for where in run.roles.values()
-    ]
-    shares[kind] = np.array(moved) / run.whole.mean()
-    np.testing.assert_allclose(shares[kind][[0, 3], [0, -1]], 1.0, atol=1e-3)
-fig, axes = plots.figure(1, 2, width=10.5, height=3.4)
-for ax, (kind, table) in zip(axes, shares.items(), strict=True):
-    plots.heatmap(
-        table.round(2) + 0.0, numbers=".2f", title=kind, ax=ax,
-        row_labels=list(runs[kind].roles) if kind == "polarity" else [""] * 4,
-        col_labels=["embedding", *(f"block {n}" for n in range(n_layers))],
-    )
-plots.show(fig, name="17_patched_positions")
-roles = list(runs["polarity"].roles)
-for kind, table in shares.items():
-    most = table[:, 1].argmax()
-    print(f"{kind}: after block 0 most is at the {roles[most]}, {table[most, 1]:.0%}")
-
-# %% [markdown]
 # ## Further: induction
 #
 # In *A B ... A* an **induction head** attends from the second *A* to what followed the first, and copies it: *B* (Olsson et al. 2022). It needs two layers: one writes into each position which token came before, a later one looks for "the position whose predecessor is my token". We train a tiny model where it is needed: rows of a random block of different tokens, repeated with a period that changes from row to row. The controls are a model with one layer, and random weights. The test uses a period that no training row had; in its second copy the exact loss is zero.
@@ -549,20 +525,6 @@ course.quiz("looking_inside")
 # %% [markdown]
 # ## Exercises
 #
-# [exercise: ablate_head]
-
-
-# %%
-def ablate_head(context, n_heads, head):
-    ### BEGIN SOLUTION
-    ...
-    ### END SOLUTION
-
-
-# %%
-course.check("ablate_head", ablate_head)
-
-# %% [markdown]
 # [exercise: selectivity]
 
 
@@ -577,9 +539,7 @@ def selectivity(fit, hidden, labels, words, is_train, draws):
 course.check("selectivity", selectivity)
 
 # %% [markdown]
-# ## Take-home
-#
-# A probe with both controls:
+# ## Further: a probe with both controls, from memory
 
 # %%
 def probe_loss(hidden, labels, asked, wanted, n_classes, n_steps=300):
@@ -604,19 +564,26 @@ for name, level, known in (("trained", own[-1], labels), ("random", other[-1], l
     print(f"{name:<9}{probe_loss(hidden, known, later, wanted, 2):.3f} nats")
 
 # %% [markdown]
+# ## Take-home
+#
+# | claim | experiment | control |
+# |---|---|---|
+# | the information is there | probe | random weights, shuffled labels |
+# | the model needs this part | ablation | another part away, its mean in its place |
+# | this part carries the difference | patch | texts that differ in something else |
+#
 # ## What this does not show
 #
 # - A linear probe finds what is linear, at the position where it reads. What it misses may be at another word; what it finds may be unused.
-# - A patch that restores the effect shows that this part *can* carry it, in these texts. Another part may, too.
 # - Two layers, fewer than a million parameters and a small grammar.
 #
 # ## Summary
 #
 # 1. Score a probe against what can be known: here in nats above the exact posterior, elsewhere at least against its controls.
-# 2. Ablation shows need, on the texts and the measure that you chose. A small rise shows little.
-# 3. Pairs that differ in one word give a clean question. Choose on one half, report on the other.
+# 2. *Further:* ablation shows need, on the texts and the measure that you chose. A small rise shows little.
+# 3. *Further:* pairs that differ in one word give a clean question. Choose on one half, report on the other.
 # 4. Attention maps are hypotheses. Interventions test them.
 #
-# *Where this comes from:* probes: Alain and Bengio, [arXiv:1610.01644](https://arxiv.org/abs/1610.01644); control tasks: Hewitt and Liang, [arXiv:1909.03368](https://arxiv.org/abs/1909.03368). Ablated heads: Michel et al., [arXiv:1905.10650](https://arxiv.org/abs/1905.10650); Voita et al., [arXiv:1905.09418](https://arxiv.org/abs/1905.09418). Patching: Vig et al., [arXiv:2004.12265](https://arxiv.org/abs/2004.12265); Meng et al., [arXiv:2202.05262](https://arxiv.org/abs/2202.05262), section 2. Attention and explanation: Jain and Wallace, [arXiv:1902.10186](https://arxiv.org/abs/1902.10186); Wiegreffe and Pinter, [arXiv:1908.04626](https://arxiv.org/abs/1908.04626). Induction: Olsson et al., [arXiv:2209.11895](https://arxiv.org/abs/2209.11895).
+# *Where this comes from:* probes: Alain and Bengio, [arXiv:1610.01644](https://arxiv.org/abs/1610.01644); control tasks: Hewitt and Liang, [arXiv:1909.03368](https://arxiv.org/abs/1909.03368). Ablated heads: Michel et al., [arXiv:1905.10650](https://arxiv.org/abs/1905.10650). Patching: Vig et al., [arXiv:2004.12265](https://arxiv.org/abs/2004.12265). Attention and explanation: Jain and Wallace, [arXiv:1902.10186](https://arxiv.org/abs/1902.10186). Induction: Olsson et al., [arXiv:2209.11895](https://arxiv.org/abs/2209.11895).
 #
 # *What comes next:* [lesson 18](18_bug_museum.ipynb) looks at models that are ill.

@@ -23,11 +23,12 @@
 # %% [markdown]
 # ## Set-up
 #
-# All models here are tiny: one layer of width 48, a few hundred words, French and English, reviews of one or two sentences. What was measured over five seeds comes from `python -m experiments museum`.
+# All models here are tiny: one layer of width 48, a few hundred words. What was measured over five seeds comes from `python -m experiments museum`. Two questions from earlier lessons come first.
 
 # %%
 import inspect
 import math
+import textwrap
 
 import torch
 
@@ -38,9 +39,6 @@ from tinytx_run.recipes import default_budget
 
 smoke = default_budget() == "smoke"
 stored = museum.stored_results()
-
-# %% [markdown]
-# Two questions from earlier lessons first.
 
 # %%
 course.recall("18")
@@ -77,7 +75,7 @@ finding = f"{len(lower)} of {len(broken)} end lower, in all {len(healthy_loss)} 
 course.resolve("18.1", answer, finding)
 
 # %% [markdown]
-# A low loss is no proof of health: some faults let the model *cheat*. Here are all eight curves next to the healthy one. The dashed line is the **entropy bound**, the exact mean of -log P over the held-out words. What ends below it has seen what it should predict, or predicts something else.
+# **Finding:** a low loss is no proof of health: some faults let the model *cheat*. Here are all eight curves next to the healthy one. The dashed line is the **entropy bound**, the exact mean of -log P over the held-out words. What ends below it has seen what it should predict, or predicts something else.
 
 # %% tags=["folded"]
 fig, ax = plots.figure(width=8.0, height=4.2)
@@ -110,7 +108,7 @@ for part in (program.LanguageModel.loss, program.train, program.evaluate):
 # %% [markdown]
 # ## By hand: a test in six lines
 #
-# A **sanity check** asks what is known of a sound model. Some test a promise that it keeps, whatever it has learned; others compare with a healthy model. A language model promises not to see the word that it predicts. So we change the words from position 5 on and look at what is predicted *before* them. Nothing may move. Here is a healthy model:
+# A **sanity check** asks what is known of a sound model. A language model promises not to see the word that it predicts. So we change the words from position 5 on and look at what is predicted *before* them. Nothing may move. Here is a healthy model:
 
 # %%
 sound = museum.healthy("language model")
@@ -125,19 +123,24 @@ print(
 assert moved[:5].max() < 1e-4 < moved[5:].max()
 
 # %% [markdown]
-# The museum has fifteen such tests. Each gives *one number* and has a price: 1 for a look at the model before or after training, 2 for fresh text or for notes taken in training, 3 for training once more. The leak test is the first of them.
+# The museum has fifteen such tests. Each gives *one number* and has a price: 1 for a look at the model, 2 for fresh text or for notes taken in training, 3 for training once more. The leak test is the first of them.
 
 # %% tags=["nbval-check-output"]
 print(museum.price_list())
 assert museum.examine(sound, museum.TESTS["leak"]) < 1e-4
 
-# %%
-plots.diagram("where-tests-look")
+# %% [markdown]
+# ## The rules
+#
+# A colleague brings a patient: the training loss (blue) and the held-out loss (orange) against the exact bound, an attention map, three samples, a few numbers. That is free. Each test is paid for once. A diagnosis names the fault; a wrong one costs 3, and is answered with evidence that speaks against it. It is one of these names:
+
+# %% tags=["nbval-check-output"]
+print(textwrap.fill(", ".join(museum.FAULTS), 88))
 
 # %% [markdown]
-# ## The rules, and one patient solved together
+# ### Further: patient 0, solved together
 #
-# A colleague brings a patient: the training loss (blue) and the held-out loss (orange) against the exact bound, an attention map, three samples, a few numbers. That is free. (Blue may lie above orange: it is the mean since the last point, and for all but classifiers with dropout.) Each test is paid for once. A diagnosis names the fault; a wrong one costs 3. The colleague of **patient 0** says: "*It learns, but it stops far too early.*"
+# The colleague says: "*It learns, but it stops far too early.*"
 
 # %%
 patient = museum.patient(0)
@@ -151,166 +154,130 @@ print(healthy_ends("language model"))
 assert abs(shown["table"]["first loss (nats)"] - math.log(vocab_size)) < 0.2
 
 # %% [markdown]
-# The first loss is close to ln V, so the weights start well. The loss falls, then stays far above the bound, in training too: this is not overfitting. Two tests fit. Can it learn four rows by heart? Does each part of it get a gradient?
+# The first loss is close to ln V, so the weights start well. The loss falls, then stays far above the bound, in training too: this is not overfitting. Does each part of it get a gradient?
 
 # %%
-overfit = museum.order(patient, "overfit")
-print(overfit)
 gradients = museum.order(patient, "gradients")
 print(gradients)
-if not smoke:
-    assert museum.TESTS["overfit"].finds(overfit.number)
 assert museum.TESTS["gradients"].finds(gradients.number)
 
 # %% [markdown]
-# It cannot even learn four rows by heart, and some part gets *no gradient at all*. Before the right answer, a wrong one on purpose: it is answered with evidence that speaks against it.
+# Some part gets *no gradient at all*. Before the right answer, a wrong one on purpose:
 
 # %%
 course.diagnose(0, "no_scale")
-
-# %%
 course.diagnose(0, "gradient_cut")
 
 # %% [markdown]
-# `overfit` was superfluous: `gradients` alone costs 2, not 5. One call, `.detach()`, and the block below the output layer remains as it was drawn. The output layer still learns, and the embedding with it, as they share their weights. So the loss falls. A diagnosis is one of these fifteen names:
-
-# %% tags=["nbval-check-output"]
-for name, fault in museum.FAULTS.items():
-    print(f"{name:<28}{fault.meaning}")
-
-# %% [markdown]
-# ## Room 1: classifiers
+# One call, `.detach()`, and the block below the output layer remains as it was drawn. The output layer still learns, and the embedding with it, as they share their weights. So the loss falls.
 #
-# Is a review favourable? Each of these three classifiers has one line wrong. Their bound is that of a reader who knows the exact posterior. Upper row: the losses. Lower row: the mean attention map of one text, white for 0. (The first loss in the table is that of a training batch; the test `first_loss` takes held-out rows.)
+# ## Room 1: three patients
 #
-# - Patient 1: "*At last one that knows all the answers. May I publish?*"
-# - Patient 5: "*It works for us. A user says that the answer to her review changes from day to day.*"
-# - Patient 10: "*Most answers are right, but the training loss gets stuck, whatever I do.*"
+# A classifier, a language model and a translator, each with one line wrong. Dashed: the loss of a reader who knows everything but the answer; for the translator that of a reader who does *not* see the source, so a model that reads the source ends below it. Lower row: the mean attention map of one text, white for 0.
 #
-# The last two lines are your workbench: `museum.patient(1)` trains the patient again from the same seed. Put other numbers and tests into it.
+# - Patient 10, is a review favourable? "*Most answers are right, but the training loss gets stuck, whatever I do.*"
+# - Patient 8, which word comes next? "*Loss zero. We are done.*"
+# - Patient 7, English to French: "*Beautiful French! Only our translators are not happy.*"
+#
+# The last two lines are your workbench: `museum.patient(8)` trains the patient again from the same seed. Put other numbers and tests into it.
 
 # %%
-room = {number: museum.shown(number) for number in (1, 5, 10)}
+room = {number: museum.shown(number) for number in (10, 8, 7)}
 fig = museum.room(room)
 plots.show(fig, name="18_room_1")
 for number, evidence in room.items():
     print(f"patient {number}\n{museum.as_text(evidence)}\n")
-print(healthy_ends("classifier"))
-patient = museum.patient(1)
+    print(healthy_ends(evidence["task"]))
+patient = museum.patient(8)
 museum.order(patient, "first_loss")
 
 # %% [markdown]
-# [exercise: classifiers]
+# [exercise: three_patients]
+
+# %%
+course.diagnose(10, ...)
+course.diagnose(8, ...)
+course.diagnose(7, ...)
+
+# %% [markdown]
+# <details><summary>Diagnoses</summary>
+#
+# - Patient 10: `softmax_twice`. The training loss does not fall below 0.313, which is $\ln(1 + e^{-1})$ (lesson 09). `overfit` (3) shows it on four rows.
+# - Patient 8: `targets_not_shifted`. Loss near zero without a leak; `copying` (1): it predicts the word that it has just read.
+# - Patient 7: `wrong_source`. `swap_sources` (1): with the source of another row, its loss hardly rises.
+#
+# </details>
+#
+# ## Further: room 2, six more
+#
+# - Patient 1, classifier: "*At last one that knows all the answers. May I publish?*"
+# - Patient 5, classifier: "*It works for us. A user says that the answer to her review changes from day to day.*"
+# - Patient 9, language model: "*Below the bound, on text that it has never seen. Is the bound wrong?*"
+# - Patient 11, language model: "*Our best one. The same size, the same data, and better than the other team's.*"
+# - Patient 12, translator: "*It overfits: the held-out loss is above the training loss.*"
+# - Patient 14, translator: "*As good as the other team's. Is it healthy?*"
+
+# %%
+rooms = {"18_room_2a": (1, 5, 9), "18_room_2b": (11, 12, 14)}
+for name, numbers in rooms.items():
+    room = {number: museum.shown(number) for number in numbers}
+    plots.show(museum.room(room), name=name)
+    for number, evidence in room.items():
+        print(f"patient {number}\n{museum.as_text(evidence)}\n")
+patient = museum.patient(9)
+museum.order(patient, "leak")
+
+# %% [markdown]
+# [exercise: six_patients]
 
 # %%
 course.diagnose(1, ...)
 course.diagnose(5, ...)
-course.diagnose(10, ...)
-
-# %% [markdown]
-# <details><summary>Diagnoses</summary>
-#
-# - Patient 1: `evaluation_data_in_training`. The held-out loss is below the exact bound. `fresh_text` (2) shows that text drawn anew is harder, by several standard errors.
-# - Patient 5: `padding_read`. `singles` (1): the answer to a row depends on the rows next to it, through the padding. The gap between its curves is no sign: healthy classifiers end about as high.
-# - Patient 10: `softmax_twice`. The training loss does not fall below 0.313. `overfit` (3) shows it on four rows.
-#
-# </details>
-#
-# ## Further: room 2, language models
-#
-# Seven language models. The bound is the entropy bound.
-#
-# - Patient 2: "*Far below the bound, within a minute! Only the texts that it writes ...*"
-# - Patient 4: "*It starts badly and never catches up. More steps?*"
-# - Patient 6: "*What should be wrong with it? The other team's is a little better, that is all.*"
-# - Patient 8: "*Loss zero. We are done.*"
-
-# %% tags=["folded"]
-room = {number: museum.shown(number) for number in (2, 4, 6, 8)}
-fig = museum.room(room)
-plots.show(fig, name="18_room_2a")
-for number, evidence in room.items():
-    print(f"patient {number}\n{museum.as_text(evidence)}\n")
-
-# %% [markdown]
-# - Patient 9: "*Below the bound, on text that it has never seen. Is the bound wrong?*"
-# - Patient 11: "*Our best one. The same size, the same data, and better than the other team's.*"
-# - Patient 13: "*We regularised it well: it does not overfit at all.*"
-
-# %%
-room = {number: museum.shown(number) for number in (9, 11, 13)}
-fig = museum.room(room)
-plots.show(fig, name="18_room_2b")
-for number, evidence in room.items():
-    print(f"patient {number}\n{museum.as_text(evidence)}\n")
-patient = museum.patient(2)
-museum.order(patient, "leak")
-
-# %% [markdown]
-# [exercise: language_models]
-
-# %%
-course.diagnose(2, ...)
-course.diagnose(4, ...)
-course.diagnose(6, ...)
-course.diagnose(8, ...)
 course.diagnose(9, ...)
 course.diagnose(11, ...)
-course.diagnose(13, ...)
-
-# %% [markdown]
-# <details><summary>Diagnoses</summary>
-#
-# - Patient 2: `mask_transposed`. The map has weight above the diagonal; `attention_ahead` (1) says how much.
-# - Patient 4: `tied_weights_too_large`. The first loss is far above ln V: `first_loss` (1).
-# - Patient 6: `no_scale`. `attention_at_start` (1): before training, attention is sharp already.
-# - Patient 8: `targets_not_shifted`. Loss near zero without a leak; `copying` (1): it predicts the word that it has just read.
-# - Patient 9: `norm_on_wrong_axis`. `leak` (1) is positive, `attention_ahead` (1) is not: the future comes in through the mean and the variance.
-# - Patient 11: `mask_after_softmax`. `attention_sums` (1): the weights that are left do not sum to 1; how much is missing depends on the words that follow. It ends lower than the healthy model of its seed in all five, but in four of them by less than 0.1 nats.
-# - Patient 13: `weight_decay_on_everything`. `weights` (1): the scales of the norms are nearly gone.
-#
-# </details>
-#
-# ## Further: room 3, translators
-#
-# Four translators from English to French. Their dashed line is the exact bound of a reader who does *not* see the source. A model that reads the source ends below it; one that ends above may not be reading it.
-#
-# - Patient 3: "*It learned for a few steps. Then something happened.*"
-# - Patient 7: "*Beautiful French! Only our translators are not happy.*"
-# - Patient 12: "*It overfits: the held-out loss is above the training loss.*"
-# - Patient 14: "*As good as the other team's. Is it healthy?*"
-
-# %%
-room = {number: museum.shown(number) for number in (3, 7, 12, 14)}
-fig = museum.room(room)
-plots.show(fig, name="18_room_3")
-for number, evidence in room.items():
-    print(f"patient {number}\n{museum.as_text(evidence)}\n")
-print(healthy_ends("translator"))
-patient = museum.patient(7)
-museum.order(patient, "first_loss")
-
-# %% [markdown]
-# [exercise: translators]
-
-# %%
-course.diagnose(3, ...)
-course.diagnose(7, ...)
 course.diagnose(12, ...)
 course.diagnose(14, ...)
 
 # %% [markdown]
 # <details><summary>Diagnoses</summary>
 #
-# - Patient 3: `no_zero_grad`. `gradient_growth` (2): each step adds its gradient to all those before.
-# - Patient 7: `wrong_source`. `swap_sources` (1): with the source of another row, its loss hardly rises.
+# - Patient 1: `evaluation_data_in_training`. The held-out loss is below the exact bound. `fresh_text` (2) shows that text drawn anew is harder, by several standard errors.
+# - Patient 5: `padding_read`. `singles` (1): the answer to a row depends on the rows next to it, through the padding. The gap between its curves is no sign: healthy classifiers end about as high.
+# - Patient 9: `norm_on_wrong_axis`. `leak` (1) is positive, `attention_ahead` (1) is not: the future comes in through the mean and the variance.
+# - Patient 11: `mask_after_softmax`. `attention_sums` (1): the weights that are left do not sum to 1; how much is missing depends on the words that follow.
 # - Patient 12: `dropout_in_evaluation`. `twice` (1): two evaluations differ.
 # - Patient 14: `positions_missing`. `permute` (1): with the source words in reverse order nothing moves but rounding errors.
 #
 # </details>
 #
+# Five patients wait for you without a hint: 2, 4, 6 and 13 are language models, 3 is a translator. `museum.draw(museum.shown(2), "patient 2")` shows one.
+
+# %%
+course.diagnose(2, ...)
+course.diagnose(3, ...)
+course.diagnose(4, ...)
+course.diagnose(6, ...)
+course.diagnose(13, ...)
+
+# %% [markdown]
+# <details><summary>Diagnoses</summary>
+#
+# - Patient 2: `mask_transposed`. The map has weight above the diagonal; `attention_ahead` (1) says how much.
+# - Patient 3: `no_zero_grad`. `gradient_growth` (2): each step adds its gradient to all those before.
+# - Patient 4: `tied_weights_too_large`. The first loss is far above ln V: `first_loss` (1).
+# - Patient 6: `no_scale`. `attention_at_start` (1): before training, attention is sharp already.
+# - Patient 13: `weight_decay_on_everything`. `weights` (1): the scales of the norms are nearly gone.
+#
+# </details>
+#
 # ## Further: which test separates which faults?
 #
+# The diagram shows which part of a program each test looks at.
+
+# %%
+plots.diagram("where-tests-look")
+
+# %% [markdown]
 # Every patient and three healthy models were trained with five seeds, and every test was put to each. A test *finds* something if its number passes a fixed threshold. **Predict 18.2.**
 
 # %%
@@ -363,14 +330,13 @@ print(f"{apart} of {len(pairs)} pairs told apart by some test, not:", alike)
 gains = {n: end_losses(f"healthy {task_of[n]}") - end_losses(n) for n in task_of.index}
 print("lower than healthy in all seeds:", *(n for n in gains if (gains[n] > 0).all()))
 assert (gains["softmax_twice"] > 0).all()
-assert gains["mask_after_softmax"].sort()[0][3] < 0.1
 
 # %% [markdown]
 # No test finds all faults. A pair is told apart if some test finds one fault in all seeds and the other in none; pairs that no test tells apart belong to different tasks, so they cannot be confused. Not all that end lower than healthy models see what they should predict: `softmax_twice` only softens an overfitted classifier.
 #
 # ## Play: break a model while it learns
 #
-# The explorer trains a language model in the page. Press Play and pause after a few hundred steps. Then give run B one fault of the museum, predict where it will be at the same step, and start it.
+# The explorer trains a language model in the page. Pause it after a few hundred steps. Then give run B one fault of the museum, predict where it will be at the same step, and start it.
 
 # %%
 course.widgets.playground()
@@ -379,11 +345,19 @@ course.widgets.playground()
 # ## What this does not show
 #
 # - One line was wrong at a time. Two faults can hide each other: a leak can make up for a bad learning rate.
-# - The faults are of kinds that we know. Your next one may not be among them; the tests look at promises of a model rather than at faults, so they may find it all the same.
+# - The faults are of kinds that we know. Your next one may not be among them.
 # - The thresholds were chosen on these models. Another size needs its own healthy model.
 # - An exact bound exists for our generated language only. On real text, compare with a simple baseline, such as an n-gram model.
 #
 # ## Take-home
+#
+# | loss | compare it with | a difference says |
+# |---|---|---|
+# | first | ln V, the loss of a uniform guess | the weights start wrong |
+# | last | the exact bound, or a simple baseline | below: it has seen what it should predict. Far above: it cannot learn |
+# | last, of a translator | the bound of a reader without the source | above: it may not read the source |
+#
+# ## Further: the checklist
 #
 # Symptom, test, fault: one page, also in `notebooks/bug_checklist.html`, ready for a printer.
 
@@ -395,19 +369,6 @@ museum.checklist()
 
 # %%
 course.quiz("bug_museum")
-
-# %% [markdown]
-# ## Further: your own fault
-#
-# ### Try it yourself
-#
-# **1.** Break the program yourself: write one line of `museum/program.py` differently in a copy, so that it still runs, and let somebody else find it. Which of the tests finds it?
-#
-# <details><summary>Answer</summary>
-#
-# There is no single one. Lines to try: the residual connection left out, a learning rate a hundred times too high, labels shuffled against their texts, the gradient step taken before `backward`. If no test finds it, ask which promise of a model it breaks, and write that test.
-#
-# </details>
 
 # %% [markdown]
 # ## Summary

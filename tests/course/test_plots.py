@@ -24,7 +24,6 @@ WEIGHTS = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 ALLOWED = torch.tensor([[True, True, False], [True, True, True]])
 STACKS = {2: [1.0, 10.0, 100.0], 4: [1.0, 0.1, 0.01, 1e-9, 0.0]}
 SERIES = {"model": {"beau": 0.25, "long": 0.1}, "truth": {"beau": 0.3, "long": 0.05}}
-ROOF = {"many": {"map": (8.0, 60e9), "sum": (0.1, 1e9)}, "one": {"map": (0.5, 4e9)}}
 
 
 def texts(ax):
@@ -95,7 +94,6 @@ def test_nan_is_marked_unless_it_is_masked():
         (lambda: plots.grouped_bars({}, xlabel="n"), ["none"]),
         (lambda: plots.grouped_bars({"a": {"x": 1}, "b": {"y": 2}}, xlabel="n"), ["'x'", "'y'", "'b'"]),
         (lambda: plots.seed_band("loss", [[1.0, 2.0]], every=3), ["3", "(1, 2)"]),
-        (lambda: plots.roofline({"a": {"b": (0.0, 1.0)}}, flops=1.0, slopes={"m": 1.0}), ["number 0"]),
         (lambda: plots.save_figure(plots.figure()[0], "../up"), ["../up"]),
         (lambda: plots.show(plots.figure()[0], "99_unknown"), ["99_unknown"]),
     ],
@@ -166,18 +164,6 @@ def test_a_seed_band_is_mean_and_range_over_seeds_of_windows():
     curve = plots.seed_band("loss", runs, every=2, dashed=True)  # the fifth step fills no window
     assert [list(v) for v in (curve.x, curve.y, curve.low, curve.high)] == [[2, 4], [3, 3.5], [2, 1], [4, 6]]
     assert curve.dashed
-
-
-def test_a_roofline_has_its_ridge_where_slope_and_top_meet_and_numbers_every_point():
-    _, ax = plots.roofline(ROOF, flops=100e9, slopes={"memory": 20e9, "cache": 50e9})
-    memory, cache = ax.lines
-    np.testing.assert_allclose([memory.get_xdata()[1], cache.get_xdata()[1]], [5.0, 2.0])
-    np.testing.assert_allclose(memory.get_ydata()[1:], [100.0, 100.0])
-    np.testing.assert_allclose(ax.collections[0].get_offsets(), [[8.0, 60.0], [0.1, 1.0]])
-    assert texts(ax) == ["1", "2", "1", "1  map\n2  sum"]
-    crowd = {"step": {"up": (7.9, 60e9), "mean": (0.1, 1e9), "down": (8.0, 61e9)}}
-    _, ax = plots.roofline(crowd, flops=100e9, slopes={"memory": 20e9})
-    assert texts(ax)[:2] == ["1, 3", "2"]  # close together they share a label
 
 
 # ---- bars

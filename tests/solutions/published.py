@@ -1,4 +1,4 @@
-"""Solutions for split_c_attn and lora_start."""
+"""Solutions for split_by_head and lora_start."""
 
 from __future__ import annotations
 
@@ -13,40 +13,46 @@ from tests.solutions.collection import of
 # mypy: ignore-errors
 
 
-right, wrong = of("split_c_attn")
+right, wrong = of("split_by_head")
 
 
 @right
-def split_chunks(weight):
-    q, k, v = weight.chunk(3, dim=1)
-    return torch.stack([q.T, k.T, v.T])
+def split_loops(weight, n_heads):
+    k = weight.shape[1] // n_heads
+    starts = [[(3 * h + i) * k for h in range(n_heads)] for i in range(3)]
+    return torch.stack([torch.cat([weight[s : s + k] for s in of_one]) for of_one in starts])
 
 
 @right
-def split_sliced(weight):
-    d = weight.shape[0]
-    return torch.stack([weight[:, i * d : (i + 1) * d].t() for i in range(3)])
+def split_chunks(weight, n_heads):
+    heads = [head.chunk(3) for head in weight.chunk(n_heads)]
+    return torch.stack([torch.cat(part) for part in zip(*heads, strict=True)])
 
 
 @right
-def split_numpy(weight):
-    return torch.from_numpy(np.stack(np.split(weight.numpy().T, 3)))
+def split_numpy(weight, n_heads):
+    d = weight.shape[1]
+    order = np.arange(3 * d).reshape(n_heads, 3, d // n_heads).swapaxes(0, 1).ravel()
+    return torch.from_numpy(weight.numpy()[order].reshape(3, d, d))
 
 
 @wrong("wrong-type")
-def split_as_dict(weight):
-    q, k, v = weight.chunk(3, dim=1)
-    return {"q_proj": q.T, "k_proj": k.T, "v_proj": v.T}
+def split_as_dict(weight, n_heads):
+    q, k, v = split_chunks(weight, n_heads)
+    return {"q_proj": q, "k_proj": k, "v_proj": v}
 
 
 @wrong("error")
-def split_wrong_axis(weight):
-    q, k, v = weight.T.split(weight.shape[0], dim=1)
-    return torch.stack([q, k, v])
+def split_columns(weight, n_heads):
+    return weight.view(weight.shape[0], n_heads, 3, -1).permute(2, 1, 3, 0).flatten(1, 2)
 
 
-right(lambda weight: weight.T.reshape(3, len(weight), len(weight)))
-right(lambda weight: weight.view(weight.shape[0], 3, -1).permute(1, 2, 0))
+@wrong("cut-into-thirds")
+def split_as_gpt2(weight, n_heads):
+    return torch.stack(weight.chunk(3))
+
+
+right(lambda weight, n_heads: weight.unflatten(0, (n_heads, 3, -1)).transpose(0, 1).flatten(1, 2))
 
 
 right, wrong = of("lora_start")

@@ -103,20 +103,6 @@ def _multi_head_calls(seed: int) -> Iterator[Call]:
     yield case(b=2, t=7, h=1, k=3, mask=torch.ones(7, 7, dtype=torch.bool, device="cpu"))
 
 
-def _ablation_calls(seed: int) -> Iterator[Call]:
-    rng = generator(seed, 17)
-    for b, t, n_heads, width, head in (
-        (1, 1, 2, 1, 0),
-        (1, 2, 2, 3, 1),
-        (2, 3, 3, 2, 1),
-        (2, 3, 5, 2, 0),
-        (3, 2, 5, 3, 4),
-        (2, 7, 3, 5, 1),
-    ):
-        drawn = normal(rng, b, t, n_heads * width).round(decimals=1)
-        yield Call((drawn + 0.05 * drawn.sign() + 0.05, n_heads, head))  # never 0
-
-
 EXERCISES = (
     Exercise(name="attention_row", read=floats, calls=_row_calls, answers=(attention_weights,)),
     Exercise(
@@ -131,5 +117,4 @@ EXERCISES = (
     Exercise(name="merge_heads", read=floats, calls=_merge_calls),
     Exercise(name="head_contributions", read=floats, calls=_contribution_calls),
     Exercise(name="multi_head_attention", read=floats, calls=_multi_head_calls),
-    Exercise(name="ablate_head", read=floats, calls=_ablation_calls),
 )

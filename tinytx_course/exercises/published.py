@@ -1,4 +1,4 @@
-"""Exercises on published models: GPT-2's one matrix cut into three, and low-rank adaptation (LoRA)."""
+"""Exercises on published models: one matrix cut into three, and low-rank adaptation (LoRA)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from tinytx_course.exercises.observation import Call, Failure, Opaque, kind_of, 
 
 def _split_calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 12)
-    for width in (1, 2, 3, 5):
-        yield Call((normal(rng, width, 3 * width),))
+    for n_heads, head_dim in ((1, 1), (2, 1), (2, 3), (3, 2)):
+        width = n_heads * head_dim
+        yield Call((normal(rng, 3 * width, width), n_heads))
 
 
 _PARTS = ("lora_a", "lora_b")
@@ -51,6 +52,6 @@ def _start_calls(seed: int) -> Iterator[Call]:
 
 
 EXERCISES = (
-    Exercise(name="split_c_attn", read=floats, calls=_split_calls),
+    Exercise(name="split_by_head", read=floats, calls=_split_calls),
     Exercise(name="lora_start", read=_adapter, calls=_start_calls),
 )

@@ -25,7 +25,7 @@ from tinytx_course.site.templates import render
 from tinytx_run.files import write_file
 
 #: The figure to remember of a lesson that has no diagram; it gives answers away, so it is on the back.
-FIGURES = {8: "08_loss_and_bound", 13: "13_roofline"}
+FIGURES = {8: "08_loss_and_bound", 13: "13_profile"}
 _ABOVE = re.compile(r"`(\w+)` above")
 _STILL = re.compile(r'<img class="txd-still"[^>]*>')
 _WIDE = 1.3  # a diagram this much wider than high takes the width of the page

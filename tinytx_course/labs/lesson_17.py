@@ -276,33 +276,6 @@ def record_heads(body: Transformer) -> Iterator[list[Tensor]]:
         yield recorded
 
 
-@contextmanager
-def hidden_replaced(body: Transformer, level: int, value: Tensor, where: Tensor) -> Iterator[None]:
-    """Patch the hidden states of a level of `record_hidden_states`, at the positions `where` is True.
-
-    Parameters
-    ----------
-    body : Transformer
-    level : int
-        0 = the embeddings, n_layers = after the last block and the final norm.
-    value : Tensor of shape (B, T, D)
-    where : Tensor of shape (B, T), bool
-    """
-    if not 0 <= level <= len(body.blocks):
-        raise ValueError(f"level must lie in 0..{len(body.blocks)}, got {level}")
-
-    def patched(x: Tensor) -> Tensor:
-        return torch.where(where[:, :, None], value, x)
-
-    if level == 0:
-        hook = body.blocks[0].register_forward_pre_hook(lambda module, args: (patched(args[0]), *args[1:]))
-    else:
-        module = body.final_norm if level == len(body.blocks) else body.blocks[level - 1]
-        hook = module.register_forward_hook(lambda module, args, output: patched(output))
-    with hook:
-        yield
-
-
 # Induction
 
 

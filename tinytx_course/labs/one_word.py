@@ -16,8 +16,8 @@ from tinytx.attention import record_attention
 from tinytx.batching import pad_batch
 from tinytx.inference import eval_mode
 from tinytx.tokenizer import Tokenizer
-from tinytx.transformer import LanguageModel, record_hidden_states
-from tinytx_course.labs.lesson_17 import EXPECTED, WordForms, heads_replaced, hidden_replaced, record_heads
+from tinytx.transformer import LanguageModel
+from tinytx_course.labs.lesson_17 import EXPECTED, WordForms, heads_replaced, record_heads
 from tinyworld.automaton import Forward
 from tinyworld.reviews import Review
 from tinyworld.world import World
@@ -147,9 +147,6 @@ class PairRuns:
     ----------
     whole : ndarray of shape (P,)
         Log-odds after the first review minus those after the second: what a patch can move at most.
-    roles : dict from str to Tensor of shape (P, T), bool
-        Positions of the changed word, of the words after it in its sentence, of later sentences, and the
-        last position.
     """
 
     def __init__(
@@ -163,36 +160,22 @@ class PairRuns:
             ends = [np.cumsum([0, *(len(word) for word in words)]) for words in pieces]
             self._rows.append(pad_batch(rows, tokenizer.pad_id))
         self.last = torch.tensor([int(end[-1]) for end in ends])  # (P,)
-        self.roles = self._roles(pairs, ends)
-        with record_hidden_states(model.body) as levels, record_heads(model.body) as heads:
+        self._changed = torch.zeros(self._rows[0].shape, dtype=torch.bool)  # (P, T)
+        for row, pair, end in zip(self._changed, pairs, ends, strict=True):
+            row[end[pair.changed] + 1 : end[pair.changed + 1] + 1] = True
+        with record_heads(model.body) as heads:
             first = self._log_odds(self._rows[0])
-        self.levels, self.heads = levels, heads  # of the first review
+        self.heads = heads  # of the first review
         with record_attention(model.body) as recorded:
             self.second = self._log_odds(self._rows[1])
         self.attention = torch.cat([weights[None] for weights in recorded.values()])  # (L, P, H, T, T)
         self.whole = first - self.second
-
-    def _roles(self, pairs: Sequence[Pair], ends: Sequence[np.ndarray]) -> dict[str, Tensor]:
-        names = ("changed word", "rest of its sentence", "later sentences", "last word")
-        roles = {name: torch.zeros(self._rows[0].shape, dtype=torch.bool) for name in names}
-        for row, (pair, end) in enumerate(zip(pairs, ends, strict=True)):
-            words, role = pair.second, names[0]
-            for place in range(pair.changed, len(words)):
-                name = names[3] if place == len(words) - 1 else role
-                roles[name][row, end[place] + 1 : end[place + 1] + 1] = True
-                role = names[2] if role == names[2] or words[place] in END else names[1]
-        return roles
 
     def _log_odds(self, rows: Tensor) -> np.ndarray:
         with eval_mode(self.model):
             logits = self.model(rows)[torch.arange(len(rows)), self.last].double()  # (P, V)
         zero, one = (logits[:, column].logsumexp(dim=1) for column in self._groups.T)
         return (one - zero).numpy()
-
-    def patch_hidden(self, level: int, where: Tensor) -> np.ndarray:
-        """Effect of hidden states of the first review within the run of the second; shape (P,)."""
-        with hidden_replaced(self.model.body, level, self.levels[level], where):
-            return self._log_odds(self._rows[1]) - self.second
 
     def patch_head(self, layer: int, head: int) -> np.ndarray:
         """Effect of the outputs of one head in the first review within the run of the second; shape (P,)."""
@@ -210,5 +193,5 @@ class PairRuns:
         """Attention of the last position to the changed word, in the second review; shape (L, H, P)."""
         rows = torch.arange(len(self.last))
         weights = self.attention[:, rows, :, self.last]  # (P, L, H, T)
-        changed = self.roles["changed word"][:, None, None]  # (P, 1, 1, T)
+        changed = self._changed[:, None, None]  # (P, 1, 1, T)
         return (weights * changed).sum(dim=-1).permute(1, 2, 0).double().numpy()

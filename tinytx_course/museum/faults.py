@@ -78,14 +78,14 @@ def read_fault(name: str, task: str, table: Mapping[str, Any]) -> Fault:
 
 
 _FILE = tomllib.loads(Path(__file__).with_name("faults.toml").read_text(encoding="utf-8"))
-_MISTAKES, _ROOMS = _FILE["mistakes"], _FILE["rooms"]
-_TASKS = {fault: room["task"] for room in _ROOMS.values() for fault in room["patients"].values()}
+_MISTAKES, _BY_TASK = _FILE["mistakes"], _FILE["patients"]
+_TASKS = {fault: task for task, patients in _BY_TASK.items() for fault in patients.values()}
 FAULTS = MappingProxyType({name: read_fault(name, _TASKS[name], one) for name, one in _MISTAKES.items()})
-_NUMBERS = {int(number): fault for room in _ROOMS.values() for number, fault in room["patients"].items()}
+_NUMBERS = {int(number): fault for patients in _BY_TASK.values() for number, fault in patients.items()}
 #: By number of the patient; the lesson solves patient 0 as an example.
 PATIENTS = tuple(_NUMBERS[number] for number in range(len(FAULTS)))
 #: What the rooms ask, by their names.
-ROOMS = {name: read_statement(f"the room {name} of faults.toml", one) for name, one in _ROOMS.items()}
+ROOMS = {name: read_statement(f"the room {name} of faults.toml", one) for name, one in _FILE["rooms"].items()}
 
 
 @cache

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from tinytx_course.plots.bars import bars, grouped_bars, share_bars
 from tinytx_course.plots.diagrams.diagram import DIAGRAMS, diagram
-from tinytx_course.plots.lines import Curve, Points, curves, roofline, scatter, seed_band
+from tinytx_course.plots.lines import Curve, Points, curves, scatter, seed_band
 from tinytx_course.plots.matrices import categorical_map, depth_map, heatmap
 from tinytx_course.plots.style import COLORS, REFERENCE_COLOR, figure, png_bytes, save_figure, show, style
 
@@ -30,7 +30,6 @@ __all__ = [
     "grouped_bars",
     "heatmap",
     "png_bytes",
-    "roofline",
     "save_figure",
     "scatter",
     "seed_band",

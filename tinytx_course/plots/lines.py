@@ -1,4 +1,4 @@
-"""Curves with interval bands, scattered points and rooflines."""
+"""Curves with interval bands, and scattered points."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 from tinytx_course.plots.style import COLORS, REFERENCE_LINE, label_axes, own_axes, style, to_array
 
 MARKERS = ("o", "^", "s", "D", "v", "P")
-_LABEL = 16  # pixels: so far apart each point gets a label of its own
 
 
 @dataclass(frozen=True)
@@ -181,76 +180,4 @@ def scatter(
     for handle in legend.legend_handles:
         if handle is not None:
             handle.set_alpha(1)
-    return fig, ax
-
-
-def _neighbours(places: np.ndarray) -> list[list[int]]:
-    """Return the numbers of points in pixels, those together that stand too close for a label each."""
-    groups: list[list[int]] = []
-    for i in np.lexsort(places.T).tolist():
-        if groups and np.abs(places[i] - places[groups[-1][-1]]).max() < _LABEL:
-            groups[-1].append(i)
-        else:
-            groups.append([i])
-    return sorted(map(sorted, groups))
-
-
-@style()
-def roofline(
-    groups: Mapping[str, Mapping[str, tuple[float, float]]],
-    *,
-    flops: float,
-    slopes: Mapping[str, float],
-    title: str | None = None,
-    ax: Axes | None = None,
-) -> tuple[Figure, Axes]:
-    """Draw operations per second over operations per byte, on logarithmic axes, under the machine's roof.
-
-    Parameters
-    ----------
-    groups : mapping of str to mapping of str to (float, float)
-        By group and by name: operations per byte, operations per second. Groups differ in colour and
-        marker; a name has the same number in all of them, explained in a list right of the axes.
-        Points close together share a label.
-    flops : float
-        The flat part of the roof: operations per second.
-    slopes : mapping of str to float
-        The sloping parts by name: bytes per second. The first is drawn solid, others dashed.
-    """
-    places = [place for points in groups.values() for place in points.values()]
-    numbers = [*(number for place in places for number in place), flops, *slopes.values()]
-    if not places or not slopes or min(numbers) <= 0:
-        raise ValueError(
-            "a roofline needs points, slopes and positive numbers, "
-            f"got {len(places)} points, {len(slopes)} slopes, smallest number {min(numbers):g}"
-        )
-    fig, ax = own_axes(ax, 9.2, 5.0)
-    x, y = np.array(places).T
-    left, right = x.min() / 2, max(x.max(), flops / min(slopes.values())) * 3
-    low, high = min(y.min(), flops / 10) / 2, max(y.max(), flops) * 2.2
-    names = list(dict.fromkeys(name for points in groups.values() for name in points))
-    for index, (name, bytes_a_second) in enumerate(slopes.items()):
-        ridge = flops / bytes_a_second
-        ax.plot(
-            [left, ridge, right], [left * bytes_a_second / 1e9, flops / 1e9, flops / 1e9],
-            color=REFERENCE_LINE["color"], linestyle="--" if index else "-", label=f"roof, {name}",
-        )  # fmt: skip
-    ax.set(xscale="log", yscale="log", xlim=(left, right), ylim=(low / 1e9, high / 1e9))
-    for index, (name, points) in enumerate(groups.items()):
-        at = np.array(list(points.values())) / [1, 1e9]
-        ax.scatter(
-            at[:, 0], at[:, 1], s=70, color=COLORS[index % len(COLORS)],
-            marker=MARKERS[::3][index % 2], label=name, zorder=3, alpha=0.85, linewidths=0,
-        )  # fmt: skip
-        for near in _neighbours(ax.transData.transform(at)):
-            listed = ", ".join(str(names.index(list(points)[i]) + 1) for i in near)
-            place = (at[near, 0].max(), np.exp(np.log(at[near, 1]).mean()))
-            ax.annotate(
-                listed, place, xytext=(7, -1), textcoords="offset points",
-                va="top", fontsize=11, fontweight="bold", zorder=4,
-            )  # fmt: skip
-    label_axes(ax, title, "operations for each byte moved (log scale)", "billion operations a second")
-    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), labelspacing=0.9)
-    listed = "\n".join(f"{number}  {name}" for number, name in enumerate(names, start=1))
-    ax.text(1.04, 0.02, listed, transform=ax.transAxes, va="bottom", fontsize=11.5, linespacing=1.5)
     return fig, ax

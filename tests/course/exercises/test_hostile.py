@@ -377,12 +377,12 @@ def test_a_check_inside_a_running_event_loop_works(quick):
 
 
 def test_a_function_that_indexes_with_dots_is_no_stub_and_einsum_speaks_of_no_gap():
-    def without_a_return(context, n_heads, head):
+    def without_a_return(x, n_heads):
         """Half of them ..."""
-        out = context.clone()
-        out[..., : context.shape[-1] // n_heads] = 0
+        heads = x.clone()
+        heads[..., : x.shape[-1] // n_heads] = 0
 
-    found = checking.check("ablate_head", without_a_return)
+    found = checking.check("split_heads", without_a_return)
     assert found.attempted and found.mistake == "nothing-returned"
     found = checking.check("attention_row", lambda query, keys: torch.einsum("k,sk->s", query[None], keys))
     assert found.attempted and found.mistake == "error" and "einsum" in str(found)

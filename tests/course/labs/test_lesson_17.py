@@ -178,33 +178,8 @@ def test_heads_replaced_by_their_own_outputs_change_nothing_and_by_all_of_anothe
     assert not torch.allclose(moved, whole) and not torch.allclose(moved, body(others))
 
 
-@pytest.mark.parametrize("level", [0, 1, 2])
-def test_patched_at_all_positions_a_run_becomes_the_other_and_at_none_it_stays(body, level):
-    ids, others = drawn(3, 5), drawn(3, 5, seed=2)
-    with record_hidden_states(body) as levels:
-        whole = body(ids)
-    for where, expected in ((torch.ones(3, 5), whole), (torch.zeros(3, 5), body(others))):
-        with lab.hidden_replaced(body, level, levels[level], where.bool()):
-            torch.testing.assert_close(body(others), expected)
-
-
-def test_a_patch_changes_nothing_before_it(body):
-    ids, others, where = drawn(1, 5), drawn(1, 5, seed=2), torch.zeros(1, 5, dtype=torch.bool)
-    where[0, 3] = True
-    with record_hidden_states(body) as levels:
-        body(ids)
-    before = body(others)
-    with lab.hidden_replaced(body, 1, levels[1], where):
-        after = body(others)
-    torch.testing.assert_close(after[:, :3], before[:, :3])
-    assert ((after - before)[0, 3:].abs().amax(dim=1) > 1e-4).all()
-
-
-def test_a_head_or_level_that_does_not_exist_is_named(body):
+def test_a_head_that_does_not_exist_is_named(body):
     with pytest.raises(ValueError, match=r"\(2, 0\)"), lab.heads_replaced(body, {(2, 0): 0.0}):
-        pass
-    level_3 = lab.hidden_replaced(body, 3, torch.zeros(1, 1, 15), torch.ones(1, 1).bool())
-    with pytest.raises(ValueError, match="got 3"), level_3:
         pass
 
 
@@ -222,11 +197,6 @@ def test_pairs_differ_in_one_word_and_matter_in_the_exact_language(world, forms,
         assert different == [pair.changed] and pair.exact[0] - pair.exact[1] >= one_word.LEAST_EFFECT
         assert min(map(world.automaton.forward, (pair.first, pair.second)), key=lambda s: s.total).total > 0
     run = one_word.PairRuns(reader, tokenizer, pairs, groups)
-    everywhere = torch.ones_like(run.roles["last word"])
-    np.testing.assert_allclose(run.patch_hidden(1, everywhere), run.whole, atol=1e-5)
-    np.testing.assert_allclose(run.patch_hidden(0, run.roles["changed word"]), run.whole, atol=1e-5)
-    np.testing.assert_allclose(run.patch_hidden(2, run.roles["last word"]), run.whole, atol=1e-5)
-    assert (sum(where.int() for where in run.roles.values()) <= 1).all()
     assert run.effects().shape == run.attention_to_change().shape == (2, 3, len(pairs))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -148,7 +149,7 @@ def generate(args: argparse.Namespace) -> Answer:
 
     sampling = Sampling(**{field.name: getattr(args, field.name) for field in fields(Sampling)})
     model, tokenizer = _checkpoint(args).with_tokenizer()
-    result = write(model, tokenizer, args.prompt, sampling)
+    result = write(model, tokenizer, unicodedata.normalize("NFC", args.prompt), sampling)
     return {**result.to_dict(), "seed": args.seed}, str(result)
 
 
@@ -207,15 +208,15 @@ def _of_standard_input() -> dict[str, Any]:
 
 
 def _utf8_lines(stream: Iterable[bytes]) -> Iterator[str]:
-    """Lines of a stream without their ends, of old Macs too; ValueError names the first that is no text."""
+    """Lines of a stream as those of a corpus are read; ValueError names the first that is no text."""
     from tinytx_run.letters import text_fault
 
     for number, raw in enumerate(stream, start=1):
-        text = raw.decode("utf-8-sig" if number == 1 else "utf-8", "surrogateescape")
+        text = raw.decode("utf-8-sig", "surrogateescape")  # files that were joined have marks in the middle
         for line in text.removesuffix("\n").rstrip("\r").split("\r"):
             if found := text_fault(line):
                 raise ValueError(f"standard input, line {number}: {found[0]}, got {found[1]}")
-            yield line
+            yield unicodedata.normalize("NFC", line)
 
 
 def count(args: argparse.Namespace) -> Answer:

@@ -218,7 +218,10 @@ def load_corpus(
     if isinstance(label_names, str):
         raise TypeError(f"label_names must be a sequence of str, got the str {label_names!r}")
     name, options = str(name), Options(text_column, label_column, tuple(label_names), skip_bad_rows, labels)
-    if name not in {_WORLD.name, _NOVELS.name, *READERS}:
+    known = name in {_WORLD.name, _NOVELS.name, *READERS}
+    if known and any((Path(name) / f"train{suffix}").is_file() for suffix in SUFFIXES):
+        warn(f"{name} is the corpus of that name: for the texts of the folder {name} here write ./{name}")
+    if not known:
         corpus = _load_own(name, options)
     elif options != Options(labels=labels):
         raise ValueError(f"options must go with texts of one's own, got the corpus {name}")

@@ -179,7 +179,7 @@ class Run:
         self.asked |= {**named, "vocab_size": None, "masking": {}, **more}
         if self.stored is not None:
             check_request(self.stored["request"], self.asked)
-            return Recipe.from_dict(self.stored["recipe"]), self.stored["tokenizer"]
+            return Recipe.from_dict(self.stored.get("recipe", {})), self.stored["tokenizer"]
         planned, asked = self._changed(recipe()), self.asked["vocab_size"]
         texts = _texts_of_splits(corpus)
         n_chars = sum(len(text) for split in texts.values() for text in split)

@@ -1,5 +1,6 @@
 """Runs that were killed, damaged, mixed up or short of room: what is resumed, and what is reported."""
 
+import functools
 import itertools
 import os
 import random
@@ -179,6 +180,17 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path, run):
         with pytest.raises(ValueError, match=words):
             find_run(out, resume)
     assert read_training(find_run(run, True))["plan"] == PLAN and find_run(None, False) is None
+
+
+@pytest.mark.parametrize("at", [("settings",), ("state",), ("state", "history")])
+def test_a_run_of_another_version_is_named(run, run_in, at):
+    for step in run.iterdir():
+        files = {file.name: file.read_bytes() for file in step.iterdir() if file.name != "checksums.json"}
+        training = read_json(step / "training.json")
+        functools.reduce(dict.__getitem__, at, training)["of_another_version"] = 1
+        write_folder(step, {**files, "training.json": json_bytes(training)})
+    with pytest.raises(ValueError, match=r"training.json must be of a run of this version.*of_another_v"):
+        run_in(run)
 
 
 def test_what_differs_from_the_stored_request_or_settings_is_named(run, run_in):

@@ -16,7 +16,6 @@ from tinytx_run.command import (
     Command,
     Parser,
     add_command,
-    add_device,
     emit,
     folder_name,
     reporter,
@@ -70,7 +69,7 @@ def build_parser() -> Parser:
     writing.add_argument("--top-p", type=float, help="sample from the most probable tokens of probability p")
     writing.add_argument("--seed", type=int, default=0, help="equal seeds give equal texts")
     for sub in subs[:-1]:
-        add_device(sub)
+        sub.add_argument("--device", default="auto", help="auto, cpu or cuda")
     counting.add_argument("--preset", required=True, help="a configuration by name, such as seed-lab")
     heads = ("lm", "classifier", "translation", "masked", "masked+nsp")
     counting.add_argument("--head", default="lm", choices=heads, help="the output layer on the body")

@@ -128,7 +128,6 @@ def load_pairs(name: str | os.PathLike[str], data_dir: str | os.PathLike[str] | 
         No source and no target of a held-out split of the world, of Tatoeba or of a file is in train. A file
         is split by hashes, see `tinytx_run.splits.split_connected`.
 
-
     Warns
     -----
     CorpusWarning

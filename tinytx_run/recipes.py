@@ -52,16 +52,13 @@ class Recipe:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Recipe:
-        """The recipe that `to_dict` wrote; ValueError for one of another version."""
-        try:
-            parts: dict[str, Any] = {
-                "config": TransformerConfig.from_dict(fields["config"]),
-                "settings": TrainingSettings(**fields["settings"]),
-                "masking": Masking(**fields["masking"]) if "masking" in fields else None,
-            }
-            return cls(**{**fields, **parts})
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"a recipe must be of this version of tinytx, got another: {error}") from error
+        """The recipe that `to_dict` wrote."""
+        parts: dict[str, Any] = {
+            "config": TransformerConfig.from_dict(fields["config"]),
+            "settings": TrainingSettings(**fields["settings"]),
+            "masking": Masking(**fields["masking"]) if "masking" in fields else None,
+        }
+        return cls(**{**fields, **parts})
 
     def replace(self, **changes: Any) -> Recipe:
         """A copy with some fields changed."""

@@ -48,6 +48,7 @@ from tinytx_run.files import (
     read_tensors,
     write_folder,
 )
+from tinytx_run.recipes import Recipe
 from tinytx_run.splits import TextHashes
 
 N_CHECKPOINTS = 2  # of a run; older ones are removed
@@ -107,8 +108,10 @@ def read_training(checkpoint: Path) -> dict[str, Any]:
     check_folder(checkpoint)
     training = read_json(checkpoint / STATE_FILE)
     try:
-        state, *_ = State(**training["state"]), TrainingSettings(**training["settings"]), training["plan"]
-        History(**training["state"]["history"])
+        state, _ = State(**training["state"]), History(**training["state"]["history"])
+        TrainingSettings(**training["settings"])
+        if "recipe" in training["plan"]:
+            Recipe.from_dict(training["plan"]["recipe"])
     except (KeyError, TypeError) as error:
         rule = "must be of a run of this version of tinytx"
         raise ValueError(f"{checkpoint / STATE_FILE} {rule}, got another: {error}") from error

@@ -325,6 +325,8 @@ def _looks_of(lines: Lines) -> str | None:
     n_tabs, first = {line.count("\t") for _, line in lines}, lines[0][1] if lines else ""
     if _parse_object(first):
         return "those of a .jsonl"
+    if first.startswith("__label__") or any(" --> " in line for _, line in lines[:3]):
+        return "those of fastText or of subtitles"
     if HEADER.fullmatch(first) and TEXT_COLUMN in re.findall(r"\w+", first):
         return "rows of a .csv"
     return "rows of a .tsv" if len(n_tabs) == 1 and 0 not in n_tabs else None

@@ -294,8 +294,10 @@ def test_label_names_are_found_in_order_or_given(load, read):
     assert corpus.label_names == ("raté", "bon") and corpus.train.labels.count(0) == 4
     with pytest.raises(ValueError, match="line 1: .*bon, moyen, got 'raté'; 6 of 12 rows"):
         load("a.tsv", label_names=["bon", "moyen"])
-    with pytest.raises(ValueError, match="bon, bon"):
+    with pytest.raises(ValueError, match="'bon', 'bon'"):
         load("a.tsv", label_names=["bon", "bon"])
+    with pytest.raises(ValueError, match="must be different words, got 'bon', 'raté', ''"):
+        load("a.tsv", label_names=["bon", "raté", ""])
     with pytest.raises(TypeError, match="label_names must be .* 'bon,raté'"):
         load("a.tsv", label_names="bon,raté")
 
@@ -419,7 +421,13 @@ def test_apostrophes_of_windows_that_were_read_as_latin_1_and_codes_are_named(lo
 
 @pytest.mark.parametrize(
     ("content", "looks"),
-    [(jsonl(ROWS), "those of a .jsonl"), (table(ROWS), "rows of a .csv"), (tsv(ROWS), "rows of a .tsv")],
+    [
+        (jsonl(ROWS), "those of a .jsonl"),
+        (table(ROWS), "rows of a .csv"),
+        (tsv(ROWS), "rows of a .tsv"),
+        ("\n".join(f"__label__{label} {text}" for text, label in ROWS), "those of fastText"),
+        ("1\n00:00:01,000 --> 00:00:02,000\nOui\n\n2\n00:00:03,000 --> 00:00:04,000\nNon", ".*subtitles"),
+    ],
 )
 def test_a_txt_that_is_a_table_is_named(load, content, looks):
     with pytest.warns(CorpusWarning, match=f"a.txt: its lines look like {looks}"):

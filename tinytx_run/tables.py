@@ -31,6 +31,7 @@ from tinytx_run.letters import (
 HUB_PREFIX = "hf:"
 SUFFIXES = (".txt", ".tsv", ".csv", ".jsonl", ".parquet")
 SPLIT_FILES = {"train": ("train",), "valid": ("valid", "validation", "dev", "val"), "test": ("test",)}
+STEMS = {stem for stems in SPLIT_FILES.values() for stem in stems}
 TEXT_COLUMN, LABEL_COLUMN = "text", "label"
 DELIMITERS = ",;\t|"  # of a .csv
 MAX_CLASSES = 100  # with names; more different words are not labels
@@ -229,11 +230,10 @@ def _is_saved_dataset(folder: Path) -> bool:
 def _read_folder(folder: Path, options: Options) -> dict[str, Table]:
     """The file for train and, if there are any, those for valid and test."""
     tables: dict[str, Table] = {}
-    known = {stem for stems in SPLIT_FILES.values() for stem in stems}  # test.csv.gz is one that is not read
     rest = [
-        file
+        file  # test.csv.gz is one that is not read
         for file in sorted(folder.iterdir())
-        if file.suffix.lower() in SUFFIXES or file.name.lower().partition(".")[0] in known
+        if file.suffix.lower() in SUFFIXES or file.name.lower().partition(".")[0] in STEMS
     ]
     for split, stems in SPLIT_FILES.items():
         names = [stem + end for stem in stems for end in SUFFIXES]
@@ -245,8 +245,8 @@ def _read_folder(folder: Path, options: Options) -> dict[str, Table]:
         if files:
             tables[split] = _read_table(Table(files[0], split), files[0], options)
     if "train" not in tables:
-        wanted = ", ".join(f"train{suffix}" for suffix in SUFFIXES)
-        raise ValueError(f"{folder} must hold one of {wanted}, got none of them")
+        known = ", ".join(f"train{suffix}" for suffix in SUFFIXES)
+        raise ValueError(f"{folder} must hold one of {known}, got none of them")
     _warn_of_rest(folder, [file.name for file in rest])
     return tables
 
@@ -287,8 +287,7 @@ def _read_dataset(name: str, options: Options) -> tuple[str, dict[str, Table], t
             _select(frame.set_axis(range(1, len(frame) + 1)), options, tables[split])
     if "train" not in tables:
         raise ValueError(f"{title} must have a split train, got {', '.join(parts) or 'none'}")
-    known = {stem for stems in SPLIT_FILES.values() for stem in stems}
-    _warn_of_rest(title, [part for part in parts if part not in known])
+    _warn_of_rest(title, [part for part in parts if part not in STEMS])
     return title, tables, names
 
 
@@ -405,7 +404,6 @@ def _read_delimited(pandas: Any, path: Path, options: Options, table: Table) -> 
     is_tsv = path.suffix.lower() == ".tsv"
     limit = csv.field_size_limit(len(text) + 1)  # else a cell of more than 131,072 characters is an error
     head: list[str] = []
-    names: list[str] = []
     whole: dict[int, list[str]] = {}
     number = first - 1
     try:
@@ -419,8 +417,8 @@ def _read_delimited(pandas: Any, path: Path, options: Options, table: Table) -> 
         )
         for number, cells in enumerate(rows, start=first):
             if not head or not cells:  # blank lines may come before and between
-                head, names = head or cells, names or [cell.strip().casefold() for cell in cells]
-            elif [cell.strip().casefold() for cell in cells] == names:
+                head = head or cells
+            elif [cell.strip().casefold() for cell in cells] == [name.strip().casefold() for name in head]:
                 table.refuse(number, "must hold values", "the names of the columns again")
             elif len(cells) == len(head):
                 whole[number] = cells

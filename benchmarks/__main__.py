@@ -13,7 +13,7 @@ from benchmarks.report import PARTS, run_parts
 from benchmarks.settings import BenchSettings
 from tinytx.settings import choose_device
 from tinytx_course.results import Results, provenance
-from tinytx_run.command import Answer, Command, Parser, add_device, reporter, run
+from tinytx_run.command import Answer, Command, Parser, reporter, run
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -39,7 +39,7 @@ def build_parser() -> Parser:
     sub = _parser("python -m benchmarks", bench, "sizes of a few tokens: shows only that it runs")
     sub.add_argument("part", nargs="?", default="all", help="steps, reviews, generation, or all of these")
     sub.add_argument("--rounds", type=int, default=7, help="how often each candidate is timed")
-    add_device(sub)
+    sub.add_argument("--device", default="auto", help="auto, cpu or cuda")
     return sub
 
 

@@ -257,6 +257,9 @@ def test_each_line_gets_its_class_and_blank_lines_stay_without_one(
         else:
             assert sum(probabilities) == pytest.approx(1) and row == [name, f"{max(probabilities):.4f}"]
             assert name == found["class_names"][probabilities.index(max(probabilities))]
+    composed = answered(monkeypatch, capsys, "\u00e9t\u00e9\n".encode() * 2, "classify", classifier)[1]
+    joined = "\ufeffe\u0301te\u0301\n".encode() * 2  # of two files with a mark
+    assert answered(monkeypatch, capsys, joined, "classify", classifier)[1] == composed
     status, out, err = answered(monkeypatch, capsys, b"le chat\n", "classify", checkpoint)
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert "needs a classifier, got a LanguageModel" in err and "tinytx finetune" in err

@@ -104,6 +104,8 @@ def _bootstrap_interval(
     bleu: Any, translations: Sequence[str], references: Sequence[Sequence[str]]
 ) -> Interval:
     """Resample sentences by their n-gram counts: corpus BLEU is a function of the summed counts."""
+    if len(translations) == 1:
+        return Interval(0.0, 100.0)  # one sentence says nothing about others
     rows = []
     for translation, each in zip(translations, references, strict=True):
         sentence = bleu().corpus_score([translation], [[reference] for reference in each])

@@ -15,6 +15,7 @@ from tinytx.classifier import Classifier
 from tinytx.generate import check_vocabulary
 from tinytx.inference import evaluate_rows, in_blocks
 from tinytx.tokenizer import Tokenizer, check_several, warn_of_unknown
+from tinytx_run.letters import is_blank
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def classify(
             f"class_names must name the {model.head.out_features} classes of the model, got {len(names)}"
         )
     found = {i: Classification(text, None, {}) for i, text in enumerate(texts)}
-    read = [i for i, text in enumerate(texts) if text.strip()]
+    read = [i for i, text in enumerate(texts) if not is_blank(text)]
     if not read:
         return list(found.values())
     warn_of_unknown(tokenizer, [texts[i] for i in read], "the texts to classify")

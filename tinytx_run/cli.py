@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -15,7 +16,6 @@ from tinytx_run.command import (
     Command,
     Parser,
     add_command,
-    add_device,
     emit,
     folder_name,
     reporter,
@@ -69,7 +69,7 @@ def build_parser() -> Parser:
     writing.add_argument("--top-p", type=float, help="sample from the most probable tokens of probability p")
     writing.add_argument("--seed", type=int, default=0, help="equal seeds give equal texts")
     for sub in subs[:-1]:
-        add_device(sub)
+        sub.add_argument("--device", default="auto", help="auto, cpu or cuda")
     counting.add_argument("--preset", required=True, help="a configuration by name, such as seed-lab")
     heads = ("lm", "classifier", "translation", "masked", "masked+nsp")
     counting.add_argument("--head", default="lm", choices=heads, help="the output layer on the body")
@@ -148,7 +148,7 @@ def generate(args: argparse.Namespace) -> Answer:
 
     sampling = Sampling(**{field.name: getattr(args, field.name) for field in fields(Sampling)})
     model, tokenizer = _checkpoint(args).with_tokenizer()
-    result = write(model, tokenizer, args.prompt, sampling)
+    result = write(model, tokenizer, unicodedata.normalize("NFC", args.prompt), sampling)
     return {**result.to_dict(), "seed": args.seed}, str(result)
 
 
@@ -207,15 +207,15 @@ def _of_standard_input() -> dict[str, Any]:
 
 
 def _utf8_lines(stream: Iterable[bytes]) -> Iterator[str]:
-    """Lines of a stream without their ends, of old Macs too; ValueError names the first that is no text."""
+    """Lines of a stream as those of a corpus are read; ValueError names the first that is no text."""
     from tinytx_run.letters import text_fault
 
     for number, raw in enumerate(stream, start=1):
-        text = raw.decode("utf-8-sig" if number == 1 else "utf-8", "surrogateescape")
+        text = raw.decode("utf-8-sig", "surrogateescape")  # files that were joined have marks in the middle
         for line in text.removesuffix("\n").rstrip("\r").split("\r"):
             if found := text_fault(line):
                 raise ValueError(f"standard input, line {number}: {found[0]}, got {found[1]}")
-            yield line
+            yield unicodedata.normalize("NFC", line)
 
 
 def count(args: argparse.Namespace) -> Answer:

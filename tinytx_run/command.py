@@ -64,11 +64,6 @@ def add_command(commands: Any, name: str, function: Command) -> Parser:
     return sub
 
 
-def add_device(sub: Parser) -> None:
-    """Add the option that chooses the device."""
-    sub.add_argument("--device", default="auto", help="auto, cpu or cuda")
-
-
 def numbers(text: str) -> list[int]:
     """Read ``50,200`` as a list."""
     return [int(part) for part in text.split(",")]

@@ -176,7 +176,7 @@ def load_corpus(
         ``test.csv``; or ``hf:NAME``, a dataset of the library ``datasets``, or a folder that it saved. In a
         ``.txt`` each line is a document. In a ``.tsv`` each line is a label, a tab and a text, unless columns
         are named. A ``.csv`` names its columns in its first row; a ``.jsonl`` holds a JSON object a line; a
-        ``.parquet`` is a table, too. Blank lines are skipped.
+        ``.parquet`` is a table, too. Blank lines are skipped, accents composed (NFC).
     data_dir : path, optional
         Folder with one folder a corpus. By default the folder to which ``tinytx data get`` downloads.
     text_column, label_column : str, optional
@@ -198,13 +198,12 @@ def load_corpus(
         labels about 90, 5 and 5 of 100 different texts are train, valid and test; with labels 80, 10 and 10.
         Splits that come with a corpus stay as they are, as do those of "world", drawn independently.
 
-
     Warns
     -----
     CorpusWarning
         If a held-out text is also in train, a text has different labels, a class has no text, a label has two
         spellings, classes differ in spelling only, all texts or classes are in quotes, a split without labels
-        was left out, or rows were skipped.
+        was left out, rows were skipped, or a file looks like one of another encoding or kind.
 
     Examples
     --------
@@ -218,7 +217,10 @@ def load_corpus(
     if isinstance(label_names, str):
         raise TypeError(f"label_names must be a sequence of str, got the str {label_names!r}")
     name, options = str(name), Options(text_column, label_column, tuple(label_names), skip_bad_rows, labels)
-    if name not in {_WORLD.name, _NOVELS.name, *READERS}:
+    known = name in {_WORLD.name, _NOVELS.name, *READERS}
+    if known and any((Path(name) / f"train{suffix}").is_file() for suffix in SUFFIXES):
+        warn(f"{name} is the corpus of that name: for the texts of the folder {name} here write ./{name}")
+    if not known:
         corpus = _load_own(name, options)
     elif options != Options(labels=labels):
         raise ValueError(f"options must go with texts of one's own, got the corpus {name}")
@@ -297,8 +299,8 @@ def _load_own(name: str, options: Options) -> Corpus:
         )
     labelled = tables["train"].labelled
     names = (tuple(map(plain, names)) or tables["train"].label_names()) if labelled else ()
-    if len({canonical_label(name) for name in names}) < len(names):
-        raise ValueError(f"label_names must be different, got {', '.join(names)}")
+    if len({canonical_label(name) for name in names} - {None}) < len(names):
+        raise ValueError(f"label_names must be different words, got {', '.join(map(repr, names))}")
     splits: dict[str, Split] = {}
     spellings: dict[str, set[str]] = defaultdict(set)
     for split, table in tables.items():

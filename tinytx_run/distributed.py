@@ -55,10 +55,6 @@ class Layout:
     shard: bool = False
 
 
-class LostProcessError(ConnectionError):
-    """Another process of the same training has ended, so that this one cannot continue."""
-
-
 @dataclass(frozen=True)
 class Processes:
     """The processes that train together, seen from one of them.
@@ -314,7 +310,7 @@ def joined(device: str = "auto") -> Iterator[Processes]:
     except RuntimeError as error:
         if not (isinstance(error, dist.DistError) or "gloo" in str(error) or "NCCL" in str(error)):
             raise
-        raise LostProcessError(
+        raise ConnectionError(
             "another process of this run has ended, as torchrun reports below; "
             "its checkpoints stay usable: the same command with --resume continues from the newest"
         ) from error

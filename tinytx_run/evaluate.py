@@ -43,9 +43,6 @@ Sides = Literal["both", "left"]
 MAX_MASKED = 8_000  # tokens of a pseudo-likelihood: each costs a forward pass over its text
 
 
-# Causal language models
-
-
 @dataclass(frozen=True)
 class LanguageModelScore:
     """Loss of a language model on some texts."""
@@ -105,9 +102,6 @@ def text_nats(model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str]) 
     inputs = [window[:-1] for window in windows]
     values = evaluate_rows(model, inputs, window_nats, pad_id=tokenizer.pad_id)
     return np.bincount(text_of_window, weights=values.numpy(), minlength=len(texts))
-
-
-# Masked language models
 
 
 @dataclass(frozen=True)
@@ -251,9 +245,6 @@ def _check_fill(model: Model, n_ids: int, position: int, sides: str) -> None:
         raise ValueError(f"a text to be filled must be at most {longest} tokens long, got {n_ids}")
 
 
-# Classifiers
-
-
 @dataclass(frozen=True)
 class ClassifierScore:
     """How often a classifier is right."""
@@ -301,9 +292,6 @@ def count_correct(model: Classifier, objective: ClassificationObjective) -> int:
     with eval_mode(model):
         predicted = [objective.logits(model, batch).argmax(dim=-1).cpu() for batch in batches]
     return sum(int((mine == objective.labels[i]).sum()) for mine, i in zip(predicted, batches, strict=True))
-
-
-# Any model on a corpus
 
 
 def exact_nats(corpus: Corpus, texts: Sequence[str]) -> np.ndarray | None:

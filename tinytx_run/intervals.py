@@ -82,6 +82,8 @@ def paired_interval(
     values = [float(value) for value in differences]
     if len(values) < 2:
         raise ValueError(f"a paired interval needs at least 2 differences, got {len(values)}")
+    if not all(map(math.isfinite, values)):
+        raise ValueError(f"differences must be finite numbers, got {values}")
     if n_comparisons < 1:
         raise ValueError(f"n_comparisons must be at least 1, got {n_comparisons}")
     if not 0 <= test_share < math.inf:

@@ -19,20 +19,22 @@ INVISIBLE = re.compile(
 )
 # How pandas, databases, and spreadsheets in many languages write that a value is missing, or an error.
 MISSING = re.compile(
-    r"(?i:[+-]?nan|nat|\(?null\)?|<na>|\\n|n/a|[+-]?1\.#(qnan|ind)|#(\w/\w( n/a)?|na|nv|yok))"
+    r"(?i:[+-]?(nan|inf)|nat|\(?null\)?|<na>|\\n|n/a|[+-]?1\.#(qnan|ind)|#(\w/\w( n/a)?|na|nv|yok))"
     r"|#¿?[^\W\d_a-z]\S*[!?]"
 )
 PERHAPS_MISSING = ("none", "na", "nil", "-", "--", "?", ".")  # names of classes, too
 SPACES = ("Zs", "Zl", "Zp", "Mn", "Me")  # and marks, which show nothing without a letter
 BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # letters and signs that show nothing
-# UTF-8 read as Latin-1 or its kin, as in Ã© for é, â€™ for an apostrophe, Ð´Ð° or РґР° for да; lost letters.
+# UTF-8 read as Latin-1 or its kin, as in Ã© for é, â€™ for an apostrophe, Ð´Ð° or РґР° for да, √© and ├® (old
+# Macs, DOS); lost letters; cp1252 read as Latin-1, as in U+0092 for an apostrophe; codes, as of a terminal.
 _NEXT = (
     "\u0080-\u00bf"
     + b"\x80\x82\x83\x84\x86\x87\x88\x89\x8a\x8b\x8c\x8e\x91\x98\x99\x9a\x9b\x9c\x9e".decode("cp1252")
 )
 GARBLED = re.compile(
     f"[\u00c2-\u00c5][{_NEXT}]|\u00e2[\u0080\u20ac].|([\u00ce-\u00d1][{_NEXT}\u2026]){{2}}"
-    "|(\u0420[\u00a0-\u00bf\u0402-\u040f\u0452-\u045f\u0491]){2}|\ufffd"
+    "|(\u0420[\u00a0-\u00bf\u0402-\u040f\u0452-\u045f\u0491]){2}|\u221a[©®™´†¢ß§âÄ]|\u251c[®⌐¿á]|\ufffd"
+    "|(?P<c1>[\x80-\x84\x86-\x9f])|(?P<code>[\x01-\x08\x0e-\x19\x1b-\x1f\x7f])"
 )
 NO_TEXT = {b"\xff\xfe": "the mark of UTF-16", b"\xfe\xff": "the mark of UTF-16", b"%PDF-": "a PDF"}
 NO_TEXT |= {
@@ -79,8 +81,11 @@ def is_blank(text: str) -> bool:
     return all(unicodedata.category(sign) in ("Cc", "Cf", *SPACES) or sign in BLANK for sign in text)
 
 
-def read_text(path: Path) -> str:
-    """The text of a file, in which a byte that is not UTF-8 is a lone surrogate, for `text_fault` to find."""
+def read_text(path: Path, own: bool = True) -> str:
+    """The text of a file, in which a byte that is not UTF-8 is a lone surrogate, for `text_fault` to find.
+
+    In a file of one's own, letters that are not what was meant are named.
+    """
     if not path.is_file():
         raise ValueError(f"corpus file must exist, got {path}")
     try:
@@ -98,10 +103,13 @@ def read_text(path: Path) -> str:
         raise ValueError(f"{path} must be UTF-8 text, got {got}: unpack or export it, and save it as UTF-8")
     # Files that were joined have a mark in the middle, too.
     text = re.sub("^\ufeff+", "", content.decode("utf-8", "surrogateescape"), flags=re.MULTILINE)
-    if found := GARBLED.search(text):
+    if own and (found := GARBLED.search(text)):
         where = f"{path}, line {text.count(chr(10), 0, found.start()) + 1}"
-        cause = "UTF-8 seems to have been read as Latin-1 and saved again"
-        if found[0] == "\ufffd":
+        read = "cp1252" if found["c1"] else "UTF-8"
+        cause = f"{read} seems to have been read as Latin-1 or the like and saved again"
+        if found["code"]:
+            cause = "a code that is no text: is it output of a terminal, or in ISO-2022-JP?"
+        elif found[0] == "\ufffd":
             cause = "letters seem to have been lost when it was saved in another encoding"
         warn(f"{where} has {found[0]!r}: {cause}")
     return text

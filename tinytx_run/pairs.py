@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
@@ -127,16 +128,16 @@ def load_pairs(name: str | os.PathLike[str], data_dir: str | os.PathLike[str] | 
         No source and no target of a held-out split of the world, of Tatoeba or of a file is in train. A file
         is split by hashes, see `tinytx_run.splits.split_connected`.
 
-
     Warns
     -----
     CorpusWarning
-        If a first line or a further column is not read.
+        If a first line or a further column is not read, or most sources equal their targets.
 
     Notes
     -----
-    Texts are unchanged. From Tatoeba's training pairs the sentences of `LAB_SENTENCES` and their translations
-    are removed. Multi30k has its published splits; a few captions occur twice.
+    Texts are unchanged, but for accents in a file of one's own, which are composed (NFC). From Tatoeba's
+    training pairs the sentences of `LAB_SENTENCES` and their translations are removed. Multi30k has its
+    published splits; a few captions occur twice.
     """
     name = os.fspath(name)
     if name == _WORLD.name:
@@ -202,7 +203,7 @@ def _multi30k(folder: Path) -> tuple[dict[str, Rows], int]:
 
 
 def _file(path: Path) -> PairCorpus:
-    rows = [(cells[0], cells[1]) for cells in _sentences(path, _read_cells(path))]
+    rows = [(cells[0], cells[1]) for cells in _sentences(path, _read_cells(path, own=True))]
     names = split_connected(rows, share=HELD_OUT)
     splits: dict[str, Rows] = {
         split: [row for row, name in zip(rows, names, strict=True) if name == split] for split in SPLIT_FILES
@@ -213,10 +214,10 @@ def _file(path: Path) -> PairCorpus:
     return _corpus(CorpusInfo(path.name, "", licence="", source=""), splits)
 
 
-def _read_cells(path: Path) -> list[list[str]]:
+def _read_cells(path: Path, own: bool = False) -> list[list[str]]:
     """Lines of a source, a tab and a target, and more."""
     rows = []
-    for number, cells in split_cells(read_lines(path)):
+    for number, cells in split_cells(read_lines(path, own)):
         cells = [cell.strip() for cell in cells]
         # But for "null" and "nan", which are words, too.
         missing = ["an empty side" for cell in cells[:2] if is_blank(cell)]
@@ -229,7 +230,8 @@ def _read_cells(path: Path) -> list[list[str]]:
 
 
 def _sentences(path: Path, rows: list[list[str]]) -> list[list[str]]:
-    """The rows of a file of one's own without a header; ValueError for a side that is no language."""
+    """The rows of a file of one's own, composed, without a header; ValueError for what is no language."""
+    rows = [[unicodedata.normalize("NFC", cell) for cell in cells] for cells in rows]
     sides = [[cells[side] for cells in rows] for side in (0, 1)]
     for number, side, other in zip((1, 2), sides, sides[::-1], strict=True):
         got = _instead_of_sentences(side, other)
@@ -244,6 +246,8 @@ def _sentences(path: Path, rows: list[list[str]]) -> list[list[str]]:
     if all(map(HEADER.fullmatch, rows[0][:2])):
         warn(f"{path}: the first line names columns, {' and '.join(rows[0][:2])}: it is no pair")
         rows = [cells for cells in rows if cells[:2] != rows[0][:2]]  # files that were joined have it again
+    if 2 * (n_equal := sum(cells[0] == cells[1] for cells in rows)) > len(rows):
+        warn(f"{path}: {n_equal:,} of {len(rows):,} sources are their own translation")
     if further := [cells[2] for cells in rows if len(cells) > 2]:
         warn(f"{path}: further columns of {len(further):,} lines, such as {further[0][:40]!r}, are not read")
     return rows

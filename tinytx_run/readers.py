@@ -48,10 +48,6 @@ def _read_films(folder: Path) -> dict[str, Split]:
     return splits | ({"test": _film_reviews(test, label=int)} if test.exists() else {})
 
 
-def _read_unlabelled_films(folder: Path) -> dict[str, Split]:
-    return split_groups(_film_reviews(folder / "unlabelled.jsonl.gz"), share=UNLABELLED_SHARE)
-
-
 def _film_reviews(path: Path, **label: type) -> Split:
     """Reviews with their films as groups; a text that occurs again is left out."""
     rows: dict[str, dict[str, Any]] = {}
@@ -80,7 +76,9 @@ READERS: dict[str, Callable[[Path], dict[str, Split]]] = {
     "cls-books": _read_cls_books,
     "eltec-fra": _read_novels,
     "imdb": _read_films,
-    "imdb-unlabelled": _read_unlabelled_films,
+    "imdb-unlabelled": lambda folder: split_groups(
+        _film_reviews(folder / "unlabelled.jsonl.gz"), share=UNLABELLED_SHARE
+    ),
     "reader-reviews-fr": _read_reader_reviews,
     "tinyshakespeare": _read_shakespeare,
 }

@@ -20,7 +20,7 @@ from safetensors.torch import save as safetensors_bytes
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from tinytx.history import DivergenceError
+from tinytx.history import DivergenceError, History, State
 from tinytx.settings import TrainingSettings
 from tinytx.tokenizer import Tokenizer
 from tinytx_run.checkpoint import (
@@ -48,6 +48,7 @@ from tinytx_run.files import (
     read_tensors,
     write_folder,
 )
+from tinytx_run.recipes import Recipe
 from tinytx_run.splits import TextHashes
 
 N_CHECKPOINTS = 2  # of a run; older ones are removed
@@ -106,8 +107,16 @@ def read_training(checkpoint: Path) -> dict[str, Any]:
     """Plan, settings and loop state of a run's checkpoint; ValueError names a damaged file."""
     check_folder(checkpoint)
     training = read_json(checkpoint / STATE_FILE)
-    if training["state"]["step"] != step_of(checkpoint):
-        raise ValueError(f"{checkpoint} was written after step {training['state']['step']}")
+    try:
+        state, _ = State(**training["state"]), History(**training["state"]["history"])
+        TrainingSettings(**training["settings"])
+        if "recipe" in training["plan"]:
+            Recipe.from_dict(training["plan"]["recipe"])
+    except (KeyError, TypeError) as error:
+        rule = "must be of a run of this version of tinytx"
+        raise ValueError(f"{checkpoint / STATE_FILE} {rule}, got another: {error}") from error
+    if state.step != step_of(checkpoint):
+        raise ValueError(f"{checkpoint} was written after step {state.step}")
     return training
 
 

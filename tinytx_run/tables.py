@@ -7,6 +7,7 @@ import io
 import json
 import logging
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,10 +31,12 @@ from tinytx_run.letters import (
 HUB_PREFIX = "hf:"
 SUFFIXES = (".txt", ".tsv", ".csv", ".jsonl", ".parquet")
 SPLIT_FILES = {"train": ("train",), "valid": ("valid", "validation", "dev", "val"), "test": ("test",)}
+STEMS = {stem for stems in SPLIT_FILES.values() for stem in stems}
 TEXT_COLUMN, LABEL_COLUMN = "text", "label"
 DELIMITERS = ",;\t|"  # of a .csv
 MAX_CLASSES = 100  # with names; more different words are not labels
 QUOTED_TSV = re.compile(r'(?:(?:"(?:[^"]|"")*+"|[^"\t\r\n]*+)(?:[\t\r\n]|\Z))*+')
+HEADER = re.compile(r"[\"'\w]+([,;\t|][\"'\w]+)+")
 # Excel may name its sign in a first line.
 BEFORE_TABLE = re.compile(r'\A((?:[ \t]*(?:\r\n?|\n))*(?:"?(?i:sep) ?= ?(.)"?[,;\t|]*(?:\r\n?|\n))?)')
 
@@ -77,8 +80,8 @@ class Table:
         return any(label is not None for *_, label in self.rows)
 
     def add(self, number: int, text: str, label: str | None, spelt: object = None) -> None:
-        """Take a row, and note how its label is spelt in the file."""
-        self.rows.append((number, text, label))
+        """Take a row, its letters composed (NFC), and note how its label is spelt in the file."""
+        self.rows.append((number, unicodedata.normalize("NFC", text), label))
         if label is not None:
             self.spellings.setdefault(label, set()).add(str(spelt).strip())
 
@@ -154,14 +157,14 @@ def split_cells(lines: Lines) -> list[tuple[int, list[str]]]:
     return rows
 
 
-def read_lines(path: Path) -> Lines:
+def read_lines(path: Path, own: bool = False) -> Lines:
     """Read the lines that are not blank, each with its number counted from 1 and without its end.
 
     The file is UTF-8 text, with or without a byte order mark, with any line end. A ValueError names it if it
     is missing or holds no text, and the first line that cannot be used.
     """
     table = Table(path)
-    lines = _usable_lines(path, table)
+    lines = _usable_lines(path, table, own)
     table.settle(len(lines))
     if not lines:
         raise ValueError(f"{path} must hold at least one line of text, got none")
@@ -227,7 +230,11 @@ def _is_saved_dataset(folder: Path) -> bool:
 def _read_folder(folder: Path, options: Options) -> dict[str, Table]:
     """The file for train and, if there are any, those for valid and test."""
     tables: dict[str, Table] = {}
-    rest = [file for file in sorted(folder.iterdir()) if file.suffix.lower() in SUFFIXES]
+    rest = [
+        file  # test.csv.gz is one that is not read
+        for file in sorted(folder.iterdir())
+        if file.suffix.lower() in SUFFIXES or file.name.lower().partition(".")[0] in STEMS
+    ]
     for split, stems in SPLIT_FILES.items():
         names = [stem + end for stem in stems for end in SUFFIXES]
         files = [file for name in names for file in rest if file.name.lower() == name]
@@ -280,15 +287,14 @@ def _read_dataset(name: str, options: Options) -> tuple[str, dict[str, Table], t
             _select(frame.set_axis(range(1, len(frame) + 1)), options, tables[split])
     if "train" not in tables:
         raise ValueError(f"{title} must have a split train, got {', '.join(parts) or 'none'}")
-    known = {stem for stems in SPLIT_FILES.values() for stem in stems}
-    _warn_of_rest(title, [part for part in parts if part not in known])
+    _warn_of_rest(title, [part for part in parts if part not in STEMS])
     return title, tables, names
 
 
-def _usable_lines(path: Path, table: Table) -> Lines:
+def _usable_lines(path: Path, table: Table, own: bool = True) -> Lines:
     """The lines that are not blank; the table refuses those that are no text."""
     lines = []
-    for number, line in enumerate(re.split(r"\r*\n|\r", read_text(path)), start=1):  # old Macs write \r
+    for number, line in enumerate(re.split(r"\r*\n|\r", read_text(path, own)), start=1):  # old Macs write \r
         if fault := text_fault(line):
             table.refuse(number, *fault)
         elif not is_blank(line):
@@ -302,11 +308,27 @@ def _read_table(table: Table, path: Path, options: Options) -> Table:
     if suffix == ".txt":
         if columns_named or options.label_names:
             raise ValueError(f"{path} is a .txt: it must be read without columns and labels, got some")
-        table.rows = [(number, line, None) for number, line in _usable_lines(path, table)]
+        lines = _usable_lines(path, table)
+        for number, line in lines:
+            table.add(number, line, None)
+        if looks := _looks_of(lines):
+            warn(f"{path}: its lines look like {looks}, all of which is taken for text: is it no .txt?")
     elif suffix != ".tsv" or columns_named or not _read_label_tab_text(path, options, table):
         read = {".jsonl": _read_jsonl, ".parquet": _read_parquet}.get(suffix, _read_delimited)
         _select(read(library("pandas", f"reading {path}"), path, options, table), options, table)
     return table
+
+
+def _looks_of(lines: Lines) -> str | None:
+    """What the lines of a .txt are in place of texts; None if nothing speaks against these."""
+    n_tabs, first = {line.count("\t") for _, line in lines}, lines[0][1] if lines else ""
+    if _parse_object(first):
+        return "those of a .jsonl"
+    if first.startswith("__label__") or any(" --> " in line for _, line in lines[:3]):
+        return "those of fastText or of subtitles"
+    if HEADER.fullmatch(first) and TEXT_COLUMN in re.findall(r"\w+", first):
+        return "rows of a .csv"
+    return "rows of a .tsv" if len(n_tabs) == 1 and 0 not in n_tabs else None
 
 
 def _read_label_tab_text(path: Path, options: Options, table: Table) -> bool:
@@ -317,7 +339,8 @@ def _read_label_tab_text(path: Path, options: Options, table: Table) -> bool:
         if TEXT_COLUMN in names and not any(INTEGER.fullmatch(x) or x in options.label_names for x in names):
             return False
     if table.split != "train" and all(len(cells) == 1 for _, cells in rows):
-        table.rows = [(number, text, None) for number, (text,) in rows]
+        for number, (text,) in rows:
+            table.add(number, text, None)
         return True
     words = [label for _, (label, *_) in rows if not INTEGER.fullmatch(canonical_label(label) or "")]
     if words and not options.labels:
@@ -395,7 +418,7 @@ def _read_delimited(pandas: Any, path: Path, options: Options, table: Table) -> 
         for number, cells in enumerate(rows, start=first):
             if not head or not cells:  # blank lines may come before and between
                 head = head or cells
-            elif cells == head:
+            elif [cell.strip().casefold() for cell in cells] == [name.strip().casefold() for name in head]:
                 table.refuse(number, "must hold values", "the names of the columns again")
             elif len(cells) == len(head):
                 whole[number] = cells

@@ -28,7 +28,7 @@ from tinytx.tokenizer import Tokenizer, UnknownTokensWarning, warn_of_unknown
 from tinytx_run.checkpoint import Checkpoint, tokenizer_in
 from tinytx_run.corpora import Corpus
 from tinytx_run.distributed import Layout, Processes, require_processes, train
-from tinytx_run.pairs import PairCorpus
+from tinytx_run.pairs import PairCorpus, Pairs
 from tinytx_run.recipes import FF_FACTOR, Recipe, parse_budget, resize
 from tinytx_run.runs import Checkpoints, check_request, find_run, read_training
 from tinytx_run.splits import TextHashes
@@ -178,10 +178,13 @@ class Run:
         named = {"objective": objective, "corpus": corpus.name, "training texts": fingerprint(corpus)}
         self.asked |= {**named, "vocab_size": None, "masking": {}, **more}
         if self.stored is not None:
-            check_request(self.stored["request"], self.asked)
+            check_request(self.stored.get("request", {}), self.asked)
             return Recipe.from_dict(self.stored["recipe"]), self.stored["tokenizer"]
         planned, asked = self._changed(recipe()), self.asked["vocab_size"]
-        texts = _texts_of_splits(corpus)
+        texts = {
+            name: (*split.sources, *split.targets) if isinstance(split, Pairs) else split.texts
+            for name, split in corpus.splits.items()
+        }
         n_chars = sum(len(text) for split in texts.values() for text in split)
         if n_chars > LONG_TO_READ and corpus.name != "world":  # whose few words take a moment
             memory = f"they may take {n_chars * BYTES_PER_CHARACTER / 1e9:.1f} GB of memory"
@@ -287,13 +290,6 @@ def seeded(make: Callable[[], ModelT], seed: int) -> ModelT:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return make()
-
-
-def _texts_of_splits(corpus: Corpus | PairCorpus) -> dict[str, Sequence[str]]:
-    """The texts of each split, of pairs both sides."""
-    if isinstance(corpus, PairCorpus):
-        return {name: (*pairs.sources, *pairs.targets) for name, pairs in corpus.splits.items()}
-    return {name: split.texts for name, split in corpus.splits.items()}
 
 
 def fingerprint(corpus: Corpus | PairCorpus) -> str:

@@ -128,3 +128,8 @@ def test_sources_without_an_end_and_in_parts_are_counted(model, tokenizer, monke
 def test_one_text_in_place_of_a_list_of_references_is_refused():
     with pytest.raises(TypeError, match="a sequence of str for each translation, got one str"):
         score_translations(["le chat dort ici"], ["le chat dort ici"])
+
+
+def test_one_sentence_says_nothing_about_others():
+    score = score_translations(["le chat dort bien"], [["le chat dort bien"]])
+    assert score.bleu == pytest.approx(100) and score.interval == (0, 100)

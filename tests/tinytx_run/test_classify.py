@@ -43,6 +43,7 @@ def test_without_names_classes_are_numbers(model, tokenizer):
     (one,) = classify(model, tokenizer, ["le chat"])
     assert list(one.probabilities) == [0, 1, 2] and one.predicted in (0, 1, 2)
     assert classify(model, tokenizer, []) == [] and classify(model, tokenizer, (" ",))[0].predicted is None
+    assert classify(model, tokenizer, ["\u200b"])[0].predicted is None
 
 
 def test_lines_are_classified_as_they_arrive_and_errors_come_after_what_was_before_them(model, tokenizer):

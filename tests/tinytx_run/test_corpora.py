@@ -108,8 +108,9 @@ def test_of_few_texts_none_that_was_learned_is_held_out_when_more_are_added():
 @pytest.mark.parametrize("other", ["{} ", " {}", "{}.", "{} !", "{}\u00a0...", "{}\u200b", "{}\u2026 \u00bb"])
 def test_texts_that_are_nearly_equal_are_in_one_split(tmp_path, other):
     texts = [f"l'\u00e9t\u00e9  {i}" for i in range(100)]
-    like = [unicodedata.normalize("NFD", other.format(text).upper().replace("  ", " ")) for text in texts]
-    corpus = load_corpus(write(tmp_path / "a.txt", "\n".join([*texts, *like])))
+    like = [other.format(text).upper().replace("  ", " ") for text in texts]
+    decomposed = [unicodedata.normalize("NFD", text) for text in like]
+    corpus = load_corpus(write(tmp_path / "a.txt", "\n".join([*texts, *decomposed])))
     assert sum(sizes(corpus).values()) == 200 and {*split_of(corpus)} == {*texts, *like}
     assert all(split_of(corpus)[a] == split_of(corpus)[b] for a, b in zip(texts, like, strict=True))
 
@@ -198,6 +199,17 @@ def test_a_folder_with_tables_is_read_whatever_else_it_holds_and_is_never_the_wo
     corpus = load_corpus(tmp_path / "world")
     assert corpus.name == "world/" and sum(sizes(corpus).values()) == 40
     assert corpus_kind(corpus) == "reviews" and exact_nats(corpus, corpus.train.texts) is None
+
+
+def test_a_split_that_is_packed_and_a_folder_with_the_name_of_a_corpus_are_named(tmp_path, monkeypatch):
+    rows = "\n".join(f"{i % 2}\tle livre {i}" for i in range(40))
+    write(tmp_path / "novels" / "train.tsv", rows)
+    write(tmp_path / "novels" / "test.tsv.gz", rows)
+    with pytest.warns(CorpusWarning, match="novels: test.tsv.gz are no split: not read"):
+        assert load_corpus(tmp_path / "novels").name == "novels/"
+    monkeypatch.chdir(tmp_path)
+    with pytest.warns(CorpusWarning, match="novels is the corpus of that name: .* write ./novels"):
+        assert "Verne" in load_corpus("novels").label_names
 
 
 # --- corpora by name

@@ -43,3 +43,5 @@ def test_impossible_requests_raise():
         paired_interval([0.1])
     with pytest.raises(ValueError, match="got 0"):
         paired_interval([0.1, 0.2], n_comparisons=0)
+    with pytest.raises(ValueError, match="finite numbers, got .*nan"):
+        paired_interval([0.1, float("nan")])

@@ -1,6 +1,7 @@
 """Parallel corpora: splits that share no sentence, plain typography, errors that name the line."""
 
 import random
+import unicodedata
 
 import pytest
 
@@ -103,6 +104,14 @@ def test_further_columns_and_a_header_are_not_read_and_named(tmp_path):
         with pytest.warns(CorpusWarning, match="the first line names columns, .*: it is no pair"):
             pairs = load_pairs(write(tmp_path / "mine.tsv", [header, *(row[:-6] for row in rows)]))
         assert sum(map(len, pairs.splits.values())) == 9
+
+
+def test_accents_are_composed_and_sources_that_are_their_own_translation_are_named(tmp_path):
+    rows = [unicodedata.normalize("NFD", f"word {i}\t\u00e9t\u00e9 {i}") for i in range(9)]
+    assert load_pairs(write(tmp_path / "mine.tsv", rows)).train.targets[0].startswith("\u00e9t\u00e9")
+    rows = [f"word {i}\tword {i + (i == 3)}" for i in range(9)]
+    with pytest.warns(CorpusWarning, match="mine.tsv: 8 of 9 sources are their own translation"):
+        load_pairs(write(tmp_path / "mine.tsv", rows))
 
 
 def test_quotes_that_pandas_wrote_are_read_as_meant(tmp_path):

@@ -1,5 +1,6 @@
 """Runs that were killed, damaged, mixed up or short of room: what is resumed, and what is reported."""
 
+import functools
 import itertools
 import os
 import random
@@ -19,6 +20,7 @@ from tinytx.settings import TrainingSettings
 from tinytx_run import runs
 from tinytx_run.files import LOCK_FILE, json_bytes, read_json, write_folder
 from tinytx_run.pretrain import causal_objective, new_language_model
+from tinytx_run.recipes import plan
 from tinytx_run.runs import Checkpoints, check_request, find_run, newest_complete, read_training
 
 SETTINGS = TrainingSettings(n_steps=12, lr=1e-2, tokens_per_batch=256, checkpoint_every=4, precision="fp32")
@@ -179,6 +181,18 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path, run):
         with pytest.raises(ValueError, match=words):
             find_run(out, resume)
     assert read_training(find_run(run, True))["plan"] == PLAN and find_run(None, False) is None
+
+
+@pytest.mark.parametrize("at", [("settings",), ("state",), ("state", "history"), ("plan", "recipe")])
+def test_a_run_of_another_version_is_named(run, run_in, at):
+    for step in run.iterdir():
+        files = {file.name: file.read_bytes() for file in step.iterdir() if file.name != "checksums.json"}
+        training = read_json(step / "training.json")
+        training["plan"]["recipe"] = plan("world", budget="smoke").to_dict()
+        functools.reduce(dict.__getitem__, at, training)["of_another_version"] = 1
+        write_folder(step, {**files, "training.json": json_bytes(training)})
+    with pytest.raises(ValueError, match=r"training.json must be of a run of this version.*of_another_v"):
+        run_in(run)
 
 
 def test_what_differs_from_the_stored_request_or_settings_is_named(run, run_in):

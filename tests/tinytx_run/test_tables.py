@@ -210,6 +210,7 @@ def refused(name, content, message, **options):
         refused("a.csv", "<body>", "text_column .*a.csv, which has <body>; got text"),
         refused("a.txt", "un\ndeux", "a.txt", **COLUMNS),
         refused("a.csv", table([*ROWS, HEAD, *ROWS]), "row 14: .* the names of the columns again"),
+        refused("a.csv", table([*ROWS, ("TEXT ", "Label")]), "row 14: must hold .* the columns again"),
         refused("a.jsonl", '{"text": "un", "text": "deux"}', "line 1: .*each name once"),
         refused("a.jsonl", '[{"text": "un"}, {"text": "deux"}]', "line 1: .*one object a line"),
         refused("a.jsonl", jsonl([("un", [1]), *ROWS]), "line 1: must have a label .* got .1."),
@@ -217,7 +218,17 @@ def refused(name, content, message, **options):
             refused(
                 "a.csv", table([*ROWS, row]), f"row 14: must have a .*{missing[-3:]}.*; skip_bad_rows leaves"
             )
-            for missing in ("NULL", "-nan", "N/A", "#NV", "#N/D", "#\u041d/\u0414", "#VALEUR!", "1.#IND")
+            for missing in (
+                "NULL",
+                "-nan",
+                "inf",
+                "N/A",
+                "#NV",
+                "#N/D",
+                "#\u041d/\u0414",
+                "#VALEUR!",
+                "1.#IND",
+            )
             for row in (("un", missing), (missing, 1))
         ),
         refused("a.csv", "text,label,text\nun,0,deux", "one column must be named text, got 2"),
@@ -283,8 +294,10 @@ def test_label_names_are_found_in_order_or_given(load, read):
     assert corpus.label_names == ("raté", "bon") and corpus.train.labels.count(0) == 4
     with pytest.raises(ValueError, match="line 1: .*bon, moyen, got 'raté'; 6 of 12 rows"):
         load("a.tsv", label_names=["bon", "moyen"])
-    with pytest.raises(ValueError, match="bon, bon"):
+    with pytest.raises(ValueError, match="'bon', 'bon'"):
         load("a.tsv", label_names=["bon", "bon"])
+    with pytest.raises(ValueError, match="must be different words, got 'bon', 'raté', ''"):
+        load("a.tsv", label_names=["bon", "raté", ""])
     with pytest.raises(TypeError, match="label_names must be .* 'bon,raté'"):
         load("a.tsv", label_names="bon,raté")
 
@@ -390,11 +403,47 @@ def test_a_text_that_shows_nothing_is_none(load, blank):
         ("c\u2019est", "cp1252"),
         ("\u0434\u0430", "cp1251"),
         ("É", "latin-1"),
+        *(("été", encoding) for encoding in ("mac_roman", "cp437", "cp850")),
     ],
 )
 def test_letters_that_were_encoded_twice_are_named(load, word, read_as):
     with pytest.warns(CorpusWarning, match="a.txt, line 3 has .*: UTF-8 seems to have been read as Latin-1"):
         load("a.txt", f"un\ndeux\n{word}\n".encode().decode(read_as))
+
+
+def test_apostrophes_of_windows_that_were_read_as_latin_1_and_codes_are_named(load):
+    with pytest.warns(CorpusWarning, match="a.csv, line 4 has .*x92': cp1252 seems to have been read as"):
+        load("a.csv", table([*ROWS[:2], ("l\x92homme", 1), *ROWS[2:]]))
+    for content in ("\x1b[31mun\x1b[0m\ndeux\ntrois", "日本\n本\n月".encode("iso2022_jp")):
+        with pytest.warns(CorpusWarning, match="a.txt, line 1 has .*x1b': a code that is no text"):
+            load("a.txt", content)
+
+
+@pytest.mark.parametrize(
+    ("content", "looks"),
+    [
+        (jsonl(ROWS), "those of a .jsonl"),
+        (table(ROWS), "rows of a .csv"),
+        (tsv(ROWS), "rows of a .tsv"),
+        ("\n".join(f"__label__{label} {text}" for text, label in ROWS), "those of fastText"),
+        ("1\n00:00:01,000 --> 00:00:02,000\nOui\n\n2\n00:00:03,000 --> 00:00:04,000\nNon", ".*subtitles"),
+    ],
+)
+def test_a_txt_that_is_a_table_is_named(load, content, looks):
+    with pytest.warns(CorpusWarning, match=f"a.txt: its lines look like {looks}"):
+        load("a.txt", content)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load("b.txt", "text\nun livre, un text, rien\n{il dit}\n\ttrois\n")
+
+
+@pytest.mark.parametrize(("name", "write"), [("a.csv", table), ("a.tsv", tsv), ("a.jsonl", jsonl)])
+def test_accents_of_ones_own_files_are_composed(read, load, name, write):
+    rows = [(f"\u00e9t\u00e9 {i}", i % 2) for i in range(12)]
+    same(read(name, unicodedata.normalize("NFD", write(rows))), rows)
+    texts = [text for text, _ in rows]
+    splits = load("a.txt", unicodedata.normalize("NFD", "\n".join(texts))).splits.values()
+    assert {text for split in splits for text in split.texts} == {*texts}
 
 
 def test_letters_that_were_lost_and_rows_that_a_quote_swallowed_are_named(load):

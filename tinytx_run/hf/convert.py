@@ -114,7 +114,6 @@ def from_transformers(model: PreTrainedModel | str | os.PathLike[str]) -> Model:
     LanguageModel, MaskedLanguageModel or Translator
         In evaluation mode; weights are copied.
 
-
     Notes
     -----
     Outputs are equal at real tokens, with padding on the right. Our dropout has one rate where theirs has
@@ -159,7 +158,6 @@ def to_transformers(model: Model, **settings: Any) -> PreTrainedModel:
     -------
     transformers.PreTrainedModel
         In evaluation mode; weights are copied.
-
 
     Notes
     -----

@@ -74,6 +74,9 @@ def load_published(source: str | os.PathLike[str], classes: Mapping[str, tuple[s
             f"{source} must hold all weights of a {kind}, got {stated[0]}, which lacks "
             f"{len(found['missing_keys'])} of them, such as {example}"
         )
+    if stated[0] not in known and found["unexpected_keys"]:
+        example = sorted(found["unexpected_keys"])[0]
+        raise ValueError(f"{source} must hold a {kind}, got {stated[0]}, which has other weights: {example}")
     return model if model.dtype == torch.float64 else model.float()
 
 

@@ -35,7 +35,6 @@ class PretrainedTokenizer(Tokenizer):
     start_id, forced_id : int, optional
         What a decoder reads first, and the first id of every translation, where the model asks for one.
 
-
     Notes
     -----
     A special token that is missing is replaced by the nearest one: GPT-2 has only an end token, which also

@@ -328,6 +328,14 @@ def test_a_folder_in_half_precision_is_computed_in_single(tmp_path):
     assert {parameter.dtype for parameter in from_transformers(tmp_path).parameters()} == {torch.float32}
 
 
+def test_folders_of_other_models_are_refused_although_a_head_is_tied(tmp_path):
+    for kind in ("GPT2ForTokenClassification", "GPT2Model"):
+        getattr(transformers, kind)(transformers.GPT2Config(**GPT2_SIZES)).save_pretrained(tmp_path / kind)
+    with pytest.raises(ValueError, match="must hold a GPT2LMHeadModel, got GPT2ForTokenClassification"):
+        from_transformers(tmp_path / "GPT2ForTokenClassification")
+    assert isinstance(from_transformers(tmp_path / "GPT2Model"), LanguageModel)
+
+
 def test_other_models_are_refused():
     with pytest.raises(TypeError, match="must be one of GPT2LMHeadModel, .*, got a GPT2Model"):
         from_transformers(transformers.GPT2Model(transformers.GPT2Config(**GPT2_SIZES)))

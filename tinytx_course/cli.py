@@ -7,7 +7,6 @@ import contextlib
 import signal
 import sys
 import threading
-import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -129,7 +128,6 @@ def check(args: argparse.Namespace) -> Answer:
     from tinytx_course.grading.grade import grade_folder, grade_notebook
     from tinytx_course.grading.running import Limits
 
-    _warn_of_missing_walls()
     limits = Limits(seconds=args.seconds, mebibytes=args.memory)
     lesson = None if args.lesson is None else _lesson_number(args.lesson)
     if args.path.is_dir():
@@ -146,16 +144,8 @@ def hint(args: argparse.Namespace) -> Answer:
     """Judge one exercise and give up to three hints of rising help, never the answer."""
     from tinytx_course.grading.hint import give_hints
 
-    _warn_of_missing_walls()
     given = give_hints(args.path, args.exercise)
     return given.to_dict(), str(given)
-
-
-def _warn_of_missing_walls() -> None:
-    from tinytx_course.grading.running import walls
-
-    if (gap := walls().gap) is not None:
-        warnings.warn(gap, stacklevel=2)
 
 
 def _lesson_number(word: str) -> int:

@@ -75,6 +75,6 @@ def test_what_is_no_address_of_a_repository_is_refused_and_nothing_written(
     monkeypatch.setattr(sys, "argv", ["project", "address", address])
     with pytest.raises(SystemExit) as ended:
         project.main()
-    said = f"error: the address must be https://github.com/OWNER/NAME, got {address!r}\n"
-    assert ended.value.code == 2 and capsys.readouterr().err.endswith(said)
+    said = f"the address must be https://github.com/OWNER/NAME, got {address!r}\n"
+    assert ended.value.code == 2 and capsys.readouterr().err == said
     assert [path.name for path in tmp_path.iterdir()] == ["pyproject.toml"]

@@ -190,7 +190,7 @@ def main() -> int:
         try:
             print(*(f"wrote {name}" for name in set_address(root, args.address)), sep="\n")
         except ValueError as problem:
-            parser.error(str(problem))
+            parser.exit(2, f"{problem}\n")
     for one in needed_packages(["all"]).values() if what == "licences" else ():
         print(f"{one['Name']:<28}{one['Version']:<18}{licence_of(one)}")
     for name, text in writers[what]().items():

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,10 +103,13 @@ def _is_root() -> bool:
 
 @functools.cache
 def walls() -> Walls:
-    """The best that this machine allows."""
+    """The best that this machine allows; what is not enforced is warned of, once."""
     users = (_NOBODY, 0) if _is_root() else (0,)
     found = [Walls(enclosed=True, user=user) for user in users] if shutil.which("bwrap") else []
-    return next(filter(_hold, [*found, *(Walls(user=user) for user in users if user)]), Walls())
+    best = next(filter(_hold, [*found, *(Walls(user=user) for user in users if user)]), Walls())
+    if best.gap is not None:
+        warnings.warn(best.gap, stacklevel=2)
+    return best
 
 
 _TRY = """

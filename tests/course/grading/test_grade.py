@@ -141,7 +141,10 @@ def test_a_class_is_a_page_that_escapes_what_copies_hold(tmp_path, write_copy):
         ("folder/notes.txt", "no notebooks here", "must hold notebooks"),
     ],
 )
-def test_what_cannot_be_graded_ends_in_one_clear_line(tmp_path, capsys, name, content, complaint):
+def test_what_cannot_be_graded_ends_in_one_clear_line(
+    tmp_path, capsys, monkeypatch, name, content, complaint
+):
+    monkeypatch.setattr(running, "walls", lambda: pytest.fail("walls were tried for a copy that is none"))
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     if content is not None:

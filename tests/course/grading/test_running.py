@@ -329,7 +329,8 @@ def test_what_is_not_enforced_is_said(monkeypatch):
         assert "nothing keeps" in NONE.gap and "bwrap" in NONE.gap
         assert ("as root" in NONE.gap) == root == bool(OF_A_USER.gap)
     monkeypatch.setattr(running.shutil, "which", lambda name: None)
-    assert running.walls.__wrapped__() == NONE
+    with pytest.warns(UserWarning, match="nothing keeps"):
+        assert running.walls.__wrapped__() == NONE
 
 
 def below(process):

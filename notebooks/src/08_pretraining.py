@@ -499,8 +499,9 @@ course.widgets.sampling("Le livre")
 _ = torch.manual_seed(0)
 model = tx.LanguageModel(small)
 optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+texts = corpus.train.texts
 for _ in range(60):
-    rows = [train_ids[i] for i in torch.randint(len(train_ids), (16,))]
+    rows = tokenizer.encode_batch([texts[i] for i in torch.randint(len(texts), (16,))])
     framed_rows = [[tokenizer.bos_id, *row, tokenizer.eos_id] for row in rows]
     padded = pad_batch(framed_rows, pad_id)  # (B, T + 1)
     inputs, targets = padded[:, :-1], padded[:, 1:]  # the shift: (B, T) each

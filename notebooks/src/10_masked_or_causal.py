@@ -364,7 +364,7 @@ finding = "{:.2f} against {:.2f} nats above it.".format(*means)
 course.resolve("10.3", f"the {nearer} model", finding)
 
 # %% [markdown]
-# This does not show that one of the objectives is the better idea: learning from few positions costs the control, too, and one run of each decides little (several seeds are *Further*). In the explorer guess first; then it shows both exact values and the masked model.
+# This does not show that one of the objectives is the better idea: learning from few positions costs the control, too, and one run of each decides little; several seeds follow. In the explorer guess first; then it shows both exact values and the masked model.
 
 # %%
 course.widgets.fill_blank(masked, tokenizer)
@@ -388,7 +388,7 @@ for name, probs in {
     print(f"{name:<14}", *(f"{tokenizer.decode([i])} {probs[i]:.2f} " for i in best))
 
 # %% [markdown]
-# ## Further: with care, several seeds
+# ## With care: several seeds
 #
 # `python -m experiments objectives` trained each kind of model with several seeds, at its own learning rate. Its columns: excess at one blank given the left; excess given both sides, where a causal model scores the whole review with every token of the vocabulary; and the share of right polarities after fine-tuning on 100 labels. The controls of this last column are the same networks from scratch, and a bag of words.
 

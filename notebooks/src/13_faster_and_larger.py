@@ -158,9 +158,7 @@ print(f"{operations / n_bytes:.2f} for each byte")
 #
 # A machine has two speeds: at most $P$ operations and at most $M$ bytes a second. With intensity $i$ the speed is at most $\min(P,\ i M)$: a line that rises with $i$, up to a flat top, the **roofline**. They meet at $i = P / M$, the **ridge**. Left of it work is **memory-bound**, right of it **compute-bound**: that is the limit it meets first.
 #
-# ### Further: our own layers
-#
-# In training, each weight is read once and used for every token of a batch. In generation one token comes at a time: the whole matrix is read to be used once.
+# Here are two layers of our model, in training, where each weight is read once for all tokens of a batch, and in generation, where it is read to be used once.
 
 # %% tags=["nbval-check-output"]
 sizes = {"training": (4, 128, 128), "generation": (1, 1, 128)}
@@ -176,11 +174,11 @@ for name in ("projection", "output layer"):
     print(f"{name}: operations for each byte {both} in generation")
 
 # %% [markdown]
-# For one token a product does about half an operation for each byte: two for a weight of four bytes. In training it does far more.
+# For one token a product does about half an operation for each byte: two for a weight of four bytes.
 #
 # ## Look: the roofline of this machine
 #
-# Now the layers of our model, in training, where each weight is used for every token of a batch, and in generation, where it is read for one token. A large product gives the top, a large copy the slope. Before each measurement we write 256 MB of other numbers: so a layer reads its weights from memory and not from the **cache**, the small memory close to the processor.
+# Now all layers, with a clock. A large product gives the top, a large copy the slope. Before each measurement we write 256 MB of other numbers: so a layer reads its weights from memory and not from the **cache**, the small memory close to the processor.
 
 # %%
 kernels = {

@@ -236,6 +236,7 @@ plots.show(fig, "15_dose")
 
 # %%
 CAUSAL = films.doses("causal", "tuned")[-1]
+HYBRID, COUNTS = "hybrid-seed1/tuned/60000000", "counts-both/tuned"
 gain, last = films.gain(CAUSAL, SCRATCH), films.gain(CAUSAL, "causal/tuned/10000000")
 above_bag = films.gain(CAUSAL, BAG)
 assert last.low < 0 < last.high and above_bag.low < 0 < above_bag.high
@@ -256,7 +257,6 @@ course.resolve(
 # *Counted embeddings* come from counts of neighbouring tokens in the same unlabelled reviews (PPMI vectors, reduced by SVD); the layers above begin at random and read both ways.
 
 # %%
-HYBRID, COUNTS = "hybrid-seed1/tuned/60000000", "counts-both/tuned"
 BOTH_WAYS = "scratch-both/tuned"
 conditions = {
     "TF-IDF": BAG,

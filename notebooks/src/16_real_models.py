@@ -89,11 +89,9 @@ for name, (family, kind, head) in kinds.items():
 # %% [markdown]
 # **Finding:** equal to the last number, three times, with settings that differ: no new kind of layer was needed.
 #
-# ### Further: where the names and the axes differ
-#
-# Which of our tensors is which of theirs? Do not believe names: look for equal *contents*. Here are the matrices and norms of one block of a tiny GPT-2 with random weights, and of ours, converted from it:
+# From here on *theirs* is a tiny GPT-2 in which every number is random, and *ours* is converted from it.
 
-# %% tags=["nbval-check-output"]
+# %%
 from tinytx_run.hf.convert import from_transformers
 
 sizes = {"vocab_size": 13, "n_embd": 10, "n_head": 5, "n_layer": 3, "n_inner": 7}
@@ -108,6 +106,13 @@ def randomise(model):
 
 
 ours = from_transformers(randomise(tiny))
+
+# %% [markdown]
+# ### Further: where the names and the axes differ
+#
+# Which of our tensors is which of theirs? Do not believe names: look for equal *contents*. Here are the matrices and norms of one block:
+
+# %% tags=["nbval-check-output"]
 print(f"{'ours':<21}{'shape':<10}{'theirs':<20}{'shape':<10}how")
 named = ours.body.blocks[0].named_parameters()
 for name, weight in [(name, w) for name, w in named if name.endswith("weight")]:

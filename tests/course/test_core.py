@@ -1,12 +1,14 @@
-"""What must never go, nor be folded away: each stands in a code cell of the core of its lesson."""
+"""What must never go, nor be folded away, stands in the core of its lesson, and the core runs without the rest."""
 
+import ast
 import re
 import tomllib
 
 import pytest
 
-from tinytx_course.building.editions import is_further
+from tinytx_course.building.editions import cell_of_edition, is_further
 from tinytx_course.building.notebooks import read_source
+from tinytx_course.grading.slicing import statements
 from tinytx_course.lessons import LESSONS, project_root
 
 ROOT = project_root()
@@ -46,6 +48,20 @@ def test_it_stands_in_the_core_of_its_lesson(number, item, pattern):
     cells = read_source(ROOT / "notebooks" / "src" / f"{LESSONS[number].name}.py").cells
     core = "\n".join(cell.source for cell in cells if cell.cell_type == "code" and not is_further(cell))
     assert re.search(pattern, core, re.S)
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
+def test_who_skips_what_is_further_has_every_name_that_a_cell_of_the_core_reads(lesson):
+    own, further = set[str](), set[str]()
+    for cell in read_source(ROOT / "notebooks" / "src" / f"{lesson.name}.py").cells:
+        if cell.cell_type == "code":
+            for one in statements(ast.parse(cell_of_edition(cell.source, solved=True)), 1):
+                if is_further(cell):
+                    further |= one.sets
+                else:
+                    missing = (one.reads | one.calls) & further - own - one.changes
+                    assert not missing, f"{', '.join(missing)} in {ast.unparse(one.node)[:80]}"
+                    own |= one.sets | one.changes
 
 
 def test_what_a_reader_meets_outside_of_lessons_is_there():

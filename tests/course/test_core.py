@@ -1,4 +1,4 @@
-"""What must never go, nor be folded away, stands in the core of its lesson, and the core runs without the rest."""
+"""What must never go stands in the core of its lesson, and the core runs without what is Further."""
 
 import ast
 import re

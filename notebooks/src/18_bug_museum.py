@@ -218,12 +218,13 @@ course.diagnose(7, ...)
 # - Patient 14, translator: "*As good as the other team's. Is it healthy?*"
 
 # %%
-rooms = {"18_room_2a": (1, 5, 9), "18_room_2b": (11, 12, 14)}
-for name, numbers in rooms.items():
-    room = {number: museum.shown(number) for number in numbers}
-    plots.show(museum.room(room), name=name)
-    for number, evidence in room.items():
-        print(f"patient {number}\n{museum.as_text(evidence)}\n")
+room = {number: museum.shown(number) for number in (1, 5, 9, 11, 12, 14)}
+fig = museum.room({number: room[number] for number in (1, 5, 9)})
+plots.show(fig, "18_room_2a")
+fig = museum.room({number: room[number] for number in (11, 12, 14)})
+plots.show(fig, "18_room_2b")
+for number, evidence in room.items():
+    print(f"patient {number}\n{museum.as_text(evidence)}\n")
 patient = museum.patient(9)
 museum.order(patient, "leak")
 

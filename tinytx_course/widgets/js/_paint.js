@@ -131,7 +131,7 @@ export function paintCells(
 }
 
 const tables = new Map();
-function tableOf(color, theme) {
+function colorsOf(color, theme) {
   if (!tables.has(color)) tables.set(color, {});
   tables.get(color)[theme] ??= Array.from({ length: 256 }, (_, i) => color(i / 255, theme));
   return tables.get(color)[theme];
@@ -147,7 +147,7 @@ export function paintPixels(
   const pen = canvas.getContext("2d");
   const image = pen.createImageData(cols, rows);
   const [ground, stripe] = BLOCKED[theme];
-  const table = tableOf(color, theme);
+  const colors = colorsOf(color, theme);
   for (let i = 0, at = 0; i < rows; i++) {
     for (let j = 0; j < cols; j++, at += 4) {
       const off = blocked(i, j);
@@ -155,7 +155,7 @@ export function paintPixels(
         ? quiet || (i + j) % 3
           ? ground
           : stripe
-        : table[Math.round(255 * clamp(share(i, j), 0, 1))];
+        : colors[Math.round(255 * clamp(share(i, j), 0, 1))];
       image.data.set(pixel, at);
       image.data[at + 3] = 255;
     }

@@ -56,13 +56,16 @@ def _speeds(found: dict) -> Iterator[str]:
 
 
 def gpu_line(folder: Path) -> str:
-    """Return the same in one line."""
+    """Return the outcomes of tests and notebooks in one line."""
     parts = Results("gpu", folder).data
     if not parts:
         return f"On a GPU: {NONE} ([speed](docs/speed.md))."
-    outcomes = "; ".join(f"{part} {_said(part, one['found'])}" for part, one in parts.items())
-    runs = dict.fromkeys(f"{one['card']}, {one['date']}, commit {one['commit']}" for one in parts.values())
-    return f"On a GPU: {outcomes} ({' and '.join(runs)}; [speed](docs/speed.md))."
+    said = [
+        f"{part} on {one['date']} ({one['card']}, commit {one['commit']}): {_said(part, one['found'])}"
+        for part, one in parts.items()
+        if part in ("tests", "notebooks")
+    ]
+    return f"On a GPU: {'; '.join(said)}. What failed and what became of it: [speed](docs/speed.md)."
 
 
 def write_pages(root: Path) -> None:

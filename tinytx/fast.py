@@ -342,7 +342,7 @@ RETAINED = 2**30  # bytes: larger blocks, and free memory beyond it, are given b
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # parameters of mallopt, see its manual page
 # oneDNN, which multiplies matrices in torch, caches a kernel for each of 1,024 shapes, a few MB each; batches
 # by length have hundreds of shapes. It reads this where it first multiplies.
-os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
 LIBC: Any = ctypes.CDLL(None) if sys.platform == "linux" else None
 HAS_GLIBC = hasattr(LIBC, "malloc_trim") and hasattr(LIBC, "mallopt")
 

@@ -580,7 +580,7 @@ course.check("block", block)
 # |---|---|---|
 # | the residual connection | all tokens become alike within a few layers | step 1 |
 # | the norm | signal and gradient grow by many powers of ten in deep stacks | step 2 |
-# | feed-forward | about a token by itself there is only a straight line | step 4 |
+# | feed-forward | about a token by itself, nothing bends but the norm | step 4 |
 # | warm-up (post-norm, high rate) | the loss stays close to a uniform guess | *Further* |
 #
 # ## What this does not show

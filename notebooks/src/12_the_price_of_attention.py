@@ -81,7 +81,7 @@ for name, row in signals.items():
     print(f"{name:<12}" + "".join(f"{value:7.3f}" for value in row))
 
 # %% [markdown]
-# **Finding:** the recurrent state halves with every step: the signal *fades*. The convolution hears it for two positions, then never again: a *wall*. Attention reads it directly at any distance; its share shrinks here only because our weights are even.
+# **Finding:** with the weight $\frac12$ the recurrent state halves with every step: the signal *fades* (a gate can learn a weight near 1, which fades slowly). The convolution hears it for two positions, then never again: a *wall*. Attention reads it directly at any distance; its share shrinks here only because our weights are even.
 #
 # ## Vectorised: a layer in a dozen lines
 #
@@ -447,7 +447,7 @@ counted = equal_params.above.max() - equal_params[equal_params.n > 1].above.max(
 assert counted > 10 * max(one.mean for one in bars.values())
 
 # %% [markdown]
-# The transformer is ahead of all three, at equal parameters and at equal time, with every seed, and each of the six intervals lies above zero. By little: 0.006 to 0.017 nats, where the step from counting to any network is ten times as large. The task is kind to all of them: reviews are short. A network that learned at an end of its grid of rates might do better beyond it:
+# The transformer is ahead of all three, at equal parameters and at equal time, with every seed, and each of the six intervals, taken by itself, lies above zero. By little: 0.006 to 0.017 nats, where the step from counting to any network is ten times as large. The task is kind to all of them: reviews are short. A network that learned at an end of its grid of rates might do better beyond it:
 
 # %%
 tuned = [record for record in ladder.data.values() if record["measure"] == "tuning"]

@@ -402,7 +402,7 @@ fig, ax = plots.scatter(points, xlabel="attention to the changed word", size=50,
 plots.show(fig, name="17_attention_against_effect")
 
 # %% [markdown]
-# The story fails: for each kind of pair there is a model in which another head has the largest effect. Attention says *where* a head reads. The effect also depends on *what* is read there (the values), and on whether later layers use it. A map is a hypothesis; the test is an intervention.
+# The story fails as a rule: for each kind of pair there is a model in which another head has the largest effect. Attention is often right, and one cannot know when. Attention says *where* a head reads. The effect also depends on *what* is read there (the values), and on whether later layers use it. A map is a hypothesis; the test is an intervention.
 #
 # ## Further: induction
 #
@@ -515,7 +515,7 @@ claim("costliest head, zero; mean output", *values)
 assert all(apart[:-1]) and not apart[-1]
 
 # %% [markdown]
-# All are apart from their controls, but for the last line: zero and mean ablation are too close to call.
+# Each interval by itself is apart from its control, but for the last line: zero and mean ablation are too close to call.
 #
 # ## Questions
 

@@ -145,6 +145,18 @@ def test_no_page_scrolls_sideways_on_a_small_phone_and_the_bar_says_where_one_is
     assert 0 < read < width
 
 
+def test_on_a_phone_a_formula_is_on_the_line_of_its_sentence(lesson):
+    lesson.size(360, 800)
+    lesson.evaluate(
+        """document.querySelectorAll('.together').forEach((e) => [(mark) => e.append(mark), (mark) =>
+          e.after(mark)].forEach((put) => put(Object.assign(document.createElement('i'),
+          { className: 'mark', style: 'display: inline-block' }))))"""
+    )
+    lows = lesson.all("i.mark", "e.getBoundingClientRect().bottom")
+    pairs = list(zip(lows[::2], lows[1::2], strict=True))
+    assert len(pairs) > 10 and {one - other for one, other in pairs if abs(one - other) < 12} == {0}
+
+
 def test_on_a_phone_the_largest_letters_leave_the_bar_and_its_menus_on_the_screen(lesson):
     lesson.size(390, 800)
     tops = lesson.all(".bar :is(summary, button)", "e.checkVisibility() && e.getBoundingClientRect().top")

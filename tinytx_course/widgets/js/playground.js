@@ -684,7 +684,7 @@ function stage(ui, conduct) {
     }
     const moment = history.step ? history.at(-1) : null;
     const shown = moment ?? TRAINING.recorded;
-    const writes = history.moments.findLast((each) => each.text.length) ?? TRAINING.recorded;
+    const writes = (moment && history.moments.findLast((each) => each.text.length)) ?? TRAINING.recorded;
     const above = Number.isFinite(shown.above) ? shown.above : null;
     ui.root.setAttribute("aria-busy", conduct.busy);
     ui.root.classList.toggle("tx-below", above < 0);
@@ -711,9 +711,9 @@ function stage(ui, conduct) {
   const note = h(
     "p",
     { class: "tx-note" },
-    "The loss is low where the model expects the next word. Without the mask the answer stands in the input, one position to the right. Red waves: words that the grammar does not allow there.",
+    "The loss is low where the model expects the next word. Without the mask the answer is in the input, one position to the right. Red waves: words that the grammar does not allow there.",
   );
-  const buttons = h("div", { class: "tx-row tx-buttons" }, play, cheat, note);
+  const buttons = h("div", { class: "tx-row tx-buttons" }, play, cheat);
   ui.show(
     paint,
     h(
@@ -722,6 +722,7 @@ function stage(ui, conduct) {
       curve.box,
       h("div", { class: "tx-part" }, reached, text, english),
       buttons,
+      note,
     ),
   );
 }

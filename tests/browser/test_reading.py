@@ -31,12 +31,14 @@ PAGES = (
 TOO_WIDE = "e.checkVisibility() && e.scrollWidth > e.clientWidth + 1"
 HEADINGS = "#lesson :is(h1, h2, h3)"
 SEEN = "e.checkVisibility() && !e.closest('[inert]')"
-# Elements that hide a part of their own text, but for what says so: a scroll bar, or an ellipsis.
+# Elements that hide a part of their own text, but for what says so, a scroll bar or an ellipsis, and for
+# names that are only read aloud.
 CLIPPED = """(() => [...document.querySelectorAll('body *')].filter(e => {
   const style = getComputedStyle(e);
   return e.checkVisibility({ opacityProperty: true }) && !e.closest('svg, math, .skip')
     && [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim())
     && ['hidden', 'clip'].includes(style.overflowX) && style.textOverflow !== 'ellipsis'
+    && style.clipPath === 'none'
     && (e.scrollWidth > e.clientWidth + 2 || e.scrollHeight > e.clientHeight + 4);
 }).map(e => e.outerHTML.slice(0, 120)))()"""
 

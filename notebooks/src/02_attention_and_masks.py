@@ -105,7 +105,15 @@ course.resolve("02.1", "about one time in six", f"Right in {right:.1%} of the ca
 #
 # Each word that asks has a **query**: $d$ numbers that say what it looks for. Each word that may be
 # attended to has a **key**, $d$ numbers that say what it can be found by, and a **value**: what it hands over. Two English words ask
-# three French ones (*she sings well*), with made-up numbers.
+# three French ones (*she sings well*), with made-up numbers:
+#
+# | word | query | key | value |
+# |---|---|---|---|
+# | *she* | 2, 0, 2, 0 | | |
+# | *sings* | 0, 1, 0, 2 | | |
+# | _elle_ | | 1, 0, 1, 0 | 10 |
+# | _chante_ | | 0, 2, 0, 1 | 20 |
+# | _bien_ | | 1, 1, 0, 0 | 40 |
 #
 # *She* and _elle_: $2 \cdot 1 + 2 \cdot 1 = 4$, divided by $\sqrt{4}$ gives a **score** of 2. The three scores of *she* are 2, 0 and 1.
 # Softmax makes **attention weights** of them, which sum to one; the mean of the values by these weights is the **context**.

@@ -43,13 +43,14 @@ def test_enter_draws_and_typing_goes_on_from_there(page, opened):
     assert written.startswith("Bonjour les ") and page.evaluate(SUMMARY).startswith("Drawn: “")
     type_in(page, " ce")
     assert page.evaluate(FIELD) == written + " ce" and page.evaluate(TOKENS) == 7
+    assert page.text(".tx-writing .tx-note").startswith("Word by word: Hello the ")
 
 
 def test_an_unknown_word_gets_a_sentence_and_nothing_typed_is_deleted(page, opened):
     type_in(page, " chats  dorment !")
     assert page.evaluate(FIELD) == "Bonjour les chats  dorment !"
     problem = page.text(".tx-problem")
-    assert problem.startswith("The language has no word “chats”: from there on")
+    assert problem.startswith("“chats” is not in the small French of this model, which reads it in ")
     assert page.evaluate(SUMMARY).startswith(problem) and "truth unknown" in page.evaluate(SUMMARY)
     page.press("Enter")
     page.wait(f"{FIELD} !== 'Bonjour les chats  dorment !'")
@@ -77,7 +78,7 @@ def test_outside_the_language_a_token_that_is_pressed_has_no_known_truth(page, o
     page.focus(".tx-option:first-child")
     page.press("Enter")
     page.settle()
-    assert re.search(r"Drawn: .* the language unknown\.", page.evaluate(SUMMARY))
+    assert re.match(r"Drawn: “[^”]+” \(model [\d.]+%\)\. “chats” is not", page.evaluate(SUMMARY))
 
 
 def test_the_picture_holds_every_head_with_the_weights_of_the_model(page, show):
@@ -127,18 +128,18 @@ def test_a_part_opens_in_place_and_closes_by_mouse_and_by_keys_and_one_at_a_time
             page.press(key)
             page.settle()
             assert page.evaluate(OPEN) == [name] * (key == " ") and page.sees(".tx-opened") == (key == " ")
-    assert page.evaluate(SUMMARY).startswith("After token 2 “les” ")
+    assert page.evaluate(SUMMARY).startswith("After “Bonjour les” the model gives ")
 
 
 def test_keys_alone_lead_to_the_numbers_of_a_dot_product(page, opened):
     page.focus(".tx-thumbs [tabindex='0']")
     page.press("Enter")
     page.settle()
-    assert page.evaluate(SUMMARY).startswith("Block 0, head 0: 2 “les” attends to ")
+    assert "%. Block 0, head 0: 2 “les” attends to " in page.evaluate(SUMMARY)
     page.press("ArrowDown")
     page.press("ArrowRight")
     page.settle()
-    assert page.evaluate(SUMMARY).startswith("Block 0, head 3: 2 “les” attends to ")
+    assert "%. Block 0, head 3: 2 “les” attends to " in page.evaluate(SUMMARY)
     page.focus("[aria-label='Key'] [tabindex='0']")
     page.press("Home")
     page.press("ArrowRight")

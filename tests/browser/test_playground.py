@@ -1,6 +1,7 @@
 """The page that trains, from the disk, by keys, with small models: it counts steps, and waits on no clock."""
 
 import json
+import re
 
 import pytest
 
@@ -111,10 +112,14 @@ def test_on_the_first_page_it_begins_waits_and_says_why_it_ends_and_how_to_go_on
     said(page, "After 20 seconds it waits for you.")
     assert page.text(".tx-play") == "▶ Go on" and " of 60 s;" in page.text(".tx-reached")
     press(page, ".tx-play")
-    said(page, "Its 60 seconds are over.")
+    step, far = re.search(
+        r"After (\d+) steps? the loss is ([\d.]+%)", said(page, "seconds are over.")
+    ).groups()
+    assert page.text(".tx-reached").startswith(f"{far} above the boundstep {step}, ")
     assert page.text(".tx-play") == "▶ Go on to five minutes" and ", 60 of 60 s;" in page.text(".tx-reached")
     press(page, ".tx-cheat")
     said(page, "The mask is off")
+    assert page.text(".tx-text") and page.text(".tx-english").startswith("Word by word: ")
     assert page.text(".tx-cheat") == "Put the mask back"
     page.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
 

@@ -31,12 +31,14 @@ PAGES = (
 TOO_WIDE = "e.checkVisibility() && e.scrollWidth > e.clientWidth + 1"
 HEADINGS = "#lesson :is(h1, h2, h3)"
 SEEN = "e.checkVisibility() && !e.closest('[inert]')"
-# Elements that hide a part of their own text, but for what says so: a scroll bar, or an ellipsis.
+# Elements that hide a part of their own text, but for what says so, a scroll bar or an ellipsis, and for
+# names that are only read aloud.
 CLIPPED = """(() => [...document.querySelectorAll('body *')].filter(e => {
   const style = getComputedStyle(e);
   return e.checkVisibility({ opacityProperty: true }) && !e.closest('svg, math, .skip')
     && [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim())
     && ['hidden', 'clip'].includes(style.overflowX) && style.textOverflow !== 'ellipsis'
+    && style.clipPath === 'none'
     && (e.scrollWidth > e.clientWidth + 2 || e.scrollHeight > e.clientHeight + 4);
 }).map(e => e.outerHTML.slice(0, 120)))()"""
 
@@ -143,6 +145,18 @@ def test_no_page_scrolls_sideways_on_a_small_phone_and_the_bar_says_where_one_is
     page.wait("/^· 6 of \\d+/.test(document.querySelector('.nth').textContent)")
     (read,) = page.all(".bar", "parseFloat(getComputedStyle(e, '::after').width)")
     assert 0 < read < width
+
+
+def test_on_a_phone_a_formula_is_on_the_line_of_its_sentence(lesson):
+    lesson.size(360, 800)
+    lesson.evaluate(
+        """document.querySelectorAll('.together').forEach((e) => [(mark) => e.append(mark), (mark) =>
+          e.after(mark)].forEach((put) => put(Object.assign(document.createElement('i'),
+          { className: 'mark', style: 'display: inline-block' }))))"""
+    )
+    lows = lesson.all("i.mark", "e.getBoundingClientRect().bottom")
+    pairs = list(zip(lows[::2], lows[1::2], strict=True))
+    assert len(pairs) > 10 and {one - other for one, other in pairs if abs(one - other) < 12} == {0}
 
 
 def test_on_a_phone_the_largest_letters_leave_the_bar_and_its_menus_on_the_screen(lesson):

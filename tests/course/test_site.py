@@ -25,7 +25,7 @@ from tinytx_course.site import figures, finding, pages
 from tinytx_course.site.cells import code_style, markdown_to_html, notebook_to_html
 from tinytx_course.site.finding import contents, search_index
 from tinytx_course.site.formulas import to_mathml
-from tinytx_course.site.front import CARD_FIGURES, PARTS
+from tinytx_course.site.front import CARD_FIGURES, PARTS, course_map
 from tinytx_course.site.linking import DOCUMENTED, Linker, citations, names
 from tinytx_course.site.pages import index_page, page, style_sheet, write_site
 from tinytx_course.site.reference import docstring_to_html, reference_body
@@ -399,3 +399,8 @@ def test_the_style_of_tables_spares_those_of_explorers():
 def test_the_figure_on_a_card_is_one_of_the_lesson(root):
     drawn = {path.stem for path in (root / "figures").glob("*.svg")}
     assert {f"{lesson:02d}_{name}" for lesson, name in CARD_FIGURES.items()} <= drawn
+
+
+def test_every_card_shows_a_picture(root, tmp_path):
+    for _, _, cards in course_map(LESSONS, (), tmp_path, root / "figures"):
+        assert [card["lesson"].name for card in cards if "<svg" not in card["thumbnail"]] == []

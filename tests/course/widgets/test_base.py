@@ -9,9 +9,11 @@ import anywidget
 import numpy as np
 import pytest
 import torch
+import traitlets
 
 import tinytx_course as course
 import tinytx_course.progress.predictions
+from tests.browser.cases import CASES
 from tests.course.widgets.conftest import close
 from tinytx_course.widgets.assets import (
     compact_style,
@@ -140,3 +142,19 @@ def test_keys_pass_over_what_is_hidden_in_a_group(node):
       return [went, focus, elements.map(({ tabIndex }) => tabIndex)]; })()"""
     ((went, focus, stops),) = node("mask", expression)
     assert went == [3, 3, 1, 0] and focus == 0 and stops == [0, -1, -1, -1, -1]
+
+
+NO_CHOICES = {"brief", "d_model", "n_steps", "moment", "guess", "revealed"}  # made so, reached, or an answer
+
+
+@pytest.mark.parametrize("kind", sorted(CASES.keys() - {"by_hand", "parsons"}))  # cards have no link
+def test_a_link_holds_every_choice_of_an_explorer(node, kind):
+    explorer = CASES[kind].make()
+    choices = {
+        name
+        for name in explorer.state()
+        if isinstance(one := explorer.traits()[name], (traitlets.Enum, traitlets.Bool))
+        or "bounds" in one.metadata
+    }
+    (kept,) = node(kind, "Object.keys(js.default.keep(get))", explorer)
+    assert choices - set(kept) <= NO_CHOICES

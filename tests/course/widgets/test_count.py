@@ -184,5 +184,5 @@ def test_areas_of_the_treemap_are_shares_and_the_frame_holds_them(node):
 
 def test_the_address_holds_all_that_is_counted(node):
     (kept,) = node("count", "js.default.keep(get)", course.widgets.count())
-    assert set(kept) == {"view", *SETTINGS}
+    assert set(kept) == {"view", "part", *SETTINGS}
     assert {name: kept[name] for name in SIZES} == {name: [1, most] for name, most in SIZES.items()}

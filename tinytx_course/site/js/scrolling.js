@@ -1,7 +1,7 @@
 // What scrolls sideways can be reached by keys, fades where there is more, and nothing else stops Tab on its
 // way.
 
-const MAY_SCROLL = "pre, table, :has(> math[display=block]), .wide, .txd-scroll, .picture";
+const MAY_SCROLL = "pre, table, p:has(.together), :has(> math[display=block]), .wide, .txd-scroll, .picture";
 
 // Sentences that a cell printed are wrapped on a phone, too; a table or a tensor, with its runs of spaces, is
 // not.

@@ -99,7 +99,7 @@ export function ranked(model, truth) {
 
 // What to say where a text leaves the language, or is longer than the model can read.
 export function remarks({ text, words, possible, skipped }) {
-  const { world, config } = machine();
+  const { world, config, tokenizer } = machine();
   const out = [];
   const word = words[possible];
   const before = possible ? `after “${words[possible - 1]}”` : "at the beginning";
@@ -118,9 +118,9 @@ export function remarks({ text, words, possible, skipped }) {
     );
   else if (word !== undefined) {
     const why = world.ids.has(word)
-      ? `The language never says “${word}” ${before}`
-      : `The language has no word “${word}”`;
-    out.push(`${why}: from there on there is no true distribution, and you see the model alone.`);
+      ? `The grammar never has “${word}” ${before}`
+      : `“${word}” is not in the small French of this model, which reads it in ${counted(tokenizer.encode(word).length, "piece")}`;
+    out.push(`${why}: from there on you see the model alone.`);
   }
   if (skipped)
     out.push(

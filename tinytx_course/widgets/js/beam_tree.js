@@ -476,6 +476,7 @@ function build(ui) {
 const keep = (get) => ({
   source: [0, get("sources").length - 1],
   beam_size: [1, get("trees")[0].length],
+  length_penalty: (a) => PENALTIES.includes(a),
   step: [1, Math.max(...get("trees").flatMap((trees) => trees.map((steps) => steps.length)))],
 });
 

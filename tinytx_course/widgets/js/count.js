@@ -741,6 +741,7 @@ function build(ui) {
 
 const keep = () => ({
   view: [0, 3],
+  part: [0, 5],
   seq_len: [1, 2 ** 17],
   batch_size: [1, 2 ** 12],
   n_heads: [1, 256],

@@ -2,6 +2,7 @@
 // parts open in place. `get` maps the name of a trait to its value. The model comes with _live.js.
 
 const N_ROWS = 8;
+const GLOSSED = 20; // words at the end of the text, said in English
 const FIRST_DRAW = 2017; // where the random numbers begin
 // of the scale of square roots, the one of the next word
 const TICKS = [0, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1];
@@ -193,26 +194,36 @@ export function describe(get) {
   const now = followed(get);
   const { read, at } = now;
   const drawn = get("drawn");
-  const texts = [remarks(read)];
   const best = candidates(read, at, get("temperature")).slice(0, 3);
-  const next = `After token ${named(read.names, at)} at temperature ${number(get("temperature"), 1)}: ${best.map(({ id, model, truth }) => `“${shownAs(id)}” model ${chance(model)}, truth ${chance(truth)}`).join("; ")}.`;
+  const heat = number(get("temperature"), 1);
+  const next = `After token ${named(read.names, at)} at temperature ${heat}: ${best.map(({ id, model, truth }) => `“${shownAs(id)}” model ${chance(model)}, truth ${chance(truth)}`).join("; ")}.`;
   const all = `Residual stream of ${named(read.names, at)}: ${stream(now)
     .map((state) => `${state.name} would say ${says(state)}`)
     .join("; ")}.`;
-  let rest = `${next} ${all}`;
-  if (drawn.token !== undefined && at === read.ids.length - 1)
-    texts.push(
-      `Drawn: “${shownAs(drawn.token)}”, to which the model gave ${chance(drawn.model)} and the language ${chance(drawn.truth)}.`,
-    );
+  const known = drawn.truth === undefined || drawn.truth === null ? "" : `, grammar ${chance(drawn.truth)}`;
+  const isDrawn = drawn.token !== undefined && at === read.ids.length - 1;
+  const texts = [isDrawn ? `Drawn: “${shownAs(drawn.token)}” (model ${chance(drawn.model)}${known}).` : ""];
+  texts.push(remarks(read) || expected(read, at, best.slice(0, 2), heat));
+  let inside = "";
   if (get("part")) {
     const { title, vectors, numbers } = opened(get);
     const words = vectors.filter(([, , text]) => text).map(([name, , text]) => [name, text]);
-    texts.push(`${title}; ${[...words, ...numbers].map((pair) => pair.join(": ")).join("; ")}.`);
-  } else if (!texts[0]) {
-    texts.push(next); // the page stays where it is while somebody types: no more than two lines
-    rest = all;
+    texts.push(`${title}.`);
+    inside = `${title}; ${[...words, ...numbers].map((pair) => pair.join(": ")).join("; ")}. `;
   }
-  return `${texts.filter(Boolean).join(" ")}\n${rest}`;
+  return `${texts.filter(Boolean).join(" ")}\n${inside}${next} ${all}`;
+}
+
+// The likeliest next tokens in a plain sentence, of two lines at most: the page stays where it is while
+// somebody types.
+const LAST = 6; // tokens of the text
+function expected({ ids, truths }, at, best, heat) {
+  const text = ids.slice(Math.max(1, at + 1 - LAST), at + 1).reduce(appended, "");
+  const where = text ? `After “${at > LAST ? "… " : ""}${text}”` : "At the beginning";
+  const shares = (side) => best.map((one) => percent(one[side])).join(" and ");
+  const models = best.map(({ id, model }) => `“${shownAs(id)}” ${percent(model)}`).join(" and ");
+  const hot = heat === "1.0" ? "" : ` at temperature ${heat}`;
+  return `${where} the model gives ${models}${hot}${truths.get(at) ? `; the grammar gives ${shares("truth")}` : ""}.`;
 }
 
 // A vector as a strip of colours, in so many rows.
@@ -565,8 +576,12 @@ function build(ui) {
     append(found.id);
   });
   const parts = picture(ui, next);
+  const english = h("p", { class: "tx-note" });
   const paint = () => {
     const now = followed(ui.get);
+    const { world } = machine();
+    const last = now.read.words.slice(-GLOSSED).map((word) => world.english[world.ids.get(word)] ?? word);
+    english.textContent = `Word by word: ${last.filter(Boolean).reduce((text, word) => text + world.gap(text, word) + word, "")}`;
     if (flying && flying.text !== ui.get("text")) land();
     ui.root.classList.toggle("tx-away", Boolean(remarks(now.read)));
     parts.paint(now);
@@ -604,6 +619,7 @@ function build(ui) {
   const field = beginning(
     ui,
     { reset: { drawn: {}, back: 0 }, enter: draw },
+    english,
     h("div", { class: "tx-row" }, button, ui.slider("temperature", temperature)),
   );
   const nParams = [...machine().model.parameters.values()].reduce((sum, { data }) => sum + data.length, 0);
@@ -621,6 +637,7 @@ function build(ui) {
 
 const keep = () => ({
   text: (value) => value.length <= 2000,
+  temperature: [0.1, 3, "real"],
   part: PARTS,
   back: [0, 127],
   distance: [0, 127],

@@ -114,7 +114,7 @@ function briefly(get) {
   if (!step)
     return "The dashed line is the best that any model can be expected to do. In grey: a run that was recorded. Train a new model here, in this page.";
   if (above === null) return "The loss is no number any more.";
-  const far = `${Math.round(100 * Math.abs(above))} %`;
+  const far = `${(100 * Math.abs(above)).toFixed(1)}%`;
   if (above < 0)
     return `It is cheating: its loss is ${far} below the line. Without the mask each position attends to the very word that it has to predict. What it learns is of no use for writing.`;
   if (!settings.causal)
@@ -684,24 +684,23 @@ function stage(ui, conduct) {
     }
     const moment = history.step ? history.at(-1) : null;
     const shown = moment ?? TRAINING.recorded;
+    const writes = (moment && history.moments.findLast((each) => each.text.length)) ?? TRAINING.recorded;
     const above = Number.isFinite(shown.above) ? shown.above : null;
     ui.root.setAttribute("aria-busy", conduct.busy);
     ui.root.classList.toggle("tx-below", above < 0);
     reached.replaceChildren(
       h("b", {}, distance(above)),
       moment
-        ? `${progress(history, settings)}; it writes:`
+        ? `${progress({ ...history, step: moment.step }, settings)}; ${writes === moment ? "it writes:" : `it writes nothing; ${history.moments.includes(writes) ? "it" : "a recorded run"} wrote at step ${grouped(writes.step)}:`}`
         : `a recorded run, after ${grouped(shown.step)} steps; it writes:`,
     );
-    if (text.moment !== shown) {
-      text.moment = shown;
-      const words = shorter(shown.text);
+    if (text.moment !== writes) {
+      text.moment = writes;
+      const words = shorter(writes.text);
       text.replaceChildren(
-        ...words.flatMap((word, i) => [gap(words, i), shown.allowed[i] ? word : h("s", {}, word)]),
+        ...words.flatMap((word, i) => [gap(words, i), writes.allowed[i] ? word : h("s", {}, word)]),
       );
-      english.textContent = words.length
-        ? `Word by word: ${written(shown.english.slice(0, words.length).filter(Boolean))}`
-        : "It writes nothing: the review ends before its first word.";
+      english.textContent = `Word by word: ${written(writes.english.slice(0, words.length).filter(Boolean))}`;
     }
     const more = ui.get("seconds") === FIVE_MINUTES ? "▶ Train a new one" : "▶ Go on to five minutes";
     const next = ended() ? more : history.step ? "▶ Go on" : "▶ Train it";
@@ -709,8 +708,12 @@ function stage(ui, conduct) {
     cheat.textContent = ui.get("causal") ? "Let it cheat: remove the mask" : "Put the mask back";
     curve();
   };
-  const note = h("p", { class: "tx-note" }, "Cheating tells most near the dashed line.");
-  const buttons = h("div", { class: "tx-row tx-buttons" }, play, cheat, note);
+  const note = h(
+    "p",
+    { class: "tx-note" },
+    "The loss is low where the model expects the next word. Without the mask the answer is in the input, one position to the right. Red waves: words that the grammar does not allow there.",
+  );
+  const buttons = h("div", { class: "tx-row tx-buttons" }, play, cheat);
   ui.show(
     paint,
     h(
@@ -719,6 +722,7 @@ function stage(ui, conduct) {
       curve.box,
       h("div", { class: "tx-part" }, reached, text, english),
       buttons,
+      note,
     ),
   );
 }
@@ -774,4 +778,21 @@ function build(ui) {
   );
 }
 
-export default explorer("playground", { build, describe });
+// The switches, as the address holds them: a shared run begins with them.
+const keep = () => ({
+  ...Object.fromEntries(Object.keys(SETTINGS).map((key) => [key, []])), // yes or no
+  positions: ["alibi", "sinusoidal", "none"],
+  norm: ["first", "last"],
+  n_heads: (n) => [1, 2, 4, 8, 16].includes(n),
+  n_layers: [1, 4],
+  lr: [RATES[0], RATES.at(-1), "real"],
+  warmup: [0, 50],
+  tokens_per_batch: (n) => [128, 256, 512, 1024, 2048].includes(n),
+  seed: [0, 20],
+  seconds: (n) => n === 60 || n === FIVE_MINUTES,
+  change: Object.keys(SETTINGS),
+  block: [0, 3],
+  head: [0, 15],
+});
+
+export default explorer("playground", { build, describe, keep });

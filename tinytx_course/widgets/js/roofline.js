@@ -374,6 +374,8 @@ const keep = (get) => ({
   batch_size: [1, 2 ** 16],
   width: [1, 2 ** 16],
   kernel: [0, Math.max(0, get("kernels").length - 1)],
+  compute: (times) => [1, 2, 4].includes(times),
+  memory: (times) => [1, 2, 4].includes(times),
 });
 
 export default explorer("roofline", { build, describe, keep });

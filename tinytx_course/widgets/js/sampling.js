@@ -556,6 +556,7 @@ const keep = () => ({
   top_k: [1, machine().config.vocab_size],
   top_p: [0.01, 1, "real"],
   seed: [0, 9999],
+  n_draws: [0, MOST_DRAWS],
 });
 
 export default explorer("sampling", { build, describe, keep });

@@ -147,7 +147,7 @@ for word, weights, context in zip(
 # %% [markdown]
 # A context is a mixture: *she* attends most to _elle_, whose value is 10, yet a quarter of _bien_'s 40 pulls its context to 18.24.
 #
-# Why divide by $\sqrt{d}$? A score is a sum of $d$ products, so its spread grows like $\sqrt{d}$, and large scores leave nearly all weight on one key. In Jupyter the next cell is a slider for the divisor of *she*.
+# Why divide by $\sqrt{d}$? A score is a sum of $d$ products, so, if these are independent with mean 0 and variance 1, its spread grows like $\sqrt{d}$; and large scores leave nearly all weight on one key. In Jupyter the next cell is a slider for the divisor of *she*.
 
 
 # %% tags=["varies"]
@@ -231,6 +231,26 @@ for name, model in {"with the mask": masked, "without": lambda x: attend(x, x)}.
 
 # %% [markdown]
 # With its mask, this layer moves exactly where the mask is `True`.
+#
+# A norm ([lesson 05](05_the_block.ipynb)) subtracts the mean of each token, so it cancels a change that is the same for all numbers. To test *any* model, change each by its own random amount.
+
+# %%
+def normed(x):  # no mask: every output reads every input
+    return attend(F.layer_norm(x, (8,)), F.layer_norm(x, (8,)))
+
+
+def reach(amounts):  # how far earlier outputs move when the last input does
+    tokens = x.clone()
+    tokens[-1] += amounts
+    return (normed(tokens) - normed(x))[:-1].abs().max().item()
+
+
+for_any = torch.rand(8)
+print(f"the same 1 for all: {reach(1):.0e}, random amounts: {reach(for_any):.0e}")
+assert reach(1) < 1e-5 < 1e-3 < reach(for_any)
+
+# %% [markdown]
+# The first is rounding; the second is the leak.
 #
 # ## Break it: ways to get the mask wrong
 #
@@ -479,7 +499,7 @@ def masked_attention(q, k, v, mask):
     # q (..., T, K), k and v (..., S, K), mask (..., T, S), True = may attend
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (..., T, S)
     weights = scores.masked_fill(~mask, -math.inf).softmax(dim=-1)
-    return weights.nan_to_num(0.0) @ v  # a query that may see nothing gets zeros
+    return weights.nan_to_num(0.0) @ v  # no key allowed: 0 / 0 is NaN; we say 0
 
 
 vectors, allowed = torch.randn(3, 5, 8), both[:, 0]  # causal and padding: (B, T, S)
@@ -495,9 +515,9 @@ print("equal to the package")
 # ## Summary
 #
 # 1. Attention of $y$ over $x$ is $\operatorname{softmax}(Q_y K_x^\top / \sqrt{d})\, V_x$; self-attention is the case $y = x$.
-# 2. Scores spread like $\sqrt{d}$; without the division one key takes nearly all the weight at large $d$.
+# 2. Scores of independent numbers with variance 1 spread like $\sqrt{d}$; undivided, large scores leave nearly all weight on one key.
 # 3. A mask is True where a query may attend, and acts *before* softmax. Masks are combined by "and".
-# 4. Change one input and see which outputs move: with a causal mask that table is the mask, exactly.
+# 4. Change one input, by random amounts, and see which outputs move: with a causal mask that table is the mask, exactly.
 #
 # *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.2.1 (footnote 4: the scale) and 3.2.3 (the three uses, the mask inside softmax). Attention between two languages: Bahdanau, Cho and Bengio, [arXiv:1409.0473](https://arxiv.org/abs/1409.0473), section 3. What maps do not show: Jain and Wallace, [arXiv:1902.10186](https://arxiv.org/abs/1902.10186).
 #

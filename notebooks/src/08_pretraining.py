@@ -262,7 +262,7 @@ print(f"expected loss {loss:.4f} = entropy {entropy:.4f} + divergence {divergenc
 #
 # ## The package: pretraining
 #
-# `tx.pretrain` is the same loop with a larger model, more steps, the optimizer Muon ([lesson 14](14_since_2017.ipynb)) and what a long run needs, such as a **checkpoint** now and then. At steps 1, 2, 4, 8, … and at the last one the model writes. This cell takes most of the lesson's running time.
+# `tx.pretrain` is the same loop with a larger model, more steps, the optimizer Muon ([lesson 14](14_since_2017.ipynb)) and what a long run needs, such as a **checkpoint** now and then. At steps 1, 2, 4, 8, … and at the last one the model writes; three samples are printed. This cell takes most of the lesson's running time.
 
 # %%
 from tinytx.generate import Sampling, generate, generate_many
@@ -283,6 +283,8 @@ def watch(step, model):
 result = tx.pretrain(corpus, options=tx.RunOptions(on_step=watch, progress=False))
 model = result.model
 assert result.tokenizer.to_bytes() == tokenizer.to_bytes()
+three = 1, sorted(samples)[len(samples) // 2], n_steps
+print(*(f"step {step:>4}: {samples[step][:64]}" for step in three), sep="\n")
 
 # %% [markdown]
 # ## Look: from a uniform guess towards the bound
@@ -585,10 +587,10 @@ course.check("perplexity", perplexity)
 # %% [markdown]
 # ## Summary
 #
-# 1. A text of $T$ tokens gives $T + 1$ questions; the targets are the inputs shifted by one. Without the shift the training loss falls below the entropy bound: an alarm.
+# 1. A text of $T$ tokens gives $T + 1$ questions; the targets are the inputs shifted by one. Without the shift the training loss falls below the entropy bound: on text not read before, an alarm.
 # 2. Loss is the mean of $-\ln p$ in nats, perplexity its exponential; before training they are about $\ln V$ and $V$.
-# 3. Batch, loss, gradient, clip, step: the training loop. The transformer beat an n-gram model that had read more, and ended just above the entropy bound.
-# 4. Expected loss is the entropy of the language plus the divergence of the model. At a distance the transformer agrees an adjective with its noun, and the n-gram model does not. A lower temperature trades variety for safety.
+# 3. Batch, loss, gradient, clip, step: the training loop. The transformer ended just above the entropy bound; *Further:* it beat an n-gram model that had read more.
+# 4. *Further:* expected loss is the entropy of the language plus the divergence of the model. At a distance the transformer agrees an adjective with its noun, and the n-gram model does not. A lower temperature trades variety for safety.
 #
 # *Where this comes from:* Shannon, *Prediction and Entropy of Printed English*, Bell System Technical Journal 30 (1951). Radford et al., *Improving Language Understanding by Generative Pre-Training* (2018), section 3.1. Pascanu et al., [arXiv:1211.5063](https://arxiv.org/abs/1211.5063), section 3.2, for clipping. Witten and Bell, *The Zero-Frequency Problem*, IEEE Transactions on Information Theory 37 (1991), method C, for the n-gram model.
 #

@@ -176,7 +176,7 @@ with torch.no_grad():
 course.resolve("16.1", outcomes[1], "Three wrong models were loaded, and each runs.")
 
 # %% [markdown]
-# **Finding:** a conversion is right when *outputs* are equal, and the numbers had better be random everywhere.
+# **Finding:** a conversion is right when *outputs* are equal, and the numbers had better be random everywhere: norms that still are as initialised, with factors of one and shifts of zero, do the same thing, so two that are exchanged go unseen.
 #
 # ### Further: can equal outputs be fooled?
 #

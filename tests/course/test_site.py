@@ -1,5 +1,6 @@
 """Formulas without a script, and pages that a screen reader and a phone can use."""
 
+import ast
 import base64
 import html
 import inspect
@@ -19,10 +20,10 @@ import tinytx as tx
 import tinytx_course as course
 from tests.course.contrast import contrast
 from tinytx_course.building.editions import mark_further
-from tinytx_course.building.notebooks import Run, build_notebook
+from tinytx_course.building.notebooks import Run, build_notebook, read_source
 from tinytx_course.lessons import LESSONS
 from tinytx_course.site import figures, finding, pages
-from tinytx_course.site.cells import code_style, markdown_to_html, notebook_to_html
+from tinytx_course.site.cells import code_style, markdown_to_html, notebook_to_html, without_predictions
 from tinytx_course.site.finding import contents, search_index
 from tinytx_course.site.formulas import to_mathml
 from tinytx_course.site.front import CARD_FIGURES, PARTS, course_map
@@ -173,7 +174,8 @@ def test_a_call_for_a_card_is_left_out_of_a_page_and_a_plot_is_folded():
 
 
 def test_predictions_and_what_only_they_need_are_left_out_of_code_and_the_set_up_is_folded():
-    measured = "loss = run()\n# the winner\nbest = min(loss)\nprint(loss)\ncourse.resolve('02.1', best)"
+    measured = "loss = run()\n# the winner\nbest = min(loss)\nprint(loss)\ncourse.resolve('02.1', best)\n"
+    measured += "for one in loss:\n    assert one < 7\nfor one in loss:\n    print(one)\n    assert one"
     sources = (
         "import tinytx",
         "course.predict('02.1', 'Which?', ['a', 'b'])",
@@ -186,10 +188,22 @@ def test_predictions_and_what_only_they_need_are_left_out_of_code_and_the_set_up
         html.unescape(re.sub(r"<[^>]+>", "", pre)).strip()
         for pre in re.findall(r"<pre>.*?</pre>", body, re.S)
     ]
-    assert shown == ["import tinytx", "loss = run()\nprint(loss)", "best = 1\nprint(best)"]
+    assert shown == [
+        "import tinytx",
+        "loss = run()\nprint(loss)\nfor one in loss:\n    print(one)",
+        "best = 1\nprint(best)",
+    ]
     (folded,) = re.findall(r'<details class="further" id="Set-up">(.*?)</details>', body, re.S)
     assert "One line." in folded and "import" in folded and "<h2" not in body
-    assert re.findall(r"<summary>Code, (\d+ lines?)</summary>", body) == ["2 lines", "2 lines"]
+    assert re.findall(r"<summary>Code, (\d+ lines?)</summary>", body) == ["4 lines", "2 lines"]
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
+def test_no_assertion_on_a_page_gives_a_prediction_away(lesson):
+    for cell in read_source(ROOT / "notebooks" / "src" / f"{lesson.name}.py").cells:
+        if cell.cell_type == "code" and "course.resolve" in cell.source:
+            shown = ast.walk(ast.parse(without_predictions(cell.source)))
+            assert not [node for node in shown if isinstance(node, ast.Assert)]
 
 
 def test_a_page_says_what_it_is_about_where_links_are_shown_with_a_text():

@@ -186,7 +186,7 @@ def leaks_loop(model, x):
     before = model(x)
     for s in range(1, len(x)):
         changed = x.clone()
-        changed[s] += 1
+        changed[s] *= 1.5
         if not torch.equal(model(changed)[:s], before[:s]):
             return True
     return False
@@ -241,11 +241,17 @@ def leaks_cut_the_future(model, x):
     return found
 
 
+@wrong("equal-amounts")
+def leaks_hidden_by_a_norm(model, x):
+    before, ones = model(x), torch.eye(len(x))[:, :, None]
+    return any(not torch.equal(model(x + ones[s])[:s], before[:s]) for s in range(len(x)))
+
+
 @wrong("input-modified")
 def leaks_in_place(model, x):
     before = model(x).clone()
     for s in reversed(range(1, len(x))):
-        x[s] += 1
+        x[s] *= 1.5
         if not torch.equal(model(x)[:s], before[:s]):
             return True
     return False

@@ -5,15 +5,19 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import difflib
+import json
 import random
+import re
 import threading
 from collections.abc import Iterator, Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import torch
 
+from tinytx_course.building.editions import FURTHER
 from tinytx_course.exercises import (
     attending,
     blocks,
@@ -35,6 +39,7 @@ from tinytx_course.exercises.exercise import Exercise
 from tinytx_course.exercises.judging import judge
 from tinytx_course.exercises.rungs import lowest_left, rungs_of
 from tinytx_course.exercises.verdict import Verdict
+from tinytx_course.lessons import LESSONS, project_root
 from tinytx_course.progress.answers import store_answer
 from tinytx_course.progress.record import record
 
@@ -121,7 +126,23 @@ def _whats_next(exercise: Exercise) -> str:
     lesson = f"lesson {exercise.lesson:02d}"
     if not todo:
         return f"All {len(of_lesson)} exercises of {lesson} are done."
-    return f"{len(of_lesson) - len(todo)} of {len(of_lesson)} in {lesson}. Next: `{todo[0]}`."
+    core = core_exercises(exercise.lesson)
+    if core and not {*core} & {*todo}:
+        return f"The core of {lesson} is done. Further, {len(todo)} more: `{'`, `'.join(todo)}`."
+    following = next((f"`{name}`, in the core" for name in core if name in todo), f"`{todo[0]}`")
+    return f"{len(of_lesson) - len(todo)} of {len(of_lesson)} in {lesson}. Next: {following}."
+
+
+@cache
+def core_exercises(lesson: int) -> tuple[str, ...]:
+    """Return the exercises in the core of a lesson; none where its notebook is not installed."""
+    try:
+        file = project_root() / "notebooks" / f"{LESSONS[lesson].name}.ipynb"
+        cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
+    except (ValueError, OSError):
+        return ()
+    core = (one for one in cells if FURTHER not in one["metadata"].get("tags", []))
+    return tuple(re.findall(r'course\.check\("(\w+)"', "\n".join("".join(one["source"]) for one in core)))
 
 
 def _rung_below(exercise: Exercise) -> str:

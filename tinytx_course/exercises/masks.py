@@ -75,6 +75,11 @@ def _second_number_leaks(x: Tensor) -> Tensor:
     return torch.stack((x[:, 0], x[-1:, 1].expand(len(x))), dim=1)
 
 
+def _normed_sum(x: Tensor) -> Tensor:
+    """The sum of all inputs, each less the mean of its numbers: what is added to all of them is gone."""
+    return (x - x.mean(dim=1, keepdim=True)).sum(dim=0).expand(len(x), -1)
+
+
 def _leak_calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 17)
 
@@ -103,6 +108,9 @@ def _leak_calls(seed: int) -> Iterator[Call]:
     yield case(_mix(some(4, (2, 3))), 4, "output 2 reads inputs 2 and 3, every other output its own input")
     yield case(_mix(some(4) * 0 + 1), 4, "every output is the sum of all inputs")
     yield case(_second_number_leaks, 4, "the second number of every output is that of the last input")
+    halves = torch.tensor([[0.5, 1.5], [2.0, -1.0], [-0.5, 3.5]], device="cpu")  # exact, with their means
+    words = "a norm subtracts from each input its mean, then every output is the sum of all, without a mask"
+    yield Call((_normed_sum, halves), f"The model: {words}.")
     words = "every output is its own input plus 3, and output 1 also reads a little, 0.000005, of input 2"
     yield case(lambda x: 3 + a_little(x), 4, words)
     yield case(_attend(n, zeroed_after=True), n, "attention with weights set to zero after softmax")

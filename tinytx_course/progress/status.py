@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from tinytx_course.building.editions import check_calls
 from tinytx_course.exercises.card import Sheet
-from tinytx_course.exercises.checking import EXERCISES
+from tinytx_course.exercises.checking import EXERCISES, core_exercises
 from tinytx_course.lessons import LESSONS, Lesson, project_root
 from tinytx_course.museum.faults import PATIENT_NAMES
 from tinytx_course.progress.answers import answer_file
@@ -113,7 +113,8 @@ def _advice(tried: dict[str, Entry], n_wrong: dict[Lesson, int]) -> str:
         return f"To repeat: lesson {worst.number:02d} (wrong answers: {n_wrong[worst]})."
     if not todo:
         return "Nothing to repeat: all exercises are done."
-    return f"Nothing to repeat. The next exercise: {todo[0]} in lesson {_LESSON_OF[todo[0]]:02d}."
+    following = next((name for name in todo if name in core_exercises(_LESSON_OF[name])), todo[0])
+    return f"Nothing to repeat. The next exercise: {following} in lesson {_LESSON_OF[following]:02d}."
 
 
 def reset(name: str) -> Sheet | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -152,8 +152,18 @@ def _names(nodes: Iterable[ast.AST], context: type[ast.expr_context]) -> set[str
     return {node.id for node in inside if isinstance(node.ctx, context)}
 
 
+def _asserts(statements: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield assert statements, and loops and conditions that hold nothing else."""
+    for one in statements:
+        inner = [*getattr(one, "body", []), *getattr(one, "orelse", [])]
+        found = [*_asserts(inner)]
+        yield from [one] if isinstance(one, ast.Assert) or inner and found == inner else found
+
+
 def without_predictions(source: str, elsewhere: Iterable[str] = ()) -> str:
     """Return a cell without its calls of ``predict`` and ``resolve``, and without what only they need.
+
+    Where it resolves, its assert statements go, too: they would give the answer away.
 
     Parameters
     ----------
@@ -170,6 +180,8 @@ def without_predictions(source: str, elsewhere: Iterable[str] = ()) -> str:
         return source
     statements = ast.parse(source).body
     calls = [one for one in statements if _PREDICTS.search(ast.unparse(one))]
+    if "course.resolve" in source:
+        calls += _asserts(statements)
     left_out, kept = list(calls), [one for one in statements if one not in calls]
     for one in reversed(kept):
         only_sets = not any(

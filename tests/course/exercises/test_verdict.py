@@ -23,6 +23,11 @@ def lower_triangle(seq_len):
     return torch.ones(seq_len, seq_len).tril() > 0
 
 
+def window_or_prefix(seq_len, window, prefix):
+    age = torch.arange(seq_len)[:, None] - torch.arange(seq_len)
+    return (age >= 0) & (age < window) | (torch.arange(seq_len) < prefix)
+
+
 def test_a_message_says_where_it_differs_and_where_to_read():
     found = course.check("causal_mask", lambda n: torch.ones(n, n).tril(1).bool(), display=False)
     assert found.mistake == "one-ahead"
@@ -112,16 +117,18 @@ def test_in_a_notebook_a_card_is_shown_once_whichever_way_it_is_written():
     assert "still running" in text and "in your line" in text
 
 
-def test_the_edge_of_a_card_says_what_its_sign_says_and_a_passed_one_what_comes_next(monkeypatch):
-    monkeypatch.setenv("TINYTX_PROGRESS", "none")
+def test_the_edge_of_a_card_says_what_its_sign_says_and_a_passed_one_what_comes_next(tmp_path, monkeypatch):
+    monkeypatch.setenv("TINYTX_PROGRESS", str(tmp_path / "progress.json"))
     passed = course.check("causal_mask", lower_triangle, display=False)
     failed = course.check("causal_mask", lambda n: ~tx.causal_mask(n), display=False)
     edges = [re.search(r"border-left:8px solid (#\w+)", one._repr_html_())[1] for one in (passed, failed)]
     assert len(set(edges)) == 2
     assert as_html("h", ()).count("dashed") == 1 and "border-left" not in as_html("h", ())
     shown = course.check("causal_mask", lower_triangle)
-    of_lesson = [one.name for one in EXERCISES.values() if one.lesson == EXERCISES["causal_mask"].lesson]
-    assert f"of {len(of_lesson)} in lesson 02. Next: `" in shown.message or "are done" in shown.message
+    n_exercises = [one.lesson for one in EXERCISES.values()].count(2)
+    assert f"1 of {n_exercises} in lesson 02. Next: `window_prefix_mask`, in the core." in shown.message
+    shown = course.check("window_prefix_mask", window_or_prefix)
+    assert f"The core of lesson 02 is done. Further, {n_exercises - 2} more: `padding" in shown.message
 
 
 @pytest.mark.parametrize("name", EXERCISES)

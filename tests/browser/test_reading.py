@@ -518,10 +518,10 @@ def test_the_link_of_an_explorer_is_copied_with_its_state_and_leads_there(lesson
 
 
 def test_what_waits_can_be_reached_by_a_link_and_is_open_on_paper(lesson, site):
-    lesson.open((site / f"{NEXT.name}.html").as_uri())
+    lesson.open((site / f"{PANELS.name}.html").as_uri())
     lesson.settle()
     assert lesson.evaluate(OPEN_BELOW) == []
-    anchor = lesson.all(".waiting [id], .waiting[id]", "e.id")[0]
+    anchor = lesson.all(".waiting figure", "e.id")[0]
     n_waiting = len(lesson.all(".waiting"))
     lesson.evaluate(f"location.hash = '{anchor}'")
     lesson.wait(f"!document.querySelector('#{anchor}').closest('.waiting')")

@@ -95,8 +95,12 @@ def _batches(step: TrainingStep, used: Place) -> Generator[Made]:
         worker_init_fn=_ignore_ctrl_c,
         generator=torch.Generator(),  # by default it would draw from the numbers of dropout
     )
-    for share in loader:
-        yield from (found for found in share if found[:2] > used)
+    shares_made: Any = iter(loader)
+    try:
+        for share in shares_made:
+            yield from (found for found in share if found[:2] > used)
+    finally:  # where an error is raised in the iterator, its traceback would keep the other workers alive
+        shares_made._shutdown_workers()
 
 
 def _ignore_ctrl_c(number: int) -> None:  # the training finishes its step, and ends the workers

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from tinytx_course.building.editions import FURTHER
 from tinytx_course.exercises import (
     attending,
     blocks,
@@ -141,7 +140,7 @@ def core_exercises(lesson: int) -> tuple[str, ...]:
         cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
     except (ValueError, OSError):
         return ()
-    core = (one for one in cells if FURTHER not in one["metadata"].get("tags", []))
+    core = (one for one in cells if "further" not in one["metadata"].get("tags", []))
     return tuple(re.findall(r'course\.check\("(\w+)"', "\n".join("".join(one["source"]) for one in core)))
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from tinytx_course.results import ROOTS, Results, read_results
 
+FURTHER = "further"  # the tag of cells that are folded on pages, counted apart, and not shown in class
+
 
 @dataclass(frozen=True, kw_only=True)
 class Lesson:

@@ -13,12 +13,13 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
+from tinytx_course.lessons import FURTHER
+
 if TYPE_CHECKING:  # grading reads calls of checks, and shall not wait for nbformat
     from nbformat import NotebookNode
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 _OPEN = re.compile(rf"^def (\w+)\(.*\):\n    {BEGIN}\n    \.\.\.\n    {END}$", re.M)
-FURTHER = "further"  # the tag of cells that are folded on pages, counted apart, and not shown in class
 _HEADING = re.compile(r"^(#{2,4}) (.+)\n?", re.M)
 _ALMOST = re.compile(r"(BEGIN|END)\s+SOLUTION", re.IGNORECASE)
 

@@ -38,7 +38,7 @@ from tinytx_course.exercises.exercise import Exercise
 from tinytx_course.exercises.judging import judge
 from tinytx_course.exercises.rungs import lowest_left, rungs_of
 from tinytx_course.exercises.verdict import Verdict
-from tinytx_course.lessons import LESSONS, project_root
+from tinytx_course.lessons import FURTHER, LESSONS, project_root
 from tinytx_course.progress.answers import store_answer
 from tinytx_course.progress.record import record
 
@@ -140,7 +140,7 @@ def core_exercises(lesson: int) -> tuple[str, ...]:
         cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
     except (ValueError, OSError):
         return ()
-    core = (one for one in cells if "further" not in one["metadata"].get("tags", []))
+    core = (one for one in cells if FURTHER not in one["metadata"].get("tags", []))
     return tuple(re.findall(r'course\.check\("(\w+)"', "\n".join("".join(one["source"]) for one in core)))
 
 

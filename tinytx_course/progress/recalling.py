@@ -14,7 +14,7 @@ from tinytx_course.quizzes.quiz import name_of, question_card
 def recall(lesson: str | int) -> QuestionCard:
     """Ask two questions of earlier lessons: those answered wrong last, then those missed most, then others.
 
-    Where none was missed they are of different lessons.
+    Where none was missed they are of different lessons, and the core of these answers them.
 
     Parameters
     ----------
@@ -36,11 +36,11 @@ def recall(lesson: str | int) -> QuestionCard:
         raise ValueError(f"recall needs a lesson from 01 to {LESSONS[-1].number:02d}, got {lesson!r}")
     record_of = record().part("questions")
 
-    def worth(question: Question) -> tuple[bool, int, str]:
+    def worth(question: Question) -> tuple[bool, int, bool, str]:
         name = name_of(question)
         entry = record_of.get(name, {})
         spread = hashlib.sha256(f"{LESSONS[number].slug} {name}".encode()).hexdigest()
-        return entry.get("right", True), -entry.get("missed", 0), spread
+        return entry.get("right", True), -entry.get("missed", 0), question.is_further, spread
 
     first, *rest = sorted((one for earlier in LESSONS[:number] for one in questions(earlier)), key=worth)
     missed = [one for one in rest if worth(one)[:2] < (True, 0)]

@@ -89,6 +89,11 @@ class Question:
             raise ValueError(f"a question must have four values and a check or none, got {valued} in {where}")
 
     @property
+    def is_further(self) -> bool:
+        """Whether what it asks is answered outside the core of its lesson."""
+        return self.prompt.startswith("(Further)")
+
+    @property
     def right(self) -> Option:
         """The right option."""
         return self.options[LETTERS.index(self.answer)]

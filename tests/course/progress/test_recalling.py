@@ -24,6 +24,7 @@ def test_without_a_record_two_questions_of_two_earlier_lessons_always_the_same(l
     slugs = [first.split("/")[0], second.split("/")[0]]
     assert len(set(slugs)) == 2
     assert all(slug in [one.slug for one in LESSONS[: lesson.number]] for slug in slugs)
+    assert not any("(Further)" in question["prompt"] for question in course.recall(lesson.number).questions)
 
 
 def test_lessons_open_with_different_questions():

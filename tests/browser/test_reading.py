@@ -84,8 +84,8 @@ SCROLL = """(async () => {
   window.shifts = [];
   const named = (node) => (node?.outerHTML ?? node?.data ?? "").slice(0, 120);
   const moved = ({ node, previousRect: a, currentRect: b }) => [named(node), a.y, a.height, b.y, b.height];
-  const note = (found) =>
-    shifts.push(...found.getEntries().map((e) => [e.hadRecentInput ? 0 : e.value, scrollY, e.sources.map(moved)]));
+  const told = (e) => [e.hadRecentInput ? 0 : e.value, scrollY, e.sources.map(moved)];
+  const note = (found) => shifts.push(...found.getEntries().map(told));
   new PerformanceObserver(note).observe({ type: "layout-shift", buffered: true });
   for (let y = 0; y < document.body.scrollHeight; y += innerHeight) {
     scrollTo({ top: y, behavior: "instant" });

@@ -92,6 +92,19 @@ wrong("prefix-causal", window_loop, {":prefix": ": min(prefix, t + 1)"})
 wrong("not-boolean", window_by_triangles, {"return mask": "return mask.float()"})
 
 
+@wrong("window-wraps-around")
+def window_by_negative_index(seq_len, window, prefix):
+    mask = torch.zeros(seq_len, seq_len, dtype=torch.bool)
+    mask[:, :prefix] = True
+    for t in range(seq_len):
+        for s in range(max(t - window + 1, -seq_len), t + 1):
+            mask[t, s] = True
+    return mask
+
+
+wrong("first-windows-lost", window_loop, {"max(0, t - window + 1)": "t - window + 1"})
+
+
 @wrong("own-token-left-out")
 def window_prefix_mask_own_token_left_out(seq_len, window, prefix):
     i = torch.arange(seq_len)

@@ -52,6 +52,18 @@ def split_as_gpt2(weight, n_heads):
     return torch.stack(weight.chunk(3))
 
 
+@wrong("every-third-row")
+def split_columns_of_a_reshape(weight, n_heads):
+    d = weight.shape[1]
+    return torch.stack(weight.reshape(d, 3 * d).split(d, dim=1))
+
+
+@wrong("reshaped-and-transposed")
+def split_as_a_convolution(weight, n_heads):
+    d = weight.shape[1]
+    return torch.stack([part.T for part in weight.reshape(d, 3 * d).chunk(3, dim=1)])
+
+
 right(lambda weight, n_heads: weight.unflatten(0, (n_heads, 3, -1)).transpose(0, 1).flatten(1, 2))
 
 

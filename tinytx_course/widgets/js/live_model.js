@@ -13,7 +13,7 @@ const RUN = 1000; // ms of the dot that runs through
 export const BEGINNINGS = {
   gender: "La fin des romans est",
   number: "Le ton des histoires",
-  contrast: "Le ton est plat, mais les héros sont",
+  contrast: "Le ton est plat, mais les fées sont",
   participle: "La fin, je l'ai",
 };
 

@@ -2,8 +2,8 @@
 
 Each is taken from a bare page of the site of the published notebooks, without what only says what to press,
 and without the parts that would resolve a prediction of the lesson. A lesson without an explorer has the
-picture of its first diagram. For a phone, lessons have the beginning of its own layout, with letters that can
-be read.
+picture of its first diagram, the first page the chart of the README, where a model cheats. For a phone,
+lessons have the beginning of its own layout, with letters that can be read.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -88,6 +89,11 @@ def main() -> None:
         pages = {page.stem: page for page in sorted((site / bare.FOLDER).glob("*.html"))}
         alone = {name[:2] for name in pages}
         pages |= {one.name: site / f"{one.name}.html" for one in LESSONS if one.name[:2] not in alone}
+        chart = 'style="display: block" viewBox="0 0 840 441"'  # above what the model writes
+        drawn = re.sub("viewBox=.*(?= role)", chart, (root / "figures/mask-off-light.svg").read_text("utf-8"))
+        pages[bare.PLAIN] = site / "chart.html"
+        figure = f'<figure id="figure-1" style="margin: 0"><div class="txd-scroll">{drawn}</div></figure>'
+        pages[bare.PLAIN].write_text(figure, "utf-8")
         for name, page in pages.items():
             sizes = {name: SIZE} | ({f"{name}-phone": PHONE} if name[0].isdecimal() else {})
             for file, size in sizes.items() if not named or name in named else ():

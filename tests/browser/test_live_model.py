@@ -14,7 +14,8 @@ from tinytx_course.widgets.live_model import LiveModelExplorer, shipped_once
 SUMMARY = "document.querySelector('.tx-say').textContent"
 FIELD = "document.querySelector('.tx-field').value"
 LONG = "Bonjour les amis, j'ai vraiment adoré ce roman. La fin est belle, mais"
-OPEN = "[...document.querySelectorAll('.tx-opener[aria-expanded=true]')].map(e => e.ariaLabel)"
+OPENER = ".tx-opener[aria-expanded=true]"
+OPEN = f"[...document.querySelectorAll('{OPENER}')].map(e => e.ariaLabel)"
 DETAIL = "document.querySelector('.tx-opened')"
 TOKENS = "[...document.querySelectorAll(\"[aria-label='Token to follow'] button\")].length"
 
@@ -51,12 +52,32 @@ def test_an_unknown_word_gets_a_sentence_and_nothing_typed_is_deleted(page, open
     assert page.evaluate(FIELD) == "Bonjour les chats  dorment !"
     problem = page.text(".tx-problem")
     assert problem.startswith("“chats” is not in the small French of this model, which reads it in ")
+    assert problem.endswith(" There the grammar allows “amis”, “lecteurs”.")
     assert page.evaluate(SUMMARY).startswith(problem) and "truth unknown" in page.evaluate(SUMMARY)
     page.press("Enter")
     page.wait(f"{FIELD} !== 'Bonjour les chats  dorment !'")
     assert page.evaluate(FIELD).startswith("Bonjour les chats  dorment !")
     type_in(page, "\u0000日 <b>")
     assert "<b>" in page.evaluate(FIELD)
+
+
+def test_a_beginning_that_is_pressed_takes_the_place_of_the_text_and_the_grammar_knows_it(page, opened):
+    type_in(page, " chats")
+    for number, text in enumerate(page.all(".tx-examples b", "e.textContent")):
+        page.click(".tx-examples button", number)
+        page.settle()
+        assert page.evaluate(FIELD) == text and "; the grammar gives " in page.evaluate(SUMMARY)
+
+
+def test_on_a_phone_a_part_stays_where_it_was_pressed_while_another_closes(page, opened):
+    page.size(390, 844)
+    page.drag(page.place("[aria-label='block 0, head 0']"))
+    page.settle()
+    point = page.place("[aria-label='feed-forward, block 1']")
+    page.drag(point)
+    page.settle()
+    top, bottom = page.all(OPENER, "[e.getBoundingClientRect().top, e.getBoundingClientRect().bottom]")[0]
+    assert page.evaluate(OPEN) == ["feed-forward, block 1"] and abs((top + bottom) / 2 - point[1]) <= 1
 
 
 def test_a_token_that_is_pressed_is_appended_and_only_at_the_end(page, opened):

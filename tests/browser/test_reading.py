@@ -78,14 +78,21 @@ OPEN_BELOW = """(() => {
   return open;
 })()"""
 
-# What jumped since the page was opened, and while it is scrolled to its end.
-# How far things moved by themselves, and which: as (share of the window, what, from and to which height).
+# What waits for a script, with the height of the room that it is left and of what is drawn in it.
+ROOMS = """[...document.querySelectorAll(".stage, .tx-explorer")].map((e) => {
+  const room = parseFloat(getComputedStyle(e).minHeight);
+  e.style.minHeight = 0;
+  return [room, e.offsetHeight];
+}).filter(([room]) => room)"""
+
+# What jumped since the page was opened, and while it is scrolled to its end: how much, what, between
+# which places.
 SCROLL = """(async () => {
   window.shifts = [];
-  const named = (node) => (node?.outerHTML ?? node?.data ?? "").slice(0, 120);
-  const moved = ({ node, previousRect: a, currentRect: b }) => [named(node), a.y, a.height, b.y, b.height];
-  const told = (e) => [e.hadRecentInput ? 0 : e.value, scrollY, e.sources.map(moved)];
-  const note = (found) => shifts.push(...found.getEntries().map(told));
+  const place = ({ x, y, width, height }) => [x, y, width, height].map(Math.round).join();
+  const moved = (s) => [s.node?.outerHTML?.slice(0, 80), place(s.previousRect), place(s.currentRect)];
+  const note = (found) => shifts.push(...found.getEntries().filter((e) => !e.hadRecentInput)
+    .map((e) => [e.value, e.sources.map(moved)]));
   new PerformanceObserver(note).observe({ type: "layout-shift", buffered: true });
   for (let y = 0; y < document.body.scrollHeight; y += innerHeight) {
     scrollTo({ top: y, behavior: "instant" });
@@ -361,12 +368,29 @@ def test_a_figure_is_enlarged_and_returns_to_its_place(lesson):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_stands_still_while_it_is_opened_and_read(page, site, name):
+    late = site / f"late-{name}"  # its explorers come after it was painted without them
+    module, wait = '<script type="module">', "await new Promise((done) => setTimeout(done, 300));"
+    late.write_text(
+        (site / name).read_text(encoding="utf-8").replace(module, module + wait), encoding="utf-8"
+    )
     page.size(1280, 800)
-    page.open((site / name).as_uri())
+    page.open(late.as_uri())
+    page.wait("document.querySelectorAll('.tx-explorer:not(.tx-live)').length === 0")
     page.evaluate(SCROLL)
     page.settle()
     shifts = page.evaluate("window.shifts")
-    assert sum(share for share, *_ in shifts) < 0.05, shifts
+    assert sum(value for value, _ in shifts) < 0.02, shifts
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_what_a_script_draws_fills_the_room_that_waits_for_it(page, site, width):
+    page.size(width, 800, motion=False)
+    rooms = []
+    for name in ("index", "playground", "exercises"):
+        page.open((site / f"{name}.html").as_uri())
+        page.settle()
+        rooms += page.evaluate(ROOMS)
+    assert len(rooms) == 4 and all(abs(room - drawn) <= 2 for room, drawn in rooms), rooms
 
 
 def test_no_figure_shines_in_the_dark(lesson):

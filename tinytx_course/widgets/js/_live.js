@@ -97,30 +97,30 @@ export function ranked(model, truth) {
   return Array.from(model.keys()).sort((a, b) => mean(b) - mean(a) || a - b);
 }
 
-// What to say where a text leaves the language, or is longer than the model can read.
+// What to say where a text leaves the language, with words that it allows there, or is longer than the model can
+// read.
+const OFFERED = 3;
 export function remarks({ text, words, possible, skipped }) {
   const { world, config, tokenizer } = machine();
   const out = [];
   const word = words[possible];
-  const before = possible ? `after “${words[possible - 1]}”` : "at the beginning";
-  const whole =
-    possible < words.length - 1 || /\s$/.test(text) || word === undefined
-      ? []
-      : [...world.nextWord(words.slice(0, possible)).keys()].filter((next) => next?.startsWith(word));
-  if (whole.length)
-    out.push(
-      `“${word}” begins ${whole
-        .slice(0, 3)
-        .map((next) => `“${next}”`)
-        .join(
-          ", ",
-        )}${whole.length > 3 ? ` and ${counted(whole.length - 3, "other word")}` : ""} of the language; as it is, you see the model alone.`,
+  if (word !== undefined) {
+    const next = [...world.nextWord(words.slice(0, possible)).keys()].filter((one) =>
+      /\p{L}/u.test(one ?? ""),
     );
-  else if (word !== undefined) {
+    const listed = (all) => {
+      const more = all.length > OFFERED ? ` and ${counted(all.length - OFFERED, "other word")}` : "";
+      return `“${all.slice(0, OFFERED).join("”, “")}”${more}`;
+    };
+    const isWhole = possible < words.length - 1 || /\s$/.test(text);
+    const begun = isWhole ? [] : next.filter((one) => one.startsWith(word));
     const why = world.ids.has(word)
-      ? `The grammar never has “${word}” ${before}`
+      ? `The grammar never has “${word}” ${possible ? `after “${words[possible - 1]}”` : "at the beginning"}`
       : `“${word}” is not in the small French of this model, which reads it in ${counted(tokenizer.encode(word).length, "piece")}`;
-    out.push(`${why}: from there on you see the model alone.`);
+    if (begun.length)
+      out.push(`“${word}” begins ${listed(begun)} of the language; as it is, you see the model alone.`);
+    else out.push(`${why}: from there on you see the model alone.`);
+    if (next.length && !begun.length) out.push(`There the grammar allows ${listed(next)}.`);
   }
   if (skipped)
     out.push(
@@ -139,12 +139,12 @@ export function appended(text, id) {
 
 // Where the reader writes the beginning of a review; what was typed is changed by nobody else. `reset` holds
 // what typing sets besides, `enter` is called by the key of that name.
-export function beginning(ui, { rows = 1, reset = {}, enter = () => {} }, ...more) {
+export function beginning(ui, { reset = {}, enter = () => {} }, ...more) {
   const id = uid();
   const field = h("textarea", {
     id,
     class: "tx-field",
-    rows,
+    rows: 1,
     autocapitalize: "off",
     spellcheck: "false",
     lang: "fr",

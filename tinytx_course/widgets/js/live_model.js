@@ -9,6 +9,13 @@ const TICKS = [0, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1];
 const STAGES = ["embedding", "+ attention", "+ feed-forward"];
 const PARTS = ["", "embedding", "head", "feed_forward", "output"]; // which one is open
 const RUN = 1000; // ms of the dot that runs through
+// Beginnings to press, by what decides the next word.
+export const BEGINNINGS = {
+  gender: "La fin des romans est",
+  number: "Le ton des histoires",
+  contrast: "Le ton est plat, mais les fées sont",
+  participle: "La fin, je l'ai",
+};
 
 // The token that is followed: its place, the head and the key that are chosen, and the numbers of their dot
 // product.
@@ -334,6 +341,7 @@ function picture(ui, next) {
   const { n_layers: layers, n_heads: n, d_model: width, d_ff: hidden, vocab_size: size } = machine().config;
   const open = detail(ui);
   const openers = [];
+  let pressed = null; // and where on the screen
   const isOpen = (keys) => Object.entries(keys).every(([key, value]) => ui.get(key) === value);
   const choose = (keys) => {
     const anew = ui.get("part") !== "head"; // who opens another head stays at the key: heads can be compared
@@ -344,7 +352,10 @@ function picture(ui, next) {
   };
   const opener = (name, keys, ...inside) => {
     const attributes = { type: "button", "aria-label": name, "aria-controls": open.box.id };
-    const onclick = () => choose(isOpen(keys) ? { part: "" } : keys);
+    const onclick = () => {
+      pressed = { button, top: button.getBoundingClientRect().top };
+      choose(isOpen(keys) ? { part: "" } : keys);
+    };
     const button = h("button", { ...attributes, class: "tx-opener", onclick }, inside);
     openers.push({ button, keys });
     return button;
@@ -453,6 +464,10 @@ function picture(ui, next) {
       if (isOpen(keys) && !button.closest(".tx-step").contains(open.box))
         button.closest(".tx-step").append(open.box);
     });
+    // What was open above it may have closed: it stays where it was pressed, whatever scrolls around it.
+    for (let outer = pressed && ui.root; outer; outer = outer.parentElement)
+      outer.scrollTop += pressed.button.getBoundingClientRect().top - pressed.top;
+    pressed = null;
   };
   const run = (id) => {
     const stations = box.querySelectorAll(".tx-plus");
@@ -577,6 +592,19 @@ function build(ui) {
   });
   const parts = picture(ui, next);
   const english = h("p", { class: "tx-note" });
+  const reset = { drawn: {}, back: 0 };
+  const examples = Object.entries(BEGINNINGS).map(([what, text]) => {
+    const onclick = () => {
+      Object.entries({ text, ...reset }).forEach(([key, value]) => ui.set(key, value));
+      ui.done();
+    };
+    return h(
+      "button",
+      { type: "button", class: "tx-token", onclick },
+      `${what}: `,
+      h("b", { lang: "fr" }, text),
+    );
+  });
   const paint = () => {
     const now = followed(ui.get);
     const { world } = machine();
@@ -618,9 +646,10 @@ function build(ui) {
   const temperature = { label: "temperature", min: 0.1, max: 3, step: 0.1, format: (x) => number(x, 1) };
   const field = beginning(
     ui,
-    { reset: { drawn: {}, back: 0 }, enter: draw },
+    { reset, enter: draw },
     english,
     h("div", { class: "tx-row" }, button, ui.slider("temperature", temperature)),
+    h("div", { class: "tx-row tx-examples" }, examples),
   );
   const nParams = [...machine().model.parameters.values()].reduce((sum, { data }) => sum + data.length, 0);
   ui.show(

@@ -19,7 +19,7 @@ from tinytx.config import TransformerConfig
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel
 from tinytx_run.checkpoint import load, save
-from tinytx_run.cli import build_parser, main
+from tinytx_run.cli import main
 
 WORDS = ("le", "la", "chat", "chien", "mange", "voit", "un", "une", "belle", "petit", "livre", "roman")
 ENGLISH = {"red": "rouge", "book": "livre", "the": "le", "cat": "chat", "a": "un", "dog": "chien"}
@@ -112,18 +112,6 @@ def refused(capsys):
         return line.removeprefix("tinytx: error: ")
 
     return run
-
-
-DATA = ("data list", "data get", "data verify")
-
-
-@pytest.mark.parametrize(
-    "name", ["pretrain", "finetune", "evaluate", "generate", "translate", "classify", "count", *DATA]
-)
-def test_every_command_explains_itself_and_takes_json(capsys, name):
-    with pytest.raises(SystemExit) as stop:
-        build_parser().parse_args([*name.split(), "--help"])
-    assert stop.value.code == 0 and "--json" in capsys.readouterr().out
 
 
 def test_count_gives_the_numbers_of_the_lab(call, capsys):

@@ -7,7 +7,7 @@ import pytest
 
 import tinytx as tx
 import tinytx_course as course
-from tests.browser.test_site import AXE, violations
+from tests.browser.test_site import AXE
 from tinytx_course.site.pages import write_index
 
 SUMMARY = "document.querySelector('.tx-say').textContent"
@@ -257,10 +257,6 @@ def test_without_a_worker_or_fast_kernels_it_learns_the_same_and_says_so(opened,
     assert found[: found.index("loss of")] == usual[: usual.index("loss of")]
     assert found[found.index(held) :][:24] == usual[usual.index(held) :][:24]
     page.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
-
-
-def test_axe_finds_nothing(page, opened):
-    assert violations(page, opened(small())) == []
 
 
 def test_the_page_of_the_site_is_small_and_reached_from_the_first_one(page, tmp_path):

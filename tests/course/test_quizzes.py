@@ -238,25 +238,6 @@ def test_characters_of_html_are_escaped():
     assert "n &lt; d &amp; so" in shown and "<b>" not in shown
 
 
-@pytest.mark.slow
-def test_in_a_live_kernel_it_is_a_widget_and_published_it_comes_alive_by_script(tmp_path, root):
-    import nbformat
-
-    from tinytx_course.building.notebooks import execute, kernel_environment, normalise
-    from tinytx_course.site.cells import notebook_to_html
-    from tinytx_course.widgets.assets import explorers_in
-
-    cell = nbformat.v4.new_code_cell("import tinytx_course as course\ncourse.quiz('masks')")
-    notebook = nbformat.v4.new_notebook(cells=[cell])
-    assert execute(LESSONS[0], notebook, tmp_path, kernel_environment(root)).failure is None
-    assert "application/vnd.jupyter.widget-view+json" in notebook.cells[0].outputs[0].data
-    (output,) = normalise(notebook, root).cells[0].outputs
-    assert set(output.data) == {"text/plain", "text/html"}
-    shown = notebook_to_html(notebook, LESSONS[2])
-    assert shown.count("<details>") == len(LETTERS) * len(questions(LESSONS[2]))
-    assert explorers_in(shown) == {"questions"}
-
-
 # ---- facts that explanations state
 
 
@@ -275,16 +256,6 @@ def test_wrong_masks_do_what_their_explanations_say():
     assert module(x, x, x, key_padding_mask=real)[0].isnan().all()  # True is "blocked" there
     silent, _ = module(x, x, x, key_padding_mask=real, need_weights=False)
     torch.testing.assert_close(silent, module.out_proj.bias.expand_as(x))
-
-
-def test_positions_hold_what_the_choices_say():
-    wide = tx.sinusoidal_positions(5, 200).double()
-    i = 99  # the last frequency, in the last two columns
-    angle = torch.arange(5).double() / 10_000 ** (2 * i / 200)
-    last_pair = torch.stack([angle.sin(), angle.cos()], 1)
-    torch.testing.assert_close(wide[:, 2 * i : 2 * i + 2], last_pair, atol=1e-6, rtol=0)
-    assert 2 * i + 2 == wide.shape[1]
-    torch.testing.assert_close(wide[3:], wide[:2] @ tx.shift_matrix(3, 200).T, atol=1e-6, rtol=0)
 
 
 def test_numbers_of_the_question_on_layer_norm():

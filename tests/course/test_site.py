@@ -26,7 +26,7 @@ from tinytx_course.site import figures, finding, pages
 from tinytx_course.site.cells import code_style, markdown_to_html, notebook_to_html, without_predictions
 from tinytx_course.site.finding import contents, search_index
 from tinytx_course.site.formulas import to_mathml
-from tinytx_course.site.front import CARD_FIGURES, PARTS, course_map
+from tinytx_course.site.front import course_map
 from tinytx_course.site.linking import DOCUMENTED, Linker, citations, names
 from tinytx_course.site.pages import index_page, page, style_sheet, write_site
 from tinytx_course.site.reference import docstring_to_html, reference_body
@@ -398,21 +398,11 @@ def test_the_first_page_shows_every_lesson_and_links_none_that_has_no_page(tmp_p
     assert 'data-tx-kind="live_model"' in shown
 
 
-def test_a_lesson_belongs_to_one_part_of_the_course():
-    numbers = [n for _, _, first, last in PARTS for n in range(first, last + 1)]
-    assert numbers == [lesson.number for lesson in LESSONS]
-
-
 def test_the_style_of_tables_spares_those_of_explorers():
     """A table laid out as a block squeezed the bars of an explorer to nothing."""
     rules = re.findall(r"[}](\.rendered_html [^{}]*\b(?:table|th|td)\b[^{}]*)\{", style_sheet())
     assert len(rules) >= 3
     assert all(":not(.tx *)" in rule for rule in rules)
-
-
-def test_the_figure_on_a_card_is_one_of_the_lesson(root):
-    drawn = {path.stem for path in (root / "figures").glob("*.svg")}
-    assert {f"{lesson:02d}_{name}" for lesson, name in CARD_FIGURES.items()} <= drawn
 
 
 def test_every_card_shows_a_picture(root, tmp_path):

@@ -65,11 +65,6 @@ def test_errors_name_rule_and_value(change, error, values):
         TransformerConfig(**{**SIZES, **change})
 
 
-@pytest.mark.parametrize("positions", ["learned", "alibi", "none"])
-def test_odd_width_is_fine_without_sinusoids(positions):
-    assert TransformerConfig(**{**SIZES, "d_model": 9, "positions": positions}).head_dim == 3
-
-
 def test_from_dict_names_every_unknown_and_every_missing_field():
     with pytest.raises(ValueError, match=r"unknown n_head \(did you mean n_heads\?\), zzz$"):
         TransformerConfig.from_dict({**SIZES, "n_head": 2, "zzz": 1})

@@ -5,7 +5,6 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import nn
 
 from tinytx.config import PRESETS, TransformerConfig
 from tinytx.counting import build_empty, count_parameters, parameter_table
@@ -122,12 +121,6 @@ def test_proportions_of_any_model_can_be_drawn(config, head):
     table = parameter_table(config, head)
     for line, (kind, count) in zip(table.proportions(8).splitlines(), table.kinds.items(), strict=True):
         assert line.startswith(kind) and bool(re.search("[█▏▎▍▌▋▊▉]", line)) is (count > 0)
-
-
-def test_shared_parameters_count_once():
-    model = nn.ModuleList([nn.Linear(3, 5), nn.Linear(3, 5)])
-    model[1].weight = model[0].weight
-    assert count_parameters(model) == 15 + 5 + 5
 
 
 @pytest.mark.parametrize("function", [parameter_table, build_empty])

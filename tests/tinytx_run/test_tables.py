@@ -440,7 +440,7 @@ def test_a_txt_that_is_a_table_is_named(load, content, looks):
 @pytest.mark.parametrize(("name", "write"), [("a.csv", table), ("a.tsv", tsv), ("a.jsonl", jsonl)])
 def test_accents_of_ones_own_files_are_composed(read, load, name, write):
     rows = [(f"\u00e9t\u00e9 {i}", i % 2) for i in range(12)]
-    same(read(name, unicodedata.normalize("NFD", write(rows))), rows)
+    assert same(read(name, unicodedata.normalize("NFD", write(rows))), rows)
     texts = [text for text, _ in rows]
     splits = load("a.txt", unicodedata.normalize("NFD", "\n".join(texts))).splits.values()
     assert {text for split in splits for text in split.texts} == {*texts}

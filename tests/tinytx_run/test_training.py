@@ -1,5 +1,6 @@
 """Training of every kind: equal calls give equal bytes, in one piece or in two, and mistakes are named."""
 
+import functools
 import inspect
 import itertools
 import json
@@ -104,28 +105,42 @@ def call(corpus, pairs, pretrained):
     return call
 
 
+@pytest.fixture(scope="module")
+def whole(call, tmp_path_factory):
+    """Train for one of the tasks in one piece, once for all tests; gives the result and its folder."""
+
+    @functools.cache
+    def whole(task, precision="fp32"):
+        folder = tmp_path_factory.mktemp(task) / "whole"
+        return call(task, precision, out=folder), folder
+
+    return whole
+
+
 @pytest.mark.parametrize(
     ("task", "precision"), [*[(task, "fp32") for task in TASKS], ("translation", "bf16")]
 )
-def test_equal_calls_give_equal_bytes_in_one_piece_or_killed_and_resumed(tmp_path, call, task, precision):
-    whole = call(task, precision, out=tmp_path / "whole")
-    wanted = folder_bytes(tmp_path / "whole")
+def test_equal_calls_give_equal_bytes_in_one_piece_or_killed_and_resumed(
+    tmp_path, call, whole, task, precision
+):
+    result, folder = whole(task, precision)
+    wanted = folder_bytes(folder)
     with pytest.raises(Killed), in_step(8, kill):
         call(task, precision, out=tmp_path / "parts")
     parts = call(task, precision, out=tmp_path / "parts", resume=True)
     assert folder_bytes(tmp_path / "parts") == wanted
-    torch.testing.assert_close(parts.model.state_dict(), whole.model.state_dict(), rtol=0, atol=0)
-    assert parts.history == whole.history and parts.data == whole.data
+    torch.testing.assert_close(parts.model.state_dict(), result.model.state_dict(), rtol=0, atol=0)
+    assert parts.history == result.history and parts.data == result.data
     again = call(task, precision, out=tmp_path / "parts", resume=True)  # finished: it is only read
-    assert again.history == whole.history and again.evaluation == whole.evaluation
+    assert again.history == result.history and again.evaluation == result.evaluation
     other = call(task, precision, seed=7)
-    assert other.path is None and other.history != whole.history
+    assert other.path is None and other.history != result.history
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_the_result_is_what_lies_in_the_folder(tmp_path, corpus, pairs, call, task):
-    result = call(task, out=tmp_path / "run")
-    found = load(tmp_path / "run")
+def test_the_result_is_what_lies_in_the_folder(corpus, pairs, whole, task):
+    result, folder = whole(task)
+    found = load(folder)
     model, tokenizer = found.with_tokenizer()
     assert found.class_names == result.class_names == (("0", "1") if task == "classification" else None)
     learned = pairs.train.sources if task == "translation" else corpus.train.texts
@@ -139,7 +154,7 @@ def test_the_result_is_what_lies_in_the_folder(tmp_path, corpus, pairs, call, ta
         known = (found.class_names, found.learned) if task == "classification" else ()
         assert evaluate_split(model, tokenizer, corpus, result.evaluation.split, *known) == result.evaluation
     answer = json.loads(json.dumps(result.to_dict()))
-    assert answer["n_steps"] == result.history.step[-1] and answer["path"] == str(tmp_path / "run")
+    assert answer["n_steps"] == result.history.step[-1] and answer["path"] == str(folder)
     if task.startswith("masked"):
         assert isinstance(model, MaskedLanguageModel) and bool(model.next_head) == task.endswith("nsp")
 
@@ -527,11 +542,11 @@ def test_the_smallest_budget_learns_from_few_labels_of_a_large_corpus(pretrained
     assert tuned(pretrained, corpus, n_epochs=1, n_labels=11).data["n_labels"] == 11
 
 
-def test_requests_that_make_no_sense_are_refused(pretrained, corpus, pairs):
+def test_requests_that_make_no_sense_are_refused(pretrained, corpus, pairs, whole):
     plain, few = Corpus("plain", Split(("le chat",)), Split(("la",))), Split(("le", "la") * 9)
     single = Corpus("single", Split(("le", "la"), (0, 0)), Split(("le",), (0,)))
     huge = Corpus("huge", Split(("le", "la"), (0, 10**9)), Split(("le",), (0,)))
-    translator = quick(pairs, train=train_translator, search=None)
+    translator, _ = whole("translation")
     for call, words in (
         (lambda: tuned(pretrained, corpus, n_labels=121), "n_labels .* got 121"),
         (lambda: tuned(pretrained, plain), "labels"),

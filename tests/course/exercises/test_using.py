@@ -1,16 +1,19 @@
 """`course.use`: the learner's own functions where they pass, ours where not, across processes."""
 
 import ast
-import json
 import linecache
 import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 import torch
+from IPython.core.interactiveshell import InteractiveShell
 
 import tinytx_course as course
+from tests.fuzz.children import run_child
 from tinytx_course.building.editions import check_calls
 from tinytx_course.building.notebooks import build_notebook
 from tinytx_course.exercises.checking import EXERCISES
@@ -22,13 +25,6 @@ SEVEN = (
     "causal_mask", "attention", "multi_head_attention", "layer_norm", "feed_forward", "block",
     "sinusoidal_positions",
 )  # fmt: skip
-RUN_CELLS = """
-import json, sys
-from IPython.core.interactiveshell import InteractiveShell
-shell = InteractiveShell.instance()
-for cell in json.load(sys.stdin):
-    shell.run_cell(cell, store_history=True).raise_error()
-"""
 SETUP = """
 import math
 import torch
@@ -45,18 +41,27 @@ def progress(tmp_path, monkeypatch):
     return tmp_path
 
 
-def python(code, given=""):
+def python(code):
     """Run code in another process of this learner; return what it printed."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, input=given, capture_output=True, text=True, env=environment)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout, done.stderr
 
 
 def notebook(*cells):
-    """Run cells as a notebook does, after the imports of a set-up cell."""
-    return python(RUN_CELLS, json.dumps([SETUP, *cells]))
+    """Run cells as a notebook does, after the imports of a set-up cell; return what it complained of."""
+
+    def run(_):
+        shell = InteractiveShell.instance()
+        for cell in (SETUP, *cells):
+            shell.run_cell(cell, store_history=True).raise_error()
+        return 0
+
+    with tempfile.TemporaryDirectory() as folder:
+        done = run_child(run, [], Path(folder) / "run", b"")
+    assert done.kind == "done", done
+    return done.said
 
 
 def used(capsys, *names):
@@ -79,14 +84,18 @@ def solved_cells(names):
     return found
 
 
-def test_in_the_solved_edition_all_seven_are_the_learners_in_another_process(progress):
+def test_in_the_solved_edition_all_seven_are_the_learners_in_another_process_and_importing_runs_none(
+    progress,
+):
     cells = solved_cells(SEVEN)
     assert len(cells) == 14
     notebook(*cells)
     assert sorted(path.stem for path in (progress / "answers").iterdir()) == sorted(SEVEN)
-    code = f"import tinytx_course as course; print(*(f.yours for f in course.use(*{SEVEN})))"
-    printed, errors = python(code)
-    assert printed.splitlines() == [f"Yours: {', '.join(SEVEN)}.", " ".join(["True"] * 7)] and not errors
+    answer_file("alibi_bias").write_text("print('run')", encoding="utf-8")
+    code = "import tinytx_course as course; course.check, course.status()\n"
+    printed, errors = python(f"{code}print(*(f.yours for f in course.use(*{SEVEN})))")
+    assert "run" not in printed
+    assert printed.splitlines()[-2:] == [f"Yours: {', '.join(SEVEN)}.", " ".join(["True"] * 7)] and not errors
 
 
 def test_without_a_stored_function_it_is_ours_and_with_none_nothing_is_stored(progress, monkeypatch, capsys):
@@ -143,7 +152,7 @@ def test_a_stored_function_that_does_not_run_or_pass_gets_one_line_and_ours_is_u
 
 
 def test_what_cannot_be_stored_is_said_in_one_line_when_it_passes(progress, capsys):
-    _, errors = notebook(
+    errors = notebook(
         "table = tx.causal_mask(9)\ndef f(n):\n    return table[:n, :n]",
         'course.check("causal_mask", f)',
         "f = lambda n: torch.ones(n, n).tril().bool()",
@@ -160,13 +169,6 @@ def test_what_cannot_be_stored_is_said_in_one_line_when_it_passes(progress, caps
     for line, got in zip(lines, due, strict=True):
         assert got in line
     assert used(capsys, "causal_mask")[1] == [False]
-
-
-def test_importing_the_course_runs_nothing_that_is_stored(progress):
-    answer_file("causal_mask").parent.mkdir()
-    answer_file("causal_mask").write_text("print('run')", encoding="utf-8")
-    printed, _ = python("import tinytx_course as course; course.check, course.use, course.status()")
-    assert "run" not in printed
 
 
 def test_a_used_function_is_called_as_its_exercise_says(progress, capsys):

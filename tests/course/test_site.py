@@ -26,7 +26,7 @@ from tinytx_course.site import figures, finding, pages
 from tinytx_course.site.cells import code_style, markdown_to_html, notebook_to_html, without_predictions
 from tinytx_course.site.finding import contents, search_index
 from tinytx_course.site.formulas import to_mathml
-from tinytx_course.site.front import course_map
+from tinytx_course.site.front import CARD_FIGURES, course_map
 from tinytx_course.site.linking import DOCUMENTED, Linker, citations, names
 from tinytx_course.site.pages import index_page, page, style_sheet, write_site
 from tinytx_course.site.reference import docstring_to_html, reference_body
@@ -403,6 +403,11 @@ def test_the_style_of_tables_spares_those_of_explorers():
     rules = re.findall(r"[}](\.rendered_html [^{}]*\b(?:table|th|td)\b[^{}]*)\{", style_sheet())
     assert len(rules) >= 3
     assert all(":not(.tx *)" in rule for rule in rules)
+
+
+def test_the_figure_on_a_card_is_one_of_the_lesson(root):
+    drawn = {path.stem for path in (root / "figures").glob("*.svg")}
+    assert {f"{lesson:02d}_{name}" for lesson, name in CARD_FIGURES.items()} <= drawn
 
 
 def test_every_card_shows_a_picture(root, tmp_path):

@@ -19,7 +19,7 @@ from tinytx.config import TransformerConfig
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel
 from tinytx_run.checkpoint import load, save
-from tinytx_run.cli import main
+from tinytx_run.cli import build_parser, main
 
 WORDS = ("le", "la", "chat", "chien", "mange", "voit", "un", "une", "belle", "petit", "livre", "roman")
 ENGLISH = {"red": "rouge", "book": "livre", "the": "le", "cat": "chat", "a": "un", "dog": "chien"}
@@ -112,6 +112,18 @@ def refused(capsys):
         return line.removeprefix("tinytx: error: ")
 
     return run
+
+
+DATA = ("data list", "data get", "data verify")
+
+
+@pytest.mark.parametrize(
+    "name", ["pretrain", "finetune", "evaluate", "generate", "translate", "classify", "count", *DATA]
+)
+def test_every_command_explains_itself_and_takes_json(capsys, name):
+    with pytest.raises(SystemExit) as stop:
+        build_parser().parse_args([*name.split(), "--help"])
+    assert stop.value.code == 0 and "--json" in capsys.readouterr().out
 
 
 def test_count_gives_the_numbers_of_the_lab(call, capsys):
@@ -284,7 +296,6 @@ def test_bad_arguments_are_refused_and_leave_nothing(refused, checkpoint, prose,
         (("count", "--preset=--"), "--preset must have a value"),
         (("count", "--preset", "gpt-9"), "preset must be one of seed-lab"),
         ((*begin, "--out", ""), "must name a folder, got ''"),
-        (("generate", ""), "must name a folder, got ''"),
         ((*begin, "--seed", 10**30), "seed must be in 0..2**63 - 1, got 1000"),
         ((*begin, "--steps", 0), "n_steps must be at least 1"),
         ((*begin, "--device", "abacus"), "device must be auto, cpu or cuda"),
@@ -326,6 +337,7 @@ def test_the_program_itself_answers_with_0_or_with_2_and_one_line(tmp_path):
         return done.returncode, done.stdout, done.stderr
 
     assert program("--version") == (0, f"tinytx {tinytx.__version__}\n", "")
+    assert "must name a folder, got ''" in program("generate", "")[2]
     assert program("--version", package="tinytx_course") == (0, f"tinytx-course {tinytx.__version__}\n", "")
     _, _, err = program("hint", "nowhere.py", "--exercise", "causal_mask", package="tinytx_course")
     assert [*err.splitlines()][-1].startswith("tinytx-course: error: ")

@@ -24,7 +24,7 @@
 # %% [markdown]
 # ## Set-up
 #
-# Every lesson begins with a cell like this one. `tinytx` is the small package behind the course, and you can read all of it. The **seed** makes the random numbers the same for everybody.
+# `tinytx` is the small package behind the course. The **seed** makes the random numbers the same for everybody.
 
 # %%
 import math
@@ -41,7 +41,7 @@ from tinytx_course.engine import shipped_model
 _ = torch.manual_seed(0)
 
 # %% [markdown]
-# The whole course is about these boxes. This lesson opens the one in the middle, **attention**.
+# This lesson opens the box in the middle, **attention**.
 
 # %%
 plots.diagram("where-attention-sits")
@@ -49,7 +49,7 @@ plots.diagram("where-attention-sits")
 # %% [markdown]
 # ## Your machine
 #
-# Two processor cores are enough; no graphics card and no network are needed. An empty list below means that you are ready; anything else says what to change.
+# Two processor cores are enough, without a graphics card or a network. An empty list below means that you are ready; anything else says what to change.
 
 # %%
 here = machine.this_machine()
@@ -59,7 +59,7 @@ machine.shortcomings(here)
 # %% [markdown]
 # ### Your own copy
 #
-# `make lab` (or `tinytx-course lab`) opens **your own copy** of all notebooks in JupyterLab. It is never overwritten, so break what you like. To begin a lesson again, delete its file there and run the command once more.
+# `make lab` (or `tinytx-course lab`) opens **your own copy** of all notebooks in JupyterLab. It is never overwritten. To begin a lesson again, delete its file there and run the command once more.
 #
 # ## Further: where it leads, a trailer
 #
@@ -91,7 +91,7 @@ assert allowed["after"] > allowed["before"]
 # %% [markdown]
 # ## A first taste: four words attend to each other
 #
-# To understand _beau_ in _le roman est beau_, "the novel is beautiful", you need to know *what* is beautiful. So the vector of _beau_ should take in something of the vector of _roman_. Each word is four numbers, which we made up: what it has to do with an article, a noun, a verb, praise.
+# In _le roman est beau_, "the novel is beautiful", *what* is beautiful? The vector of _beau_ should take in something of that of _roman_. Each word is four made-up numbers: what it has to do with an article, a noun, a verb, praise.
 
 # %%
 words = ["le", "roman", "est", "beau"]
@@ -106,11 +106,11 @@ vectors = torch.tensor(
 print("the tempting way, average everything:", vectors.mean(dim=0).tolist())
 
 # %% [markdown]
-# The average is the same four numbers for _le_ as for _beau_. It cannot show who belongs to whom, since it never compares two words.
+# The average is the same for _le_ as for _beau_: it never compares two words.
 #
 # ### By hand: score, then share
 #
-# The word that attends, here _beau_, gives the **query**; each word that it may attend to gives a **key**. Here both are the vectors themselves. The **score** of a query with a key is their **dot product**, the sum of the products of their entries, divided by $\sqrt{4} = 2$, the root of the number of entries.
+# The word that attends, here _beau_, gives the **query**; each word that it may attend to gives a **key**. Here both are the vectors themselves. The **score** of a query with a key is their **dot product**, the sum of the products of their entries, divided by $\sqrt{4} = 2$, the root of their number.
 
 # %% tags=["nbval-check-output"]
 beau = vectors[3].tolist()
@@ -122,7 +122,7 @@ for word, score in zip(words, scores, strict=True):
     print(f"{word:<6}{score:4.1f}")
 
 # %% [markdown]
-# Check _roman_ on paper: $2 \cdot 2 = 4$, and half of it is 2. The **softmax** turns scores into weights: raise $e$ to each score, then divide by the total, so that they sum to one. A score of 0 still gets a share, as $e^0 = 1$.
+# For _roman_, $2 \cdot 2 = 4$, and half of it is 2. The **softmax** turns scores into weights that sum to one: raise $e$ to each score, then divide by the total. A score of 0 still gets a share, as $e^0 = 1$.
 
 # %% tags=["nbval-check-output"]
 raised = [math.exp(score) for score in scores]
@@ -141,7 +141,7 @@ print("the new vector of beau:", *(f"{number:.2f}" for number in new))
 #
 # ### All words at once, and the package
 #
-# With the vector of one word in each row of $X$, the weights are $\operatorname{softmax}(X X^\top / \sqrt{4})$, where the softmax works along each row. This is the habit of the whole course: by hand, all at once, the package, and a check that they agree.
+# With the vector of one word in each row of $X$, the weights are $\operatorname{softmax}(X X^\top / \sqrt{4})$, where the softmax works along each row.
 
 # %% tags=["nbval-check-output"]
 scores_all = vectors @ vectors.T / math.sqrt(4)  # (4, 4): a row for each query
@@ -153,7 +153,7 @@ print("by hand, all at once and the package agree")
 # %% [markdown]
 # ### Look
 #
-# Another habit: you say what you expect before you see it. Your answer stays on your machine. **Predict 00.1.**
+# Say what you expect before you see it. Your answer stays on your machine. **Predict 00.1.**
 
 # %%
 course.predict(
@@ -177,7 +177,7 @@ found = f"{', '.join(selfish)}. A word gives itself {own.min():.2f} to {own.max(
 course.resolve("00.1", "three", found)
 
 # %% [markdown]
-# Each row of this **attention map** is one word that attends, each column one that is attended to. _le_ and _est_ match nothing but themselves. _roman_ matches _beau_ exactly as well as itself, so it splits its weight between the two. In other maps a cell is grey and hatched: **masked**, not allowed, which is not the same as a weight near zero.
+# Each row of this **attention map** is one word that attends. _roman_ matches _beau_ exactly as well as itself, so it splits its weight between the two. In other maps a cell is grey and hatched: **masked**, not allowed, which is not the same as a weight near zero.
 #
 # ### Follow one word
 #
@@ -236,7 +236,7 @@ course.quiz("start_here")
 # %% [markdown]
 # ## Exercises
 #
-# A task, a cell with `...` to fill in, and a cell that checks it; hint and solution are folded. Try a wrong answer too, such as one without the square root: the checker names the mistake.
+# Hint and solution are folded. Try a wrong answer too, such as one without the square root: the checker names the mistake.
 #
 # [exercise: attention_row]
 
@@ -254,26 +254,23 @@ course.check("attention_row", attention_row)
 # %% [markdown]
 # ### Try it yourself
 #
-# **Attention by distance.** Leave the vectors out, and let the score of two words be $-|x - y|$, where $x$ and $y$ are their positions, 0 to 3. Which four weights does _le_ give? Write all four rows in one line.
+# **Attention by distance.** Let the score of two words be $-|x - y|$, where $x$ and $y$ are their positions, 0 to 3. Which four weights does _le_ give? Write all four rows in one line.
 #
 # <details><summary>Answer</summary>
 #
-# $e^0, e^{-1}, e^{-2}, e^{-3}$, divided by their sum: 0.64, 0.24, 0.09 and 0.03. With `x = torch.arange(4.0)` it is `(-(x[:, None] - x).abs()).softmax(dim=-1)`. Near counts now, whatever the words are.
+# $e^0, e^{-1}, e^{-2}, e^{-3}$, divided by their sum: 0.64, 0.24, 0.09 and 0.03. With `x = torch.arange(4.0)` it is `(-(x[:, None] - x).abs()).softmax(dim=-1)`.
 #
 # </details>
 #
-# ## Take-home: attention in six lines
+# ## Take-home: attention in three lines
 #
 # In general queries and keys differ, and a third matrix, the **values**, holds what is mixed.
 
 
 # %%
-def attention(queries, keys, values, mask=None):
+def attention(queries, keys, values):
     scores = queries @ keys.T / math.sqrt(queries.shape[-1])  # (T, S)
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -torch.inf)
-    weights = scores.softmax(dim=-1)  # along each row
-    return weights @ values
+    return scores.softmax(dim=-1) @ values  # softmax along each row
 
 
 expected = tx.attention(vectors, vectors, vectors)
@@ -283,11 +280,9 @@ print("it equals the package")
 # %% [markdown]
 # ## How the course works
 #
-# Each lesson asks one question, in the steps you have just seen. Its core takes 45 to 60 minutes; sections that begin with *Further* can be left out. Measured numbers were computed on the page, or read from a stored experiment that is named. The language is our own, so we know its **entropy bound**: no model can be *expected* to reach a lower loss on fresh text.
+# Each lesson asks one question: by hand, all at once, with the package, and a check that they agree. Its core takes about three quarters of an hour; *Further* can be left out. Measured numbers were computed on the page, or read from a stored experiment that is named. The language is our own, so we know its **entropy bound**: no model can be *expected* to reach a lower loss on fresh text.
 #
-# - **The machine:** [01 tokens](01_tokens.ipynb), [02 attention and masks](02_attention_and_masks.ipynb), [03 positions](03_positions.ipynb), [04 many heads](04_many_heads.ipynb), [05 the block](05_the_block.ipynb), [06 counting parameters](06_counting_parameters.ipynb), [07 your own GPT](07_your_own_gpt.ipynb).
-# - **What it learns:** [08 pretraining](08_pretraining.ipynb), [09 transfer](09_transfer.ipynb), [10 masked or causal](10_masked_or_causal.ipynb), [11 translation](11_translation.ipynb).
-# - **What it costs, and what came later:** [12 the price of attention](12_the_price_of_attention.ipynb), [13 faster and larger](13_faster_and_larger.ipynb), [14 since 2017](14_since_2017.ipynb), [15 real text](15_real_text.ipynb), [16 real models](16_real_models.ipynb), [17 looking inside](17_looking_inside.ipynb), [18 bug museum](18_bug_museum.ipynb).
+# Lessons 01 to 07 build the machine, [08](08_pretraining.ipynb) to 11 show what it learns, [12](12_the_price_of_attention.ipynb) to 18 what it costs and what came later.
 #
 # `course.status()` shows where you are, `course.reset("attention_row")` forgets one exercise, and `course.glossary()` explains each term that is bold at its first use.
 #
@@ -296,7 +291,6 @@ print("it equals the package")
 # 1. Your machine runs the course when the list of shortcomings is empty; `make lab` opens your copy.
 # 2. Attention scores one word against all, turns the scores into weights by a softmax, and mixes the values by these weights.
 # 3. In an attention map each row is a word that attends.
-# 4. The vectors here were made up. Real models learn them, use different ones for queries, keys and values, attend with several heads, and stack many such layers.
 #
 # *Where this comes from:* Vaswani et al., *Attention Is All You Need*, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 3.2.1, equation 1. The course grew out of two university labs, one on transfer learning with a small transformer for French book reviews, one on the transformer for translation from English to French. Thanks to those who wrote them, and to those who worked through them.
 #

@@ -11,8 +11,7 @@
 #
 # **What does a model read?**
 #
-# A network computes with numbers. So a text becomes a list of numbers first, one for each **token**: a word, a part of a word or a letter. All tokens together are the **vocabulary**; what cuts a text into
-# tokens is a **tokenizer**.
+# A network computes with numbers. So a text becomes a list of numbers first, one for each **token**: a word, a part of a word or a letter. All tokens together are the **vocabulary**; a **tokenizer** cuts a text into them.
 #
 # After this lesson you can
 #
@@ -29,7 +28,6 @@
 # ## Set-up
 
 # %%
-import inspect
 import itertools
 import math
 from collections import Counter
@@ -48,7 +46,7 @@ from tinytx_course import lessons, plots
 course.recall("01")
 
 # %% [markdown]
-# We learn from 3,000 short reviews of books in simple French, and try what was learned on 500 others.
+# We learn from 3,000 short reviews of books in simple French, and test on 500 others.
 
 # %%
 torch.set_num_threads(1)
@@ -61,7 +59,7 @@ print(f"{len(train_words):,} words, {len(set(train_words)):,} different")
 # %% [markdown]
 # ## Why: a token for each word
 #
-# The tempting way is one token for each word. There are many words, so one keeps the most frequent ones, here 50, and writes `<unk>`, "unknown", for all the rest. Here are two opposite reviews as such a model reads them.
+# The tempting way is one token for each of the most frequent words, here 50, and `<unk>`, "unknown", for all the rest. So such a model reads two opposite reviews:
 
 # %% tags=["nbval-check-output"]
 known = [word for word, _ in Counter(train_words).most_common(50)]
@@ -69,13 +67,12 @@ read = []
 for review in ("Le roman est magnifique .", "Le roman est illisible ."):
     read.append([word if word in known else "<unk>" for word in review.split(" ")])
     print(review, " → ", *read[-1])
-print("the same for the model:", read[0] == read[1])
 assert read[0] == read[1]
-print(f"a review in words      {len(train_words) / len(train):6.1f} tokens")
-print(f"a review in characters {sum(map(len, train)) / len(train):6.1f} tokens")
+n_words, n_characters = len(train_words) / len(train), sum(map(len, train)) / len(train)
+print(f"a review has {n_words:.1f} words, {n_characters:.1f} characters")
 
 # %% [markdown]
-# Praise and blame have become one text. So a tokenizer should be **lossless**: decoding returns the text that was encoded. One token per *character* loses nothing, but the text is five times as long, and attention, which compares every token with every other, does twenty-five times the work. Between the two are **subwords**: words where they are frequent, letters where they are not.
+# Praise and blame have become one text. So a tokenizer should be **lossless**: decoding returns the text that was encoded. One token per *character* loses nothing, but the text is five times as long, and attention, which compares every token with every other, does twenty-five times the work. Between the two are **subwords**: words where they are frequent, else letters.
 #
 # ## By hand: merge what occurs together most often
 #
@@ -142,9 +139,9 @@ for left, right, count, length in by_hand:
 #
 # ## Encode a new word
 #
-# To **encode** a *new* word, the same merges are made in the same order, wherever they fit. So a word that was never seen comes out in known parts.
+# To **encode** a *new* word, the same merges are made in the same order. So it comes out in known parts.
 #
-# **Predict 01.1.** _belles_ is not among the four words that we merged. Make the six merges on paper.
+# **Predict 01.1.** _belles_ is new. Make the six merges on paper.
 
 # %%
 course.predict(
@@ -172,7 +169,7 @@ course.resolve("01.1", str(len(parts)), f"belles is {' + '.join(parts)}.")
 #
 # ## The package, and sentencepiece
 #
-# `tx.Tokenizer` is built on **sentencepiece**, which many published models use; it calls a token a *piece*. It agrees with `tinytx.bpe`, and that with our `learn`, as the take-home shows.
+# `tx.Tokenizer` is built on **sentencepiece**, which calls a token a *piece*. It agrees with `tinytx.bpe`, and that with our `learn`, as the take-home shows.
 
 # %%
 some, n_merges = train[:1_500], 300
@@ -230,7 +227,7 @@ for word in ("lent", "ennuyeuse", "belle"):
     print(tokenizer.encode(word), "is", *tokenizer.pieces(word))
 
 # %% [markdown]
-# A model can only have *learned* the letters of a token, from texts that spell words out.
+# It can only have *learned* the letters of a token, from texts that spell words out.
 #
 # ## From a text to what is learned
 #
@@ -251,13 +248,11 @@ padded = [row + [tokenizer.pad_id] * (longest - len(row)) for row in rows]
 inputs, targets = [row[:-1] for row in padded], [row[1:] for row in padded]
 print("reads   ", *map(tokenizer.piece, inputs[1]))
 print("predicts", *map(tokenizer.piece, targets[1]))
-ours = torch.tensor(inputs), torch.tensor(targets)  # (B, T) each
-assert all(map(torch.equal, ours, causal_batch(torch.tensor(padded))))
-print("equal to what the package trains on:", tuple(ours[0].shape))
+batch = causal_batch(torch.tensor(padded))  # (B, T) each
+assert [inputs, targets] == [part.tolist() for part in batch]
+print("equal to what the package trains on")
 
 # %% [markdown]
-# So a model learns to begin after `<bos>`, and to stop with `<eos>`.
-#
 # ## From ids to vectors: what a vocabulary costs
 #
 # With an id a model looks up a row in a table, the **embedding matrix**: one row for each of $V$ tokens, $D$ numbers in each.
@@ -266,7 +261,7 @@ print("equal to what the package trains on:", tuple(ours[0].shape))
 plots.diagram("text-to-vectors")
 
 # %% [markdown]
-# So each token costs $D$ learned numbers, and about as many again if the output layer has a matrix of its own. A large vocabulary makes sequences short and tables large, a small one the reverse.
+# So each token costs $D$ learned numbers, and about as many again if the output layer has a matrix of its own. A large vocabulary makes sequences short and tables large.
 #
 # ### Further: a lookup is a product, and a large table
 #
@@ -295,7 +290,7 @@ print(len(token_ids), "ids →", tuple(looked_up.shape), "equal to the product")
 # %% [markdown]
 # ## What this does not show
 #
-# Our language has about a thousand words, no names and no typing errors. So tokens for whole words look better than they would in real text, where new words never end.
+# Our language has about a thousand words, and no typing errors. So tokens for whole words look better than in real text, where new words never end.
 #
 # ## Questions
 
@@ -382,8 +377,7 @@ merges = [(left, right) for left, right, *_ in learn(subwords.count_words(some),
 assert merges == [(merge.left, merge.right) for merge in learned[:100]]
 for word in (new := {*" ".join(test).split(" ")}):
     assert [*apply_bpe(word, merges)] == subwords.segment(word, learned[:100])
-print(f"{len(merges)} merges, {len(new)} words: equal to the package, which merges by")
-print(inspect.getsource(subwords.learn_merges).splitlines()[-5].strip())
+print(f"{len(merges)} merges, {len(new)} words: equal to the package")
 
 # %% [markdown]
 # ## Further: which tokenizer is better?
@@ -461,7 +455,7 @@ assert torch.tensor(table).argmin(dim=0).tolist() == [0, 1, 2]
 # 2. A tokenizer should be lossless. A vocabulary of words with `<unk>` made praise and blame one text.
 # 3. Inputs are all tokens but the last, targets all but the first, between `<bos>` and `<eos>`.
 # 4. A model reads ids, not letters.
-# 5. A vocabulary costs $V \times D$ numbers, about twice that if the output layer has its own matrix.
+# 5. A vocabulary costs $V \times D$ numbers, or about twice that.
 #
 # *Where this comes from:* BPE for words: Sennrich, Haddow and Birch, [arXiv:1508.07909](https://arxiv.org/abs/1508.07909), section 3.2. Unigram: Kudo, [arXiv:1804.10959](https://arxiv.org/abs/1804.10959). sentencepiece: Kudo and Richardson, [arXiv:1808.06226](https://arxiv.org/abs/1808.06226), section 3. The price other languages pay: Petrov et al., [arXiv:2305.15425](https://arxiv.org/abs/2305.15425).
 #

@@ -99,13 +99,12 @@ for player in players.values():
 course.resolve("02.1", "about one time in six", f"Right in {right:.1%} of the cases.")
 
 # %% [markdown]
-# In training the answer stood in the input, one position to the right, and the second model learned to copy it. What was missing is a rule about *who may attend to whom*.
+# In training the answer stood in the input, one position to the right, and the second model learned to copy it. It lacked a rule about *who may attend to whom*.
 #
 # ## By hand: two words ask three
 #
 # Each word that asks has a **query**: $d$ numbers that say what it looks for. Each word that may be
-# attended to has a **key**, $d$ numbers that say what it can be found by, and a **value**: what it hands over. Two English words ask
-# three French ones (*she sings well*), with made-up numbers:
+# attended to has a **key**, $d$ numbers that say what it can be found by, and a **value**, what it hands over. Made-up numbers:
 #
 # | word | query | key | value |
 # |---|---|---|---|
@@ -145,9 +144,9 @@ for word, weights, context in zip(
     print(f"{word:<6} attends with", *shown, f" context {context[0]:.2f}")
 
 # %% [markdown]
-# A context is a mixture: *she* attends most to _elle_, whose value is 10, yet a quarter of _bien_'s 40 pulls its context to 18.24.
+# *She* attends most to _elle_, whose value is 10, yet a quarter of _bien_'s 40 pulls its context to 18.24.
 #
-# Why divide by $\sqrt{d}$? A score is a sum of $d$ products, so, if these are independent with mean 0 and variance 1, its spread grows like $\sqrt{d}$; and large scores leave nearly all weight on one key. In Jupyter the next cell is a slider for the divisor of *she*.
+# Why divide by $\sqrt{d}$? If its $d$ products are independent with mean 0 and variance 1, a score spreads like $\sqrt{d}$; and large scores leave nearly all weight on one key. In Jupyter this is a slider for the divisor of *she*:
 
 
 # %% tags=["varies"]
@@ -230,27 +229,7 @@ for name, model in {"with the mask": masked, "without": lambda x: attend(x, x)}.
     print(f"{name:<14} moves exactly where the mask allows: {honest}")
 
 # %% [markdown]
-# With its mask, this layer moves exactly where the mask is `True`.
-#
-# A norm ([lesson 05](05_the_block.ipynb)) subtracts the mean of each token, so it cancels a change that is the same for all numbers. To test *any* model, change each by its own random amount.
-
-# %%
-def normed(x):  # no mask: every output reads every input
-    return attend(F.layer_norm(x, (8,)), F.layer_norm(x, (8,)))
-
-
-def reach(amounts):  # how far earlier outputs move when the last input does
-    tokens = x.clone()
-    tokens[-1] += amounts
-    return (normed(tokens) - normed(x))[:-1].abs().max().item()
-
-
-for_any = torch.rand(8)
-print(f"the same 1 for all: {reach(1):.0e}, random amounts: {reach(for_any):.0e}")
-assert reach(1) < 1e-5 < 1e-3 < reach(for_any)
-
-# %% [markdown]
-# The first is rounding; the second is the leak.
+# In a model with norms, change each number by its own random amount: a norm subtracts the mean of a token ([lesson 05](05_the_block.ipynb)), and so a change that is the same for all its numbers.
 #
 # ## Break it: ways to get the mask wrong
 #
@@ -275,8 +254,7 @@ attempts = {
 }
 
 # %% [markdown]
-# **Predict 02.2.** One is treacherous: no NaN ("not a number"), all weights right of the diagonal are zero, and yet the future *leaks*
-# into the outputs.
+# **Predict 02.2.** NaN means "not a number".
 
 # %%
 course.predict(
@@ -299,9 +277,9 @@ for name, weights_from in attempts.items():
 course.resolve("02.2", name, f"“{name}” leaks without any weight on the future.")
 
 # %% [markdown]
-# Zeroed after softmax, the weights that are left were divided by a sum over *all* words, so how much is missing from a row tells of the future. Divided by its own sum, each row is right.
+# Zeroed after softmax, the weights were divided by a sum over *all* words, so what is missing from a row tells of the future. Divided by its own sum, each row is right.
 #
-# "Scores times 0" fails because $e^0 = 1$. "1 and $-\infty$": a negative score times $-\infty$ is $+\infty$, and softmax makes NaN of it, grey in the maps. (The vectors are random: only where there is weight has a meaning.)
+# "Scores times 0" fails because $e^0 = 1$. "1 and $-\infty$": a negative score times $-\infty$ is $+\infty$, of which softmax makes NaN, grey in the maps.
 
 # %% tags=["folded"]
 fig, axes = plots.figure(2, 3, width=9.6, height=6.6, sharex=True, sharey=True)
@@ -321,7 +299,7 @@ torch.testing.assert_close(repaired, keep(scores_of(x, x), mask))
 # ## Padding
 #
 # Short rows of a batch are filled up with a special id, the **padding**, to which
-# no token may attend. Its mask has a row for each *sentence*, and speaks only of *keys*. A key is allowed if *every* rule allows it, so masks are combined by "and".
+# no token may attend. Its mask has a row for each *sentence*, and speaks only of *keys*. Masks are combined by "and".
 
 # %% tags=["nbval-check-output"]
 batch = torch.tensor([[11, 12, 13, 14, 15], [21, 22, 23, 0, 0], [31, 0, 0, 0, 0]])
@@ -336,7 +314,7 @@ print("sentence 1, causal and padding:\n", both[1, 0].int())
 #
 # ### Two signs for one rule
 #
-# `F.scaled_dot_product_attention` takes `True` as *may attend*, as we do. `torch.nn.MultiheadAttention` takes `True` as *blocked*. Given our padding mask, it blocks every key of the longest sentence: what comes out is NaN or zero, and no error is raised.
+# `F.scaled_dot_product_attention` takes `True` as *may attend*, as we do; `torch.nn.MultiheadAttention` as *blocked*. Given our padding mask, it blocks every key of the longest sentence: NaN or zero comes out, and no error is raised.
 
 # %%
 three = torch.randn(3, 5, 8)  # (B, T, D)
@@ -348,7 +326,7 @@ print("the longest sentence:", wrong[0, 0, :3].tolist())
 # %% [markdown]
 # ### Draw your own
 #
-# A translator's cross-attention has no causal mask, as the source is known in full. Combine the causal mask, padding, a **window** (each token attends only to the last few) and a **prefix** (first tokens to which all may attend). Open one cell of the future, and see what moves.
+# Combine the causal mask, padding, a **window** (each token attends only to the last few) and a **prefix** (first tokens to which all may attend). Open one cell of the future, and see what moves.
 
 # %%
 course.widgets.mask(words, padding=1)
@@ -502,9 +480,8 @@ def masked_attention(q, k, v, mask):
     return weights.nan_to_num(0.0) @ v  # no key allowed: 0 / 0 is NaN; we say 0
 
 
-vectors, allowed = torch.randn(3, 5, 8), both[:, 0]  # causal and padding: (B, T, S)
-ours = masked_attention(vectors, vectors, vectors, allowed)
-torch.testing.assert_close(ours, tx.attention(vectors, vectors, vectors, allowed))
+given = three, three, three, both[:, 0]  # causal and padding: (B, T, S)
+torch.testing.assert_close(masked_attention(*given), tx.attention(*given))
 print("equal to the package")
 
 # %% [markdown]
@@ -515,9 +492,9 @@ print("equal to the package")
 # ## Summary
 #
 # 1. Attention of $y$ over $x$ is $\operatorname{softmax}(Q_y K_x^\top / \sqrt{d})\, V_x$; self-attention is the case $y = x$.
-# 2. Scores of independent numbers with variance 1 spread like $\sqrt{d}$; undivided, large scores leave nearly all weight on one key.
+# 2. Divided by $\sqrt{d}$, scores do not spread with the width; undivided, at large widths, nearly all weight is on one key.
 # 3. A mask is True where a query may attend, and acts *before* softmax. Masks are combined by "and".
-# 4. Change one input, by random amounts, and see which outputs move: with a causal mask that table is the mask, exactly.
+# 4. Change one input, and see which outputs move: with a causal mask that table is the mask.
 #
 # *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.2.1 (footnote 4: the scale) and 3.2.3 (the three uses, the mask inside softmax). Attention between two languages: Bahdanau, Cho and Bengio, [arXiv:1409.0473](https://arxiv.org/abs/1409.0473), section 3. What maps do not show: Jain and Wallace, [arXiv:1902.10186](https://arxiv.org/abs/1902.10186).
 #

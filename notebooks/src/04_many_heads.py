@@ -14,9 +14,9 @@
 # After this lesson you can
 #
 # 1. split one projection into many heads and merge them again, and say why their number changes no parameter count;
-# 2. write multi-head attention in 20 lines, equal to the package's;
+# 2. write multi-head attention, equal to the package's;
 # 3. say what one head cannot do, show it by training, and prove it (*Further*);
-# 4. take a head away, and say what the result proves about it and what it does not (*Further*).
+# 4. take a head away, and say what the result proves about it and what it does not.
 #
 # *You need:* lesson 02, attention and masks. *It takes:* an hour, nearly twice that with everything.
 
@@ -49,13 +49,13 @@ plots.diagram("split-into-heads")
 # %% [markdown]
 # ## Why: one blend, two questions
 #
-# In *Anne lit Proust* ("Anne reads Proust"), the verb needs its subject *and* its object. But attention returns a **weighted mean**: one vector. The tempting answer is: "then attend to both, half and half." Let each of the two positions hold one bit. Of the four cases 00, 01, 10 and 11 the mean is 0, ½, ½ and 1: nothing tells 01 from 10 any more.
+# In *Anne lit Proust* ("Anne reads Proust"), the verb needs its subject *and* its object. But attention returns a **weighted mean**: one vector. It is tempting to attend to both, half and half. Let each of the two positions hold one bit. Of the cases 00, 01, 10 and 11 the mean is 0, ½, ½ and 1: nothing tells 01 from 10.
 #
 # A second set of attention weights, with its own queries, keys and values, could attend to the other position. Such a set is a **head**.
 #
 # ## By hand: two heads on three words
 #
-# Each word has a key and a value in each head, here of width $K = 2$. We compute what *lit* receives. In head 0 its scaled scores are $\ln 8$, 0 and 0, so the weights are 0.8, 0.1 and 0.1; head 1 has the reverse.
+# Each word has a value of width $K = 2$ in each head. What does *lit* receive? In head 0 its scaled scores are $\ln 8$, 0 and 0, so the weights are 0.8, 0.1 and 0.1; head 1 has the reverse.
 
 # %% tags=["nbval-check-output"]
 words = ["Anne", "lit", "Proust"]
@@ -102,7 +102,7 @@ print("the loop over", H, "heads equals the package, shape", tuple(by_loop.shape
 #
 # The matrices of all heads, side by side, *are* one $D \times D$ matrix, so their number changes no parameter count. We project once, and then **split** the $D$ numbers of each token into $H$ groups of $K$.
 #
-# Attention wants the shape (B, H, T, K). The tempting way is `reshape(B, H, T, K)`. Number the entries: token 0 holds 0 to 3, token 1 holds 4 to 7, and so on. **Predict 04.1.**
+# Attention wants the shape (B, H, T, K): why not `reshape(B, H, T, K)`? Number the entries: token 0 holds 0 to 3, token 1 holds 4 to 7, and so on. **Predict 04.1.**
 
 # %%
 course.predict(
@@ -141,7 +141,7 @@ print("split, attend and merge equal the package")
 # %% [markdown]
 # ### Follow one number
 #
-# Each entry carries its address, (b, t, d), through attention and the rest of a block (lesson 05). Choose an entry and move through the steps.
+# Choose an entry, and follow it through attention and the rest of a block (lesson 05).
 
 # %%
 course.widgets.shapes(batch_size=2, seq_len=5, d_model=8, n_heads=2, d_ff=10, step=3)
@@ -149,7 +149,7 @@ course.widgets.shapes(batch_size=2, seq_len=5, d_model=8, n_heads=2, d_ff=10, st
 # %% [markdown]
 # ## The package
 #
-# `tx.MultiHeadAttention`, which gave us `module`, is this code. It also takes a `memory`: then keys and values come from `memory`, and the result is as long as `x`.
+# `tx.MultiHeadAttention`, which gave us `module`, is this code.
 #
 # ### Further: more heads, the same weights
 #
@@ -183,12 +183,10 @@ course.resolve("04.2", differs, found, thresholds=(1e-4, 0.1))
 # %% tags=["nbval-check-output"]
 bits = lesson_04.all_rows()  # (256, T)
 right = lesson_04.answers_to(bits)  # (256, T, 2)
-pairs = (2 * right[..., 0] + right[..., 1])[:, 5]  # of position 5: 0, 1, 2 or 3
 print("bits", bits[77].tolist(), " position 5 should answer", right[77, 5].tolist())
-print("rows for each pair:", pairs.bincount().tolist())
 
 # %% [markdown]
-# The model is bare attention. Queries and keys are made from bit and position; **values from the bit alone** (as in the first layer of a model with rotary positions or ALiBi). What the heads return goes through one linear layer, the **readout**, to two numbers. The sign of each is an answer.
+# The model is bare attention. Queries and keys are made from bit and position; **values from the bit alone** (as in the first layer of a model with rotary positions or ALiBi). One linear layer, the **readout**, makes two numbers of what the heads return. The sign of each is an answer.
 
 # %%
 class Asker(nn.Module):
@@ -221,13 +219,13 @@ class Asker(nn.Module):
 # 1. A bit is 0 or 1, so there are only two values, $v_0$ and $v_1$. Let $\lambda$ be the total weight on positions that hold a 1. Weights sum to one, so the head returns $(1 - \lambda)\,v_0 + \lambda\,v_1$: a point on the straight **segment** from $v_0$ to $v_1$.
 # 2. Each answer asks whether a linear function (plus a constant) is positive. Along a segment such a function is $a + b\lambda$. It changes its sign at most once.
 # 3. Two answers, two changes: they cut the segment into at most three parts. On each part the pair of answers is one and the same. One of the four pairs is **never given**.
-# 4. Every pair is right for exactly a quarter of the rows, at position 5 (above) and, by symmetry, at any other. So at least a quarter is wrong.
+# 4. Each pair is right for exactly a quarter of all 256 rows, as the two bits take all four values equally often. So at least a quarter is wrong.
 #
 # Width, training and how the weights are computed do not matter. Two heads have a $\lambda$ each, so a whole **square** instead of a segment, with a corner for each pair.
 # %% [markdown]
 # ### Trained
 #
-# One head with a linear readout can give at most *three* of the four pairs of answers, as a short proof shows (*Further*). Now gradient descent may try, with five seeds each (`lesson_04.train` is a loop like that of lesson 08). A control is not covered by the proof: one head whose readout has a **hidden layer**. **Predict 04.3.**
+# One head with a linear readout can give at most *three* of the four pairs of answers (proof: *Further*). Now gradient descent may try, with five seeds each (`lesson_04.train` is a loop like that of lesson 08). The proof does not cover one head whose readout has a **hidden layer**. **Predict 04.3.**
 
 # %%
 course.predict(
@@ -271,7 +269,7 @@ print(f"one head gives one answer to both questions with {copied} of 5 seeds")
 course.resolve("04.3", hidden, f"{hidden:.3f}.", thresholds=(0.75, 0.95))
 
 # %% [markdown]
-# **Two heads solve the task; one head with the same number of parameters does not.** With each seed it answers one question, and gets half of the other one right. With a hidden layer, and more parameters, one head can in most seeds: a feed-forward network (lesson 05) repairs what a single head blurs.
+# **Two heads solve the task; one head with the same number of parameters does not.** With each seed it answers one question, and gets half of the other one right. With a hidden layer, and more parameters, one head can with most seeds.
 #
 # ## Further: pictures of the heads
 #
@@ -406,52 +404,25 @@ def multi_head_attention(x, w_q, w_k, w_v, w_o, n_heads, mask):
 course.check("multi_head_attention", multi_head_attention)
 
 # %% [markdown]
-# ## Take-home: multi-head attention in 20 lines
+# ## Take-home: multi-head attention
 #
-# Each line is one step of this lesson.
-
-# %%
-class MultiHeadAttention(nn.Module):
-    def __init__(self, d_model, n_heads):
-        super().__init__()
-        self.n_heads = n_heads
-        self.q_proj = nn.Linear(d_model, d_model)
-        self.k_proj = nn.Linear(d_model, d_model)
-        self.v_proj = nn.Linear(d_model, d_model)
-        self.out_proj = nn.Linear(d_model, d_model)
-
-    def split(self, x):
-        return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)  # (B, H, T, K)
-
-    def forward(self, x, memory=None, mask=None):
-        memory = x if memory is None else memory
-        q = self.split(self.q_proj(x))  # (B, H, T, K)
-        k = self.split(self.k_proj(memory))  # (B, H, S, K)
-        v = self.split(self.v_proj(memory))  # (B, H, S, K)
-        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (B, H, T, S)
-        if mask is not None:
-            scores = scores.masked_fill(~mask, -math.inf)
-        weights = scores.softmax(dim=-1).nan_to_num(0.0)  # no key allowed: zeros
-        return self.out_proj((weights @ v).transpose(1, 2).flatten(2))  # (B, T, D)
-
-
-ours, mask, memory = MultiHeadAttention(D, H), tx.causal_mask(T), torch.randn(B, 7, D)
-mask[0] = False  # a query that may see nothing
-ours.load_state_dict(module.state_dict())  # its parts carry the package's names
-torch.testing.assert_close(ours(x, mask=mask), module(x, mask=mask))
-torch.testing.assert_close(ours(x, memory), module(x, memory))
-print("equal to the package, with a mask and over a memory")
-
-# %% [markdown]
+# | step | in code | shape |
+# |---|---|---|
+# | project | `q_proj(x)`, `k_proj(x)`, `v_proj(x)` | (B, T, D) |
+# | split | `unflatten(-1, (H, K)).transpose(1, 2)` | (B, H, T, K) |
+# | attend in each head | `attention(q, k, v, mask)`, scale $\sqrt K$ | (B, H, T, K) |
+# | merge | `transpose(1, 2).flatten(2)` | (B, T, D) |
+# | project | `out_proj(merged)` | (B, T, D) |
+#
 # ## What this does not show
 #
-# The task is read by *one* layer whose values know the bit only; a second layer gives one head other ways out. One task cannot say how many heads a language model needs.
+# The task is read by *one* layer whose values know the bit only. One task cannot say how many heads a language model needs.
 #
 # ## Summary
 #
-# 1. Heads are groups of one projection: split is `unflatten` and `transpose`, merge is the way back. Their number changes no parameter count, but it changes the function.
-# 2. Multi-head attention is project, split, attend in each head with scale $\sqrt K$, merge, project.
-# 3. One head returns one blend. Trained with equal parameters, two heads solve a task of two questions; one head answers one of them.
+# 1. Heads are groups of one projection. Their number changes no parameter count, but it changes the function.
+# 2. Multi-head attention is project, split, attend, merge, project.
+# 3. Trained with equal parameters, two heads solve a task of two questions; one head answers one of them.
 # 4. An ablation says what a model does without a head, not that the head is useless elsewhere.
 #
 # *Where this comes from:* heads: Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 3.2.2. What heads do: Voita et al., [arXiv:1905.09418](https://arxiv.org/abs/1905.09418); Michel, Levy and Neubig, [arXiv:1905.10650](https://arxiv.org/abs/1905.10650). The proof and its task are this course's own.

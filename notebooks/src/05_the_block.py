@@ -11,7 +11,7 @@
 #
 # **What holds a deep network together?**
 #
-# We take "Attention is all you need" at its word, stack attention, and see it fail. Then we add one part after another, until it is the block of the picture.
+# We take "Attention is all you need" at its word, stack attention, and see what is lost. Then we add one part after another, until it is the block of the picture.
 #
 # After this lesson you can
 #
@@ -20,7 +20,7 @@
 # 3. compute layer normalisation by hand, and tell *post-norm* from *pre-norm* by their maps;
 # 4. say what warm-up is for, which of the two orders needs it, and show it (*Further*).
 #
-# *You need:* attention, as in [lesson 02](02_attention_and_masks.ipynb), positions, as in [lesson 03](03_positions.ipynb), and heads, as in [lesson 04](04_many_heads.ipynb).
+# *You need:* lessons [02](02_attention_and_masks.ipynb) to [04](04_many_heads.ipynb).
 # *It takes:* an hour and a half to read and do; a minute to run.
 
 # %% [markdown]
@@ -55,7 +55,7 @@ plots.diagram("block")
 # %% [markdown]
 # ## Why: stack more layers?
 #
-# The first version of our block is attention and nothing else; a `stack` puts $L$ of them on top of each other. (Glorot's initialisation keeps sizes on average, so a lost signal is not the fault of badly scaled weights.)
+# The first version of our block is attention and nothing else; a `stack` puts $L$ of them on top of each other. (Glorot's initialisation keeps sizes on average.)
 
 # %%
 N_DIGITS, SEQ_LEN = 7, 8  # of the task in *Further*
@@ -80,8 +80,6 @@ def stack(make_block, n_layers, seed=0):
 
 
 # %% [markdown]
-# What training makes of such stacks is *Further*. Their trouble is there before it.
-#
 # ### Further: train it
 #
 # The task: read eight digits and write them **sorted**, so each position has another answer to give. Around the stack go an embedding, positions, and an output layer that gives seven **logits**, the scores of which softmax makes probabilities.
@@ -161,11 +159,11 @@ best = min(lines, key=lambda line: line.y[-1])
 course.resolve("05.1", best.label, f"Its loss at the end is {best.y[-1]:.2f}.")
 
 # %% [markdown]
-# The lower dashed line is the best loss of a model that knows which digits are in the row, but gives the same answer at every position. Four and eight layers end above it, no better than a model for which **all positions are alike**.
+# The lower dashed line is the best loss of a model that knows which digits are in the row, but gives the same answer at every position. After 100 steps four and eight layers are still above it, no better than a model for which **all positions are alike**. With so few steps, and no stack of another kind next to them, the figure does not say why.
 #
 # ## By hand: what a mean does
 #
-# Three tokens have one number each, 6, 0 and 3. Every token attends half to itself and a quarter to each of the two others: the first becomes $\frac12 \cdot 6 + \frac14 \cdot 0 + \frac14 \cdot 3 = 3.75$. We do it four times, once *replacing* the token by the mean, once *adding* the mean to it.
+# Three tokens have one number each, 6, 0 and 3. Each attends half to itself and a quarter to each other one: the first becomes $\frac12 \cdot 6 + \frac14 \cdot 0 + \frac14 \cdot 3 = 3.75$. Four times this mean *replaces* the token, or is *added* to it.
 
 # %% tags=["nbval-check-output"]
 def look_around(tokens):
@@ -180,11 +178,11 @@ for layer in range(1, 5):
     print("added", *(f"{v:7.2f}" for v in added))
 
 # %% [markdown]
-# If the mean *replaces* a token, the tokens soon become equal. If it is *added*, differences survive, but the mean doubles with each layer. So two numbers are worth watching:
+# Replaced tokens soon become equal. If the mean is *added*, differences survive, but the mean doubles with each layer. So two numbers are worth watching:
 #
 # $$\text{size}(x) = \sqrt{\operatorname{mean}(x^2)}, \qquad \text{variety}(x) = \frac{\text{size}(x - \text{mean token})}{\text{size}(x)} .$$
 #
-# **Variety** is our word for the share of the signal that tells tokens apart, from 0 (all alike) to 1. Papers call its fall **rank collapse**. We take both at every level of a stack, then send a random gradient of size 1 from the top down, as `signals` does.
+# **Variety** is our word for the share of the signal that tells tokens apart, from 0 (all alike) to 1. Papers call its fall **rank collapse**. We take both at every level of a stack, then send a random gradient of size 1 down, as `signals` does.
 
 # %%
 def size(x):
@@ -215,13 +213,13 @@ print("variety, level 0 to 4:", *(f"{share:.0e}" for share in seen.variety[:5]))
 assert max(seen.variety[4:]) < 1e-8
 
 # %% [markdown]
-# So step 1, attention alone, leaves just one vector at level 4, sixteen times. Where all tokens are alike it does not matter which attends to which, so the query weights above get next to no gradient, a **vanishing gradient** (*Further*). **Attention is not all you need**.
+# So step 1, attention alone, leaves just one vector at level 4, sixteen times. Where all tokens are alike it does not matter which attends to which, so the query weights above get next to no gradient, a **vanishing gradient** (*Further*).
 #
 # ## Step 2: a way past, the residual connection
 #
-# The cure is one `x +`, a **residual connection**. A block no longer *replaces* what comes in; it adds a change to it: $x_{l+1} = x_l + \text{attn}(x_l)$.
+# With a **residual connection** a block no longer *replaces* what comes in; it adds a change to it: $x_{l+1} = x_l + \text{attn}(x_l)$.
 #
-# What runs through all the sums is called the **residual stream**: the token's own vector reaches the top unchanged, as one term of a sum. And as the derivative of $x + f(x)$ is $1 + f'(x)$, a gradient always has the straight way down. We measure untrained stacks of 2 to 32 layers.
+# What runs through all the sums is the **residual stream**: the token's own vector reaches the top as one term of a sum. And as the derivative of $x + f(x)$ is $1 + f'(x)$, a gradient has a straight way down. We measure untrained stacks of 2 to 32 layers.
 
 # %%
 DEPTHS = (2, 4, 8, 16, 32)
@@ -269,7 +267,7 @@ plots.show(fig, name="05_with_residual")
 #
 # $$\text{norm}(x) = \gamma \cdot \frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}} + \beta, \qquad \mu = \tfrac1D \sum_i x_i, \quad \sigma^2 = \tfrac1D \sum_i (x_i - \mu)^2 .$$
 #
-# On paper: the token (1, 3, 5, 7) has the mean 4 and the deviations −3, −1, 1, 3, whose squares have the mean 5. So it becomes $(-3, -1, 1, 3) / \sqrt5$, and $3 / \sqrt5$ is 1.342.
+# On paper: the token (1, 3, 5, 7) has the mean 4 and the deviations −3, −1, 1, 3, whose squares have the mean 5. So it becomes $(-3, -1, 1, 3) / \sqrt5$.
 
 # %% tags=["nbval-check-output"]
 def norm_at_once(x, eps=1e-5):
@@ -286,7 +284,7 @@ print("equal to torch; 100 times larger, plus 7: the same")
 # %% [markdown]
 # The mean is over the numbers *of one token*: the other tokens play no part.
 #
-# Where to put it? The paper applies it to the sum: **post-norm**, `norm="last"` in our settings. A later variant applies it to what attention reads and leaves the residual stream free: **pre-norm**, `norm="first"`.
+# The paper applies it to the sum: **post-norm**, `norm="last"` in our settings. A later variant applies it to what attention reads: **pre-norm**, `norm="first"`.
 
 
 # %%
@@ -327,7 +325,6 @@ fig.supylabel("layers in the stack")
 plots.show(fig, name="05_post_norm_and_pre_norm")
 post, pre = (seen[32] for seen in measured.values())
 assert 0.1 < min(post.gradient + pre.gradient) < max(post.gradient + pre.gradient) < 10
-print(f"size at the top: post-norm {post.size[-1]:.2f}, pre-norm {pre.size[-1]:.2f}")
 post, pre = post.variety[-1], pre.variety[-1]
 finding = f"Post-norm {post:.4f}, pre-norm {pre:.4f}."
 course.resolve("05.2", pre / post, finding, thresholds=[0.5, 2])
@@ -343,8 +340,7 @@ course.widgets.depth()
 # %% [markdown]
 # ## Step 4: the feed-forward network
 #
-# In a text of *one token* softmax over one key is 1, so the token receives its own value: a matrix times $x$. A stack of any depth is then one straight line, for which $f(a + b) + f(0) = f(a) + f(b)$. To compute more of a token, one needs
-# the **feed-forward network**:
+# In a text of *one token* softmax over one key is 1, so the token receives its own value: a matrix times $x$. A stack of any depth is then one straight line, for which $f(a + b) + f(0) = f(a) + f(b)$. The **feed-forward network** can do more:
 #
 # $$\text{ff}(x) = \max(0,\; x W_{\text{up}} + b_{\text{up}})\, W_{\text{down}} + b_{\text{down}},$$
 #
@@ -372,7 +368,7 @@ for name, f in {
 # %% [markdown]
 # ## The block in 15 lines
 #
-# The complete **block** has two **sublayers**: attention *between* tokens, and feed-forward *on* each token. Each has its own residual connection and its **own norm**, as in the picture at the top.
+# The complete **block** has two **sublayers**: attention *between* tokens, and feed-forward *on* each token. Each has its own residual connection and its **own norm**.
 
 
 # %%
@@ -574,8 +570,6 @@ course.check("block", block)
 # %% [markdown]
 # ## Take-home
 #
-# The code is the class `Block`.
-#
 # | take away | and this breaks | shown in |
 # |---|---|---|
 # | the residual connection | all tokens become alike within a few layers | step 1 |
@@ -589,9 +583,9 @@ course.check("block", block)
 #
 # ## Summary
 #
-# 1. The block grows in four steps: attention, `x +`, a norm, a feed-forward network with a norm of its own. It equals torch's, in both orders.
-# 2. Attention alone makes all tokens alike within four layers. The residual connection delays that, and the size explodes; a norm fixes the size, and with pre-norm far more of the variety is left.
-# 3. A norm takes the numbers of one token to mean 0 and standard deviation 1. Post-norm: $\text{norm}(x + f(x))$. Pre-norm: $x + f(\text{norm}(x))$, and a final norm at the top. Two norms a block.
+# 1. A block is attention, `x +`, a norm, and a feed-forward network with a norm and a sum of its own: the class `Block`.
+# 2. What each part is for stands in the table; with pre-norm far more of the variety is left than with post-norm.
+# 3. A norm takes the numbers of one token to mean 0 and standard deviation 1. Post-norm: $\text{norm}(x + f(x))$. Pre-norm: $x + f(\text{norm}(x))$, and a final norm at the top.
 # 4. At a rate at which pre-norm learns without warm-up, post-norm needs it (*Further*).
 #
 # *Where this comes from:* the block: Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.1, 3.3, 5.3 (warm-up) and 5.4 (dropout); the residual connection: He et al., [arXiv:1512.03385](https://arxiv.org/abs/1512.03385), section 3; layer norm: Ba, Kiros and

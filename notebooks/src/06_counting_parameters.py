@@ -51,11 +51,11 @@ plots.diagram("parameters")
 # %% [markdown]
 # ## Why count?
 #
-# A **parameter** is a number that training may change. How many a model has is what people mean by its size. Counting also checks understanding: a matrix that you forgot shows up in the total.
+# A **parameter** is a number that training may change; their number is the size of a model. Counting also checks understanding: a matrix that you forgot shows up in the total.
 #
 # Our example has $V = 100$ tokens in the vocabulary, width $D = 200$, width $F = 200$ inside the feed-forward network, $L = 4$ blocks (also called layers) and two heads.
 #
-# **The tempting way.** Attention is heads, and each head works with $D \times D$ matrices. So a layer learns $\text{heads} \cdot D^2$. Add an embedding, one vector for each token, and as much again for the output. The model itself has the answer.
+# **The tempting way.** Attention is heads, and each head works with $D \times D$ matrices. So a layer learns $\text{heads} \cdot D^2$. Add an embedding, one vector for each token, and as much again for the output.
 
 # %% tags=["nbval-check-output"]
 config = tx.PRESETS["seed-lab"]
@@ -71,7 +71,7 @@ print(f"{tempting:,} claimed: {tempting / n_params:.0%} of the real number")
 #
 # ### A linear layer
 #
-# Nearly everything in a transformer is a **linear layer**: each output is a weighted sum of all inputs, plus a constant of its own, the **bias**. From 3 inputs to 5 outputs lead $3 \cdot 5$ arrows, and each *output* has a bias.
+# In a **linear layer** each output is a weighted sum of all inputs, plus a constant of its own, the **bias**. From 3 inputs to 5 outputs lead $3 \cdot 5$ arrows, and each *output* has a bias.
 
 # %% tags=["nbval-check-output"]
 def linear(a, b):
@@ -90,7 +90,7 @@ print("from 3 to 5:", 3 * 5, "weights and", 5, "biases are", linear(3, 5), "para
 #
 # ### One layer
 #
-# Attention has **four** linear layers from $D$ to $D$: queries, keys, values, and the output projection. The feed-forward network has **two**, up to $F$ and back to $D$. Each of these two sublayers has its norm. Do the sums on paper before you read on.
+# Attention has **four** linear layers from $D$ to $D$: queries, keys, values, and the output projection. The feed-forward network has **two**, up to $F$ and back to $D$. Each of these two sublayers has its norm. Do the sums on paper first.
 
 # %% tags=["nbval-check-output"]
 def norm(width):
@@ -107,7 +107,7 @@ print(f"{attention:,} + {feed_forward:,} + {norms:,} = {layer:,} in one layer")
 # %% [markdown]
 # ### The whole model
 #
-# Below the layers is the **embedding**, one vector of $D$ numbers for each of $V$ tokens: a table, so it has no bias. Above them is the **output layer**, a linear layer from $D$ to $V$ in a language model, and from $D$ to $C$ in a classifier with $C$ classes. Code calls it `head`. Embedding and layers are the **backbone**, `body` in code. Our example is post-norm, so no norm follows the last layer.
+# Below the layers is the **embedding**, one vector of $D$ numbers for each of $V$ tokens: a table, so it has no bias. Above them is the **output layer**, `head` in code: a linear layer from $D$ to $V$ in a language model, and from $D$ to $C$ in a classifier with $C$ classes. Embedding and layers are the **backbone**, `body` in code. Our example is post-norm, so no norm follows the last layer.
 
 # %% tags=["nbval-check-output"]
 embedding = V * D
@@ -153,16 +153,16 @@ print(len(shapes), "shapes, no difference")
 # %% [markdown]
 # ## The package
 #
-# `tx.parameter_table` writes such a count out for any configuration, and builds no model for it.
+# `tx.parameter_table` counts any configuration, and builds no model for it; `print(table)` shows each term.
 # %% tags=["nbval-check-output"]
 table = tx.parameter_table(config, head="lm")
-print(table)
 assert table.total == n_params
+print(f"{table.total:,} parameters, as counted by hand")
 
 # %% [markdown]
 # ### What does not count
 #
-# Now one thing is changed at a time. The last change is **tying**: the output layer uses the matrix of the embedding, so both are one and the same. **Predict 06.1.**
+# One thing is changed at a time. The last change is **tying**: the output layer uses the matrix of the embedding. **Predict 06.1.**
 
 # %%
 course.predict(
@@ -189,7 +189,7 @@ found = f"It falls by {-added:,}."
 course.resolve("06.1", "V D, the matrix of the output layer", found)
 
 # %% [markdown]
-# **Heads, the mask and the length of the text cost no parameter.** Heads share the same four matrices: more heads means narrower ones. Only learned positions cost $D$ numbers each. Tying saves a matrix of $V \times D$; the biases of the output layer remain.
+# **Heads, the mask and the length of the text cost no parameter**: more heads means narrower ones. Learned positions cost $D$ numbers each. Tying saves a matrix of $V \times D$; the biases of the output layer remain.
 #
 # ## Look: where are the parameters?
 #
@@ -231,7 +231,7 @@ course.widgets.count(config)
 # %% [markdown]
 # ## Break it: from the number to the mistake
 #
-# `tx.diagnose_count` knows about thirty ways to go wrong, and finds the smallest sets of them that give a number exactly. First the tempting count; then two wrong totals that people arrived at for a larger model, $V = 5{,}000$ with 6 layers.
+# `tx.diagnose_count` knows about thirty ways to go wrong, and finds the smallest sets of them that give a number exactly. Here are two wrong totals that people arrived at for a larger model, $V = 5{,}000$ with 6 layers.
 
 # %% tags=["nbval-check-output"]
 def diagnose(*question):
@@ -239,16 +239,15 @@ def diagnose(*question):
 
 
 larger = config.replace(vocab_size=5_000, n_layers=6)
-diagnose(config, "lm", tempting)
 diagnose(larger, "lm", 3_440_000)
 diagnose(larger, "classifier", 2_440_400)
 
 # %% [markdown]
 # **A wrong total often points to its mistake.** But a number that can be explained may still have come about in another way.
 #
-# ## Use it: GPT-2 from five settings
+# ## Further: GPT-2 from five settings
 #
-# GPT-2's smallest size states five numbers: 50,257 tokens, texts of at most 1,024 tokens, width 768, 12 heads, 12 layers. Its paper and code add five facts: $F = 4 D$; positions are learned; linear layers have biases and norms have shifts; the order is pre-norm, so one **final norm** follows the last block; the output layer is tied to the embedding and has no bias. (On the device `meta` tensors have a shape and no memory.)
+# GPT-2's smallest size states five numbers: 50,257 tokens, texts of at most 1,024 tokens, width 768, 12 heads, 12 layers. Five facts are added: $F = 4 D$; positions are learned; linear layers have biases and norms have shifts; the order is pre-norm, so one **final norm** follows the last block; the output layer is tied to the embedding and has no bias. (On the device `meta` tensors have a shape and no memory.)
 
 # %% tags=["nbval-check-output"]
 V2, T2, D2, L2 = 50_257, 1_024, 768, 12
@@ -349,15 +348,15 @@ for name, published in PUBLISHED.items():
 #
 # ## Limits
 #
-# A count says nothing about quality, and little about speed. Nor is it the memory of training: gradients, the optimizer's averages and intermediate results come on top.
+# A count says nothing about quality, and little about speed or the memory of training.
 #
 # ## Summary
 #
-# 1. A linear layer learns $a b + b$, or $a b$ without bias; a norm $2 D$. A block has four linear layers in attention, two in the feed-forward network, and two norms.
+# 1. A linear layer learns $a b + b$, or $a b$ without bias; a norm $2 D$.
 # 2. Heads, masks and the length of a text cost no parameter; learned positions cost $D$ each.
 # 3. A wrong number often points to its mistake. There may be two explanations, or none.
-# 4. With $F = 4D$, embeddings dominate below a width of about $V / (12 L)$ (tied); above it attention and feed-forward do, as one to two.
-# 5. GPT-2 is counted from five settings and five facts about its architecture.
+# 4. With $F = 4D$, embeddings dominate below a width of about $V / (12 L)$ (tied).
+# 5. A published model is counted from its settings and a few facts about its architecture.
 #
 # *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.1 to 3.4; tying: Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859); Llama: Touvron et al., [arXiv:2302.13971](https://arxiv.org/abs/2302.13971), section 2.2 and table 2 ($V$ and $F$ from its published settings);
 # BERT: Devlin et al., [arXiv:1810.04805](https://arxiv.org/abs/1810.04805), section 3; GPT-2: Radford et al., *Language Models are Unsupervised Multitask Learners*, 2019, table 2.

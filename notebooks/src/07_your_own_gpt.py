@@ -18,7 +18,7 @@
 # 3. write the sampling loop, and say what temperature, top-k and top-p do to a distribution;
 # 4. train the model on any text, and read its samples, and its loss next to the entropy bound (*Further*).
 #
-# *You need:* attention and masks from [lesson 02](02_attention_and_masks.ipynb), positions from [lesson 03](03_positions.ipynb), heads from [lesson 04](04_many_heads.ipynb), the block from [lesson 05](05_the_block.ipynb).
+# *You need:* lessons [02](02_attention_and_masks.ipynb) to [05](05_the_block.ipynb).
 # *It takes:* an hour, nearly twice that with everything.
 
 # %% [markdown]
@@ -51,7 +51,7 @@ plots.diagram("ids-to-logits")
 # %% [markdown]
 # ## Your own parts
 #
-# Seven functions of lessons 02 to 05 are exercises there. `course.use` loads each that passed its check; where none did, it takes ours (in the published notebook all are).
+# Seven functions are exercises of lessons 02 to 05. `course.use` loads yours if it passed its check, else ours.
 
 # %%
 (
@@ -65,7 +65,7 @@ plots.diagram("ids-to-logits")
 # %% [markdown]
 # ## Why: the smallest language model
 #
-# The least that makes a **language model**: each id picks a row of the embedding; the output layer turns it into one score for each token of the vocabulary, the **logits**. On paper: after _le_ came *chat* three times and *chien* once. Let the embedding of a token be its one-hot row, and let the output layer hold logarithms of these counts.
+# The least that makes a **language model**: each id picks a row of the embedding; the output layer turns it into one score for each token, the **logits**. On paper: after _le_ came *chat* three times and *chien* once. Let each embedding be a one-hot row, and let the output layer hold logarithms of these counts.
 
 # %% tags=["nbval-check-output"]
 words = ["le", "chat", "chien"]
@@ -78,11 +78,11 @@ for word, probs in zip(["le", "chat", "le"], logits[0].softmax(dim=-1), strict=T
     print(f"after {word:<5}", *shares)
 
 # %% [markdown]
-# That is a **bigram model**: the two _le_ get the same answer, although the second follows *chat*. All that a GPT adds lies between these two layers.
+# That is a **bigram model**: both _le_ get the same answer. All that a GPT adds lies between these two layers.
 #
 # ## Assemble
 #
-# Your functions take their weights as arguments; a module has to hold them. `nn.Linear` stores the transpose of the matrices in your exercises. This model has no biases, as many newer ones: your functions get zeros.
+# Your functions take their weights as arguments; modules hold them. `nn.Linear` stores the transpose of the matrices in your exercises. This model has no biases, as many newer ones.
 
 
 # %%
@@ -136,7 +136,7 @@ class Block(nn.Module):
 
 
 # %% [markdown]
-# Embeddings are multiplied by $\sqrt{D}$, which makes them about as large as the positions. Pre-norm leaves the residual stream without a norm at its end, so one `final_norm` follows the last block.
+# Times $\sqrt{D}$ embeddings are about as large as the positions. As in every pre-norm model, one `final_norm` follows the last block.
 
 
 # %%
@@ -160,7 +160,7 @@ class GPT(nn.Module):
 
 
 # %% [markdown]
-# The text is that of the course, French reviews of books. For a text of your own write its file name in place of `"world"`.
+# For a text of your own write its file name in place of `"world"`, the French reviews.
 
 # %%
 from tinytx_run.pretrain import train_tokenizer
@@ -182,13 +182,11 @@ def read(name, vocab_size=2000):
 corpus, tokenizer, rows, held_out = read("world")  # <- or "my_text.txt"
 _ = torch.manual_seed(1)
 model = GPT(tokenizer.vocab_size)
-logits = model(torch.tensor([rows[0]]))
-print("ids", (1, len(rows[0])), "-> logits", tuple(logits.shape))
 
 # %% [markdown]
 # ## Is it right? Compare
 #
-# A model without its mask gives the right shapes too. The sharp test is another implementation. A **state dict** maps the name of each parameter to its numbers. `tx.LanguageModel` has the same parameters; all but `head` are inside its `body`. If it takes all of ours and gives the same logits for random ids, no mask, scale or norm differs. (A norm that forgets its weights computes the same while they are 1, so we change them first.)
+# A model without its mask gives the right shapes too. The sharp test is another implementation. A **state dict** maps the name of each parameter to its numbers. If `tx.LanguageModel` takes all of ours and gives the same logits for random ids, no mask, scale or norm differs. (A norm that forgets its weights computes the same while they are 1, so we change them first.)
 
 # %% tags=["nbval-check-output"]
 V, D, L = tokenizer.vocab_size, 96, 2
@@ -198,27 +196,23 @@ config = tx.TransformerConfig(
 )
 
 
-def twin_of(model):
-    weights = {f"body.{name}": weight for name, weight in model.state_dict().items()}
-    weights["head.weight"] = weights.pop("body.head.weight")
-    twin = tx.LanguageModel(config)
-    twin.load_state_dict(weights)
-    return twin.eval()
-
-
 random_ids, other = torch.randint(V, (3, 17)), copy.deepcopy(model)
 norms = [weight for name, weight in other.named_parameters() if "norm" in name]
+twin = tx.LanguageModel(config).eval()
 with torch.no_grad():
     for number, weight in enumerate(norms, start=1):
         weight.copy_(torch.linspace(0.5, 1 + number / 4, D))
-    ours, theirs = other(random_ids), twin_of(other)(random_ids)
+    weights = {f"body.{name}": weight for name, weight in other.state_dict().items()}
+    weights["head.weight"] = weights.pop("body.head.weight")
+    twin.load_state_dict(weights)
+    ours, theirs = other(random_ids), twin(random_ids)
 torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
 print(f"equal logits from {tx.count_parameters(model):,} equal parameters")
 
 # %% [markdown]
 # ## The sampling loop
 #
-# A language model writes in three steps, again and again: *read* what there is, *draw* the next token from the distribution at the last position, *append* it. Of a text longer than `max_len` it reads the last tokens only.
+# A language model writes in three steps, again and again: *read* what there is, *draw* the next token from the distribution at the last position, *append* it.
 
 # %%
 @torch.no_grad()
@@ -236,7 +230,7 @@ def write(model, tokenizer, start="", temperature=1.0, seed=0, longest=60):
 print(write(model, tokenizer, "Le roman", longest=24))
 
 # %% [markdown]
-# Noise: an untrained model spreads its probability almost evenly over the vocabulary. The **temperature** divides the logits: below 1 it favours the probable tokens. **Top-k** keeps the $k$ most probable tokens, **top-p** the fewest that reach $p$ together; what is left is made to sum to 1.
+# An untrained model writes noise. The **temperature** divides the logits: below 1 it favours the probable tokens. **Top-k** keeps the $k$ most probable tokens, **top-p** the fewest that reach $p$ together; what is left is made to sum to 1.
 #
 # ### Further: which token next?
 #
@@ -311,7 +305,7 @@ course.resolve("07.1", first, found, thresholds=(17, 129))
 # %% [markdown]
 # **Noise, then frequent words, then sentences**, in which an ending may still be wrong.
 #
-# The explorer holds the model that comes with the course, trained for longer than yours. Type a French beginning, then follow one token from its embedding through each head to the logits.
+# Here is a model that was trained for longer. Type a French beginning, then follow one token from its embedding through each head to the logits.
 
 # %%
 course.widgets.live_model("Le roman est")
@@ -343,7 +337,7 @@ for name, nats in {f"after {steps[-1]} steps": losses[-1], **references}.items()
 # %% [markdown]
 # **It comes most of the way from the uniform guess to the bound.**
 #
-# ## Break it: leave one part out
+# ## Further: leave one part out
 #
 # We take one part away and train a new model for as many steps, from five seeds (stored). A sublayer is replaced by a module that adds nothing, the positions by zeros. **Predict 07.2.**
 
@@ -371,7 +365,7 @@ course.resolve("07.2", "attention", f"It is so with each of the {len(nats)} seed
 # %% [markdown]
 # Each line names what was left out; a 2-gram model counts pairs of tokens in the same text. **Without attention the model ends where counting pairs of tokens ends.** Without the feed-forward network or the positions it loses less than a tenth of a nat in this simple language, with every seed. (Without positions the causal mask still tells what came before.)
 #
-# ### Further: the function that was measured
+# The function that was measured:
 
 # %%
 class Nothing(nn.Module):
@@ -470,7 +464,7 @@ course.check("next_token_probs", next_token_probs)
 # | train | targets are the inputs shifted by one; loss, gradient, step | |
 # | write | read, draw, append | `generate` |
 #
-# All of it is on one page of PyTorch, without `tinytx`, in `notebooks/gpt_one_page.py`: run `python gpt_one_page.py` on the novels of the course, or add a file of yours. (`gpt_by_hand.py` is the same from lists of numbers, with its own backward pass.)
+# All of it is on one page of PyTorch, without `tinytx`: run `python gpt_one_page.py` on the novels of the course, or add a file of yours. (`gpt_by_hand.py` is the same from lists of numbers, with its own backward pass.)
 #
 # ## What this does not show
 #
@@ -478,10 +472,10 @@ course.check("next_token_probs", next_token_probs)
 #
 # ## Summary
 #
-# 1. A GPT is an embedding, positions, blocks, a norm and an output layer; between the first and the last all shapes are (B, T, D).
-# 2. Shapes prove little. Equal logits with another implementation prove the forward pass.
-# 3. Read, draw, append: that loop is all of writing. Temperature, top-k and top-p only change the distribution that is drawn from.
-# 4. The loss starts near $\ln V$ and falls, while noise turns into sentences. Without attention it ends where counting pairs of tokens ends.
+# 1. A GPT is an embedding, positions, blocks, a norm and an output layer; in between all shapes are (B, T, D).
+# 2. Equal logits with another implementation prove the forward pass; shapes prove little.
+# 3. Read, draw, append: that loop is all of writing. Temperature, top-k and top-p change the distribution that is drawn from.
+# 4. The loss starts near $\ln V$ and falls, while noise turns into sentences.
 #
 # *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.1 and 3.4, for the scaled embedding; Radford et al., *Language Models are Unsupervised Multitask Learners* (2019), section 2.3, for pre-norm with a final norm; Holtzman et al., [arXiv:1904.09751](https://arxiv.org/abs/1904.09751), section 3.1, for top-p; Fan et al., [arXiv:1805.04833](https://arxiv.org/abs/1805.04833), section 5.4, for top-k.
 #

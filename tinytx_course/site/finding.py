@@ -42,7 +42,7 @@ ASKED = {
     (0, "Your own copy"): "install jupyter notebook download colab binder",
     (0, "How the course works"): "keyboard shortcuts keys how to use",
     (2, "Further: attention without the scale"): "why divide by the square root sqrt of d scaling saturated",
-    (3, "All at once"): "positional encoding sine cosine formula",
+    (3, "By hand: clocks"): "positional encoding sine cosine formula",
     (5, "Step 2: a way past, the residual connection"): "vanishing gradients backpropagation skip connection",
     (7, "Assemble"): "chatgpt gpt from scratch nanogpt",
     (8, "Further: let it write"): "hallucination made up",

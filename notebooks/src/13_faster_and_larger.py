@@ -15,7 +15,7 @@
 #
 # 1. time code fairly, and report a ratio with its range;
 # 2. count operations and bytes of a layer, and say from the roofline whether memory or arithmetic limits it;
-# 3. say what a change can gain at most (Amdahl's law) before you make it, and measure what it does gain;
+# 3. say what a change can gain at most (Amdahl's law) before you make it;
 # 4. save work with less padding and a KV cache, and compare two ways to train after the same *time* (*Further*);
 # 5. cut a batch into micro-batches without changing its gradient (*Further*).
 #
@@ -24,7 +24,7 @@
 # %% [markdown]
 # ## Set-up
 #
-# We compute on **one** core, as your machine is probably busy. Two questions of earlier lessons come first.
+# We compute on **one** core, as your machine is probably busy.
 
 # %%
 import math  # noqa: F401 - an exercise may need it
@@ -62,7 +62,7 @@ costs = tx.cost_table(config, batch_size=batch_size, seq_len=seq_len)
 print(f"{costs.flops_training:,} operations in a training step")
 
 # %% [markdown]
-# A fair stopwatch **warms up** (the first call fetches memory), **takes turns**, A B, A B, so a slow moment meets both, and reads **the right clock**: processor time, which does not pass while other programs have the core. A GPU works in the background: we wait for it. We report the median of the ratios, round by round, with their smallest and largest value: a **range**, no **confidence interval**.
+# A fair stopwatch **warms up** (the first call fetches memory), **takes turns**, A B, A B, so a slow moment meets both, and reads **the right clock**: processor time, which does not pass while other programs have the core. We report the median of the ratios, round by round, with their smallest and largest value: a **range**, no **confidence interval**.
 
 # %%
 from statistics import median
@@ -140,7 +140,11 @@ course.resolve(
 #
 # ## By hand: operations and bytes
 #
-# Multiply a $3 \times 5$ matrix by a $5 \times 4$ matrix. Count multiplications and additions, and each number that is read or written once, at 4 bytes.
+# Multiply a $3 \times 5$ matrix by a $5 \times 4$ matrix. Each of the $3 \cdot 4$ sums takes 5 multiplications and 5 additions: 120 operations. Each number is read or written once, at 4 bytes: $4\,(15 + 20 + 12) = 188$ bytes. So there are 0.64 operations for each byte moved: the **arithmetic intensity**. A product of two square matrices does $2n^3$ operations on $3n^2$ numbers, $n/6$ a byte: more in larger matrices.
+#
+# A machine has two speeds: at most $P$ operations and at most $M$ bytes a second. With intensity $i$ the speed is at most $\min(P,\ i M)$: a line that rises with $i$, up to a flat top, the **roofline**. They meet at $i = P / M$, the **ridge**. Left of it work is **memory-bound**, right of it **compute-bound**: that is the limit it meets first.
+#
+# ### Further: the same in a loop
 
 # %% tags=["nbval-check-output"]
 rows, inner, columns = 3, 5, 4
@@ -154,13 +158,11 @@ print(f"{operations} operations, {n_bytes} bytes:", end=" ")
 print(f"{operations / n_bytes:.2f} for each byte")
 
 # %% [markdown]
-# The last number is the **arithmetic intensity**: operations for each byte moved. A sum of two vectors does one operation for three numbers: $1/12$ at any length. A product of two square matrices does $2n^3$ operations on $3n^2$ numbers: $n/6$, more in larger matrices.
+# ## Look: the roofline of this machine
 #
-# A machine has two speeds: at most $P$ operations and at most $M$ bytes a second. With intensity $i$ the speed is at most $\min(P,\ i M)$: a line that rises with $i$, up to a flat top, the **roofline**. They meet at $i = P / M$, the **ridge**. Left of it work is **memory-bound**, right of it **compute-bound**: that is the limit it meets first.
-#
-# Here are two layers of our model, in training, where each weight is read once for all tokens of a batch, and in generation, where it is read to be used once.
+# Here are the layers of our model in training, where each weight is read once for all tokens of a batch, and in generation, where it is read to be used once. A large product gives the top, a large copy the slope. Each round begins with the copy: so a layer reads its weights from memory and not from the **cache**, the small memory close to the processor.
 
-# %% tags=["nbval-check-output"]
+# %%
 sizes = {"training": (4, 128, 128), "generation": (1, 1, 128)}
 kinds_of_work = {
     name: lesson_13.layers_of(
@@ -168,51 +170,31 @@ kinds_of_work = {
     )
     for name, (n, queries, keys) in sizes.items()
 }
-layers, one_token = kinds_of_work.values()
-for name in ("projection", "output layer"):
-    both = f"{layers[name].intensity:.1f} in training, {one_token[name].intensity:.1f}"
-    print(f"{name}: operations for each byte {both} in generation")
-
-# %% [markdown]
-# For one token a product does about half an operation for each byte: two for a weight of four bytes.
-#
-# ## Look: the roofline of this machine
-#
-# Now all layers, with a clock. A large product gives the top, a large copy the slope. Before each measurement we write 256 MB of other numbers: so a layer reads its weights from memory and not from the **cache**, the small memory close to the processor.
-
-# %%
-kernels = {
-    (group, name): w
-    for group, named in kinds_of_work.items()
-    for name, w in named.items()
+layers = {
+    f"{name}, {kind}": layer
+    for kind, named in kinds_of_work.items()
+    for name, layer in named.items()
 }
-copied = torch.ones(2**16 if smoke else 2**26, device=device)  # 256 MB
+copied = torch.ones(2**15 if smoke else 2**25, device=device)  # 128 MB
 target = torch.empty_like(copied)
-rates = {name: [] for name in kernels}
+copying = {"copy": lambda: target.copy_(copied)}
 with torch.inference_mode():
-    copies = take_turns({"copy": lambda: target.copy_(copied)})["copy"]
-    for _round in range(2 if smoke else 6):
-        for name, layer in kernels.items():
-            target.fill_(_round)  # what was in the cache is now out
-            rates[name].append(seconds_of(layer.task))
-bandwidth = 2 * 4 * copied.numel() / min(copies)  # bytes a second: read, and written
-measured = {name: max(median(seconds[1:]), 1e-9) for name, seconds in rates.items()}
+    timed = take_turns(copying | {name: layer.task for name, layer in layers.items()})
+bandwidth = 2 * 4 * copied.numel() / min(timed["copy"])  # bytes a second: read, written
 ridge = speed / bandwidth
-for name in layers.keys() - {"residual sum", "norm"}:  # the products
-    assert smoke or one_token[name].intensity < ridge < layers[name].intensity
 print(f"ridge at {ridge:.1f} operations for each byte")
+for name, layer in layers.items():
+    if "norm" not in name and "sum" not in name:  # a product
+        assert smoke or (layer.intensity > ridge) == ("training" in name)
 
 # %% [markdown]
-# **Finding:** the products of training are compute-bound, and in generation the same layers lie on the other side. A roof is a bound, no explanation: where a layer reaches a small share of it, something else takes the time. What would a machine with twice the arithmetic, or twice the memory speed, gain at most? Guess, then choose it in the explorer.
+# **Finding:** the products of training are compute-bound, and in generation the same layers lie on the other side: two operations for a weight of four bytes. What would a machine with twice the arithmetic, or twice the memory speed, gain at most? Guess, then choose it in the explorer.
 
 # %%
 course.widgets.roofline(
-    speed,
-    bandwidth,
-    {
-        f"{name}, {group}": (layer.flops, layer.n_bytes, measured[group, name])
-        for (group, name), layer in kernels.items()
-    },
+    speed, bandwidth,
+    {name: (layer.flops, layer.n_bytes, median(timed[name]))
+     for name, layer in layers.items()},
 )
 
 # %% [markdown]
@@ -248,12 +230,10 @@ course.predict(
 # %% tags=["varies"]
 profiles = [lesson_13.profile(step) for _ in range(1 if smoke else 3)]
 shares = [each.by_kind()[lesson_13.PRODUCTS] / each.total for each in profiles]
-profile = min(profiles, key=lambda each: each.total)  # the fastest is drawn
-kinds = profile.by_kind()
+kinds = profiles[-1].by_kind()
 fig, ax = course.plots.share_bars(
     {"operations on paper": dict.fromkeys(kinds, 0) | on_paper, "time measured": kinds},
-    notes={"time measured": f"{1e3 * profile.total:.0f} ms"},
-    xlabel="share in percent", title="A training step: work and time",
+    xlabel="share in percent",
 )
 course.plots.show(fig, "13_profile")
 p = median(shares)
@@ -265,7 +245,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# **Finding:** the share of the clock is not the share on paper. The rest of the time is what a count of operations cannot see: work of low intensity, and slow operations such as exponentials.
+# **Finding:** the share of the clock is not the share on paper. A count of operations does not see work of low intensity, and slow operations such as exponentials.
 #
 # If a share $p$ of the time becomes $k$ times as fast, the whole becomes $\frac{1}{(1 - p) + p / k}$ times as fast: **Amdahl's law**. Half of the time, made infinitely fast, gives a factor of two and no more. So measure *first*.
 #
@@ -440,7 +420,7 @@ course.resolve(
 #
 # ## What this does not show
 #
-# Times of one machine say little about another: on a GPU the ridge lies far to the right. **Gradient checkpointing**, quantisation, FlashAttention and models cut over several devices (`shard`) are further ways to move or store less.
+# Times of one machine say little about another: on a GPU the ridge lies far to the right. **Gradient checkpointing**, quantisation, FlashAttention and models cut over several devices were not tried.
 #
 # ## Take-home: timing fairly
 #
@@ -450,8 +430,6 @@ course.resolve(
 # | take turns, compare round by round | a slow moment of the machine |
 # | synchronise | a GPU that still works |
 # | report the range | chance |
-#
-# Then ask Amdahl what was possible.
 
 # %% [markdown]
 # ## Questions
@@ -476,7 +454,7 @@ def batch_at_ridge(d_in, d_out, bytes_a_number, ridge):
 course.check("batch_at_ridge", batch_at_ridge)
 
 # %% [markdown]
-# For wide layers in float32, $N$ is about twice the ridge, which is printed above. Up to so many texts at once, the roofline says, a step takes hardly longer.
+# For wide layers in float32, $N$ is about twice the ridge, which is printed above.
 #
 # ## Further: one more exercise
 #
@@ -573,11 +551,10 @@ print(f"; plain mean: {(plain - at_once).abs().max():.0e}")
 #
 # 1. A fair comparison warms up, takes turns and reports a range.
 # 2. Arithmetic intensity is operations for each byte moved. Left of the ridge memory is the first limit, right of it arithmetic.
-# 3. The share of the clock is not the share on paper. Profile first, then Amdahl, then the change, then the clock.
+# 3. Profile first, then Amdahl, then the change, then the clock.
 # 4. *Further:* count what does *not* become less, such as the output layer next to a KV cache. Compare ways to train after the same time.
 # 5. *Further:* gradients of micro-batches add up, weighted by tokens, to the gradient of the batch.
 #
-# *References:* roofline: Williams, Waterman and Patterson, *Communications of the ACM* 52(4), 2009. Training in 16 bits: Micikevicius et al., [arXiv:1710.03740](https://arxiv.org/abs/1710.03740), section 3.1. bfloat16: Kalamkar et al., [arXiv:1905.12322](https://arxiv.org/abs/1905.12322).
-# Moving less in attention: Dao et al., [arXiv:2205.14135](https://arxiv.org/abs/2205.14135), section 3. Generation with large models: Pope et al., [arXiv:2211.05102](https://arxiv.org/abs/2211.05102), section 2.
+# *References:* roofline: Williams, Waterman and Patterson, *Communications of the ACM* 52(4), 2009. Training in 16 bits: Micikevicius et al., [arXiv:1710.03740](https://arxiv.org/abs/1710.03740), section 3.1. Moving less in attention: Dao et al., [arXiv:2205.14135](https://arxiv.org/abs/2205.14135), section 3.
 #
 # *What comes next:* what has changed in the transformer since 2017, and which change matters? That is [lesson 14](14_since_2017.ipynb).

@@ -23,22 +23,17 @@
 # %% [markdown]
 # ## Set-up
 #
-# `scikit-learn` makes the bags of words. Two questions from earlier lessons come first.
+# `scikit-learn` makes the bags of words.
 
 # %%
-import contextlib
 import itertools
 import math
 import re
-import tempfile
 import textwrap
-import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
-from IPython.display import Markdown
 
 import tinytx as tx
 import tinytx_course as course
@@ -47,7 +42,6 @@ from tinytx_course.results import read_results
 from tinytx_run.corpora import Split, label_subset  # noqa: F401
 from tinytx_run.intervals import paired_interval
 
-folder = Path(tempfile.mkdtemp())  # for the files that this lesson writes
 _ = torch.manual_seed(0)
 
 # %%
@@ -387,6 +381,12 @@ course.check("grouped_split", grouped_split)
 # Here is a folder with a file for each part. How many of the four test reviews are leaked?
 
 # %% tags=["nbval-check-output"]
+import contextlib
+import tempfile
+import warnings
+from pathlib import Path
+
+folder = Path(tempfile.mkdtemp())  # for the files that this lesson writes
 own = folder / "own"
 own.mkdir()
 learned = ["L'histoire est belle !", "Quel ennui.", "Un livre à relire."]
@@ -495,6 +495,8 @@ assert {verdict(gain) for gain in gains.values()} == {"open"}
 # A last test is to let a model complete _Bonjour les_. This one read real French: novels, sentences that people wrote for translation, readers' reviews (`python -m experiments completions`).
 
 # %%
+from IPython.display import Markdown
+
 french = read_results("completions")
 completed = min(french.data.values(), key=lambda record: record["bits_per_character"])
 print(textwrap.fill(f"{completed['model']}; learned from {completed['train']}", 88))

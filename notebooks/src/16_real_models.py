@@ -28,7 +28,6 @@
 # The models of others come from the package `transformers`.
 
 # %%
-import copy
 import math
 import tempfile
 from dataclasses import replace
@@ -40,9 +39,6 @@ from torch import nn
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx_course import plots
-from tinytx_course.labs import lesson_16 as lab
-from tinytx_run.intervals import paired_interval
 from tinytx_run.recipes import default_budget
 
 _ = torch.manual_seed(0)
@@ -56,7 +52,7 @@ course.recall("16")
 # %% [markdown]
 # ## Why: "it loaded without an error"
 #
-# The **tempting wrong way** to run the numbers of others: rename the tensors until every shape fits, load, and be glad that nothing complained. We will try it.
+# The **tempting wrong way** to run the numbers of others: rename the tensors until every shape fits, load, and be glad that nothing complained.
 #
 # ## Count before you load
 #
@@ -138,14 +134,14 @@ for name, weight in [(name, w) for name, w in named if name.endswith("weight")]:
 c_attn = torch.tensor([[1, 2, 3, 4, 5, 6], [7, 8, 9, 10, 11, 12]])  # (D, 3 D)
 q, k, v = (part.T for part in c_attn.chunk(3, dim=1))  # each (D, D), out by in
 print("k_proj.weight  ", k.tolist())
-print("not transposed ", k.T.tolist(), "fits in shape")
-print("by reshape     ", c_attn.reshape(3, 2, 2)[1].tolist(), "fits in shape, too")
+print("not transposed ", k.T.tolist())
+print("by reshape     ", c_attn.reshape(3, 2, 2)[1].tolist())
 
 # %% [markdown]
-# All three fit. The next cell converts a tiny GPT-2 with random weights four ways and compares its logits with theirs. **Predict 16.1.**
+# The next cell converts the tiny GPT-2 four ways and compares its logits with theirs. **Predict 16.1.**
 
 # %%
-outcomes = ("loading raises an error", "other logits, and no error", "the same logits")
+outcomes = ("the same logits", "other logits, and no error", "loading raises an error")
 course.predict("16.1", "`c_attn` is cut by `reshape`. What happens?", outcomes)
 
 # %%
@@ -167,13 +163,16 @@ ways = {
     "cut by reshape": {"cut": lambda w: w.reshape(3, 10, 10)},
     "out_proj transposed": {"transpose_out": True},
 }
-token_ids = torch.randint(13, (2, 7))
-with torch.no_grad():
-    wanted = tiny(token_ids).logits
-    for name, how in ways.items():
-        moved = (converted(**how)(token_ids) - wanted).abs().max()
-        print(f"{name:<24}{'equal to 1e-5' if moved < 1e-5 else outcomes[1]}")
-course.resolve("16.1", outcomes[1], "Three wrong models were loaded, and each runs.")
+token_ids, moved = torch.randint(13, (2, 7)), {}
+for name, how in ways.items():
+    try:
+        difference = converted(**how)(token_ids) - tiny(token_ids).logits
+        moved[name] = difference.abs().max().item()
+    except RuntimeError:
+        moved[name] = math.inf
+    print(f"{name:<24}difference {moved[name]:.5f}")
+finding = f"{sum(1e-5 < largest < math.inf for largest in moved.values())} wrong models run."
+course.resolve("16.1", moved["cut by reshape"], finding, thresholds=(1e-5, 1e9))
 
 # %% [markdown]
 # **Finding:** a conversion is right when *outputs* are equal, and the numbers had better be random everywhere: norms that still are as initialised, with factors of one and shifts of zero, do the same thing, so two that are exchanged go unseen.
@@ -277,6 +276,8 @@ course.widgets.attention(again, pieces, token_ids=shown, layer=0, query=len(piec
 # The product $BA$ is as large as $W$, but its **rank** is at most $R$: everything that it adds passes through $R$ numbers.
 
 # %%
+from tinytx_course import plots
+
 plots.diagram("low-rank-update")
 
 # %% [markdown]
@@ -391,6 +392,7 @@ course.resolve("16.3", "about 0.1 %", finding)
 
 # %%
 from tinytx_course.results import read_results
+from tinytx_run.intervals import paired_interval
 
 stored = list(read_results("lora").data.values())
 bound = next(one["accuracy"] for one in stored if one["measure"] == "bound")
@@ -446,7 +448,10 @@ for n in n_labels:
 # One adapter, trained on a few labels. `merge_lora` adds the update to the weights: the same answers from an ordinary model. `remove_lora` takes it away: the old body, to the last bit. So one body can serve many tasks, each with a small file of its own.
 
 # %% tags=["nbval-check-output"]
+import copy
+
 from tinytx_course.engine import shipped_model
+from tinytx_course.labs import lesson_16 as lab
 from tinytx_run.corpora import label_subset
 
 shipped = shipped_model()
@@ -567,11 +572,11 @@ course.check("lora_start", lora_start)
 #
 # ## Summary
 #
-# 1. GPT-2, BERT and CamemBERT are models of this course with other settings. The closed form counts each of them to the last parameter.
-# 2. A conversion is right when *outputs* are equal, with every number random. Shapes prove nothing: GPT-2's matrices are transposed, and its queries, keys and values lie in one.
+# 1. GPT-2, BERT and CamemBERT are models of this course with other settings.
+# 2. A conversion is right when *outputs* are equal, with every number random. Shapes prove nothing.
 # 3. *Further:* LoRA freezes $W$ and trains $BA$ of rank $R$, scaled by $\alpha / R$. $B$ starts at zero, so nothing changes at first; $A$ at random, or nothing would ever be learned.
 # 4. *Further:* here LoRA is ahead of a frozen body, and too close to full fine-tuning to call. It can be merged without cost and removed without trace. It does not always forget less.
 #
-# *Where this comes from:* LoRA: Hu et al., [arXiv:2106.09685](https://arxiv.org/abs/2106.09685), section 4 and table 4; which matrix starts at zero: Hayou et al., [arXiv:2406.08447](https://arxiv.org/abs/2406.08447); what it learns and forgets next to full fine-tuning: Biderman et al., [arXiv:2405.09673](https://arxiv.org/abs/2405.09673). GPT-2: Radford et al., *Language Models are Unsupervised Multitask Learners*, 2019. BERT: Devlin et al., [arXiv:1810.04805](https://arxiv.org/abs/1810.04805). CamemBERT: Martin et al., [arXiv:1911.03894](https://arxiv.org/abs/1911.03894).
+# *Where this comes from:* LoRA: Hu et al., [arXiv:2106.09685](https://arxiv.org/abs/2106.09685), section 4 and table 4; what it learns and forgets: Biderman et al., [arXiv:2405.09673](https://arxiv.org/abs/2405.09673). GPT-2: Radford et al., *Language Models are Unsupervised Multitask Learners*, 2019. BERT: Devlin et al., [arXiv:1810.04805](https://arxiv.org/abs/1810.04805). CamemBERT: Martin et al., [arXiv:1911.03894](https://arxiv.org/abs/1911.03894).
 #
 # *What comes next:* [lesson 17](17_looking_inside.ipynb) opens a trained model and asks what it has learned.

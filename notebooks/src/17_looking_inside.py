@@ -11,7 +11,7 @@
 #
 # **What did it learn, and how do we know?**
 #
-# A small model has learned to predict book reviews. Does it know whether the book is praised? Three experiments answer three kinds of claims, each with a **control**: a measurement that comes out the same if the claim is false.
+# A small model has learned to predict book reviews. Does it know whether the book is praised? A claim needs a **control**: a measurement that comes out the same if the claim is false.
 #
 # After this lesson you can
 #
@@ -32,28 +32,20 @@ from contextlib import contextmanager
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 
 import tinytx as tx
 import tinytx_course as course
 from tinytx_course import plots
 from tinytx_course.labs import lesson_17 as lab
 from tinytx_course.labs import one_word
-from tinytx_course.results import read_results
 from tinytx_run.intervals import paired_interval
 from tinytx_run.recipes import default_budget, plan
 
 smoke = default_budget() == "smoke"
 N_FIT, N_ASKED, N_PAIRS, N_TEXTS = (40, 20, 60, 20) if smoke else (200, 150, 250, 80)
 
-# %% [markdown]
-# Two earlier questions, then the three tools.
-
 # %%
 course.recall("17")
-
-# %%
-plots.diagram("probe-ablate-patch")
 
 # %% [markdown]
 # ## Why: a picture is quickly explained
@@ -80,7 +72,7 @@ course.widgets.attention(model, tokens, token_ids=token_ids, layer=n_layers - 1,
                          query=len(tokens) - 2, untrained=True)
 
 # %% [markdown]
-# **Finding:** a story that was chosen after looking could not have been refuted. The three claims of the picture can: *the information is there* (a **probe**), *the model needs this part* (an **ablation**), *this part carries the difference* (a **patch**). The core of this lesson is the probe.
+# **Finding:** a story that was chosen after looking could not have been refuted. The first claim that can is *the information is there*, and its test is a **probe**.
 #
 # ## What could it know?
 #
@@ -130,6 +122,8 @@ for name, exact in train.items():
 # For the polarity at the last level:
 
 # %%
+import torch.nn.functional as F
+
 levels = lab.hidden_after_words(model, tokenizer, fitted)  # one row a word
 x, labels = levels[-1], torch.as_tensor(train["polarity"].drawn)  # (N, D), (N,)
 z = (x - x.mean(dim=0)) / (x.var(dim=0, correction=0) + 1e-5).sqrt()
@@ -209,12 +203,15 @@ for name in variables:
     print(f"{gains[name].mean:.3f} [{gains[name].low:.3f}, {gains[name].high:.3f}]")
 best = max(gains, key=lambda name: gains[name].mean)
 others = [gains[name].high for name in variables if name != best]
+print("the probes miss, trained and random:", end=" ")
+print(*(f"{name} {np.mean(excess[name, 'trained'][-1]):.3f} and"
+        f" {np.mean(excess[name, 'random'][-1]):.3f}" for name in variables), sep=", ")
 finding = f"It misses {gains[best].mean:.3f} nats less than with random weights."
 assert smoke or sum(gain.low > 0 for gain in gains.values()) >= 3
 course.resolve("17.1", best if gains[best].low > max(others) else "open", finding)
 
 # %% [markdown]
-# **Finding:** where the interval lies above zero, the probe misses less than on random weights: the model has put information there. Whether it *uses* it, no probe can say.
+# **Finding:** where the interval lies above zero, the probe misses less than on random weights: the model has put information there. But a probe may miss *more* than the prior, which reads nothing: it has learned its positions by heart. Where random weights do, compare the trained model with the prior. Whether it *uses* what is there, no probe can say.
 #
 # ### Further: level by level
 #
@@ -237,6 +234,12 @@ plots.show(fig, name="17_probes")
 # %% [markdown]
 # ## Further: take a head away
 #
+# The three tools, side by side:
+
+# %%
+plots.diagram("probe-ablate-patch")
+
+# %% [markdown]
 # To **ablate** a head means to run the model without it. The input of `out_proj` holds the outputs of all heads side by side, $K$ columns each. A hook before this layer can put zeros, or anything else, into those of one head:
 
 # %%
@@ -381,6 +384,8 @@ course.resolve("17.2", crossed.mean, finding, between=(crossed.low, crossed.high
 # A story about a map would say: the head that attends most to the changed word carries its effect. Does it, in general? `python -m experiments looking-inside` has trained four models, for all the steps of lesson 08. Each point is a head of one of them.
 
 # %%
+from tinytx_course.results import read_results
+
 stored_runs = read_results("looking-inside")
 records = [run for key, run in stored_runs.data.items() if key.startswith("laptop/")]
 worlds = [run for run in records if run["measure"] == "world"]
@@ -575,7 +580,6 @@ for name, level, known in (("trained", own[-1], labels), ("random", other[-1], l
 # ## What this does not show
 #
 # - A linear probe finds what is linear, at the position where it reads. What it misses may be at another word; what it finds may be unused.
-# - Two layers, fewer than a million parameters and a small grammar.
 #
 # ## Summary
 #

@@ -23,21 +23,16 @@
 # %% [markdown]
 # ## Set-up
 #
-# All models here are tiny: one layer of width 48, a few hundred words. What was measured over five seeds comes from `python -m experiments museum`. Two questions from earlier lessons come first.
+# All models here are tiny: one layer of width 48, a few hundred words. What was measured over five seeds comes from `python -m experiments museum`.
 
 # %%
-import inspect
-import math
 import textwrap
 
 import torch
 
 import tinytx_course as course
 from tinytx_course import museum, plots
-from tinytx_course.museum import program
-from tinytx_run.recipes import default_budget
 
-smoke = default_budget() == "smoke"
 stored = museum.stored_results()
 
 # %%
@@ -78,21 +73,19 @@ course.resolve("18.1", answer, finding)
 # **Finding:** a low loss is no proof of health: some faults let the model *cheat*. Here are all eight curves next to the healthy one. The dashed line is the **entropy bound**, the exact mean of -log P over the held-out words. What ends below it has seen what it should predict, or predicts something else.
 
 # %% tags=["folded"]
-fig, ax = plots.figure(width=8.0, height=4.2)
 example = stored["healthy language model"][0]["evidence"]
 lines = [
     plots.Curve("", one["steps"], one["held_out"], color="#bbbbbb")
     for one in (stored[name][0]["evidence"] for name in sorted(broken))
 ]
 lines.append(plots.Curve("healthy", example["steps"], example["held_out"]))
-plots.curves(
+fig, ax = plots.curves(
     lines,
     xlabel="training step",
     ylabel="held-out loss (nats per word)",
     y_range=(-0.2, 7),
     references={"entropy bound": example["bound"]},
     title="A healthy program, and eight with one line wrong (grey)",
-    ax=ax,
 )
 plots.show(fig, name="18_nine_programs")
 
@@ -102,6 +95,10 @@ plots.show(fig, name="18_nine_programs")
 # One program serves three tasks: a language model, a classifier, a translator. Here are its loss and its loop; `museum/program.py` has all of it. *Which line could be wrong and still run?*
 
 # %%
+import inspect
+
+from tinytx_course.museum import program
+
 for part in (program.LanguageModel.loss, program.train, program.evaluate):
     print(inspect.getsource(part))
 
@@ -143,6 +140,8 @@ print(textwrap.fill(", ".join(museum.FAULTS), 88))
 # The colleague says: "*It learns, but it stops far too early.*"
 
 # %%
+import math
+
 patient = museum.patient(0)
 shown = museum.collect(patient)
 fig = museum.draw(shown, "patient 0")
@@ -345,7 +344,7 @@ course.widgets.playground()
 # %% [markdown]
 # ## What this does not show
 #
-# - One line was wrong at a time. Two faults can hide each other: a leak can make up for a bad learning rate.
+# - One line was wrong at a time. Two faults can hide each other.
 # - The faults are of kinds that we know. Your next one may not be among them.
 # - The thresholds were chosen on these models. Another size needs its own healthy model.
 # - An exact bound exists for our generated language only. On real text, compare with a simple baseline, such as an n-gram model.
@@ -374,7 +373,7 @@ course.quiz("bug_museum")
 # %% [markdown]
 # ## Summary
 #
-# 1. ln V for the first loss, the exact bound for the last one, the bound of a reader without the source for a translator.
+# 1. Each loss has a number to be compared with: the table above.
 # 2. Change a future word, put a row into a batch, reverse the words: each is a test in a few lines.
 # 3. A test is worth its price if your suspects answer it differently. Look at what is free first.
 # 4. Leaks, targets that are not shifted and evaluation data in training make the loss better, and so does a fault that softens an overfitted classifier. A number that is too good is a symptom.

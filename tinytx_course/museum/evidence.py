@@ -171,7 +171,7 @@ def map_panel(evidence: Mapping[str, Any], ax: Any, *, small: bool = False) -> N
 
 
 def as_text(evidence: Mapping[str, Any]) -> str:
-    """The small table in lines of three numbers, then the samples."""
+    """The small table in lines of three numbers, then the samples, equal ones once."""
     cells = [f"{name} {value:g}" for name, value in evidence["table"].items()]
     lines = [" · ".join(cells[i : i + 3]) for i in range(0, len(cells), 3)]
-    return "\n".join([*lines, *(f"  > {sample}" for sample in evidence["samples"])])
+    return "\n".join([*lines, *(f"  > {sample}" for sample in dict.fromkeys(evidence["samples"]))])

@@ -289,7 +289,19 @@ for n, one in by_labels.items():
     assert one.gain(LSA, BAG).low > 0
 
 # %% [markdown]
-# **Finding:** the unlabelled reviews help a bag of words, too, at each of these numbers of labels. (One width and one seed were tried.)
+# Is it the text, or only the method? The control is LSA of the *labelled* reviews alone. Both were measured on half of the corpus's own test films, which nothing had read before, by a recipe set down in advance:
+
+# %%
+once, OWN = measured(stored.data, "imdb, test"), f"{LSA}-labelled"
+for n, one in once.items():
+    text, method = one.gain(LSA, BAG), one.gain(OWN, BAG)
+    print(f"{n:>4} labels: LSA of the unlabelled reviews {written(text)}, of", end=" ")
+    print("the labelled ones alone", written(method))
+    assert text.low > 0 and method.low < 0 < method.high
+    assert one.gain(LSA, OWN).low > 0
+
+# %% [markdown]
+# **Finding:** the unlabelled reviews help a bag of words, too, at each of these numbers of labels, and on films that no study had read. The gain comes from the text: the method alone brings nothing that we can see. (One width and one seed. The transformer was not measured on these films.)
 #
 # ### With fewer labels, and with more
 #

@@ -23,8 +23,6 @@
 
 # %% [markdown]
 # ## Set-up
-#
-# Two questions from earlier lessons come after the imports.
 
 # %%
 import math
@@ -129,7 +127,7 @@ print(f"ln V = ln {V} = {math.log(V):.3f}, entropy bound {bound:.3f}")
 # %% [markdown]
 # ## The training loop in under 20 lines
 #
-# Take a batch, compute the loss, let `backward` find its **gradient**, clip it, make a **step** against it. The **learning rate**, the size of a step, is a **hyperparameter**: chosen, not learned. It rises during the **warm-up**, then falls to zero. **Clipping** shrinks a gradient whose norm is above a limit: one odd batch cannot throw the model off. Gradients add up in `.grad`, so they are cleared before each `backward`.
+# Take a batch, compute the loss, let `backward` find its **gradient**, clip it, make a **step** against it. The **learning rate**, the size of a step, is a **hyperparameter**: chosen, not learned. It rises during the **warm-up**, then falls to zero. **Clipping** shrinks a gradient whose norm is above a limit: one odd batch cannot throw the model off. Gradients add up, so they are cleared before each `backward`.
 
 # %%
 def next_token_loss(model, inputs, targets):
@@ -206,7 +204,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# A loss below the entropy bound, on text that was not read before, is an alarm: the model sees the answer.
+# A loss below the entropy bound, on text not read before, is an alarm: the model sees the answer.
 #
 # ### Further: what it has learned
 #
@@ -259,7 +257,7 @@ print(f"expected loss {loss:.4f} = entropy {entropy:.4f} + divergence {divergenc
 #
 # ## The package: pretraining
 #
-# `tx.pretrain` is the same loop with a larger model, more steps, the optimizer Muon ([lesson 14](14_since_2017.ipynb)) and what a long run needs. The model writes now and then. This cell takes most of the running time.
+# `tx.pretrain` is the same loop with a larger model, more steps, the optimizer Muon ([lesson 14](14_since_2017.ipynb)) and what a long run needs, such as a **checkpoint** now and then, when the model also writes. This cell takes most of the running time.
 
 # %%
 from tinytx.generate import Sampling, generate, generate_many
@@ -486,8 +484,8 @@ course.widgets.sampling("Le livre")
 # %% [markdown]
 # ## What this does not show
 #
-# - Real text has no known entropy bound: there a loss can only be compared with that of other models.
-# - One run with one seed; [lesson 12](12_the_price_of_attention.ipynb) compares several.
+# - Real text has no known entropy bound: there losses of models can only be compared.
+# - One run with one seed.
 #
 # ## Take-home
 #

@@ -18,13 +18,11 @@
 # 3. compare two ways of training fairly: same labels, same order, several seeds;
 # 4. *Further:* recognise three mistakes by their symptoms, put an interval on a gain, and compare with a bag of words.
 #
-# *You need:* lesson 08 (a language model learns to predict the next token) and what a causal mask is (lesson 02).
+# *You need:* lesson 08, and the causal mask of lesson 02.
 # *It takes:* an hour and a half to read and do; two minutes to run on two cores, less with a GPU.
 
 # %% [markdown]
 # ## Set-up
-#
-# Two questions from earlier lessons come after the imports.
 
 # %%
 import math
@@ -47,7 +45,7 @@ course.recall("09")
 # %% [markdown]
 # ## Why: labels are expensive, text is cheap
 #
-# A label costs work: a person has to read the review. **Transfer** promises to need few: a model learns the language from plain text (**pretraining**), then the question from labels (**fine-tuning**). The lowest yardstick is the **majority**: always the more frequent label. Three of our reviews; 1 is praise:
+# A label costs work: a person has to read the review. **Transfer** needs few: a model learns the language from plain text (**pretraining**), then the question from labels (**fine-tuning**). The lowest yardstick is the **majority**: always the more frequent label. Three of our reviews; 1 is praise:
 
 # %%
 corpus = tx.load_corpus("world")
@@ -111,7 +109,7 @@ tokenizer, pad_id = pretrained.tokenizer, pretrained.tokenizer.pad_id
 # %% [markdown]
 # ## The fine-tuning loop
 #
-# It is the loop of lesson 08 with three changes: batches hold labels, the model gives one row of logits a review, and only parameters that *require a gradient* are trained.
+# The loop of lesson 08 with three changes: batches hold labels, the model gives one row of logits a review, and only parameters that *require a gradient* are trained.
 
 # %%
 def mean_of_real(model, token_ids, real):
@@ -162,7 +160,7 @@ def labelled(seed, n_epochs=12):
 drawn = [labelled(seed) for seed in SEEDS]
 
 # %% [markdown]
-# A new classifier copies the pretrained body, or keeps its random one, and draws a new head.
+# A new classifier copies the pretrained body, or keeps its random one; its head is new.
 
 # %%
 def new_classifier(seed=0, fresh=False):
@@ -192,7 +190,7 @@ print(f"loss {losses[0]:.2f} to {losses[-1]:.2f}; right on test: {accuracy(tuned
 # %% [markdown]
 # ## Freeze the body: a linear probe
 #
-# The other way: **freeze** the body by `requires_grad_(False)`, and train the new head alone, a **linear probe**. It needs a **control**: the same with a body of *random* weights. Only what lies above this control was learned in pretraining.
+# The other way: **freeze** the body by `requires_grad_(False)`, and train the new head alone, a **linear probe**. Its **control** has a body of *random* weights: only what lies above it was learned in pretraining.
 #
 # ### Further: what a probe moves
 #
@@ -580,7 +578,7 @@ course.check("freeze", freeze)
 # %% [markdown]
 # ### Try it yourself
 #
-# **1.** There is a middle way between a probe and fine-tuning: freeze the body, then set its last block free with `model.body.blocks[-1].requires_grad_(True)`. Train it with `fine_tune`. How many parameters are trained, and how do you find out whether it beats the probe?
+# **1.** Between a probe and fine-tuning: freeze the body, then set its last block free with `model.body.blocks[-1].requires_grad_(True)`. Train it with `fine_tune`. How many parameters are trained? Does it beat the probe?
 #
 # <details><summary>Answer</summary>
 #
@@ -636,9 +634,8 @@ course.check("last_token", last_token)
 # ## Summary
 #
 # 1. A classifier has the body of the language model and a new head, which reads the mean of the real tokens.
-# 2. Fine-tuning is the training loop with labels; freezing is one flag.
-# 3. With the same 50 labels the pretrained body is far ahead of a fresh one. *Further:* choosing on the test set flatters.
-# 4. *Further:* pretraining is worth more than ten times the labels here. Fine-tuning beats the probe, and from scratch a transformer loses to a bag of words.
+# 2. Fine-tuning is the training loop with labels. With the same 50 labels the pretrained body is far ahead of a fresh one. *Further:* choosing on the test set flatters.
+# 3. *Further:* pretraining is worth more than ten times the labels here. Fine-tuning beats the probe, and from scratch a transformer loses to a bag of words.
 #
 # *Where this comes from:* Radford et al., *Improving Language Understanding by Generative Pre-Training*, 2018, section 3.2. Devlin et al., [arXiv:1810.04805](https://arxiv.org/abs/1810.04805), for the first token. Dodge et al., [arXiv:2002.06305](https://arxiv.org/abs/2002.06305), for seeds. Alain and Bengio, [arXiv:1610.01644](https://arxiv.org/abs/1610.01644), for probes.
 #

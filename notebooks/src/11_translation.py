@@ -11,7 +11,7 @@
 #
 # **How do two languages meet?**
 #
-# A translator has two halves: an **encoder** reads the source, a **decoder** writes the target, and they meet in one sublayer.
+# An **encoder** reads the source, a **decoder** writes the target, and they meet in one sublayer.
 #
 # After this lesson you can
 #
@@ -113,7 +113,7 @@ course.resolve("11.1", exact, finding, thresholds=(0.2, 0.6))
 #
 # ## By hand: the decoder attends to the source
 #
-# In **cross-attention** the queries come from the decoder, keys and values from the encoder's output, the **memory**: one vector a source token. Here three French positions attend to four English ones, the last of them padding. For each query: a score for each source token, $e$ to its power, zero where there is padding, divided by the sum.
+# In **cross-attention** the queries come from the decoder, keys and values from the encoder's output, the **memory**: one vector a source token. Here three French positions attend to four English ones, the last of them padding. For each query: a score a source token, $e$ to its power, zero for padding, divided by the sum.
 
 # %% tags=["nbval-check-output"]
 q = torch.tensor([[2.0, 0, 0, 0], [0, 2, 0, 0], [0, 2, 0, 2]])  # <bos>, J', ai
@@ -128,7 +128,7 @@ torch.testing.assert_close(by_package, weights)
 print(weights.numpy().round(3), "= tx.attention")
 
 # %% [markdown]
-# The padding has the largest score in every row and gets no weight, since the mask acts before the softmax.
+# The padding has the largest score in every row and gets no weight.
 #
 # ## Three attentions, three masks
 #
@@ -171,7 +171,7 @@ print("(B, T, D) =", tuple(x.shape), "in,", tuple(layer(x, memory, src_real).sha
 # %% [markdown]
 # ### Further: the whole forward pass
 #
-# Around the layers: an embedding and positions on both sides, the encoder's blocks, final norms and the output layer, which is the embedding matrix too. We give them the weights of a small `tx.Translator`.
+# Around the layers: embedding and positions on both sides, the encoder's blocks, final norms, the output layer. We give them the weights of a small `tx.Translator`.
 
 # %%
 tiny = tx.TransformerConfig(
@@ -322,7 +322,7 @@ print(f"{mine} → {text}")
 # %% [markdown]
 # ### Further: does it read its source?
 #
-# Or does it write likely French? The loss of each right translation, with its own source and with its neighbour's:
+# The loss of each right translation, with its own source and with its neighbour's:
 
 # %%
 own = Pairs(tuple(sources[:200]), tuple(references[:200]))
@@ -336,7 +336,7 @@ assert smoke or losses[1] > losses[0] + 1
 #
 # ## Look: cross-attention as an alignment
 #
-# Here the grammar knows where a translator *should* attend. How much of a head's attention falls on the words that the predicted token translates? The best head is chosen on some sentences and measured on others. The baseline reads nothing and attends to the place in proportion, as the two languages run nearly in parallel.
+# Here the grammar knows where a translator *should* attend. How much of a head's attention falls on the words that the predicted token translates? The best head is chosen on some sentences and measured on others. The baseline attends to the place in proportion, as the two languages run nearly in parallel.
 
 # %%
 chosen = lab.alignment_mass(model, tokenizer, fresh[150:300]).mass  # (L, H)
@@ -472,14 +472,13 @@ print("seven steps with a cache = one pass without; keys:", tuple(cached.keys.sh
 #
 # $$\text{BLEU} = 100 \cdot \min(1, e^{1 - r / c}) \cdot \Big(\prod_{n=1}^{4} p_n\Big)^{1/4},$$
 #
-# with $c$ words in the translation and $r$ in the reference. We count one sentence that stammers. `good` are three faultless translations: the first is scored against the others.
+# with $c$ words in the translation and $r$ in the reference. We count one sentence that stammers.
 
 # %% tags=["nbval-check-output"]
 from sacrebleu.metrics import BLEU
 
 stammer = "La rivière est pleine de poissons de poissons de poissons."
-good = ["La rivière est pleine de poissons.", "Le fleuve est rempli de poissons.",
-        "La rivière regorge de poissons."]
+reference = "La rivière est pleine de poissons."
 
 
 def bleu_by_hand(text, reference):
@@ -494,15 +493,13 @@ def bleu_by_hand(text, reference):
         log_mean += math.log(n_right / mine.total()) / 4
     return 100 * min(1, math.exp(1 - len(both[1]) / len(both[0]))) * math.exp(log_mean)
 
-score = bleu_by_hand(stammer, good[0])
-by_package = BLEU(tokenize="none").corpus_score([stammer], [[good[0]]]).score
+score = bleu_by_hand(stammer, reference)
+by_package = BLEU(tokenize="none").corpus_score([stammer], [[reference]]).score
 assert abs(score - by_package) < 1e-6
 print(f"BLEU {score:.1f}, by hand and by sacrebleu")
-ahead = BLEU().corpus_score([stammer], [[good[0]]]).score
-assert all(BLEU().corpus_score([good[0]], [[g]]).score < ahead for g in good[1:])
 
 # %% [markdown]
-# A faultless translation in other words than the reference gets less than such a stammer. BLEU was made for a whole test set, where such accidents average out. Scores compare only where the **signatures** are equal, sacreBLEU's line with number of references, case, tokenisation and version. Its interval comes from test sets drawn out of this one with replacement (the **bootstrap**).
+# So much for a stammer: BLEU was made for a whole test set, where such accidents average out. Scores compare only where the **signatures** are equal, sacreBLEU's line with number of references, case, tokenisation and version. Its interval comes from test sets drawn out of this one with replacement (the **bootstrap**).
 #
 # ### Real pairs
 #
@@ -517,7 +514,7 @@ for corpus in ("tatoeba-en-fr", "multi30k-en-fr"):
     assert beam_score["bleu"] > greedy_score["bleu"]
 
 # %% [markdown]
-# On both corpora the beam's score is higher, by one trained model each and without a paired interval.
+# The beam's score is higher on both, by one model each and without a paired interval.
 #
 # ## Questions
 #
@@ -599,7 +596,7 @@ course.check("beam_search", beam_search)
 # ## What this does not show
 #
 # - Our world has few words, and one translation for each sentence.
-# - One seed of each translator. The interval of BLEU does not cover that.
+# - One seed of each translator.
 #
 # ## Summary
 #

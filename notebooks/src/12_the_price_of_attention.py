@@ -54,7 +54,7 @@ course.recall("12")
 course.plots.diagram("paths-of-information")
 
 # %% [markdown]
-# *Attention Is All You Need* has a table: $O(n^2 d)$ operations for self-attention, $O(n d^2)$ for a recurrent layer. The tempting conclusion: "attention is cheaper as long as $n < d$."
+# *Attention Is All You Need* has a table: $O(n^2 d)$ operations for self-attention, $O(n d^2)$ for a recurrent layer. Tempting: "attention is cheaper as long as $n < d$."
 
 # %% tags=["nbval-check-output"]
 n, d = 50, 64
@@ -80,7 +80,7 @@ for name, row in signals.items():
     print(f"{name:<12}" + "".join(f"{value:7.3f}" for value in row))
 
 # %% [markdown]
-# **Finding:** the recurrent state halves with every step: the signal *fades*. The convolution hears it for two positions, then never again: a *wall*. Attention reads it directly at any distance; its share shrinks here only because our weights are even.
+# **Finding:** the recurrent state halves with every step: the signal *fades*. The convolution hears it for two positions, then never again: a *wall*. Attention reads it at any distance; its share shrinks here because our weights are even.
 #
 # ## Vectorised: a layer in a dozen lines
 #
@@ -157,7 +157,7 @@ torch.testing.assert_close(convolve(x, W, theirs.bias, k=4), by_torch)
 course.widgets.shapes(batch_size=2, seq_len=5, d_model=8, n_heads=2, d_ff=10, step=3)
 
 # %% [markdown]
-# Only the attention scores and weights do: one number for each *pair* of tokens. *Attention* has four projections, $8nd^2$, and all pairs of tokens, once for the scores and once for the weighted sums, $2 \cdot 2n^2d$. An *RNN* has two matrices for each token, a *GRU* six, a *convolution* $k$. Torch counts while the layers run:
+# Only the attention scores and weights do: one number for each *pair* of tokens. *Attention* has four projections, $8nd^2$, and all pairs twice, for scores and for weighted sums, $2 \cdot 2n^2d$. An *RNN* has two matrices a token, a *GRU* six, a *convolution* $k$. Torch counts:
 
 # %% tags=["nbval-check-output"]
 cost = {
@@ -388,9 +388,9 @@ for kind in lesson_12.MIXERS:
 # %% [markdown]
 # ## Use it: one ladder on one task
 #
-# The task is next-token prediction on the reviews of the world, measured in nats per token *above the exact entropy bound*. In a `tx.LanguageModel` with two blocks only `block.attn` is exchanged: for an RNN, a GRU or a convolution (CNN). The feed-forward network is widened until parameters agree within half a per cent.
+# The task is next-token prediction on our reviews, in nats per token *above the exact entropy bound*. In a `tx.LanguageModel` with two blocks only `block.attn` is exchanged: for an RNN, a GRU or a convolution (CNN). The feed-forward network is widened until parameters agree within half a per cent.
 #
-# `python -m experiments ladder` has trained all of them for a full pass over the reviews. For each the same three learning rates were tried on the valid split; results are of other seeds, on the test split. The baseline is an n-gram model that has read the same text. **Predict 12.3.**
+# `python -m experiments ladder` has trained all of them for a full pass over the reviews. For each the same three learning rates were tried on the valid split; results are of other seeds, on the test split. The baseline is an n-gram model. **Predict 12.3.**
 
 # %%
 course.predict(
@@ -516,7 +516,7 @@ course.check("longest_chain", longest_chain)
 #
 # ## Take-home
 #
-# The longest chain is of operations that wait for each other; the path, of layers or steps from the first token to the last.
+# The longest chain is of operations that wait for each other; the path, of steps from the first token to the last.
 #
 # | one layer | operations | longest chain | path |
 # |---|---|---|---|
@@ -526,8 +526,8 @@ course.check("longest_chain", longest_chain)
 #
 # ## Limits
 #
-# - All times are those of one core. On a GPU waiting should weigh more.
-# - The ladder is one task with short texts, one size, one pass. Kernel size, depth and width were not tuned.
+# - All times are those of one core.
+# - The ladder is one task with short texts, one size, one pass.
 #
 # ## Summary
 #

@@ -22,8 +22,6 @@
 
 # %% [markdown]
 # ## Set-up
-#
-# Everything runs on one core.
 
 # %%
 import itertools
@@ -527,7 +525,7 @@ course.check("longest_chain", longest_chain)
 # ## Limits
 #
 # - All times are those of one core.
-# - The ladder is one task with short texts, one size, one pass.
+# - The ladder: one task, one size, one pass.
 #
 # ## Summary
 #
@@ -536,6 +534,6 @@ course.check("longest_chain", longest_chain)
 # 3. *Further:* large products cost less time than small steps that wait for each other; the longest chain grows with the text in recurrent layers only.
 # 4. On one task, at equal parameters, the transformer is ahead of RNN, GRU and CNN by little, and all are far ahead of the n-gram model.
 #
-# *References:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 4 with table 1. GRU: Cho et al., [arXiv:1406.1078](https://arxiv.org/abs/1406.1078). Convolutions: Gehring et al., [arXiv:1705.03122](https://arxiv.org/abs/1705.03122). Vanishing gradients: Pascanu et al., [arXiv:1211.5063](https://arxiv.org/abs/1211.5063).
+# *References:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), table 1. GRU: Cho et al., [arXiv:1406.1078](https://arxiv.org/abs/1406.1078). Convolutions: Gehring et al., [arXiv:1705.03122](https://arxiv.org/abs/1705.03122). Vanishing gradients: Pascanu et al., [arXiv:1211.5063](https://arxiv.org/abs/1211.5063).
 #
-# *What comes next:* lesson 13 asks where the time of a whole training run is spent, and makes it shorter.
+# *What comes next:* lesson 13 asks where the time of a training run goes.

@@ -16,7 +16,7 @@
 # 1. turn any text into inputs and targets, and say why the targets are shifted by one;
 # 2. compute loss and perplexity by hand, and say what they must be before training;
 # 3. write the training loop, and compare a loss with the best that any model could reach;
-# 4. *Further:* beat a model that only counts, and test what was learned.
+# 4. *Further:* beat a model that only counts.
 #
 # *You need:* the causal mask from [lesson 02](02_attention_and_masks.ipynb), the sampling loop from [lesson 07](07_your_own_gpt.ipynb), and natural logarithms.
 # *It takes:* an hour and a half to read and do; a minute and a half to run on a laptop, less with a GPU.
@@ -257,7 +257,7 @@ print(f"expected loss {loss:.4f} = entropy {entropy:.4f} + divergence {divergenc
 #
 # ## The package: pretraining
 #
-# `tx.pretrain` is the same loop with a larger model, more steps, the optimizer Muon ([lesson 14](14_since_2017.ipynb)) and what a long run needs, such as a **checkpoint** now and then, when the model also writes. This cell takes most of the running time.
+# `tx.pretrain` is the same loop with a larger model, more steps, the optimizer Muon ([lesson 14](14_since_2017.ipynb)) and what a long run needs, such as a **checkpoint** now and then, when the model also writes. It takes most of the running time.
 
 # %%
 from tinytx.generate import Sampling, generate, generate_many
@@ -468,7 +468,7 @@ course.resolve(
 #
 # ## Play: a model learns in the page
 #
-# Press Play: the held-out loss comes down towards the entropy bound, and noise turns into French. What will the loss do if the mask is switched off? Try it.
+# Press Play: the held-out loss comes down towards the entropy bound, and noise turns into French. What if the mask is switched off? Try it.
 
 # %%
 course.widgets.playground()
@@ -484,8 +484,7 @@ course.widgets.sampling("Le livre")
 # %% [markdown]
 # ## What this does not show
 #
-# - Real text has no known entropy bound: there losses of models can only be compared.
-# - One run with one seed.
+# - Real text has no known entropy bound: there losses can only be compared. And this is one run.
 #
 # ## Take-home
 #

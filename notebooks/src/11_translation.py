@@ -116,8 +116,9 @@ course.resolve("11.1", exact, finding, thresholds=(0.2, 0.6))
 # In **cross-attention** the queries come from the decoder, keys and values from the encoder's output, the **memory**: one vector a source token. Here three French positions attend to four English ones, the last of them padding. For each query: a score a source token, $e$ to its power, zero for padding, divided by the sum.
 
 # %% tags=["nbval-check-output"]
-q = torch.tensor([[2.0, 0, 0, 0], [0, 2, 0, 0], [0, 2, 0, 2]])  # <bos>, J', ai
-k = torch.tensor([[2.0, 0, 0, 0], [0, 2, 0, 1], [0, 0, 2, 0], [3, 3, 3, 3]])  # I, read, ...
+# The queries of <bos>, J', ai; the keys of I, read, novels, <pad>.
+q = torch.tensor([[2.0, 0, 0, 0], [0, 2, 0, 0], [0, 2, 0, 2]])
+k = torch.tensor([[2.0, 0, 0, 0], [0, 2, 0, 1], [0, 0, 2, 0], [3, 3, 3, 3]])
 real = torch.tensor([True, True, True, False])  # (S,), True = may attend
 scores = q @ k.T / math.sqrt(4)  # (T, S)
 assert scores.argmax(dim=1).eq(3).all()  # that of the padding
@@ -166,7 +167,9 @@ class DecoderLayer(nn.Module):
 # %% tags=["nbval-check-output"]
 x, memory = torch.randn(2, 7, 12), torch.randn(2, 5, 12)
 layer, src_real = DecoderLayer(12, n_heads=3, d_ff=20), torch.ones(2, 5).bool()
-print("(B, T, D) =", tuple(x.shape), "in,", tuple(layer(x, memory, src_real).shape), "out")
+print(
+    "(B, T, D) =", tuple(x.shape), "in,", tuple(layer(x, memory, src_real).shape), "out"
+)
 
 # %% [markdown]
 # ### Further: the whole forward pass
@@ -342,7 +345,10 @@ assert smoke or losses[1] > losses[0] + 1
 chosen = lab.alignment_mass(model, tokenizer, fresh[150:300]).mass  # (L, H)
 layer, head = divmod(int(chosen.argmax()), model.config.n_heads)
 mass = lab.alignment_mass(model, tokenizer, fresh[:150])
-print(f"layer {layer}, head {head}: {mass.mass[layer, head]:.2f} of its attention;", end=" ")
+print(
+    f"layer {layer}, head {head}: {mass.mass[layer, head]:.2f} of its attention;",
+    end=" ",
+)
 print(f"place {mass.in_order:.2f}, even {mass.uniform:.2f}")
 assert smoke or mass.mass[layer, head] > mass.in_order + 0.05
 

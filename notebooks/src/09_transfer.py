@@ -537,7 +537,7 @@ course.resolve(
 # ## What this does not show
 #
 # - The pretraining text is exactly like the labelled text; [lesson 15](15_real_text.ipynb) has the other case.
-# - The body was pretrained once, and we compare equal *labels*, not equal *time*.
+# - One pretraining; equal *labels*, not equal *time*.
 #
 # ## Take-home
 #

@@ -233,7 +233,7 @@ print("decoder predicts", *pairs.valid.targets[1].split(), "<eos>")
 # %% [markdown]
 # ### Further: one batch learned by heart
 #
-# A perfect prediction of a smoothed target leaves its entropy, so the lowest loss is above zero. A batch of 16 pairs comes near to it:
+# A smoothed target has an entropy, so the lowest loss is above zero. A batch of 16 pairs comes near to it:
 
 # %%
 toy = tx.Tokenizer.train([*pairs.valid.sources, *pairs.valid.targets], vocab_size=700)
@@ -335,7 +335,7 @@ print("nats per token: own source {:.2f}, another's {:.2f}".format(*losses))
 assert smoke or losses[1] > losses[0] + 1
 
 # %% [markdown]
-# A wrong source costs more than a nat a token: the model reads it.
+# It does: a wrong source costs more than a nat a token.
 #
 # ## Look: cross-attention as an alignment
 #
@@ -470,7 +470,7 @@ torch.testing.assert_close(one_by_one, layers[0](x, memory, inputs[2]))
 print("seven steps with a cache = one pass without; keys:", tuple(cached.keys.shape))
 
 # %% [markdown]
-# Without a cache $n$ steps read about $n^2 / 2$ tokens, with it $n$. What that saves in time is measured in [lesson 13](13_faster_and_larger.ipynb).
+# Without a cache $n$ steps read about $n^2 / 2$ tokens, with it $n$. [Lesson 13](13_faster_and_larger.ipynb) measures the time.
 #
 # ## Further: BLEU by hand, and real pairs
 #
@@ -505,7 +505,7 @@ assert abs(score - by_package) < 1e-6
 print(f"BLEU {score:.1f}, by hand and by sacrebleu")
 
 # %% [markdown]
-# So much for a stammer: BLEU was made for a whole test set, where such accidents average out. Scores compare only where the **signatures** are equal, sacreBLEU's line with number of references, case, tokenisation and version. Its interval comes from test sets drawn out of this one with replacement (the **bootstrap**).
+# So much for a stammer: BLEU was made for whole test sets, where accidents average out. Scores compare only where the **signatures** are equal, sacreBLEU's line with number of references, case, tokenisation and version. Its interval is a **bootstrap**: test sets drawn out of this one with replacement.
 #
 # ### Real pairs
 #

@@ -16,15 +16,13 @@
 # 1. turn any text into inputs and targets, and say why the targets are shifted by one;
 # 2. compute loss and perplexity by hand, and say what they must be before training;
 # 3. write the training loop, and compare a loss with the best that any model could reach;
-# 4. *Further:* beat a model that only counts, test what was learned, and check what a model writes.
+# 4. *Further:* beat a model that only counts.
 #
 # *You need:* the causal mask from [lesson 02](02_attention_and_masks.ipynb), the sampling loop from [lesson 07](07_your_own_gpt.ipynb), and natural logarithms.
 # *It takes:* an hour and a half to read and do; a minute and a half to run on a laptop, less with a GPU.
 
 # %% [markdown]
 # ## Set-up
-#
-# The lesson trains one model in front of you, and a few tiny ones.
 
 # %%
 import math
@@ -40,9 +38,6 @@ from tinytx_course import plots
 from tinytx_run.recipes import default_budget, plan
 
 smoke = default_budget() == "smoke"
-
-# %% [markdown]
-# Two questions from earlier lessons first.
 
 # %%
 course.recall("08")
@@ -63,7 +58,7 @@ print(f"{len(corpus.train.texts):,} reviews, {len(world.vocabulary):,} words, V 
 # %% [markdown]
 # ## Why: the text is its own teacher
 #
-# No one wrote answers next to these reviews. They are in the text: hide what follows _Le roman est_, and the next word is the answer. This is **next-token prediction**; a model that predicts each token from those before it is **autoregressive**. A sentence of six tokens asks seven questions, the last of them whether it ends.
+# Nobody wrote answers next to these reviews. They are in the text: hide what follows _Le roman est_, and the next word is the answer. This is **next-token prediction**; a model that predicts each token from those before it is **autoregressive**. Six tokens ask seven questions, the last of them whether the text ends.
 
 # %% tags=["nbval-check-output"]
 words = ["Le", "roman", "est", "vraiment", "beau", "."]
@@ -86,23 +81,25 @@ def framed(texts):
 
 
 config = recipe.config.replace(vocab_size=V)
-untrained = new_language_model(config, seed=1)
 ids, next_ids = causal_batch(framed([tokenizer.encode(" ".join(words))]))
 assert torch.equal(ids[:, 1:], next_ids[:, :-1])
-print("logits (B, T, V) of an untrained model:", *untrained(ids).shape)
+print("read, and predicted: (B, T) =", tuple(ids.shape), tuple(next_ids.shape))
 
 # %% [markdown]
 # ## By hand: nats and perplexity
 #
-# Suppose that a model gave the three tokens that really came the probabilities $\frac12$, $\frac14$ and $\frac18$. Its **surprise** at each is $-\ln p$, measured in **nats**: $\ln 2$, $2 \ln 2$ and $3 \ln 2$. The **loss** (cross-entropy) is the mean surprise, and the **perplexity** is $e$ to the loss, here 4: as uncertain as a fair choice among four.
-#
-# ### All positions at once
-#
-# A model gives **logits**. In matrix form: take the logarithm of their softmax along the vocabulary, pick at each position the entry of the token that came, and average. Padding does not count.
+# Suppose that a model gave the three tokens that came the probabilities $\frac12$, $\frac14$ and $\frac18$. Its **surprise** at each is $-\ln p$, in **nats**: $\ln 2$, $2 \ln 2$ and $3 \ln 2$. The **loss** (cross-entropy) is the mean surprise, and the **perplexity** is $e$ to the loss, here 4: as uncertain as a fair choice among four.
 
 # %% tags=["nbval-check-output"]
 loss = sum(-math.log(p) for p in (1 / 2, 1 / 4, 1 / 8)) / 3
 print(f"on paper: loss {loss:.4f} nats per token, perplexity {math.exp(loss):.4f}")
+
+# %% [markdown]
+# ### Further: all positions at once
+#
+# A model gives **logits**: take the logarithm of their softmax, pick at each position the entry of the token that came, and average. Padding does not count.
+
+# %% tags=["nbval-check-output"]
 _ = torch.manual_seed(0)
 logits = torch.randn(5, 7)  # (T, V)
 came = torch.tensor([3, 6, 1, 4, 0])  # the last one is padding: id 0
@@ -116,7 +113,7 @@ print(f"the matrix form = cross_entropy: {at_once:.4f}")
 #
 # A new model spreads its probability almost evenly over the $V$ tokens, so its loss is close to $\ln V$.
 #
-# The grammar gives the probability of any text *exactly*. The mean of $-\ln P$ over its tokens is the **entropy bound**: no model can *expect* a lower loss on new text from this language. We measure on eighty **held-out** reviews, on which nothing is trained: a model that knows its training texts better than new ones **overfits**.
+# The grammar gives the probability of any text *exactly*. The mean of $-\ln P$ over its tokens is the **entropy bound**: no model can *expect* a lower loss on new text. We measure on eighty **held-out** reviews, on which nothing is trained: a model that knows its training texts better than new ones **overfits**.
 
 # %%
 from tinytx_run.evaluate import evaluate_language_model, exact_nats
@@ -125,15 +122,12 @@ held_out = corpus.valid.texts[:80]
 held_ids = tokenizer.encode_batch(held_out)
 n_tokens = sum(len(row) + 1 for row in held_ids)  # the end is predicted too
 bound = exact_nats(corpus, held_out).sum() / n_tokens
-first = evaluate_language_model(untrained, tokenizer, held_out)
-print(f"untrained {first.nats_per_token:.3f} nats per token", end=", ")
 print(f"ln V = ln {V} = {math.log(V):.3f}, entropy bound {bound:.3f}")
-assert abs(first.nats_per_token - math.log(V)) < 0.2
 
 # %% [markdown]
 # ## The training loop in under 20 lines
 #
-# Take a batch, compute the loss, let `backward` find its **gradient**, clip it, make a **step** against it. The **learning rate**, the size of a step, is a **hyperparameter**: chosen, not learned. It rises during the **warm-up** and then falls to zero. **Clipping** shrinks a gradient whose norm is above a limit, so one odd batch cannot throw the model off. Gradients add up in `.grad`, so they are cleared before each `backward`.
+# Take a batch, compute the loss, let `backward` find its **gradient**, clip it, make a **step** against it. The **learning rate**, the size of a step, is a **hyperparameter**: chosen, not learned. It rises during the **warm-up**, then falls to zero. **Clipping** shrinks a gradient whose norm is above a limit: one odd batch cannot throw the model off. Gradients add up, so they are cleared before each `backward`.
 
 # %%
 def next_token_loss(model, inputs, targets):
@@ -161,7 +155,7 @@ def learn(model, batches, settings, loss_of=next_token_loss):
 
 
 # %% [markdown]
-# A small model, one layer of width 64, learns from eighty batches of about five hundred tokens:
+# A small model, one layer of width 64, learns from eighty batches of about five hundred tokens. Its first loss is close to $\ln V$.
 
 # %%
 from tinytx.settings import TrainingSettings
@@ -178,6 +172,7 @@ batches = [objective.batch(rows) for rows in order]
 right = new_language_model(small, seed=0)
 right_losses = learn(right, batches, brief)
 print(f"first loss {right_losses[0]:.3f}, last loss {right_losses[-1]:.3f}")
+assert abs(right_losses[0] - math.log(V)) < 0.2
 
 # %% [markdown]
 # ### The tempting wrong way: the answer is the token itself
@@ -209,7 +204,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# A loss below the entropy bound, on text that was not read before, is an alarm: the model sees the answer.
+# A loss below the entropy bound, on text not read before, is an alarm: the model sees the answer.
 #
 # ### Further: what it has learned
 #
@@ -262,7 +257,7 @@ print(f"expected loss {loss:.4f} = entropy {entropy:.4f} + divergence {divergenc
 #
 # ## The package: pretraining
 #
-# `tx.pretrain` is the same loop with a larger model, more steps, the optimizer Muon ([lesson 14](14_since_2017.ipynb)) and what a long run needs, such as a **checkpoint** now and then. At steps 1, 2, 4, 8, … and at the last one the model writes; three samples are printed. This cell takes most of the lesson's running time.
+# `tx.pretrain` is the same loop with a larger model, more steps, the optimizer Muon ([lesson 14](14_since_2017.ipynb)) and what a long run needs, such as a **checkpoint** now and then, when the model also writes. It takes most of the running time.
 
 # %%
 from tinytx.generate import Sampling, generate, generate_many
@@ -283,14 +278,16 @@ def watch(step, model):
 result = tx.pretrain(corpus, options=tx.RunOptions(on_step=watch, progress=False))
 model = result.model
 assert result.tokenizer.to_bytes() == tokenizer.to_bytes()
-three = 1, sorted(samples)[len(samples) // 2], n_steps
-print(*(f"step {step:>4}: {samples[step][:64]}" for step in three), sep="\n")
+by_step = {row["step"]: row["loss"] for row in result.history.evaluations}
+last = by_step[n_steps]
+print("At the end it writes:", samples[n_steps][:64])
+print(f"{last:.3f} nats per token, {last / bound - 1:.0%} above the entropy bound")
+assert smoke or bound < last < 1.1 * bound
 
 # %% [markdown]
-# ## Look: from a uniform guess towards the bound
+# ### Further: from a uniform guess towards the bound
 
 # %% tags=["folded"]
-by_step = {row["step"]: row["loss"] for row in result.history.evaluations}
 fig, ax = plots.curves(
     [plots.Curve("transformer", [*by_step], [*by_step.values()])], x_log=True,
     references={"uniform guess, ln V": math.log(V), "entropy bound": bound},
@@ -298,9 +295,6 @@ fig, ax = plots.curves(
     ylabel="held-out loss (nats per token)", title="Loss on held-out reviews",
 )
 plots.show(fig, name="08_loss_and_bound")
-last = by_step[n_steps]
-print(f"{last:.3f} at the end, {last / bound - 1:.0%} above the entropy bound")
-assert smoke or bound < last < 1.1 * bound
 
 # %% [markdown]
 # ### Further: from gibberish to French
@@ -474,7 +468,7 @@ course.resolve(
 #
 # ## Play: a model learns in the page
 #
-# Press Play, and watch the held-out loss come down towards the entropy bound while noise turns into French. Then say what the loss will do if the mask is switched off, and try it.
+# Press Play: the held-out loss comes down towards the entropy bound, and noise turns into French. What if the mask is switched off? Try it.
 
 # %%
 course.widgets.playground()
@@ -490,34 +484,25 @@ course.widgets.sampling("Le livre")
 # %% [markdown]
 # ## What this does not show
 #
-# - Real text has no known entropy bound: there a loss can only be compared with that of other models.
-# - One run with one seed; [lesson 12](12_the_price_of_attention.ipynb) compares several.
+# - Real text has no known entropy bound: there losses can only be compared. And this is one run.
 #
 # ## Take-home
 #
-# Text in, shift, loss, step, repeat.
+# Text in, shift, loss, gradient, step, repeat.
 
 # %%
 _ = torch.manual_seed(0)
-model = tx.LanguageModel(small)
-optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-texts = corpus.train.texts
-for _ in range(60):
-    rows = tokenizer.encode_batch([texts[i] for i in torch.randint(len(texts), (16,))])
-    framed_rows = [[tokenizer.bos_id, *row, tokenizer.eos_id] for row in rows]
-    padded = pad_batch(framed_rows, pad_id)  # (B, T + 1)
-    inputs, targets = padded[:, :-1], padded[:, 1:]  # the shift: (B, T) each
-    logits = model(inputs).flatten(0, 1)  # (B T, V)
-    loss = F.cross_entropy(logits, targets.flatten(), ignore_index=pad_id)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
+rows = framed(tokenizer.encode_batch(corpus.train.texts[:16]))  # (B, T + 1)
+inputs, targets = rows[:, :-1], rows[:, 1:]  # the shift: (B, T) each
+logits = right(inputs).flatten(0, 1)  # (B T, V)
+loss = F.cross_entropy(logits, targets.flatten(), ignore_index=pad_id)
+loss.backward()  # then a step, and repeat
 print(f"loss {loss.item():.2f}, ln V {math.log(V):.2f}")
 
 # %% [markdown]
 # ## Questions
 #
-# Pick an answer and read what it says; the wrong answers are common mistakes.
+# The wrong answers are common mistakes.
 
 # %%
 course.quiz("pretraining")
@@ -587,11 +572,11 @@ course.check("perplexity", perplexity)
 # %% [markdown]
 # ## Summary
 #
-# 1. A text of $T$ tokens gives $T + 1$ questions; the targets are the inputs shifted by one. Without the shift the training loss falls below the entropy bound: on text not read before, an alarm.
+# 1. A text of $T$ tokens gives $T + 1$ questions; the targets are the inputs shifted by one. Without the shift the training loss falls below the entropy bound: an alarm.
 # 2. Loss is the mean of $-\ln p$ in nats, perplexity its exponential; before training they are about $\ln V$ and $V$.
-# 3. Batch, loss, gradient, clip, step: the training loop. The transformer ended just above the entropy bound; *Further:* it beat an n-gram model that had read more.
-# 4. *Further:* expected loss is the entropy of the language plus the divergence of the model. At a distance the transformer agrees an adjective with its noun, and the n-gram model does not. A lower temperature trades variety for safety.
+# 3. Batch, loss, gradient, clip, step. The transformer ended just above the entropy bound; *Further:* it beat an n-gram model that had read more.
+# 4. *Further:* at a distance the transformer agrees an adjective with its noun, and the n-gram model does not. A lower temperature trades variety for safety.
 #
-# *Where this comes from:* Shannon, *Prediction and Entropy of Printed English*, Bell System Technical Journal 30 (1951). Radford et al., *Improving Language Understanding by Generative Pre-Training* (2018), section 3.1. Pascanu et al., [arXiv:1211.5063](https://arxiv.org/abs/1211.5063), section 3.2, for clipping. Witten and Bell, *The Zero-Frequency Problem*, IEEE Transactions on Information Theory 37 (1991), method C, for the n-gram model.
+# *Where this comes from:* Shannon, *Prediction and Entropy of Printed English* (1951). Radford et al., *Improving Language Understanding by Generative Pre-Training* (2018), section 3.1. Pascanu et al., [arXiv:1211.5063](https://arxiv.org/abs/1211.5063), section 3.2, for clipping. Witten and Bell, *The Zero-Frequency Problem* (1991), for the n-gram model.
 #
 # *Next:* [lesson 09](09_transfer.ipynb) takes the body of such a model, puts another head on it, and asks what the pretraining was worth.

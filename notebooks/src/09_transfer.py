@@ -13,18 +13,16 @@
 #
 # After this lesson you can
 #
-# 1. turn a language model into a classifier: say what stays, what is new, and which vector the new head reads;
+# 1. turn a language model into a classifier: what stays, what is new, what the new head reads;
 # 2. write the fine-tuning loop, and freeze a body;
-# 3. compare two ways of training fairly: same labels, same order, several seeds, an interval for the difference;
-# 4. *Further:* recognise three mistakes by their symptoms, and compare a result with a bag of words.
+# 3. compare two ways of training fairly: same labels, same order, several seeds;
+# 4. *Further:* recognise three mistakes by their symptoms, put an interval on a gain, and compare with a bag of words.
 #
-# *You need:* lesson 08 (a language model learns to predict the next token) and what a causal mask is (lesson 02).
+# *You need:* lesson 08, and the causal mask of lesson 02.
 # *It takes:* an hour and a half to read and do; two minutes to run on two cores, less with a GPU.
 
 # %% [markdown]
 # ## Set-up
-#
-# The body is pretrained here for half the steps of lesson 08; then small classifiers learn from 50 labels.
 
 # %%
 import math
@@ -41,16 +39,13 @@ from tinytx_run.recipes import default_budget, plan
 
 smoke = default_budget() == "smoke"
 
-# %% [markdown]
-# Two questions from earlier lessons first.
-
 # %%
 course.recall("09")
 
 # %% [markdown]
 # ## Why: labels are expensive, text is cheap
 #
-# A label costs work: a person has to read the review. The promise of **transfer** is: let a model learn the language from plain text (**pretraining**), then teach it the question with few labels (**fine-tuning**). The lowest yardstick is the **majority**: always the more frequent label. Three of our reviews; 1 means that the book is praised:
+# A label costs work: a person has to read the review. **Transfer** needs few: a model learns the language from plain text (**pretraining**), then the question from labels (**fine-tuning**). The lowest yardstick is the **majority**: always the more frequent label. Three of our reviews; 1 is praise:
 
 # %%
 corpus = tx.load_corpus("world")
@@ -63,12 +58,14 @@ print(f"majority of test labels: {max(labels.mean(), 1 - labels.mean()):.3f}")
 # %% [markdown]
 # ## Swapping the head
 #
-# A transformer here is a **body** (also called backbone), which turns tokens into vectors, and a **head**, which reads them. The language model's head gives a distribution over the vocabulary at *every* position, the classifier's *one* answer for the whole sequence.
+# A transformer here is a **body** (also called backbone), which turns tokens into vectors, and a **head**, which reads them. The language model's head answers at *every* position. The classifier's answers *once*: it reads the mean of the vectors of the **real** tokens, without padding. Choosing such a vector is called **pooling**.
 
 # %%
 plots.diagram("swap-the-head")
 
 # %% [markdown]
+# ### Further: the swap and the mean by hand
+#
 # The body stays, and the new head begins at random:
 
 # %% tags=["nbval-check-output"]
@@ -78,15 +75,12 @@ language_model = tx.LanguageModel(config)
 classifier = tx.Classifier.from_body(language_model.body, n_classes=2)
 token_ids = torch.tensor([[2, 5, 8, 7], [2, 6, 0, 0]])  # (B, T); 0 is padding
 real = tx.padding_mask(token_ids, pad_id=0)
-print("language model:", tuple(language_model(token_ids).shape), "for each position")
-print("classifier:    ", tuple(classifier(token_ids, real).shape), "for each row")
 assert classifier.body is language_model.body
-print(tx.count_parameters(classifier.head), "parameters are new")
+shapes = *language_model(token_ids).shape, *classifier(token_ids, real).shape
+print("language model ({}, {}, {}), classifier ({}, {})".format(*shapes))
 
 # %% [markdown]
-# ### By hand: which vector does the head read?
-#
-# The body returns a vector for each token, the head wants one for the row. Choosing it is called **pooling**. Ours takes the mean over the **real** tokens, without the padding.
+# The vector that the new head reads:
 
 # %% tags=["nbval-check-output"]
 hidden = classifier.body(token_ids, real)  # (B, T, D)
@@ -99,11 +93,11 @@ torch.testing.assert_close(classifier.head(pooled), classifier(token_ids, real))
 print("averaged", real.sum(dim=1).tolist(), "vectors: by hand and by the package")
 
 # %% [markdown]
-# Other choices are the *last* real token, as GPT does, or the *first*, as BERT does. In a causal body the first token attends to itself alone.
+# Other choices are the *last* real token, as GPT does, or the *first*, as BERT does: not in a causal body, where the first token attends to itself alone.
 #
 # ## Pretrain once
 #
-# The real body reads the training reviews, not their labels.
+# The body reads the training reviews, not their labels, for half the steps of lesson 08.
 
 # %%
 shorter = {"n_steps": plan("world").settings.n_steps // 2}
@@ -111,12 +105,11 @@ pretrained = tx.pretrain(
     corpus, training_changes=shorter, options=tx.RunOptions(progress=False)
 )
 tokenizer, pad_id = pretrained.tokenizer, pretrained.tokenizer.pad_id
-pretrained
 
 # %% [markdown]
 # ## The fine-tuning loop
 #
-# It is the loop of lesson 08 with three changes: batches hold labels, the model gives one row of logits a review, and only parameters that *require a gradient* are trained.
+# The loop of lesson 08 with three changes: batches hold labels, the model gives one row of logits a review, and only parameters that *require a gradient* are trained.
 
 # %%
 def mean_of_real(model, token_ids, real):
@@ -141,7 +134,7 @@ def fine_tune(model, batches, lr=1e-3, read=mean_of_real, loss_of=F.cross_entrop
     return losses
 
 # %% [markdown]
-# A seed draws 50 labelled reviews, half of them praise, and their order: twelve **epochs**, ten reviews at a time.
+# A seed draws 50 labelled reviews and their order: twelve **epochs**, ten reviews at a time.
 
 # %%
 from tinytx.batching import pad_batch
@@ -167,7 +160,7 @@ def labelled(seed, n_epochs=12):
 drawn = [labelled(seed) for seed in SEEDS]
 
 # %% [markdown]
-# A new classifier copies the pretrained body, or keeps its random one, and draws a new head.
+# A new classifier copies the pretrained body, or keeps its random one; its head is new.
 
 # %%
 def new_classifier(seed=0, fresh=False):
@@ -192,13 +185,16 @@ def accuracy(model, read=mean_of_real):
 
 tuned = new_classifier()
 losses = fine_tune(tuned, drawn[0])
-print("loss of every sixth batch:", " ".join(f"{loss:.2f}" for loss in losses[::6]))
-print(f"right of {N_TESTED} test reviews: {accuracy(tuned):.3f}")
+print(f"loss {losses[0]:.2f} to {losses[-1]:.2f}; right on test: {accuracy(tuned):.3f}")
 
 # %% [markdown]
 # ## Freeze the body: a linear probe
 #
-# The other way: **freeze** the body by `requires_grad_(False)`, and train the new head alone, a **linear probe**. It needs a **control**: the same with a body of *random* weights. Only what lies above this control was learned in pretraining.
+# The other way: **freeze** the body by `requires_grad_(False)`, and train the new head alone, a **linear probe**. Its **control** has a body of *random* weights: only what lies above it was learned in pretraining.
+#
+# ### Further: what a probe moves
+#
+# Only the weights of its head:
 
 # %%
 probe, control = new_classifier(), new_classifier(fresh=True)
@@ -215,7 +211,7 @@ assert moved == ["head.weight"] and (smoke or accuracy(probe) > accuracy(control
 # %% [markdown]
 # ### Further: three mistakes
 #
-# All are common, and none raises an error. The first: `hidden[:, -1]` looks like "the last token". In a batch that is padded on the right it is the last *column*, often padding, so the answer to a review depends on its neighbours. The second is a **softmax before the loss**, which applies its own ([lesson 08](08_pretraining.ipynb)): the best "logits" are (1, 0), and the loss cannot fall below $-\ln\frac{e}{e + 1} = 0.313$. The third is **SGD with Adam's rate**: Adam divides each step by the size of the gradient, SGD does not.
+# None raises an error. `hidden[:, -1]` looks like "the last token": in a batch that is padded on the right it is the last *column*, often padding, so the answer depends on the neighbours. A **softmax before the loss** ([lesson 08](08_pretraining.ipynb)): the best "logits" are (1, 0), and the loss cannot fall below $-\ln\frac{e}{e + 1} = 0.313$. **SGD with Adam's rate**: Adam divides each step by the size of the gradient, SGD does not.
 
 # %%
 from tinytx.classifier import pool
@@ -263,11 +259,11 @@ gap = right["softmax before the loss"] - right["mean of the real tokens"]
 assert smoke or abs(gap.mean()) < 0.03
 
 # %% [markdown]
-# A second softmax costs hardly any accuracy here; its symptom is a loss that stops at the limit. The symptom of SGD is a loss that stays above one half, where the sound rows come near zero. On the last column every model changes some of its answers.
+# The symptom of a second softmax is a loss that stops at the limit, at hardly any cost in accuracy. That of SGD is a loss that stays above one half. On the last column every model changes some of its answers.
 #
 # ## Doing it properly
 #
-# A common way to answer our question: fine-tune a pretrained model and a fresh one, once each, and report the best epoch on the *test* set. Instead we train from the pretrained body, from a fresh one (**from scratch**), as a frozen probe, and as a probe of a random body, with the **same** labels in the **same** order, for three seeds and a fixed number of epochs. **Predict 09.1.**
+# The tempting way: train both once, and report the best epoch on the *test* set. We train from the pretrained body, from a fresh one (**from scratch**), and both as probes, with the **same** labels in the **same** order, for three seeds and a fixed number of epochs. **Predict 09.1.**
 
 # %%
 course.predict(
@@ -314,7 +310,7 @@ print(f"scratch, 12 epochs {ends['scratch'][0]:.3f}, 36 epochs {accuracy(longer)
 assert smoke or accuracy(longer) < ends["pretrained"][0] - 0.1
 
 # %% [markdown]
-# And what if the best run is chosen on the test set? Of the three runs from scratch we take the best on 100 test reviews, drawn at random, and test it on the other 400.
+# And if the best run is chosen on the test set? We choose one of the three on 100 test reviews, drawn at random, and test it on the other 400.
 
 # %%
 rng, chosen = np.random.default_rng(0), []
@@ -333,7 +329,7 @@ assert on_these > on_others
 #
 # ## Further: the interval of a paired difference
 #
-# Is a gain real? Labels and order were shared, so each seed gives one **paired difference**. Student's interval is mean $\pm\, t \cdot s/\sqrt{n}$. With many numbers $t$ is 1.96. With three, $s$ itself is a rough guess, so $t$ is 4.303.
+# Is a gain real? Each seed gives one **paired difference**. Student's interval is mean $\pm\, t \cdot s/\sqrt{n}$. With many numbers $t$ is 1.96, with three 4.303, as $s$ itself is a rough guess.
 
 # %%
 from tinytx_run.intervals import paired_interval
@@ -396,7 +392,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# The rule does not hold here: fine-tuning beats the probe at all five numbers of labels. And what is pretraining worth? We compare 50 labels with ten times as many.
+# The rule does not hold here. And what is pretraining worth? We compare 50 labels with ten times as many.
 
 # %%
 worth = paired_interval(measured(50, "pretrained") - measured(500, "scratch"))
@@ -409,7 +405,7 @@ assert worth.low > 0
 #
 # ## Further: a baseline that cannot read
 #
-# **Naive Bayes** counts words in each class and forgets their order: a **bag of words**. The score of a review is the sum, over its words, of $\ln P(\text{word} \mid 1) - \ln P(\text{word} \mid 0)$, each a share of counts with one added. It gets the labels that the stored runs had, seed by seed.
+# **Naive Bayes** forgets the order of words: a **bag of words**. The score of a review is the sum, over its words, of $\ln P(\text{word} \mid 1) - \ln P(\text{word} \mid 0)$, each a share of counts with one added. It gets the labels of the stored runs, seed by seed.
 
 # %%
 known = sorted({word for text in corpus.train.texts for word in text.split(" ")})
@@ -452,7 +448,7 @@ for n in counts:
 #
 # ### Label-efficiency curves
 #
-# The bands are 95 % intervals of the mean over seeds. No reader can expect to be right more often than by the exact **posterior**, the probability that a review praises, given all its words. (One half counts as half a right answer.)
+# No reader can expect to be right more often than by the exact **posterior**, the probability that a review praises, given all its words.
 
 # %%
 posterior = np.array([world.label_posterior(t.split(" ")) for t in corpus.test.texts])
@@ -478,7 +474,7 @@ plots.show(fig, name="09_label_efficiency")
 # %% [markdown]
 # ## Your own sentence
 #
-# `tx.finetune` is the package's version of the loop. Write a review in French, in your own copy, and run the cell again. The model answers whatever you write. The exact **posterior**, the probability that a review praises, given its words, is known for what the grammar could have written. Our sentence praises twice, once by a negation: leave the negation out.
+# `tx.finetune` is the package's version of the loop. Write a review in French. The model answers whatever you write; the exact **posterior**, the probability of praise given the words, is known for what the grammar could have written. Our sentence praises twice, once by a negation: leave it out.
 
 # %%
 quiet = tx.RunOptions(progress=False, report=lambda line: None)
@@ -495,20 +491,15 @@ except ValueError as error:
     print(f"exact: none, for {error}")
 
 # %% [markdown]
-# Find a word that moves the exact posterior and not our classifier.
+# How sure can *any* reader be after a few words? Find the word that decides.
 
 # %%
-shown = world.reviews(4, seed=1)
-sure_of = []
-for review in shown:
-    beginnings = [" ".join(review.words[:n]) for n in range(1, len(review.words) + 1)]
-    sure_of.append(class_probabilities(fine_tuned, tokenizer, beginnings)[:, 1])
-course.widgets.how_sure(shown, sure_of, world=world)
+course.widgets.how_sure(world=world)
 
 # %% [markdown]
 # ## Further: what was forgotten?
 #
-# Fine-tuning moved the body. Is it still a language model? We put the *old* head back on it. When new training spoils what was learned before, this is called **catastrophic forgetting**. **Predict 09.3.**
+# Fine-tuning moved the body. Is it still a language model? We put the *old* head back on it. New training that spoils what was learned before is called **catastrophic forgetting**. **Predict 09.3.**
 
 # %%
 course.predict(
@@ -545,34 +536,25 @@ course.resolve(
 #
 # ## What this does not show
 #
-# - The pretraining text is exactly like the labelled text. [Lesson 15](15_real_text.ipynb) is about the other case.
-# - The seeds vary fine-tuning only; the body was pretrained once.
-# - We compare equal *labels*, not equal *time*.
+# - The pretraining text is exactly like the labelled text; [lesson 15](15_real_text.ipynb) has the other case.
+# - One pretraining; equal *labels*, not equal *time*.
 #
 # ## Take-home
 #
-# A probe on one screen. With `frozen = False` it is fine-tuning.
+# A probe. Without the line that freezes, and at a tenth of the rate, it is fine-tuning.
 
 # %%
 _ = torch.manual_seed(0)
-frozen = True
 model = tx.Classifier(pretrained.model.config, n_classes=2)  # the head is new
 model.body.load_state_dict(pretrained.model.body.state_dict())  # learned without labels
-model.body.requires_grad_(not frozen)
-trained = [p for p in model.parameters() if p.requires_grad]
-optimizer = torch.optim.AdamW(trained, lr=1e-2 if frozen else 1e-3)
-for token_ids, target in drawn[0]:
-    loss = F.cross_entropy(model(token_ids, token_ids != pad_id), target)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-n_trained = sum(p.numel() for p in trained)
-print(f"{n_trained} parameters trained, last loss {loss.item():.2f}")
+model.body.requires_grad_(False)
+losses = fine_tune(model, drawn[0], lr=1e-2)
+print(f"last loss {losses[-1]:.2f}")
 
 # %% [markdown]
 # ## Questions
 #
-# Pick an answer and read what it says; the wrong answers are common mistakes.
+# The wrong answers are common mistakes.
 
 # %%
 course.quiz("transfer")
@@ -596,11 +578,11 @@ course.check("freeze", freeze)
 # %% [markdown]
 # ### Try it yourself
 #
-# **1.** There is a middle way between a probe and fine-tuning: freeze the body, then set its last block free with `model.body.blocks[-1].requires_grad_(True)`. Train it as `fine_tune` does. How many parameters are trained, and how do you find out whether it beats the probe?
+# **1.** Between a probe and fine-tuning: freeze the body, then set its last block free with `model.body.blocks[-1].requires_grad_(True)`. Train it with `fine_tune`. How many parameters are trained? Does it beat the probe?
 #
 # <details><summary>Answer</summary>
 #
-# One block of 196,864 parameters and the head's 256: less than a third of all. Train it for the three seeds with the same batches, and take the paired differences to the probe and to fine-tuning. If an interval holds zero, three seeds cannot say.
+# One block of 196,864 parameters and the head's 256. Train it for the three seeds with the same batches, and take the paired differences. If their interval holds zero, three seeds cannot say.
 #
 # </details>
 #
@@ -651,11 +633,10 @@ course.check("last_token", last_token)
 # %% [markdown]
 # ## Summary
 #
-# 1. A classifier has the body of the language model and a new head, which reads the mean of the real tokens, or the last one: never the last *column*.
-# 2. Fine-tuning is the training loop with labels; freezing is one flag.
-# 3. Share labels and order, fix the epochs, report the interval of the paired differences. Choosing on the test set flatters.
-# 4. Pretraining is worth more than ten times the labels here. Fine-tuning beats the probe at all five numbers of labels, and from scratch a transformer loses to a bag of words.
+# 1. A classifier has the body of the language model and a new head, which reads the mean of the real tokens.
+# 2. Fine-tuning is the training loop with labels. With the same 50 labels the pretrained body is far ahead of a fresh one. *Further:* choosing on the test set flatters.
+# 3. *Further:* pretraining is worth more than ten times the labels here. Fine-tuning beats the probe, and from scratch a transformer loses to a bag of words.
 #
-# *Where this comes from:* Radford et al., *Improving Language Understanding by Generative Pre-Training*, 2018, section 3.2. Devlin et al., [arXiv:1810.04805](https://arxiv.org/abs/1810.04805), section 3, for the first token. Dodge et al., [arXiv:2002.06305](https://arxiv.org/abs/2002.06305), for seeds. Alain and Bengio, [arXiv:1610.01644](https://arxiv.org/abs/1610.01644), for probes. McCloskey and Cohen, *Psychology of Learning and Motivation* 24, 1989, for forgetting.
+# *Where this comes from:* Radford et al., *Improving Language Understanding by Generative Pre-Training*, 2018, section 3.2. Devlin et al., [arXiv:1810.04805](https://arxiv.org/abs/1810.04805), for the first token. Dodge et al., [arXiv:2002.06305](https://arxiv.org/abs/2002.06305), for seeds. Alain and Bengio, [arXiv:1610.01644](https://arxiv.org/abs/1610.01644), for probes.
 #
 # *What comes next:* [lesson 10](10_masked_or_causal.ipynb) asks what a model gains that may look both ways.

@@ -11,23 +11,18 @@
 #
 # **What does looking both ways buy?**
 #
-# A causal model predicts each word from its left, a masked model predicts hidden words from both sides. Which one knows the language better?
-#
 # After this lesson you can
 #
 # 1. draw what a causal and a masked model may use for a prediction;
-# 2. compute, in bits, how uncertain a hidden word is given its left side and given both sides;
-# 3. say why surprises from the left add up to the probability of a text, and those from both sides do not;
-# 4. write the masked loss, and hide tokens as BERT does;
-# 5. compare the two like for like, each with its own exact value, and read BERT's own comparison.
+# 2. say why surprises from the left add up to the probability of a text, and those from both sides do not;
+# 3. write the masked loss, and hide tokens as BERT does;
+# 4. compare the two like for like, each with its own exact value, and read BERT's own comparison.
 #
 # *You need:* [lesson 02](02_attention_and_masks.ipynb) for the causal mask, [lesson 08](08_pretraining.ipynb) for surprise, nats and the entropy bound, [lesson 09](09_transfer.ipynb) for intervals.
 # *It takes:* three quarters of an hour, about twice that with everything; about a minute to run on two cores.
 
 # %% [markdown]
 # ## Set-up
-#
-# The first half is computed from the grammar of our small language, not learned. Logarithms to the base 2 give **bits**.
 
 # %%
 import copy
@@ -47,24 +42,18 @@ from tinyworld.world import mean_per_word
 
 torch.set_num_threads(1)
 
-# %% [markdown]
-# What the two models may use for one prediction:
+# %%
+course.recall("10")
 
 # %%
 plots.diagram("who-sees-what")
 
 # %% [markdown]
-# Two questions from earlier lessons.
-
-# %%
-course.recall("10")
-
-# %% [markdown]
 # ## Why: which reader is better?
 #
-# One reader of a review goes **left to right** and predicts each word from the words before it. The other gets the review with one word **hidden**, and predicts it from all the others; then the next word is hidden, and so on. Both know our language perfectly: the world computes the exact probabilities.
+# One reader of a review predicts each word from the words before it. The other predicts each word, **hidden** for a moment, from all the others. Both know our language perfectly: the world computes the exact probabilities.
 #
-# Each pays $-\log_2 p$ bits, the **surprise**, for a word of probability $p$. It is tempting to call the reader with fewer bits the better language model. The reference is $-\log_2 P(\text{review})$.
+# Each pays $-\log_2 p$ bits, the **surprise**, for a word of probability $p$. It is tempting to call the reader with fewer bits the better language model.
 
 # %%
 world = tx.World()
@@ -86,9 +75,6 @@ course.predict(
     ["above −log₂ P(review)", "equal to it", "below it"],
 )
 
-# %% [markdown]
-# The two sums:
-
 # %%
 exact = -world.log_prob(review) / math.log(2)
 bits_left, bits_both = (-sum(map(math.log2, probs)) for probs in (from_left, from_both))
@@ -98,13 +84,9 @@ assert bits_both < exact
 course.resolve("10.1", "below it", f"{bits_both:.2f} against {exact:.2f} bits.")
 
 # %% [markdown]
-# The first reader reaches the bound exactly, the second is far below it. Nothing is wrong with its predictions: they are the best there are. What is wrong is the comparison.
+# The first sum is exactly $-\log_2 P$, by the **chain rule**: $P(x_1) \cdot P(x_2 \mid x_1) \cdots = P(x_1 \dots x_T)$. The second is far below it. Its predictions are the best there are, but _La_ and _fin_ reveal each other: with both sides visible, that we speak of the ending is never paid for. Such a sum, the **pseudo-log-likelihood**, must not be compared with a log-probability, a perplexity or our entropy bound.
 #
-# ## Who sees what
-#
-# A **causal model** predicts the next word at each position; its attention mask blocks everything to the right. A **masked model** (masked language model) reads the sentence with some words replaced by the **mask token** `[MASK]`, a token in the text that says *a word is missing here*. It is **bidirectional**: its attention mask hides padding only. It is asked for a prediction only at the chosen positions.
-#
-# ## By hand: four sentences
+# ### Further: four sentences by hand
 #
 # A language of four sentences, each as probable as the others. Of the sentences that agree with what may be seen, take the share that has the word; its surprise is $-\log_2$ of that share. Do it on paper for _la fin est triste_.
 
@@ -129,15 +111,15 @@ for sides in ("left", "both"):
     print(f"{sides:<6}", bits, "sum", sum(bits), " scores", scores, "sum", sum(scores))
 
 # %% [markdown]
-# The sentence has the probability $\tfrac14 = 2^{-2}$, and the surprises from the left sum to 2 bits. That is the **chain rule**: every denominator cancels against the numerator before it,
+# From the left the surprises sum to the 2 bits of probability $\tfrac14$: every denominator cancels against the numerator before it. From both sides nothing cancels: the scores $2^{-\text{sum}}$ sum to two, they are no probabilities.
 #
-# $$P(x_1) \cdot \frac{P(x_1 x_2)}{P(x_1)} \cdot \frac{P(x_1 x_2 x_3)}{P(x_1 x_2)} \cdots = P(x_1 \dots x_T).$$
+# ## Who sees what
 #
-# From both sides nothing cancels. _La_ and _fin_ say the same thing, that we speak of the ending and not of the novel. From the left this is paid for once, at _la_. With both sides visible each word reveals the other, so it is never paid for: the scores $2^{-\text{sum}}$ sum to two, they are no probabilities. The logarithm of such a score, the **pseudo-log-likelihood**, must not be compared with a log-probability, a perplexity, or our entropy bound.
+# A **causal model** predicts the next word at each position, from its left. A **masked model** (masked language model) reads the sentence with some words replaced by the **mask token** `[MASK]`, and predicts these from both sides: it is **bidirectional**, its attention mask hides padding only.
 #
 # ## Look: where is the uncertainty?
 #
-# The **entropy** of a word is its expected surprise, before it is seen: here, exact, at every position of our review.
+# The **entropy** of a word is its expected surprise, before it is seen:
 
 # %% tags=["folded"]
 found = world.entropies(review)
@@ -156,7 +138,7 @@ fig, ax = plots.heatmap(
 plots.show(fig, "10_entropy_strips")
 
 # %% [markdown]
-# Given both sides the grammar has gone white: articles, _est_, _mais_, commas and full stops are settled by their neighbours. What stays is *meaning*: _fin_, _belle_, *style*, _lent_, _touche_ could each be exchanged for another word of their kind. Looking both ways buys grammar first.
+# Given both sides the grammar has gone white: articles, _est_, _mais_, commas and full stops are settled by their neighbours. What stays is *meaning*. Looking both ways buys grammar first.
 #
 # ### Further: which words gain?
 #
@@ -231,11 +213,11 @@ print(f"like 'le fin': at once {at_once:.0%}, one after the other {in_turn:.0%}"
 #
 # ## How BERT is trained
 #
-# BERT (2018) chooses **15 %** of all positions for prediction. Of these, 80 % are replaced by `[MASK]`, 10 % by a word drawn at random, and 10 % are left as they are. Why not always `[MASK]`? That token does not occur when the model is later fine-tuned. And because a visible word may have been swapped, the model must check every position.
+# BERT (2018) chooses **15 %** of all positions for prediction. Of these, 80 % are replaced by `[MASK]`, 10 % by a word drawn at random, and 10 % are left as they are: `[MASK]` does not occur when the model is later fine-tuned, and as a visible word may have been swapped, the model must check every position.
 #
 # ### Further: three readings of one review
 #
-# The same in code. (BERT's second task, **next-sentence prediction**, was dropped by RoBERTa without a loss.)
+# The same in code:
 
 
 # %%
@@ -258,24 +240,20 @@ print(f"{len(chosen)} questions a reading, a causal model has {len(review) + 1}"
 # %% [markdown]
 # ### The masked loss
 #
-# The **masked loss** is the mean of $-\ln p$ over the chosen positions, in nats. All others have the label **-100**, a number that is no id: `cross_entropy` leaves it out. By hand, for four positions of which two are chosen, with a vocabulary of three:
+# The **masked loss** is the mean of $-\ln p$ over the chosen positions, in nats. All others have the label **-100**, which is no id: `cross_entropy` leaves it out. By hand, for four positions, two of them chosen:
 
 # %% tags=["nbval-check-output"]
 labels = torch.tensor([-100, 2, -100, 0])  # (T,)
-logits = torch.tensor([[9.0, 0, 0], [0, 0, 1], [0, 5, 0], [2, 1, 0]]).requires_grad_()
+logits = torch.tensor([[9.0, 0, 0], [0, 0, 1], [0, 5, 0], [2, 1, 0]])
 nats = -logits.log_softmax(dim=-1)  # (T, V)
 loss = F.cross_entropy(logits, labels)
 torch.testing.assert_close(loss, (nats[1, 2] + nats[3, 0]) / 2)
-loss.backward()
-sizes = [f"{g:.2f}" for g in logits.grad.norm(dim=-1)]
-print(f"by hand = cross_entropy: {loss.item():.3f} nats; gradient", *sizes)
+print(f"by hand = cross_entropy: {loss.item():.3f} nats")
 
 # %% [markdown]
-# No gradient where the label is -100. A masked model learns from about fifteen positions of a hundred, a causal one from all.
-#
 # ## Use it: train both, like for like
 #
-# We train three models: a causal one, a masked one, and a **control**: a causal one whose loss counts at a random 15 % of its positions, as few as the masked one has. Texts, tokenizer, first weights, optimizer, learning rate and steps are alike.
+# A masked model learns from few positions, a causal one from all. So we train a **control** too: a causal one whose loss counts at a random 15 % of its positions. Texts, tokenizer, first weights, optimizer, learning rate and steps are alike.
 
 # %%
 from tinytx import masking
@@ -293,10 +271,9 @@ control = copy.deepcopy(causal)
 masked = tx.MaskedLanguageModel(config, transform=False)
 masked.body.load_state_dict(causal.body.state_dict())  # the same first weights
 assert tx.count_parameters(causal) == tx.count_parameters(masked)
-print(f"{tx.count_parameters(causal):,} parameters each")
 
 # %% [markdown]
-# The three kinds of batches: what is read, and the labels.
+# Three kinds of batches: what is read, and the labels.
 
 # %%
 MARKS = ("pad", "unk", "bos", "eos", "cls", "sep")
@@ -326,15 +303,12 @@ inputs, labels = masked_batch([tokenizer.encode(" ".join(review[:8]))], dice)
 print("labels of a masked batch:", labels[0].tolist())
 
 # %% [markdown]
-# The training losses answer different questions. What can be compared is one and the same blank: one token, drawn at random, in each of 150 new reviews. The world gives *two* exact values for it, given the left side and given both. A model's distance from the exact value of *its* side is its **excess**. `lab.train` is the loop of lesson 08, with the loss where there is a label.
+# What can be compared is one blank, drawn at random, in each of 150 new reviews. The world gives *two* exact values for it, given the left and given both sides. A model's distance from the exact value of *its* side is its **excess**. `lab.train` is the loop of lesson 08. **Predict 10.3.**
 
 # %%
 blanks = lab.Blanks.drawn(tokenizer, corpus.valid.texts[:150], seed=3)
 exact_left, exact_both = blanks.exact(world, "left"), blanks.exact(world, "both")
 settings = resize(recipe.settings, max(30, recipe.settings.n_steps // 5))
-
-# %% [markdown]
-# **Predict 10.3.** All train equally long.
 
 # %%
 course.predict(
@@ -342,9 +316,6 @@ course.predict(
     "Which model is nearer to its own exact value?",
     ["the causal model", "the masked model"],
 )
-
-# %% [markdown]
-# Each is trained, and its excess at the blanks printed.
 
 # %%
 arms = {
@@ -364,7 +335,7 @@ finding = "{:.2f} against {:.2f} nats above it.".format(*means)
 course.resolve("10.3", f"the {nearer} model", finding)
 
 # %% [markdown]
-# This does not show that one of the objectives is the better idea: learning from few positions costs the control, too, and one run of each decides little; several seeds follow. In the explorer guess first; then it shows both exact values and the masked model.
+# Learning from few positions costs the control, too, and one run of each decides little; several seeds follow. In the explorer guess first.
 
 # %%
 course.widgets.fill_blank(masked, tokenizer)
@@ -390,7 +361,7 @@ for name, probs in {
 # %% [markdown]
 # ## With care: several seeds
 #
-# `python -m experiments objectives` trained each kind of model with several seeds, at its own learning rate. Its columns: excess at one blank given the left; excess given both sides, where a causal model scores the whole review with every token of the vocabulary; and the share of right polarities after fine-tuning on 100 labels. The controls of this last column are the same networks from scratch, and a bag of words.
+# `python -m experiments objectives` trained each with several seeds, at its own learning rate. Differences are paired by seed, with intervals that hold together. Where one holds zero, the question is **open**.
 
 # %%
 from tinytx_course.results import read_results
@@ -399,47 +370,51 @@ stored = read_results("objectives")
 (budget,) = {key.split("/")[0] for key in stored.data}
 rows = lab.with_controls(lab.objective_rows(stored.data, budget))
 assert not lab.best_at_an_end(stored.data)
+found = lab.findings(rows)
+print("\n".join(found[:4]))
+assert "few" in found[1] and "? open" in found[2]
+assert all("? yes" in found[i] for i in (0, 1, 3))
+
+# %% [markdown]
+# **Looking both ways fills a blank better. But learning from few positions costs a model much**, and whether anything else separates the two objectives is open here.
+#
+# ### Further: the excess, and fine-tuning on 100 labels
+#
+# A causal model fills a blank given both sides by scoring the whole review with every token of the vocabulary. The last column is the share of right polarities after fine-tuning; its controls are the same networks from scratch, and a bag of words.
+
+# %%
 columns = ["fill, left: excess", "fill: excess", "finetune 100 labels"]
 models = ["causal", "causal, few positions", "masked", "from scratch, one way"]
 models += ["from scratch, both ways", "bag of words"]
 cells = {(one.measure, one.contestant): str(one) for one in rows}
 table = {column: [cells.get((column, name)) for name in models] for column in columns}
 print(f"means of {len(rows[0].values)} seeds [95 % interval]; {stored.source_line()}")
+print("\n".join(found[4:]))
+assert all("? open" in line for line in found[4:])
 pd.DataFrame(table, index=models).dropna(how="all").fillna("–")
 
 # %% [markdown]
-# The differences are paired by seed; the intervals are widened so that all of them hold together. Where one holds zero, these runs leave the question **open**.
-
-# %%
-found = lab.findings(rows)
-print("\n".join(found))
-assert "few" in found[1] and "? yes" in found[1] and "? open" in found[2]
-
-# %% [markdown]
-# **Learning from few positions costs a causal model much by itself.** Whether anything else separates it from the masked one is open here, and so are all gains of pretraining over new weights with 100 labels: these seeds differ too much. This is one small language, one size, one share of masked tokens, one short training. One model can also learn both: a **hybrid model** predicts the next token in some batches and masked tokens in the others (GPT-BERT, 2024).
+# All gains of pretraining over new weights are open with 100 labels: these seeds differ too much. One model can also learn both: a **hybrid model** predicts the next token in some batches and masked tokens in the others (GPT-BERT, 2024).
 #
 # ## What was published
 #
-# BERT's authors compared the two ways themselves, on five English tasks: accuracy in percent, F1 for SQuAD, on development sets (table 5 of the paper).
+# BERT's authors compared the two ways on five English tasks: accuracy in percent, F1 for SQuAD (table 5 of the paper). Guessing the **next sentence** was BERT's second task.
 
 # %%
 published = {
     "BERT base: masked, next sentence": [84.4, 88.4, 86.7, 92.7, 88.5],
     "masked, no next sentence": [83.9, 84.9, 86.5, 92.6, 87.9],
     "left to right, no next sentence": [82.1, 84.3, 77.5, 92.1, 77.8],
-    "the same, with a BiLSTM on top": [82.1, 84.1, 75.7, 91.6, 84.9],
 }
 tasks = ["MNLI-m", "QNLI", "MRPC", "SST-2", "SQuAD"]
 pd.DataFrame(published, index=tasks).T
 
 # %% [markdown]
-# The fair pair are the **second and the third row**: body, data and steps are alike, direction and what is predicted are not. The left-to-right model loses most where an answer has to be found *inside* a text (SQuAD, 10.1 points) and where two sentences are compared (MRPC, 9.0). A BiLSTM on top, which may use both sides, brings back much of the first loss and nothing of the second. On SST-2, the polarity of single sentences and the task nearest to our reviews, the two differ by half a point. "Masked is better" is too short: better for understanding a given text, on some tasks; none had to *write*.
-#
-# **CamemBERT** is a descendant for French. **BARThez** follows BART: its encoder reads a damaged text both ways, its decoder writes the whole text left to right.
+# The fair pair are the **second and the third row**: direction and what is predicted differ, nothing else. The left-to-right model loses most where an answer is found *inside* a text (SQuAD, 10.1 points) and where two sentences are compared (MRPC, 9.0). On SST-2, polarity, it loses half a point. So masked is better for understanding a given text, on some tasks; none had to *write*.
 #
 # ## Questions
 #
-# Pick an answer, and read the feedback: the wrong answers are common mistakes.
+# The wrong answers are common mistakes.
 
 # %%
 course.quiz("masked_or_causal")
@@ -494,35 +469,17 @@ course.check("mask_tokens", mask_tokens)
 # %% [markdown]
 # ## Take-home
 #
-# Two questions, one transformer. What differs is the attention mask, what is read, and where the labels are.
-
-
-# %%
-def causal_question(x, bos, eos):
-    return [bos, *x], [*x, eos]  # reads, labels: the next token, everywhere
-
-
-def masked_question(x, chosen, mask):
-    reads = [mask if t in chosen else token for t, token in enumerate(x)]
-    return reads, [token if t in chosen else -100 for t, token in enumerate(x)]
-
-
-x = tokenizer.encode("Le style est lent .")
-blank = masked_question([cls, *x, sep], {2}, tokenizer.mask_id)
-for model, asked in (causal, causal_question(x, bos, eos)), (masked, blank):
-    reads, labels = map(torch.tensor, asked)
-    nats = F.cross_entropy(model(reads[None])[0], labels)  # -100 is skipped
-    print(f"{nats:.2f} nats a question")
-
-# %% [markdown]
+# | model | attends to | reads | labels |
+# |---|---|---|---|
+# | causal | the left | `<bos> x` | `x <eos>`: everywhere |
+# | masked | both sides | `x` with some tokens hidden | these tokens; elsewhere -100 |
+#
 # ## Summary
 #
-# 1. A causal model attends to the left and predicts at every position. A masked one attends to all positions, and predicts only at the chosen ones.
-# 2. The right side settles grammar first: articles lose most of their uncertainty in our language, nouns keep most of theirs.
-# 3. Surprises from the left add up to $-\log P$, by the chain rule; those from both sides do not.
-# 4. BERT chooses 15 % of the positions, treats them 80/10/10, and takes the loss there alone: the other labels are -100.
-# 5. Compare each model with the exact value of *its* side, and with as many positions: several seeds leave open which objective is better here. BERT's own comparison favours the masked model on some tasks.
+# 1. Surprises from the left add up to $-\log P$, by the chain rule; those from both sides do not.
+# 2. The right side settles grammar first.
+# 3. Compare each model with the exact value of *its* side, and with as many positions: which objective is better is open here. BERT's own comparison favours the masked model on some tasks.
 #
-# *Where this comes from:* Devlin et al., [arXiv:1810.04805](https://arxiv.org/abs/1810.04805), sections 3.1 and 5.1, table 5, appendix A. *RoBERTa*, [arXiv:1907.11692](https://arxiv.org/abs/1907.11692), section 4. Pseudo-log-likelihood: [arXiv:1910.14659](https://arxiv.org/abs/1910.14659), section 2. GPT-BERT: [arXiv:2410.24159](https://arxiv.org/abs/2410.24159). *CamemBERT*: [arXiv:1911.03894](https://arxiv.org/abs/1911.03894). *BARThez*: [arXiv:2010.12321](https://arxiv.org/abs/2010.12321).
+# *Where this comes from:* Devlin et al., [arXiv:1810.04805](https://arxiv.org/abs/1810.04805). Pseudo-log-likelihood: [arXiv:1910.14659](https://arxiv.org/abs/1910.14659), section 2. GPT-BERT: [arXiv:2410.24159](https://arxiv.org/abs/2410.24159).
 #
 # *What comes next:* [lesson 11](11_translation.ipynb) joins a model that uses both sides with one that uses only the left, and lets them translate.

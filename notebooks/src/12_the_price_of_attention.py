@@ -15,16 +15,13 @@
 #
 # 1. write a recurrent layer and a convolution, and say how news travels in them;
 # 2. count what each layer costs, and say *when* attention is cheaper, and *which part* of it;
-# 3. measure the same with a clock (*Further*), and explain where clock and count disagree;
-# 4. find the longest chain of operations that wait for each other (*Further*);
-# 5. compare four neural language models fairly, with an n-gram model as baseline.
+# 3. *Further:* measure the same with a clock, and find the longest chain of operations that wait for each other;
+# 4. compare four neural language models fairly, with an n-gram model as baseline.
 #
 # *You need:* lesson 02 (attention), lesson 05 (the block). *It takes:* an hour and a half with the exercises; three quarters of a minute to run, with or without a GPU.
 
 # %% [markdown]
 # ## Set-up
-#
-# Everything runs on one core. Two questions from earlier lessons come first.
 
 # %%
 import itertools
@@ -49,24 +46,24 @@ course.recall("12")
 # %% [markdown]
 # ## Why: three ways for tokens to hear each other
 #
-# **Attention** lets each token read all others at once. A **recurrent** layer reads from left to right and keeps one **hidden state**. A **convolution** shows each token a window of $k$ neighbours. All three turn $n$ vectors of width $d$ into $n$ vectors of width $d$.
+# **Attention** lets each token read all others at once. A **recurrent** layer reads from left to right and keeps one **hidden state**. A **convolution** shows each token a window of $k$ neighbours. All turn $n$ vectors of width $d$ into $n$ such vectors.
 
 # %%
 course.plots.diagram("paths-of-information")
 
 # %% [markdown]
-# What do they cost? The paper *Attention Is All You Need* has a table: $O(n^2 d)$ operations for self-attention, $O(n d^2)$ for a recurrent layer. The tempting conclusion: "attention is cheaper as long as $n < d$."
+# *Attention Is All You Need* has a table: $O(n^2 d)$ operations for self-attention, $O(n d^2)$ for a recurrent layer. Tempting: "attention is cheaper as long as $n < d$."
 
 # %% tags=["nbval-check-output"]
 n, d = 50, 64
 print(f"from the table: attention {n**2 * d:,}, recurrent {n * d**2:,} operations")
 
 # %% [markdown]
-# The conclusion means nothing until you say *for which lengths*, and *which part* of attention.
+# It means nothing until you say *for which lengths*, and *which part* of attention.
 #
 # ## By hand: how one signal travels
 #
-# Take six tokens of width 1. The first is 1, all others are 0. A recurrent layer with weight 1 for the token and $\frac12$ for its state, a convolution that averages $k = 2$ tokens, and attention with even weights over itself and all tokens before it: what does each position receive?
+# Of six tokens of width 1 the first is 1, all others are 0. A recurrent layer with weight 1 for the token and $\frac12$ for its state, a convolution that averages $k = 2$ tokens, and attention with even weights over all tokens so far: what does each position receive?
 
 # %% tags=["nbval-check-output"]
 x = torch.tensor([1.0, 0, 0, 0, 0, 0])
@@ -81,7 +78,7 @@ for name, row in signals.items():
     print(f"{name:<12}" + "".join(f"{value:7.3f}" for value in row))
 
 # %% [markdown]
-# **Finding:** with the weight $\frac12$ the recurrent state halves with every step: the signal *fades* (a gate can learn a weight near 1, which fades slowly). The convolution hears it for two positions, then never again: a *wall*. Attention reads it directly at any distance; its share shrinks here only because our weights are even.
+# **Finding:** the recurrent state halves with every step: the signal *fades*. The convolution hears it for two positions, then never again: a *wall*. Attention reads it at any distance; its share shrinks here because our weights are even.
 #
 # ## Vectorised: a layer in a dozen lines
 #
@@ -106,7 +103,7 @@ b = theirs.bias_ih_l0 + theirs.bias_hh_l0
 torch.testing.assert_close(rnn(x, W, U, b), theirs(x)[0])
 
 # %% [markdown]
-# A vanilla state is overwritten at each step. The **gated recurrent unit** (GRU; Cho et al., 2014) has three such pairs of matrices in place of one: its gates learn *when* to overwrite. A **causal convolution** with **kernel size** $k$ joins each token to the $k - 1$ before it, and sends the long vector through one matrix: there is no loop over tokens.
+# The **gated recurrent unit** (GRU; Cho et al., 2014) has three such pairs of matrices: its gates learn *when* to overwrite the state. A **causal convolution** with **kernel size** $k$ joins each token to the $k - 1$ before it, and sends the long vector through one matrix, without a loop over tokens.
 #
 # ### Further: a GRU and a convolution
 #
@@ -152,13 +149,13 @@ torch.testing.assert_close(convolve(x, W, theirs.bias, k=4), by_torch)
 # %% [markdown]
 # ## What does a layer cost?
 #
-# Count matrix products only. A product of $(a, b)$ with $(b, c)$ needs $abc$ multiply-adds, each **two floating-point operations** (FLOPs). Which tensors of a block grow with the *square* of the number of tokens? Move the sequence length and watch.
+# Count matrix products only. A product of $(a, b)$ with $(b, c)$ needs $abc$ multiply-adds, each **two floating-point operations** (FLOPs). Which tensors grow with the *square* of the number of tokens? Move the sequence length.
 
 # %%
 course.widgets.shapes(batch_size=2, seq_len=5, d_model=8, n_heads=2, d_ff=10, step=3)
 
 # %% [markdown]
-# Only the attention scores and weights do: one number for each *pair* of tokens. *Attention* has four projections, $8nd^2$, and all pairs of tokens, once for the scores and once for the weighted sums, $2 \cdot 2n^2d$. An *RNN* has two matrices for each token, a *GRU* six, a *convolution* $k$. Torch counts while the layers run:
+# Only the attention scores and weights do: one number for each *pair* of tokens. *Attention* has four projections, $8nd^2$, and all pairs twice, for scores and for weighted sums, $2 \cdot 2n^2d$. An *RNN* has two matrices a token, a *GRU* six, a *convolution* $k$. Torch counts:
 
 # %% tags=["nbval-check-output"]
 cost = {
@@ -210,7 +207,7 @@ answer = answers[reached]
 course.resolve("12.1", answer, f"Its pairs alone are cheaper up to n = {alone}.")
 
 # %% [markdown]
-# **Finding:** *the pairs of tokens alone*, which the paper's table compares, cost less than an RNN while $n < d$. The four projections alone cost twice an RNN. All of attention costs less than a GRU while $n < d$.
+# **Finding:** *the pairs of tokens alone*, as in the paper's table, cost less than an RNN while $n < d$. The four projections alone cost twice an RNN. All of attention costs less than a GRU while $n < d$.
 #
 # ## Further: now with a clock
 #
@@ -389,9 +386,9 @@ for kind in lesson_12.MIXERS:
 # %% [markdown]
 # ## Use it: one ladder on one task
 #
-# The task is next-token prediction on the reviews of the world, measured in nats per token *above the exact entropy bound*. In a `tx.LanguageModel` with two blocks only `block.attn` is exchanged: for an RNN, a GRU or a convolution (CNN). What one layer lacks in weights, its feed-forward network gets, so parameters agree within half a per cent.
+# The task is next-token prediction on our reviews, in nats per token *above the exact entropy bound*. In a `tx.LanguageModel` with two blocks only `block.attn` is exchanged: for an RNN, a GRU or a convolution (CNN). The feed-forward network is widened until parameters agree within half a per cent.
 #
-# `python -m experiments ladder` has trained all of them for a full pass over the reviews, with one recipe. For each the same three learning rates were tried on the valid split; results are those of other seeds, on the test split. The baseline is an n-gram model that has read the same text. **Predict 12.3.**
+# `python -m experiments ladder` has trained all of them for a full pass over the reviews. For each the same three learning rates were tried on the valid split; results are of other seeds, on the test split. The baseline is an n-gram model. **Predict 12.3.**
 
 # %%
 course.predict(
@@ -517,7 +514,7 @@ course.check("longest_chain", longest_chain)
 #
 # ## Take-home
 #
-# The longest chain of operations that wait for each other says what no number of cores makes faster; the path, through how many layers or steps news must pass from the first token to the last.
+# The longest chain is of operations that wait for each other; the path, of steps from the first token to the last.
 #
 # | one layer | operations | longest chain | path |
 # |---|---|---|---|
@@ -527,19 +524,16 @@ course.check("longest_chain", longest_chain)
 #
 # ## Limits
 #
-# - All times are those of one core. On a GPU waiting should weigh more, which is not measured here.
-# - The ladder is one task with short texts, one size, one pass, three learning rates. Kernel size, depth and width were not tuned.
-# - State-space models and linear attention, which promise short chains *and* linear cost, are not here.
+# - All times are those of one core.
+# - The ladder: one task, one size, one pass.
 #
 # ## Summary
 #
 # 1. In an RNN a signal fades, in a convolution it meets a wall, attention reads it at any distance.
-# 2. Attention takes $8nd^2 + 4n^2d$ operations, an RNN $4nd^2$, a GRU $12nd^2$, a convolution $2knd^2$. "Cheaper" needs a *when* ($n < d$) and an *of what*.
-# 3. *Further:* the clock disagrees with the count: large products cost less than small steps that wait for each other.
-# 4. *Further:* the longest chain grows with the text in recurrent layers only.
-# 5. On one task with short texts, at equal parameters, the transformer is ahead of RNN, GRU and CNN by little, and all four are far ahead of the n-gram model.
+# 2. Attention takes $8nd^2 + 4n^2d$ operations, an RNN $4nd^2$. "Cheaper" needs a *when* ($n < d$) and an *of what*.
+# 3. *Further:* large products cost less time than small steps that wait for each other; the longest chain grows with the text in recurrent layers only.
+# 4. On one task, at equal parameters, the transformer is ahead of RNN, GRU and CNN by little, and all are far ahead of the n-gram model.
 #
-# *References:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 4 with table 1 (operations, waiting, path). RNN: Elman, *Finding Structure in Time*, Cognitive Science 14 (1990). GRU: Cho et al., [arXiv:1406.1078](https://arxiv.org/abs/1406.1078),
-# section 2.3. Convolutions for sequences: Gehring et al., [arXiv:1705.03122](https://arxiv.org/abs/1705.03122). Vanishing gradients: Pascanu et al., [arXiv:1211.5063](https://arxiv.org/abs/1211.5063), section 2.
+# *References:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), table 1. GRU: Cho et al., [arXiv:1406.1078](https://arxiv.org/abs/1406.1078). Convolutions: Gehring et al., [arXiv:1705.03122](https://arxiv.org/abs/1705.03122). Vanishing gradients: Pascanu et al., [arXiv:1211.5063](https://arxiv.org/abs/1211.5063).
 #
-# *What comes next:* lesson 13 asks where the time of a whole training run is spent, and makes it shorter.
+# *What comes next:* lesson 13 asks where the time of a training run goes.

@@ -35,7 +35,6 @@ CARD_FIGURES = {
     7: "learning",
     8: "loss_and_bound",
     9: "label_efficiency",
-    11: "alignment",
     13: "profile",
     14: "swaps",
     15: "dose",

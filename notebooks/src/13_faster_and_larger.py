@@ -162,7 +162,7 @@ print(f"{operations / n_bytes:.2f} for each byte")
 #
 # Here are the layers of our model in training, where each weight is read once for all tokens of a batch, and in generation, where it is read to be used once. A large product gives the top, a large copy the slope. Each round begins with the copy: so a layer reads its weights from memory and not from the **cache**, the small memory close to the processor.
 
-# %%
+# %% tags=["nbval-check-output"]
 sizes = {"training": (4, 128, 128), "generation": (1, 1, 128)}
 kinds_of_work = {
     name: lesson_13.layers_of(
@@ -170,6 +170,11 @@ kinds_of_work = {
     )
     for name, (n, queries, keys) in sizes.items()
 }
+for kind, named in kinds_of_work.items():
+    intensity = named["output layer"].intensity
+    print(f"output layer, {kind}: {intensity:.1f} operations for each byte")
+
+# %%
 layers = {
     f"{name}, {kind}": layer
     for kind, named in kinds_of_work.items()

@@ -171,8 +171,11 @@ for name, how in ways.items():
     except RuntimeError:
         moved[name] = math.inf
     print(f"{name:<24}difference {moved[name]:.5f}")
-finding = f"{sum(1e-5 < largest < math.inf for largest in moved.values())} wrong models run."
-course.resolve("16.1", moved["cut by reshape"], finding, thresholds=(1e-5, 1e9))
+n_wrong = sum(1e-5 < largest < math.inf for largest in moved.values())
+course.resolve(
+    "16.1", moved["cut by reshape"], f"{n_wrong} wrong models run.",
+    thresholds=(1e-5, 1e9),
+)
 
 # %% [markdown]
 # **Finding:** a conversion is right when *outputs* are equal, and the numbers had better be random everywhere: norms that still are as initialised, with factors of one and shifts of zero, do the same thing, so two that are exchanged go unseen.

@@ -39,7 +39,5 @@ if (long) {
     count.textContent = asked.length ? `${n} of ${entries.length}` : "";
   };
   input.addEventListener("input", narrow);
-  (long.querySelector(".letters") ?? long.querySelector("h1 + p")).after(
-    h("p", { class: "narrow" }, input, " ", count),
-  );
+  long.querySelector(".narrow").append(input, " ", count);
 }

@@ -14,7 +14,6 @@ export const BEGINNINGS = {
   gender: "La fin des romans est",
   number: "Le ton des histoires",
   contrast: "Le ton est plat, mais les fées sont",
-  participle: "La fin, je l'ai",
 };
 
 // The token that is followed: its place, the head and the key that are chosen, and the numbers of their dot

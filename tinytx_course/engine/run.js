@@ -52,7 +52,7 @@ export class Run {
     this.spent += seconds;
     const { settings } = this.training;
     if (settings.seconds && this.spent) {
-      const nSteps = Math.round((this.step * settings.seconds) / this.spent);
+      const nSteps = Math.ceil((this.step * settings.seconds) / this.spent);
       settings.n_steps = Math.max(this.step, nSteps);
     }
     settings.warmup_steps = Math.round(settings.warmup * settings.n_steps);

@@ -20,6 +20,7 @@ from experiments.pretraining_recipes import (
     BAGS,
     FROZEN,
     LAST_BAG,
+    LAST_LSA_BAG,
     LSA_BAG,
     OWN_LSA_BAG,
     RECIPES,
@@ -136,9 +137,9 @@ class _Cells:
         found: Record = {"texts": _fingerprint(self.texts.labelled), **sizes}
         if self.texts.test is not None:
             found["test"] = _fingerprint(self.texts.test)
-        if wanted.name == LAST_BAG:
+        if wanted.name in (LAST_BAG, LAST_LSA_BAG):
             found["n_words"] = recipe.n_words
-        if wanted.name == LSA_BAG:
+        if wanted.name in (LSA_BAG, LAST_LSA_BAG):
             found["unlabelled"] = self._lsa_identity()
         if wanted.way == "bag":
             return found
@@ -207,12 +208,12 @@ class _Cells:
 
     def _bag(self, wanted: Condition, train: Split, test: Split, seed: int) -> linear.Predicted:
         """A bag of the words of whole texts, or of those that a transformer reads."""
-        if wanted.name in (LSA_BAG, OWN_LSA_BAG):
-            read = self._lsa() if wanted.name == LSA_BAG else linear.lsa(train.texts)
+        if wanted.name in (LAST_BAG, LAST_LSA_BAG):
+            train, test = map(self._ends, (train, test))
+        if wanted.name in (LSA_BAG, OWN_LSA_BAG, LAST_LSA_BAG):
+            read = linear.lsa(train.texts) if wanted.name == OWN_LSA_BAG else self._lsa()
             own, others = (read(part.texts) for part in (train, test))
             return linear.beside_tfidf(train, test, own, others, seed)
-        if wanted.name == LAST_BAG:
-            train, test = map(self._ends, (train, test))
         return linear.bag_of_words(train, test, seed, letters=wanted.name != "tfidf-words")
 
     def _read(

@@ -20,7 +20,8 @@ FROZEN = ("probe", "with-tfidf")
 WAYS = ("tuned", "tuned-kept", *FROZEN)
 LAST_BAG, LSA_BAG = "tfidf-letters-last", "tfidf-letters-lsa"
 OWN_LSA_BAG = f"{LSA_BAG}-labelled"  # of the labelled texts alone
-BAGS = ("tfidf-words", "tfidf-letters", LAST_BAG, LSA_BAG, OWN_LSA_BAG)
+LAST_LSA_BAG = f"{LSA_BAG}-last"  # of the words that a transformer is given
+BAGS = ("tfidf-words", "tfidf-letters", LAST_BAG, LSA_BAG, OWN_LSA_BAG, LAST_LSA_BAG)
 _START = re.compile(r"(?P<objective>.*?)(?P<wide>-wide)?(-seed(?P<seed>[1-9]))?")
 WIDE = 2  # times the width and the heads of all others
 

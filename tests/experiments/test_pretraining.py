@@ -26,6 +26,7 @@ ALL_KINDS = (
     *("causal/tuned/2000", "causal/probe/5000", "masked/tuned/2000", "hybrid/probe/2000"),
     *("counts-both/probe", "causal-seed1/probe/2000", "causal/with-tfidf/2000", "causal/tuned-kept/2000"),
     *("tfidf-letters-last", "tfidf-letters-lsa", "tfidf-letters-lsa-labelled", "scratch-both/tuned"),
+    "tfidf-letters-lsa-last",
 )
 
 

@@ -136,7 +136,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# **Finding:** operations are half of the story. Numbers must also be read from memory, and results written.
+# **Finding:** the speed of a large product does not give the time of a step. *Where the time goes in a step*, below, measures what else runs. First what no count of operations sees: numbers must be read from memory, and results written.
 #
 # ## By hand: operations and bytes
 #
@@ -233,9 +233,13 @@ course.predict(
 )
 
 # %% tags=["varies"]
+def share(profile):
+    return profile.by_kind()[lesson_13.PRODUCTS] / profile.total
+
+
 profiles = [lesson_13.profile(step) for _ in range(1 if smoke else 3)]
-shares = [each.by_kind()[lesson_13.PRODUCTS] / each.total for each in profiles]
-kinds = profiles[-1].by_kind()
+shares = sorted(map(share, profiles))
+kinds = sorted(profiles, key=share)[len(shares) // 2].by_kind()  # the one in the middle
 fig, ax = course.plots.share_bars(
     {"operations on paper": dict.fromkeys(kinds, 0) | on_paper, "time measured": kinds},
     xlabel="share in percent",
@@ -328,7 +332,7 @@ course.resolve(
 #
 # ## Further: the same time
 #
-# One real training, twice. The **baseline** is the loop that one writes first: reviews as they come, all logits, float32, no **weight decay**. Against it `train` of the package: batches by length, logits in chunks, bfloat16 where the processor has instructions for it. Same starting weights and learning rates, 512 reviews, three seeds.
+# One real training, twice. The **baseline** is the loop that one writes first: reviews as they come, all logits, float32, no **weight decay**. Against it `train` of the package: batches by length, and, both explained further down, logits in chunks and bfloat16 where the processor has instructions for it. Same starting weights and learning rates, 512 reviews, three seeds.
 
 # %%
 from tinytx.loop import train
@@ -525,7 +529,7 @@ k, ends = ratio(*pair.values())
 print(f"a product in bfloat16 {said(k, ends)}: Amdahl expects {amdahl(p, k):.2f}")
 
 # %% [markdown]
-# A range that holds 1 shows no gain. (`torch.compile` saves bytes in another way: it writes **fused** functions, which read a number once, do everything to it, and write it once.)
+# A range that holds 1 shows no gain. A processor without instructions for bfloat16 imitates it, many times as slowly. (`torch.compile` saves bytes in another way: it writes **fused** functions, which read a number once, do everything to it, and write it once.)
 #
 # ## Further: larger, a batch in parts
 #

@@ -16,7 +16,7 @@
 # 1. split one projection into many heads and merge them again, and say why their number changes no parameter count;
 # 2. write multi-head attention, equal to the package's;
 # 3. say what one head cannot do, show it by training, and prove it (*Further*);
-# 4. take a head away, and say what the result proves about it and what it does not.
+# 4. say what each head adds to the output; *Further:* take one away, and say what the result proves about it and what it does not.
 #
 # *You need:* lesson 02, attention and masks. *It takes:* an hour, nearly twice that with everything.
 
@@ -139,6 +139,8 @@ torch.testing.assert_close(module.out_proj(merged), module(x))
 print("split, attend and merge equal the package")
 
 # %% [markdown]
+# This is what `tx.MultiHeadAttention` does.
+#
 # ### Follow one number
 #
 # Choose an entry, and follow it through attention and the rest of a block (lesson 05).
@@ -147,10 +149,6 @@ print("split, attend and merge equal the package")
 course.widgets.shapes(batch_size=2, seq_len=5, d_model=8, n_heads=2, d_ff=10, step=3)
 
 # %% [markdown]
-# ## The package
-#
-# `tx.MultiHeadAttention`, which gave us `module`, is this code.
-#
 # ### Further: more heads, the same weights
 #
 # We load the *same* weights into modules of width 64 with 1, 2, 4 and 8 heads. **Predict 04.2.**
@@ -186,7 +184,7 @@ right = lesson_04.answers_to(bits)  # (256, T, 2)
 print("bits", bits[77].tolist(), " position 5 should answer", right[77, 5].tolist())
 
 # %% [markdown]
-# The model is bare attention. Queries and keys are made from bit and position; **values from the bit alone** (as in the first layer of a model with rotary positions or ALiBi). One linear layer, the **readout**, makes two numbers of what the heads return. The sign of each is an answer.
+# The model is bare attention. Queries and keys are made from bit and position; **values from the bit alone**: they do not know their position. One linear layer, the **readout**, makes two numbers of what the heads return. The sign of each is an answer.
 
 # %%
 class Asker(nn.Module):

@@ -136,7 +136,7 @@ class Block(nn.Module):
 
 
 # %% [markdown]
-# Times $\sqrt{D}$ embeddings are about as large as the positions. As in every pre-norm model, one `final_norm` follows the last block.
+# Multiplied by $\sqrt{D}$, the embeddings are about as large as the positions. As in every pre-norm model, one `final_norm` follows the last block.
 
 
 # %%

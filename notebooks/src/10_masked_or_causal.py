@@ -268,7 +268,7 @@ config = recipe.config.replace(vocab_size=tokenizer.vocab_size)
 _ = torch.manual_seed(0)
 causal = tx.LanguageModel(config.replace(causal=True))
 control = copy.deepcopy(causal)
-masked = tx.MaskedLanguageModel(config, transform=False)
+masked = tx.MaskedLanguageModel(config, transform=False)  # one layer less than BERT's
 masked.body.load_state_dict(causal.body.state_dict())  # the same first weights
 assert tx.count_parameters(causal) == tx.count_parameters(masked)
 
@@ -300,10 +300,11 @@ def masked_batch(rows, generator):  # 80/10/10
 
 dice = torch.Generator().manual_seed(8)
 inputs, labels = masked_batch([tokenizer.encode(" ".join(review[:8]))], dice)
-print("labels of a masked batch:", labels[0].tolist())
+print("a masked batch is read as", inputs[0].tolist())
+print("its labels:", labels[0].tolist())
 
 # %% [markdown]
-# What can be compared is one blank, drawn at random, in each of 150 new reviews. The world gives *two* exact values for it, given the left and given both sides. A model's distance from the exact value of *its* side is its **excess**. `lab.train` is the loop of lesson 08. **Predict 10.3.**
+# What can be compared is one blank, drawn at random, in each of 150 new reviews. The world gives *two* exact values for it, given the left and given both sides. A model's distance from the exact value of *its* side is its **excess**. `lab.train` is the loop of lesson 08, with a fifth of the recipe's steps. **Predict 10.3.**
 
 # %%
 blanks = lab.Blanks.drawn(tokenizer, corpus.valid.texts[:150], seed=3)
@@ -335,7 +336,7 @@ finding = "{:.2f} against {:.2f} nats above it.".format(*means)
 course.resolve("10.3", f"the {nearer} model", finding)
 
 # %% [markdown]
-# Learning from few positions costs the control, too, and one run of each decides little; several seeds follow. In the explorer guess first.
+# Learning from few positions costs the control, too. But this is one run of each, ended early; several seeds with all steps follow. In the explorer guess first.
 
 # %%
 course.widgets.fill_blank(masked, tokenizer)
@@ -398,7 +399,7 @@ pd.DataFrame(table, index=models).dropna(how="all").fillna("–")
 #
 # ## What was published
 #
-# BERT's authors compared the two ways on five English tasks: accuracy in percent, F1 for SQuAD (table 5 of the paper). Guessing the **next sentence** was BERT's second task.
+# BERT's authors compared the two ways on five English tasks (table 5 of the paper). MNLI-m, QNLI and MRPC ask about two sentences, SST-2 for the polarity of one: accuracy in percent. SQuAD asks for the words of a text that answer a question: F1, their overlap with the right ones. Guessing the **next sentence** was BERT's second task.
 
 # %%
 published = {
@@ -410,7 +411,7 @@ tasks = ["MNLI-m", "QNLI", "MRPC", "SST-2", "SQuAD"]
 pd.DataFrame(published, index=tasks).T
 
 # %% [markdown]
-# The fair pair are the **second and the third row**: direction and what is predicted differ, nothing else. The left-to-right model loses most where an answer is found *inside* a text (SQuAD, 10.1 points) and where two sentences are compared (MRPC, 9.0). On SST-2, polarity, it loses half a point. So masked is better for understanding a given text, on some tasks; none had to *write*.
+# The fair pair are the **second and the third row**: direction and what is predicted differ, nothing else. The left-to-right model loses most where an answer is found *inside* a text (SQuAD, 10.1 points) and where two sentences are compared (MRPC, 9.0). On SST-2, polarity, it loses half a point. So masked is better for understanding a given text, on some tasks; none had to *write*. (CamemBERT is such a model for French. BARThez, French too, has an encoder *and* a decoder: [lesson 11](11_translation.ipynb).)
 #
 # ## Questions
 #

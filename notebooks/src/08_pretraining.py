@@ -111,9 +111,9 @@ print(f"the matrix form = cross_entropy: {at_once:.4f}")
 # %% [markdown]
 # ### Two numbers to know before training
 #
-# A new model spreads its probability almost evenly over the $V$ tokens, so its loss is close to $\ln V$.
+# A new model whose logits are small spreads its probability almost evenly over the $V$ tokens, so its loss is close to $\ln V$. (A first loss far above says that the start is wrong: an output layer tied to embeddings that are too large does it.)
 #
-# The grammar gives the probability of any text *exactly*. The mean of $-\ln P$ over its tokens is the **entropy bound**: no model can *expect* a lower loss on new text. We measure on eighty **held-out** reviews, on which nothing is trained: a model that knows its training texts better than new ones **overfits**.
+# The grammar gives the probability of any text *exactly*. The mean of $-\ln P$ over its tokens is the **entropy bound**: no model can *expect* a lower loss on new text. We measure on eighty **held-out** reviews, on which nothing is trained: a model whose loss on new texts rises, while that on its training texts still falls, **overfits**.
 
 # %%
 from tinytx_run.evaluate import evaluate_language_model, exact_nats
@@ -127,7 +127,7 @@ print(f"ln V = ln {V} = {math.log(V):.3f}, entropy bound {bound:.3f}")
 # %% [markdown]
 # ## The training loop in under 20 lines
 #
-# Take a batch, compute the loss, let `backward` find its **gradient**, clip it, make a **step** against it. The **learning rate**, the size of a step, is a **hyperparameter**: chosen, not learned. It rises during the **warm-up**, then falls to zero. **Clipping** shrinks a gradient whose norm is above a limit: one odd batch cannot throw the model off. Gradients add up, so they are cleared before each `backward`.
+# Take a batch, compute the loss, let `backward` find its **gradient**, clip it, make a **step** against it. The **learning rate**, the size of a step, is a **hyperparameter**: chosen, not learned. It rises during the **warm-up**, then falls to zero. **Clipping** shrinks a gradient whose norm is above a limit; it is meant for odd batches, and what it brings here is not tested. Gradients add up, so they are cleared before each `backward`.
 
 # %%
 def next_token_loss(model, inputs, targets):
@@ -340,9 +340,9 @@ course.resolve(
 )
 
 # %% [markdown]
-# ### Further: is it grammar, or counting?
+# ### Further: does it look further back?
 #
-# _Roman_ is masculine, and so is the adjective that follows _Le roman est_. Has the model learned such a class, or met _roman est_ often enough? A harder test puts the noun out of its reach: in _Le roman n'est ni magnifique ni …_ the last four tokens are the same for all nouns.
+# _Roman_ is masculine, and so is the adjective that follows _Le roman est_. Does the model use the noun, or only the last few tokens? A harder test puts the noun out of reach of the n-gram model: in _Le roman n'est ni magnifique ni …_ the last four tokens are the same for all nouns.
 
 # %%
 adjectives = [
@@ -389,7 +389,7 @@ for ending in ("est", "n'est ni magnifique ni"):
         print(f"   {name:<12}masculine {shares[0]:.1%}, feminine {shares[1]:.1%}")
 
 # %% [markdown]
-# Next to the noun both agree, so that test shows nothing beyond counting. Where the noun is out of its reach the n-gram model is at one half, a coin, and the transformer still gives nearly all to the right gender.
+# Next to the noun both agree, so that test shows nothing beyond counting. Where the noun is out of its reach the n-gram model is at one half, a coin, and the transformer still gives nearly all to the right gender: it uses a word that is six tokens back. Whether it has learned a class, or each noun by itself, this does not say: all six nouns occur in this frame in the training text.
 #
 # ## Further: a softmax too many
 #
@@ -409,7 +409,7 @@ print(f"two softmaxes {stuck[-1]:.3f}")
 assert lowest < stuck[-1] and right_losses[-1] < lowest
 
 # %% [markdown]
-# No error, and a loss that is stuck.
+# No error, a loss that creeps, and a floor below which it can never go.
 #
 # ## Further: let it write
 #

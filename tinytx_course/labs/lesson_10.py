@@ -292,6 +292,10 @@ _QUESTIONS = {
         ("fill: nats", "masked"),
         ("fill, left: nats", "causal"),
     ),
+    "Given both sides, does a causal model that scores whole reviews fill it better than a masked one": (
+        ("fill: nats", "causal"),
+        ("fill: nats", "masked"),
+    ),
     "Fine-tuned, is a causal model better than a masked one": ((_TUNED, "causal"), (_TUNED, "masked")),
     "Does causal pretraining beat new weights": ((_TUNED, "causal"), (_TUNED, "from scratch, one way")),
     "Does masked pretraining beat new weights": ((_TUNED, "masked"), (_TUNED, "from scratch, both ways")),

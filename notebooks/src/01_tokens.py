@@ -18,7 +18,7 @@
 # 1. train a byte-pair encoding on paper, merge by merge, write it in Python, and get what sentencepiece gets;
 # 2. turn tokens back into the text, and say what makes a tokenizer lossless;
 # 3. turn a text into inputs and targets, with the special tokens that a model needs;
-# 4. say what a model cannot see of a word, and why it miscounts letters;
+# 4. say what a model cannot see of a word, and why counting letters is hard for it;
 # 5. put a price on a vocabulary, and recognise a tokenizer that was trained on other text (*Further*).
 #
 # *You need:* lesson 00.
@@ -223,11 +223,12 @@ course.resolve("01.2", min(whole, key=whole.get), "; ".join(finding) + ".")
 
 # %%
 tokenizer = tx.Tokenizer.train(train, vocab_size=512, model_type="bpe")
+assert all(tokenizer.decode(tokenizer.encode(text)) == text for text in test)
 for word in ("lent", "ennuyeuse", "belle"):
     print(tokenizer.encode(word), "is", *tokenizer.pieces(word))
 
 # %% [markdown]
-# It can only have *learned* the letters of a token, from texts that spell words out.
+# What it knows of the letters of a token it must have *learned*: from texts that spell, from the same letters cut in other ways, from how words are used.
 #
 # ## From a text to what is learned
 #

@@ -279,7 +279,7 @@ course.resolve("02.2", name, f"“{name}” leaks without any weight on the futu
 # %% [markdown]
 # Zeroed after softmax, the weights were divided by a sum over *all* words, so what is missing from a row tells of the future. Divided by its own sum, each row is right.
 #
-# "Scores times 0" fails because $e^0 = 1$. "1 and $-\infty$": a negative score times $-\infty$ is $+\infty$, of which softmax makes NaN, grey in the maps.
+# "Scores times 0" fails because $e^0 = 1$. "1 and $-\infty$": a negative score times $-\infty$ is $+\infty$, of which softmax makes NaN, plain grey in the maps. A masked cell shows 0.00 there.
 
 # %% tags=["folded"]
 fig, axes = plots.figure(2, 3, width=9.6, height=6.6, sharex=True, sharey=True)
@@ -385,7 +385,7 @@ for d in (4, 64, 1024):
 assert top[0] > 0.8
 
 # %% [markdown]
-# Undivided, at $d = 1024$ nearly all weight is on one key, and softmax is **saturated**: its slopes $w_s (1 - w_s)$ are nearly zero, so almost no gradient flows back. (No model was trained without the scale here.)
+# Undivided, at $d = 1024$ nearly all weight is on one key, and softmax is **saturated**: its slopes $w_s (1 - w_s)$ would be nearly zero, and hardly any gradient flow back. (No model was trained without the scale here.)
 #
 # ## Questions
 
@@ -492,7 +492,7 @@ print("equal to the package")
 # ## Summary
 #
 # 1. Attention of $y$ over $x$ is $\operatorname{softmax}(Q_y K_x^\top / \sqrt{d})\, V_x$; self-attention is the case $y = x$.
-# 2. Divided by $\sqrt{d}$, scores do not spread with the width; undivided, at large widths, nearly all weight is on one key.
+# 2. Divided by $\sqrt{d}$, scores of independent entries do not spread with the width; *Further:* undivided, at large widths, nearly all weight is on one key.
 # 3. A mask is True where a query may attend, and acts *before* softmax. Masks are combined by "and".
 # 4. Change one input, and see which outputs move: with a causal mask that table is the mask.
 #

@@ -15,7 +15,7 @@
 #
 # 1. split one projection into many heads and merge them again, and say why their number changes no parameter count;
 # 2. write multi-head attention, equal to the package's;
-# 3. say what one head cannot do, show it by training, and prove it (*Further*);
+# 3. say what one head with a linear readout cannot do, show it by training, and prove it (*Further*);
 # 4. say what each head adds to the output; *Further:* take one away, and say what the result proves about it and what it does not.
 #
 # *You need:* lesson 02, attention and masks. *It takes:* an hour, nearly twice that with everything.
@@ -174,7 +174,7 @@ course.resolve("04.2", differs, found, thresholds=(1e-4, 0.1))
 # %% [markdown]
 # **The number of heads changes no parameter count. It changes the function**, because each head has its own softmax.
 #
-# ## Look: a task that one head cannot do
+# ## Look: a task for two heads
 #
 # Eight bits form a ring. Each position asks two questions: which bit is **one** position back, and which is **three** back? We test all $2^8 = 256$ rows.
 
@@ -267,7 +267,7 @@ print(f"one head gives one answer to both questions with {copied} of 5 seeds")
 course.resolve("04.3", hidden, f"{hidden:.3f}.", thresholds=(0.75, 0.95))
 
 # %% [markdown]
-# **Two heads solve the task; one head with the same number of parameters does not.** With each seed it answers one question, and gets half of the other one right. With a hidden layer, and more parameters, one head can with most seeds.
+# **Two heads solve the task; one head with the same number of parameters does not.** With each seed it answers one question, and gets half of the other one right. (The bound would allow three quarters. Training lowers the cross-entropy, not the number of wrong pairs.) With a hidden layer, and more parameters, one head can with most seeds.
 #
 # ## Further: pictures of the heads
 #
@@ -420,8 +420,8 @@ course.check("multi_head_attention", multi_head_attention)
 #
 # 1. Heads are groups of one projection. Their number changes no parameter count, but it changes the function.
 # 2. Multi-head attention is project, split, attend, merge, project.
-# 3. Trained with equal parameters, two heads solve a task of two questions; one head answers one of them.
-# 4. An ablation says what a model does without a head, not that the head is useless elsewhere.
+# 3. Trained with equal parameters, two heads solve a task of two questions; one head with a linear readout answers one of them.
+# 4. *Further:* an **ablation** says what a model does without a head, not that the head is useless elsewhere.
 #
 # *Where this comes from:* heads: Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 3.2.2. What heads do: Voita et al., [arXiv:1905.09418](https://arxiv.org/abs/1905.09418); Michel, Levy and Neubig, [arXiv:1905.10650](https://arxiv.org/abs/1905.10650). The proof and its task are this course's own.
 #

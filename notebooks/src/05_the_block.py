@@ -163,7 +163,7 @@ course.resolve("05.1", best.label, f"Its loss at the end is {best.y[-1]:.2f}.")
 #
 # ## By hand: what a mean does
 #
-# Three tokens have one number each, 6, 0 and 3. Each attends half to itself and a quarter to each other one: the first becomes $\frac12 \cdot 6 + \frac14 \cdot 0 + \frac14 \cdot 3 = 3.75$. Four times this mean *replaces* the token, or is *added* to it.
+# Three tokens have one number each, 6, 0 and 3. Each attends half to itself and a quarter to each other one: the first becomes $\frac12 \cdot 6 + \frac14 \cdot 0 + \frac14 \cdot 3 = 3.75$. In four layers, one after the other, this mean either *replaces* the token or is *added* to it.
 
 # %% tags=["nbval-check-output"]
 def look_around(tokens):
@@ -240,7 +240,8 @@ class WithResidual(AttentionAlone):
 
 residual = measure(WithResidual)
 deepest = residual[32]
-print(f"32 layers: signal {deepest.size[-1]:,.0f}, gradient {deepest.gradient[0]:.0e}")
+print(f"32 layers: signal {deepest.size[-1]:,.0f}, gradient {deepest.gradient[0]:.0e}", end="")
+print(f", variety {deepest.variety[-1]:.0e}")
 assert deepest.size[-1] > 1000 and deepest.variety[-1] > 1e-5
 
 # %% [markdown]
@@ -303,7 +304,7 @@ class PreNorm(PostNorm):
 
 
 # %% [markdown]
-# **Predict 05.2.** The same stacks, with a norm in each block. In the maps each stack is a row of cells, from the input at the left to the top at the right; white is 1.
+# **Predict 05.2.** The same stacks, with a norm in each block. In the maps each stack is a row of cells, from the input at the left to the top at the right. For the gradient white is 1; for the variety yellow is 1, dark is near 0.
 
 # %%
 course.predict(
@@ -330,7 +331,7 @@ finding = f"Post-norm {post:.4f}, pre-norm {pre:.4f}."
 course.resolve("05.2", pre / post, finding, thresholds=[0.5, 2])
 
 # %% [markdown]
-# Both gradients now stay within a power of ten. But with post-norm the variety goes on fading, as it did with the residual connection alone; with pre-norm it fades far less. At the top the stream of pre-norm has passed no norm yet, so *one* more comes at the very end, the **final norm**.
+# Both gradients now stay within a power of ten. But with post-norm the variety goes on fading, as with the residual connection alone; with pre-norm it fades far less. At the top the stream of pre-norm has passed no norm yet, so *one* more comes at the very end, the **final norm**.
 #
 # Turn the depth, the norm and the residual connection, and watch what survives on the way up and down.
 
@@ -424,7 +425,7 @@ for norm in ("first", "last"):
 # %% [markdown]
 # ## Further: train both orders, with warm-up and without
 #
-# **Warm-up** means: start with a tiny learning rate and raise it in a straight line to the full one, in the paper for 4,000 steps, here for 30 of 100. Six layers, two seeds each, all else equal.
+# **Warm-up** means: start with a tiny learning rate and raise it in a straight line to the full one, in the paper for 4,000 steps, here for 30 of 100. Six layers, two seeds each, all else equal but the final norm of pre-norm.
 
 # %%
 orders, ways = ("post-norm", "pre-norm"), ("no warm-up", "warm-up")
@@ -470,7 +471,7 @@ assert smoke or max(last.max() for name, last in ends.items() if name != worst) 
 course.resolve("05.3", worst, f"It ends at {ends[worst].mean():.2f}; ln 7 is 1.95.")
 
 # %% [markdown]
-# Post-norm without warm-up ends close to the uniform guess. With warm-up, or at a sixth of the learning rate, the same model learns. So **at a learning rate at which pre-norm learns at once, post-norm needs warm-up**, as Xiong et al. report.
+# Post-norm without warm-up ends close to the uniform guess. With warm-up, or at a sixth of the learning rate, the same model learns. So **in these 100 steps, at a rate at which pre-norm learns at once, post-norm learns only with warm-up**, as Xiong et al. report; a lower rate helps as much.
 #
 # ## Further: a gradient that vanishes
 #
@@ -579,14 +580,14 @@ course.check("block", block)
 #
 # ## What this does not show
 #
-# The maps show *random* weights, of width 32. Post-norm does not lose in every respect: in Xiong's experiments both orders reach about the same quality once warmed up.
+# The maps show attention without feed-forward networks, with *random* weights, of width 32. Post-norm does not lose in every respect: in Xiong's experiments both orders reach about the same quality once warmed up.
 #
 # ## Summary
 #
 # 1. A block is attention, `x +`, a norm, and a feed-forward network with a norm and a sum of its own: the class `Block`.
 # 2. What each part is for stands in the table; with pre-norm far more of the variety is left than with post-norm.
 # 3. A norm takes the numbers of one token to mean 0 and standard deviation 1. Post-norm: $\text{norm}(x + f(x))$. Pre-norm: $x + f(\text{norm}(x))$, and a final norm at the top.
-# 4. At a rate at which pre-norm learns without warm-up, post-norm needs it (*Further*).
+# 4. *Further:* in 100 steps, at a rate at which pre-norm learns without warm-up, post-norm learned only with it or at a lower rate.
 #
 # *Where this comes from:* the block: Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.1, 3.3, 5.3 (warm-up) and 5.4 (dropout); the residual connection: He et al., [arXiv:1512.03385](https://arxiv.org/abs/1512.03385), section 3; layer norm: Ba, Kiros and
 # Hinton, [arXiv:1607.06450](https://arxiv.org/abs/1607.06450), section 3; pre-norm and warm-up: Xiong et al., [arXiv:2002.04745](https://arxiv.org/abs/2002.04745), sections 3 and 4; attention alone: Dong, Cordonnier and Loukas,

@@ -243,7 +243,7 @@ diagnose(larger, "lm", 3_440_000)
 diagnose(larger, "classifier", 2_440_400)
 
 # %% [markdown]
-# **A wrong total often points to its mistake.** But a number that can be explained may still have come about in another way.
+# **A wrong total can point to its mistake.** Trust short explanations: a number that can be explained may still have come about in another way, and by many mistakes at once nearly any number can.
 #
 # ## Further: GPT-2 from five settings
 #
@@ -348,13 +348,13 @@ for name, published in PUBLISHED.items():
 #
 # ## Limits
 #
-# A count says nothing about quality, and little about speed or the memory of training.
+# A count alone does not tell how good a model is, and says little about speed or the memory of training.
 #
 # ## Summary
 #
 # 1. A linear layer learns $a b + b$, or $a b$ without bias; a norm $2 D$.
 # 2. Heads, masks and the length of a text cost no parameter; learned positions cost $D$ each.
-# 3. A wrong number often points to its mistake. There may be two explanations, or none.
+# 3. A wrong number can point to its mistake. There may be two explanations, or none.
 # 4. With $F = 4D$, embeddings dominate below a width of about $V / (12 L)$ (tied).
 # 5. A published model is counted from its settings and a few facts about its architecture.
 #

@@ -63,7 +63,7 @@ export function describe(get) {
   const { size, difference, gradient } = series;
   const name = nameOf([get("norm"), get("residual")]);
   return (
-    `${name[0].toUpperCase()}${name.slice(1)}, ${n} ${n === 1 ? "layer" : "layers"}. ${verdict(series)} At level ${level}: size ${sized(size[level])}, difference ${sized(difference[level])}, gradient ${sized(gradient[level])}.\n` +
+    `${name[0].toUpperCase()}${name.slice(1)}, ${n} ${n === 1 ? "layer" : "layers"}. ${verdict(series)} At level ${level}: size ${sized(size[level])}, variety ${sized(difference[level])}, gradient ${sized(gradient[level])}.\n` +
     `From input to top the size of the signal is ${sized(size[0])} and becomes ${sized(size[n])}; the share of it that tells tokens apart, ${sized(difference[0])}, becomes ${sized(difference[n])}. ` +
     `The gradient, ${sized(gradient[n])} at the top, arrives at the input as ${sized(gradient[0])}.`
   );
@@ -201,7 +201,7 @@ function byDepth(ui) {
 function table(ui) {
   const columns = [
     ["size", "signal at the top"],
-    ["difference", "difference at the top"],
+    ["difference", "variety at the top"],
     ["gradient", "gradient at the input"],
   ];
   const cells = SETTINGS.map(() => columns.map(() => h("td")));
@@ -261,7 +261,7 @@ function build(ui) {
   const depths = ui.get("depths");
   const up = panel(ui, "The signal, going up", [
     ["size", "size"],
-    ["difference", "difference"],
+    ["difference", "variety"],
   ]);
   const down = panel(ui, "The gradient, coming down", [["gradient", "gradient"]], WIDE);
   const all = table(ui);

@@ -109,7 +109,7 @@ assert exact < 0.2
 course.resolve("11.1", exact, finding, thresholds=(0.2, 0.6))
 
 # %% [markdown]
-# Article, adjective and participle take gender and number from a noun elsewhere. (**BLEU**, from 0 to 100, counts the runs of one to four words that a translation shares with the right one; in brackets its 95 % interval.)
+# Articles, adjectives and participles take gender and number from a noun elsewhere; the order of words differs (_absurd romance_, _romance absurde_), and so does their number (_I read_, _j'ai lu_). Words that the grammar aligns with none, such as _of_, stay English. (**BLEU**, from 0 to 100, counts the runs of one to four words that a translation shares with the right one; in brackets its 95 % interval.)
 #
 # ## By hand: the decoder attends to the source
 #
@@ -218,7 +218,7 @@ print("our layers, tx.Translator and torch.nn.Transformer: equal logits")
 #
 # In training the decoder is given the right translation, shifted by one position: it reads `<bos> y₁ y₂ …` and must predict `y₁ y₂ … <eos>`. This is **teacher forcing**. In use it reads what it wrote itself, mistakes included: **exposure bias**.
 #
-# The loss has one new ingredient, **label smoothing** $s$: the right token gets the target probability $1 - s$ instead of 1, and $s$ is spread evenly over all $V$ tokens.
+# The loss has one new ingredient, **label smoothing** $s$: $s$ of the target probability is spread evenly over all $V$ tokens, so the right one gets $1 - s + s / V$ instead of 1.
 
 # %%
 def training_loss(model, pad_id, src_ids, reads, labels):  # ids: (B, S), (B, T), (B, T)
@@ -353,7 +353,7 @@ print(f"place {mass.in_order:.2f}, even {mass.uniform:.2f}")
 assert smoke or mass.mass[layer, head] > mass.in_order + 0.05
 
 # %% [markdown]
-# The chosen head has learned more of an alignment that it was never given than the place would tell. Choose a French word; outlined is what it translates.
+# In this run the chosen head follows an alignment that it was never given, more than the place does. (A baseline of the best place for each pair of lengths would be harder to beat; it was not measured.) Choose a French word; outlined is what it translates.
 
 # %%
 course.widgets.alignment(model, tokenizer, fresh[600:606])
@@ -437,7 +437,7 @@ course.widgets.beam_tree(model, tokenizer, sources[:6], references=references[:6
 # %% [markdown]
 # ## Further: the KV cache, one more token for the work of one
 #
-# In causal self-attention the keys and values of earlier tokens cannot change. A **KV cache** stores them. Each step computes query, key and value of the *newest* token alone, and attends to all of the cache. No mask is needed: everything in it is past.
+# In causal self-attention the keys and values of earlier tokens cannot change. A **KV cache** stores them. Each step computes query, key and value of the *newest* token alone, and attends to all of the cache. (For brevity our layer projects the memory anew in each step; a real cache holds its keys and values, too.) No mask is needed: everything in it is past.
 
 
 # %%
@@ -474,7 +474,7 @@ print("seven steps with a cache = one pass without; keys:", tuple(cached.keys.sh
 #
 # ## Further: BLEU by hand, and real pairs
 #
-# For $n$ from 1 to 4 BLEU counts the **n-grams** (runs of $n$ words) of the translation that occur in the reference, each at most as often as there; that is the precision $p_n$. The score is the geometric mean of the four, times a **brevity penalty** for translations shorter than the reference:
+# For $n$ from 1 to 4 BLEU counts the **n-grams** (runs of $n$ words) of the translation that occur in the reference, each at most as often as there; their share of all its n-grams is the precision $p_n$. The score is the geometric mean of the four, times a **brevity penalty** for translations shorter than the reference:
 #
 # $$\text{BLEU} = 100 \cdot \min(1, e^{1 - r / c}) \cdot \Big(\prod_{n=1}^{4} p_n\Big)^{1/4},$$
 #
@@ -607,7 +607,7 @@ course.check("beam_search", beam_search)
 # ## Summary
 #
 # 1. Cross-attention: queries from the decoder, keys and values from the memory, padding of the source masked.
-# 2. The chosen head follows the true alignment, over sentences that did not choose it, more than the place alone would.
+# 2. In this run the chosen head follows the true alignment, over sentences that did not choose it, more than the place in proportion.
 # 3. *Further:* label smoothing leaves a lowest loss above zero. Beam search may find a more probable sentence than greedy decoding.
 # 4. *Further:* BLEU belongs to a whole test set, with signature, references and interval; on one sentence it can mislead.
 #

@@ -72,7 +72,7 @@ course.widgets.attention(model, tokens, token_ids=token_ids, layer=n_layers - 1,
                          query=len(tokens) - 2, untrained=True)
 
 # %% [markdown]
-# **Finding:** a story that was chosen after looking could not have been refuted. The first claim that can is *the information is there*, and its test is a **probe**.
+# **Finding:** a story that was chosen after looking could not have been refuted. An *intervention* could: change what the head puts out, and see whether the prediction changes (*Further*). The first claim that can is *the information is there*, and its test is a **probe**.
 #
 # ## What could it know?
 #
@@ -115,7 +115,7 @@ for name, exact in train.items():
 #
 # ## A probe, and its score
 #
-# A **probe** is a small classifier trained on the hidden states of a frozen model. Ours is linear, as in lesson 09: $q = \mathrm{softmax}(xW + b)$, fitted by `lab.fit_probe`.
+# A **probe** is a small classifier trained on the hidden states of a frozen model. Ours is linear, as in lesson 09: $q = \mathrm{softmax}(xW + b)$, fitted by `lab.fit_probe` with a penalty on the squares of $W$, which is chosen on a third of the fitting rows, for each probe anew.
 #
 # ### Further: the probe in full
 #
@@ -143,7 +143,7 @@ def closure():
 
 optimizer.step(closure)
 loss = F.cross_entropy(probe(z), labels)
-of_lab = F.cross_entropy(lab.fit_probe(x, labels, n_classes=2)(x), labels)
+of_lab = F.cross_entropy(lab.fit_probe(x, labels, n_classes=2, penalty=1e-3)(x), labels)
 torch.testing.assert_close(loss, of_lab, atol=0.01, rtol=0)
 print(f"{len(levels)} levels of {tuple(x.shape)};", end=" ")
 print(f"loss of the probe {loss:.3f} nats, as `lab.fit_probe`")
@@ -211,7 +211,7 @@ assert smoke or sum(gain.low > 0 for gain in gains.values()) >= 3
 course.resolve("17.1", best if gains[best].low > max(others) else "open", finding)
 
 # %% [markdown]
-# **Finding:** where the interval lies above zero, the probe misses less than on random weights: the model has put information there. But a probe may miss *more* than the prior, which reads nothing: it has learned its positions by heart. Where random weights do, compare the trained model with the prior. Whether it *uses* what is there, no probe can say.
+# **Finding:** where the interval lies above zero, the probe misses less than on random weights: training has made the variable readable there, for a linear probe. A probe that misses *more* than the prior, which reads nothing, has learned its positions by heart. Whether it *uses* what is there, no probe can say.
 #
 # ### Further: level by level
 #
@@ -402,12 +402,12 @@ for kind in ("polarity", "gender"):
     print(f"{kind}: most attentive = largest effect in {alike} of {len(worlds)} models")
     print("   the most attentive head carries", *(f"{share:.0%}" for share in shares))
     assert alike < len(worlds)
-fig, ax = plots.scatter(points, xlabel="attention to the changed word", size=50,
-                        ylabel="effect of the head (nats)", title="One point a head")
+fig, ax = plots.scatter(points, xlabel="attention of the last position to the changed word",
+                        size=50, ylabel="effect of the head (nats)", title="One point a head")
 plots.show(fig, name="17_attention_against_effect")
 
 # %% [markdown]
-# The story fails as a rule: for each kind of pair there is a model in which another head has the largest effect. Attention is often right, and one cannot know when. Attention says *where* a head reads. The effect also depends on *what* is read there (the values), and on whether later layers use it. A map is a hypothesis; the test is an intervention.
+# The story fails as a rule: for each kind of pair there is a model in which another head has the largest effect. Attention here is that of the last position. A head of the last layer may read *another* word, to which an earlier layer has brought the news, and a head of layer 0 works at every position, of which this map shows one. A map is a hypothesis; the test is an intervention.
 #
 # ## Further: induction
 #
@@ -586,7 +586,7 @@ for name, level, known in (("trained", own[-1], labels), ("random", other[-1], l
 # 1. Score a probe against what can be known: here in nats above the exact posterior, elsewhere at least against its controls.
 # 2. *Further:* ablation shows need, on the texts and the measure that you chose. A small rise shows little.
 # 3. *Further:* pairs that differ in one word give a clean question. Choose on one half, report on the other.
-# 4. Attention maps are hypotheses. Interventions test them.
+# 4. Attention maps are hypotheses. Interventions test them (*Further*).
 #
 # *Where this comes from:* probes: Alain and Bengio, [arXiv:1610.01644](https://arxiv.org/abs/1610.01644); control tasks: Hewitt and Liang, [arXiv:1909.03368](https://arxiv.org/abs/1909.03368). Ablated heads: Michel et al., [arXiv:1905.10650](https://arxiv.org/abs/1905.10650). Patching: Vig et al., [arXiv:2004.12265](https://arxiv.org/abs/2004.12265). Attention and explanation: Jain and Wallace, [arXiv:1902.10186](https://arxiv.org/abs/1902.10186). Induction: Olsson et al., [arXiv:2209.11895](https://arxiv.org/abs/2209.11895).
 #

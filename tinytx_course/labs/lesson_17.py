@@ -29,6 +29,7 @@ from tinyworld.reviews import Review
 from tinyworld.world import World
 
 EXPECTED = 0.5  # a form is awaited where its kind has at least this probability
+PENALTIES = (1e-3, 1e-2, 1e-1)  # of a probe
 AWAITED = {"gender": ("masculine", "feminine"), "number": ("singular", "plural")}
 PERIODS, UNSEEN_PERIOD = (5, 11), 12  # of repeated rows: in training, and in the test
 
@@ -157,18 +158,28 @@ def hidden_after_words(model: LanguageModel, tokenizer: Tokenizer, reviews: Sequ
     return [level[review, torch.as_tensor(np.concatenate(ends))].float().cpu() for level in levels]
 
 
-def fit_probe(x: Tensor, labels: Tensor, n_classes: int) -> nn.Module:
+def fit_probe(x: Tensor, labels: Tensor, n_classes: int, penalty: float | None = None) -> nn.Module:
     """A linear classifier of hidden states, softmax(x W + b): fitted by L-BFGS on standardised features.
 
     Parameters
     ----------
     x : Tensor of shape (N, D)
+        Rows of one review stand together.
     labels : Tensor of shape (N,)
+    penalty : float, optional
+        On the squares of W; by default that of `PENALTIES` with the lowest loss on the last third of the
+        rows, after a fit to the others.
 
     References
     ----------
     .. [1] Alain and Bengio, arXiv 1610.01644, section 3.
     """
+    if penalty is None:
+        n, losses = 2 * len(x) // 3, {}
+        for one in PENALTIES:
+            probe = fit_probe(x[:n], labels[:n], n_classes, one)
+            losses[one] = F.cross_entropy(probe(x[n:]), labels[n:]).item()
+        penalty = min(losses, key=losses.__getitem__)
     norm, linear = nn.BatchNorm1d(x.shape[1], affine=False, momentum=None), nn.Linear(x.shape[1], n_classes)
     z = norm(x)  # in training its statistics are those of x, and `eval` holds on to them
     nn.init.zeros_(linear.weight)
@@ -177,7 +188,7 @@ def fit_probe(x: Tensor, labels: Tensor, n_classes: int) -> nn.Module:
 
     def closure() -> Tensor:
         optimizer.zero_grad()
-        loss = F.cross_entropy(linear(z), labels) + 1e-3 * linear.weight.square().sum()
+        loss = F.cross_entropy(linear(z), labels) + penalty * linear.weight.square().sum()
         loss.backward()
         return loss
 

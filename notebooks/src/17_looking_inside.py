@@ -211,7 +211,7 @@ assert smoke or sum(gain.low > 0 for gain in gains.values()) >= 3
 course.resolve("17.1", best if gains[best].low > max(others) else "open", finding)
 
 # %% [markdown]
-# **Finding:** where the interval lies above zero, the probe misses less than on random weights: training has made the variable readable there, for a linear probe. A probe that misses *more* than the prior, which reads nothing, has learned its positions by heart. Whether it *uses* what is there, no probe can say.
+# **Finding:** where the interval lies above zero, the probe misses less than on random weights: training has made the variable readable there, for a linear probe. Compare both with the prior, which reads nothing. Whether it *uses* what is there, no probe can say.
 #
 # ### Further: level by level
 #

@@ -46,7 +46,7 @@ body, main {{ display: grid; grid-template-columns: 100%; align-items: safe cent
 main {{ max-width: none !important; margin: 0 !important; }}
 @media (min-width: 600px) {{ figure svg {{ max-height: 96vh; }} }}
 .tx {{ border: 0 !important; border-radius: 0 !important; }}
-h1, figcaption, .tx-from, .tx-tries, .tx > :is(.tx-head, .tx-invite, .tx-row, .tx-say, .tx-note), {told} {{
+h1, figcaption, .tx-credit, .tx-tries, .tx > :is(.tx-head, .tx-invite, .tx-row, .tx-say, .tx-note), {told} {{
   display: none !important; }}
 """
 _ADDED = "document.head.append(Object.assign(document.createElement('style'), {textContent: STYLE}))"

@@ -109,7 +109,7 @@ def test_each_explorer_has_a_bare_page_that_lives_at_any_width(page, whole_kit):
             page.wait("document.querySelector('.tx-say')?.textContent")
             assert page.width() <= width and outside(page) == []
             assert page.evaluate(APART) > 0, (path.name, width)
-        assert "a course on transformers" in page.text(".tx-from")
+        assert "a course on transformers" in page.text(".tx-credit")
         first, asked = page.text(".tx-say"), page.all(".tx-tries > a", "e.hash")
         assert len(asked) == (0 if "playground" in path.stem else 3)
         for n, place in enumerate(asked):  # one after the other: a press does what is asked
@@ -126,7 +126,7 @@ def test_each_explorer_has_a_bare_page_that_lives_at_any_width(page, whole_kit):
             )
         (picture,) = page.all("[property='og:image']", "e.content")
         assert (path.parent / picture).is_file()
-        target, _, name = page.all(".tx-from a", "e.getAttribute('href')")[0].partition("#")
+        target, _, name = page.all(".tx-credit a", "e.getAttribute('href')")[0].partition("#")
         assert (path.parent / target).is_file() and name[:-1] == path.stem.partition("-")[2]
     assert {path.name[:2] for path in alone} >= {"02", "17", "in", "pl"}
     assert violations(page, alone[0].as_uri(), (390,)) == []

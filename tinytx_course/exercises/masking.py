@@ -372,6 +372,8 @@ def _word_calls(seed: int) -> Iterator[Call]:
         ("▁rom an", [0]),
         ("▁le ▁rom an ▁noir", [2]),
         ("▁le ▁rom an ▁noir", []),
+        ("▁le ▁rom an", [1, 2]),
+        ("▁le ▁chat ▁le", [0]),
         ("▁b el le s ▁et ▁lon gue s", [6, 2]),
         ("an ▁est ▁be au .", [0, 3]),
     ):

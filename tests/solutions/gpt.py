@@ -171,6 +171,9 @@ def tie_transposed_tensor(model):
     return model, model.head.weight.numel()
 
 
+replaced = {'model.head, "weight", model.token_embed.weight': 'model, "head", model.token_embed'}
+wrong("head-replaced", tie_by_shape, replaced)
+wrong("head-replaced", lambda model: (delattr(model, "head"), (model, 6))[1])
 wrong("wrong-type", tie_by_shape, {"return model, rows * width": "return rows * width"})
 
 
@@ -229,3 +232,6 @@ def generate_without_batch(model, token_ids, n_new, max_len, draw):
     for _ in range(n_new):
         ids.append(draw(model(torch.tensor(ids[-max_len:]))[-1].softmax(-1)))
     return ids
+
+
+wrong("error", generate_list, {"logits[0, -1]": "logits[:, -1]"})

@@ -103,6 +103,12 @@ def masking_rejection(token_ids, mask_id, special_ids, vocab_size, p, generator,
     return inputs, labels
 
 
+another = "[i for i in allowed if i != token][int(torch.randint(len(allowed) - 1, (), generator=generator))]"
+right(masking_loop, {"allowed[int(torch.randint(len(allowed), (), generator=generator))]": another})
+taken = "torch.randperm(len(candidates), generator=generator)[: round(p * len(candidates))]"
+wrong("same-number", masking_indices, {"torch.rand(len(candidates), generator=generator) < p": taken})
+
+
 @wrong("random-special-id")
 def masking_ids_after_the_mask(token_ids, mask_id, special_ids, vocab_size, p, generator):
     drawn = (torch.rand(token_ids.shape, generator=generator) < p) & ~_special(token_ids, special_ids)
@@ -256,6 +262,7 @@ def words_in_place(tokens, chosen):
 wrong("wrong-type", lambda tokens, chosen: " ".join(words_joined(tokens, chosen)))
 wrong("beginning-left", words_walk_from_each, {"first > 0 and": "False and"})
 wrong("end-left", words_walk_from_each, {"last < len(tokens) and": "False and"})
+wrong("end-missed", words_walk_from_each, {"last < len(tokens) and": "last < len(tokens) - 1 and"})
 wrong("first-choice-only", words_torch, {"torch.tensor(chosen,": "torch.tensor(chosen[:1],"})
 wrong("only-the-token", lambda tokens, chosen: ["[MASK]" if i in chosen else t for i, t in enumerate(tokens)])
 

@@ -29,17 +29,17 @@ def probs_sorted(logits, temperature, top_k, top_p):
 
 @right
 def probs_filtered_logits(logits, temperature=1.0, top_k=None, top_p=None):
-    logits = logits / temperature
+    logits = kept = logits / temperature
     if top_k is not None:
         smallest = logits.topk(min(top_k, len(logits))).values[-1]
-        logits = logits.masked_fill(logits < smallest, float("-inf"))
+        kept = logits.masked_fill(logits < smallest, float("-inf"))
     if top_p is not None:
         sorted_logits, indices = torch.sort(logits, descending=True)
         remove = sorted_logits.softmax(-1).cumsum(-1) > top_p
         remove[1:] = remove[:-1].clone()
         remove[0] = False
-        logits = logits.masked_fill(remove.scatter(0, indices, remove), float("-inf"))
-    return logits.softmax(-1)
+        kept = kept.masked_fill(remove.scatter(0, indices, remove), float("-inf"))
+    return kept.softmax(-1)
 
 
 @right
@@ -66,6 +66,9 @@ def probs_float64(logits, temperature, top_k, top_p):
         bigger = torch.where(p > p[:, None], p, 0).sum(1)
         keep &= bigger < top_p
     return p * keep / (p * keep).sum()
+
+
+wrong("renormalised-between", probs_filtered_logits, {"torch.sort(logits": "torch.sort(kept"})
 
 
 @wrong("error")

@@ -126,7 +126,7 @@ def _tiny_gpt_calls(seed: int) -> Iterator[Call]:
         yield case(b, t, d, v, max_len, stack, _normed(1.5), words)
 
 
-class _Tables(nn.Module):
+class GPT(nn.Module):
     """A GPT without its middle: embedding and output layer; never called."""
 
     def __init__(self, rng: torch.Generator, vocab_size: int, d_model: int, bias: bool) -> None:
@@ -138,9 +138,11 @@ class _Tables(nn.Module):
             parameter.data = normal(rng, *parameter.shape).round(decimals=1)
 
     def get_extra_state(self) -> Tensor:
-        """Whether both tables are one parameter, and whether they lie in one memory."""
-        head, embed = self.head.weight, self.token_embed.weight
-        return torch.tensor([head is embed, head.data_ptr() == embed.data_ptr()])
+        """Whether the head is linear, both tables are one parameter, and they lie in one memory."""
+        head, embed = (getattr(self, name, None) for name in ("head", "token_embed"))
+        mine, its = (getattr(layer, "weight", None) for layer in (head, embed))
+        memory = isinstance(mine, Tensor) and isinstance(its, Tensor) and mine.data_ptr() == its.data_ptr()
+        return torch.tensor([isinstance(head, nn.Linear), memory and mine is its, memory])
 
     def set_extra_state(self, state: Tensor) -> None:
         """Nothing: it is seen, not set."""
@@ -156,7 +158,11 @@ def _tied(value: Any) -> Reading | Failure:
         return Failure("wrong-type", f"The model itself comes first, got {kind_of(model)}.")
     if isinstance(saved, Failure):
         return saved
-    one, memory = model.state["_extra_state"].tolist()
+    linear, one, memory = model.state["_extra_state"].tolist()
+    if not linear:
+        now = "now the embedding itself, which looks ids up" if one else "no `nn.Linear` any more"
+        words = f"`model.head` is {now}: keep the linear layer and share only its `weight`."
+        return Failure("head-replaced", words)
     alike = "is token_embed.weight" if one else "in its memory" if memory else "of its own"
     rows = [
         (name, str(tuple(held.shape)), f"sum {held.double().sum():.1f}", alike * (name == "head.weight"))
@@ -171,7 +177,7 @@ def _tie_calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 19)
     for vocab_size, d_model, bias in ((3, 2, False), (5, 2, True), (3, 7, True), (11, 5, False)):
         words = f"V = {vocab_size}, D = {d_model}, and the output layer has {'a' if bias else 'no'} bias."
-        yield Call((_Tables(rng, vocab_size, d_model, bias),), words)
+        yield Call((GPT(rng, vocab_size, d_model, bias),), words)
 
 
 EXERCISES = (

@@ -232,6 +232,15 @@ _MEANT = (
     ),
     ("requires grad. Use|leaf Variable that requires grad", "Gradients are recorded here: `detach` first."),
     ("on the same device", "One tensor is on another device: make new ones with `device=x.device`."),
+    (
+        "index -100 is out of bounds",
+        "-100 is no id: it marks the positions that are left out, so choose those where `labels != -100`.",
+    ),
+    (r"index -\d+ is out of bounds", "A negative index counts from the end: the axis is shorter than that."),
+    (
+        "Expected target size|to match target batch_size",
+        "`cross_entropy` wants the classes on axis 1: flatten both first.",
+    ),
     ("out of bounds|index out of range", "An index is as large as the axis or larger: indices count from 0."),
 )
 

@@ -92,7 +92,7 @@ def _judge_calls(exercise: Exercise, record: Record, seed: int) -> Verdict:
         return _diagnosed(exercise, trials, repeats, wrong[0], record.calls)
     for again in repeats:
         if not again.right:
-            return tell_failure(exercise, _UNSTEADY, again)
+            return tell_failure(exercise, _unsteady(exercise), again)
     hint = exercise.hint(record.probe) if exercise.hint is not None and record.probe is not None else ""
     return tell_pass(exercise, trials, hint)
 
@@ -157,10 +157,10 @@ def read_known(exercise: Exercise, function: Callable[..., Any], call: Call) -> 
     return None if isinstance(reading, Failure) else reading
 
 
-_UNSTEADY = Failure(
-    "changes-between-calls",
-    "The same call gave another result the second time: it depends on earlier calls, or on chance.",
-)
+def _unsteady(exercise: Exercise) -> Failure:
+    words = "The same call gave another result the second time: it depends on earlier calls, or on chance."
+    more = " Let `draw` choose." if "draw" in exercise.parameters else ""
+    return Failure("changes-between-calls", words + more)
 
 
 def _given_back(
@@ -204,7 +204,7 @@ def _diagnosed(
     if mistake is None and first.failure is None and stopped:
         first = stopped[0]
     if mistake is None and first.failure is None and _differ(trials, repeats):
-        return tell_failure(exercise, _UNSTEADY, first)
+        return tell_failure(exercise, _unsteady(exercise), first)
     return tell_failure(exercise, first.failure, first, mistake)
 
 
@@ -240,7 +240,7 @@ def _recognise(exercise: Exercise, trials: Sequence[Trial]) -> Mistake | None:
 def _explains(
     exercise: Exercise, wrong: Callable[..., Any], tolerance: float, trials: Sequence[Trial]
 ) -> bool:
-    """Whether a wrong implementation gives what the learner's function gave, on every input."""
+    """Whether a wrong implementation gives what the learner's function gave, on every input and somewhere."""
 
     def same(trial: Trial) -> bool:
         reading = read_known(exercise, wrong, trial.call)
@@ -249,4 +249,4 @@ def _explains(
         coarse = max(reading.tolerance, tolerance)
         return dataclasses.replace(reading, tolerance=coarse).agrees_with(trial.got)
 
-    return all(same(trial) for trial in trials)
+    return any(trial.got for trial in trials) and all(same(trial) for trial in trials)

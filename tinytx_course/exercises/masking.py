@@ -25,17 +25,19 @@ if TYPE_CHECKING:
 _IGNORED = -100
 _SIGMAS = 5.6  # of a binomial share: correct code is rejected less than once in ten million
 _NEAR = 0.045  # between shares and a pattern they are taken for
-_VOCAB, _MASK_ID, _SPECIAL = 60, 4, [0, 1, 2, 3, 5, 58]  # on both sides of the mask id
+_APART = 4  # times the variance of single draws: more, and tokens were drawn together
 _WINDOW, _BEFORE = 12, 2  # positions of a row that are shown, of these before the first one marked
-# Shape of a batch, p, salt of the generator: growing batches, and one of them with another generator.
+_MANY, _FEW = (4, [0, 1, 2, 3, 5, 58], 60), (2, [0, 4], 5)  # mask id, special ids, how many ids
+# Shape of a batch, ids, p, salt of the generator: growing batches, then one of them with other generators.
 _CASES = (
-    ((1, 8), 0.5, 100),
-    ((3, 8), 0.5, 101),
-    ((6, 20), 0.3, 102),
-    ((30, 100), 0.8, 103),
-    ((6, 20), 0.3, 177),
+    ((1, 8), _MANY, 0.5, 100),
+    ((3, 8), _MANY, 0.5, 101),
+    ((6, 20), _MANY, 0.3, 102),
+    ((30, 100), _MANY, 0.8, 103),
+    ((130, 130), _FEW, 0.95, 104),
+    *(((6, 20), _MANY, 0.3, salt) for salt in range(170, 178)),
 )
-_DRAWN_AGAIN, _LARGEST = 2, 3
+_DRAWN_AGAIN, _LARGE, _FEW_IDS = 2, 3, 4
 
 
 @dataclass(frozen=True)
@@ -44,19 +46,29 @@ class Draw:
 
     Attributes
     ----------
-    token_ids, inputs, labels : Tensor of shape (B, T)
+    inputs, labels, token_ids : Tensor of shape (B, T)
+    mask_id : int
+    special_ids : list of int
+    vocab_size : int
     p : float
     """
 
-    token_ids: Tensor
     inputs: Tensor
     labels: Tensor
+    token_ids: Tensor
+    mask_id: int
+    special_ids: list[int]
+    vocab_size: int
     p: float
+
+    def is_special(self, ids: Tensor) -> Tensor:
+        """Where special ids are."""
+        return torch.isin(ids, torch.tensor(self.special_ids, device="cpu"))
 
     @property
     def special(self) -> Tensor:
-        """Where special ids are."""
-        return torch.isin(self.token_ids, torch.tensor(_SPECIAL, device="cpu"))
+        """Where the originals are special."""
+        return self.is_special(self.token_ids)
 
     @property
     def drawn(self) -> Tensor:
@@ -67,6 +79,17 @@ class Draw:
     def changed(self) -> Tensor:
         """Where the input differs from the original."""
         return self.inputs != self.token_ids
+
+    @property
+    def masked(self) -> Tensor:
+        """Where a drawn token became the mask id."""
+        return self.drawn & (self.inputs == self.mask_id)
+
+    @property
+    def fates(self) -> tuple[float, float, float]:
+        """Shares of mask id, random ids and unchanged ones among the drawn tokens."""
+        n, masked, stays = (int(x.sum()) for x in (self.drawn, self.masked, self.drawn & ~self.changed))
+        return masked / max(n, 1), (n - masked - stays) / max(n, 1), stays / max(n, 1)
 
 
 Finding = tuple[str, str, Tensor | None]  # slug, more words than those of the mistake, cells to mark
@@ -87,7 +110,7 @@ def _labels_of_draw(draw: Draw) -> Finding | None:
         return "labels-reversed", "", draw.drawn
     if odd.any() and (draw.labels == draw.inputs)[draw.drawn].all():
         return "labels-are-new-ids", "", odd
-    if odd.any() and (draw.labels == _MASK_ID)[odd].all():
+    if odd.any() and (draw.labels == draw.mask_id)[odd].all():
         return "labels-are-new-ids", "This is the mask id.", odd
     return ("wrong-labels", "", odd) if odd.any() else None
 
@@ -109,14 +132,13 @@ def _places(draw: Draw) -> Finding | None:
         return "special-drawn", "", hit
     bare = draw.changed & ~draw.drawn
     if bare.any():
-        masked = draw.inputs == _MASK_ID
+        masked = draw.inputs == draw.mask_id
         only_masked = masked.sum() > bare.sum() and torch.equal(masked, draw.drawn)
         return "only-masked-labelled" if only_masked else "changed-without-label", "", bare
-    outside = (draw.inputs < 0) | (draw.inputs >= _VOCAB)
+    outside = (draw.inputs < 0) | (draw.inputs >= draw.vocab_size)
     if outside.any():
         return "id-outside-vocabulary", "", outside
-    random_ids = draw.changed & (draw.inputs != _MASK_ID)
-    bad = random_ids & torch.isin(draw.inputs, torch.tensor(_SPECIAL, device="cpu"))
+    bad = draw.changed & draw.is_special(draw.inputs)
     return ("random-special-id", "", bad) if bad.any() else None
 
 
@@ -133,7 +155,6 @@ _PATTERNS = (  # shares of mask id, random ids and unchanged ones among the draw
     ((1, 0, 0), "always-mask-id"),
     ((0.9, 0.1, 0), "nothing-stays"),
     ((0.8, 0.2, 0), "nothing-stays"),
-    ((8 / 9, 1 / 9, 0), "kept-without-label"),
     ((0.8, 0, 0.2), "no-random-ids"),
     ((0.9, 0, 0.1), "no-random-ids"),
     ((0.8, 0.02, 0.18), "tenth-of-the-rest"),
@@ -148,22 +169,27 @@ _PATTERNS = (  # shares of mask id, random ids and unchanged ones among the draw
 
 def _shares(draw: Draw) -> Finding | None:
     """Shares on a large input."""
-    n, drawn = int((~draw.special).sum()), int(draw.drawn.sum())
+    n, drawn, fates = int((~draw.special).sum()), int(draw.drawn.sum()), draw.fates
     share = drawn / n
-    masked = int((draw.drawn & (draw.inputs == _MASK_ID)).sum())
-    stays = int((draw.drawn & ~draw.changed).sum())
-    fates = tuple(number / max(drawn, 1) for number in (masked, drawn - masked - stays, stays))
     described = "Of the drawn tokens {:.0%} became `mask_id`, {:.0%} another id, {:.0%} stayed.".format(
         *fates
     )
     if drawn and not draw.changed.any():
         return "input-unchanged", "", None
-    if _distance([*fates, share / draw.p], [8 / 9, 1 / 9, 0.0, 0.9]) < _NEAR:
+    if _distance([*fates, share / draw.p], [8 / 9, 1 / 9, 0.0, 0.9]) < _NEAR and fates[2] < 0.01:
         return "kept-without-label", described, None
-    if 0 < share < 1 and bool(((draw.drawn == draw.drawn[:1]) | draw.special | draw.special[:1]).all()):
+    by_row, by_column = (_spread(draw.drawn, ~draw.special, axis) for axis in (1, 0))
+    if by_row > _APART:
+        return "whole-rows-drawn", "", None
+    if by_column > _APART:
         return "same-places-in-all-rows", "", None
     if _off(share, draw.p, n):
         return _wrong_share(draw, share)
+    if by_row < 0.1:
+        return "same-number", "", None
+    for axis, whose in ((1, "row"), (0, "column")):
+        if _spread(draw.masked, draw.drawn, axis) > _APART:
+            return "one-fate", f"Yours has one for each {whose}.", None
     if any(_off(fate, due, drawn) for fate, due in zip(fates, (0.8, 0.1, 0.1), strict=True)):
         near = [
             (_distance(fates, pattern), slug)
@@ -171,8 +197,30 @@ def _shares(draw: Draw) -> Finding | None:
             if _distance(fates, pattern) < _NEAR and (pattern[1] > 0) == (fates[1] > 0)
         ]
         return min(near)[1] if near else "wrong-shares", described, None
-    random_ids = draw.inputs[draw.changed & (draw.inputs != _MASK_ID)]
+    random_ids = draw.inputs[draw.changed & ~draw.masked]
     return ("same-random-id", "", None) if len(random_ids.unique()) < 12 else None
+
+
+def _spread(hit: Tensor, among: Tensor, axis: int) -> float:
+    """Variance of the numbers in rows (axis 1) or columns (0), 1 where each token is drawn by itself."""
+    n, share = among.sum(axis), float(hit.sum() / among.sum().clamp(min=1))
+    if not 0 < share < 1:
+        return 1.0
+    return float(((hit.sum(axis) - share * n) ** 2 / (share * (1 - share) * n))[n > 0].mean())
+
+
+def _few_ids(draw: Draw) -> Finding | None:
+    """The share of the mask id where it would be a third of the random ids."""
+    if not _off(masked := draw.fates[0], 0.8, int(draw.drawn.sum())):
+        return None
+    words = f"With {draw.vocab_size} ids, {masked:.1%} of the drawn tokens became `mask_id`."
+    return "mask-id-drawn" if abs(masked - 0.8 - 0.1 / 3) < 0.015 else "wrong-shares", words, None
+
+
+def _one_fate(draws: Sequence[Draw]) -> Finding | None:
+    """Whether all drawn tokens of the large batch have one fate, and those of another batch another."""
+    commonest = {one.fates.index(max(one.fates)) for i, one in enumerate(draws) if i != _FEW_IDS}
+    return ("one-fate", "", None) if len(commonest) > 1 and max(draws[_LARGE].fates) > 0.95 else None
 
 
 def _wrong_share(draw: Draw, share: float) -> Finding:
@@ -183,7 +231,9 @@ def _wrong_share(draw: Draw, share: float) -> Finding:
         slug = "one-minus-p"
     elif abs(share - 0.15) < 0.025:
         slug = "p-ignored"
-    elif abs(share - 0.8 * draw.p) < 0.05 and not (draw.drawn & (draw.inputs != _MASK_ID)).any():
+    elif abs(share - 1 + (1 - 0.8 * draw.p) * (1 - 0.1 * draw.p) ** 2) < 0.02:
+        slug = "fates-drawn-separately"
+    elif abs(share - 0.8 * draw.p) < 0.05 and torch.equal(draw.masked, draw.drawn):
         slug = "only-masked-labelled"
     return (
         slug,
@@ -192,31 +242,32 @@ def _wrong_share(draw: Draw, share: float) -> Finding:
     )
 
 
-def _batch(seed: int, shape: tuple[int, int]) -> Tensor:
-    rng = generator(seed, 11)
-    real = torch.tensor([i for i in range(_VOCAB) if i not in (*_SPECIAL, _MASK_ID)], device="cpu")
-    token_ids = real[torch.randint(len(real), shape, generator=rng, device="cpu")]
-    token_ids[:, 0], token_ids[:, -1] = 5, 58
-    if shape[0] > 1:
-        token_ids[1, -2:] = torch.tensor([58, 0], device="cpu")
-    return token_ids
-
-
 def _calls(seed: int) -> Iterator[Call]:
-    for shape, p, salt in _CASES:
-        yield Call((_batch(seed, shape), _MASK_ID, list(_SPECIAL), _VOCAB, p, generator(seed, salt)))
+    for shape, (mask_id, special, vocab_size), p, salt in _CASES:
+        rng = generator(seed, 11)
+        real = torch.tensor([i for i in range(vocab_size) if i not in (*special, mask_id)], device="cpu")
+        token_ids = real[torch.randint(len(real), shape, generator=rng, device="cpu")]
+        token_ids[:, 0], token_ids[:, -1] = special[-2], special[-1]
+        if shape[0] > 1:
+            token_ids[1, -2:] = torch.tensor([special[-1], special[0]], device="cpu")
+        yield Call((token_ids, mask_id, list(special), vocab_size, p, generator(seed, salt)))
 
 
 def _judge(exercise: Exercise, trials: Sequence[Trial], repeats: Sequence[Trial]) -> Verdict:
     """Rules that always hold first, shares on the largest batch, then where chance comes from."""
+    drawn = (trial for trial in trials if trial.got is not None and trial.failure is None)
+    draws = [_draw(trial) for trial in drawn]
     for case, trial in enumerate(trials[:-1]):
         finding, in_place = None, trial.failure is not None and trial.failure.mistake == "input-modified"
         if trial.got is not None and (trial.failure is None or in_place):
-            inputs, labels = trial.got.tensors
-            draw = Draw(trial.call.arguments[0], inputs, labels, trial.call.arguments[4])
+            draw = _draw(trial)
             finding = _labels_of_draw(draw)
             if not in_place:
-                finding = finding or _places(draw) or (_shares(draw) if case == _LARGEST else None)
+                finding = finding or _places(draw)
+                if case == _LARGE:
+                    finding = finding or _one_fate(draws) or _shares(draw)
+                elif case == _FEW_IDS:
+                    finding = finding or _few_ids(draw)
             elif finding is not None and finding[0] == "labels-are-new-ids":
                 finding = finding[0], "They were taken from an input that was changed in place.", finding[2]
             else:
@@ -228,8 +279,17 @@ def _judge(exercise: Exercise, trials: Sequence[Trial], repeats: Sequence[Trial]
     for trial in (trials[-1], *repeats):
         if trial.got is None or trial.failure is not None:
             return tell_failure(exercise, trial.failure, dataclasses.replace(trial, got=None))
-    failure = _about_chance(trials, repeats)
-    return tell_pass(exercise, trials[:-1]) if failure is None else tell_failure(exercise, failure)
+    if (failure := _about_chance(trials, repeats)) is not None:
+        return tell_failure(exercise, failure)
+    if all(abs(int(one.drawn.sum()) - one.p * int((~one.special).sum())) < 1 for one in draws):
+        return _tell(exercise, draws[0], ("same-number", "Yours counts them over all rows.", None))
+    return tell_pass(exercise, trials[:-1])
+
+
+def _draw(trial: Trial) -> Draw:
+    assert trial.got is not None
+    inputs, labels = trial.got.tensors
+    return Draw(inputs, labels, *trial.call.arguments[:-1])
 
 
 def _about_chance(trials: Sequence[Trial], repeats: Sequence[Trial]) -> Failure | None:
@@ -281,10 +341,8 @@ def _first_row(draw: Draw, cells: Tensor, at_fault: tuple[str, ...]) -> list[Par
         )
     ]
     wrong = " and ".join(at_fault)
-    intro = (
-        f"Row {row}, mask_id={_MASK_ID}, special ids {_SPECIAL}, p={draw.p}; wrong at the marked positions"
-    )
-    return [f"{intro}: {wrong}.", *((grid,) for grid in grids)]
+    about = f"mask_id={draw.mask_id}, special ids {draw.special_ids}, p={draw.p}"
+    return [f"Row {row}, {about}; wrong at the marked positions: {wrong}.", *((grid,) for grid in grids)]
 
 
 def _masked_loss_calls(seed: int) -> Iterator[Call]:
@@ -314,6 +372,8 @@ def _word_calls(seed: int) -> Iterator[Call]:
         ("▁rom an", [0]),
         ("▁le ▁rom an ▁noir", [2]),
         ("▁le ▁rom an ▁noir", []),
+        ("▁le ▁rom an", [1, 2]),
+        ("▁le ▁chat ▁le", [0]),
         ("▁b el le s ▁et ▁lon gue s", [6, 2]),
         ("an ▁est ▁be au .", [0, 3]),
     ):

@@ -43,27 +43,15 @@ def _calls(seed: int) -> Iterator[Call]:
         yield _case(rng, n, temperature, top_k, n_left)
         n = min(n + 1, 7)
     yield _case(rng, 6, 2.5, None, 4)
-    yield _both(rng, top_k=3, n_left=2)
-    yield _both(rng, top_k=2, n_left=5)
+    yield Call((torch.tensor([0.2, 0.4, 0.1, 0.3], device="cpu").log(), 1.0, 2, 0.55))  # not 4/7 before top-p
+    yield _case(rng, 7, 1.3, 3, 2)
+    yield _case(rng, 7, 1.3, 2, 5)
 
 
 def _case(rng: torch.Generator, n: int, temperature: float, top_k: int | None, n_left: int | None) -> Call:
     logits = _spread_logits(rng, n)
     top_p = None if n_left is None else _top_p_between((logits.double() / temperature).softmax(-1), n_left)
     return Call((logits, temperature, top_k, top_p))
-
-
-def _both(rng: torch.Generator, top_k: int, n_left: int) -> Call:
-    """Top-k and top-p such that it does not matter whether top-k is scaled to 1 before top-p counts."""
-    temperature = 1.3
-    while True:
-        logits = _spread_logits(rng, 7)
-        probs = (logits.double() / temperature).softmax(-1).sort(descending=True).values
-        top_p = _top_p_between(probs, n_left)
-        scaled = probs[:top_k] / probs[:top_k].sum()
-        before = scaled.cumsum(0) - scaled
-        if int((before < top_p).sum()) == min(top_k, n_left) and bool(((before - top_p).abs() > 0.02).all()):
-            return Call((logits, temperature, top_k, top_p))
 
 
 class _Model:
@@ -96,9 +84,10 @@ class _Draw:
         self._share, self._vocab_size = share, vocab_size
 
     def __call__(self, probs: Tensor) -> int:
-        if probs.numel() != self._vocab_size:
-            raise ValueError(f"draw takes {self._vocab_size} probabilities, got shape {tuple(probs.shape)}")
-        passed = (probs.reshape(-1).double().cumsum(0) > self._share).nonzero()
+        if probs.shape != (self._vocab_size,):
+            got = tuple(probs.shape)
+            raise ValueError(f"draw takes probabilities of shape ({self._vocab_size},), got shape {got}")
+        passed = (probs.double().cumsum(0) > self._share).nonzero()
         return int(passed[0]) if len(passed) else self._vocab_size - 1
 
 

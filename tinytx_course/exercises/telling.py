@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 8  # rows and columns of a grid at most
 _DIGITS = 4  # of a number, unless it takes more
-_LEGIBLE = 40  # numbers of an input that is spelled out at most
+_LEGIBLE, _LEGIBLE_NESTED = 40, 24  # numbers of an input that is spelled out at most, with 4 axes or more
 
 
 def tell_pass(exercise: Exercise, trials: Sequence[Trial], hint: str = "") -> Verdict:
@@ -87,10 +88,10 @@ def describe_call(exercise: Exercise, call: Call) -> list[Part]:
     for name, value in zip(exercise.parameters, call.arguments, strict=True):
         if isinstance(value, Tensor):
             spoken.append(name)
-            if value.dim() <= 2 and value.numel() <= _LEGIBLE:
-                grids.append(Grid(f"{name} =", _cells(value)))
-            elif value.dim() == 3 and value.numel() <= _LEGIBLE:
-                grids += [Grid(f"{name}[{i}] =", _cells(matrix)) for i, matrix in enumerate(value)]
+            if value.numel() <= (_LEGIBLE if value.dim() <= 3 else _LEGIBLE_NESTED):
+                for place in product(*map(range, value.shape[:-2])):
+                    where = "".join(f"[{i}]" for i in place)
+                    grids.append(Grid(f"{name}{where} =", _cells(value[place])))
             else:
                 grids.append(Grid(f"{name}: shape {tuple(value.shape)}", ()))
         elif callable(value) or isinstance(value, (torch.Generator, torch.optim.Optimizer)):

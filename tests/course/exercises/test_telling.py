@@ -100,6 +100,9 @@ RAW_ERRORS = [
     (lambda x: 1 - (x > 0), "mask"),
     (lambda x: x @ torch.ones(3, 2, dtype=torch.long), "kinds of numbers"),
     (lambda x: x[5], "count from 0"),
+    (lambda x: x[-5], "from the end"),
+    (lambda x: x.gather(0, torch.full_like(x, -100).long()), "left out"),
+    (lambda x: torch.nn.functional.cross_entropy(x[None], torch.zeros(1, 3).long()[:, :1]), "axis 1"),
 ]
 
 
@@ -119,3 +122,18 @@ def test_labels_of_mask_tokens_taken_from_an_input_changed_in_place_are_named():
 
     verdict = check("mask_tokens", mask_tokens)
     assert verdict.mistake == "labels-are-new-ids" and "changed in place" in str(verdict)
+
+
+def test_a_small_input_with_four_axes_is_spelled_out():
+    assert "context[0][1] =" in check("head_contributions", lambda context, w_o: context.sum(1)).message
+
+
+def test_an_error_on_every_input_is_an_error_though_wrong_programs_have_it_too():
+    assert check("answer_loss", lambda *arguments: 1 // 0).mistake == "error"
+
+
+def test_who_draws_alone_is_told_to_let_draw_choose():
+    def generate(model, token_ids, n_new, max_len, draw):
+        return [*token_ids, *torch.randint(5, (n_new,)).tolist()]
+
+    assert "Let `draw` choose." in check("generate", generate).message

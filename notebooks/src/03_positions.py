@@ -318,7 +318,8 @@ mean = pd.DataFrame({k: found.mean(dim=0) for k, found in losses.items()}, lengt
 rise, jump = mean.loc[96] - mean.loc[0], mean.loc[32] - mean.loc[8]
 assert (mean["none"] - mean.min(axis=1)).loc[:8].max() < 0.15
 assert min(jump["learned"], jump["sinusoidal"]) > 0.5 > jump["rotary"]
-assert rise["rotary"] > rise["learned"] > rise["none"] > 0.4 > rises["alibi"].max() + 0.25
+assert rise["rotary"] > rise["learned"] > rise["none"] > 0.4
+assert rises["alibi"].max() < 0.15
 
 # %% [markdown]
 # (The table of learned positions has 112 rows here; training reaches 16, the others stay as they began.) Within the trained length **a causal model without positions is nearly as good here**: it has one block, so it knows the current word and the bag of those before it. Beyond, its loss creeps up, while learned and sinusoidal ones jump by more than half a nat at once. Rotary positions hold until twice the trained length, and then fail as badly. One kind holds to the end, ALiBi.

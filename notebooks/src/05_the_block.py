@@ -240,8 +240,8 @@ class WithResidual(AttentionAlone):
 
 residual = measure(WithResidual)
 deepest = residual[32]
-print(f"32 layers: signal {deepest.size[-1]:,.0f}, gradient {deepest.gradient[0]:.0e}", end="")
-print(f", variety {deepest.variety[-1]:.0e}")
+ends = deepest.size[-1], deepest.variety[-1], deepest.gradient[0]
+print("32 layers: signal {:,.0f}, variety {:.0e}, gradient {:.0e}".format(*ends))
 assert deepest.size[-1] > 1000 and deepest.variety[-1] > 1e-5
 
 # %% [markdown]

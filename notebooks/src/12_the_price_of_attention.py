@@ -435,7 +435,7 @@ for (equal, model), nats in above.items():
         one = bars[f"{model}, {equal}"] = paired_interval(behind)
         assert min(behind) > 0 and one.low > 0
         together = paired_interval(behind, n_comparisons=6)
-        assert together.excludes_zero == (model == "CNN" and equal.endswith("parameters"))
+        assert together.excludes_zero == ((equal, model) == ("equal parameters", "CNN"))
         print(f"{equal:<17} {model:<4} {one.mean:+.4f}", end=" ")
         print(f"nats [{one.low:+.4f}, {one.high:+.4f}]")
 fig, ax = course.plots.bars(

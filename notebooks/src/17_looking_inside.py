@@ -402,8 +402,10 @@ for kind in ("polarity", "gender"):
     print(f"{kind}: most attentive = largest effect in {alike} of {len(worlds)} models")
     print("   the most attentive head carries", *(f"{share:.0%}" for share in shares))
     assert alike < len(worlds)
-fig, ax = plots.scatter(points, xlabel="attention of the last position to the changed word",
-                        size=50, ylabel="effect of the head (nats)", title="One point a head")
+fig, ax = plots.scatter(
+    points, size=50, title="One point a head", ylabel="effect of the head (nats)",
+    xlabel="attention of the last position to the changed word",
+)
 plots.show(fig, name="17_attention_against_effect")
 
 # %% [markdown]

@@ -27,7 +27,6 @@
 # %%
 import copy
 import math
-import random
 
 import numpy as np
 import pandas as pd
@@ -217,29 +216,6 @@ print(f"like 'le fin': at once {at_once:.0%}, one after the other {in_turn:.0%}"
 #
 # BERT (2018) chooses **15 %** of all positions for prediction. Of these, 80 % are replaced by `[MASK]`, 10 % by a word drawn at random, and 10 % are left as they are: `[MASK]` does not occur when the model is later fine-tuned, and as a visible word may have been swapped, the model must check every position.
 #
-# ### Further: three readings of one review
-#
-# The same in code:
-
-
-# %%
-def hide(words, dice):  # what is read, and the chosen positions
-    read = list(words)
-    chosen = dice.sample(range(len(words)), max(1, round(0.15 * len(words))))
-    for t in chosen:
-        roll = dice.random()
-        if roll < 0.9:  # else it is left alone
-            read[t] = "[MASK]" if roll < 0.8 else dice.choice(world.vocabulary)
-    return read, chosen
-
-
-dice = random.Random(1)
-for _ in range(3):
-    read, chosen = hide(review, dice)
-    print(" ".join(read))
-print(f"{len(chosen)} questions a reading, a causal model has {len(review) + 1}")
-
-# %% [markdown]
 # ### The masked loss
 #
 # The **masked loss** is the mean of $-\ln p$ over the chosen positions, in nats. All others have the label **-100**, which is no id: `cross_entropy` leaves it out. By hand, for four positions, two of them chosen:

@@ -294,15 +294,21 @@ for n, one in by_labels.items():
 
 # %%
 once, OWN = measured(stored.data, "imdb, test"), f"{LSA}-labelled"
+ONCE = "causal/tuned/10000000"  # fine-tuned, after 10 million tokens
 for n, one in once.items():
     text, method = one.gain(LSA, BAG), one.gain(OWN, BAG)
     print(f"{n:>4} labels: LSA of the unlabelled reviews {written(text)}, of", end=" ")
     print("the labelled ones alone", written(method))
     assert text.low > 0 and method.low < 0 < method.high
     assert one.gain(LSA, OWN).low > 0
+    if ONCE in one:  # with 800 labels it was not finished
+        leads = [one.gain(ONCE, bag) for bag in (BAG, LSA)]
+        print(f"{'':<11}causal minus the bag {written(leads[0])}, with LSA", end=" ")
+        print(written(leads[1]))
+        assert all(lead.low < 0 < lead.high for lead in leads)
 
 # %% [markdown]
-# **Finding:** the unlabelled reviews help a bag of words, too, at each of these numbers of labels, and on films that no study had read. The gain comes from the text: the method alone brings nothing that we can see. (One width and one seed. LSA of 50 reviews can have no more than 50 dimensions: with few labels the control is narrower.)
+# **Finding:** the unlabelled reviews help a bag of words, too, at each of these numbers of labels, and on films that no study had read. The gain comes from the text: the method alone brings nothing that we can see. The fine-tuned transformer is not shown to be ahead of either bag there: one draw of labels in six folds is little. (One width and one seed. LSA of 50 reviews can have no more than 50 dimensions: with few labels the control is narrower.)
 #
 # ### With fewer labels, and with more
 #
@@ -330,7 +336,7 @@ course.resolve(
 #
 # ## Take-home: a practical rule
 #
-# A bag reads a review whole, the transformer only its last 160 words. That is an advantage of the bag, and no merit of its method; so each bag is shown with these words alone, too. Two models, four rivals and three numbers of labels are 24 comparisons: the intervals are widened by Bonferroni's correction (lesson 14).
+# Two models, two rivals and three numbers of labels, and as much again in *Further*, are 24 comparisons: the intervals are widened by Bonferroni's correction (lesson 14).
 
 
 # %%
@@ -338,32 +344,47 @@ def verdict(gain):
     return "above 0" if gain.low > 0 else "below 0" if gain.high < 0 else "open"
 
 
-verdicts, shown = {}, {}
-rivals = {"the bag": BAG, "bag of 160 words": f"{BAG}-last",
-          "bag with LSA": LSA, "with LSA, 160 words": f"{LSA}-last"}
+def table_against(rivals):
+    verdicts, shown = {}, {}
+    for rival, name, n in itertools.product(rivals, models, by_labels):
+        cells, share = by_labels[n].accuracies, by_labels[n].test_share
+        pairs = zip(cells[models[name]], cells[rivals[rival]], strict=True)
+        gain = paired_interval([a - b for a, b in pairs], 24, test_share=share)
+        verdicts.setdefault((rival, name), []).append(verdict(gain))
+        shown.setdefault(f"{name} minus {rival}", []).append(written(gain))
+    return verdicts, pd.DataFrame(shown, [f"{n} labels" for n in by_labels]).T
+
+
 models = {"causal": CAUSAL, "hybrid": HYBRID}
-for rival, name, n in itertools.product(rivals, models, by_labels):
-    cells, share = by_labels[n].accuracies, by_labels[n].test_share
-    pairs = zip(cells[models[name]], cells[rivals[rival]], strict=True)
-    gain = paired_interval([a - b for a, b in pairs], 24, test_share=share)
-    verdicts.setdefault((rival, name), []).append(verdict(gain))
-    shown.setdefault(f"{name} minus {rival}", []).append(written(gain))
-for bag in ("the bag", "bag of 160 words"):
-    assert verdicts[bag, "causal"] == ["above 0", "open", "open"]
-    assert verdicts[bag, "hybrid"] == ["above 0", "above 0", "open"]
-for pair in itertools.product(("bag with LSA", "with LSA, 160 words"), models):
-    after_tests = pair == ("with LSA, 160 words", "hybrid")
-    assert verdicts[pair] == ["open", "above 0" if after_tests else "open", "open"]
+verdicts, shown = table_against({"the bag": BAG, "bag with LSA": LSA})
+assert verdicts["the bag", "causal"] == ["above 0", "open", "open"]
+assert verdicts["the bag", "hybrid"] == ["above 0", "above 0", "open"]
+assert all(verdicts["bag with LSA", name] == ["open"] * 3 for name in models)
 assert all(one.gain(CAUSAL, SCRATCH).low > 5 for one in by_labels.values())
-pd.DataFrame(shown, [f"{n} labels" for n in by_labels]).T
+shown
 
 # %% [markdown]
 # 1. Pretraining on unlabelled reviews is far better than starting from scratch, at each of these numbers of labels.
-# 2. Against a bag of words that read only the labels it pays with 50 labels, also where the bag has the same words.
+# 2. Against a bag of words that read only the labels it pays with 50 labels.
 # 3. With 200 labels only the hybrid is ahead of it, the model that was chosen after its tests. With 800 neither is clear of a bag, which takes seconds.
-# 4. Against a bag that has read the same unlabelled reviews, and reads each review whole, nothing is shown either way. Where it has the transformer's 160 words alone, the hybrid is ahead of it with 200 labels. The unlabelled *text* pays. Whether a *transformer* is needed to use it stays open.
+# 4. Against a bag that has read the same unlabelled reviews nothing is shown either way. The unlabelled *text* pays. Whether a *transformer* is needed to use it stays open.
 #
 # Start with the bag, and let it read the unlabelled text. Take a transformer when a far larger one has read for you. Published, not measured here: with 20 labels on other test reviews Xie et al. ([arXiv:1904.12848](https://arxiv.org/abs/1904.12848), version 1, table 1, accuracy = 100 − error) report 56.7 percent for new weights, 72.4 for BERT base, 88.3 for BERT large, and 93.5 for BERT large that also read the unlabelled reviews. Lesson 16 opens such models.
+#
+# ### Further: the same words for the bag
+#
+# A bag reads a review whole, the transformer only its last 160 words: an advantage of the bag, and no merit of its method. The same table, where the bags have these words alone:
+
+# %%
+verdicts, shown = table_against({
+    "bag of 160 words": f"{BAG}-last", "with LSA, 160 words": f"{LSA}-last"})
+assert verdicts["bag of 160 words", "causal"] == ["above 0", "open", "open"]
+assert verdicts["with LSA, 160 words", "causal"] == ["open"] * 3
+assert verdicts["with LSA, 160 words", "hybrid"] == ["open", "above 0", "open"]
+shown
+
+# %% [markdown]
+# Only one verdict differs: with 200 labels the hybrid, which was chosen after its tests, is ahead of the bag with LSA.
 #
 # ## What this does not show
 #

@@ -280,7 +280,7 @@ print("it equals the package")
 # %% [markdown]
 # ## How the course works
 #
-# Each lesson asks one question: by hand, all at once, with the package, and a check that they agree. From lesson 01 on its core takes about 45 minutes; *Further* can be left out. Measured numbers were computed on the page, or read from a stored experiment that is named. The language is our own, so we know its **entropy bound**: no model can be *expected* to reach a lower loss on fresh text.
+# Each lesson asks one question: by hand, all at once, with the package, and a check that they agree. From lesson 01 on its core takes 45 to 55 minutes; *Further* can be left out. Measured numbers were computed on the page, or read from a stored experiment that is named. The language is our own, so we know its **entropy bound**: no model can be *expected* to reach a lower loss on fresh text.
 #
 # - **The machine:** [01 tokens](01_tokens.ipynb), [02 attention and masks](02_attention_and_masks.ipynb), [03 positions](03_positions.ipynb), [04 many heads](04_many_heads.ipynb), [05 the block](05_the_block.ipynb), [06 counting parameters](06_counting_parameters.ipynb), [07 your own GPT](07_your_own_gpt.ipynb).
 # - **What it learns:** [08 pretraining](08_pretraining.ipynb), [09 transfer](09_transfer.ipynb), [10 masked or causal](10_masked_or_causal.ipynb), [11 translation](11_translation.ipynb).

@@ -56,10 +56,10 @@ class Measured:
         """Mean accuracy of a condition with its interval over the folds."""
         return paired_interval(self.accuracies[name], test_share=self.test_share)
 
-    def gain(self, name: str, other: str) -> PairedInterval:
+    def gain(self, name: str, other: str, n_comparisons: int = 1) -> PairedInterval:
         """Points by which a condition is above another one, paired by fold, in the draws that both have."""
         pairs = zip(self.accuracies[name], self.accuracies[other], strict=False)
-        return paired_interval([a - b for a, b in pairs], test_share=self.test_share)
+        return paired_interval([a - b for a, b in pairs], n_comparisons, test_share=self.test_share)
 
 
 def measured(records: Records, corpus: str = "imdb", budget: str = "study") -> dict[int, Measured]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 import functools
 import os
+import re
 import types
 from collections.abc import Iterable, Sequence
-
-import jupytext
 
 from tinytx_course.grading.slicing import Statement, needed, statements
 from tinytx_course.lessons import project_root, written_lessons
@@ -29,7 +28,9 @@ def code_cells(lesson: str) -> tuple[str, ...]:
     if lesson not in numbers:
         raise ValueError(f"lesson must be one of {', '.join(numbers)}, got {lesson!r}")
     path = project_root() / "notebooks" / "src" / f"{numbers[lesson].name}.py"
-    return tuple(cell.source for cell in jupytext.read(path).cells if cell.cell_type == "code")
+    kinds_and_texts = iter(re.split(r"^# %%(.*)\n", path.read_text(encoding="utf-8"), flags=re.M)[1:])
+    cells = zip(kinds_and_texts, kinds_and_texts, strict=True)
+    return tuple(text.strip() for kind, text in cells if "[markdown]" not in kind)
 
 
 def run_statements(chosen: Iterable[Statement], space: types.ModuleType) -> None:

@@ -42,13 +42,13 @@ def report(tmp_path, source, *words):
     file.touch()
     command = [sys.executable, "-m", "pytest", "-q", "--rootdir", tmp_path, "-p", "no:cacheprovider"]
     command += ["-p", outcomes.__name__, *words, tmp_path]
-    environment = {**os.environ, outcomes.FILE: str(file)}
+    environment = {**os.environ, outcomes.FILE: str(file), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     environment.pop("PYTEST_XDIST_WORKER", None)
     subprocess.run(command, capture_output=True, env=environment)
     return outcomes.read(file.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("words", [(), ("-n", "2")], ids=str)
+@pytest.mark.parametrize("words", [(), ("-p", "xdist", "-n", "2")], ids=str)
 def test_what_becomes_of_each_test_becomes_a_record(tmp_path, words):
     record = report(tmp_path, TESTS, *words)
     assert record["passed"] == ["test_some.py::test_right"]

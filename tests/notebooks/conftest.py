@@ -16,7 +16,8 @@ HERE = Path(__file__).resolve().parent
 NBVAL = [
     sys.executable, "-m", "pytest", "-c", str(HERE / "nbval.ini"), "-p", "no:cacheprovider",
     "--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout=1200",
-    "--nbval-sanitize-with", str(HERE / "sanitize.cfg"), "-p", "tests.notebooks.outputs",
+    "--nbval-sanitize-with", str(HERE / "sanitize.cfg"),
+    "-p", "tests.notebooks.outputs", "-p", "nbval.plugin",
 ]  # fmt: skip
 IN_NAMESPACE = ["unshare", "-rn", sys.executable, str(HERE / "loopback.py")]
 
@@ -47,6 +48,7 @@ class Offline:
         command = [*NBVAL, "--rootdir", str(self.folder), str(copy)]
         environment = kernel_environment(HERE.parents[1])
         environment["IPYTHONDIR"] = str(self.folder / "ipython")
+        environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # importing the others takes seconds
         if self.mechanism == "guard":
             environment["PYTHONPATH"] = os.pathsep.join([str(HERE / "guard"), environment["PYTHONPATH"]])
         else:

@@ -40,7 +40,7 @@ from tinytx import bpe as subwords
 from tinytx_course import lessons, plots
 
 # %% [markdown]
-# Two questions from lesson 00 first.
+# Two earlier questions.
 
 # %%
 course.recall("01")
@@ -54,7 +54,6 @@ world, corpus = tx.World(), tx.load_corpus("world")
 train, test = corpus.train.texts[:3_000], corpus.test.texts[:500]
 train_words = " ".join(train).split(" ")
 print(train[0])
-print(f"{len(train_words):,} words, {len(set(train_words)):,} different")
 
 # %% [markdown]
 # ## Why: a token for each word
@@ -135,8 +134,6 @@ for left, right, count, length in by_hand:
     print(f"{left:>4} + {right:<4} {count:>2} times, {length} tokens left")
 
 # %% [markdown]
-# After six merges _le_, _les_ and _elle_ are one token each.
-#
 # ## Encode a new word
 #
 # To **encode** a *new* word, the same merges are made in the same order. So it comes out in known parts.
@@ -159,7 +156,7 @@ def cut(word):
     return tokens
 
 
-for word in ("elle", "belle", "belles", "sel", "relever"):
+for word in ("elle", "belle", "belles", "relever"):
     print(f"{word:<8}", *cut(word))
 parts = cut("belles")
 course.resolve("01.1", str(len(parts)), f"belles is {' + '.join(parts)}.")
@@ -228,7 +225,7 @@ for word in ("lent", "ennuyeuse", "belle"):
     print(tokenizer.encode(word), "is", *tokenizer.pieces(word))
 
 # %% [markdown]
-# What it knows of the letters of a token it must have *learned*: from texts that spell, from the same letters cut in other ways, from how words are used.
+# What it knows of the letters of a token it must have *learned*.
 #
 # ## From a text to what is learned
 #
@@ -455,8 +452,7 @@ assert torch.tensor(table).argmin(dim=0).tolist() == [0, 1, 2]
 # 1. BPE merges the most frequent neighbours, again and again; new words are encoded by the same merges in the same order.
 # 2. A tokenizer should be lossless. A vocabulary of words with `<unk>` made praise and blame one text.
 # 3. Inputs are all tokens but the last, targets all but the first, between `<bos>` and `<eos>`.
-# 4. A model reads ids, not letters.
-# 5. A vocabulary costs $V \times D$ numbers, or about twice that.
+# 4. A model reads ids, not letters; a vocabulary costs $V \times D$ numbers, or about twice that.
 #
 # *Where this comes from:* BPE for words: Sennrich, Haddow and Birch, [arXiv:1508.07909](https://arxiv.org/abs/1508.07909), section 3.2. Unigram: Kudo, [arXiv:1804.10959](https://arxiv.org/abs/1804.10959). sentencepiece: Kudo and Richardson, [arXiv:1808.06226](https://arxiv.org/abs/1808.06226), section 3. The price other languages pay: Petrov et al., [arXiv:2305.15425](https://arxiv.org/abs/2305.15425).
 #

@@ -40,7 +40,7 @@ from tinytx_run.recipes import default_budget
 smoke = default_budget() == "smoke"  # with this budget the model learns little
 
 # %% [markdown]
-# Two earlier questions, then the model.
+# Two earlier questions first.
 
 # %%
 course.recall("07")
@@ -228,7 +228,7 @@ def write(model, tokenizer, start="", temperature=1.0, seed=0, longest=60):
     return tokenizer.decode(ids)
 
 
-print(write(model, tokenizer, "Le roman", longest=24))
+print(write(model, tokenizer, "Le roman", longest=14))
 
 # %% [markdown]
 # An untrained model writes noise. The **temperature** divides the logits: below 1 it favours the probable tokens. **Top-k** keeps the $k$ most probable tokens, **top-p** the fewest that reach $p$ together; what is left is made to sum to 1.
@@ -275,7 +275,7 @@ def learn(model, rows, n_steps, watch=None, lr=6e-3):
 
 
 # %% [markdown]
-# At steps 1, 2, 4, 8 … the model writes a line that begins with _Le roman_ (every second one is printed). We also measure the loss on 100 reviews that it never trains on. **Predict 07.1.**
+# At steps 1, 2, 4, 8 … the model writes a line that begins with _Le roman_. We also measure the loss on 100 reviews that it never trains on. **Predict 07.1.**
 
 # %%
 course.predict(
@@ -297,7 +297,7 @@ def watch(step):
 
 learn(model, rows, n_steps, watch)
 for step, text in list(samples.items())[1::2]:
-    print(f"{step:>4}  {text[:72]}{' …' if len(text) > 72 else ''}")
+    print(f"{step:>4}  {text[:48]}")
 half = math.log(V) / 2
 first = min((n for n, nats in held_out_loss.items() if nats < half), default=math.inf)
 found = f"Half of ln V is {half:.2f}. First below at step {first}."
@@ -465,18 +465,17 @@ course.check("next_token_probs", next_token_probs)
 # | train | targets are the inputs shifted by one; loss, gradient, step | |
 # | write | read, draw, append | `generate` |
 #
-# All of it is on one page of PyTorch, without `tinytx`: run `python gpt_one_page.py` on the novels of the course, or add a file of yours. (`gpt_by_hand.py` is the same from lists of numbers, with its own backward pass.)
+# All of it is on one page of PyTorch, without `tinytx`: run `python gpt_one_page.py` on the novels of the course, or add a file of yours.
 #
 # ## What this does not show
 #
-# The model is tiny, its language simple, and the samples are of one seed. Equal logits prove its forward pass only.
+# The model is tiny, its language simple, and the samples are of one seed.
 #
 # ## Summary
 #
 # 1. A GPT is an embedding, positions, blocks, a norm and an output layer; in between all shapes are (B, T, D).
 # 2. Equal logits with another implementation prove the forward pass; shapes prove little.
 # 3. Read, draw, append: that loop is all of writing. Temperature, top-k and top-p change the distribution that is drawn from.
-# 4. The loss starts near $\ln V$ and falls, while noise turns into sentences.
 #
 # *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.1 and 3.4, for the scaled embedding; Radford et al., *Language Models are Unsupervised Multitask Learners* (2019), section 2.3, for pre-norm with a final norm; Holtzman et al., [arXiv:1904.09751](https://arxiv.org/abs/1904.09751), section 3.1, for top-p; Fan et al., [arXiv:1805.04833](https://arxiv.org/abs/1805.04833), section 5.4, for top-k.
 #

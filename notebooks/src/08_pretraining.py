@@ -155,7 +155,7 @@ def learn(model, batches, settings, loss_of=next_token_loss):
 
 
 # %% [markdown]
-# A small model, one layer of width 64, learns from eighty batches of about five hundred tokens. Its first loss is close to $\ln V$.
+# A small model, one layer of width 64, learns from eighty batches of about five hundred tokens.
 
 # %%
 from tinytx.settings import TrainingSettings
@@ -257,7 +257,7 @@ print(f"expected loss {loss:.4f} = entropy {entropy:.4f} + divergence {divergenc
 #
 # ## The package: pretraining
 #
-# `tx.pretrain` is the same loop with a larger model, more steps, the optimizer Muon ([lesson 14](14_since_2017.ipynb)) and what a long run needs, such as a **checkpoint** now and then, when the model also writes. It takes most of the running time.
+# `tx.pretrain` is the same loop with a larger model, more steps, the optimizer Muon ([lesson 14](14_since_2017.ipynb)) and what a long run needs, such as a **checkpoint** now and then, when the model also writes.
 
 # %%
 from tinytx.generate import Sampling, generate, generate_many
@@ -487,8 +487,6 @@ course.widgets.sampling("Le livre")
 # - Real text has no known entropy bound: there losses can only be compared. And this is one run.
 #
 # ## Take-home
-#
-# Text in, shift, loss, gradient, step, repeat.
 
 # %%
 _ = torch.manual_seed(0)
@@ -501,16 +499,12 @@ print(f"loss {loss.item():.2f}, ln V {math.log(V):.2f}")
 
 # %% [markdown]
 # ## Questions
-#
-# The wrong answers are common mistakes.
 
 # %%
 course.quiz("pretraining")
 
 # %% [markdown]
 # ## Exercises
-#
-# The check says where your answer differs and, if it knows the mistake, what it is.
 #
 # [exercise: answer_loss]
 

@@ -118,7 +118,7 @@ for sides in ("left", "both"):
 #
 # A **causal model** predicts the next word at each position, from its left. A **masked model** (masked language model) reads the sentence with some words replaced by the **mask token** `[MASK]`, and predicts these from both sides: it is **bidirectional**, its attention mask hides padding only.
 #
-# ## Look: where is the uncertainty?
+# ## Further: where is the uncertainty?
 #
 # The **entropy** of a word is its expected surprise, before it is seen:
 
@@ -139,9 +139,9 @@ fig, ax = plots.heatmap(
 plots.show(fig, "10_entropy_strips")
 
 # %% [markdown]
-# Given both sides, first words, the article _un_ and some _est_ go white in this review; _mais_ and the last full stop were white from the left already. What stays is mostly nouns, adjectives and the verb: *meaning*. (*Further* counts over 200 reviews.)
+# Given both sides, first words, the article _un_ and some _est_ go white in this review; _mais_ and the last full stop were white from the left already. What stays is mostly nouns, adjectives and the verb: *meaning*.
 #
-# ### Further: which words gain?
+# ### Which words gain?
 #
 # We draw 200 reviews, and average over their words, with the **standard error** over reviews.
 
@@ -393,8 +393,6 @@ pd.DataFrame(published, index=tasks).T
 # The fair pair are the **second and the third row**. Between them the direction differs, in fine-tuning too, and so do what is predicted and at how many positions. The left-to-right model loses 10.1 points on SQuAD, 9.0 on MRPC (408 pairs only), and at most 1.8 on the others. With a BiLSTM on top, a recurrent network that reads both ways, it regains 7.1 points on SQuAD and none on MRPC. So a part of the loss is the missing right side and not the objective; and none of these models had to *write*. (CamemBERT is such a model for French. BARThez, French too, has an encoder *and* a decoder: [lesson 11](11_translation.ipynb).)
 #
 # ## Questions
-#
-# The wrong answers are common mistakes.
 
 # %%
 course.quiz("masked_or_causal")

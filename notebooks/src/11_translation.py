@@ -167,9 +167,7 @@ class DecoderLayer(nn.Module):
 # %% tags=["nbval-check-output"]
 x, memory = torch.randn(2, 7, 12), torch.randn(2, 5, 12)
 layer, src_real = DecoderLayer(12, n_heads=3, d_ff=20), torch.ones(2, 5).bool()
-print(
-    "(B, T, D) =", tuple(x.shape), "in,", tuple(layer(x, memory, src_real).shape), "out"
-)
+print("(B, T, D) =", tuple(x.shape), "in,", *layer(x, memory, src_real).shape, "out")
 
 # %% [markdown]
 # ### Further: the whole forward pass
@@ -345,12 +343,10 @@ assert smoke or losses[1] > losses[0] + 1
 chosen = lab.alignment_mass(model, tokenizer, fresh[150:300]).mass  # (L, H)
 layer, head = divmod(int(chosen.argmax()), model.config.n_heads)
 mass = lab.alignment_mass(model, tokenizer, fresh[:150])
-print(
-    f"layer {layer}, head {head}: {mass.mass[layer, head]:.2f} of its attention;",
-    end=" ",
-)
+best = mass.mass[layer, head]
+print(f"layer {layer}, head {head}: {best:.2f} of its attention,", end=" ")
 print(f"place {mass.in_order:.2f}, even {mass.uniform:.2f}")
-assert smoke or mass.mass[layer, head] > mass.in_order + 0.05
+assert smoke or best > mass.in_order + 0.05
 
 # %% [markdown]
 # In this run the chosen head follows an alignment that it was never given, more than the place does. (A baseline of the best place for each pair of lengths would be harder to beat; it was not measured.) Choose a French word; outlined is what it translates.
@@ -509,22 +505,20 @@ print(f"BLEU {score:.1f}, by hand and by sacrebleu")
 #
 # ### Real pairs
 #
-# Everyday sentences, and captions of photographs, by translators trained beforehand:
+# Everyday sentences, and captions of photographs, by translators trained beforehand (the signatures are stored with the scores):
 
 # %%
 for corpus in ("tatoeba-en-fr", "multi30k-en-fr"):
     *_, record = results.read_results(f"translation-{corpus}").data.values()
     greedy_score, beam_score = record["scores"].values()
-    print(f"{corpus}, {beam_score['split']} split: {beam_score['signature']}")
-    print(f"  greedy {greedy_score['bleu']:.1f}, beam {beam_score['bleu']:.1f}")
+    print(f"{corpus}, {beam_score['split']} split: ", end="")
+    print(f"greedy {greedy_score['bleu']:.1f}, beam {beam_score['bleu']:.1f}")
     assert beam_score["bleu"] > greedy_score["bleu"]
 
 # %% [markdown]
 # The beam's score is higher on both, by one model each and without a paired interval.
 #
 # ## Questions
-#
-# The wrong answers are common mistakes.
 
 # %%
 course.quiz("translation")
@@ -590,8 +584,6 @@ course.check("beam_search", beam_search)
 
 # %% [markdown]
 # ## Take-home
-#
-# The decoder asks, the encoder's memory answers.
 #
 # | piece | what it does | in code |
 # |---|---|---|

@@ -53,12 +53,6 @@ course.plots.diagram("paths-of-information")
 
 # %% [markdown]
 # *Attention Is All You Need* has a table: $O(n^2 d)$ operations for self-attention, $O(n d^2)$ for a recurrent layer. Tempting: "attention is cheaper as long as $n < d$."
-
-# %% tags=["nbval-check-output"]
-n, d = 50, 64
-print(f"from the table: attention {n**2 * d:,}, recurrent {n * d**2:,} operations")
-
-# %% [markdown]
 # It means nothing until you say *for which lengths*, and *which part* of attention.
 #
 # ## By hand: how one signal travels

@@ -24,8 +24,6 @@
 
 # %% [markdown]
 # ## Set-up
-#
-# The models of others come from the package `transformers`.
 
 # %%
 import math
@@ -178,7 +176,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# **Finding:** a conversion is right when *outputs* are equal, and the numbers had better be random everywhere: norms that still are as initialised, with factors of one and shifts of zero, do the same thing, so two that are exchanged go unseen. (*Further*, below, exchanges them.)
+# **Finding:** a conversion is right when *outputs* are equal, and the numbers had better be random everywhere: norms that still are as initialised, with factors of one and shifts of zero, do the same thing, so two that are exchanged go unseen.
 #
 # ### Further: can equal outputs be fooled?
 #
@@ -262,7 +260,7 @@ assert written == mine
 print(f"equal logits, the same {len(mine)} tokens: Le roman", tokenizer.decode(written))
 
 # %% [markdown]
-# And from the folder into our own class again, where everything of this course works on it:
+# And from the folder into our own class again:
 
 # %%
 again = from_transformers(folder)
@@ -484,7 +482,7 @@ print(f"the adapter has {kilobytes:.0f} kB, the model {body_kilobytes:,.0f} kB")
 # %% [markdown]
 # ### What it costs, and what it forgets
 #
-# *For AdamW* is counted in bytes after a step. *Forgotten* puts the old head of the language model back and measures by how much the next-token loss has risen, as in lesson 09.
+# *For AdamW* is counted in bytes after a step. *Forgotten* puts the old head of the language model back and measures by how much the next-token loss has risen. Training that spoils what was learned before is called **catastrophic forgetting**.
 
 # %%
 print(f"{'':<20}{'trained':>10}{'for AdamW':>12}   forgotten (nats a token), by labels")
@@ -585,6 +583,6 @@ course.check("lora_start", lora_start)
 # 3. *Further:* LoRA freezes $W$ and trains $BA$ of rank $R$, scaled by $\alpha / R$. $B$ starts at zero, so nothing changes at first; $A$ at random, or nothing would ever be learned.
 # 4. *Further:* here LoRA is ahead of a frozen body with 80 labels and more, and too close to full fine-tuning to call. It can be merged without cost and removed without trace. With 20 labels it is not shown to forget less.
 #
-# *Where this comes from:* LoRA: Hu et al., [arXiv:2106.09685](https://arxiv.org/abs/2106.09685), section 4 and table 4; what it learns and forgets: Biderman et al., [arXiv:2405.09673](https://arxiv.org/abs/2405.09673). GPT-2: Radford et al., *Language Models are Unsupervised Multitask Learners*, 2019. BERT: Devlin et al., [arXiv:1810.04805](https://arxiv.org/abs/1810.04805). CamemBERT: Martin et al., [arXiv:1911.03894](https://arxiv.org/abs/1911.03894).
+# *Where this comes from:* LoRA: Hu et al., [arXiv:2106.09685](https://arxiv.org/abs/2106.09685), section 4 and table 4; what it learns and forgets: Biderman et al., [arXiv:2405.09673](https://arxiv.org/abs/2405.09673). CamemBERT: Martin et al., [arXiv:1911.03894](https://arxiv.org/abs/1911.03894).
 #
 # *What comes next:* [lesson 17](17_looking_inside.ipynb) opens a trained model and asks what it has learned.

@@ -58,7 +58,6 @@ how = lab.as_large() | {"options": tx.RunOptions(progress=False)}
 trained = tx.pretrain("world", training_changes=shorter, **how)
 model, tokenizer = trained.model.cpu(), trained.tokenizer
 n_layers, n_heads = model.config.n_layers, model.config.n_heads
-trained
 
 # %% [markdown]
 # The tempting wrong way is to open the attention maps, find a head that looks sensible, and tell its story: "this one links the adjective to its noun." Try it, and write your story down. *Untrained* shows the same layers with random weights.

@@ -120,7 +120,7 @@ print(
 assert moved[:5].max() < 1e-4 < moved[5:].max()
 
 # %% [markdown]
-# The museum has fifteen such tests. Each gives *one number* and has a price: 1 for a look at the model, 2 for fresh text or for notes taken in training, 3 for training once more. The leak test is the first of them.
+# The museum has fifteen such tests. Each gives *one number* and has a price: 1 for a look at the model, 2 for fresh text or for notes taken in training, 3 for training once more.
 
 # %% tags=["nbval-check-output"]
 print(museum.price_list())
@@ -178,7 +178,7 @@ course.diagnose(0, "gradient_cut")
 # - Patient 8, which word comes next? "*Loss zero. We are done.*"
 # - Patient 7, English to French: "*Beautiful French! Only our translators are not happy.*"
 #
-# The last two lines are your workbench: `museum.patient(8)` trains the patient again from the same seed. Put other numbers and tests into it.
+# The last two lines are your workbench: `museum.patient(8)` trains the patient again from the same seed.
 
 # %%
 room = {number: museum.shown(number) for number in (10, 8, 7)}
@@ -345,7 +345,6 @@ course.widgets.playground()
 # ## What this does not show
 #
 # - One line was wrong at a time. Two faults can hide each other.
-# - The faults are of kinds that we know. Your next one may not be among them.
 # - The thresholds were chosen on these models. Another size needs its own healthy model.
 # - An exact bound exists for our generated language only. On real text, compare with a simple baseline, such as an n-gram model.
 #
@@ -373,12 +372,11 @@ course.quiz("bug_museum")
 # %% [markdown]
 # ## Summary
 #
-# 1. Each loss has a number to be compared with: the table above.
-# 2. Change a future word, put a row into a batch, reverse the words: each is a test in a few lines.
-# 3. A test is worth its price if your suspects answer it differently. Look at what is free first.
-# 4. Leaks, targets that are not shifted and evaluation data in training make the loss better, and so does a fault that softens an overfitted classifier. A number that is too good is a symptom.
+# 1. Each loss has its number, in the table above. Change a future word, put a row into a batch, reverse the words: each is a test in a few lines.
+# 2. A test is worth its price if your suspects answer it differently. Look at what is free first.
+# 3. Leaks, targets that are not shifted and evaluation data in training make the loss better, and so does a fault that softens an overfitted classifier. A number that is too good is a symptom.
 #
-# *Where this comes from:* overfit one batch, look at the data, compare the first loss: Karpathy, "A Recipe for Training Neural Networks", 2019; the causal mask and the scale: Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 3.2; weight decay: Loshchilov and Hutter, [arXiv:1711.05101](https://arxiv.org/abs/1711.05101);
+# *Where this comes from:* overfit one batch, look at the data, compare the first loss: Karpathy, "A Recipe for Training Neural Networks", 2019; weight decay: Loshchilov and Hutter, [arXiv:1711.05101](https://arxiv.org/abs/1711.05101);
 # tied weights: Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859).
 #
 # *What comes next:* your own model. Keep the checklist next to it.

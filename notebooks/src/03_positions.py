@@ -52,7 +52,7 @@ course.recall("03")
 # %% [markdown]
 # ## Why: two reviews, one bag of words
 #
-# *The beginning is boring, but the hero is magnificent*: that reader liked the book. Exchange two words, and the other reader did not. A small transformer that classifies texts reads both, untrained and without positions.
+# *The beginning is boring, but the hero is magnificent*: that reader liked the book. Exchange two words, and the other reader did not. A small transformer that classifies texts reads both, untrained, with neither positions nor a mask.
 
 # %%
 world = tx.World()
@@ -72,15 +72,10 @@ scores, hidden = blind(twins), blind.body(twins)  # (2, C), (2, T, D)
 torch.testing.assert_close(scores[0], scores[1])
 shuffle = torch.randperm(twins.shape[1])
 torch.testing.assert_close(blind.body(twins[:, shuffle]), hidden[:, shuffle])
-backwards = [*range(len(liked) - 2, -1, -1), -1]  # all words but the last
-for n_layers in (1, 2):
-    body = tx.Classifier(config.replace(causal=True, n_layers=n_layers)).body
-    moved = (body(twins[:, backwards]) - body(twins))[:, -1].abs().max()
-    assert (moved > 1e-4) == (n_layers == 2)
 print("both reviews get the same scores")
 
 # %% [markdown]
-# Shuffle the words, and the **hidden states**, the vectors that the model makes of them, are shuffled in the same way: **permutation equivariance**, $f(PX) = P f(X)$. Their mean, which the classifier reads, does not change: the model *is* a bag of words. (With a causal mask two layers can tell order, as the first word sees one word, the second two. One layer cannot: the cell shuffles what is before the last word.)
+# Shuffle the words, and the **hidden states**, the vectors that the model makes of them, are shuffled in the same way: **permutation equivariance**, $f(PX) = P f(X)$. Their mean, which the classifier reads, does not change: the model *is* a bag of words.
 #
 # To add its number to each word is tempting (*Further* tries it), but numbers grow with the text. We want for each position a vector of small numbers, the same in every text, and **a step of one word that is the same thing everywhere**.
 #
@@ -99,8 +94,6 @@ class RawIndex(nn.Module):
 counting = tx.Classifier(config)
 counting.load_state_dict(blind.state_dict())
 counting.body.pos_embed = RawIndex()
-
-# %%
 course.predict(
     "03.1",
     "What happens to the scores of the two reviews once the index is added?",
@@ -316,13 +309,12 @@ ax.axvspan(0, 8, color="#eeeeee", zorder=0)  # as in training
 plots.show(fig, name="03_train_short_test_long")
 mean = pd.DataFrame({k: found.mean(dim=0) for k, found in losses.items()}, lengths)
 rise, jump = mean.loc[96] - mean.loc[0], mean.loc[32] - mean.loc[8]
-assert (mean["none"] - mean.min(axis=1)).loc[:8].max() < 0.15
 assert min(jump["learned"], jump["sinusoidal"]) > 0.5 > jump["rotary"]
 assert rise["rotary"] > rise["learned"] > rise["none"] > 0.4
 assert rises["alibi"].max() < 0.15
 
 # %% [markdown]
-# (The table of learned positions has 112 rows here; training reaches 16, the others stay as they began.) Within the trained length **a causal model without positions is nearly as good here**: it has one block, so it knows the current word and the bag of those before it. Beyond, its loss creeps up, while learned and sinusoidal ones jump by more than half a nat at once. Rotary positions hold until twice the trained length, and then fail as badly. One kind holds to the end, ALiBi.
+# (The table of learned positions has 112 rows here; training reaches 16, the others stay as they began.) Beyond the trained length the loss without positions creeps up, while that of learned and sinusoidal ones jumps by more than half a nat at once. Rotary positions hold until twice the trained length, and then fail as badly. One kind holds to the end, ALiBi.
 #
 # ### Further: why some hold
 #

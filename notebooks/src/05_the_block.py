@@ -283,9 +283,9 @@ torch.testing.assert_close(norm_at_once(100 * x + 7), normed, rtol=1e-4, atol=1e
 print("equal to torch; 100 times larger, plus 7: the same")
 
 # %% [markdown]
-# The mean is over the numbers *of one token*: the other tokens play no part.
-#
 # The paper applies it to the sum: **post-norm**, `norm="last"` in our settings. A later variant applies it to what attention reads: **pre-norm**, `norm="first"`.
+#
+# **Predict 05.2.** The same stacks, with a norm in each block. In the maps each stack is a row of cells, from the input at the left to the top at the right. For the gradient white is 1; for the variety yellow is 1, dark is near 0.
 
 
 # %%
@@ -303,10 +303,6 @@ class PreNorm(PostNorm):
         return x + self.attn(self.attn_norm(x))  # (B, T, D)
 
 
-# %% [markdown]
-# **Predict 05.2.** The same stacks, with a norm in each block. In the maps each stack is a row of cells, from the input at the left to the top at the right. For the gradient white is 1; for the variety yellow is 1, dark is near 0.
-
-# %%
 course.predict(
     "05.2",
     "At the top of 32 layers, which order has the larger variety?",

@@ -75,11 +75,10 @@ print(f"a review has {n_words:.1f} words, {n_characters:.1f} characters")
 #
 # ## By hand: merge what occurs together most often
 #
-# **Byte-pair encoding** (BPE) begins with letters and merges. Our text: six times _le_, three times _les_, twice _elle_, once _belle_. It is split at spaces first (**pre-tokenization**), so no merge crosses one; the sign `▁` stands for the space before a word. Count on paper how often each two neighbours occur.
+# **Byte-pair encoding** (BPE) begins with letters and merges. Our text: six times _le_, three times _les_, twice _elle_, once _belle_. It is split at spaces first (**pre-tokenization**), so no merge crosses one; the sign `▁` stands for the space before a word. Count on paper how often each two neighbours occur. The most frequent pair is the first **merge**: it becomes *one* token wherever its right half follows its left half.
 
 # %% tags=["nbval-check-output"]
 words = {("▁", *"le"): 6, ("▁", *"les"): 3, ("▁", *"elle"): 2, ("▁", *"belle"): 1}
-
 
 def pair_counts(words):
     pairs = Counter()
@@ -92,11 +91,6 @@ def pair_counts(words):
 ranked = pair_counts(words).most_common()
 print(*(f"{left} {right}: {count}" for (left, right), count in ranked), sep="   ")
 
-# %% [markdown]
-# `l e` wins: $6 + 3 + 2 + 1 = 12$. That is the first **merge**: `le` becomes *one* token wherever an `l` is followed by an `e`.
-
-
-# %% tags=["nbval-check-output"]
 def join(tokens, left, right):
     joined = []
     for token in tokens:
@@ -111,7 +105,7 @@ for tokens, count in words.items():
     print(count, "×", *tokens, " → ", *join(tokens, "l", "e"))
 
 # %% [markdown]
-# Then count again, *with the new token*, and merge again. Ties need a rule: the shorter new token first, then the
+# `l e` wins: $6 + 3 + 2 + 1 = 12$. Then count again, *with the new token*, and merge again. Ties need a rule: the shorter new token first, then the
 # first in the order of characters (`▁` comes after our letters). Do the second and the third merge on paper; at the third there is a tie.
 
 
@@ -156,7 +150,7 @@ def cut(word):
     return tokens
 
 
-for word in ("elle", "belle", "belles", "relever"):
+for word in ("elle", "belles", "relever"):
     print(f"{word:<8}", *cut(word))
 parts = cut("belles")
 course.resolve("01.1", str(len(parts)), f"belles is {' + '.join(parts)}.")
@@ -236,8 +230,6 @@ for word in ("lent", "ennuyeuse", "belle"):
 # rectangle, and targets that are padding will not count (lesson 08).
 
 # %% tags=["nbval-check-output"]
-from tinytx.objectives import causal_batch
-
 print(*(tokenizer.piece(i) for i in range(first)))
 rows = [tokenizer.encode(text) for text in ("Le roman est beau .", "Quel ennui !")]
 rows = [[tokenizer.bos_id, *row, tokenizer.eos_id] for row in rows]
@@ -246,9 +238,6 @@ padded = [row + [tokenizer.pad_id] * (longest - len(row)) for row in rows]
 inputs, targets = [row[:-1] for row in padded], [row[1:] for row in padded]
 print("reads   ", *map(tokenizer.piece, inputs[1]))
 print("predicts", *map(tokenizer.piece, targets[1]))
-batch = causal_batch(torch.tensor(padded))  # (B, T) each
-assert [inputs, targets] == [part.tolist() for part in batch]
-print("equal to what the package trains on")
 
 # %% [markdown]
 # ## From ids to vectors: what a vocabulary costs
@@ -263,7 +252,9 @@ plots.diagram("text-to-vectors")
 #
 # ### Further: a lookup is a product, and a large table
 #
-# One university course trained a model with $D = 200$ and four layers (`seed-lab`; lesson 06 counts it) with 50,001 tokens.
+# One university course trained a model with $D = 200$ and four layers (`seed-lab`; lesson 06 counts it) with 50,001 tokens. It is a dictionary with a small transformer in the middle.
+#
+# A lookup equals the product of a **one-hot** vector, 1 at the token and 0 elsewhere, with the matrix, only faster.
 
 # %% tags=["nbval-check-output"]
 table = tx.parameter_table(tx.PRESETS["seed-lab"].replace(vocab_size=50_001))
@@ -271,12 +262,6 @@ in_tables = 2 * 50_001 * 200 + 50_001  # the output layer has biases
 print(f"{in_tables:,} of {table.total:,} parameters: {in_tables / table.total:.0%}")
 assert in_tables > 0.9 * table.total
 
-# %% [markdown]
-# It is a dictionary with a small transformer in the middle.
-#
-# A lookup equals the product of a **one-hot** vector, 1 at the token and 0 elsewhere, with the matrix, only faster.
-
-# %%
 torch.manual_seed(0)
 embed = torch.nn.Embedding(tokenizer.vocab_size, 8)  # V = 512, D = 8
 token_ids = torch.tensor(tokenizer.encode("le roman est beau"))

@@ -229,8 +229,6 @@ for name, model in {"with the mask": masked, "without": lambda x: attend(x, x)}.
     print(f"{name:<14} moves exactly where the mask allows: {honest}")
 
 # %% [markdown]
-# In a model with norms, change each number by its own random amount: a norm subtracts the mean of a token ([lesson 05](05_the_block.ipynb)), and so a change that is the same for all its numbers.
-#
 # ## Break it: ways to get the mask wrong
 #
 # Each of these runs without complaint.
@@ -279,7 +277,7 @@ course.resolve("02.2", name, f"“{name}” leaks without any weight on the futu
 # %% [markdown]
 # Zeroed after softmax, the weights were divided by a sum over *all* words, so what is missing from a row tells of the future. Divided by its own sum, each row is right.
 #
-# "Scores times 0" fails because $e^0 = 1$. "1 and $-\infty$": a negative score times $-\infty$ is $+\infty$, of which softmax makes NaN, plain grey in the maps. A masked cell shows 0.00 there.
+# "Scores times 0" fails because $e^0 = 1$. "1 and $-\infty$": a negative score times $-\infty$ is $+\infty$, of which softmax makes NaN, plain grey in the maps.
 
 # %% tags=["folded"]
 fig, axes = plots.figure(2, 3, width=9.6, height=6.6, sharex=True, sharey=True)

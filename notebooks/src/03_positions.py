@@ -52,7 +52,7 @@ course.recall("03")
 # %% [markdown]
 # ## Why: two reviews, one bag of words
 #
-# *The beginning is boring, but the hero is magnificent*: that reader liked the book. Exchange two words, and the other reader did not. A small transformer that classifies texts reads both, untrained and without positions.
+# *The beginning is boring, but the hero is magnificent*: that reader liked the book. Exchange two words, and the other reader did not. A small transformer that classifies texts reads both, untrained, with neither positions nor a mask.
 
 # %%
 world = tx.World()
@@ -72,15 +72,10 @@ scores, hidden = blind(twins), blind.body(twins)  # (2, C), (2, T, D)
 torch.testing.assert_close(scores[0], scores[1])
 shuffle = torch.randperm(twins.shape[1])
 torch.testing.assert_close(blind.body(twins[:, shuffle]), hidden[:, shuffle])
-backwards = [*range(len(liked) - 2, -1, -1), -1]  # all words but the last
-for n_layers in (1, 2):
-    body = tx.Classifier(config.replace(causal=True, n_layers=n_layers)).body
-    moved = (body(twins[:, backwards]) - body(twins))[:, -1].abs().max()
-    assert (moved > 1e-4) == (n_layers == 2)
 print("both reviews get the same scores")
 
 # %% [markdown]
-# Shuffle the words, and the **hidden states**, the vectors that the model makes of them, are shuffled in the same way: **permutation equivariance**, $f(PX) = P f(X)$. Their mean, which the classifier reads, does not change: the model *is* a bag of words. (With a causal mask two layers can tell order, as the first word sees one word, the second two. One layer cannot: the cell shuffles what is before the last word.)
+# Shuffle the words, and the **hidden states**, the vectors that the model makes of them, are shuffled in the same way: **permutation equivariance**, $f(PX) = P f(X)$. Their mean, which the classifier reads, does not change: the model *is* a bag of words.
 #
 # To add its number to each word is tempting (*Further* tries it), but numbers grow with the text. We want for each position a vector of small numbers, the same in every text, and **a step of one word that is the same thing everywhere**.
 #

@@ -117,7 +117,6 @@ course.predict(
 numbers = torch.arange(12).view(1, 3, 4)  # (B, T, D)
 tempting = numbers.reshape(1, 2, 3, 2)  # (B, H, T, K)
 split = numbers.unflatten(-1, (2, 2)).transpose(1, 2)  # (B, T, H, K) -> (B, H, T, K)
-print("reshape alone:           head 0 holds", tempting[0, 0].tolist())
 print("unflatten and transpose: head 0 holds", split[0, 0].tolist())
 held = tempting[0, 0].flatten().tolist()
 assert held == [0, 1, 2, 3, 4, 5]
@@ -139,8 +138,6 @@ torch.testing.assert_close(module.out_proj(merged), module(x))
 print("split, attend and merge equal the package")
 
 # %% [markdown]
-# This is what `tx.MultiHeadAttention` does.
-#
 # ### Follow one number
 #
 # Choose an entry, and follow it through attention and the rest of a block (lesson 05).
@@ -271,7 +268,7 @@ course.resolve("04.3", hidden, f"{hidden:.3f}.", thresholds=(0.75, 0.95))
 #
 # ## Further: pictures of the heads
 #
-# Two heads hold two patterns at once, shown by their mean weight on the two positions:
+# Two heads hold two patterns at once, shown by their mean weight on the two positions. The right maps are known: a stripe one back and a stripe three back. White is 0, the darkest blue 1.
 
 # %%
 two = trained["two heads"][0]
@@ -282,10 +279,6 @@ for head, (one, three_back) in enumerate(weight_on):
     print(f"head {head}: one back {one:.2f}, three back {three_back:.2f}")
 order = weight_on[:, 0].argsort(descending=True).tolist()  # one back first
 
-# %% [markdown]
-# The right maps are known: a stripe one back and a stripe three back. White is 0, the darkest blue 1.
-
-# %%
 single = trained["one head"][0].weights(bits).mean(dim=0)[0].detach()  # (T, T)
 pictures = {
     "known: 1 back": known[0], "two heads, first": maps[order[0]], "one head": single,

@@ -71,17 +71,8 @@ print(f"{tempting:,} claimed: {tempting / n_params:.0%} of the real number")
 #
 # ### A linear layer
 #
-# In a **linear layer** each output is a weighted sum of all inputs, plus a constant of its own, the **bias**. From 3 inputs to 5 outputs lead $3 \cdot 5$ arrows, and each *output* has a bias.
-
-# %% tags=["nbval-check-output"]
-def linear(a, b):
-    return a * b + b
-
-
-assert linear(3, 5) == tx.count_parameters(nn.Linear(3, 5))
-print("from 3 to 5:", 3 * 5, "weights and", 5, "biases are", linear(3, 5), "parameters")
-
-# %% [markdown]
+# In a **linear layer** each output is a weighted sum of all inputs, plus a constant of its own, the **bias**. From 3 inputs to 5 outputs lead $3 \cdot 5$ arrows, and each *output* has a bias: $3 \cdot 5 + 5 = 20$ parameters.
+#
 # Many models since Llama have no biases: there a linear layer from $a$ to $b$ learns $a \cdot b$.
 #
 # ### A norm
@@ -93,10 +84,15 @@ print("from 3 to 5:", 3 * 5, "weights and", 5, "biases are", linear(3, 5), "para
 # Attention has **four** linear layers from $D$ to $D$: queries, keys, values, and the output projection. The feed-forward network has **two**, up to $F$ and back to $D$. Each of these two sublayers has its norm. Do the sums on paper first.
 
 # %% tags=["nbval-check-output"]
+def linear(a, b):
+    return a * b + b
+
+
 def norm(width):
     return 2 * width
 
 
+assert linear(3, 5) == tx.count_parameters(nn.Linear(3, 5)) == 20
 assert norm(D) == tx.count_parameters(nn.LayerNorm(D))
 attention = 4 * linear(D, D)
 feed_forward = linear(D, F) + linear(F, D)

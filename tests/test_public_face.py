@@ -71,7 +71,8 @@ def test_a_file_that_uses_the_names_is_type_checked_with_their_types(tmp_path, r
         "unknown = tx.Langauge\n"
         "other: str = tinyworld.World().log_prob(['le'])\n"
     )
-    ours = "[mypy-tinytx.*,tinytx_run.*,tinyworld.*]\nfollow_imports = normal\n"  # reading torch takes a minute
+    # Reading torch would take a minute.
+    ours = "[mypy-tinytx.*,tinytx_run.*,tinyworld.*]\nfollow_imports = normal\n"
     (tmp_path / "mypy.ini").write_text("[mypy]\nstrict = True\nfollow_imports = skip\n" + ours)
     command = [sys.executable, "-m", "mypy", file]
     found = {**os.environ, "MYPYPATH": str(root)}  # mypy does not see what is installed in place

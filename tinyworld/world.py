@@ -287,18 +287,6 @@ class World:
         """The same probabilities for the tokens of a tokenizer."""
         return TokenWorld(self.automaton, self.backward, tokenizer)
 
-    def mean_conditional_entropy(self, sides: str = "left", *, n: int = 200, seed: int = 0) -> Estimate:
-        """Estimate the entropy of a word in nats, given all to its ``"left"``, or ``"both"`` sides."""
-        if sides not in ("left", "both"):
-            raise ValueError(f"sides must be 'left' or 'both', got {sides!r}")
-        found = [self.entropies(words) for words in self._drawn(n, seed)]
-        return mean_per_word([one.left if sides == "left" else one.both for one in found])
-
-    def _drawn(self, n: int, seed: int) -> list[tuple[str, ...]]:
-        if n < 2:
-            raise ValueError(f"n must be 2 or more, got {n}")
-        return [review.words for review in self.reviews(n, seed=seed)]
-
     def _hidden(self, words: Sequence[str]) -> np.ndarray:
         stopped = self._possible(words).stopped
         if not stopped.any():

@@ -16,7 +16,7 @@ from tinyworld.grammar import Grammar
 from tinyworld.lexicon import TABLES
 from tinyworld.network import build_network
 from tinyworld.reviews import ReviewPlan
-from tinyworld.world import World, mean_per_word
+from tinyworld.world import World
 
 SOME = [review.words for review in World().reviews(12, seed=21)]
 
@@ -63,8 +63,6 @@ def test_errors_name_what_is_wrong(world):
         world.reviews(-1, seed=0)
     with pytest.raises(ValueError, match="language must be 'fr' or 'en', got 'de'"):
         World("de")
-    with pytest.raises(ValueError, match="sides must be 'left' or 'both', got 'right'"):
-        world.mean_conditional_entropy("right")
     with pytest.raises(ValueError, match="chances of sentences must be 0 or more and sum to 1"):
         ReviewPlan(sentences={2: 0.5})
     for n in (0, -1, 1.5):
@@ -203,13 +201,6 @@ def test_tokens_of_a_review_of_eighty_sentences_can_be_filled(tokenizer):
     found = tokens.fill_tokens(ids)
     assert_allclose(found.sum(axis=1), 1.0)
     assert_allclose(tokens.fill_token(ids, len(ids) - 3), found[-3], atol=1e-12)
-
-
-def test_the_mean_entropy_given_both_sides_is_that_of_its_reviews(world):
-    estimate = world.mean_conditional_entropy("both", n=20, seed=8)
-    found = [world.entropies(review.words).both for review in world.reviews(20, seed=8)]
-    assert_allclose(estimate.mean, mean_per_word(found).mean)
-    assert estimate.mean < world.mean_conditional_entropy(n=20, seed=8).mean
 
 
 def test_a_review_names_the_book_that_it_was_drawn_for(world):

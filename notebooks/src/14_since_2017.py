@@ -162,7 +162,7 @@ def effect(*names):
 course.resolve("14.2", "2 to 4", f"{len(better)} wide intervals lie below zero.")
 
 # %% [markdown]
-# Which ones? Each change now gets its formula or code, its measured effect and the finding. Below zero is better. An interval that holds zero means "no difference that we can see" with so small a model and so few steps.
+# Which ones? Below zero is better. An interval that holds zero means "no difference that we can see" with so small a model and so few steps.
 #
 # ## The norm: RMSNorm
 #
@@ -214,9 +214,7 @@ effect("SwiGLU")
 #
 # ## Positions: rotary
 #
-# Nothing is added to the embeddings. In each head the pairs of numbers of queries and keys are turned by an angle in proportion to the position ([lesson 03](03_positions.ipynb) has the code). So a score depends on the *distance* alone (Su et al., [arXiv:2104.09864](https://arxiv.org/abs/2104.09864)):
-#
-# $$\bigl(R(t)\,q\bigr) \cdot \bigl(R(s)\,k\bigr) = q \cdot R(s - t)\, k .$$
+# Nothing is added to the embeddings: queries and keys are turned, so a score depends on the *distance* alone ([lesson 03](03_positions.ipynb) has the code; Su et al., [arXiv:2104.09864](https://arxiv.org/abs/2104.09864)).
 
 # %%
 effect("rotary")
@@ -313,13 +311,6 @@ columns = [differences(name) for name in ("all but the tie", *better)]
 by_seed = zip(*columns, strict=True)
 surplus = paired_interval(sum(seen) - whole for whole, *seen in by_seed)
 assert surplus.high < -0.1 * added
-fig, ax = plots.bars(
-    {name: together[name].mean for name in names},
-    intervals={name: (together[name].low, together[name].high) for name in names},
-    references={"2017": 0.0}, numbers="+.3f",
-    xlabel="nats per token, difference from 2017 (below zero is better)",
-)
-plots.show(fig, name="14_swaps")
 course.resolve(
     "14.4", surplus.mean,
     f"Together {gain:.3f} nats; {', '.join(better)} add up to {added:.3f}. The "
@@ -521,10 +512,16 @@ assert winners == sorted(winners) and winners[0] < winners[-1]
 #
 # ## Take-home
 #
-# All comparisons in one table, each with an interval that allows for ten of them.
+# All comparisons in one picture, each with an interval that allows for ten of them.
 
 # %%
-effect(*names)
+fig, ax = plots.bars(
+    {name: together[name].mean for name in names},
+    intervals={name: (together[name].low, together[name].high) for name in names},
+    references={"2017": 0.0}, numbers="+.3f",
+    xlabel="nats per token, difference from 2017 (below zero is better)",
+)
+plots.show(fig, name="14_swaps")
 
 # %% [markdown]
 # ## Further: the block of today in 25 lines

@@ -229,6 +229,8 @@ for name, model in {"with the mask": masked, "without": lambda x: attend(x, x)}.
     print(f"{name:<14} moves exactly where the mask allows: {honest}")
 
 # %% [markdown]
+# In a model with norms, change each number by its own random amount: a norm subtracts the mean of a token ([lesson 05](05_the_block.ipynb)), and so a change that is the same for all its numbers.
+#
 # ## Break it: ways to get the mask wrong
 #
 # Each of these runs without complaint.

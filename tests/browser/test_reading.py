@@ -13,6 +13,7 @@ from PIL import Image
 
 from tests.browser.test_site import outside, violations
 from tinytx_course.building.notebooks import Run
+from tinytx_course.building.statements import statements
 from tinytx_course.lessons import LESSONS
 from tinytx_course.site.pages import write_site
 
@@ -261,6 +262,8 @@ def test_exercises_without_python_are_narrowed_to_a_lesson_and_to_those_unsolved
         words = f"(e => {{ e.{change}; e.dispatchEvent(new Event('change')); }})"
         page.evaluate(f"{words}(document.querySelector('.narrow {selector}'))")
 
+    listed = page.all("#In-Python ~ table td a", "e.href")
+    assert len(listed) == len({*listed}) == len(statements()), "each exercise of a notebook, once"
     whole = shown()
     assert all(whole)
     choose("select", "selectedIndex = 1")

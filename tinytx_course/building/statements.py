@@ -10,7 +10,7 @@ from tinytx_course.exercises.statement import Statement
 from tinytx_course.museum.faults import ROOMS
 
 _ASKED = re.compile(r"^\[exercise: (.*)\]$", re.M)
-_HEADING = re.compile(r"(?:^### |>)Exercise: ([^<\n]+)", re.M)
+_HEADING = re.compile(r"^### Exercise: (.+)$", re.M)
 
 
 @cache
@@ -20,7 +20,7 @@ def statements() -> dict[str, Statement]:
 
 
 def statements_in(text: str, lesson: int) -> list[Statement]:
-    """Return the statements of a lesson whose headings are in a text, or in a page, in their order there.
+    """Return the statements of a lesson whose headings are in a text, in their order there.
 
     Examples
     --------

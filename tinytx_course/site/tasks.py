@@ -1,4 +1,4 @@
-"""Exercises that need no Python: masks, lines to order, blanks; and a list of those in the lessons."""
+"""Exercises that need no installation: masks, lines to order, blanks; and a list of those in the lessons."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from tinytx_course.building.statements import statements_in
+from tinytx_course.building.statements import statements
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.practice import fill
 from tinytx_course.exercises.rungs import labelled, rungs_of
@@ -43,8 +43,10 @@ def exercises_body(folder: Path, shown: Sequence[Lesson]) -> str:
     for lesson in shown:
         page = folder / f"{lesson.name}.html"
         text = page.read_text(encoding="utf-8") if page.is_file() else ""
-        for statement in statements_in(text, lesson.number):
-            ((_, anchor, *_),) = headings(markdown_to_html(statement.heading))
-            rows.append((lesson, anchor, statement))
+        own = [one for one in statements().values() if one.lesson == lesson.number]
+        anchors = {anchor: one for one in own for _, anchor, *_ in headings(markdown_to_html(one.heading))}
+        there = [anchor for anchor in anchors if f'id="{anchor}"' in text]
+        rows += [(lesson, anchor, anchors[anchor]) for anchor in sorted(there, key=text.index)]
     watched = {name: labelled(one) for name, one in EXERCISES.items() if "watch" in rungs_of(one)}
-    return render("site/tasks.html", parts=parts, shown=shown, rows=rows, watched=watched)
+    names = {"parts": parts, "shown": shown, "rows": rows, "watched": watched, "statements": statements()}
+    return render("site/tasks.html", **names)

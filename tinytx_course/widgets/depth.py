@@ -59,9 +59,9 @@ def _size(x: Tensor) -> Tensor:
 
 
 def measure(norm: str, residual: bool) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """Sizes and differences at levels 0 to 64, and for each of `DEPTHS` gradient sizes from level 0 up.
+    """Sizes and varieties at levels 0 to 64, and for each of `DEPTHS` gradient sizes from level 0 up.
 
-    The difference is the size of what tells the tokens of a text apart, as a share of the size. The stack
+    The variety is the size of what tells the tokens of a text apart, as a share of the size. The stack
     of L blocks is the first L of 64. All gradients pass through a block at once, a row for each depth.
     """
     blocks, x, sent = _stack()
@@ -76,7 +76,7 @@ def measure(norm: str, residual: bool) -> tuple[Tensor, Tensor, list[Tensor]]:
         levels.append(run(levels[-1], block))
     seen = torch.stack(levels)
     sizes = _size(seen)
-    differences = _size(seen - seen.mean(dim=-2, keepdim=True)) / sizes
+    varieties = _size(seen - seen.mean(dim=-2, keepdim=True)) / sizes
     gradients: dict[int, list[Tensor]] = {}
     arriving = torch.empty(0, *x.shape, dtype=x.dtype)
     for level in range(len(blocks), -1, -1):
@@ -89,16 +89,16 @@ def measure(norm: str, residual: bool) -> tuple[Tensor, Tensor, list[Tensor]]:
             out = run(copies, blocks[level - 1])
             (back,) = torch.autograd.grad(out, copies, arriving.flatten(0, 1))
             arriving = back.view_as(arriving)
-    return sizes, differences, [torch.stack(gradients[depth]) for depth in DEPTHS]
+    return sizes, varieties, [torch.stack(gradients[depth]) for depth in DEPTHS]
 
 
 @cache
 def _measured() -> dict[str, bytes]:
     """What is measured, as powers of ten, for each norm without and with residual connections."""
     measured = [measure(norm, residual) for norm in NORMS for residual in (False, True)]
-    sizes, differences, gradients = zip(*measured, strict=True)
+    sizes, varieties, gradients = zip(*measured, strict=True)
     flat = [row for rows in gradients for row in rows]
-    values: dict[str, Sequence[Tensor]] = {"sizes": sizes, "differences": differences, "gradients": flat}
+    values: dict[str, Sequence[Tensor]] = {"sizes": sizes, "varieties": varieties, "gradients": flat}
     return {name: np.concatenate([_powers(row) for row in rows]).tobytes() for name, rows in values.items()}
 
 
@@ -119,7 +119,7 @@ class DepthExplorer(Explorer):
     level = bounded(6, 0, DEPTHS[-1])  # whose numbers are read; above the top, those of the top
     depths = traitlets.List(traitlets.Int(), list(DEPTHS)).tag(sync=True)
     sizes = traitlets.Bytes().tag(sync=True)
-    differences = traitlets.Bytes().tag(sync=True)
+    varieties = traitlets.Bytes().tag(sync=True)
     gradients = traitlets.Bytes().tag(sync=True)
 
     @traitlets.validate("n_layers")

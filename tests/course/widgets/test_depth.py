@@ -12,7 +12,7 @@ from tinytx_course.labs.lesson_05 import size_of, variety_of
 from tinytx_course.widgets.depth import _SETTINGS, NORMS, _stack, step
 
 SETTINGS = [(norm, residual) for norm in NORMS for residual in (False, True)]
-SERIES = "(({ size, difference, gradient }) => [size, difference, gradient])(js.seriesOf(get))"
+SERIES = "(({ size, variety, gradient }) => [size, variety, gradient])(js.seriesOf(get))"
 
 
 def climb(norm, residual, n_layers):
@@ -38,12 +38,12 @@ def test_the_page_shows_what_a_plain_backward_pass_gives(node, setting):
     explorer = course.widgets.depth(norm, residual=residual)
     depths = (1, 3, 12)
     answers = node("depth", SERIES, *(explorer.state() | {"n_layers": depth} for depth in depths))
-    for n_layers, (sizes, differences, gradients) in zip(depths, answers, strict=True):
+    for n_layers, (sizes, varieties, gradients) in zip(depths, answers, strict=True):
         levels, arrived = climb(norm, residual, n_layers)
-        assert len(sizes) == len(differences) == len(gradients) == n_layers + 1
+        assert len(sizes) == len(varieties) == len(gradients) == n_layers + 1
         close(sizes, torch.tensor([size_of(level) for level in levels]).log10(), rtol=1e-4, atol=1e-4)
         close(gradients, torch.tensor(arrived).log10(), rtol=1e-4, atol=1e-4)
-        for seen, level in zip(differences, levels, strict=True):
+        for seen, level in zip(varieties, levels, strict=True):
             variety = variety_of(level.detach())
             assert abs(seen - math.log10(variety)) < 1e-3 or max(10**seen, variety) < 1e-13
 

@@ -14,7 +14,7 @@ const SETTINGS = NORMS.flatMap((norm) => [
 const nameOf = ([norm, residual]) =>
   `${NORM_NAMES[NORMS.indexOf(norm)]}, ${residual ? "with residual" : "no residual"}`;
 
-// Size, difference and gradient at levels 0 to n_layers, as powers of ten.
+// Size, variety and gradient at levels 0 to n_layers, as powers of ten.
 export function seriesOf(get, [norm, residual] = [get("norm"), get("residual")]) {
   const at = 2 * NORMS.indexOf(norm) + (residual ? 1 : 0);
   const depths = get("depths");
@@ -25,7 +25,7 @@ export function seriesOf(get, [norm, residual] = [get("norm"), get("residual")])
   const cut = (key) => get(key).subarray(at * levels, at * levels + n + 1);
   return {
     size: cut("sizes"),
-    difference: cut("differences"),
+    variety: cut("varieties"),
     gradient: get("gradients").subarray(start, start + n + 1),
   };
 }
@@ -45,8 +45,8 @@ export function sized(power) {
 }
 
 // What survives, by the powers of ten at the ends.
-function verdict({ difference, gradient }) {
-  const top = difference[difference.length - 1];
+function verdict({ variety, gradient }) {
+  const top = variety[variety.length - 1];
   const low = gradient[0] - gradient[gradient.length - 1];
   const lost = [];
   if (top < ALIKE) lost.push("the tokens become alike");
@@ -60,11 +60,11 @@ export function describe(get) {
   const series = seriesOf(get);
   const n = get("n_layers");
   const level = levelOf(get);
-  const { size, difference, gradient } = series;
+  const { size, variety, gradient } = series;
   const name = nameOf([get("norm"), get("residual")]);
   return (
-    `${name[0].toUpperCase()}${name.slice(1)}, ${n} ${n === 1 ? "layer" : "layers"}. ${verdict(series)} At level ${level}: size ${sized(size[level])}, variety ${sized(difference[level])}, gradient ${sized(gradient[level])}.\n` +
-    `From input to top the size of the signal is ${sized(size[0])} and becomes ${sized(size[n])}; the share of it that tells tokens apart, ${sized(difference[0])}, becomes ${sized(difference[n])}. ` +
+    `${name[0].toUpperCase()}${name.slice(1)}, ${n} ${n === 1 ? "layer" : "layers"}. ${verdict(series)} At level ${level}: size ${sized(size[level])}, variety ${sized(variety[level])}, gradient ${sized(gradient[level])}.\n` +
+    `From input to top the size of the signal is ${sized(size[0])} and becomes ${sized(size[n])}; the share of it that tells tokens apart, ${sized(variety[0])}, becomes ${sized(variety[n])}. ` +
     `The gradient, ${sized(gradient[n])} at the top, arrives at the input as ${sized(gradient[0])}.`
   );
 }
@@ -201,7 +201,7 @@ function byDepth(ui) {
 function table(ui) {
   const columns = [
     ["size", "signal at the top"],
-    ["difference", "variety at the top"],
+    ["variety", "variety at the top"],
     ["gradient", "gradient at the input"],
   ];
   const cells = SETTINGS.map(() => columns.map(() => h("td")));
@@ -261,7 +261,7 @@ function build(ui) {
   const depths = ui.get("depths");
   const up = panel(ui, "The signal, going up", [
     ["size", "size"],
-    ["difference", "variety"],
+    ["variety", "variety"],
   ]);
   const down = panel(ui, "The gradient, coming down", [["gradient", "gradient"]], WIDE);
   const all = table(ui);
@@ -317,7 +317,7 @@ function build(ui) {
         h(
           "p",
           { class: "tx-note" },
-          "Press a row. Blue: less than 1; red: more. Difference: what tells tokens apart, as a share of the signal. Untrained blocks, in float64, which ends near 10⁻¹⁶.",
+          "Press a row. Blue: less than 1; red: more. Variety: what tells tokens apart, as a share of the signal. Untrained blocks, in float64, which ends near 10⁻¹⁶.",
         ),
       ),
     ),

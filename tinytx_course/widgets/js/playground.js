@@ -121,7 +121,7 @@ function briefly(get) {
     return `The mask is off: each position may attend to the word that it has to predict. The loss is ${far} above the line and falls.`;
   const anew = marks.length ? " The mask is back, so copying does not help any more: it learns anew." : "";
   const end = step >= settings.n_steps ? ` Its ${settings.seconds} seconds are over.` : "";
-  return `After ${counted(shown, "step")} the loss is ${far} above the line that no honest model can be expected to pass.${anew}${end}`;
+  return `After ${counted(shown, "step")} the loss is ${far} above the dashed line, the best that an honest model can expect.${anew}${end}`;
 }
 
 // As people write it: no space after an elision, none before a sign.
@@ -152,7 +152,9 @@ function chart(ui, runs) {
   const limit = sample("tx-bound", "");
   const past = TRAINING.recorded;
   const recorded = sample("tx-past", "a recorded run");
-  const first = ui.get("brief") ? sample("tx-held tx-first", "this run") : sampled("A", "tx-first");
+  const first = ui.get("brief")
+    ? [sample("tx-held tx-first", "this run"), sample("tx-batches tx-first", "its batches")]
+    : sampled("A", "tx-first");
   const legend = h("p", { class: "tx-key", "aria-hidden": "true" }, first, second, recorded, limit);
   const update = () => {
     const shown = Object.entries(runs).filter(([, run]) => run);
@@ -684,14 +686,15 @@ function stage(ui, conduct) {
     }
     const moment = history.step ? history.at(-1) : null;
     const shown = moment ?? TRAINING.recorded;
-    const writes = (moment && history.moments.findLast((each) => each.text.length)) ?? TRAINING.recorded;
+    const last = settings.causal ? history.moments.findLast((each) => each.text.length) : moment;
+    const writes = (moment && last) ?? TRAINING.recorded;
     const above = Number.isFinite(shown.above) ? shown.above : null;
     ui.root.setAttribute("aria-busy", conduct.busy);
     ui.root.classList.toggle("tx-below", above < 0);
     reached.replaceChildren(
       h("b", {}, distance(above)),
       moment
-        ? `${progress({ ...history, step: moment.step }, settings)}; ${writes === moment ? "it writes:" : `it writes nothing; ${history.moments.includes(writes) ? "it" : "a recorded run"} wrote at step ${grouped(writes.step)}:`}`
+        ? `${progress({ ...history, step: moment.step }, settings)}; ${writes === moment ? (writes.text.length ? "it writes:" : "it writes nothing.") : `it writes nothing; ${history.moments.includes(writes) ? "it" : "a recorded run"} wrote at step ${grouped(writes.step)}:`}`
         : `a recorded run, after ${grouped(shown.step)} steps; it writes:`,
     );
     if (text.moment !== writes) {
@@ -700,7 +703,8 @@ function stage(ui, conduct) {
       text.replaceChildren(
         ...words.flatMap((word, i) => [gap(words, i), writes.allowed[i] ? word : h("s", {}, word)]),
       );
-      english.textContent = `Word by word: ${written(writes.english.slice(0, words.length).filter(Boolean))}`;
+      const glosses = writes.english.slice(0, words.length).filter(Boolean);
+      english.textContent = glosses.length ? `Word by word: ${written(glosses)}` : "";
     }
     const more = ui.get("seconds") === FIVE_MINUTES ? "▶ Train a new one" : "▶ Go on to five minutes";
     const next = ended() ? more : history.step ? "▶ Go on" : "▶ Train it";

@@ -206,7 +206,7 @@ course.predict(
     ["none", "only the last one", "only the first three", "all four"],
 )
 
-# %%
+# %% tags=["nbval-check-output"]
 other = vectors.clone()
 other[3] = torch.tensor([1.0, 0.0, 3.0, 0.0])
 changed = {}

@@ -267,7 +267,8 @@ def test_one_step_from_text_to_update_runs_through_eleven_files_and_fifty_functi
     before = sys.getprofile()
     sys.setprofile(note)
     try:
-        objective = CausalObjective(tokenizer.encode_batch(corpus.train.texts), max_len=24, **marks)
+        ids = [tokenizer.encode(text) for text in corpus.train.texts]
+        objective = CausalObjective(ids, max_len=24, **marks)
         train(model, objective, settings)
     finally:
         sys.setprofile(before)

@@ -83,8 +83,16 @@ def _take_home(outline: Outline) -> Iterator[str]:
         if programs := [data["text/markdown"] for data in shown if "text/markdown" in data]:
             yield f'<div class="program">{"".join(map(markdown_to_html, programs))}</div>'
             return
-        pages = "".join(data["text/html"] for data in shown if "text/html" in data)
+        pages = "".join(map(_output, shown))
         yield f'<div class="program">{pages}</div>' if pages else _code(cell.source)
+
+
+def _output(data: dict[str, str]) -> str:
+    """A picture, or a page such as a table or the caption of a picture."""
+    if picture := data.get("image/png"):
+        said = html.escape(data["text/plain"])
+        return f'<img src="data:image/png;base64,{picture.strip()}" alt="{said}">'
+    return data.get("text/html", "")
 
 
 def _class(outline: Outline, name: str) -> str:

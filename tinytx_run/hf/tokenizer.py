@@ -126,9 +126,9 @@ class PretrainedTokenizer(Tokenizer):
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
         return PretrainedTokenizer.from_bytes, (self.to_bytes(),)
 
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of several texts, without special tokens; what looks like one is text, or unknown."""
-        return self._encode(texts, "text")
+    def encode(self, text: str) -> list[int]:
+        """Ids of a text, without special tokens; what looks like one is text, or unknown."""
+        return self._encode([text], "text")[0]
 
     def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of several translations, for models with a vocabulary for each language."""

@@ -72,7 +72,7 @@ def test_the_third_hint_names_the_step_that_the_edit_of_a_mistake_touches(name, 
 
 
 def test_words_keep_their_prose_and_quote_no_code():
-    assert first_way("attention", "scale-by-keys").words.endswith("it is the width K of a query.")
+    assert first_way("attention", "scale-by-keys").words.endswith("the width K of a query.")
     assert first_way("split_heads", "heads-last").words == "The heads come last: return B × H × T × K."
     assert "K instead of sqrt(K) (or by sqrt(K) twice)" in first_way("attention", "scale-without-root").words
 

@@ -197,8 +197,9 @@ function byDepth(ui) {
   return update;
 }
 
-// All six settings at this depth; blue is less than 1, red more.
+// The settings that were tried, at this depth; blue is less than 1, red more.
 function table(ui) {
+  const tried = new Set();
   const columns = [
     ["size", "signal at the top"],
     ["variety", "variety at the top"],
@@ -237,8 +238,14 @@ function table(ui) {
     SETTINGS.forEach((setting, i) => {
       const series = seriesOf(ui.get, setting);
       const n = ui.get("n_layers");
-      rows[i].dataset.chosen = setting[0] === ui.get("norm") && setting[1] === ui.get("residual");
+      const chosen = setting[0] === ui.get("norm") && setting[1] === ui.get("residual");
+      rows[i].dataset.chosen = chosen;
+      if (chosen) tried.add(i);
       columns.forEach(([key], j) => {
+        if (!tried.has(i)) {
+          cells[i][j].textContent = "?";
+          return;
+        }
         const power = series[key][key === "gradient" ? 0 : n];
         cells[i][j].textContent = sized(power);
         cells[i][j].className = power < 0 ? "tx-less" : "tx-more";
@@ -251,7 +258,7 @@ function table(ui) {
   update.box = h(
     "div",
     { class: "tx-panel" },
-    h("p", { class: "tx-title" }, "All six settings at this depth"),
+    h("p", { class: "tx-title" }, "The settings that you tried, at this depth"),
     h("div", { class: "tx-scroll" }, box),
   );
   return update;
@@ -317,7 +324,7 @@ function build(ui) {
         h(
           "p",
           { class: "tx-note" },
-          "Press a row. Blue: less than 1; red: more. Variety: what tells tokens apart, as a share of the signal. Untrained blocks, in float64, which ends near 10⁻¹⁶.",
+          "Press a row to fill it. Blue: less than 1; red: more. Variety: what tells tokens apart, as a share of the signal. Untrained blocks, in float64, which ends near 10⁻¹⁶.",
         ),
       ),
     ),

@@ -397,7 +397,9 @@ for n_letters, n_subwords in ((8, 3), (11, 4), (15, 5)):
 # What does a tokenizer do with characters it never saw? With **byte fallback** the vocabulary has 256 extra tokens, one for each *byte*, in which every character of every script can be written.
 
 # %%
-with_bytes = tx.Tokenizer.train(train, vocab_size=512 + 256, model_type="bpe", byte_fallback=True)
+with_bytes = tx.Tokenizer.train(
+    train, vocab_size=512 + 256, model_type="bpe", byte_fallback=True
+)
 for text in ("bien 🙂", "βιβλίο"):
     for one in (tokenizer, with_bytes):
         print(one.decode(one.encode(text)), ":", *one.pieces(text))

@@ -388,8 +388,8 @@ print(f"the package is {said(faster, ends)} times as fast")
 # %%
 course.predict(
     "13.4",
-    "After about the same time: how does the held-out loss of the package compare with that "
-    "of the loop?",
+    "After about the same time: how does the held-out loss of the package compare with "
+    "that of the loop?",
     ["lower", "higher"],
 )
 

@@ -540,7 +540,7 @@ print(f"by share: largest difference {(by_share - at_once).abs().max():.0e}", en
 print(f"; plain mean: {(plain - at_once).abs().max():.0e}")
 
 # %% [markdown]
-# In **distributed training** each process takes a part, and gradients are added up *between* processes (`torchrun --nproc-per-node=2 -m tinytx_run.cli pretrain ...`).
+# In **distributed training** each process takes a part, and gradients are added up *between* processes (`torchrun --nproc-per-node=2 -m tinytx_run.cli pretrain ...`). A run can **resume** if its **checkpoint** also holds the averages of the optimizer, the position in the data and the random state. An **atomic write** renames a finished folder, so no half-written checkpoint is ever read; a **checksum** shows damage. A training that gives the same bits each time is **deterministic**; a result is **reproducible** if others get it, too.
 #
 # ## Summary
 #

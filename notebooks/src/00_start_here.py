@@ -24,7 +24,7 @@
 # %% [markdown]
 # ## Set-up
 #
-# `tinytx` is the small package behind the course. The **seed** makes the random numbers the same for everybody.
+# `tinytx` is the small package behind the course. With the same version of torch, the **seed** gives everybody the same random numbers.
 
 # %%
 import math
@@ -221,7 +221,7 @@ found = f"With the mask 1 of 4 results changes, without it {n_changed}."
 course.resolve("00.2", "only the last one", found)
 
 # %% [markdown]
-# Without the mask a model would read the answer before the question. Lesson 02 is about masks.
+# Without the mask each word would see the next one, which it is to predict. Lesson 02 is about masks.
 #
 # ## Questions
 
@@ -275,7 +275,7 @@ print("it equals the package")
 # %% [markdown]
 # ## How the course works
 #
-# Each lesson asks one question: by hand, all at once, with the package, and a check that they agree. From lesson 01 on its core takes 45 to 55 minutes; *Further* can be left out. Measured numbers were computed on the page, or read from a stored experiment that is named. The language is our own, so we know its **entropy bound**: no model can be *expected* to reach a lower loss on fresh text.
+# Each lesson asks one question. It is answered by hand, all at once and with the package, and a check says that they agree. From lesson 01 on its core takes 45 to 55 minutes; *Further* can be left out. Measured numbers were computed on the page, or read from a stored experiment that is named. The language is our own, so we know its **entropy bound**: no model can be *expected* to reach a lower loss on fresh text.
 #
 # - **The machine:** [01 tokens](01_tokens.ipynb), [02 attention and masks](02_attention_and_masks.ipynb), [03 positions](03_positions.ipynb), [04 many heads](04_many_heads.ipynb), [05 the block](05_the_block.ipynb), [06 counting parameters](06_counting_parameters.ipynb), [07 your own GPT](07_your_own_gpt.ipynb).
 # - **What it learns:** [08 pretraining](08_pretraining.ipynb), [09 transfer](09_transfer.ipynb), [10 masked or causal](10_masked_or_causal.ipynb), [11 translation](11_translation.ipynb).

@@ -71,7 +71,7 @@ n_words, n_characters = len(train_words) / len(train), sum(map(len, train)) / le
 print(f"a review has {n_words:.1f} words, {n_characters:.1f} characters")
 
 # %% [markdown]
-# Praise and blame have become one text. So a tokenizer should be **lossless**: decoding returns the text that was encoded. One token per *character* loses nothing, but the text is five times as long, and attention, which compares every token with every other, does twenty-five times the work. Between the two are **subwords**: words where they are frequent, else letters.
+# Praise and blame have become one text. So a tokenizer should be **lossless**: decoding returns the text that was encoded. One token per *character* loses nothing where every character is known, but the text is five times as long, and attention, which compares every token with every other, compares twenty-five times as many pairs. Between the two are **subwords**: frequent words whole, others in parts, down to letters.
 #
 # ## By hand: merge what occurs together most often
 #
@@ -206,7 +206,7 @@ finding = [f"{w} is whole after {n} merges" for w, n in whole.items() if n <= n_
 course.resolve("01.2", min(whole, key=whole.get), "; ".join(finding) + ".")
 
 # %% [markdown]
-# Being short is not enough. What counts is how often the letters occur together, in whatever word.
+# Being short is not enough. Each merge takes the pair that is then most frequent, counted over all words.
 #
 # ## What a model cannot see
 #
@@ -226,8 +226,7 @@ for word in ("lent", "ennuyeuse", "belle"):
 # Some tokens stand for no text. `tx.Tokenizer` has seven **special tokens**: `<pad>` fills short rows, `<unk>` is what cannot be written, `<bos>` and `<eos>` mark the
 # beginning and the end of a text; lessons 09 and 10 need the last three.
 #
-# A language model learns to predict the **next token**. So the inputs are all tokens but the last, the **targets** all but the first. Short texts are padded to a
-# rectangle, and targets that are padding will not count (lesson 08).
+# A language model learns to predict the **next token**. Short texts are padded to a rectangle. The inputs are such a row without its last entry, the **targets** the same row without its first; targets that are padding will not count (lesson 08).
 
 # %% tags=["nbval-check-output"]
 print(*(tokenizer.piece(i) for i in range(first)))
@@ -254,7 +253,7 @@ plots.diagram("text-to-vectors")
 #
 # One university course trained a model with $D = 200$ and four layers (`seed-lab`; lesson 06 counts it) with 50,001 tokens. It is a dictionary with a small transformer in the middle.
 #
-# A lookup equals the product of a **one-hot** vector, 1 at the token and 0 elsewhere, with the matrix, only faster.
+# A lookup equals the product of a **one-hot** vector, 1 at the token and 0 elsewhere, with the matrix.
 
 # %% tags=["nbval-check-output"]
 table = tx.parameter_table(tx.PRESETS["seed-lab"].replace(vocab_size=50_001))
@@ -398,14 +397,16 @@ for n_letters, n_subwords in ((8, 3), (11, 4), (15, 5)):
 # What does a tokenizer do with characters it never saw? With **byte fallback** the vocabulary has 256 extra tokens, one for each *byte*, in which every character of every script can be written.
 
 # %%
-with_bytes = tx.Tokenizer.train(train, vocab_size=512 + 256, byte_fallback=True)
+with_bytes = tx.Tokenizer.train(
+    train, vocab_size=512 + 256, model_type="bpe", byte_fallback=True
+)
 for text in ("bien 🙂", "βιβλίο"):
     for one in (tokenizer, with_bytes):
         print(one.decode(one.encode(text)), ":", *one.pieces(text))
     assert with_bytes.decode(with_bytes.encode(text)) == text
 
 # %% [markdown]
-# Without fallback (first and third line) the emoji and the Greek are lost. With it they come back, but each character costs as many tokens as UTF-8 needs bytes.
+# Without fallback (first and third line) the emoji and the Greek are lost. With it they come back, but each such character costs as many tokens as UTF-8 needs bytes.
 #
 # ## Further: a tokenizer trained on other text
 #
@@ -436,7 +437,7 @@ assert torch.tensor(table).argmin(dim=0).tolist() == [0, 1, 2]
 #
 # 1. BPE merges the most frequent neighbours, again and again; new words are encoded by the same merges in the same order.
 # 2. A tokenizer should be lossless. A vocabulary of words with `<unk>` made praise and blame one text.
-# 3. Inputs are all tokens but the last, targets all but the first, between `<bos>` and `<eos>`.
+# 3. Inputs are a row without its last entry, targets the row without its first, from `<bos>` to `<eos>`.
 # 4. A model reads ids, not letters; a vocabulary costs $V \times D$ numbers, or about twice that.
 #
 # *Where this comes from:* BPE for words: Sennrich, Haddow and Birch, [arXiv:1508.07909](https://arxiv.org/abs/1508.07909), section 3.2. Unigram: Kudo, [arXiv:1804.10959](https://arxiv.org/abs/1804.10959). sentencepiece: Kudo and Richardson, [arXiv:1808.06226](https://arxiv.org/abs/1808.06226), section 3. The price other languages pay: Petrov et al., [arXiv:2305.15425](https://arxiv.org/abs/2305.15425).

@@ -146,7 +146,7 @@ for word, weights, context in zip(
 # %% [markdown]
 # *She* attends most to _elle_, whose value is 10, yet a quarter of _bien_'s 40 pulls its context to 18.24.
 #
-# Why divide by $\sqrt{d}$? If its $d$ products are independent with mean 0 and variance 1, a score spreads like $\sqrt{d}$; and large scores leave nearly all weight on one key. In Jupyter this is a slider for the divisor of *she*:
+# Why divide by $\sqrt{d}$? If its $d$ products are independent with mean 0 and variance 1, the dot product spreads like $\sqrt{d}$; and scores far apart leave nearly all weight on one key. In Jupyter this is a slider for the divisor of *she*:
 
 
 # %% tags=["varies"]
@@ -229,7 +229,7 @@ for name, model in {"with the mask": masked, "without": lambda x: attend(x, x)}.
     print(f"{name:<14} moves exactly where the mask allows: {honest}")
 
 # %% [markdown]
-# In a model with norms, change each number by its own random amount: a norm subtracts the mean of a token ([lesson 05](05_the_block.ipynb)), and so a change that is the same for all its numbers.
+# In a model with norms, change each number by its own random amount: layer norm ([lesson 05](05_the_block.ipynb)) takes away a change that is the same for all numbers of a token.
 #
 # ## Break it: ways to get the mask wrong
 #
@@ -271,7 +271,8 @@ for name, weights_from in attempts.items():
     moved = moves(lambda x, f=weights_from: f(scores_of(x, x)) @ (x @ w_v), x)
     broken, future = weights.isnan().any().item(), (weights[~mask] > 0).any().item()
     leaks = moved[~mask].any().item()
-    print(f"{name:<22}{broken!s:<7}{future!s:<15}{'–' if broken else leaks}")
+    said = ("–", "–") if broken else (future, leaks)
+    print(f"{name:<22}{broken!s:<7}{said[0]!s:<15}{said[1]}")
     treacherous += [name] if leaks and not broken and not future else []
 (name,) = treacherous
 course.resolve("02.2", name, f"“{name}” leaks without any weight on the future.")
@@ -299,7 +300,7 @@ torch.testing.assert_close(repaired, keep(scores_of(x, x), mask))
 # ## Padding
 #
 # Short rows of a batch are filled up with a special id, the **padding**, to which
-# no token may attend. Its mask has a row for each *sentence*, and speaks only of *keys*. Masks are combined by "and".
+# no token may attend. Its mask has a row for each *sentence*, and speaks only of *keys*. Where each of two rules must allow a key, masks are combined by "and"; where one is enough, by "or".
 
 # %% tags=["nbval-check-output"]
 batch = torch.tensor([[11, 12, 13, 14, 15], [21, 22, 23, 0, 0], [31, 0, 0, 0, 0]])
@@ -314,7 +315,7 @@ print("sentence 1, causal and padding:\n", both[1, 0].int())
 #
 # ### Two signs for one rule
 #
-# `F.scaled_dot_product_attention` takes `True` as *may attend*, as we do; `torch.nn.MultiheadAttention` as *blocked*. Given our padding mask, it blocks every key of the longest sentence: NaN or zero comes out, and no error is raised.
+# `F.scaled_dot_product_attention` takes `True` as *may attend*, as we do; `torch.nn.MultiheadAttention` as *blocked*. Given our padding mask, it blocks every key of the longest sentence: NaN comes out, and no error is raised.
 
 # %%
 three = torch.randn(3, 5, 8)  # (B, T, D)
@@ -385,7 +386,7 @@ for d in (4, 64, 1024):
 assert top[0] > 0.8
 
 # %% [markdown]
-# Undivided, at $d = 1024$ nearly all weight is on one key, and softmax is **saturated**: its slopes $w_s (1 - w_s)$ would be nearly zero, and hardly any gradient flow back. (No model was trained without the scale here.)
+# Undivided, at $d = 1024$ nearly all weight is on one key, and softmax is **saturated**: its slope $w (1 - w)$ is 0.04 at a weight of 0.96, and 0.14 at 0.17: the weights hardly answer to a change of a score. (No model was trained without the scale here.)
 #
 # ## Questions
 
@@ -493,7 +494,7 @@ print("equal to the package")
 #
 # 1. Attention of $y$ over $x$ is $\operatorname{softmax}(Q_y K_x^\top / \sqrt{d})\, V_x$; self-attention is the case $y = x$.
 # 2. Divided by $\sqrt{d}$, scores of independent entries do not spread with the width; *Further:* undivided, at large widths, nearly all weight is on one key.
-# 3. A mask is True where a query may attend, and acts *before* softmax. Masks are combined by "and".
+# 3. A mask is True where a query may attend, and acts *before* softmax. Causal and padding mask are combined by "and".
 # 4. Change one input, and see which outputs move: with a causal mask that table is the mask.
 #
 # *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.2.1 (footnote 4: the scale) and 3.2.3 (the three uses, the mask inside softmax). Attention between two languages: Bahdanau, Cho and Bengio, [arXiv:1409.0473](https://arxiv.org/abs/1409.0473), section 3. What maps do not show: Jain and Wallace, [arXiv:1902.10186](https://arxiv.org/abs/1902.10186).

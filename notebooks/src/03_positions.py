@@ -11,7 +11,7 @@
 #
 # **How does it know the order of words?**
 #
-# Attention compares vectors and takes means. Neither asks *where* a word is, so the position must be put in. Here are four ways.
+# Attention compares vectors and takes means. Neither asks *where* a word is, so without a mask the order is lost unless the position is put in. Here are four ways.
 #
 # After this lesson you can
 #
@@ -219,7 +219,7 @@ except ValueError as refused:
 # %% [markdown]
 # ## Turn the words: rotary positions
 #
-# **Rotary positions** (RoPE) turn the words themselves, inside each head (one of several attentions side by side, lesson 04): the query of word $t$ by $R(t)$, the key of word $s$ by $R(s)$. Nothing is added, nothing is learned, and values are not turned. The score:
+# **Rotary positions** (RoPE) turn queries and keys, inside each head (one of several attentions side by side, lesson 04): the query of word $t$ by $R(t)$, the key of word $s$ by $R(s)$. Nothing is added, nothing is learned, and values are not turned. The score:
 #
 # $$\bigl(R(t)\,q\bigr) \cdot \bigl(R(s)\,k\bigr) \;=\; q \cdot R(t)^\top R(s)\, k \;=\; q \cdot R(s-t)\, k.$$
 #
@@ -336,7 +336,7 @@ for kind in losses:
 assert shares[0] < 0.05 and shares[-1] > evenly - 0.15  # the last row: ALiBi
 
 # %% [markdown]
-# Without ALiBi every head gives distant words about the share of a head that attends evenly, or more: in training nothing was ever that far away, so no head learned to ignore it. The shares are measured; the reasons are our best explanation:
+# Without ALiBi every head gives distant words about the share of a head that attends evenly, or more, perhaps because in training nothing was ever that far away. The shares are measured; the reasons are our best explanation:
 #
 # - *None*: ninety other words drown the near ones. *Learned*: beyond position 15 the rows are still the noise that they began with.
 # - *Sinusoidal*: each new position is a vector that no matrix was trained to read. **That a formula continues does not mean that what was learned does.**
@@ -364,7 +364,7 @@ assert (rotary["right 16"] - rotary["right 8"]).abs().max() < 0.05
 
 # %% [markdown]
 # Without positions a model stays where the bag must stay. One number solves the game of eight words; with sixteen much is lost, as with sinusoids and learned vectors.
-# Rotary positions know distances only, and *one before* is the same distance everywhere: they keep what they learned, with every seed. **Of eight words ALiBi gets about one half right, because it cannot tell before from after**: which of the two neighbours of _mais_ came before, it has to guess.
+# Rotary positions know the difference of two positions, with its sign, and *one before* is the same difference everywhere: they keep what they learned, with every seed. **Of eight words ALiBi gets about one half right, because it cannot tell before from after**: which of the two neighbours of _mais_ came before, it has to guess.
 #
 # ## Questions
 
@@ -445,7 +445,7 @@ course.check("alibi_bias", alibi_bias)
 #
 # ## What this does not show
 #
-# The models are small and have one block. **A level curve says that a longer text does no harm, not that it is put to use.**
+# The models are small; the language models have one block. **A level curve says that a longer text does no harm, not that it is put to use.**
 #
 # ## Summary
 #
@@ -453,7 +453,7 @@ course.check("alibi_bias", alibi_bias)
 # 2. Sinusoidal positions are a row of clocks, fast hands to the left.
 # 3. $PE(pos + k) = R(k) \, PE(pos)$ with one rotation for all positions.
 # 4. Rotary scores keep distance and direction; ALiBi knows no direction.
-# 5. Trained short and tested long, learned and sinusoidal positions fail at once and rotary ones later; without positions the loss creeps up; ALiBi held.
+# 5. Trained short and tested long, learned and sinusoidal positions fail at once and rotary ones later; without positions the loss creeps up; ALiBi held on reviews. *Further:* in a game of twice the length only rotary positions did.
 #
 # *Where this comes from:* sinusoids, Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 3.5 ; learned positions, Gehring et al.,
 # [arXiv:1705.03122](https://arxiv.org/abs/1705.03122), section 3.1; rotary, Su et al., [arXiv:2104.09864](https://arxiv.org/abs/2104.09864), section 3.2; ALiBi, Press et al., [arXiv:2108.12409](https://arxiv.org/abs/2108.12409),

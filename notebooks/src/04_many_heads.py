@@ -49,7 +49,7 @@ plots.diagram("split-into-heads")
 # %% [markdown]
 # ## Why: one blend, two questions
 #
-# In *Anne lit Proust* ("Anne reads Proust"), the verb needs its subject *and* its object. But attention returns a **weighted mean**: one vector. It is tempting to attend to both, half and half. Let each of the two positions hold one bit. Of the cases 00, 01, 10 and 11 the mean is 0, ½, ½ and 1: nothing tells 01 from 10.
+# In *Anne lit Proust* ("Anne reads Proust"), the verb needs its subject *and* its object. But attention returns a **weighted mean**: one vector. It is tempting to attend to both, half and half. Let each of the two positions hold one bit. Of the cases 00, 01, 10 and 11 the mean is 0, ½, ½ and 1: nothing tells 01 from 10. (Unequal weights do, but then no linear readout gives all four pairs of answers.)
 #
 # A second set of attention weights, with its own queries, keys and values, could attend to the other position. Such a set is a **head**.
 #
@@ -169,7 +169,7 @@ found = f"With 8 heads it differs by {differs:.0%}."
 course.resolve("04.2", differs, found, thresholds=(1e-4, 0.1))
 
 # %% [markdown]
-# **The number of heads changes no parameter count. It changes the function**, because each head has its own softmax.
+# **The number of heads changes no parameter count. It changes the function**: each head has its own softmax, and divides by $\sqrt{K}$ in place of $\sqrt{D}$.
 #
 # ## Look: a task for two heads
 #
@@ -220,7 +220,7 @@ class Asker(nn.Module):
 # %% [markdown]
 # ### Trained
 #
-# One head with a linear readout can give at most *three* of the four pairs of answers (proof: *Further*). Now gradient descent may try, with five seeds each (`lesson_04.train` is a loop like that of lesson 08). The proof does not cover one head whose readout has a **hidden layer**. **Predict 04.3.**
+# One head with a linear readout, whose values know the bit only, can give at any position at most *three* of the four pairs of answers (proof: *Further*). Now gradient descent may try, with five seeds each (`lesson_04.train` is a loop like that of lesson 08). The proof does not cover one head whose readout has a **hidden layer**. **Predict 04.3.**
 
 # %%
 course.predict(
@@ -264,7 +264,7 @@ print(f"one head gives one answer to both questions with {copied} of 5 seeds")
 course.resolve("04.3", hidden, f"{hidden:.3f}.", thresholds=(0.75, 0.95))
 
 # %% [markdown]
-# **Two heads solve the task; one head with the same number of parameters does not.** With each seed it answers one question, and gets half of the other one right. (The bound would allow three quarters. Training lowers the cross-entropy, not the number of wrong pairs.) With a hidden layer, and more parameters, one head can with most seeds.
+# **Two heads solve the task; one head with the same number of parameters does not.** With each seed it answers one question, and gets half of the other one right. (The bound would allow three quarters. Perhaps because training lowers the cross-entropy, not the number of wrong pairs.) With a hidden layer, and more parameters, one head can with most seeds.
 #
 # ## Further: pictures of the heads
 #
@@ -295,7 +295,7 @@ on_both = (single * known).sum(dim=-1).amin(dim=0)  # (T,): the smaller of two w
 assert smoke or on_both.max() > 0.3
 
 # %% [markdown]
-# The single head puts weight on both positions for some queries, and still gets only one question right. **A map does not show what is made of it.**
+# On the mean over all rows the single head puts weight on both positions for some queries, and still gets only one question right. **A map does not show what is made of it.**
 #
 # ## Further: take a head away
 #
@@ -327,7 +327,7 @@ found = f"One back {one:.2f}, three back {three_back:.2f}."
 course.resolve("04.4", "those three back", found)
 
 # %% [markdown]
-# **In this model each head carries one answer.** In a translator a few specialised heads do most of the work, and most others can be removed with little loss (Voita et al., 2019; Michel et al., 2019). They may have done something that another head does too.
+# **In this model each head carries one answer.** In translators most heads could be removed with little loss, while the model was trained on (Voita et al., 2019), or one at a time without that (Michel et al., 2019).
 #
 # ## Questions
 

@@ -18,7 +18,7 @@
 # 1. build a transformer block from attention in four steps, write it in 15 lines, and say of each part what breaks without it;
 # 2. measure a signal going up through a stack and a gradient coming down, and read such a map;
 # 3. compute layer normalisation by hand, and tell *post-norm* from *pre-norm* by their maps;
-# 4. say what warm-up is for, which of the two orders needs it, and show it (*Further*).
+# 4. *Further:* say what warm-up is, and show a setting in which post-norm fails without it.
 #
 # *You need:* lessons [02](02_attention_and_masks.ipynb) to [04](04_many_heads.ipynb).
 # *It takes:* an hour and a half to read and do; a minute to run.
@@ -55,7 +55,7 @@ plots.diagram("block")
 # %% [markdown]
 # ## Why: stack more layers?
 #
-# The first version of our block is attention and nothing else; a `stack` puts $L$ of them on top of each other. (Glorot's initialisation keeps sizes on average.)
+# The first version of our block is attention and nothing else; a `stack` puts $L$ of them on top of each other. (Glorot's initialisation keeps the size, on average, through one square layer.)
 
 # %%
 N_DIGITS, SEQ_LEN = 7, 8  # of the task in *Further*
@@ -82,7 +82,7 @@ def stack(make_block, n_layers, seed=0):
 # %% [markdown]
 # ### Further: train it
 #
-# The task: read eight digits and write them **sorted**, so each position has another answer to give. Around the stack go an embedding, positions, and an output layer that gives seven **logits**, the scores of which softmax makes probabilities.
+# The task: read eight digits and write them **sorted**, so the answer depends on the position. Around the stack go an embedding, positions, and an output layer that gives seven **logits**, the scores of which softmax makes probabilities.
 
 
 # %%
@@ -213,7 +213,7 @@ print("variety, level 0 to 4:", *(f"{share:.0e}" for share in seen.variety[:5]))
 assert max(seen.variety[4:]) < 1e-8
 
 # %% [markdown]
-# So step 1, attention alone, leaves just one vector at level 4, sixteen times. Where all tokens are alike it does not matter which attends to which, so the query weights above get next to no gradient, a **vanishing gradient** (*Further*).
+# So with random weights step 1, attention alone, leaves just one vector at level 4, up to rounding, sixteen times. Where all tokens are alike it does not matter which attends to which, so the query weights above get next to no gradient, a **vanishing gradient** (*Further*).
 #
 # ## Step 2: a way past, the residual connection
 #
@@ -262,7 +262,7 @@ fig.supylabel("layers in the stack")
 plots.show(fig, name="05_with_residual")
 
 # %% [markdown]
-# ## Step 3: a fixed size, layer normalisation
+# ## Step 3: layer normalisation
 #
 # **Layer normalisation** takes *one token*, subtracts the mean of its $D$ numbers and divides by their standard deviation; then come a learned factor $\gamma$ and a learned shift $\beta$ for each of the $D$ numbers, 1 and 0 at the start:
 #
@@ -573,7 +573,7 @@ course.check("block", block)
 #
 # | take away | and this breaks | shown in |
 # |---|---|---|
-# | the residual connection | all tokens become alike within a few layers | step 1 |
+# | the residual connection | with random weights all tokens become alike within a few layers | step 1 |
 # | the norm | signal and gradient grow by many powers of ten in deep stacks | step 2 |
 # | feed-forward | about a token by itself, nothing bends but the norm | step 4 |
 # | warm-up (post-norm, high rate) | the loss stays close to a uniform guess | *Further* |
@@ -586,7 +586,7 @@ course.check("block", block)
 #
 # 1. A block is attention, `x +`, a norm, and a feed-forward network with a norm and a sum of its own: the class `Block`.
 # 2. What each part is for stands in the table; with pre-norm far more of the variety is left than with post-norm.
-# 3. A norm takes the numbers of one token to mean 0 and standard deviation 1. Post-norm: $\text{norm}(x + f(x))$. Pre-norm: $x + f(\text{norm}(x))$, and a final norm at the top.
+# 3. A norm takes the numbers of one token to mean 0 and standard deviation 1, then applies a learned factor and shift. Post-norm: $\text{norm}(x + f(x))$. Pre-norm: $x + f(\text{norm}(x))$, and a final norm at the top.
 # 4. *Further:* in 100 steps, at a rate at which pre-norm learns without warm-up, post-norm learned only with it or at a lower rate.
 #
 # *Where this comes from:* the block: Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.1, 3.3, 5.3 (warm-up) and 5.4 (dropout); the residual connection: He et al., [arXiv:1512.03385](https://arxiv.org/abs/1512.03385), section 3; layer norm: Ba, Kiros and

@@ -158,7 +158,7 @@ print(f"{table.total:,} parameters, as counted by hand")
 # %% [markdown]
 # ### What does not count
 #
-# One thing is changed at a time. The last change is **tying**: the output layer uses the matrix of the embedding. **Predict 06.1.**
+# Each line changes one or two settings. The last change is **tying**: the output layer uses the matrix of the embedding. **Predict 06.1.**
 
 # %%
 course.predict(
@@ -239,7 +239,7 @@ diagnose(larger, "lm", 3_440_000)
 diagnose(larger, "classifier", 2_440_400)
 
 # %% [markdown]
-# **A wrong total can point to its mistake.** Trust short explanations: a number that can be explained may still have come about in another way, and by many mistakes at once nearly any number can.
+# **A wrong total can point to its mistake.** Trust short explanations: a number that can be explained may still have come about in another way, and the more mistakes are allowed at once, the more numbers can be explained.
 #
 # ## Further: GPT-2 from five settings
 #
@@ -328,7 +328,7 @@ for name, published in PUBLISHED.items():
         assert -0.0105 < rule / exact - 1 < 0
 
 # %% [markdown]
-# **For these ten models the rule is low by one percent at most.** All have $F = 4 D$, and their output layer is tied or not counted. The rule leaves out positions, segments (vectors that mark the first or second text), biases, norms, and BERT's *pooler*, one more linear layer on top of the first token.
+# **For these ten models the rule is low by about one percent or less.** All have $F = 4 D$, and their output layer is tied or not counted. The rule leaves out positions, segments (vectors that mark the first or second text), biases, norms, and BERT's *pooler*, one more linear layer on top of the first token.
 #
 # ## Take-home: the closed form
 #
@@ -344,14 +344,14 @@ for name, published in PUBLISHED.items():
 #
 # ## Limits
 #
-# A count alone does not tell how good a model is, and says little about speed or the memory of training.
+# A count alone does not tell how good a model is, and gives only a part of its time and of the memory of training.
 #
 # ## Summary
 #
 # 1. A linear layer learns $a b + b$, or $a b$ without bias; a norm $2 D$.
 # 2. Heads, masks and the length of a text cost no parameter; learned positions cost $D$ each.
 # 3. A wrong number can point to its mistake. There may be two explanations, or none.
-# 4. With $F = 4D$, embeddings dominate below a width of about $V / (12 L)$ (tied).
+# 4. With $F = 4D$ and a tied output layer, embeddings are more than half of the model below a width of about $V / (12 L)$, and its largest part below $V / (8 L)$.
 # 5. A published model is counted from its settings and a few facts about its architecture.
 #
 # *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.1 to 3.4; tying: Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859); Llama: Touvron et al., [arXiv:2302.13971](https://arxiv.org/abs/2302.13971), section 2.2 and table 2 ($V$ and $F$ from its published settings);

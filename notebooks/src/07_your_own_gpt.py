@@ -16,7 +16,7 @@
 # 1. assemble a language model from functions that you wrote, and name the shape of the numbers at each step;
 # 2. load its parameters into another implementation, and take equal logits as the proof;
 # 3. write the sampling loop, and say what temperature, top-k and top-p do to a distribution;
-# 4. train the model on any text, and read its samples, and its loss next to the entropy bound (*Further*).
+# 4. train the model on any text, read its samples, and set its loss next to the entropy bound where that is known (*Further*).
 #
 # *You need:* lessons [02](02_attention_and_masks.ipynb) to [05](05_the_block.ipynb).
 # *It takes:* an hour, nearly twice that with everything.
@@ -187,7 +187,7 @@ model = GPT(tokenizer.vocab_size)
 # %% [markdown]
 # ## Is it right? Compare
 #
-# A model without its mask gives the right shapes too. The sharp test is another implementation. A **state dict** maps the name of each parameter to its numbers. If `tx.LanguageModel` takes all of ours and gives the same logits for random ids, no mask, scale or norm differs. (A norm that forgets its weights computes the same while they are 1, so we change them first.)
+# A model without its mask gives the right shapes too. The sharp test is another implementation. A **state dict** maps the name of each parameter to its numbers. If `tx.LanguageModel` takes all of ours and gives the same logits for random ids, a difference in mask, scale or norm is very unlikely; a mistake that both share would stay hidden. (A norm that forgets its weights computes the same while they are 1, so we change them first.)
 
 # %% tags=["nbval-check-output"]
 V, D, L = tokenizer.vocab_size, 96, 2
@@ -300,11 +300,11 @@ for step, text in list(samples.items())[1::2]:
     print(f"{step:>4}  {text[:48]}")
 half = math.log(V) / 2
 first = min((n for n, nats in held_out_loss.items() if nats < half), default=math.inf)
-found = f"Half of ln V is {half:.2f}. First below at step {first}."
+found = f"Half of ln V is {half:.2f}. First measured below at step {first}."
 course.resolve("07.1", first, found, thresholds=(17, 129))
 
 # %% [markdown]
-# **Noise, then frequent words, then sentences**, in which an ending may still be wrong.
+# **Noise, then French words, then beginnings of sentences**, not all of them good.
 #
 # Here is a model that was trained for longer. Type a French beginning, then follow one token from its embedding through each head to the logits.
 
@@ -364,7 +364,7 @@ assert max(rest) < min(found["no part"]) + 0.1 < min(found["attention"])
 course.resolve("07.2", "attention", f"It is so with each of the {len(nats)} seeds.")
 
 # %% [markdown]
-# Each line names what was left out; a 2-gram model counts pairs of tokens in the same text. **Without attention the model ends where counting pairs of tokens ends**, within 0.05 nats. (It still knows at which position each token is.) Without the feed-forward network or the positions it loses less than a tenth of a nat in this simple language, with every seed. (Without positions the causal mask still tells what came before.)
+# Each line names what was left out; a 2-gram model counts pairs of tokens in the same text. **Without attention the model ends where counting pairs of tokens ends**, within 0.05 nats. (It still knows at which position each token is.) After these steps, at one learning rate for all, it loses less than a tenth of a nat without the feed-forward network or the positions in this simple language, with every seed. (Without positions the causal mask still tells what came before.)
 #
 # The function that was measured:
 
@@ -473,8 +473,8 @@ course.check("next_token_probs", next_token_probs)
 #
 # ## Summary
 #
-# 1. A GPT is an embedding, positions, blocks, a norm and an output layer; in between all shapes are (B, T, D).
-# 2. Equal logits with another implementation prove the forward pass; shapes prove little.
+# 1. A GPT is an embedding, positions, blocks, a norm and an output layer; what enters and leaves each block has the shape (B, T, D).
+# 2. Equal logits with another implementation are strong evidence for the forward pass; shapes are little.
 # 3. Read, draw, append: that loop is all of writing. Temperature, top-k and top-p change the distribution that is drawn from.
 #
 # *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.1 and 3.4, for the scaled embedding; Radford et al., *Language Models are Unsupervised Multitask Learners* (2019), section 2.3, for pre-norm with a final norm; Holtzman et al., [arXiv:1904.09751](https://arxiv.org/abs/1904.09751), section 3.1, for top-p; Fan et al., [arXiv:1805.04833](https://arxiv.org/abs/1805.04833), section 5.4, for top-k.

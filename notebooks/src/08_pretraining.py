@@ -219,7 +219,7 @@ print(f"{'a uniform guess':<17} held-out loss {math.log(V):6.2f}")
 assert nats > math.log(V)
 
 # %% [markdown]
-# It has learned to *copy*.
+# On these tokens it *copies* each one.
 #
 # ## Further: a model that only counts
 #
@@ -242,7 +242,7 @@ assert smoke or sum(map(len, train_ids)) > to_read
 # %% [markdown]
 # ## Further: how far from the truth?
 #
-# A finer measure than the loss compares the model with *everything that could have come*. Let $p$ be the true distribution and $q$ the model's. The **Kullback-Leibler divergence** $\sum_w p(w) \ln \frac{p(w)}{q(w)}$ is the surprise that $q$ costs in excess of the **entropy** of $p$, here $\frac12 \ln 2 + 0 + \frac14 \ln \frac12 = \frac14 \ln 2$.
+# A finer measure than the loss compares the model with *everything that could have come*. Let $p$ be the true distribution and $q$ the model's. The **Kullback-Leibler divergence** $\sum_w p(w) \ln \frac{p(w)}{q(w)}$ is the surprise that $q$ costs in excess of the **entropy** of $p$, the expected surprise under $p$ itself. Here it is $\frac12 \ln 2 + 0 + \frac14 \ln \frac12 = \frac14 \ln 2$.
 
 # %% tags=["nbval-check-output"]
 p, q = torch.tensor([[0.50, 0.25, 0.25], [0.25, 0.25, 0.50]])
@@ -253,11 +253,11 @@ torch.testing.assert_close(divergence, F.kl_div(q.log(), p, reduction="sum"))
 print(f"expected loss {loss:.4f} = entropy {entropy:.4f} + divergence {divergence:.4f}")
 
 # %% [markdown]
-# So **expected loss = entropy of the language + divergence of the model from it**. The first part is the entropy bound, which no model can change. Training makes the second one small.
+# So **expected loss = entropy of the language + divergence of the model from it**. The first part no model can change; our entropy bound estimates it on eighty reviews. Training makes the second one small.
 #
 # ## The package: pretraining
 #
-# `tx.pretrain` is the same loop with a larger model, more steps, the optimizer Muon ([lesson 14](14_since_2017.ipynb)) and what a long run needs, such as a **checkpoint** now and then, when the model also writes.
+# `tx.pretrain` is the same loop with a larger model, more steps, the optimizer Muon ([lesson 14](14_since_2017.ipynb)) and what a long run needs, such as a **checkpoint**, the model saved now and then. Here it also writes at some steps.
 
 # %%
 from tinytx.generate import Sampling, generate, generate_many
@@ -342,7 +342,7 @@ course.resolve(
 # %% [markdown]
 # ### Further: does it look further back?
 #
-# _Roman_ is masculine, and so is the adjective that follows _Le roman est_. Does the model use the noun, or only the last few tokens? A harder test puts the noun out of reach of the n-gram model: in _Le roman n'est ni magnifique ni …_ the last four tokens are the same for all nouns.
+# _Roman_ is masculine, and so is the adjective that follows _Le roman est_. Does the model look that far back, or only at the last few tokens? A harder test puts the noun out of reach of the n-gram model: in _Le roman n'est ni magnifique ni …_ the last four tokens are the same for all nouns.
 
 # %%
 adjectives = [
@@ -389,7 +389,7 @@ for ending in ("est", "n'est ni magnifique ni"):
         print(f"   {name:<12}masculine {shares[0]:.1%}, feminine {shares[1]:.1%}")
 
 # %% [markdown]
-# Next to the noun both agree, so that test shows nothing beyond counting. Where the noun is out of its reach the n-gram model is at one half, a coin, and the transformer still gives nearly all to the right gender: it uses a word that is six tokens back. Whether it has learned a class, or each noun by itself, this does not say: all six nouns occur in this frame in the training text.
+# Next to the noun both agree, so that test shows nothing beyond counting. Where the noun is out of its reach the n-gram model is at one half, a coin, and the transformer still gives nearly all to the right gender: it uses the noun or its article, six and seven tokens back. Whether it has learned a class, or each noun by itself, this does not say: all six nouns occur in this frame in the training text.
 #
 # ## Further: a softmax too many
 #
@@ -566,7 +566,7 @@ course.check("perplexity", perplexity)
 # %% [markdown]
 # ## Summary
 #
-# 1. A text of $T$ tokens gives $T + 1$ questions; the targets are the inputs shifted by one. Without the shift the training loss falls below the entropy bound: an alarm.
+# 1. A text of $T$ tokens gives $T + 1$ questions; the targets are the inputs shifted by one. A loss far below the entropy bound on text not read before is an alarm: the model sees the answer, or the sum is wrong.
 # 2. Loss is the mean of $-\ln p$ in nats, perplexity its exponential; before training they are about $\ln V$ and $V$.
 # 3. Batch, loss, gradient, clip, step. The transformer ended just above the entropy bound; *Further:* it beat an n-gram model that had read more.
 # 4. *Further:* at a distance the transformer agrees an adjective with its noun, and the n-gram model does not. A lower temperature trades variety for safety.

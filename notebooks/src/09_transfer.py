@@ -246,7 +246,7 @@ assert smoke or abs(gap.mean()) < 0.03
 #
 # ## Doing it properly
 #
-# The tempting way: train both once, and report the best epoch on the *test* set. We train from the pretrained body, from a fresh one (**from scratch**), and both as probes, with the **same** labels in the **same** order, for three seeds and a fixed number of epochs. **Predict 09.1.**
+# The tempting way: train both once, and report the best epoch on the *test* set. We train from the pretrained body, from a fresh one (**from scratch**), and both as probes, with the **same** labels in the **same** order, for three seeds and a fixed number of epochs. (Probes take ten times the rate; neither was searched for here.) **Predict 09.1.**
 
 # %%
 course.predict(
@@ -281,7 +281,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# The pretrained body is far ahead with every seed, fine-tuned or frozen: with 50 labels pretraining is worth it.
+# The pretrained body is far ahead of a fresh one, trained in the same way, with every seed, fine-tuned or frozen.
 #
 # ### Further: longer, and chosen on the test set
 #
@@ -376,7 +376,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# The rule does not hold here, with this body and this one recipe for the probe. (The body of this lesson was pretrained for fewer steps, and its fine-tuning has no clear lead over the probe: what pretraining taught matters, too.) And what is pretraining worth? We compare 50 labels with ten times as many.
+# The rule does not hold here, with this body and this one recipe for the probe. (In this lesson's own run, with fewer steps of pretraining and three seeds, there was no clear lead. Why, we did not test.) And what is pretraining worth? We compare 50 labels with ten times as many.
 
 # %%
 worth = paired_interval(measured(50, "pretrained") - measured(500, "scratch"))
@@ -453,7 +453,7 @@ plots.show(fig, name="09_label_efficiency")
 # %% [markdown]
 # ## Your own sentence
 #
-# `tx.finetune` is the package's version of the loop. Write a review in French. The model answers whatever you write; the exact **posterior**, the probability of praise given the words, is known for what the grammar could have written. Our sentence praises twice, once by a negation, and the model may be badly wrong about it. Delete the first half and run the cell again: was it the negation?
+# `tx.finetune` is the package's version of the loop. Write a review in French. The model answers whatever you write; the exact **posterior**, the probability of praise given the words, is known for what the grammar could have written. Our sentence praises twice, once by a negation, and the model may be badly wrong about it. Replace *n'est pas ennuyeux* by *est passionnant* and run the cell again: was it the negation?
 
 # %%
 quiet = tx.RunOptions(progress=False, report=lambda line: None)
@@ -478,7 +478,7 @@ course.widgets.how_sure(world=world)
 # %% [markdown]
 # ## What this does not show
 #
-# - The pretraining text is exactly like the labelled text; [lesson 15](15_real_text.ipynb) has the other case.
+# - The labelled reviews are among the texts of the pretraining, the test reviews are not; [lesson 15](15_real_text.ipynb) has the other case.
 # - One pretraining; equal *labels*, not equal *time*.
 #
 # ## Take-home
@@ -575,7 +575,7 @@ course.check("last_token", last_token)
 #
 # 1. A classifier has the body of the language model and a new head, which reads the mean of the real tokens.
 # 2. Fine-tuning is the training loop with labels. With the same 50 labels the pretrained body is far ahead of a fresh one. *Further:* choosing on the test set flatters.
-# 3. *Further:* pretraining is worth more than ten times the labels here. Fine-tuning beats the probe, and from scratch a transformer loses to a bag of words.
+# 3. *Further:* pretraining is worth more than ten times the labels here. In the stored runs fine-tuning beats the probe, and a transformer from scratch is nowhere shown to be ahead of a bag of words.
 #
 # *Where this comes from:* Radford et al., *Improving Language Understanding by Generative Pre-Training*, 2018, section 3.2. Devlin et al., [arXiv:1810.04805](https://arxiv.org/abs/1810.04805), for the first token. Dodge et al., [arXiv:2002.06305](https://arxiv.org/abs/2002.06305), for seeds. Alain and Bengio, [arXiv:1610.01644](https://arxiv.org/abs/1610.01644), for probes.
 #

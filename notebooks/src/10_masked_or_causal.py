@@ -85,7 +85,7 @@ assert bits_both < exact - end
 course.resolve("10.1", "below it", f"{bits_both:.2f} against {exact:.2f} bits.")
 
 # %% [markdown]
-# The first sum is exactly $-\log_2 P$, by the **chain rule**: $P(x_1) \cdot P(x_2 \mid x_1) \cdots = P(x_1 \dots x_T)$. The second is far below it. Its predictions are the best there are, but _La_ and _fin_ reveal each other: with both sides visible, that we speak of the ending is never paid for. Such a sum, the **pseudo-log-likelihood**, must not be compared with a log-probability, a perplexity or our entropy bound.
+# The first sum is exactly $-\log_2 P$, by the **chain rule**: $P(x_1) \cdot P(x_2 \mid x_1) \cdots = P(x_1 \dots x_T)$. The second is far below it. Its predictions are the best there are, but _fin_ reveals _La_: with both sides visible the article costs nothing. Such a sum, the **pseudo-log-likelihood**, must not be compared with a log-probability, a perplexity or our entropy bound.
 #
 # ### Further: four sentences by hand
 #
@@ -231,7 +231,7 @@ print(f"by hand = cross_entropy: {loss.item():.3f} nats")
 # %% [markdown]
 # ## Use it: train both, like for like
 #
-# A masked model learns from few positions, a causal one from all. So we train a **control** too: a causal one whose loss counts at a random 15 % of its positions. Texts, tokenizer, first weights, optimizer, learning rate and steps are alike.
+# A masked model learns from few positions, a causal one from all. So we train a **control** too: a causal one whose loss counts at a random 15 % of its positions. Texts, tokenizer, first weights of the body, optimizer, learning rate and steps are alike.
 
 # %%
 from tinytx import masking
@@ -355,7 +355,7 @@ assert "few" in found[1] and "? open" in found[2]
 assert all("? yes" in found[i] for i in (0, 1, 3, 4))
 
 # %% [markdown]
-# **Seeing the right side fills a blank better. But it need not be a masked model that sees it**: a causal model that scores the whole review with each token in the blank does so better still, at the price of $V$ readings. **Learning from few positions costs a model much**; whether anything else separates the two objectives is open here.
+# **Seeing the right side fills a blank better. But it need not be a masked model that sees it**: a causal model that scores the whole review with each token in the blank does so better still, at the price of $V$ readings (and it learned from all positions, the masked one from 15 %). **Learning from few positions costs a causal model much**; whether anything else separates the two objectives is open here.
 #
 # ### Further: the excess, and fine-tuning on 100 labels
 #
@@ -373,7 +373,7 @@ assert all("? open" in line for line in found[5:])
 pd.DataFrame(table, index=models).dropna(how="all").fillna("–")
 
 # %% [markdown]
-# All gains of pretraining over new weights are open with 100 labels: these seeds differ too much. One model can also learn both: a **hybrid model** predicts the next token in some batches and masked tokens in the others (GPT-BERT, 2024).
+# In these runs all gains of pretraining over new weights are open with 100 labels. Lesson 09 found a clear gain with another recipe: so this says more about these runs than about pretraining. One model can also learn both: a **hybrid model** predicts the next token in some batches and masked tokens in the others (GPT-BERT, 2024).
 #
 # ## What was published
 #
@@ -390,7 +390,7 @@ tasks = ["MNLI-m", "QNLI", "MRPC", "SST-2", "SQuAD"]
 pd.DataFrame(published, index=tasks).T
 
 # %% [markdown]
-# The fair pair are the **second and the third row**. Between them the direction differs, in fine-tuning too, and so do what is predicted and at how many positions. The left-to-right model loses 10.1 points on SQuAD, 9.0 on MRPC (408 pairs only), and at most 1.8 on the others. With a BiLSTM on top, a recurrent network that reads both ways, it regains 7.1 points on SQuAD and none on MRPC. So a part of the loss is the missing right side and not the objective; and none of these models had to *write*. (CamemBERT is such a model for French. BARThez, French too, has an encoder *and* a decoder: [lesson 11](11_translation.ipynb).)
+# The nearest pair are the **second and the third row**. Between them the direction differs, in fine-tuning too, and so do what is predicted and at how many positions. The left-to-right model loses 10.1 points on SQuAD, 9.0 on MRPC (408 pairs only), and at most 1.8 on the others. With a BiLSTM on top, a recurrent network that reads both ways, it regains 7.1 points on SQuAD and none on MRPC. So a part of the loss on SQuAD may be the missing right side (the BiLSTM adds layers, too); and none of these models had to *write*.
 #
 # ## Questions
 
@@ -456,7 +456,7 @@ course.check("mask_tokens", mask_tokens)
 #
 # 1. Surprises from the left add up to $-\log P$, by the chain rule; those from both sides do not.
 # 2. In these reviews the right side settles first words and articles, and leaves most of nouns and adjectives open.
-# 3. Compare each model with the exact value of *its* side, and with as many positions: which objective is better is open here. BERT's own comparison favours the masked model on some tasks.
+# 3. Compare each model with the exact value of *its* side, and with as many positions: which objective is better is open here. In BERT's own comparison the masked model is ahead on all five tasks, by much on two.
 #
 # *Where this comes from:* Devlin et al., [arXiv:1810.04805](https://arxiv.org/abs/1810.04805). Pseudo-log-likelihood: [arXiv:1910.14659](https://arxiv.org/abs/1910.14659), section 2. GPT-BERT: [arXiv:2410.24159](https://arxiv.org/abs/2410.24159).
 #

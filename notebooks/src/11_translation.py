@@ -19,7 +19,7 @@
 # 2. say what a decoder reads and predicts in training, and write its loss;
 # 3. compare cross-attention with the true alignment;
 # 4. translate by greedy decoding; *Further:* by beam search, and with a KV cache;
-# 5. *Further:* count BLEU, and report it with its **signature** (the settings of its count).
+# 5. *Further:* count BLEU by hand, and say which scores may be compared.
 #
 # *You need:* attention and masks, as in [lesson 02](02_attention_and_masks.ipynb), the block, as in [lesson 05](05_the_block.ipynb), and training, as in [lesson 08](08_pretraining.ipynb).
 # *It takes:* three quarters of an hour, about twice that with everything; about a minute to run on two cores.
@@ -109,7 +109,7 @@ assert exact < 0.2
 course.resolve("11.1", exact, finding, thresholds=(0.2, 0.6))
 
 # %% [markdown]
-# Articles, adjectives and participles take gender and number from a noun elsewhere; the order of words differs (_absurd romance_, _romance absurde_), and so does their number (_I read_, _j'ai lu_). Words that the grammar aligns with none, such as _of_, stay English. (**BLEU**, from 0 to 100, counts the runs of one to four words that a translation shares with the right one; in brackets its 95 % interval.)
+# Articles, adjectives and participles take gender and number from a noun elsewhere; the order of words differs (_absurd romance_, _romance absurde_), and so does their number (_I read_, _j'ai lu_). Words that were never aligned stay English. (**BLEU**, from 0 to 100, counts the runs of one to four words that a translation shares with the right one; in brackets its 95 % interval.)
 #
 # ## By hand: the decoder attends to the source
 #
@@ -214,7 +214,7 @@ print("our layers, tx.Translator and torch.nn.Transformer: equal logits")
 # %% [markdown]
 # ## What the decoder reads in training: the answer, one position late
 #
-# In training the decoder is given the right translation, shifted by one position: it reads `<bos> y₁ y₂ …` and must predict `y₁ y₂ … <eos>`. This is **teacher forcing**. In use it reads what it wrote itself, mistakes included: **exposure bias**.
+# In training the decoder is given the right translation, shifted by one position: it reads `<bos> y₁ y₂ …` and must predict `y₁ y₂ … <eos>`. This is **teacher forcing**. In use it reads what it wrote itself, mistakes included, which it never practised: **exposure bias**.
 #
 # The loss has one new ingredient, **label smoothing** $s$: $s$ of the target probability is spread evenly over all $V$ tokens, so the right one gets $1 - s + s / V$ instead of 1.
 
@@ -337,7 +337,7 @@ assert smoke or losses[1] > losses[0] + 1
 #
 # ## Look: cross-attention as an alignment
 #
-# Here the grammar knows where a translator *should* attend. How much of a head's attention falls on the words that the predicted token translates? The best head is chosen on some sentences and measured on others. The baseline attends to the place in proportion, as the two languages run nearly in parallel.
+# Here the grammar knows which word translates which, so we can see whether a head attends there; it need not. How much of a head's attention falls on the words that the predicted token translates? The best head is chosen on some sentences and measured on others. The baseline attends to the place in proportion, as the two languages run nearly in parallel.
 
 # %%
 chosen = lab.alignment_mass(model, tokenizer, fresh[150:300]).mass  # (L, H)
@@ -349,7 +349,7 @@ print(f"place {mass.in_order:.2f}, even {mass.uniform:.2f}")
 assert smoke or best > mass.in_order + 0.05
 
 # %% [markdown]
-# In this run the chosen head follows an alignment that it was never given, more than the place does. (A baseline of the best place for each pair of lengths would be harder to beat; it was not measured.) Choose a French word; outlined is what it translates.
+# In this run the chosen head follows an alignment that it was never given, more than the place does. Choose a French word; outlined is what it translates.
 
 # %%
 course.widgets.alignment(model, tokenizer, fresh[600:606])
@@ -431,9 +431,9 @@ for alpha in (0.0, 1.0):
 course.widgets.beam_tree(model, tokenizer, sources[:6], references=references[:6])
 
 # %% [markdown]
-# ## Further: the KV cache, one more token for the work of one
+# ## Further: the KV cache, no token is computed twice
 #
-# In causal self-attention the keys and values of earlier tokens cannot change. A **KV cache** stores them. Each step computes query, key and value of the *newest* token alone, and attends to all of the cache. (For brevity our layer projects the memory anew in each step; a real cache holds its keys and values, too.) No mask is needed: everything in it is past.
+# In causal self-attention the keys and values of earlier tokens cannot change. A **KV cache** stores them. Each step computes query, key and value of the *newest* token alone, and attends to all of the cache. (For brevity our layer projects the memory anew in each step; a real cache holds its keys and values, too.) No causal mask is needed: nothing in it is later than the newest token.
 
 
 # %%

@@ -233,7 +233,7 @@ answer = "they differ by less than a fifth" if 1 / 1.2 < ratio < 1.2 else longer
 course.resolve("12.2", answer, f"The GRU takes {ratio:.1f} times as long as attention.")
 
 # %% [markdown]
-# Operations do not order the layers by the clock: attention and convolution are a few *large* products, recurrent layers many small ones, each of which waits for the one before.
+# Operations do not order the layers by the clock. A possible reason: attention is a few *large* products, a GRU many small ones, each of which waits for the state before.
 #
 # ### More texts at once, and every length
 #
@@ -256,7 +256,7 @@ with torch.inference_mode():
 assert smoke or ratios[1] > ratios[64]
 
 # %% [markdown]
-# It does: the more texts, the smaller the difference. Now one text again, for every layer and many lengths. "GRU" and "RNN" are our loops in Python, those "in torch" are compiled. Bands hold the middle half of all rounds.
+# It does: the more texts, the smaller the ratio. A fixed cost of each step would show the same. Now one text again, for every layer and many lengths. "GRU" and "RNN" are our loops in Python, those "in torch" are compiled. Bands hold the middle half of all rounds.
 
 # %% tags=["folded"]
 lengths = [16, 32, 64, 128] if smoke else [64, 128, 256, 512, 1024, 2048, 4096]
@@ -275,7 +275,7 @@ ax.minorticks_off()
 course.plots.show(fig, name="12_time")
 
 # %% [markdown]
-# Operation by operation the large products are cheaper. But attention has more of them as the text grows: $n^2$ overtakes torch's recurrent layers in the end.
+# Operation by operation the large products are cheaper. But the pairs of attention take $n^2$ operations, a recurrent layer $n$: the longer the text, the steeper is the line of attention.
 #
 # ### Further: waiting, what cannot be done at once
 #
@@ -303,7 +303,7 @@ for name, make in build.items():
 assert added["attention"] == added["convolution"] == 0 < added["RNN"] < added["GRU"]
 
 # %% [markdown]
-# Constant, $O(1)$, for attention and convolution; $O(n)$ for recurrent layers, where each token adds its links: in a GRU the gates wait for the state, the candidate for the reset gate, the new state for both. What does not wait can be computed at once. (The chain takes a matrix product for one operation; inside it sums are formed, in about $\log d$ steps at best, and in attention over $n$ tokens, in about $\log n$.)
+# Constant, $O(1)$, for attention and convolution; $O(n)$ for recurrent layers, where each token adds its links: in a GRU the gates wait for the state, the candidate for the reset gate, the new state for both. What does not wait can be computed at once.
 #
 # ## Further: distance, how far news must travel
 #
@@ -361,7 +361,7 @@ fig, ax = course.plots.curves(
 course.plots.show(fig, name="12_gradients")
 
 # %% [markdown]
-# On a logarithmic axis a straight line means the same factor at every step. In the RNN and the GRU that factor is below one: the gradient **vanishes** exponentially, more slowly the more the gate keeps. Attention has no slope: distance plays no part. The convolution has a wall. (A trained recurrent layer may carry further, or not as far.)
+# On a logarithmic axis a straight line means the same factor at every step. In the RNN and the GRU that factor is below one: the gradient **vanishes** exponentially, more slowly the more the gate keeps. Attention without positions knows no distance: what differs there is chance. The convolution has a wall. (A trained recurrent layer may carry further, or not as far.)
 #
 # ### Equal parameters, nearly equal operations
 #
@@ -382,7 +382,7 @@ for kind in lesson_12.MIXERS:
 # %% [markdown]
 # ## Use it: one ladder on one task
 #
-# The task is next-token prediction on our reviews, in nats per token *above the exact entropy bound*. In a `tx.LanguageModel` with two blocks only `block.attn` is exchanged: for an RNN, a GRU or a convolution (CNN). The feed-forward network is widened until parameters agree within half a per cent.
+# The task is next-token prediction on our reviews, in nats per token *above the exact entropy bound*. In a `tx.LanguageModel` with two blocks `block.attn` is exchanged for an RNN, a GRU (our loops in Python) or a convolution (CNN), and the width of the feed-forward network is changed until parameters agree within half a per cent.
 #
 # `python -m experiments ladder` has trained all of them for a full pass over the reviews. For each the same three learning rates were tried on the valid split; results are of other seeds, on the test split. The baseline is an n-gram model. **Predict 12.3.**
 
@@ -442,7 +442,7 @@ counted = equal_params.above.max() - equal_params[equal_params.n > 1].above.max(
 assert counted > 10 * max(one.mean for one in bars.values())
 
 # %% [markdown]
-# The transformer is ahead of all three, at equal parameters and at equal time, with every seed, and each of the six intervals, taken by itself, lies above zero. Together they do not all: with Bonferroni's correction (lesson 14) only the lead over the CNN at equal parameters is left. By little: 0.006 to 0.017 nats, where the step from counting to any network is ten times as large. The task is kind to all of them: reviews are short. A network that learned at an end of its grid of rates might do better beyond it:
+# The transformer is ahead of all three, at equal parameters and at equal time, with every seed, and each of the six intervals, taken by itself, lies above zero. Together they do not all: with Bonferroni's correction (lesson 14) only the lead over the CNN at equal parameters is left. By little: 0.006 to 0.017 nats, where the step from counting to any network is ten times as large. A network that learned at an end of its grid of rates might do better beyond it:
 
 # %%
 tuned = [record for record in ladder.data.values() if record["measure"] == "tuning"]
@@ -494,19 +494,11 @@ course.check("longest_chain", longest_chain)
 # %% [markdown]
 # ### Try it yourself
 #
-# **1.** You read: "Self-attention costs less than a recurrent layer." Name two conditions under which the sentence is true, and one under which it never is.
+# You read: "Self-attention costs less than a recurrent layer." Name two conditions under which the sentence is true, and one under which it never is.
 #
 # <details><summary>Answer</summary>
 #
 # By operations: the pairs alone against an RNN while $n < d$; all of attention against a GRU while $n < d$. Never: all of attention against an RNN, since its four projections cost more than both matrices of the RNN. By the clock it depends on the machine: see what yours has printed.
-#
-# </details>
-#
-# **2.** A causal mask hides half of the pairs. Which of the formulas changes, and which does not, for the plain path?
-#
-# <details><summary>Answer</summary>
-#
-# None: the plain path computes all $n^2$ scores and then masks half of them out. A kernel that skips blocks above the diagonal saves up to half of $4n^2d$, never any of the projections.
 #
 # </details>
 #
@@ -518,7 +510,7 @@ course.check("longest_chain", longest_chain)
 # |---|---|---|---|
 # | self-attention | $O(n^2 d)$, with its projections $+\,O(n d^2)$ | $O(1)$ | $O(1)$ |
 # | recurrent, RNN or GRU | $O(n d^2)$ | $O(n)$ | $O(n)$ |
-# | convolution, kernel $k$ | $O(k n d^2)$ | $O(1)$ | $O(n/k)$ |
+# | convolution, kernel $k$ | $O(k n d^2)$ | $O(1)$ | $O(n/k)$, in as many layers |
 #
 # ## Limits
 #
@@ -529,8 +521,8 @@ course.check("longest_chain", longest_chain)
 #
 # 1. Where a state keeps less than all of itself, a signal fades; one convolution has a wall; attention reads at any distance, with the weight that it gives.
 # 2. Attention takes $8nd^2 + 4n^2d$ operations, an RNN $4nd^2$. "Cheaper" needs a *when* ($n < d$) and an *of what*.
-# 3. *Further:* operation by operation, large products cost less time than small steps that wait for each other; the longest chain grows with the text in recurrent layers only.
-# 4. On one task, at equal parameters, the transformer is ahead of RNN, GRU and CNN with each of three seeds, by little, and all are far ahead of the n-gram model.
+# 3. *Further:* operation by operation, attention takes less time than a GRU, the fewer texts at once the more; the longest chain grows with the text in recurrent layers only.
+# 4. On one task, at equal parameters, the transformer came first with each of three seeds, by so little that its order with GRU and RNN is not settled; all are far ahead of the n-gram model.
 #
 # *References:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), table 1. GRU: Cho et al., [arXiv:1406.1078](https://arxiv.org/abs/1406.1078). Convolutions: Gehring et al., [arXiv:1705.03122](https://arxiv.org/abs/1705.03122). Vanishing gradients: Pascanu et al., [arXiv:1211.5063](https://arxiv.org/abs/1211.5063).
 #

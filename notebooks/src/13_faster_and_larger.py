@@ -16,8 +16,8 @@
 # 1. time code fairly, and report a ratio with its range;
 # 2. count operations and bytes of a layer, and say from the roofline whether memory or arithmetic limits it;
 # 3. say what a change can gain at most (Amdahl's law) before you make it;
-# 4. save work with less padding and a KV cache, and compare two ways to train after the same *time* (*Further*);
-# 5. cut a batch into micro-batches without changing its gradient (*Further*).
+# 4. *Further:* save work with less padding and a KV cache, and compare two ways to train after the same *time*;
+# 5. *Further:* cut a batch into micro-batches without changing its gradient.
 #
 # *You need:* lesson 12 (what a layer costs), lesson 08 (training), lesson 11 (KV cache). *It takes:* an hour; half a minute to run on two quiet cores.
 
@@ -144,23 +144,9 @@ course.resolve(
 #
 # A machine has two speeds: at most $P$ operations and at most $M$ bytes a second. With intensity $i$ the speed is at most $\min(P,\ i M)$: a line that rises with $i$, up to a flat top, the **roofline**. They meet at $i = P / M$, the **ridge**. Left of it work is **memory-bound**, right of it **compute-bound**: that is the limit it meets first.
 #
-# ### Further: the same in a loop
-
-# %% tags=["nbval-check-output"]
-rows, inner, columns = 3, 5, 4
-operations = 0
-for _row in range(rows):
-    for _column in range(columns):
-        for _term in range(inner):
-            operations += 2  # multiply, and add
-n_bytes = 4 * (rows * inner + inner * columns + rows * columns)
-print(f"{operations} operations, {n_bytes} bytes:", end=" ")
-print(f"{operations / n_bytes:.2f} for each byte")
-
-# %% [markdown]
 # ## Look: the roofline of this machine
 #
-# Here are the layers of our model in training, where each weight is read once for all tokens of a batch, and in generation, where it is read to be used once. A large product gives the top, a large copy the slope. Each round begins with the copy: so a layer reads its weights from memory and not from the **cache**, the small memory close to the processor.
+# Here are the layers of our model in training, where each weight is read once for all tokens of a batch, and in generation, where it is read to be used once. A large product gives the top, a large copy the slope. Each round begins with the copy, which drives most weights out of the **cache**, the small memory close to the processor.
 
 # %% tags=["nbval-check-output"]
 sizes = {"training": (4, 128, 128), "generation": (1, 1, 128)}
@@ -254,13 +240,13 @@ course.resolve(
 )
 
 # %% [markdown]
-# **Finding:** the share of the clock is not the share on paper. A count of operations does not see work of low intensity, and slow operations such as exponentials.
+# **Finding:** the share of the clock is not the share on paper. The lower bar shows where the rest goes.
 #
 # If a share $p$ of the time becomes $k$ times as fast, the whole becomes $\frac{1}{(1 - p) + p / k}$ times as fast: **Amdahl's law**. Half of the time, made infinitely fast, gives a factor of two and no more. So measure *first*.
 #
 # ## Further: padding, work that nobody needs
 #
-# A batch is a rectangle, and texts are not equally long. The rest of each row is **padding**, which is multiplied like everything else. Here are 64 reviews, sixteen to a batch. `batches_by_length` sorts by length, cuts into batches of at most so many positions, and shuffles the batches.
+# A batch is a rectangle, and texts are not equally long. The rest of each row is **padding**, which is multiplied like everything else. Here are 64 reviews, sixteen to a batch. `batches_by_length` sorts them by length instead, cuts into batches of at most so many positions, and shuffles the batches.
 
 # %%
 from tinytx.batching import batches_by_length
@@ -283,7 +269,7 @@ for name, batches, width in (("all rows to 128", as_they_come, 128),
 assert totals == sorted(totals, reverse=True)
 
 # %% [markdown]
-# One long review makes its whole batch pay. Sorted, little padding is left; to pad every row to the model's maximum is the worst of the three.
+# One long review makes its whole batch pay. Sorted and cut by positions, little padding is left; to pad every row to the model's maximum is the worst of the three.
 #
 # ## Further: KV cache, what need not be computed again
 #
@@ -402,13 +388,13 @@ print(f"the package is {said(faster, ends)} times as fast")
 # %%
 course.predict(
     "13.4",
-    "After the same time: how does the held-out loss of the package compare with that "
-    "of the loop?",
+    "After about the same time: how does the held-out loss of the package compare with "
+    "that of the loop?",
     ["lower", "higher"],
 )
 
 # %% tags=["varies"]
-longer = recipe.replace(n_steps=max(1, round(faster * n_steps)))
+longer = recipe.replace(n_steps=max(1, int(faster * n_steps)))
 as_long = [run(seed, longer) for seed in range(n_seeds)]
 pairs = list(zip(as_long, results["loop"], strict=True))
 for (taken, nats), (loop_taken, loop_nats) in pairs:
@@ -418,8 +404,8 @@ equal_steps = [b[1] - a[1] for a, b in zip(*results.values(), strict=True)]
 equal_time = [nats - loop_nats for (_, nats), (_, loop_nats) in pairs]
 course.resolve(
     "13.4", median(equal_time),
-    f"Package minus loop, paired by seed: {median(equal_time):+.3f} nats after the "
-    f"same time (range {min(equal_time):+.3f} to {max(equal_time):+.3f}), "
+    f"Package minus loop, paired by seed: {median(equal_time):+.3f} nats after about "
+    f"the same time (range {min(equal_time):+.3f} to {max(equal_time):+.3f}), "
     f"{median(equal_steps):+.3f} after the same number of steps.",
     between=(min(equal_time), max(equal_time)), thresholds=(0.0,),
 )
@@ -529,7 +515,7 @@ k, ends = ratio(*pair.values())
 print(f"a product in bfloat16 {said(k, ends)}: Amdahl expects {amdahl(p, k):.2f}")
 
 # %% [markdown]
-# A range that holds 1 shows no gain. A processor without instructions for bfloat16 imitates it, many times as slowly. (`torch.compile` saves bytes in another way: it writes **fused** functions, which read a number once, do everything to it, and write it once.)
+# A range that holds 1 shows no gain. Amdahl's law is exact only if one product stands for all; here it is one size of many. A processor without instructions for bfloat16 imitates it, many times as slowly. (`torch.compile` saves bytes in another way: it writes **fused** functions, which read a number once, do everything to it, and write it once.)
 #
 # ## Further: larger, a batch in parts
 #

@@ -16,8 +16,8 @@
 # After this lesson you can
 #
 # 1. count the parameters of published models from their settings, and name what differs from our own model;
-# 2. carry weights from a published model into ours and back, and prove that nothing was lost;
-# 3. write LoRA in 15 lines, and say why one of its two matrices starts at zero and the other at random (*Further*);
+# 2. carry weights from a published model into ours and back, and show by outputs that nothing was lost;
+# 3. write LoRA, and say why one of its two matrices starts at zero and the other at random (*Further*);
 # 4. choose between a frozen body, LoRA and full fine-tuning (*Further*).
 #
 # *You need:* lesson 06 for the counts, lesson 09 for fine-tuning. *It takes:* an hour and a half to read and do; a minute to run on two cores. Nothing is downloaded.
@@ -81,7 +81,7 @@ for name, (family, kind, head) in kinds.items():
     print(f"{totals[name]:>12,}{counted:>13,}")
 
 # %% [markdown]
-# **Finding:** equal to the last number, three times, with settings that differ: no new kind of layer was needed.
+# **Finding:** equal to the last number, three times, with settings that differ: hardly a layer can be missing or too wide. Whether they compute the same, only outputs show.
 #
 # From here on *theirs* is a tiny GPT-2 in which every number is random, and *ours* is converted from it.
 
@@ -301,7 +301,7 @@ torch.testing.assert_close(h, (W + alpha / len(A) * B @ A) @ x)
 # %% [markdown]
 # $W + \frac{\alpha}{R} BA$ is *one* matrix again: after training the update can be **merged** into $W$, and the model is as fast as before.
 #
-# ### LoRA in 15 lines
+# ### LoRA by hand
 
 # %% tags=["nbval-check-output"]
 class LoRALinear(nn.Module):
@@ -505,7 +505,7 @@ assert not gaps[0].excludes_zero and max(gap.high for gap in gaps[1:]) < 0
 #
 # ## Further: published weights, where they lie
 #
-# The same calls read real weights. They are large and belong to others, so this course ships none and downloads nothing. The next cell looks in the folder `models` of your data (`TINYTX_DATA` names it), then in the cache of Hugging Face; only with `HF_HUB_OFFLINE=0` in the environment may it use the network. Each model that is found is counted, and asked for what it was trained for: continue, fill a blank, translate.
+# The same calls are meant for real weights. These are large and belong to others, so this course ships none and downloads nothing. The next cell looks in the folder `models` of your data (`TINYTX_DATA` names it), then in the cache of Hugging Face; only with `HF_HUB_OFFLINE=0` in the environment may it use the network. Each model that is found is counted, and asked for what it was trained for: continue, fill a blank, translate.
 
 # %%
 from tinytx_run.hf.tokenizer import published_tokenizer
@@ -578,8 +578,8 @@ course.check("lora_start", lora_start)
 #
 # ## Summary
 #
-# 1. GPT-2, BERT and CamemBERT are models of this course with other settings.
-# 2. A conversion is right when *outputs* are equal, with every number random. Shapes prove nothing.
+# 1. GPT-2, BERT and CamemBERT are models of this course with other settings: tiny ones give the same outputs, and full-sized ones have the same counts.
+# 2. Equal *outputs*, with every number random, speak for all that the inputs reach. Shapes are not enough: a square matrix fits turned, too.
 # 3. *Further:* LoRA freezes $W$ and trains $BA$ of rank $R$, scaled by $\alpha / R$. $B$ starts at zero, so nothing changes at first; $A$ at random, or nothing would ever be learned.
 # 4. *Further:* here LoRA is ahead of a frozen body with 80 labels and more, and too close to full fine-tuning to call. It can be merged without cost and removed without trace. With 20 labels it is not shown to forget less.
 #

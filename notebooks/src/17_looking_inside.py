@@ -71,7 +71,7 @@ course.widgets.attention(model, tokens, token_ids=token_ids, layer=n_layers - 1,
                          query=len(tokens) - 2, untrained=True)
 
 # %% [markdown]
-# **Finding:** a story that was chosen after looking could not have been refuted. An *intervention* could: change what the head puts out, and see whether the prediction changes (*Further*). The first claim that can is *the information is there*, and its test is a **probe**.
+# No map can refute a story that was made up from the map. An *intervention* can: change what the head puts out, and see whether the prediction changes (*Further*). The first claim that we can test is *the information is there*. Its test is a **probe**.
 #
 # ## What could it know?
 #
@@ -208,9 +208,11 @@ print(*(f"{name} {np.mean(excess[name, 'trained'][-1]):.3f} and"
 finding = f"It misses {gains[best].mean:.3f} nats less than with random weights."
 assert smoke or sum(gain.low > 0 for gain in gains.values()) >= 3
 course.resolve("17.1", best if gains[best].low > max(others) else "open", finding)
+of_shuffled = {name: np.mean(excess[name, "shuffled"][-1]) for name in variables}
+print("shuffled labels:", *(f"{name} {nats:.3f}" for name, nats in of_shuffled.items()))
 
 # %% [markdown]
-# **Finding:** where the interval lies above zero, the probe misses less than on random weights: training has made the variable readable there, for a linear probe. Compare both with the prior, which reads nothing. Whether it *uses* what is there, no probe can say.
+# **Finding:** where the interval lies above zero, the probe misses less than on random weights: training has made the variable more readable there, for a linear probe. How readable, the prior tells, which reads nothing; a probe of shuffled labels should be no better than it. Whether it *uses* what is there, no probe can say.
 #
 # ### Further: level by level
 #
@@ -376,7 +378,7 @@ course.resolve("17.2", crossed.mean, finding, between=(crossed.low, crossed.high
                thresholds=(0.1, 0.5))
 
 # %% [markdown]
-# Each head carries more of its own difference than of the other. If the intervals are apart, we have a **double dissociation**. It excludes that a head matters for everything, and that the test moves everything. Our model was trained briefly; the section *more seeds* has four that were trained for longer.
+# Each head carries more of its own difference than of the other. If the intervals are apart, we have a **double dissociation**. It excludes that one of these heads carries both differences, and that the patch of a head moves both. Our model was trained briefly; the section *more seeds* has four that were trained for longer.
 #
 # ## Further: attention against effect
 #
@@ -412,7 +414,7 @@ plots.show(fig, name="17_attention_against_effect")
 #
 # ## Further: induction
 #
-# In *A B ... A* an **induction head** attends from the second *A* to what followed the first, and copies it: *B* (Olsson et al. 2022). It needs two layers: one writes into each position which token came before, a later one looks for "the position whose predecessor is my token". We train a tiny model where it is needed: rows of a random block of different tokens, repeated with a period that changes from row to row. The controls are a model with one layer, and random weights. The test uses a period that no training row had; in its second copy the exact loss is zero.
+# In *A B ... A* an **induction head** attends from the second *A* to what followed the first, and copies it: *B* (Olsson et al. 2022). It needs two layers: one writes into each position which token came before, a later one looks for "the position whose predecessor is my token". We train a tiny model where it is needed: rows of a random block of different tokens, repeated with a period that changes from row to row. The controls are a model with one layer, and random weights. The test uses a period that no training row had; in its second copy, from the second token on, the exact loss is zero.
 
 # %% tags=["nbval-check-output"]
 rng = torch.Generator().manual_seed(0)
@@ -487,7 +489,7 @@ assert smoke or copying(inducing) - 0.5 > costs[control] < copying([]) + 0.1
 assert smoke or (most[0] == 0 and costs[most] > guess)
 
 # %% [markdown]
-# Without its induction heads, all at once, the model copies far worse; one alone may be replaced by another. The head of their layer with the lowest score does not matter. A head of layer 0 costs most, and without it the loss is *worse than a uniform guess*: the model is sure of wrong tokens. This shows that later layers depend on the head, not what it contributes. No head of layer 0 gives half of its attention to the previous token, either. So the second half of the mechanism is shown here, and the first half is not.
+# Without its induction heads, all at once, the model copies far worse; one alone may be replaced by another. The head of their layer with the lowest score does not matter. A head of layer 0 costs most, and without it the loss is *worse than a uniform guess*: the model is sure of wrong tokens. This shows that the prediction depends on the head, not by which path or with what. No head of layer 0 gives half of its attention to the previous token, either. So the second half of the mechanism is shown here, and the first half is not.
 #
 # ## Further: more seeds
 #
@@ -543,31 +545,6 @@ def selectivity(fit, hidden, labels, words, is_train, draws):
 
 # %%
 course.check("selectivity", selectivity)
-
-# %% [markdown]
-# ## Further: a probe with both controls, from memory
-
-# %%
-def probe_loss(hidden, labels, asked, wanted, n_classes, n_steps=300):
-    mean, std = hidden.mean(dim=0), hidden.std(dim=0) + 1e-5
-    layer = torch.nn.Linear(hidden.shape[1], n_classes)
-    optimizer = torch.optim.AdamW(layer.parameters(), lr=1e-2, weight_decay=0.1)
-    for _ in range(n_steps):
-        loss = F.cross_entropy(layer((hidden - mean) / std), labels)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    with torch.no_grad():
-        return F.cross_entropy(layer((asked - mean) / std), wanted).item()
-
-
-_ = torch.manual_seed(0)
-labels, wanted = (torch.as_tensor(exact["gender"].drawn) for exact in (train, test))
-shuffled = labels[torch.randperm(len(labels))]
-for name, level, known in (("trained", own[-1], labels), ("random", other[-1], labels),
-                           ("shuffled", own[-1], shuffled)):
-    hidden, later = level[0][train["gender"].row], level[1][test["gender"].row]
-    print(f"{name:<9}{probe_loss(hidden, known, later, wanted, 2):.3f} nats")
 
 # %% [markdown]
 # ## Take-home

@@ -14,7 +14,7 @@
 # After this lesson you can
 #
 # 1. compare a loss with three numbers: ln V, the exact bound, and the bound of a reader without the source;
-# 2. test a model for a leak, for a dependence on its batch, and for what it does with word order, in a few lines each;
+# 2. test a model for a leak in six lines, and order the tests of its batch and of word order;
 # 3. choose the cheapest test that separates the faults you suspect, and name the fault;
 # 4. say which faults make the loss *better*, and why a falling curve proves little.
 #
@@ -153,7 +153,7 @@ print(healthy_ends("language model"))
 assert abs(shown["table"]["first loss (nats)"] - math.log(vocab_size)) < 0.2
 
 # %% [markdown]
-# The first loss is close to ln V, so the weights start well. The loss falls, then stays far above the bound, in training too: this is not overfitting. Does each part of it get a gradient?
+# The first loss is close to ln V, so the first logits are not too large. The loss falls, then stays far above the bound, in training too: this is not overfitting. Does each part of it get a gradient?
 
 # %%
 gradients = museum.order(patient, "gradients")
@@ -172,7 +172,7 @@ course.diagnose(0, "gradient_cut")
 #
 # ## Room 1: three patients
 #
-# A classifier, a language model and a translator, each with one line wrong. Dashed: the loss of a reader who knows everything but the answer; for the translator that of a reader who does *not* see the source, so a model that reads the source ends below it. Lower row: the mean attention map of one text, white for 0.
+# A classifier, a language model and a translator, each with one line wrong. Dashed: the loss of a reader who knows everything but the answer; for the translator that of a reader who does *not* see the source, so a sound model that has been trained long enough ends below it. Lower row: the mean attention map of one text, white for 0.
 #
 # - Patient 10, is a review favourable? "*Most answers are right, but the training loss gets stuck, whatever I do.*"
 # - Patient 8, which word comes next? "*Loss zero. We are done.*"
@@ -272,12 +272,6 @@ course.diagnose(13, ...)
 #
 # ## Further: which test separates which faults?
 #
-# The diagram shows which part of a program each test looks at.
-
-# %%
-plots.diagram("where-tests-look")
-
-# %% [markdown]
 # Every patient and three healthy models were trained with five seeds, and every test was put to each. A test *finds* something if its number passes a fixed threshold. **Predict 18.2.**
 
 # %%
@@ -332,7 +326,7 @@ print("lower than healthy in all seeds:", *(n for n in gains if (gains[n] > 0).a
 assert (gains["softmax_twice"] > 0).all()
 
 # %% [markdown]
-# No test finds all faults. A pair is told apart if some test finds one fault in all seeds and the other in none; pairs that no test tells apart belong to different tasks, so they cannot be confused. Not all that end lower than healthy models see what they should predict: `softmax_twice` only softens an overfitted classifier.
+# No test finds all faults. A pair is told apart if some test finds one fault in all seeds and the other in none; pairs that no test tells apart belong to different tasks, so they cannot be confused. Not all that end lower than healthy models see what they should predict: `softmax_twice` does so without a leak.
 #
 # ## Play: break a model while it learns
 #
@@ -352,8 +346,9 @@ course.widgets.playground()
 #
 # | loss | compare it with | a difference says |
 # |---|---|---|
-# | first | ln V, the loss of a uniform guess | the weights start wrong |
-# | last | the exact bound, or a simple baseline | below: it has seen what it should predict. Far above: it cannot learn |
+# | first | ln V, the loss of a uniform guess | far above: the first logits are too large |
+# | last | the exact bound | clearly below: it has seen what it should predict, or predicts something else |
+# | last | a simple baseline | above: something keeps it from learning, or it was trained too briefly |
 # | last, of a translator | the bound of a reader without the source | above: it may not read the source |
 #
 # ## Further: the checklist
@@ -372,9 +367,9 @@ course.quiz("bug_museum")
 # %% [markdown]
 # ## Summary
 #
-# 1. Each loss has its number, in the table above. Change a future word, put a row into a batch, reverse the words: each is a test in a few lines.
+# 1. Each loss has its number, in the table above. Change a future word: a test in six lines. Others put a row into a batch, or reverse the words.
 # 2. A test is worth its price if your suspects answer it differently. Look at what is free first.
-# 3. Leaks, targets that are not shifted and evaluation data in training make the loss better, and so does a fault that softens an overfitted classifier. A number that is too good is a symptom.
+# 3. Leaks, targets that are not shifted and evaluation data in training make the loss better, and so did two softmaxes in a classifier, without any leak. A number that is too good is a symptom.
 #
 # *Where this comes from:* overfit one batch, look at the data, compare the first loss: Karpathy, "A Recipe for Training Neural Networks", 2019; weight decay: Loshchilov and Hutter, [arXiv:1711.05101](https://arxiv.org/abs/1711.05101);
 # tied weights: Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859).

@@ -154,7 +154,6 @@ def test_where_to_read_leads_to_one_heading_of_a_written_lesson(exercise):
         (5, "Block", "in 15 lines", range(15, 16)),
         (8, "learn", "in under 20 lines", range(1, 20)),
         (12, "chain_to", "Five lines find it", range(5, 6)),
-        (16, "LoRALinear", "in 15 lines", range(1, 16)),
     ],
 )
 def test_code_has_as_many_lines_as_the_text_says(number, name, said, n_lines):

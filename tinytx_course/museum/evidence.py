@@ -62,7 +62,7 @@ def _table(patient: Patient) -> dict[str, float]:
         "first loss (nats)": history.loss[0],
         "training loss, end": float(np.mean(history.loss[-10:])),
         "held-out loss, end": history.held_out[-1][1],
-        "exact bound": patient.bound,
+        BOUND_NAMES[patient.task]: patient.bound,
     }
     if patient.task == "classifier":
         answers = patient.log_probs(patient.held_out).argmax(dim=-1).tolist()

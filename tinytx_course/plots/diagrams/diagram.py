@@ -103,7 +103,6 @@ DIAGRAMS: dict[str, Callable[..., tuple[tuple[Panel, ...], dict[str, object]]]] 
     "who-sees-what": attending.who_sees_what,
     "encoder-decoder": models.encoder_decoder,
     "paths-of-information": attending.paths_of_information,
-    "where-tests-look": models.where_tests_look,
     "old-and-new-block": models.old_and_new_block,
     "low-rank-update": models.low_rank_update,
     "dose-and-response": reading.dose_and_response,

@@ -190,33 +190,6 @@ def low_rank_update() -> Drawn:
     return (panel,), {}
 
 
-def where_tests_look() -> Drawn:
-    """Draw a training program from top to bottom, and at each part the tests that look there."""
-    parts = {
-        "rows, targets": ("fresh_text", "copying"),
-        "embed, positions": ("first_loss", "permute"),
-        "attention": ("attention_ahead", "attention_sums", "attention_at_start", "swap_sources"),
-        "norms, pooling": ("leak", "singles"),
-        "loss": ("overfit",),
-        "backward, update": ("gradients", "gradient_growth", "weights"),
-        "evaluation": ("twice",),
-    }
-    kinds = ("none", "plain", "weights", "stream", "head", "plain", "none")
-    heights = [max(54, 18 * len(tests) + 16) for tests in parts.values()]
-    panel, boxes, top = Panel(400, 30 + sum(heights)), [], 30.0
-    panel.title("The program", 84)
-    panel.title("The tests", 280)
-    for (part, tests), kind, height in zip(parts.items(), kinds, heights, strict=True):
-        middle = top + height / 2
-        boxes.append(panel.box(8, middle - 17, 152, 34, part, kind=kind))
-        panel.line((160, middle), (188, middle), kind="line", width=1.2)
-        for row, test in enumerate(tests):
-            panel.text(196, middle + 18 * (row - (len(tests) - 1) / 2), test, size="code", anchor="start")
-        top += height
-    panel.chain(boxes)
-    return (panel,), {"n_tests": sum(map(len, parts.values()))}
-
-
 def encoder_decoder() -> Drawn:
     """Draw the two halves of a translator, with keys and values of the memory going to cross-attention."""
     panel, wide = Panel(400, 640), 152.0

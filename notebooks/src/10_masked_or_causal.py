@@ -314,7 +314,7 @@ finding = "{:.2f} against {:.2f} nats above it.".format(*means)
 course.resolve("10.3", f"the {nearer} model", finding)
 
 # %% [markdown]
-# Learning from few positions costs the control, too. But this is one run of each, ended early; several seeds with all steps follow. In the explorer guess first.
+# (± is the standard error over the blanks.) Learning from few positions costs the control, too. But this is one run of each, ended early; several seeds with all steps follow. In the explorer guess first.
 
 # %%
 course.widgets.fill_blank(masked, tokenizer)
@@ -340,7 +340,7 @@ for name, probs in {
 # %% [markdown]
 # ## With care: several seeds
 #
-# `python -m experiments objectives` trained each with several seeds, at its own learning rate. Differences are paired by seed, with intervals that hold together. Where one holds zero, the question is **open**. The excess here is the *expected* one, the Kullback-Leibler divergence from the exact distribution (lesson 08), on 60 blanks that are the same for all seeds: the intervals tell how much the seeds matter, and not the blanks.
+# `python -m experiments objectives` trained each with several seeds, at its own learning rate. Differences are paired by seed, with intervals that hold together. Where one holds zero, the question is **open**. The excess here is the *expected* one under the exact distribution, on 60 blanks that are the same for all seeds: the intervals tell how much the seeds matter, and not the blanks.
 
 # %%
 from tinytx_course.results import read_results
@@ -455,7 +455,7 @@ course.check("mask_tokens", mask_tokens)
 # ## Summary
 #
 # 1. Surprises from the left add up to $-\log P$, by the chain rule; those from both sides do not.
-# 2. In these reviews the right side settles first words and articles, and leaves most of nouns and adjectives open.
+# 2. *Further:* in these reviews the right side settles first words and articles, and leaves most of nouns and adjectives open.
 # 3. Compare each model with the exact value of *its* side, and with as many positions: which objective is better is open here. In BERT's own comparison the masked model is ahead on all five tasks, by much on two.
 #
 # *Where this comes from:* Devlin et al., [arXiv:1810.04805](https://arxiv.org/abs/1810.04805). Pseudo-log-likelihood: [arXiv:1910.14659](https://arxiv.org/abs/1910.14659), section 2. GPT-BERT: [arXiv:2410.24159](https://arxiv.org/abs/2410.24159).

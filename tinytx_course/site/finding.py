@@ -64,9 +64,9 @@ def headings(body: str) -> list[tuple[int, str, str]]:
 
 
 def numbered(body: str) -> str:
-    """Return a page whose chapters have their numbers, as in the contents."""
+    """Return a page whose chapters have their numbers, as in the contents; what is *Further* has none."""
     number = itertools.count(1)
-    return re.sub(r"<h2 id=", lambda _: f'<h2 data-number="{next(number)}" id=', body)
+    return re.sub(r'<h2 id=(?!"Further)', lambda _: f'<h2 data-number="{next(number)}" id=', body)
 
 
 def contents(body: str) -> str:

@@ -176,6 +176,8 @@ def gpt2_as_tensor(vocab_size, max_len, d_model, n_heads, n_layers):
     return per_block.sum() * n_layers + (vocab_size + max_len + 2) * d_model
 
 
+wrong("d-numbers-missing", gpt2_formula, {"+ 2 * d_model": "+ d_model"})
+wrong("attention-biases-forgotten", gpt2_shapes, {" + [(d,)] * 4": ""})
 wrong("wrong-type", lambda v, t, d, h, n: f"{gpt2_formula(v, t, d, h, n) / 1e6:.0f} M")
 
 

@@ -22,6 +22,12 @@ def selectivity_in_a_loop(fit, hidden, labels, words, is_train, draws):
     return scores[0] - scores[1]
 
 
+right(selectivity_in_a_loop, {"fit(hidden[is_train], y": "fit(x=hidden[is_train], y=y", "probe(": "probe(x="})
+wrong(
+    "types-renumbered", selectivity_in_a_loop, {"draws[words]": "draws[words.unique(return_inverse=True)[1]]"}
+)
+
+
 @right
 def selectivity_by_index(fit, hidden, labels, words, is_train, draws):
     train, test = is_train.nonzero()[:, 0], (~is_train).nonzero()[:, 0]

@@ -65,6 +65,10 @@ def repeated_double_loop(train, test):
     return found
 
 
+wrong("place-of-the-first-copy", repeated_regex, {"[i for i": "[test.index(text) for i"})
+wrong("once-for-each-in-train", repeated_double_loop, {"break": ""})
+
+
 @wrong("wrong-type")
 def repeated_as_texts(train, test):
     seen = [words_of(text) for text in train]
@@ -119,6 +123,16 @@ def split_lists_of_indices(groups, n_test):
     test = []
     while where and len(test) < n_test:
         test += where.pop(next(iter(where)))
+    return sorted(test)
+
+
+@wrong("group-taken-again")
+def split_takes_again(groups, n_test):
+    test = []
+    for film in groups:
+        if len(test) >= n_test:
+            break
+        test.extend(i for i, group in enumerate(groups) if group == film)
     return sorted(test)
 
 

@@ -44,7 +44,7 @@ def _grouped_calls(seed: int) -> Iterator[Call]:
     yield Call((ones, numbers[:2].view(1, 2, 1, 1), numbers[2:].view(1, 2, 1, 1) * 10, open_mask))
     yield case(1, 2, 1, 1, 2, 2)
     yield case(1, 4, 2, 2, 3, 2)
-    yield case(2, 6, 3, 3, 5, 4)
+    yield case(2, 6, 3, 5, 5, 4)  # a product of keys and queries in the wrong order fits
     yield case(3, 3, 3, 2, 4, 5)  # as many key heads as query heads: plain attention
     yield case(2, 6, 2, 5, 7, 3)
 

@@ -27,7 +27,10 @@ def _repeated_calls(seed: int) -> Iterator[Call]:
         (["Peut-être.", "Déjà lu"], ["peut être", "deja lu", "déjà  lu", "Peutêtre"]),
         (["été", "un bel été", "Un\tlivre"], ["ôté", "été un bel", "un livre", "bel été"]),
         (["Note 3/5", "Vu 2 fois"], ["note 4/5", "note 3 5", "vu 2 fois"]),
-        (["la pêche"], ["le péché", "La fin", "la fin", "LA PÊCHE", "la peche", "La pêche..."]),
+        (
+            ["la pêche", "La pêche !"],
+            ["le péché", "La fin", "la fin", "LA PÊCHE", "la peche", "La pêche ★", "LA PÊCHE"],
+        ),
     )
     for train, test in fixed:
         yield Call((train, test))
@@ -49,6 +52,7 @@ def _split_calls(seed: int) -> Iterator[Call]:
         ("abbbc", 2),
         ("abbbcdd", 3),
         ("abcacb", 5),
+        ("abac", 4),
         ("cabbac", 0),
         ("", 0),
     ):

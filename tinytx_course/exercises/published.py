@@ -20,9 +20,6 @@ def _split_calls(seed: int) -> Iterator[Call]:
         yield Call((normal(rng, 3 * width, width), n_heads))
 
 
-_PARTS = ("lora_a", "lora_b")
-
-
 def _adapter(value: Any) -> Reading | Failure:
     """Read a layer as its parameters: name, shape, whether it is trained, and what it holds at first."""
     value = plain(value) if isinstance(value, nn.Module) else value
@@ -37,7 +34,7 @@ def _adapter(value: Any) -> Reading | Failure:
 
 
 def _content(name: str, held: Tensor) -> str:
-    if not name.startswith(_PARTS):
+    if name in ("weight", "bias"):  # the layer's own; others may be random, whatever they are called
         return f"sum {held.double().sum():.3f}"
     return "zeros" if not held.any() else "one value" if (held == held.flatten()[0]).all() else "random"
 

@@ -95,16 +95,16 @@ def _least_squares(x: Tensor, y: Tensor) -> Callable[[Tensor], Tensor]:
     wanted = F.one_hot(y, 3).double()
     inner = known.T @ known + 0.1 * torch.eye(known.shape[1], dtype=known.dtype, device=x.device)
     weights = torch.linalg.solve(inner, known.T @ wanted)  # (D + 1, C)
-    return lambda rows: (extended(rows) @ weights).argmax(dim=1)
+    return lambda x: (extended(x) @ weights).argmax(dim=1)
 
 
 def _probe_calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 45)
     for n, n_types, d_model in ((8, 3, 2), (12, 3, 2), (30, 5, 4), (40, 7, 5), (60, 11, 5), (75, 7, 3)):
-        words = torch.randint(n_types, (n,), generator=rng, device="cpu")
+        words = 2 * torch.randint(n_types, (n,), generator=rng, device="cpu")  # not every id is one of a word
         draws = torch.randint(3, (n,), generator=rng, device="cpu")
         is_train = torch.randperm(n, generator=rng, device="cpu") < 0.6 * n
-        hidden = normal(rng, n_types, d_model)[words] + 0.6 * normal(rng, n, d_model)
+        hidden = normal(rng, 2 * n_types, d_model)[words] + 0.6 * normal(rng, n, d_model)
         labels = (hidden @ normal(rng, d_model, 3)).argmax(dim=1)
         yield Call(
             (_least_squares, hidden.round(decimals=1), labels, words, is_train, draws),

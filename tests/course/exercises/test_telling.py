@@ -4,6 +4,7 @@ import re
 
 import pytest
 import torch
+from torch import nn
 
 import tinytx_course as course
 from tests.solutions.collection import SOLUTIONS
@@ -130,6 +131,57 @@ def test_a_small_input_with_four_axes_is_spelled_out():
 
 def test_an_error_on_every_input_is_an_error_though_wrong_programs_have_it_too():
     assert check("answer_loss", lambda *arguments: 1 // 0).mistake == "error"
+
+
+def chrf_without_import(translation, reference):
+    texts = ["".join(text.split()) for text in (translation, reference)]
+    lengths = range(1, 1 + min(map(len, texts)))
+    return sum(Counter(text[:n] for text in texts).total() for n in lengths)  # noqa: F821
+
+
+def repeated_by_a_list_of_signs(train, test):
+    seen, asked = (
+        [re.sub("[-.,!?:;/'’«»…]", " ", one.lower()).split() for one in some] for some in (train, test)
+    )
+    return [place for place, text in enumerate(asked) if text in seen]
+
+
+def attention_of_keys_to_keys(q, k, v, mask):
+    return EXERCISES["grouped_query_attention"].solve(
+        k.repeat_interleave(q.shape[1] // k.shape[1], 1), k, v, mask
+    )
+
+
+def start_with_capitals(layer, rank):
+    layer.requires_grad_(False)
+    layer.lora_A = nn.Parameter(torch.randn(rank, layer.in_features))
+    layer.lora_B = nn.Parameter(torch.zeros(layer.out_features, rank))
+    return layer
+
+
+def search_with_a_beam_more(step, bos_id, eos_id, beam_size, max_len, length_penalty):
+    return EXERCISES["beam_search"].solve(step, bos_id, eos_id, beam_size + 1, max_len, length_penalty)
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "mistake"),
+    [
+        ("chrf", chrf_without_import, "error"),
+        ("chrf", lambda translation, reference: 0.0, None),
+        ("repeated_texts", repeated_by_a_list_of_signs, None),
+        ("grouped_query_attention", attention_of_keys_to_keys, "wrong-shape"),
+        ("lora_start", start_with_capitals, None),
+        ("beam_search", search_with_a_beam_more, None),
+    ],
+)
+def test_what_happens_to_look_like_a_known_mistake_does_not_get_its_name(name, function, mistake):
+    verdict = check(name, function)
+    assert not verdict.passed and verdict.mistake == mistake
+
+
+def test_half_of_the_pairs_is_said_of_both_ways_to_lose_it():
+    said = check("attention_flops", lambda n, d, h: 8 * n * d**2 + 2 * n**2 * d).message
+    assert "they meet twice" in said and "a multiply-add counts as two" in said
 
 
 def test_who_draws_alone_is_told_to_let_draw_choose():

@@ -32,7 +32,10 @@ def filled(exercise, blank, text):
 )
 def test_a_blank_tells_two_mistakes_apart_and_each_wrong_choice_is_the_mistake_that_it_names(exercise, blank):
     words = {mistake.slug: mistake.words for mistake in exercise.mistakes}
-    same = {"embedding-forgotten": "embedding-tied"}  # one count: the output layer has as many weights
+    same = {  # one count: the output layer has as many weights as the embedding, both biases have D numbers
+        "embedding-forgotten": "embedding-tied",
+        "second-bias-forgotten": "output-projection-bias-forgotten",
+    }
     assert 2 <= len({mistake.words for mistake in blank.wrong.values()}) == len(blank.wrong) <= 3
     assert course.check(exercise.name, filled(exercise, blank, blank.right), display=False).passed
     for text, mistake in blank.wrong.items():

@@ -21,7 +21,7 @@
 # 4. translate by greedy decoding; *Further:* by beam search, and with a KV cache;
 # 5. *Further:* count BLEU by hand, and say which scores may be compared.
 #
-# *You need:* attention and masks, as in [lesson 02](02_attention_and_masks.ipynb), the block, as in [lesson 05](05_the_block.ipynb), and training, as in [lesson 08](08_pretraining.ipynb).
+# *You need:* lessons [02](02_attention_and_masks.ipynb), [05](05_the_block.ipynb) and [08](08_pretraining.ipynb).
 # *It takes:* three quarters of an hour, about twice that with everything; about a minute to run on two cores.
 
 # %% [markdown]
@@ -433,7 +433,7 @@ course.widgets.beam_tree(model, tokenizer, sources[:6], references=references[:6
 # %% [markdown]
 # ## Further: the KV cache, no token is computed twice
 #
-# In causal self-attention the keys and values of earlier tokens cannot change. A **KV cache** stores them. Each step computes query, key and value of the *newest* token alone, and attends to all of the cache. (For brevity our layer projects the memory anew in each step; a real cache holds its keys and values, too.) No causal mask is needed: nothing in it is later than the newest token.
+# In causal self-attention the keys and values of earlier tokens cannot change. A **KV cache** stores them. Each step computes query, key and value of the *newest* token alone, and attends to all of the cache. No causal mask is needed: nothing in it is later than the newest token.
 
 
 # %%
@@ -501,11 +501,11 @@ assert abs(score - by_package) < 1e-6
 print(f"BLEU {score:.1f}, by hand and by sacrebleu")
 
 # %% [markdown]
-# So much for a stammer: BLEU was made for whole test sets, where accidents average out. Scores compare only where the **signatures** are equal, sacreBLEU's line with number of references, case, tokenisation and version. Its interval is a **bootstrap**: test sets drawn out of this one with replacement.
+# BLEU was made for whole test sets, where accidents average out. Scores compare only where the **signatures** are equal, sacreBLEU's line with number of references, case, tokenisation and version. Its interval is a **bootstrap**: test sets drawn out of this one with replacement.
 #
 # ### Real pairs
 #
-# Everyday sentences, and captions of photographs, by translators trained beforehand (the signatures are stored with the scores):
+# Everyday sentences, and captions of photographs, by translators trained beforehand:
 
 # %%
 for corpus in ("tatoeba-en-fr", "multi30k-en-fr"):
@@ -601,8 +601,7 @@ course.check("beam_search", beam_search)
 # 1. Cross-attention: queries from the decoder, keys and values from the memory, padding of the source masked.
 # 2. In this run the chosen head follows the true alignment, over sentences that did not choose it, more than the place in proportion.
 # 3. *Further:* label smoothing leaves a lowest loss above zero. Beam search may find a more probable sentence than greedy decoding.
-# 4. *Further:* BLEU belongs to a whole test set, with signature, references and interval; on one sentence it can mislead.
 #
 # *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.1, 3.2.3, 5.4 and 6.1. Alignment: Bahdanau, Cho and Bengio, [arXiv:1409.0473](https://arxiv.org/abs/1409.0473). BLEU: Papineni et al., ACL 2002. Signatures: Post, [arXiv:1804.08771](https://arxiv.org/abs/1804.08771).
 #
-# *What comes next:* [lesson 12](12_the_price_of_attention.ipynb) compares attention with recurrence and convolution: what each costs, and what it buys.
+# *What comes next:* [lesson 12](12_the_price_of_attention.ipynb) compares attention with recurrence and convolution.

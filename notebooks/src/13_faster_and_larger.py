@@ -144,6 +144,20 @@ course.resolve(
 #
 # A machine has two speeds: at most $P$ operations and at most $M$ bytes a second. With intensity $i$ the speed is at most $\min(P,\ i M)$: a line that rises with $i$, up to a flat top, the **roofline**. They meet at $i = P / M$, the **ridge**. Left of it work is **memory-bound**, right of it **compute-bound**: that is the limit it meets first.
 #
+# ### Further: the same in a loop
+
+# %% tags=["nbval-check-output"]
+rows, inner, columns = 3, 5, 4
+operations = 0
+for _row in range(rows):
+    for _column in range(columns):
+        for _term in range(inner):
+            operations += 2  # multiply, and add
+n_bytes = 4 * (rows * inner + inner * columns + rows * columns)
+print(f"{operations} operations, {n_bytes} bytes:", end=" ")
+print(f"{operations / n_bytes:.2f} for each byte")
+
+# %% [markdown]
 # ## Look: the roofline of this machine
 #
 # Here are the layers of our model in training, where each weight is read once for all tokens of a batch, and in generation, where it is read to be used once. A large product gives the top, a large copy the slope. Each round begins with the copy, which drives most weights out of the **cache**, the small memory close to the processor.

@@ -471,7 +471,7 @@ course.check("repeated_texts", repeated_texts)
 #
 # The class of scikit-learn adds 1 to the logarithm, so a word of all texts does not vanish. By default it also smooths $D$ and $\mathrm{df}$ and drops words of one letter; the next cell switches both off.
 
-# %%
+# %% tags=["nbval-check-output"]
 train = ["a moving film", "a dull film", "a moving and honest story"]
 counts = np.array([[text.split().count(word) for word in vocabulary] for text in train])
 by_hand = counts * (np.log(len(train) / (counts > 0).sum(axis=0)) + 1)  # (N, V)

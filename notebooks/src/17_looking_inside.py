@@ -205,11 +205,11 @@ others = [gains[name].high for name in variables if name != best]
 print("the probes miss, trained and random:", end=" ")
 print(*(f"{name} {np.mean(excess[name, 'trained'][-1]):.3f} and"
         f" {np.mean(excess[name, 'random'][-1]):.3f}" for name in variables), sep=", ")
+of_shuffled = {name: np.mean(excess[name, "shuffled"][-1]) for name in variables}
+print("shuffled labels:", *(f"{name} {nats:.3f}" for name, nats in of_shuffled.items()))
 finding = f"It misses {gains[best].mean:.3f} nats less than with random weights."
 assert smoke or sum(gain.low > 0 for gain in gains.values()) >= 3
 course.resolve("17.1", best if gains[best].low > max(others) else "open", finding)
-of_shuffled = {name: np.mean(excess[name, "shuffled"][-1]) for name in variables}
-print("shuffled labels:", *(f"{name} {nats:.3f}" for name, nats in of_shuffled.items()))
 
 # %% [markdown]
 # **Finding:** where the interval lies above zero, the probe misses less than on random weights: training has made the variable more readable there, for a linear probe. How readable, the prior tells, which reads nothing; a probe of shuffled labels should be no better than it. Whether it *uses* what is there, no probe can say.

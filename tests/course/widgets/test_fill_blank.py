@@ -112,3 +112,11 @@ def test_a_model_that_is_not_masked_is_refused(reader):
         course.widgets.fill_blank(*reader)
     with pytest.raises(ValueError, match="1 to 8, got 0"):
         course.widgets.fill_blank(tx.MaskedLanguageModel(tx.PRESETS["tiny"]), reader[1], [])
+
+
+def test_the_english_line_hides_the_word_that_the_hidden_token_is_a_part_of(node, explorer, reader, reviews):
+    n_pieces = [len(reader[1].word_pieces(word)) for word in reviews[0].words]
+    due = [i for i, n in enumerate(n_pieces) for _ in range(n)]
+    states = [explorer.state() | {"review": 0, "position": at} for at in range(len(due))]
+    assert max(n_pieces) > 1 and node("fill_blank", "js.wordOf(js.blankOf(get))", *states) == due
+    assert len(explorer.english[0]) == len(reviews[0].words)

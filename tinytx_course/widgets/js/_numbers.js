@@ -118,3 +118,14 @@ export function listed(items) {
 }
 // A comma before each group of three digits; n may be a BigInt or the text of a number.
 export const grouped = (n) => String(n).replace(/^\d+/, (whole) => whole.replace(/\B(?=(\d{3})+$)/g, ","));
+
+// As people write it: no space after an elision, none before a sign.
+export const gap = (words, i) => (i && !/^[.,!]$/.test(words[i]) && !words[i - 1].endsWith("'") ? " " : "");
+
+export const spelt = (words) => words.map((word, i) => gap(words, i) + word).join("");
+
+// English for each word of a French text, as one line; "" is a word that English does without.
+export function wordByWord(english = []) {
+  const words = english.filter(Boolean);
+  return words.length ? `Word by word: ${spelt(words)}` : "";
+}

@@ -96,6 +96,10 @@ function text(ui) {
   return update;
 }
 
+// The word of the hidden token, counted from 0; a token that begins with a hyphen goes on with one.
+export const wordOf = ({ tokens, at }) =>
+  tokens.slice(1, at + 1).filter((token) => !token.startsWith("-")).length;
+
 // What the chart has a row for: the tokens of the blank, then all other impossible ones in one, of which only
 // the model's share is known.
 export const entriesOf = ({ rows, impossible }) => {
@@ -179,6 +183,7 @@ function build(ui) {
   const bars = chart(ui);
   const facts = h("p", { class: "tx-facts", "aria-hidden": "true" });
   const note = h("p", { class: "tx-note" });
+  const gloss = h("p", { class: "tx-note" });
   const all = ui.get("blanks").flat();
   const mean = (side) => all.reduce((sum, blank) => sum + blank[side], 0) / all.length;
   // Another token than now: whoever has just read the text is asked about one they did not pick.
@@ -206,6 +211,10 @@ function build(ui) {
     const focused = document.activeElement;
     asked = asks(ui.get);
     words(blank);
+    const word = ui.get("revealed") ? -1 : wordOf(blank);
+    gloss.textContent = wordByWord(
+      ui.get("english")[ui.get("review")]?.map((one, i) => (i === word ? "____" : one)),
+    );
     again.disabled = bars.box.hidden = asked;
     ask.box.hidden = !asked;
     key.replaceChildren(
@@ -250,6 +259,7 @@ function build(ui) {
       ui.toggle("revealed", { label: "show the hidden token" }),
     ),
     words.box,
+    gloss,
     key,
     ask.box,
     bars.box,

@@ -180,6 +180,7 @@ function build(ui) {
       name,
     ),
   );
+  const gloss = h("p", { class: "tx-note" });
   let ruler;
   ui.painters.push(() => {
     ruler.max = chosenOf(ui.get).words.length;
@@ -201,6 +202,7 @@ function build(ui) {
     next.disabled = chosen.n === chosen.words.length;
     words(chosen);
     curve(chosen);
+    gloss.textContent = wordByWord(ui.get("english")[ui.get("review")]?.slice(0, chosen.n));
   };
   ui.show(
     paint,
@@ -228,6 +230,7 @@ function build(ui) {
     ),
     words.box,
     curve.box,
+    gloss,
   );
 }
 

@@ -66,7 +66,7 @@ function describeRun(name, run, get) {
         ? ` ${cheatedWith(marksOf(run), run.shown)}`
         : "";
   const verdict = run.text.length
-    ? `It writes: “${written(run.text)}”. The grammar allows ${run.n_allowed} of ${counted(run.text.length, "word")}.`
+    ? `It writes: “${spelt(run.text)}”. The grammar allows ${run.n_allowed} of ${counted(run.text.length, "word")}.`
     : "It writes nothing.";
   const [block, head] = openHead(get, run.tops.length, run.tops[0].length);
   const [key, weight] = run.tops[block][head];
@@ -123,10 +123,6 @@ function briefly(get) {
   const end = step >= settings.n_steps ? ` Its ${settings.seconds} seconds are over.` : "";
   return `After ${counted(shown, "step")} the loss is ${far} above the dashed line, the best that an honest model can expect.${anew}${end}`;
 }
-
-// As people write it: no space after an elision, none before a sign.
-const gap = (words, i) => (i && !/^[.,!]$/.test(words[i]) && !words[i - 1].endsWith("'") ? " " : "");
-const written = (words) => words.map((word, i) => gap(words, i) + word).join("");
 
 // Loss against steps, both on scales of equal factors.
 function chart(ui, runs) {
@@ -304,7 +300,7 @@ function panel(ui, key, runs) {
     if (!moment) {
       const { above, step, text: past } = TRAINING.recorded;
       reached.textContent = `A recorded run was ${distance(above)} after ${grouped(step)} steps and wrote:`;
-      text.textContent = written(past);
+      text.textContent = spelt(past);
       return;
     }
     const above = Number.isFinite(moment.above) ? moment.above : null;
@@ -339,7 +335,7 @@ function panel(ui, key, runs) {
             "li",
             {},
             h("span", {}, `step ${grouped(each.step)}`),
-            h("span", { lang: "fr" }, written(each.text)),
+            h("span", { lang: "fr" }, spelt(each.text)),
           ),
         ),
       );
@@ -703,8 +699,7 @@ function stage(ui, conduct) {
       text.replaceChildren(
         ...words.flatMap((word, i) => [gap(words, i), writes.allowed[i] ? word : h("s", {}, word)]),
       );
-      const glosses = writes.english.slice(0, words.length).filter(Boolean);
-      english.textContent = glosses.length ? `Word by word: ${written(glosses)}` : "";
+      english.textContent = wordByWord(writes.english.slice(0, words.length));
     }
     const more = ui.get("seconds") === FIVE_MINUTES ? "▶ Train a new one" : "▶ Go on to five minutes";
     const next = ended() ? more : history.step ? "▶ Go on" : "▶ Train it";

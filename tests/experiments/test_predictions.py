@@ -40,6 +40,20 @@ def test_an_outcome_follows_from_what_functions_change_and_a_failure_is_named(mo
     assert torch.manual_seed(1).initial_seed() == 1 and torch.Generator.__module__ == "torch._C"
 
 
+def test_a_lesson_that_says_how_many_threads_it_takes_has_them(monkeypatch):
+    cells = (
+        "import torch\nimport tinytx_course as course\ntorch.set_num_threads(1)",
+        'course.predict("02.1", "Threads?", ["1", "2"])',
+        'course.resolve("02.1", str(torch.get_num_threads()), "So.")',
+    )
+    monkeypatch.setattr(predictions, "code_cells", {"97": cells}.get)
+    before = torch.get_num_threads()
+    try:
+        assert outcomes("97", 0, 2)["answers"] == {"02.1": "1"}
+    finally:
+        torch.set_num_threads(before)
+
+
 DRAWS = {
     "torch.manual_seed": "_ = torch.manual_seed(5)\ndrawn = torch.randint(1000, (1,)).item()",
     "a generator": "drawn = torch.randint(1000, (1,), generator=torch.Generator().manual_seed(5)).item()",

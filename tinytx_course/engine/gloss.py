@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from tinyworld.lexicon import Lexicon, adjective_forms, french_plural
+from tinyworld.reviews import Review
 
 # Words of no table of the lexicon; "ne" is half of "ne ... pas".
 _SMALL = """
@@ -57,3 +58,8 @@ def word_by_word(words: Sequence[str]) -> list[str]:
         f"{one[:1].upper()}{one[1:]}" if word[0].isupper() else one
         for one, word in zip(english, words, strict=True)
     ]
+
+
+def reviews_in_english(reviews: Sequence[Review]) -> list[list[str]]:
+    """Return each review word by word; nothing for one that is not French."""
+    return [word_by_word(one.words) if one.language == "fr" else [] for one in reviews]

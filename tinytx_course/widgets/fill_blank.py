@@ -10,7 +10,7 @@ import traitlets
 
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.tokenizer import SPACE_MARK, Tokenizer
-from tinytx_course.engine.gloss import word_by_word
+from tinytx_course.engine.gloss import reviews_in_english
 from tinytx_course.labs.lesson_17 import divergence
 from tinytx_course.widgets.base import Explorer, bounded
 from tinytx_run.evaluate import fill_probs
@@ -36,7 +36,7 @@ class FillBlankExplorer(Explorer):
     title = traitlets.Unicode("Fill the blank").tag(sync=True)
 
     tokens = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)
-    english = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)  # word by word, or none
+    english = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)  # word by word
     blanks = traitlets.List(traitlets.List(traitlets.Dict())).tag(sync=True)
     clearest = traitlets.List(traitlets.Int()).tag(sync=True)
     review = bounded(0, 0, lambda its: len(its.tokens) - 1)
@@ -95,7 +95,7 @@ def fill_blank(
     clearest = [max(range(len(row)), key=lambda i: row[i]["left"] - row[i]["model"]) for row in blanks]
     return FillBlankExplorer(
         tokens=[[shown(tokenizer, token) for token in row] for row in ids],
-        english=[word_by_word(review.words) for review in reviews if review.language == "fr"],
+        english=reviews_in_english(reviews),
         blanks=blanks,
         clearest=clearest,
         position=clearest[0],

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import traitlets
 
-from tinytx_course.engine.gloss import word_by_word
+from tinytx_course.engine.gloss import reviews_in_english
 from tinytx_course.widgets.base import Explorer, bounded, numbers
 from tinyworld.reviews import Review
 from tinyworld.world import World
@@ -28,7 +28,7 @@ class HowSureExplorer(Explorer):
     title = traitlets.Unicode("How sure can one be?").tag(sync=True)
 
     reviews = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)
-    english = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)  # word by word, or none
+    english = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)  # word by word
     labels = traitlets.List(traitlets.Int()).tag(sync=True)
     log_odds = traitlets.Bytes().tag(sync=True)
     model = traitlets.Bytes().tag(sync=True)
@@ -102,7 +102,7 @@ def how_sure(
     log_odds = np.concatenate([prefix_log_odds(world, review.words) for review in reviews])
     return HowSureExplorer(
         reviews=[list(review.words) for review in reviews],
-        english=[word_by_word(review.words) for review in reviews if review.language == "fr"],
+        english=reviews_in_english(reviews),
         labels=[review.label for review in reviews],
         log_odds=log_odds.astype(np.float32).tobytes(),
         model=b"" if model is None else _checked(model, reviews).tobytes(),

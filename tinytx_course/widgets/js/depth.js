@@ -205,7 +205,7 @@ function table(ui) {
     ["variety", "variety at the top"],
     ["gradient", "gradient at the input"],
   ];
-  const cells = SETTINGS.map(() => columns.map(() => h("td")));
+  const cells = SETTINGS.map(() => columns.map(() => h("td", {}, "?")));
   const rows = SETTINGS.map(([norm, residual], i) =>
     h(
       "tr",
@@ -236,16 +236,13 @@ function table(ui) {
   );
   const update = () =>
     SETTINGS.forEach((setting, i) => {
-      const series = seriesOf(ui.get, setting);
-      const n = ui.get("n_layers");
       const chosen = setting[0] === ui.get("norm") && setting[1] === ui.get("residual");
       rows[i].dataset.chosen = chosen;
       if (chosen) tried.add(i);
+      if (!tried.has(i)) return;
+      const series = seriesOf(ui.get, setting);
+      const n = ui.get("n_layers");
       columns.forEach(([key], j) => {
-        if (!tried.has(i)) {
-          cells[i][j].textContent = "?";
-          return;
-        }
         const power = series[key][key === "gradient" ? 0 : n];
         cells[i][j].textContent = sized(power);
         cells[i][j].className = power < 0 ? "tx-less" : "tx-more";

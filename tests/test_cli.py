@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -272,7 +273,8 @@ def test_unknown_tokens_are_said_in_one_line_with_their_share(
     """Of lines on a terminal each is a block of its own: only the first is told of."""
     texts = ["漢字", "中文", "le chat"]
     labelled = str(write("zh.tsv", [f"{i % 2}\t漢字 {'中文' * i}" for i in range(20)]))
-    monkeypatch.setattr("tinytx_run.cli._of_standard_input", lambda: {"lines": texts, "lines_per_block": 1})
+    typed = SimpleNamespace(buffer=io.BytesIO("\n".join(texts).encode()), isatty=lambda: True)
+    monkeypatch.setattr("sys.stdin", typed)
     given = {
         "generate": [checkpoint, "--prompt", "漢字"],
         "classify": [classifier],

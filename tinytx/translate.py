@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,7 @@ from tinytx.beam import Hypothesis, Search, TranslatorSteps, beam_search
 from tinytx.encoder_decoder import Translator
 from tinytx.fast import laid_out
 from tinytx.generate import check_vocabulary, unwritten_ids
-from tinytx.inference import eval_mode, in_blocks, shown
+from tinytx.inference import eval_mode, shown
 from tinytx.settings import require
 from tinytx.tokenizer import Tokenizer, check_several, plain, warn_of_unknown
 
@@ -105,26 +105,6 @@ def translate(
         _joined(tokenizer, text, [next(hypotheses) for _ in parts])
         for text, parts in zip(texts, parts_of, strict=True)
     ]
-
-
-def translate_lines(
-    model: Translator,
-    tokenizer: Tokenizer,
-    lines: Iterable[str],
-    *,
-    lines_per_block: int = 256,
-    search: Search = GREEDY,
-    report: Callable[[str], None] = print,
-) -> Iterator[Translation]:
-    """Translate lines as they arrive, a block at a time; other parameters as in `translate`.
-
-    An error while reading is raised only after the lines before it are translated.
-    """
-
-    def answer(block: list[str], first_line: int) -> list[Translation]:
-        return translate(model, tokenizer, block, search=search, report=report, first_line=first_line)
-
-    return in_blocks(answer, lines, lines_per_block)
 
 
 def translate_ids(

@@ -5,7 +5,7 @@ Shape letters: N texts, B rows of a batch, T tokens, C classes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from tinytx.classifier import Classifier
 from tinytx.generate import check_vocabulary
-from tinytx.inference import evaluate_rows, in_blocks
+from tinytx.inference import evaluate_rows
 from tinytx.tokenizer import Tokenizer, check_several, warn_of_unknown
 from tinytx_run.letters import is_blank
 
@@ -99,26 +99,6 @@ def classify(
         probabilities = dict(zip(names, row.tolist(), strict=True))
         found[i] = Classification(texts[i], names[int(row.argmax())], probabilities)
     return list(found.values())
-
-
-def classify_lines(
-    model: Classifier,
-    tokenizer: Tokenizer,
-    lines: Iterable[str],
-    class_names: Sequence[str] | None = None,
-    *,
-    lines_per_block: int = 256,
-    report: Callable[[str], None] = print,
-) -> Iterator[Classification]:
-    """Name the class of lines as they arrive, a block at a time; other parameters as in `classify`.
-
-    An error while reading is raised only after the lines before it are classified.
-    """
-
-    def answer(block: list[str], first_line: int) -> list[Classification]:
-        return classify(model, tokenizer, block, class_names, report=report, first_line=first_line)
-
-    return in_blocks(answer, lines, lines_per_block)
 
 
 def require_classifier(model: nn.Module) -> Classifier:

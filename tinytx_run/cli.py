@@ -162,48 +162,52 @@ def _checkpoint(args: argparse.Namespace) -> Any:
 def translate(args: argparse.Namespace) -> Answer:
     """Translate lines of standard input: one line out for each line in."""
     from tinytx.encoder_decoder import Translator
-    from tinytx.translate import translate_lines
+    from tinytx.translate import translate as write
 
     model, tokenizer = _checkpoint(args).with_tokenizer()
     if not isinstance(model, Translator):
         raise ValueError(f"translating needs a translator, got a {type(model).__name__}")
-    translations = _answered(args, translate_lines(model, tokenizer, **_of_standard_input()))
+    translations = _answered(args, write, model, tokenizer)
     return {"translations": [one.to_dict() for one in translations]}, None
 
 
 def classify(args: argparse.Namespace) -> Answer:
     """Name the class of lines of standard input: for each one the class, a tab and its probability."""
-    from tinytx_run.classify import classify_lines, require_classifier
+    from tinytx_run.classify import classify as name_classes
+    from tinytx_run.classify import require_classifier
 
     checkpoint = _checkpoint(args)
     model, tokenizer = require_classifier(checkpoint.model), checkpoint.with_tokenizer()[1]
     names = checkpoint.class_names or tuple(map(str, range(model.head.out_features)))
-    found = _answered(args, classify_lines(model, tokenizer, class_names=names, **_of_standard_input()))
+    found = _answered(args, name_classes, model, tokenizer, class_names=names)
     answer: dict[str, Any] = {"class_names": list(names), "texts": [one.text for one in found]}
     answer["classes"] = [one.predicted for one in found]
     answer["probabilities"] = [list(one.probabilities.values()) or None for one in found]
     return answer, None
 
 
-def _answered(args: argparse.Namespace, answers: Iterable[Any]) -> list[Any]:
-    """All answers to lines for ``--json``; without it each is printed as soon as it is there."""
-    if args.json:
-        return list(answers)
-    for answer in answers:
-        emit(str(answer))
-    return []
+def _answered(
+    args: argparse.Namespace, answer: Callable[..., list[Any]], *given: Any, **how: Any
+) -> list[Any]:
+    """All answers to lines of standard input for ``--json``; without it each is printed when it is there."""
+    from tinytx.inference import in_blocks
 
-
-def _of_standard_input() -> dict[str, Any]:
-    """Arguments of a function that answers lines as they arrive."""
     if sys.stdin is None:
         raise ValueError("standard input must be open, got a closed one")
-    return {
-        "lines": _utf8_lines(sys.stdin.buffer),
-        # A person who types waits for each line; files are read in blocks, which is faster.
-        "lines_per_block": 1 if sys.stdin.isatty() else 256,
-        "report": lambda line: print(f"tinytx: {line}", file=sys.stderr, flush=True),
-    }
+
+    def of_block(lines: list[str], first_line: int) -> list[Any]:
+        return answer(*given, lines, first_line=first_line, report=say, **how)
+
+    def say(line: str) -> None:
+        print(f"tinytx: {line}", file=sys.stderr, flush=True)
+
+    # A person who types waits for each line; files are read in blocks, which is faster.
+    answers = in_blocks(of_block, _utf8_lines(sys.stdin.buffer), 1 if sys.stdin.isatty() else 256)
+    if args.json:
+        return list(answers)
+    for each in answers:
+        emit(str(each))
+    return []
 
 
 def _utf8_lines(stream: Iterable[bytes]) -> Iterator[str]:

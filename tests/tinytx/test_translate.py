@@ -7,9 +7,10 @@ from tests.tinytx.against_torch import shaken
 from tinytx.beam import Hypothesis, Search
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
+from tinytx.inference import in_blocks
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel
-from tinytx.translate import _joined, translate, translate_ids, translate_lines
+from tinytx.translate import _joined, translate, translate_ids
 
 WORDS = ["le", "la", "un", "une", "chat", "chien", "mange", "voit", "belle", "petit", "grand"]
 
@@ -66,11 +67,14 @@ def test_lines_come_block_by_block_and_those_before_an_error_first(model, tokeni
         yield from lines
         raise OSError("line 6 is broken")
 
+    def answer(block, first_line):
+        return translate(model, tokenizer, block, report=reported.append, first_line=first_line)
+
     reported, found = [], []
     with pytest.raises(OSError, match="line 6 is broken"):
-        found.extend(translate_lines(model, tokenizer, lines, lines_per_block=2, report=reported.append))
+        found.extend(in_blocks(answer, lines, 2))
         assert [line.split(":")[0] for line in reported] == ["line 3", "line 5"]
-        for one in translate_lines(model, tokenizer, broken(), report=lambda line: None):
+        for one in in_blocks(answer, broken(), 256):
             found.append(one)
     assert [one.source for one in found] == lines * 2
     assert [one.text for one in found[:5]] == [one.text for one in found[5:]]

@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from tinytx.classifier import Classifier
+from tinytx.inference import in_blocks
 from tinytx.transformer import LanguageModel
-from tinytx_run.classify import Classification, classify, classify_lines
+from tinytx_run.classify import Classification, classify
 
 NAMES = ("mauvais", "moyen", "bon")
 TEXTS = ["le chat mange la belle", "", "un chien", "la " * 40, " \t", "une belle", "le"]
@@ -51,9 +52,12 @@ def test_lines_are_classified_as_they_arrive_and_errors_come_after_what_was_befo
         yield from TEXTS
         raise ValueError("damaged")
 
+    def answer(block, first_line):
+        return classify(model, tokenizer, block, NAMES, report=said.append, first_line=first_line)
+
     said, found = [], []
     with pytest.raises(ValueError, match="damaged"):
-        for one in classify_lines(model, tokenizer, lines(), NAMES, lines_per_block=3, report=said.append):
+        for one in in_blocks(answer, lines(), 3):
             found.append(one)
     whole = classify(model, tokenizer, TEXTS, NAMES, report=lambda line: None)
     assert [(one.text, one.predicted) for one in found] == [(one.text, one.predicted) for one in whole]

@@ -170,14 +170,6 @@ class Translator(nn.Module):
         memory = self.encode(src_ids, src_padding_mask)  # (B, S, D)
         return self.decode(tgt_ids, memory, tgt_padding_mask, src_padding_mask)
 
-    def hidden_states(
-        self, src_ids: Tensor, tgt_ids: Tensor, src_padding_mask: Mask = None, tgt_padding_mask: Mask = None
-    ) -> Tensor:
-        """Compute the input of the output layer: (B, T, D). Parameters as in `forward`."""
-        memory = self.encode(src_ids, src_padding_mask)  # (B, S, D)
-        hidden: Tensor = self.decoder(tgt_ids, memory, tgt_padding_mask, src_padding_mask)  # (B, T, D)
-        return hidden
-
     def loss(
         self,
         src_ids: Tensor,
@@ -194,7 +186,8 @@ class Translator(nn.Module):
         `targets`, (B, T), hold the token that follows each target token; other parameters are as in `forward`
         and `output_loss`.
         """
-        hidden = self.hidden_states(src_ids, tgt_ids, src_padding_mask, tgt_padding_mask)  # (B, T, D)
+        memory = self.encode(src_ids, src_padding_mask)  # (B, S, D)
+        hidden = self.decoder(tgt_ids, memory, tgt_padding_mask, src_padding_mask)  # (B, T, D)
         weight, bias = self.head.weight, self.head.bias
         return output_loss(
             hidden, weight, targets, bias=bias, ignore_id=ignore_id, label_smoothing=label_smoothing

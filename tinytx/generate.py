@@ -227,7 +227,7 @@ def _next_logits(model: LanguageModel, ids: Tensor, cache: Cache | None) -> Tens
         new_ids = ids[:, -model.config.max_len :]
     else:
         new_ids = ids[:1] if common else ids[:, cache.length :]  # read a common prefix once
-    logits: Tensor = model.head(model.hidden_states(new_ids, cache=cache)[:, -1])
+    logits: Tensor = model.head(model.body(new_ids, cache=cache)[:, -1])
     if cache is not None and common:
         cache.select(ids.new_zeros(len(ids)))
         logits = logits.repeat(len(ids), 1)

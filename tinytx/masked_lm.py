@@ -113,15 +113,8 @@ class MaskedLanguageModel(nn.Module):
         self, token_ids: Tensor, padding_mask: Mask = None, segment_ids: Tensor | None = None
     ) -> Tensor:
         """Score the vocabulary at every position: (B, T, V). Parameters as in `Transformer.forward`."""
-        logits: Tensor = self.head(self.hidden_states(token_ids, padding_mask, segment_ids))  # (B, T, V)
+        logits: Tensor = self.head(self.body(token_ids, padding_mask, segment_ids))  # (B, T, V)
         return logits
-
-    def hidden_states(
-        self, token_ids: Tensor, padding_mask: Mask = None, segment_ids: Tensor | None = None
-    ) -> Tensor:
-        """Compute the input of the heads: (B, T, D). Parameters as in `Transformer.forward`."""
-        hidden: Tensor = self.body(token_ids, padding_mask, segment_ids)
-        return hidden
 
     def loss(
         self,
@@ -160,7 +153,7 @@ class MaskedLanguageModel(nn.Module):
         if targets.shape != token_ids.shape:
             shapes = f"{tuple(token_ids.shape)}, got {tuple(targets.shape)}"
             raise ValueError(f"targets must have the shape of token_ids, {shapes}")
-        hidden = self.hidden_states(token_ids, padding_mask, segment_ids)  # (B, T, D)
+        hidden = self.body(token_ids, padding_mask, segment_ids)  # (B, T, D)
         chosen = (targets != ignore_id).nonzero(as_tuple=True)
         if len(chosen[0]):
             rows, columns = (sent(axis, hidden.device) for axis in chosen)
@@ -179,5 +172,5 @@ class MaskedLanguageModel(nn.Module):
         """Score whether the second sentence of each row follows the first: (B, 2), class 0 = it does."""
         if self.next_head is None:
             raise ValueError("follows needs a model with next_sentence=True, got next_sentence=False")
-        logits: Tensor = self.next_head(self.hidden_states(token_ids, padding_mask, segment_ids))  # (B, 2)
+        logits: Tensor = self.next_head(self.body(token_ids, padding_mask, segment_ids))  # (B, 2)
         return logits

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from tinytx.batching import PackedSequences, batches_by_length, batches_of_pairs, chunks
-from tinytx.fast import IGNORE_ID, NO_WAIT, sent
+from tinytx.fast import IGNORE_ID, sent
 from tinytx.inference import padding_mask_or_none
 from tinytx.masking import Masking, PairsOfSentences, draw_pairs, make_passages, mask_tokens, word_starts
 from tinytx.settings import mixed_seed, require
@@ -145,8 +145,7 @@ class CausalObjective:
     def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean nats a token. Padding is on the right, where a causal model never looks: no mask."""
         inputs, targets, *_ = getattr(indices, "made", None) or self.batch(indices)
-        device = next(model.parameters()).device
-        inputs = inputs.to(device, non_blocking=device.type in NO_WAIT)
+        inputs = sent(inputs, next(model.parameters()).device)
         loss: Tensor = model.loss(inputs, targets, ignore_id=self._rows.pad_id)
         return loss
 
@@ -311,7 +310,7 @@ class HybridObjective(CausalObjective):
             if bool((targets != IGNORE_ID).any()):
                 loss: Tensor = model.loss(inputs, targets, mask)
             else:
-                loss = model.head(model.hidden_states(inputs[:, :1])).float().sum() * 0.0
+                loss = model.head(model.body(inputs[:, :1])).float().sum() * 0.0
             return loss
 
 

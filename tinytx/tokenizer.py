@@ -330,15 +330,6 @@ class Tokenizer:
         self._check_id(token_id)
         return unescape(self._processor.id_to_piece(token_id))
 
-    def score(self, token_id: int) -> float:
-        """The score by which `encode` chooses among segmentations.
-
-        With "unigram", the natural logarithm of the piece's probability: of all segmentations of a word,
-        `encode` takes the one with the largest sum. With "bpe", minus the number of earlier merges.
-        """
-        self._check_id(token_id)
-        return float(self._processor.get_score(token_id))
-
     def word_pieces(self, word: str) -> tuple[int, ...]:
         """Ids of one word, not empty and without a space.
 

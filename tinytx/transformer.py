@@ -412,15 +412,8 @@ class LanguageModel(nn.Module):
 
     def forward(self, token_ids: Tensor, padding_mask: Mask = None, cache: Cache | None = None) -> Tensor:
         """Score the vocabulary at every position: (B, T, V). Parameters as in `Transformer.forward`."""
-        logits: Tensor = self.head(self.hidden_states(token_ids, padding_mask, cache))  # (B, T, V)
+        logits: Tensor = self.head(self.body(token_ids, padding_mask, cache=cache))  # (B, T, V)
         return logits
-
-    def hidden_states(
-        self, token_ids: Tensor, padding_mask: Mask = None, cache: Cache | None = None
-    ) -> Tensor:
-        """Compute the input of the output layer: (B, T, D). Parameters as in `Transformer.forward`."""
-        hidden: Tensor = self.body(token_ids, padding_mask, cache=cache)
-        return hidden
 
     def loss(
         self, token_ids: Tensor, targets: Tensor, padding_mask: Mask = None, *, ignore_id: int = IGNORE_ID
@@ -431,7 +424,7 @@ class LanguageModel(nn.Module):
         without all logits in memory at once (`output_loss`). `targets`, (B, T), are the tokens to predict:
         in next-token prediction, those that follow.
         """
-        hidden = self.hidden_states(token_ids, padding_mask)  # (B, T, D)
+        hidden = self.body(token_ids, padding_mask)  # (B, T, D)
         return output_loss(hidden, self.head.weight, targets, bias=self.head.bias, ignore_id=ignore_id)
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
 
 from tinytx.batching import pad_batch
 from tinytx.beam import Hypothesis, Search, TranslatorSteps, beam_search
@@ -36,10 +34,6 @@ class Translation:
     def __str__(self) -> str:
         return self.text
 
-    def to_dict(self) -> dict[str, Any]:
-        """Fields as JSON can hold them."""
-        return {**dataclasses.asdict(self), "token_ids": list(self.token_ids)}
-
 
 def translate(
     model: Translator,
@@ -47,7 +41,6 @@ def translate(
     texts: Sequence[str],
     *,
     search: Search = GREEDY,
-    cached: bool = True,
     report: Callable[[str], None] = print,
     first_line: int = 1,
 ) -> list[Translation]:
@@ -62,8 +55,6 @@ def translate(
         ends, or within a sentence where that is still too long, translated in parts, and reported.
     search : Search
         Beam search and its settings; greedy by default.
-    cached : bool
-        True uses a KV cache; False computes all keys and values anew at each step.
     report : callable
         Gets one line for each text that was cut, in which the first text has number `first_line`.
 
@@ -100,7 +91,7 @@ def translate(
                 f"reads; translated in {len(parts)} parts, cut at sentence ends where there are any"
             )
     every_part = [part for parts in parts_of for part in parts]
-    hypotheses = iter(translate_ids(model, every_part, search=search, cached=cached, tokenizer=tokenizer))
+    hypotheses = iter(translate_ids(model, every_part, search=search, tokenizer=tokenizer))
     return [
         _joined(tokenizer, text, [next(hypotheses) for _ in parts])
         for text, parts in zip(texts, parts_of, strict=True)
@@ -119,7 +110,7 @@ def translate_ids(
     """Translate sources given as ids without special tokens; parameters as in `translate`.
 
     Of the tokenizer only the special ids matter; by default they are those of `Tokenizer`. The number of
-    `tokens_per_batch`, padding and beams included, changes memory and speed.
+    `tokens_per_batch`, padding and beams included, changes memory and speed; so does a KV cache.
     """
     hypotheses: dict[int, Hypothesis] = {}
     layout = laid_out(model, search.beam_size * len(sources)) if cached else nullcontext()

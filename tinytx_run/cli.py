@@ -168,7 +168,7 @@ def translate(args: argparse.Namespace) -> Answer:
     if not isinstance(model, Translator):
         raise ValueError(f"translating needs a translator, got a {type(model).__name__}")
     translations = _answered(args, write, model, tokenizer)
-    return {"translations": [one.to_dict() for one in translations]}, None
+    return {"translations": [asdict(one) for one in translations]}, None
 
 
 def classify(args: argparse.Namespace) -> Answer:

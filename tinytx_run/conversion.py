@@ -24,23 +24,12 @@ VALID_NOVELS = ("FRA02501_Loti", "FRA07101_Blondel", "FRA07401_Leblanc", "FRA075
 Files = dict[str, bytes]  # file name to content
 
 
-def join_subwords(line: str) -> str:
-    """Join the subwords of a sentencepiece model, separated by spaces, to their text.
-
-    Examples
-    --------
-    >>> join_subwords("\u2581Un \u2581li vre \u2581!")
-    'Un livre !'
-    """
-    return line.replace(" ", "").replace("\u2581", " ").strip()
-
-
 def _reviews(upstream: Files) -> Files:
     joined = {}
     for name, content in upstream.items():
-        if name.endswith(".spm"):
-            lines = content.decode().split("\n")
-            joined[name.removesuffix(".spm") + ".txt"] = "\n".join(map(join_subwords, lines)).encode()
+        if name.endswith(".spm"):  # subwords of sentencepiece, separated by spaces
+            lines = content.decode().replace(" ", "").replace("\u2581", " ").split("\n")
+            joined[name.removesuffix(".spm") + ".txt"] = "\n".join(line.strip() for line in lines).encode()
     return upstream | joined
 
 

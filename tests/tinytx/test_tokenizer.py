@@ -164,13 +164,13 @@ def test_text_that_is_no_unicode_is_refused(byte_tokenizer, before, code, after)
 @given(word=st.text("abcehilmnstu", min_size=1, max_size=8))
 def test_unigram_takes_the_cut_with_the_largest_sum_of_scores(word):
     ids = {UNIGRAM.piece(i): i for i in range(len(SPECIAL_PIECES), UNIGRAM.vocab_size)}
-    marked, sums = SPACE_MARK + word, []
+    marked, sums, score = SPACE_MARK + word, [], UNIGRAM._processor.get_score
     for cuts in itertools.product((False, True), repeat=len(word)):
         ends = [i for i, cut in enumerate(cuts, start=1) if cut]
         pieces = [marked[a:b] for a, b in itertools.pairwise([0, *ends, len(marked)])]
         if all(piece in ids for piece in pieces):
-            sums.append(sum(UNIGRAM.score(ids[piece]) for piece in pieces))
-    found = sum(map(UNIGRAM.score, UNIGRAM.encode(word)))
+            sums.append(sum(score(ids[piece]) for piece in pieces))
+    found = sum(map(score, UNIGRAM.encode(word)))
     assert found == pytest.approx(max(sums), abs=1e-4)
 
 
@@ -180,11 +180,6 @@ def test_unigram_keeps_the_commonest_words_whole_though_a_space_follows_them_eac
     ]
     tokenizer = Tokenizer.train(texts, vocab_size=28)
     assert tokenizer.pieces("le film est") == [SPACE_MARK + word for word in ("le", "film", "est")]
-
-
-def test_the_score_of_a_merge_is_its_rank():
-    tokenizer = Tokenizer.train(TEXTS, vocab_size=66, model_type="bpe")
-    assert [tokenizer.score(i) for i in range(7, 12)] == [0, -1, -2, -3, -4]
 
 
 def test_files_that_are_no_tokenizer_are_refused(tmp_path):
@@ -227,7 +222,7 @@ def test_contractions_are_what_they_stand_for(short, long):
         (lambda it: it.word_pieces(""), ValueError, "word .* ''"),
         (lambda it: it.word_pieces("le chat"), ValueError, "word .* 'le chat'"),
         (lambda it: it.decode([-1]), ValueError, "from 0 to 65, got -1"),
-        (lambda it: it.score(66), ValueError, "token_id must be from 0 to 65, got 66"),
+        (lambda it: it.piece(66), ValueError, "token_id must be from 0 to 65, got 66"),
     ],
 )
 def test_bad_arguments_are_named(tokenizer, call, error, words):

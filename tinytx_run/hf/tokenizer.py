@@ -163,10 +163,6 @@ class PretrainedTokenizer(Tokenizer):
             piece = raw.decode(errors="replace").replace(" ", SPACE_MARK)
         return piece
 
-    def score(self, token_id: int) -> float:
-        """Raise ValueError: not every published tokenizer has scores."""
-        raise ValueError("score needs a tokenizer of this package, got a published one")
-
     def to_bytes(self) -> bytes:
         """All files of the tokenizer as one zip archive, for `from_bytes`; equal ones give equal bytes."""
         if self._bytes is None:

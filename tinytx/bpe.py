@@ -1,4 +1,4 @@
-"""Byte-pair encoding step by step: which two subwords are merged next, and how the text shrinks.
+"""Byte-pair encoding step by step: which two subwords are merged next.
 
 `Tokenizer` trains with sentencepiece, fast and all at once. Here the same merges come one by one.
 """
@@ -23,7 +23,6 @@ class Merge:
     left: str
     right: str
     count: int  # how often they were adjacent when they were merged
-    n_pieces: int  # length of the whole text, in subwords, after this merge
 
     @property
     def piece(self) -> str:
@@ -111,8 +110,7 @@ def learn_merges(texts: Iterable[str], n_merges: int) -> list[Merge]:
             break
         left, right = min(fresh, key=lambda pair: (-fresh[pair], len("".join(pair)), "".join(pair)))
         words = {join_pair(p, left, right) if left in p else p: n for p, n in words.items()}
-        n_pieces = sum(len(pieces) * n for pieces, n in words.items())
-        merges[left + right] = Merge(left, right, fresh[left, right], n_pieces)
+        merges[left + right] = Merge(left, right, fresh[left, right])
     return list(merges.values())
 
 

@@ -124,10 +124,11 @@ def test_it_runs_on_any_text_file_and_the_loss_falls(name, tmp_path):
         command = [sys.executable, str(NOTEBOOKS / f"{name}.py"), *map(str, arguments)]
         return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
 
-    done = run(text, 20)
+    steps = (1, 2, 4, 6) if name == "gpt_one_page" else (1, 2, 4, 8, 16, 20)  # the other draws without a seed
+    done = run(text, steps[-1])
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert [line.split(",")[0] for line in lines] == [f"step {n}" for n in (1, 2, 4, 8, 16, 20)]
+    assert [line.split(",")[0] for line in lines] == [f"step {n}" for n in steps]
     losses = [float(line.split("loss ")[1].split(" ")[0]) for line in lines]
     assert losses[-1] < losses[0]
     text.write_text("too short", encoding="utf-8")

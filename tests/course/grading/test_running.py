@@ -95,7 +95,9 @@ CASES = {
 }
 
 
-WALLED = CASES | {name: ("failed", word, *answer(name, *code)) for name, (*code, word) in REACHING.items()}
+# What `quick` is already is within the best walls that hold here.
+WALLED = {name: case for name, case in CASES.items() if case != QUICK.get(name)}
+WALLED |= {name: ("failed", word, *answer(name, *code)) for name, (*code, word) in REACHING.items()}
 
 
 class Listener:

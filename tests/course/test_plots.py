@@ -17,17 +17,11 @@ from PIL import Image
 
 from tinytx_course import plots
 from tinytx_course.plots.lines import _spread
-from tinytx_course.plots.matrices import CATEGORY_COLORS
 from tinytx_course.plots.style import captions
 
 WEIGHTS = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 ALLOWED = torch.tensor([[True, True, False], [True, True, True]])
 STACKS = {2: [1.0, 10.0, 100.0], 4: [1.0, 0.1, 0.01, 1e-9, 0.0]}
-SERIES = {"model": {"beau": 0.25, "long": 0.1}, "truth": {"beau": 0.3, "long": 0.05}}
-
-
-def texts(ax):
-    return [text.get_text() for text in ax.texts]
 
 
 def tick_labels(axis):
@@ -89,10 +83,6 @@ def test_nan_is_marked_unless_it_is_masked():
         (lambda: plots.heatmap(WEIGHTS, allowed=ALLOWED.T), ["(2, 3)", "(3, 2)"]),
         (lambda: plots.depth_map({}, low=0.1, high=1), ["none"]),
         (lambda: plots.depth_map(STACKS, low=0, high=1), ["low=0", "high=1"]),
-        (lambda: plots.categorical_map([[0, 3]], list("abc")), ["0 to 2", "3.0"]),
-        (lambda: plots.categorical_map([[0]], list("abcdefg")), ["6", "7"]),
-        (lambda: plots.grouped_bars({}, xlabel="n"), ["none"]),
-        (lambda: plots.grouped_bars({"a": {"x": 1}, "b": {"y": 2}}, xlabel="n"), ["'x'", "'y'", "'b'"]),
         (lambda: plots.seed_band("loss", [[1.0, 2.0]], every=3), ["3", "(1, 2)"]),
         (lambda: plots.save_figure(plots.figure()[0], "../up"), ["../up"]),
         (lambda: plots.show(plots.figure()[0], "99_unknown"), ["99_unknown"]),
@@ -119,16 +109,6 @@ def test_a_depth_map_has_white_at_one_and_rows_as_long_as_their_stacks():
     assert tick_labels(ax.yaxis) == ["2", "4"] and ax.yaxis_inverted()
     assert np.allclose(layer_color(ax, 1, 4), layer_color(ax, 1, 3)), "zero counts as very small"
     assert (fig.axes[1].get_ylabel(), fig.axes[1]._colorbar.extend) == ("size", "both")
-
-
-def test_each_cell_has_the_colour_of_its_category_and_the_legend_names_all():
-    names = ("visible", "hidden", "replaced")
-    cells = [[0, 2, 2], [2, 0, 0]]  # a category that does not occur moves no colour
-    fig, ax = plots.categorical_map(cells, names)
-    plots.png_bytes(fig)  # colours are settled when the figure is drawn
-    expected = [to_rgb(CATEGORY_COLORS[i]) for row in cells for i in row]
-    np.testing.assert_allclose(ax.collections[0].get_facecolors()[:, :3], expected, atol=0.01)
-    assert [text.get_text() for text in fig.legends[0].get_texts()] == list(names)
 
 
 # ---- lines
@@ -175,15 +155,6 @@ def test_the_number_of_a_negative_bar_is_left_of_bar_and_interval():
     gain, loss = (text.get_window_extent() for text in ax.texts)
     assert gain.x0 > ax.transData.transform((0.2, 0))[0]
     assert loss.x1 < ax.transData.transform((-0.5, 0))[0]
-
-
-def test_grouped_values_are_drawn_once_in_their_group_without_overlap():
-    _, ax = plots.grouped_bars(SERIES, xlabel="probability")
-    drawn = [(bar.get_width(), round(bar.get_y() + bar.get_height() / 2)) for bar in ax.patches]
-    assert drawn == [(0.25, 0), (0.1, 1), (0.3, 0), (0.05, 1)]
-    assert texts(ax) == ["0.25", "0.10", "0.30", "0.05"]
-    spans = sorted((bar.get_y(), bar.get_y() + bar.get_height()) for bar in ax.patches)
-    assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
 
 
 def test_shares_of_bars_add_up_to_100_percent():

@@ -9,10 +9,10 @@ into in place of a new figure), and returns the figure and its axes.
 
 from __future__ import annotations
 
-from tinytx_course.plots.bars import bars, grouped_bars, share_bars
+from tinytx_course.plots.bars import bars, share_bars
 from tinytx_course.plots.diagrams.diagram import DIAGRAMS, diagram
 from tinytx_course.plots.lines import Curve, Points, curves, scatter, seed_band
-from tinytx_course.plots.matrices import categorical_map, depth_map, heatmap
+from tinytx_course.plots.matrices import depth_map, heatmap
 from tinytx_course.plots.style import COLORS, REFERENCE_COLOR, figure, png_bytes, save_figure, show, style
 
 __all__ = [
@@ -22,12 +22,10 @@ __all__ = [
     "Curve",
     "Points",
     "bars",
-    "categorical_map",
     "curves",
     "depth_map",
     "diagram",
     "figure",
-    "grouped_bars",
     "heatmap",
     "png_bytes",
     "save_figure",

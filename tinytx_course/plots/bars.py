@@ -1,4 +1,4 @@
-"""Bars with their values, groups of bars, and parts of a whole."""
+"""Bars with their values, and parts of a whole."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tinytx_course.plots.style import COLORS, REFERENCE_LINE, label_axes, note, own_axes, style
-
-GROUP_HEIGHT = 0.82  # of the space of a group
-GAP, BAR = 0.14, 0.25  # inches between groups, and for a bar with its number
 
 
 def _rows_downwards(ax: Axes) -> None:
@@ -69,47 +66,6 @@ def bars(
     label_axes(ax, None, xlabel, ylabel)
     if title:
         ax.set_title(title, pad=22 if references else 8)
-    return fig, ax
-
-
-@style()
-def grouped_bars(
-    series: Mapping[str, Mapping[str, float]],
-    *,
-    xlabel: str,
-    ylabel: str = "",
-    title: str | None = None,
-    numbers: str = ".2f",
-    ax: Axes | None = None,
-) -> tuple[Figure, Axes]:
-    """Draw horizontal bars in groups, one bar a series in each, their values written at their ends.
-
-    Parameters
-    ----------
-    series : mapping of str to mapping of str to float
-        Values by series and group. All series must have the groups of the first, drawn from top to bottom.
-    numbers : str
-        Format of the values.
-    """
-    if not series:
-        raise ValueError("series must hold at least one series, got none")
-    groups = list(next(iter(series.values())))
-    for name, values in series.items():
-        if set(values) != set(groups):
-            raise ValueError(f"all series must have the groups {groups}, got {list(values)} for {name!r}")
-    fig, ax = own_axes(ax, 7.4, 1.5 + (GAP + BAR * len(series)) * len(groups))
-    height = GROUP_HEIGHT / len(series)
-    for number, (name, values) in enumerate(series.items()):
-        places = [row + (number + 0.5) * height - GROUP_HEIGHT / 2 for row in range(len(groups))]
-        widths = [values[group] for group in groups]
-        ax.barh(places, widths, height=0.92 * height, color=COLORS[number % len(COLORS)], label=name)
-        for place, width in zip(places, widths, strict=True):
-            note(ax, format(width, numbers), (width, place), 5, fontsize=10)
-    ax.set_yticks(range(len(groups)), groups)
-    _rows_downwards(ax)
-    ax.margins(x=0.12)
-    label_axes(ax, title, xlabel, ylabel)
-    ax.legend(loc="lower right")
     return fig, ax
 
 

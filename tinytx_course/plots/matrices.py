@@ -1,4 +1,4 @@
-"""Matrices and tables of cells: heat maps, categories."""
+"""Matrices as heat maps, and stacks of layers as rows of cells."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ import seaborn as sns
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap, LogNorm
+from matplotlib.colors import Colormap, LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from tinytx_course.plots.style import COLORS, label_axes, own_axes, remove_frame, style, to_array
 
 MANY_CELLS = 2_500  # an SVG stores more as one picture: a shape for each would make it large
-#: A pale ground for what most cells are, then colours that differ in lightness too.
-CATEGORY_COLORS = ("#f4f4f4", COLORS[0], COLORS[4], COLORS[5], COLORS[1], COLORS[2])
 
 
 @style()
@@ -182,50 +180,3 @@ def _depth_colors(low: float, high: float) -> Colormap:
     first, last = (0.5 + 0.5 * math.log(end) / reach for end in (low, high))
     part = colormaps["RdBu_r"](np.linspace(first, last, 256))
     return LinearSegmentedColormap.from_list("part of RdBu_r", part)
-
-
-@style()
-def categorical_map(
-    cells,
-    categories: Sequence[str],
-    *,
-    row_labels: Sequence[str] | None = None,
-    col_labels: Sequence[str] | None = None,
-    xlabel: str = "",
-    ylabel: str = "",
-    title: str | None = None,
-    ax: Axes | None = None,
-) -> tuple[Figure, Axes]:
-    """Draw a table of categories as coloured cells, with a legend that names them.
-
-    Parameters
-    ----------
-    cells : Tensor or array of int, shape (rows, columns)
-        In each cell the index of its category.
-    categories : sequence of str
-        Names in the order of their indices, which is that of CATEGORY_COLORS.
-    row_labels, col_labels : sequence of str, optional
-        Such as the words of a text.
-    """
-    values = to_array(cells)
-    if len(categories) > len(CATEGORY_COLORS):
-        raise ValueError(f"categories must be at most {len(CATEGORY_COLORS)}, got {len(categories)}")
-    if values.size and not set(values.flat) <= set(range(len(categories))):
-        raise ValueError(f"cells must hold 0 to {len(categories) - 1}, got {sorted(set(values.flat))}")
-    fig, ax = heatmap(
-        values,
-        row_labels=row_labels,
-        col_labels=col_labels,
-        xlabel=xlabel,
-        ylabel=ylabel,
-        title=title,
-        low=-0.5,
-        high=len(categories) - 0.5,
-        ax=ax,
-    )
-    colors = CATEGORY_COLORS[: len(categories)]
-    ax.collections[-1].set_cmap(ListedColormap(colors))
-    named = zip(colors, categories, strict=True)
-    handles = [Patch(facecolor=color, edgecolor="#8a8a8a", label=name) for color, name in named]
-    fig.legend(handles=handles, loc="outside lower center", ncols=min(4, len(handles)))
-    return fig, ax

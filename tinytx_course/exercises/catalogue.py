@@ -174,35 +174,8 @@ class Edit(NamedTuple):
 Edits = tuple[Edit, ...]
 
 
-@dataclass(frozen=True)
-class Catalogue:
-    """What the file of an exercise says.
-
-    Attributes
-    ----------
-    signature, section, rule : str
-    lesson : int
-    statement : Statement
-    solve : Program
-        The right one.
-    mistakes : tuple of Mistake
-        In the order of the file, then pairs of these.
-    puzzle : mapping
-        Empty where there is none.
-    """
-
-    signature: str
-    lesson: int
-    section: str
-    rule: str
-    statement: Statement
-    solve: Program
-    mistakes: tuple[Mistake, ...]
-    puzzle: Mapping[str, Any]
-
-
-def read_catalogue(name: str) -> Catalogue:
-    """Read the file of an exercise.
+def read_catalogue(name: str) -> dict[str, Any]:
+    """Read what the file of an exercise says, by the names that `Exercise` has for it; pairs come last.
 
     Raises
     ------
@@ -212,7 +185,8 @@ def read_catalogue(name: str) -> Catalogue:
     Examples
     --------
     >>> catalogue = read_catalogue("causal_mask")
-    >>> catalogue.solve(2).tolist(), catalogue.mistakes[0].slug, catalogue.mistakes[0].wrongs[0](2).tolist()
+    >>> first = catalogue["mistakes"][0]
+    >>> catalogue["solve"](2).tolist(), first.slug, first.wrongs[0](2).tolist()
     ([[True, False], [True, True]], 'reversed', [[False, True], [False, False]])
     """
     text = files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8")
@@ -222,7 +196,7 @@ def read_catalogue(name: str) -> Catalogue:
         raise ValueError(f"{name}.toml must be TOML, got {problem}") from None
 
 
-def parse_catalogue(name: str, table: Mapping[str, Any]) -> Catalogue:
+def parse_catalogue(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
     """Check the fields of an exercise; as `read_catalogue`."""
     file = f"{name}.toml"
     check_fields(file, table, _EXERCISE, _NEEDED)
@@ -239,12 +213,13 @@ def parse_catalogue(name: str, table: Mapping[str, Any]) -> Catalogue:
         for one, other in combinations(known, 2)
         if often & {one.slug, other.slug} and f"{one.slug}+{other.slug}" not in texts
     ]
-    mistakes = (*(one.mistake for one in known), *(pair for pair in pairs if pair.wrongs))
-    about = {field: table[field] for field in ("signature", "lesson", "section", "rule")}
-    solve = Program(name, table["right"], f"`right` of {file}")
-    return Catalogue(
-        **about, statement=statement, solve=solve, mistakes=mistakes, puzzle=table.get("puzzle", {})
-    )
+    return {
+        **{field: table[field] for field in ("signature", "lesson", "section", "rule")},
+        "statement": statement,
+        "solve": Program(name, table["right"], f"`right` of {file}"),
+        "mistakes": (*(one.mistake for one in known), *(pair for pair in pairs if pair.wrongs)),
+        "puzzle": table.get("puzzle", {}),
+    }
 
 
 def read_statement(whose: str, table: Mapping[str, Any]) -> Statement:

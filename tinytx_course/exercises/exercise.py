@@ -83,7 +83,7 @@ class Exercise:
     puzzle: Mapping[str, Any] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        about = vars(read_catalogue(self.name))
+        about = read_catalogue(self.name)
         for name, value in (about | {"mistakes": (*self.mistakes, *about["mistakes"])}).items():
             object.__setattr__(self, name, value)
 

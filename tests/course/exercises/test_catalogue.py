@@ -29,7 +29,7 @@ def test_edits_after_which_a_program_is_right_as_before_are_that(name):
     table = tomllib.loads(files("tinytx_course.exercises").joinpath(f"{name}.toml").read_text())
     asked = {"words": "", "program": table["right"], "also": table.pop("also", [])}
     exercise = EXERCISES[name]
-    (programs,) = parse_catalogue(name, table | {"together": [], "mistakes": {"m": asked}}).mistakes
+    (programs,) = parse_catalogue(name, table | {"together": [], "mistakes": {"m": asked}})["mistakes"]
     for call in (call for seed in range(3) for call in exercise.calls(seed)):
         right, *others = (read_known(exercise, program, call) for program in programs.wrongs)
         assert all(other.agrees_with(right) for other in others)
@@ -81,9 +81,9 @@ def with_mistake(**fields):
 
 def test_a_file_as_described_is_read_and_edits_that_do_not_overlap_come_together():
     found = parse_catalogue("double", TABLE)
-    assert (found.statement.minutes, found.statement.heading) == (5, "### Exercise: twice")
-    assert found.solve(3) == 6 and found.solve.text == TABLE["right"]
-    made = {mistake.slug: [wrong(3) for wrong in mistake.wrongs] for mistake in found.mistakes}
+    assert (found["statement"].minutes, found["statement"].heading) == (5, "### Exercise: twice")
+    assert found["solve"](3) == 6 and found["solve"].text == TABLE["right"]
+    made = {mistake.slug: [wrong(3) for wrong in mistake.wrongs] for mistake in found["mistakes"]}
     assert made == {
         "squared": [9],
         "negative": [-6],
@@ -92,7 +92,7 @@ def test_a_file_as_described_is_read_and_edits_that_do_not_overlap_come_together
         "squared+negative": [-9],
         "squared+both": [4],
     }
-    like, pair = found.mistakes[2], found.mistakes[4]
+    like, pair = found["mistakes"][2], found["mistakes"][4]
     assert (like.words, like.section, like.lesson) == ("Squared.", "T", 3)
     assert pair.words == "Two things at once. Squared. And: Negative." and pair.section == "T"
 
@@ -100,7 +100,7 @@ def test_a_file_as_described_is_read_and_edits_that_do_not_overlap_come_together
 def test_mistakes_are_made_in_other_right_programs_too():
     mistakes = {"squared": TABLE["mistakes"]["squared"], "negative": TABLE["mistakes"]["negative"]}
     about = TABLE | {"also": [["y = x + x", "y = 2 * x"], ["return y", "return 1 * y"]], "mistakes": mistakes}
-    texts = {m.slug: [wrong.text for wrong in m.wrongs] for m in parse_catalogue("double", about).mistakes}
+    texts = {m.slug: [wrong.text for wrong in m.wrongs] for m in parse_catalogue("double", about)["mistakes"]}
     head = "def double(x):\n    y ="
     assert texts == {
         "squared": [f"{head} x * x\n    return y\n", f"{head} x * x\n    return 1 * y\n"],
@@ -118,7 +118,7 @@ def test_edits_leave_alone_what_both_sides_share_so_they_come_together():
         "other": {"edit": ["q.masked_fill", "k.masked_fill"], "words": "O."},
     }
     about = TABLE | {"right": text, "mistakes": mistakes, "together": ["reversed", "log"]}
-    pairs = {m.slug: m.wrongs[0].text for m in parse_catalogue("f", about).mistakes if "+" in m.slug}
+    pairs = {m.slug: m.wrongs[0].text for m in parse_catalogue("f", about)["mistakes"] if "+" in m.slug}
     assert [*pairs] == ["reversed+filled", "reversed+log", "reversed+other", "filled+log"]
     assert "q.masked_fill(mask, -2)" in pairs["reversed+filled"]
 
@@ -162,7 +162,7 @@ def test_what_cannot_be_used_is_refused_with_file_and_name(table, named):
     [("def double(x) return x", "SyntaxError"), ("def twice(x): ...", "define double"), ("z", "NameError")],
 )
 def test_a_program_that_does_not_run_or_define_the_function_is_refused_when_it_is_called(program, named):
-    found = parse_catalogue("double", with_mistake(program=program)).mistakes[4]
+    found = parse_catalogue("double", with_mistake(program=program))["mistakes"][4]
     with pytest.raises(ValueError, match=r"'m' of double\.toml") as caught:
         found.wrongs[0](1)
     assert named in str(caught.value)

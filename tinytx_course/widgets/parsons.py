@@ -28,14 +28,13 @@ from typing import Any
 
 import traitlets
 
+from tinytx_course.exercises.catalogue import check_fields
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.exercise import Exercise
 from tinytx_course.exercises.rungs import MOST_LINES, free_lines, pass_rung, program_lines, puzzle, slips
-from tinytx_course.lessons import LESSONS
 from tinytx_course.widgets.base import Explorer
 
 _NEEDED = {"title": str, "lesson": int, "task": str, "lines": list, "distractors": list}
-_OPTIONAL = {"any_order": list}
 _LEVEL = 4  # spaces of one level of indentation
 
 
@@ -88,14 +87,6 @@ class Problem:
     distractors: tuple[Distractor, ...]
     free: Sequence[Sequence[int]] = ()
 
-    def assembled(self, wrong: Distractor | None = None) -> str:
-        """Return the program, with one wrong line in place of its right one if asked for."""
-        lines = list(self.lines)
-        if wrong is not None:
-            right = lines[wrong.instead_of]
-            lines[wrong.instead_of] = right[: len(right) - len(right.lstrip())] + wrong.line
-        return "\n".join(lines) + "\n"
-
     def shuffled(self) -> list[int]:
         """Return the numbers of the lines in an order that is the same everywhere, and not the right one."""
         order = sorted(
@@ -136,15 +127,12 @@ def parse_problem(name: str, table: Mapping[str, Any]) -> Problem:
     ValueError
         If a field is missing, unknown, of another type or against the rules; names the field and the problem.
     """
-    fields = _NEEDED | _OPTIONAL
-    for field in _NEEDED:
-        _must(field in table, name, f"the fields {', '.join(_NEEDED)} must be there", f"no {field!r}")
-    for field, value in table.items():
-        _must(field in fields, name, f"a field must be one of {', '.join(fields)}", field)
-        _must(type(value) is fields[field], name, f"{field} must be {fields[field].__name__}", value)
-    lesson, last = table["lesson"], len(LESSONS) - 1
-    _must(0 <= lesson <= last, name, f"lesson must lie in 0..{last}", lesson)
-    lines = _checked_lines(name, table["lines"])
+    check_fields(f"the puzzle of {name}.toml", table, _NEEDED | {"any_order": list}, _NEEDED)
+    lines, n_lines = tuple(table["lines"]), len(table["lines"])
+    _must(2 <= n_lines <= MOST_LINES, name, f"there must be 2 to {MOST_LINES} lines", n_lines)
+    for line in lines:
+        fits = (len(line) - len(line.lstrip())) % _LEVEL == 0 and not line.startswith("\t")
+        _must(fits, name, f"a line must have {_LEVEL} spaces a level", repr(line))
     return Problem(
         name=name,
         lines=lines,
@@ -157,21 +145,6 @@ def parse_problem(name: str, table: Mapping[str, Any]) -> Problem:
 def _must(holds: object, name: str, rule: str, got: object) -> None:
     if not holds:
         raise ValueError(f"in {name}.toml {rule}, got {got}")
-
-
-def _checked_lines(name: str, lines: list[Any]) -> tuple[str, ...]:
-    _must(2 <= len(lines) <= MOST_LINES, name, f"there must be 2 to {MOST_LINES} lines", len(lines))
-    for line in lines:
-        is_line = isinstance(line, str) and line.strip() and line == line.rstrip() and "\n" not in line
-        _must(is_line, name, "a line must be one line of text", repr(line))
-        spaces = len(line) - len(line.lstrip())
-        fits = spaces % _LEVEL == 0 and not line.startswith("\t")
-        _must(fits, name, f"a line must have {_LEVEL} spaces a level", repr(line))
-    try:
-        compile("\n".join(lines), f"{name}.toml", "exec")
-    except SyntaxError as problem:
-        _must(False, name, "the lines must be a program", problem)
-    return tuple(lines)
 
 
 def _slots(name: str, lines: tuple[str, ...], groups: list[list[str]]) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ from tinytx_course.inventory.items import (
     separation,
     top_of,
 )
-from tinytx_course.inventory.power import Assumptions, power_table
+from tinytx_course.inventory.power import BEFORE, power_table
 from tinytx_course.quizzes.card import marked
 from tinytx_course.site.templates import render, table
 from tinytx_run.files import write_file
@@ -132,7 +132,7 @@ def _for_teachers(items: Sequence[Stored]) -> str:
         a=found["A"],
         share=min(one["separated"]["all"] for one in found.values()),
         within=min(one["separated"]["within one function"] for one in found.values()),
-        before=Assumptions().before,
+        before=BEFORE,
         power=_power(),
     )
 

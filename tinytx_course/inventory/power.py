@@ -3,41 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from bisect import bisect_left
 from typing import Any
 
 LEVEL = 0.05  # of a two-sided test
 MOST = 2_000  # learners
+BEFORE = 0.4  # mean share of right answers before the lessons; guessing among four options alone gives 0.25
 
 
-@dataclass(frozen=True, kw_only=True)
-class Assumptions:
-    """What the power follows from.
-
-    Parameters
-    ----------
-    before : float
-        Mean share of right answers before the lessons; guessing among four options alone gives 0.25.
-    spread : float
-        Standard deviation, over learners, of the difference of their two shares.
-    """
-
-    before: float = 0.4
-    spread: float = 0.15
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.before < 1 or self.spread <= 0:
-            raise ValueError(
-                f"before must be from 0 to below 1 and spread above 0, got before={self.before}, "
-                f"spread={self.spread}"
-            )
-
-
-def power(n: int, gain: float, given: Assumptions) -> float:
+def power(n: int, gain: float, spread: float) -> float:
     r"""Probability that a paired t test of n learners finds a normalised gain.
 
     The differences are taken to be normal, with mean :math:`g (1 - p)`; then t has a noncentral t
-    distribution with n - 1 degrees of freedom and noncentrality :math:`\sqrt n \, g (1 - p) / s`.
+    distribution with n - 1 degrees of freedom and noncentrality :math:`\sqrt n \, g (1 - p) / s`, where p is
+    `BEFORE`.
 
     Parameters
     ----------
@@ -45,8 +24,8 @@ def power(n: int, gain: float, given: Assumptions) -> float:
         Learners with both sittings, at least 2.
     gain : float
         g, the share gained of what was missing before.
-    given : Assumptions
-        p and s.
+    spread : float
+        s, the standard deviation, over learners, of the difference of their two shares.
 
     References
     ----------
@@ -54,39 +33,26 @@ def power(n: int, gain: float, given: Assumptions) -> float:
 
     Examples
     --------
-    >>> print(f"{power(10, 0.0, Assumptions()):.3f}")
+    >>> print(f"{power(10, 0.0, 0.15):.3f}")
     0.050
     """
     from scipy import stats
 
-    if n < 2:
-        raise ValueError(f"n must be at least 2, got {n}")
-    shift = math.sqrt(n) * gain * (1 - given.before) / given.spread
+    shift = math.sqrt(n) * gain * (1 - BEFORE) / spread
     edge = stats.t.ppf(1 - LEVEL / 2, n - 1)
     return float(stats.nct.sf(edge, n - 1, shift) + stats.nct.cdf(-edge, n - 1, shift))
 
 
-def learners_needed(gain: float, given: Assumptions, wanted: float = 0.8) -> int | None:
+def learners_needed(gain: float, spread: float, wanted: float = 0.8) -> int | None:
     """The smallest number of learners that finds a gain with this probability; None above 2,000."""
-    high = 2
-    while power(high, gain, given) < wanted:
-        high *= 2
-        if high > 2 * MOST:
-            return None
-    low = high // 2 + 1  # half as many are too few, or there are no fewer than 2
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if power(middle, gain, given) >= wanted else (middle + 1, high)
-    return low if low <= MOST else None
+    n = 2 + bisect_left(range(2, MOST + 1), wanted, key=lambda n: power(n, gain, spread))
+    return n if n <= MOST else None
 
 
 def power_table() -> list[dict[str, Any]]:
     """Learners needed for gains from 0.05 to 0.5, three spreads, and a power of 80 and 90 %."""
-    rows = []
-    for gain in (0.05, 0.1, 0.2, 0.3, 0.5):
-        row: dict[str, Any] = {"gain": gain}
-        for spread in (0.1, 0.15, 0.25):
-            given = Assumptions(spread=spread)
-            row |= {f"{spread}/{wanted}": learners_needed(gain, given, wanted) for wanted in (0.8, 0.9)}
-        rows.append(row)
-    return rows
+    columns = [(spread, wanted) for spread in (0.1, 0.15, 0.25) for wanted in (0.8, 0.9)]
+    return [
+        {"gain": gain} | {f"{spread}/{p}": learners_needed(gain, spread, p) for spread, p in columns}
+        for gain in (0.05, 0.1, 0.2, 0.3, 0.5)
+    ]

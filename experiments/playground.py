@@ -30,7 +30,7 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "AdamW, rate 5e-3": {"settings": {"optimizer": "adamw", "lr": 5e-3}},
     "width 128, 8 heads": {"config": {"d_model": 128, "n_heads": 8, "d_ff": 512}},
 }
-PAGE: Mapping[int, Mapping[str, int]] = {1: {}, 5: {}}  # minutes in Chromium: arguments of the explorer
+PAGE = (1, 5)  # minutes in Chromium
 _AROUND = 5  # seconds before and after a time: samples in between count
 _TRAIN = """
 const clock = () => { const { user, system } = process.cpuUsage(); return (user + system) / 1e6; };
@@ -74,12 +74,12 @@ def playground(settings: Settings) -> pd.DataFrame:
 
     def origin(seconds: int, variant: str, seed: int) -> Record:
         if variant == VARIANT:
-            return {"seconds": seconds, **PAGE[seconds // minute], "tasks": "processor"}
+            return {"seconds": seconds, "tasks": "processor"}
         return {"seconds": seconds, "changes": dict(VARIANTS[variant]), "schedule": "clock"}
 
     def measure(seconds: int, variant: str, seed: int) -> Record:
         if variant == VARIANT:
-            found = measured_page(seconds=seconds, **PAGE[seconds // minute])
+            found = measured_page(seconds)
         else:
             moments = [moment for moment in MOMENTS if moment < seconds]
             facts = {**origin(seconds, variant, seed), "seed": seed, "moments": moments}

@@ -58,13 +58,8 @@ new PerformanceObserver((list) => longTasks.push(...list.getEntries().map(({ dur
 """.replace("CLOCK", json.dumps(_CLOCK))
 
 
-def measured_page(**given: Any) -> Record:
-    """Press Play and read what the page shows, until its schedule ends.
-
-    Parameters
-    ----------
-    **given
-        Arguments of `playground`.
+def measured_page(seconds: int) -> Record:
+    """Press Play and read what the page shows, until its schedule of so many seconds ends.
 
     Returns
     -------
@@ -81,7 +76,7 @@ def measured_page(**given: Any) -> Record:
         browser.page() as page,
     ):
         page.call("Page.addScriptToEvaluateOnNewDocument", source=_LISTEN)
-        path = write_page(playground(**given), Path(folder) / "page.html")
+        path = write_page(playground(seconds=seconds), Path(folder) / "page.html")
         begin = _clock()
         page.start_tracing()
         page.open(path.as_uri())

@@ -1,5 +1,8 @@
 """What a minute in the page reaches: measured once, judged at its moments, above the bound of the world."""
 
+import sys
+from functools import partial
+
 import pytest
 
 from experiments import playground
@@ -11,7 +14,9 @@ def test_runs_are_measured_once_and_judged_against_the_bound(once, monkeypatch):
     narrow = {"config": {"d_model": 16, "d_ff": 32, "n_layers": 1}}
     monkeypatch.setattr(playground, "VARIANTS", {"recipe": narrow})
     monkeypatch.setattr(playground, "MOMENTS", (0.5, 2, 99))
-    monkeypatch.setattr(playground, "PAGE", {1: {"d_model": 8}})
+    monkeypatch.setattr(playground, "PAGE", (1,))
+    widget = sys.modules["tinytx_course.widgets.playground"]
+    monkeypatch.setattr(widget, "playground", partial(_narrow, widget.playground))
     everything, records = once(playground.playground)
     found = everything[everything["variant"] == "recipe"]
     assert found["seconds"].tolist() == [1, 5] and found["n"].tolist() == [1, 1]
@@ -34,3 +39,10 @@ def test_runs_are_measured_once_and_judged_against_the_bound(once, monkeypatch):
         assert one["curve"][-1]["bound"] < one["curve"][-1]["loss"] < one["curve"][0]["loss"]
     assert [len(one["curve"]) for one in records.values()] == [2, 3]
     assert found["possible"].between(0, 100).all() and (found["first sample"] > 0).all()
+
+
+def _narrow(make, **given):
+    """An explorer of a model that a busy machine trains for some steps in a second."""
+    explorer = make(**given)
+    explorer.d_model = 8
+    return explorer

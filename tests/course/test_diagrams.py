@@ -15,14 +15,6 @@ from tinytx_course.plots.diagrams.diagram import DIAGRAMS, diagram
 from tinytx_course.plots.diagrams.svg import COLORS, Box, Panel, text_width
 
 NAMES = pytest.mark.parametrize("name", DIAGRAMS)
-#: Settings whose parts differ in size, down to none at all.
-CONFIGS = {
-    "seed-lab": tx.PRESETS["seed-lab"],
-    "wide": tx.TransformerConfig(
-        vocab_size=5_003, d_model=35, n_heads=7, n_layers=11, d_ff=13, positions="none"
-    ),
-    "tied": tx.PRESETS["tiny"],
-}
 
 
 def overlap(one, other):
@@ -58,11 +50,6 @@ def faults(panel):
 @NAMES
 def test_every_label_is_legible_and_nothing_crosses_it(name):
     assert [faults(panel) for panel in diagram(name).panels] == [[]] * len(diagram(name).panels)
-
-
-@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-def test_the_labels_of_the_parameters_are_legible_whatever_the_sizes(config):
-    assert faults(diagram("parameters", config).panels[0]) == []
 
 
 def test_the_search_for_faults_finds_each_kind():
@@ -110,19 +97,16 @@ def test_a_diagram_is_shown_by_its_own_lesson_only(name):
     assert shown <= {diagram(name).lesson}
 
 
-@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-def test_areas_are_in_proportion_to_the_parameters(config):
-    table = tx.parameter_table(config)
+def test_areas_are_in_proportion_to_the_parameters():
+    table, drawn = tx.parameter_table(tx.PRESETS["seed-lab"]), diagram("parameters")
     areas = dict.fromkeys(table.kinds, 0.0)
-    for rect in ET.fromstring(diagram("parameters", config).to_svg()).iter(
-        "{http://www.w3.org/2000/svg}rect"
-    ):
+    for rect in ET.fromstring(drawn.to_svg()).iter("{http://www.w3.org/2000/svg}rect"):
         if kind := rect.get("data-kind"):
             areas[kind] += float(rect.get("width")) * float(rect.get("height"))
     whole = sum(areas.values())
     for kind, count in table.kinds.items():
         assert areas[kind] / whole == pytest.approx(count / table.total, abs=2e-3)
-    assert f"{table.total:,} parameters" in diagram("parameters", config).alt
+    assert f"{table.total:,} parameters" in drawn.alt
 
 
 def test_the_masks_are_those_of_the_package():
@@ -139,11 +123,9 @@ def test_the_marked_paths_have_as_many_steps_as_the_caption_says():
     assert "7 steps" in drawn.caption
 
 
-def test_an_unknown_name_and_a_config_that_is_not_used_are_refused():
+def test_an_unknown_name_is_refused():
     with pytest.raises(ValueError, match="'blok' .did you mean block"):
         course.plots.diagram("blok")
-    with pytest.raises(ValueError, match="'parameters' only, got one for 'block'"):
-        course.plots.diagram("block", tx.PRESETS["tiny"])
 
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])

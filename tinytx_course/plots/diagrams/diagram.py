@@ -12,9 +12,8 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from tinytx.config import PRESETS, TransformerConfig
 from tinytx_course.plots.diagrams import attending, inside, models, reading
-from tinytx_course.plots.diagrams.svg import Panel, style_sheet
+from tinytx_course.plots.diagrams.svg import Drawn, Panel, style_sheet
 
 GAP, MARGIN = 26, 14  # in the file that holds all panels in a row
 SMALLEST, LARGEST = 0.82, 1.25  # so far may a panel shrink, or grow, from the size it is drawn for
@@ -91,7 +90,7 @@ class Diagram:
 
 
 #: What draws each diagram; its lesson, caption and alt text are in texts.toml.
-DIAGRAMS: dict[str, Callable[..., tuple[tuple[Panel, ...], dict[str, object]]]] = {
+DIAGRAMS: dict[str, Callable[[], Drawn]] = {
     "where-attention-sits": models.where_attention_sits,
     "text-to-vectors": reading.text_to_vectors,
     "three-masks": attending.three_masks,
@@ -115,20 +114,18 @@ def _texts() -> dict[str, dict[str, Any]]:
     return tomllib.loads(files(__package__).joinpath("texts.toml").read_text(encoding="utf-8"))
 
 
-def diagram(name: str, config: TransformerConfig | None = None) -> Diagram:
+def diagram(name: str) -> Diagram:
     """Return a diagram of the course by its name; as the last expression of a cell it is shown.
 
     Parameters
     ----------
     name : str
         One of `DIAGRAMS`.
-    config : TransformerConfig, optional
-        Only for "parameters": the model whose parameters are drawn, by default the preset "seed-lab".
 
     Raises
     ------
     ValueError
-        If there is no diagram of this name, or it takes no `config`.
+        If there is no diagram of this name.
 
     Examples
     --------
@@ -140,9 +137,6 @@ def diagram(name: str, config: TransformerConfig | None = None) -> Diagram:
         near = difflib.get_close_matches(str(name), DIAGRAMS, n=1)
         hint = f" (did you mean {near[0]}?)" if near else ""
         raise ValueError(f"name must be one of {', '.join(DIAGRAMS)}, got {name!r}{hint}")
-    if config is not None and name != "parameters":
-        raise ValueError(f"config must be given for 'parameters' only, got one for {name!r}")
-    draw, texts = DIAGRAMS[name], _texts()[name]
-    panels, named = draw(config or PRESETS["seed-lab"]) if name == "parameters" else draw()
+    texts, (panels, named) = _texts()[name], DIAGRAMS[name]()
     caption, alt = (texts[kind].format(**named) for kind in ("caption", "alt"))
     return Diagram(name, texts["lesson"], caption, alt, panels)

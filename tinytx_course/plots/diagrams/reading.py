@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from tinytx.config import TransformerConfig
+from tinytx.config import PRESETS
 from tinytx.counting import ParameterTable, parameter_table
 from tinytx_course.plots.diagrams.svg import Drawn, Panel
 
@@ -86,22 +86,19 @@ def _areas(panel: Panel, table: ParameterTable, y: float, width: float, height: 
         x += wide
 
 
-def parameters(config: TransformerConfig) -> Drawn:
-    """Draw the parameters of a language model as areas in proportion to their numbers."""
+def parameters() -> Drawn:
+    """Draw the parameters of the lab's language model as areas in proportion to their numbers."""
+    config = PRESETS["seed-lab"]
     table = parameter_table(config)
-    kinds = {kind: count for kind, count in table.kinds.items() if count}
+    kinds = table.kinds
     panel = Panel(390, 312 + 28 * len(kinds))
     panel.title(f"{table.total:,} parameters")
     _areas(panel, table, 56, 390, 220)
     before = 390 * table.parts["embeddings"] / table.total
     wide = 390 * table.parts["blocks"] / table.total
-    if wide / config.n_layers >= 64:
-        for n in range(config.n_layers):
-            panel.text(
-                before + wide * (n + 0.5) / config.n_layers, 42, f"block {n + 1}", size="small", kind="soft"
-            )
-    elif wide >= 120:
-        panel.text(before + wide / 2, 42, f"blocks 1 to {config.n_layers}", size="small", kind="soft")
+    for n in range(config.n_layers):
+        x = before + wide * (n + 0.5) / config.n_layers
+        panel.text(x, 42, f"block {n + 1}", size="small", kind="soft")
     for i, (kind, count) in enumerate(kinds.items()):
         y = 304 + 28 * i
         color, name = PARTS[kind]

@@ -55,26 +55,10 @@ def provenance() -> dict:
     return {"machine": this_machine().to_dict(), "date": today, "commit": _commit()}
 
 
-def _seeds(value: object) -> set[int]:
-    """Collect every integer under ``seed`` or ``seeds`` in a nested record."""
-    if isinstance(value, list):
-        return set().union(*map(_seeds, value))
-    if not isinstance(value, dict):
-        return set()
-    seeds = set()
-    for key, inner in value.items():
-        if key in ("seed", "seeds"):
-            seeds |= {seed for seed in (inner if key == "seeds" else [inner]) if isinstance(seed, int)}
-        else:
-            seeds |= _seeds(inner)
-    return seeds
-
-
 class Results:
     """Records by key in ``folder/name.json``; each is on disk as soon as it is put.
 
-    The file also holds a list of ``runs`` (machine, date, commit), the run that measured each record, and
-    all seeds used.
+    The file also holds a list of ``runs`` (machine, date, commit), and the run that measured each record.
 
     Parameters
     ----------
@@ -100,7 +84,7 @@ class Results:
     def __init__(self, name: str, folder: str | Path = "results"):
         self.name = check_plain_name(name)
         self.path = Path(folder) / f"{name}.json"
-        self._content: dict = {"name": name, "runs": [], "seeds": [], "records": {}, "measured_in_run": {}}
+        self._content: dict = {"name": name, "runs": [], "records": {}, "measured_in_run": {}}
         if self.path.exists():
             self._content = self._read()
         self._here: dict | None = None
@@ -112,6 +96,7 @@ class Results:
             raise ValueError(f"{self.path} must be JSON written by tinytx, got: {problem}") from problem
         if not isinstance(content, dict) or not {"runs", "records", "measured_in_run"} <= content.keys():
             raise ValueError(f"{self.path} must hold runs, records and measured_in_run, got another layout")
+        content.pop("seeds", None)  # of earlier files: each record has its own
         return content
 
     @property
@@ -161,7 +146,6 @@ class Results:
                 runs.append(self._here)
             self._content["records"][key] = record
             self._content["measured_in_run"][key] = runs.index(self._here)
-            self._content["seeds"] = sorted(_seeds(self._content["records"]))
             text = json.dumps(self._content, indent=1, ensure_ascii=False, allow_nan=False)
             write_file(self.path, (text + "\n").encode())
 

@@ -232,17 +232,15 @@ def table(records: Records) -> pd.DataFrame:
     rows = []
     for key, one in records.items():
         budget, seed = key.split("/")[0], one["seed"]
-        for measure, name, value in (_repeat_rows if one["measure"] == "repeats" else _world_rows)(one):
+        for measure, name, value in _rows(one):
             rows.append({"budget": budget, "measure": measure, "name": name, "seed": seed, "value": value})
     data = pd.DataFrame(rows)
     return mean_table(data, "value", by=("budget", "measure"), variant="name", baselines=("random",))
 
 
-def _repeat_rows(one: Record) -> list[tuple[str, str, float]]:
-    return [("second copy, nats a token", name, value) for name, value in one["nats"].items()]
-
-
-def _world_rows(one: Record) -> list[tuple[str, str, float]]:
+def _rows(one: Record) -> list[tuple[str, str, float]]:
+    if one["measure"] == "repeats":
+        return [("second copy, nats a token", name, value) for name, value in one["nats"].items()]
     rows = [("loss", "above the bound, share", one["above"])]
     for variable, scores in one["probes"].items():
         rows.append((f"probe of {variable}", "prior", scores["prior"]))

@@ -88,7 +88,7 @@ def draw_picture(record: Mapping[str, Any], theme: str) -> str:
 def alt_text(record: Mapping[str, Any]) -> str:
     """What there is to see, for whoever cannot see it."""
     (n_steps, loss), (_, without) = record["masked"][-1], record["unmasked"][-1]
-    *_, last, broken = (_shown(text) for text in record["texts"])
+    *_, last, broken = ("".join(gap + words for gap, words, _ in _runs(text)) for text in record["texts"])
     return (
         f"The loss of a small transformer falls to {loss:.2f} nats a word in {n_steps:,} steps, "
         f"{_above(record)} the entropy bound of {record['bound']:.2f}; it writes “{last}”. A copy that goes "
@@ -98,11 +98,6 @@ def alt_text(record: Mapping[str, Any]) -> str:
 
 def _above(record: Mapping[str, Any]) -> str:
     return f"{100 * (record['masked'][-1][1] / record['bound'] - 1):.0f} % above"
-
-
-def _shown(text: Mapping[str, Any]) -> str:
-    """The first words of a review, as many as fit into a row."""
-    return "".join(gap + words for gap, words, _ in _runs(text))
 
 
 def _runs(text: Mapping[str, Any]) -> list[tuple[str, str, bool]]:

@@ -209,7 +209,9 @@ def _joined(
         if learner != printable(name):
             problems.append(f"row {number}: {name!a} is read as another spelling of {learner!a}")
         if not learner or form not in FORMS or time not in TIMES:
-            problems.append(f"row {number}: {_what_is_wrong(learner, form, time)}: left out")
+            given_form = f"form must be A or B, got {form!r}"
+            wrong = given_form if form not in FORMS else f"time must be pre or post, got {time!r}"
+            problems.append(f"row {number}: {wrong if learner else 'no learner'}: left out")
             continue
         forms[learner, time].add(form)
         for name, answer in given.items():
@@ -234,16 +236,6 @@ def _joined(
             problems.append(f"{name}: no answer to {shown}: counted as not right")
         found.append(Sitting(who[0], taken.pop(), who[1], answers[who]))
     return found
-
-
-def _what_is_wrong(learner: str, form: str, time: str) -> str:
-    if not learner:
-        return "no learner"
-    return (
-        f"form must be A or B, got {form!r}"
-        if form not in FORMS
-        else f"time must be pre or post, got {time!r}"
-    )
 
 
 # ---- analysing

@@ -155,13 +155,11 @@ def swap_sources(patient: Patient) -> float:
 
 def weights(patient: Patient) -> float:
     """Size of the scales and shifts of the norms after training, over that before."""
-    before, after = (_norm_size(model) for model in (patient.new_model(), patient.model))
-    return after / before
-
-
-def _norm_size(model: torch.nn.Module) -> float:
-    values = [p.detach().flatten() for name, p in model.named_parameters() if "norm.weight" in name]
-    return float(torch.cat(values).norm())
+    before, after = (
+        torch.cat([p.detach().flatten() for name, p in model.named_parameters() if "norm.weight" in name])
+        for model in (patient.new_model(), patient.model)
+    )
+    return float(after.norm()) / float(before.norm())
 
 
 def _losses(patient: Patient, rows: list) -> torch.Tensor:

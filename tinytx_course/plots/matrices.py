@@ -15,7 +15,7 @@ from matplotlib.colors import Colormap, LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from tinytx_course.plots.style import COLORS, label_axes, own_axes, remove_frame, style, to_array
+from tinytx_course.plots.style import COLORS, label_axes, own_axes, style, to_array
 
 MANY_CELLS = 2_500  # an SVG stores more as one picture: a shape for each would make it large
 
@@ -167,7 +167,9 @@ def depth_map(
     levels = np.arange(0, longest, step)
     ax.set_xticks(levels + 0.5, [str(level) for level in levels])
     ax.set(xlim=(0, longest), ylim=(len(rows), 0))
-    remove_frame(ax)
+    ax.grid(False)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
     label_axes(ax, title, xlabel, ylabel)
     return fig, ax
 

@@ -117,14 +117,6 @@ def note(ax: Axes, words: str, place: tuple, across: float = 6, **look: Any) -> 
     ax.annotate(words, place, xytext=(across, 0), textcoords="offset points", va="center", **look)
 
 
-def remove_frame(ax: Axes) -> None:
-    """Leave the cells alone: no grid, no ticks, no spines."""
-    ax.grid(False)
-    ax.tick_params(length=0)
-    for spine in ax.spines.values():
-        spine.set_visible(False)
-
-
 def png_bytes(fig: Figure) -> bytes:
     """Return the figure as PNG, without date or version, so that equal figures are equal bytes.
 

@@ -159,7 +159,7 @@ def test_the_number_of_a_negative_bar_is_left_of_bar_and_interval():
 
 def test_shares_of_bars_add_up_to_100_percent():
     wholes = {"one": {"x": 1, "y": 3}, "two": {"x": 5, "y": 5}, "three": {"y": 2}}
-    _, ax = plots.share_bars(wholes, xlabel="percent", notes={"one": "4 M"})
+    _, ax = plots.share_bars(wholes, xlabel="percent")
     bars = [patch for container in ax.containers for patch in container]
     assert [bar.get_width() for bar in bars] == [25, 50, 0, 75, 50, 100]
     assert [bar.get_x() for bar in bars] == [0, 0, 0, 25, 50, 0]

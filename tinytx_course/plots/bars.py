@@ -76,7 +76,6 @@ def share_bars(
     xlabel: str,
     ylabel: str = "",
     title: str | None = None,
-    notes: Mapping[str, str] | None = None,
     ax: Axes | None = None,
 ) -> tuple[Figure, Axes]:
     """Draw one horizontal bar of 100 percent a name, divided into its parts.
@@ -85,8 +84,6 @@ def share_bars(
     ----------
     wholes : mapping of str to mapping of str to float
         From top to bottom; parts in any unit, not negative, the same names in each.
-    notes : mapping of str to str, optional
-        Written right of the bars, such as the size of the whole.
     """
     fig, ax = own_axes(ax, 8.4, 1.9 + 0.36 * len(wholes))
     names = list(wholes)
@@ -98,8 +95,6 @@ def share_bars(
         color = COLORS[index % len(COLORS)]
         ax.barh(names, shares, left=left, color=color, height=0.68, label=part, alpha=0.85)
         left += shares
-    for name, words in (notes or {}).items():
-        note(ax, words, (100, name), fontsize=11)
     _rows_downwards(ax)
     ax.set_xlim(0, 100)
     fig.legend(loc="outside lower center", ncols=min(5, len(parts)))

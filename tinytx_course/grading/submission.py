@@ -52,12 +52,10 @@ def read_submission(path: Path) -> Submission:
     except (ValueError, RecursionError) as problem:
         what = f"another file ({problem})" if path.stat().st_size else "an empty file"
         raise ValueError(f"{path.name} must be {kind}, got {what}") from None
-    holder = content if isinstance(content, dict) else {}
-    holders = [holder] if "cells" in holder else holder.get("worksheets")  # of the older format 3
-    if not isinstance(holders, list):
+    if not isinstance(content, dict) or "cells" not in content:
         raise ValueError(f"{path.name} must be a Jupyter notebook, got JSON without cells")
-    lists = [one.get("cells") for one in holders if isinstance(one, dict)]
-    cells = [cell for one in lists if isinstance(one, list) for cell in one if isinstance(cell, dict)]
+    listed = content["cells"] if isinstance(content["cells"], list) else []
+    cells = [cell for cell in listed if isinstance(cell, dict)]
     code = tuple(_text(cell) for cell in cells if cell.get("cell_type") == "code")
     if not any(text.strip() for text in code):
         raise ValueError(f"{path.name} must hold code to check, got no code cell with anything in it")
@@ -72,7 +70,7 @@ def read_submission(path: Path) -> Submission:
 
 
 def _text(cell: dict[str, object]) -> str:
-    text = cell.get("source", cell.get("input", ""))
+    text = cell.get("source", "")
     lines = text if isinstance(text, list) else [text]
     return "".join(line for line in lines if isinstance(line, str))
 

@@ -35,11 +35,6 @@ def test_a_number_that_no_lesson_has_names_none(tmp_path, name, lesson):
     assert read_submission(write(tmp_path, {"cells": cells}, name)).lesson == lesson
 
 
-def test_the_older_format_is_read_too(tmp_path):
-    sheet = {"cells": [{"cell_type": "code", "input": ["x = 1"]}]}
-    assert read_submission(write(tmp_path, {"nbformat": 3, "worksheets": [sheet]})).cells == ("x = 1",)
-
-
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [

@@ -82,17 +82,13 @@ def observe_call(function: Any, parameters: Sequence[str], call: Call, seconds: 
     device = working_device()
     given, before = copied(call.arguments, device), copied(call.arguments, device)
     named = dict(zip(parameters, given, strict=True))
-    sources = {name: named[name].requires_grad_() for name in call.gradients}
     positional, keywords = _handed_over(function, named)
     printed = _Printed()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-        with torch.enable_grad() if sources else contextlib.nullcontext():
-            value, error = call_within(seconds, function, *positional, **keywords)
+        value, error = call_within(seconds, function, *positional, **keywords)
         failure = None
-        gradients: dict[str, Any] | None = {}
         if error is None:
             value, failure = _returned(value, function)
-            gradients, error = call_within(_READING_SECONDS, _gradients, value, sources)
         if error is None and failure is None:
             value, problem = call_within(_READING_SECONDS, plain, value)
             if problem is not None:
@@ -104,9 +100,7 @@ def observe_call(function: Any, parameters: Sequence[str], call: Call, seconds: 
                 words = f"The function stopped with {type(error).__name__}."
                 failure = Failure("error", words)
     changed = () if failure is not None else modified(parameters, given, before)
-    return Observation(
-        None if failure is not None else value, failure, printed.getvalue(), changed, gradients or {}
-    )
+    return Observation(None if failure is not None else value, failure, printed.getvalue(), changed)
 
 
 def _handed_over(function: Any, named: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -123,16 +117,6 @@ def working_device() -> torch.device:
     """Where the learner wants to work: the default device."""
     device = torch.get_default_device()
     return torch.device("cpu") if device.type == "meta" else device
-
-
-def _gradients(value: Any, sources: dict[str, Tensor]) -> dict[str, Any]:
-    """Gradients of the sum of a result by some arguments."""
-    if not sources:
-        return {}
-    if not isinstance(value, Tensor) or not value.requires_grad:
-        return dict.fromkeys(sources)
-    found = torch.autograd.grad(value.sum(), list(sources.values()), allow_unused=True)
-    return {name: plain(gradient) for name, gradient in zip(sources, found, strict=True)}
 
 
 def copied(arguments: Sequence[Any], device: torch.device | str = "cpu") -> tuple[Any, ...]:

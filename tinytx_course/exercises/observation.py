@@ -39,13 +39,10 @@ class Call:
         In the order of the signature.
     shown : str
         Printed below the call where the arguments do not explain themselves.
-    gradients : tuple of str
-        Parameters for which the gradient of the sum of the result is recorded.
     """
 
     arguments: tuple[Any, ...]
     shown: str = ""
-    gradients: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -91,15 +88,12 @@ class Observation:
         The beginning of what was printed.
     modified : tuple of str
         Parameters whose arguments were changed in place.
-    gradients : dict
-        From a parameter to its gradient, or to None where it has none.
     """
 
     value: Any = None
     failure: Failure | None = None
     printed: str = ""
     modified: tuple[str, ...] = ()
-    gradients: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -283,7 +277,6 @@ def _encode_observation(observation: Observation) -> dict[str, Any]:
         "failure": _encode_failure(observation.failure),
         "printed": _text(observation.printed),
         "modified": list(observation.modified),
-        "gradients": encode(observation.gradients),
     }
 
 
@@ -293,5 +286,4 @@ def _decode_observation(data: Any) -> Observation:
         _decode_failure(data["failure"]),
         _text(data["printed"]),
         tuple(_text(name) for name in data["modified"]),
-        decode(data["gradients"]),
     )

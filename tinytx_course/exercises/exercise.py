@@ -31,8 +31,6 @@ class Exercise:
         nothing else.
     mistakes : sequence of Mistake
         The commonest first: those given here, then those of the file.
-    view : callable, optional
-        From arguments and a tensor to what is compared, where several answers are right.
     judge : callable, optional
         From the exercise, its trials and their repeats to a Verdict; in place of a comparison, where results
         are random.
@@ -67,7 +65,6 @@ class Exercise:
     read: Reader
     calls: Callable[[int], Iterable[Call]]
     mistakes: Sequence[Mistake] = field(default=(), repr=False)
-    view: Callable[[tuple[Any, ...], Tensor], Tensor] | None = None
     judge: Function | None = None
     recognise: Callable[..., Mistake | None] | None = None
     explain: Callable[..., list[Part]] | None = None

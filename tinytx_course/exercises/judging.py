@@ -111,7 +111,7 @@ def _trial(exercise: Exercise, call: Call, expected: Reading | None, observation
     failure, printed = observation.failure, observation.printed
     if failure is not None:
         return Trial(call, expected, None, failure, printed)
-    reading = _read(exercise, observation.value, call)
+    reading = _read(exercise, observation.value)
     if isinstance(reading, Failure):
         return Trial(call, expected, None, reading, printed)
     failure = reading.complaint or _shape_failure(exercise, reading, expected)
@@ -137,13 +137,9 @@ def _shape_failure(exercise: Exercise, got: Reading, expected: Reading) -> Failu
     return None
 
 
-def _read(exercise: Exercise, value: Any, call: Call) -> Reading | Failure:
+def _read(exercise: Exercise, value: Any) -> Reading | Failure:
     try:
-        reading = exercise.read(value)
-        if isinstance(reading, Reading) and exercise.view is not None:
-            seen = tuple(exercise.view(call.arguments, tensor) for tensor in reading.tensors)
-            return dataclasses.replace(reading, tensors=seen)
-        return reading
+        return exercise.read(value)
     except (TypeError, ValueError, RuntimeError) as problem:  # such as a tensor that does not multiply
         return Failure("wrong-type", f"The result could not be read: {type(problem).__name__}.")
 
@@ -151,7 +147,7 @@ def _read(exercise: Exercise, value: Any, call: Call) -> Reading | Failure:
 def read_known(exercise: Exercise, function: Callable[..., Any], call: Call) -> Reading | None:
     """Result of one of our own functions, right or wrong; None where it fails."""
     try:
-        reading = _read(exercise, function(*copied(call.arguments)), call)
+        reading = _read(exercise, function(*copied(call.arguments)))
     except Exception:
         return None
     return None if isinstance(reading, Failure) else reading

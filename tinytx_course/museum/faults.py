@@ -2,9 +2,8 @@
 
 They are in ``faults.toml``, written as `tinytx_course.exercises.catalogue` describes mistakes.
 
->>> print(FAULTS["mask_transposed"].diff())
-- mask = mask & tx.causal_mask(seq_len)  # (B, 1, T, T)
-+ mask = mask & tx.causal_mask(seq_len).T  # (B, 1, T, T)
+>>> FAULTS["mask_transposed"].broken
+'mask = mask & tx.causal_mask(seq_len).T  # (B, 1, T, T)'
 """
 
 from __future__ import annotations
@@ -55,10 +54,6 @@ class Fault:
     test: str
     symptom: str
     program: str = field(repr=False)
-
-    def diff(self) -> str:
-        """The line removed and the line that took its place."""
-        return f"- {self.healthy}\n+ {self.broken}"
 
 
 def read_fault(name: str, task: str, table: Mapping[str, Any]) -> Fault:

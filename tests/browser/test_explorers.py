@@ -286,7 +286,8 @@ def test_the_attention_of_a_long_text_stays_on_its_card(page, show, width):
     beyond = """(() => {
       const card = document.querySelector(".tx").getBoundingClientRect();
       return [...document.querySelectorAll(".tx-answers > li > *, .tx-thumb, .tx-ask, .tx-matrix")]
-        .map((e) => e.getBoundingClientRect()).filter((e) => e.right > card.right || e.left < card.left).length;
+        .map((e) => e.getBoundingClientRect())
+        .filter((e) => e.right > card.right || e.left < card.left).length;
     })()"""
     assert page.evaluate(beyond) == 0
 

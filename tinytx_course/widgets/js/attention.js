@@ -155,7 +155,9 @@ function partView(ui, part) {
     const most = widest(ui, part.queries, 700);
     const both = most + widest(ui, part.keys, 400);
     const room = (share) =>
-      joined ? ui.width - share * both - (large ? 165 : 172) - (beside && left ? left + 24 : 0) : ui.width - 74;
+      joined
+        ? ui.width - share * both - (large ? 165 : 172) - (beside && left ? left + 24 : 0)
+        : ui.width - 74;
     const sizeOf = (share) =>
       clamp(
         Math.floor(Math.min(room(share) / cols, (large ? 330 : joined ? 400 : 264) / Math.max(rows, cols))),

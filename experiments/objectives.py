@@ -1,4 +1,4 @@
-"""Causal, masked and hybrid pretraining, measured on the world.
+"""Causal, masked and hybrid pretraining, and next-sentence prediction, measured on the world.
 
 All have one body, and read the same tokens in as many steps. The learning rate of each objective is the best
 for one other seed, in shorter runs, and that of each fine-tuning the best for the body of that seed, on valid
@@ -21,7 +21,12 @@ from torch import Tensor
 
 from experiments.harness import Record, Records, Settings, best_rate, digest_of, mean_table
 from experiments.linear import PROBE_STRENGTHS, STRENGTHS, bag_of_words, probe
-from experiments.objective_measures import best_label_accuracy, fill_measures
+from experiments.objective_measures import (
+    best_label_accuracy,
+    completion_measures,
+    fill_measures,
+    next_sentence_measures,
+)
 from experiments.pretraining_readers import columns_of
 from tinytx.config import TransformerConfig
 from tinytx.counting import count_parameters
@@ -48,9 +53,9 @@ RATES, TUNING_SHARE, TUNING_SEED = (0.006, 0.012, 0.024), 0.4, 100  # rates trie
 FINETUNING_RATES = (1e-3, 2e-3, 4e-3)
 N_BEYOND = 3  # rates that may be tried beyond an end
 LABEL_COUNTS = (100,)  # of the linear probe and of fine-tuning
-N_BLANKS = 60  # test texts in which one token is filled
+N_BLANKS, N_PREFIXES = 60, 100  # test texts in which one token is filled, and whose first half is continued
 N_TUNING_BLANKS = 600
-OBJECTIVES = ("causal", "masked", "hybrid")
+OBJECTIVES = ("causal", "masked", "hybrid", "masked+nsp")
 SPARSE = "causal, few positions"  # as many as a masked model has
 # New weights in place of the body of an objective, which is what decides whether they read both ways.
 FRESH = {"from scratch, one way": "causal", "from scratch, both ways": "masked"}
@@ -69,8 +74,9 @@ def training_flops(config: TransformerConfig, masking: Masking | None, seq_len: 
         return (body + output) / seq_len
     if masking.transform:
         output += 2 * seq_len * config.d_model**2
+    pooler = 2 * config.d_model**2 + 4 * config.d_model if masking.next_sentence else 0
     predicted = masking.causal_share + (1 - masking.causal_share) * masking.p
-    return (body + predicted * output) / seq_len
+    return (body + predicted * output + pooler) / seq_len
 
 
 def objectives(settings: Settings) -> pd.DataFrame:
@@ -126,13 +132,17 @@ class _Runs:
         if objective == SPARSE:
             return ["pretraining", "fill, left side"]
         fills = ["fill", "fill, left side"] if objective in ("causal", "hybrid") else ["fill"]
-        return ["pretraining", *fills, *(f"probe {n}" for n in LABEL_COUNTS), *finetuned]
+        if objective == "masked+nsp":
+            return ["pretraining", *fills, "next sentence"]
+        return ["pretraining", *fills, "complete", *(f"probe {n}" for n in LABEL_COUNTS), *finetuned]
 
     def origin(self, seed: int, objective: str, measure: str) -> Record:
         """All that a record follows from."""
         settings: Record = {}
         if measure.startswith("fill"):
             settings = {"n_blanks": N_BLANKS}
+        elif measure == "complete":
+            settings = {"n_prefixes": N_PREFIXES}
         elif measure.startswith("probe"):
             settings = {"strengths": PROBE_STRENGTHS}
         elif objective == BAG:
@@ -197,11 +207,11 @@ class _Runs:
         if objective == "hybrid":
             masking = Masking(causal_share=HYBRID_CAUSAL_SHARE, transform=False)
         elif config.causal is False:
-            masking = Masking(transform=False)
+            masking = Masking(next_sentence=objective == "masked+nsp", transform=False)
         n_steps = base.settings.n_steps
         if lr is not None:
             n_steps = max(10, round(TUNING_SHARE * n_steps))
-        rate = self.rate(objective) if lr is None else lr
+        rate = self.rate(objective.removesuffix("+nsp")) if lr is None else lr
         settings = resize(base.settings, self.settings.longer * n_steps).replace(lr=rate)
         return dataclasses.replace(base, config=config, settings=settings, masking=masking)
 
@@ -263,8 +273,13 @@ class _Runs:
         assert isinstance(model, LanguageModel | MaskedLanguageModel)
         if measure == "pretraining":
             return _pretraining(result)
-        sides: Sides = "left" if measure.endswith("left side") else "both"
-        return fill_measures(model, tokenizer, texts, N_BLANKS, sides, hybrid=objective == "hybrid")
+        if measure.startswith("fill"):
+            sides: Sides = "left" if measure.endswith("left side") else "both"
+            return fill_measures(model, tokenizer, texts, N_BLANKS, sides, hybrid=objective == "hybrid")
+        if measure == "complete":
+            return completion_measures(model, tokenizer, texts, N_PREFIXES, seed=seed)
+        assert isinstance(model, MaskedLanguageModel)
+        return next_sentence_measures(model, tokenizer, self.data.train.texts, texts)
 
     def _scored(self, scores: np.ndarray, chosen: Record) -> Record:
         right = scores.argmax(axis=1) == np.array(self._test.labels)

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from experiments.objective_measures import best_label_accuracy, fill_measures
+from experiments.objective_measures import (
+    _follows,
+    best_label_accuracy,
+    completion_measures,
+    fill_measures,
+)
 from experiments.objectives import (
     CONTESTANTS,
     FINETUNING_RATES,
@@ -18,7 +23,7 @@ from experiments.objectives import (
 )
 from tinytx.config import TransformerConfig
 from tinytx.masked_lm import MaskedLanguageModel
-from tinytx.masking import Masking
+from tinytx.masking import Masking, draw_pairs, make_passages
 from tinytx_course.counting.costs import cost_table
 from tinytx_course.labs.layers import count_flops
 from tinytx_run.finetune import finetune
@@ -40,14 +45,14 @@ def test_every_contestant_is_measured_once_with_equal_tokens_and_its_own_rates(o
         return finetune(start, *args, **how)
 
     monkeypatch.setattr("experiments.objectives.finetune", watched)
-    sizes = {"N_BLANKS": 3, "LABEL_COUNTS": (8,), "N_BEYOND": 0}
+    sizes = {"N_BLANKS": 3, "N_PREFIXES": 3, "LABEL_COUNTS": (8,), "N_BEYOND": 0}
     for name, value in {**sizes, "load_corpus": lambda name: corpus}.items():
         monkeypatch.setattr(f"experiments.objectives.{name}", value)
     found, records = once(objectives)
     tuning = {key: one for key, one in records.items() if one["measure"] == "tuning"}
     measures = Counter(one["contestant"] for one in records.values() if one["measure"] != "tuning")
     fresh = {"from scratch, one way": 1, "from scratch, both ways": 1, "bag of words": 1}
-    own = {"causal": 5, "hybrid": 5, "masked": 4, "causal, few positions": 2}
+    own = {"causal": 6, "hybrid": 6, "masked": 5, "masked+nsp": 3, "causal, few positions": 2}
     assert measures == {**own, **fresh} and set(measures) == set(CONTESTANTS)
     assert len(tuning) == 4 * len(RATES) + 5 * len(FINETUNING_RATES)
     # A hybrid classifier reads both ways, too.
@@ -57,7 +62,7 @@ def test_every_contestant_is_measured_once_with_equal_tokens_and_its_own_rates(o
     pretraining = {one["contestant"]: one for one in records.values() if one["measure"] == "pretraining"}
     causal, masked = pretraining["causal"], pretraining["masked"]
     assert len({record["n_body"] for record in pretraining.values()}) == 1
-    assert causal["n_params"] == masked["n_params"]
+    assert causal["n_params"] == masked["n_params"] < pretraining["masked+nsp"]["n_params"]
     assert len({record["n_steps"] for record in pretraining.values()}) == 1
     assert masked["flops_per_id"] < pretraining["hybrid"]["flops_per_id"] < causal["flops_per_id"]
     for name in ("causal", "masked", "hybrid"):
@@ -76,7 +81,7 @@ def test_every_contestant_is_measured_once_with_equal_tokens_and_its_own_rates(o
     assert rows.loc[("probe 8 labels", "masked"), "exact"] == best >= 0.8
     fill = rows.loc[("fill: nats", "masked")]
     assert fill["exact"] < fill["mean"] and rows.loc[("fill: excess", "causal"), "mean"] > 0
-    assert ("fill, left: nats", "masked") not in rows.index
+    assert ("fill, left: nats", "masked") not in rows.index and ("next: model", "masked") not in rows.index
 
 
 def test_few_positions_count_and_the_others_do_not(corpus, tokenizer):
@@ -102,11 +107,11 @@ def test_the_table_has_the_optimum_and_differences_from_the_causal_model():
 
     cells = [cell("causal", "probe 8", s, accuracy=0.5, exact={"accuracy": 0.9}) for s in (0, 1)]
     cells += [cell("masked", "probe 8", s, accuracy=0.6 + s / 10, exact={"accuracy": 0.9}) for s in (0, 1)]
-    cells += [cell("causal", "fill", 0, nats=1.0, excess=0.25, accuracy=0.5)]
+    cells += [cell("causal", "complete", 0, possible=0.25, words_before_error=3.0)]
     rows = table({f"smoke/{i}": one for i, one in enumerate(cells)}).set_index(["row", "variant"])
-    masked, excess = rows.loc[("probe 8 labels", "masked")], rows.loc[("fill: excess", "causal")]
+    masked, possible = rows.loc[("probe 8 labels", "masked")], rows.loc[("complete: possible", "causal")]
     assert masked["minus causal"] == pytest.approx(0.15) and masked["exact"] == 0.9
-    assert excess["exact"] == 0 and np.isnan(rows.loc[("fill: nats", "causal"), "exact"])
+    assert possible["exact"] == 1 and np.isnan(rows.loc[("complete: good words", "causal"), "exact"])
 
 
 def test_a_hybrid_model_pays_for_the_output_layer_of_its_causal_batches():
@@ -121,12 +126,30 @@ def test_a_hybrid_model_pays_for_the_output_layer_of_its_causal_batches():
 @pytest.mark.parametrize("transform", [False, True])
 def test_operations_of_a_masked_output_are_those_that_torch_counts(transform):
     config = TransformerConfig(vocab_size=41, d_model=14, n_heads=7, n_layers=3, d_ff=5, causal=False)
-    model = MaskedLanguageModel(config, transform=transform)
+    model = MaskedLanguageModel(config, transform=transform, next_sentence=True)
     hidden, is_masked = torch.randn(1, 20, 14), torch.arange(20) < 5
-    masking = Masking(p=0.25, transform=transform)
-    counted = count_flops(lambda: model.head(hidden[:, is_masked]))
+    masking = Masking(p=0.25, transform=transform, next_sentence=True)
+    counted = count_flops(lambda: (model.next_head(hidden), model.head(hidden[:, is_masked])))
     backbone = cost_table(config, None, batch_size=1, seq_len=20).flops_forward
     assert 20 * training_flops(config, masking, 20) - backbone == pytest.approx(counted)
+
+
+def test_answers_do_not_depend_on_the_other_pairs_of_a_batch(tokenizer, corpus):
+    config = TransformerConfig(
+        vocab_size=tokenizer.vocab_size, d_model=12, n_heads=3, n_layers=2, d_ff=7, causal=False
+    )
+    model = MaskedLanguageModel(config.replace(n_segments=2), next_sentence=True).eval()
+    pairs = draw_pairs(make_passages(tokenizer, corpus.valid.texts, 60), 60, np.random.default_rng(0))
+    logits = []
+    for first, second in zip(pairs.firsts, pairs.seconds, strict=True):
+        row = [tokenizer.cls_id, *first, tokenizer.sep_id, *second, tokenizer.sep_id]
+        segments = [0] * (len(first) + 2) + [1] * (len(second) + 1)
+        logits.append(model.follows(torch.tensor([row]), segment_ids=torch.tensor([segments])).detach()[0])
+    odds = torch.stack(logits).diff()[:, 0]
+    model.next_head.output.bias.data[1] -= odds.mean()  # so that both answers occur
+    expected = (odds > odds.mean()).int().tolist()
+    assert _follows(model, tokenizer, pairs).tolist() == expected
+    assert 0 < sum(expected) < len(expected)
 
 
 @pytest.mark.parametrize("sides", ["both", "left"])
@@ -146,3 +169,22 @@ def test_the_exact_distribution_given_a_side_has_no_excess(tokenizer, corpus, mo
     assert found["excess"] == pytest.approx(0, abs=1e-9)
     assert found["nats"] == pytest.approx(found["exact"]["nats"])
     assert found["accuracy"] == found["exact"]["accuracy"]
+
+
+def test_a_completion_counts_words_before_the_first_impossible_one(tokenizer, corpus, monkeypatch):
+    texts = corpus.test.texts[:4]
+    rest = {}
+    for text in texts:
+        words = text.split(" ")
+        rest[tuple(tokenizer.encode(" ".join(words[: len(words) // 2])))] = words[len(words) // 2 :]
+    n_new = np.mean([len(words) for words in rest.values()])
+    for n_true, added, expected in ((None, [], (1, n_new, n_new)), (2, ["le", "le"], (0, 2, 4))):
+        monkeypatch.setattr(
+            "experiments.objective_measures._continued",
+            lambda m, t, start, seed, n=n_true, more=added: tokenizer.encode(
+                " ".join([*rest[tuple(start)][:n], *more])
+            ),
+        )
+        found = completion_measures(None, tokenizer, texts, 4)
+        assert (found["possible"], found["new_words"]) == (expected[0], expected[2])
+        assert expected[1] <= found["words_before_error"] <= expected[1] + (n_true is not None)

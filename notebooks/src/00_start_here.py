@@ -24,7 +24,7 @@
 # %% [markdown]
 # ## Set-up
 #
-# `tinytx` is the small package behind the course. With the same version of torch, the **seed** gives everybody the same random numbers.
+# `tinytx` is the small package behind the course. The **seed** makes the random numbers repeatable on your machine.
 
 # %%
 import math
@@ -89,7 +89,7 @@ assert allowed["after"] > allowed["before"]
 # %% [markdown]
 # ## A first taste: four words attend to each other
 #
-# In _le roman est beau_, "the novel is beautiful", *what* is beautiful? The vector of _beau_ should take in something of that of _roman_. Each word is four made-up numbers: what it has to do with an article, a noun, a verb, praise.
+# In _le roman est beau_, "the novel is beautiful", *what* is beautiful? The new vector of _beau_ should keep what matches (_roman_ and _beau_ itself), and little of _le_ and _est_. Each word gets four made-up numbers. They say how much it has to do with an article, a noun, a verb and praise.
 
 # %%
 words = ["le", "roman", "est", "beau"]
@@ -108,9 +108,9 @@ print("the tempting way, average everything:", vectors.mean(dim=0).tolist())
 #
 # ### By hand: score, then share
 #
-# The word that attends, here _beau_, gives the **query**; each word that it may attend to gives a **key**. Here both are the vectors themselves. The **score** of a query with a key is their **dot product**, the sum of the products of their entries, divided by $\sqrt{4} = 2$, the root of their number. For _roman_, $2 \cdot 2 = 4$, and half of it is 2.
+# The word that attends, here _beau_, gives the **query**; each word that it may attend to gives a **key**. Here both are the vectors themselves. The **score** of a query with a key is their **dot product**, the sum of the products of their entries, divided by $\sqrt{4} = 2$, the root of the number of entries (lesson 02 says why). For _roman_, $2 \cdot 2 = 4$, and half of it is 2.
 #
-# The **softmax** turns scores into weights that sum to one: raise $e$ to each score, then divide by the total. A score of 0 still gets a share, as $e^0 = 1$.
+# The **softmax** turns scores into weights that sum to one: take $e$ to the power of each score, then divide each result by their sum. A score of 0 still gets a share, as $e^0 = 1$.
 
 # %% tags=["nbval-check-output"]
 beau = vectors[3].tolist()
@@ -275,7 +275,7 @@ print("it equals the package")
 # %% [markdown]
 # ## How the course works
 #
-# Each lesson asks one question. It is answered by hand, all at once and with the package, and a check says that they agree. From lesson 01 on its core takes 45 to 55 minutes; *Further* can be left out. Measured numbers were computed on the page, or read from a stored experiment that is named. The language is our own, so we know its **entropy bound**: no model can be *expected* to reach a lower loss on fresh text.
+# Each lesson asks one question. It is answered by hand, all at once and with the package, and a check says that they agree. From lesson 01 on, each lesson takes about 45 minutes without the parts marked *Further*. You can leave those out. Measured numbers were computed on the page, or read from a stored experiment that is named. The course made up the language of its reviews. So we know how well any model can predict it on average: this limit is the **entropy bound**.
 #
 # - **The machine:** [01 tokens](01_tokens.ipynb), [02 attention and masks](02_attention_and_masks.ipynb), [03 positions](03_positions.ipynb), [04 many heads](04_many_heads.ipynb), [05 the block](05_the_block.ipynb), [06 counting parameters](06_counting_parameters.ipynb), [07 your own GPT](07_your_own_gpt.ipynb).
 # - **What it learns:** [08 pretraining](08_pretraining.ipynb), [09 transfer](09_transfer.ipynb), [10 masked or causal](10_masked_or_causal.ipynb), [11 translation](11_translation.ipynb).

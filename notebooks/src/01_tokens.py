@@ -71,7 +71,7 @@ n_words, n_characters = len(train_words) / len(train), sum(map(len, train)) / le
 print(f"a review has {n_words:.1f} words, {n_characters:.1f} characters")
 
 # %% [markdown]
-# Praise and blame have become one text. So a tokenizer should be **lossless**: decoding returns the text that was encoded. One token per *character* loses nothing where every character is known, but the text is five times as long, and attention, which compares every token with every other, compares twenty-five times as many pairs. Between the two are **subwords**: frequent words whole, others in parts, down to letters.
+# Praise and blame have become one text. So a tokenizer should be **lossless**: the tokens can be turned back into exactly the same text. One token per *character* loses nothing where every character is known, but the text is five times as long, and attention, which compares every token with every other, compares twenty-five times as many pairs. Between the two are **subwords**: frequent words whole, others in parts, down to letters.
 #
 # ## By hand: merge what occurs together most often
 #
@@ -160,7 +160,7 @@ course.resolve("01.1", str(len(parts)), f"belles is {' + '.join(parts)}.")
 #
 # ## The package, and sentencepiece
 #
-# `tx.Tokenizer` is built on **sentencepiece**, which calls a token a *piece*. It agrees with `tinytx.bpe`, and that with our `learn`, as the take-home shows.
+# `tx.Tokenizer` is built on **sentencepiece**, which calls a token a *piece*. Its merges equal those of `tinytx.bpe`.
 
 # %%
 some, n_merges = train[:1_500], 300
@@ -224,7 +224,7 @@ for word in ("lent", "ennuyeuse", "belle"):
 # ## From a text to what is learned
 #
 # Some tokens stand for no text. `tx.Tokenizer` has seven **special tokens**: `<pad>` fills short rows, `<unk>` is what cannot be written, `<bos>` and `<eos>` mark the
-# beginning and the end of a text; lessons 09 and 10 need the last three.
+# beginning and the end of a text; lessons 09 and 10 need the other three, `<mask>`, `<cls>` and `<sep>`.
 #
 # A language model learns to predict the **next token**. Short texts are padded to a rectangle. The inputs are such a row without its last entry, the **targets** the same row without its first; targets that are padding will not count (lesson 08).
 
@@ -247,7 +247,7 @@ print("predicts", *map(tokenizer.piece, targets[1]))
 plots.diagram("text-to-vectors")
 
 # %% [markdown]
-# So each token costs $D$ learned numbers, and about as many again if the output layer has a matrix of its own. A large vocabulary makes sequences short and tables large.
+# So each token *of the vocabulary* costs $D$ learned numbers, and about $D$ more in the output layer (lesson 06) if that has a matrix of its own. A large vocabulary makes sequences short and tables large.
 #
 # ### Further: a lookup is a product, and a large table
 #

@@ -11,7 +11,7 @@
 #
 # **Who may attend to whom?**
 #
-# In a translator words attend to words in three places, each with its own rule: a table of True and False, a **mask**.
+# A translator has an **encoder**, which reads the source, and a **decoder**, which writes the target. Words attend to words within the encoder, within the decoder, and from the decoder to the encoder. Each place has its own rule: a table of True and False, a **mask**.
 #
 # After this lesson you can
 #
@@ -57,7 +57,7 @@ plots.diagram("three-masks")
 #
 # We train two small language models on what *cannot* be predicted: rolls of a fair die. The target at each position is the roll that follows; `-100` is torch's sign for "no target here".
 #
-# With `causal=True` a position may attend to itself and to earlier positions, with `causal=False` to all. The **loss** says how surprised a model was by the right answers, in nats (`lesson_02.train` is the loop of lesson 08). Of a fair die nobody can expect less than $\ln 6$.
+# With `causal=True` a position may attend to itself and to earlier positions, with `causal=False` to all. The **loss** is the mean of $-\ln p$, where $p$ is the probability that the model gave to the right answer. Its unit is called **nat** (`lesson_02.train` is the loop of lesson 08). Of a fair die nobody can expect less than $\ln 6$.
 
 
 # %%
@@ -82,7 +82,7 @@ plots.show(fig, name="02_predicting_dice")
 plt.close(fig)
 
 # %% [markdown]
-# **Predict 02.1.** One model seems to predict dice. We show it eight rolls and ask for the ninth, *which has not been thrown yet*.
+# **Predict 02.1.** One model seems to predict dice. We show it eight of nine rolls and ask for the ninth, *which it cannot see*.
 
 # %%
 course.predict(
@@ -146,7 +146,7 @@ for word, weights, context in zip(
 # %% [markdown]
 # *She* attends most to _elle_, whose value is 10, yet a quarter of _bien_'s 40 pulls its context to 18.24.
 #
-# Why divide by $\sqrt{d}$? If its $d$ products are independent with mean 0 and variance 1, the dot product spreads like $\sqrt{d}$; and scores far apart leave nearly all weight on one key. In Jupyter this is a slider for the divisor of *she*:
+# Why divide by $\sqrt{d}$? A dot product is a sum of $d$ products. If these are independent, with mean 0 and variance 1, its standard deviation is $\sqrt{d}$. Scores that lie far apart give nearly all weight to one key. The slider (in Jupyter) changes the divisor of *she*:
 
 
 # %% tags=["varies"]
@@ -229,8 +229,6 @@ for name, model in {"with the mask": masked, "without": lambda x: attend(x, x)}.
     print(f"{name:<14} moves exactly where the mask allows: {honest}")
 
 # %% [markdown]
-# In a model with norms, change each number by its own random amount: layer norm ([lesson 05](05_the_block.ipynb)) takes away a change that is the same for all numbers of a token.
-#
 # ## Break it: ways to get the mask wrong
 #
 # Each of these runs without complaint.
@@ -278,9 +276,9 @@ for name, weights_from in attempts.items():
 course.resolve("02.2", name, f"“{name}” leaks without any weight on the future.")
 
 # %% [markdown]
-# Zeroed after softmax, the weights were divided by a sum over *all* words, so what is missing from a row tells of the future. Divided by its own sum, each row is right.
+# In *zeroed after softmax* each weight was divided by a sum over *all* words, the future ones too. So the weights that are left still depend on the future. Divide each row by its own sum, and it is right.
 #
-# "Scores times 0" fails because $e^0 = 1$. "1 and $-\infty$": a negative score times $-\infty$ is $+\infty$, of which softmax makes NaN, plain grey in the maps.
+# *Scores times 0* fails because $e^0 = 1$. *Times 1 and -inf* fails because a negative score times $-\infty$ is $+\infty$; softmax makes NaN of it, plain grey in the maps.
 
 # %% tags=["folded"]
 fig, axes = plots.figure(2, 3, width=9.6, height=6.6, sharex=True, sharey=True)
@@ -300,7 +298,7 @@ torch.testing.assert_close(repaired, keep(scores_of(x, x), mask))
 # ## Padding
 #
 # Short rows of a batch are filled up with a special id, the **padding**, to which
-# no token may attend. Its mask has a row for each *sentence*, and speaks only of *keys*. Where each of two rules must allow a key, masks are combined by "and"; where one is enough, by "or".
+# no token may attend. Its mask has one row for each *sentence*, and says which *keys* are real. Padding may still ask; nobody reads its answer. Where each of two rules must allow a key, masks are combined by "and"; where one is enough, by "or".
 
 # %% tags=["nbval-check-output"]
 batch = torch.tensor([[11, 12, 13, 14, 15], [21, 22, 23, 0, 0], [31, 0, 0, 0, 0]])
@@ -308,12 +306,12 @@ real = batch != 0  # (B, S), True = a real token; 0 is the padding here
 assert torch.equal(real, tx.padding_mask(batch, pad_id=0))
 both = real[:, None, None, :] & mask  # (B, 1, 1, S) and (T, T) -> (B, 1, T, S)
 assert torch.equal(both, tx.combine_masks(real[:, None, None, :], mask))
-print("sentence 1, causal and padding:\n", both[1, 0].int())
+print("the second sentence, causal and padding:\n", both[1, 0].int())
 
 # %% [markdown]
 # The two axes of size 1 stand for heads (lesson 04) and queries: weights of a model have shape (B, H, T, S).
 #
-# ### Two signs for one rule
+# ### Further: two signs for one rule
 #
 # `F.scaled_dot_product_attention` takes `True` as *may attend*, as we do; `torch.nn.MultiheadAttention` as *blocked*. Given our padding mask, it blocks every key of the longest sentence: NaN comes out, and no error is raised.
 
@@ -321,7 +319,7 @@ print("sentence 1, causal and padding:\n", both[1, 0].int())
 three = torch.randn(3, 5, 8)  # (B, T, D)
 torchs = torch.nn.MultiheadAttention(8, 1, batch_first=True)
 wrong, _ = torchs(three, three, three, key_padding_mask=real)
-assert not wrong[0].nan_to_num().any()
+assert wrong[0].isnan().all()
 print("the longest sentence:", wrong[0, 0, :3].tolist())
 
 # %% [markdown]
@@ -454,6 +452,8 @@ def attention(q, k, v, mask):
 course.check("attention", attention)
 
 # %% [markdown]
+# In a model with norms, change each number by its own random amount: layer norm ([lesson 05](05_the_block.ipynb)) takes away a change that is the same for all numbers of a token.
+#
 # [exercise: leaks_future]
 
 
@@ -470,20 +470,13 @@ course.check("leaks_future", leaks_future)
 # %% [markdown]
 # ## Take-home
 #
-# Attention with any mask.
-
-
-# %%
-def masked_attention(q, k, v, mask):
-    # q (..., T, K), k and v (..., S, K), mask (..., T, S), True = may attend
-    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (..., T, S)
-    weights = scores.masked_fill(~mask, -math.inf).softmax(dim=-1)
-    return weights.nan_to_num(0.0) @ v  # no key allowed: 0 / 0 is NaN; we say 0
-
-
-given = three, three, three, both[:, 0]  # causal and padding: (B, T, S)
-torch.testing.assert_close(masked_attention(*given), tx.attention(*given))
-print("equal to the package")
+# | mask | True, may attend | shape |
+# |---|---|---|
+# | causal | the key is the query's own position, or left of it | (T, S) |
+# | padding | the key is a real token | (B, 1, 1, S) |
+# | both, by "and" | both are true | (B, 1, T, S) |
+#
+# Where a mask is False the score is $-\infty$, *before* softmax.
 
 # %% [markdown]
 # ## What this does not show

@@ -75,9 +75,9 @@ torch.testing.assert_close(blind.body(twins[:, shuffle]), hidden[:, shuffle])
 print("both reviews get the same scores")
 
 # %% [markdown]
-# Shuffle the words, and the **hidden states**, the vectors that the model makes of them, are shuffled in the same way: **permutation equivariance**, $f(PX) = P f(X)$. Their mean, which the classifier reads, does not change: the model *is* a bag of words.
+# Shuffle the words, and the **hidden states**, the vectors that the model makes of them, are shuffled in the same way: **permutation equivariance**, $f(PX) = P f(X)$. Their mean, which the classifier reads, does not change: it sees only *which* words occur and how often, a **bag of words**.
 #
-# To add its number to each word is tempting (*Further* tries it), but numbers grow with the text. We want for each position a vector of small numbers, the same in every text, and **a step of one word that is the same thing everywhere**.
+# It is tempting to add the number of the position to each word (*Further* tries it). But in a long text these numbers become large. We want for each position a vector of small numbers, the same in every text, and **a step of one word that is the same thing everywhere**.
 #
 # ### Further: add the number of the position
 #
@@ -317,7 +317,7 @@ assert rise["rotary"] > rise["learned"] > rise["none"] > 0.4
 assert rises["alibi"].max() < 0.15
 
 # %% [markdown]
-# (The table of learned positions has 112 rows here; training reaches 16, the others stay as they began.) Within the trained length **a causal model without positions is nearly as good here**: it has one block, so it knows the current word and the bag of those before it. Beyond, its loss creeps up, while learned and sinusoidal ones jump by more than half a nat at once. Rotary positions hold until twice the trained length, and then fail as badly. One kind holds to the end, ALiBi.
+# (The table of learned positions has 112 rows here; training reaches 16, the others stay as they began.) Within the trained length **a causal model without positions is nearly as good here**: it has one block, so it knows the current word and the bag of those before it. Beyond, its loss creeps up, while the loss of learned and sinusoidal ones rises by more than half a nat between 8 and 32 words before. Rotary positions lose less than half a nat up to 32 words before, and then fail as badly. One kind holds to the end, ALiBi.
 #
 # ### Further: why some hold
 #
@@ -438,7 +438,7 @@ course.check("alibi_bias", alibi_bias)
 #
 # | positions | in code | learned | what they can tell |
 # |---|---|---|---|
-# | sinusoidal | `x + table` | nothing | the position; a distance by a learned rotation |
+# | sinusoidal | `x + table` | nothing | the position; a distance, if the model learns the rotation |
 # | learned | `x + learned[:T]` | a vector for each position | the position |
 # | rotary | `turn(q, t) @ turn(k, t).T` | nothing | the distance and its direction |
 # | ALiBi | `scores + distance_bias(H, T)` | nothing | how far |

@@ -178,42 +178,22 @@ for layer in range(1, 5):
     print("added", *(f"{v:7.2f}" for v in added))
 
 # %% [markdown]
-# Replaced tokens soon become equal. If the mean is *added*, differences survive, but the mean doubles with each layer. So two numbers are worth watching:
+# Replaced tokens soon become equal. If the mean is *added*, differences survive, but the average of the three tokens doubles with each layer. So two numbers are worth watching:
 #
 # $$\text{size}(x) = \sqrt{\operatorname{mean}(x^2)}, \qquad \text{variety}(x) = \frac{\text{size}(x - \text{mean token})}{\text{size}(x)} .$$
 #
-# **Variety** is our word for the share of the signal that tells tokens apart, from 0 (all alike) to 1. Papers call its fall **rank collapse**. We take both at every level of a stack, then send a random gradient of size 1 down, as `signals` does.
+# **Variety** is our word for the share of the signal that tells tokens apart, from 0 (all alike) to 1. Papers call its fall **rank collapse**. `signals` computes both after every layer. Then it chooses a random gradient of size 1 at the top, and torch computes the gradient at every level below.
 
 # %%
-def size(x):
-    return x.square().mean().sqrt().item()
-
-def variety(x):
-    return size(x - x.mean(dim=-2, keepdim=True)) / size(x)  # x: (..., T, D)
-
-def up_and_down(blocks, x):
-    levels = [x.clone().requires_grad_()]
-    for block in blocks:
-        levels.append(block(levels[-1]))  # up
-    top, fixed = levels[-1], torch.Generator().manual_seed(0)
-    sent = torch.randn(top.shape, generator=fixed, dtype=top.dtype)
-    gradients = torch.autograd.grad(top, levels, sent)  # down
-    levels = [level.detach() for level in levels]
-    return [*map(size, levels)], [*map(variety, levels)], [*map(size, gradients)]
-
-
 _ = torch.manual_seed(1)
 x = torch.randn(8, 16, 32, dtype=torch.float64)  # (B, T, D)
 eight = stack(AttentionAlone, 8).double()
 seen = signals(eight, x)
-shown = (seen.size, seen.variety, seen.gradient)
-for mine, theirs in zip(up_and_down(eight, x), shown, strict=True):
-    torch.testing.assert_close(torch.tensor(mine), torch.tensor(theirs))
 print("variety, level 0 to 4:", *(f"{share:.0e}" for share in seen.variety[:5]))
 assert max(seen.variety[4:]) < 1e-8
 
 # %% [markdown]
-# So with random weights step 1, attention alone, leaves just one vector at level 4, up to rounding, sixteen times. Where all tokens are alike it does not matter which attends to which, so the query weights above get next to no gradient, a **vanishing gradient** (*Further*).
+# With random weights, attention alone makes all sixteen tokens of a text equal at level 4, up to rounding. Where all tokens are alike it does not matter which attends to which, so the query weights above get next to no gradient, a **vanishing gradient** (*Further*).
 #
 # ## Step 2: a way past, the residual connection
 #
@@ -245,7 +225,7 @@ print("32 layers: signal {:,.0f}, variety {:.0e}, gradient {:.0e}".format(*ends)
 assert deepest.size[-1] > 1000 and deepest.variety[-1] > 1e-5
 
 # %% [markdown]
-# Tokens no longer become equal within a few layers; now signal and gradient **explode**.
+# Tokens become alike far more slowly. But now signal and gradient **explode**.
 #
 # ### Further: the explosion, in maps
 #
@@ -285,7 +265,7 @@ print("equal to torch; 100 times larger, plus 7: the same")
 # %% [markdown]
 # The mean is over the numbers *of one token*: the other tokens play no part.
 #
-# The paper applies it to the sum: **post-norm**, `norm="last"` in our settings. A later variant applies it to what attention reads: **pre-norm**, `norm="first"`.
+# The transformer paper of 2017 applies it to the sum: **post-norm**, `norm="last"` in our settings. A later variant applies it to what attention reads: **pre-norm**, `norm="first"`.
 
 
 # %%
@@ -331,7 +311,7 @@ finding = f"Post-norm {post:.4f}, pre-norm {pre:.4f}."
 course.resolve("05.2", pre / post, finding, thresholds=[0.5, 2])
 
 # %% [markdown]
-# Both gradients now stay within a power of ten. But with post-norm the variety goes on fading, as with the residual connection alone; with pre-norm it fades far less. At the top the stream of pre-norm has passed no norm yet, so *one* more comes at the very end, the **final norm**.
+# At 32 layers both gradients stay within a factor of ten of 1. But with post-norm the variety goes on fading, as with the residual connection alone; with pre-norm it fades far less. At the top the stream of pre-norm has passed no norm yet, so *one* more comes at the very end, the **final norm**.
 #
 # Turn the depth, the norm and the residual connection, and watch what survives on the way up and down.
 
@@ -341,13 +321,13 @@ course.widgets.depth()
 # %% [markdown]
 # ## Step 4: the feed-forward network
 #
-# In a text of *one token* softmax over one key is 1, so the token receives its own value: a matrix times $x$. A stack of any depth is then one straight line, for which $f(a + b) + f(0) = f(a) + f(b)$. The **feed-forward network** can do more:
+# Attention mixes tokens; what it does to one token by itself is a matrix. The **feed-forward network** can do more:
 #
 # $$\text{ff}(x) = \max(0,\; x W_{\text{up}} + b_{\text{up}})\, W_{\text{down}} + b_{\text{down}},$$
 #
 # the same for every token, from $D$ numbers up to $F$ and back. The function between the two linear layers, here **ReLU**, is the **activation**.
 
-# %% tags=["nbval-check-output"]
+# %%
 class FeedForward(nn.Module):
     def __init__(self, d_model=32, d_ff=64):
         super().__init__()
@@ -357,14 +337,6 @@ class FeedForward(nn.Module):
     def forward(self, x):
         return self.down_proj(self.up_proj(x).relu())  # (B, T, D) -> (B, T, F) -> ...
 
-
-a, b = x[:, :1], x[:, 1:2]  # texts of one token
-for name, f in {
-    "32 layers of attention": stack(WithResidual, 32).double(),
-    "1 feed-forward network": stack(FeedForward, 1).double(),
-}.items():
-    bent = size_of(f(a + b) + f(0 * a) - f(a) - f(b)) / size_of(f(a))
-    print(f"{name}: a straight line, {bent < 1e-9}")
 
 # %% [markdown]
 # ## The block in 15 lines
@@ -390,6 +362,20 @@ class Block(nn.Module):
             x = self.ff_norm(x + self.ff(x))  # (B, T, D)
         return x
 
+
+# %% [markdown]
+# ### Further: a straight line, and one that bends
+#
+# In a text of *one token* softmax over one key is 1, so the token receives its own value: a matrix times $x$. Without a norm, a stack of any depth is then one straight line, for which $f(a + b) + f(0) = f(a) + f(b)$.
+
+# %% tags=["nbval-check-output"]
+a, b = x[:, :1], x[:, 1:2]  # texts of one token
+for name, f in {
+    "32 layers of attention": stack(WithResidual, 32).double(),
+    "1 feed-forward network": stack(FeedForward, 1).double(),
+}.items():
+    bent = size_of(f(a + b) + f(0 * a) - f(a) - f(b)) / size_of(f(a))
+    print(f"{name}: a straight line, {bent < 1e-9}")
 
 # %% [markdown]
 # ### Further: equal to torch and to the package
@@ -584,7 +570,7 @@ course.check("block", block)
 #
 # ## Summary
 #
-# 1. A block is attention, `x +`, a norm, and a feed-forward network with a norm and a sum of its own: the class `Block`.
+# 1. A block, the class `Block`, has two sublayers, attention and feed-forward. Each has its own norm and its own residual connection.
 # 2. What each part is for stands in the table; with pre-norm far more of the variety is left than with post-norm.
 # 3. A norm takes the numbers of one token to mean 0 and standard deviation 1, then applies a learned factor and shift. Post-norm: $\text{norm}(x + f(x))$. Pre-norm: $x + f(\text{norm}(x))$, and a final norm at the top.
 # 4. *Further:* in 100 steps, at a rate at which pre-norm learns without warm-up, post-norm learned only with it or at a lower rate.

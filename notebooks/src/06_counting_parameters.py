@@ -55,7 +55,7 @@ plots.diagram("parameters")
 #
 # Our example has $V = 100$ tokens in the vocabulary, width $D = 200$, width $F = 200$ inside the feed-forward network, $L = 4$ blocks (also called layers) and two heads.
 #
-# **The tempting way.** Attention is heads, and each head works with $D \times D$ matrices. So a layer learns $\text{heads} \cdot D^2$. Add an embedding, one vector for each token, and as much again for the output.
+# **The tempting way** to count: attention is heads, and each head works with $D \times D$ matrices. So a layer learns $\text{heads} \cdot D^2$. Add an embedding, one vector for each token, and as much again for the output.
 
 # %% tags=["nbval-check-output"]
 config = tx.PRESETS["seed-lab"]
@@ -73,7 +73,7 @@ print(f"{tempting:,} claimed: {tempting / n_params:.0%} of the real number")
 #
 # In a **linear layer** each output is a weighted sum of all inputs, plus a constant of its own, the **bias**. From 3 inputs to 5 outputs lead $3 \cdot 5$ arrows, and each *output* has a bias: $3 \cdot 5 + 5 = 20$ parameters.
 #
-# Many models since Llama have no biases: there a linear layer from $a$ to $b$ learns $a \cdot b$.
+# Many newer models, such as Llama (Meta, 2023), have no biases: there a linear layer from $a$ to $b$ learns $a \cdot b$.
 #
 # ### A norm
 #
@@ -158,7 +158,7 @@ print(f"{table.total:,} parameters, as counted by hand")
 # %% [markdown]
 # ### What does not count
 #
-# Each line changes one or two settings. The last change is **tying**: the output layer uses the matrix of the embedding. **Predict 06.1.**
+# The table after the prediction changes one or two settings in each line. The last change is **tying**: the output layer uses the matrix of the embedding. **Predict 06.1.**
 
 # %%
 course.predict(
@@ -185,7 +185,7 @@ found = f"It falls by {-added:,}."
 course.resolve("06.1", "V D, the matrix of the output layer", found)
 
 # %% [markdown]
-# **Heads, the mask and the length of the text cost no parameter**: more heads means narrower ones. Learned positions cost $D$ numbers each. Tying saves a matrix of $V \times D$; the biases of the output layer remain.
+# **Heads and the mask cost no parameter**: more heads means narrower ones. Nor does the length of the text, unless positions are learned. Learned positions cost $D$ numbers each. Tying saves a matrix of $V \times D$; the biases of the output layer remain.
 #
 # ## Look: where are the parameters?
 #
@@ -344,14 +344,14 @@ for name, published in PUBLISHED.items():
 #
 # ## Limits
 #
-# A count alone does not tell how good a model is, and gives only a part of its time and of the memory of training.
+# A count does not say how good a model is. It gives only a part of the time and memory that training takes.
 #
 # ## Summary
 #
 # 1. A linear layer learns $a b + b$, or $a b$ without bias; a norm $2 D$.
 # 2. Heads, masks and the length of a text cost no parameter; learned positions cost $D$ each.
 # 3. A wrong number can point to its mistake. There may be two explanations, or none.
-# 4. With $F = 4D$ and a tied output layer, embeddings are more than half of the model below a width of about $V / (12 L)$, and its largest part below $V / (8 L)$.
+# 4. With $F = 4D$ and a tied output layer, embeddings are more than half of the model below a width of about $V / (12 L)$.
 # 5. A published model is counted from its settings and a few facts about its architecture.
 #
 # *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.1 to 3.4; tying: Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859); Llama: Touvron et al., [arXiv:2302.13971](https://arxiv.org/abs/2302.13971), section 2.2 and table 2 ($V$ and $F$ from its published settings);

@@ -51,7 +51,7 @@ plots.diagram("ids-to-logits")
 # %% [markdown]
 # ## Your own parts
 #
-# Seven functions are exercises of lessons 02 to 05. `course.use` loads yours if it passed its check, else ours.
+# Seven functions are exercises of lessons 02 to 05, most of them *Further*. `course.use` loads yours if it passed its check, else ours.
 
 # %%
 (
@@ -65,7 +65,7 @@ plots.diagram("ids-to-logits")
 # %% [markdown]
 # ## Why: the smallest language model
 #
-# The least that makes a **language model**: each id picks a row of the embedding; the output layer turns it into one score for each token, the **logits**. On paper: after _le_ came *chat* three times and *chien* once. Let each embedding be a one-hot row, and let the output layer hold logarithms of these counts.
+# The smallest **language model** has two parts. The embedding gives a row for each id. The output layer turns this row into one score for each token, the **logits**. On paper: after _le_ came *chat* three times and *chien* once. Let each embedding be one-hot: 1 at its own token, 0 elsewhere. The output layer holds the logarithms of these counts.
 
 # %% tags=["nbval-check-output"]
 words = ["le", "chat", "chien"]
@@ -218,7 +218,7 @@ print(f"equal logits from {tx.count_parameters(model):,} equal parameters")
 # %%
 @torch.no_grad()
 def write(model, tokenizer, start="", temperature=1.0, seed=0, longest=60):
-    rng = torch.Generator().manual_seed(seed)  # training goes on undisturbed
+    rng = torch.Generator().manual_seed(seed)  # writing does not change torch's random numbers
     ids = [tokenizer.bos_id, *tokenizer.encode(start)]
     while len(ids) < longest and ids[-1] != tokenizer.eos_id:
         logits = model(torch.tensor([ids[-model.max_len :]]))[0, -1]  # (V,): read
@@ -231,7 +231,7 @@ def write(model, tokenizer, start="", temperature=1.0, seed=0, longest=60):
 print(write(model, tokenizer, "Le roman", longest=14))
 
 # %% [markdown]
-# An untrained model writes noise. The **temperature** divides the logits: below 1 it favours the probable tokens. **Top-k** keeps the $k$ most probable tokens, **top-p** the fewest that reach $p$ together; what is left is made to sum to 1.
+# An untrained model writes noise. The **temperature** divides the logits: below 1 it favours the probable tokens more than the model does. **Top-k** keeps the $k$ most probable tokens, **top-p** the fewest that reach $p$ together; what is left is made to sum to 1.
 #
 # ### Further: which token next?
 #
@@ -304,7 +304,7 @@ found = f"Half of ln V is {half:.2f}. First measured below at step {first}."
 course.resolve("07.1", first, found, thresholds=(17, 129))
 
 # %% [markdown]
-# **Noise, then French words, then beginnings of sentences**, not all of them good.
+# First random tokens, many of them whole words; then frequent words, repeated; then beginnings of sentences, not all of them good.
 #
 # Here is a model that was trained for longer. Type a French beginning, then follow one token from its embedding through each head to the logits.
 
@@ -465,7 +465,7 @@ course.check("next_token_probs", next_token_probs)
 # | train | targets are the inputs shifted by one; loss, gradient, step | |
 # | write | read, draw, append | `generate` |
 #
-# All of it is on one page of PyTorch, without `tinytx`: run `python gpt_one_page.py` on the novels of the course, or add a file of yours.
+# The file `gpt_one_page.py` next to the notebooks holds all of it without `tinytx`. It trains on novels that come with the course, or on a file of yours.
 #
 # ## What this does not show
 #

@@ -67,7 +67,7 @@ for number, answer in enumerate(targets, start=1):
     print(f"{' '.join(inputs[:number]):<38} →  {answer}")
 
 # %% [markdown]
-# The **target** of each position is the token one further on. Thanks to the causal mask a *single* pass answers all seven questions, each from the *true* tokens so far: this is called **teacher forcing**.
+# The **target** of each position is the token one further on. Thanks to the causal mask a *single* pass answers all seven questions. Each answer is given from the true tokens so far, not from the model's own: this is **teacher forcing**.
 
 # %%
 from tinytx.batching import pad_batch
@@ -113,7 +113,7 @@ print(f"the matrix form = cross_entropy: {at_once:.4f}")
 #
 # A new model whose logits are small spreads its probability almost evenly over the $V$ tokens, so its loss is close to $\ln V$. (A first loss far above says that the start is wrong: an output layer tied to embeddings that are too large does it.)
 #
-# The grammar gives the probability of any text *exactly*. The mean of $-\ln P$ over its tokens is the **entropy bound**: no model can *expect* a lower loss on new text. We measure on eighty **held-out** reviews, on which nothing is trained: a model whose loss on new texts rises, while that on its training texts still falls, **overfits**.
+# The grammar gives the probability of any text *exactly*. Divide $-\ln P$ of all texts by the number of their tokens: that is the **entropy bound**. No model can *expect* a lower loss on new text. We estimate it on eighty **held-out** reviews, on which nothing is trained. (A model **overfits** when its loss still falls on its training texts but rises on new ones.)
 
 # %%
 from tinytx_run.evaluate import evaluate_language_model, exact_nats
@@ -127,7 +127,7 @@ print(f"ln V = ln {V} = {math.log(V):.3f}, entropy bound {bound:.3f}")
 # %% [markdown]
 # ## The training loop in under 20 lines
 #
-# Take a batch, compute the loss, let `backward` find its **gradient**, clip it, make a **step** against it. The **learning rate**, the size of a step, is a **hyperparameter**: chosen, not learned. It rises during the **warm-up**, then falls to zero. **Clipping** shrinks a gradient whose norm is above a limit; it is meant for odd batches, and what it brings here is not tested. Gradients add up, so they are cleared before each `backward`.
+# Take a batch, compute the loss, let `backward` find its **gradient**, clip it, make a **step** against it. The **learning rate**, which sets the size of a step, is a **hyperparameter**: chosen, not learned. It rises during the **warm-up**, then falls to zero. **Clipping** shrinks a gradient whose norm is above a limit: it guards against odd batches, and we do not test what it brings here. Gradients add up, so they are cleared before each `backward`.
 
 # %%
 def next_token_loss(model, inputs, targets):
@@ -204,7 +204,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# A loss below the entropy bound, on text not read before, is an alarm: the model sees the answer.
+# A loss far below the entropy bound, on text not read before, is an alarm: the model sees the answer, or the sum is wrong.
 #
 # ### Further: what it has learned
 #
@@ -242,7 +242,7 @@ assert smoke or sum(map(len, train_ids)) > to_read
 # %% [markdown]
 # ## Further: how far from the truth?
 #
-# A finer measure than the loss compares the model with *everything that could have come*. Let $p$ be the true distribution and $q$ the model's. The **Kullback-Leibler divergence** $\sum_w p(w) \ln \frac{p(w)}{q(w)}$ is the surprise that $q$ costs in excess of the **entropy** of $p$, the expected surprise under $p$ itself. Here it is $\frac12 \ln 2 + 0 + \frac14 \ln \frac12 = \frac14 \ln 2$.
+# A finer measure than the loss compares the model with *everything that could have come*. Let $p$ be the true distribution and $q$ the model's. The **Kullback-Leibler divergence** $\sum_w p(w) \ln \frac{p(w)}{q(w)}$ is the surprise that $q$ costs in excess of the **entropy** of $p$, the expected surprise under $p$ itself. With $p = (\frac12, \frac14, \frac14)$ and $q = (\frac14, \frac14, \frac12)$ it is $\frac12 \ln 2 + 0 + \frac14 \ln \frac12 = \frac14 \ln 2$.
 
 # %% tags=["nbval-check-output"]
 p, q = torch.tensor([[0.50, 0.25, 0.25], [0.25, 0.25, 0.50]])
@@ -280,7 +280,7 @@ model = result.model
 assert result.tokenizer.to_bytes() == tokenizer.to_bytes()
 by_step = {row["step"]: row["loss"] for row in result.history.evaluations}
 last = by_step[n_steps]
-print("At the end it writes:", samples[n_steps][:64])
+print("At the end it writes:", samples[n_steps][:64].rpartition(" ")[0], "…")
 print(f"{last:.3f} nats per token, {last / bound - 1:.0%} above the entropy bound")
 assert smoke or bound < last < 1.1 * bound
 
@@ -335,14 +335,15 @@ ahead = next((step for step, nats in pairs if nats < by_order[best_n]), math.inf
 course.resolve(
     "08.2",
     ahead,
-    f"First step measured with a lower loss than the {best_n}-gram model: {ahead}.",
+    f"Its loss was first measured below that of the {best_n}-gram model at step {ahead}, "
+    f"and before at step {max((s for s in steps if s < ahead), default=0)}.",
     thresholds=(64.5, 512.5),
 )
 
 # %% [markdown]
 # ### Further: does it look further back?
 #
-# _Roman_ is masculine, and so is the adjective that follows _Le roman est_. Does the model look that far back, or only at the last few tokens? A harder test puts the noun out of reach of the n-gram model: in _Le roman n'est ni magnifique ni …_ the last four tokens are the same for all nouns.
+# _Roman_ is masculine, and so is the adjective that follows _Le roman est_. Does the model look that far back, or only at the last few tokens? A harder test puts the noun out of reach of the n-gram model: in _Le roman n'est ni magnifique ni …_ the last five tokens are the same for all nouns.
 
 # %%
 adjectives = [
@@ -366,8 +367,6 @@ def right_gender(probs_of, ending):
         shares.append((both[:, gender] / both.sum(dim=1)).mean().item())
     return shares
 
-# %% [markdown]
-# Both readers answer both questions.
 
 # %%
 def by_model(ids):
@@ -389,7 +388,7 @@ for ending in ("est", "n'est ni magnifique ni"):
         print(f"   {name:<12}masculine {shares[0]:.1%}, feminine {shares[1]:.1%}")
 
 # %% [markdown]
-# Next to the noun both agree, so that test shows nothing beyond counting. Where the noun is out of its reach the n-gram model is at one half, a coin, and the transformer still gives nearly all to the right gender: it uses the noun or its article, six and seven tokens back. Whether it has learned a class, or each noun by itself, this does not say: all six nouns occur in this frame in the training text.
+# Next to the noun both choose the right gender, so that test shows nothing beyond counting. Where the noun is out of its reach the n-gram model is at one half, a coin, and the transformer still gives nearly all to the right gender: it uses the noun or its article, six and seven tokens back. Whether it has learned a class, or each noun by itself, this does not say: the six nouns may occur in this frame in the training text.
 #
 # ## Further: a softmax too many
 #
@@ -487,15 +486,13 @@ course.widgets.sampling("Le livre")
 # - Real text has no known entropy bound: there losses can only be compared. And this is one run.
 #
 # ## Take-home
-
-# %%
-_ = torch.manual_seed(0)
-rows = framed(tokenizer.encode_batch(corpus.train.texts[:16]))  # (B, T + 1)
-inputs, targets = rows[:, :-1], rows[:, 1:]  # the shift: (B, T) each
-logits = right(inputs).flatten(0, 1)  # (B T, V)
-loss = F.cross_entropy(logits, targets.flatten(), ignore_index=pad_id)
-loss.backward()  # then a step, and repeat
-print(f"loss {loss.item():.2f}, ln V {math.log(V):.2f}")
+#
+# | | a text of three tokens | of $T$ tokens |
+# |---|---|---|
+# | read | `<bos> a b c` | $T + 1$ tokens |
+# | to predict | `a b c <eos>` | the same, shifted by one |
+# | first loss | about $\ln V$ | about $\ln V$ |
+# | each step | batch, loss, clear the gradients, `backward`, clip, step | the same |
 
 # %% [markdown]
 # ## Questions

@@ -53,12 +53,13 @@ world = tx.World()
 for label, text in zip(corpus.test.labels[:2], corpus.test.texts[:2], strict=True):
     print(textwrap.fill(f"{label}   {text}", 88, subsequent_indent="    "))
 labels = np.array(corpus.test.labels)
-print(f"majority of test labels: {max(labels.mean(), 1 - labels.mean()):.3f}")
+share = labels[:500].mean()  # of the reviews that are tested below
+print(f"majority of test labels: {max(share, 1 - share):.3f}")
 
 # %% [markdown]
 # ## Swapping the head
 #
-# A transformer here is a **body** (also called backbone), which turns tokens into vectors, and a **head**, which reads them. The language model's head answers at *every* position. The classifier's answers *once*: it reads the mean of the vectors of the **real** tokens, without padding. Choosing such a vector is called **pooling**.
+# A transformer here is a **body** (also called backbone), which turns tokens into vectors, and a **head**, which reads them. The language model's head answers at *every* position. The classifier's answers *once*: it reads the mean of the vectors of the **real** tokens, without padding. Making one vector out of many is called **pooling**.
 
 # %%
 plots.diagram("swap-the-head")
@@ -93,7 +94,7 @@ torch.testing.assert_close(classifier.head(pooled), classifier(token_ids, real))
 print("averaged", real.sum(dim=1).tolist(), "vectors: by hand and by the package")
 
 # %% [markdown]
-# Other choices are the *last* real token, as GPT does, or the *first*, as BERT does: not in a causal body, where the first token attends to itself alone.
+# GPT reads the *last* real token, BERT the *first*. In a causal body the first token attends to itself alone, so it cannot serve.
 #
 # ## Pretrain once
 #
@@ -109,7 +110,7 @@ tokenizer, pad_id = pretrained.tokenizer, pretrained.tokenizer.pad_id
 # %% [markdown]
 # ## The fine-tuning loop
 #
-# The loop of lesson 08 with three changes: batches hold labels, the model gives one row of logits a review, and only parameters that *require a gradient* are trained.
+# The loop of lesson 08, with labels for targets and one row of logits a review. It trains only the parameters that *require a gradient*.
 
 # %%
 def mean_of_real(model, token_ids, real):
@@ -134,7 +135,7 @@ def fine_tune(model, batches, lr=1e-3, read=mean_of_real, loss_of=F.cross_entrop
     return losses
 
 # %% [markdown]
-# A seed draws 50 labelled reviews and their order: twelve **epochs**, ten reviews at a time.
+# A seed draws 50 labelled reviews and their order. The model reads all of them twelve times, in twelve **epochs**, ten reviews at a time.
 
 # %%
 from tinytx.batching import pad_batch
@@ -190,7 +191,7 @@ print(f"loss {losses[0]:.2f} to {losses[-1]:.2f}; right on test: {accuracy(tuned
 # %% [markdown]
 # ## Freeze the body: a linear probe
 #
-# The other way: **freeze** the body by `requires_grad_(False)`, and train the new head alone, a **linear probe**. Its **control** has a body of *random* weights: only what lies above it was learned in pretraining.
+# The other way: **freeze** the body by `requires_grad_(False)`, and train the new head alone, a **linear probe**. Its **control** is a probe on a body of *random* weights. What the probe gains over this control comes from pretraining.
 #
 # ### Further: three mistakes
 #
@@ -313,7 +314,7 @@ assert on_these > on_others
 #
 # ## Further: the interval of a paired difference
 #
-# Is a gain real? Each seed gives one **paired difference**. Student's interval is mean $\pm\, t \cdot s/\sqrt{n}$. With many numbers $t$ is 1.96, with three 4.303, as $s$ itself is a rough guess.
+# Is a gain real? Each seed gives one **paired difference**. Student's 95 % interval is mean $\pm\, t \cdot s/\sqrt{n}$, where $s$ is the standard deviation of the $n$ differences. $t$ is 1.96 for many seeds and 4.303 for three, as three numbers tell $s$ only roughly.
 
 # %%
 from tinytx_run.intervals import paired_interval
@@ -336,7 +337,7 @@ for name in ("scratch", "frozen probe"):
 #
 # ## Further: more seeds, more labels
 #
-# `python -m experiments transfer --corpus world` has fine-tuned from 20 to 500 labels with five seeds. Its body was pretrained with the full recipe. A common rule says: probe when labels are scarce, since few labels determine a linear head, but not a whole body. (Five intervals hold together if each is a little wider: lesson 14.) **Predict 09.2.**
+# `python -m experiments transfer --corpus world` has fine-tuned from 20 to 500 labels with five seeds. Its body was pretrained with the full recipe. A common rule says: probe when labels are scarce, since few labels determine a linear head, but not a whole body. (Lesson 14 shows why five intervals at once must each be wider.) **Predict 09.2.**
 
 # %%
 from tinytx_course.results import read_results
@@ -372,7 +373,7 @@ means = sorted(lead.mean for lead in leads.values())
 course.resolve(
     "09.2",
     "at all five numbers of labels",
-    f"It leads by {means[0]:+.3f} to {means[-1]:+.3f}, and no interval holds zero.",
+    f"It leads by {means[0]:+.3f} to {means[-1]:+.3f}, and no interval contains zero.",
 )
 
 # %% [markdown]
@@ -385,13 +386,13 @@ print(f"[{worth.low:+.3f}, {worth.high:+.3f}]")
 assert worth.low > 0
 
 # %% [markdown]
-# Against *from scratch*, pretraining is worth more than ten times the labels. The next section has a stronger rival.
+# Here 50 labels after pretraining beat 500 labels from scratch. The next section has a stronger rival.
 #
 # ## Further: a baseline that cannot read
 #
 # **Naive Bayes** forgets the order of words: a **bag of words**. The score of a review is the sum, over its words, of $\ln P(\text{word} \mid 1) - \ln P(\text{word} \mid 0)$, each a share of counts with one added. It gets the labels of the stored runs, seed by seed.
 
-# %%
+# %% tags=["nbval-check-output"]
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.naive_bayes import MultinomialNB
 
@@ -407,12 +408,8 @@ def bag_of_words(n_labels, seed):
 
 seeds = sorted({record["seed"] for record in records})
 bags = {n: np.array([bag_of_words(n, seed) for seed in seeds]) for n in counts}
-
-# %% [markdown]
-# Pretrained and scratch, each minus the bag, ten comparisons:
-
-# %% tags=["nbval-check-output"]
 behind = []
+print("pretrained, and scratch, each minus the bag; ten comparisons")
 for n in counts:
     both = (measured(n, "pretrained"), measured(n, "scratch"))
     gains = [paired_interval(accuracies - bags[n], 10) for accuracies in both]
@@ -420,10 +417,10 @@ for n in counts:
     print(f"{n:>3} labels  ", "   ".join(row))
     assert gains[0].low > 0 > gains[1].mean
     behind += [n] * (gains[1].high < 0)
-print("scratch is behind the bag with", *behind, "labels")
+assert behind == [50, 200, 500]
 
 # %% [markdown]
-# The pretrained model beats the bag of words at all five numbers of labels. From scratch it is behind the bag where the line says so, and nowhere shown to be ahead.
+# The pretrained model beats the bag of words at all five numbers of labels. From scratch it is behind the bag with 50, 200 and 500 labels; with 20 and 100 the difference is open.
 #
 # ### Label-efficiency curves
 #
@@ -453,7 +450,7 @@ plots.show(fig, name="09_label_efficiency")
 # %% [markdown]
 # ## Your own sentence
 #
-# `tx.finetune` is the package's version of the loop. Write a review in French. The model answers whatever you write; the exact **posterior**, the probability of praise given the words, is known for what the grammar could have written. Our sentence praises twice, once by a negation, and the model may be badly wrong about it. Replace *n'est pas ennuyeux* by *est passionnant* and run the cell again: was it the negation?
+# `tx.finetune` is the package's version of the loop. Write a review in French. The model answers whatever you write. The exact **posterior**, the probability of praise given the words, is known only for texts that the grammar can write. Our sentence praises twice, once by a negation, and the model may be badly wrong about it. Replace *n'est pas ennuyeux* by *est passionnant* and run the cell again: was it this half of the text? Then try *est ennuyeux*: does the model notice the negation?
 
 # %%
 quiet = tx.RunOptions(progress=False, report=lambda line: None)
@@ -483,15 +480,12 @@ course.widgets.how_sure(world=world)
 #
 # ## Take-home
 #
-# A probe. Without the line that freezes, and at a tenth of the rate, it is fine-tuning.
-
-# %%
-_ = torch.manual_seed(0)
-model = tx.Classifier(pretrained.model.config, n_classes=2)  # the head is new
-model.body.load_state_dict(pretrained.model.body.state_dict())  # learned without labels
-model.body.requires_grad_(False)
-losses = fine_tune(model, drawn[0], lr=1e-2)
-print(f"last loss {losses[-1]:.2f}")
+# | | body begins | trained | rate here |
+# |---|---|---|---|
+# | fine-tuning | pretrained | body and head | 0.001 |
+# | probe | pretrained | the head alone | 0.01 |
+# | from scratch | random | body and head | 0.001 |
+# | the probe's control | random | the head alone | 0.01 |
 
 # %% [markdown]
 # ## Questions
@@ -522,7 +516,7 @@ course.check("freeze", freeze)
 #
 # <details><summary>Answer</summary>
 #
-# One block of 196,864 parameters and the head's 256. Train it for the three seeds with the same batches, and take the paired differences. If their interval holds zero, three seeds cannot say.
+# One block of 196,864 parameters and the head's 256. Train it for the three seeds with the same batches, and take the paired differences. If their interval contains zero, three seeds cannot say.
 #
 # </details>
 #
@@ -575,7 +569,7 @@ course.check("last_token", last_token)
 #
 # 1. A classifier has the body of the language model and a new head, which reads the mean of the real tokens.
 # 2. Fine-tuning is the training loop with labels. With the same 50 labels the pretrained body is far ahead of a fresh one. *Further:* choosing on the test set flatters.
-# 3. *Further:* pretraining is worth more than ten times the labels here. In the stored runs fine-tuning beats the probe, and a transformer from scratch is nowhere shown to be ahead of a bag of words.
+# 3. *Further:* here 50 labels after pretraining beat 500 from scratch. In the stored runs fine-tuning beats the probe, and a transformer from scratch is nowhere shown to be ahead of a bag of words.
 #
 # *Where this comes from:* Radford et al., *Improving Language Understanding by Generative Pre-Training*, 2018, section 3.2. Devlin et al., [arXiv:1810.04805](https://arxiv.org/abs/1810.04805), for the first token. Dodge et al., [arXiv:2002.06305](https://arxiv.org/abs/2002.06305), for seeds. Alain and Bengio, [arXiv:1610.01644](https://arxiv.org/abs/1610.01644), for probes.
 #

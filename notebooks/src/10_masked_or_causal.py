@@ -85,7 +85,7 @@ assert bits_both < exact - end
 course.resolve("10.1", "below it", f"{bits_both:.2f} against {exact:.2f} bits.")
 
 # %% [markdown]
-# The first sum is exactly $-\log_2 P$, by the **chain rule**: $P(x_1) \cdot P(x_2 \mid x_1) \cdots = P(x_1 \dots x_T)$. The second is far below it. Its predictions are the best there are, but _fin_ reveals _La_: with both sides visible the article costs nothing. Such a sum, the **pseudo-log-likelihood**, must not be compared with a log-probability, a perplexity or our entropy bound.
+# The first sum is exactly $-\log_2 P$, by the **chain rule**: $P(x_1) \cdot P(x_2 \mid x_1) \cdots = P(x_1 \dots x_T)$. The second is far below it. Its predictions are the best there are, but _fin_ reveals _La_: with both sides visible the article costs nothing. Minus this sum is called **pseudo-log-likelihood**. It must not be compared with a log-probability, nor its mean with a perplexity or our entropy bound.
 #
 # ### Further: four sentences by hand
 #
@@ -139,7 +139,7 @@ fig, ax = plots.heatmap(
 plots.show(fig, "10_entropy_strips")
 
 # %% [markdown]
-# Given both sides, first words, the article _un_ and some _est_ go white in this review; _mais_ and the last full stop were white from the left already. What stays is mostly nouns, adjectives and the verb: *meaning*.
+# Given both sides, first words, the article _un_ and some _est_ go white in this review; _mais_ and the last full stop were white from the left already. What stays is mostly nouns, adjectives and the verb.
 #
 # ### Which words gain?
 #
@@ -210,11 +210,11 @@ for a, p in article.items():
 print(f"like 'le fin': at once {at_once:.0%}, one after the other {in_turn:.0%}")
 
 # %% [markdown]
-# _Le_ is likely, _fin_ is likely, _le fin_ is impossible: nothing ties the two distributions together. One after the other works: the chain rule, in an order of our choosing. So it is awkward to write text with a masked model.
+# _Le_ is likely, _fin_ is likely, _le fin_ is impossible: nothing ties the two distributions together. With exact distributions one after the other works, by the chain rule in an order of our choosing. A masked model that fills all gaps at once has no such guarantee.
 #
 # ## How BERT is trained
 #
-# BERT (2018) chooses **15 %** of all positions for prediction. Of these, 80 % are replaced by `[MASK]`, 10 % by a word drawn at random, and 10 % are left as they are: `[MASK]` does not occur when the model is later fine-tuned, and as a visible word may have been swapped, the model must check every position.
+# BERT (2018) chooses **15 %** of all positions for prediction. Of these, 80 % are replaced by `[MASK]`, 10 % by a word drawn at random, and 10 % are left as they are. The authors give two reasons: `[MASK]` does not occur in fine-tuning, and as any visible word may have been swapped, the model must check every position.
 #
 # ### The masked loss
 #
@@ -251,22 +251,11 @@ masked.body.load_state_dict(causal.body.state_dict())  # the same first weights
 assert tx.count_parameters(causal) == tx.count_parameters(masked)
 
 # %% [markdown]
-# Three kinds of batches: what is read, and the labels.
+# A masked batch: what is read, and the labels. (`lab.causal_batches` makes those of the causal models.)
 
 # %%
 MARKS = ("pad", "unk", "bos", "eos", "cls", "sep")
-pad, unk, bos, eos, cls, sep = SPECIAL = [getattr(tokenizer, f"{m}_id") for m in MARKS]
-
-
-def next_token_batch(rows, generator):
-    ids = pad_batch([[bos, *row, eos] for row in rows], pad)
-    return ids[:, :-1], ids[:, 1:].masked_fill(ids[:, 1:] == pad, -100)  # (B, T) each
-
-
-def few_positions_batch(rows, generator):
-    inputs, labels = next_token_batch(rows, generator)
-    counted = torch.rand(labels.shape, generator=generator) < 0.15
-    return inputs, labels.where(counted, -100)
+pad, _, _, _, cls, sep = SPECIAL = [getattr(tokenizer, f"{m}_id") for m in MARKS]
 
 
 def masked_batch(rows, generator):  # 80/10/10
@@ -278,16 +267,14 @@ def masked_batch(rows, generator):  # 80/10/10
 
 dice = torch.Generator().manual_seed(8)
 inputs, labels = masked_batch([tokenizer.encode(" ".join(review[:8]))], dice)
-print("a masked batch is read as", inputs[0].tolist())
-print("its labels:", labels[0].tolist())
-
-# %% [markdown]
-# What can be compared is one blank, drawn at random, in each of 150 new reviews. The world gives *two* exact values for it, given the left and given both sides. A model's distance from the exact value of *its* side is its **excess**. `lab.train` is the loop of lesson 08, with a fifth of the recipe's steps. **Predict 10.3.**
-
-# %%
+print(f"read ({tokenizer.mask_id} is [MASK]):", inputs[0].tolist())
+print("labels:", labels[0].tolist())
 blanks = lab.Blanks.drawn(tokenizer, corpus.valid.texts[:150], seed=3)
 exact_left, exact_both = blanks.exact(world, "left"), blanks.exact(world, "both")
 settings = resize(recipe.settings, max(30, recipe.settings.n_steps // 5))
+
+# %% [markdown]
+# What can be compared is one blank, drawn at random, in each of 150 new reviews. The world gives *two* exact values for it, given the left and given both sides. A model's distance from the exact value of *its* side is its **excess**. `lab.train` is the loop of lesson 08, with a fifth of the recipe's steps. **Predict 10.3.**
 
 # %%
 course.predict(
@@ -298,8 +285,9 @@ course.predict(
 
 # %%
 arms = {
-    "causal": (causal, next_token_batch, exact_left),
-    "causal, few positions": (control, few_positions_batch, exact_left),
+    "causal": (causal, lab.causal_batches(tokenizer), exact_left),
+    "causal, few positions": (
+        control, lab.causal_batches(tokenizer, share=0.15), exact_left),
     "masked": (masked, masked_batch, exact_both),
 }
 history, above = {}, {}
@@ -314,7 +302,7 @@ finding = "{:.2f} against {:.2f} nats above it.".format(*means)
 course.resolve("10.3", f"the {nearer} model", finding)
 
 # %% [markdown]
-# (± is the standard error over the blanks.) Learning from few positions costs the control, too. But this is one run of each, ended early; several seeds with all steps follow. In the explorer guess first.
+# (± is the standard error: how far the mean may be off, as only these blanks were drawn.) The two questions differ, so an excess tells how far a model is from its own best, not which one knows more. The control is further from its value than the causal model. This is one run of each, ended early; several seeds with all steps follow. In the explorer guess first.
 
 # %%
 course.widgets.fill_blank(masked, tokenizer)
@@ -340,7 +328,7 @@ for name, probs in {
 # %% [markdown]
 # ## With care: several seeds
 #
-# `python -m experiments objectives` trained each with several seeds, at its own learning rate. Differences are paired by seed, with intervals that hold together. Where one holds zero, the question is **open**. The excess here is the *expected* one under the exact distribution, on 60 blanks that are the same for all seeds: the intervals tell how much the seeds matter, and not the blanks.
+# `python -m experiments objectives` trained each with several seeds, at its own learning rate. Differences are paired by seed. Their intervals are made so wide that all may be read at once (lesson 14). Where one contains zero, the question is **open**. The first three lines are in nats of excess, the last two in nats of surprise at the hidden word. The excess here is the *expected* one under the exact distribution, on 60 blanks that are the same for all seeds: the intervals tell how much the seeds matter, and not the blanks.
 
 # %%
 from tinytx_course.results import read_results
@@ -377,20 +365,16 @@ pd.DataFrame(table, index=models).dropna(how="all").fillna("–")
 #
 # ## What was published
 #
-# BERT's authors compared the two ways on five English tasks (table 5 of the paper). MNLI-m, QNLI and MRPC ask about two sentences, SST-2 for the polarity of one: accuracy in percent. SQuAD asks for the words of a text that answer a question: F1, their overlap with the right ones. Guessing the **next sentence** was BERT's second task.
-
-# %%
-published = {
-    "BERT base: masked, next sentence": [84.4, 88.4, 86.7, 92.7, 88.5],
-    "masked, no next sentence": [83.9, 84.9, 86.5, 92.6, 87.9],
-    "left to right, no next sentence": [82.1, 84.3, 77.5, 92.1, 77.8],
-    "the same, with a BiLSTM on top": [82.1, 84.1, 75.7, 91.6, 84.9],
-}
-tasks = ["MNLI-m", "QNLI", "MRPC", "SST-2", "SQuAD"]
-pd.DataFrame(published, index=tasks).T
-
-# %% [markdown]
-# The nearest pair are the **second and the third row**. Between them the direction differs, in fine-tuning too, and so do what is predicted and at how many positions. The left-to-right model loses 10.1 points on SQuAD, 9.0 on MRPC (408 pairs only), and at most 1.8 on the others. With a BiLSTM on top, a recurrent network that reads both ways, it regains 7.1 points on SQuAD and none on MRPC. So a part of the loss on SQuAD may be the missing right side (the BiLSTM adds layers, too); and none of these models had to *write*.
+# BERT's authors compared the two ways on five English tasks (table 5 of the paper). MNLI-m, QNLI and MRPC ask about two sentences, SST-2 for the polarity of one: accuracy in percent. SQuAD asks for the words of a text that answer a question: F1, their overlap with the right ones. BERT's second task was **next-sentence prediction**: does one passage follow another?
+#
+# | | MNLI-m | QNLI | MRPC | SST-2 | SQuAD |
+# |---|---|---|---|---|---|
+# | BERT base: masked, next sentence | 84.4 | 88.4 | 86.7 | 92.7 | 88.5 |
+# | masked, no next sentence | 83.9 | 84.9 | 86.5 | 92.6 | 87.9 |
+# | left to right, no next sentence | 82.1 | 84.3 | 77.5 | 92.1 | 77.8 |
+# | the same, with a BiLSTM on top | 82.1 | 84.1 | 75.7 | 91.6 | 84.9 |
+#
+# The nearest pair are the **second and the third row**. Between them the direction differs, in fine-tuning too, and so do what is predicted and at how many positions. The left-to-right model loses 10.1 points on SQuAD, 9.0 on MRPC (408 pairs only), and at most 1.8 on the others. With a BiLSTM on top, a network that reads word by word in both directions, it regains 7.1 points on SQuAD and none on MRPC. So a part of the loss on SQuAD may be the missing right side (the BiLSTM adds layers, too); and none of these models had to *write*.
 #
 # ## Questions
 

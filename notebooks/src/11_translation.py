@@ -11,7 +11,7 @@
 #
 # **How do two languages meet?**
 #
-# An **encoder** reads the source, a **decoder** writes the target, and they meet in one sublayer.
+# An **encoder** reads the source, a **decoder** writes the target, and they meet in cross-attention, a sublayer of each decoder layer.
 #
 # After this lesson you can
 #
@@ -81,7 +81,7 @@ translations = {"word for word": [by_dictionary(pair.english) for pair in fresh]
 print(f"{len(pairs.train):,} pairs to learn from, {len(fresh)} fresh sentences")
 
 # %% [markdown]
-# **Predict 11.1.** A translation is *exact* if it is the very sentence of the grammar.
+# **Predict 11.1.** A translation is *exact* if it is the very sentence of the grammar. **BLEU**, from 0 to 100, says how many runs of one to four words a translation shares with the right one; in brackets its 95 % interval.
 
 # %%
 course.predict(
@@ -109,11 +109,11 @@ assert exact < 0.2
 course.resolve("11.1", exact, finding, thresholds=(0.2, 0.6))
 
 # %% [markdown]
-# Articles, adjectives and participles take gender and number from a noun elsewhere; the order of words differs (_absurd romance_, _romance absurde_), and so does their number (_I read_, _j'ai lu_). Words that were never aligned stay English. (**BLEU**, from 0 to 100, counts the runs of one to four words that a translation shares with the right one; in brackets its 95 % interval.)
+# Articles, adjectives and participles take gender and number from a noun elsewhere. The order of words differs (_absurd romance_, _romance absurde_), and one English word may need two French ones (_read_, _ai lu_). Words that were never aligned stay English.
 #
 # ## By hand: the decoder attends to the source
 #
-# In **cross-attention** the queries come from the decoder, keys and values from the encoder's output, the **memory**: one vector a source token. Here three French positions attend to four English ones, the last of them padding. For each query: a score a source token, $e$ to its power, zero for padding, divided by the sum.
+# In **cross-attention** the queries come from the decoder, keys and values from the encoder's output, the **memory**: one vector a source token. Here three French positions attend to four English ones, the last of them padding. Each query gets one score for each source token. Raise $e$ to each score, put zero for padding, and divide by the sum.
 
 # %% tags=["nbval-check-output"]
 # The queries of <bos>, J', ai; the keys of I, read, novels, <pad>.
@@ -133,14 +133,18 @@ print(weights.numpy().round(3), "= tx.attention")
 #
 # ## Three attentions, three masks
 #
-# In the encoder each source token attends to all real source tokens, in the decoder each target token to itself and to those before it, in cross-attention each target token to all real source tokens. Only the second is causal: the whole source is known before the first word is written.
+# - In the encoder each source token attends to all real source tokens.
+# - In the decoder each target token attends to itself and to those before it.
+# - In cross-attention each target token attends to all real source tokens.
+#
+# Only the second is causal: the whole source is known before the first word is written.
 #
 # ## A decoder layer in about 25 lines
 #
 # The block of lesson 05 with one more sublayer in the middle, cross-attention to the memory.
 
 
-# %%
+# %% tags=["nbval-check-output"]
 class DecoderLayer(nn.Module):
     def __init__(self, d_model, n_heads, d_ff):
         super().__init__()
@@ -164,7 +168,6 @@ class DecoderLayer(nn.Module):
         return self.cross_and_ff(x, memory, src_real)
 
 
-# %% tags=["nbval-check-output"]
 x, memory = torch.randn(2, 7, 12), torch.randn(2, 5, 12)
 layer, src_real = DecoderLayer(12, n_heads=3, d_ff=20), torch.ones(2, 5).bool()
 print("(B, T, D) =", tuple(x.shape), "in,", *layer(x, memory, src_real).shape, "out")
@@ -268,16 +271,15 @@ assert lowest < losses[-1] < lowest + 0.15
 # %% [markdown]
 # ## Use it: train a translator
 #
-# `tx.train_translator` minimises this loss over all pairs.
+# `tx.train_translator` trains on this loss.
 
 # %%
 result = tx.train_translator(pairs, options=tx.RunOptions(progress=False))
 model, tokenizer = result.model.cpu().eval(), result.tokenizer
 print(f"held out, unsmoothed: {result.evaluation.nats_per_token:.3f} nats per token")
 
-
 # %% [markdown]
-# It writes by **greedy decoding**: take the most probable token, append it, ask again, until the end mark comes.
+# (Label smoothing asks for 0.9 only, so about $-\ln 0.9 = 0.105$ nats of this are its price.) It writes by **greedy decoding**: take the most probable token, append it, ask again, until the end mark comes.
 
 # %%
 @torch.no_grad()
@@ -337,7 +339,7 @@ assert smoke or losses[1] > losses[0] + 1
 #
 # ## Look: cross-attention as an alignment
 #
-# Here the grammar knows which word translates which, so we can see whether a head attends there; it need not. How much of a head's attention falls on the words that the predicted token translates? The best head is chosen on some sentences and measured on others. The baseline attends to the place in proportion, as the two languages run nearly in parallel.
+# Here the grammar knows which word translates which, so we can see whether a head attends there; it need not. How much of a head's attention falls on the words that the predicted token translates? The best head is chosen on some sentences and measured on others. One baseline attends to the same relative place: half-way through the French, half-way through the English. The other attends to all tokens evenly.
 
 # %%
 chosen = lab.alignment_mass(model, tokenizer, fresh[150:300]).mass  # (L, H)
@@ -345,11 +347,11 @@ layer, head = divmod(int(chosen.argmax()), model.config.n_heads)
 mass = lab.alignment_mass(model, tokenizer, fresh[:150])
 best = mass.mass[layer, head]
 print(f"layer {layer}, head {head}: {best:.2f} of its attention,", end=" ")
-print(f"place {mass.in_order:.2f}, even {mass.uniform:.2f}")
+print(f"relative place {mass.in_order:.2f}, even {mass.uniform:.2f}")
 assert smoke or best > mass.in_order + 0.05
 
 # %% [markdown]
-# In this run the chosen head follows an alignment that it was never given, more than the place does. Choose a French word; outlined is what it translates.
+# In this run the chosen head puts more of its attention on the right words than the relative place does. Nobody gave it the alignment. Choose a French word; outlined is what it translates.
 
 # %%
 course.widgets.alignment(model, tokenizer, fresh[600:606])
@@ -501,7 +503,7 @@ assert abs(score - by_package) < 1e-6
 print(f"BLEU {score:.1f}, by hand and by sacrebleu")
 
 # %% [markdown]
-# BLEU was made for whole test sets, where accidents average out. Scores compare only where the **signatures** are equal, sacreBLEU's line with number of references, case, tokenisation and version. Its interval is a **bootstrap**: test sets drawn out of this one with replacement.
+# BLEU was made for whole test sets, where accidents average out. Compare scores only on the same test set and with the same **signature**: sacreBLEU's line that names the number of references, case, tokenisation and version. The interval of a score comes from the **bootstrap**: many test sets are drawn out of this one, with replacement.
 #
 # ### Real pairs
 #
@@ -516,7 +518,7 @@ for corpus in ("tatoeba-en-fr", "multi30k-en-fr"):
     assert beam_score["bleu"] > greedy_score["bleu"]
 
 # %% [markdown]
-# The beam's score is higher on both, by one model each and without a paired interval.
+# The beam's score is higher on both. There is one model for each, and no paired interval, so chance is not excluded.
 #
 # ## Questions
 
@@ -599,7 +601,7 @@ course.check("beam_search", beam_search)
 # ## Summary
 #
 # 1. Cross-attention: queries from the decoder, keys and values from the memory, padding of the source masked.
-# 2. In this run the chosen head follows the true alignment, over sentences that did not choose it, more than the place in proportion.
+# 2. In this run the chosen head attends to the true alignment more than the relative place does, over sentences that did not choose it.
 # 3. *Further:* label smoothing leaves a lowest loss above zero. Beam search may find a more probable sentence than greedy decoding.
 #
 # *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.1, 3.2.3, 5.4 and 6.1. Alignment: Bahdanau, Cho and Bengio, [arXiv:1409.0473](https://arxiv.org/abs/1409.0473). BLEU: Papineni et al., ACL 2002. Signatures: Post, [arXiv:1804.08771](https://arxiv.org/abs/1804.08771).

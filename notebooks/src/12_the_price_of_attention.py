@@ -14,7 +14,7 @@
 # After this lesson you can
 #
 # 1. write a recurrent layer and a convolution, and say how news travels in them;
-# 2. count what each layer costs, and say *when* attention is cheaper, and *which part* of it;
+# 2. count what each layer costs, and say *when* attention is cheaper, *which part* of it, and than *what*;
 # 3. *Further:* measure the same with a clock, and find the longest chain of operations that wait for each other;
 # 4. compare four neural language models fairly, with an n-gram model as baseline.
 #
@@ -53,7 +53,7 @@ course.plots.diagram("paths-of-information")
 
 # %% [markdown]
 # *Attention Is All You Need* has a table: $O(n^2 d)$ operations for self-attention, $O(n d^2)$ for a recurrent layer. Tempting: "attention is cheaper as long as $n < d$."
-# It means nothing until you say *for which lengths*, and *which part* of attention.
+# Whether it is true depends on *which part* of attention you count, and on *which* recurrent layer you compare it with.
 #
 # ## By hand: how one signal travels
 #
@@ -149,7 +149,7 @@ torch.testing.assert_close(convolve(x, W, theirs.bias, k=4), by_torch)
 course.widgets.shapes(batch_size=2, seq_len=5, d_model=8, n_heads=2, d_ff=10, step=3)
 
 # %% [markdown]
-# Only the attention scores and weights do: one number for each *pair* of tokens. *Attention* has four projections, $8nd^2$, and all pairs twice, for scores and for weighted sums, $2 \cdot 2n^2d$. An *RNN* has two matrices a token, a *GRU* six, a *convolution* $k$. Torch counts:
+# Only the attention scores and weights do: one number for each *pair* of tokens. *Attention* has four projections, $8nd^2$, and all pairs twice (a causal mask needs about half of them; the paper counts all), for scores and for weighted sums, $2 \cdot 2n^2d$. An *RNN* has two matrices a token, a *GRU* six, a *convolution* $k$. Torch counts:
 
 # %% tags=["nbval-check-output"]
 cost = {
@@ -275,7 +275,7 @@ ax.minorticks_off()
 course.plots.show(fig, name="12_time")
 
 # %% [markdown]
-# Operation by operation the large products are cheaper. But the pairs of attention take $n^2$ operations, a recurrent layer $n$: the longer the text, the steeper is the line of attention.
+# For the same number of operations attention took less time here. But the pairs of attention take $n^2$ operations, a recurrent layer $n$: the longer the text, the steeper is the line of attention.
 #
 # ### Further: waiting, what cannot be done at once
 #
@@ -361,7 +361,7 @@ fig, ax = course.plots.curves(
 course.plots.show(fig, name="12_gradients")
 
 # %% [markdown]
-# On a logarithmic axis a straight line means the same factor at every step. In the RNN and the GRU that factor is below one: the gradient **vanishes** exponentially, more slowly the more the gate keeps. Attention without positions knows no distance: what differs there is chance. The convolution has a wall. (A trained recurrent layer may carry further, or not as far.)
+# On a logarithmic axis a straight line means the same factor at every step. In the RNN and the GRU that factor is below one: the gradient **vanishes** exponentially. In the GRU whose gate is near 1 it falls far more slowly. Attention without positions knows no distance: what differs there is chance. The convolution has a wall. (A trained recurrent layer may carry further, or not as far.)
 #
 # ### Equal parameters, nearly equal operations
 #
@@ -407,11 +407,11 @@ finding = f"{gap:.4f} nats a token closer than {second}, the next."
 course.resolve("12.3", best, finding)
 
 # %% [markdown]
-# **Finding:** in these runs attention is first, with each of three seeds and by little. All four networks are far ahead of counting. Three seeds do not settle the order of attention, GRU and RNN, and the best rate of the CNN lay at an end of its grid (*Further*).
+# **Finding:** in these runs attention is first, by little (*Further* shows each of the three seeds). All four networks are far ahead of counting. Three seeds do not settle whether attention is ahead of the GRU and of the RNN. The best rate of the CNN lay at an end of its grid.
 #
 # ### Further: is the difference more than chance?
 #
-# Differences to the transformer are **paired** by seed (lesson 09). *Equal time*: each network gets the *processor time* of the transformer's pass, on one core, so the cheaper a training step, the more steps fit in.
+# Differences to the transformer are **paired** by seed (lesson 09). *Equal time*: each network gets the *processor time* of the transformer's pass, on one core, so the cheaper a training step, the more steps fit in. RNN and GRU are our loops in Python: compiled ones may fit in more.
 
 # %% tags=["folded"]
 from tinytx_run.intervals import paired_interval
@@ -442,7 +442,7 @@ counted = equal_params.above.max() - equal_params[equal_params.n > 1].above.max(
 assert counted > 10 * max(one.mean for one in bars.values())
 
 # %% [markdown]
-# The transformer is ahead of all three, at equal parameters and at equal time, with every seed, and each of the six intervals, taken by itself, lies above zero. Together they do not all: with Bonferroni's correction (lesson 14) only the lead over the CNN at equal parameters is left. By little: 0.006 to 0.017 nats, where the step from counting to any network is ten times as large. A network that learned at an end of its grid of rates might do better beyond it:
+# The transformer is ahead of all three, at equal parameters and at equal time, with every seed, and each of the six intervals, taken by itself, lies above zero. Together they do not all: with Bonferroni's correction (lesson 14) only the lead over the CNN at equal parameters is left, and the CNN's best rate lay at an end of its grid. All leads are small: 0.005 to 0.017 nats, where the step from counting to any network is ten times as large. A network that learned at an end of its grid of rates might do better beyond it:
 
 # %%
 tuned = [record for record in ladder.data.values() if record["measure"] == "tuning"]
@@ -504,13 +504,11 @@ course.check("longest_chain", longest_chain)
 #
 # ## Take-home
 #
-# The longest chain is of operations that wait for each other; the path, of steps from the first token to the last.
-#
-# | one layer | operations | longest chain | path |
-# |---|---|---|---|
-# | self-attention | $O(n^2 d)$, with its projections $+\,O(n d^2)$ | $O(1)$ | $O(1)$ |
-# | recurrent, RNN or GRU | $O(n d^2)$ | $O(n)$ | $O(n)$ |
-# | convolution, kernel $k$ | $O(k n d^2)$ | $O(1)$ | $O(n/k)$, in as many layers |
+# | one layer | operations | how news travels |
+# |---|---|---|
+# | self-attention | $O(n^2 d)$, with its projections $+\,O(n d^2)$ | at once, at any distance |
+# | recurrent, RNN or GRU | $O(n d^2)$ | through every state between |
+# | convolution, kernel $k$ | $O(k n d^2)$ | $k - 1$ tokens a layer |
 #
 # ## Limits
 #
@@ -520,9 +518,9 @@ course.check("longest_chain", longest_chain)
 # ## Summary
 #
 # 1. Where a state keeps less than all of itself, a signal fades; one convolution has a wall; attention reads at any distance, with the weight that it gives.
-# 2. Attention takes $8nd^2 + 4n^2d$ operations, an RNN $4nd^2$. "Cheaper" needs a *when* ($n < d$) and an *of what*.
-# 3. *Further:* operation by operation, attention takes less time than a GRU, the fewer texts at once the more; the longest chain grows with the text in recurrent layers only.
-# 4. On one task, at equal parameters, the transformer came first with each of three seeds, by so little that its order with GRU and RNN is not settled; all are far ahead of the n-gram model.
+# 2. Attention takes $8nd^2 + 4n^2d$ operations, an RNN $4nd^2$. "Cheaper" needs a *when* ($n < d$), an *of what* and a *than what*.
+# 3. *Further:* at equal operations attention took less time than a GRU on this core, and with more texts at once its lead shrank; the longest chain grows with the text in recurrent layers only.
+# 4. On one task, at equal parameters, the transformer came first with each of three seeds; whether it is ahead of GRU and RNN is not settled by three. All are far ahead of the n-gram model.
 #
 # *References:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), table 1. GRU: Cho et al., [arXiv:1406.1078](https://arxiv.org/abs/1406.1078). Convolutions: Gehring et al., [arXiv:1705.03122](https://arxiv.org/abs/1705.03122). Vanishing gradients: Pascanu et al., [arXiv:1211.5063](https://arxiv.org/abs/1211.5063).
 #

@@ -35,6 +35,7 @@ import torch.nn.functional as F
 import tinytx as tx
 import tinytx_course as course
 from tinytx_course.labs import lesson_13
+from tinytx_course.labs.lesson_13 import ratio, said
 from tinytx_run.recipes import default_budget
 
 torch.set_num_threads(1)
@@ -62,7 +63,7 @@ costs = tx.cost_table(config, batch_size=batch_size, seq_len=seq_len)
 print(f"{costs.flops_training:,} operations in a training step")
 
 # %% [markdown]
-# A fair stopwatch **warms up** (the first call fetches memory), **takes turns**, A B, A B, so a slow moment meets both, and reads **the right clock**: processor time, which does not pass while other programs have the core. We report the median of the ratios, round by round, with their smallest and largest value: a **range**, no **confidence interval**.
+# A fair stopwatch **warms up** (the first call fetches memory), **takes turns**, A B, A B, so a slow moment meets both, and reads **the right clock**: processor time, which does not pass while other programs have the core. We report the median of the ratios, round by round, with their smallest and largest value: a **range**, not a **confidence interval**.
 
 # %%
 from statistics import median
@@ -86,16 +87,6 @@ def take_turns(tasks, n_rounds=5):
             if round_number > 0:  # the first round is the warm-up
                 times[name].append(max(taken, 1e-9))
     return times
-
-
-def ratio(slow, fast):
-    ratios = [a / b for a, b in zip(slow, fast, strict=True)]
-    return median(ratios), (min(ratios), max(ratios))
-
-
-def said(middle, ends):
-    return f"{middle:.2f} (range {ends[0]:.2f} to {ends[1]:.2f})"
-
 
 
 # %% [markdown]
@@ -136,7 +127,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# **Finding:** the speed of a large product does not give the time of a step. *Where the time goes in a step*, below, measures what else runs. First what no count of operations sees: numbers must be read from memory, and results written.
+# **Finding:** where the range lies above 1, a step takes longer than its products would. *Where the time goes in a step*, below, measures what else runs. First what no count of operations sees: numbers must be read from memory, and results written.
 #
 # ## By hand: operations and bytes
 #
@@ -160,7 +151,7 @@ print(f"{operations / n_bytes:.2f} for each byte")
 # %% [markdown]
 # ## Look: the roofline of this machine
 #
-# Here are the layers of our model in training, where each weight is read once for all tokens of a batch, and in generation, where it is read to be used once. A large product gives the top, a large copy the slope. Each round begins with the copy, which drives most weights out of the **cache**, the small memory close to the processor.
+# Here are the layers of our model in training, where each weight is read once for all tokens of a batch, and in generation, where it is read to be used once. A large product gives the top, a large copy the slope. Each round begins with the copy, which should drive most weights out of the **cache**, the small memory close to the processor.
 
 # %% tags=["nbval-check-output"]
 sizes = {"training": (4, 128, 128), "generation": (1, 1, 128)}
@@ -193,7 +184,7 @@ for name, layer in layers.items():
         assert smoke or (layer.intensity > ridge) == ("training" in name)
 
 # %% [markdown]
-# **Finding:** the products of training are compute-bound, and in generation the same layers lie on the other side: two operations for a weight of four bytes. What would a machine with twice the arithmetic, or twice the memory speed, gain at most? Guess, then choose it in the explorer.
+# **Finding:** by their intensity the products of training are compute-bound, and those of generation memory-bound: they do two operations for each weight of four bytes. What would a machine with twice the arithmetic, or twice the memory speed, gain at most? Guess, then choose it in the explorer.
 
 # %%
 course.widgets.roofline(
@@ -205,14 +196,14 @@ course.widgets.roofline(
 # %% [markdown]
 # ## Where the time goes in a step
 #
-# First the work *on paper*: products and attention from the cost table, a few operations for each number elsewhere.
+# First the work *on paper*: products and attention come from the cost table, the rest is our estimate. Forward and backward together cost three times the forward pass.
 
 # %%
 N, L = batch_size * seq_len, config.n_layers
 attention = L * 4 * batch_size * seq_len**2 * config.d_model
 forward = {
     lesson_13.PRODUCTS: costs.flops_forward - attention,
-    "fused attention": attention,
+    "fused attention": attention,  # scores, softmax and sums in one call
     "softmax and loss": 5 * N * config.vocab_size,
     "norms": 7 * N * config.d_model * (2 * L + 1),
     "the rest": N * (10 * config.d_ff + 2 * config.d_model) * L,
@@ -287,7 +278,7 @@ assert totals == sorted(totals, reverse=True)
 #
 # ## Further: KV cache, what need not be computed again
 #
-# Keys and values of a token never change in a causal model. Lesson 11 stored them in a **KV cache**. Without it, $n$ tokens need $1 + 2 + \dots + n$ passes through the blocks, with it $n$. A common mistake stops here, at $(n + 1) / 2$ times as much work. But the output layer runs once for each new token in both ways.
+# Keys and values of a token never change in a causal model. Lesson 11 stored them in a **KV cache**. Without it the blocks compute $1 + 2 + \dots + n$ tokens, with it $n$. A common mistake stops here, at $(n + 1) / 2$ times as much work. But the output layer runs once for each new token in both ways.
 
 # %%
 n = 8 if smoke else 64
@@ -328,7 +319,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# Where that share is below 100 %, the cache does *less* work at a *worse* speed: a single token has an intensity of one half, and it starts as many operations as many tokens do. We did not separate these two.
+# Where that share is below 100 %, the cache does *less* work at a *worse* speed. Possible reasons, not separated: each weight is read for one token only, and one token starts as many calls as a hundred.
 #
 # ## Further: the same time
 #
@@ -429,7 +420,7 @@ course.resolve(
 #
 # ## What this does not show
 #
-# Times of one machine say little about another: on a GPU the ridge lies far to the right. **Gradient checkpointing**, quantisation, FlashAttention and models cut over several devices were not tried.
+# Times of one machine say little about another: on a GPU, in 16 bits, the ridge lies far to the right. Numbers of 8 bits and fewer, models cut over several devices, and computing again what could be stored (**gradient checkpointing**) were not tried.
 #
 # ## Take-home: timing fairly
 #
@@ -438,7 +429,7 @@ course.resolve(
 # | warm up | the first call |
 # | take turns, compare round by round | a slow moment of the machine |
 # | synchronise | a GPU that still works |
-# | report the range | chance |
+# | report the range | one lucky round |
 
 # %% [markdown]
 # ## Questions
@@ -529,7 +520,7 @@ k, ends = ratio(*pair.values())
 print(f"a product in bfloat16 {said(k, ends)}: Amdahl expects {amdahl(p, k):.2f}")
 
 # %% [markdown]
-# A range that holds 1 shows no gain. Amdahl's law is exact only if one product stands for all; here it is one size of many. A processor without instructions for bfloat16 imitates it, many times as slowly. (`torch.compile` saves bytes in another way: it writes **fused** functions, which read a number once, do everything to it, and write it once.)
+# A range that contains 1 shows no gain; a ratio below 1 is a loss. Amdahl's law is exact only if one product stands for all; here it is one size of many. A possible reason for a large loss is a processor without instructions for bfloat16. (`torch.compile` saves bytes in another way: it writes **fused** functions, which read a number once, do everything to it, and write it once.)
 #
 # ## Further: larger, a batch in parts
 #

@@ -63,7 +63,7 @@ plots.diagram("old-and-new-block")
 # | grouped queries | keys for each head | keys shared | save memory in generation |
 # | tied embeddings | one matrix in the paper, two in our model | one in many small models | save parameters |
 # | no biases | $xW + b$ | $xW$ | be simpler |
-# | Muon | Adam | in some models, singular values made equal | lower the loss sooner |
+# | Muon | Adam | in some models, an optimizer whose steps have about one length in all directions | lower the loss sooner |
 #
 # ### The tempting wrong way
 #
@@ -131,7 +131,7 @@ course.resolve("14.1", lowest, f"{lowest}: {closest[lowest]:.3f} nats above the 
 # %%
 course.predict(
     "14.2",
-    "For how many of the eight single changes can we see a gain that is not chance?",
+    "For how many of the eight single changes does the wide interval lie below zero?",
     ["none or one", "2 to 4", "5 to 8"],
 )
 
@@ -148,10 +148,6 @@ together = {
     for name in above
     if name != "2017"
 }
-better = [name for name in single if together[name].high < 0]
-worse = [name for name in single if together[name].low > 0]
-assert better == ["SwiGLU", "rotary", "Muon"] and worse == ["tied embeddings"]
-assert min(single, key=lambda name: together[name].mean) == "rotary"
 
 
 def effect(*names):
@@ -159,16 +155,29 @@ def effect(*names):
     return pd.DataFrame(rows, ["nats", "from", "to"]).T.map("{:+.3f}".format)
 
 
+# %%
+better = [name for name in single if together[name].high < 0]
+worse = [name for name in single if together[name].low > 0]
+assert len(above["2017"]) == 5
+assert better == ["SwiGLU", "rotary", "Muon"] and worse == ["tied embeddings"]
+assert min(single, key=lambda name: together[name].mean) == "rotary"
+fig, ax = plots.bars(
+    {name: together[name].mean for name in single},
+    intervals={name: (together[name].low, together[name].high) for name in single},
+    references={"2017": 0.0}, numbers="+.3f",
+    xlabel="nats per token, difference from 2017 (below zero is better)",
+)
+plots.show(fig, name="14_swaps")
 course.resolve("14.2", "2 to 4", f"{len(better)} wide intervals lie below zero.")
 
 # %% [markdown]
-# Which ones? Below zero is better. An interval that holds zero means "no difference that we can see" with so small a model and so few steps.
+# Below zero is better. An interval that contains zero means "no difference that we can see" with so small a model and so few steps.
 #
 # ## The norm: RMSNorm
 #
 # Layer norm subtracts the mean of a token's $D$ numbers and divides by their standard deviation. **RMSNorm** (Zhang and Sennrich, [arXiv:1910.07467](https://arxiv.org/abs/1910.07467)) only divides, by the root of the mean square, and has a factor $\gamma$ but no shift:
 #
-# $$\text{rms\_norm}(x) = \gamma \cdot \frac{x}{\sqrt{m + \varepsilon}}, \qquad m = \tfrac1D \sum_i x_i^2 .$$
+# $$\text{RMSNorm}(x) = \gamma \cdot \frac{x}{\sqrt{m + \varepsilon}}, \qquad m = \tfrac1D \sum_i x_i^2 .$$
 #
 # The token (1, −1, 5, 1) has the squares 1, 1, 25, 1 with the mean 7, so it becomes $(1, -1, 5, 1) / \sqrt 7$.
 
@@ -183,10 +192,9 @@ print(norm_by_rms(token, torch.ones(4)), f" 5/√7 = {5 / 7**0.5:.4f}")
 _ = torch.manual_seed(0)
 x, gamma = torch.randn(2, 5, 64), torch.randn(64)  # (B, T, D), (D,)
 torch.testing.assert_close(norm_by_rms(x, gamma), F.rms_norm(x, (64,), gamma, 1e-5))
-effect("RMSNorm")
 
 # %% [markdown]
-# **Finding:** RMSNorm has $D$ parameters less, and costs nothing that we can see.
+# **Finding:** each RMSNorm has $D$ parameters fewer. We see no loss and no gain.
 #
 # ## The feed-forward network: SwiGLU
 #
@@ -207,7 +215,6 @@ ff = FeedForward(old.replace(activation="swiglu", bias=False))
 weights = [proj.weight.T for proj in (ff.gate_proj, ff.up_proj, ff.down_proj)]
 torch.testing.assert_close(gated(x, *weights), ff(x))
 print("matrices:", [tuple(weight.shape) for weight in weights])
-effect("SwiGLU")
 
 # %% [markdown]
 # **Finding:** at equal parameters SwiGLU comes closer to the bound.
@@ -215,11 +222,7 @@ effect("SwiGLU")
 # ## Positions: rotary
 #
 # Nothing is added to the embeddings: queries and keys are turned, so positions enter a score by their *distance* alone ([lesson 03](03_positions.ipynb) has the code; Su et al., [arXiv:2104.09864](https://arxiv.org/abs/2104.09864)).
-
-# %%
-effect("rotary")
-
-# %% [markdown]
+#
 # **Finding:** rotary positions bring the largest gain of the eight. It is a gain over sinusoidal positions that are added; other codes were not tried here.
 #
 # ## Fewer keys and values: grouped-query attention
@@ -240,9 +243,6 @@ sizes = {G: 2 * 32 * G * 128 * 8192 * 2 / 1e9 for G in (32, 8, 1)}  # 2 · L · 
 print({f"G = {G}": f"{size:.2f} GB" for G, size in sizes.items()})
 finding = f"{sizes[32]:.1f} GB; with 8 heads, as published, {sizes[8]:.1f} GB."
 course.resolve("14.3", "about 4 GB", finding)
-
-# %%
-effect("grouped queries")
 
 # %% [markdown]
 # **Finding:** with half the keys and values the cache is half as large, and at equal parameters we see no difference.
@@ -294,7 +294,7 @@ effect(*starts.values(), "tied embeddings")
 #
 # ## All together
 #
-# Nobody builds a model with one of these changes. One of the eight does harm, the tie: one matrix for the embedding and the output layer. All together were measured with it and, once this was known, without it. **Predict 14.4.**
+# Nobody builds a model with one of these changes. One of the eight does harm as we built it, the tie: one matrix for the embedding and the output layer. All together were measured with it and, once this was known, without it. **Predict 14.4.**
 
 # %%
 course.predict(
@@ -311,14 +311,6 @@ columns = [differences(name) for name in ("all but the tie", *better)]
 by_seed = zip(*columns, strict=True)
 surplus = paired_interval(sum(seen) - whole for whole, *seen in by_seed)
 assert surplus.high < -0.1 * added
-course.resolve(
-    "14.4", surplus.mean,
-    f"Together {gain:.3f} nats; {', '.join(better)} add up to {added:.3f}. The "
-    f"difference: 95 % from {surplus.low:+.3f} to {surplus.high:+.3f}.",
-    between=(surplus.low, surplus.high), thresholds=(-0.1 * added, 0.1 * added),
-)
-
-# %%
 rotary, beyond = above["rotary"], {}
 for name in ("all together", "all but the tie"):
     beyond[name] = paired_interval(above[name][i] - rotary[i] for i in rotary)
@@ -327,9 +319,15 @@ assert beyond["all but the tie"].high < 0
 for name, more in beyond.items():
     print(f"{name} minus rotary: {more.mean:+.3f} nats", end=" ")
     print(f"[{more.low:+.3f}, {more.high:+.3f}]")
+course.resolve(
+    "14.4", surplus.mean,
+    f"Together {gain:.3f} nats; {', '.join(better)} add up to {added:.3f}. The "
+    f"difference: 95 % from {surplus.low:+.3f} to {surplus.high:+.3f}.",
+    between=(surplus.low, surplus.high), thresholds=(-0.1 * added, 0.1 * added),
+)
 
 # %% [markdown]
-# **Finding:** at this size, in so few steps, all eight together end where rotary positions alone end. The tie is in the way: the other seven without it are a little ahead of rotary alone. Here gains do not add up, and one change that harms hides what the others bring. (The interval of 14.4 and these two came to the other ten afterwards, and do not allow for them.)
+# **Finding:** together the changes gain less than the sum of the three that we saw. Either these gains overlap, or one of the other four does harm: that was not separated. All eight end where rotary positions alone end; without the tie they are a little ahead. (The interval of 14.4 and these two came to the other ten afterwards, and do not allow for them.)
 #
 # ## Further: the optimizer Muon
 #
@@ -383,7 +381,7 @@ assert middle["Muon"] > max(middle["gradient"], middle["Adam"])
 effect("Muon")
 
 # %% [markdown]
-# This gradient has one long direction; Muon takes the others to about its length. Embeddings, output layer, norms and biases are left to AdamW. **Finding:** in as many steps Muon comes closer to the bound.
+# Half of the directions of this gradient are far shorter than the longest. Muon gives all but the last one about the same length. Embeddings, output layer, norms and biases are left to AdamW. **Finding:** in as many steps Muon comes closer to the bound.
 #
 # ## Further: a mixture of experts
 #
@@ -425,7 +423,7 @@ for name, each in {"one network": dense, "4 experts, 2 a token": config}.items()
 #
 # $E$ is the entropy of the language, which no model can beat. For real text nobody knows it, so it is *fitted*, together with the other four; the value depends on the chosen formula, and its printed interval takes the formula for granted. Here we know it, and subtract it.
 #
-# The stored runs are finished models, each with its learning rate tuned for its width. On logarithmic axes a law $B / D^b$ would be a straight line.
+# The stored runs are finished models. The learning rate of each width was tuned in runs of 250 steps, and three of the four widths took the highest rate that was tried. On logarithmic axes a law $B / D^b$ would be a straight line.
 
 # %%
 scaling = results.read_results("scaling")
@@ -465,7 +463,7 @@ for panel, (xlabel, lines) in zip(axes, named.items(), strict=True):
 plots.show(fig, name="14_scaling")
 
 # %% [markdown]
-# Where a line on the left flattens, the model runs out of capacity, and more text helps it less and less: the term $A / N^a$ is for this.
+# Where a line on the left flattens, more text helps less and less: the term $A / N^a$ describes this. Here a rate that was not tuned for long runs may add to it.
 #
 # What such runs are good for is to **share a budget**. Training takes about $C = 6 N D$ operations. Which size is best for a given $C$? The stored runs form rows of nearly equal $C$ (within a factor of 1.6): a
 # small model that reads much, or a large one that reads little.
@@ -486,26 +484,24 @@ for row in sorted(budgets):
 assert winners == sorted(winners) and winners[0] < winners[-1]
 
 # %% [markdown]
-# In most rows the largest size that was tried is the best, and it has paid for up to 1.6 times the operations. So these runs, with one seed each, cannot show how the best size grows with the budget, as "Chinchilla" did (Hoffmann et al., section 3): parameters and text together. The smallest models took the highest learning rate that was tried.
+# In most rows the largest size that was tried is the best, and it has paid for up to 1.6 times the operations. So these runs, with one seed each, cannot show how the best size grows with the budget, as "Chinchilla" did (Hoffmann et al., section 3): parameters and text together. Nor are the learning rates certain to be the best.
 #
 # ## What this does not show
 #
 # - One small size, one small language, 300 steps. Changes made for deep models, long texts or many readers can matter there and not here.
-# - Only learning rates were tuned. Equal parameters are not equal time: Muon's steps cost more than Adam's.
-# - Few seeds make the intervals wide, and "no difference that we can see" is not "no difference".
+# - Only learning rates were tuned. Equal parameters are not equal time: Muon adds matrix products to each step, and we did not time them.
+# - Five seeds make wide intervals, and each rate was tuned with one seed, in steps of a factor of two. "No difference that we can see" is not "no difference".
 #
 # ## Take-home
 #
-# The ten comparisons in one picture, each with an interval that allows for all ten.
-
-# %%
-fig, ax = plots.bars(
-    {name: together[name].mean for name in names},
-    intervals={name: (together[name].low, together[name].high) for name in names},
-    references={"2017": 0.0}, numbers="+.3f",
-    xlabel="nats per token, difference from 2017 (below zero is better)",
-)
-plots.show(fig, name="14_swaps")
+# | change | what it saves | what we saw, at equal parameters |
+# |---|---|---|
+# | RMSNorm, no biases, pre-norm | a few parameters; pre-norm none | no difference |
+# | SwiGLU | nothing | a gain |
+# | rotary positions | nothing | the largest gain of the eight |
+# | grouped queries | memory of the KV cache | no difference |
+# | tied embeddings | the output matrix | harm as we built it |
+# | Muon | nothing | a gain in equal steps |
 
 # %% [markdown]
 # ## Further: the block of today in 25 lines
@@ -614,7 +610,7 @@ course.check("grouped_query_attention", grouped_query_attention)
 #
 # 1. RMSNorm divides by the root mean square and leaves the mean in. SwiGLU multiplies two projections, one through SiLU. In grouped-query attention neighbouring heads of queries share keys and values.
 # 2. The KV cache has $2 L G K T$ numbers a text: with a quarter of the heads a quarter of the size.
-# 3. Fair: equal parameters, a tuned rate for each, pairs of seeds, wider intervals for many comparisons. Gains overlap: all eight together are no better than rotary positions alone; without the tie they are a little better.
+# 3. Fair: equal parameters, a tuned rate for each, pairs of seeds, wider intervals for many comparisons. The whole gain is less than the sum of the parts: all eight together are not shown to be better than rotary positions alone; without the tie they are a little better.
 # 4. The block of today has the residual stream, attention and feed-forward network of 2017. Norms, positions, heads and activation have changed.
 # 5. *Further:* a law of size needs runs on both sides of the best size; ours mostly end there.
 #

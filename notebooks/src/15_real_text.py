@@ -158,7 +158,7 @@ for name, reader in bags.items():
         print(f"{name:<11}{novels.label_names[label]:<9}", *heaviest)
 
 # %% [markdown]
-# Most are words of a plot: a captain, a prince, a palace. In another novel the captain is gone. (Such a list shows what is weighed, not how much of the drop it explains.) **Finding:** hardly a passage shares eight words with train, and still the score is far lower where whole novels are held out. It takes a **grouped split**: by novel, film or patient. (Then there are fewer novels to learn from, and others to be tested on; that is part of the difference.)
+# Most are words of a plot: a captain, a prince, a palace. In another novel the captain is gone. (Such a list shows what is weighed, not how much of the drop it explains.) **Finding:** hardly a passage shares eight words with train, and still the score is far lower where whole novels are held out. It takes a **grouped split**: by novel, film or patient. (Then there are fewer novels to learn from, and others to be tested on; that may be part of the difference.)
 #
 # ## TF-IDF: what a bag of words weighs
 #
@@ -195,9 +195,9 @@ print(f"{len(films.accuracies)} conditions with 200 labels")
 assert len(films.accuracies) > 50
 
 # %% [markdown]
-# Each condition chooses its regularisation or its learning rate *inside* its labels. But more than fifty conditions met the same test reviews, and the **hybrid**, which predicts next tokens and masked tokens in turn, went on to 60 million tokens after it had tested best at 30. Read its row as optimistic.
+# Each condition chooses its regularisation or its learning rate *inside* its labels. But more than fifty conditions met the same test reviews. So the best of them is flattered.
 #
-# The **control** of pretraining is *from scratch*: the same transformer with new weights, fine-tuned in the same way. *Random, frozen* is the control of frozen states: they know a text, too, before anything was learned. The **baseline** is TF-IDF of words, pairs of words and runs of letters. **Predict 15.2.**
+# The **control** of pretraining is *from scratch*: the same transformer with new weights, fine-tuned in the same way. *Random, frozen* is the control of the frozen states: even states of random weights tell texts apart. The **baseline** is TF-IDF of words, pairs of words and runs of letters. **Predict 15.2.**
 
 # %%
 course.predict(
@@ -234,6 +234,7 @@ HYBRID, COUNTS = "hybrid-seed1/tuned/60000000", "counts-both/tuned"
 gain, last = films.gain(CAUSAL, SCRATCH), films.gain(CAUSAL, "causal/tuned/10000000")
 above_bag, at_50 = films.gain(CAUSAL, BAG), by_labels[50].gain(CAUSAL, SCRATCH)
 assert last.low < 0 < last.high and above_bag.low < 0 < above_bag.high
+assert at_50.high < at_home.low
 assert films.gain("causal/tuned/10000000", "causal/tuned/1000000").low > 0
 course.resolve(
     "15.2", gain.mean,
@@ -245,11 +246,11 @@ course.resolve(
 )
 
 # %% [markdown]
-# **Finding:** pretraining is far better than starting from scratch outside, too, and 10 million tokens are worth more than one. Whether 30 million bring more is open, and so is whether this model is better than a bag of words: these intervals include 0.
+# **Finding:** pretraining is far better than starting from scratch outside, too; with 50 labels it brings less than at home. 10 million tokens are worth more than one. Whether 30 million bring more is open, and so is whether this model is better than a bag of words: these intervals include 0.
 #
 # ### Further: what each control says
 #
-# *Counted embeddings* come from counts of neighbouring tokens in the same unlabelled reviews (PPMI vectors, reduced by SVD); the layers above begin at random and read both ways.
+# *Counted embeddings* come from counts of neighbouring tokens in the same unlabelled reviews (PPMI vectors, reduced by SVD); the layers above begin at random and read both ways. The **hybrid** predicts next tokens and masked tokens in turn. It went on to 60 million tokens after it had tested best at 30: read its rows as optimistic.
 
 # %%
 BOTH_WAYS = "scratch-both/tuned"
@@ -280,7 +281,7 @@ pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 #
 # ### A bag that has read as much
 #
-# The bag has read 200 labelled reviews; the transformer has read these and all the unlabelled ones. The fair rival is a linear model that has read the same. **Latent semantic analysis** (LSA, 1990) takes TF-IDF of the unlabelled reviews and reduces it to 256 dimensions by a truncated SVD. It needs no label. The same regression reads its dimensions and the bag's.
+# The bag has read 200 labelled reviews; the transformer has read these and all the unlabelled ones. The fair rival is a linear model that has read them, too. **Latent semantic analysis** (LSA, 1990) takes TF-IDF of the unlabelled reviews and finds the 256 mixtures of words that keep most of it (a truncated SVD). It needs no label. The same regression reads its dimensions and the bag's.
 
 # %%
 LSA = "tfidf-letters-lsa"
@@ -290,7 +291,7 @@ for n, one in by_labels.items():
     assert one.gain(LSA, BAG).low > 0
 
 # %% [markdown]
-# Is it the text, or only the method? The control is LSA of the *labelled* reviews alone. Both were measured on half of the corpus's own test films, which nothing had read before, by a recipe set down in advance:
+# Is it the text, or only the method? The control is LSA of the *labelled* reviews alone. Both were measured on half of the corpus's own test films, which no model of ours had read, by a recipe set down in advance. The transformer there stopped at 10 million tokens, about 0.6 of the unlabelled reviews:
 
 # %%
 once, OWN = measured(stored.data, "imdb, test"), f"{LSA}-labelled"
@@ -308,7 +309,7 @@ for n, one in once.items():
     assert (leads[1].high < 0) == (n == 800)
 
 # %% [markdown]
-# **Finding:** the unlabelled reviews help a bag of words, too, at each of these numbers of labels, and on films that no study had read. The gain comes from the text: the method alone brings nothing that we can see. The fine-tuned transformer is nowhere shown to be ahead of either bag there, and with 800 labels it is behind the bag with LSA, which reads whole reviews. (One width, one seed, one draw of labels in six folds. LSA of 50 reviews can have no more than 50 dimensions: with few labels the control is narrower.)
+# **Finding:** the unlabelled reviews help a bag of words, too, in our folds and on those films; LSA of the labelled reviews alone brings nothing that we can see. (These intervals are not widened. A widened one would reach zero with 50 labels on those films, and with 800 in our folds.) The fine-tuned transformer is nowhere shown to be ahead of either bag there. With 800 labels it is behind the bag with LSA, which reads whole reviews, and has read all of the unlabelled ones. (One width, one seed, one draw of labels in six folds. LSA of 50 reviews can have no more than 50 dimensions: with 50 and 200 labels the control is narrower.)
 #
 # ### With fewer labels, and with more
 #
@@ -336,7 +337,7 @@ course.resolve(
 #
 # ## Take-home: a practical rule
 #
-# Two models, two rivals and three numbers of labels, and as much again in *Further*, are 24 comparisons: the intervals are widened by Bonferroni's correction (lesson 14).
+# Two rivals and three numbers of labels, and three times as much again in *Further*, are 24 comparisons: the intervals are widened by Bonferroni's correction (lesson 14).
 
 
 # %%
@@ -344,7 +345,7 @@ def verdict(gain):
     return "above 0" if gain.low > 0 else "below 0" if gain.high < 0 else "open"
 
 
-def table_against(rivals):
+def table_against(rivals, models):
     verdicts, shown = {}, {}
     for rival, name, n in itertools.product(rivals, models, by_labels):
         gain = by_labels[n].gain(models[name], rivals[rival], 24)
@@ -353,21 +354,36 @@ def table_against(rivals):
     return verdicts, pd.DataFrame(shown, [f"{n} labels" for n in by_labels]).T
 
 
-models = {"causal": CAUSAL, "hybrid": HYBRID}
-verdicts, shown = table_against({"the bag": BAG, "bag with LSA": LSA})
+rivals = {"the bag": BAG, "bag with LSA": LSA}
+verdicts, shown = table_against(rivals, {"causal": CAUSAL})
 assert verdicts["the bag", "causal"] == ["above 0", "open", "open"]
-assert verdicts["the bag", "hybrid"] == ["above 0", "above 0", "open"]
-assert all(verdicts["bag with LSA", name] == ["open"] * 3 for name in models)
+assert verdicts["bag with LSA", "causal"] == ["open"] * 3
 assert all(one.gain(CAUSAL, SCRATCH).low > 5 for one in by_labels.values())
 shown
 
 # %% [markdown]
 # 1. Pretraining on unlabelled reviews is far better than starting from scratch, at each of these numbers of labels.
 # 2. Against a bag of words that read only the labelled reviews it pays with 50 labels in our folds; on the untouched films that is open.
-# 3. With 200 labels only the hybrid is ahead of it, the model that was chosen after its tests. With 800 neither is clear of a bag, which takes seconds.
-# 4. Against a bag that has read the same unlabelled reviews nothing is shown either way in our folds; on the untouched films the transformer is behind it with 800 labels. The unlabelled *text* pays. Whether a *transformer* is needed to use it stays open.
+# 3. With 200 and 800 labels no difference from it is shown.
+# 4. Against a bag that has read all the unlabelled reviews nothing is shown either way in our folds. On the untouched films the transformer, which had read 0.6 of them, is behind it with 800 labels. The unlabelled *text* pays. Whether a *transformer* is needed to use it stays open.
 #
-# Start with the bag, and let it read the unlabelled text. Take a transformer when a far larger one has read for you. Published, not measured here: with 20 labels on other test reviews Xie et al. ([arXiv:1904.12848](https://arxiv.org/abs/1904.12848), version 1, table 1, accuracy = 100 − error) report 56.7 percent for new weights, 72.4 for BERT base, 88.3 for BERT large, and 93.5 for BERT large that also read the unlabelled reviews. Lesson 16 opens such models.
+# So start with the bag, and let it read the unlabelled text. A far larger pretrained model may do better (*Further* has published numbers); lesson 16 opens such models.
+#
+# ### Further: the hybrid, and larger models
+#
+# The same table with the hybrid, the model that was chosen after its tests:
+
+# %%
+models = {"causal": CAUSAL, "hybrid": HYBRID}
+verdicts, shown = table_against(rivals, models)
+assert verdicts["the bag", "hybrid"] == ["above 0", "above 0", "open"]
+assert verdicts["bag with LSA", "hybrid"] == ["open"] * 3
+shown
+
+# %% [markdown]
+# With 200 labels only the hybrid is ahead of the bag that read the labelled reviews.
+#
+# Published, not measured here: with 20 labels on other test reviews Xie et al. ([arXiv:1904.12848](https://arxiv.org/abs/1904.12848), version 1, table 1, accuracy = 100 − error) report 56.7 percent for new weights, 72.4 for BERT base, 88.3 for BERT large, and 93.5 for BERT large that also read the unlabelled reviews. No bag stands in that table.
 #
 # ### Further: the same words for the bag
 #
@@ -375,13 +391,13 @@ shown
 
 # %%
 ends = {"the bag": f"{BAG}-last", "bag with LSA": f"{LSA}-last"}
-of_ends, shown = table_against(ends)
+of_ends, shown = table_against(ends, models)
 other = {pair: each for pair, each in of_ends.items() if each != verdicts[pair]}
 assert other == {("bag with LSA", "hybrid"): ["open", "above 0", "open"]}
 shown
 
 # %% [markdown]
-# Only one verdict differs: with 200 labels the hybrid, which was chosen after its tests, is ahead of the bag with LSA.
+# Only one verdict differs: with 200 labels the hybrid is ahead of the bag with LSA.
 #
 # ## What this does not show
 #
@@ -525,10 +541,10 @@ Markdown("\n".join(lines))
 #
 # ## Summary
 #
-# 1. A split must not divide a group. *Further:* the same bag of words named far more authors when passages of one novel were in train and in test.
-# 2. TF-IDF is counts times $\log(D / \mathrm{df})$, scaled: no order, no meaning of unseen words, a few seconds. It is the bar for everything else.
+# 1. A split must not divide a group. *Further:* the same kind of bag named the right author for far more passages when passages of one novel were in train and in test.
+# 2. TF-IDF is counts times $\log(D / \mathrm{df})$, scaled: no order, no meaning of unseen words. It is the bar for everything else.
 # 3. Ask for the dose and for the controls: from scratch, random weights, and a linear model that has read the same text.
-# 4. Against a bag that read only the labelled reviews, pretraining is ahead with 50 labels in our folds; with 800 no difference is shown. Against one that has read the same unlabelled text, and reads whole reviews, it is nowhere shown to be ahead.
+# 4. Against a bag that read only the labelled reviews, pretraining is ahead with 50 labels in our folds; with 800 no difference is shown. Against one that has read all the unlabelled text, and reads whole reviews, it is nowhere shown to be ahead.
 #
 # *References:* Inverse document frequency: Spärck Jones, *Journal of Documentation* 28, 1972. Latent semantic analysis: Deerwester et al., *JASIS* 41, 1990. Film reviews: Maas et al., *Learning Word Vectors for Sentiment Analysis*, ACL 2011. Strong linear baselines: Wang and Manning, *Baselines and Bigrams*, ACL 2012. Pretraining on the same reviews: Dai and Le, [arXiv:1511.01432](https://arxiv.org/abs/1511.01432); Howard and Ruder (ULMFiT), [arXiv:1801.06146](https://arxiv.org/abs/1801.06146). Hybrid objective: Charpentier and Samuel, [arXiv:2410.24159](https://arxiv.org/abs/2410.24159). Intervals over folds that overlap: Nadeau and Bengio, *Machine Learning* 52, 2003.
 #

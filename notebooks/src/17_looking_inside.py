@@ -11,7 +11,7 @@
 #
 # **What did it learn, and how do we know?**
 #
-# A small model has learned to predict book reviews. Does it know whether the book is praised? A claim needs a **control**: a measurement that comes out the same if the claim is false.
+# A small model has learned to predict book reviews. Does it know whether the book is praised? A claim needs a **control**: a second measurement. If the claim is false, both come out the same.
 #
 # After this lesson you can
 #
@@ -31,6 +31,7 @@
 from contextlib import contextmanager
 
 import numpy as np
+import pandas as pd
 import torch
 
 import tinytx as tx
@@ -77,7 +78,7 @@ course.widgets.attention(model, tokens, token_ids=token_ids, layer=n_layers - 1,
 #
 # The polarity of a review and its book were drawn first, and the words follow from these hidden variables. The grammar of the world gives the **exact posterior** $P(\text{hidden} \mid \text{words so far})$: what a perfect reader believes after each word.
 
-# %%
+# %% tags=["folded"]
 states = world.automaton.prefixes(shown.words)[1:]  # after each word
 hidden = np.stack([state.hidden for state in states])  # (W, 2, sentences, books)
 praise = hidden.sum(axis=(2, 3))[:, 1]  # P(praise | words so far)
@@ -95,7 +96,7 @@ plots.heatmap(
 plots.show(fig, name="17_exact_posterior")
 
 # %% [markdown]
-# Two more variables are local: the **gender** and the **number awaited**. After _La fin est très_ a feminine form must follow. One set of fresh reviews fits a probe, a second scores it.
+# Two more variables are local: the **gender** and the **number awaited**. After _La fin est très_ a feminine form must follow. One set of fresh reviews fits a probe, a second scores it. The hidden states have **levels**: level 0 is the embedding of a word, and each block adds one.
 
 # %%
 forms = lab.WordForms(world)
@@ -103,14 +104,12 @@ fitted, asked = world.reviews(N_FIT, seed=101), world.reviews(N_ASKED, seed=102)
 train, test = (
     lab.exact_variables(world, forms, reviews) for reviews in (fitted, asked)
 )
-for name, exact in train.items():
-    entropy = -(exact.posterior * np.log(np.maximum(exact.posterior, 1e-12))).sum(1)
-    print(f"{name:<9}{len(exact.drawn):>6,} positions, {len(exact.classes)} classes,",
-          f"entropy of the exact posterior {entropy.mean():.3f} nats")
-    assert name in ("polarity", "genre") or entropy.mean() < 0.01
+for name in ("gender", "number"):
+    p = train[name].posterior
+    assert -(p * np.log(np.maximum(p, 1e-12))).sum(axis=1).mean() < 0.01
 
 # %% [markdown]
-# The entropy is what even a perfect reader does not know: for gender and number next to nothing.
+# Gender and number are known to a perfect reader at nearly every position: the mean entropy is below 0.01 nats.
 #
 # ## A probe, and its score
 #
@@ -184,43 +183,43 @@ def missed(level, name, labels=None):  # nats above the posterior, one a review
 
 
 own, other, variables = read_by(model), read_by(random_model), list(train)
-question = "For which variable does the trained model help the probe most?"
+KINDS = ("shuffled", "random", "trained")
+question = "For which variable does training save the probe most nats?"
 course.predict("17.1", f"{question} (last level, against random weights)", variables)
 
 # %%
-rng, excess, gains = np.random.default_rng(0), {}, {}
+rng, excess, gains, at_end = np.random.default_rng(0), {}, {}, {}
 for name in variables:
     shuffled = rng.permutation(train[name].drawn)
-    excess[name, "trained"] = [missed(level, name) for level in own]
     excess[name, "shuffled"] = [missed(level, name, shuffled) for level in own]
     excess[name, "random"] = [missed(level, name) for level in other]
-    gains[name] = paired_interval(
-        excess[name, "random"][-1] - excess[name, "trained"][-1]
-    )
+    excess[name, "trained"] = [missed(level, name) for level in own]
+    less = excess[name, "random"][-1] - excess[name, "trained"][-1]
+    gains[name] = gain = paired_interval(less)
+    print(f"{name:<9}random minus trained {gain.mean:.3f} [{gain.low:.3f},", end=" ")
+    print(f"{gain.high:.3f}]")
     prior = lab.prior_excess(train[name], test[name]).mean()
-    print(f"{name:<9} prior {prior:.3f}; random minus trained", end=" ")
-    print(f"{gains[name].mean:.3f} [{gains[name].low:.3f}, {gains[name].high:.3f}]")
+    ends = {kind: excess[name, kind][-1].mean() for kind in KINDS}
+    at_end[name] = {"prior": prior, **ends}
+    share, known = ends["trained"] / prior, name in ("gender", "number")
+    assert smoke or (share < 0.1 if known else 0.5 < share < 1)
+    assert smoke or (gain.low > 0 and ends["shuffled"] > 0.98 * prior)
+print("nats that the probes of the last level miss:")
+print(pd.DataFrame(at_end).round(3))
 best = max(gains, key=lambda name: gains[name].mean)
 others = [gains[name].high for name in variables if name != best]
-print("the probes miss, trained and random:", end=" ")
-print(*(f"{name} {np.mean(excess[name, 'trained'][-1]):.3f} and"
-        f" {np.mean(excess[name, 'random'][-1]):.3f}" for name in variables), sep=", ")
-of_shuffled = {name: np.mean(excess[name, "shuffled"][-1]) for name in variables}
-print("shuffled labels:", *(f"{name} {nats:.3f}" for name, nats in of_shuffled.items()))
 finding = f"It misses {gains[best].mean:.3f} nats less than with random weights."
-assert smoke or sum(gain.low > 0 for gain in gains.values()) >= 3
 course.resolve("17.1", best if gains[best].low > max(others) else "open", finding)
 
 # %% [markdown]
-# **Finding:** where the interval lies above zero, the probe misses less than on random weights: training has made the variable more readable there, for a linear probe. How readable, the prior tells, which reads nothing; a probe of shuffled labels should be no better than it. Whether it *uses* what is there, no probe can say.
+# **Finding:** training has made all four variables easier to read for a linear probe. Gender and number are read nearly without a miss; of polarity and genre the probe still misses more than half of what the prior misses, which reads nothing. Shuffled labels do no better than the prior, as they should. No probe can say whether the model *uses* what is there.
 #
 # ### Further: level by level
 #
-# Level 0 is the embedding of the word itself, the others follow the blocks. Zero would be a perfect reader.
+# Zero would be a perfect reader.
 
 # %% tags=["folded"]
-kinds = ("trained", "shuffled", "random")
-rows = [(name, kind) for name in variables for kind in kinds]
+rows = [(name, kind) for name in variables for kind in KINDS]
 table = np.array([[level.mean() for level in excess[row]] for row in rows])
 fig, ax = plots.figure(width=7.5, height=5.8)
 plots.heatmap(
@@ -293,7 +292,7 @@ for number, layer in enumerate(layers):
     print(f"their sum {sum(single):.3f}, all heads at once {together:.3f}")
 
 # %% [markdown]
-# In each layer, all heads at once cost more than the sum of single ones. So the small cost of a head shows little: another head may do the same work, and a mean over all tokens hides what a head does at a few. And zero is a value that the model never met. The head's mean output (**mean ablation**) is the fairer replacement.
+# In each layer, all heads at once cost more than the sum of single ones. So the small cost of a head shows little: another head may do the same work, and a mean over all tokens hides what a head does at a few. And zero may be far from what a head puts out. Its mean output (**mean ablation**) is often used instead; *more seeds* compares the two.
 #
 # ## Further: two reviews that differ in one word
 #
@@ -312,7 +311,7 @@ for kind in ("polarity", "gender"):
     print(f"[{effect.low:.2f}, {effect.high:.2f}]")
 exact = np.mean([pair.exact[0] - pair.exact[1] for pair in pairs["polarity"]])
 share = runs["polarity"].whole.mean() / exact
-print(f"polarity: exact {exact:.2f} nats, of which the model has learned {share:.0%}")
+print(f"polarity: exact {exact:.2f} nats; the word moves the model by {share:.0%} of that")
 
 # %% [markdown]
 # ### Patch one head
@@ -341,7 +340,7 @@ print(f"first {odds[0]:+.2f}, second {odds[1]:+.2f};", end=" ")
 print(f"second with head {(layer, head)} of the first {patched:+.2f}")
 
 # %% [markdown]
-# Which head carries most? We choose it on every second pair and report its effect on the *other* pairs: the best of sixteen noisy numbers flatters. The control is the other kind of pair. A head that matters for everything would carry both. **Predict 17.2.**
+# Which head carries most? We choose it on every second pair and report its effect on the *other* pairs: the best of sixteen noisy numbers flatters. The control is the other kind of pair: a head that matters for every prediction would carry both. **Predict 17.2.**
 
 # %%
 effects = {kind: run.effects() for kind, run in runs.items()}  # (L, H, pairs)
@@ -378,7 +377,7 @@ course.resolve("17.2", crossed.mean, finding, between=(crossed.low, crossed.high
                thresholds=(0.1, 0.5))
 
 # %% [markdown]
-# Each head carries more of its own difference than of the other. If the intervals are apart, we have a **double dissociation**. It excludes that one of these heads carries both differences, and that the patch of a head moves both. Our model was trained briefly; the section *more seeds* has four that were trained for longer.
+# Each head carries more of its own difference than of the other. If the intervals are apart, we have a **double dissociation**. It speaks against one head that carries both differences, on these texts. Our model was trained briefly; the section *more seeds* has four that were trained for longer.
 #
 # ## Further: attention against effect
 #
@@ -558,6 +557,7 @@ course.check("selectivity", selectivity)
 # ## What this does not show
 #
 # - A linear probe finds what is linear, at the position where it reads. What it misses may be at another word; what it finds may be unused.
+# - One trained model and one random one were probed; the intervals are over reviews, not over models (*Further: more seeds*).
 #
 # ## Summary
 #

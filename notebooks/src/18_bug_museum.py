@@ -14,7 +14,7 @@
 # After this lesson you can
 #
 # 1. compare a loss with three numbers: ln V, the exact bound, and the bound of a reader without the source;
-# 2. test a model for a leak in six lines, and order the tests of its batch and of word order;
+# 2. test a model for a leak in six lines; *Further:* for its batch and for word order;
 # 3. choose the cheapest test that separates the faults you suspect, and name the fault;
 # 4. say which faults make the loss *better*, and why a falling curve proves little.
 #
@@ -70,7 +70,7 @@ finding = f"{len(lower)} of {len(broken)} end lower, in all {len(healthy_loss)} 
 course.resolve("18.1", answer, finding)
 
 # %% [markdown]
-# **Finding:** a low loss is no proof of health: some faults let the model *cheat*. Here are all eight curves next to the healthy one. The dashed line is the **entropy bound**, the exact mean of -log P over the held-out words. What ends below it has seen what it should predict, or predicts something else.
+# **Finding:** a low loss is no proof of health: some faults let the model *cheat*. Here are all eight curves next to the healthy one. The dashed line is the **entropy bound**, the exact mean of -log P over the held-out words. What ends clearly below it has seen what it should predict, or predicts something else. A fault may also help without getting below it.
 
 # %% tags=["folded"]
 example = stored["healthy language model"][0]["evidence"]
@@ -120,19 +120,17 @@ print(
 assert moved[:5].max() < 1e-4 < moved[5:].max()
 
 # %% [markdown]
-# The museum has fifteen such tests. Each gives *one number* and has a price: 1 for a look at the model, 2 for fresh text or for notes taken in training, 3 for training once more.
+# ## The rules
+#
+# A colleague brings a patient: the training loss (blue) and the held-out loss (orange) against the exact bound, an attention map, three samples, a few numbers. That is free. Then you order tests. The museum has fifteen, and each gives *one number* and has a price, which is paid once: 1 for a look at the model, 2 for fresh text or for notes taken in training, 3 for training once more. A diagnosis names the fault; a wrong one costs 3, and is answered with evidence that speaks against it. First the tests, then the faults:
 
 # %% tags=["nbval-check-output"]
 print(museum.price_list())
 assert museum.examine(sound, museum.TESTS["leak"]) < 1e-4
 
-# %% [markdown]
-# ## The rules
-#
-# A colleague brings a patient: the training loss (blue) and the held-out loss (orange) against the exact bound, an attention map, three samples, a few numbers. That is free. Each test is paid for once. A diagnosis names the fault; a wrong one costs 3, and is answered with evidence that speaks against it. It is one of these names:
-
 # %% tags=["nbval-check-output"]
-print(textwrap.fill(", ".join(museum.FAULTS), 88))
+for name, fault in museum.FAULTS.items():
+    print(textwrap.fill(f"{name}: {fault.meaning}", 88, subsequent_indent="    "))
 
 # %% [markdown]
 # ### Further: patient 0, solved together
@@ -153,7 +151,7 @@ print(healthy_ends("language model"))
 assert abs(shown["table"]["first loss (nats)"] - math.log(vocab_size)) < 0.2
 
 # %% [markdown]
-# The first loss is close to ln V, so the first logits are not too large. The loss falls, then stays far above the bound, in training too: this is not overfitting. Does each part of it get a gradient?
+# The first loss is close to ln V, so the first logits are not too large. The loss falls, then stays far above the bound, in training too: this is not overfitting. Does each part of the model get a gradient?
 
 # %%
 gradients = museum.order(patient, "gradients")
@@ -172,13 +170,13 @@ course.diagnose(0, "gradient_cut")
 #
 # ## Room 1: three patients
 #
-# A classifier, a language model and a translator, each with one line wrong. Dashed: the loss of a reader who knows everything but the answer; for the translator that of a reader who does *not* see the source, so a sound model that has been trained long enough ends below it. Lower row: the mean attention map of one text, white for 0.
+# A classifier, a language model and a translator, each with one line wrong. The dashed line is the exact bound. For the translator it is the bound of a reader who does *not* see the source: a sound translator, trained long enough, ends below it. Lower row: the mean attention map of one text, white for 0.
 #
 # - Patient 10, is a review favourable? "*Most answers are right, but the training loss gets stuck, whatever I do.*"
 # - Patient 8, which word comes next? "*Loss zero. We are done.*"
 # - Patient 7, English to French: "*Beautiful French! Only our translators are not happy.*"
 #
-# The last two lines are your workbench: `museum.patient(8)` trains the patient again from the same seed.
+# The last two lines of the next cell are your workbench: one trains a patient again from the same seed, the other orders a test.
 
 # %%
 room = {number: museum.shown(number) for number in (10, 8, 7)}
@@ -202,7 +200,7 @@ course.diagnose(7, ...)
 # <details><summary>Diagnoses</summary>
 #
 # - Patient 10: `softmax_twice`. The training loss does not fall below 0.313, which is $\ln(1 + e^{-1})$ (lesson 09). `overfit` (3) shows it on four rows.
-# - Patient 8: `targets_not_shifted`. Loss near zero without a leak; `copying` (1): it predicts the word that it has just read.
+# - Patient 8: `targets_not_shifted`. Loss near zero without a leak; `copying` (1) shows it: the model predicts the word that it has just read. Its first loss is below ln V; perhaps as the tied output layer favours the word just read, which is the target.
 # - Patient 7: `wrong_source`. `swap_sources` (1): with the source of another row, its loss hardly rises.
 #
 # </details>
@@ -330,7 +328,7 @@ assert (gains["softmax_twice"] > 0).all()
 #
 # ## Play: break a model while it learns
 #
-# The explorer trains a language model in the page. Pause it after a few hundred steps. Then give run B one fault of the museum, predict where it will be at the same step, and start it.
+# The explorer trains a language model in the page. Pause it after a few hundred steps. The page holds two runs, A and B. Give B one fault of the museum, predict its loss at the step where A stands, and start it.
 
 # %%
 course.widgets.playground()
@@ -367,11 +365,11 @@ course.quiz("bug_museum")
 # %% [markdown]
 # ## Summary
 #
-# 1. Each loss has its number, in the table above. Change a future word: a test in six lines. Others put a row into a batch, or reverse the words.
+# 1. Change a future word: a test for a leak in six lines. *Further:* others put a row into a batch, or reverse the words.
 # 2. A test is worth its price if your suspects answer it differently. Look at what is free first.
 # 3. Leaks, targets that are not shifted and evaluation data in training make the loss better, and so did two softmaxes in a classifier, without any leak. A number that is too good is a symptom.
 #
 # *Where this comes from:* overfit one batch, look at the data, compare the first loss: Karpathy, "A Recipe for Training Neural Networks", 2019; weight decay: Loshchilov and Hutter, [arXiv:1711.05101](https://arxiv.org/abs/1711.05101);
 # tied weights: Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859).
 #
-# *What comes next:* your own model. Keep the checklist next to it.
+# *What comes next:* your own model. Keep the table of the take-home next to it; *Further* has the whole checklist.

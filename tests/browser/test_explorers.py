@@ -278,6 +278,20 @@ def test_names_in_the_count_explorer_cover_nothing_and_are_whole(page, show, sta
     assert n and over == [] and cut == [], (n, over, cut)
 
 
+@pytest.mark.parametrize("width", [1100, 1000, 800, 390])
+def test_the_attention_of_a_long_text_stays_on_its_card(page, show, width):
+    weights = np.random.default_rng(0).dirichlet(np.ones(26), size=(2, 8, 26))
+    page.size(width, 900)
+    show(course.widgets.attention(weights, [f"word{n}" * (1 + n % 3) for n in range(26)]))
+    beyond = """(() => {
+      const card = document.querySelector(".tx").getBoundingClientRect();
+      return [...document.querySelectorAll(".tx-answers > li > *, .tx-thumb, .tx-ask, .tx-matrix")]
+        .map((e) => e.getBoundingClientRect())
+        .filter((e) => e.right > card.right || e.left < card.left).length;
+    })()"""
+    assert page.evaluate(beyond) == 0
+
+
 def test_the_picture_is_where_the_slider_is_however_fast_and_play_is_summed_up_while_it_runs(page, show):
     show(course.widgets.positions())
     move = """(async () => {

@@ -37,6 +37,7 @@ ROOT = Path(__file__).resolve().parents[2]
 v4 = nbformat.v4
 
 FORMULAS = [
+    r"\text{rms\_norm}(x) = 5\,\%",
     r"\operatorname{softmax}\left(\frac{QK^\top}{\sqrt{d}}\right)V",
     r"\mathrm{PE}(pos, 2i) = \sin\left(\frac{pos}{10000^{2i/d}}\right)",
     r"R(k)=\begin{pmatrix}\cos k & -\sin k\\ \sin k & \cos k\end{pmatrix}",

@@ -1,4 +1,4 @@
-"""Lesson 10, masked or causal: infilling, the next-sentence baseline, stored results, kinds of words."""
+"""Lesson 10: batches, infilling, the next-sentence baseline, stored results, kinds of words."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from tinyworld.checker import DETERMINERS, FrenchForms
 from tinyworld.world import Estimate, World, mean_per_word
 
 Items = Sequence[int]
+MakeBatch = Callable[[list[list[int]], torch.Generator], tuple[Tensor, Tensor]]
 _CHUNK = 1_000  # passages whose words are laid out at once
 
 
@@ -199,6 +200,31 @@ def complete_masked(
         ids[row, start : start + n].tolist()
         for row, (start, n) in enumerate(zip(starts.tolist(), counts.tolist(), strict=True))
     ]
+
+
+def causal_batches(tokenizer: Tokenizer, share: float = 1.0) -> MakeBatch:
+    """How batches of a causal model are made: what is read, and the labels, -100 where none counts.
+
+    Parameters
+    ----------
+    tokenizer : Tokenizer
+    share : float
+        Of the positions whose label counts, drawn at random; 1 draws nothing.
+
+    Returns
+    -------
+    callable
+        Of rows of ids without special ones and a generator; it gives two tensors, (B, T) each.
+    """
+
+    def make_batch(rows: list[list[int]], generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        ids = pad_batch([[tokenizer.bos_id, *row, tokenizer.eos_id] for row in rows], tokenizer.pad_id)
+        inputs, labels = ids[:, :-1], ids[:, 1:].masked_fill(ids[:, 1:] == tokenizer.pad_id, -100)
+        if share < 1:
+            labels = labels.where(torch.rand(labels.shape, generator=generator) < share, -100)
+        return inputs, labels
+
+    return make_batch
 
 
 @dataclass(frozen=True)
@@ -411,7 +437,7 @@ class Blanks:
 
 def train(
     model: LanguageModel | MaskedLanguageModel,
-    make_batch: Callable[[list[list[int]], torch.Generator], tuple[Tensor, Tensor]],
+    make_batch: MakeBatch,
     texts: Sequence[str],
     settings: TrainingSettings,
     blanks: Blanks,

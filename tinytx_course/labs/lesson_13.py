@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from tinytx.tokenizer import Tokenizer
@@ -16,6 +17,8 @@ __all__ = [
     "PRODUCTS",
     "layers_of",
     "profile",
+    "ratio",
+    "said",
     "speed_line",
     "tokenizer_for",
 ]
@@ -24,6 +27,29 @@ __all__ = [
 def tokenizer_for(corpus: Corpus, vocab_size: int, n_texts: int = 3000) -> Tokenizer:
     """A tokenizer of at most so many tokens, from the first training texts; few words need fewer."""
     return train_tokenizer(corpus.train.texts[:n_texts], vocab_size, exact=False, kind=corpus_kind(corpus))
+
+
+def ratio(slow: Sequence[float], fast: Sequence[float]) -> tuple[float, tuple[float, float]]:
+    """How many times as long one takes as the other, round by round: the median, and the range.
+
+    Examples
+    --------
+    >>> ratio([4.0, 9.0, 8.0], [2.0, 3.0, 2.0])
+    (3.0, (2.0, 4.0))
+    """
+    ratios = [a / b for a, b in zip(slow, fast, strict=True)]
+    return median(ratios), (min(ratios), max(ratios))
+
+
+def said(middle: float, ends: tuple[float, float]) -> str:
+    """A median and its range as text.
+
+    Examples
+    --------
+    >>> said(3.0, (2.0, 4.0))
+    '3.00 (range 2.00 to 4.00)'
+    """
+    return f"{middle:.2f} (range {ends[0]:.2f} to {ends[1]:.2f})"
 
 
 def speed_line(key: str, record: Mapping[str, Any]) -> str:

@@ -45,6 +45,8 @@ def to_mathml(latex: str, *, block: bool = False) -> str:
         kind = element.tag.rpartition("}")[2]
         if len(element) != _PARTS.get(kind, len(element)):
             raise ValueError(f"a formula must give each command its arguments, got {latex!r}")
+    for text in root.iter(f"{{{_MATHML}}}mtext"):  # the converter leaves a backslash before a sign as it is
+        text.text = re.sub(r"\\([_%&#$])", r"\1", text.text or "")
     _space_names(root)
     for element in root.iter(f"{{{_MATHML}}}mo"):
         if element.text == "∞":  # no operator: those have spaces around them

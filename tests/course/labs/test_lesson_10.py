@@ -10,6 +10,7 @@ from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.settings import TrainingSettings
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel
+from tinytx_course.labs import lesson_10 as lab
 from tinytx_course.labs.lesson_10 import (
     KINDS,
     Blanks,
@@ -167,6 +168,23 @@ def test_impossible_completions_raise(model, tokenizer):
             complete_masked(model, tokenizer, prefixes, n_new)
     with pytest.raises(ValueError, match="temperature must be positive"):
         complete_masked(model, tokenizer, [[9]], [1], temperature=0)
+
+
+def test_batches_of_a_causal_model_are_shifted_and_a_share_of_the_labels_counts(tokenizer):
+    rows = [list(range(7, 7 + n % 11)) for n in range(2, 95)]
+    whole, few = lab.causal_batches(tokenizer), lab.causal_batches(tokenizer, share=0.15)
+    before = (dice := torch.Generator().manual_seed(3)).get_state()
+    inputs, labels = whole(rows, dice)
+    assert torch.equal(dice.get_state(), before)  # nothing is drawn
+    for row, read, asked in zip(rows, inputs.tolist(), labels.tolist(), strict=True):
+        n = len(row) + 1
+        assert read[:n] == [tokenizer.bos_id, *row] and asked[:n] == [*row, tokenizer.eos_id]
+        assert set(asked[n:]) <= {-100}
+    same, fewer = few(rows, dice)
+    assert torch.equal(same, inputs)
+    counted = fewer != -100
+    assert torch.equal(fewer[counted], labels[counted])
+    assert 0.1 < counted.sum() / (labels != -100).sum() < 0.2
 
 
 def test_stored_rows_are_over_seeds_that_have_every_cell():

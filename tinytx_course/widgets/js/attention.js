@@ -139,21 +139,25 @@ function partView(ui, part) {
   const words = wordLines(ui, part);
   const title = h("p", { class: "tx-title" });
   const grid = h("div", { class: "tx-open" }, matrix.elements, words.elements);
+  const panel = h("div", { class: "tx-panel" }, title, grid, scaleBar(shade, "0", "1", "weight"));
+  const box = h("div", { class: "tx-view" }, thumbs?.box, panel);
   let shown = null;
   let aim = "";
   const paint = (now) => {
     const { rows, cols, layer, at, query } = now;
-    const wide = ui.width >= 760;
-    const joined = ui.width >= 560; // as in the style
+    let beside = ui.width >= 760; // the heads, next to the map
+    let joined = ui.width >= 560; // the map, next to the words
     // heads in half as many columns, or no room is left for the words
-    const crowded = wide && ui.width < 13 * cols + 700;
+    const crowded = beside && ui.width < 13 * cols + 700;
     const { large } = ui;
     const least = large ? 16 : 13;
-    const left = thumbs?.paint(now, wide, crowded) ?? 0;
+    let left = thumbs?.paint(now, beside, crowded) ?? 0;
     const most = widest(ui, part.queries, 700);
     const both = most + widest(ui, part.keys, 400);
     const room = (share) =>
-      joined ? ui.width - share * both - (large ? 165 : 172) - (wide && left ? left + 24 : 0) : ui.width - 74;
+      joined
+        ? ui.width - share * both - (large ? 165 : 172) - (beside && left ? left + 24 : 0)
+        : ui.width - 74;
     const sizeOf = (share) =>
       clamp(
         Math.floor(Math.min(room(share) / cols, (large ? 330 : joined ? 400 : 264) / Math.max(rows, cols))),
@@ -162,6 +166,13 @@ function partView(ui, part) {
       );
     // In lower rows the letters are smaller.
     const low = large ? 1 : 0.87;
+    if (beside && left && !large && room(low) < least * cols) {
+      beside = false;
+      left = thumbs.paint(now, false, false);
+    }
+    joined &&= large || room(low) >= least * cols;
+    box.classList.toggle("tx-stacked", !beside);
+    box.classList.toggle("tx-apart", !joined);
     const size = sizeOf(low) > 20 ? Math.max(20, sizeOf(1)) : sizeOf(low);
     const asks = size > 20 ? most : low * most;
     const step = Math.max(size, joined ? least : 20);
@@ -192,15 +203,7 @@ function partView(ui, part) {
     if (large) inSight(ui, grid, key !== aim && query);
     aim = key;
   };
-  return {
-    paint,
-    box: h(
-      "div",
-      { class: "tx-view" },
-      thumbs?.box,
-      h("div", { class: "tx-panel" }, title, grid, scaleBar(shade, "0", "1", "weight")),
-    ),
-  };
+  return { paint, box };
 }
 
 // The room that the longest of these words takes.
@@ -250,7 +253,7 @@ function thumbnails(ui, { layers, heads, rows, cols }) {
     columns: () => +grid.style.getPropertyValue("--heads") || heads,
     go: choose,
   });
-  const title = h("p", { class: "tx-title" }, `${counted(all, "head")}: choose one`);
+  const title = h("p", { class: "tx-title" }, h("span", {}, `${counted(all, "head")}: choose one`));
   let painted = "";
   const paint = (part, wide, crowded) => {
     const least = heads > 8 ? 18 : 28;
@@ -293,7 +296,7 @@ function thumbnails(ui, { layers, heads, rows, cols }) {
       });
     }
     painted = now;
-    return columns * (side + 10);
+    return Math.max(columns * (side + 10), title.firstChild.offsetWidth);
   };
   return {
     paint,

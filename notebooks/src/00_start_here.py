@@ -176,7 +176,7 @@ course.resolve("00.1", "three", found)
 #
 # ### Follow one word
 #
-# Choose a query, then step from the products to the mixture.
+# Choose a query, then step from the products to the mixture. What is mixed are the *values*; here they are the vectors again.
 
 # %%
 course.widgets.one_query(vectors, vectors, vectors, tokens=words, query=3)

@@ -46,7 +46,7 @@ from tinytx_course import lessons, plots
 course.recall("01")
 
 # %% [markdown]
-# We learn from 3,000 short reviews of books in simple French, and test on 500 others.
+# We learn from 3,000 short book reviews in simple French, written by a grammar of ours, and test on 500 others.
 
 # %%
 torch.set_num_threads(1)

@@ -100,7 +100,7 @@ print("the loop over", H, "heads equals the package, shape", tuple(by_loop.shape
 # %% [markdown]
 # ## Vectorised: split and merge
 #
-# The matrices of all heads, side by side, *are* one $D \times D$ matrix, so the number of heads does not change the number of parameters. We project once, and then **split** the $D$ numbers of each token into $H$ groups of $K$.
+# The matrices of all heads, side by side, *are* one $D \times D$ matrix, so the number of heads does not change the number of parameters. We project once, and then **split** the $D$ numbers of each token into $H$ groups of $K$. In the end each head meets its own $K$ rows of $W_O$, so the output is a sum with one term for each head.
 #
 # Attention wants the shape (B, H, T, K): why not `reshape(B, H, T, K)`? Number the entries: token 0 holds 0 to 3, token 1 holds 4 to 7, and so on. **Predict 04.1.**
 

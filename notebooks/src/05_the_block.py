@@ -55,7 +55,7 @@ plots.diagram("block")
 # %% [markdown]
 # ## Why: stack more layers?
 #
-# The first version of our block is attention and nothing else; a `stack` puts $L$ of them on top of each other. (Glorot's initialisation keeps the size, on average, through one square layer.)
+# The first version of our block is attention and nothing else; a `stack` puts $L$ of them on top of each other. (Glorot's initialisation: the random weights are scaled so that numbers neither grow nor shrink much in one layer.)
 
 # %%
 N_DIGITS, SEQ_LEN = 7, 8  # of the task in *Further*
@@ -244,7 +244,7 @@ plots.show(fig, name="05_with_residual")
 # %% [markdown]
 # ## Step 3: layer normalisation
 #
-# **Layer normalisation** takes *one token*, subtracts the mean of its $D$ numbers and divides by their standard deviation; then come a learned factor $\gamma$ and a learned shift $\beta$ for each of the $D$ numbers, 1 and 0 at the start:
+# **Layer normalisation** takes *one token*, subtracts the mean of its $D$ numbers and divides by their standard deviation; then come a learned factor $\gamma$ and a learned shift $\beta$ for each of the $D$ numbers, 1 and 0 at the start ($\varepsilon$ is a tiny number that prevents a division by zero):
 #
 # $$\text{norm}(x) = \gamma \cdot \frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}} + \beta, \qquad \mu = \tfrac1D \sum_i x_i, \quad \sigma^2 = \tfrac1D \sum_i (x_i - \mu)^2 .$$
 #

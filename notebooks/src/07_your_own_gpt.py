@@ -256,6 +256,7 @@ for name, kept in {"temperature 0.5": cold, "top-k 2": two, "top-p 0.8": three}.
 def loss_of(model, rows):
     longest = max(map(len, rows))
     padded = torch.tensor([row + [-1] * (longest - len(row)) for row in rows])
+    # Padding, -1, is read as id 0; it stands to the right, and its targets do not count.
     inputs, targets = padded[:, :-1].clamp(min=0), padded[:, 1:]  # (B, T) each
     logits = model(inputs)  # (B, T, V)
     return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1)
@@ -264,6 +265,7 @@ def loss_of(model, rows):
 def learn(model, rows, n_steps, watch=None, lr=6e-3):
     optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), weight_decay=0)
     for step in range(1, n_steps + 1):
+        # up for 30 steps, down in the second half
         rate = min(1, step / 30, 2 * (n_steps + 1 - step) / n_steps)
         optimizer.param_groups[0]["lr"] = lr * rate
         loss = loss_of(model, [rows[i] for i in torch.randint(len(rows), (24,))])

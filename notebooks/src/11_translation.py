@@ -228,9 +228,6 @@ def training_loss(model, pad_id, src_ids, reads, labels):  # ids: (B, S), (B, T)
     return F.cross_entropy(*flat, ignore_index=pad_id, label_smoothing=0.1)
 
 
-print("decoder reads    <bos>", *pairs.valid.targets[1].split())
-print("decoder predicts", *pairs.valid.targets[1].split(), "<eos>")
-
 # %% [markdown]
 # ### Further: one batch learned by heart
 #
@@ -589,7 +586,7 @@ course.check("beam_search", beam_search)
 #
 # | piece | what it does | in code |
 # |---|---|---|
-# | decoder layer | self-attention with the causal mask, cross-attention over the real source tokens, feed-forward network | `DecoderLayer` |
+# | decoder layer | causal self-attention, cross-attention over the real source tokens, feed-forward network | `DecoderLayer` |
 # | training | reads `<bos> y`, predicts `y <eos>`, all positions at once | `training_loss` |
 # | greedy decoding | reads the source once, then one token after the other | `greedy` |
 #

@@ -311,7 +311,7 @@ print("the second sentence, causal and padding:\n", both[1, 0].int())
 # %% [markdown]
 # The two axes of size 1 stand for heads (lesson 04) and queries: weights of a model have shape (B, H, T, S).
 #
-# ### Further: two signs for one rule
+# ### Two signs for one rule
 #
 # `F.scaled_dot_product_attention` takes `True` as *may attend*, as we do; `torch.nn.MultiheadAttention` as *blocked*. Given our padding mask, it blocks every key of the longest sentence: NaN comes out, and no error is raised.
 

@@ -218,7 +218,7 @@ print(f"equal logits from {tx.count_parameters(model):,} equal parameters")
 # %%
 @torch.no_grad()
 def write(model, tokenizer, start="", temperature=1.0, seed=0, longest=60):
-    rng = torch.Generator().manual_seed(seed)  # writing does not change torch's random numbers
+    rng = torch.Generator().manual_seed(seed)  # torch's own numbers stay as they are
     ids = [tokenizer.bos_id, *tokenizer.encode(start)]
     while len(ids) < longest and ids[-1] != tokenizer.eos_id:
         logits = model(torch.tensor([ids[-model.max_len :]]))[0, -1]  # (V,): read
@@ -256,7 +256,7 @@ for name, kept in {"temperature 0.5": cold, "top-k 2": two, "top-p 0.8": three}.
 def loss_of(model, rows):
     longest = max(map(len, rows))
     padded = torch.tensor([row + [-1] * (longest - len(row)) for row in rows])
-    # Padding, -1, is read as id 0; it stands to the right, and its targets do not count.
+    # Padding, -1, is read as id 0, to the right; its targets do not count.
     inputs, targets = padded[:, :-1].clamp(min=0), padded[:, 1:]  # (B, T) each
     logits = model(inputs)  # (B, T, V)
     return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1)

@@ -335,8 +335,8 @@ ahead = next((step for step, nats in pairs if nats < by_order[best_n]), math.inf
 course.resolve(
     "08.2",
     ahead,
-    f"Its loss was first measured below that of the {best_n}-gram model at step {ahead}; "
-    f"the step measured before is {max((s for s in steps if s < ahead), default=0)}.",
+    f"Its loss was first measured below that of the {best_n}-gram model at step "
+    f"{ahead}; the step before is {max((s for s in steps if s < ahead), default=0)}.",
     thresholds=(64.5, 512.5),
 )
 

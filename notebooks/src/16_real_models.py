@@ -489,7 +489,7 @@ for n, gap in zip(n_labels, gaps, strict=True):
 assert not gaps[0].excludes_zero and max(gap.high for gap in gaps[1:]) < 0
 
 # %% [markdown]
-# **Finding:** with 80 labels and more LoRA forgets less than full fine-tuning; with 20 that is open. Few trained parameters need not be a small change. A possible reason, not tested: nothing limits the size of the update, and the rates were chosen for accuracy alone.
+# **Finding:** with 80 labels and more LoRA forgets less than full fine-tuning; with 20 that is open. Few trained parameters need not be a small change. The update has low rank, but nothing limits its size, and the rates were chosen for accuracy alone: a possible reason, not tested.
 #
 # ## Further: published weights, where they lie
 #

@@ -311,7 +311,7 @@ for kind in ("polarity", "gender"):
     print(f"[{effect.low:.2f}, {effect.high:.2f}]")
 exact = np.mean([pair.exact[0] - pair.exact[1] for pair in pairs["polarity"]])
 share = runs["polarity"].whole.mean() / exact
-print(f"polarity: exact {exact:.2f} nats; the word moves the model by {share:.0%} of that")
+print(f"polarity: exact {exact:.2f} nats; the model moves by {share:.0%} of that")
 
 # %% [markdown]
 # ### Patch one head

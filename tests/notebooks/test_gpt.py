@@ -130,7 +130,7 @@ def test_it_runs_on_any_text_file_and_the_loss_falls(name, tmp_path):
     lines = done.stdout.splitlines()
     assert [line.split(",")[0] for line in lines] == [f"step {n}" for n in steps]
     losses = [float(line.split("loss ")[1].split(" ")[0]) for line in lines]
-    assert losses[-1] < losses[0]
+    assert losses[-1] < losses[0] - 0.5  # without a step of the optimizer it falls by less than 0.1
     text.write_text("too short", encoding="utf-8")
     refused = [((text,), "got 9"), *([((), "FILE [STEPS]")] if name == "gpt_by_hand" else [])]
     for arguments, words in refused:

@@ -95,8 +95,11 @@ else:
     assert said.index(f"open {page} while") < said.index(SECOND.name) and "3 of 3 notebooks" in said
 
 
-def test_kernels_side_by_side_share_the_cores(root, monkeypatch):
+@pytest.mark.parametrize("given", ["", None])
+def test_kernels_side_by_side_share_the_cores(root, monkeypatch, given):
     monkeypatch.delenv("OMP_NUM_THREADS")
+    if given is not None:  # set to nothing is not set
+        monkeypatch.setenv("OMP_NUM_THREADS", given)
     monkeypatch.setattr(notebooks, "usable_cores", lambda: 6)
     threads = [notebooks.kernel_environment(root, at_once=n)["OMP_NUM_THREADS"] for n in (1, 2, 9)]
     assert threads == ["6", "3", "1"]

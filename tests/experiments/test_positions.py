@@ -1,7 +1,6 @@
 """Positions and ablation: the lessons' own functions, every cell once, a dead worker's cell left empty."""
 
 import os
-import pickle
 
 import pytest
 
@@ -9,21 +8,7 @@ from experiments import ablation, positions
 from experiments.lesson_cells import from_lesson
 
 
-class NoProcess:
-    """A worker in this process, which runs what could be sent to another one."""
-
-    def __init__(self, n_threads):
-        assert n_threads == 1
-
-    def __call__(self, task):
-        return pickle.loads(pickle.dumps(task))()
-
-    def close(self):
-        pass
-
-
 def test_every_kind_plays_and_reads_and_is_measured_once(once, monkeypatch):
-    monkeypatch.setattr("experiments.harness.Worker", NoProcess)
     kinds = {"game": ("one number", "alibi"), "language": ("none",)}
     monkeypatch.setattr(positions, "KINDS", kinds)
     found, records = once(positions.positions, changes={"n_seeds": 2})
@@ -34,8 +19,7 @@ def test_every_kind_plays_and_reads_and_is_measured_once(once, monkeypatch):
     assert len(language["far"]) == 4 and (found["n"] == 2).all()
 
 
-def test_the_parts_of_the_lesson_are_left_out_and_pairs_of_tokens_counted(once, monkeypatch):
-    monkeypatch.setattr("experiments.harness.Worker", NoProcess)
+def test_the_parts_of_the_lesson_are_left_out_and_pairs_of_tokens_counted(once):
     found, _ = once(ablation.ablation)
     rows = found.set_index("left out")["mean"]
     assert [*rows.index] == ["2-gram", *from_lesson("07", "parts").parts] and rows.nunique() == len(rows)

@@ -94,15 +94,15 @@ def _statements(lesson: str) -> tuple[Statement, ...]:
 def _needed(lesson: str) -> list[Statement]:
     """The statements that the outcomes follow from, and those that ask and resolve, in the lesson's order.
 
-    Where torch is told a seed, all that is drawn later follows from it, and from how many threads it is told.
+    Where torch is given a seed, all that is drawn later follows from it, and from its number of threads.
     """
     every = _statements(lesson)
     said = ("torch.manual_seed", "torch.set_num_threads")
-    told = [
+    set_up = [
         one for one in every if one.reads == {"torch"} and any(name in ast.unparse(one.node) for name in said)
     ]
     chosen = set[tuple[int, int]]()
-    for call in (*told, *(call for calls in calls_of(lesson).values() for call in calls.values())):
+    for call in (*set_up, *(call for calls in calls_of(lesson).values() for call in calls.values())):
         before = [one for one in every if (one.cell, one.index) < (call.cell, call.index)]
         needs = needed(before, [], call.reads | call.calls)
         chosen |= {(one.cell, one.index) for one in [*needs, call]}

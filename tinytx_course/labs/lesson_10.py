@@ -16,6 +16,7 @@ from tinytx.batching import pad_batch
 from tinytx.generate import check_vocabulary, next_token_probs, unwritten_ids
 from tinytx.inference import eval_mode
 from tinytx.masked_lm import MaskedLanguageModel
+from tinytx.objectives import causal_batch
 from tinytx.optim import make_optimizer
 from tinytx.settings import TrainingSettings, choose_precision
 from tinytx.tokenizer import Tokenizer
@@ -219,7 +220,8 @@ def causal_batches(tokenizer: Tokenizer, share: float = 1.0) -> MakeBatch:
 
     def make_batch(rows: list[list[int]], generator: torch.Generator) -> tuple[Tensor, Tensor]:
         ids = pad_batch([[tokenizer.bos_id, *row, tokenizer.eos_id] for row in rows], tokenizer.pad_id)
-        inputs, labels = ids[:, :-1], ids[:, 1:].masked_fill(ids[:, 1:] == tokenizer.pad_id, -100)
+        inputs, labels = causal_batch(ids)
+        labels = labels.masked_fill(labels == tokenizer.pad_id, -100)
         if share < 1:
             labels = labels.where(torch.rand(labels.shape, generator=generator) < share, -100)
         return inputs, labels

@@ -151,7 +151,7 @@ function partView(ui, part) {
     const crowded = beside && ui.width < 13 * cols + 700;
     const { large } = ui;
     const least = large ? 16 : 13;
-    let left = thumbs?.paint(now, beside, crowded) ?? 0;
+    const left = thumbs?.paint(now, beside, crowded) ?? 0;
     const most = widest(ui, part.queries, 700);
     const both = most + widest(ui, part.keys, 400);
     const room = (share) =>
@@ -168,7 +168,7 @@ function partView(ui, part) {
     const low = large ? 1 : 0.87;
     if (beside && left && !large && room(low) < least * cols) {
       beside = false;
-      left = thumbs.paint(now, false, false);
+      thumbs.paint(now, false, false);
     }
     joined &&= large || room(low) >= least * cols;
     box.classList.toggle("tx-stacked", !beside);

@@ -298,7 +298,7 @@ torch.testing.assert_close(repaired, keep(scores_of(x, x), mask))
 # ## Padding
 #
 # Short rows of a batch are filled up with a special id, the **padding**, to which
-# no token may attend. Its mask has one row for each *sentence*, and says which *keys* are real. Padding may still ask; nobody reads its answer. Where each of two rules must allow a key, masks are combined by "and"; where one is enough, by "or".
+# no token may attend. Its mask has one row for each *sentence*, and says which *keys* are real. Padding may still ask; its answers are not read. Where each of two rules must allow a key, masks are combined by "and"; where one is enough, by "or".
 
 # %% tags=["nbval-check-output"]
 batch = torch.tensor([[11, 12, 13, 14, 15], [21, 22, 23, 0, 0], [31, 0, 0, 0, 0]])

@@ -296,6 +296,8 @@ for name, (model, make_batch, exact) in arms.items():
     above[name] = blanks.nats(model) - exact
     mean = mean_per_word(above[name][:, None])
     print(f"{name:<22}{mean.mean:.3f} ± {mean.standard_error:.3f} nats above its own")
+further = above["causal, few positions"].mean() > above["causal"].mean()
+assert recipe.budget == "smoke" or further
 nearer = min(("causal", "masked"), key=lambda name: above[name].mean())
 means = [above[name].mean() for name in ("causal", "masked")]
 finding = "{:.2f} against {:.2f} nats above it.".format(*means)

@@ -348,7 +348,7 @@ print(f"relative place {mass.in_order:.2f}, even {mass.uniform:.2f}")
 assert smoke or best > mass.in_order + 0.05
 
 # %% [markdown]
-# In this run the chosen head puts more of its attention on the right words than the relative place does. Nobody gave it the alignment. Choose a French word; outlined is what it translates.
+# In this run the chosen head puts more of its attention on the right words than the relative place does. It was never given the alignment. Choose a French word; outlined is what it translates.
 
 # %%
 course.widgets.alignment(model, tokenizer, fresh[600:606])

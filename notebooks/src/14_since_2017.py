@@ -433,6 +433,12 @@ for run in runs:
     size = (run["n_params"], run["n_tokens"])
     excess.setdefault(size, []).append(run["loss"] - run["bound"])
 counts, amounts = (sorted({size[i] for size in excess}) for i in (0, 1))
+tried = {}  # width: {rate: loss in runs of 250 steps}
+for record in scaling.data.values():
+    if record["measure"] == "valid":
+        assert record["n_steps"] == 250
+        tried.setdefault(record["width"], {})[record["lr"]] = record["loss"]
+assert sum(min(of, key=of.get) == max(of) for of in tried.values()) == 3 < len(tried)
 print(f"{len(runs)} runs, {len(counts)} sizes, {len(amounts)} amounts of text")
 print(scaling.source_line())
 

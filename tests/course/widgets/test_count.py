@@ -91,8 +91,9 @@ def test_the_lab_can_be_checked_on_paper(bars, describe):
     same = course.widgets.count(seq_len=10)
     same.pinned = same.pinned | {"seq_len": 10}
     text, same = describe(explorer, same)
-    assert "\nChanged: length 2 → 10. 1,008,100 parameters, the largest part attention (64%)." in text
-    assert text.startswith("Against the pinned state, most of all compute × ") and "(pairs × 25.00)" in text
+    assert "\nChanged: length 2 → 10. " in text
+    assert " 1,008,100 parameters, the largest part attention (64%)." in text
+    assert text.startswith("Against length 2: compute × ") and " Pairs of tokens × 25.00, cache " in text
     assert text.partition("\n")[0].endswith(", parameters the same.")
     assert same.partition("\n")[0].endswith("This is the pinned state.")
 
@@ -105,7 +106,7 @@ def test_embeddings_dominate_small_models_and_what_is_new_is_named(describe):
     other.head = "lm"
     texts = describe(small, large, other)
     assert "the largest part embeddings" in texts[0] and "the largest part attention" in texts[1]
-    assert "head classifier → lm" in texts[2] and "(cache new), " in texts[2]
+    assert "head classifier → lm" in texts[2] and ", cache new." in texts[2]
 
 
 def test_a_small_share_of_the_pinned_state_has_two_digits(bars, describe):

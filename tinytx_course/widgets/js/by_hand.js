@@ -80,7 +80,7 @@ function mask(ui) {
       class: "tx-hand",
       role: "group",
       "aria-label": "Mask, pressed is open",
-      style: `--columns:${columns.length};--side:${inside ? 46 : 34}px`,
+      style: `--columns:${columns.length};--side:${inside ? 52 : 44}px`,
     },
     h("span"),
     across,

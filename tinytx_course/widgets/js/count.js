@@ -278,16 +278,17 @@ export function describe(get) {
     text += ` Chosen: ${name}, ${formula} = ${grouped(now[GROUPS[get("view")].key][name])}${also && `, with ${also}`}.`;
   if (!changed) return `${card || `${size} `}This is the pinned state.\n${card && `${size} `}${text}`;
   const kinds = [
-    ["parameters", "parameters", ""],
-    ["compute", "compute", ` (pairs ${ratio(pairs, then.compute["attention, pairs"])})`],
-    ["training", "training memory", ""],
-    ["generating", "generation memory", ` (cache ${ratio(cache, then.generating["key-value cache"])})`],
+    ["parameters", "parameters"],
+    ["compute", "compute"],
+    ["training", "training memory"],
+    ["generating", "generation memory"],
   ];
   const by = ([group]) => Math.abs(Math.log(Number(sum(now, group)) / Number(sum(then, group))));
   const said = kinds
     .sort((one, other) => by(other) - by(one))
-    .map(([group, kind, more]) => `${kind} ${against(group)}${more}`);
-  return `${card}Against the pinned state${by(kinds[0]) ? ", most of all" : ":"} ${said.join(", ")}.\nChanged: ${changed}. ${size} ${text}`;
+    .map(([group, kind]) => `${kind} ${against(group)}`);
+  const within = `Pairs of tokens ${ratio(pairs, then.compute["attention, pairs"])}, cache ${ratio(cache, then.generating["key-value cache"])}.`;
+  return `${card}Against ${pinnedName(get)}: ${said.join(", ")}.\nChanged: ${changed}. ${within} ${size} ${text}`;
 }
 
 const GROUPS = [
@@ -488,15 +489,10 @@ function picture(ui) {
       tile.lastChild.textContent = `${unit === "B" ? withUnit(value, unit) : inShort(value).trim()} · ${portion}`;
       tile.setAttribute("aria-label", `${name} ${tile.lastChild.textContent}, exactly ${grouped(value)}`);
       tile.setAttribute("aria-pressed", i === ui.get("part"));
-      tile.classList.toggle(
-        "tx-tiny",
-        !fitsIn(
-          [name, tile.lastChild.textContent],
-          rect[2] * reach * wide - 8,
-          rect[3] * reach * tall - 7,
-          letters,
-        ),
-      );
+      const hasRoom = (...texts) =>
+        fitsIn(texts, rect[2] * reach * wide - 8, rect[3] * reach * tall - 4, letters);
+      tile.lastChild.hidden = !hasRoom(name, tile.lastChild.textContent);
+      tile.classList.toggle("tx-tiny", !hasRoom(name));
     });
     // The pinned state, and of the models the nearest that is smaller and the nearest that is larger.
     const sorted = known.filter(([model]) => model !== "pinned").sort(([, a], [, b]) => a - b);

@@ -14,6 +14,8 @@ const SETTINGS = NORMS.flatMap((norm) => [
 const nameOf = ([norm, residual]) =>
   `${NORM_NAMES[NORMS.indexOf(norm)]}, ${residual ? "with residual" : "no residual"}`;
 
+const shortOf = ([norm, residual]) => `${NORM_NAMES[NORMS.indexOf(norm)]}${residual ? ", residual" : ""}`;
+
 // Size, variety and gradient at levels 0 to n_layers, as powers of ten.
 export function seriesOf(get, [norm, residual] = [get("norm"), get("residual")]) {
   const at = 2 * NORMS.indexOf(norm) + (residual ? 1 : 0);
@@ -151,8 +153,8 @@ function panel(ui, title, keys, limits) {
   return update;
 }
 
-// The gradient at the input against the number of layers: the chosen setting, and faintly the others.
-function byDepth(ui) {
+// The gradient at the input against the number of layers: the chosen setting, and faintly those tried before.
+function byDepth(ui, tried) {
   const depths = ui.get("depths");
   const x = depths.map((n) => Math.log2(n));
   const nearest = (at) =>
@@ -160,13 +162,13 @@ function byDepth(ui) {
   const draw = plot(ui, {
     xLabel: "layers",
     yLabel: "gradient",
-    height: 150,
-    right: 14,
+    height: 165,
+    right: 118,
     go: (at) => ui.set("n_layers", depths[nearest(at)]),
   });
   const update = () => {
     const chosen = (norm, residual) => norm === ui.get("norm") && residual === ui.get("residual");
-    const order = SETTINGS.toSorted((a, b) => chosen(...a) - chosen(...b));
+    const order = SETTINGS.filter((_, i) => tried.has(i)).toSorted((a, b) => chosen(...a) - chosen(...b));
     const rows = order.map((setting) =>
       depths.map((n) => seriesOf((key) => (key === "n_layers" ? n : ui.get(key)), setting).gradient[0]),
     );
@@ -183,23 +185,17 @@ function byDepth(ui) {
           power,
         ]),
         tone: i === rows.length - 1 ? "tx-first" : "tx-faint",
-        name: "",
+        name: shortOf(order[i]),
       })),
       label: `Gradient at the input against layers: ${order.map((setting, i) => `${nameOf(setting)} ${sized(rows[i].at(-1))} at ${depths.at(-1)}`).join("; ")}`,
     });
   };
-  update.box = h(
-    "div",
-    {},
-    h("p", { class: "tx-title" }, "Gradient at the input, by depth", h("small", {}, "grey: others")),
-    draw.box,
-  );
+  update.box = h("div", {}, h("p", { class: "tx-title" }, "Gradient at the input, by depth"), draw.box);
   return update;
 }
 
 // The settings that were tried, at this depth; blue is less than 1, red more.
-function table(ui) {
-  const tried = new Set();
+function table(ui, tried) {
   const columns = [
     ["size", "signal at the top"],
     ["variety", "variety at the top"],
@@ -268,8 +264,9 @@ function build(ui) {
     ["variety", "variety"],
   ]);
   const down = panel(ui, "The gradient, coming down", [["gradient", "gradient"]], WIDE);
-  const all = table(ui);
-  const deeper = byDepth(ui);
+  const tried = new Set(); // numbers of settings; the table adds to them
+  const all = table(ui, tried);
+  const deeper = byDepth(ui, tried);
   let ruler;
   ui.painters.push(() => {
     ruler.max = ui.get("n_layers");

@@ -135,23 +135,29 @@ function chart(ui) {
     const from = crossingOf(get, ui.get("width"));
     const far = [(ui.width - 74) / (x[1] - x[0]), 240 / (y[1] - y[0])];
     const spot = (p) => [log(p.intensity) * far[0], log(p.rate) * far[1]];
-    // Names where there is room for one; the others appear at the pointer.
-    const alone = (p) =>
-      ui.width > 480 &&
-      points.every(
-        (other) =>
-          other === p ||
-          Math.abs(spot(p)[0] - spot(other)[0]) > 170 ||
-          Math.abs(spot(p)[1] - spot(other)[1]) > 20,
-      );
+    const apart = (p, other, across, down) =>
+      Math.abs(spot(p)[0] - spot(other)[0]) > across || Math.abs(spot(p)[1] - spot(other)[1]) > down;
+    // Names where there is room for one, and the number of those that lie together.
+    const label = (p) => {
+      const others = points.filter((other) => other !== p);
+      if (p === chosen || (ui.width > 480 && others.every((other) => apart(p, other, 170, 20))))
+        return shortOf(p);
+      const near = others.filter((other) => !apart(p, other, 30, 60));
+      const room = !chosen || apart(p, chosen, 170, 60);
+      return room && near.length > 1 && near.every(({ rate }) => rate <= p.rate)
+        ? `${near.length + 1} kernels`
+        : "";
+    };
     const ticks = ([first, last]) =>
       Array.from({ length: Math.floor(last) - Math.ceil(first) + 1 }, (_, i) => Math.ceil(first) + i);
-    const low = Math.max(x[0], y[0] - log(ui.get("bytes_per_second")));
+    const low = (down = 0) => Math.max(x[0], y[0] - log(ui.get("bytes_per_second")) - down);
     const moved = ui.get("compute") * ui.get("memory") > 1;
-    const measured = [10 ** low, ui.get("flops") / ui.get("bytes_per_second"), 10 ** x[1]].map((i) => [
-      log(i),
-      log(attainable(ui.get, i)),
-    ]);
+    // The roof as measured, or as much further down.
+    const measured = (down = 0) =>
+      [low(down), log(ui.get("flops") / ui.get("bytes_per_second")), x[1]].map((i) => [
+        i,
+        log(attainable(ui.get, 10 ** i)) + down,
+      ]);
     const chosen = points[ui.get("kernel")];
     const gap = chosen
       ? [
@@ -176,13 +182,13 @@ function chart(ui) {
       lines: [
         {
           points: [
-            [low, log(attainable(get, 10 ** low))],
+            [low(), log(attainable(get, 10 ** low()))],
             [log(ridge), log(flops)],
             [x[1], log(flops)],
           ],
           tone: "tx-first",
         },
-        ...(moved ? [{ points: measured, tone: "tx-first tx-faint" }] : []),
+        ...(moved ? [{ points: measured(), tone: "tx-first tx-faint" }] : []),
         { points: [[log(product.intensity), log(product.rate)]], tone: "tx-first" },
         {
           points: [
@@ -191,6 +197,7 @@ function chart(ui) {
           ],
           tone: "tx-ridge",
         },
+        ...(points.length ? [{ points: measured(log(FEW)), tone: "tx-few" }] : []),
         ...gap,
       ],
       dots: [
@@ -199,14 +206,14 @@ function chart(ui) {
           tone: "tx-ridge",
           bare: true,
           name:
-            from === null ? "compute: never at this width" : `compute limits from ${counted(from, "row")} on`,
+            from === null ? "compute: never at this width" : `compute from ${counted(from, "row")} on`,
         },
         ...update.order
           .map((i) => points[i])
           .map((p) => ({
             at: [log(p.intensity), log(p.rate)],
             tone: `tx-second ${generates(p) ? "tx-up" : ""} ${p === chosen ? "tx-big" : ""}`,
-            name: p === chosen || alone(p) ? shortOf(p) : "",
+            name: label(p),
           })),
       ],
       label: `Roofline: memory limits below ${perByte(ridge)}, compute above; the product lies at ${perByte(product.intensity)}; ${points.map((p) => `${p.name} at ${perByte(p.intensity)}, ${scaled(p.rate)}FLOP/s`).join("; ")}`,
@@ -335,6 +342,7 @@ function build(ui) {
           ["tx-measured", points.some(generates) ? "training" : "measured kernels"],
           ...(points.some(generates) ? [["tx-measured tx-up", "generation"]] : []),
           ["tx-measured tx-gap", "gap to the roof"],
+          ["tx-few", "a tenth of the roof: below it the time around a kernel decides"],
         ]
       : []),
   ].map(([tone, name]) => h("span", { class: tone }, name));

@@ -3,7 +3,7 @@
 Each is taken from a bare page of the site of the published notebooks, without what only says what to press,
 and without the parts that would resolve a prediction of the lesson. A lesson without an explorer has the
 picture of its first diagram, the first page the chart of the README, where a model cheats. For a phone,
-lessons have the beginning of its own layout, with letters that can be read.
+lessons have the beginning of its own layout, with letters that can be read, up to the last whole row.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from tinytx_course.site import bare
 from tinytx_course.site.pages import write_site
 
 SIZE = (1200, 630)  # what is shown beside a link
-PHONE = (624, 480)  # what 390 pixels of a phone's width show
-_WIDTHS = (600, 700, 820, 944, 1100)
+PHONE = (624, 480)  # of 390 pixels of a phone's width
+_WIDTHS = {SIZE: (600, 700, 820, 944, 1100), PHONE: (390, 430, 470, 500)}
 _COLOURS = 64
 #: What would give a prediction away.
 _TOLD = {
@@ -50,12 +50,17 @@ h1, figcaption, .tx-credit, .tx-tries, .tx > :is(.tx-head, .tx-invite, .tx-row, 
   display: none !important; }}
 """
 _ADDED = "document.head.append(Object.assign(document.createElement('style'), {textContent: STYLE}))"
+# What the lower edge of the picture cuts through: pictures, and what has nothing within it.
+_CUT = """[...document.querySelectorAll(":is(.tx, figure) *")].filter((each) => {
+  const { top, bottom } = each.getBoundingClientRect();
+  const isOne = each.matches("svg") || !(each.children.length || each.closest("svg"));
+  return isOne && top < EDGE && bottom > EDGE + 1;
+})"""
 _DIAGRAM = "document.body.replaceChildren(document.querySelector('#figure-1 .txd-scroll').closest('figure'))"
 
 
 def take(tab: Page, address: str, told: str, size: tuple[int, int], *, is_diagram: bool) -> Image.Image:
     """Return the picture of a page: the whole, with letters as large as can be, or how a phone begins."""
-    widths = _WIDTHS if size == SIZE else (390,)
     tab.open("about:blank")
     tab.size(*SIZE, motion=False)
     tab.open(address)
@@ -64,12 +69,17 @@ def take(tab: Page, address: str, told: str, size: tuple[int, int], *, is_diagra
     else:
         tab.evaluate(_DIAGRAM)
     tab.evaluate(_ADDED.replace("STYLE", json.dumps(_STYLE.format(told=told or "h1"))))
-    for width in widths:
-        height = width * size[1] / size[0]
-        tab.size(width, round(height), motion=False)
+    height_of = {width: width * size[1] / size[0] for width in _WIDTHS[size]}
+
+    def fits(width: int) -> bool:
+        tab.size(width, round(height_of[width]), motion=False)
         tab.settle()
-        if tab.evaluate("document.querySelector('.tx, figure').scrollHeight") <= height:
-            break
+        whole = tab.evaluate("document.querySelector('.tx, figure').scrollHeight") <= height_of[width]
+        cut = _CUT.replace("EDGE", str(height_of[width]))
+        return whole or (size == PHONE and not tab.evaluate(f"{cut}.length"))
+
+    width = next(filter(fits, height_of), max(height_of))
+    height = height_of[width]
     clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": size[0] / width}
     png = base64.b64decode(tab.call("Page.captureScreenshot", format="png", clip=clip)["data"])
     return Image.open(io.BytesIO(png)).convert("RGB").resize(size).quantize(_COLOURS)

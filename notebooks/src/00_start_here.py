@@ -49,7 +49,7 @@ plots.diagram("where-attention-sits")
 # %% [markdown]
 # ## Your machine
 #
-# Two processor cores are enough, without a graphics card or a network. An empty list below means that you are ready; anything else says what to change.
+# Two processor cores are enough, without a graphics card or a network. An empty list means that you are ready.
 
 # %%
 machine.shortcomings(machine.this_machine())
@@ -62,6 +62,8 @@ machine.shortcomings(machine.this_machine())
 # ## Further: where it leads, a trailer
 #
 # A **language model** reads the beginning of a text and predicts how it continues. Lesson 07 builds a small one, lesson 08 trains it on reviews of books in simple French. Here two such models continue _Le roman_, "the novel": one still random, one trained.
+#
+# The language of these reviews is our own, made by a grammar whose every probability can be computed. So we can ask whether a text belongs to it, here for fifty reviews by each model.
 
 # %%
 shipped = shipped_model()
@@ -71,10 +73,6 @@ for name, model in {"before": untrained, "after": shipped.model}.items():
     text = tx.generate(model, shipped.tokenizer, "Le roman", tx.Sampling(seed=0))
     print(textwrap.fill(f"{name} training: {text}", 84))
 
-# %% [markdown]
-# The language of these reviews is our own, made by a grammar whose every probability can be computed. So we can ask whether a text belongs to it, here for fifty reviews by each model.
-
-# %%
 world = tx.World()
 allowed, sampling = {}, tx.Sampling(max_new_tokens=100)
 for name, model in {"before": untrained, "after": shipped.model}.items():
@@ -83,13 +81,12 @@ for name, model in {"before": untrained, "after": shipped.model}.items():
     belongs = [world.log_prob(each) > -math.inf for each in words]
     allowed[name] = sum(belongs)
     print(f"{name} training: {allowed[name]} of 50 reviews belong to the language")
-print(textwrap.fill(f"not this one: {reviews[belongs.index(False)]}", 84))
 assert allowed["after"] > allowed["before"]
 
 # %% [markdown]
 # ## A first taste: four words attend to each other
 #
-# In _le roman est beau_, "the novel is beautiful", *what* is beautiful? The new vector of _beau_ should keep what matches (_roman_ and _beau_ itself), and little of _le_ and _est_. Each word gets four made-up numbers. They say how much it has to do with an article, a noun, a verb and praise.
+# In _le roman est beau_, "the novel is beautiful", *what* is beautiful? By **attention** each word gets a new vector. That of _beau_ should keep what matches, and little of _le_ and _est_. Each word begins as four made-up numbers: how much it has to do with an article, a noun, a verb and praise.
 
 # %%
 words = ["le", "roman", "est", "beau"]
@@ -101,16 +98,15 @@ vectors = torch.tensor(
         [0.0, 2.0, 0.0, 1.0],  # beau: describes a noun, and praises it
     ]
 )
-print("the tempting way, average everything:", vectors.mean(dim=0).tolist())
 
 # %% [markdown]
-# The average is the same for _le_ as for _beau_: it never compares two words.
+# The average of all vectors would be the same for every word: it never compares two words.
 #
 # ### By hand: score, then share
 #
-# The word that attends, here _beau_, gives the **query**; each word that it may attend to gives a **key**. Here both are the vectors themselves. The **score** of a query with a key is their **dot product**, the sum of the products of their entries, divided by $\sqrt{4} = 2$, the root of the number of entries (lesson 02 says why). For _roman_, $2 \cdot 2 = 4$, and half of it is 2.
+# The word that attends, here _beau_, gives the **query**; each word that it may attend to gives a **key**. Here both are the vectors themselves. The **score** of a query with a key is their **dot product**, the sum of the products of their entries, divided by $\sqrt{4}$, the root of the number of entries (lesson 02 says why). For _roman_, $2 \cdot 2 = 4$, and half of it is 2.
 #
-# The **softmax** turns scores into weights that sum to one: take $e$ to the power of each score, then divide each result by their sum. A score of 0 still gets a share, as $e^0 = 1$.
+# The **softmax** turns scores into weights that sum to one: take $e$ to the power of each score, then divide by their sum. A score of 0 still gets a share, as $e^0 = 1$.
 
 # %% tags=["nbval-check-output"]
 beau = vectors[3].tolist()
@@ -125,18 +121,15 @@ raised = [math.exp(score) for score in scores]
 weights_by_hand = [value / sum(raised) for value in raised]
 for word, weight in zip(words, weights_by_hand, strict=True):
     print(f"{word:<6}{weight:5.2f}")
-new = [
-    sum(weights_by_hand[i] * vectors[i, entry].item() for i in range(4))
-    for entry in range(4)
-]
+new = torch.tensor(weights_by_hand) @ vectors
 print("the new vector of beau:", *(f"{number:.2f}" for number in new))
 
 # %% [markdown]
-# _beau_ attends mostly to itself and to _roman_, **because their vectors match**. The **result** of a word is the sum of all vectors, weighted. In a transformer the vectors are learned.
+# _beau_ attends mostly to itself and to _roman_, **because their vectors match**. The **result** of a word is the weighted sum of all vectors. In a transformer the vectors are learned.
 #
 # ### All words at once, and the package
 #
-# With the vector of one word in each row of $X$, the weights are $\operatorname{softmax}(X X^\top / \sqrt{4})$, where the softmax works along each row.
+# With one word in each row of $X$, the weights are $\operatorname{softmax}(X X^\top / \sqrt{4})$, row by row.
 
 # %% tags=["nbval-check-output"]
 scores_all = vectors @ vectors.T / math.sqrt(4)  # (4, 4): a row for each query
@@ -148,7 +141,7 @@ print("by hand, all at once and the package agree")
 # %% [markdown]
 # ### Look
 #
-# Say what you expect before you see it. Your answer stays on your machine. **Predict 00.1.**
+# Say what you expect; your answer stays on your machine. **Predict 00.1.**
 
 # %%
 course.predict(
@@ -164,7 +157,6 @@ fig, ax = plots.heatmap(
     title="Attention on four words",
 )
 plots.show(fig, name="00_attention_on_four_words")
-torch.testing.assert_close(weights_all[1, 1], weights_all[1, 3])  # roman: itself, beau
 selfish = [word for i, word in enumerate(words) if weights_all[i, i] > 0.5]
 assert selfish == ["le", "est", "beau"]
 own = weights_all.diag()
@@ -176,7 +168,7 @@ course.resolve("00.1", "three", found)
 #
 # ### Follow one word
 #
-# Choose a query, then step from the products to the mixture. What is mixed are the *values*; here they are the vectors again.
+# Choose a query, then step from the products to the mixture. The *values*, which are mixed, are the vectors again.
 
 # %%
 course.widgets.one_query(vectors, vectors, vectors, tokens=words, query=3)
@@ -275,11 +267,9 @@ print("it equals the package")
 # %% [markdown]
 # ## How the course works
 #
-# Each lesson asks one question. It is answered by hand, all at once and with the package, and a check says that they agree. From lesson 01 on, the core takes 45 to 55 minutes; the parts marked *Further* can be left out. Measured numbers were computed on the page, or read from a stored experiment that is named. The course made up the language of its reviews. So we know how well any model can predict it on average: this limit is the **entropy bound**.
+# Each lesson asks one question. It is answered by hand, all at once and with the package. The parts marked *Further* can be left out. Measured numbers were computed on the page, or read from a stored experiment that is named. The course made up the language of its reviews. So we know how well any model can predict it on average: this limit is the **entropy bound**.
 #
-# - **The machine:** [01 tokens](01_tokens.ipynb), [02 attention and masks](02_attention_and_masks.ipynb), [03 positions](03_positions.ipynb), [04 many heads](04_many_heads.ipynb), [05 the block](05_the_block.ipynb), [06 counting parameters](06_counting_parameters.ipynb), [07 your own GPT](07_your_own_gpt.ipynb).
-# - **What it learns:** [08 pretraining](08_pretraining.ipynb), [09 transfer](09_transfer.ipynb), [10 masked or causal](10_masked_or_causal.ipynb), [11 translation](11_translation.ipynb).
-# - **What it costs, and what came later:** [12 the price of attention](12_the_price_of_attention.ipynb), [13 faster and larger](13_faster_and_larger.ipynb), [14 since 2017](14_since_2017.ipynb), [15 real text](15_real_text.ipynb), [16 real models](16_real_models.ipynb), [17 looking inside](17_looking_inside.ipynb), [18 bug museum](18_bug_museum.ipynb).
+# Lessons [01](01_tokens.ipynb) to [07](07_your_own_gpt.ipynb) build **the machine**, [08](08_pretraining.ipynb) to [11](11_translation.ipynb) ask **what it learns**, [12](12_the_price_of_attention.ipynb) to [18](18_bug_museum.ipynb) **what it costs, and what came later**.
 #
 # `course.status()` shows where you are, `course.reset("attention_row")` forgets one exercise, and `course.glossary()` explains each term that is bold at its first use.
 #
@@ -288,6 +278,6 @@ print("it equals the package")
 # 1. Attention scores one word against all, turns the scores into weights by a softmax, and mixes the values by these weights.
 # 2. In an attention map each row is a word that attends.
 #
-# *Where this comes from:* Vaswani et al., *Attention Is All You Need*, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 3.2.1, equation 1. The course grew out of two university labs, one on transfer learning with a small transformer for French book reviews, one on the transformer for translation from English to French. Thanks to those who wrote them, and to those who worked through them.
+# *Where this comes from:* Vaswani et al., *Attention Is All You Need*, [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 3.2.1, equation 1. The course grew out of two university labs, one on transfer learning with a small transformer for French book reviews, one on translation from English to French. Thanks to those who wrote them, and to those who worked through them.
 #
-# *What comes next:* we gave each word a vector. Lesson 01 asks what the words of a model are in the first place: [tokens](01_tokens.ipynb).
+# *What comes next:* lesson 01 asks what the words of a model are: [tokens](01_tokens.ipynb).

@@ -11,7 +11,7 @@
 #
 # **Who may attend to whom?**
 #
-# A translator has an **encoder**, which reads the source, and a **decoder**, which writes the target. Words attend to words within the encoder, within the decoder, and from the decoder to the encoder. Each place has its own rule: a table of True and False, a **mask**.
+# A translator has an **encoder**, which reads the source, and a **decoder**, which writes the target. Words attend within the encoder, within the decoder, and from the decoder to the encoder. Each place has its own rule: a table of True and False, a **mask**.
 #
 # After this lesson you can
 #
@@ -55,9 +55,9 @@ plots.diagram("three-masks")
 # %% [markdown]
 # ## Why: the dice that could be predicted
 #
-# We train two small language models on what *cannot* be predicted: rolls of a fair die. The target at each position is the roll that follows; `-100` is torch's sign for "no target here".
+# We train two small language models on rolls of a fair die. The target at each position is the roll that follows; `-100` is torch's sign for "no target here".
 #
-# With `causal=True` a position may attend to itself and to earlier positions, with `causal=False` to all. The **loss** is the mean of $-\ln p$, where $p$ is the probability that the model gave to the right answer. Its unit is called **nat** (`lesson_02.train` is the loop of lesson 08). Of a fair die nobody can expect less than $\ln 6$.
+# With `causal=True` a position may attend to itself and to earlier positions, with `causal=False` to all. The **loss** is the mean of $-\ln p$, where $p$ is the probability of the right answer; its unit is the **nat** (`lesson_02.train` is the loop of lesson 08). Of a fair die nobody can expect less than $\ln 6$.
 
 
 # %%
@@ -75,7 +75,7 @@ for name, causal in {"sees the past": True, "sees everything": False}.items():
     players[name] = tx.LanguageModel(dice.replace(causal=causal))
     losses = lesson_02.train(players[name], dice_game, n_steps=150)
     ax.plot(losses, label=f"{name}, at the end {losses[-1]:.2f}")
-ax.axhline(math.log(6), color="#555555", linestyle="--", label="ln 6 = 1.79")
+ax.axhline(math.log(6), linestyle="--", label="ln 6 = 1.79")
 ax.set(xlabel="training step", ylabel="loss (nats per roll)", ylim=(0, 2))
 ax.legend()
 plots.show(fig, name="02_predicting_dice")
@@ -104,7 +104,7 @@ course.resolve("02.1", "about one time in six", f"Right in {right:.1%} of the ca
 # ## By hand: two words ask three
 #
 # Each word that asks has a **query**: $d$ numbers that say what it looks for. Each word that may be
-# attended to has a **key**, $d$ numbers that say what it can be found by, and a **value**, what it hands over. Made-up numbers:
+# attended to has a **key**, what it can be found by, and a **value**, what it hands over.
 #
 # | word | query | key | value |
 # |---|---|---|---|
@@ -114,8 +114,8 @@ course.resolve("02.1", "about one time in six", f"Right in {right:.1%} of the ca
 # | _chante_ | | 0, 2, 0, 1 | 20 |
 # | _bien_ | | 1, 1, 0, 0 | 40 |
 #
-# *She* and _elle_: $2 \cdot 1 + 2 \cdot 1 = 4$, divided by $\sqrt{4}$ gives a **score** of 2. The three scores of *she* are 2, 0 and 1.
-# Softmax makes **attention weights** of them, which sum to one; the mean of the values by these weights is the **context**.
+# *She* and _elle_: $2 \cdot 1 + 2 \cdot 1 = 4$, divided by $\sqrt{4}$ gives a **score** of 2. The scores of *she* are 2, 0 and 1.
+# Softmax makes **attention weights** of them; the mean of the values by these weights is the **context**.
 
 # %% tags=["nbval-check-output"]
 english, french = ["she", "sings"], ["elle", "chante", "bien"]
@@ -144,9 +144,9 @@ for word, weights, context in zip(
     print(f"{word:<6} attends with", *shown, f" context {context[0]:.2f}")
 
 # %% [markdown]
-# *She* attends most to _elle_, whose value is 10, yet a quarter of _bien_'s 40 pulls its context to 18.24.
+# *She* attends most to _elle_, yet a quarter of _bien_'s 40 pulls its context to 18.24.
 #
-# Why divide by $\sqrt{d}$? A dot product is a sum of $d$ products. If these are independent, with mean 0 and variance 1, its standard deviation is $\sqrt{d}$. Scores that lie far apart give nearly all weight to one key. The slider (in Jupyter) changes the divisor of *she*:
+# Why divide by $\sqrt{d}$? A dot product is a sum of $d$ products. If these are independent, with mean 0 and variance 1, its standard deviation is $\sqrt{d}$. Scores that lie far apart give nearly all weight to one key. The slider changes the divisor of *she*:
 
 
 # %% tags=["varies"]
@@ -159,8 +159,8 @@ def she(divisor=2.0):
 # %% [markdown]
 # ## All at once: attention of y over x
 #
-# In a model, queries, keys and values come from the word vectors by three learned **weight matrices**. Let $y$ be the
-# sequence that asks and $x$ the one it attends to, one vector in each row. Then
+# Queries, keys and values come from the word vectors by three learned **weight matrices**. The
+# sequence $y$ asks, and attends to $x$; each row is a vector.
 #
 # $$\text{attention}(y, x) = \operatorname{softmax}\left(\frac{Q_y K_x^\top}{\sqrt{d}}\right) V_x, \qquad Q_y = y\,W_Q, \quad K_x = x\,W_K, \quad V_x = x\,W_V .$$
 
@@ -182,14 +182,14 @@ by_loops = torch.tensor(attention_by_loops(q.tolist(), k.tolist(), v.tolist())[1
 torch.testing.assert_close(attend(y, x), by_loops)
 torch.testing.assert_close(tx.attention(q, k, v), by_loops)
 torch.testing.assert_close(F.scaled_dot_product_attention(q, k, v), by_loops)
-print("loops, matrices, tx.attention and torch agree; shape", (*by_loops.shape,))
+print("loops, matrices, tx.attention and torch agree")
 
 # %% [markdown]
-# **Self-attention** is the case $y = x$: a sequence asks itself. With two different sequences it is **cross-attention** (lesson 11).
+# **Self-attention** is the case $y = x$. With two different sequences it is **cross-attention** (lesson 11).
 #
 # ## The causal mask
 #
-# To predict the next token, position $t$ may attend to itself and to its **left**. The **causal mask** is `True` where query $t$, the row, **may** attend to key $s$. To block a key, its score becomes $-\infty$ *before* softmax: as $e^{-\infty} = 0$, its weight is exactly zero, and the allowed keys share everything.
+# To predict the next token, position $t$ may attend to itself and to its **left**. The **causal mask** is `True` where query $t$, the row, **may** attend to key $s$. To block a key, its score becomes $-\infty$ *before* softmax: as $e^{-\infty} = 0$, its weight is exactly zero.
 
 # %% tags=["nbval-check-output"]
 words = ["le", "roman", "est", "très", "beau"]  # the novel is very beautiful
@@ -198,12 +198,12 @@ mask = position[:, None] >= position[None, :]  # (T, S): t down, s across
 assert torch.equal(mask, tx.causal_mask(5))
 weights = scores_of(x, x).masked_fill(~mask, -math.inf).softmax(dim=-1)
 torch.testing.assert_close(weights, tx.attention_weights(x @ w_q, k, mask))
-print(mask.int(), "is tx.causal_mask(5), and gives the package's weights")
+print(mask.int(), "as in the package")
 
 # %% [markdown]
 # ## The leak test
 #
-# A mask is a promise that can be tested before any training: **change one input, and see which outputs move.**
+# A mask can be tested before any training: **change one input, and see which outputs move.**
 
 
 # %% tags=["nbval-check-output"]
@@ -276,9 +276,9 @@ for name, weights_from in attempts.items():
 course.resolve("02.2", name, f"“{name}” leaks without any weight on the future.")
 
 # %% [markdown]
-# In *zeroed after softmax* each weight was divided by a sum over *all* words, the future ones too. So the weights that are left still depend on the future. Divide each row by its own sum, and it is right.
+# In *zeroed after softmax* each weight was divided by a sum over *all* words, so it still depends on the future. Divide each row by its own sum, and it is right.
 #
-# *Scores times 0* fails because $e^0 = 1$. *Times 1 and -inf* fails because a negative score times $-\infty$ is $+\infty$; softmax makes NaN of it, plain grey in the maps.
+# *Scores times 0* fails because $e^0 = 1$. *Times 1 and -inf* fails because a negative score times $-\infty$ is $+\infty$; softmax makes NaN of it, grey in the maps.
 
 # %% tags=["folded"]
 fig, axes = plots.figure(2, 3, width=9.6, height=6.6, sharex=True, sharey=True)
@@ -309,11 +309,11 @@ assert torch.equal(both, tx.combine_masks(real[:, None, None, :], mask))
 print("the second sentence, causal and padding:\n", both[1, 0].int())
 
 # %% [markdown]
-# The two axes of size 1 stand for heads (lesson 04) and queries: weights of a model have shape (B, H, T, S).
+# The axes of size 1 stand for heads (lesson 04) and queries: weights of a model have shape (B, H, T, S).
 #
 # ### Two signs for one rule
 #
-# `F.scaled_dot_product_attention` takes `True` as *may attend*, as we do; `torch.nn.MultiheadAttention` as *blocked*. Given our padding mask, it blocks every key of the longest sentence: NaN comes out, and no error is raised.
+# `F.scaled_dot_product_attention` takes `True` as *may attend*, as we do; `torch.nn.MultiheadAttention` as *blocked*. Given our padding mask, it blocks every key of the longest sentence: NaN comes out, and no error.
 
 # %%
 three = torch.randn(3, 5, 8)  # (B, T, D)
@@ -325,7 +325,7 @@ print("the longest sentence:", wrong[0, 0, :3].tolist())
 # %% [markdown]
 # ### Draw your own
 #
-# Combine the causal mask, padding, a **window** (each token attends only to the last few) and a **prefix** (first tokens to which all may attend). Open one cell of the future, and see what moves.
+# Combine the causal mask, padding, a **window** (each token attends only to the last few) and a **prefix** (first tokens to which all may attend). Open one cell of the future.
 
 # %%
 course.widgets.mask(words, padding=1)
@@ -476,18 +476,15 @@ course.check("leaks_future", leaks_future)
 # | padding | the key is a real token | (B, 1, 1, S) |
 # | both, by "and" | both are true | (B, 1, T, S) |
 #
-# Where a mask is False the score is $-\infty$, *before* softmax.
-
-# %% [markdown]
 # ## What this does not show
 #
 # A map says where a model *attends*, not what it makes of it. The leak test finds what flows through the model, not an answer in the *data*.
 #
 # ## Summary
 #
-# 1. Attention of $y$ over $x$ is $\operatorname{softmax}(Q_y K_x^\top / \sqrt{d})\, V_x$; self-attention is the case $y = x$.
-# 2. Divided by $\sqrt{d}$, scores of independent entries do not spread with the width; *Further:* undivided, at large widths, nearly all weight is on one key.
-# 3. A mask is True where a query may attend, and acts *before* softmax. Causal and padding mask are combined by "and".
+# 1. Attention of $y$ over $x$ is $\operatorname{softmax}(Q_y K_x^\top / \sqrt{d})\, V_x$.
+# 2. Divided by $\sqrt{d}$, scores of independent entries do not spread with the width.
+# 3. A mask is True where a query may attend, and acts *before* softmax.
 # 4. Change one input, and see which outputs move: with a causal mask that table is the mask.
 #
 # *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.2.1 (footnote 4: the scale) and 3.2.3 (the three uses, the mask inside softmax). Attention between two languages: Bahdanau, Cho and Bengio, [arXiv:1409.0473](https://arxiv.org/abs/1409.0473), section 3. What maps do not show: Jain and Wallace, [arXiv:1902.10186](https://arxiv.org/abs/1902.10186).

@@ -26,6 +26,8 @@
 
 # %% [markdown]
 # ## Set-up
+#
+# The last line asks two questions from earlier lessons.
 
 # %%
 import math
@@ -42,17 +44,12 @@ from tinytx_course import plots
 from tinytx_course.results import read_results
 
 _ = torch.set_num_threads(1), torch.manual_seed(0)
-
-# %% [markdown]
-# Two questions from earlier lessons first.
-
-# %%
 course.recall("03")
 
 # %% [markdown]
 # ## Why: two reviews, one bag of words
 #
-# *The beginning is boring, but the hero is magnificent*: that reader liked the book. Exchange two words, and the other reader did not. A small transformer that classifies texts reads both, untrained, with neither positions nor a mask.
+# *The beginning is boring, but the hero is magnificent*: that reader liked the book. Exchange two words, and the other did not. A small transformer that classifies texts reads both, untrained, with neither positions nor a mask.
 
 # %%
 world = tx.World()
@@ -75,9 +72,9 @@ torch.testing.assert_close(blind.body(twins[:, shuffle]), hidden[:, shuffle])
 print("both reviews get the same scores")
 
 # %% [markdown]
-# Shuffle the words, and the **hidden states**, the vectors that the model makes of them, are shuffled in the same way: **permutation equivariance**, $f(PX) = P f(X)$. Their mean, which the classifier reads, does not change: it sees only *which* words occur and how often, a **bag of words**.
+# Shuffle the words, and the **hidden states**, the vectors that the model makes of them, are shuffled in the same way: **permutation equivariance**, $f(PX) = P f(X)$. Their mean, which the classifier reads, does not change: it sees only a **bag of words**, *which* words occur and how often.
 #
-# It is tempting to add the number of the position to each word (*Further* tries it). But in a long text these numbers become large. We want for each position a vector of small numbers, the same in every text, and **a step of one word that is the same thing everywhere**.
+# It is tempting to add the number of the position to each word (*Further* tries it). But in a long text these numbers become large. We want for each position a vector of small numbers, and **a step of one word that is the same thing everywhere**.
 #
 # ### Further: add the number of the position
 #
@@ -151,7 +148,7 @@ print("equal to the package, with which the two reviews get different scores")
 #
 # ## Look
 #
-# The table as models use it, with base 10,000, and the similarity of its rows, $PE(p) \cdot PE(q)$.
+# The table with base 10,000, and the similarity of its rows, $PE(p) \cdot PE(q)$.
 
 # %%
 table = tx.sinusoidal_positions(50, 32)
@@ -168,7 +165,7 @@ plots.show(fig, name="03_sinusoidal_table")
 # %% [markdown]
 # **Similarity depends on the distance alone.** To move on by $k$ words each hand turns by its own fixed angle, *wherever it is*: one rotation, $R(k)$, takes every $PE(pos)$ to $PE(pos + k)$.
 #
-# Here is each position as a row of clocks. Choose a hand and a shift $k$.
+# Choose a hand and a shift $k$.
 
 # %%
 course.widgets.positions(121, 64, 100, position=23, hand=4, shift=3)
@@ -205,12 +202,15 @@ print(f"{512 * 513 // 2:,} pairs of positions, each within a billionth")
 #
 # ## Learned positions
 #
-# BERT and GPT-2 have **learned positions**, a trained vector for each position. They cost `max_len` × $d$ parameters, where
-# the sinusoids cost none, and there is no vector beyond the table.
+# BERT and GPT-2 have **learned positions**, a trained vector for each position: `max_len` × $d$
+# parameters, and no vector beyond the table.
+#
+# ### Further: a text longer than the table
+#
+# The table of this model has 16 rows, and the text 17 tokens.
 
 # %%
 model = tx.Classifier(config.replace(positions="learned", max_len=16))
-assert tx.count_parameters(model) == tx.count_parameters(blind) + 16 * 32
 try:
     model(torch.zeros(1, 17, dtype=torch.long))
 except ValueError as refused:
@@ -223,12 +223,11 @@ except ValueError as refused:
 #
 # $$\bigl(R(t)\,q\bigr) \cdot \bigl(R(s)\,k\bigr) \;=\; q \cdot R(t)^\top R(s)\, k \;=\; q \cdot R(s-t)\, k.$$
 #
-# (The transpose turns back: $R(t)^\top R(s) = R(s - t)$. `tx.shift_matrix` is $R$ written out.) Only the **difference** of the positions is left: how far, and in which direction. No matrix need be built:
+# (The transpose turns back. `tx.shift_matrix` is $R$ written out.) Only the **difference** of the positions is left: how far, and in which direction. No matrix need be built:
 
 
 # %% tags=["nbval-check-output"]
 def turn(x, positions, base=10_000):
-    """Turn x, (..., T, K), pair by pair: row t by R(positions[t])."""
     width = x.shape[-1]
     speeds = base ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)  # (K/2,)
     angles = positions[:, None] * speeds  # (T, K/2)
@@ -241,10 +240,8 @@ def turn(x, positions, base=10_000):
 q, k = torch.randn(2, 4, 8, dtype=torch.float64)  # (T, K) each
 four_words = torch.arange(4)
 scores = turn(q, four_words) @ turn(k, four_words).T  # (T, T)
-for t in range(4):
-    for s in range(4):
-        by_distance = q[t] @ tx.shift_matrix(s - t, 8) @ k[s]
-        torch.testing.assert_close(scores[t, s], by_distance)
+by_distance = q[3] @ tx.shift_matrix(1 - 3, 8) @ k[1]  # t = 3, s = 1
+torch.testing.assert_close(scores[3, 1], by_distance)
 torch.testing.assert_close(turn(q, four_words), tx.rotate(q, four_words))
 print("turned = matrices = tx.rotate")
 
@@ -255,7 +252,7 @@ print("turned = matrices = tx.rotate")
 #
 # $$\text{score}(t, s) = \frac{q_t \cdot k_s}{\sqrt{K}} - m_h\,|t - s|.$$
 #
-# $K$ is the number of entries of a query ($d$ in lesson 02). Every head $h$ of $H$ has its own fixed slope, $m_h = 2^{-8h/H}$ for $h = 1, \ldots, H$; with four heads 1/4, 1/16, 1/64 and 1/256.
+# $K$ is the number of entries of a query ($d$ in lesson 02). Every head $h$ of $H$ has its own fixed slope, $m_h = 2^{-8h/H}$; with four heads 1/4, 1/16, 1/64 and 1/256.
 
 
 # %% tags=["nbval-check-output"]
@@ -317,7 +314,7 @@ assert rise["rotary"] > rise["learned"] > rise["none"] > 0.4
 assert rises["alibi"].max() < 0.15
 
 # %% [markdown]
-# (The table of learned positions has 112 rows here; training reaches 16, the others stay as they began.) Within the trained length **a causal model without positions is nearly as good here**: it has one block, so it knows the current word and the bag of those before it. Beyond, its loss creeps up, while the loss of learned and sinusoidal ones rises by more than half a nat between 8 and 32 words before. Rotary positions lose less than half a nat up to 32 words before, and then fail as badly. One kind holds to the end, ALiBi.
+# (The table of learned positions has 112 rows here; training reaches 16.) Within the trained length **a causal model without positions is nearly as good here**. Beyond, its loss creeps up, while the loss of learned and sinusoidal ones rises by more than half a nat between 8 and 32 words before. Rotary positions lose less than half a nat up to 32 words before, and then fail as badly. One kind holds to the end, ALiBi.
 #
 # ### Further: why some hold
 #
@@ -446,15 +443,14 @@ course.check("alibi_bias", alibi_bias)
 #
 # ## What this does not show
 #
-# The models are small; the language models have one block. **A level curve says that a longer text does no harm, not that it is put to use.**
+# The language models have one block. **A level curve says that a longer text does no harm, not that it is put to use.**
 #
 # ## Summary
 #
 # 1. Attention with neither positions nor a mask is permutation-equivariant.
-# 2. Sinusoidal positions are a row of clocks, fast hands to the left.
-# 3. $PE(pos + k) = R(k) \, PE(pos)$ with one rotation for all positions.
-# 4. Rotary scores keep distance and direction; ALiBi knows no direction.
-# 5. Trained short and tested long, learned and sinusoidal positions fail at once and rotary ones later; without positions the loss creeps up; ALiBi held on reviews. *Further:* in a game of twice the length only rotary positions did.
+# 2. Sinusoidal positions are a row of clocks: $PE(pos + k) = R(k) \, PE(pos)$ with one rotation for all positions.
+# 3. Rotary scores keep distance and direction; ALiBi knows no direction.
+# 4. Trained short and tested long, learned and sinusoidal positions fail at once and rotary ones later; ALiBi held on reviews. *Further:* in a game of twice the length only rotary positions did.
 #
 # *Where this comes from:* sinusoids, Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 3.5 ; learned positions, Gehring et al.,
 # [arXiv:1705.03122](https://arxiv.org/abs/1705.03122), section 3.1; rotary, Su et al., [arXiv:2104.09864](https://arxiv.org/abs/2104.09864), section 3.2; ALiBi, Press et al., [arXiv:2108.12409](https://arxiv.org/abs/2108.12409),

@@ -22,6 +22,9 @@
 
 # %% [markdown]
 # ## Set-up
+#
+# The last line draws the shapes of this lesson.
+
 # %%
 import math
 
@@ -36,20 +39,18 @@ from tinytx_course.labs import lesson_04
 from tinytx_run.recipes import default_budget
 
 smoke = default_budget() == "smoke"  # a few steps only: nothing is learned
+plots.diagram("split-into-heads")
 
 # %% [markdown]
-# Two questions from earlier lessons, then the shapes of this one.
+# Two questions from earlier lessons.
 
 # %%
 course.recall("04")
 
-# %%
-plots.diagram("split-into-heads")
-
 # %% [markdown]
 # ## Why: one blend, two questions
 #
-# In *Anne lit Proust* ("Anne reads Proust"), the verb needs its subject *and* its object. But attention returns a **weighted mean**: one vector. It is tempting to attend to both, half and half. Let each of the two positions hold one bit. Of the cases 00, 01, 10 and 11 the mean is 0, ½, ½ and 1: nothing tells 01 from 10. (Unequal weights do. The ring below shows what is still missing.)
+# In *Anne lit Proust* ("Anne reads Proust"), the verb needs its subject *and* its object. But attention returns a **weighted mean**: one vector. It is tempting to attend to both, half and half. If each of two positions holds one bit, the mean of 00, 01, 10 and 11 is 0, ½, ½ and 1: nothing tells 01 from 10. (Unequal weights do. The ring below shows what is still missing.)
 #
 # A second set of attention weights, with its own queries, keys and values, could attend to the other position. Such a set is a **head**.
 #
@@ -71,11 +72,11 @@ for head in range(2):
 print("both heads, concatenated:", [round(number, 1) for number in received])
 
 # %% [markdown]
-# The results are **concatenated**, the two numbers of head 0 first, so both answers survive. With $H$ heads, each has its own matrices $W_Q^h, W_K^h, W_V^h$, from $D$ numbers down to $K = D / H$. A last matrix, the **output projection** $W_O$, mixes the concatenated results:
+# The results are **concatenated**, so both answers survive. With $H$ heads, each has its own matrices $W_Q^h, W_K^h, W_V^h$, from $D$ numbers down to $K = D / H$. A last matrix, the **output projection** $W_O$, mixes the concatenated results:
 #
 # $$\text{head}_h = \operatorname{attention}(x W_Q^h,\; x W_K^h,\; x W_V^h), \qquad \text{out} = \operatorname{concat}(\text{head}_0, \ldots, \text{head}_{H-1})\, W_O .$$
 #
-# From here on the matrices are those of the package's module: `three` holds the projections for queries, keys and values, and `x` has shape (B, T, D).
+# From here on the matrices are those of the package's module: `three` holds the projections for queries, keys and values.
 
 # %%
 _ = torch.manual_seed(0)
@@ -102,7 +103,7 @@ print("the loop over", H, "heads equals the package, shape", tuple(by_loop.shape
 #
 # The matrices of all heads, side by side, *are* one $D \times D$ matrix, so the number of heads does not change the number of parameters. We project once, and then **split** the $D$ numbers of each token into $H$ groups of $K$. In the end each head meets its own $K$ rows of $W_O$, so the output is a sum with one term for each head.
 #
-# Attention wants the shape (B, H, T, K): why not `reshape(B, H, T, K)`? Number the entries: token 0 holds 0 to 3, token 1 holds 4 to 7, and so on. **Predict 04.1.**
+# Why not `reshape(B, H, T, K)`? Number the entries: token 0 holds 0 to 3, token 1 holds 4 to 7, and so on. **Predict 04.1.**
 
 # %%
 course.predict(
@@ -124,7 +125,7 @@ answer = "the first six numbers of the text: one and a half tokens"
 course.resolve("04.1", answer, f"It holds {held}.")
 
 # %% [markdown]
-# **After a reshape alone a head mixes parts of different tokens**, and no error is raised. The right way splits the *last* axis, (B, T, H, K), then exchanges two axes. The **merge** is the way back.
+# **After a reshape alone a head mixes parts of different tokens.** The right way splits the *last* axis, (B, T, H, K), then exchanges two axes. The **merge** is the way back.
 
 # %% tags=["nbval-check-output"]
 def split_into(n_heads, x):
@@ -140,7 +141,7 @@ print("split, attend and merge equal the package")
 # %% [markdown]
 # ### Follow one number
 #
-# Choose an entry, and follow it through attention and the rest of a block (lesson 05).
+# Choose an entry, and follow it through a block (lesson 05).
 
 # %%
 course.widgets.shapes(batch_size=2, seq_len=5, d_model=8, n_heads=2, d_ff=10, step=3)
@@ -174,16 +175,14 @@ course.resolve("04.2", differs, found, thresholds=(1e-4, 0.1))
 # ## Look: a task for two heads
 #
 # Eight bits form a ring. Each position asks two questions: which bit is **one** position back, and which is **three** back? We test all $2^8 = 256$ rows.
-
-# %% tags=["nbval-check-output"]
-bits = lesson_04.all_rows()  # (256, T)
-right = lesson_04.answers_to(bits)  # (256, T, 2)
-print("bits", bits[77].tolist(), " position 5 should answer", right[77, 5].tolist())
-
-# %% [markdown]
-# The model is bare attention. Queries and keys are made from bit and position; **values from the bit alone**: they do not know their position. One linear layer, the **readout**, makes two numbers of what the heads return. The sign of each is an answer.
+#
+# The model is bare attention. Queries and keys are made from bit and position; **values from the bit alone**. One linear layer, the **readout**, makes two numbers of what the heads return. The sign of each is an answer.
 
 # %%
+bits = lesson_04.all_rows()  # (256, T)
+right = lesson_04.answers_to(bits)  # (256, T, 2)
+
+
 class Asker(nn.Module):
     def __init__(self, width, n_heads):
         super().__init__()
@@ -259,7 +258,7 @@ hidden = by_seed.mean().item()
 course.resolve("04.3", hidden, f"{hidden:.3f}.", thresholds=(0.75, 0.95))
 
 # %% [markdown]
-# **Two heads solve the task; one head with the same number of parameters does not.** With each seed it answers one question, and gets half of the other one right. (Three quarters would be possible. Training may stop at one half as it lowers the loss, not the number of wrong pairs.) One head with a hidden layer, which has more parameters, solves the task with most seeds.
+# **Two heads solve the task; one head with the same number of parameters does not.** With each seed it answers one question, and gets half of the other one right. One head with a hidden layer, which has more parameters, solves the task with most seeds.
 #
 # ## Further: pictures of the heads
 #
@@ -290,7 +289,7 @@ on_both = (single * known).sum(dim=-1).amin(dim=0)  # (T,): the smaller of two w
 assert smoke or on_both.max() > 0.3
 
 # %% [markdown]
-# On the mean over all rows the single head puts weight on both positions for some queries, and still gets only one question right. **A map does not show what is made of it.**
+# On the mean over all rows the single head puts weight on both positions for some queries, and still gets only one question right. **A map does not show what is made of it.** (Three quarters of the pairs would be possible. Training may stop at one half as it lowers the loss, not the number of wrong pairs.)
 #
 # ## Further: take a head away
 #
@@ -402,7 +401,7 @@ course.check("multi_head_attention", multi_head_attention)
 #
 # ## What this does not show
 #
-# The task is read by *one* layer whose values know the bit only. One task cannot say how many heads a language model needs.
+# One task, read by *one* layer, cannot say how many heads a language model needs.
 #
 # ## Summary
 #

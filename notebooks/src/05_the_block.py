@@ -25,6 +25,8 @@
 
 # %% [markdown]
 # ## Set-up
+#
+# The last line draws the goal of this lesson.
 
 # %%
 import math
@@ -39,23 +41,21 @@ from tinytx_course import plots
 from tinytx_course.labs.lesson_05 import signals, size_of, weight_gradients
 from tinytx_run.recipes import default_budget
 
-_ = torch.set_num_threads(1)  # fastest for such small matrices
+_ = torch.set_num_threads(1)
 smoke = default_budget() == "smoke"  # a few steps only: nothing is learned
 n_steps = 20 if smoke else 100
+plots.diagram("block")
 
 # %% [markdown]
-# Two questions from earlier lessons, then the goal.
+# Two questions from earlier lessons.
 
 # %%
 course.recall("05")
 
-# %%
-plots.diagram("block")
-
 # %% [markdown]
 # ## Why: stack more layers?
 #
-# The first version of our block is attention and nothing else; a `stack` puts $L$ of them on top of each other. (Glorot's initialisation: the random weights are scaled so that numbers neither grow nor shrink much in one layer.)
+# The first version of our block is attention and nothing else; a `stack` puts $L$ of them on top of each other. (Glorot's initialisation scales the random weights so that numbers neither grow nor shrink much in one layer.)
 
 # %%
 N_DIGITS, SEQ_LEN = 7, 8  # of the task in *Further*
@@ -178,11 +178,11 @@ for layer in range(1, 5):
     print("added", *(f"{v:7.2f}" for v in added))
 
 # %% [markdown]
-# Replaced tokens soon become equal. If the mean is *added*, differences survive, but the average of the three tokens doubles with each layer. So two numbers are worth watching:
+# Replaced tokens soon become equal. If the mean is *added*, differences survive, but the average of the three tokens doubles with each layer. So we watch two numbers:
 #
 # $$\text{size}(x) = \sqrt{\operatorname{mean}(x^2)}, \qquad \text{variety}(x) = \frac{\text{size}(x - \text{mean token})}{\text{size}(x)} .$$
 #
-# **Variety** is our word for the share of the signal that tells tokens apart, from 0 (all alike) to 1. Papers call its fall **rank collapse**. `signals` computes both after every layer. Then it chooses a random gradient of size 1 at the top, and torch computes the gradient at every level below.
+# **Variety** is our word for the share of the signal that tells tokens apart, from 0 (all alike) to 1. Papers call its fall **rank collapse**. `signals` computes both after every layer, and from a random gradient of size 1 at the top the gradient at every level below.
 
 # %%
 _ = torch.manual_seed(1)
@@ -193,7 +193,7 @@ print("variety, level 0 to 4:", *(f"{share:.0e}" for share in seen.variety[:5]))
 assert max(seen.variety[4:]) < 1e-8
 
 # %% [markdown]
-# With random weights, attention alone makes all sixteen tokens of a text equal at level 4, up to rounding. Where all tokens are alike it does not matter which attends to which, so the query weights above get next to no gradient, a **vanishing gradient** (*Further*).
+# With random weights, attention alone makes all sixteen tokens of a text equal at level 4, up to rounding. Then it does not matter which attends to which, so the query weights above get next to no gradient, a **vanishing gradient** (*Further*).
 #
 # ## Step 2: a way past, the residual connection
 #
@@ -244,7 +244,7 @@ plots.show(fig, name="05_with_residual")
 # %% [markdown]
 # ## Step 3: layer normalisation
 #
-# **Layer normalisation** takes *one token*, subtracts the mean of its $D$ numbers and divides by their standard deviation; then come a learned factor $\gamma$ and a learned shift $\beta$ for each of the $D$ numbers, 1 and 0 at the start ($\varepsilon$ is a tiny number that prevents a division by zero):
+# **Layer normalisation** takes *one token*, subtracts the mean of its $D$ numbers and divides by their standard deviation; then come a learned factor $\gamma$ and a learned shift $\beta$ for each of the $D$ numbers, 1 and 0 at the start ($\varepsilon$ prevents a division by zero):
 #
 # $$\text{norm}(x) = \gamma \cdot \frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}} + \beta, \qquad \mu = \tfrac1D \sum_i x_i, \quad \sigma^2 = \tfrac1D \sum_i (x_i - \mu)^2 .$$
 #
@@ -263,8 +263,6 @@ torch.testing.assert_close(norm_at_once(100 * x + 7), normed, rtol=1e-4, atol=1e
 print("equal to torch; 100 times larger, plus 7: the same")
 
 # %% [markdown]
-# The mean is over the numbers *of one token*: the other tokens play no part.
-#
 # The transformer paper of 2017 applies it to the sum: **post-norm**, `norm="last"` in our settings. A later variant applies it to what attention reads: **pre-norm**, `norm="first"`.
 
 
@@ -311,9 +309,9 @@ finding = f"Post-norm {post:.4f}, pre-norm {pre:.4f}."
 course.resolve("05.2", pre / post, finding, thresholds=[0.5, 2])
 
 # %% [markdown]
-# At 32 layers both gradients stay within a factor of ten of 1. But with post-norm the variety goes on fading, as with the residual connection alone; with pre-norm it fades far less. At the top the stream of pre-norm has passed no norm yet, so *one* more comes at the very end, the **final norm**.
+# At 32 layers both gradients stay within a factor of ten of 1. But with post-norm the variety goes on fading; with pre-norm it fades far less. At the top the stream of pre-norm has passed no norm yet, so *one* more comes at the very end, the **final norm**.
 #
-# Turn the depth, the norm and the residual connection, and watch what survives on the way up and down.
+# Turn the depth, the norm and the residual connection.
 
 # %%
 course.widgets.depth()
@@ -341,7 +339,7 @@ class FeedForward(nn.Module):
 # %% [markdown]
 # ## The block in 15 lines
 #
-# The complete **block** has two **sublayers**: attention *between* tokens, and feed-forward *on* each token. Each has its own residual connection and its **own norm**.
+# The **block** has two **sublayers**: attention *between* tokens, and feed-forward *on* each token. Each has its own residual connection and its **own norm**.
 
 
 # %%
@@ -566,12 +564,12 @@ course.check("block", block)
 #
 # ## What this does not show
 #
-# The maps show attention without feed-forward networks, with *random* weights, of width 32. Post-norm does not lose in every respect: in Xiong's experiments both orders reach about the same quality once warmed up.
+# The maps show attention without feed-forward networks, with *random* weights, of width 32. In Xiong's experiments both orders reach about the same quality once warmed up.
 #
 # ## Summary
 #
-# 1. A block, the class `Block`, has two sublayers, attention and feed-forward. Each has its own norm and its own residual connection.
-# 2. What each part is for stands in the table; with pre-norm far more of the variety is left than with post-norm.
+# 1. A block has two sublayers, attention and feed-forward. Each has its own norm and its own residual connection.
+# 2. With pre-norm far more of the variety is left than with post-norm.
 # 3. A norm takes the numbers of one token to mean 0 and standard deviation 1, then applies a learned factor and shift. Post-norm: $\text{norm}(x + f(x))$. Pre-norm: $x + f(\text{norm}(x))$, and a final norm at the top.
 # 4. *Further:* in 100 steps, at a rate at which pre-norm learns without warm-up, post-norm learned only with it or at a lower rate.
 #

@@ -11,15 +11,15 @@
 #
 # **How many numbers are learned?**
 #
-# The picture below is a whole language model, divided in proportion to its parameters. Here you learn to compute each of its areas.
+# The picture below is a whole language model, divided in proportion to its parameters. You will compute each of its areas.
 #
 # After this lesson you can
 #
-# 1. count the parameters of a transformer on paper, term by term, and check the count against the model itself;
+# 1. count the parameters of a transformer on paper, and check the count against the model;
 # 2. say what the number of heads, the mask and the length of the text contribute;
 # 3. find from a wrong number which mistake is behind it;
 # 4. say which part of a model dominates, and at what width that changes;
-# 5. count a published model from its settings and a few facts about its architecture.
+# 5. count a published model from its settings.
 #
 # *You need:* heads, as in [lesson 04](04_many_heads.ipynb), and the block, as in [lesson 05](05_the_block.ipynb).
 # *It takes:* three quarters of an hour, pencil in hand.
@@ -28,19 +28,11 @@
 # ## Set-up
 
 # %%
-import itertools
 import textwrap
-
-import torch
-from torch import nn
 
 import tinytx as tx
 import tinytx_course as course
 from tinytx_course import plots
-from tinytx_course.labs.lesson_06 import PUBLISHED
-
-# %% [markdown]
-# Two questions from earlier lessons, then what is to be counted.
 
 # %%
 course.recall("06")
@@ -51,20 +43,19 @@ plots.diagram("parameters")
 # %% [markdown]
 # ## Why count?
 #
-# A **parameter** is a number that training may change; their number is the size of a model. Counting also checks understanding: a matrix that you forgot shows up in the total.
+# A **parameter** is a number that training may change; their number is the size of a model.
 #
 # Our example has $V = 100$ tokens in the vocabulary, width $D = 200$, width $F = 200$ inside the feed-forward network, $L = 4$ blocks (also called layers) and two heads.
 #
-# **The tempting way** to count: attention is heads, and each head works with $D \times D$ matrices. So a layer learns $\text{heads} \cdot D^2$. Add an embedding, one vector for each token, and as much again for the output.
+# **The tempting way**: each head works with $D \times D$ matrices, so a layer learns $\text{heads} \cdot D^2$. Add an embedding, one vector for each token, and as much again for the output.
 
 # %% tags=["nbval-check-output"]
 config = tx.PRESETS["seed-lab"]
 model = tx.LanguageModel(config)
 n_params = sum(parameter.numel() for parameter in model.parameters())
-print(f"{n_params:,} parameters")
 V, D, F, n_layers, n_heads = 100, 200, 200, 4, 2
 tempting = V * D + n_layers * n_heads * D**2 + V * D
-print(f"{tempting:,} claimed: {tempting / n_params:.0%} of the real number")
+print(f"{n_params:,} parameters, {tempting:,} by the tempting way")
 
 # %% [markdown]
 # ## By hand
@@ -73,7 +64,7 @@ print(f"{tempting:,} claimed: {tempting / n_params:.0%} of the real number")
 #
 # In a **linear layer** each output is a weighted sum of all inputs, plus a constant of its own, the **bias**. From 3 inputs to 5 outputs lead $3 \cdot 5$ arrows, and each *output* has a bias: $3 \cdot 5 + 5 = 20$ parameters.
 #
-# Many newer models, such as Llama (Meta, 2023), have no biases: there a linear layer from $a$ to $b$ learns $a \cdot b$.
+# Many newer models, such as Llama, have no biases: there a linear layer from $a$ to $b$ learns $a \cdot b$.
 #
 # ### A norm
 #
@@ -81,7 +72,12 @@ print(f"{tempting:,} claimed: {tempting / n_params:.0%} of the real number")
 #
 # ### One layer
 #
-# Attention has **four** linear layers from $D$ to $D$: queries, keys, values, and the output projection. The feed-forward network has **two**, up to $F$ and back to $D$. Each of these two sublayers has its norm. Do the sums on paper first.
+# Attention has **four** linear layers from $D$ to $D$: queries, keys, values, and the output projection. The feed-forward network has **two**, up to $F$ and back to $D$. Each of these two sublayers has its norm.
+#
+# ### The whole model
+#
+# Below the layers is the **embedding**, one vector of $D$ numbers for each of $V$ tokens: a table, so it has no bias. Above them is the **output layer**, `head` in code: a linear layer from $D$ to $V$ in a language model, and from $D$ to $C$ in a classifier with $C$ classes. Embedding and layers are the **backbone**, `body` in code. Our example is post-norm, so no norm follows the last layer. Its positions are sines and cosines, computed and not learned. Do the sums on paper first.
+
 
 # %% tags=["nbval-check-output"]
 def linear(a, b):
@@ -92,30 +88,19 @@ def norm(width):
     return 2 * width
 
 
-assert linear(3, 5) == tx.count_parameters(nn.Linear(3, 5)) == 20
-assert norm(D) == tx.count_parameters(nn.LayerNorm(D))
 attention = 4 * linear(D, D)
 feed_forward = linear(D, F) + linear(F, D)
 norms = 2 * norm(D)
 layer = attention + feed_forward + norms
 print(f"{attention:,} + {feed_forward:,} + {norms:,} = {layer:,} in one layer")
 
-# %% [markdown]
-# ### The whole model
-#
-# Below the layers is the **embedding**, one vector of $D$ numbers for each of $V$ tokens: a table, so it has no bias. Above them is the **output layer**, `head` in code: a linear layer from $D$ to $V$ in a language model, and from $D$ to $C$ in a classifier with $C$ classes. Embedding and layers are the **backbone**, `body` in code. Our example is post-norm, so no norm follows the last layer.
-
-# %% tags=["nbval-check-output"]
-embedding = V * D
-backbone = embedding + n_layers * layer
+backbone = V * D + n_layers * layer
 language_model, classifier = backbone + linear(D, V), backbone + linear(D, 2)
 assert language_model == n_params
 assert classifier == tx.count_parameters(tx.Classifier(config))
 print(f"language model {language_model:,}, classifier {classifier:,}: exact")
 
 # %% [markdown]
-# No term holds the positions: here they are sines and cosines, computed and not learned.
-#
 # ### Further: tensor by tensor
 #
 # Find each of your terms among the tensors of the first layer and of what is outside the layers.
@@ -131,34 +116,41 @@ for name, parameter in model.named_parameters():
 # With letters, the count of a language model is
 #
 # $$V D \;+\; L\,(4 D^2 + 4 D \;+\; 2 D F + F + D \;+\; 4 D) \;+\; D V + V .$$
+
+# %% [markdown]
+# ## The package
 #
-# One agreement can be luck, so we ask for equality at many shapes.
+# `tx.parameter_table` counts any configuration, and builds no model for it; `print(table)` shows each term.
+
 
 # %% tags=["nbval-check-output"]
 def count_by_formula(V, D, F, L):
     return V * D + L * (4 * D**2 + 4 * D + 2 * D * F + F + D + 4 * D) + D * V + V
 
 
+table = tx.parameter_table(config, head="lm")
+assert count_by_formula(V, D, F, n_layers) == table.total == n_params
+print(f"{table.total:,} parameters by formula, table and model")
+
+# %% [markdown]
+# ### Further: at many shapes
+#
+# One agreement can be luck, so we ask for equality at many shapes.
+
+# %% tags=["nbval-check-output"]
+import itertools
+
 shapes = list(itertools.product([2, 11], [6, 10], [1, 5, 24], [1, 3]))
 for v, d, f, depth in shapes:
     shape = config.replace(vocab_size=v, d_model=d, d_ff=f, n_layers=depth)
-    counted = sum(p.numel() for p in tx.LanguageModel(shape).parameters())
+    counted = tx.count_parameters(tx.LanguageModel(shape))
     assert counted == count_by_formula(v, d, f, depth)
 print(len(shapes), "shapes, no difference")
 
 # %% [markdown]
-# ## The package
-#
-# `tx.parameter_table` counts any configuration, and builds no model for it; `print(table)` shows each term.
-# %% tags=["nbval-check-output"]
-table = tx.parameter_table(config, head="lm")
-assert table.total == n_params
-print(f"{table.total:,} parameters, as counted by hand")
-
-# %% [markdown]
 # ### What does not count
 #
-# The table after the prediction changes one or two settings in each line. The last change is **tying**: the output layer uses the matrix of the embedding. **Predict 06.1.**
+# We change one or two settings at a time. The last change is **tying**: the output layer uses the matrix of the embedding. **Predict 06.1.**
 
 # %%
 course.predict(
@@ -189,7 +181,7 @@ course.resolve("06.1", "V D, the matrix of the output layer", found)
 #
 # ## Look: where are the parameters?
 #
-# Attention grows as $4 D^2$; the feed-forward network, usually four times as wide as the model, as $8 D^2$; the embedding only as $V D$. **Predict 06.2** for a vocabulary of 30,000, 6 layers and a tied output layer.
+# Attention grows as $4 D^2$; the feed-forward network, usually with $F = 4 D$, as $8 D^2$; the embedding only as $V D$. **Predict 06.2** for a vocabulary of 30,000, 6 layers and a tied output layer.
 
 # %%
 course.predict(
@@ -210,16 +202,15 @@ def share_at(width):
     return kinds_at(width)["embeddings"] / sum(kinds_at(width).values())
 
 
-narrow, wide = kinds_at(64), kinds_at(4_096)
-assert max(narrow, key=narrow.get) == "embeddings"
-assert max(wide, key=wide.get) == "feed_forward"
+for width, largest in {64: "embeddings", 4_096: "feed_forward"}.items():
+    assert kinds_at(width)[largest] == max(kinds_at(width).values())
 found = f"Embeddings hold {share_at(64):.0%} at 64 and {share_at(4_096):.0%} at 4,096."
 course.resolve("06.2", "embeddings at 64, feed-forward at 4,096", found)
 
 # %% [markdown]
-# **With these 30,000 tokens and 6 layers a narrow model is mostly embedding; a wide one is attention and feed-forward, one part to two.** In general, with $F = 4D$ and a tied output layer, embedding and blocks are equal at $V D = 12 L D^2$, so near $D = V / (12 L)$.
+# **With these 30,000 tokens and 6 layers a narrow model is mostly embedding; a wide one is attention and feed-forward, one part to two.** With $F = 4D$ and a tied output layer, embedding and blocks are equal at $V D = 12 L D^2$, so near $D = V / (12 L)$.
 #
-# Now move the width yourself. The cards on what a model computes and stores belong to [lesson 12](12_the_price_of_attention.ipynb).
+# Now move the width yourself. (What a model computes and stores: [lesson 12](12_the_price_of_attention.ipynb).)
 
 # %%
 course.widgets.count(config)
@@ -227,25 +218,23 @@ course.widgets.count(config)
 # %% [markdown]
 # ## Break it: from the number to the mistake
 #
-# `tx.diagnose_count` knows about thirty ways to go wrong, and finds the smallest sets of them that give a number exactly. Here are two wrong totals that people arrived at for a larger model, $V = 5{,}000$ with 6 layers.
+# `tx.diagnose_count` knows some thirty mistakes, and finds the smallest sets of them that give a number exactly. Here are two wrong totals for a larger model, $V = 5{,}000$ with 6 layers.
 
 # %% tags=["nbval-check-output"]
-def diagnose(*question):
-    print(textwrap.fill(str(tx.diagnose_count(*question)), 84), end="\n\n")
-
-
 larger = config.replace(vocab_size=5_000, n_layers=6)
-diagnose(larger, "lm", 3_440_000)
-diagnose(larger, "classifier", 2_440_400)
+for head, wrong in {"lm": 3_440_000, "classifier": 2_440_400}.items():
+    print(textwrap.fill(str(tx.diagnose_count(larger, head, wrong)), 84))
 
 # %% [markdown]
-# **A wrong total can point to its mistake.** Trust short explanations: a number that can be explained may still have come about in another way, and the more mistakes are allowed at once, the more numbers can be explained.
+# **A wrong total can point to its mistake.** Trust short explanations: the more mistakes are allowed at once, the more numbers can be explained.
 #
 # ## Further: GPT-2 from five settings
 #
 # GPT-2's smallest size states five numbers: 50,257 tokens, texts of at most 1,024 tokens, width 768, 12 heads, 12 layers. Five facts are added: $F = 4 D$; positions are learned; linear layers have biases and norms have shifts; the order is pre-norm, so one **final norm** follows the last block; the output layer is tied to the embedding and has no bias. (On the device `meta` tensors have a shape and no memory.)
 
 # %% tags=["nbval-check-output"]
+import torch
+
 V2, T2, D2, L2 = 50_257, 1_024, 768, 12
 block = 4 * linear(D2, D2) + linear(D2, 4 * D2) + linear(4 * D2, D2) + 2 * norm(D2)
 total = V2 * D2 + T2 * D2 + L2 * block + norm(D2)
@@ -318,6 +307,8 @@ course.check("count_gpt2", count_gpt2)
 # For a mental estimate: $12 L D^2$ for the blocks and $V D$ for the embedding. The last column is what the paper of each model states.
 
 # %% tags=["nbval-check-output"]
+from tinytx_course.labs.lesson_06 import PUBLISHED
+
 print(f"{'':<17}{'exact':>13}{'rule of thumb':>15}{'off by':>9}{'as stated':>11}")
 for name, published in PUBLISHED.items():
     if published.family not in ("transformer", "mbart", "t5"):  # these have a decoder
@@ -328,7 +319,7 @@ for name, published in PUBLISHED.items():
         assert -0.0105 < rule / exact - 1 < 0
 
 # %% [markdown]
-# **For these ten models the rule is low by about one percent or less.** All have $F = 4 D$, and their output layer is tied or not counted. The rule leaves out positions, segments (vectors that mark the first or second text), biases, norms, and BERT's *pooler*, one more linear layer on top of the first token.
+# **For these ten models the rule is low by about one percent or less.** All have $F = 4 D$, and their output layer is tied or not counted. The rule leaves out positions, segments (vectors that mark the first or second text), biases, norms, and BERT's *pooler*, one more linear layer on top of the first token. (BERT: Devlin et al., [arXiv:1810.04805](https://arxiv.org/abs/1810.04805), section 3; GPT-2: Radford et al., *Language Models are Unsupervised Multitask Learners*, 2019, table 2.)
 #
 # ## Take-home: the closed form
 #
@@ -344,17 +335,16 @@ for name, published in PUBLISHED.items():
 #
 # ## Limits
 #
-# A count does not say how good a model is. It gives only a part of the time and memory that training takes.
+# A count does not say how good a model is.
 #
 # ## Summary
 #
-# 1. A linear layer learns $a b + b$, or $a b$ without bias; a norm $2 D$.
+# 1. A linear layer learns $a b + b$, or $a b$ without bias.
 # 2. Heads, masks and the length of a text cost no parameter; learned positions cost $D$ each.
-# 3. A wrong number can point to its mistake. There may be two explanations, or none.
+# 3. A wrong number can point to its mistake.
 # 4. With $F = 4D$ and a tied output layer, embeddings are more than half of the model below a width of about $V / (12 L)$.
 # 5. A published model is counted from its settings and a few facts about its architecture.
 #
-# *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.1 to 3.4; tying: Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859); Llama: Touvron et al., [arXiv:2302.13971](https://arxiv.org/abs/2302.13971), section 2.2 and table 2 ($V$ and $F$ from its published settings);
-# BERT: Devlin et al., [arXiv:1810.04805](https://arxiv.org/abs/1810.04805), section 3; GPT-2: Radford et al., *Language Models are Unsupervised Multitask Learners*, 2019, table 2.
+# *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762); tying: Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859); Llama: Touvron et al., [arXiv:2302.13971](https://arxiv.org/abs/2302.13971), table 2.
 #
-# *What comes next:* in [lesson 07](07_your_own_gpt.ipynb) you build such a model, without biases, from functions that you wrote, and train it.
+# *What comes next:* in [lesson 07](07_your_own_gpt.ipynb) you build such a model from functions that you wrote, and train it.

@@ -13,7 +13,7 @@
 #
 # After this lesson you can
 #
-# 1. assemble a language model from functions that you wrote, and name the shape of the numbers at each step;
+# 1. assemble a language model from functions that you wrote, and name the shapes at each step;
 # 2. load its parameters into another implementation, and take equal logits as the proof;
 # 3. write the sampling loop, and say what temperature, top-k and top-p do to a distribution;
 # 4. train the model on any text, read its samples, and set its loss next to the entropy bound where that is known (*Further*).
@@ -39,9 +39,6 @@ from tinytx_run.recipes import default_budget
 
 smoke = default_budget() == "smoke"  # with this budget the model learns little
 
-# %% [markdown]
-# Two earlier questions first.
-
 # %%
 course.recall("07")
 
@@ -51,7 +48,7 @@ plots.diagram("ids-to-logits")
 # %% [markdown]
 # ## Your own parts
 #
-# Seven functions are exercises of lessons 02 to 05, most of them *Further*. `course.use` loads yours if it passed its check, else ours.
+# Seven functions are exercises of lessons 02 to 05. `course.use` loads yours if it passed its check, else ours.
 
 # %%
 (
@@ -65,24 +62,11 @@ plots.diagram("ids-to-logits")
 # %% [markdown]
 # ## Why: the smallest language model
 #
-# The smallest **language model** has two parts. The embedding gives a row for each id. The output layer turns this row into one score for each token, the **logits**. On paper: after _le_ came *chat* three times and *chien* once. Let each embedding be one-hot: 1 at its own token, 0 elsewhere. The output layer holds the logarithms of these counts.
-
-# %% tags=["nbval-check-output"]
-words = ["le", "chat", "chien"]
-counts = torch.tensor([[0.0, 3.0, 1.0], [2.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
-token_embed, w_out = torch.eye(3), counts.clamp(min=1e-9).log()  # (V, D), (D, V), D = V
-token_ids = torch.tensor([[0, 1, 0]])  # le chat le
-logits = token_embed[token_ids] @ w_out  # (B, T, V)
-for word, probs in zip(["le", "chat", "le"], logits[0].softmax(dim=-1), strict=True):
-    shares = (f"{w} {p:.2f}" for w, p in zip(words, probs, strict=True))
-    print(f"after {word:<5}", *shares)
-
-# %% [markdown]
-# That is a **bigram model**: both _le_ get the same answer. All that a GPT adds lies between these two layers.
+# The smallest **language model** has two parts. The embedding gives a row for each id. The output layer turns this row into one score for each token, the **logits**. On paper: each embedding is one-hot, 1 at its own token and 0 elsewhere, and the output layer holds logarithms of counts. After _le_ came *chat* three times and *chien* once, so the softmax gives $\frac34$ and $\frac14$, at every _le_. That is a **bigram model**. All that a GPT adds lies between these two layers.
 #
 # ## Assemble
 #
-# Your functions take their weights as arguments; modules hold them. `nn.Linear` stores the transpose of the matrices in your exercises. This model has no biases, as many newer ones.
+# Your functions take their weights as arguments; modules hold them. `nn.Linear` stores the transpose of the matrices in your exercises. This model has no biases.
 
 
 # %%
@@ -108,7 +92,7 @@ class FeedForward(nn.Module):
 
 
 # %% [markdown]
-# Attention makes its own mask, of the length of the text. The block is pre-norm.
+# Attention makes its own mask. The block is pre-norm.
 
 
 # %%
@@ -136,7 +120,7 @@ class Block(nn.Module):
 
 
 # %% [markdown]
-# Multiplied by $\sqrt{D}$, the embeddings are about as large as the positions. As in every pre-norm model, one `final_norm` follows the last block.
+# Multiplied by $\sqrt{D}$, the embeddings are about as large as the positions. One `final_norm` follows the last block.
 
 
 # %%
@@ -163,7 +147,7 @@ class GPT(nn.Module):
 # %% [markdown]
 # For a text of your own write its file name in place of `"world"`, the French reviews.
 
-# %%
+# %% tags=["nbval-check-output"]
 from tinytx_run.pretrain import train_tokenizer
 from tinytx_run.recipes import corpus_kind
 
@@ -183,11 +167,12 @@ def read(name, vocab_size=2000):
 corpus, tokenizer, rows, held_out = read("world")  # <- or "my_text.txt"
 _ = torch.manual_seed(1)
 model = GPT(tokenizer.vocab_size)
+print(f"{len(rows):,} texts, {tokenizer.vocab_size:,} tokens in the vocabulary")
 
 # %% [markdown]
 # ## Is it right? Compare
 #
-# A model without its mask gives the right shapes too. The sharp test is another implementation. A **state dict** maps the name of each parameter to its numbers. If `tx.LanguageModel` takes all of ours and gives the same logits for random ids, a difference in mask, scale or norm is very unlikely; a mistake that both share would stay hidden. (A norm that forgets its weights computes the same while they are 1, so we change them first.)
+# A model without its mask gives the right shapes too. The sharp test is another implementation. A **state dict** maps the name of each parameter to its numbers. If `tx.LanguageModel` takes all of ours and gives the same logits, a difference in mask, scale or norm is very unlikely; a mistake that both share would stay hidden.
 
 # %% tags=["nbval-check-output"]
 V, D, L = tokenizer.vocab_size, 96, 2
@@ -196,13 +181,12 @@ config = tx.TransformerConfig(
     activation="relu", bias=False,
 )
 
-
 random_ids, other = torch.randint(V, (3, 17)), copy.deepcopy(model)
 norms = [weight for name, weight in other.named_parameters() if "norm" in name]
 twin = tx.LanguageModel(config).eval()
 with torch.no_grad():
-    for number, weight in enumerate(norms, start=1):
-        weight.copy_(torch.linspace(0.5, 1 + number / 4, D))
+    for weight in norms:  # one that forgets its weights is right while they are 1
+        weight.uniform_(0.5, 1.5)
     weights = {f"body.{name}": weight for name, weight in other.state_dict().items()}
     weights["head.weight"] = weights.pop("body.head.weight")
     twin.load_state_dict(weights)
@@ -213,7 +197,7 @@ print(f"equal logits from {tx.count_parameters(model):,} equal parameters")
 # %% [markdown]
 # ## The sampling loop
 #
-# A language model writes in three steps, again and again: *read* what there is, *draw* the next token from the distribution at the last position, *append* it.
+# A language model repeats three steps: *read* what there is, *draw* the next token from the distribution at the last position, *append* it.
 
 # %%
 @torch.no_grad()
@@ -231,11 +215,11 @@ def write(model, tokenizer, start="", temperature=1.0, seed=0, longest=60):
 print(write(model, tokenizer, "Le roman", longest=14))
 
 # %% [markdown]
-# An untrained model writes noise. The **temperature** divides the logits: below 1 it favours the probable tokens more than the model does. **Top-k** keeps the $k$ most probable tokens, **top-p** the fewest that reach $p$ together; what is left is made to sum to 1.
+# An untrained model writes noise. The **temperature** divides the logits: below 1 it favours the probable tokens more. **Top-k** keeps the $k$ most probable tokens, **top-p** the fewest that reach $p$ together; what is left is made to sum to 1.
 #
 # ### Further: which token next?
 #
-# A temperature $\tau$ raises probabilities to the power $1/\tau$. On paper, for $\tau = \frac12$: the squares are 0.16, 0.09, 0.04 and 0.01, divided by their sum 0.3. Top-p keeps the token that crosses $p$, too.
+# A temperature $\tau$ raises probabilities to the power $1/\tau$. On paper, for $\tau = \frac12$: the squares are 0.16, 0.09, 0.04 and 0.01, divided by their sum 0.3. Top-p keeps the token that crosses $p$, too. (Top-p: Holtzman et al., [arXiv:1904.09751](https://arxiv.org/abs/1904.09751), section 3.1; top-k: Fan et al., [arXiv:1805.04833](https://arxiv.org/abs/1805.04833), section 5.4.)
 
 # %% tags=["nbval-check-output"]
 start = torch.tensor([0.4, 0.3, 0.2, 0.1])
@@ -250,7 +234,7 @@ for name, kept in {"temperature 0.5": cold, "top-k 2": two, "top-p 0.8": three}.
 # %% [markdown]
 # ## A short training
 #
-# The targets are the inputs shifted by one, and the loss is the mean of $-\ln p$ of the token that came, in **nats**. [Lesson 08](08_pretraining.ipynb) takes this loop apart.
+# The targets are the inputs shifted by one. The loss is the mean of $-\ln p$ of the token that came, in **nats**. [Lesson 08](08_pretraining.ipynb) takes this loop apart.
 
 # %%
 def loss_of(model, rows):
@@ -277,7 +261,7 @@ def learn(model, rows, n_steps, watch=None, lr=6e-3):
 
 
 # %% [markdown]
-# At steps 1, 2, 4, 8 … the model writes a line that begins with _Le roman_. We also measure the loss on 100 reviews that it never trains on. **Predict 07.1.**
+# At steps 1, 2, 4, 8 … the model writes, and we measure its loss on 100 reviews that it never trains on. **Predict 07.1.**
 
 # %%
 course.predict(
@@ -306,9 +290,9 @@ found = f"Half of ln V is {half:.2f}. First measured below at step {first}."
 course.resolve("07.1", first, found, thresholds=(17, 129))
 
 # %% [markdown]
-# First random tokens, many of them whole words; then frequent words, repeated; then beginnings of sentences, not all of them good.
+# First random tokens; then frequent words, repeated; then beginnings of sentences, not all of them good.
 #
-# Here is a model that was trained for longer. Type a French beginning, then follow one token from its embedding through each head to the logits.
+# Here is a model that was trained for longer. Type a French beginning, then follow one token to the logits.
 
 # %%
 course.widgets.live_model("Le roman est")
@@ -464,10 +448,10 @@ course.check("next_token_probs", next_token_probs)
 # | embed | each id becomes a row of the embedding, times $\sqrt D$, plus its position: (B, T, D) | `sinusoidal_positions` |
 # | each block | `x + attn(norm(x))`, then `x + ff(norm(x))` | `causal_mask`, `attention`, `multi_head_attention`, `layer_norm`, `feed_forward`, `block` |
 # | output | the final norm, then one score for each token: (B, T, V) | |
-# | train | targets are the inputs shifted by one; loss, gradient, step | |
+# | train | targets are the inputs shifted by one | |
 # | write | read, draw, append | `generate` |
 #
-# The file `gpt_one_page.py` next to the notebooks holds all of it without `tinytx`. It trains on novels that come with the course, or on a file of yours.
+# The file `gpt_one_page.py` next to the notebooks holds all of it without `tinytx`, and trains on novels or on a file of yours.
 #
 # ## What this does not show
 #
@@ -475,10 +459,10 @@ course.check("next_token_probs", next_token_probs)
 #
 # ## Summary
 #
-# 1. A GPT is an embedding, positions, blocks, a norm and an output layer; what enters and leaves each block has the shape (B, T, D).
-# 2. Equal logits with another implementation are strong evidence for the forward pass; shapes are little.
-# 3. Read, draw, append: that loop is all of writing. Temperature, top-k and top-p change the distribution that is drawn from.
+# 1. A GPT is an embedding, positions, blocks, a norm and an output layer.
+# 2. Equal logits with another implementation are strong evidence; shapes are little.
+# 3. Read, draw, append: temperature, top-k and top-p change the distribution that is drawn from.
 #
-# *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.1 and 3.4, for the scaled embedding; Radford et al., *Language Models are Unsupervised Multitask Learners* (2019), section 2.3, for pre-norm with a final norm; Holtzman et al., [arXiv:1904.09751](https://arxiv.org/abs/1904.09751), section 3.1, for top-p; Fan et al., [arXiv:1805.04833](https://arxiv.org/abs/1805.04833), section 5.4, for top-k.
+# *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 3.4, for the scaled embedding; Radford et al., *Language Models are Unsupervised Multitask Learners* (2019), section 2.3, for pre-norm with a final norm.
 #
 # *What comes next:* [lesson 08](08_pretraining.ipynb) asks what predicting the next token teaches.

@@ -13,12 +13,12 @@
 #
 # After this lesson you can
 #
-# 1. turn any text into inputs and targets, and say why the targets are shifted by one;
+# 1. turn any text into inputs and targets, and say why the targets are shifted;
 # 2. compute loss and perplexity by hand, and say what they must be before training;
-# 3. write the training loop, and compare a loss with the best that any model could reach;
+# 3. write the training loop, and compare a loss with the best that is possible;
 # 4. *Further:* beat a model that only counts.
 #
-# *You need:* the causal mask from [lesson 02](02_attention_and_masks.ipynb), the sampling loop from [lesson 07](07_your_own_gpt.ipynb), and natural logarithms.
+# *You need:* the causal mask from [lesson 02](02_attention_and_masks.ipynb), the sampling loop from [lesson 07](07_your_own_gpt.ipynb), natural logarithms.
 # *It takes:* an hour and a half to read and do; a minute and a half to run on a laptop, less with a GPU.
 
 # %% [markdown]
@@ -29,7 +29,6 @@ import math
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 import tinytx as tx
@@ -58,7 +57,7 @@ print(f"{len(corpus.train.texts):,} reviews, {len(world.vocabulary):,} words, V 
 # %% [markdown]
 # ## Why: the text is its own teacher
 #
-# Nobody wrote answers next to these reviews. They are in the text: hide what follows _Le roman est_, and the next word is the answer. This is **next-token prediction**; a model that predicts each token from those before it is **autoregressive**. Six tokens ask seven questions, the last of them whether the text ends.
+# The answers are in the text: hide what follows _Le roman est_, and the next word is the answer. This is **next-token prediction**; a model that predicts each token from those before it is **autoregressive**. Six tokens ask seven questions, the last of them whether the text ends.
 
 # %% tags=["nbval-check-output"]
 words = ["Le", "roman", "est", "vraiment", "beau", "."]
@@ -83,23 +82,20 @@ def framed(texts):
 config = recipe.config.replace(vocab_size=V)
 ids, next_ids = causal_batch(framed([tokenizer.encode(" ".join(words))]))
 assert torch.equal(ids[:, 1:], next_ids[:, :-1])
-print("read, and predicted: (B, T) =", tuple(ids.shape), tuple(next_ids.shape))
+print("read and predicted: (B, T) =", tuple(ids.shape))
 
 # %% [markdown]
 # ## By hand: nats and perplexity
 #
-# Suppose that a model gave the three tokens that came the probabilities $\frac12$, $\frac14$ and $\frac18$. Its **surprise** at each is $-\ln p$, in **nats**: $\ln 2$, $2 \ln 2$ and $3 \ln 2$. The **loss** (cross-entropy) is the mean surprise, and the **perplexity** is $e$ to the loss, here 4: as uncertain as a fair choice among four.
-
-# %% tags=["nbval-check-output"]
-loss = sum(-math.log(p) for p in (1 / 2, 1 / 4, 1 / 8)) / 3
-print(f"on paper: loss {loss:.4f} nats per token, perplexity {math.exp(loss):.4f}")
-
-# %% [markdown]
+# Suppose that a model gave the three tokens that came the probabilities $\frac12$, $\frac14$ and $\frac18$. Its **surprise** at each is $-\ln p$, in **nats**: $\ln 2$, $2 \ln 2$ and $3 \ln 2$. The **loss** (cross-entropy) is the mean surprise, $2 \ln 2 = 1.386$ nats per token. The **perplexity** is $e$ to the loss, here 4: as uncertain as a fair choice among four.
+#
 # ### Further: all positions at once
 #
 # A model gives **logits**: take the logarithm of their softmax, pick at each position the entry of the token that came, and average. Padding does not count.
 
 # %% tags=["nbval-check-output"]
+import torch.nn.functional as F
+
 _ = torch.manual_seed(0)
 logits = torch.randn(5, 7)  # (T, V)
 came = torch.tensor([3, 6, 1, 4, 0])  # the last one is padding: id 0
@@ -111,7 +107,7 @@ print(f"the matrix form = cross_entropy: {at_once:.4f}")
 # %% [markdown]
 # ### Two numbers to know before training
 #
-# A new model whose logits are small spreads its probability almost evenly over the $V$ tokens, so its loss is close to $\ln V$. (A first loss far above says that the start is wrong: an output layer tied to embeddings that are too large does it.)
+# A new model whose logits are small spreads its probability almost evenly over the $V$ tokens, so its loss is close to $\ln V$.
 #
 # The grammar gives the probability of any text *exactly*. Divide $-\ln P$ of all texts by the number of their tokens: that is the **entropy bound**. No model can *expect* a lower loss on new text. We estimate it on eighty **held-out** reviews, on which nothing is trained. (A model **overfits** when its loss still falls on its training texts but rises on new ones.)
 
@@ -127,7 +123,7 @@ print(f"ln V = ln {V} = {math.log(V):.3f}, entropy bound {bound:.3f}")
 # %% [markdown]
 # ## The training loop in under 20 lines
 #
-# Take a batch, compute the loss, let `backward` find its **gradient**, clip it, make a **step** against it. The **learning rate**, which sets the size of a step, is a **hyperparameter**: chosen, not learned. It rises during the **warm-up**, then falls to zero. **Clipping** shrinks a gradient whose norm is above a limit: it guards against odd batches, and we do not test what it brings here. Gradients add up, so they are cleared before each `backward`.
+# Take a batch, compute the loss, let `backward` find its **gradient**, clip it, make a **step**. The **learning rate**, the size of a step, is a **hyperparameter**: chosen, not learned. It rises during the **warm-up**, then falls to zero. **Clipping** shrinks a gradient whose norm is above a limit (we do not test what it brings here). Gradients add up, so they are cleared before each `backward`.
 
 # %%
 def next_token_loss(model, inputs, targets):
@@ -177,7 +173,7 @@ assert abs(right_losses[0] - math.log(V)) < 0.2
 # %% [markdown]
 # ### The tempting wrong way: the answer is the token itself
 #
-# It is easy to forget the shift: text in, text out, and the shapes fit. **Predict 08.1.**
+# Forget the shift, and the shapes still fit. **Predict 08.1.**
 
 # %%
 course.predict(
@@ -204,7 +200,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# A loss far below the entropy bound, on text not read before, is an alarm: the model sees the answer, or the sum is wrong.
+# A loss far below the entropy bound, on new text, is an alarm: the model sees the answer, or the sum is wrong.
 #
 # ### Further: what it has learned
 #
@@ -223,7 +219,7 @@ assert nats > math.log(V)
 #
 # ## Further: a model that only counts
 #
-# An **n-gram model** looks up which tokens followed the last $n - 1$ in the training text, and how often, and mixes in the shorter histories. The best of $n = 1$ to $5$ is our baseline. It reads 90,000 reviews, more than the transformer will.
+# An **n-gram model** looks up which tokens followed the last $n - 1$ in the training text, and how often, and mixes in the shorter histories (Witten and Bell, *The Zero-Frequency Problem*, 1991). The best of $n = 1$ to $5$ is our baseline. It reads 90,000 reviews, more than the transformer will.
 
 # %%
 from tinytx.ngrams import NGramModel
@@ -257,7 +253,7 @@ print(f"expected loss {loss:.4f} = entropy {entropy:.4f} + divergence {divergenc
 #
 # ## The package: pretraining
 #
-# `tx.pretrain` is the same loop with a larger model, more steps, the optimizer Muon ([lesson 14](14_since_2017.ipynb)) and what a long run needs, such as a **checkpoint**, the model saved now and then. Here it also writes at some steps.
+# `tx.pretrain` is the same loop with a larger model, more steps, the optimizer Muon ([lesson 14](14_since_2017.ipynb)) and a **checkpoint**, the model saved now and then. Here it also writes at some steps.
 
 # %%
 from tinytx.generate import Sampling, generate, generate_many
@@ -467,7 +463,7 @@ course.resolve(
 #
 # ## Play: a model learns in the page
 #
-# Press Play: the held-out loss comes down towards the entropy bound, and noise turns into French. What if the mask is switched off? Try it.
+# Press Play: the held-out loss comes down, and noise turns into French. What if the mask is switched off?
 
 # %%
 course.widgets.playground()
@@ -483,7 +479,7 @@ course.widgets.sampling("Le livre")
 # %% [markdown]
 # ## What this does not show
 #
-# - Real text has no known entropy bound: there losses can only be compared. And this is one run.
+# Real text has no known entropy bound. And this is one run.
 #
 # ## Take-home
 #
@@ -491,7 +487,6 @@ course.widgets.sampling("Le livre")
 # |---|---|---|
 # | read | `<bos> a b c` | $T + 1$ tokens |
 # | to predict | `a b c <eos>` | the same, shifted by one |
-# | first loss | about $\ln V$ | about $\ln V$ |
 # | each step | batch, loss, clear the gradients, `backward`, clip, step | the same |
 
 # %% [markdown]
@@ -563,11 +558,11 @@ course.check("perplexity", perplexity)
 # %% [markdown]
 # ## Summary
 #
-# 1. A text of $T$ tokens gives $T + 1$ questions; the targets are the inputs shifted by one. A loss far below the entropy bound on text not read before is an alarm: the model sees the answer, or the sum is wrong.
+# 1. A text of $T$ tokens gives $T + 1$ questions; the targets are the inputs shifted by one. A loss far below the entropy bound on new text is an alarm.
 # 2. Loss is the mean of $-\ln p$ in nats, perplexity its exponential; before training they are about $\ln V$ and $V$.
-# 3. Batch, loss, gradient, clip, step. The transformer ended just above the entropy bound; *Further:* it beat an n-gram model that had read more.
-# 4. *Further:* at a distance the transformer agrees an adjective with its noun, and the n-gram model does not. A lower temperature trades variety for safety.
+# 3. The transformer ended just above the entropy bound.
+# 4. *Further:* the transformer beat an n-gram model that had read more. At a distance it agrees an adjective with its noun, and the n-gram model does not. A lower temperature trades variety for safety.
 #
-# *Where this comes from:* Shannon, *Prediction and Entropy of Printed English* (1951). Radford et al., *Improving Language Understanding by Generative Pre-Training* (2018), section 3.1. Pascanu et al., [arXiv:1211.5063](https://arxiv.org/abs/1211.5063), section 3.2, for clipping. Witten and Bell, *The Zero-Frequency Problem* (1991), for the n-gram model.
+# *Where this comes from:* Shannon, *Prediction and Entropy of Printed English* (1951). Radford et al., *Improving Language Understanding by Generative Pre-Training* (2018), section 3.1. Pascanu et al., [arXiv:1211.5063](https://arxiv.org/abs/1211.5063), section 3.2, for clipping.
 #
-# *Next:* [lesson 09](09_transfer.ipynb) takes the body of such a model, puts another head on it, and asks what the pretraining was worth.
+# *Next:* [lesson 09](09_transfer.ipynb) puts another head on such a model, and asks what the pretraining was worth.

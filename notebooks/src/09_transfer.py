@@ -13,9 +13,9 @@
 #
 # After this lesson you can
 #
-# 1. turn a language model into a classifier: what stays, what is new, what the new head reads;
+# 1. turn a language model into a classifier, and say what the new head reads;
 # 2. write the fine-tuning loop, and freeze a body;
-# 3. compare two ways of training fairly: same labels, same order, several seeds;
+# 3. compare two ways of training fairly;
 # 4. *Further:* recognise three mistakes by their symptoms, put an interval on a gain, and compare with a bag of words.
 #
 # *You need:* lesson 08, and the causal mask of lesson 02.
@@ -45,7 +45,7 @@ course.recall("09")
 # %% [markdown]
 # ## Why: labels are expensive, text is cheap
 #
-# A label costs work: a person has to read the review. **Transfer** needs few: a model learns the language from plain text (**pretraining**), then the question from labels (**fine-tuning**). The lowest yardstick is the **majority**: always the more frequent label. Two of our reviews; 1 is praise:
+# A label costs work. **Transfer** needs few: a model learns the language from plain text (**pretraining**), then the question from labels (**fine-tuning**). The lowest yardstick is the **majority**: always the more frequent label. Two of our reviews; 1 is praise:
 
 # %%
 corpus = tx.load_corpus("world")
@@ -67,7 +67,7 @@ plots.diagram("swap-the-head")
 # %% [markdown]
 # ### Further: the swap and the mean by hand
 #
-# The body stays, and the new head begins at random:
+# The body stays, the new head begins at random, and it reads the mean of the real vectors:
 
 # %% tags=["nbval-check-output"]
 _ = torch.manual_seed(0)
@@ -80,10 +80,6 @@ assert classifier.body is language_model.body
 shapes = *language_model(token_ids).shape, *classifier(token_ids, real).shape
 print("language model ({}, {}, {}), classifier ({}, {})".format(*shapes))
 
-# %% [markdown]
-# The vector that the new head reads:
-
-# %% tags=["nbval-check-output"]
 hidden = classifier.body(token_ids, real)  # (B, T, D)
 pooled = []
 for vectors, is_real in zip(hidden, real, strict=True):
@@ -94,7 +90,7 @@ torch.testing.assert_close(classifier.head(pooled), classifier(token_ids, real))
 print("averaged", real.sum(dim=1).tolist(), "vectors: by hand and by the package")
 
 # %% [markdown]
-# GPT reads the *last* real token, BERT the *first*. In a causal body the first token attends to itself alone, so it cannot serve.
+# GPT reads the *last* real token, BERT the *first* (Devlin et al., [arXiv:1810.04805](https://arxiv.org/abs/1810.04805)). In a causal body the first token attends to itself alone, so it cannot serve.
 #
 # ## Pretrain once
 #
@@ -110,7 +106,7 @@ tokenizer, pad_id = pretrained.tokenizer, pretrained.tokenizer.pad_id
 # %% [markdown]
 # ## The fine-tuning loop
 #
-# The loop of lesson 08, with labels for targets and one row of logits a review. It trains only the parameters that *require a gradient*.
+# The loop of lesson 08, with labels for targets (`tx.finetune` in the package). It trains only the parameters that *require a gradient*.
 
 # %%
 def mean_of_real(model, token_ids, real):
@@ -333,7 +329,7 @@ for name in ("scratch", "frozen probe"):
     print("above zero" if gain.low > 0 else "not above zero: three seeds cannot say")
 
 # %% [markdown]
-# Three seeds show a large lead. A small one takes more seeds.
+# Three seeds show a large lead. A small one takes more seeds (Dodge et al., [arXiv:2002.06305](https://arxiv.org/abs/2002.06305)).
 #
 # ## Further: more seeds, more labels
 #
@@ -379,7 +375,7 @@ course.resolve(
 # %% [markdown]
 # The rule does not hold here, with this body and this one recipe for the probe. (In this lesson's own run, with fewer steps of pretraining and three seeds, there was no clear lead. Why, we did not test.) And what is pretraining worth? We compare 50 labels with ten times as many.
 
-# %%
+# %% tags=["nbval-check-output"]
 worth = paired_interval(measured(50, "pretrained") - measured(500, "scratch"))
 print(f"50 labels after pretraining minus 500 from scratch: {worth.mean:+.3f}", end=" ")
 print(f"[{worth.low:+.3f}, {worth.high:+.3f}]")
@@ -450,16 +446,12 @@ plots.show(fig, name="09_label_efficiency")
 # %% [markdown]
 # ## Your own sentence
 #
-# `tx.finetune` is the package's version of the loop. Write a review in French. The model answers whatever you write. The exact **posterior**, the probability of praise given the words, is known only for texts that the grammar can write. Our sentence praises twice, once by a negation, and the model may be badly wrong about it. Replace *n'est pas ennuyeux* by *est passionnant* and run the cell again: was it this half of the text? Then try *est ennuyeux*: does the model notice the negation?
+# Write a review in French. The model answers whatever you write. The exact **posterior**, the probability of praise given the words, is known only for texts that the grammar can write. Our sentence praises twice, once by a negation, and the model may be badly wrong about it. Replace *n'est pas ennuyeux* by *est ennuyeux*: does the model notice the negation?
 
 # %%
-quiet = tx.RunOptions(progress=False, report=lambda line: None)
-settings = {"n_labels": 50, "n_scored": 1, "options": quiet}
-fine_tuned = tx.finetune(pretrained, corpus, **settings).model
-
 sentence = "Le roman n'est pas ennuyeux. La fin est magnifique."  # <- change me
 words = world.split(sentence)
-praise = class_probabilities(fine_tuned, tokenizer, [" ".join(words)])[0, 1]
+praise = class_probabilities(tuned, tokenizer, [" ".join(words)])[0, 1]
 print(f"model: it praises the book with probability {praise:.3f}")
 try:
     print(f"exact: {world.label_posterior(words):.3f}")
@@ -467,7 +459,7 @@ except ValueError as error:
     print(f"exact: none, for {error}")
 
 # %% [markdown]
-# How sure can *any* reader be after a few words? Find the word that decides.
+# How sure can *any* reader be? Find the word that decides.
 
 # %%
 course.widgets.how_sure(world=world)
@@ -475,8 +467,7 @@ course.widgets.how_sure(world=world)
 # %% [markdown]
 # ## What this does not show
 #
-# - The labelled reviews are among the texts of the pretraining, the test reviews are not; [lesson 15](15_real_text.ipynb) has the other case.
-# - One pretraining; equal *labels*, not equal *time*.
+# The labelled reviews are among the texts of the pretraining, the test reviews are not ([lesson 15](15_real_text.ipynb) has the other case). One pretraining; equal *labels*, not equal *time*.
 #
 # ## Take-home
 #
@@ -516,7 +507,7 @@ course.check("freeze", freeze)
 #
 # <details><summary>Answer</summary>
 #
-# One block of 196,864 parameters and the head's 256. Train it for the three seeds with the same batches, and take the paired differences. If their interval contains zero, three seeds cannot say.
+# One block of 196,864 parameters and the head's 256. Train for three seeds with the same batches, and take the paired differences. If their interval contains zero, three seeds cannot say.
 #
 # </details>
 #
@@ -568,9 +559,9 @@ course.check("last_token", last_token)
 # ## Summary
 #
 # 1. A classifier has the body of the language model and a new head, which reads the mean of the real tokens.
-# 2. Fine-tuning is the training loop with labels. With the same 50 labels the pretrained body is far ahead of a fresh one. *Further:* choosing on the test set flatters.
+# 2. With the same 50 labels the pretrained body is far ahead of a fresh one. *Further:* choosing on the test set flatters.
 # 3. *Further:* here 50 labels after pretraining beat 500 from scratch. In the stored runs fine-tuning beats the probe, and a transformer from scratch is nowhere shown to be ahead of a bag of words.
 #
-# *Where this comes from:* Radford et al., *Improving Language Understanding by Generative Pre-Training*, 2018, section 3.2. Devlin et al., [arXiv:1810.04805](https://arxiv.org/abs/1810.04805), for the first token. Dodge et al., [arXiv:2002.06305](https://arxiv.org/abs/2002.06305), for seeds. Alain and Bengio, [arXiv:1610.01644](https://arxiv.org/abs/1610.01644), for probes.
+# *Where this comes from:* Radford et al., *Improving Language Understanding by Generative Pre-Training*, 2018, section 3.2. Alain and Bengio, [arXiv:1610.01644](https://arxiv.org/abs/1610.01644), for probes.
 #
 # *What comes next:* [lesson 10](10_masked_or_causal.ipynb) asks what a model gains that may look both ways.

@@ -127,13 +127,13 @@ course.resolve(
 )
 
 # %% [markdown]
-# **Finding:** where the range lies above 1, a step takes longer than its products would. *Where the time goes in a step*, below, measures what else runs. First what no count of operations sees: numbers must be read from memory, and results written.
+# **Finding:** where the range lies above 1, a step takes longer than its products would. No count of operations sees that numbers must be read from memory, and results written.
 #
 # ## By hand: operations and bytes
 #
-# Multiply a $3 \times 5$ matrix by a $5 \times 4$ matrix. Each of the $3 \cdot 4$ sums takes 5 multiplications and 5 additions: 120 operations. Each number is read or written once, at 4 bytes: $4\,(15 + 20 + 12) = 188$ bytes. So there are 0.64 operations for each byte moved: the **arithmetic intensity**. A product of two square matrices does $2n^3$ operations on $3n^2$ numbers, $n/6$ a byte: more in larger matrices.
+# Multiply a $3 \times 5$ matrix by a $5 \times 4$ matrix. Each of the $3 \cdot 4$ sums takes 5 multiplications and 5 additions: 120 operations. Each number is read or written once, at 4 bytes: $4\,(15 + 20 + 12) = 188$ bytes. So there are 0.64 operations for each byte moved: the **arithmetic intensity**. Two square matrices give $n/6$ a byte: $2n^3$ operations on $3n^2$ numbers.
 #
-# A machine has two speeds: at most $P$ operations and at most $M$ bytes a second. With intensity $i$ the speed is at most $\min(P,\ i M)$: a line that rises with $i$, up to a flat top, the **roofline**. They meet at $i = P / M$, the **ridge**. Left of it work is **memory-bound**, right of it **compute-bound**: that is the limit it meets first.
+# A machine has two speeds: at most $P$ operations and at most $M$ bytes a second. With intensity $i$ the speed is at most $\min(P,\ i M)$: a line that rises with $i$, up to a flat top, the **roofline**. They meet at $i = P / M$, the **ridge**. Left of it work is **memory-bound**, right of it **compute-bound**.
 #
 # ### Further: the same in a loop
 
@@ -151,7 +151,7 @@ print(f"{operations / n_bytes:.2f} for each byte")
 # %% [markdown]
 # ## Look: the roofline of this machine
 #
-# Here are the layers of our model in training, where each weight is read once for all tokens of a batch, and in generation, where it is read to be used once. A large product gives the top, a large copy the slope. Each round begins with the copy, which should drive most weights out of the **cache**, the small memory close to the processor.
+# Here are the layers of our model in training, where each weight is read once for all tokens of a batch, and in generation, where it is read to be used once. A large product gives the top, a large copy the slope. The copy comes first in each round: it should drive most weights out of the **cache**, the small memory close to the processor.
 
 # %% tags=["nbval-check-output"]
 sizes = {"training": (4, 128, 128), "generation": (1, 1, 128)}
@@ -288,8 +288,6 @@ output = 2 * D * config.vocab_size
 counted = (n * (n + 1) // 2 * blocks + n * output) / (n * (blocks + output))
 print(f"the output layer is {output / (blocks + output):.0%} of a token's operations")
 print(f"{n} tokens: (n + 1) / 2 = {(n + 1) / 2}; with the output layer {counted:.1f}")
-
-# %%
 course.predict(
     "13.3",
     "How much faster is generation of these tokens with a cache, compared with the "
@@ -420,7 +418,7 @@ course.resolve(
 #
 # ## What this does not show
 #
-# Times of one machine say little about another: on a GPU, in 16 bits, the ridge lies far to the right. Numbers of 8 bits and fewer, models cut over several devices, and computing again what could be stored (**gradient checkpointing**) were not tried.
+# Times of one machine say little about another: on a GPU, in 16 bits, the ridge lies far to the right.
 #
 # ## Take-home: timing fairly
 #
@@ -485,7 +483,7 @@ for _update in range(1000):
 print(f"a thousand times 0.001 more: {coarse.item()}; in float32 {fine.item():.3f}")
 
 # %% [markdown]
-# Each small update was rounded away. So the *weights* and the optimizer stay in float32, and only the products run in bfloat16: **autocast**, or mixed precision.
+# Each small update was rounded away. So the *weights* and the optimizer stay in float32, and only the products run in bfloat16: **autocast**, or mixed precision (Micikevicius et al., [arXiv:1710.03740](https://arxiv.org/abs/1710.03740), section 3.1).
 #
 # A second candidate is the loss: 8,000 logits for each token are written and read again. `model.loss` cuts the tokens into **chunks**, so only one chunk of logits exists at a time. Now four kinds of step, in turns. Amdahl's law gives the gain of bfloat16 to expect from the share of the products and the speed of one product.
 
@@ -520,7 +518,7 @@ k, ends = ratio(*pair.values())
 print(f"a product in bfloat16 {said(k, ends)}: Amdahl expects {amdahl(p, k):.2f}")
 
 # %% [markdown]
-# A range that contains 1 shows no gain; a ratio below 1 is a loss. Amdahl's law is exact only if one product stands for all; here it is one size of many. A possible reason for a large loss is a processor without instructions for bfloat16. (`torch.compile` saves bytes in another way: it writes **fused** functions, which read a number once, do everything to it, and write it once.)
+# A range that contains 1 shows no gain; a ratio below 1 is a loss. Amdahl's law is exact only if one product stands for all; here it is one size of many. A possible reason for a large loss is a processor without instructions for bfloat16. (`torch.compile` saves bytes in another way: it writes **fused** functions, which read a number once, do everything to it, and write it once: Dao et al., [arXiv:2205.14135](https://arxiv.org/abs/2205.14135), section 3, for attention.) Numbers of 8 bits and fewer, and computing again what could be stored (**gradient checkpointing**), were not tried.
 #
 # ## Further: larger, a batch in parts
 #
@@ -552,9 +550,9 @@ print(f"; plain mean: {(plain - at_once).abs().max():.0e}")
 # 1. A fair comparison warms up, takes turns and reports a range.
 # 2. Arithmetic intensity is operations for each byte moved. Left of the ridge memory is the first limit, right of it arithmetic.
 # 3. Profile first, then Amdahl, then the change, then the clock.
-# 4. *Further:* count what does *not* become less, such as the output layer next to a KV cache. Compare ways to train after the same time.
+# 4. *Further:* count what does *not* become less, and compare ways to train after the same time.
 # 5. *Further:* gradients of micro-batches add up, weighted by tokens, to the gradient of the batch.
 #
-# *References:* roofline: Williams, Waterman and Patterson, *Communications of the ACM* 52(4), 2009. Training in 16 bits: Micikevicius et al., [arXiv:1710.03740](https://arxiv.org/abs/1710.03740), section 3.1. Moving less in attention: Dao et al., [arXiv:2205.14135](https://arxiv.org/abs/2205.14135), section 3.
+# *References:* roofline: Williams, Waterman and Patterson, *Communications of the ACM* 52(4), 2009.
 #
 # *What comes next:* what has changed in the transformer since 2017, and which change matters? That is [lesson 14](14_since_2017.ipynb).

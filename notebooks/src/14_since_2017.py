@@ -13,19 +13,19 @@
 #
 # After this lesson you can
 #
-# 1. write RMSNorm and SwiGLU in five lines each, and say what these and grouped queries replaced;
+# 1. write RMSNorm in five lines (*Further:* SwiGLU, too), and say what these and grouped queries replaced;
 # 2. compute how much memory grouped queries save in a KV cache;
 # 3. compare changes of a model fairly: equal parameters, each with a tuned learning rate, paired over seeds, and with intervals that allow for many comparisons;
 # 4. write a block of today in 25 lines, equal to the package (*Further*);
 # 5. share a budget of training between the size of a model and the text that it reads (*Further*).
 #
-# *You need:* the block, as in [lesson 05](05_the_block.ipynb), rotary positions from [lesson 03](03_positions.ipynb), the KV cache from [lesson 11](11_translation.ipynb), and paired intervals from [lesson 09](09_transfer.ipynb).
+# *You need:* lessons [03](03_positions.ipynb) (rotary positions), [05](05_the_block.ipynb) (the block), [09](09_transfer.ipynb) (paired intervals) and [11](11_translation.ipynb) (KV cache).
 # *It takes:* an hour and a half to read and do; a minute to run on two cores.
 
 # %% [markdown]
 # ## Set-up
 #
-# What takes minutes was measured by `python -m experiments since-2017` and `scaling`. Two questions from earlier lessons come first.
+# What takes minutes was measured by `python -m experiments since-2017` and `scaling`.
 
 # %%
 import math  # noqa: F401 - an exercise may need it
@@ -63,7 +63,7 @@ plots.diagram("old-and-new-block")
 # | grouped queries | keys for each head | keys shared | save memory in generation |
 # | tied embeddings | one matrix in the paper, two in our model | one in many small models | save parameters |
 # | no biases | $xW + b$ | $xW$ | be simpler |
-# | Muon | Adam | in some models, an optimizer whose steps have about one length in all directions | lower the loss sooner |
+# | Muon | Adam | an optimizer whose steps have about one length in all directions | lower the loss sooner |
 #
 # ### The tempting wrong way
 #
@@ -95,8 +95,6 @@ for name, changes in SWAPS.items():
     print(f"{name:<16}{added / n_old:+7.1%}   equal with d_ff {d_ff}")
 
 # %% [markdown]
-# Three more traps wait: one learning rate for all, one seed, and many comparisons.
-#
 # ## Measured: each change alone
 #
 # The data are reviews of our world, with their exact entropy bound. All variants take 300 steps, with AdamW except for Muon. The learning rate of each was tuned on the valid split. **Predict 14.1.**
@@ -126,7 +124,7 @@ lowest = min(single, key=closest.get)
 course.resolve("14.1", lowest, f"{lowest}: {closest[lowest]:.3f} nats above the bound.")
 
 # %% [markdown]
-# From here on results are those of *other* seeds on the test split, and each difference from 2017 is **paired** by seed. We make ten comparisons, and where there is no difference a 95 % interval misses zero once in twenty times. **Bonferroni's correction**: each may miss with a probability of 0.05/10 only, so all ten hold *together* with at least 95 %. **Predict 14.2.**
+# From here on results are those of *other* seeds on the test split, and each difference from 2017 is **paired** by seed. Where there is no difference a 95 % interval misses zero once in twenty times, and we make ten comparisons. **Bonferroni's correction**: each may miss with a probability of 0.05/10 only, so all ten hold *together* with at least 95 %. **Predict 14.2.**
 
 # %%
 course.predict(
@@ -148,14 +146,6 @@ together = {
     for name in above
     if name != "2017"
 }
-
-
-def effect(*names):
-    rows = {n: [together[n].mean, together[n].low, together[n].high] for n in names}
-    return pd.DataFrame(rows, ["nats", "from", "to"]).T.map("{:+.3f}".format)
-
-
-# %%
 better = [name for name in single if together[name].high < 0]
 worse = [name for name in single if together[name].low > 0]
 assert len(above["2017"]) == 5
@@ -171,7 +161,7 @@ plots.show(fig, name="14_swaps")
 course.resolve("14.2", "2 to 4", f"{len(better)} wide intervals lie below zero.")
 
 # %% [markdown]
-# Below zero is better. An interval that contains zero means "no difference that we can see" with so small a model and so few steps.
+# **Finding:** the intervals of SwiGLU, rotary positions and Muon lie below zero, that of the tie above. An interval that contains zero means "no difference that we can see" with so small a model and so few steps.
 #
 # ## The norm: RMSNorm
 #
@@ -194,7 +184,7 @@ x, gamma = torch.randn(2, 5, 64), torch.randn(64)  # (B, T, D), (D,)
 torch.testing.assert_close(norm_by_rms(x, gamma), F.rms_norm(x, (64,), gamma, 1e-5))
 
 # %% [markdown]
-# **Finding:** each RMSNorm has $D$ parameters fewer. We see no loss and no gain.
+# **Finding:** each RMSNorm has $D$ parameters fewer, and we see no difference.
 #
 # ## The feed-forward network: SwiGLU
 #
@@ -203,6 +193,10 @@ torch.testing.assert_close(norm_by_rms(x, gamma), F.rms_norm(x, (64,), gamma, 1e
 # $$\text{ff}(x) = \bigl(\text{silu}(x W_{\text{gate}}) \odot x W_{\text{up}}\bigr)\, W_{\text{down}} .$$
 #
 # Three matrices in place of two: with two thirds of $F$ it has as many parameters.
+#
+# **Finding:** at equal parameters SwiGLU comes closer to the bound.
+#
+# ### Further: SwiGLU in code
 
 # %% tags=["nbval-check-output"]
 def gated(x, w_gate, w_up, w_down):
@@ -217,19 +211,17 @@ torch.testing.assert_close(gated(x, *weights), ff(x))
 print("matrices:", [tuple(weight.shape) for weight in weights])
 
 # %% [markdown]
-# **Finding:** at equal parameters SwiGLU comes closer to the bound.
-#
 # ## Positions: rotary
 #
 # Nothing is added to the embeddings: queries and keys are turned, so positions enter a score by their *distance* alone ([lesson 03](03_positions.ipynb) has the code; Su et al., [arXiv:2104.09864](https://arxiv.org/abs/2104.09864)).
 #
-# **Finding:** rotary positions bring the largest gain of the eight. It is a gain over sinusoidal positions that are added; other codes were not tried here.
+# **Finding:** rotary positions bring the largest gain of the eight, over sinusoidal positions that are added. Other codes were not tried.
 #
 # ## Fewer keys and values: grouped-query attention
 #
-# In 2017 each of the $H$ heads had keys and values of its own, which a model that writes has to store (the KV cache). **Grouped-query attention** (Ainslie et al., [arXiv:2305.13245](https://arxiv.org/abs/2305.13245)) has only $G$ heads of keys and values; $H/G$ neighbouring heads of queries share one. Head $h$ reads head $\lfloor h\,G / H \rfloor$. With $G = 1$ it is **multi-query attention** (Shazeer, [arXiv:1911.02150](https://arxiv.org/abs/1911.02150)).
+# In 2017 each of the $H$ heads had keys and values of its own, which a model that writes has to store (the KV cache). **Grouped-query attention** (Ainslie et al., [arXiv:2305.13245](https://arxiv.org/abs/2305.13245)) has only $G$ heads of keys and values; $H/G$ neighbouring heads of queries share one. Head $h$ reads head $\lfloor h\,G / H \rfloor$.
 #
-# The cache holds a key and a value of $K$ numbers, for each of $G$ heads, in each layer, for each token: $2 \cdot L \cdot G \cdot K \cdot T$ numbers. Llama 3 with 8 billion parameters has 32 layers, 32 heads of queries, $K = 128$, and numbers of 2 bytes (Grattafiori et al., table 3). **Predict 14.3.**
+# The cache holds a key and a value of $K$ numbers for each of $T$ tokens and $G$ heads, in each of $L$ layers: $2 \cdot L \cdot G \cdot K \cdot T$ numbers. Llama 3 with 8 billion parameters has 32 layers, 32 heads of queries, $K = 128$, and numbers of 2 bytes (Grattafiori et al., table 3). **Predict 14.3.**
 
 # %%
 course.predict(
@@ -240,7 +232,6 @@ course.predict(
 
 # %%
 sizes = {G: 2 * 32 * G * 128 * 8192 * 2 / 1e9 for G in (32, 8, 1)}  # 2 · L · G · K · T
-print({f"G = {G}": f"{size:.2f} GB" for G, size in sizes.items()})
 finding = f"{sizes[32]:.1f} GB; with 8 heads, as published, {sizes[8]:.1f} GB."
 course.resolve("14.3", "about 4 GB", finding)
 
@@ -248,6 +239,8 @@ course.resolve("14.3", "about 4 GB", finding)
 # **Finding:** with half the keys and values the cache is half as large, and at equal parameters we see no difference.
 #
 # ### Further: grouped queries in code
+#
+# With $G = 1$ it is **multi-query attention** (Shazeer, [arXiv:1911.02150](https://arxiv.org/abs/1911.02150)).
 
 # %% tags=["nbval-check-output"]
 def attend_in_groups(q, k, v, mask):
@@ -267,9 +260,14 @@ print("4 heads of queries read 2 of keys and values; equal to torch")
 # %% [markdown]
 # ## Further: the norm's place, biases, the tie
 #
-# Three changes are a setting each. **Pre-norm** ([lesson 05](05_the_block.ipynb)): $x + f(\text{norm}(x))$ in place of $\text{norm}(x + f(x))$, and one norm at the end. **No biases**: $xW$ in place of $xW + b$. **Tied embeddings**: the output layer uses the embedding matrix (Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859)). The paper of 2017 tied them already; our model of 2017 does not, so the tie can be measured.
+# Three changes are a setting each. **Pre-norm** ([lesson 05](05_the_block.ipynb)): $x + f(\text{norm}(x))$ in place of $\text{norm}(x + f(x))$, and one norm at the end (Xiong et al., [arXiv:2002.04745](https://arxiv.org/abs/2002.04745)). **No biases**: $xW$ in place of $xW + b$. **Tied embeddings**: the output layer uses the embedding matrix (Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859)). The paper of 2017 tied them already; our model of 2017 does not, so the tie can be measured.
 
 # %%
+def effect(*names):
+    rows = {n: [together[n].mean, together[n].low, together[n].high] for n in names}
+    return pd.DataFrame(rows, ["nats", "from", "to"]).T.map("{:+.3f}".format)
+
+
 tied = tx.LanguageModel(old.replace(tie_embeddings=True))
 assert tied.head.weight is tied.body.token_embed.weight
 plain = tx.LanguageModel(old.replace(bias=False))
@@ -294,7 +292,7 @@ effect(*starts.values(), "tied embeddings")
 #
 # ## All together
 #
-# Nobody builds a model with one of these changes. One of the eight does harm as we built it, the tie: one matrix for the embedding and the output layer. All together were measured with it and, once this was known, without it. **Predict 14.4.**
+# The tie, one matrix for the embedding and the output layer, does harm as we built it. All changes together were measured with it and, once this was known, without it. **Predict 14.4.**
 
 # %%
 course.predict(
@@ -313,12 +311,10 @@ surplus = paired_interval(sum(seen) - whole for whole, *seen in by_seed)
 assert surplus.high < -0.1 * added
 rotary, beyond = above["rotary"], {}
 for name in ("all together", "all but the tie"):
-    beyond[name] = paired_interval(above[name][i] - rotary[i] for i in rotary)
+    more = beyond[name] = paired_interval(above[name][i] - rotary[i] for i in rotary)
+    print(f"{name} - rotary {more.mean:+.3f} [{more.low:+.3f}, {more.high:+.3f}] nats")
 assert abs(beyond["all together"].mean) < 0.1 * abs(together["rotary"].mean)
 assert beyond["all but the tie"].high < 0
-for name, more in beyond.items():
-    print(f"{name} minus rotary: {more.mean:+.3f} nats", end=" ")
-    print(f"[{more.low:+.3f}, {more.high:+.3f}]")
 course.resolve(
     "14.4", surplus.mean,
     f"Together {gain:.3f} nats; {', '.join(better)} add up to {added:.3f}. The "
@@ -327,11 +323,11 @@ course.resolve(
 )
 
 # %% [markdown]
-# **Finding:** together the changes gain less than the sum of the three that we saw. Either these gains overlap, or one of the other four does harm: that was not separated. All eight end where rotary positions alone end; without the tie they are a little ahead. (The interval of 14.4 and these two came to the other ten afterwards, and do not allow for them.)
+# **Finding:** together the changes gain less than the sum of the three that we saw. All eight end where rotary positions alone end; without the tie they are a little ahead. (These intervals came afterwards, and do not allow for the other ten.)
 #
 # ## Further: the optimizer Muon
 #
-# Adam divides each *number* of a gradient by its usual size. But a gradient $M = U \Sigma V^\top$ is a matrix with directions, the singular vectors, and most of its length lies in a few of them. **Muon** (Jordan et al., 2024) gives all directions about the same length, $U V^\top$, by five rounds of a polynomial in matrix products (Newton-Schulz):
+# Adam divides each *number* of a gradient by its usual size. But a gradient $M = U \Sigma V^\top$ is a matrix with directions, the singular vectors, and most of its length lies in a few of them. **Muon** (Jordan et al., *Muon: an optimizer for hidden layers in neural networks*, 2024; for its length Liu et al., [arXiv:2502.16982](https://arxiv.org/abs/2502.16982)) gives all directions about the same length, $U V^\top$, by five rounds of a polynomial in matrix products (Newton-Schulz):
 #
 # $$X \leftarrow a X + \bigl(b\, X X^\top + c\, (X X^\top)^2\bigr) X, \qquad a = 3.4445,\; b = -4.7750,\; c = 2.0315 .$$
 #
@@ -494,20 +490,19 @@ assert winners == sorted(winners) and winners[0] < winners[-1]
 #
 # ## What this does not show
 #
-# - One small size, one small language, 300 steps. Changes made for deep models, long texts or many readers can matter there and not here.
-# - Only learning rates were tuned. Equal parameters are not equal time: Muon adds matrix products to each step, and we did not time them.
-# - Five seeds make wide intervals, and each rate was tuned with one seed, in steps of a factor of two. "No difference that we can see" is not "no difference".
+# - One small size, one small language, 300 steps. Changes made for deep models or long texts can matter there and not here.
+# - Only learning rates were tuned. Equal parameters are not equal time, which we did not measure.
+# - Five seeds make wide intervals. "No difference that we can see" is not "no difference".
 #
 # ## Take-home
 #
 # | change | what it saves | what we saw, at equal parameters |
 # |---|---|---|
-# | RMSNorm, no biases, pre-norm | a few parameters; pre-norm none | no difference |
-# | SwiGLU | nothing | a gain |
-# | rotary positions | nothing | the largest gain of the eight |
+# | RMSNorm, no biases, pre-norm | few parameters or none | no difference |
+# | SwiGLU, Muon | nothing | a gain in equal steps |
+# | rotary positions | nothing | the largest gain |
 # | grouped queries | memory of the KV cache | no difference |
 # | tied embeddings | the output matrix | harm as we built it |
-# | Muon | nothing | a gain in equal steps |
 
 # %% [markdown]
 # ## Further: the block of today in 25 lines
@@ -616,10 +611,10 @@ course.check("grouped_query_attention", grouped_query_attention)
 #
 # 1. RMSNorm divides by the root mean square and leaves the mean in. SwiGLU multiplies two projections, one through SiLU. In grouped-query attention neighbouring heads of queries share keys and values.
 # 2. The KV cache has $2 L G K T$ numbers a text: with a quarter of the heads a quarter of the size.
-# 3. Fair: equal parameters, a tuned rate for each, pairs of seeds, wider intervals for many comparisons. The whole gain is less than the sum of the parts: all eight together are not shown to be better than rotary positions alone; without the tie they are a little better.
-# 4. The block of today has the residual stream, attention and feed-forward network of 2017. Norms, positions, heads and activation have changed.
+# 3. Fair: equal parameters, a tuned rate for each, pairs of seeds, wider intervals for many comparisons. The whole gain is less than the sum of the parts: all eight together are not shown to be better than rotary positions alone.
+# 4. The plan of the block is that of 2017. Norms, positions, heads and activation have changed.
 # 5. *Further:* a law of size needs runs on both sides of the best size; ours mostly end there.
 #
-# *References* beside those above: pre-norm: Xiong et al., [arXiv:2002.04745](https://arxiv.org/abs/2002.04745); Muon: Jordan et al., *Muon: an optimizer for hidden layers in neural networks*, 2024, and, for its length, Liu et al., [arXiv:2502.16982](https://arxiv.org/abs/2502.16982); a comparison of many changes that found few to transfer: Narang et al., [arXiv:2102.11972](https://arxiv.org/abs/2102.11972).
+# *Reference:* a comparison of many changes that found few to transfer: Narang et al., [arXiv:2102.11972](https://arxiv.org/abs/2102.11972).
 #
 # *What comes next:* [lesson 15](15_real_text.ipynb) leaves the world whose bound is known.

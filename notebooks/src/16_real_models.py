@@ -11,11 +11,11 @@
 #
 # **Is it the same machine?**
 #
-# Other people have trained larger transformers, and published the numbers. If theirs is the same machine, their weights must give the same outputs in our code.
+# Others have trained larger transformers, and published their weights. If theirs is the same machine, these must give the same outputs in our code.
 #
 # After this lesson you can
 #
-# 1. count the parameters of published models from their settings, and name what differs from our own model;
+# 1. count the parameters of published models from their settings;
 # 2. carry weights from a model of a published kind into ours and back, and show by outputs that nothing was lost;
 # 3. write LoRA, and say why one of its two matrices starts at zero and the other at random (*Further*);
 # 4. choose between a frozen body, LoRA and full fine-tuning (*Further*).
@@ -50,11 +50,11 @@ course.recall("16")
 # %% [markdown]
 # ## Why: "it loaded without an error"
 #
-# The **tempting wrong way** to run the numbers of others: rename the tensors until every shape fits, load, and be glad that nothing complained.
+# The **tempting wrong way**: rename the tensors until every shape fits, load, and be glad that nothing complained.
 #
 # ## Count before you load
 #
-# The first test needs no weights. A model is published with its settings, a file named `config.json`. `config_from_transformers` writes them as a `TransformerConfig` of ours, and the closed form of lesson 06 must give the number of parameters of *their* model, built on the device `meta`, where tensors have no memory.
+# A model is published with its settings, a file named `config.json`. `config_from_transformers` writes them as a `TransformerConfig` of ours, and the closed form of lesson 06 must give the number of parameters of *their* model, built on the device `meta`, where tensors have no memory.
 
 # %% tags=["nbval-check-output"]
 from tinytx_course.labs.lesson_06 import PUBLISHED
@@ -81,9 +81,9 @@ for name, (family, kind, head) in kinds.items():
     print(f"{totals[name]:>12,}{counted:>13,}")
 
 # %% [markdown]
-# **Finding:** the counts agree to the last parameter, three times, with settings that differ: hardly a layer can be missing or too wide. Whether they compute the same, only outputs show.
+# **Finding:** the counts agree to the last parameter, three times: hardly a layer can be missing or too wide. Whether they compute the same, only outputs show.
 #
-# From here on *theirs* is a tiny GPT-2 in which every number is random, and *ours* is converted from it.
+# From here on *theirs* is a tiny GPT-2, all of its numbers random, and *ours* is converted from it.
 
 # %%
 from tinytx_run.hf.convert import from_transformers
@@ -126,16 +126,9 @@ for name, weight in [(name, w) for name, w in named if name.endswith("weight")]:
 #
 # ## By hand: three matrices out of one
 #
-# GPT-2 holds its matrices as (in, out), where `nn.Linear` holds (out, in). And queries, keys and values come out of **one** matrix, `c_attn`. With width 2 it has two rows (in) and six columns (out): the first two columns are the queries, the next two the keys. How are those four numbers arranged in our `k_proj.weight`?
-
-# %% tags=["nbval-check-output"]
-c_attn = torch.tensor([[1, 2, 3, 4, 5, 6], [7, 8, 9, 10, 11, 12]])  # (D, 3 D)
-q, k, v = (part.T for part in c_attn.chunk(3, dim=1))  # each (D, D), out by in
-print("k_proj.weight  ", k.tolist())
-print("not transposed ", k.T.tolist())
-
-# %% [markdown]
-# The next cell converts the tiny GPT-2 four ways and compares its logits with theirs. **Predict 16.1.**
+# GPT-2 holds its matrices as (in, out), where `nn.Linear` holds (out, in). And queries, keys and values come out of **one** matrix, `c_attn`. With width 2 and the numbers 1 to 12 it has two rows (in), (1, ..., 6) and (7, ..., 12). The first two columns (out) are the queries, the next two the keys. So our `k_proj.weight` is [[3, 9], [4, 10]]; not transposed it would be [[3, 4], [9, 10]].
+#
+# Now the tiny GPT-2 is converted four ways. **Predict 16.1.**
 
 # %%
 outcomes = ("the same logits", "other logits, and no error", "loading raises an error")
@@ -175,7 +168,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# **Finding:** a conversion is right when *outputs* are equal, and the numbers had better be random everywhere. A new norm has factors of one and shifts of zero, so no test can see that two new norms were exchanged.
+# **Finding:** a conversion is right when *outputs* are equal, and the numbers had better be random everywhere. New norms are all alike, so no test can see that two of them were exchanged.
 #
 # ### Further: can equal outputs be fooled?
 #
@@ -194,7 +187,7 @@ for name, theirs in {"as initialised": fresh, "all random": randomise(tiny)}.ite
 # %% [markdown]
 # ## Into ours and back
 #
-# Now the right way, with random numbers everywhere and padding on the right. `from_transformers` builds our model, `to_transformers` builds theirs from ours. The logits at real tokens may differ by rounding only.
+# Now with random numbers everywhere and padding on the right: `from_transformers` builds our model, `to_transformers` builds theirs from ours. The logits at real tokens may differ by rounding only.
 
 # %% tags=["nbval-check-output"]
 from tinytx_run.hf.convert import to_transformers
@@ -223,11 +216,11 @@ for theirs in (
     print(f"{type(theirs).__name__:<22} -> {type(ours).__name__:<20} -> back: equal")
 
 # %% [markdown]
-# **Finding:** it is the same machine: two model classes of this course compute what three published architectures compute. (Shown on tiny models with random numbers; at full size only the counts were compared.)
+# **Finding:** it is the same machine: two of our model classes compute what three published architectures compute. (Shown on tiny models; at full size only the counts were compared.)
 #
 # ### Ours as one of theirs
 #
-# A causal model of ours, trained for a few seconds, is saved in *their* form: its sinusoids become a table of learned positions, as GPT-2 has no others. Then `AutoModelForCausalLM`, which knows nothing of this course, opens the folder and must give the same logits; so must our own class, opened from the same folder.
+# A causal model of ours, trained for a few seconds, is saved in *their* form: its sinusoids become a table of learned positions, as GPT-2 has no others. `AutoModelForCausalLM`, which knows nothing of this course, and our own class open the folder: both must give the same logits.
 
 # %%
 from tinytx_run.hf.convert import save_transformers
@@ -262,7 +255,7 @@ course.widgets.attention(again, pieces, token_ids=shown, layer=0, query=len(piec
 #
 # Lesson 09 knew two ways to teach a pretrained body a task. *Frozen*: a new head on fixed vectors. *Full*: everything is trained. For each trained parameter AdamW stores two running means next to the gradient, so in float32 a parameter takes 16 bytes instead of 4. And every task needs a copy of the whole model.
 #
-# **LoRA** (low-rank adaptation, Hu et al. 2021) is a third way. A weight matrix $W$ stays frozen. Next to it two small matrices are trained, $A$ with $R$ rows and $B$ with $R$ columns:
+# **LoRA** (low-rank adaptation, Hu et al., [arXiv:2106.09685](https://arxiv.org/abs/2106.09685), section 4 and table 4) is a third way. A weight matrix $W$ stays frozen. Next to it two small matrices are trained, $A$ with $R$ rows and $B$ with $R$ columns:
 #
 # $$h = W x + \frac{\alpha}{R}\, B A x$$
 #
@@ -470,7 +463,7 @@ print(f"the adapter has {kilobytes:.0f} kB, the model {body_kilobytes:,.0f} kB")
 # %% [markdown]
 # ### What it costs, and what it forgets
 #
-# *For AdamW* is counted in bytes after a step. *Forgotten* puts the old head of the language model back and measures by how much the next-token loss has risen. Training that spoils what was learned before is called **catastrophic forgetting**.
+# *For AdamW* is counted in bytes after a step. *Forgotten* puts the old head of the language model back and measures by how much the next-token loss has risen. Training that spoils what was learned before is called **catastrophic forgetting** (what LoRA learns and forgets: Biderman et al., [arXiv:2405.09673](https://arxiv.org/abs/2405.09673)).
 
 # %%
 print(f"{'':<20}{'trained':>10}{'for AdamW':>12}   forgotten (nats a token), by labels")
@@ -561,16 +554,16 @@ course.check("lora_start", lora_start)
 #
 # ## What this does not show
 #
-# - The core loads no published weights: the conversions were shown on random weights and on a model of our own.
-# - LoRA was measured on one easy task, one small body and one rank. Whether a harder task needs a higher rank was not. The figures for GPT-2 are computed.
+# - The core loads no published weights, only random ones and a model of our own.
+# - *Further:* LoRA was measured on one easy task, one small body and one rank.
 #
 # ## Summary
 #
 # 1. GPT-2, BERT and CamemBERT are models of this course with other settings: tiny ones give the same outputs, and full-sized ones have the same counts.
 # 2. Equal *outputs*, with every number random, speak for all that the inputs reach. Equal shapes do not.
-# 3. *Further:* LoRA freezes $W$ and trains $BA$ of rank $R$, scaled by $\alpha / R$. $B$ starts at zero, so nothing changes at first. One of the two must start at random, or nothing is ever learned.
-# 4. *Further:* here LoRA is ahead of a frozen body with 80 labels and more, and too close to full fine-tuning to call. It can be merged without cost and removed without trace. It forgets less than full fine-tuning with 80 labels and more; with 20 that is open.
+# 3. *Further:* LoRA freezes $W$ and trains $BA$ of rank $R$, scaled by $\alpha / R$. $B$ starts at zero, so nothing changes at first; $A$ must start at random, or nothing is ever learned.
+# 4. *Further:* here LoRA is ahead of a frozen body with 80 labels and more, and too close to full fine-tuning to call. With 80 labels and more it forgets less than full fine-tuning.
 #
-# *Where this comes from:* LoRA: Hu et al., [arXiv:2106.09685](https://arxiv.org/abs/2106.09685), section 4 and table 4; what it learns and forgets: Biderman et al., [arXiv:2405.09673](https://arxiv.org/abs/2405.09673). CamemBERT: Martin et al., [arXiv:1911.03894](https://arxiv.org/abs/1911.03894).
+# *Where this comes from:* CamemBERT: Martin et al., [arXiv:1911.03894](https://arxiv.org/abs/1911.03894).
 #
 # *What comes next:* [lesson 17](17_looking_inside.ipynb) opens a trained model and asks what it has learned.

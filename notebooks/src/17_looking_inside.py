@@ -77,6 +77,25 @@ course.widgets.attention(model, tokens, token_ids=token_ids, layer=n_layers - 1,
 # ## What could it know?
 #
 # The polarity of a review and its book were drawn first, and the words follow from these hidden variables. The grammar of the world gives the **exact posterior** $P(\text{hidden} \mid \text{words so far})$: what a perfect reader believes after each word.
+#
+# Two more variables are local: the **gender** and the **number awaited**. After _La fin est très_ a feminine form must follow. One set of fresh reviews fits a probe, a second scores it. The hidden states have **levels**: level 0 is the embedding of a word, and each block adds one.
+
+# %%
+forms = lab.WordForms(world)
+fitted, asked = world.reviews(N_FIT, seed=101), world.reviews(N_ASKED, seed=102)
+train, test = (
+    lab.exact_variables(world, forms, reviews) for reviews in (fitted, asked)
+)
+for name in ("gender", "number"):
+    p = train[name].posterior
+    assert -(p * np.log(np.maximum(p, 1e-12))).sum(axis=1).mean() < 0.01
+
+# %% [markdown]
+# Gender and number are known to a perfect reader at nearly every position: the mean entropy is below 0.01 nats.
+#
+# ### Further: the posterior, word by word
+#
+# Polarity and genre of the review above:
 
 # %% tags=["folded"]
 states = world.automaton.prefixes(shown.words)[1:]  # after each word
@@ -96,21 +115,6 @@ plots.heatmap(
 plots.show(fig, name="17_exact_posterior")
 
 # %% [markdown]
-# Two more variables are local: the **gender** and the **number awaited**. After _La fin est très_ a feminine form must follow. One set of fresh reviews fits a probe, a second scores it. The hidden states have **levels**: level 0 is the embedding of a word, and each block adds one.
-
-# %%
-forms = lab.WordForms(world)
-fitted, asked = world.reviews(N_FIT, seed=101), world.reviews(N_ASKED, seed=102)
-train, test = (
-    lab.exact_variables(world, forms, reviews) for reviews in (fitted, asked)
-)
-for name in ("gender", "number"):
-    p = train[name].posterior
-    assert -(p * np.log(np.maximum(p, 1e-12))).sum(axis=1).mean() < 0.01
-
-# %% [markdown]
-# Gender and number are known to a perfect reader at nearly every position: the mean entropy is below 0.01 nats.
-#
 # ## A probe, and its score
 #
 # A **probe** is a small classifier trained on the hidden states of a frozen model. Ours is linear, as in lesson 09: $q = \mathrm{softmax}(xW + b)$, fitted by `lab.fit_probe` with a penalty on the squares of $W$, which is chosen on a third of the fitting rows, for each probe anew.
@@ -316,7 +320,7 @@ print(f"polarity: exact {exact:.2f} nats; the model moves by {share:.0%} of that
 # %% [markdown]
 # ### Patch one head
 #
-# Run the first review and store the outputs of its heads. Run the second, but **patch** one head: put the stored output in its place. How much of the effect comes back? By hand, for one pair:
+# Run the first review and store the outputs of its heads. Run the second, but **patch** one head: put the stored output in its place. How much of the effect comes back?
 
 # %%
 def log_odds(logits):  # of the two groups of words, after the last position
@@ -556,7 +560,7 @@ course.check("selectivity", selectivity)
 #
 # ## What this does not show
 #
-# - A linear probe finds what is linear, at the position where it reads. What it misses may be at another word; what it finds may be unused.
+# - A linear probe finds what is linear, at the position where it reads. What it finds may be unused.
 # - One trained model and one random one were probed; the intervals are over reviews, not over models (*Further: more seeds*).
 #
 # ## Summary

@@ -41,7 +41,7 @@ course.recall("18")
 # %% [markdown]
 # ## Why: a falling curve proves little
 #
-# Training runs, no error is raised, the loss falls. The tempting conclusion is that the program is right. We took a small program that trains a language model, and broke it eight times, one line each. All were trained on the same rows as the healthy one. **Predict 18.1.**
+# Training runs, no error is raised, the loss falls. The tempting conclusion is that the program is right. We took a small program that trains a language model, and broke it eight times, one line each. **Predict 18.1.**
 
 # %%
 broken = [
@@ -70,7 +70,7 @@ finding = f"{len(lower)} of {len(broken)} end lower, in all {len(healthy_loss)} 
 course.resolve("18.1", answer, finding)
 
 # %% [markdown]
-# **Finding:** a low loss is no proof of health: some faults let the model *cheat*. Here are all eight curves next to the healthy one. The dashed line is the **entropy bound**, the exact mean of -log P over the held-out words. What ends clearly below it has seen what it should predict, or predicts something else. A fault may also help without getting below it.
+# **Finding:** a low loss is no proof of health: some faults let the model *cheat*. The dashed line is the **entropy bound**, the exact mean of -log P over the held-out words. What ends clearly below it has seen what it should predict, or predicts something else.
 
 # %% tags=["folded"]
 example = stored["healthy language model"][0]["evidence"]
@@ -105,7 +105,7 @@ for part in (program.LanguageModel.loss, program.train, program.evaluate):
 # %% [markdown]
 # ## By hand: a test in six lines
 #
-# A **sanity check** asks what is known of a sound model. A language model promises not to see the word that it predicts. So we change the words from position 5 on and look at what is predicted *before* them. Nothing may move. Here is a healthy model:
+# A **sanity check** asks what is known of a sound model. A sound language model does not see the word that it predicts. So we change the words from position 5 on and look at what is predicted *before* them. Nothing may move. Here is a healthy model:
 
 # %%
 sound = museum.healthy("language model")
@@ -122,11 +122,15 @@ assert moved[:5].max() < 1e-4 < moved[5:].max()
 # %% [markdown]
 # ## The rules
 #
-# A colleague brings a patient: the training loss (blue) and the held-out loss (orange) against the exact bound, an attention map, three samples, a few numbers. That is free. Then you order tests. The museum has fifteen, and each gives *one number* and has a price, which is paid once: 1 for a look at the model, 2 for fresh text or for notes taken in training, 3 for training once more. A diagnosis names the fault; a wrong one costs 3, and is answered with evidence that speaks against it. First the tests, then the faults:
+# A colleague brings a patient: the training loss (blue) and the held-out loss (orange) against the exact bound, an attention map, three samples, a few numbers. That is free. Then you order tests. Each of the fifteen gives *one number* and has a price, which is paid once. A diagnosis names the fault; a wrong one costs 3, and is answered with evidence that speaks against it. First the tests, then the faults (*Further*, just below, says what each name means):
 
 # %% tags=["nbval-check-output"]
 print(museum.price_list())
+print(textwrap.fill("faults: " + ", ".join(museum.FAULTS), 88))
 assert museum.examine(sound, museum.TESTS["leak"]) < 1e-4
+
+# %% [markdown]
+# ### Further: what each fault is
 
 # %% tags=["nbval-check-output"]
 for name, fault in museum.FAULTS.items():
@@ -151,32 +155,27 @@ print(healthy_ends("language model"))
 assert abs(shown["table"]["first loss (nats)"] - math.log(vocab_size)) < 0.2
 
 # %% [markdown]
-# The first loss is close to ln V, so the first logits are not too large. The loss falls, then stays far above the bound, in training too: this is not overfitting. Does each part of the model get a gradient?
+# The first loss is close to ln V, so the first logits are not too large. The loss falls, then stays far above the bound, in training too: this is not overfitting. Does each part of the model get a gradient? Before the right answer comes a wrong one on purpose:
 
 # %%
 gradients = museum.order(patient, "gradients")
 print(gradients)
 assert museum.TESTS["gradients"].finds(gradients.number)
-
-# %% [markdown]
-# Some part gets *no gradient at all*. Before the right answer, a wrong one on purpose:
-
-# %%
 course.diagnose(0, "no_scale")
 course.diagnose(0, "gradient_cut")
 
 # %% [markdown]
-# One call, `.detach()`, and the block below the output layer remains as it was drawn. The output layer still learns, and the embedding with it, as they share their weights. So the loss falls.
+# Some part gets *no gradient at all*: one call, `.detach()`, and the block below the output layer remains as it was drawn. The output layer still learns, and the embedding with it, as they share their weights (Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859)). So the loss falls.
 #
 # ## Room 1: three patients
 #
-# A classifier, a language model and a translator, each with one line wrong. The dashed line is the exact bound. For the translator it is the bound of a reader who does *not* see the source: a sound translator, trained long enough, ends below it. Lower row: the mean attention map of one text, white for 0.
+# A classifier, a language model and a translator, each with one line wrong. The dashed line is the exact bound, for the translator that of a reader who does *not* see the source: a sound translator, trained long enough, ends below it. Lower row: the mean attention map of one text, white for 0.
 #
 # - Patient 10, is a review favourable? "*Most answers are right, but the training loss gets stuck, whatever I do.*"
 # - Patient 8, which word comes next? "*Loss zero. We are done.*"
 # - Patient 7, English to French: "*Beautiful French! Only our translators are not happy.*"
 #
-# The last two lines of the next cell are your workbench: one trains a patient again from the same seed, the other orders a test.
+# The last two lines of the next cell are your workbench: choose a patient, order a test.
 
 # %%
 room = {number: museum.shown(number) for number in (10, 8, 7)}
@@ -199,8 +198,8 @@ course.diagnose(7, ...)
 # %% [markdown]
 # <details><summary>Diagnoses</summary>
 #
-# - Patient 10: `softmax_twice`. The training loss does not fall below 0.313, which is $\ln(1 + e^{-1})$ (lesson 09). `overfit` (3) shows it on four rows.
-# - Patient 8: `targets_not_shifted`. Loss near zero without a leak; `copying` (1) shows it: the model predicts the word that it has just read. Its first loss is below ln V; perhaps as the tied output layer favours the word just read, which is the target.
+# - Patient 10: `softmax_twice`. The training loss does not fall below $\ln(1 + e^{-1}) = 0.313$ (lesson 09): `overfit` (3).
+# - Patient 8: `targets_not_shifted`. Loss near zero without a leak; `copying` (1) shows it: the model predicts the word that it has just read.
 # - Patient 7: `wrong_source`. `swap_sources` (1): with the source of another row, its loss hardly rises.
 #
 # </details>
@@ -264,7 +263,7 @@ course.diagnose(13, ...)
 # - Patient 3: `no_zero_grad`. `gradient_growth` (2): each step adds its gradient to all those before.
 # - Patient 4: `tied_weights_too_large`. The first loss is far above ln V: `first_loss` (1).
 # - Patient 6: `no_scale`. `attention_at_start` (1): before training, attention is sharp already.
-# - Patient 13: `weight_decay_on_everything`. `weights` (1): the scales of the norms are nearly gone.
+# - Patient 13: `weight_decay_on_everything`. `weights` (1): the scales of the norms are nearly gone (weight decay: Loshchilov and Hutter, [arXiv:1711.05101](https://arxiv.org/abs/1711.05101)).
 #
 # </details>
 #
@@ -338,7 +337,7 @@ course.widgets.playground()
 #
 # - One line was wrong at a time. Two faults can hide each other.
 # - The thresholds were chosen on these models. Another size needs its own healthy model.
-# - An exact bound exists for our generated language only. On real text, compare with a simple baseline, such as an n-gram model.
+# - An exact bound exists for our generated language only. On real text, compare with an n-gram model.
 #
 # ## Take-home
 #
@@ -346,7 +345,7 @@ course.widgets.playground()
 # |---|---|---|
 # | first | ln V, the loss of a uniform guess | far above: the first logits are too large |
 # | last | the exact bound | clearly below: it has seen what it should predict, or predicts something else |
-# | last | a simple baseline | above: something keeps it from learning, or it was trained too briefly |
+# | last | a simple baseline | above: something keeps it from learning, or training was too short |
 # | last, of a translator | the bound of a reader without the source | above: it may not read the source |
 #
 # ## Further: the checklist
@@ -367,9 +366,8 @@ course.quiz("bug_museum")
 #
 # 1. Change a future word: a test for a leak in six lines. *Further:* others put a row into a batch, or reverse the words.
 # 2. A test is worth its price if your suspects answer it differently. Look at what is free first.
-# 3. Leaks, targets that are not shifted and evaluation data in training make the loss better, and so did two softmaxes in a classifier, without any leak. A number that is too good is a symptom.
+# 3. Leaks, targets that are not shifted and evaluation data in training make the loss better. A number that is too good is a symptom.
 #
-# *Where this comes from:* overfit one batch, look at the data, compare the first loss: Karpathy, "A Recipe for Training Neural Networks", 2019; weight decay: Loshchilov and Hutter, [arXiv:1711.05101](https://arxiv.org/abs/1711.05101);
-# tied weights: Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859).
+# *Where this comes from:* Karpathy, "A Recipe for Training Neural Networks", 2019.
 #
-# *What comes next:* your own model. Keep the table of the take-home next to it; *Further* has the whole checklist.
+# *What comes next:* your own model. Keep the table of the take-home next to it.

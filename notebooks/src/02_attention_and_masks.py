@@ -99,7 +99,7 @@ for player in players.values():
 course.resolve("02.1", "about one time in six", f"Right in {right:.1%} of the cases.")
 
 # %% [markdown]
-# In training the answer stood in the input, one position to the right, and the second model learned to copy it. It lacked a rule about *who may attend to whom*.
+# In training the answer was in the input, one position to the right, and the second model learned to copy it. It lacked a rule about *who may attend to whom*.
 #
 # ## By hand: two words ask three
 #

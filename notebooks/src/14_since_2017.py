@@ -48,7 +48,7 @@ course.recall("14")
 # %% [markdown]
 # ## Why: what is new, and what does it bring?
 #
-# The plan of the block of 2017 stands; nearly all of its parts have changed. On the right a block as in Llama 3 (Grattafiori et al., [arXiv:2407.21783](https://arxiv.org/abs/2407.21783), section 3.2).
+# The plan of the block is that of 2017; nearly all of its parts have changed. On the right a block as in Llama 3 (Grattafiori et al., [arXiv:2407.21783](https://arxiv.org/abs/2407.21783), section 3.2).
 
 # %%
 plots.diagram("old-and-new-block")
@@ -288,7 +288,7 @@ assert small.mean > 4 * full.mean and small.low > full.high
 effect(*starts.values(), "tied embeddings")
 
 # %% [markdown]
-# A difference that stands out asks for one more question before it is believed: what else has changed?
+# A large difference asks for one more question before it is believed: what else has changed?
 #
 # ## All together
 #

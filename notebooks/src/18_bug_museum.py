@@ -327,7 +327,7 @@ assert (gains["softmax_twice"] > 0).all()
 #
 # ## Play: break a model while it learns
 #
-# The explorer trains a language model in the page. Pause it after a few hundred steps. The page holds two runs, A and B. Give B one fault of the museum, predict its loss at the step where A stands, and start it.
+# The explorer trains a language model in the page. Pause it after a few hundred steps. The page holds two runs, A and B. Give B one fault of the museum, predict its loss at the step that A has reached, and start it.
 
 # %%
 course.widgets.playground()

@@ -269,7 +269,9 @@ print("it equals the package")
 #
 # Each lesson asks one question. It is answered by hand, all at once and with the package. The parts marked *Further* can be left out. Measured numbers were computed on the page, or read from a stored experiment that is named. The course made up the language of its reviews. So we know how well any model can predict it on average: this limit is the **entropy bound**.
 #
-# Lessons [01](01_tokens.ipynb) to [07](07_your_own_gpt.ipynb) build **the machine**, [08](08_pretraining.ipynb) to [11](11_translation.ipynb) ask **what it learns**, [12](12_the_price_of_attention.ipynb) to [18](18_bug_museum.ipynb) **what it costs, and what came later**.
+# - **The machine:** [01 tokens](01_tokens.ipynb), [02 attention and masks](02_attention_and_masks.ipynb), [03 positions](03_positions.ipynb), [04 many heads](04_many_heads.ipynb), [05 the block](05_the_block.ipynb), [06 counting parameters](06_counting_parameters.ipynb), [07 your own GPT](07_your_own_gpt.ipynb).
+# - **What it learns:** [08 pretraining](08_pretraining.ipynb), [09 transfer](09_transfer.ipynb), [10 masked or causal](10_masked_or_causal.ipynb), [11 translation](11_translation.ipynb).
+# - **What it costs, and what came later:** [12 the price of attention](12_the_price_of_attention.ipynb), [13 faster and larger](13_faster_and_larger.ipynb), [14 since 2017](14_since_2017.ipynb), [15 real text](15_real_text.ipynb), [16 real models](16_real_models.ipynb), [17 looking inside](17_looking_inside.ipynb), [18 bug museum](18_bug_museum.ipynb).
 #
 # `course.status()` shows where you are, `course.reset("attention_row")` forgets one exercise, and `course.glossary()` explains each term that is bold at its first use.
 #

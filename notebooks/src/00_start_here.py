@@ -13,7 +13,7 @@
 #
 # After this lesson you can
 #
-# 1. say whether your machine runs the course, and what to change if it does not;
+# 1. say whether your machine runs the course;
 # 2. compute one row of attention by hand, and have a checker confirm it;
 # 3. read an attention map;
 # 4. find your way around, and work in a copy of your own.
@@ -41,7 +41,7 @@ from tinytx_course.engine import shipped_model
 _ = torch.manual_seed(0)
 
 # %% [markdown]
-# This lesson opens the box in the middle, **attention**.
+# A transformer is a stack of such boxes. This lesson opens the one in the middle, **attention**.
 
 # %%
 plots.diagram("where-attention-sits")
@@ -63,7 +63,7 @@ machine.shortcomings(machine.this_machine())
 #
 # A **language model** reads the beginning of a text and predicts how it continues. Lesson 07 builds a small one, lesson 08 trains it on reviews of books in simple French. Here two such models continue _Le roman_, "the novel": one still random, one trained.
 #
-# The language of these reviews is our own, made by a grammar whose every probability can be computed. So we can ask whether a text belongs to it, here for fifty reviews by each model.
+# The language of these reviews is our own, made by a grammar whose every probability can be computed. So we can ask whether a text belongs to it, here for fifty reviews by each model. (One that is cut off after 100 tokens does not count.)
 
 # %%
 shipped = shipped_model()
@@ -100,7 +100,7 @@ vectors = torch.tensor(
 )
 
 # %% [markdown]
-# The average of all vectors would be the same for every word: it never compares two words.
+# It is tempting to give each word the average of all vectors. But that is the same for every word: it never compares two.
 #
 # ### By hand: score, then share
 #
@@ -267,7 +267,7 @@ print("it equals the package")
 # %% [markdown]
 # ## How the course works
 #
-# Each lesson asks one question. It is answered by hand, all at once and with the package. The parts marked *Further* can be left out. Measured numbers were computed on the page, or read from a stored experiment that is named. The course made up the language of its reviews. So we know how well any model can predict it on average: this limit is the **entropy bound**.
+# Each lesson asks one question. It is answered by hand, all at once and with the package. The parts marked *Further* can be left out. Measured numbers were computed on the page, or read from a stored experiment that is named. Later lessons learn from book reviews in simple French, which a grammar of ours makes up. So we know how well any model can predict it on average: this limit is the **entropy bound**.
 #
 # - **The machine:** [01 tokens](01_tokens.ipynb), [02 attention and masks](02_attention_and_masks.ipynb), [03 positions](03_positions.ipynb), [04 many heads](04_many_heads.ipynb), [05 the block](05_the_block.ipynb), [06 counting parameters](06_counting_parameters.ipynb), [07 your own GPT](07_your_own_gpt.ipynb).
 # - **What it learns:** [08 pretraining](08_pretraining.ipynb), [09 transfer](09_transfer.ipynb), [10 masked or causal](10_masked_or_causal.ipynb), [11 translation](11_translation.ipynb).

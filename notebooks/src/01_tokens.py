@@ -15,7 +15,7 @@
 #
 # After this lesson you can
 #
-# 1. train a byte-pair encoding on paper, merge by merge, write it in Python, and get what sentencepiece gets;
+# 1. train a byte-pair encoding on paper, merge by merge, read it in Python (*Further:* write it), and get what sentencepiece gets;
 # 2. turn tokens back into the text, and say what makes a tokenizer lossless;
 # 3. turn a text into inputs and targets, with the special tokens that a model needs;
 # 4. say what a model cannot see of a word, and why counting letters is hard for it;
@@ -55,7 +55,7 @@ course.recall("01")
 # %% [markdown]
 # ## Why: a token for each word
 #
-# The tempting way is one token for each of the most frequent words, here 50, and `<unk>`, "unknown", for all the rest. So such a model reads two opposite reviews:
+# The tempting way is one token for each of the most frequent words, here 50, and `<unk>`, "unknown", for all the rest. This is how such a model reads *magnificent* and *unreadable*:
 
 # %% tags=["nbval-check-output"]
 train_words = " ".join(train).split(" ")
@@ -268,7 +268,7 @@ print(len(token_ids), "ids →", tuple(looked_up.shape), "equal to the product")
 # %% [markdown]
 # ## What this does not show
 #
-# Our language has about a thousand words. So tokens for whole words look better than in real text, where new words never end.
+# Our language has about a thousand words. So a vocabulary of whole words can be far smaller than for real text, where new words never end.
 #
 # ## Questions
 

@@ -55,7 +55,7 @@ plots.diagram("three-masks")
 # %% [markdown]
 # ## Why: the dice that could be predicted
 #
-# We train two small language models on rolls of a fair die. The target at each position is the roll that follows; `-100` is torch's sign for "no target here".
+# We train two small language models on rolls of a fair die. Shapes are (B, T): B texts at once, a **batch**, of T positions. The target at each position is the roll that follows; `-100` is torch's sign for "no target here".
 #
 # With `causal=True` a position may attend to itself and to earlier positions, with `causal=False` to all. The **loss** is the mean of $-\ln p$, where $p$ is the probability of the right answer; its unit is the **nat** (`lesson_02.train` is the loop of lesson 08). Of a fair die nobody can expect less than $\ln 6$.
 
@@ -189,7 +189,7 @@ print("loops, matrices, tx.attention and torch agree")
 #
 # ## The causal mask
 #
-# To predict the next token, position $t$ may attend to itself and to its **left**. The **causal mask** is `True` where query $t$, the row, **may** attend to key $s$. To block a key, its score becomes $-\infty$ *before* softmax: as $e^{-\infty} = 0$, its weight is exactly zero.
+# To predict the next token, position $t$ may attend to itself and to its **left**. The **causal mask** is `True` where query $t$, the row, **may** attend to key $s$. To block a key, its score becomes $-\infty$ *before* softmax: as $e^{-\infty} = 0$, its weight is exactly zero. (Adding a table of 0 and $-\infty$ does the same.)
 
 # %% tags=["nbval-check-output"]
 words = ["le", "roman", "est", "très", "beau"]  # the novel is very beautiful
@@ -231,7 +231,7 @@ for name, model in {"with the mask": masked, "without": lambda x: attend(x, x)}.
 # %% [markdown]
 # ## Break it: ways to get the mask wrong
 #
-# Each of these runs without complaint.
+# Each of the wrong ones runs without complaint.
 
 # %%
 ones = torch.ones(5, 5)
@@ -384,7 +384,7 @@ for d in (4, 64, 1024):
 assert top[0] > 0.8
 
 # %% [markdown]
-# Undivided, at $d = 1024$ nearly all weight is on one key, and softmax is **saturated**: its slope $w (1 - w)$ is 0.04 at a weight of 0.96, and 0.14 at 0.17: the weights hardly answer to a change of a score. (No model was trained without the scale here.)
+# Undivided, at $d = 1024$ nearly all weight is on one key, and softmax is **saturated**: its slope $w (1 - w)$ is 0.04 at a weight of 0.96, and 0.14 at 0.17: the weights answer less to a change of a score. (No model was trained without the scale here.)
 #
 # ## Questions
 

@@ -223,7 +223,7 @@ except ValueError as refused:
 #
 # $$\bigl(R(t)\,q\bigr) \cdot \bigl(R(s)\,k\bigr) \;=\; q \cdot R(t)^\top R(s)\, k \;=\; q \cdot R(s-t)\, k.$$
 #
-# (The transpose turns back. `tx.shift_matrix` is $R$ written out.) Only the **difference** of the positions is left: how far, and in which direction. No matrix need be built:
+# (The transpose turns back. `tx.shift_matrix` is $R$ written out; the paper turns the other way, which leaves the scores as they are.) Only the **difference** of the positions is left: how far, and in which direction. No matrix need be built:
 
 
 # %% tags=["nbval-check-output"]
@@ -252,7 +252,7 @@ print("turned = matrices = tx.rotate")
 #
 # $$\text{score}(t, s) = \frac{q_t \cdot k_s}{\sqrt{K}} - m_h\,|t - s|.$$
 #
-# $K$ is the number of entries of a query ($d$ in lesson 02). Every head $h$ of $H$ has its own fixed slope, $m_h = 2^{-8h/H}$; with four heads 1/4, 1/16, 1/64 and 1/256.
+# $K$ is the number of entries of a query ($d$ in lesson 02). Every head $h$ of $H$ has its own fixed slope, $m_h = 2^{-8h/H}$ with $h = 1, \ldots, H$; with four heads 1/4, 1/16, 1/64 and 1/256.
 
 
 # %% tags=["nbval-check-output"]
@@ -314,7 +314,7 @@ assert rise["rotary"] > rise["learned"] > rise["none"] > 0.4
 assert rises["alibi"].max() < 0.15
 
 # %% [markdown]
-# (The table of learned positions has 112 rows here; training reaches 16.) Within the trained length **a causal model without positions is nearly as good here**. Beyond, its loss creeps up, while the loss of learned and sinusoidal ones rises by more than half a nat between 8 and 32 words before. Rotary positions lose less than half a nat up to 32 words before, and then fail as badly. One kind holds to the end, ALiBi.
+# (The table of learned positions has 112 rows here; training reaches 16.) Within the trained length **a causal model without positions is nearly as good here**, within 0.15 nats. (It is not blind to order: the causal mask lets each word attend to those before it only.) Beyond, its loss creeps up, while the loss of learned and sinusoidal ones rises by more than half a nat between 8 and 32 words before. Rotary positions lose less than half a nat up to 32 words before, and then fail as badly. One kind holds to the end, ALiBi.
 #
 # ### Further: why some hold
 #

@@ -38,7 +38,7 @@ from tinytx_course import plots
 from tinytx_course.labs import lesson_04
 from tinytx_run.recipes import default_budget
 
-smoke = default_budget() == "smoke"  # a few steps only: nothing is learned
+smoke = default_budget() == "smoke"  # true in quick tests of the course only
 plots.diagram("split-into-heads")
 
 # %% [markdown]
@@ -50,7 +50,7 @@ course.recall("04")
 # %% [markdown]
 # ## Why: one blend, two questions
 #
-# In *Anne lit Proust* ("Anne reads Proust"), the verb needs its subject *and* its object. But attention returns a **weighted mean**: one vector. It is tempting to attend to both, half and half. If each of two positions holds one bit, the mean of 00, 01, 10 and 11 is 0, ½, ½ and 1: nothing tells 01 from 10. (Unequal weights do. The ring below shows what is still missing.)
+# In *Anne lit Proust* ("Anne reads Proust"), the verb needs its subject *and* its object. But attention returns a **weighted mean**: one vector. It is tempting to attend to both, half and half. If each of two positions holds one bit, the mean of 00, 01, 10 and 11 is 0, ½, ½ and 1: nothing tells 01 from 10. (Unequal weights do. But then no *linear* readout answers both questions, as the ring below shows.)
 #
 # A second set of attention weights, with its own queries, keys and values, could attend to the other position. Such a set is a **head**.
 #
@@ -219,7 +219,7 @@ class Asker(nn.Module):
 # %% [markdown]
 # ### Trained
 #
-# Two answers make a pair: 00, 01, 10 or 11. One head with a linear readout, whose values know the bit only, can give at most *three* of the four pairs at a position (*Further* proves it). Now gradient descent may try, with five seeds each (`lesson_04.train` is a loop like that of lesson 08). The proof does not cover one head whose readout has a **hidden layer**. **Predict 04.3.**
+# Two answers make a pair: 00, 01, 10 or 11. One head with a linear readout, whose values know the bit only, can give at most *three* of the four pairs at a position (*Further* proves it). The **gradient** of a loss has its derivative by each parameter, and **gradient descent** takes many small steps against it. It may try now, with five seeds each (`lesson_04.train` is a loop like that of lesson 08). The proof does not cover one head whose readout has a **hidden layer**: two linear layers with a bent function between them. **Predict 04.3.**
 
 # %%
 course.predict(
@@ -258,7 +258,7 @@ hidden = by_seed.mean().item()
 course.resolve("04.3", hidden, f"{hidden:.3f}.", thresholds=(0.75, 0.95))
 
 # %% [markdown]
-# **Two heads solve the task; one head with the same number of parameters does not.** With each seed it answers one question, and gets half of the other one right. One head with a hidden layer, which has more parameters, solves the task with most seeds.
+# **Two heads solve the task; one head with the same number of parameters does not.** With each seed it answers one question, and gets half of the other one right. (Three quarters of the pairs would be possible; see *Further*.) One head with a hidden layer, which has more parameters, solves the task with most seeds. In a block a feed-forward network, which has a hidden layer, follows the heads.
 #
 # ## Further: pictures of the heads
 #

@@ -42,7 +42,7 @@ from tinytx_course.labs.lesson_05 import signals, size_of, weight_gradients
 from tinytx_run.recipes import default_budget
 
 _ = torch.set_num_threads(1)
-smoke = default_budget() == "smoke"  # a few steps only: nothing is learned
+smoke = default_budget() == "smoke"  # true in quick tests of the course only
 n_steps = 20 if smoke else 100
 plots.diagram("block")
 
@@ -182,7 +182,7 @@ for layer in range(1, 5):
 #
 # $$\text{size}(x) = \sqrt{\operatorname{mean}(x^2)}, \qquad \text{variety}(x) = \frac{\text{size}(x - \text{mean token})}{\text{size}(x)} .$$
 #
-# **Variety** is our word for the share of the signal that tells tokens apart, from 0 (all alike) to 1. Papers call its fall **rank collapse**. `signals` computes both after every layer, and from a random gradient of size 1 at the top the gradient at every level below.
+# **Variety** is our word for the share of the signal that tells tokens apart, from 0 (all alike) to 1. Papers call its fall **rank collapse**. `signals` computes both after every layer, and from a random **gradient** of size 1 at the top the gradient at every level below: how much a quantity at the top changes with each number there.
 
 # %%
 _ = torch.manual_seed(1)
@@ -193,7 +193,7 @@ print("variety, level 0 to 4:", *(f"{share:.0e}" for share in seen.variety[:5]))
 assert max(seen.variety[4:]) < 1e-8
 
 # %% [markdown]
-# With random weights, attention alone makes all sixteen tokens of a text equal at level 4, up to rounding. Then it does not matter which attends to which, so the query weights above get next to no gradient, a **vanishing gradient** (*Further*).
+# With random weights, attention alone makes all sixteen tokens of a text equal at level 4, up to rounding. Then it does not matter which attends to which, so the query weights of the layers above that level get next to no gradient, a **vanishing gradient** (*Further*).
 #
 # ## Step 2: a way past, the residual connection
 #
@@ -319,7 +319,7 @@ course.widgets.depth()
 # %% [markdown]
 # ## Step 4: the feed-forward network
 #
-# Attention mixes tokens; what it does to one token by itself is a matrix. The **feed-forward network** can do more:
+# Apart from mixing tokens, attention only multiplies them by fixed matrices. The **feed-forward network** can do more:
 #
 # $$\text{ff}(x) = \max(0,\; x W_{\text{up}} + b_{\text{up}})\, W_{\text{down}} + b_{\text{down}},$$
 #
@@ -459,7 +459,7 @@ course.resolve("05.3", worst, f"It ends at {ends[worst].mean():.2f}; ln 7 is 1.9
 #
 # ## Further: a gradient that vanishes
 #
-# The stacks of step 1, attention alone: what arrives at the query weights of each block.
+# The stacks of attention alone: what arrives at the query weights of each block.
 
 # %%
 for depth in DEPTHS[1:]:
@@ -557,7 +557,7 @@ course.check("block", block)
 #
 # | take away | and this breaks | shown in |
 # |---|---|---|
-# | the residual connection | with random weights all tokens become alike within a few layers | step 1 |
+# | the residual connection | with random weights all tokens become alike within a few layers | *By hand* |
 # | the norm | signal and gradient grow by many powers of ten in deep stacks | step 2 |
 # | feed-forward | about a token by itself, nothing bends but the norm | step 4 |
 # | warm-up (post-norm, high rate) | the loss stays close to a uniform guess | *Further* |
@@ -569,7 +569,7 @@ course.check("block", block)
 # ## Summary
 #
 # 1. A block has two sublayers, attention and feed-forward. Each has its own norm and its own residual connection.
-# 2. With pre-norm far more of the variety is left than with post-norm.
+# 2. In untrained stacks of attention far more of the variety is left with pre-norm than with post-norm.
 # 3. A norm takes the numbers of one token to mean 0 and standard deviation 1, then applies a learned factor and shift. Post-norm: $\text{norm}(x + f(x))$. Pre-norm: $x + f(\text{norm}(x))$, and a final norm at the top.
 # 4. *Further:* in 100 steps, at a rate at which pre-norm learns without warm-up, post-norm learned only with it or at a lower rate.
 #

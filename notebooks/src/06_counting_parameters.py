@@ -47,7 +47,7 @@ plots.diagram("parameters")
 #
 # Our example has $V = 100$ tokens in the vocabulary, width $D = 200$, width $F = 200$ inside the feed-forward network, $L = 4$ blocks (also called layers) and two heads.
 #
-# **The tempting way**: each head works with $D \times D$ matrices, so a layer learns $\text{heads} \cdot D^2$. Add an embedding, one vector for each token, and as much again for the output.
+# **The tempting way**: each head has a $D \times D$ matrix, so a layer learns $\text{heads} \cdot D^2$. Add an embedding, one vector for each token, and as much again for the output.
 
 # %% tags=["nbval-check-output"]
 config = tx.PRESETS["seed-lab"]

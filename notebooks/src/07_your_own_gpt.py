@@ -13,7 +13,7 @@
 #
 # After this lesson you can
 #
-# 1. assemble a language model from functions that you wrote, and name the shapes at each step;
+# 1. assemble a language model from functions of lessons 02 to 05, and name the shapes at each step;
 # 2. load its parameters into another implementation, and take equal logits as the proof;
 # 3. write the sampling loop, and say what temperature, top-k and top-p do to a distribution;
 # 4. train the model on any text, read its samples, and set its loss next to the entropy bound where that is known (*Further*).
@@ -48,7 +48,7 @@ plots.diagram("ids-to-logits")
 # %% [markdown]
 # ## Your own parts
 #
-# Seven functions are exercises of lessons 02 to 05. `course.use` loads yours if it passed its check, else ours.
+# Seven functions are exercises of lessons 02 to 05, in the parts marked *Further*. `course.use` loads yours if it passed its check, else ours.
 
 # %%
 (
@@ -62,7 +62,7 @@ plots.diagram("ids-to-logits")
 # %% [markdown]
 # ## Why: the smallest language model
 #
-# The smallest **language model** has two parts. The embedding gives a row for each id. The output layer turns this row into one score for each token, the **logits**. On paper: each embedding is one-hot, 1 at its own token and 0 elsewhere, and the output layer holds logarithms of counts. After _le_ came *chat* three times and *chien* once, so the softmax gives $\frac34$ and $\frac14$, at every _le_. That is a **bigram model**. All that a GPT adds lies between these two layers.
+# The smallest **language model** has two parts. The embedding gives a row for each id. The output layer turns this row into one score for each token, the **logits**. On paper: each embedding is one-hot, 1 at its own token and 0 elsewhere, and the output layer holds logarithms of counts ($-\infty$ for what never came). After _le_ came *chat* three times and *chien* once, so the softmax gives $\frac34$ and $\frac14$, at every _le_. That is a **bigram model**. All that a GPT adds lies between these two layers.
 #
 # ## Assemble
 #
@@ -290,7 +290,7 @@ found = f"Half of ln V is {half:.2f}. First measured below at step {first}."
 course.resolve("07.1", first, found, thresholds=(17, 129))
 
 # %% [markdown]
-# First random tokens; then frequent words, repeated; then beginnings of sentences, not all of them good.
+# First random tokens; then frequent words, in no order; then beginnings of sentences, not all of them good.
 #
 # Here is a model that was trained for longer. Type a French beginning, then follow one token to the logits.
 

@@ -15,7 +15,7 @@
 #
 # 1. turn any text into inputs and targets, and say why the targets are shifted;
 # 2. compute loss and perplexity by hand, and say what they must be before training;
-# 3. write the training loop, and compare a loss with the best that is possible;
+# 3. read the training loop line by line, and compare a loss with the best that is possible;
 # 4. *Further:* beat a model that only counts.
 #
 # *You need:* the causal mask from [lesson 02](02_attention_and_masks.ipynb), the sampling loop from [lesson 07](07_your_own_gpt.ipynb), natural logarithms.
@@ -253,7 +253,7 @@ print(f"expected loss {loss:.4f} = entropy {entropy:.4f} + divergence {divergenc
 #
 # ## The package: pretraining
 #
-# `tx.pretrain` is the same loop with a larger model, more steps, the optimizer Muon ([lesson 14](14_since_2017.ipynb)) and a **checkpoint**, the model saved now and then. Here it also writes at some steps.
+# `tx.pretrain` does the same with a larger model, more steps, another optimizer (Muon, [lesson 14](14_since_2017.ipynb)) and a **checkpoint**, the model saved now and then. Here it also writes at some steps.
 
 # %%
 from tinytx.generate import Sampling, generate, generate_many
@@ -463,7 +463,7 @@ course.resolve(
 #
 # ## Play: a model learns in the page
 #
-# Press Play: the held-out loss comes down, and noise turns into French. What if the mask is switched off?
+# Press Play: the held-out loss comes down, and noise turns into French. Then switch the mask off: the loss falls below the bound, as the answer is in the input.
 
 # %%
 course.widgets.playground()
@@ -561,7 +561,7 @@ course.check("perplexity", perplexity)
 # 1. A text of $T$ tokens gives $T + 1$ questions; the targets are the inputs shifted by one. A loss far below the entropy bound on new text is an alarm.
 # 2. Loss is the mean of $-\ln p$ in nats, perplexity its exponential; before training they are about $\ln V$ and $V$.
 # 3. The transformer ended just above the entropy bound.
-# 4. *Further:* the transformer beat an n-gram model that had read more. At a distance it agrees an adjective with its noun, and the n-gram model does not. A lower temperature trades variety for safety.
+# 4. *Further:* the transformer beat an n-gram model that had read more. At a distance it makes an adjective agree with its noun, and the n-gram model does not. A lower temperature trades variety for safety.
 #
 # *Where this comes from:* Shannon, *Prediction and Entropy of Printed English* (1951). Radford et al., *Improving Language Understanding by Generative Pre-Training* (2018), section 3.1. Pascanu et al., [arXiv:1211.5063](https://arxiv.org/abs/1211.5063), section 3.2, for clipping.
 #

@@ -187,7 +187,7 @@ print(f"loss {losses[0]:.2f} to {losses[-1]:.2f}; right on test: {accuracy(tuned
 # %% [markdown]
 # ## Freeze the body: a linear probe
 #
-# The other way: **freeze** the body by `requires_grad_(False)`, and train the new head alone, a **linear probe**. Its **control** is a probe on a body of *random* weights. What the probe gains over this control comes from pretraining.
+# The other way: **freeze** the body by `requires_grad_(False)`, and train the new head alone, a **linear probe**. Its **control** is a probe on a body of *random* weights. What the probe gains over this control, with the same labels and rate, comes from pretraining.
 #
 # ### Further: three mistakes
 #
@@ -507,7 +507,7 @@ course.check("freeze", freeze)
 #
 # <details><summary>Answer</summary>
 #
-# One block of 196,864 parameters and the head's 256. Train for three seeds with the same batches, and take the paired differences. If their interval contains zero, three seeds cannot say.
+# One block of 196,864 parameters and the head's 256. Train for three seeds with the same batches, and take the paired differences. If the three do not all have one sign, three seeds cannot say.
 #
 # </details>
 #

@@ -14,7 +14,7 @@
 # After this lesson you can
 #
 # 1. draw what a causal and a masked model may use for a prediction;
-# 2. say why surprises from the left add up to the probability of a text, and those from both sides do not;
+# 2. say why surprises from the left add up to $-\log P$ of a text, and those from both sides do not;
 # 3. write the masked loss, and hide tokens as BERT does;
 # 4. compare the two, each with its own exact value, and read BERT's own comparison.
 #
@@ -290,7 +290,7 @@ finding = "{:.2f} against {:.2f} nats above it.".format(*means)
 course.resolve("10.3", f"the {nearer} model", finding)
 
 # %% [markdown]
-# (± is the standard error over the blanks.) An excess tells how far a model is from its own best, not which one knows more. This is one run of each, ended early. In the explorer guess first.
+# (± is the standard error over the blanks.) An excess tells how far a model is from its own best, not which one knows more. This is one run of each, ended early: trained in full, each at its own rate, the masked model and the control are too close to call (below). In the explorer guess first.
 
 # %%
 course.widgets.fill_blank(masked, tokenizer)
@@ -316,7 +316,7 @@ for name, probs in {
 # %% [markdown]
 # ## With care: several seeds
 #
-# `python -m experiments objectives` trained each with several seeds, at its own learning rate. Differences are paired by seed, with intervals so wide that all may be read at once (lesson 14). Where one contains zero, the question is **open**. The first three lines are in nats of excess, the last two in nats of surprise. All seeds share the same 60 blanks: the intervals tell how much the seeds matter, and not the blanks.
+# `python -m experiments objectives` trained each with several seeds, at its own learning rate. Differences are paired by seed, with intervals [low, high] so wide that all may be read at once (lesson 14): the mean differences that fit these seeds. Where one contains zero, the question is **open**. The first three lines are in nats of excess, the last two in nats of surprise. The excess here is the *expected* one under the exact distribution. All seeds share the same 60 blanks: the intervals tell how much the seeds matter, and not the blanks.
 
 # %% tags=["nbval-check-output"]
 from tinytx_course.results import read_results
@@ -426,7 +426,7 @@ course.check("mask_tokens", mask_tokens)
 #
 # | model | attends to | reads | labels |
 # |---|---|---|---|
-# | causal | the left | `<bos> x` | `x <eos>`: everywhere |
+# | causal | itself and the left | `<bos> x` | `x <eos>`: everywhere |
 # | masked | both sides | `x` with some tokens hidden | these tokens; elsewhere -100 |
 #
 # ## Summary

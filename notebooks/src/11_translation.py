@@ -15,8 +15,8 @@
 #
 # After this lesson you can
 #
-# 1. compute cross-attention by hand, and write a decoder layer in about 25 lines;
-# 2. say what a decoder reads and predicts in training, and write its loss;
+# 1. compute cross-attention by hand, and read a decoder layer of about 25 lines;
+# 2. say what a decoder reads and predicts in training, and compute its loss;
 # 3. compare cross-attention with the true alignment;
 # 4. translate by greedy decoding; *Further:* by beam search, and with a KV cache;
 # 5. *Further:* count BLEU by hand.
@@ -214,7 +214,7 @@ print("our layers, tx.Translator and torch.nn.Transformer: equal logits")
 # %% [markdown]
 # ## What the decoder reads in training: the answer, one position late
 #
-# In training the decoder reads the right translation, shifted by one position: `<bos> y₁ y₂ …`. It must predict `y₁ y₂ … <eos>`. This is **teacher forcing**. In use it reads what it wrote itself, mistakes included: **exposure bias**.
+# In training the decoder reads the right translation, shifted by one position: `<bos> y₁ y₂ …`. It must predict `y₁ y₂ … <eos>`. This is **teacher forcing**. In use it reads what it wrote itself, mistakes included, which it never did in training: **exposure bias**.
 #
 # The loss has one new ingredient, **label smoothing** $s$: $s$ of the target probability is spread evenly over all $V$ tokens.
 
@@ -418,7 +418,7 @@ for alpha in (0.0, 1.0):
 course.widgets.beam_tree(model, tokenizer, sources[:6], references=references[:6])
 
 # %% [markdown]
-# ## Further: the KV cache, no token is computed twice
+# ## Further: the KV cache, no target token is computed twice
 #
 # In causal self-attention the keys and values of earlier tokens cannot change. A **KV cache** stores them. Each step computes query, key and value of the *newest* token alone, and attends to all of the cache. No causal mask is needed: nothing in it is later than the newest token.
 

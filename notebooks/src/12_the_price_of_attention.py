@@ -13,7 +13,7 @@
 #
 # After this lesson you can
 #
-# 1. write a recurrent layer and a convolution, and say how news travels in them;
+# 1. read a recurrent layer in a dozen lines, and say how news travels in them;
 # 2. count what each layer costs, and say *when* attention is cheaper, *which part* of it, and than *what*;
 # 3. *Further:* time the layers, and find the longest chain of operations that wait for each other;
 # 4. compare four neural language models fairly, with an n-gram model as baseline.
@@ -391,7 +391,7 @@ for kind in lesson_12.MIXERS:
 #
 # The task is next-token prediction on our reviews, in nats per token *above the exact entropy bound*. In a `tx.LanguageModel` with two blocks `block.attn` is exchanged for an RNN, a GRU or a convolution (CNN), and the width of the feed-forward network is changed until parameters agree within half a per cent.
 #
-# `python -m experiments ladder` has trained all of them for a full pass, and tried the same three learning rates for each on the valid split. Results are of other seeds, on the test split. The baseline is an n-gram model. **Predict 12.3.**
+# `python -m experiments ladder` has trained all of them for a full pass, and tried the same three learning rates for each on the valid split. Results are of other seeds, on the test split. The baseline is an **n-gram model**, which predicts from counts of what followed the last few words. **Predict 12.3.**
 
 # %%
 course.predict(
@@ -414,7 +414,7 @@ finding = f"{gap:.4f} nats a token closer than {second}, the next."
 course.resolve("12.3", best, finding)
 
 # %% [markdown]
-# **Finding:** in these runs attention is first, by little. All four networks are far ahead of counting. Three seeds do not settle whether attention is ahead of the GRU and of the RNN. The best rate of the CNN lay at an end of its grid.
+# **Finding:** in these runs attention is first, by little. All four networks are far ahead of counting. Three seeds do not settle whether attention is ahead of the GRU and of the RNN: each interval by itself lies above zero, and widened for six comparisons these two reach it (*Further*). The best rate of the CNN lay at an end of its grid, so a better one may lie beyond.
 #
 # ### Further: is the difference more than chance?
 #

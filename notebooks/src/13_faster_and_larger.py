@@ -24,7 +24,7 @@
 # %% [markdown]
 # ## Set-up
 #
-# We compute on **one** core, as your machine is probably busy.
+# We compute on **one** core, so that times depend less on what else runs.
 
 # %%
 import math  # noqa: F401 - an exercise may need it
@@ -127,7 +127,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# **Finding:** where the range lies above 1, a step takes longer than its products would. No count of operations sees that numbers must be read from memory, and results written.
+# **Finding:** where the range lies above 1, a step takes longer than its products would. What is no product takes time, too, and no count of operations sees that numbers must be read from memory, and results written.
 #
 # ## By hand: operations and bytes
 #
@@ -151,7 +151,7 @@ print(f"{operations / n_bytes:.2f} for each byte")
 # %% [markdown]
 # ## Look: the roofline of this machine
 #
-# Here are the layers of our model in training, where each weight is read once for all tokens of a batch, and in generation, where it is read to be used once. A large product gives the top, a large copy the slope. The copy comes first in each round: it should drive most weights out of the **cache**, the small memory close to the processor.
+# Here are the layers of our model in training, where each weight is read once for all tokens of a batch, and in generation with a **KV cache**, which stores the keys and values of earlier tokens: one token at a time, so each weight is read to be used once. A large product gives the top, a large copy the slope. The copy comes first in each round: it should drive most weights out of the **cache**, the small memory close to the processor.
 
 # %% tags=["nbval-check-output"]
 sizes = {"training": (4, 128, 128), "generation": (1, 1, 128)}
@@ -426,7 +426,7 @@ course.resolve(
 # |---|---|
 # | warm up | the first call |
 # | take turns, compare round by round | a slow moment of the machine |
-# | synchronise | a GPU that still works |
+# | synchronise | a GPU that has not finished |
 # | report the range | one lucky round |
 
 # %% [markdown]

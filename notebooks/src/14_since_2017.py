@@ -59,7 +59,7 @@ plots.diagram("old-and-new-block")
 # | pre-norm | norm after each sublayer | before it | keep deep models stable |
 # | RMSNorm | layer norm | no mean subtracted | be simpler |
 # | SwiGLU | ReLU | two projections multiplied | lower the loss |
-# | rotary | positions added | queries and keys turned | lower the loss, hold in long texts |
+# | rotary | positions added | queries and keys turned | lower the loss; only distances count |
 # | grouped queries | keys for each head | keys shared | save memory in generation |
 # | tied embeddings | one matrix in the paper, two in our model | one in many small models | save parameters |
 # | no biases | $xW + b$ | $xW$ | be simpler |
@@ -124,7 +124,7 @@ lowest = min(single, key=closest.get)
 course.resolve("14.1", lowest, f"{lowest}: {closest[lowest]:.3f} nats above the bound.")
 
 # %% [markdown]
-# From here on results are those of *other* seeds on the test split, and each difference from 2017 is **paired** by seed. Where there is no difference a 95 % interval misses zero once in twenty times, and we make ten comparisons. **Bonferroni's correction**: each may miss with a probability of 0.05/10 only, so all ten hold *together* with at least 95 %. **Predict 14.2.**
+# From here on results are those of *other* seeds on the test split, and each difference from 2017 is **paired** by seed. Where there is no difference a 95 % interval misses zero once in twenty times, and we make ten comparisons: eight changes, and two of all together, below. **Bonferroni's correction**: each may miss with a probability of 0.05/10 only, so all ten hold *together* with at least 95 %. **Predict 14.2.**
 
 # %%
 course.predict(
@@ -188,7 +188,7 @@ torch.testing.assert_close(norm_by_rms(x, gamma), F.rms_norm(x, (64,), gamma, 1e
 #
 # ## The feed-forward network: SwiGLU
 #
-# The network of 2017 has one projection into $F$ numbers: $\max(0, x W_{\text{up}})\, W_{\text{down}}$. A **gated** network multiplies two, number by number. One of them, the gate, goes through an activation. With **SiLU**, $\text{silu}(h) = h\, \sigma(h)$, it is called **SwiGLU** (Shazeer, [arXiv:2002.05202](https://arxiv.org/abs/2002.05202)):
+# The network of 2017 has one projection into $F$ numbers: $\max(0, x W_{\text{up}})\, W_{\text{down}}$. A **gated** network multiplies two, number by number. One of them, the gate, goes through an activation. With **SiLU**, $\text{silu}(h) = h\, \sigma(h)$ where $\sigma(h) = 1 / (1 + e^{-h})$, it is called **SwiGLU** (Shazeer, [arXiv:2002.05202](https://arxiv.org/abs/2002.05202)):
 #
 # $$\text{ff}(x) = \bigl(\text{silu}(x W_{\text{gate}}) \odot x W_{\text{up}}\bigr)\, W_{\text{down}} .$$
 #
@@ -275,7 +275,7 @@ assert not any(name.endswith("bias") for name, _ in plain.named_parameters())
 effect("pre-norm", "no biases", "tied embeddings")
 
 # %% [markdown]
-# **Finding:** pre-norm and no biases make no difference that we can see; the tie costs more here than SwiGLU or Muon gains.
+# **Finding:** pre-norm and no biases make no difference that we can see; the tie costs more here, on average, than SwiGLU or Muon gains.
 #
 # ### A result that was too large
 #
@@ -323,7 +323,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# **Finding:** together the changes gain less than the sum of the three that we saw. All eight end where rotary positions alone end; without the tie they are a little ahead. (These intervals came afterwards, and do not allow for the other ten.)
+# **Finding:** together the changes gain less than the sum of the three that we saw. All eight are not shown to be better than rotary positions alone; without the tie they are a little ahead. (These intervals came afterwards, and do not allow for the other ten.)
 #
 # ## Further: the optimizer Muon
 #
@@ -413,7 +413,7 @@ for name, each in {"one network": dense, "4 experts, 2 a token": config}.items()
 #
 # ## Further: a scaling law with a known bound
 #
-# What is still changing most is size. A **scaling law** says how the loss falls with the number of parameters $N$ and of tokens read $D$. The usual form (Hoffmann et al., [arXiv:2203.15556](https://arxiv.org/abs/2203.15556), equation 2) is
+# What is still changing most is size. A **scaling law** says how the loss falls with the number of parameters $N$ and of tokens read, here $D$. The usual form (Hoffmann et al., [arXiv:2203.15556](https://arxiv.org/abs/2203.15556), equation 2) is
 #
 # $$L(N, D) = E + \frac{A}{N^{a}} + \frac{B}{D^{b}} .$$
 #

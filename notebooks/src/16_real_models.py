@@ -11,12 +11,12 @@
 #
 # **Is it the same machine?**
 #
-# Others have trained larger transformers, and published their weights. If theirs is the same machine, these must give the same outputs in our code.
+# Others have trained larger transformers, and published their weights. If theirs is the same machine, these must give the same outputs in our code. We take their classes and settings, with random numbers for weights; *Further* opens real ones where they lie on your disk.
 #
 # After this lesson you can
 #
 # 1. count the parameters of published models from their settings;
-# 2. carry weights from a model of a published kind into ours and back, and show by outputs that nothing was lost;
+# 2. show by outputs that weights carried into our model and back lost nothing, and find what a wrong conversion got wrong;
 # 3. write LoRA, and say why one of its two matrices starts at zero and the other at random (*Further*);
 # 4. choose between a frozen body, LoRA and full fine-tuning (*Further*).
 #
@@ -550,7 +550,7 @@ course.check("lora_start", lora_start)
 # | count the parameters from the settings | a layer that is missing |
 # | every number random | two norms that are exchanged |
 # | outputs equal, at real tokens | a matrix turned, or cut in another order |
-# | there and back | what one of the two cannot hold |
+# | there and back | a setting that one of the two lacks |
 #
 # ## What this does not show
 #
@@ -560,8 +560,8 @@ course.check("lora_start", lora_start)
 # ## Summary
 #
 # 1. GPT-2, BERT and CamemBERT are models of this course with other settings: tiny ones give the same outputs, and full-sized ones have the same counts.
-# 2. Equal *outputs*, with every number random, speak for all that the inputs reach. Equal shapes do not.
-# 3. *Further:* LoRA freezes $W$ and trains $BA$ of rank $R$, scaled by $\alpha / R$. $B$ starts at zero, so nothing changes at first; $A$ must start at random, or nothing is ever learned.
+# 2. Equal *outputs*, with every number random, test every weight that the inputs use. Equal shapes do not.
+# 3. *Further:* LoRA freezes $W$ and trains $BA$ of rank $R$, scaled by $\alpha / R$. $B$ starts at zero, so nothing changes at first; then $A$ must not be zero, too, or nothing is ever learned.
 # 4. *Further:* here LoRA is ahead of a frozen body with 80 labels and more, and too close to full fine-tuning to call. With 80 labels and more it forgets less than full fine-tuning.
 #
 # *Where this comes from:* CamemBERT: Martin et al., [arXiv:1911.03894](https://arxiv.org/abs/1911.03894).

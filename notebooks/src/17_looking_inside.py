@@ -76,7 +76,7 @@ course.widgets.attention(model, tokens, token_ids=token_ids, layer=n_layers - 1,
 #
 # ## What could it know?
 #
-# The polarity of a review and its book were drawn first, and the words follow from these hidden variables. The grammar of the world gives the **exact posterior** $P(\text{hidden} \mid \text{words so far})$: what a perfect reader believes after each word.
+# The **polarity** of a review (praise or blame) and its book, and with it the **genre**, were drawn first, and the words follow from these hidden variables. The grammar of the world gives the **exact posterior** $P(\text{hidden} \mid \text{words so far})$: what a perfect reader believes after each word.
 #
 # Two more variables are local: the **gender** and the **number awaited**. After _La fin est très_ a feminine form must follow. One set of fresh reviews fits a probe, a second scores it. The hidden states have **levels**: level 0 is the embedding of a word, and each block adds one.
 
@@ -153,7 +153,7 @@ print(f"loss of the probe {loss:.3f} nats, as `lab.fit_probe`")
 # %% [markdown]
 # ### How good is its loss?
 #
-# The label itself is uncertain, so what counts is the loss *above* that of the perfect reader: in expectation the **KL divergence** of the probe from the posterior. By hand, on one position:
+# The label itself is uncertain, so what counts is the loss *above* that of the perfect reader: in expectation the **KL divergence** $\mathrm{KL}(p \,\|\, q)$ of the posterior $p$ and the probe $q$. By hand, on one position:
 
 # %% tags=["nbval-check-output"]
 p, q = np.array([0.9, 0.1]), np.array([0.7, 0.3])  # exact posterior, probe
@@ -492,7 +492,7 @@ assert smoke or copying(inducing) - 0.5 > costs[control] < copying([]) + 0.1
 assert smoke or (most[0] == 0 and costs[most] > guess)
 
 # %% [markdown]
-# Without its induction heads, all at once, the model copies far worse; one alone may be replaced by another. The head of their layer with the lowest score does not matter. A head of layer 0 costs most, and without it the loss is *worse than a uniform guess*: the model is sure of wrong tokens. This shows that the prediction depends on the head, not by which path or with what. No head of layer 0 gives half of its attention to the previous token, either. So the second half of the mechanism is shown here, and the first half is not.
+# Without its induction heads, all at once, the model copies far worse; one alone may be replaced in part. The head of their layer with the lowest score does not matter. A head of layer 0 costs most, and without it the loss is *worse than a uniform guess*: the model is sure of wrong tokens. This shows that the prediction depends on the head, not by which path or with what. No head of layer 0 gives half of its attention to the previous token, either. So the second half of the mechanism is shown here, and the first half is not.
 #
 # ## Further: more seeds
 #

@@ -122,15 +122,11 @@ assert moved[:5].max() < 1e-4 < moved[5:].max()
 # %% [markdown]
 # ## The rules
 #
-# A colleague brings a patient: the training loss (blue) and the held-out loss (orange) against the exact bound, an attention map, three samples, a few numbers. That is free. Then you order tests. Each of the fifteen gives *one number* and has a price, which is paid once. A diagnosis names the fault; a wrong one costs 3, and is answered with evidence that speaks against it. First the tests, then the faults (*Further*, just below, says what each name means):
+# A colleague brings a patient: the training loss (blue) and the held-out loss (orange) against the exact bound, an attention map, three samples, a few numbers. That is free. Then you order tests. Each of the fifteen gives *one number* and has a price, which is paid once. A diagnosis names the fault; a wrong one costs 3, and is answered with evidence that speaks against it. First the tests, then the faults:
 
 # %% tags=["nbval-check-output"]
 print(museum.price_list())
-print(textwrap.fill("faults: " + ", ".join(museum.FAULTS), 88))
 assert museum.examine(sound, museum.TESTS["leak"]) < 1e-4
-
-# %% [markdown]
-# ### Further: what each fault is
 
 # %% tags=["nbval-check-output"]
 for name, fault in museum.FAULTS.items():

@@ -21,7 +21,7 @@ from tinytx.attention import record_attention
 from tinytx.batching import batches_by_length
 from tinytx.counting import count_parameters
 from tinytx.ngrams import NGramModel
-from tinytx.transformer import LanguageModel
+from tinytx.transformer import LanguageModel, tied_std
 from tinytx_course.labs.ladder import (
     MIXERS,
     LadderRecipe,
@@ -97,7 +97,8 @@ class _Runs:
         self._settings, self._pad_id = settings, tokenizer.pad_id
         self._vocab_size = tokenizer.vocab_size
         self._max_len = max(len(row) for rows in self._rows.values() for row in rows)
-        self._origin = {"texts": fingerprint(data), "vocab_size": self._vocab_size}
+        start = tied_std(build_model("transformer", self._vocab_size, self._max_len).config)
+        self._origin = {"texts": fingerprint(data), "vocab_size": self._vocab_size, "tied_start": start}
         exact = exact_nats(data, data.test.texts)
         assert exact is not None
         self._bound = float(exact.sum()) / sum(len(ids) + 1 for ids in self._ids["test"])

@@ -418,7 +418,7 @@ course.resolve("12.3", best, finding)
 #
 # ### Further: is the difference more than chance?
 #
-# Differences to the transformer are **paired** by seed (lesson 09). *Equal time*: each network gets the *processor time* of the transformer's pass, on one core, so the cheaper a training step, the more steps fit in. RNN and GRU are our loops in Python: compiled ones may fit in more.
+# Differences to the transformer are **paired** by seed (lesson 09). *Equal time*: each network gets the *processor time* of the transformer's pass, on one core, so the cheaper a training step, the more steps fit in. RNN and GRU are our loops in Python.
 
 # %% tags=["folded"]
 from tinytx_run.intervals import paired_interval

@@ -541,7 +541,7 @@ function nextTokens(ui, take) {
         const { fill, text } = row.bars[j];
         fill.style.width = p ? `max(1px, ${100 * place(p)}%)` : "0";
         fill.parentNode.className = p === 0 ? "tx-never" : "";
-        text.textContent = chance(p);
+        text.textContent = p === undefined || p === null ? "" : chance(p);
       });
     });
   };

@@ -205,8 +205,7 @@ function chart(ui) {
           at: [log(ridge), log(flops)],
           tone: "tx-ridge",
           bare: true,
-          name:
-            from === null ? "compute: never at this width" : `compute from ${counted(from, "row")} on`,
+          name: from === null ? "compute: never at this width" : `compute from ${counted(from, "row")} on`,
         },
         ...update.order
           .map((i) => points[i])

@@ -132,6 +132,8 @@ def bench_table(folder: Path) -> str:
     ]
     head = "| times as fast as | the fastest peer at equal precision | as it comes | ourselves, otherwise |"
     tables = ["\n".join([head, "|---|---|---|---|", *speeds])] if speeds else []
+    stores = {part: Results(f"bench-{part}", folder) for part in PARTS}
+    tables += [f"{part}: {store.source_line()}." for part, store in stores.items() if store.data]
     if raced := race_table(folder):
         tables.append(raced)
     return "\n\n".join(tables) or "Not measured yet: `make bench` does it."

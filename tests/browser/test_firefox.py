@@ -51,7 +51,7 @@ def test_front_page_exercises_and_a_lesson_are_alive(other, tmp_path, root):
     other.evaluate("document.querySelector('.tx-hand .tx-cell').click()")
     other.wait(f"{SAY.format('by_hand')}.startsWith('1 of 25')")
     style = "getComputedStyle(document.querySelector('.tx-hand .tx-cell'))"
-    assert other.evaluate(f"{style}.width") == "34px"  # of the style that is limited to one explorer
+    assert other.evaluate(f"{style}.width") == "44px"  # of the style that is limited to one explorer
     other.open((tmp_path / f"{lesson.name}.html").as_uri())
     other.wait("!document.querySelector('.tx-explorer:not(.tx-live)')")
     for width in (1280, 390):

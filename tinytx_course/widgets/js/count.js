@@ -490,7 +490,7 @@ function picture(ui) {
       tile.setAttribute("aria-label", `${name} ${tile.lastChild.textContent}, exactly ${grouped(value)}`);
       tile.setAttribute("aria-pressed", i === ui.get("part"));
       const hasRoom = (...texts) =>
-        fitsIn(texts, rect[2] * reach * wide - 8, rect[3] * reach * tall - 4, letters);
+        fitsIn(texts, rect[2] * reach * wide - 13, rect[3] * reach * tall - 4, letters);
       tile.lastChild.hidden = !hasRoom(name, tile.lastChild.textContent);
       tile.classList.toggle("tx-tiny", !hasRoom(name));
     });

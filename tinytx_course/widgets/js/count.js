@@ -489,10 +489,9 @@ function picture(ui) {
       tile.lastChild.textContent = `${unit === "B" ? withUnit(value, unit) : inShort(value).trim()} · ${portion}`;
       tile.setAttribute("aria-label", `${name} ${tile.lastChild.textContent}, exactly ${grouped(value)}`);
       tile.setAttribute("aria-pressed", i === ui.get("part"));
-      const hasRoom = (...texts) =>
-        fitsIn(texts, rect[2] * reach * wide - 13, rect[3] * reach * tall - 4, letters);
-      tile.lastChild.hidden = !hasRoom(name, tile.lastChild.textContent);
-      tile.classList.toggle("tx-tiny", !hasRoom(name));
+      const [width, height] = [rect[2] * reach * wide, rect[3] * reach * tall];
+      tile.lastChild.hidden = !fitsIn([name, tile.lastChild.textContent], width - 8, height - 7, letters);
+      tile.classList.toggle("tx-tiny", !fitsIn([name], (width - 13) / 1.2, height - 4, letters)); // bold
     });
     // The pinned state, and of the models the nearest that is smaller and the nearest that is larger.
     const sorted = known.filter(([model]) => model !== "pinned").sort(([, a], [, b]) => a - b);

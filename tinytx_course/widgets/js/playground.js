@@ -737,14 +737,14 @@ function build(ui) {
   const invite = h("p", { class: "tx-invite" });
   const notice = h("p", { class: "tx-problem", "aria-hidden": "true" });
   const paint = () => {
-    const { nParams, fast, threaded } = runs.first;
+    const { fast, threaded } = runs.first;
     const slow = [
       threaded ? "" : "This browser starts no worker: the page learns in its own thread.",
       fast === false ? "It has no fast kernels: expect to wait much longer." : "",
     ]
       .filter(Boolean)
       .join(" ");
-    invite.textContent = `Press Play: a new transformer${nParams ? ` of ${grouped(nParams)} numbers` : ""} learns French reviews of books in this page. Does its loss reach the dashed line, the lowest to expect? ${slow}`;
+    invite.textContent = `Press Play: a new transformer learns French reviews of books in this page. Does its loss reach the dashed line, the lowest to expect? ${slow}`;
     ui.root.setAttribute("aria-busy", conduct.busy); // screen readers wait until it pauses
     notice.textContent = ui.get("notice");
     notice.hidden = !notice.textContent;

@@ -124,15 +124,15 @@ def compare(turns: Turns, details: Mapping[str, Record], unit: str, n_units: int
 
 def bench_table(folder: Path) -> str:
     """The tables of the page, from a folder of results."""
+    stores = {part: Results(f"bench-{part}", folder) for part in PARTS}
     speeds = [
         f"| {part}: {key} | {' | '.join(_cells(record))} |"
-        for part in PARTS
-        for key, record in Results(f"bench-{part}", folder).data.items()
+        for part, store in stores.items()
+        for key, record in store.data.items()
         if record.get("fastest")
     ]
     head = "| times as fast as | the fastest peer at equal precision | as it comes | ourselves, otherwise |"
     tables = ["\n".join([head, "|---|---|---|---|", *speeds])] if speeds else []
-    stores = {part: Results(f"bench-{part}", folder) for part in PARTS}
     tables += [f"{part}: {store.source_line()}." for part, store in stores.items() if store.data]
     if raced := race_table(folder):
         tables.append(raced)

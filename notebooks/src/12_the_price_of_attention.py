@@ -13,7 +13,7 @@
 #
 # After this lesson you can
 #
-# 1. read a recurrent layer in a dozen lines, and say how news travels in them;
+# 1. read a recurrent layer in a dozen lines, and say how a signal travels in it, in a convolution and in attention;
 # 2. count what each layer costs, and say *when* attention is cheaper, *which part* of it, and than *what*;
 # 3. *Further:* time the layers, and find the longest chain of operations that wait for each other;
 # 4. compare four neural language models fairly, with an n-gram model as baseline.

@@ -107,9 +107,14 @@ HURRY = """globalThis.Blob = class extends Blob { constructor(parts, more) {
 def test_on_the_first_page_it_begins_waits_and_says_why_it_ends_and_how_to_go_on(show, page):
     explorer = course.widgets.playground(brief=True, d_model=8, n_layers=1)
     script = page.call("Page.addScriptToEvaluateOnNewDocument", source=HURRY)["identifier"]
+    page.size(1280, 1000, motion=False)
+    show(explorer)  # without motion it begins when it is asked to
+    sees = "e.checkVisibility({ visibilityProperty: true })"
+    assert page.all(".tx-cheat", sees) == [False] and page.all(".tx-stage .tx-play", sees) == [True]
+    page.size(1280, 1000)
     show(explorer)
-    assert page.text(".tx-cheat") == "Let it cheat: remove the mask"
     said(page, "After 20 seconds it waits for you.")
+    assert page.text(".tx-cheat") == "Let it cheat: remove the mask" and page.all(".tx-cheat", sees) == [True]
     assert page.text(".tx-play") == "▶ Go on" and " of 60 s;" in page.text(".tx-reached")
     press(page, ".tx-play")
     step, far = re.search(

@@ -131,6 +131,17 @@ def test_curves_carry_their_labels_in_their_colours_at_their_height():
     assert (band.min(), band.max()) == (0.6, 0.9)
 
 
+def test_a_logarithmic_axis_has_no_exponents_and_names_some_ticks_within_a_decade():
+    wide, narrow = ((1, 350), (0.001, 3000)), ((1, 2), (12, 30))
+    said = []
+    for x, y in (wide, narrow):
+        fig, ax = plots.curves([plots.Curve("", x, y)], xlabel="x", ylabel="y", x_log=True, y_log=True)
+        fig.canvas.draw()
+        said.append([label.get_text() for which in (False, True) for label in ax.get_yticklabels(which)])
+    assert {"0.001", "1,000"} <= set(said[0]) and {"20", "30"} <= set(said[1])
+    assert not any("^" in text or "e" in text for text in said[0] + said[1])
+
+
 def test_labels_that_would_overlap_move_apart_in_their_order():
     assert _spread([0.50, 0.51, 0.10, 0.52], gap=0.1) == pytest.approx([0.41, 0.51, 0.10, 0.61])
     assert _spread([0.1, 0.9], gap=0.1) == [0.1, 0.9]

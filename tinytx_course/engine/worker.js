@@ -66,7 +66,6 @@ export function serve(scope) {
   const isDue = () => !run.finished && run.step < wanted; // the schedule may change while it learns
   const show = () => tell("shown", run.moment(about.words, about.seed + run.step));
   const schedule = () => ({ nSteps: run.training.settings.n_steps });
-  const nParams = () => [...run.model.parameters.values()].reduce((sum, { size }) => sum + size, 0);
 
   function learn() {
     for (const until = performance.now() + AT_ONCE; isDue() && performance.now() < until; ) {
@@ -88,7 +87,7 @@ export function serve(scope) {
       about = { seed, words };
       run = new Run(new World(tables), await fastKernels(wasm), seed, changes);
       const { config, kernels } = run.model;
-      tell("started", { config, settings: run.training.settings, nParams: nParams(), fast: !!kernels.wasm });
+      tell("started", { config, settings: run.training.settings, fast: !!kernels.wasm });
     },
     train({ steps = Infinity, until = Infinity }) {
       wanted = Math.min(run.step + steps, until);
@@ -122,7 +121,7 @@ export function serve(scope) {
       tell("opened", {
         config: model.config,
         switches: model.switches,
-        nParams: nParams(),
+
         trained: description.step ?? null,
       });
     },

@@ -142,7 +142,7 @@ def curve_panel(evidence: Mapping[str, Any], ax: Any, *, title: str, names: bool
 
 def draw(evidence: Mapping[str, Any], title: str) -> Any:
     """Draw the curve and the map of one patient; return the figure."""
-    fig, (left, right) = plots.figure(1, 2, width=9.6, height=3.8)
+    fig, (left, right) = plots.figure(1, 2, width=9.2, height=3.8)
     curve_panel(evidence, left, title=title)
     map_panel(evidence, right)
     return fig

@@ -9,7 +9,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tinytx_course.plots.style import COLORS, REFERENCE_LINE, label_axes, own_axes, style, to_array
+from tinytx_course.plots.style import (
+    COLORS,
+    REFERENCE_LINE,
+    PlainNumbers,
+    label_axes,
+    own_axes,
+    style,
+    to_array,
+)
 
 MARKERS = ("o", "^", "s", "D", "v", "P")
 
@@ -71,6 +79,9 @@ def curves(
         names.append((label, float(level), REFERENCE_LINE["color"]))
     ax.set_xscale("log" if x_log else "linear")
     ax.set_yscale("log" if y_log else "linear")
+    for axis in [ax.xaxis] * x_log + [ax.yaxis] * y_log:
+        axis.set_major_formatter(PlainNumbers())
+        axis.set_minor_formatter(PlainNumbers(minor_thresholds=(1, 0.4)))
     if y_range is not None:
         ax.set_ylim(*y_range)
     label_axes(ax, title, xlabel, ylabel)

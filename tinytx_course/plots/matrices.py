@@ -15,7 +15,7 @@ from matplotlib.colors import Colormap, LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from tinytx_course.plots.style import COLORS, label_axes, own_axes, style, to_array
+from tinytx_course.plots.style import COLORS, PlainNumbers, label_axes, own_axes, style, to_array
 
 MANY_CELLS = 2_500  # an SVG stores more as one picture: a shape for each would make it large
 
@@ -161,7 +161,9 @@ def depth_map(
     longest = max(map(len, rows.values()))
     if bar_label is not None:
         extend = ("neither", "min", "max", "both")[below + 2 * above]
-        fig.colorbar(ScalarMappable(**scale), ax=ax, label=bar_label, extend=extend, pad=0.02)
+        fig.colorbar(
+            ScalarMappable(**scale), ax=ax, label=bar_label, extend=extend, pad=0.02, format=PlainNumbers()
+        )
     ax.set_yticks(np.arange(len(rows)) + 0.45, [str(name) for name in rows])
     step = next(step for step in (1, 2, 4, 8, 16, longest) if 10 * step >= longest)
     levels = np.arange(0, longest, step)

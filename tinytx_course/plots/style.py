@@ -17,6 +17,7 @@ import numpy as np
 from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatter
 from PIL import Image
 
 from tinytx_course.results import check_plain_name
@@ -53,6 +54,13 @@ _STYLE = {
     "svg.fonttype": "none",  # letters stay letters: small, and in the colours of a page
     "axes.prop_cycle": cycler(color=COLORS),
 }
+
+
+class PlainNumbers(LogFormatter):
+    """Names the ticks of a logarithmic axis without exponents, which are too small to read on a phone."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        return f"{x:,g}" if super().__call__(x, pos) else ""
 
 
 def style() -> _GeneratorContextManager[None]:

@@ -208,12 +208,12 @@ def test_a_switch_that_begins_anew_ends_run_b(node):
     assert conducted(node, body) == [True, True, {}, False, False]
 
 
-def test_a_model_that_is_opened_has_its_own_number_of_parameters(node):
+def test_a_model_that_is_opened_has_its_own_settings_and_has_read_nothing(node):
     body = """const config = { causal: true, positions: "none", norm: "last", n_heads: 3, n_layers: 1 };
       const switches = { scale: true, residual: true, feature_norm: true };
-      tell(a, "opened", { config, switches, nParams: 7, trained: 5 });
-      return [a.nParams, a.settings.n_heads, a.history.tokens];"""
-    assert conducted(node, body) == [7, 3, 0]
+      tell(a, "opened", { config, switches, trained: 5 });
+      return [a.settings.n_heads, a.history.tokens];"""
+    assert conducted(node, body) == [3, 0]
 
 
 def test_every_state_is_said_in_numbers(describe):

@@ -73,16 +73,13 @@ if (contents) {
     remember("last", lesson);
   };
   let asked = 0;
-  addEventListener(
-    "scroll",
-    () => {
-      if (asked) return;
-      asked = requestAnimationFrame(() => {
-        asked = 0;
-        say();
-      });
-    },
-    { passive: true },
-  );
-  say();
+  const ask = () => {
+    if (asked) return;
+    asked = requestAnimationFrame(() => {
+      asked = 0;
+      say();
+    });
+  };
+  addEventListener("scroll", ask, { passive: true });
+  ask();
 }

@@ -167,8 +167,8 @@ export class Conductor {
 
   // What a run tells: see worker.js.
 
-  on_started({ nParams, fast }, run) {
-    Object.assign(run, { nParams, fast });
+  on_started({ fast }, run) {
+    run.fast = fast;
     this.later();
   }
 
@@ -220,10 +220,10 @@ export class Conductor {
     );
   }
 
-  on_opened({ config, switches, nParams, trained }, run) {
+  on_opened({ config, switches, trained }, run) {
     const { causal, positions, norm, n_heads, n_layers } = config;
     const { scale, residual, feature_norm: rightAxis } = switches;
-    Object.assign(run, { history: new History(), nParams });
+    run.history = new History();
     this.ui.set("first", {});
     this.follow({
       causal,

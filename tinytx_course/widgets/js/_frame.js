@@ -4,6 +4,17 @@ const CONTROLS = ".tx-head, .tx-invite, .tx-row"; // what stands above the sente
 // ask, and need neither a head nor a screen
 const CARDS = new Set(["questions", "outcome", "parsons", "by_hand"]);
 
+// Explorers out of view are drawn for the first time one a task, so that a page answers in between.
+const waiting = [];
+const drawNext = () => {
+  waiting[0]();
+  waiting.shift();
+  if (waiting.length) setTimeout(drawNext);
+};
+const inTurn = (act) => {
+  if (waiting.push(act) === 1) setTimeout(drawNext);
+};
+
 // Turn build(ui) and describe(get) into what anywidget and our own host call; the style of a kind is limited
 // to it. What describe returns up to a line break is shown and read aloud: the finding; the rest is folded.
 // keep(get) names the traits that belong into the address of a page, and the values allowed: see _address.js.
@@ -74,7 +85,6 @@ function frame(kind, model, el, describe, signal) {
     done() {
       model.save_changes();
     },
-    // Before the element is part of the page it has no colour; its first size brings a redraw.
     get theme() {
       const ink = getComputedStyle(root).color.match(/\d+/g) ?? [0, 0, 0];
       return inkOn(ink.slice(0, 3).map(Number)) === "#fff" ? "light" : "dark";
@@ -101,7 +111,8 @@ function frame(kind, model, el, describe, signal) {
       };
       moving = requestAnimationFrame(go);
     },
-    // Show parts, then call paint now and once a frame after any change of state, theme or width.
+    // Show parts, then call paint once they have a width, and once a frame after any change of state, theme
+    // or width.
     show(paint, ...parts) {
       const all = [head, ...parts].flat(Infinity).filter((part) => part != null);
       const picture = all.findIndex((part) => !part.matches?.(CONTROLS));
@@ -109,7 +120,10 @@ function frame(kind, model, el, describe, signal) {
       else all.splice(picture, 0, say); // above the picture: in sight with it on every screen
       root.append(...all, tip);
       painters.push(paint);
-      draw();
+      if (CARDS.has(kind)) return draw(); // the same at every width
+      if (root.getBoundingClientRect().top > innerHeight) return;
+      width = root.clientWidth;
+      if (width) draw(); // what is seen at once is never seen undrawn
     },
     // A note beside the pointer; null takes it away. What it says must also be found without a pointer.
     tip(text, event) {
@@ -136,12 +150,14 @@ function frame(kind, model, el, describe, signal) {
   themes.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] });
   let width = 0;
   const sizes = new ResizeObserver(() => {
-    if (root.clientWidth !== width) {
-      width = root.clientWidth;
-      redraw();
-    }
+    if (root.clientWidth === width) return;
+    if (width) redraw();
+    else inTurn(draw);
+    width = root.clientWidth;
   });
-  sizes.observe(root);
+  // Screens are fitted to what is drawn.
+  addEventListener("present", () => width || draw(), { signal });
+  if (!CARDS.has(kind)) sizes.observe(root);
   signal.addEventListener("abort", () => {
     model.off("change", redraw);
     themes.disconnect();

@@ -43,10 +43,19 @@ export function embedded(explorer, content, style) {
   };
 }
 
-// Bring every explorer below `place` to life; one that fails keeps its text.
-export function host(explorers, place = document) {
+// Bring every explorer below `place` to life, with a pause after so many ms, but for a class, whose screens are
+// fitted; one that fails keeps its text.
+const BREATH = new URLSearchParams(location.search).has("present") ? Infinity : 30;
+export async function host(explorers, place = document) {
   const counts = {};
+  let begun = performance.now();
+  const breathe = async () => {
+    if (performance.now() - begun < BREATH) return;
+    await new Promise((done) => setTimeout(done));
+    begun = performance.now();
+  };
   for (const box of place.querySelectorAll("[data-tx-explorer]")) {
+    await breathe();
     const el = h("div", { class: "tx-here" });
     const kind = box.dataset.txKind;
     const model = pageModel(stateOf(JSON.parse(box.dataset.txExplorer)));
@@ -55,6 +64,7 @@ export function host(explorers, place = document) {
       box.append(el);
       const name = `${kind}${counts[kind] > 1 ? counts[kind] : ""}`;
       keepInAddress(box, name, model, explorers[kind].keep);
+      await breathe();
       explorers[kind].render({ model, el });
       el.querySelector(".tx-screen")?.before(...sharing(name, box));
       box.classList.add("tx-live");

@@ -97,23 +97,30 @@ export function ranked(model, truth) {
   return Array.from(model.keys()).sort((a, b) => mean(b) - mean(a) || a - b);
 }
 
+// The words that the language allows where a text leaves it: those that begin as its last word, if there are.
+function allowedInstead({ text, words, possible }) {
+  if (possible >= words.length) return { begun: [], next: [] };
+  const next = [...machine().world.nextWord(words.slice(0, possible)).keys()].filter((one) =>
+    /\p{L}/u.test(one ?? ""),
+  );
+  const isWhole = possible < words.length - 1 || /\s$/.test(text);
+  return { next, begun: isWhole ? [] : next.filter((one) => one.startsWith(words[possible])) };
+}
+
 // What to say where a text leaves the language, with words that it allows there, or is longer than the model can
 // read.
 const OFFERED = 3;
-export function remarks({ text, words, possible, skipped }) {
-  const { world, config, tokenizer } = machine();
+export function remarks(read) {
+  const { words, possible, skipped } = read;
+  const { config, tokenizer, world } = machine();
   const out = [];
   const word = words[possible];
   if (word !== undefined) {
-    const next = [...world.nextWord(words.slice(0, possible)).keys()].filter((one) =>
-      /\p{L}/u.test(one ?? ""),
-    );
+    const { next, begun } = allowedInstead(read);
     const listed = (all) => {
       const more = all.length > OFFERED ? ` and ${counted(all.length - OFFERED, "other word")}` : "";
       return `“${all.slice(0, OFFERED).join("”, “")}”${more}`;
     };
-    const isWhole = possible < words.length - 1 || /\s$/.test(text);
-    const begun = isWhole ? [] : next.filter((one) => one.startsWith(word));
     const why = world.ids.has(word)
       ? `The grammar never has “${word}” ${possible ? `after “${words[possible - 1]}”` : "at the beginning"}`
       : `“${word}” is not in the small French of this model, which reads it in ${counted(tokenizer.encode(word).length, "piece")}`;
@@ -137,8 +144,11 @@ export function appended(text, id) {
   return text + (piece.startsWith(MARK) ? world.gap(text, word) : "") + word;
 }
 
-// Where the reader writes the beginning of a review; what was typed is changed by nobody else. `reset` holds
-// what typing sets besides, `enter` is called by the key of that name.
+// Where the reader writes the beginning of a review, with its English word by word, and words to press where it
+// leaves the language; what was typed is changed by nobody else. `reset` holds what typing sets besides, `enter`
+// is called by the key of that name.
+const GLOSSED = 20; // words at the end of the text
+const PRESSED = 6; // words to press, at most
 export function beginning(ui, { reset = {}, enter = () => {} }, ...more) {
   const id = uid();
   const field = h("textarea", {
@@ -149,11 +159,15 @@ export function beginning(ui, { reset = {}, enter = () => {} }, ...more) {
     spellcheck: "false",
     lang: "fr",
   });
-  const problem = h("p", { class: "tx-problem", "aria-hidden": "true" });
+  const english = h("p", { class: "tx-note" });
+  const instead = h("div", { class: "tx-instead", role: "group", "aria-label": "words that fit" });
+  const write = (text) => {
+    ui.set("text", text);
+    Object.entries(reset).forEach(([key, value]) => ui.set(key, value));
+  };
   field.addEventListener("input", () => {
     readText(field.value); // a task of its own: what is drawn comes in the next one
-    ui.set("text", field.value);
-    Object.entries(reset).forEach(([key, value]) => ui.set(key, value));
+    write(field.value);
   });
   field.addEventListener("change", () => ui.done());
   field.addEventListener("keydown", (event) => {
@@ -163,19 +177,37 @@ export function beginning(ui, { reset = {}, enter = () => {} }, ...more) {
     }
   });
   ui.painters.push(() => {
-    if (field.value !== ui.get("text")) field.value = ui.get("text");
+    const read = readText(ui.get("text"));
+    const { world } = machine();
+    const joined = (words) => words.reduce((text, word) => text + world.gap(text, word) + word, "");
+    if (field.value !== read.text) field.value = read.text;
     field.style.height = "auto"; // as high as its text, up to what the style allows
     if (field.scrollHeight) field.style.height = `${field.scrollHeight + 2}px`;
-    problem.textContent = remarks(readText(ui.get("text")));
-    problem.hidden = !problem.textContent;
+    const last = read.words.slice(-GLOSSED).map((word) => world.english[world.ids.get(word)] ?? word);
+    english.textContent = `Word by word: ${joined(last.filter(Boolean))}`;
+    ui.root.classList.toggle("tx-away", Boolean(remarks(read)));
+    const { begun, next } = allowedInstead(read);
+    const take = (word) => () => {
+      write(joined([...read.words.slice(0, read.possible), word]));
+      ui.done();
+      field.focus();
+    };
+    instead.replaceChildren(
+      ...(begun.length ? begun : next)
+        .slice(0, PRESSED)
+        .map((word) =>
+          h("button", { type: "button", class: "tx-token", lang: "fr", onclick: take(word) }, word),
+        ),
+    );
+    instead.hidden = !instead.childElementCount;
   });
   return h(
     "div",
     { class: "tx-writing" },
     h("label", { for: id, class: "tx-title" }, "Beginning of a review, in French"),
     field,
+    h("div", { class: "tx-glossed" }, english, instead),
     more,
-    problem,
   );
 }
 

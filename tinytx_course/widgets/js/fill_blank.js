@@ -107,17 +107,18 @@ export const entriesOf = ({ rows, impossible }) => {
   return [...rows, ["other impossible words", 0, 0, Math.max(0, impossible - named)]];
 };
 
-const entry = (name, bars, more = {}) => h("div", { class: "tx-entry", ...more }, name, h("span", {}, bars));
+const entry = (name, bars = [], more = {}) =>
+  h("div", { class: "tx-entry", ...more }, name, h("span", {}, bars));
 const bar = (i, width, said) =>
   h(
     "span",
     { class: `tx-one ${TONES[i]}` },
-    h("em", {}, said && SHORT[i]),
+    h("em", {}, SHORT[i]),
     h("u", {}, h("i", { style: `width:${width}%` })),
     h("b", {}, said),
   );
 
-// What one may choose from: the tokens of the rows, in the order of the alphabet, where their bars will be.
+// What one may choose from: the tokens of the rows, in the order of the alphabet, where they will have bars.
 function question(ui) {
   const box = h("div", { class: "tx-bars", role: "group", "aria-label": "your choice" });
   const choice = (token, words = token, kind = "tx-token") =>
@@ -128,12 +129,7 @@ function question(ui) {
     known = rows;
     const tokens = rows.map(([token]) => token).sort((a, b) => a.localeCompare(b, "fr"));
     box.replaceChildren(
-      ...tokens.map((token) =>
-        entry(
-          choice(token),
-          TONES.map((_, i) => bar(i, 0, "")),
-        ),
-      ),
+      ...tokens.map((token) => entry(choice(token))),
       choice("?", "Show without choosing", "tx-button"),
     );
   };
@@ -217,11 +213,8 @@ function build(ui) {
     );
     again.disabled = bars.box.hidden = asked;
     ask.box.hidden = !asked;
-    key.replaceChildren(
-      asked ? h("b", {}, "Fill in:") : "",
-      ...SIDES.map((side, i) => h("span", { class: TONES[i] }, h("i"), side)),
-      asked ? "" : `full bar: ${100 * end}%`,
-    );
+    const sides = SIDES.map((side, i) => h("span", { class: TONES[i] }, h("i"), side));
+    key.replaceChildren(...(asked ? [h("b", {}, "Fill in:")] : [...sides, `full bar: ${100 * end}%`]));
     facts.replaceChildren(
       ...(asked
         ? ["What is probable is shown after your choice."]

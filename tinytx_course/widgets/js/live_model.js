@@ -2,7 +2,6 @@
 // parts open in place. `get` maps the name of a trait to its value. The model comes with _live.js.
 
 const N_ROWS = 8;
-const GLOSSED = 20; // words at the end of the text, said in English
 const FIRST_DRAW = 2017; // where the random numbers begin
 // of the scale of square roots, the one of the next word
 const TICKS = [0, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1];
@@ -14,6 +13,9 @@ export const BEGINNINGS = {
   gender: "La fin des romans est",
   number: "Le ton des histoires",
   contrast: "Le ton est plat, mais les fées sont",
+  pronoun: "J'ai lu cette idylle, et",
+  participle: "Les univers, je les ai",
+  elision: "Je recommande l'",
 };
 
 // The token that is followed: its place, the head and the key that are chosen, and the numbers of their dot
@@ -589,8 +591,8 @@ function build(ui) {
     note(found, ui.get("n_draws"));
     append(found.id);
   });
+  readText(ui.get("text")); // what is drawn at first, read before
   const parts = picture(ui, next);
-  const english = h("p", { class: "tx-note" });
   const reset = { drawn: {}, back: 0 };
   const examples = Object.entries(BEGINNINGS).map(([what, text]) => {
     const onclick = () => {
@@ -606,11 +608,7 @@ function build(ui) {
   });
   const paint = () => {
     const now = followed(ui.get);
-    const { world } = machine();
-    const last = now.read.words.slice(-GLOSSED).map((word) => world.english[world.ids.get(word)] ?? word);
-    english.textContent = `Word by word: ${last.filter(Boolean).reduce((text, word) => text + world.gap(text, word) + word, "")}`;
     if (flying && flying.text !== ui.get("text")) land();
-    ui.root.classList.toggle("tx-away", Boolean(remarks(now.read)));
     parts.paint(now);
     next.paint(now, flying?.id);
   };
@@ -646,9 +644,8 @@ function build(ui) {
   const field = beginning(
     ui,
     { reset, enter: draw },
-    english,
     h("div", { class: "tx-row" }, button, ui.slider("temperature", temperature)),
-    h("div", { class: "tx-row tx-examples" }, examples),
+    h("div", { class: "tx-row tx-scroll tx-examples" }, examples),
   );
   const nParams = [...machine().model.parameters.values()].reduce((sum, { data }) => sum + data.length, 0);
   ui.show(

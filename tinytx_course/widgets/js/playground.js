@@ -281,10 +281,11 @@ function panel(ui, key, runs) {
   const reached = h("p", { class: "tx-reached" });
   const warning = h("p", { class: "tx-problem", "aria-hidden": "true" });
   const text = h("p", { class: "tx-text", lang: "fr" });
+  const english = h("p", { class: "tx-english" });
   const verdict = h("p", { class: "tx-note" });
   const earlier = h("ul", { class: "tx-earlier" });
   const map = attention(ui, NAMES[key]);
-  const writes = h("div", {}, text, verdict);
+  const writes = h("div", {}, text, english, verdict);
   const before = h("div", {}, h("p", { class: "tx-title" }, `Before, run ${NAMES[key]} wrote`), earlier);
   const box = h("div", { class: "tx-part tx-run" }, name, reached, writes, warning);
   const paint = () => {
@@ -298,9 +299,10 @@ function panel(ui, key, runs) {
     name.textContent = `Run ${NAMES[key]} · ${history.marks.length ? "now: " : ""}${odd || "nothing switched off"}`;
     warning.hidden = true;
     if (!moment) {
-      const { above, step, text: past } = TRAINING.recorded;
+      const { above, step, text: past, english: said } = TRAINING.recorded;
       reached.textContent = `A recorded run was ${distance(above)} after ${grouped(step)} steps and wrote:`;
       text.textContent = spelt(past);
+      english.textContent = wordByWord(said);
       return;
     }
     const above = Number.isFinite(moment.above) ? moment.above : null;
@@ -325,6 +327,7 @@ function panel(ui, key, runs) {
         ]),
       );
       text.moment = moment;
+      english.textContent = wordByWord(moment.english);
       const past = history.moments.slice(0, history.moments.indexOf(moment));
       const some = [...new Set([2, 1, 0].map((i) => past[Math.floor((i * past.length) / 3)]))].filter(
         (each) => each?.text.length,
@@ -619,6 +622,7 @@ function transport(ui, conduct) {
 // One curve, what the model writes, a button and a switch. It begins by itself once it is seen, and waits while
 // it is not.
 const AT_FIRST = 20; // seconds that it learns unasked
+const HONEST = 15; // seconds that it learns before it may cheat
 const ENOUGH = 0.4; // of it is seen
 const MOST_WORDS = 26;
 const FIVE_MINUTES = 300;
@@ -704,6 +708,7 @@ function stage(ui, conduct) {
     const more = ui.get("seconds") === FIVE_MINUTES ? "▶ Train a new one" : "▶ Go on to five minutes";
     const next = ended() ? more : history.step ? "▶ Go on" : "▶ Train it";
     play.textContent = conduct.playing ? "❚❚ Pause" : next;
+    cheat.style.visibility = history.spent < HONEST && ui.get("causal") ? "hidden" : "";
     cheat.textContent = ui.get("causal") ? "Let it cheat: remove the mask" : "Put the mask back";
     curve();
   };

@@ -119,29 +119,15 @@ course.resolve("02.1", "about one time in six", f"Right in {right:.1%} of the ca
 
 # %% tags=["nbval-check-output"]
 english, french = ["she", "sings"], ["elle", "chante", "bien"]
-queries = [[2.0, 0, 2, 0], [0, 1, 0, 2]]  # T = 2 words ask
-keys = [[1.0, 0, 1, 0], [0, 2, 0, 1], [1, 1, 0, 0]]  # S = 3 words answer
-values = [[10.0], [20], [40]]  # one number each, easy to follow
+queries = torch.tensor([[2.0, 0, 2, 0], [0, 1, 0, 2]])  # T = 2 words ask
+keys = torch.tensor([[1.0, 0, 1, 0], [0, 2, 0, 1], [1, 1, 0, 0]])  # S = 3 words answer
+values = torch.tensor([[10.0], [20], [40]])  # one number each, easy to follow
 
-
-def dot(a, b):
-    return sum(first * second for first, second in zip(a, b, strict=True))
-
-
-def attention_by_loops(queries, keys, values):
-    all_weights, contexts = [], []
-    for query in queries:
-        raised = [math.exp(dot(query, key) / math.sqrt(len(key))) for key in keys]
-        weights = [value / sum(raised) for value in raised]
-        all_weights.append(weights)
-        contexts.append([dot(weights, column) for column in zip(*values, strict=True)])
-    return all_weights, contexts
-
-for word, weights, context in zip(
-    english, *attention_by_loops(queries, keys, values), strict=True
-):
+for word, query in zip(english, queries, strict=True):
+    weights = torch.stack([query @ key / math.sqrt(4) for key in keys]).softmax(dim=0)
+    context = sum(weight * value for weight, value in zip(weights, values, strict=True))
     shown = [f"{weight:.3f}" for weight in weights]
-    print(f"{word:<6} attends with", *shown, f" context {context[0]:.2f}")
+    print(f"{word:<6} attends with", *shown, f" context {context.item():.2f}")
 
 # %% [markdown]
 # *She* attends most to _elle_, yet a quarter of _bien_'s 40 pulls its context to 18.24.
@@ -178,11 +164,9 @@ def attend(y, x):
 
 y, x = torch.randn(2, 8), torch.randn(5, 8)  # random vectors: weights mean nothing yet
 q, k, v = y @ w_q, x @ w_k, x @ w_v
-by_loops = torch.tensor(attention_by_loops(q.tolist(), k.tolist(), v.tolist())[1])
-torch.testing.assert_close(attend(y, x), by_loops)
-torch.testing.assert_close(tx.attention(q, k, v), by_loops)
-torch.testing.assert_close(F.scaled_dot_product_attention(q, k, v), by_loops)
-print("loops, matrices, tx.attention and torch agree")
+torch.testing.assert_close(attend(y, x), tx.attention(q, k, v))
+torch.testing.assert_close(attend(y, x), F.scaled_dot_product_attention(q, k, v))
+print("matrices, tx.attention and torch agree")
 
 # %% [markdown]
 # **Self-attention** is the case $y = x$. With two different sequences it is **cross-attention** (lesson 11).

@@ -120,10 +120,30 @@ class Block(nn.Module):
 
 
 # %% [markdown]
-# Multiplied by $\sqrt{D}$, the embeddings are about as large as the positions. One `final_norm` follows the last block.
+# From ids to logits: the picture above as code, and yours to write. Multiplied by $\sqrt{D}$, the embeddings are about as large as the positions.
+#
+# [exercise: tiny_gpt]
 
 
 # %%
+def tiny_gpt(token_ids, token_embed, positions, blocks, final_norm, w_out):
+    ### BEGIN SOLUTION
+    ...
+    ### END SOLUTION
+
+
+# %%
+course.check("tiny_gpt", tiny_gpt)
+
+# %% [markdown]
+# ### The whole model
+#
+# The module only holds what your function takes: its parameters, and the table of positions.
+
+# %%
+(tiny_gpt,) = course.use("tiny_gpt")
+
+
 class GPT(nn.Module):
     def __init__(self, vocab_size, d_model=96, n_heads=4, n_layers=2, max_len=128):
         super().__init__()
@@ -138,10 +158,10 @@ class GPT(nn.Module):
         self.final_norm = Norm(d_model)
         self.head = nn.Linear(d_model, vocab_size, bias=False)
 
-    def forward(self, token_ids):
-        x = self.token_embed(token_ids)  # (B, T) -> (B, T, D)
-        x = x * math.sqrt(x.shape[-1]) + self.positions[: x.shape[1]]
-        return self.head(self.final_norm(self.blocks(x)))  # (B, T, V)
+    def forward(self, token_ids):  # (B, T) -> (B, T, V)
+        w_embed, w_out = self.token_embed.weight, self.head.weight.T  # (V, D), (D, V)
+        parts = self.positions, self.blocks, self.final_norm
+        return tiny_gpt(token_ids, w_embed, *parts, w_out)
 
 
 # %% [markdown]
@@ -397,7 +417,7 @@ def tie_embeddings(model):
 course.check("tie_embeddings", tie_embeddings)
 
 # %% [markdown]
-# ## Further: three more exercises
+# ## Further: two more exercises
 #
 # [exercise: generate]
 
@@ -411,20 +431,6 @@ def generate(model, token_ids, n_new, max_len, draw):
 
 # %%
 course.check("generate", generate)
-
-# %% [markdown]
-# [exercise: tiny_gpt]
-
-
-# %%
-def tiny_gpt(token_ids, token_embed, positions, blocks, final_norm, w_out):
-    ### BEGIN SOLUTION
-    ...
-    ### END SOLUTION
-
-
-# %%
-course.check("tiny_gpt", tiny_gpt)
 
 # %% [markdown]
 # [exercise: next_token_probs]
@@ -445,9 +451,9 @@ course.check("next_token_probs", next_token_probs)
 #
 # | step | what happens | your functions |
 # |---|---|---|
-# | embed | each id becomes a row of the embedding, times $\sqrt D$, plus its position: (B, T, D) | `sinusoidal_positions` |
+# | embed | each id becomes a row of the embedding, times $\sqrt D$, plus its position: (B, T, D) | `sinusoidal_positions`, `tiny_gpt` |
 # | each block | `x + attn(norm(x))`, then `x + ff(norm(x))` | `causal_mask`, `attention`, `multi_head_attention`, `layer_norm`, `feed_forward`, `block` |
-# | output | the final norm, then one score for each token: (B, T, V) | |
+# | output | the final norm, then one score for each token: (B, T, V) | `tiny_gpt` |
 # | train | targets are the inputs shifted by one | |
 # | write | read, draw, append | `generate` |
 #

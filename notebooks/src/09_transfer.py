@@ -487,18 +487,20 @@ course.quiz("transfer")
 # %% [markdown]
 # ## Exercises
 #
-# [exercise: freeze]
+# Is the gain from pretraining more than chance? A few seeds give a few differences; Student's 95 % interval says how far their mean may be from the true one.
+#
+# [exercise: gain_interval]
 
 
 # %%
-def freeze(model):
+def gain_interval(ours, theirs, t):
     ### BEGIN SOLUTION
     ...
     ### END SOLUTION
 
 
 # %%
-course.check("freeze", freeze)
+course.check("gain_interval", gain_interval)
 
 # %% [markdown]
 # ### Try it yourself
@@ -528,18 +530,18 @@ def mean_pool(hidden, mask):
 course.check("mean_pool", mean_pool)
 
 # %% [markdown]
-# [exercise: gain_interval]
+# [exercise: freeze]
 
 
 # %%
-def gain_interval(ours, theirs, t):
+def freeze(model):
     ### BEGIN SOLUTION
     ...
     ### END SOLUTION
 
 
 # %%
-course.check("gain_interval", gain_interval)
+course.check("freeze", freeze)
 
 # %% [markdown]
 # [exercise: last_token]

@@ -515,21 +515,6 @@ course.quiz("translation")
 # %% [markdown]
 # ## Exercises
 #
-# [exercise: cross_attention_mask]
-
-# %%
-def cross_attention_mask(src_ids, tgt_ids, pad_id):
-    ### BEGIN SOLUTION
-    ...
-    ### END SOLUTION
-
-
-# %%
-course.check("cross_attention_mask", cross_attention_mask)
-
-# %% [markdown]
-# ## Further: three more exercises
-#
 # [exercise: chrf]
 
 
@@ -542,6 +527,22 @@ def chrf(translation, reference):
 
 # %%
 course.check("chrf", chrf)
+
+# %% [markdown]
+# ## Further: three more exercises
+#
+# [exercise: cross_attention_mask]
+
+
+# %%
+def cross_attention_mask(src_ids, tgt_ids, pad_id):
+    ### BEGIN SOLUTION
+    ...
+    ### END SOLUTION
+
+
+# %%
+course.check("cross_attention_mask", cross_attention_mask)
 
 # %% [markdown]
 # [exercise: greedy_decode]

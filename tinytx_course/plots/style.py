@@ -60,7 +60,8 @@ class PlainNumbers(LogFormatter):
     """Names the ticks of a logarithmic axis without exponents, which are too small to read on a phone."""
 
     def __call__(self, x: float, pos: int | None = None) -> str:
-        return f"{x:,g}" if super().__call__(x, pos) else ""
+        written = f"{x:,.0f}" if 1 <= x < 1e9 else f"{x:g}"
+        return written if super().__call__(x, pos) else ""
 
 
 def style() -> _GeneratorContextManager[None]:

@@ -57,7 +57,7 @@ plots.diagram("three-masks")
 #
 # We train two small language models on rolls of a fair die. Shapes are (B, T): B texts at once, a **batch**, of T positions. The target at each position is the roll that follows; `-100` is torch's sign for "no target here".
 #
-# With `causal=True` a position may attend to itself and to earlier positions, with `causal=False` to all. The **loss** is the mean of $-\ln p$, where $p$ is the probability of the right answer; its unit is the **nat** (`lesson_02.train` is the loop of lesson 08). Of a fair die nobody can expect less than $\ln 6$.
+# With `causal=True` a position may attend to itself and to earlier positions, with `causal=False` to all. The **loss** is the mean of $-\ln p$, where $p$ is the probability of the right answer; its unit is the **nat** (`lesson_02.train` is the loop of lesson 08). Who does not see the next roll of a fair die cannot expect less than $\ln 6$.
 
 
 # %%
@@ -187,7 +187,7 @@ print(mask.int(), "as in the package")
 # %% [markdown]
 # ## The leak test
 #
-# A mask can be tested before any training: **change one input, and see which outputs move.**
+# A mask can be tested before any training: **change one input, and see which outputs move.** (In a model with norms change each number by its own random amount: layer norm, [lesson 05](05_the_block.ipynb), takes away a change that all numbers of a token share.)
 
 
 # %% tags=["nbval-check-output"]
@@ -436,8 +436,6 @@ def attention(q, k, v, mask):
 course.check("attention", attention)
 
 # %% [markdown]
-# In a model with norms, change each number by its own random amount: layer norm ([lesson 05](05_the_block.ipynb)) takes away a change that is the same for all numbers of a token.
-#
 # [exercise: leaks_future]
 
 

@@ -120,7 +120,7 @@ class Block(nn.Module):
 
 
 # %% [markdown]
-# From ids to logits: the picture above as code, and yours to write. Multiplied by $\sqrt{D}$, the embeddings are about as large as the positions.
+# From ids to logits: the picture above as code, and yours to write. The embeddings will be drawn with a standard deviation of $1/\sqrt{D}$: multiplied by $\sqrt{D}$, they are about as large as the positions.
 #
 # [exercise: tiny_gpt]
 
@@ -235,7 +235,7 @@ def write(model, tokenizer, start="", temperature=1.0, seed=0, longest=60):
 print(write(model, tokenizer, "Le roman", longest=14))
 
 # %% [markdown]
-# An untrained model writes noise. The **temperature** divides the logits: below 1 it favours the probable tokens more. **Top-k** keeps the $k$ most probable tokens, **top-p** the fewest that reach $p$ together; what is left is made to sum to 1.
+# An untrained model writes noise. The **temperature** divides the logits: below 1 it favours the probable tokens more. **Top-k** keeps the $k$ most probable tokens, **top-p** the fewest that reach $p$ together; what is kept is made to sum to 1.
 #
 # ### Further: which token next?
 #
@@ -310,7 +310,7 @@ found = f"Half of ln V is {half:.2f}. First measured below at step {first}."
 course.resolve("07.1", first, found, thresholds=(17, 129))
 
 # %% [markdown]
-# First random tokens; then frequent words, in no order; then beginnings of sentences, not all of them good.
+# Read downwards: random tokens, frequent words, sentences.
 #
 # Here is a model that was trained for longer. Type a French beginning, then follow one token to the logits.
 

@@ -15,8 +15,8 @@
 #
 # 1. turn a language model into a classifier, and say what the new head reads;
 # 2. write the fine-tuning loop, and freeze a body;
-# 3. compare two ways of training fairly;
-# 4. *Further:* recognise three mistakes by their symptoms, put an interval on a gain, and compare with a bag of words.
+# 3. compare two ways of training fairly, with an interval on the gain;
+# 4. *Further:* recognise three mistakes by their symptoms, and compare with a bag of words.
 #
 # *You need:* lesson 08, and the causal mask of lesson 02.
 # *It takes:* an hour and a half to read and do; two minutes to run on two cores, less with a GPU.
@@ -310,7 +310,7 @@ assert on_these > on_others
 #
 # ## Further: the interval of a paired difference
 #
-# Is a gain real? Each seed gives one **paired difference**. Student's 95 % interval is mean $\pm\, t \cdot s/\sqrt{n}$, where $s$ is the standard deviation of the $n$ differences. $t$ is 1.96 for many seeds and 4.303 for three, as three numbers tell $s$ only roughly.
+# The interval of the exercise below, for the gains of this lesson. $t$ is 1.96 for many seeds and 4.303 for three, as three numbers tell $s$ only roughly.
 
 # %%
 from tinytx_run.intervals import paired_interval
@@ -487,7 +487,7 @@ course.quiz("transfer")
 # %% [markdown]
 # ## Exercises
 #
-# Is the gain from pretraining more than chance? A few seeds give a few differences; Student's 95 % interval says how far their mean may be from the true one.
+# Is a gain more than the luck of a few seeds? Each seed gives one **paired difference**, ours minus theirs. **Student's 95 % interval** is their mean $\pm\, t \cdot s/\sqrt{n}$, where $s$ is their standard deviation. Of a hundred such intervals about 95 hold the mean over all seeds; where zero lies outside, the gain is hardly luck. On paper: 0.10, 0.14 and 0.06 have the mean 0.10 and $s = 0.04$; with $t = 4.303$ for three seeds the interval is 0.10 $\pm$ 0.0994, just above zero.
 #
 # [exercise: gain_interval]
 

@@ -19,7 +19,7 @@
 # 2. say what a decoder reads and predicts in training, and compute its loss;
 # 3. compare cross-attention with the true alignment;
 # 4. translate by greedy decoding; *Further:* by beam search, and with a KV cache;
-# 5. *Further:* count BLEU by hand.
+# 5. score a translation by its characters; *Further:* by BLEU.
 #
 # *You need:* lessons [02](02_attention_and_masks.ipynb), [05](05_the_block.ipynb) and [08](08_pretraining.ipynb).
 # *It takes:* three quarters of an hour, about twice that with everything; about a minute to run on two cores.
@@ -79,7 +79,7 @@ translations = {"word for word": [by_dictionary(pair.english) for pair in fresh]
 print(f"{len(pairs.train):,} pairs to learn from, {len(fresh)} fresh sentences")
 
 # %% [markdown]
-# **Predict 11.1.** A translation is *exact* if it is the very sentence of the grammar. **BLEU**, from 0 to 100, says how many runs of one to four words a translation shares with the right one; in brackets its 95 % interval.
+# **Predict 11.1.** A translation is *exact* if it is the very sentence of the grammar. **BLEU**, from 0 to 100, says what share of its runs of one to four words a translation shares with the right one; in brackets its 95 % interval (lesson 09).
 
 # %%
 course.predict(
@@ -514,6 +514,8 @@ course.quiz("translation")
 
 # %% [markdown]
 # ## Exercises
+#
+# For BLEU *captivantes* in place of *captivant* is a wrong word, as wrong as any other. A score of characters sees that nearly all of it is right.
 #
 # [exercise: chrf]
 

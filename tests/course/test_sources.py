@@ -175,5 +175,5 @@ def test_the_table_of_lesson_02_holds_the_vectors_of_its_cell():
     queries, keys, values = ([row[i] for row in rows[2:] if row[i]] for i in (1, 2, 3))
     code = "\n".join(cell.source for cell in all_cells if cell.cell_type == "code")
     for name, shown in {"queries": queries, "keys": keys, "values": values}.items():
-        written = ast.literal_eval(re.search(rf"^{name} = (\[\[.*?\]\])", code, re.M)[1])
+        written = ast.literal_eval(re.search(rf"^{name} = torch\.tensor\((\[\[.*?\]\])\)", code, re.M)[1])
         assert [[float(x) for x in row.split(",")] for row in shown] == written

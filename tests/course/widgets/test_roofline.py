@@ -32,7 +32,7 @@ def test_what_is_said_names_the_limit_and_what_lies_above_the_roof(describe):
     explorer = changed(course.widgets.roofline(100.0, 20.0, KERNELS), batch_size=1, width=64)
     (few,) = describe(explorer)
     assert few.startswith(
-        "Memory limits a product of 1 row, width 64, and from 15 rows on compute: 0.485 FLOP/byte, "
+        "Memory limits a product of 1 row, width 64 (compute from 15 rows on): 0.485 FLOP/byte, "
         "at best 9.7 FLOP/s"
     )
     assert (
@@ -41,7 +41,7 @@ def test_what_is_said_names_the_limit_and_what_lies_above_the_roof(describe):
     )
     (many,) = describe(changed(explorer, batch_size=4096, kernel=1))
     assert (
-        many.startswith("Compute limits a product of 4096 rows, width 64, as from 15 rows on: ")
+        many.startswith("Compute limits a product of 4096 rows, width 64 (from 15 rows on): ")
         and "at best 100 FLOP/s" in many
         and "The ridge is at 5 FLOP/byte." in many
     )
@@ -67,7 +67,7 @@ def test_a_faster_machine_helps_what_its_side_of_the_roof_limits(node):
     for state, text in zip((arithmetic, memory), ("no faster", "up to 2 times as fast"), strict=True):
         (said,) = node("roofline", "js.describe(get)", state)
         assert f"Against × 1: product {text}; “sum”, at its part of the roof, {text}." in said
-        assert said.startswith("Memory limits a product of 1 row, width 64, ")
+        assert said.startswith("Memory limits a product of 1 row, width 64 (")
         assert "140% of the measured roof" in said  # what was measured does not change
 
 

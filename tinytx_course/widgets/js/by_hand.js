@@ -73,7 +73,9 @@ function mask(ui) {
       ),
     ),
   );
-  const across = columns.map((word) => h("span", { class: "tx-key", "aria-hidden": "true" }, word));
+  const across = columns.map((word) =>
+    h("span", { class: `tx-key${word.length < 3 ? " tx-upright" : ""}`, "aria-hidden": "true" }, word),
+  );
   const grid = h(
     "div",
     {

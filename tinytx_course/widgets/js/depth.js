@@ -106,6 +106,7 @@ function panel(ui, title, keys, limits) {
   const draw = plot(ui, {
     xLabel: "level (0 = input)",
     yLabel: "root mean square",
+    above: true,
     height: 165,
     right: 92,
     go: (x) => ui.set("level", Math.round(x)),

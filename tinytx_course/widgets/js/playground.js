@@ -623,6 +623,7 @@ function transport(ui, conduct) {
 // it is not.
 const AT_FIRST = 20; // seconds that it learns unasked
 const HONEST = 15; // seconds that it learns before it may cheat
+const CHEAT = "Let it cheat: remove the mask";
 const ENOUGH = 0.4; // of it is seen
 const MOST_WORDS = 26;
 const FIVE_MINUTES = 300;
@@ -708,8 +709,9 @@ function stage(ui, conduct) {
     const more = ui.get("seconds") === FIVE_MINUTES ? "▶ Train a new one" : "▶ Go on to five minutes";
     const next = ended() ? more : history.step ? "▶ Go on" : "▶ Train it";
     play.textContent = conduct.playing ? "❚❚ Pause" : next;
-    cheat.style.visibility = history.spent < HONEST && ui.get("causal") ? "hidden" : "";
-    cheat.textContent = ui.get("causal") ? "Let it cheat: remove the mask" : "Put the mask back";
+    cheat.disabled = history.spent < HONEST && ui.get("causal");
+    const offer = cheat.disabled ? `Let it cheat, once it has learned for ${HONEST} s` : CHEAT;
+    cheat.textContent = ui.get("causal") ? offer : "Put the mask back";
     curve();
   };
   const note = h(

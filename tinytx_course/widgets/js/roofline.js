@@ -82,10 +82,8 @@ export function describe(get) {
   const moved = get("compute") * get("memory") > 1;
   const where =
     from === null
-      ? ", at this width with any number of rows"
-      : limit === "compute"
-        ? `, as from ${counted(from, "row")} on`
-        : `, and from ${counted(from, "row")} on compute`;
+      ? " (with any number of rows)"
+      : ` (${limit === "compute" ? "" : "compute "}from ${counted(from, "row")} on)`;
   const product = `${limit === "compute" ? "Compute" : "Memory"} limits a product of ${counted(n, "row")}, width ${grouped(d)}${where}: ${perByte(intensity)}, at best ${scaled(rate)}FLOP/s${moved ? "" : `, ${time(seconds)}`}.`;
   const short =
     at && !moved ? ` “${at.name}”: ${partOf(at.part)} of the measured roof, limited by ${at.limit}.` : "";
@@ -205,7 +203,7 @@ function chart(ui) {
           at: [log(ridge), log(flops)],
           tone: "tx-ridge",
           bare: true,
-          name: from === null ? "compute: never at this width" : `compute from ${counted(from, "row")} on`,
+          name: from === null ? "never compute" : `compute from ${counted(from, "row")}`,
         },
         ...update.order
           .map((i) => points[i])

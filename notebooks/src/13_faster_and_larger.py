@@ -388,14 +388,6 @@ print(f"the package is {said(faster, ends)} times as fast")
 # %% [markdown]
 # Now the package gets as many times more steps as the ratio says. If there are more, it reads some reviews again.
 
-# %%
-course.predict(
-    "13.4",
-    "After about the same time: how does the held-out loss of the package compare with "
-    "that of the loop?",
-    ["lower", "higher"],
-)
-
 # %% tags=["varies"]
 longer = recipe.replace(n_steps=max(1, int(faster * n_steps)))
 as_long = [run(seed, longer) for seed in range(n_seeds)]
@@ -405,16 +397,13 @@ for (taken, nats), (loop_taken, loop_nats) in pairs:
     print(f"{longer.n_steps} steps of the package {taken:.2f} s {nats:.3f} nats")
 equal_steps = [b[1] - a[1] for a, b in zip(*results.values(), strict=True)]
 equal_time = [nats - loop_nats for (_, nats), (_, loop_nats) in pairs]
-course.resolve(
-    "13.4", median(equal_time),
-    f"Package minus loop, paired by seed: {median(equal_time):+.3f} nats after about "
-    f"the same time (range {min(equal_time):+.3f} to {max(equal_time):+.3f}), "
-    f"{median(equal_steps):+.3f} after the same number of steps.",
-    between=(min(equal_time), max(equal_time)), thresholds=(0.0,),
-)
+print("package minus loop, paired by seed:")
+for what, apart in {"steps": equal_steps, "time, about": equal_time}.items():
+    print(f"equal {what}: {median(apart):+.3f} nats", end=" ")
+    print(f"(range {min(apart):+.3f} to {max(apart):+.3f})")
 
 # %% [markdown]
-# Equal steps and equal time are two questions, and you pay for time. The two ways differ in batches, chunks and perhaps precision at once; we did not separate them.
+# Equal steps and equal time are two questions, and you pay for time. Where the ratio is near 1, the second has no firm answer: on a busy machine it has come out both ways. The two ways differ in batches, chunks and perhaps precision at once; we did not separate them.
 #
 # ## What this does not show
 #

@@ -206,8 +206,8 @@ for name in variables:
     ends = {kind: excess[name, kind][-1].mean() for kind in KINDS}
     at_end[name] = {"prior": prior, **ends}
     share, known = ends["trained"] / prior, name in ("gender", "number")
-    assert smoke or (share < 0.1 if known else 1 / 3 < share < 1)
-    assert smoke or (gain.low > 0 and ends["shuffled"] > 0.9 * prior)
+    assert smoke or (share < 0.1 and gain.low > 0 if known else share > 1 / 3)
+    assert smoke or ends["shuffled"] > 0.9 * prior
 print("nats that the probes of the last level miss:")
 print(pd.DataFrame(at_end).round(3))
 best = max(gains, key=lambda name: gains[name].mean)
@@ -216,7 +216,7 @@ finding = f"It misses {gains[best].mean:.3f} nats less than with random weights.
 course.resolve("17.1", best if gains[best].low > max(others) else "open", finding)
 
 # %% [markdown]
-# **Finding:** training has made all four variables easier to read for a linear probe. Gender and number are read nearly without a miss; of polarity and genre the probe still misses more than a third of what the prior misses, which reads nothing. Shuffled labels do about as badly as the prior, as they should. No probe can say whether the model *uses* what is there.
+# **Finding:** training has made gender and number easier to read for a linear probe, nearly without a miss. Of polarity and genre the probe still misses more than a third of what the prior misses, which reads nothing; in one of 20 runs with other seeds training showed no sure gain for polarity. Shuffled labels do about as badly as the prior, as they should. No probe can say whether the model *uses* what is there.
 #
 # ### Further: level by level
 #

@@ -1,10 +1,13 @@
 """Stored results belong to the texts and recipes of today: where one changed, its command is due again."""
 
 import ast
+from itertools import product
 
 import pytest
 
-from experiments.predictions import calls_of
+from experiments.predictions import THREADS, calls_of, table
+from tinytx_course.lessons import written_lessons
+from tinytx_course.progress.predictions import OPEN
 from tinytx_course.results import read_results
 from tinytx_run.corpora import load_corpus
 from tinytx_run.recipes import plan, plan_finetuning
@@ -23,15 +26,25 @@ def test_results_on_the_world_were_measured_with_its_texts_and_recipes_of_today(
             assert record["origin"]["finetuning"] == vars(plan_finetuning("world", budget)), again
 
 
-def test_predictions_were_resolved_among_the_options_of_today():
+def test_predictions_of_today_were_resolved_among_their_options_with_ten_seeds_and_one_thread_and_two():
     stored = read_results("predictions").data
+    asking = {name for name in (f"{one.number:02d}" for one in written_lessons()) if calls_of(name)}
+    assert stored.keys() == {
+        f"{name}/seed {seed}/threads {n}" for name, seed, n in product(asking, range(10), THREADS)
+    }
     for record in stored.values():
+        calls = calls_of(record["lesson"])
+        options = {number: call["course.predict"].node.value.args[2] for number, call in calls.items()}
         asked = {
-            number: ast.literal_eval(calls["course.predict"].node.value.args[2])
-            for number, calls in calls_of(record["lesson"]).items()
-            if isinstance(calls["course.predict"].node.value.args[2], ast.List)
+            number: ast.literal_eval(each) for number, each in options.items() if isinstance(each, ast.List)
         }
-        assert {number: record["options"][number] for number in asked} == asked, (
-            f"run `python -m experiments predictions --lessons {record['lesson']}` again"
-        )
+        again = f"run `python -m experiments predictions --lessons {record['lesson']}` again"
+        assert record["answers"].keys() == calls.keys(), again
+        assert {number: record["options"][number] for number in asked} == asked, again
         assert not record["problem"]
+
+
+def test_no_prediction_flips_and_at_most_one_in_ten_is_open():
+    found = table(read_results("predictions").data)
+    assert (found["same"] + found["open"] == 1).all()
+    assert found["open"].mean() <= 0.1 and (found["answer"] != OPEN).all()

@@ -110,7 +110,7 @@ def test_on_the_first_page_it_begins_waits_and_says_why_it_ends_and_how_to_go_on
     page.size(1280, 1000, motion=False)
     show(explorer)  # without motion it begins when it is asked to
     assert page.all(".tx-stage .tx-button", "e.disabled") == [False, True]  # play, and cheat
-    assert page.text(".tx-cheat") == "Let it cheat, once it has learned for 15 s"
+    assert page.text(".tx-cheat") == "After 15 s: let it cheat"
     page.size(1280, 1000)
     show(explorer)
     said(page, "After 20 seconds it waits for you.")

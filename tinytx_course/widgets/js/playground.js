@@ -710,7 +710,7 @@ function stage(ui, conduct) {
     const next = ended() ? more : history.step ? "▶ Go on" : "▶ Train it";
     play.textContent = conduct.playing ? "❚❚ Pause" : next;
     cheat.disabled = history.spent < HONEST && ui.get("causal");
-    const offer = cheat.disabled ? `Let it cheat, once it has learned for ${HONEST} s` : CHEAT;
+    const offer = cheat.disabled ? `After ${HONEST} s: let it cheat` : CHEAT;
     cheat.textContent = ui.get("causal") ? offer : "Put the mask back";
     curve();
   };

@@ -141,7 +141,7 @@ course.check("tiny_gpt", tiny_gpt)
 # The module only holds what your function takes: its parameters, and the table of positions.
 
 # %%
-(tiny_gpt,) = course.use("tiny_gpt")
+(logits_of,) = course.use("tiny_gpt")
 
 
 class GPT(nn.Module):
@@ -161,7 +161,7 @@ class GPT(nn.Module):
     def forward(self, token_ids):  # (B, T) -> (B, T, V)
         w_embed, w_out = self.token_embed.weight, self.head.weight.T  # (V, D), (D, V)
         parts = self.positions, self.blocks, self.final_norm
-        return tiny_gpt(token_ids, w_embed, *parts, w_out)
+        return logits_of(token_ids, w_embed, *parts, w_out)
 
 
 # %% [markdown]

@@ -140,6 +140,23 @@ def test_an_explorer_that_fails_leaves_its_text(browser, tmp_path):
         assert len(tab.errors) == 1
 
 
+def test_a_first_picture_that_fails_leaves_the_text_and_holds_up_no_other_explorer(browser, tmp_path):
+    explorer = course.widgets.mask()
+    html = f'<div class="later" hidden>{2 * explorer.to_html()}</div>'
+    path = write_page(explorer, tmp_path / "two.html", html)
+    with browser.page() as tab:
+        tab.open(path.as_uri())
+        tab.settle()
+        tab.evaluate("""(({ prototype }, real = prototype.setAttribute) => {
+          prototype.setAttribute = () => { prototype.setAttribute = real; throw new Error("planted"); };
+          document.querySelector(".later").hidden = false;
+        })(Element)""")
+        tab.settle()
+        assert tab.all("p.tx-still", "e.checkVisibility()") == [True, False]
+        (said,) = tab.all(".tx-say > [role=status]")
+        assert said and len(tab.errors) == 1
+
+
 def step_of(page):
     """Return the step to try that can be seen."""
     shown = page.all(".tx-tries > a, .tx-tries > .tx-end", "e.checkVisibility({ visibilityProperty: true })")

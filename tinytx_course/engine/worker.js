@@ -121,7 +121,6 @@ export function serve(scope) {
       tell("opened", {
         config: model.config,
         switches: model.switches,
-
         trained: description.step ?? null,
       });
     },

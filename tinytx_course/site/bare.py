@@ -114,9 +114,9 @@ def bare_pages(page: str, stem: str) -> tuple[str, dict[str, str]]:
         seen[kind] += 1
         name = name_of(stem, kind, seen[kind])
         anchor = name.partition("-")[2]
-        asks = name != PLAIN  # the strip of the first page has a button and a switch
+        asked = kind if name != PLAIN else ""  # the strip of the first page has a button and a switch
         own = (
-            (with_tries(whole, kind, kind) if asks else whole)
+            with_tries(whole, asked, kind)
             .replace('id="explorer" ', "")
             .replace(" data-tx-kind", f' data-tx-page="{name}.html" data-tx-kind')
         )
@@ -135,7 +135,7 @@ def bare_pages(page: str, stem: str) -> tuple[str, dict[str, str]]:
             ),
             script=f'{scripts}<script type="module">\n{assets.page_script([kind], alone=False)}\n</script>',
         )
-        return (with_tries(whole, kind, anchor) if asks else whole).replace(
+        return with_tries(whole, asked, anchor).replace(
             " data-tx-kind", f' data-tx-page="{FOLDER}/{name}.html" data-tx-kind'
         )
 

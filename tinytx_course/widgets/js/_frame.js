@@ -7,9 +7,12 @@ const CARDS = new Set(["questions", "outcome", "parsons", "by_hand"]);
 // Explorers out of view are drawn for the first time one a task, so that a page answers in between.
 const waiting = [];
 const drawNext = () => {
-  waiting[0]();
-  waiting.shift();
-  if (waiting.length) setTimeout(drawNext);
+  try {
+    waiting[0]();
+  } finally {
+    waiting.shift();
+    if (waiting.length) setTimeout(drawNext);
+  }
 };
 const inTurn = (act) => {
   if (waiting.push(act) === 1) setTimeout(drawNext);
@@ -64,6 +67,14 @@ function frame(kind, model, el, describe, signal) {
     due ??= now + 1000;
     if (status.textContent) spoken = setTimeout(speak, clamp(due - now, 0, 150));
     else speak();
+  };
+  const drawFirst = () => {
+    try {
+      draw();
+    } catch (problem) {
+      el.remove(); // the page shows its text
+      throw problem;
+    }
   };
   const redraw = () => {
     if (!asked) asked = requestAnimationFrame(draw);
@@ -152,12 +163,13 @@ function frame(kind, model, el, describe, signal) {
   const sizes = new ResizeObserver(() => {
     if (root.clientWidth === width) return;
     if (width) redraw();
-    else inTurn(draw);
+    else inTurn(drawFirst);
     width = root.clientWidth;
   });
-  // Screens are fitted to what is drawn.
-  addEventListener("present", () => width || draw(), { signal });
-  if (!CARDS.has(kind)) sizes.observe(root);
+  if (!CARDS.has(kind)) {
+    sizes.observe(root);
+    addEventListener("present", () => width || draw(), { signal }); // screens are fitted to what is drawn
+  }
   signal.addEventListener("abort", () => {
     model.off("change", redraw);
     themes.disconnect();

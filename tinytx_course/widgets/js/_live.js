@@ -53,6 +53,7 @@ export function readText(text) {
     truths: new Map(),
     streams: new Map(),
   };
+  read.instead = allowedInstead(read);
   if (known.size >= REMEMBERED) known.delete(known.keys().next().value);
   known.set(text, read);
   return read;
@@ -97,7 +98,7 @@ export function ranked(model, truth) {
   return Array.from(model.keys()).sort((a, b) => mean(b) - mean(a) || a - b);
 }
 
-// The words that the language allows where a text leaves it: those that begin as its last word, if there are.
+// The words that the language allows where a text leaves it, and those of them that begin as its last word.
 function allowedInstead({ text, words, possible }) {
   if (possible >= words.length) return { begun: [], next: [] };
   const next = [...machine().world.nextWord(words.slice(0, possible)).keys()].filter((one) =>
@@ -116,7 +117,7 @@ export function remarks(read) {
   const out = [];
   const word = words[possible];
   if (word !== undefined) {
-    const { next, begun } = allowedInstead(read);
+    const { next, begun } = read.instead;
     const listed = (all) => {
       const more = all.length > OFFERED ? ` and ${counted(all.length - OFFERED, "other word")}` : "";
       return `“${all.slice(0, OFFERED).join("”, “")}”${more}`;
@@ -176,19 +177,21 @@ export function beginning(ui, { reset = {}, enter = () => {} }, ...more) {
       enter();
     }
   });
+  let shown = null;
   ui.painters.push(() => {
     const read = readText(ui.get("text"));
     const { world } = machine();
-    const joined = (words) => words.reduce((text, word) => text + world.gap(text, word) + word, "");
     if (field.value !== read.text) field.value = read.text;
     field.style.height = "auto"; // as high as its text, up to what the style allows
     if (field.scrollHeight) field.style.height = `${field.scrollHeight + 2}px`;
+    if (read === shown) return; // a word to press that has the focus stays
+    shown = read;
     const last = read.words.slice(-GLOSSED).map((word) => world.english[world.ids.get(word)] ?? word);
-    english.textContent = `Word by word: ${joined(last.filter(Boolean))}`;
+    english.textContent = `Word by word: ${world.written(last.filter(Boolean))}`;
     ui.root.classList.toggle("tx-away", Boolean(remarks(read)));
-    const { begun, next } = allowedInstead(read);
+    const { begun, next } = read.instead;
     const take = (word) => () => {
-      write(joined([...read.words.slice(0, read.possible), word]));
+      write(world.written([...read.words.slice(0, read.possible), word]));
       ui.done();
       field.focus();
     };

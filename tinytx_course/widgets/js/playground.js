@@ -623,7 +623,6 @@ function transport(ui, conduct) {
 // it is not.
 const AT_FIRST = 20; // seconds that it learns unasked
 const HONEST = 15; // seconds that it learns before it may cheat
-const CHEAT = "Let it cheat: remove the mask";
 const ENOUGH = 0.4; // of it is seen
 const MOST_WORDS = 26;
 const FIVE_MINUTES = 300;
@@ -709,8 +708,8 @@ function stage(ui, conduct) {
     const more = ui.get("seconds") === FIVE_MINUTES ? "▶ Train a new one" : "▶ Go on to five minutes";
     const next = ended() ? more : history.step ? "▶ Go on" : "▶ Train it";
     play.textContent = conduct.playing ? "❚❚ Pause" : next;
-    cheat.disabled = history.spent < HONEST && ui.get("causal");
-    const offer = cheat.disabled ? `After ${HONEST} s: let it cheat` : CHEAT;
+    cheat.disabled = ui.get("causal") && history.spent < HONEST;
+    const offer = cheat.disabled ? `After ${HONEST} s: let it cheat` : "Let it cheat: remove the mask";
     cheat.textContent = ui.get("causal") ? offer : "Put the mask back";
     curve();
   };

@@ -121,9 +121,12 @@ def test_what_takes_longer_than_the_budget_allows_is_a_fault(monkeypatch, tmp_pa
     lessons = {"01_some": NOTEBOOK | {"seconds": 121.0}}
     monkeypatch.setattr(gpu, "notebooks", lambda folder, budget, n_at_once: (lessons, []))
     monkeypatch.setitem(gpu.MOST_SECONDS, "finetune", 0.1)
-    record, faults = gpu.budget(tmp_path, "smoke")
-    assert list(record) == ["pretrain", "finetune", "01_some"]
-    assert [fault.partition(" must")[0] for fault in faults] == ["finetune", "01_some"]
+    record, faults = gpu.world(tmp_path, "smoke")
+    assert list(record) == ["pretrain", "finetune"]
+    assert [fault.partition(" must")[0] for fault in faults + gpu.lessons(tmp_path)[1]] == [
+        "finetune",
+        "01_some",
+    ]
 
 
 def test_a_part_that_breaks_is_a_fault_and_the_others_are_run_and_shown(monkeypatch, tmp_path, root):

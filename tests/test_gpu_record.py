@@ -119,7 +119,7 @@ def test_a_kernel_writes_down_what_a_notebook_does(monkeypatch, tmp_path):
 @pytest.mark.slow
 def test_what_takes_longer_than_the_budget_allows_is_a_fault(monkeypatch, tmp_path):
     lessons = {"01_some": NOTEBOOK | {"seconds": 121.0}}
-    monkeypatch.setattr(gpu, "notebooks", lambda folder, budget, n_at_once: (lessons, []))
+    monkeypatch.setattr(gpu, "notebooks", lambda folder, budget, **how: (lessons, []))
     monkeypatch.setitem(gpu.MOST_SECONDS, "finetune", 0.1)
     record, faults = gpu.world(tmp_path, "smoke")
     assert list(record) == ["pretrain", "finetune"]

@@ -62,7 +62,8 @@ def attend(
         blind = ~mask.any(dim=-1, keepdim=True)  # (..., T or 1, 1), True = no key is allowed
         mask = mask | blind
     if bias is not None:  # in the dtype of the queries and with all their axes, as the fast kernels ask
-        bias = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
+        lowest = torch.finfo(q.dtype).min / 2  # not -inf, of which a GPU's backward pass may make NaN
+        bias = bias if mask is None else bias.masked_fill(~mask, lowest)
         mask = bias.to(q.dtype)[(None,) * (q.dim() - bias.dim())]
     context = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout)
     return context if blind is None else context.masked_fill(blind, 0.0)

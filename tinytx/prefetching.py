@@ -37,7 +37,7 @@ Made = tuple[int, int, Prepared]  # the epoch and the number of a batch, and wha
 FEWEST_STEPS = 500  # of a run, for which starting workers pays
 AT_ONCE = 16  # batches that a worker hands over together
 # One worker draws the new texts of a whole epoch, which takes several times as long as to learn from them.
-N_WORKERS, N_DRAWING = 2, 8
+N_WORKERS, N_DRAWING = 2, 12
 #: Objectives whose loss takes what a worker has made; those of others may compute it in their own way.
 BEGIN_WITH_BATCHES = (
     *(CausalObjective, ClassificationObjective, FreshObjective),

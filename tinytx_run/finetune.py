@@ -21,7 +21,7 @@ from tinytx_run.corpora import Corpus, Split, at_hand, label_subset, load_corpus
 from tinytx_run.distributed import Processes
 from tinytx_run.evaluate import count_correct, evaluate_split
 from tinytx_run.hf.folders import is_published
-from tinytx_run.recipes import Recipe, corpus_kind, plan_finetuning
+from tinytx_run.recipes import Recipe, corpus_kind, named_budget, plan_finetuning
 from tinytx_run.splits import TextHashes
 from tinytx_run.training import (
     DEFAULTS,
@@ -124,14 +124,16 @@ def finetune(
     asked |= {"start": weights_fingerprint(given), "fresh": fresh, "frozen": frozen}
 
     def planned() -> Recipe:
-        row = plan_finetuning(corpus_kind(data), run.budget)
+        budget = named_budget(run.budget)
+        few = n_labels is not None and budget == "gpu"  # large batches of few texts would be few steps
+        row = plan_finetuning(corpus_kind(data), "study" if few else budget)
         lr, epochs, config = row.lr, row.n_epochs, given.config.replace(dropout=row.dropout)
         if frozen:
             lr *= PROBE_RATE
         elif not fresh and isinstance(start, str | os.PathLike) and is_published(start):
             lr, epochs = PUBLISHED_RATE, min(epochs, PUBLISHED_EPOCHS)
         settings = TrainingSettings(n_steps=1, lr=lr, tokens_per_batch=row.tokens_per_batch, seed=seed)
-        return Recipe(row.budget, config.vocab_size, config, settings, n_epochs=n_epochs or epochs)
+        return Recipe(budget, config.vocab_size, config, settings, n_epochs=n_epochs or epochs)
 
     recipe, tokenizer = run.plan("classification", data, planned, lambda size: of_start, **asked)
     if n_labels is None and recipe.budget == "smoke":

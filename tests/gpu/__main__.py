@@ -99,7 +99,7 @@ def tests(folder: Path) -> tuple[Record, list[str]]:
     command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider"]
     command += ["-p", outcomes.__name__]
     if importlib.util.find_spec("xdist"):
-        command += ["-n", str(N_AT_ONCE)]
+        command += ["-n", str(N_AT_ONCE), "--dist", "worksteal"]
     # Those of several processes take longest, so they begin. Other files may need packages that are missing.
     files = sorted((ROOT / "tests").rglob("test_*.py"), key=lambda file: "distributed" not in file.name)
     command += [str(file) for file in files if "mark.gpu" in file.read_text(encoding="utf-8")]
@@ -115,8 +115,10 @@ def tests(folder: Path) -> tuple[Record, list[str]]:
     return record, faults or ([f"pytest ended with {status}"] if status else [])
 
 
-def notebooks(folder: Path, budget: str = "smoke", n_at_once: int = N_AT_ONCE) -> tuple[Record, list[str]]:
-    """All notebooks under nbval at a budget; their models are on the GPU, as torch has one."""
+def notebooks(
+    folder: Path, budget: str = "smoke", n_at_once: int = N_AT_ONCE, words: str = ""
+) -> tuple[Record, list[str]]:
+    """Notebooks that hold some words, under nbval at a budget; their models are on the GPU."""
     missing = [name for name in ("nbval", "ipykernel") if importlib.util.find_spec(name) is None]
     if missing:
         return {}, [f"notebooks need {' and '.join(missing)}, which this Python lacks"]
@@ -144,7 +146,8 @@ def notebooks(folder: Path, budget: str = "smoke", n_at_once: int = N_AT_ONCE) -
         print(path.stem, found, printed if n_failed or not n_passed else "", flush=True)
         return found
 
-    paths = sorted((ROOT / "notebooks").glob("*.ipynb"))
+    files = sorted((ROOT / "notebooks").glob("*.ipynb"))
+    paths = [path for path in files if words in path.read_text(encoding="utf-8")]
     with ThreadPoolExecutor(n_at_once) as pool:
         record = {path.stem: found for path, found in zip(paths, pool.map(run, paths), strict=True)}
     return record, faults_of_notebooks(record)
@@ -184,8 +187,8 @@ def world(folder: Path, budget: str = "gpu") -> tuple[Record, list[str]]:
 
 
 def lessons(folder: Path) -> tuple[Record, list[str]]:
-    """What the lessons cost at the budget for a GPU, four side by side."""
-    record, faults = notebooks(folder, "gpu", n_at_once=4)
+    """What the lessons cost that do more at the budget for a GPU, three side by side."""
+    record, faults = notebooks(folder, "gpu", n_at_once=3, words="recipes")
     return record, faults + faults_of_time(record)
 
 

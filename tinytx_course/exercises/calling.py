@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tinytx_course.exercises.exercise import Exercise
 
 _KEPT_OUTPUT = 2_000  # characters of what a function prints
+SLOWER_ELSEWHERE = 5  # times: on a GPU each small operation of a loop is sent there, and waited for
 _READING_SECONDS = 2.0  # for looking at a result or an exception, whose methods may be the learner's
 
 
@@ -49,6 +50,8 @@ def observe(exercise: Exercise, function: Any, seed: int, seconds: float) -> Rec
     refusal = refuse(function, exercise.parameters)
     if refusal is not None:
         return Record(refusal=refusal)
+    if working_device().type != "cpu":
+        seconds *= SLOWER_ELSEWHERE
     with torch.device("cpu"):  # as they are judged; `copied` moves them to where the learner works
         calls = tuple(exercise.calls(seed))
     first = _observe_all(function, exercise.parameters, calls, seconds)

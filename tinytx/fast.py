@@ -19,6 +19,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tinytx.masks import causal_mask
 
@@ -26,6 +27,9 @@ FUSED = ("cpu", "cuda")  # devices for which torch has kernels that form no atte
 # Keys up to which two products beat the fused kernel in bfloat16 on a CPU, forward and backward; with a bias,
 # up to which its sum with the scores has digits enough.
 SHORT, SHORT_WITH_BIAS = 1024, 256
+# With a mask and 64, 192, 320, ... keys, the backward pass of cuDNN gives NaN where all scores of a query lie
+# below -88: in torch 2.11 to 2.13 on an H100 and H200, https://github.com/pytorch/pytorch/issues/196678.
+ALL_BUT_CUDNN = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 _triangle = lru_cache(maxsize=8)(partial(causal_mask, device="cpu"))  # whatever the default device
 
@@ -62,10 +66,11 @@ def attend(
         blind = ~mask.any(dim=-1, keepdim=True)  # (..., T or 1, 1), True = no key is allowed
         mask = mask | blind
     if bias is not None:  # in the dtype of the queries and with all their axes, as the fast kernels ask
-        lowest = torch.finfo(q.dtype).min / 2  # not -inf, of which a GPU's backward pass may make NaN
-        bias = bias if mask is None else bias.masked_fill(~mask, lowest)
+        bias = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
         mask = bias.to(q.dtype)[(None,) * (q.dim() - bias.dim())]
-    context = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout)
+    misled = device == "cuda" and mem_len % 128 == 64 and torch.is_grad_enabled()
+    with sdpa_kernel(ALL_BUT_CUDNN) if misled else contextlib.nullcontext():
+        context = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout)
     return context if blind is None else context.masked_fill(blind, 0.0)
 
 

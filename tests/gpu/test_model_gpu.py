@@ -86,6 +86,18 @@ def test_every_kernel_gives_zeros_to_blind_queries_and_equals_the_plain_path(dty
         assert (context == 0).all() and all((gradient == 0).all() for gradient in gradients)
 
 
+@pytest.mark.parametrize("biased", [True, False])
+@pytest.mark.parametrize("n", [37, 64, 128, 192])
+def test_gradients_are_finite_where_all_scores_lie_far_below_zero(n, biased):
+    q, k, v = (torch.randn(2, 3, n, 32, device=DEVICE) for _ in range(3))
+    q[..., 0], k[..., 0] = 1.0, -120 * 32**0.5  # all scores are about -120
+    bias = torch.zeros(3, n, n, device=DEVICE) if biased else None
+    given = [x.bfloat16().requires_grad_() for x in (q, k, v)]
+    context = fused_attention(*given, causal_mask(n, device=DEVICE), bias)
+    for gradient in torch.autograd.grad(context.sum(), given):
+        assert gradient.isfinite().all()
+
+
 @pytest.mark.parametrize("padded", [True, False])
 @pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "alibi"])
 def test_bfloat16_autocast_on_gpu_stays_close_to_float32_on_cpu(padded, positions):

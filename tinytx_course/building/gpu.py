@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import fmean
 
 from tinytx_course.labs.lesson_13 import speed_line
 from tinytx_course.results import Results, with_table
@@ -23,7 +24,16 @@ def _said(part: str, found: dict) -> str:
         n_cells = [sum(one[f"cells_{kind}"] for one in found.values()) for kind in ("passed", "failed")]
         on_gpu = sum(one["on_gpu"] for one in found.values())
         return f"{len(found)}, {on_gpu} of them on the GPU: {n_cells[0]} cells passed, {n_cells[1]} failed"
+    if part == "world":
+        return ", ".join(f"{name} {one['seconds']:.0f} s{_busy(one)}" for name, one in found.items())
     return f"{len(found)} measured"
+
+
+def _busy(one: dict) -> str:
+    """Return how busy the GPU was from the first to the last second in which it computed."""
+    samples = one["busy_percent"]
+    used = [number for number, percent in enumerate(samples) if percent > 1]
+    return f" ({fmean(samples[used[0] : used[-1] + 1]):.0f} % busy while it computed)" if used else ""
 
 
 def gpu_table(folder: Path) -> str:

@@ -41,6 +41,7 @@ OPTIONS: dict[str, tuple[str, str, Any]] = {
 EXPERIMENTS = {
     "positions": Experiment("which positions hold: a game, and texts longer than in training", 5),
     "ablation": Experiment("the GPT of lesson 07 without one of its parts, and a 2-gram model", 5),
+    "agreement": Experiment("does an adjective agree with a noun that no short n-gram model can see?", 5),
     "predictions": Experiment(
         "do predictions come out the same with other seeds and threads?", 10, options=("lessons",)
     ),
@@ -71,8 +72,8 @@ EXPERIMENTS = {
 }
 #: Those whose module has `conclusions`, see `experiments.doubt`.
 DOUBTED = (
-    *("positions", "ablation", "transfer", "objectives", "ladder", "since-2017", "scaling", "lora"),
-    "looking-inside",
+    *("positions", "ablation", "agreement", "transfer", "objectives", "ladder", "since-2017", "scaling"),
+    *("lora", "looking-inside"),
 )
 
 

@@ -247,5 +247,6 @@ def chrf_torch(translation, reference):
     return 100 * 5 * p * r / (4 * p + r)
 
 
+wrong("unshared-left-out", chrf_torch, {"not a or not b": "not a or not b or not {*a} & {*b}"})
 wrong("wrong-type", lambda translation, reference: f"{chrf_counters(translation, reference):.1f}")
 wrong("beta-1", chrf_counters, {"500": "200", "4 * p": "p"})

@@ -119,6 +119,9 @@ def tiny_gpt_scale_by_tokens(token_ids, token_embed, positions, blocks, final_no
     return final_norm(x) @ w_out
 
 
+wrong("positions-by-texts", gpt_plain, {"token_ids.shape[1]]": "len(token_ids)]"})
+
+
 right, wrong = of("tie_embeddings")
 
 

@@ -208,3 +208,10 @@ def gain_interval_divided_by_n_minus_1_again(ours, theirs, t):
     d = np.subtract(ours, theirs)
     h = t * d.std(ddof=1) / math.sqrt(len(d) - 1)
     return (d.mean() - h, d.mean() + h)
+
+
+@wrong("spreads-subtracted")
+def gain_of_two_spreads(ours, theirs, t):
+    gap = statistics.fmean(ours) - statistics.fmean(theirs)
+    half = t * (statistics.stdev(ours) - statistics.stdev(theirs)) / math.sqrt(len(ours))
+    return gap - half, gap + half

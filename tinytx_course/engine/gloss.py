@@ -54,6 +54,9 @@ def word_by_word(words: Sequence[str]) -> list[str]:
     """
     glosses = _glosses()
     english = [glosses[word.lower()] for word in words]
+    for at, two in enumerate(zip(words, words[1:], strict=False)):
+        if two[0] == "si" and two[1] != "vous":
+            english[at] = "so"
     return [
         f"{one[:1].upper()}{one[1:]}" if word[0].isupper() else one
         for one, word in zip(english, words, strict=True)

@@ -50,7 +50,7 @@ def world_tables(world: World) -> bytes:
     tensors = {name: _as_uint16(name, np.asarray(numbers)) for name, numbers in whole.items()}
     metadata = {
         "words": world.vocabulary,
-        "english": word_by_word(world.vocabulary) if world.language == "fr" else [],
+        "english": [word_by_word([word])[0] for word in world.vocabulary if world.language == "fr"],
         "glued": sorted(NO_SPACE_BEFORE[world.language]),
         "n_books": network.n_books,
         "entries": network.entries,

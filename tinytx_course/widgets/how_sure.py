@@ -13,7 +13,7 @@ from tinyworld.reviews import Review
 from tinyworld.world import World
 
 _MOST_REVIEWS = 12
-_N_DRAWN = 4
+_N_DRAWN, _OF, _LONGEST = 4, 60, 36  # reviews by default, of how many, and their most words
 
 
 class HowSureExplorer(Explorer):
@@ -66,7 +66,7 @@ def how_sure(
     model: Sequence[Sequence[float]] | None = None,
     *,
     world: World | None = None,
-    n_read: int = 4,
+    n_read: int = 9,
 ) -> HowSureExplorer:
     """Reveal a review word by word: how sure is a classifier, and how sure can one be?
 
@@ -75,7 +75,8 @@ def how_sure(
     Parameters
     ----------
     reviews : sequence of Review, optional
-        At most 12, from `World.reviews`; by default 4 are drawn.
+        At most 12, from `World.reviews`; by default the 4 of 60 of at most 36 words whose exact probability
+        moves most.
     model : sequence of sequences of float, optional
         For each review the classifier's probability of label 1 after 1, 2, ... words: one number a word.
     world : World, optional
@@ -96,7 +97,7 @@ def how_sure(
     'Review 1 of 4'
     """
     world = world or World()
-    reviews = world.reviews(_N_DRAWN, seed=1) if reviews is None else list(reviews)
+    reviews = _turning(world) if reviews is None else list(reviews)
     if not 1 <= len(reviews) <= _MOST_REVIEWS:
         raise ValueError(f"reviews must be 1 to {_MOST_REVIEWS}, got {len(reviews)}")
     log_odds = np.concatenate([prefix_log_odds(world, review.words) for review in reviews])
@@ -108,6 +109,17 @@ def how_sure(
         model=b"" if model is None else _checked(model, reviews).tobytes(),
         n_read=n_read,
     )
+
+
+def _turning(world: World) -> list[Review]:
+    """Reviews that change their mind."""
+
+    def moves(review: Review) -> float:
+        chances = 1 / (1 + np.exp(-prefix_log_odds(world, review.words)))
+        return float(np.abs(np.diff(chances)).sum())
+
+    drawn = [review for review in world.reviews(_OF, seed=1) if len(review.words) <= _LONGEST]
+    return sorted(drawn, key=moves, reverse=True)[:_N_DRAWN]
 
 
 def _checked(model: Sequence[Sequence[float]], reviews: Sequence[Review]) -> np.ndarray:

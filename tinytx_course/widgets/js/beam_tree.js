@@ -247,8 +247,8 @@ function picture(ui) {
     const column = Math.min(WIDEST, (wide + gap) / Math.min(most, tree.length));
     const box = column - gap;
     const from = Math.max(0, n - most);
-    const row = ui.large ? 36 : 34;
-    const tall = row - 3;
+    const row = ui.large ? 42 : 38;
+    const tall = row - 4;
     const height = row * Math.max(...tree.map((nodes) => nodes.length)) + 24;
     const y = (slot) => 24 + row * (slot + 0.5);
     const boxes = [];
@@ -302,12 +302,12 @@ function picture(ui) {
             h("rect", { x, y: y(i) - tall / 2, width: box, height: tall, rx: 6 }),
             h(
               "text",
-              { x: x + box / 2, y: y(i) - 3, "text-anchor": "middle" },
+              { x: x + box / 2, y: y(i) - 4, "text-anchor": "middle" },
               fitted(lastWord(pathOf(tree, step, i)), box - 6),
             ),
             h(
               "text",
-              { x: x + box / 2, y: y(i) + tall - 20, "text-anchor": "middle", class: "tx-number" },
+              { x: x + box / 2, y: y(i) + (ui.large ? 14 : 11), "text-anchor": "middle", class: "tx-number" },
               number(p),
             ),
           ),

@@ -25,11 +25,7 @@ from tinytx_course.engine.tables import world_tables
 from tinyworld.world import World
 
 MOMENTS = (5, 10, 20, 30, 45, 60, 120, 180, 240)  # seconds at which the model is judged
-VARIANTS: Mapping[str, Mapping[str, Any]] = {
-    "recipe": {},
-    "AdamW, rate 5e-3": {"settings": {"optimizer": "adamw", "lr": 5e-3}},
-    "width 128, 8 heads": {"config": {"d_model": 128, "n_heads": 8, "d_ff": 512}},
-}
+CHANGES: Mapping[str, Any] = {}  # of the page's recipe
 PAGE = (1, 5)  # minutes in Chromium
 _AROUND = 5  # seconds before and after a time: samples in between count
 _TRAIN = """
@@ -60,11 +56,10 @@ return { first: world.written(first), first_sample: firstSample, tokens, curve, 
 
 
 def playground(settings: Settings) -> pd.DataFrame:
-    """Train for a minute with each variant, for five with the recipe, in node and in a page; see `table`."""
+    """Train for a minute and for five, in node and in a page; see `table`."""
     settings.check_budget("smoke", "laptop")
     minute = 1 if settings.budget == "smoke" else 60
     cells = [(minute, "recipe", seed) for seed in range(settings.n_seeds)]
-    cells += [(minute, variant, 0) for variant in VARIANTS if variant != "recipe"]
     cells.append((5 * minute, "recipe", 0))
     if can_measure():
         cells += [(n_minutes * minute, VARIANT, 0) for n_minutes in PAGE]
@@ -75,7 +70,7 @@ def playground(settings: Settings) -> pd.DataFrame:
     def origin(seconds: int, variant: str, seed: int) -> Record:
         if variant == VARIANT:
             return {"seconds": seconds, "tasks": "processor"}
-        return {"seconds": seconds, "changes": dict(VARIANTS[variant]), "schedule": "clock"}
+        return {"seconds": seconds, "changes": dict(CHANGES), "schedule": "clock"}
 
     def measure(seconds: int, variant: str, seed: int) -> Record:
         if variant == VARIANT:
@@ -98,7 +93,7 @@ def table(records: Records) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row a length of training and variant: ``n`` seeds, ``mean``, ``low`` and ``high`` in per cent
+        One row a length of training and place: ``n`` seeds, ``mean``, ``low`` and ``high`` in per cent
         above the entropy bound at the end; the same ``at 20 s``; ``possible``, the share of the words drawn
         at the end that come before the first one which the grammar does not allow, in per cent; ``tokens`` a
         second; seconds to the ``first sample``. For the page also ``allowed at 20 s``, the share of words

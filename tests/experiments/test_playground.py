@@ -12,7 +12,7 @@ from tinytx_course.engine.node import node_program
 @pytest.mark.skipif(node_program() is None, reason="needs node: the JavaScript cannot be run without it")
 def test_runs_are_measured_once_and_judged_against_the_bound(once, monkeypatch):
     narrow = {"config": {"d_model": 16, "d_ff": 32, "n_layers": 1}}
-    monkeypatch.setattr(playground, "VARIANTS", {"recipe": narrow})
+    monkeypatch.setattr(playground, "CHANGES", narrow)
     monkeypatch.setattr(playground, "MOMENTS", (0.5, 2, 99))
     monkeypatch.setattr(playground, "PAGE", (1,))
     widget = sys.modules["tinytx_course.widgets.playground"]

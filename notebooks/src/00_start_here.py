@@ -267,7 +267,7 @@ print("it equals the package")
 # %% [markdown]
 # ## How the course works
 #
-# Each lesson asks one question. It is answered by hand, all at once and with the package. From lesson 01 on, the core takes 42 to 53 minutes; the parts marked *Further* can be left out. Measured numbers were computed on the page, or read from a stored experiment that is named. Later lessons learn from book reviews in simple French, which a grammar of ours makes up. So we know how well any model can predict it on average: this limit is the **entropy bound**.
+# Each lesson asks one question. It is answered by hand, all at once and with the package. From lesson 01 on, the core takes 42 to 54 minutes; the parts marked *Further* can be left out. Measured numbers were computed on the page, or read from a stored experiment that is named. Later lessons learn from book reviews in simple French, which a grammar of ours makes up. So we know how well any model can predict it on average: this limit is the **entropy bound**.
 #
 # - **The machine:** [01 tokens](01_tokens.ipynb), [02 attention and masks](02_attention_and_masks.ipynb), [03 positions](03_positions.ipynb), [04 many heads](04_many_heads.ipynb), [05 the block](05_the_block.ipynb), [06 counting parameters](06_counting_parameters.ipynb), [07 your own GPT](07_your_own_gpt.ipynb).
 # - **What it learns:** [08 pretraining](08_pretraining.ipynb), [09 transfer](09_transfer.ipynb), [10 masked or causal](10_masked_or_causal.ipynb), [11 translation](11_translation.ipynb).

@@ -247,7 +247,7 @@ print("predicts", *map(tokenizer.piece, targets[1]))
 plots.diagram("text-to-vectors")
 
 # %% [markdown]
-# One university course trained a model with $D = 200$ and four layers (`seed-lab`; lesson 06 counts it) with 50,001 tokens. It is a dictionary with a small transformer in the middle.
+# A model with $D = 200$ and four layers (`seed-lab`; lesson 06 counts it) and 50,001 tokens is a dictionary with a small transformer in the middle.
 #
 # A lookup equals the product of a **one-hot** vector, 1 at the token and 0 elsewhere, with the matrix.
 
@@ -268,7 +268,7 @@ print(len(token_ids), "ids →", tuple(looked_up.shape), "equal to the product")
 # %% [markdown]
 # ## What this does not show
 #
-# Our language has about a thousand words. So a vocabulary of whole words can be far smaller than for real text, where new words never end.
+# Our language has about a thousand words ([lesson 08](08_pretraining.ipynb) counts them). So a vocabulary of whole words can be far smaller than for real text, where new words never end.
 #
 # ## Questions
 
@@ -399,6 +399,9 @@ for text in ("bien 🙂", "βιβλίο"):
     for one in (tokenizer, with_bytes):
         print(one.decode(one.encode(text)), ":", *one.pieces(text))
     assert with_bytes.decode(with_bytes.encode(text)) == text
+    assert tokenizer.decode(tokenizer.encode(text)) != text
+    n_bytes = sum(len(c.encode()) for c in text if not c.isascii())
+    assert sum("<0x" in piece for piece in with_bytes.pieces(text)) == n_bytes
 
 # %% [markdown]
 # Without fallback (first and third line) the emoji and the Greek are lost. With it they come back, but each such character costs as many tokens as UTF-8 needs bytes.

@@ -75,6 +75,7 @@ for name, causal in {"sees the past": True, "sees everything": False}.items():
     players[name] = tx.LanguageModel(dice.replace(causal=causal))
     losses = lesson_02.train(players[name], dice_game, n_steps=150)
     ax.plot(losses, label=f"{name}, at the end {losses[-1]:.2f}")
+assert losses[-1] < 0.5  # of the one that sees everything
 ax.axhline(math.log(6), linestyle="--", label="ln 6 = 1.79")
 ax.set(xlabel="training step", ylabel="loss (nats per roll)", ylim=(0, 2))
 ax.legend()
@@ -365,10 +366,10 @@ for d in (4, 64, 1024):
     top = [row.amax(dim=-1).mean().item() for row in rows]
     assert top[1] < 0.3
     print(f"d = {d}: spread {raw.std():.1f}, {top[0]:.2f} → {top[1]:.2f}")
-assert top[0] > 0.8
+assert top[0] > 0.9
 
 # %% [markdown]
-# Undivided, at $d = 1024$ nearly all weight is on one key, and softmax is **saturated**: its slope $w (1 - w)$ is 0.04 at a weight of 0.96, and 0.14 at 0.17: the weights answer less to a change of a score. (No model was trained without the scale here.)
+# Undivided, at $d = 1024$ nearly all weight is on one key, and softmax is **saturated**: its slope $w (1 - w)$ is near 0 there, so the weights hardly answer to a change of a score. (No model was trained without the scale here.)
 #
 # ## Questions
 

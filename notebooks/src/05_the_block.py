@@ -190,7 +190,7 @@ x = torch.randn(8, 16, 32, dtype=torch.float64)  # (B, T, D)
 eight = stack(AttentionAlone, 8).double()
 seen = signals(eight, x)
 print("variety, level 0 to 4:", *(f"{share:.0e}" for share in seen.variety[:5]))
-assert max(seen.variety[4:]) < 1e-8
+assert seen.variety[4] < 1e-12 and max(seen.variety[4:]) < 1e-8
 
 # %% [markdown]
 # With random weights, attention alone makes all sixteen tokens of a text equal at level 4, up to rounding. Then it does not matter which attends to which, so the query weights of the layers above that level get next to no gradient, a **vanishing gradient** (*Further*).
@@ -223,6 +223,7 @@ deepest = residual[32]
 ends = deepest.size[-1], deepest.variety[-1], deepest.gradient[0]
 print("32 layers: signal {:,.0f}, variety {:.0e}, gradient {:.0e}".format(*ends))
 assert deepest.size[-1] > 1000 and deepest.variety[-1] > 1e-5
+assert deepest.gradient[0] > 1e4
 
 # %% [markdown]
 # Tokens become alike far more slowly. But now signal and gradient **explode**.
@@ -305,6 +306,9 @@ plots.show(fig, name="05_post_norm_and_pre_norm")
 post, pre = (seen[32] for seen in measured.values())
 assert 0.1 < min(post.gradient + pre.gradient) < max(post.gradient + pre.gradient) < 10
 post, pre = post.variety[-1], pre.variety[-1]
+assert post < 0.01 and pre > 10 * post
+tops = [measured["Post-norm"][depth].variety[-1] for depth in DEPTHS]
+assert tops == sorted(tops, reverse=True)
 finding = f"Post-norm {post:.4f}, pre-norm {pre:.4f}."
 course.resolve("05.2", pre / post, finding, thresholds=[0.5, 2])
 
@@ -450,12 +454,12 @@ plots.curves(
 )
 plots.show(fig, name="05_warm_up")
 worst = max(names, key=lambda name: ends[name].mean())
-assert smoke or ends[worst].min() > 1.7
+assert smoke or (worst == "post-norm, no warm-up" and ends[worst].min() > 1.7)
 assert smoke or max(last.max() for name, last in ends.items() if name != worst) < 1
 course.resolve("05.3", worst, f"It ends at {ends[worst].mean():.2f}; ln 7 is 1.95.")
 
 # %% [markdown]
-# Post-norm without warm-up ends close to the uniform guess. With warm-up, or at a sixth of the learning rate, the same model learns. So **in these 100 steps, at a rate at which pre-norm learns at once, post-norm learns only with warm-up**, as Xiong et al. report; a lower rate helps as much.
+# Post-norm without warm-up ends close to the uniform guess. With warm-up, or at a sixth of the learning rate, the same model learns. So **in these 100 steps, at a rate at which pre-norm learns without warm-up, post-norm learns only with it**, as Xiong et al. report; a lower rate helps, too.
 #
 # ## Further: a gradient that vanishes
 #
@@ -473,7 +477,7 @@ print("32 layers, from the lowest:", *(f"{size:.0e}" for size in at_queries[:6])
 #
 # ## Further: dropout
 #
-# In training, **dropout** sets each number to 0 with probability $p$ and divides the others by $1 - p$, so the mean stays what it was. This makes it harder to learn examples by heart, that is, to **overfit**. In use it does nothing: `.train()` or `.eval()` decides. If `.eval()` is forgotten, each call gives another answer.
+# In training, **dropout** sets each number to 0 with probability $p$ and divides the others by $1 - p$, so the mean stays what it was. It is meant to make it harder to learn examples by heart, that is, to **overfit** (Srivastava et al., *Dropout*, 2014). In use it does nothing: `.train()` or `.eval()` decides. If `.eval()` is forgotten, each call gives another answer.
 
 # %% tags=["nbval-check-output"]
 numbers, dropout = torch.full((10_000,), 3.0), nn.Dropout(0.25)

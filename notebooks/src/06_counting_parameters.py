@@ -248,7 +248,7 @@ with torch.device("meta"):
 print("the model has as many")
 
 # %% [markdown]
-# The published weights have 124,439,808 numbers too. The paper says 117 million; its authors have since called [their counts an error](https://github.com/openai/gpt-2).
+# The paper says 117 million. Its authors have since called [their counts an error](https://github.com/openai/gpt-2), and name this model by 124 million.
 #
 # ## Questions
 
@@ -316,7 +316,7 @@ for name, published in PUBLISHED.items():
         rule = 12 * sizes.n_layers * sizes.d_model**2 + sizes.vocab_size * sizes.d_model
         stated = f"{published.stated:,} M" if published.stated else "-"
         print(f"{name:<17}{exact:>13,}{rule:>15,}{rule / exact - 1:>9.1%}{stated:>11}")
-        assert -0.0105 < rule / exact - 1 < 0
+        assert -0.0105 < rule / exact - 1 < 0 and sizes.d_ff == 4 * sizes.d_model
 
 # %% [markdown]
 # **For these ten models the rule is low by about one percent or less.** All have $F = 4 D$, and their output layer is tied or not counted. The rule leaves out positions, segments (vectors that mark the first or second text), biases, norms, and BERT's *pooler*, one more linear layer on top of the first token. (BERT: Devlin et al., [arXiv:1810.04805](https://arxiv.org/abs/1810.04805), section 3; GPT-2: Radford et al., *Language Models are Unsupervised Multitask Learners*, 2019, table 2.)

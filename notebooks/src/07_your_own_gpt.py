@@ -310,7 +310,7 @@ found = f"Half of ln V is {half:.2f}. First measured below at step {first}."
 course.resolve("07.1", first, found, thresholds=(17, 129))
 
 # %% [markdown]
-# Read downwards: random tokens, frequent words, sentences.
+# Read downwards: what does it learn first?
 #
 # Here is a model that was trained for longer. Type a French beginning, then follow one token to the logits.
 
@@ -335,14 +335,14 @@ if corpus.name == "world":
 fig, ax = plots.curves(
     [plots.Curve("your GPT", steps, losses)], references=references, x_log=True,
     xlabel="step (logarithmic)", ylabel="held-out loss (nats per token)",
-    y_range=(0, 8.5), title="From noise to sentences",
+    y_range=(0, 8.5), title="Held-out loss of your GPT",
 )
 plots.show(fig, name="07_learning")
 for name, nats in {f"after {steps[-1]} steps": losses[-1], **references}.items():
     print(f"{name:<24}{nats:.2f} nats per token")
 
 # %% [markdown]
-# **It comes most of the way from the uniform guess to the bound.** So does counting pairs of tokens (below): what attention adds is the last part.
+# **It comes most of the way from the uniform guess to the bound.**
 #
 # ## Further: leave one part out
 #
@@ -364,6 +364,8 @@ for one in stored.data.values():
     found[one["left out"]].append(one["loss"])
 for part, nats in found.items():
     print(f"{part:<21}{sum(nats) / len(nats):.2f} ({min(nats):.2f} to {max(nats):.2f})")
+assert {one["n_steps"] for one in stored.data.values()} == {0, 350}
+assert all(len(found[part]) == 5 for part in parts)
 assert all(abs(nats - found["2-gram"][0]) < 0.05 for nats in found["attention"])
 rest = (*found["feed-forward network"], *found["positions"])
 assert max(rest) < min(found["no part"]) + 0.1 < min(found["attention"])

@@ -240,7 +240,7 @@ answer = "they differ by less than a fifth" if 1 / 1.2 < ratio < 1.2 else longer
 course.resolve("12.2", answer, f"The GRU takes {ratio:.1f} times as long as attention.")
 
 # %% [markdown]
-# Operations do not order the layers by the clock. A possible reason: attention is a few *large* products, a GRU many small ones, each of which waits for the state before.
+# Equal operations need not take equal time. A possible reason, where the GRU takes longer: attention is a few *large* products, a GRU many small ones, each of which waits for the state before.
 #
 # ### More texts at once, and every length
 #
@@ -263,7 +263,7 @@ with torch.inference_mode():
 assert smoke or ratios[1] > ratios[64]
 
 # %% [markdown]
-# It does: the more texts, the smaller the ratio. A fixed cost of each step would show the same. Now one text again, for every layer and many lengths. "GRU" and "RNN" are our loops in Python, those "in torch" are compiled. Bands hold the middle half of all rounds.
+# It does: with 64 texts the ratio is smaller than with one. A fixed cost of each step would show the same. Now one text again, for every layer and many lengths. "GRU" and "RNN" are our loops in Python, those "in torch" are compiled. Bands hold the middle half of all rounds.
 
 # %% tags=["folded"]
 lengths = [16, 32, 64, 128] if smoke else [64, 128, 256, 512, 1024, 2048, 4096]
@@ -282,7 +282,7 @@ ax.minorticks_off()
 course.plots.show(fig, name="12_time")
 
 # %% [markdown]
-# For the same number of operations attention took less time here. But the pairs of attention take $n^2$ operations, a recurrent layer $n$: the longer the text, the steeper is the line of attention.
+# The pairs of attention take $n^2$ operations, a recurrent layer $n$: in operations the line of attention grows steeper with the text. Does it by the clock?
 #
 # ### Further: waiting, what cannot be done at once
 #
@@ -361,6 +361,8 @@ for name, layer in fresh.items():
     fades = reached[1] / reached[-1]
     reach = f"reaches {len(reached):>2} tokens"
     print(f"{name:<18}{reach}, distance 1 / farthest {fades:.1e}")
+faded = {line.label: line.y[1] / line.y[-1] for line in lines}
+assert min(faded["RNN"], faded["GRU"]) > 1e4 > 1e3 > faded["GRU, gate near 1"]
 fig, ax = course.plots.curves(
     lines, y_log=True, title="How far a gradient reaches through one layer",
     xlabel="distance (positions)", ylabel="size of the gradient (log scale)",
@@ -368,7 +370,7 @@ fig, ax = course.plots.curves(
 course.plots.show(fig, name="12_gradients")
 
 # %% [markdown]
-# On a logarithmic axis a straight line means the same factor at every step. In the RNN and the GRU that factor is below one: the gradient **vanishes** exponentially (*vanishing gradients*: Pascanu et al., [arXiv:1211.5063](https://arxiv.org/abs/1211.5063)). In the GRU whose gate is near 1 it falls far more slowly. Attention without positions knows no distance: what differs there is chance. The convolution has a wall. (A trained recurrent layer may carry further, or not as far.)
+# On a logarithmic axis a straight line means the same factor at every step. In the RNN and the GRU that factor is below one on average: the gradient **vanishes** exponentially (*vanishing gradients*: Pascanu et al., [arXiv:1211.5063](https://arxiv.org/abs/1211.5063)). In the GRU whose gate is near 1 it falls far more slowly. Attention without positions knows no distance: beyond distance 0, the token that asks, what differs is chance. The convolution has a wall. (A trained recurrent layer may carry further, or not as far.)
 #
 # ### Equal parameters, nearly equal operations
 #
@@ -385,6 +387,9 @@ for kind in lesson_12.MIXERS:
     ratio = operations / n_params
     print(f"{kind:<12}{n_params:>9,} parameters", end=" ")
     print(f"{operations:>9,.0f} operations a token, {ratio:.2f} a parameter")
+models = [lesson_12.build_model(kind, 1000, 96) for kind in lesson_12.MIXERS]
+sizes = [tx.count_parameters(model) for model in models]
+assert max(sizes) < 1.005 * min(sizes)
 
 # %% [markdown]
 # ## Use it: one ladder on one task
@@ -450,7 +455,7 @@ tried = [ladder.get(f"CNN/tuning/{lr:g}")["valid"] for lr in (0.005, 0.01, 0.02)
 assert min(tried) == tried[-1]
 
 # %% [markdown]
-# The transformer is ahead of all three, at equal parameters and at equal time, with every seed. But three seeds make wide intervals: with Bonferroni's correction for six comparisons (lesson 14) each of them contains zero. And the CNN's best rate lay at an end of its grid. All leads are small: 0.005 to 0.017 nats, where the step from counting to any network is ten times as large. A CNN at a higher rate might do better.
+# The transformer is ahead of all three, at equal parameters and at equal time (at the rates tuned for a full pass), with every seed. But three seeds make wide intervals: with Bonferroni's correction for six comparisons (lesson 14) each of them contains zero. And the CNN's best rate lay at an end of its grid. All leads are small: 0.005 to 0.017 nats, where the step from counting to any network is ten times as large. A CNN at a higher rate might do better.
 
 # %% [markdown]
 # ## Questions
@@ -517,7 +522,7 @@ course.check("longest_chain", longest_chain)
 #
 # 1. Where a state keeps less than all of itself, a signal fades. One convolution has a wall. Attention reads at any distance.
 # 2. Attention takes $8nd^2 + 4n^2d$ operations, an RNN $4nd^2$. "Cheaper" needs a *when* ($n < d$), an *of what* and a *than what*.
-# 3. *Further:* at equal operations attention took less time than a GRU on this core; the longest chain grows with the text in recurrent layers only.
+# 3. *Further:* layers with equally many operations can take unequal times; the longest chain grows with the text in recurrent layers only.
 # 4. On one task, at equal parameters, the transformer came first with each of three seeds. Three do not settle its lead.
 #
 # *References:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), table 1.

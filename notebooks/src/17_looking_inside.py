@@ -216,7 +216,7 @@ finding = f"It misses {gains[best].mean:.3f} nats less than with random weights.
 course.resolve("17.1", best if gains[best].low > max(others) else "open", finding)
 
 # %% [markdown]
-# **Finding:** training has made gender and number easier to read for a linear probe, nearly without a miss. Of polarity and genre the probe still misses more than a third of what the prior misses, which reads nothing; whether training helps there, the intervals above say, for this model. Shuffled labels do about as badly as the prior, as they should. No probe can say whether the model *uses* what is there.
+# **Finding:** training has made gender and number easier to read for a linear probe: it misses less than a tenth of what the prior misses, which reads nothing. Of polarity and genre the probe still misses more than a third of that; whether training helps there, the intervals above say, for this model. Shuffled labels do no better than the prior, or hardly, as they should. No probe can say whether the model *uses* what is there.
 #
 # ### Further: level by level
 #

@@ -387,8 +387,9 @@ for kind in lesson_12.MIXERS:
     ratio = operations / n_params
     print(f"{kind:<12}{n_params:>9,} parameters", end=" ")
     print(f"{operations:>9,.0f} operations a token, {ratio:.2f} a parameter")
-models = [lesson_12.build_model(kind, 1000, 96) for kind in lesson_12.MIXERS]
-sizes = [tx.count_parameters(model) for model in models]
+sizes = [
+    tx.count_parameters(lesson_12.build_model(kind, 1000, 96)) for kind in lesson_12.MIXERS
+]
 assert max(sizes) < 1.005 * min(sizes)
 
 # %% [markdown]

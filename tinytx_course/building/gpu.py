@@ -20,7 +20,7 @@ def _said(part: str, found: dict) -> str:
         return "nothing"
     if part == "tests":
         return ", ".join(f"{len(found[kind])} {kind}" for kind in ("passed", "failed", "skipped"))
-    if part == "notebooks":
+    if part in ("notebooks", "lessons"):
         n_cells = [sum(one[f"cells_{kind}"] for one in found.values()) for kind in ("passed", "failed")]
         on_gpu = sum(one["on_gpu"] for one in found.values())
         return f"{len(found)}, {on_gpu} of them on the GPU: {n_cells[0]} cells passed, {n_cells[1]} failed"

@@ -51,6 +51,8 @@ def word_by_word(words: Sequence[str]) -> list[str]:
     --------
     >>> word_by_word(["Les", "romans", "n'", "émeuvent", "pas", "."])
     ['The', 'novels', '', 'move', 'not', '.']
+    >>> word_by_word(["si", "beau", ",", "si", "vous", "aimez"])
+    ['so', 'beautiful', ',', 'if', 'you', 'like']
     """
     glosses = _glosses()
     english = [glosses[word.lower()] for word in words]

@@ -98,7 +98,8 @@ def test_what_is_said_names_the_hidden_token_only_when_it_is_shown(node, explore
     assert "The hidden token" not in before
     assert f"model {blank['model']:.3f} nats, left side only {blank['left']:.3f} nats" in before
     assert after == before.replace("\n", f" The hidden token: “{token}”.\n")
-    assert beyond.startswith(f"One token of {len(explorer.tokens[0])} is hidden")
+    n = len(explorer.tokens[0])
+    assert beyond.startswith(f"Token {n} of {n} is hidden")
 
 
 def test_it_begins_where_both_sides_help_most_and_the_model_is_near_them(explorer):

@@ -44,7 +44,7 @@ export function verdictOf(get) {
 export function describe(get) {
   const { tokens, at, rows, left, model, possible, impossible } = blankOf(get);
   const guess = verdictOf(get);
-  const hidden = `One token of ${tokens.length} is hidden`;
+  const hidden = `Token ${at + 1} of ${tokens.length} is hidden`;
   // not how many are possible: one alone would be the answer
   if (asks(get)) return `${hidden}. Which would you fill in?`;
   const chosen = guess

@@ -284,7 +284,7 @@ class MultiHeadAttention(nn.Module):
             k = split_heads(self.k_proj(source), self.n_kv_heads)  # (B, G, S, K)
             v = split_heads(self.v_proj(source), self.n_kv_heads)
             if self.positions is not None:  # keys are stored as they are compared
-                q, k, bias = self.positions(q, k, before) if before else self.positions(q, k)  # (B, H, T, S)
+                q, k, bias = self.positions(q, k, before) if before else self.positions(q, k)  # (H, T, S)
             if cache is not None:
                 k, v = cache.append(k, v)
         k, v = share_heads(k, self.n_heads), share_heads(v, self.n_heads)  # (B, H, S, K)

@@ -74,7 +74,7 @@ class Sampling:
         for name, count in (("max_new_tokens", self.max_new_tokens), ("top_k", top_k)):
             require(count is None or is_whole(count), f"{name} must be an integer", repr(count))
         require(self.max_new_tokens >= 1, "max_new_tokens must be at least 1", self.max_new_tokens)
-        within = 1e-30 < temperature < 1e30  # float32 has neither 0 nor infinity there
+        within = 1e-30 < temperature < 1e30  # float32 holds it and its inverse
         require(within, "temperature must be positive, between 1e-30 and 1e30", temperature)
         require(top_k is None or top_k >= 1, "top_k must be at least 1, or None for no limit", top_k)
         require(top_p is None or 0 < top_p <= 1, "top_p must lie in (0, 1], or None for no limit", top_p)

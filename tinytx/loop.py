@@ -1,6 +1,6 @@
 """The training loop: one for every objective, deterministic, and resumable to the same bytes.
 
-It knows neither processes nor folders: these hook in as a `TrainingStep` and as `Checkpoints`.
+Several processes hook in as a `TrainingStep`, folders as `Checkpoints`.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def train(
         On the device to compute on; left in evaluation mode.
     objective, settings : Objective, TrainingSettings
     step : TrainingStep, optional
-        Of these three, where it has micro-batches or is that of several processes.
+        Made of the same three, with micro-batches or for several processes; by default a plain one.
     checkpoints : Checkpoints, optional
         Of the run. If there is one, training resumes from it.
     on_step : callable, optional
@@ -207,7 +207,8 @@ def train(
                 trim_memory()
     for name, weight in model.named_parameters():
         if not weight.isfinite().all():
-            raise DivergenceError(f"weights must be finite, got {name} after step {state.step}")
+            got = f"{name} after step {state.step}; {last_good(checkpoints)}"
+            raise DivergenceError(f"weights must be finite, got {got}")
     return state.history
 
 

@@ -110,7 +110,7 @@ def combine_masks(*masks: Tensor | None) -> Tensor | None:
 def agree(left: Sequence[int], right: Sequence[int]) -> bool:
     """Whether two shapes broadcast."""
     pairs = zip(reversed(left), reversed(right), strict=False)
-    return left == right or all(a == b or 1 in (a, b) for a, b in pairs)
+    return all(a == b or 1 in (a, b) for a, b in pairs)
 
 
 def dtype_of(given: object) -> torch.dtype | str:

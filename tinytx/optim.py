@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, cast
 
 import torch
@@ -12,7 +12,7 @@ from tinytx.settings import TrainingSettings, choose_precision, require
 
 MOMENTUM = 0.95
 N_ITERATIONS = 5
-# An odd polynomial whose iteration lifts every singular value in (0, 1] to about 1 (between 0.7 and 1.2).
+# An odd polynomial: five iterations lift singular values from 0.002 to 1 to between 0.6 and 1.2.
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 ADAM_LENGTH = 0.2  # root mean square of a usual update of Adam, in units of the learning rate
 
@@ -47,7 +47,7 @@ class Muon(torch.optim.AdamW):
     """Momentum, orthogonalised, for matrices; AdamW for everything else.
 
     Adam's updates follow the few directions in which gradients are large. Muon takes the running mean of the
-    gradient of a matrix and sets all its singular values to 1, so that rare directions are learned as fast as
+    gradient of a matrix and brings its singular values near 1, so that rare directions are learned as fast as
     common ones.
 
     Parameters
@@ -86,7 +86,7 @@ class Muon(torch.optim.AdamW):
         super().__init__([first, *others], lr=lr, betas=betas, fused=True)
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+    def step(self) -> None:  # type: ignore[override]
         """Make one update; the gradients of the matrices are cleared."""
         group = self.param_groups[0]
         matrices = [parameter for parameter in group["params"] if parameter.grad is not None]

@@ -153,8 +153,8 @@ def rotate(x: Tensor, positions: Tensor | None = None, base: float = 10_000.0) -
     """Rotate each vector by its position: ``R(pos) x`` (RoPE).
 
     R(pos) is `shift_matrix`: it rotates the pair of numbers (2i, 2i + 1) by the angle ``pos base^(-2i / K)``.
-    As ``R(t) q · R(s) k = q · R(s - t) k``, the product of a rotated query and a rotated key depends on their
-    distance alone.
+    As ``R(t) q · R(s) k = q · R(s - t) k``, the product of a rotated query and a rotated key depends on
+    their positions through s - t alone.
 
     Parameters
     ----------

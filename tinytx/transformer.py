@@ -71,8 +71,8 @@ class MixtureOfExperts(nn.Module):
     Notes
     -----
     The weights p are not scaled to sum to 1 over the chosen: with one expert a token, its weight would always
-    be 1, and the router would get no gradient. No loss holds the experts equally busy, as in published
-    models, and no limit on the tokens of an expert drops any.
+    be 1, and the router would get no gradient. Published models add a loss that holds the experts equally
+    busy, and a limit on the tokens of an expert; here there is neither.
 
     References
     ----------
@@ -140,7 +140,7 @@ class Block(nn.Module):
     Notes
     -----
     Equal to `torch.nn.TransformerEncoderLayer` with ``norm_first=(config.norm == "first")`` and
-    ``batch_first=True``.
+    ``batch_first=True``, for what that layer knows: layer norm, ReLU or GELU, no positions of its own.
 
     References
     ----------
@@ -175,7 +175,7 @@ class Block(nn.Module):
         return output
 
 
-# Standard deviation of a language model's first logits: nearly equal, so the first loss is close to ln V.
+# Standard deviation of the first logits of an untied output layer: so the first loss is close to ln V.
 FIRST_LOGIT_STD = 0.25
 
 
@@ -260,8 +260,8 @@ class Transformer(nn.Module):
             In 0..V-1, T at most `max_len`; short rows are padded on the right, or, where positions are
             relative or there are none, on the left.
         padding_mask : Tensor of shape (B, T), bool, optional
-            True = a real token. A causal model needs none: real tokens never attend to what follows them, and
-            without it attention is faster.
+            True = a real token. A causal model needs none for padding on the right: real tokens never attend
+            to what follows them, and without it attention is faster.
         segment_ids : Tensor of shape (B, T), integer, optional
             The sentence of each token, in 0..n_segments-1; all 0 where not given.
         cache : Cache, optional

@@ -16,7 +16,7 @@ import tinytx as tx
 from experiments.harness import Record, Records, Settings
 from experiments.lesson_cells import from_lesson
 from tinytx.ngrams import NGramModel
-from tinytx_run.recipes import plan
+from tinytx_run.recipes import default_budget, plan
 
 READER, ORDERS = "transformer", (2, 3, 4, 5, 7)
 ENDINGS: Mapping[str, str] = {"near": "est", "far": "n'est ni magnifique ni"}
@@ -25,7 +25,7 @@ BUDGETS = ("smoke", "laptop")
 
 def agreement(settings: Settings) -> pd.DataFrame:
     """Ask models from several seeds, and n-gram models, for the gender of an adjective; see `table`."""
-    settings.check_budget(*BUDGETS)
+    settings.check_budget(*{default_budget()} & {*BUDGETS})  # that of the lesson's cells
     budget = str(settings.budget)
     n_steps = settings.longer * plan("world", budget=budget).settings.n_steps
     cells = [(f"{n}-gram", 0, 0) for n in ORDERS] + [(READER, seed, n_steps) for seed in settings.seeds(1)]

@@ -68,8 +68,8 @@ def attend(
     if bias is not None:  # in the dtype of the queries and with all their axes, as the fast kernels ask
         bias = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
         mask = bias.to(q.dtype)[(None,) * (q.dim() - bias.dim())]
-    misled = device == "cuda" and mem_len % 128 == 64 and torch.is_grad_enabled()
-    with sdpa_kernel(ALL_BUT_CUDNN) if misled else contextlib.nullcontext():
+    gives_nan = device == "cuda" and mem_len % 128 == 64 and torch.is_grad_enabled()
+    with sdpa_kernel(ALL_BUT_CUDNN) if gives_nan else contextlib.nullcontext():
         context = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout)
     return context if blind is None else context.masked_fill(blind, 0.0)
 

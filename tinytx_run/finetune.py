@@ -79,7 +79,7 @@ def finetune(
         same on new weights (random features).
     n_labels : int, optional
         Learn from so many texts only, equally many of each class, drawn by ``seed``. By default all; at the
-        budget "smoke" 1,000 at most.
+        budget "smoke" 1,000 at most. Texts of the world are then learned at "gpu" as at "study".
     n_epochs : int, optional
         Passes over the texts; by default the budget's.
     n_scored : int, optional
@@ -125,8 +125,9 @@ def finetune(
 
     def planned() -> Recipe:
         budget = named_budget(run.budget)
-        few = n_labels is not None and budget == "gpu"  # large batches of few texts would be few steps
-        row = plan_finetuning(corpus_kind(data), "study" if few else budget)
+        kind = corpus_kind(data)
+        few = n_labels is not None and (kind, budget) == ("world", "gpu")  # few steps, in large batches
+        row = plan_finetuning(kind, "study" if few else budget)
         lr, epochs, config = row.lr, row.n_epochs, given.config.replace(dropout=row.dropout)
         if frozen:
             lr *= PROBE_RATE

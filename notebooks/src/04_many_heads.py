@@ -289,10 +289,10 @@ fig.supxlabel("position attended to")
 fig.supylabel("position that asks")
 plots.show(fig, name="04_maps_of_heads")
 on_both = (single * known).sum(dim=-1).amin(dim=0)  # (T,): the smaller of two weights
-assert smoke or (on_both > 0.3).sum() >= 2
+assert smoke or on_both.max() > 0.3
 
 # %% [markdown]
-# On the mean over all rows the single head puts weight on both positions for some queries, and still gets only one question right. **A map does not show what is made of it.** (Training may stop at one half as it lowers the loss, not the number of wrong pairs.)
+# On the mean over all rows the single head puts weight on both positions for one query at least, and still gets only one question right. **A map does not show what is made of it.** (Training may stop at one half as it lowers the loss, not the number of wrong pairs.)
 #
 # ## Further: take a head away
 #

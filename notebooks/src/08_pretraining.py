@@ -464,7 +464,7 @@ course.resolve(
     f"In the language: {fine[warm]:.0%}, then {fine[cold]:.0%}. Words: "
     f"{variety[warm]}, then {variety[cold]}.",
 )
-assert smoke or (fine[cold] > fine[warm] and variety[cold] < variety[warm])
+assert smoke or (fine[cold] >= fine[warm] and variety[cold] < variety[warm])
 
 # %% [markdown]
 # Repeating a few safe phrases is an easy way to be correct, so the two columns are read together. One slip among thirty tokens puts a review outside the language.

@@ -348,8 +348,8 @@ table = {column: [cells.get((column, name)) for name in models] for column in co
 print(f"means of {len(rows[0].values)} seeds [95 % interval]; {stored.source_line()}")
 print("\n".join(found[5:]))
 tuned = {k: one for k, one in stored.data.items() if k.endswith("/finetune 100")}
-causal = sorted(one["accuracy"] for k, one in tuned.items() if "/causal/" in k)
-assert len(causal) == 5 and causal[-1] - causal[1] < 0.06 < causal[1] - causal[0]
+accuracies = sorted(one["accuracy"] for k, one in tuned.items() if "/causal/" in k)
+assert len(accuracies) == 5 and accuracies[-1] - accuracies[1] < 0.06
 unfitted = [key for key, one in tuned.items() if one.get("last_loss", 0) > 0.1]
 assert unfitted == ["laptop/seed 4/causal/finetune 100"]
 assert all("? open" in line for line in found[5:])

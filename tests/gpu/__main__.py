@@ -116,7 +116,7 @@ def tests(folder: Path) -> tuple[Record, list[str]]:
 
 
 def notebooks(
-    folder: Path, budget: str = "smoke", n_at_once: int = N_AT_ONCE, words: str = ""
+    folder: Path, budget: str = "smoke", n_at_once: int = N_AT_ONCE, holding: str = ""
 ) -> tuple[Record, list[str]]:
     """Notebooks that hold some words, under nbval at a budget; their models are on the GPU."""
     missing = [name for name in ("nbval", "ipykernel") if importlib.util.find_spec(name) is None]
@@ -147,7 +147,7 @@ def notebooks(
         return found
 
     files = sorted((ROOT / "notebooks").glob("*.ipynb"))
-    paths = [path for path in files if words in path.read_text(encoding="utf-8")]
+    paths = [path for path in files if holding in path.read_text(encoding="utf-8")]
     with ThreadPoolExecutor(n_at_once) as pool:
         record = {path.stem: found for path, found in zip(paths, pool.map(run, paths), strict=True)}
     return record, faults_of_notebooks(record)
@@ -188,7 +188,7 @@ def world(folder: Path, budget: str = "gpu") -> tuple[Record, list[str]]:
 
 def lessons(folder: Path) -> tuple[Record, list[str]]:
     """What the lessons cost that do more at the budget for a GPU, three side by side."""
-    record, faults = notebooks(folder, "gpu", n_at_once=3, words="recipes")
+    record, faults = notebooks(folder, "gpu", n_at_once=3, holding="recipes")
     return record, faults + faults_of_time(record)
 
 

@@ -210,7 +210,7 @@ def gain_interval_divided_by_n_minus_1_again(ours, theirs, t):
     return (d.mean() - h, d.mean() + h)
 
 
-@wrong("spreads-subtracted")
+@wrong("spreads-of-lists")
 def gain_of_two_spreads(ours, theirs, t):
     gap = statistics.fmean(ours) - statistics.fmean(theirs)
     half = t * (statistics.stdev(ours) - statistics.stdev(theirs)) / math.sqrt(len(ours))

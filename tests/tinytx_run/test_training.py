@@ -515,6 +515,17 @@ def test_a_published_body_learns_at_a_small_rate_for_few_epochs(tmp_path, pretra
     assert recipe("fresh").settings.lr == usual.settings.lr and recipe("frozen") == probe
 
 
+def test_few_labels_of_the_world_are_learned_in_small_batches_with_the_budget_of_a_gpu(pretrained, corpus):
+    world = replace(corpus, name="world", train=corpus.train.take(range(8)))
+
+    def settings(**how):
+        result = quick(pretrained, world, train=finetune, n_epochs=1, training_changes={}, **how)
+        return result.recipe.settings.replace(n_steps=1, warmup_steps=0)
+
+    assert settings(budget="gpu", n_labels=4) == settings(budget="study", n_labels=4)
+    assert settings(budget="gpu").tokens_per_batch == 16_384
+
+
 @pytest.mark.parametrize("causal", [True, False])
 def test_texts_are_framed_as_the_body_was_pretrained(corpus, tokenizer, config, causal):
     learning, _ = class_objective(tokenizer, corpus.valid, config.replace(causal=causal))

@@ -9,7 +9,8 @@ from torch import nn
 
 import tinytx as tx
 from tests.solutions.collection import SOLUTIONS
-from tinytx_course.exercises.calling import copied, observe
+from tinytx_course.exercises import calling
+from tinytx_course.exercises.calling import SLOWER_ELSEWHERE, copied, observe
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.judging import judge
 from tinytx_course.exercises.observation import Failure, Observation, Opaque, Record, plain
@@ -141,3 +142,17 @@ def test_a_module_is_recorded_with_the_names_of_what_would_be_trained():
     assert value.trained == ("1.weight", "1.bias") and set(value.state) == set(model.state_dict())
     again = value_sent(model)
     assert again.trained == value.trained and again.kind == value.kind
+
+
+@pytest.mark.parametrize(("device", "times"), [("cpu", 1), ("meta", SLOWER_ELSEWHERE)])
+def test_a_function_has_more_seconds_where_it_works_on_another_device(monkeypatch, device, times):
+    given, within = [], calling.call_within
+
+    def noted(seconds, *call, **named):
+        given.append(seconds)
+        return within(seconds, *call, **named)
+
+    monkeypatch.setattr(calling, "call_within", noted)
+    monkeypatch.setattr(calling, "working_device", lambda: torch.device(device))
+    observe(EXERCISES["causal_mask"], lambda n: [[True] * n] * n, 0, 7.0)
+    assert 7 * times - 1 < max(given) <= 7 * times

@@ -328,6 +328,7 @@ seen = result.history.evaluations
 steps, losses = [row["step"] for row in seen], [row["loss"] for row in seen]
 pairs = zip(steps, losses, strict=True)
 ahead = next((step for step, nats in pairs if nats < by_order[best_n]), math.inf)
+assert smoke or last < by_order[best_n]
 course.resolve(
     "08.2",
     ahead,
@@ -335,7 +336,6 @@ course.resolve(
     f"{ahead}; the step before is {max((s for s in steps if s < ahead), default=0)}.",
     thresholds=(64.5, 512.5),
 )
-assert smoke or last < by_order[best_n]
 
 # %% [markdown]
 # ### Further: does it look further back?
@@ -456,6 +456,7 @@ for who, texts in reviews.items():
     fine[who], variety[who] = inside.mean(), len(used)
     print(f"{who:<25}{fine[who]:15.0%}{variety[who]:17}")
 cold, warm = "model, temperature 0.5", "model, temperature 1.0"
+assert smoke or (fine[cold] >= fine[warm] and variety[cold] < variety[warm])
 fewer = "fewer" if variety[cold] <= variety[warm] else "more"
 answer = f"more reviews in the language, {fewer} different words"
 course.resolve(
@@ -464,7 +465,6 @@ course.resolve(
     f"In the language: {fine[warm]:.0%}, then {fine[cold]:.0%}. Words: "
     f"{variety[warm]}, then {variety[cold]}.",
 )
-assert smoke or (fine[cold] >= fine[warm] and variety[cold] < variety[warm])
 
 # %% [markdown]
 # Repeating a few safe phrases is an easy way to be correct, so the two columns are read together. One slip among thirty tokens puts a review outside the language.

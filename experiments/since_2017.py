@@ -151,10 +151,6 @@ def conclusions(records: Records) -> dict[str, bool]:
     }
 
 
-def _tested(records: Records) -> pd.DataFrame:
-    return pd.DataFrame([one for one in records.values() if one["measure"] == "test"])
-
-
 def table(records: Records) -> pd.DataFrame:
     """Nats per token above the entropy bound of each variant, and its difference from the model of 2017.
 
@@ -165,7 +161,7 @@ def table(records: Records) -> pd.DataFrame:
         difference when the intervals of all comparisons shall hold together (Bonferroni). Then the learning
         rate, the feed-forward width and the number of parameters.
     """
-    data = _tested(records)
+    data = pd.DataFrame([one for one in records.values() if one["measure"] == "test"])
     above = data.pivot(index="seed", columns="variant", values="above")
     facts = data.groupby("variant")[["lr", "d_ff", "n_params"]].first()
     found = mean_table(data, "above", by=(), variant="variant", baselines=(BASELINE,))

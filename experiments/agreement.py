@@ -20,12 +20,11 @@ from tinytx_run.recipes import default_budget, plan
 
 READER, ORDERS = "transformer", (2, 3, 4, 5, 7)
 ENDINGS: Mapping[str, str] = {"near": "est", "far": "n'est ni magnifique ni"}
-BUDGETS = ("smoke", "laptop")
 
 
 def agreement(settings: Settings) -> pd.DataFrame:
     """Ask models from several seeds, and n-gram models, for the gender of an adjective; see `table`."""
-    settings.check_budget(*{default_budget()} & {*BUDGETS})  # that of the lesson's cells
+    settings.check_budget(default_budget())  # that of the lesson's cells
     budget = str(settings.budget)
     n_steps = settings.longer * plan("world", budget=budget).settings.n_steps
     cells = [(f"{n}-gram", 0, 0) for n in ORDERS] + [(READER, seed, n_steps) for seed in settings.seeds(1)]
@@ -90,14 +89,9 @@ def table(records: Records) -> pd.DataFrame:
     DataFrame
         Columns ``reader``, ``n`` seeds, and for ``near`` and ``far`` the ``least`` and the ``most``.
     """
-    rows: dict[str, list[Record]] = {}
-    for record in records.values():
-        rows.setdefault(record["reader"], []).append(record)
-    found = []
-    for reader, some in rows.items():
-        row: Record = {"reader": reader, "n": len(some)}
-        for name in ENDINGS:
-            shares = [share for one in some for share in one[name]]
-            row |= {f"{name}, least": min(shares), f"{name}, most": max(shares)}
-        found.append(row)
-    return pd.DataFrame(found)
+    by_reader = pd.DataFrame(records.values()).groupby("reader", sort=False)
+    found = by_reader.size().to_frame("n")
+    for name in ENDINGS:
+        shares = by_reader[name].sum()  # of both genders and all seeds, in one list
+        found[f"{name}, least"], found[f"{name}, most"] = shares.map(min), shares.map(max)
+    return found.reset_index()

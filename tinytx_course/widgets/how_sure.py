@@ -112,7 +112,7 @@ def how_sure(
 
 
 def _turning(world: World) -> list[Review]:
-    """Reviews that change their mind."""
+    """Reviews whose exact probability moves most."""
 
     def moves(review: Review) -> float:
         chances = 1 / (1 + np.exp(-prefix_log_odds(world, review.words)))

@@ -3,10 +3,7 @@
 import io
 import json
 import os
-import pickle
-import random
 import re
-import shutil
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -15,6 +12,7 @@ import pytest
 import torch
 
 import tinytx
+from tests.tinytx_run.conftest import sentences
 from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
 from tinytx.tokenizer import Tokenizer
@@ -22,14 +20,8 @@ from tinytx.transformer import LanguageModel
 from tinytx_run.checkpoint import load, save
 from tinytx_run.cli import build_parser, main
 
-WORDS = ("le", "la", "chat", "chien", "mange", "voit", "un", "une", "belle", "petit", "livre", "roman")
 ENGLISH = {"red": "rouge", "book": "livre", "the": "le", "cat": "chat", "a": "un", "dog": "chien"}
 QUICK = ("--budget", "smoke", "--device", "cpu")
-
-
-def sentences(n, seed):
-    rng = random.Random(seed)
-    return [" ".join(rng.choice(WORDS) for _ in range(rng.randint(3, 15))) for _ in range(n)]
 
 
 @pytest.fixture
@@ -287,7 +279,9 @@ def test_unknown_tokens_are_said_in_one_line_with_their_share(
     assert len(said) == 1 and said[0].startswith("tinytx: warning: ") and " % of the tokens of " in said[0]
 
 
-def test_bad_arguments_are_refused_and_leave_nothing(refused, checkpoint, prose, tmp_path, monkeypatch):
+def test_bad_arguments_are_refused_and_leave_nothing(
+    refused, checkpoint, translator, prose, tmp_path, monkeypatch
+):
     elsewhere, latin = str(tmp_path / "elsewhere"), tmp_path / "latin.txt"
     latin.write_bytes("un chat\nun été\n".encode("latin-1"))
     monkeypatch.setenv("TINYTX_DATA", str(tmp_path / "nowhere"))
@@ -306,7 +300,21 @@ def test_bad_arguments_are_refused_and_leave_nothing(refused, checkpoint, prose,
         (("generate", checkpoint, "--temperature", "inf"), "got inf"),
         (("pretrain", "--corpus", "wörld", "--out", tmp_path / "out"), "corpus must be one of"),
         (("pretrain", "--corpus", "cls-books", "--out", tmp_path / "out"), "data_dir must"),
+        ((*begin, "--corpus", "cls-books", "--data-dir", elsewhere), elsewhere),
+        (("finetune", checkpoint, *begin[1:], "--corpus", "imdb", "--data-dir", elsewhere), elsewhere),
         (("evaluate", checkpoint, "--corpus", "cls-books", "--data-dir", elsewhere), elsewhere),
+        (("data", "get", "wikipedia"), "name must be one of cls-books, "),
+        (("data", "list", "wikipedia"), "name must be one of cls-books, "),
+        (
+            ("data", "get", "eltec-fra", "--from", "nowhere"),
+            "the folder to copy from must exist, got nowhere",
+        ),
+        (("data", "get", "eltec-fra", "--from", "x", "--mirror", "y"), "--from must be without --mirror"),
+        (("data", "get", "tinyshakespeare", "--mirror="), "--mirror must be an address"),
+        (("data", "get", "tinyshakespeare", "--mirror=ftp://127.0.0.1"), "got 'ftp://127.0.0.1'"),
+        (("generate", tmp_path / "nowhere"), "nothing there"),
+        (("generate", translator), "needs a language model, got a Translator"),
+        (("translate", checkpoint), "needs a translator, got a LanguageModel"),
         (("finetune", checkpoint, "--corpus", prose, "--out", tmp_path / "out"), "a corpus with labels"),
         (
             ("pretrain", "--corpus", latin, "--out", tmp_path / "runs" / "out"),
@@ -315,20 +323,6 @@ def test_bad_arguments_are_refused_and_leave_nothing(refused, checkpoint, prose,
     ):
         assert message in refused(*arguments)
     assert {path.name for path in tmp_path.iterdir()} == {"prose.txt", "latin.txt"}
-
-
-def test_bad_checkpoints_are_refused(refused, checkpoint, translator, reviews, tmp_path):
-    pickled = shutil.copytree(checkpoint, tmp_path / "pickled")
-    (pickled / "model.safetensors").write_bytes(pickle.dumps([1]))
-    evaluation, out = ("--corpus", reviews), ("--out", tmp_path / "out")
-    for path, message in ((pickled, "model.safetensors is damaged"), (tmp_path / "nowhere", "nothing there")):
-        for command, *rest in (("generate",), ("evaluate", *evaluation), ("finetune", *evaluation, *out)):
-            line = refused(command, path, *rest)
-            assert message in line and path.name in line
-    assert "needs a language model, got a Translator" in refused("generate", translator)
-    assert "needs a translator, got a LanguageModel" in refused("translate", checkpoint)
-    assert "one body, got a translator" in refused("finetune", translator, *evaluation, *out)
-    assert not (tmp_path / "out").exists()
 
 
 def test_the_program_itself_answers_with_0_or_with_2_and_one_line(tmp_path):

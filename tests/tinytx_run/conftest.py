@@ -10,6 +10,13 @@ from tinytx.tokenizer import Tokenizer
 from tinytx_run.corpora import Corpus, Split
 
 WORDS = ("le", "la", "chat", "chien", "mange", "voit", "un", "une", "belle", "petit", "grand")
+FRENCH = ("le", "la", "chat", "chien", "mange", "voit", "été", "une", "belle", "petit", "livre", "roman")
+
+
+def sentences(n, seed):
+    """Texts of 3 to 15 words."""
+    rng = random.Random(seed)
+    return [" ".join(rng.choice(FRENCH) for _ in range(rng.randint(3, 15))) for _ in range(n)]
 
 
 def make_split(n_texts: int, seed: int) -> Split:

@@ -1,12 +1,18 @@
 """What tests of interrupted runs share: an end in the middle of a step, and all bytes that a run leaves."""
 
 import contextlib
+import os
+import signal
 
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 
 class Killed(BaseException):
     """Ends training as abruptly as a test can without ending the test."""
+
+
+def press_ctrl_c():
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 @contextlib.contextmanager

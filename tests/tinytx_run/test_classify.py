@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from tinytx.classifier import Classifier
-from tinytx.inference import in_blocks
 from tinytx.transformer import LanguageModel
 from tinytx_run.classify import Classification, classify
 
@@ -22,7 +21,7 @@ def model(config):
 def test_each_text_gets_the_softmax_of_its_own_logits_in_the_order_of_the_texts(config, tokenizer, causal):
     torch.manual_seed(2)
     model, lines = Classifier(config.replace(causal=causal, dropout=0.5), n_classes=3), []
-    found = classify(model, tokenizer, TEXTS, NAMES, report=lines.append)
+    found = classify(model, tokenizer, TEXTS, NAMES, report=lines.append, first_line=11)
     assert model.training and [one.text for one in found] == TEXTS
     begin, end = ([tokenizer.bos_id], []) if causal else ([tokenizer.cls_id], [tokenizer.sep_id])
     model.eval()
@@ -37,7 +36,7 @@ def test_each_text_gets_the_softmax_of_its_own_logits_in_the_order_of_the_texts(
         torch.testing.assert_close(torch.tensor([*one.probabilities.values()]).double(), expected)
         assert one.predicted == NAMES[int(expected.argmax())]
         assert str(one) == f"{one.predicted}\t{expected.max():.4f}"
-    assert len(lines) == 1 and lines[0].startswith("line 4: ") and "24 tokens" in lines[0]
+    assert len(lines) == 1 and lines[0].startswith("line 14: ") and "24 tokens" in lines[0]
 
 
 def test_without_names_classes_are_numbers(model, tokenizer):
@@ -45,23 +44,6 @@ def test_without_names_classes_are_numbers(model, tokenizer):
     assert list(one.probabilities) == [0, 1, 2] and one.predicted in (0, 1, 2)
     assert classify(model, tokenizer, []) == [] and classify(model, tokenizer, (" ",))[0].predicted is None
     assert classify(model, tokenizer, ["\u200b"])[0].predicted is None
-
-
-def test_lines_are_classified_as_they_arrive_and_errors_come_after_what_was_before_them(model, tokenizer):
-    def lines():
-        yield from TEXTS
-        raise ValueError("damaged")
-
-    def answer(block, first_line):
-        return classify(model, tokenizer, block, NAMES, report=said.append, first_line=first_line)
-
-    said, found = [], []
-    with pytest.raises(ValueError, match="damaged"):
-        for one in in_blocks(answer, lines(), 3):
-            found.append(one)
-    whole = classify(model, tokenizer, TEXTS, NAMES, report=lambda line: None)
-    assert [(one.text, one.predicted) for one in found] == [(one.text, one.predicted) for one in whole]
-    assert len(said) == 1 and said[0].startswith("line 4: ")
 
 
 def test_what_cannot_be_classified_is_refused(model, config, tokenizer):

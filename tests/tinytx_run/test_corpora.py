@@ -1,7 +1,6 @@
 """Corpora by name, folders and datasets: splits that share no text, errors that name the row."""
 
 import gzip
-import importlib.util
 import json
 import random
 import sys
@@ -248,7 +247,8 @@ def test_cls_books_takes_a_test_split(tmp_path, monkeypatch):
     files = {**CLS_BOOKS, "test.label": "1\n", "test.review.txt": "J'ai aimé.\n"}
     for name, content in files.items():
         write(tmp_path / "cls-books" / name, content)
-    assert load_corpus("cls-books").test == Split(("J'ai aimé.",), (1,))
+    corpus = load_corpus("cls-books")
+    assert corpus.test == Split(("J'ai aimé.",), (1,)) and corpus.class_names == ("negative", "positive")
     assert {info.name for info in list_corpora() if info.available} == {"world", "novels", "cls-books"}
 
 
@@ -384,9 +384,6 @@ def test_the_film_reviews_at_hand(shared_data):
 
 # --- the library datasets
 
-needs_datasets = pytest.mark.skipif(
-    importlib.util.find_spec("datasets") is None, reason="the library datasets, of the extra test, is absent"
-)
 COLUMNS = {"text_column": "review", "label_column": "mood"}
 TRAIN = ([f"texte {i}" for i in range(30)], [i % 2 for i in range(30)])
 
@@ -394,8 +391,7 @@ TRAIN = ([f"texte {i}" for i in range(30)], [i % 2 for i in range(30)])
 @pytest.fixture
 def saved(tmp_path):
     """Write a dataset with named classes, as the library saves it."""
-    import datasets
-
+    datasets = pytest.importorskip("datasets")
     kinds = {"review": datasets.Value("string"), "mood": datasets.ClassLabel(names=["sad", "glad"])}
 
     def save(**splits):
@@ -411,7 +407,6 @@ def saved(tmp_path):
     return save
 
 
-@needs_datasets
 @pytest.mark.parametrize("form", ["{}", "hf:{}"])
 def test_a_saved_dataset_gives_its_splits_and_the_names_of_its_classes(saved, form):
     folder = saved(train=TRAIN, validation=(["un", "deux"], [1, 0]), test=(["trois", "quatre"], [0, 1]))
@@ -421,7 +416,6 @@ def test_a_saved_dataset_gives_its_splits_and_the_names_of_its_classes(saved, fo
     assert corpus.valid == Split(("un", "deux"), (1, 0)) and corpus.test.labels == (0, 1)
 
 
-@needs_datasets
 def test_labels_without_names_are_integers_and_a_split_without_labels_is_left_out(saved, tmp_path):
     import datasets
 
@@ -434,7 +428,6 @@ def test_labels_without_names_are_integers_and_a_split_without_labels_is_left_ou
         assert [*sizes(load_corpus(folder, **COLUMNS)).values()] == [25, 3, 2]
 
 
-@needs_datasets
 def test_rows_that_lack_something_and_datasets_that_cannot_be_loaded_are_named(saved, tmp_path, monkeypatch):
     (tmp_path / "empty").mkdir()
     folder = saved(train=(["un", None, "deux", "  ", "trois"], [0, 1, 0, 1, None]))

@@ -489,23 +489,6 @@ def test_verify_says_what_it_compared_with_where_upstream_has_no_such_file(tmp_p
     assert status == 0 and "sound by the checksums that lie with them: 3" in out
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        "get wikipedia",
-        "get eltec-fra --from nowhere",
-        "get eltec-fra --from x --mirror y",
-        "list wikipedia",
-        "get tinyshakespeare --mirror=",
-        "get tinyshakespeare --mirror=ftp://127.0.0.1",
-    ],
-)
-def test_bad_requests_are_refused_in_one_line(tmp_path, monkeypatch, capsys, arguments):
-    monkeypatch.setenv("TINYTX_DATA", str(tmp_path / "home"))
-    status, out, err = call(capsys, "data", *arguments.split())
-    assert status == 2 and out == "" and err.count("\n") == 1 and not (tmp_path / "home").exists()
-
-
 def test_list_tells_addresses_and_checksums_of_one(capsys):
     status, out, _ = call(capsys, "data", "list", "cls-books")
     known = dataset("cls-books")

@@ -1,22 +1,14 @@
-"""Training that is interrupted from outside: Ctrl-C on a command and in a notebook."""
+"""Training that is interrupted from outside: Ctrl-C on a command."""
 
-import os
 import shlex
-import signal
-import textwrap
 
-import nbformat
 import pytest
 
-from tests.tinytx_run.interrupted import folder_bytes, in_step
+from tests.tinytx_run.interrupted import folder_bytes, in_step, press_ctrl_c
 from tinytx_run.cli import main
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 TEXTS = [f"le {a} {b} un {c}" for a in ("chat", "chien") for b in ("voit", "mange") for c in "abcdefghijkl"]
-
-
-def press_ctrl_c():
-    os.kill(os.getpid(), signal.SIGINT)
 
 
 @pytest.fixture
@@ -58,29 +50,3 @@ def test_ctrl_c_twice_stops_at_once(tmp_path, prose, capsys, step):
     else:
         assert line.startswith("tinytx: interrupted; to resume: tinytx pretrain") and "--resume" in line
         assert [path.name for path in (tmp_path / "run").iterdir()] == ["step-000010"]
-
-
-@pytest.mark.proof
-def test_ctrl_c_in_a_notebook_names_the_call_that_resumes(tmp_path, prose):
-    """A kernel of its own, interrupted as JupyterLab does it."""
-    from nbclient import NotebookClient
-
-    out, changes = str(tmp_path / "run"), {"n_steps": 20000, "checkpoint_every": 10}
-    train = f"""
-        import os, signal, threading, time
-        from tinytx_run.pretrain import pretrain
-
-        def press_ctrl_c():
-            while not os.path.isdir({out + "/step-000010"!r}):
-                time.sleep(0.01)
-            os.kill(os.getpid(), signal.SIGINT)
-
-        threading.Thread(target=press_ctrl_c, daemon=True).start()
-        pretrain({str(prose)!r}, out={out!r}, training_changes={changes})
-    """
-    train = textwrap.dedent(train)
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(train)])
-    NotebookClient(book, timeout=300, allow_errors=True).execute(cwd=str(tmp_path))
-    (error,) = [output for output in book.cells[0].outputs if output.output_type == "error"]
-    assert error.ename == "TrainingInterrupted"
-    assert f"saved in {out}/step-" in error.evalue and "resume=True" in error.evalue

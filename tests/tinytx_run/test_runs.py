@@ -2,17 +2,15 @@
 
 import functools
 import itertools
-import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 
 import pytest
 import torch
 
-from tests.tinytx_run.interrupted import folder_bytes
+from tests.tinytx_run.interrupted import folder_bytes, press_ctrl_c
 from tinytx.config import TransformerConfig
 from tinytx.history import TrainingInterrupted
 from tinytx.loop import train
@@ -70,7 +68,7 @@ def run(finished, tmp_path):
 def interrupt_at(wanted):
     def on_step(step, model):
         if step == wanted:
-            os.kill(os.getpid(), signal.SIGINT)
+            press_ctrl_c()
 
     return on_step
 

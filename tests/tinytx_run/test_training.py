@@ -1,7 +1,6 @@
 """Training of every kind: equal calls give equal bytes, in one piece or in two, and mistakes are named."""
 
 import functools
-import inspect
 import itertools
 import json
 import os
@@ -415,12 +414,6 @@ def test_a_frozen_body_keeps_every_weight_while_the_head_learns(tmp_path, pretra
         tuned(pretrained, corpus, n_epochs=10, out=tmp_path / "out", resume=True)
 
 
-def test_a_path_gives_what_the_model_in_memory_gives(tmp_path, pretrained, corpus):
-    save(pretrained.model, tmp_path / "lm", pretrained.tokenizer)
-    from_path, in_memory = tuned(tmp_path / "lm", corpus), tuned(pretrained, corpus)
-    torch.testing.assert_close(from_path.model.state_dict(), in_memory.model.state_dict(), rtol=0, atol=0)
-
-
 def test_long_texts_are_cut_and_counted_on_the_valid_split_where_there_is_no_test_split(pretrained, corpus):
     long = Split((" ".join(["le chat mange"] * 60), "un chien", "la chat"), (1, 0, 1))
     lines = []
@@ -460,34 +453,19 @@ def test_weights_order_and_labelled_texts_each_follow_the_seed(pretrained, corpu
     met = []
 
     def noted(model, learning, settings, **how):
-        order = learning.epoch_batches(
-            seed=settings.seed, epoch=0, tokens_per_batch=settings.tokens_per_batch
-        )
-        met.append((model.head.weight.tolist(), order, learning._rows.flat.tolist()))
-        orders = []
-
-        class Watched:
-            loss = staticmethod(learning.loss)
-
-            @staticmethod
-            def epoch_batches(**given):
-                orders.append(learning.epoch_batches(**given))
-                return orders[-1]
-
-        history = train(model, Watched(), settings, **how)
-        assert orders[0] == order
+        weights, own, orders = model.head.weight.tolist(), learning.epoch_batches, []
+        learning.epoch_batches = lambda **given: orders.append(own(**given)) or orders[-1]
+        history = train(model, learning, settings, **how)
+        met.append((weights, orders[0], learning._rows.flat.tolist()))
         return history
 
     monkeypatch.setattr(training, "train", noted)
     for seed in (1, 2):
         tuned(pretrained, corpus, n_labels=20, n_epochs=1, seed=seed)
-    (weights, _, texts), (other_weights, _, other_texts) = met
-    assert weights != other_weights and texts != other_texts
-    met.clear()
-    for seed in (1, 2):
         quick(corpus, model_changes=TINY, seed=seed)
-    (weights, order, _), (other_weights, other_order, _) = met
-    assert weights != other_weights and order != other_order
+    (weights, _, texts), pretraining, (other_weights, _, other_texts), other = met
+    assert weights != other_weights and texts != other_texts
+    assert pretraining[0] != other[0] and pretraining[1] != other[1]
 
 
 def test_a_classifier_takes_the_dropout_of_its_recipe(pretrained, corpus):
@@ -649,9 +627,7 @@ def test_each_further_pass_reads_other_texts(corpus, tokenizer):
             assert read == tokenizer.encode_batch(corpus.train.texts[epoch : epoch + 3])
 
 
-def test_other_targets_are_another_corpus_and_other_weights_another_start(tmp_path, corpus, pretrained):
-    swapped = Pairs(PAIRS.sources, PAIRS.targets[::-1])
-    assert fingerprint(PairCorpus("toy", PAIRS, PAIRS)) != fingerprint(PairCorpus("toy", swapped, PAIRS))
+def test_other_weights_are_another_start(tmp_path, corpus, pretrained):
     other = new_language_model(pretrained.model.config, 5)
     how = {"out": tmp_path / "run", "n_epochs": 1}
     tuned(pretrained, corpus, **how)
@@ -660,19 +636,12 @@ def test_other_targets_are_another_corpus_and_other_weights_another_start(tmp_pa
         tuned(Checkpoint(other, pretrained.tokenizer), corpus, resume=True, **how)
 
 
-def test_an_argument_is_given_once_and_there_are_at_most_twelve():
-    for train_one in (pretrain, finetune, train_translator):
-        names = inspect.signature(train_one).parameters.keys()
-        assert len(names) <= 12 and not names & OPTIONS
-
-
 def test_other_texts_or_weights_have_another_fingerprint():
     def named(*texts):
         return fingerprint(Corpus("some", Split(texts), Split(("a",))))
 
     assert len({named("x\ny"), named("x", "y"), named("x\\ny"), named("y", "x")}) == 4
-    pairs = [(("a\tb",), ("c",)), (("a",), ("b\tc",))]
-    sides = [Pairs(*each) for each in pairs]
-    assert len({fingerprint(PairCorpus("some", each, each)) for each in sides}) == 2
+    sides = [Pairs(*each) for each in ((("a\tb",), ("c",)), (("a",), ("b\tc",)), (("a",), ("b",)))]
+    assert len({fingerprint(PairCorpus("some", each, each)) for each in sides}) == 3
     body = torch.nn.Linear(3, 2)
     assert len({weights_fingerprint(body), weights_fingerprint(body.bfloat16())}) == 2

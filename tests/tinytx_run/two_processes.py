@@ -6,14 +6,13 @@ Everything is small and in double precision (losses apart), so that only a mista
 import contextlib
 import faulthandler
 import json
-import os
 import shutil
-import signal
 import sys
 from pathlib import Path
 
 import torch
 
+from tests.tinytx_run.interrupted import in_step, press_ctrl_c
 from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
@@ -128,33 +127,12 @@ def gradients(name, layout, *, frozen=False, precision="fp32"):
     return numbers, tensors
 
 
-class Poked:
-    """An objective during which its process is interrupted, in a given call."""
-
-    def __init__(self, objective, at):
-        self.objective, self.at, self.calls = objective, at, 0
-
-    def epoch_batches(self, **settings):
-        return self.objective.epoch_batches(**settings)
-
-    def n_predictions(self, indices):
-        return self.objective.n_predictions(indices)
-
-    def loss(self, model, indices):
-        self.calls += 1
-        if self.calls == self.at:
-            os.kill(os.getpid(), signal.SIGINT)
-        return self.objective.loss(model, indices)
-
-
-def run(folder, *, optimizer="adamw", layout=None, dropout=0.0, poked_at=None, on_step=None):
+def run(folder, *, optimizer="adamw", layout=None, dropout=0.0, on_step=None):
     """Train in a folder, alone or with the others; the history and the model."""
     model, objective = make("causal")
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = dropout
-    if poked_at is not None:
-        objective = Poked(objective, poked_at)
     settings = SETTINGS.replace(optimizer=optimizer)
     with contextlib.ExitStack() as stack:
         checkpoints = None
@@ -207,7 +185,8 @@ def agreements(folder, processes):
     """What becomes of a Ctrl-C in the second process, and of an error in the first."""
     answers = {"any": [processes.any(processes.rank == 1), processes.any(False)]}
     try:
-        run(folder / "poked", poked_at=3 if processes.rank == 1 else None)
+        with in_step(3 if processes.rank == 1 else None, press_ctrl_c):
+            run(folder / "poked")
     except KeyboardInterrupt as stop:
         answers["stopped"] = str(stop)
 

@@ -4,7 +4,6 @@ import io
 import json
 import os
 import pickle
-import random
 import shutil
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import transformers
 from tokenizers import Tokenizer as Inner
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
+from tests.tinytx_run.conftest import sentences
 from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
@@ -31,14 +31,6 @@ from tinytx_run.hf.convert import save_transformers
 from tinytx_run.hf.folders import is_published
 from tinytx_run.hf.tokenizer import PretrainedTokenizer, published_tokenizer
 from tinytx_run.pairs import load_pairs
-
-WORDS = ("le", "la", "chat", "chien", "mange", "voit", "été", "une", "belle", "petit", "livre", "roman")
-
-
-def sentences(n, seed):
-    draw = random.Random(seed)
-    return [" ".join(draw.choice(WORDS) for _ in range(draw.randint(3, 15))) for _ in range(n)]
-
 
 TEXTS = sentences(200, 1)
 

@@ -197,14 +197,6 @@ def answered(monkeypatch, capsys, content, *arguments):
     return status, *capsys.readouterr()
 
 
-def test_a_translator_answers_and_resumes(translator, pairs, call):
-    asked = ["pretrain", "--objective", "translation", "--corpus", pairs, *QUICK, "--steps", 12]
-    answer = call(*asked, "--out", translator, "--resume")
-    assert answer["kind"] == "translator" and answer["n_steps"] == 12 and answer["corpus"] == "mine.tsv"
-    measured = call("evaluate", translator, "--corpus", pairs)
-    assert measured["split"] == "test" and 0 <= measured["bleu"] <= 100 and "tok:13a" in measured["signature"]
-
-
 def test_each_line_gives_one_line_and_empty_lines_stay(translator, monkeypatch, capsys):
     content = "\ufeffa red book\n\nthe cat\r\n   \nthe dog".encode()
     status, out, err = answered(monkeypatch, capsys, content, "translate", translator)

@@ -131,13 +131,7 @@ _NOVELS = CorpusInfo(
 
 
 def list_corpora(data_dir: str | os.PathLike[str] | None = None) -> tuple[CorpusInfo, ...]:
-    """Name the corpora that `load_corpus` knows.
-
-    Parameters
-    ----------
-    data_dir : path, optional
-        Folder with one folder a corpus; it decides which corpora are available. By default the folder to
-        which ``tinytx data get`` downloads.
+    """Name the corpora that `load_corpus` knows; `data_dir`, as there, decides which are available.
 
     Examples
     --------

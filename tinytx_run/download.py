@@ -40,35 +40,22 @@ class FetchError(OSError):
 
 @dataclass(frozen=True)
 class Dataset:
-    """A corpus that others publish, as files of one commit of a repository or at an address of their own.
+    """A corpus that others publish, as files of one commit of a repository or at an address of their own."""
 
-    Attributes
-    ----------
-    name : str
-        Also that of the folder.
-    repository, commit, address : str
-        Owner and name on GitHub, and forty hexadecimal digits, so the files can never change; or the address
-        of the folder that holds the files.
-    rule : str
-        How the layout and its splits are made of the upstream files.
-    files : mapping from str to str
-        Path in the repository to sha256, or to "md5:" and the md5 where upstream states no other. File names
-        without their folders differ, too.
-    layout : mapping from str to mapping from str to int or None
-        Split to file name to number of lines, of a ``.gz`` when it is opened; None if the file is not text.
-    """
-
-    name: str
+    name: str  # also of the folder
     description: str
-    repository: str
-    commit: str
+    repository: str  # owner and name on GitHub
+    commit: str  # forty hexadecimal digits, so the files can never change
     licence: str
     citation: str
-    rule: str
+    rule: str  # how the layout and its splits are made of the upstream files
+    # Path in the repository to sha256, or to "md5:" and the md5 where upstream states no other. File names
+    # without their folders differ, too.
     files: Mapping[str, str]
+    # Split to file name to number of lines, of a .gz when it is opened; None if the file is not text.
     layout: Mapping[str, Mapping[str, int | None]]
     labelled: bool = False
-    address: str = ""
+    address: str = ""  # of the folder that holds the files, where they are not on GitHub
 
     @property
     def n_lines(self) -> dict[str, int | None]:

@@ -372,16 +372,6 @@ def test_a_line_that_lacks_something_and_a_cut_file_are_named(tmp_path):
         Split(("a", "b"), groups=("x",))
 
 
-def test_the_film_reviews_at_hand(shared_data):
-    if not (shared_data / "imdb").is_dir():
-        pytest.skip("the film reviews are absent: `tinytx data get imdb` brings them")
-    corpus, unlabelled = (load_corpus(name, shared_data) for name in ("imdb", "imdb-unlabelled"))
-    n_texts = [sum(map(len, one.splits.values())) for one in (corpus, unlabelled)]
-    assert n_texts[0] == 24_903 and n_texts[1] == 49_507  # of 25,000 and 50,000, each once
-    films = [{film for split in one.splits.values() for film in split.groups} for one in (corpus, unlabelled)]
-    assert not films[0] & films[1]
-
-
 # --- the library datasets
 
 COLUMNS = {"text_column": "review", "label_column": "mood"}

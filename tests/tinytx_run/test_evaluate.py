@@ -91,12 +91,8 @@ def test_text_nats_are_the_sums_of_single_texts_read_in_chunks_of_max_len(config
     assert score.n_tokens == sum(len(ids) - 1 for ids in rows)
 
 
-def test_perplexity_is_that_of_a_fair_choice(causal, tokenizer, corpus):
+def test_perplexity_is_that_of_a_fair_choice():
     assert LanguageModelScore(total_nats=12.0, n_tokens=4, n_texts=1).perplexity == pytest.approx(math.exp(3))
-    with torch.no_grad():
-        causal.head.weight.zero_()
-    score = evaluate_language_model(causal, tokenizer, corpus.valid.texts)
-    assert score.perplexity == pytest.approx(causal.config.vocab_size, rel=1e-5)
 
 
 @torch.no_grad()

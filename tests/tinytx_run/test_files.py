@@ -33,18 +33,13 @@ def test_a_file_on_a_full_device_keeps_its_old_content(tmp_path):
 def test_everything_is_flushed_before_the_rename_and_the_name_before_the_return(tmp_path, monkeypatch):
     """Without this order a power cut may leave a folder with its name and without its content."""
     order = []
-    fsync, replace = os.fsync, os.replace
 
-    def spy_fsync(handle):
-        order.append(os.readlink(f"/proc/self/fd/{handle}"))
-        fsync(handle)
+    def spy(name, said):
+        own = getattr(os, name)
+        monkeypatch.setattr(files.os, name, lambda *given: order.append(said(*given)) or own(*given))
 
-    def spy_replace(source, target):
-        order.append("rename")
-        replace(source, target)
-
-    monkeypatch.setattr(files.os, "fsync", spy_fsync)
-    monkeypatch.setattr(files.os, "replace", spy_replace)
+    spy("fsync", lambda handle: os.readlink(f"/proc/self/fd/{handle}"))
+    spy("replace", lambda source, target: "rename")
     write_folder(tmp_path / "new" / "box", {"a": b"1", "b": b"2"})
     part, parent = f"{tmp_path}/new/.box.tinytx-new", f"{tmp_path}/new"
     assert order == [

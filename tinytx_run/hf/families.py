@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from tinytx.encoder_decoder import Translator
@@ -188,27 +188,14 @@ NO_IDS = {"pad_token_id": 0, "decoder_start_token_id": 0} | dict.fromkeys(
 
 @dataclass(frozen=True)
 class Family:
-    """One architecture of `transformers`, and our model that computes the same.
-
-    Attributes
-    ----------
-    ours : type
-    classes : tuple of str
-        Their classes; the first one is written.
-    settings : mapping from str to object
-        Of our model, the same in the whole family.
-    fields, names : mapping from str to str
-        Our settings that are free, and our weights, to theirs.
-    expected : mapping from str to object
-        Settings of theirs that have no counterpart but this value.
-    """
+    """One architecture of `transformers`, and our model that computes the same."""
 
     ours: type[Model]
-    classes: tuple[str, ...]
-    settings: Mapping[str, Any]
-    fields: Mapping[str, str]
-    names: Mapping[str, str]
-    expected: Mapping[str, Any] = field(default_factory=dict)
+    classes: tuple[str, ...]  # of theirs; the first one is written
+    settings: Mapping[str, Any]  # of our model, the same in the whole family
+    fields: Mapping[str, str]  # our settings that are free, to theirs
+    names: Mapping[str, str]  # our weights, to theirs
+    expected: Mapping[str, Any]  # settings of theirs that have no counterpart but this value
 
 
 def _encoder(kind: str, names: Mapping[str, str], **expected: Any) -> Family:

@@ -54,11 +54,7 @@ def is_published(source: str | os.PathLike[str]) -> bool:
 def load_published(source: str | os.PathLike[str], classes: Mapping[str, tuple[str, ...]]) -> PreTrainedModel:
     """Load a folder of `transformers`, or fetch a published model by its name.
 
-    Parameters
-    ----------
-    source : path or str
-    classes : mapping
-        By ``model_type``, the possible classes; the first one unless the folder names another.
+    Of the classes that are possible, by ``model_type``, it is the first unless the folder names another.
     """
     config = read(source, "AutoConfig")
     if config.model_type not in classes:

@@ -24,7 +24,7 @@ from tinytx.generate import unwritten_ids
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel
-from tinytx_run.checkpoint import load, save
+from tinytx_run.checkpoint import load
 from tinytx_run.classify import classifier_inputs
 from tinytx_run.cli import main
 from tinytx_run.hf.convert import save_transformers
@@ -494,30 +494,20 @@ def test_without_a_network_a_name_says_what_to_do(reviews, tmp_path):
 
 # --- ours there
 
+SIZES = {"vocab_size": 36, "d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 12, "max_len": 32}
 
-def test_our_checkpoints_become_folders_that_transformers_reads(tmp_path):
+
+def test_a_folder_of_our_model_names_the_marks_of_its_tokenizer(tmp_path):
     tokenizer = Tokenizer.train(TEXTS, vocab_size=36)
-    sizes = {"vocab_size": 36, "d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 12, "max_len": 32}
-    save(LanguageModel(TransformerConfig(**sizes)), tmp_path / "ours", tokenizer)
-    model, loaded = load(tmp_path / "ours").with_tokenizer()
-    save_transformers(model, tmp_path / "theirs", loaded)
-    theirs = read(tmp_path / "theirs", "AutoModelForCausalLM")
-    assert (theirs.config.pad_token_id, theirs.config.bos_token_id, theirs.config.eos_token_id) == (0, 2, 3)
-    ids = torch.tensor([[tokenizer.bos_id, *tokenizer.encode("le chat")]])
-    with torch.no_grad():
-        torch.testing.assert_close(theirs(ids).logits, model(ids), atol=1e-5, rtol=0)
-    with pytest.raises(ValueError, match="new or empty folder"):
-        save_transformers(model, tmp_path / "theirs", tokenizer)
-
-
-def test_a_folder_of_a_translator_names_the_mark_that_a_translation_starts_with(tmp_path):
-    tokenizer = Tokenizer.train(TEXTS, vocab_size=36)
-    sizes = {"vocab_size": 36, "d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 12, "max_len": 32}
-    model = Translator(TransformerConfig(**sizes, tie_embeddings=True, norm="last"))
-    save_transformers(model, tmp_path / "theirs", tokenizer)
-    config = read(tmp_path / "theirs", "AutoConfig")
-    marks = (config.decoder_start_token_id, config.eos_token_id, config.pad_token_id)
-    assert marks == (tokenizer.bos_id, tokenizer.eos_id, tokenizer.pad_id)
+    translator = Translator(TransformerConfig(**SIZES, tie_embeddings=True, norm="last"))
+    for model, start in ((LanguageModel(TransformerConfig(**SIZES)), None), (translator, tokenizer.bos_id)):
+        save_transformers(model, tmp_path / type(model).__name__, tokenizer)
+        config = read(tmp_path / type(model).__name__, "AutoConfig")
+        marks = (config.bos_token_id, config.eos_token_id, config.pad_token_id)
+        assert marks == (tokenizer.bos_id, tokenizer.eos_id, tokenizer.pad_id)
+        assert getattr(config, "decoder_start_token_id", None) == start
+        with pytest.raises(ValueError, match="new or empty folder"):
+            save_transformers(model, tmp_path / type(model).__name__, tokenizer)
 
 
 def test_what_came_from_a_folder_goes_back_with_its_tokenizer(folders, tmp_path):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gzip
-import json
 import os
 import re
 import unicodedata
@@ -21,7 +19,7 @@ from tinytx_run.letters import canonical_label, plain, warn
 from tinytx_run.readers import DESCRIPTIONS, READERS
 from tinytx_run.splits import LABELLED_SHARE, UNLABELLED_SHARE, Split, canonical_text, split_texts
 from tinytx_run.splits import label_subset as label_subset
-from tinytx_run.tables import HUB_PREFIX, SUFFIXES, Options, read_own
+from tinytx_run.tables import HUB_PREFIX, SUFFIXES, Options, read_objects, read_own
 
 WORLD_SIZES = {"train": 30_000, "valid": 2_000, "test": 2_000}
 WORLD_SEED = 20_000  # of train; the next two seeds draw valid and test
@@ -267,8 +265,7 @@ def _world() -> Corpus:
 
 @functools.cache
 def _novels() -> Corpus:
-    with gzip.open(NOVELS_FOLDER / "novels.jsonl.gz", "rt", encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
+    rows = read_objects(NOVELS_FOLDER / "novels.jsonl.gz", text=str, author=str, novel=str, split=str)
     authors = tuple(sorted({row["author"] for row in rows}))
     parts = {name: [row for row in rows if row["split"] == name] for name in ("train", "valid")}
     splits = {

@@ -12,7 +12,6 @@ import functools
 import gzip
 import hashlib
 import io
-import json
 import os
 import shutil
 import zlib
@@ -89,9 +88,9 @@ def file_name(path: str) -> str:
 @functools.cache
 def datasets() -> dict[str, Dataset]:
     """All corpora that can be downloaded, by name."""
-    text = (Path(__file__).parent / "registry.json").read_text(encoding="utf-8")
+    known = read_json(Path(__file__).parent / "registry.json")
     elsewhere = {"repository": "", "commit": ""}  # overwritten by what is on GitHub
-    return {name: Dataset(name=name, **{**elsewhere, **fields}) for name, fields in json.loads(text).items()}
+    return {name: Dataset(name=name, **{**elsewhere, **fields}) for name, fields in known.items()}
 
 
 def dataset(name: str) -> Dataset:

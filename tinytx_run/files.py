@@ -166,8 +166,7 @@ def read_file(file: Path) -> bytes:
 
 def check_folder(folder: Path) -> None:
     """Raise ValueError, naming the file, unless every file of a folder is what `write_folder` wrote."""
-    sums = folder / CHECKSUM_FILE
-    for name in _parse_json(_read(sums), sums):
+    for name in read_json(folder / CHECKSUM_FILE):
         read_file(folder / name)
 
 

@@ -182,16 +182,10 @@ def _tatoeba(folder: Path) -> tuple[dict[str, Rows], int]:
     names = ("train", "valid", "test") if has_test else ("train", "valid")
     files = {name: folder / f"pairs.{name}.tsv" for name in names}
     splits = {name: [(cells[0], cells[1]) for cells in _read_cells(file)] for name, file in files.items()}
-    n_read = len(splits["train"])
-    lab = {canonical(sentence) for sentence in LAB_SENTENCES}
-    plain = [(canonical(source), canonical(target)) for source, target in splits["train"]]
-    translations = {target for source, target in plain if source in lab}
-    splits["train"] = [
-        row
-        for row, (source, target) in zip(splits["train"], plain, strict=True)
-        if source not in lab and target not in translations
-    ]
-    return splits, n_read - len(splits["train"])
+    lab, train = {canonical(sentence) for sentence in LAB_SENTENCES}, splits["train"]
+    translations = {canonical(target) for source, target in train if canonical(source) in lab}
+    splits["train"] = [row for row in train if canonical(row[1]) not in translations]  # so none of the lab
+    return splits, len(train) - len(splits["train"])
 
 
 def _multi30k(folder: Path) -> tuple[dict[str, Rows], int]:

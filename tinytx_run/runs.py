@@ -35,6 +35,7 @@ from tinytx_run.checkpoint import (
     step_folders,
     step_of,
 )
+from tinytx_run.distributed import Processes
 from tinytx_run.files import (
     LOCK_FILE,
     NEW,
@@ -237,10 +238,9 @@ class Checkpoints:
 
 def _machine(model: nn.Module) -> dict[str, Any]:
     """What decides the last bits of a result, apart from plan and data."""
-    distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
     return {
         "device": next(model.parameters()).device.type,
-        "processes": torch.distributed.get_world_size() if distributed else 1,
+        "processes": Processes.current().n,
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
     }

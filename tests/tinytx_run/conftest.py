@@ -3,7 +3,6 @@
 import random
 
 import pytest
-import torch
 
 from tinytx.config import TransformerConfig
 from tinytx.tokenizer import Tokenizer
@@ -24,15 +23,6 @@ def make_split(n_texts: int, seed: int) -> Split:
     rng = random.Random(seed)
     texts = [" ".join(rng.choice(WORDS) for _ in range(rng.randint(2, 12))) for _ in range(n_texts)]
     return Split(tuple(texts), tuple(int("chat" in text) for text in texts))
-
-
-@pytest.fixture(scope="module")
-def one_thread():
-    """Models this small are slowed by a second thread, many times over where the cores are busy."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

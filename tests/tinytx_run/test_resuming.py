@@ -7,7 +7,6 @@ import pytest
 from tests.tinytx_run.interrupted import folder_bytes, in_step, press_ctrl_c
 from tinytx_run.cli import main
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 TEXTS = [f"le {a} {b} un {c}" for a in ("chat", "chien") for b in ("voit", "mange") for c in "abcdefghijkl"]
 
 

@@ -8,6 +8,7 @@ import time
 import unicodedata
 import warnings
 
+import pandas
 import pytest
 
 from tinytx_run import letters, tables
@@ -130,8 +131,6 @@ def test_enormous_files_and_texts_are_named(load, monkeypatch, tmp_path):
         ValueError, match="a.txt.gz must have at most 1,000 bytes, got more when it is unpack"
     ):
         tables.read_lines(packed)
-    pandas = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
     pandas.DataFrame({"text": pandas.Categorical(["mot"] * 2_000)}).to_parquet(tmp_path / "a.parquet")
     with pytest.raises(ValueError, match="a.parquet must be .*more than 1,000 bytes when it is unpacked"):
         load("a.parquet")
@@ -150,8 +149,6 @@ def test_a_table_is_read_by_the_names_of_its_columns(read, name, sign):
 
 
 def test_json_lines_and_parquet_are_read_with_and_without_labels(read, tmp_path):
-    pandas = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
     truths = jsonl((text, bool(label)) for text, label in ROWS).replace("\n", "\n\n")
     assert same(read("a.jsonl", truths), ROWS)
     bare = "\n".join(json.dumps({"text": text}) for text in TEXTS)
@@ -218,17 +215,7 @@ def refused(name, content, message, **options):
             refused(
                 "a.csv", table([*ROWS, row]), f"row 14: must have a .*{missing[-3:]}.*; skip_bad_rows leaves"
             )
-            for missing in (
-                "NULL",
-                "-nan",
-                "inf",
-                "N/A",
-                "#NV",
-                "#N/D",
-                "#\u041d/\u0414",
-                "#VALEUR!",
-                "1.#IND",
-            )
+            for missing in ["NULL", "-nan", "inf", "N/A", "#NV", "#N/D", "#Н/Д", "#VALEUR!", "1.#IND"]
             for row in (("un", missing), (missing, 1))
         ),
         *(
@@ -393,7 +380,6 @@ def test_a_table_of_excel_in_french_is_read(read):
 
 
 def test_a_tsv_that_pandas_wrote_is_read_and_lone_quotes_are_text(read, tmp_path):
-    pandas = pytest.importorskip("pandas")
     said = [('Il dit "non"', 0), ('"Oui"', 1), *ROWS]
     for cells in (said, [*said, ("un\tdeux\nouï", 1)]):
         pandas.DataFrame(cells, columns=HEAD).to_csv(tmp_path / "a.tsv", sep="\t", index=False)
@@ -438,7 +424,6 @@ def test_accents_of_ones_own_files_are_composed(read, load, name, write):
 
 
 def test_a_tsv_whose_first_line_names_columns_is_a_table(read, tmp_path):
-    pandas = pytest.importorskip("pandas")
     for head in (True, False):
         pandas.DataFrame(WORDS, columns=HEAD).to_csv(tmp_path / "a.tsv", sep="\t", index=head)
         assert same(read("a.tsv"), WORDS)

@@ -51,7 +51,6 @@ from tinytx_run.runs import find_run, read_training
 from tinytx_run.splits import TextHashes
 from tinytx_run.training import RunOptions, fingerprint, steps_within, weights_fingerprint
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 QUICK = {"n_steps": 6, "checkpoint_every": 2, "precision": "fp32"}
 TINY = {"d_model": 12, "n_heads": 3, "n_layers": 2, "max_len": 24, "dropout": 0.2}
 SHORT = {"n_steps": 14, "checkpoint_every": 5, "tokens_per_batch": 200}

@@ -19,6 +19,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, get_args
 
 import torch
@@ -85,19 +86,10 @@ def config_from_transformers(given: PretrainedConfig) -> TransformerConfig:
         expect(given, head_dim=settings["d_model"] // settings["n_heads"])
         grouped = settings["n_kv_heads"] != settings["n_heads"]
         settings["n_kv_heads"] = settings["n_kv_heads"] if grouped else None
-        settings |= {"activation": LLAMA["activation"], "rotary_base": _rotary_base(given)}
+        rope = given.rope_parameters
+        expect(SimpleNamespace(**rope), rope_type="default")  # positions may not be scaled
+        settings |= {"activation": LLAMA["activation"], "rotary_base": float(rope["rope_theta"])}
     return TransformerConfig(**{**family.settings, **settings})
-
-
-def _rotary_base(given: Any) -> float:
-    """The base of rotary positions, under its name of `transformers` 5 or 4; positions may not be scaled."""
-    rope = getattr(given, "rope_parameters", None)
-    if rope is None:
-        rope = {"rope_theta": given.rope_theta, **(given.rope_scaling or {})}
-    kind = rope.get("rope_type", rope.get("type", "default"))
-    if kind != "default":
-        raise ValueError(f"rope_type must be 'default' to have a counterpart, got {kind!r}")
-    return float(rope["rope_theta"])
 
 
 def from_transformers(model: PreTrainedModel | str | os.PathLike[str]) -> Model:

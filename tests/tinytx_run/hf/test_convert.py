@@ -11,7 +11,6 @@ from tinytx.encoder_decoder import Translator
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.transformer import LanguageModel
 from tinytx_run.hf.convert import (
-    _rotary_base,
     config_from_transformers,
     from_transformers,
     save_transformers,
@@ -57,35 +56,29 @@ BART_SIZES = {
     "decoder_start_token_id": 2,
 }  # fmt: skip
 
-# name: class of the model, class and fields of its configuration
+# name: class of the model, fields of its configuration
 THEIRS = {
-    "GPT-2": ("GPT2LMHeadModel", "GPT2Config", GPT2_SIZES),
+    "GPT-2": ("GPT2LMHeadModel", GPT2_SIZES),
     "GPT-2, untied, ReLU": (
-        "GPT2LMHeadModel",
-        "GPT2Config",
-        {**GPT2_SIZES, "tie_word_embeddings": False, "activation_function": "relu"},
+        "GPT2LMHeadModel", {**GPT2_SIZES, "tie_word_embeddings": False, "activation_function": "relu"}
     ),
-    "Llama": ("LlamaForCausalLM", "LlamaConfig", LLAMA_SIZES),
+    "Llama": ("LlamaForCausalLM", LLAMA_SIZES),
     "Llama, tied, one head of keys": (
         "LlamaForCausalLM",
-        "LlamaConfig",
         {**LLAMA_SIZES, "hidden_size": 30, "num_attention_heads": 5, "num_key_value_heads": 1,
          "tie_word_embeddings": True, "rope_theta": 50.0, "rms_norm_eps": 0.1},
     ),
-    "Llama, all heads of keys": (
-        "LlamaForCausalLM", "LlamaConfig", {**LLAMA_SIZES, "num_key_value_heads": None}
-    ),
-    "BERT": ("BertForMaskedLM", "BertConfig", BERT_SIZES),
-    "BERT, next sentence": ("BertForPreTraining", "BertConfig", {**BERT_SIZES, "hidden_act": "gelu_new"}),
-    "RoBERTa": ("RobertaForMaskedLM", "RobertaConfig", {**BERT_SIZES, **MARKS}),
-    "CamemBERT": ("CamembertForMaskedLM", "CamembertConfig", {**BERT_SIZES, **MARKS, "type_vocab_size": 1}),
-    "XLM-R": ("XLMRobertaForMaskedLM", "XLMRobertaConfig", {**BERT_SIZES, **MARKS, "layer_norm_eps": 1e-5}),
-    "BART": ("BartForConditionalGeneration", "BartConfig", BART_SIZES),
-    "mBART": ("MBartForConditionalGeneration", "MBartConfig", {**BART_SIZES, "scale_embedding": True}),
-    "BARThez": ("MBartForConditionalGeneration", "MBartConfig", BART_SIZES),
+    "Llama, all heads of keys": ("LlamaForCausalLM", {**LLAMA_SIZES, "num_key_value_heads": None}),
+    "BERT": ("BertForMaskedLM", BERT_SIZES),
+    "BERT, next sentence": ("BertForPreTraining", {**BERT_SIZES, "hidden_act": "gelu_new"}),
+    "RoBERTa": ("RobertaForMaskedLM", {**BERT_SIZES, **MARKS}),
+    "CamemBERT": ("CamembertForMaskedLM", {**BERT_SIZES, **MARKS, "type_vocab_size": 1}),
+    "XLM-R": ("XLMRobertaForMaskedLM", {**BERT_SIZES, **MARKS, "layer_norm_eps": 1e-5}),
+    "BART": ("BartForConditionalGeneration", BART_SIZES),
+    "mBART": ("MBartForConditionalGeneration", {**BART_SIZES, "scale_embedding": True}),
+    "BARThez": ("MBartForConditionalGeneration", BART_SIZES),
     "Marian": (
         "MarianMTModel",
-        "MarianConfig",
         {**BART_SIZES, "scale_embedding": True, "activation_function": "swish", "decoder_start_token_id": 1},
     ),
 }  # fmt: skip
@@ -102,9 +95,10 @@ def random_weights(model):
     return model.eval()
 
 
-def build(name):
-    kind, config, fields = THEIRS[name]
-    return random_weights(getattr(transformers, kind)(getattr(transformers, config)(**fields)))
+def build(name, **changes):
+    kind, fields = THEIRS[name]
+    model_class = getattr(transformers, kind)
+    return random_weights(model_class(model_class.config_class(**{**fields, **changes})))
 
 
 @torch.no_grad()
@@ -291,6 +285,7 @@ def test_a_masked_head_without_transform_and_other_kinds_are_refused():
             {"rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 1e4}},
             "rope_type must be 'default' .*, got 'linear'",
         ),
+        ("Llama", {"rope_theta": 7.0, "rope_scaling": {"type": "dynamic", "factor": 2.0}}, "got 'dynamic'"),
         ("BERT", {"tie_word_embeddings": False}, "tie_word_embeddings must be True"),
         ("BERT", {"is_decoder": True}, "is_decoder must be False"),
         ("BERT", {"position_embedding_type": "relative_key"}, "position_embedding_type must be 'absolute'"),
@@ -304,10 +299,8 @@ def test_a_masked_head_without_transform_and_other_kinds_are_refused():
     ],
 )
 def test_settings_of_theirs_without_a_counterpart_are_refused(name, changes, words):
-    kind, config, fields = THEIRS[name]
-    theirs = getattr(transformers, kind)(getattr(transformers, config)(**{**fields, **changes}))
     with pytest.raises(ValueError, match=words):
-        from_transformers(theirs)
+        from_transformers(build(name, **changes))
 
 
 def test_a_folder_in_half_precision_is_computed_in_single(tmp_path):
@@ -328,16 +321,6 @@ def test_other_models_are_refused():
         from_transformers(transformers.GPT2Model(transformers.GPT2Config(**GPT2_SIZES)))
     with pytest.raises(ValueError, match="model_type must be one of gpt2, .*, got 't5'"):
         config_from_transformers(transformers.T5Config())
-
-
-def test_settings_of_older_versions_are_read():
-    class Older:
-        rope_theta, rope_scaling = 77.0, None
-
-    assert _rotary_base(Older()) == 77.0
-    Older.rope_scaling = {"type": "dynamic", "factor": 2.0}
-    with pytest.raises(ValueError, match="got 'dynamic'"):
-        _rotary_base(Older())
 
 
 def test_the_settings_of_gpt2_are_those_of_gpt2():

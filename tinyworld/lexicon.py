@@ -39,21 +39,11 @@ ZIPF_SHIFT = 1.0  # the word at rank r (from 0) of its table has a weight of 1 /
 
 @dataclass(frozen=True)
 class Choice:
-    """One way to fill a slot.
+    """One way to fill a slot."""
 
-    Attributes
-    ----------
-    lemma : str
-        Dictionary form in French.
-    weights : tuple of float
-        Probability of the choice within its slot, one for each kind of book.
-    features : mapping from str to str
-        `gender`, `number`, `initial`, `en`, ...
-    """
-
-    lemma: str
-    weights: tuple[float, ...]
-    features: Mapping[str, str]
+    lemma: str  # the dictionary form in French
+    weights: tuple[float, ...]  # probability of the choice within its slot, one for each kind of book
+    features: Mapping[str, str]  # "gender", "number", "initial", "en", ...
 
 
 @dataclass(frozen=True)
@@ -91,17 +81,9 @@ def _starts_with_vowel(word: str) -> str:
 
 
 class Lexicon:
-    """All words of the world, with their forms in French and English.
+    """All words of the world, with their forms in French and English, read from a folder of tables.
 
-    Parameters
-    ----------
-    tables : Path, optional
-        Folder with `nouns.tsv`, `adjectives.tsv`, `verbs.tsv`, `adverbs.tsv` and `particles.tsv`.
-
-    Raises
-    ------
-    ValueError
-        If a table lacks a column or a row has a field too many or too few; the message names file and line.
+    A ValueError names file and line where a column is missing, or a row has a field too many or too few.
     """
 
     def __init__(self, tables: Path = TABLES) -> None:

@@ -22,32 +22,16 @@ START = -1  # the source of a rule's first arcs, before they are tied to the ent
 
 @dataclass(frozen=True)
 class Network:
-    """States and arcs of all sentences of a language, sorted by source state.
+    """The Q states and A arcs of all sentences of a language, sorted by source state."""
 
-    Attributes
-    ----------
-    words : tuple of str
-        The vocabulary in sorted order; arcs refer to it by index.
-    source, target, word : ndarray of shape (A,)
-        Arc endpoints and the word that it writes.
-    weight : ndarray of shape (A, G)
-        Probability of the arc given its source state and the book, one of G.
-    first : ndarray of shape (Q + 1,)
-        Arcs of state q are those from ``first[q]`` up to ``first[q + 1]``.
-    ends : tuple of int
-        The state after a sentence, one a polarity.
-    entries : tuple of dict
-        For each polarity, the state where a sentence begins: after nothing (``"plain"``) or with an opener.
-    """
-
-    words: tuple[str, ...]
-    source: np.ndarray
-    target: np.ndarray
-    word: np.ndarray
-    weight: np.ndarray
-    first: np.ndarray
-    ends: tuple[int, ...]
-    entries: tuple[dict[str, int], ...]
+    words: tuple[str, ...]  # the vocabulary in sorted order; arcs refer to it by index
+    source: np.ndarray  # (A,)
+    target: np.ndarray  # (A,)
+    word: np.ndarray  # (A,), that an arc writes
+    weight: np.ndarray  # (A, G): probability of the arc given its source state and the book
+    first: np.ndarray  # (Q + 1,): the arcs of state q are those from first[q] up to first[q + 1]
+    ends: tuple[int, ...]  # the state after a sentence, one a polarity
+    entries: tuple[dict[str, int], ...]  # a polarity each: where a sentence begins, "plain" or with an opener
 
     def arcs_from(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """All arcs that leave some states: for each, the row of its state in `states`, and its index."""

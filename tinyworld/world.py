@@ -163,12 +163,11 @@ class World:
 
     def reviews(self, n: int, *, seed: int) -> list[Review]:
         """Draw n reviews with their labels; equal seeds give equal reviews."""
-        draw = self._sampler.draw(_count(n), np.random.default_rng(seed))
+        drawn, labels, books = self._sampler.draw(_count(n), np.random.default_rng(seed))
         words = np.array(self.vocabulary, dtype=object)
-        labels, books = draw.labels.tolist(), [self.books[book] for book in draw.books]
         return [
-            Review(tuple(words[ids]), label, book.genre, book.noun, self.language)
-            for ids, label, book in zip(draw.words, labels, books, strict=True)
+            Review(tuple(words[ids]), label, self.books[book].genre, self.books[book].noun, self.language)
+            for ids, label, book in zip(drawn, labels.tolist(), books, strict=True)
         ]
 
     def sentence_pairs(self, n: int, *, seed: int) -> list[SentencePair]:

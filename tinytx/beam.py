@@ -92,16 +92,10 @@ class Steps(Protocol):
 
 
 class TranslatorSteps:
-    """The steps of a translator, whose decoder reads the newest id of each prefix where it has a cache.
+    """The steps of a translator over sources, (N, S), padded on the right, and their mask: True = a real id.
 
-    Parameters
-    ----------
-    src_ids, src_mask : Tensor of shape (N, S)
-        Sources, padded on the right; True = a real id.
-    beam_size, max_tokens : int
-        K, rows a source, and the most ids that will be generated.
-    cached : bool
-        False reads every prefix from its beginning at each step: slow, and obviously right.
+    With a cache the decoder reads the newest id of each prefix; without one, at each step every prefix from
+    its beginning: slow, and obviously right.
     """
 
     def __init__(

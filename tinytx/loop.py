@@ -32,9 +32,9 @@ OnStep = Callable[[int, nn.Module], dict[str, Any] | None]
 
 
 class Checkpoints(Protocol):
-    """Where a run is kept, as in `tinytx_run.runs`."""
+    """The checkpoints of a run, such as `tinytx_run.runs.Checkpoints`."""
 
-    latest: Any  # where the last one was written, or is resumed from; None at first
+    latest: Any  # the folder of the newest one; None at first
 
     def save(self, model: nn.Module, optimizer: Any, settings: TrainingSettings, state: Any) -> None: ...
 
@@ -44,8 +44,8 @@ class Checkpoints(Protocol):
 class TrainingStep:
     """One training step: the gradient of a batch by backpropagation, and the update of the weights.
 
-    The ``accumulate`` micro-batches of a batch are computed one after the other (gradient accumulation): only
-    one at a time has to fit into memory. The other parameters are those of `train`.
+    Gradient accumulation cuts a batch into ``accumulate`` micro-batches, of which one at a time has to fit
+    into memory.
     """
 
     def __init__(
@@ -66,20 +66,17 @@ class TrainingStep:
         retain_memory()
 
     def share(self, part: list[int], batch: list[int]) -> Tensor:
-        """The part of the predictions of a batch that a micro-batch makes."""
+        """The share of a batch's predictions that a micro-batch makes."""
         counts = [torch.tensor(self.objective.n_predictions(rows) if rows else 0) for rows in (part, batch)]
         return counts[0] / counts[1].clamp(min=1)
 
     def backward(self, batch: list[int], parts: list[list[int]] | None = None) -> Tensor:
-        """Add the gradient of the mean loss of a batch to those of the weights; gives that loss.
+        """Compute the gradient of the mean loss of a batch, or of some micro-batches; return that loss.
 
-        The mean loss of a micro-batch counts by its share of the batch's predictions, so the gradient is that
-        of the whole batch. Where ``parts`` are given, only these micro-batches are computed.
+        The mean loss of a micro-batch is weighted by its share of the batch's predictions.
         """
         terms = []
-        if parts is None:
-            parts = getattr(batch, "parts", None) or [batch[each] for each in self.slices]
-        for part in parts:
+        for part in parts or getattr(batch, "parts", None) or [batch[each] for each in self.slices]:
             made = part if isinstance(part, Prepared) else None
             bf16 = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self._bf16)
             with bf16, self._compiled:
@@ -93,7 +90,7 @@ class TrainingStep:
         return torch.stack(terms).sum()
 
     def update(self, lr: float) -> Tensor:
-        """Clip the gradient, update the weights and clear the gradient; gives its norm before clipping."""
+        """Clip the gradient, update the weights, clear the gradient; return its norm before clipping."""
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_norm)
         for group in self.optimizer.param_groups:
             group["lr"] = lr
@@ -115,8 +112,8 @@ def train(
 ) -> History:
     """Train a model in place.
 
-    Equal settings, data, first weights, machine, number of threads and version of torch give equal bytes on
-    a CPU, uninterrupted or resumed. GPU kernels that add up in the order of arrival are not deterministic.
+    On a CPU a run is deterministic, resumed or not: the same settings, data, first weights, machine, number
+    of threads and version of torch give the same bytes. Some GPU kernels add in the order of arrival.
 
     Parameters
     ----------
@@ -124,15 +121,15 @@ def train(
         On the device to compute on; left in evaluation mode.
     objective, settings : Objective, TrainingSettings
     step : TrainingStep, optional
-        Made of the same three, with micro-batches or for several processes; by default a plain one.
+        Of the same three, with micro-batches or for several processes.
     checkpoints : Checkpoints, optional
-        Of the run. If there is one, training resumes from it.
+        Training resumes from the newest one, if there is any.
     on_step : callable, optional
-        Called as ``on_step(step, model)`` after every step, the model in evaluation mode and the random state
-        protected; a dict that it returns goes into the history.
+        Called as ``on_step(step, model)`` after every step, with the model in evaluation mode and without an
+        effect on the random state; a dict that it returns goes into the history.
     progress, label : bool and str, optional
-        Show a bar with these words; by default in a terminal and a notebook, elsewhere a line now and then,
-        unless ``TQDM_DISABLE`` is set.
+        Whether to show a bar with this label. By default a terminal and a notebook show it, and elsewhere a
+        line is printed now and then, unless ``TQDM_DISABLE`` is set.
 
     Raises
     ------
@@ -141,7 +138,7 @@ def train(
     LostWorkerError
         When a worker that makes batches for a GPU ends; names the last good checkpoint.
     TrainingInterrupted
-        On Ctrl-C, at the end of the step, after a checkpoint where there is a folder for it.
+        On Ctrl-C, at the end of the step; a run with checkpoints has saved one.
     """
     step = step or TrainingStep(model, objective, settings)
     state, unread = State(), list[Tensor]()  # loss and gradient norm of the latest steps

@@ -52,11 +52,8 @@ class Muon(torch.optim.AdamW):
 
     Parameters
     ----------
-    matrices : iterable of Parameter of two dimensions
-        Hidden layers of the body, and the head for pairs of sentences; not embeddings, no other head, and no
-        router of a mixture of experts.
-    others : iterable of dict
-        Groups of all other parameters, as `torch.optim.AdamW` takes them.
+    matrices, others : iterable of Parameter, iterable of dict
+        Matrices of hidden layers, and groups of all other parameters, as `torch.optim.AdamW` takes them.
     lr : float
         Of both: the update of a matrix is made as long as one of Adam usually is.
     weight_decay, betas : float, pair of float

@@ -23,18 +23,15 @@ class Objective(Protocol):
 
     def epoch_batches(self, *, seed: int, epoch: int, tokens_per_batch: int) -> list[list[int]]:
         """Row numbers of each batch of one pass over the data, a pure function of the arguments."""
-        ...
 
     def n_predictions(self, indices: Sequence[int]) -> int | list[int]:
         """How many predictions the mean loss of some rows is over: tokens, or rows."""
-        ...
 
     def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean loss of some rows, in nats a prediction.
 
         An objective of two terms gives two means, and two numbers of predictions; their sum is trained.
         """
-        ...
 
 
 class Prepared(list[int]):

@@ -117,9 +117,9 @@ class SinusoidalPositions(nn.Module):
 
     table: Tensor
 
-    def __init__(self, max_len: int, d_model: int, base: float = 10_000.0) -> None:
+    def __init__(self, max_len: int, d_model: int) -> None:
         super().__init__()
-        self.register_buffer("table", sinusoidal_positions(max_len, d_model, base), persistent=False)
+        self.register_buffer("table", sinusoidal_positions(max_len, d_model), persistent=False)
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
         """Add row ``start + t`` of the table to token t; x and the result have shape (B, T, D)."""

@@ -83,16 +83,6 @@ def entropy(chances: np.ndarray) -> np.ndarray:
     return nats
 
 
-def entropies(automaton: Automaton, backward: Backward, words: Sequence[str]) -> Entropies:
-    """The entropy at each word of a review, in one forward and one backward pass."""
-    before, after = automaton.prefixes(words), backward.layers(words)
-    both = []
-    for position in range(len(words)):
-        chances = backward.between(before[position], after[position + 1])
-        both.append(entropy(chances / chances.sum()))
-    return Entropies(entropy(automaton.next_words(before[:-1])), np.array(both))
-
-
 def mean_per_word(values: Sequence[np.ndarray]) -> Estimate:
     """Mean over all words of all reviews, given the values of the words of each; a ratio estimate."""
     sums, counts = np.array([one.sum() for one in values]), np.array([len(one) for one in values])
@@ -280,7 +270,12 @@ class World:
     def entropies(self, words: Sequence[str]) -> Entropies:
         """The entropy of each word of a review, given the words to its left, and given both sides."""
         self._hidden(words)
-        return entropies(self.automaton, self.backward, words)
+        before, after = self.automaton.prefixes(words), self.backward.layers(words)
+        both = []
+        for position in range(len(words)):
+            chances = self.backward.between(before[position], after[position + 1])
+            both.append(entropy(chances / chances.sum()))
+        return Entropies(entropy(self.automaton.next_words(before[:-1])), np.array(both))
 
     def through(self, tokenizer: Tokenizer) -> TokenWorld:
         """The same probabilities for the tokens of a tokenizer."""

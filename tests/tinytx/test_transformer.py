@@ -323,8 +323,3 @@ def test_what_writes_into_the_stream_starts_smaller_by_the_number_of_sublayers(
             own = gain if name.endswith(("out_proj", "down_proj")) else 1.0
             bound = own * (6 / sum(proj.weight.shape)) ** 0.5  # of Glorot's uniform distribution
             assert proj.weight.abs().max().item() == pytest.approx(bound, rel=0.02)
-
-
-def test_labels_that_would_be_rounded_are_refused():
-    with pytest.raises(TypeError, match="integers, got torch.float32"):
-        Classifier(TINY).loss(IDS, torch.tensor([0.9, 1.2]))

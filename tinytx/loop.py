@@ -22,10 +22,10 @@ from torch.optim import Optimizer
 from tqdm.auto import tqdm
 
 from tinytx.fast import NO_WAIT, TRIM_EVERY, Compiled, retain_memory, sent, trim_memory
-from tinytx.history import DivergenceError, History, State, TrainingInterrupted
+from tinytx.history import DivergenceError, History, State, TrainingInterrupted, last_good
 from tinytx.objectives import Objective, Prepared
 from tinytx.optim import make_optimizer
-from tinytx.prefetching import choose_workers, last_good, made_by_workers
+from tinytx.prefetching import choose_workers, made_by_workers
 from tinytx.settings import Lines, TrainingSettings, choose_precision, require
 
 OnStep = Callable[[int, nn.Module], dict[str, Any] | None]
@@ -64,6 +64,11 @@ class TrainingStep:
         self._bf16 = choose_precision(settings.precision, self.device) == "bf16"
         self.n_workers = choose_workers(self) if self.device.type in NO_WAIT else 0  # that make the batches
         retain_memory()
+
+    def batches(self, epoch: int) -> list[list[int]]:
+        """The rows of each batch of one pass over the data."""
+        seed, most = self.settings.seed, self.settings.tokens_per_batch
+        return self.objective.epoch_batches(seed=seed, epoch=epoch, tokens_per_batch=most)
 
     def share(self, part: list[int], batch: list[int]) -> Tensor:
         """The share of a batch's predictions that a micro-batch makes."""
@@ -144,7 +149,6 @@ def train(
     state, unread = State(), list[Tensor]()  # loss and gradient norm of the latest steps
     gpus = [step.device] if step.device.type == "cuda" else []
     hidden = (bool(os.environ.get("TQDM_DISABLE")) or None) if progress is None else not progress
-    how = {"seed": settings.seed, "tokens_per_batch": settings.tokens_per_batch}
     lines = Lines(label, settings.n_steps)
     with (
         contextlib.ExitStack() as stack,
@@ -162,7 +166,7 @@ def train(
         batches: Iterable[tuple[int, int, list[int]]] = (
             (epoch, position, batch)
             for epoch in count(state.epoch)
-            for position, batch in enumerate(objective.epoch_batches(epoch=epoch, **how), start=1)
+            for position, batch in enumerate(step.batches(epoch), start=1)
             if (epoch, position) > used
         )
         if step.n_workers:

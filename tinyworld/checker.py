@@ -238,7 +238,9 @@ class _Reading:
         end = place
         while words[end] in forms.adjectives:
             end += 1
-        noun = self._noun(noun_word, determiner, [*before, *words[place:end]])
+        number = DETERMINERS.get(determiner, ("", "pl"))[1]
+        readings = forms.nouns[noun_word]  # where a form is singular and plural at once, its article decides
+        noun = Shape(noun_word, *next((reading for reading in readings if reading[1] == number), readings[0]))
         belongs = words[start] in (*PREPOSITIONS, "du", "des", "au", "aux") and (
             previous in INTRODUCING or previous in forms.nouns or previous in forms.adjectives
         )
@@ -250,13 +252,6 @@ class _Reading:
         self._check_special(before, noun)
         self._enter(noun, belongs or previous == "malgré")
         self._place = end
-
-    def _noun(self, word: str, determiner: str, adjectives: Sequence[str]) -> Shape:
-        """Choose, where a form is singular and plural at once, what its neighbours agree to."""
-        readings = self._forms.nouns[word]
-        number = DETERMINERS.get(determiner, ("", "pl"))[1]
-        gender, number = next((r for r in readings if r[1] == number), readings[0])
-        return Shape(word, gender, number)
 
     def _check_determiner(
         self, word: str, following: str, noun: Shape, adjective: bool, belongs: bool

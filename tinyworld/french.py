@@ -148,26 +148,19 @@ def _noun_phrase(token: Token) -> list[Step]:
     noun_step = Step(lambda read: read(noun, "fr"), fills=noun, tag=str(noun))
     if adjective is None:
         return [*written, noun_step]
-    before = Step(
-        lambda read: _adjective_before(read, adjective, noun), frozenset(features), adjective, str(adjective)
-    )
-    after = Step(
-        lambda read: _adjective_after(read, adjective, noun), frozenset(features), adjective, str(adjective)
-    )
-    return [*written, before, noun_step, after]
 
+    def before(read: Read) -> str | None:
+        if read(adjective, "lead") == "-":
+            return None
+        masculine_singular = read(noun, "gender") == "m" and read(noun, "number") == "sg"
+        special = masculine_singular and read(noun, "initial") == "v"
+        return read(adjective, "mv") if special else agreeing(read, adjective, noun)
 
-def _adjective_before(read: Read, adjective: int, noun: int) -> str | None:
-    if read(adjective, "lead") == "-":
-        return None
-    masculine_singular = read(noun, "gender") == "m" and read(noun, "number") == "sg"
-    if masculine_singular and read(noun, "initial") == "v":
-        return read(adjective, "mv")
-    return agreeing(read, adjective, noun)
+    def after(read: Read) -> str | None:
+        return agreeing(read, adjective, noun) if read(adjective, "lead") == "-" else None
 
-
-def _adjective_after(read: Read, adjective: int, noun: int) -> str | None:
-    return agreeing(read, adjective, noun) if read(adjective, "lead") == "-" else None
+    first, last = (Step(write, frozenset(features), adjective, str(adjective)) for write in (before, after))
+    return [*written, first, noun_step, last]
 
 
 def agreeing(read: Read, adjective: int, noun: int) -> str:

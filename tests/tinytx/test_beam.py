@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from tests.tinytx.against_torch import shaken
-from tinytx.beam import Hypothesis, Search, _in_rows_of_parents, beam_search
+from tinytx.beam import Hypothesis, Search, beam_search
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
 from tinytx.generate import unwritten_ids
@@ -133,16 +133,6 @@ def test_by_hand_a_beam_of_2_finds_what_greed_misses():
     (found,) = beam_search(steps, [3], search=Search(beam_size=2), **ask)
     assert found == Hypothesis((1, 2), pytest.approx(math.log(0.4)), True)
     assert steps.calls == 2  # (0, 2), worth 0.24, has ended as well
-
-
-def test_the_first_child_takes_the_row_of_its_parent():
-    for _ in range(30):
-        n, k = torch.randint(1, 6, (2,)).tolist()
-        parents = torch.randint(k, (n, k))
-        order = _in_rows_of_parents(parents)
-        assert torch.equal(order.sort(dim=1).values, torch.arange(k).expand(n, k))  # every child once
-        for before, after in zip(parents.tolist(), parents.gather(1, order).tolist(), strict=True):
-            assert all(after[place] == place for place in before)
 
 
 def test_settings_have_a_range_and_a_translation_at_most_max_len_tokens():

@@ -76,7 +76,7 @@ class TrainingStep:
         return counts[0] / counts[1].clamp(min=1)
 
     def backward(self, batch: list[int], parts: list[list[int]] | None = None) -> Tensor:
-        """Compute the gradient of the mean loss of a batch, or of some micro-batches; return that loss.
+        """Add up the gradient of the mean loss of a batch, or of some micro-batches; return that loss.
 
         The mean loss of a micro-batch is weighted by its share of the batch's predictions.
         """

@@ -259,11 +259,11 @@ class Transformer(nn.Module):
             relative or there are none, on the left.
         padding_mask : Tensor of shape (B, T), bool, optional
             True = a real token. A causal model needs none for padding on the right: real tokens never attend
-            to what follows them.
+            to what follows them, and without it attention is faster.
         segment_ids : Tensor of shape (B, T), integer, optional
             The sentence of each token, in 0..n_segments-1; all 0 where not given.
         cache : Cache, optional
-            Of a causal model: `token_ids` follow the cached tokens.
+            Of a causal model that reads what it writes: `token_ids` follow the cached tokens.
 
         Returns
         -------

@@ -18,17 +18,9 @@ B, S, T = 2, 7, 5
 
 
 def torch_transformer(config):
-    its = nn.Transformer(
-        config.d_model,
-        config.n_heads,
-        config.n_layers,
-        config.n_layers,
-        config.d_ff,
-        dropout=0.0,
-        activation=config.activation,
-        batch_first=True,
-        norm_first=config.norm == "first",
-    )
+    sizes = config.d_model, config.n_heads, config.n_layers, config.n_layers, config.d_ff
+    how = {"activation": config.activation, "norm_first": config.norm == "first"}
+    its = nn.Transformer(*sizes, dropout=0.0, batch_first=True, **how)
     if config.norm == "last":  # torch would normalise twice
         its.encoder.norm = its.decoder.norm = None
     return its

@@ -25,16 +25,9 @@ MODERN |= {"n_experts": 5, "experts_per_token": 2}
 
 
 def torch_layer(config):
-    return nn.TransformerEncoderLayer(
-        config.d_model,
-        config.n_heads,
-        config.d_ff,
-        dropout=0.0,
-        activation=config.activation,
-        batch_first=True,
-        norm_first=config.norm == "first",
-        bias=config.bias,
-    )
+    sizes = config.d_model, config.n_heads, config.d_ff
+    how = {"activation": config.activation, "norm_first": config.norm == "first", "bias": config.bias}
+    return nn.TransformerEncoderLayer(*sizes, dropout=0.0, batch_first=True, **how)
 
 
 @pytest.mark.parametrize("norm", ["first", "last"])

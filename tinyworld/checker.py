@@ -175,7 +175,8 @@ class _Reading:
     def _read(self) -> None:
         word, following = self._words[self._place], self._words[self._place + 1]
         forms, clause = self._forms, self._clause
-        if word in (",", ".", "!") or (word in ("et", "mais") and not self._goes_on(following)):
+        goes_on = following in forms.adjectives or following in forms.participles
+        if word in (",", ".", "!") or (word in ("et", "mais") and not goes_on):
             self._end_clause()
         elif word in CLITICS and following in forms.verbs:
             self._clitic(word)
@@ -200,9 +201,6 @@ class _Reading:
         elif word in forms.adjectives:
             self._predicate(word)
         self._place += 1
-
-    def _goes_on(self, word: str) -> bool:
-        return word in self._forms.adjectives or word in self._forms.participles
 
     def _begins_phrase(self, word: str, following: str) -> bool:
         if word in DETERMINERS:
@@ -250,7 +248,11 @@ class _Reading:
         for adjective in words[place:end]:
             self._check_adjective(adjective, noun, "after")
         self._check_special(before, noun)
-        self._enter(noun, belongs or previous == "malgré")
+        clause = self._clause
+        if not belongs and previous != "malgré":
+            clause.first = clause.first or noun
+            if clause.person == "3" and not clause.auxiliary:
+                clause.subject = noun
         self._place = end
 
     def _check_determiner(
@@ -291,14 +293,6 @@ class _Reading:
                 self._errors.append(f"{word!r} must be {special[word]!r} before {noun.word!r}")
             elif word in special.values() and not vowel:
                 self._errors.append(f"{word!r} must not stand before {noun.word!r}")
-
-    def _enter(self, noun: Shape, belongs: bool) -> None:
-        clause = self._clause
-        if belongs:
-            return
-        clause.first = clause.first or noun
-        if clause.person == "3" and not clause.auxiliary:
-            clause.subject = noun
 
     def _clitic(self, word: str) -> None:
         if self._antecedent and self._antecedent.number != CLITICS[word]:

@@ -92,9 +92,6 @@ def mean_per_word(values: Sequence[np.ndarray]) -> Estimate:
     return Estimate(float(mean), float(error), n)
 
 
-NextWord = dict[str | None, float]
-
-
 def _content(tables: Path) -> str:
     files = sorted(tables.glob("*.tsv"))
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
@@ -183,7 +180,7 @@ class World:
         """The log-probability of each of many reviews, shape (n,)."""
         return np.array([self.automaton.read(words).log_prob_of_end for words in reviews])
 
-    def next_word(self, prefix: Sequence[str]) -> NextWord:
+    def next_word(self, prefix: Sequence[str]) -> dict[str | None, float]:
         """The probability of every possible next word, and of the end of the review under None.
 
         Parameters

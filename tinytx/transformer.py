@@ -331,8 +331,8 @@ class Transformer(nn.Module):
             raise ValueError(f"a row must hold at most max_len={config.max_len} token ids, got {length}")
         if padding_mask is not None:
             check_bool(padding_mask, "padding_mask")
-        for name, given in (("padding_mask", padding_mask), ("segment_ids", segment_ids)):
-            if given is not None and (got := tuple(given.shape)) != shape:
+        for name, alike in (("padding_mask", padding_mask), ("segment_ids", segment_ids)):
+            if alike is not None and (got := tuple(alike.shape)) != shape:
                 raise ValueError(f"{name} must have the shape of token_ids, {shape}, got {got}")
         if token_ids.device.type != "cpu" or torch.compiler.is_compiling():
             return  # to look at the numbers would wait for the device

@@ -351,15 +351,7 @@ def _checker() -> FrenchChecker:
 def check_sentence(words: Sequence[str]) -> list[str]:
     """The mistakes in one French sentence: agreement, elision, contraction, articles, capitals, punctuation.
 
-    Parameters
-    ----------
-    words : sequence of str
-        Its units, such as those of `SentencePair.french` or of `World.split`.
-
-    Returns
-    -------
-    list of str
-        One line a mistake; empty if there is none.
+    The words are units such as those of `SentencePair.french` or of `World.split`; each mistake is one line.
 
     Examples
     --------

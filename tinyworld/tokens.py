@@ -48,14 +48,8 @@ class TokenWorld:
     ----------
     automaton, backward : Automaton, Backward
     tokenizer : Tokenizer
-        Must know every character of the world, and write each word in pieces of its own, the same wherever
-        the word stands.
-
-    Raises
-    ------
-    ValueError
-        If some word holds a character that the tokenizer does not know, or is written like another word, as
-        without capitals, or at the beginning of a text in another way than elsewhere.
+        A ValueError refuses one that does not know every character of the world, writes two words alike, as
+        without capitals, or a word at the beginning of a text in another way than elsewhere.
 
     Examples
     --------

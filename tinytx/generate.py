@@ -159,7 +159,7 @@ def continue_rows(
 
     All rows grow by one id a step; a row with a longer prefix takes the next id from its prefix while others
     already sample, so nothing is padded. A row that has ended leaves the batch. Of a row longer than
-    ``max_len`` the model reads the end. The global random state does not change.
+    ``max_len`` the model reads the end.
 
     Parameters
     ----------

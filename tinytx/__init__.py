@@ -3,57 +3,36 @@
 >>> import tinytx as tx
 >>> model = tx.LanguageModel(tx.PRESETS["tiny"])
 
-Names are imported when first used, so that ``import tinytx`` alone costs next to nothing.
+The public names are those of `__init__.pyi`, which type checkers read too. Each is imported when first used,
+so that ``import tinytx`` alone costs next to nothing.
 """
 
 from __future__ import annotations
 
 import importlib
+import re
 import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 __version__ = "0.1.0"
 
-_NAMES = {  # where each public name is defined; `__init__.pyi` tells type checkers the same
-    "tinytx.attention": ("MultiHeadAttention", "attention", "attention_weights", "record_attention"),
-    "tinytx.config": ("PRESETS", "TransformerConfig"),
-    "tinytx.counting": ("count_parameters", "parameter_table"),
-    "tinytx.encoder_decoder": ("Translator",),
-    "tinytx.generate": ("Sampling", "generate"),
-    "tinytx.masked_lm": ("MaskedLanguageModel",),
-    "tinytx.masks": ("causal_mask", "combine_masks", "padding_mask"),
-    "tinytx.positions": ("alibi_bias", "rotate", "shift_matrix", "sinusoidal_positions"),
-    "tinytx.tokenizer": ("Tokenizer",),
-    "tinytx.classifier": ("Classifier",),
-    "tinytx.transformer": ("Block", "LanguageModel", "Transformer"),
-    "tinytx.translate": ("translate",),
-    "tinyworld.reviews": ("Review",),
-    "tinyworld.world": ("World",),
-    "tinytx_run.checkpoint": ("load", "save"),
-    "tinytx_run.classify": ("classify",),
-    "tinytx_run.corpora": ("load_corpus",),
-    "tinytx_run.evaluate": ("evaluate",),
-    "tinytx_run.finetune": ("finetune",),
-    "tinytx_run.pretrain": ("pretrain", "train_translator"),
-    "tinytx_run.training": ("RunOptions",),
-    "tinytx_course.counting.costs": ("cost_table",),
-    "tinytx_course.counting.diagnosis": ("diagnose_count",),
-}
-_HOME = {name: module for module, names in _NAMES.items() for name in names}
+_STUB = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+_HOME = {name: module for module, name in re.findall(r"^from (\S+) import (\w+)", _STUB, re.MULTILINE)}
 
 __all__ = sorted(_HOME)
 
 
-class _Face(ModuleType):
-    """This module. Three functions have the name of their file: `tx.attention` stays the function."""
+class _Package(ModuleType):
+    """Python sets each imported file in its package; here `tx.attention` stays the function of that name."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if not (name in _HOME and isinstance(value, ModuleType)):  # importing a file sets it in its package
+        if not (name in _HOME and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 
 
-sys.modules[__name__].__class__ = _Face
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:

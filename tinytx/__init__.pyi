@@ -1,4 +1,4 @@
-"""The names of `__init__.py` for type checkers, which read no table."""
+"""The public names of tinytx, each once: read by type checkers, and by `__init__.py`."""
 
 from tinytx.attention import MultiHeadAttention as MultiHeadAttention
 from tinytx.attention import attention as attention
@@ -25,6 +25,8 @@ from tinytx.transformer import Block as Block
 from tinytx.transformer import LanguageModel as LanguageModel
 from tinytx.transformer import Transformer as Transformer
 from tinytx.translate import translate as translate
+
+# Names of the packages that are built on it: `tx.pretrain` and `tx.World` work, too.
 from tinytx_course.counting.costs import cost_table as cost_table
 from tinytx_course.counting.diagnosis import diagnose_count as diagnose_count
 from tinytx_run.checkpoint import load as load

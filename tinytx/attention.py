@@ -28,10 +28,8 @@ def attention_weights(q: Tensor, k: Tensor, mask: Mask = None, bias: Tensor | No
 
     Parameters
     ----------
-    q : Tensor of shape (..., T, K)
-        Queries.
-    k : Tensor of shape (..., S, K)
-        Keys.
+    q, k : Tensor of shape (..., T, K) and (..., S, K)
+        Queries and keys.
     mask : Tensor, bool, broadcastable to (..., T, S), optional
         True = may attend.
     bias : Tensor of real numbers, broadcastable to (..., T, S), optional

@@ -92,40 +92,25 @@ class Steps(Protocol):
 
 
 class TranslatorSteps:
-    """The steps of a translator, whose decoder reads the newest id of each prefix where it has a cache.
+    """The steps of a translator over sources, (N, S), padded on the right, and their mask: True = a real id.
 
-    Parameters
-    ----------
-    src_ids, src_mask : Tensor of shape (N, S)
-        Sources, padded on the right; True = a real id.
-    beam_size, max_tokens : int
-        K, rows a source, and the most ids that will be generated.
-    cached : bool
-        False reads every prefix from its beginning at each step: slow, and obviously right.
+    At each step the decoder reads the newest id of each prefix; the others are in its cache.
     """
 
     def __init__(
-        self,
-        model: Translator,
-        src_ids: Tensor,
-        src_mask: Tensor,
-        beam_size: int,
-        max_tokens: int,
-        *,
-        cached: bool = True,
+        self, model: Translator, src_ids: Tensor, src_mask: Tensor, beam_size: int, max_tokens: int
     ) -> None:
         self._model = model
         self._memory = model.encode(src_ids, src_mask).repeat_interleave(beam_size, dim=0)  # (R, S, D)
         self._mask = None if src_mask.all() else src_mask.repeat_interleave(beam_size, dim=0)  # (R, S)
-        room = min(max_tokens, model.config.max_len)
-        self._cache = Cache(model.config.n_layers, room) if cached else None
+        self._cache = Cache(model.config.n_layers, min(max_tokens, model.config.max_len))
         self._prefixes = torch.empty(len(self._memory), 0, dtype=torch.long)  # on the CPU
 
     def logits(self, prefixes: Tensor) -> Tensor:
         """As `Steps` says."""
-        cache, self._prefixes = self._cache, prefixes
-        new_ids = prefixes[:, 0 if cache is None else cache.length :].to(self._memory.device)
-        hidden = self._model.decoder(new_ids, self._memory, None, self._mask, cache)
+        self._prefixes = prefixes
+        new_ids = prefixes[:, self._cache.length :].to(self._memory.device)
+        hidden = self._model.decoder(new_ids, self._memory, None, self._mask, self._cache)
         logits: Tensor = self._model.head(hidden[:, -1])
         return logits
 
@@ -140,8 +125,7 @@ class TranslatorSteps:
             if not differ.any():
                 return
             start = int(torch.argmax(differ.int()))
-        if self._cache is not None:
-            self._cache.select(rows, start)
+        self._cache.select(rows, start)
 
 
 @torch.no_grad()

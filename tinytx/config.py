@@ -24,8 +24,8 @@ class TransformerConfig:
     n_layers : int
         The number of blocks.
     d_ff : int
-        F, the inner width of the feed-forward network. A gated one, with "swiglu", has three matrices of this
-        width where others have two: with two thirds of F it has as many parameters.
+        F, the inner width of the feed-forward network, which has two matrices of it, and with "swiglu" three:
+        two thirds of F then give as many parameters.
     max_len : int
         The longest sequence the model takes, in tokens.
     causal : bool
@@ -63,7 +63,7 @@ class TransformerConfig:
         What every norm is: LayerNorm, or RMSNorm, which neither subtracts the mean nor adds a shift.
     n_kv_heads : int, optional
         G, heads of keys and values, which divides `n_heads`: H / G heads of queries in a row share one
-        (grouped-query attention). Where not given, each has its own.
+        (grouped-query attention). By default each has its own.
     rotary_base : float
         Positive; the slowest pair of rotary positions turns by ``rotary_base^(2 / head_dim - 1)`` a token.
     n_experts, experts_per_token : int

@@ -12,14 +12,7 @@ from tinytx.fast import IGNORE_ID, Dropout, output_loss
 from tinytx.kv_cache import Cache, KeyValues
 from tinytx.masks import Mask, check_bool
 from tinytx.settings import require
-from tinytx.transformer import (
-    Transformer,
-    feed_forward,
-    init_output_layer,
-    make_norm,
-    multi_head,
-    self_attention,
-)
+from tinytx.transformer import Transformer, feed_forward, init_output_layer, make_attention, make_norm
 
 
 class DecoderBlock(nn.Module):
@@ -40,9 +33,9 @@ class DecoderBlock(nn.Module):
         super().__init__()
         self.norm_first = config.norm == "first"
         self.attn_norm = make_norm(config)
-        self.attn = self_attention(config)
+        self.attn = make_attention(config)
         self.cross_norm = make_norm(config)
-        self.cross_attn = multi_head(config)
+        self.cross_attn = make_attention(config, over_memory=True)
         self.ff_norm = make_norm(config)
         self.ff = feed_forward(config)
         self.dropout = Dropout(config.dropout)

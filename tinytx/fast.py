@@ -106,17 +106,11 @@ LEVELS = 256  # of a byte
 
 
 def dropout(x: Tensor, p: float) -> Tensor:
-    """Set each number to 0 with probability p, and scale the others so that the mean stays.
+    """Set each number to 0 with probability p, in [0, 1), and scale the others so that the mean stays.
 
-    On a CPU one random byte decides on each number, where torch draws a float.
+    On a CPU one random byte decides on each number, where torch draws a float: p is rounded to a multiple of
+    1/256, but not to 0 unless it is 0. In bfloat16 the mean stays up to the rounding of the scale, 0.4 %.
     Paid for by bench-steps.json, "small GPT, vocabulary 1,000, 16 x 128, dropout 0.1".
-
-    Parameters
-    ----------
-    x : Tensor of any shape
-    p : float
-        In [0, 1). On a CPU it is rounded to a multiple of 1/256, but not to 0 unless it is 0. The scale is
-        that of the rounded one, so that the mean stays; in bfloat16 up to the scale's own rounding, 0.4 %.
     """
     if not 0 <= p < 1:
         raise ValueError(f"p must lie in [0, 1), got {p}")
@@ -154,14 +148,9 @@ WORTH_COMPILING = 5e16
 class Compiled:
     """While entered, the blocks of a model compute by kernels that `torch.compile` makes of them.
 
-    In a long run on a GPU, where there is a compiler for it; elsewhere nothing happens, nor where the
-    variable ``TORCH_COMPILE_DISABLE`` is 1. Paid for by gpu.json, "GPT-2, vocabulary 50,304, 32 x 1024".
-
-    Parameters
-    ----------
-    model : Module
-    n_tokens : int
-        That it learns from in the whole run; each takes six operations for a parameter.
+    In a run of many tokens on a GPU, where there is a compiler for it; elsewhere nothing happens, nor where
+    the variable ``TORCH_COMPILE_DISABLE`` is 1. Each token takes six operations for a parameter.
+    Paid for by gpu.json, "GPT-2, vocabulary 50,304, 32 x 1024".
     """
 
     def __init__(self, model: nn.Module, n_tokens: int) -> None:
@@ -208,14 +197,10 @@ def output_loss(
 
     Parameters
     ----------
-    hidden : Tensor of shape (..., D)
-        Hidden states before the output layer.
-    weight : Tensor of shape (V, D)
+    hidden, weight, bias : Tensor of shape (..., D), (V, D) and (V,)
+        Hidden states, and the output layer.
     targets : Tensor of shape (...), integer
-        Best on the CPU, where looking for `ignore_id` makes no GPU wait.
-    bias : Tensor of shape (V,), optional
-    ignore_id : int
-        Positions with this target are left out of the mean.
+        Those that are `ignore_id` are left out of the mean: on the CPU, looking for them makes no GPU wait.
     label_smoothing : float
         s, in [0, 1]: the share of probability that is spread over the whole vocabulary.
 
@@ -228,9 +213,9 @@ def output_loss(
 
     Notes
     -----
-    Equal to `torch.nn.functional.cross_entropy` on all logits, first derivatives included. They are computed
-    in the forward pass, while the logits of a chunk are at hand; the backward pass only scales them. Second
-    derivatives are refused: ``create_graph=True`` raises a RuntimeError.
+    Equal to `torch.nn.functional.cross_entropy` on all logits, first derivatives included: they are computed
+    in the forward pass, while the logits of a chunk are at hand. Second derivatives are refused:
+    ``create_graph=True`` raises a RuntimeError.
 
     References
     ----------

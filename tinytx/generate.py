@@ -15,22 +15,18 @@ import torch
 from torch import Tensor
 
 from tinytx.batching import pad_batch
-from tinytx.classifier import Classifier
-from tinytx.encoder_decoder import Translator
 from tinytx.fast import laid_out, retain_memory
 from tinytx.inference import eval_mode
 from tinytx.kv_cache import Cache
-from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.settings import check_seed, is_whole, require
 from tinytx.tokenizer import Tokenizer, warn_of_unknown
 from tinytx.transformer import LanguageModel
 
 DRAWABLE = "logits must have a finite maximum to be drawn from"
-Model = LanguageModel | MaskedLanguageModel | Classifier | Translator
 
 
-def check_vocabulary(model: Model, tokenizer: Tokenizer) -> None:
-    """Raise ValueError unless tokenizer and model have vocabularies of one size."""
+def check_vocabulary(model: Any, tokenizer: Tokenizer) -> None:
+    """Raise ValueError unless a tokenizer and a model of any kind have vocabularies of one size."""
     got = f"{tokenizer.vocab_size} tokens and vocab_size={model.config.vocab_size}"
     fits = tokenizer.vocab_size == model.config.vocab_size
     require(fits, "tokenizer and model must have one vocabulary", got)
@@ -163,7 +159,7 @@ def continue_rows(
 
     All rows grow by one id a step; a row with a longer prefix takes the next id from its prefix while others
     already sample, so nothing is padded. A row that has ended leaves the batch. Of a row longer than
-    ``max_len`` the model reads the end. The global random state does not change.
+    ``max_len`` the model reads the end.
 
     Parameters
     ----------
@@ -252,7 +248,7 @@ class Generation:
 
 
 def generate(
-    model: Model, tokenizer: Tokenizer, prompt: str = "", sampling: Sampling = SAMPLING
+    model: LanguageModel, tokenizer: Tokenizer, prompt: str = "", sampling: Sampling = SAMPLING
 ) -> Generation:
     """Continue a prompt by sampling.
 
@@ -289,7 +285,7 @@ def generate(
 
 
 def generate_many(
-    model: Model, tokenizer: Tokenizer, prompt: str = "", sampling: Sampling = SAMPLING, *, n: int
+    model: LanguageModel, tokenizer: Tokenizer, prompt: str = "", sampling: Sampling = SAMPLING, *, n: int
 ) -> list[Generation]:
     """Sample n independent continuations of one prompt, as one batch; other parameters as in `generate`."""
     require(n >= 1, "n must be at least 1", n)

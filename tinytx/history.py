@@ -31,6 +31,12 @@ class State:
     history: History = field(default_factory=History)
 
 
+def last_good(checkpoints: Any) -> str:
+    """What is left of a run that failed."""
+    latest = getattr(checkpoints, "latest", None)
+    return "no checkpoint was written" if latest is None else f"last good checkpoint: {latest}"
+
+
 class DivergenceError(ValueError):
     """The loss, or a weight, is no longer finite."""
 

@@ -22,19 +22,19 @@ from torch.optim import Optimizer
 from tqdm.auto import tqdm
 
 from tinytx.fast import NO_WAIT, TRIM_EVERY, Compiled, retain_memory, sent, trim_memory
-from tinytx.history import DivergenceError, History, State, TrainingInterrupted
+from tinytx.history import DivergenceError, History, State, TrainingInterrupted, last_good
 from tinytx.objectives import Objective, Prepared
 from tinytx.optim import make_optimizer
-from tinytx.prefetching import choose_workers, last_good, made_by_workers
+from tinytx.prefetching import choose_workers, made_by_workers
 from tinytx.settings import Lines, TrainingSettings, choose_precision, require
 
 OnStep = Callable[[int, nn.Module], dict[str, Any] | None]
 
 
 class Checkpoints(Protocol):
-    """Where a run is kept, as in `tinytx_run.runs`."""
+    """The checkpoints of a run, such as `tinytx_run.runs.Checkpoints`."""
 
-    latest: Any  # where the last one was written, or is resumed from; None at first
+    latest: Any  # the folder of the newest one; None at first
 
     def save(self, model: nn.Module, optimizer: Any, settings: TrainingSettings, state: Any) -> None: ...
 
@@ -44,8 +44,8 @@ class Checkpoints(Protocol):
 class TrainingStep:
     """One training step: the gradient of a batch by backpropagation, and the update of the weights.
 
-    The ``accumulate`` micro-batches of a batch are computed one after the other (gradient accumulation): only
-    one at a time has to fit into memory. The other parameters are those of `train`.
+    Gradient accumulation cuts a batch into ``accumulate`` micro-batches, of which one at a time has to fit
+    into memory.
     """
 
     def __init__(
@@ -65,21 +65,23 @@ class TrainingStep:
         self.n_workers = choose_workers(self) if self.device.type in NO_WAIT else 0  # that make the batches
         retain_memory()
 
+    def batches(self, epoch: int) -> list[list[int]]:
+        """The rows of each batch of one pass over the data."""
+        seed, most = self.settings.seed, self.settings.tokens_per_batch
+        return self.objective.epoch_batches(seed=seed, epoch=epoch, tokens_per_batch=most)
+
     def share(self, part: list[int], batch: list[int]) -> Tensor:
-        """The part of the predictions of a batch that a micro-batch makes."""
+        """The share of a batch's predictions that a micro-batch makes."""
         counts = [torch.tensor(self.objective.n_predictions(rows) if rows else 0) for rows in (part, batch)]
         return counts[0] / counts[1].clamp(min=1)
 
     def backward(self, batch: list[int], parts: list[list[int]] | None = None) -> Tensor:
-        """Add the gradient of the mean loss of a batch to those of the weights; gives that loss.
+        """Add up the gradient of the mean loss of a batch, or of some micro-batches; return that loss.
 
-        The mean loss of a micro-batch counts by its share of the batch's predictions, so the gradient is that
-        of the whole batch. Where ``parts`` are given, only these micro-batches are computed.
+        The mean loss of a micro-batch is weighted by its share of the batch's predictions.
         """
         terms = []
-        if parts is None:
-            parts = getattr(batch, "parts", None) or [batch[each] for each in self.slices]
-        for part in parts:
+        for part in parts or getattr(batch, "parts", None) or [batch[each] for each in self.slices]:
             made = part if isinstance(part, Prepared) else None
             bf16 = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self._bf16)
             with bf16, self._compiled:
@@ -93,7 +95,7 @@ class TrainingStep:
         return torch.stack(terms).sum()
 
     def update(self, lr: float) -> Tensor:
-        """Clip the gradient, update the weights and clear the gradient; gives its norm before clipping."""
+        """Clip the gradient, update the weights, clear the gradient; return its norm before clipping."""
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_norm)
         for group in self.optimizer.param_groups:
             group["lr"] = lr
@@ -115,8 +117,8 @@ def train(
 ) -> History:
     """Train a model in place.
 
-    Equal settings, data, first weights, machine, number of threads and version of torch give equal bytes on
-    a CPU, uninterrupted or resumed. GPU kernels that add up in the order of arrival are not deterministic.
+    On a CPU a run is deterministic, resumed or not: the same settings, data, first weights, machine, number
+    of threads and version of torch give the same bytes. Some GPU kernels add in the order of arrival.
 
     Parameters
     ----------
@@ -124,15 +126,15 @@ def train(
         On the device to compute on; left in evaluation mode.
     objective, settings : Objective, TrainingSettings
     step : TrainingStep, optional
-        Made of the same three, with micro-batches or for several processes; by default a plain one.
+        Of the same three, with micro-batches or for several processes.
     checkpoints : Checkpoints, optional
-        Of the run. If there is one, training resumes from it.
+        Training resumes from the newest one, if there is any.
     on_step : callable, optional
-        Called as ``on_step(step, model)`` after every step, the model in evaluation mode and the random state
-        protected; a dict that it returns goes into the history.
+        Called as ``on_step(step, model)`` after every step, with the model in evaluation mode and without an
+        effect on the random state; a dict that it returns goes into the history.
     progress, label : bool and str, optional
-        Show a bar with these words; by default in a terminal and a notebook, elsewhere a line now and then,
-        unless ``TQDM_DISABLE`` is set.
+        Whether to show a bar with this label. By default a terminal and a notebook show it, and elsewhere a
+        line is printed now and then, unless ``TQDM_DISABLE`` is set.
 
     Raises
     ------
@@ -141,13 +143,12 @@ def train(
     LostWorkerError
         When a worker that makes batches for a GPU ends; names the last good checkpoint.
     TrainingInterrupted
-        On Ctrl-C, at the end of the step, after a checkpoint where there is a folder for it.
+        On Ctrl-C, at the end of the step; a run with checkpoints has saved one.
     """
     step = step or TrainingStep(model, objective, settings)
     state, unread = State(), list[Tensor]()  # loss and gradient norm of the latest steps
     gpus = [step.device] if step.device.type == "cuda" else []
     hidden = (bool(os.environ.get("TQDM_DISABLE")) or None) if progress is None else not progress
-    how = {"seed": settings.seed, "tokens_per_batch": settings.tokens_per_batch}
     lines = Lines(label, settings.n_steps)
     with (
         contextlib.ExitStack() as stack,
@@ -165,7 +166,7 @@ def train(
         batches: Iterable[tuple[int, int, list[int]]] = (
             (epoch, position, batch)
             for epoch in count(state.epoch)
-            for position, batch in enumerate(objective.epoch_batches(epoch=epoch, **how), start=1)
+            for position, batch in enumerate(step.batches(epoch), start=1)
             if (epoch, position) > used
         )
         if step.n_workers:

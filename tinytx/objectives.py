@@ -23,18 +23,15 @@ class Objective(Protocol):
 
     def epoch_batches(self, *, seed: int, epoch: int, tokens_per_batch: int) -> list[list[int]]:
         """Row numbers of each batch of one pass over the data, a pure function of the arguments."""
-        ...
 
     def n_predictions(self, indices: Sequence[int]) -> int | list[int]:
         """How many predictions the mean loss of some rows is over: tokens, or rows."""
-        ...
 
     def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean loss of some rows, in nats a prediction.
 
         An objective of two terms gives two means, and two numbers of predictions; their sum is trained.
         """
-        ...
 
 
 class Prepared(list[int]):
@@ -354,16 +351,8 @@ class TranslationObjective:
     """Predict every target token and its end mark, over pairs.
 
     The encoder reads ``[x..., eos]``; the decoder reads ``[bos, y...]`` and predicts ``[y..., eos]``. Only
-    real target positions reach the output layer.
-
-    Parameters
-    ----------
-    sources, targets : sequence of N sequences of int
-        Ids of each side, without special ids.
-    max_len : int
-        Most ids a side, marks included; longer pairs are left out, and counted in `n_left_out`.
-    label_smoothing : float
-        See `tinytx.fast.output_loss`.
+    real target positions reach the output layer. `sources` and `targets` are ids without special ids; pairs
+    with more than `max_len` ids on a side, marks included, are left out, and counted in `n_left_out`.
     """
 
     def __init__(

@@ -52,11 +52,8 @@ class Muon(torch.optim.AdamW):
 
     Parameters
     ----------
-    matrices : iterable of Parameter of two dimensions
-        Hidden layers of the body, and the head for pairs of sentences; not embeddings, no other head, and no
-        router of a mixture of experts.
-    others : iterable of dict
-        Groups of all other parameters, as `torch.optim.AdamW` takes them.
+    matrices, others : iterable of Parameter, iterable of dict
+        Matrices of hidden layers, and groups of all other parameters, as `torch.optim.AdamW` takes them.
     lr : float
         Of both: the update of a matrix is made as long as one of Adam usually is.
     weight_decay, betas : float, pair of float
@@ -91,7 +88,11 @@ class Muon(torch.optim.AdamW):
         group = self.param_groups[0]
         matrices = [parameter for parameter in group["params"] if parameter.grad is not None]
         if matrices:  # all at once: a GPU waits longer for many small calls than for their work
-            momenta, gradients = zip(*map(self._momentum_and_gradient, matrices), strict=True)
+            for parameter in matrices:
+                if "momentum" not in self.state[parameter]:
+                    self.state[parameter]["momentum"] = torch.zeros_like(parameter)
+            momenta = [self.state[parameter]["momentum"] for parameter in matrices]
+            gradients = [cast(Tensor, parameter.grad) for parameter in matrices]
             torch._foreach_lerp_(momenta, gradients, 1 - MOMENTUM)
             torch._foreach_lerp_(gradients, momenta, MOMENTUM)  # one step ahead (Nesterov)
             torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
@@ -105,12 +106,6 @@ class Muon(torch.optim.AdamW):
             for parameter in alike:
                 parameter.grad = None  # AdamW passes over what has no gradient
         super().step()
-
-    def _momentum_and_gradient(self, parameter: nn.Parameter) -> tuple[Tensor, Tensor]:
-        state = self.state[parameter]
-        if "momentum" not in state:
-            state["momentum"] = torch.zeros_like(parameter)
-        return state["momentum"], cast(Tensor, parameter.grad)
 
 
 def orthogonalised(matrices: Tensor) -> Tensor:

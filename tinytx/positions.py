@@ -117,9 +117,9 @@ class SinusoidalPositions(nn.Module):
 
     table: Tensor
 
-    def __init__(self, max_len: int, d_model: int, base: float = 10_000.0) -> None:
+    def __init__(self, max_len: int, d_model: int) -> None:
         super().__init__()
-        self.register_buffer("table", sinusoidal_positions(max_len, d_model, base), persistent=False)
+        self.register_buffer("table", sinusoidal_positions(max_len, d_model), persistent=False)
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
         """Add row ``start + t`` of the table to token t; x and the result have shape (B, T, D)."""
@@ -226,12 +226,8 @@ class RotaryPositions(nn.Module):
         Returns these and None: nothing is added to their scores.
         """
         first = _first_query(q.shape[-2], k.shape[-2])
-        return self.rotate(q, start + first), self.rotate(k, start), None
-
-    def rotate(self, x: Tensor, start: int = 0) -> Tensor:
-        """Rotate queries or keys, (..., T, K), of which the first has position `start`."""
-        cos, sin = (_rows(table, start, x.shape[-2]) for table in (self.cos, self.sin))  # (T, K/2) each
-        return _rotate(x, cos, sin)
+        cos, sin = (_rows(table, start, k.shape[-2]) for table in (self.cos, self.sin))  # (S, K/2) each
+        return _rotate(q, cos[first:], sin[first:]), _rotate(k, cos, sin), None
 
 
 def _first_query(seq_len: int, mem_len: int) -> int:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils.data import DataLoader, Dataset
 
+from tinytx.history import last_good
 from tinytx.objectives import (
     CausalObjective,
     ClassificationObjective,
@@ -112,7 +113,7 @@ class _Shares(Dataset[list[Made]]):
 
     def __init__(self, step: TrainingStep, epoch: int) -> None:
         self.step, self.epoch = step, epoch
-        self.batches = self._of_epoch(epoch)  # that workers begin with
+        self.batches = step.batches(epoch)  # that workers begin with
         self.n = 1 if isinstance(step.objective, FreshObjective) else -(-len(self.batches) // AT_ONCE)
 
     def numbers(self, share: int) -> range:
@@ -123,13 +124,8 @@ class _Shares(Dataset[list[Made]]):
     def __getitem__(self, place: Place) -> list[Made]:
         epoch, share = place
         if epoch != self.epoch:
-            self.epoch, self.batches = epoch, self._of_epoch(epoch)
+            self.epoch, self.batches = epoch, self.step.batches(epoch)
         return [(epoch, i + 1, self._prepared(self.batches[i])) for i in self.numbers(share)]
-
-    def _of_epoch(self, epoch: int) -> list[list[int]]:
-        settings = self.step.settings
-        how = {"seed": settings.seed, "tokens_per_batch": settings.tokens_per_batch}
-        return self.step.objective.epoch_batches(epoch=epoch, **how)
 
     def _prepared(self, batch: list[int]) -> Prepared:
         parts = []
@@ -138,9 +134,3 @@ class _Shares(Dataset[list[Made]]):
             made = make_batch(self.step.objective, part or batch[:1])
             parts.append(Prepared(part, made=made, share=share))
         return Prepared(batch, parts=parts)
-
-
-def last_good(checkpoints: Any) -> str:
-    """What is left of a run that failed."""
-    latest = getattr(checkpoints, "latest", None)
-    return "no checkpoint was written" if latest is None else f"last good checkpoint: {latest}"

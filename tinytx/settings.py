@@ -62,7 +62,6 @@ class TrainingSettings:
         Of data order and dropout.
     log_every, checkpoint_every : int
         Steps between two records of the history, and between two checkpoints.
-
     """
 
     n_steps: int

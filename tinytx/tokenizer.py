@@ -78,18 +78,8 @@ def plain(text: str) -> str:
     return text.translate(_PLAIN).strip()
 
 
-# Replaced in this order.
-_CONTRACTIONS = {
-    "can't": "cannot",
-    "won't": "will not",
-    "n't": " not",
-    "'m": " am",
-    "'re": " are",
-    "'s": " is",
-    "'ll": " will",
-    "'ve": " have",
-    "'d": " would",
-}
+_CONTRACTIONS = {"can't": "cannot", "won't": "will not", "n't": " not"}  # replaced in this order
+_CONTRACTIONS |= {"'m": " am", "'re": " are", "'s": " is", "'ll": " will", "'ve": " have", "'d": " would"}
 
 
 def canonical(text: str) -> str:

@@ -109,8 +109,13 @@ def make_norm(config: TransformerConfig) -> nn.LayerNorm | nn.RMSNorm:
     return nn.LayerNorm(config.d_model, eps=config.norm_eps, bias=config.bias)
 
 
-def multi_head(config: TransformerConfig, positions: nn.Module | None = None) -> MultiHeadAttention:
-    """The attention of a block, over itself or over a memory, with the positions that act inside it."""
+def make_attention(config: TransformerConfig, *, over_memory: bool = False) -> MultiHeadAttention:
+    """The attention of a block; over its own tokens, with the positions that act inside it."""
+    positions: nn.Module | None = None
+    if config.positions == "rotary" and not over_memory:
+        positions = RotaryPositions(config.max_len, config.head_dim, config.rotary_base)
+    elif config.positions == "alibi" and not over_memory:
+        positions = AlibiPositions(config.n_heads)
     return MultiHeadAttention(
         d_model=config.d_model,
         n_heads=config.n_heads,
@@ -119,13 +124,6 @@ def multi_head(config: TransformerConfig, positions: nn.Module | None = None) ->
         dropout=config.dropout,
         positions=positions,
     )
-
-
-def self_attention(config: TransformerConfig) -> MultiHeadAttention:
-    """The self-attention of a block, with the positions that act inside attention."""
-    if config.positions == "rotary":
-        return multi_head(config, RotaryPositions(config.max_len, config.head_dim, config.rotary_base))
-    return multi_head(config, AlibiPositions(config.n_heads) if config.positions == "alibi" else None)
 
 
 class Block(nn.Module):
@@ -159,7 +157,7 @@ class Block(nn.Module):
         super().__init__()
         self.norm_first = config.norm == "first"
         self.attn_norm = make_norm(config)
-        self.attn = self_attention(config)
+        self.attn = make_attention(config)
         self.ff_norm = make_norm(config)
         self.ff = feed_forward(config)
         self.dropout = Dropout(config.dropout)
@@ -265,7 +263,7 @@ class Transformer(nn.Module):
         segment_ids : Tensor of shape (B, T), integer, optional
             The sentence of each token, in 0..n_segments-1; all 0 where not given.
         cache : Cache, optional
-            Of a causal model that reads row by row what it writes: `token_ids` follow the cached tokens.
+            Of a causal model that reads what it writes: `token_ids` follow the cached tokens.
 
         Returns
         -------
@@ -318,31 +316,33 @@ class Transformer(nn.Module):
         return embedded
 
     def _check(self, token_ids: Tensor, padding_mask: Mask, segment_ids: Tensor | None, start: int) -> None:
-        for name, given in (("token_ids", token_ids), ("segment_ids", segment_ids)):
-            if given is not None and getattr(given, "dtype", None) not in (torch.int32, torch.int64):
+        config, ids = self.config, {"token_ids": (token_ids, self.config.vocab_size)}
+        if segment_ids is not None:
+            rule = "segment_ids need a model with n_segments of 1 or more"
+            require(config.n_segments, rule, "n_segments=0")
+            ids["segment_ids"] = segment_ids, config.n_segments
+        for name, (given, _) in ids.items():
+            if getattr(given, "dtype", None) not in (torch.int32, torch.int64):
                 raise TypeError(f"{name} must be a tensor of int32 or int64, got {dtype_of(given)}")
-        config, shape = self.config, tuple(token_ids.shape)
+        shape = tuple(token_ids.shape)
         fits = len(shape) == 2 and 0 not in shape
         require(fits, "token_ids must have shape (B, T) with B and T at least 1", shape)
         if (length := start + shape[1]) > config.max_len:
             raise ValueError(f"a row must hold at most max_len={config.max_len} token ids, got {length}")
-        looked_at = not torch.compiler.is_compiling()
         if padding_mask is not None:
             check_bool(padding_mask, "padding_mask")
-        if segment_ids is not None and not config.n_segments:
-            raise ValueError("segment_ids need a model with n_segments of 1 or more, got n_segments=0")
-        for name, given in (("padding_mask", padding_mask), ("segment_ids", segment_ids)):
-            if given is not None and (got := tuple(given.shape)) != shape:
+        for name, alike in (("padding_mask", padding_mask), ("segment_ids", segment_ids)):
+            if alike is not None and (got := tuple(alike.shape)) != shape:
                 raise ValueError(f"{name} must have the shape of token_ids, {shape}, got {got}")
-        sizes = {"token_ids": (token_ids, config.vocab_size), "segment_ids": (segment_ids, config.n_segments)}
-        for name, (given, end) in sizes.items():
-            if given is not None and given.device.type == "cpu" and looked_at:
-                low, high = given.aminmax()
-                if low < 0 or high >= end:
-                    raise ValueError(f"{name} must lie in 0..{end - 1}, got {low} to {high}")
-        if padding_mask is not None and token_ids.device.type == "cpu" and looked_at:
+        if token_ids.device.type != "cpu" or torch.compiler.is_compiling():
+            return  # to look at the numbers would wait for the device
+        for name, (given, end) in ids.items():
+            low, high = given.aminmax()
+            if low < 0 or high >= end:
+                raise ValueError(f"{name} must lie in 0..{end - 1}, got {low} to {high}")
+        if padding_mask is not None and config.positions in ("sinusoidal", "learned"):
             begins_late = ~padding_mask[:, 0] & padding_mask.any(dim=1)  # (B,)
-            if config.positions in ("sinusoidal", "learned") and begins_late.any():
+            if begins_late.any():
                 rule = "padding must be on the right where positions are absolute"
                 raise ValueError(f"{rule}, got row {int(begins_late.int().argmax())}, which begins with it")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 
 from tinytx.batching import pad_batch
@@ -104,16 +103,14 @@ def translate_ids(
     *,
     search: Search = GREEDY,
     tokens_per_batch: int = 4096,
-    cached: bool = True,
     tokenizer: Tokenizer | type[Tokenizer] = Tokenizer,
 ) -> list[Hypothesis]:
     """Translate sources given as ids without special tokens; parameters as in `translate`.
 
     Of the tokenizer only the special ids matter; by default they are those of `Tokenizer`. The number of
-    `tokens_per_batch`, padding and beams included, changes memory and speed; so does a KV cache.
+    `tokens_per_batch`, padding and beams included, changes memory and speed.
     """
     hypotheses: dict[int, Hypothesis] = {}
-    layout = laid_out(model, search.beam_size * len(sources)) if cached else nullcontext()
     batches: list[list[int]] = []
     before, after = tokenizer.source_frame
     for index in sorted(range(len(sources)), key=lambda i: len(sources[i])):
@@ -122,14 +119,14 @@ def translate_ids(
         if not batches or len(batches[-1]) >= room:
             batches.append([])
         batches[-1].append(index)
-    with eval_mode(model) as device, layout:
+    with eval_mode(model) as device, laid_out(model, search.beam_size * len(sources)):
         for indices in shown(batches, "translation"):
             batch = [sources[i] for i in indices]
             src_ids = pad_batch([[*before, *ids, *after] for ids in batch], tokenizer.pad_id).to(device)
             max_tokens = [search.max_tokens(len(ids), model.config.max_len) for ids in batch]
             src_mask = src_ids != tokenizer.pad_id  # (N, S)
             best = beam_search(
-                TranslatorSteps(model, src_ids, src_mask, search.beam_size, max(max_tokens), cached=cached),
+                TranslatorSteps(model, src_ids, src_mask, search.beam_size, max(max_tokens)),
                 max_tokens,
                 bos_id=tokenizer.bos_id,
                 eos_id=tokenizer.eos_id,

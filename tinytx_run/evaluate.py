@@ -22,7 +22,7 @@ from tinytx.batching import chunks
 from tinytx.beam import Search
 from tinytx.classifier import Classifier
 from tinytx.encoder_decoder import Translator
-from tinytx.generate import Model, check_vocabulary, unwritten_ids
+from tinytx.generate import check_vocabulary, unwritten_ids
 from tinytx.inference import TOKENS_PER_BATCH, eval_mode, evaluate_rows, padding_mask_or_none, row_nats
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.objectives import ClassificationObjective, masked_rows
@@ -31,7 +31,7 @@ from tinytx.tokenizer import Tokenizer, warn_of_unknown
 from tinytx.transformer import LanguageModel, bidirectional
 from tinytx.translate import GREEDY
 from tinytx_run.bleu import Seen, TranslationEvaluation, evaluate_translator
-from tinytx_run.checkpoint import Checkpoint, load
+from tinytx_run.checkpoint import Checkpoint, Model, load
 from tinytx_run.classify import class_logits
 from tinytx_run.corpora import Corpus, at_hand, load_corpus
 from tinytx_run.intervals import Interval, wilson_interval

@@ -41,21 +41,11 @@ ROWS_AT_ONCE = 2048  # prefixes whose next words are computed together
 
 @dataclass
 class Forward:
-    """Forward probabilities of a prefix.
+    """Forward probabilities of a prefix."""
 
-    Attributes
-    ----------
-    mass : mapping from int to ndarray of shape (2, K + 1, G)
-        Of each state of the network that the prefix can lead to, except the end of the review.
-    stopped : ndarray of shape (2, K + 1, G)
-        Of the review that ends here.
-    log_scale : float
-        Logarithm of the factor of all of them.
-    """
-
-    mass: Mass
-    stopped: np.ndarray
-    log_scale: float
+    mass: Mass  # of each state of the network that the prefix can lead to, except the end of the review
+    stopped: np.ndarray  # (2, K + 1, G): of the review that ends here
+    log_scale: float  # logarithm of the factor of all of them
 
     @property
     def total(self) -> float:
@@ -81,15 +71,7 @@ class Forward:
 
 
 class Automaton:
-    """Weighted automaton over the words of one language.
-
-    Parameters
-    ----------
-    network : Network
-        Of the sentences.
-    plan : ReviewPlan
-        Distribution of the hidden variables.
-    """
+    """Forward pass over the network of the sentences of one language, and the hidden variables of a plan."""
 
     def __init__(self, network: Network, plan: ReviewPlan) -> None:
         self.network, self.plan = network, plan
@@ -190,17 +172,7 @@ class Automaton:
         return state
 
     def next_words(self, before: Sequence[Forward]) -> np.ndarray:
-        """P(next word | prefix) for many prefixes.
-
-        Parameters
-        ----------
-        before : sequence of n Forwards
-
-        Returns
-        -------
-        ndarray of shape (n, V + 1)
-            One column a word; the last one is the end of the review. Rows sum to 1.
-        """
+        """P(next word | prefix) for n prefixes, (n, V + 1); the last column is the end of the review."""
         parts = [
             self._next_words(before[at : at + ROWS_AT_ONCE]) for at in range(0, len(before), ROWS_AT_ONCE)
         ]
@@ -274,11 +246,8 @@ class Backward:
     def layers(self, words: Sequence[str | None], down_to: int = 0) -> list[Layer]:
         """Backward probabilities of a review at each position (None: a hidden word).
 
-        Returns
-        -------
-        list of Layer
-            At index t, for ``down_to <= t <= len(words)``, the layer *after* word t - 1 and before the
-            passage to a next sentence; below `down_to` layers are empty. The largest entry of each is 1.
+        Layer t, from `down_to` on, lies *after* word t - 1 and before the passage to a next sentence; those
+        below are empty. The largest entry of each is 1.
         """
         nothing = Layer(np.empty(0, dtype=np.int64), np.empty((0, *self._shape)))
         layers = [nothing] * (len(words) + 1)

@@ -21,6 +21,10 @@ DETERMINERS = {
     **{"cette": ("f", "sg"), "ces": ("mf", "pl"), "quel": ("m", "sg"), "quelle": ("f", "sg")},
     **{"quels": ("m", "pl"), "quelles": ("f", "pl")},
 }
+ENDINGS = {"": ("m", "sg"), "e": ("f", "sg"), "s": ("m", "pl"), "es": ("f", "pl")}  # of participles
+# kind of verb: the person of each of its columns
+PERSONS = {"liking": {"french": "1sg"}, "touching": {"french": "3sg", "second": "3pl"}}
+PERSONS["advice"] = {"french": "2pl"}
 PRONOUNS = {"il": ("m", "sg"), "elle": ("f", "sg"), "ils": ("m", "pl"), "elles": ("f", "pl")}
 # fmt: off
 PLAIN = frozenset({
@@ -36,27 +40,14 @@ BREATHED = ("halet", "hâtif", "hideu", "haut")  # adjectives whose h forbids el
 
 @dataclass
 class FrenchForms:
-    """What each French form may be.
-
-    Attributes
-    ----------
-    lexicon : Lexicon
-    nouns : dict from str to list of (gender, number)
-    adjectives : dict from str to list of (gender, number, place)
-        `place` is "before" or "after" the noun.
-    participles : dict from str to list of (gender, number)
-    verbs : dict from str to set of str
-        Person and number, as "3sg".
-    special : dict from str to str
-        Masculine adjectives with a form of their own before a vowel, such as "beau": "bel".
-    """
+    """What each French form may be."""
 
     lexicon: Lexicon
-    nouns: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-    adjectives: dict[str, list[tuple[str, str, str]]] = field(default_factory=dict)
+    nouns: dict[str, list[tuple[str, str]]] = field(default_factory=dict)  # gender, number
+    adjectives: dict[str, list[tuple[str, str, str]]] = field(default_factory=dict)  # and "before" or "after"
     participles: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-    verbs: dict[str, set[str]] = field(default_factory=dict)
-    special: dict[str, str] = field(default_factory=dict)
+    verbs: dict[str, set[str]] = field(default_factory=dict)  # person and number, as "3sg"
+    special: dict[str, str] = field(default_factory=dict)  # before a vowel, such as "beau": "bel"
 
     def __post_init__(self) -> None:
         tables = self.lexicon
@@ -67,46 +58,26 @@ class FrenchForms:
             if (plural := french_plural(row)) != "-":
                 self.nouns.setdefault(plural, []).append((row["gender"], "pl"))
         for row in tables.adjectives:
-            self._add_adjective(row)
+            forms = adjective_forms(row)
+            for gender, number in ENDINGS.values():
+                shapes = self.adjectives.setdefault(forms[gender + number[0]], [])
+                shapes.append((gender, number, row["place"]))
+            if forms["mv"] != forms["ms"]:
+                self.special[forms["ms"]] = forms["mv"]
+                self.adjectives.setdefault(forms["mv"], []).append(("m", "sg", "before"))
         for row in tables.verbs:
-            self._add_verb(row)
+            for column, person in PERSONS[row["kind"]].items():
+                self.verbs.setdefault(row[column], set()).add(person)
         made = [row["french"] for row in tables.particles if row["class"] == "made"]
         seconds = [row["second"] for row in tables.verbs if row["kind"] == "liking"]
         for stem in ("lu", *made, *seconds):
-            for ending, gender, number in (
-                ("", "m", "sg"),
-                ("e", "f", "sg"),
-                ("s", "m", "pl"),
-                ("es", "f", "pl"),
-            ):
-                self.participles.setdefault(stem + ending, []).append((gender, number))
+            for ending, shape in ENDINGS.items():
+                self.participles.setdefault(stem + ending, []).append(shape)
         for form, person in (("est", "3sg"), ("sont", "3pl"), ("ai", "1sg"), ("aimez", "2pl")):
             self.verbs.setdefault(form, set()).add(person)
         self.verbs |= {"parle": {"1sg", "3sg"}, "parlent": {"3pl"}}
         self._plain = {*PLAIN, *DETERMINERS, *PRONOUNS, "l'", *(row["french"] for row in tables.adverbs)}
         self._plain |= {row["french"] for row in tables.particles}
-
-    def _add_adjective(self, row: dict[str, str]) -> None:
-        forms = adjective_forms(row)
-        for key, gender, number in (
-            ("ms", "m", "sg"),
-            ("fs", "f", "sg"),
-            ("mp", "m", "pl"),
-            ("fp", "f", "pl"),
-        ):
-            self.adjectives.setdefault(forms[key], []).append((gender, number, row["place"]))
-        if forms["mv"] != forms["ms"]:
-            self.special[forms["ms"]] = forms["mv"]
-            self.adjectives.setdefault(forms["mv"], []).append(("m", "sg", "before"))
-
-    def _add_verb(self, row: dict[str, str]) -> None:
-        if row["kind"] == "liking":
-            self.verbs.setdefault(row["french"], set()).update({"1sg"})
-        elif row["kind"] == "touching":
-            self.verbs.setdefault(row["french"], set()).add("3sg")
-            self.verbs.setdefault(row["second"], set()).add("3pl")
-        else:
-            self.verbs.setdefault(row["french"], set()).add("2pl")
 
     def sounds_like_vowel(self, word: str) -> bool:
         """Whether a word asks for elision before it."""
@@ -204,7 +175,8 @@ class _Reading:
     def _read(self) -> None:
         word, following = self._words[self._place], self._words[self._place + 1]
         forms, clause = self._forms, self._clause
-        if word in (",", ".", "!") or (word in ("et", "mais") and not self._goes_on(following)):
+        goes_on = following in forms.adjectives or following in forms.participles
+        if word in (",", ".", "!") or (word in ("et", "mais") and not goes_on):
             self._end_clause()
         elif word in CLITICS and following in forms.verbs:
             self._clitic(word)
@@ -229,9 +201,6 @@ class _Reading:
         elif word in forms.adjectives:
             self._predicate(word)
         self._place += 1
-
-    def _goes_on(self, word: str) -> bool:
-        return word in self._forms.adjectives or word in self._forms.participles
 
     def _begins_phrase(self, word: str, following: str) -> bool:
         if word in DETERMINERS:
@@ -267,7 +236,9 @@ class _Reading:
         end = place
         while words[end] in forms.adjectives:
             end += 1
-        noun = self._noun(noun_word, determiner, [*before, *words[place:end]])
+        number = DETERMINERS.get(determiner, ("", "pl"))[1]
+        readings = forms.nouns[noun_word]  # where a form is singular and plural at once, its article decides
+        noun = Shape(noun_word, *next((reading for reading in readings if reading[1] == number), readings[0]))
         belongs = words[start] in (*PREPOSITIONS, "du", "des", "au", "aux") and (
             previous in INTRODUCING or previous in forms.nouns or previous in forms.adjectives
         )
@@ -277,15 +248,12 @@ class _Reading:
         for adjective in words[place:end]:
             self._check_adjective(adjective, noun, "after")
         self._check_special(before, noun)
-        self._enter(noun, belongs or previous == "malgré")
+        clause = self._clause
+        if not belongs and previous != "malgré":
+            clause.first = clause.first or noun
+            if clause.person == "3" and not clause.auxiliary:
+                clause.subject = noun
         self._place = end
-
-    def _noun(self, word: str, determiner: str, adjectives: Sequence[str]) -> Shape:
-        """Choose, where a form is singular and plural at once, what its neighbours agree to."""
-        readings = self._forms.nouns[word]
-        number = DETERMINERS.get(determiner, ("", "pl"))[1]
-        gender, number = next((r for r in readings if r[1] == number), readings[0])
-        return Shape(word, gender, number)
 
     def _check_determiner(
         self, word: str, following: str, noun: Shape, adjective: bool, belongs: bool
@@ -325,14 +293,6 @@ class _Reading:
                 self._errors.append(f"{word!r} must be {special[word]!r} before {noun.word!r}")
             elif word in special.values() and not vowel:
                 self._errors.append(f"{word!r} must not stand before {noun.word!r}")
-
-    def _enter(self, noun: Shape, belongs: bool) -> None:
-        clause = self._clause
-        if belongs:
-            return
-        clause.first = clause.first or noun
-        if clause.person == "3" and not clause.auxiliary:
-            clause.subject = noun
 
     def _clitic(self, word: str) -> None:
         if self._antecedent and self._antecedent.number != CLITICS[word]:
@@ -391,15 +351,7 @@ def _checker() -> FrenchChecker:
 def check_sentence(words: Sequence[str]) -> list[str]:
     """The mistakes in one French sentence: agreement, elision, contraction, articles, capitals, punctuation.
 
-    Parameters
-    ----------
-    words : sequence of str
-        Its units, such as those of `SentencePair.french` or of `World.split`.
-
-    Returns
-    -------
-    list of str
-        One line a mistake; empty if there is none.
+    The words are units such as those of `SentencePair.french` or of `World.split`; each mistake is one line.
 
     Examples
     --------

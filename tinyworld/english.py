@@ -4,32 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tinyworld.steps import Read, Step, Token, literal
+from tinyworld.steps import Read, Step, Token, by_number, literal
 
 VOWEL_ARTICLE = {"v": "an", "c": "a"}
 
 
 def steps(token: Token, attributes: Mapping[int, int]) -> list[Step]:
-    """Turn a token of an English pattern into steps.
+    """Turn a token of an English pattern into steps; `attributes` are the adjective's slot of each noun's.
 
-    Parameters
-    ----------
-    token : Token
-        What to write.
-    attributes : mapping from int to int
-        For each noun slot that has one, the slot of the adjective that belongs to it.
-
-    Raises
-    ------
-    ValueError
-        If the operation is unknown; the message lists those there are.
+    A ValueError lists the operations that there are, if it is another.
     """
     if not token.operation:
         return [literal(token.word)]
     if token.operation in DETERMINERS:
         return _noun_phrase(token, attributes.get(token.slots[0]))
     if token.operation in BY_NUMBER:
-        return [_by_number(token)]
+        return [by_number(token.slots[0], *BY_NUMBER[token.operation])]
     if token.operation in PLAIN:
         slot, feature = token.slots[0], PLAIN[token.operation]
         return [Step(lambda read: read(slot, feature), fills=slot, tag=str(slot))]
@@ -53,9 +43,9 @@ DETERMINERS: dict[str, tuple[Determiner, ...]] = {
 }
 SOUNDING = ("a", "what")  # they depend on the next sound, and on whether the noun is countable
 # operation: (singular, plural, tag)
-BY_NUMBER = {
+BY_NUMBER: dict[str, tuple[str, ...]] = {
     "be": ("is", "are", "be"),
-    "do": ("does", "do", None),
+    "do": ("does", "do"),
     "speak": ("speaks", "speak", "speak"),
     "it": ("it", "they", "it"),
     "them": ("it", "them", "them"),
@@ -102,16 +92,6 @@ def _noun_phrase(token: Token, adjective: int | None) -> list[Step]:
         Step(lambda read: read(adjective, "en"), fills=adjective, tag=str(adjective)),
         noun_step,
     ]
-
-
-def _by_number(token: Token) -> Step:
-    noun = token.slots[0]
-    singular, plural, tag = BY_NUMBER[token.operation]
-    return Step(
-        lambda read: singular if read(noun, "number") == "sg" else plural,
-        frozenset({(noun, "number")}),
-        tag=None if tag is None else f"{tag}{noun}",
-    )
 
 
 def _touching(token: Token) -> Step:

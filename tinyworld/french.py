@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tinyworld.lexicon import Choice, Lexicon
-from tinyworld.steps import Read, Step, Token, literal, signed
+from tinyworld.steps import Read, Step, Token, by_number, literal, signed
 
 # (gender, number, next sound, an adjective comes first) -> word
 Article = Callable[[str, str, str, bool], str]
@@ -114,13 +114,7 @@ def _declare_noun(token: Token, lexicon: Lexicon, polarity: str) -> dict[int, li
 
 
 def steps(token: Token) -> list[Step]:
-    """Turn a token of a French pattern into steps.
-
-    Raises
-    ------
-    ValueError
-        If the operation is unknown; the message lists those there are.
-    """
+    """Turn a token of a French pattern into steps; a ValueError lists the operations if it is none."""
     if not token.operation:
         return [literal(token.word)]
     if token.operation in ARTICLES:
@@ -154,26 +148,19 @@ def _noun_phrase(token: Token) -> list[Step]:
     noun_step = Step(lambda read: read(noun, "fr"), fills=noun, tag=str(noun))
     if adjective is None:
         return [*written, noun_step]
-    before = Step(
-        lambda read: _adjective_before(read, adjective, noun), frozenset(features), adjective, str(adjective)
-    )
-    after = Step(
-        lambda read: _adjective_after(read, adjective, noun), frozenset(features), adjective, str(adjective)
-    )
-    return [*written, before, noun_step, after]
 
+    def before(read: Read) -> str | None:
+        if read(adjective, "lead") == "-":
+            return None
+        masculine_singular = read(noun, "gender") == "m" and read(noun, "number") == "sg"
+        special = masculine_singular and read(noun, "initial") == "v"
+        return read(adjective, "mv") if special else agreeing(read, adjective, noun)
 
-def _adjective_before(read: Read, adjective: int, noun: int) -> str | None:
-    if read(adjective, "lead") == "-":
-        return None
-    masculine_singular = read(noun, "gender") == "m" and read(noun, "number") == "sg"
-    if masculine_singular and read(noun, "initial") == "v":
-        return read(adjective, "mv")
-    return agreeing(read, adjective, noun)
+    def after(read: Read) -> str | None:
+        return agreeing(read, adjective, noun) if read(adjective, "lead") == "-" else None
 
-
-def _adjective_after(read: Read, adjective: int, noun: int) -> str | None:
-    return agreeing(read, adjective, noun) if read(adjective, "lead") == "-" else None
+    first, last = (Step(write, frozenset(features), adjective, str(adjective)) for write in (before, after))
+    return [*written, first, noun_step, last]
 
 
 def agreeing(read: Read, adjective: int, noun: int) -> str:
@@ -183,22 +170,8 @@ def agreeing(read: Read, adjective: int, noun: int) -> str:
     return read(adjective, read(noun, "gender") + read(noun, "number")[0])
 
 
-def _be(token: Token) -> list[Step]:
-    noun = token.slots[0]
-    write = {"sg": "est", "pl": "sont"}
-    return [Step(lambda read: write[read(noun, "number")], frozenset({(noun, "number")}), tag=f"be{noun}")]
-
-
-def _ne_be(token: Token) -> list[Step]:
-    noun = token.slots[0]
-    write = {"sg": "n'", "pl": "ne"}
-    return [Step(lambda read: write[read(noun, "number")], frozenset({(noun, "number")})), *_be(token)]
-
-
-def _speak(token: Token) -> list[Step]:
-    noun = token.slots[0]
-    write = {"sg": "parle", "pl": "parlent"}
-    return [Step(lambda read: write[read(noun, "number")], frozenset({(noun, "number")}), tag=f"speak{noun}")]
+def _be(token: Token) -> Step:
+    return by_number(token.slots[0], "est", "sont", "be")
 
 
 def _pronoun(token: Token) -> list[Step]:
@@ -209,12 +182,6 @@ def _pronoun(token: Token) -> list[Step]:
         return {"m": "il", "f": "elle"}[read(noun, "gender")] + ("s" if read(noun, "number") == "pl" else "")
 
     return [Step(write, reads, tag=f"it{noun}")]
-
-
-def _clitic(token: Token) -> list[Step]:
-    noun = token.slots[0]
-    write = {"sg": "l'", "pl": "les"}
-    return [Step(lambda read: write[read(noun, "number")], frozenset({(noun, "number")}), tag=f"them{noun}")]
 
 
 def _adjective(token: Token) -> list[Step]:
@@ -269,11 +236,11 @@ def _i_like(token: Token) -> list[Step]:
 
 
 OPERATIONS: dict[str, Callable[[Token], list[Step]]] = {
-    "be": _be,
-    "ne-be": _ne_be,
-    "speak": _speak,
+    "be": lambda token: [_be(token)],
+    "ne-be": lambda token: [by_number(token.slots[0], "n'", "ne"), _be(token)],
+    "speak": lambda token: [by_number(token.slots[0], "parle", "parlent", "speak")],
     "il": _pronoun,
-    "clitic": _clitic,
+    "clitic": lambda token: [by_number(token.slots[0], "l'", "les", "them")],
     "adj": _adjective,
     "adv": lambda token: _form(token, "fr"),
     "deg": lambda token: _form(token, "fr"),

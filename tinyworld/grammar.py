@@ -23,21 +23,11 @@ POLARITIES = ("-", "+")  # in the order of the labels 0 and 1
 
 @dataclass(frozen=True)
 class Rule:
-    """One sentence pattern for one polarity.
+    """One sentence pattern for one polarity."""
 
-    Attributes
-    ----------
-    weight : float
-        Probability of the rule among those of its polarity.
-    slots : mapping from int to list of Choice
-        What each slot may hold; weights sum to 1 for every book.
-    steps : mapping from str to tuple of Step
-        How ``"fr"`` and ``"en"`` write it.
-    """
-
-    weight: float
-    slots: Mapping[int, list[Choice]]
-    steps: Mapping[str, tuple[Step, ...]]
+    weight: float  # probability of the rule among those of its polarity
+    slots: Mapping[int, list[Choice]]  # what each may hold; weights sum to 1 for every book
+    steps: Mapping[str, tuple[Step, ...]]  # how "fr" and "en" write it
 
     def write(self, language: str, filled: Mapping[int, Choice]) -> list[tuple[str, str | None]]:
         """The words of the sentence, the first without its capital, and their tags."""
@@ -91,13 +81,7 @@ class Opener:
 
 
 class Grammar:
-    """Rules and openers, read from tables.
-
-    Parameters
-    ----------
-    tables : Path, optional
-        Folder with `sentences.tsv`, `openers.tsv` and the tables of the `Lexicon`.
-    """
+    """Rules and openers, read from a folder with `sentences.tsv`, `openers.tsv` and all of a `Lexicon`."""
 
     def __init__(self, tables: Path = TABLES) -> None:
         self.lexicon = Lexicon(tables)

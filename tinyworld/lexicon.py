@@ -10,23 +10,21 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 TABLES = Path(__file__).parent / "tables"
 COLUMNS = {
-    name: tuple(columns.split())
-    for name, columns in (
-        ("nouns", "french plural gender initial english english_plural role genre"),
-        ("adjectives", "masculine feminine masculine_plural before_vowel place of degree english polarity"),
-        ("verbs", "kind french second initial english english_second polarity"),
-        ("adverbs", "french english polarity"),
-        ("particles", "class french english"),
-        ("sentences", "weight polarity french english"),
-        ("openers", "class french english"),
-    )
+    "nouns": "french plural gender initial english english_plural role genre",
+    "adjectives": "masculine feminine masculine_plural before_vowel place of degree english polarity",
+    "verbs": "kind french second initial english english_second polarity",
+    "adverbs": "french english polarity",
+    "particles": "class french english",
+    "sentences": "weight polarity french english",
+    "openers": "class french english",
 }
+Row = dict[str, str]
 WORK = "work"  # the role of nouns for the book itself
 GENRES = ("crime", "love", "history", "fantasy", "travel")
 
@@ -39,21 +37,11 @@ ZIPF_SHIFT = 1.0  # the word at rank r (from 0) of its table has a weight of 1 /
 
 @dataclass(frozen=True)
 class Choice:
-    """One way to fill a slot.
+    """One way to fill a slot."""
 
-    Attributes
-    ----------
-    lemma : str
-        Dictionary form in French.
-    weights : tuple of float
-        Probability of the choice within its slot, one for each kind of book.
-    features : mapping from str to str
-        `gender`, `number`, `initial`, `en`, ...
-    """
-
-    lemma: str
-    weights: tuple[float, ...]
-    features: Mapping[str, str]
+    lemma: str  # the dictionary form in French
+    weights: tuple[float, ...]  # probability of the choice within its slot, one for each kind of book
+    features: Mapping[str, str]  # "gender", "number", "initial", "en", ...
 
 
 @dataclass(frozen=True)
@@ -91,17 +79,9 @@ def _starts_with_vowel(word: str) -> str:
 
 
 class Lexicon:
-    """All words of the world, with their forms in French and English.
+    """All words of the world, with their forms in French and English, read from a folder of tables.
 
-    Parameters
-    ----------
-    tables : Path, optional
-        Folder with `nouns.tsv`, `adjectives.tsv`, `verbs.tsv`, `adverbs.tsv` and `particles.tsv`.
-
-    Raises
-    ------
-    ValueError
-        If a table lacks a column or a row has a field too many or too few; the message names file and line.
+    A ValueError names file and line where a column is missing, or a row has a field too many or too few.
     """
 
     def __init__(self, tables: Path = TABLES) -> None:
@@ -112,21 +92,15 @@ class Lexicon:
         self.particles = read_table(tables / "particles.tsv")
         self.books = tuple(_books(self.nouns))
 
-    def noun_choices(self, roles: Iterable[str], options: frozenset[str]) -> list[Choice]:
+    def noun_choices(self, roles: Sequence[str], options: frozenset[str]) -> list[Choice]:
         """List the nouns of some roles, in the singular, the plural or both (options ``sg``, ``pl``).
 
         A genre prefers its own nouns: of the chance of a role, `ANY_GENRE` goes to nouns of any genre and
         `OWN_GENRE` to the nouns of that genre, as far as the role has both kinds. Among the nouns for the
         work itself, `OWN_BOOK` goes to the one noun that the reviewed book is called by.
         """
-        roles = list(roles)
-        weighted = [
-            (row, [weight / len(roles) for weight in weights])
-            for role in roles
-            for row, weights in self._noun_weights(role)
-        ]
         choices = []
-        for row, weights in weighted:
+        for row, weights in self._noun_weights(roles):
             has_plural = row["plural"] != "-" and "sg" not in options
             if "pl" in options and not has_plural:
                 raise ValueError(
@@ -152,15 +126,11 @@ class Lexicon:
             rows = [row for row in rows if row["degree"] == "yes"]
         if options & {"odd", "even"}:
             rows = rows[1::2] if "odd" in options else rows[::2]
-        choices = self._ranked(rows, _adjective_features, "masculine")
-        if "?" in options:
-            present = [
-                Choice(c.lemma, tuple(w * OPTIONAL_SHARE for w in c.weights), c.features) for c in choices
-            ]
-            none = Choice(
-                "", (1.0 - OPTIONAL_SHARE,) * len(self.books), {"lead": "-", "an": "-", "en": "", "ms": ""}
-            )
-            choices = [*present, none]
+        share = OPTIONAL_SHARE if "?" in options else 1.0
+        choices = self._ranked(rows, _adjective_features, "masculine", share)
+        if share < 1.0:
+            none = {"lead": "-", "an": "-", "en": "", "ms": ""}
+            choices.append(Choice("", (1.0 - share,) * len(self.books), none))
         return choices
 
     def verb_choices(self, kind: str, polarity: str) -> list[Choice]:
@@ -170,36 +140,38 @@ class Lexicon:
 
     def adverb_choices(self, polarity: str) -> list[Choice]:
         """List the adverbs of manner of a polarity."""
-        rows = [row for row in self.adverbs if row["polarity"] == polarity]
-        return self._ranked(rows, lambda row: {"fr": row["french"], "en": row["english"]}, "french")
+        return self._ranked([row for row in self.adverbs if row["polarity"] == polarity], _in_both, "french")
 
     def particle_choices(self, kind: str) -> list[Choice]:
         """List the neutral particles of a class: adverbs of ``degree``, or ``made`` (how a book was made)."""
-        rows = [row for row in self.particles if row["class"] == kind]
-        return self._ranked(rows, lambda row: {"fr": row["french"], "en": row["english"]}, "french")
+        return self._ranked([row for row in self.particles if row["class"] == kind], _in_both, "french")
 
     def _ranked(
-        self, rows: list[dict[str, str]], features: Callable[[dict[str, str]], Mapping[str, str]], lemma: str
+        self, rows: list[Row], features: Callable[[Row], Mapping[str, str]], lemma: str, share: float = 1.0
     ) -> list[Choice]:
         return [
-            Choice(row[lemma], (chance,) * len(self.books), features(row))
+            Choice(row[lemma], (chance * share,) * len(self.books), features(row))
             for row, chance in zip(rows, zipf(len(rows)), strict=True)
         ]
 
-    def _noun_weights(self, role: str) -> Iterator[tuple[dict[str, str], tuple[float, ...]]]:
-        """Pair the nouns of a role with their chances, one for each book."""
-        nouns = [row for row in self.nouns if row["role"] == role]
-        if not nouns:
-            raise ValueError(f"the table of nouns must hold some of each role in use, got none of {role!r}")
-        by_book = [_weights_within_role(nouns, book) for book in self.books]
-        return zip(nouns, zip(*by_book, strict=True), strict=True)
+    def _noun_weights(self, roles: Sequence[str]) -> Iterator[tuple[Row, list[float]]]:
+        """Pair the nouns of some roles, each as likely as the others, with their chances by book."""
+        for role in roles:
+            nouns = [row for row in self.nouns if row["role"] == role]
+            if not nouns:
+                raise ValueError(
+                    f"the table of nouns must hold some of each role in use, got none of {role!r}"
+                )
+            by_book = [_weights_within_role(nouns, book) for book in self.books]
+            for row, weights in zip(nouns, zip(*by_book, strict=True), strict=True):
+                yield row, [weight / len(roles) for weight in weights]
 
 
-def read_table(path: Path) -> list[dict[str, str]]:
+def read_table(path: Path) -> list[Row]:
     """Read a table: one header line, then rows of as many fields, separated by tabs."""
     with open(path, encoding="utf-8", newline="") as file:
         header, *rows = [*csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)] or [[]]
-    if lacking := [column for column in COLUMNS.get(path.stem, ()) if column not in header]:
+    if lacking := [column for column in COLUMNS.get(path.stem, "").split() if column not in header]:
         raise ValueError(f"{path.name} line 1 must have the column {lacking[0]}, got {header}")
     for line, row in enumerate(rows, start=2):
         if len(row) != len(header):
@@ -207,18 +179,18 @@ def read_table(path: Path) -> list[dict[str, str]]:
     return [dict(zip(header, row, strict=True)) for row in rows]
 
 
-def _books(nouns: list[dict[str, str]]) -> Iterator[Book]:
+def _books(nouns: list[Row]) -> Iterator[Book]:
     for genre in GENRES:
         own = [row["french"] for row in nouns if row["role"] == WORK and row["genre"] == genre]
         yield from (Book(genre, noun) for noun in own or [""])
 
 
-def _weights_within_role(nouns: list[dict[str, str]], book: Book) -> list[float]:
+def _weights_within_role(nouns: list[Row], book: Book) -> list[float]:
     """Give the chance of each noun of one role in reviews of a book."""
     is_work = nouns[0]["role"] == WORK
     own_share, any_share = (OWN_BOOK, ANY_BOOK) if is_work else (OWN_GENRE, ANY_GENRE)
 
-    def group(row: dict[str, str]) -> str:
+    def group(row: Row) -> str:
         if row["genre"] == "any":
             return "any"
         own = row["french"] == book.noun if is_work else row["genre"] == book.genre
@@ -248,7 +220,11 @@ def adjective_forms(row: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _noun_features(row: dict[str, str], number: str) -> dict[str, str]:
+def _in_both(row: Row) -> dict[str, str]:
+    return {"fr": row["french"], "en": row["english"]}
+
+
+def _noun_features(row: Row, number: str) -> dict[str, str]:
     singular = number == "sg"
     english_plural = row["english"] + "s" if row["english_plural"] == "." else row["english_plural"]
     english = row["english"] if singular else english_plural
@@ -263,7 +239,7 @@ def _noun_features(row: dict[str, str], number: str) -> dict[str, str]:
     }
 
 
-def _adjective_features(row: dict[str, str]) -> dict[str, str]:
+def _adjective_features(row: Row) -> dict[str, str]:
     return {
         "lead": _starts_with_vowel(row["masculine"]) if row["place"] == "before" else "-",
         "an": first_sound_english(row["english"]),

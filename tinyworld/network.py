@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,32 +22,16 @@ START = -1  # the source of a rule's first arcs, before they are tied to the ent
 
 @dataclass(frozen=True)
 class Network:
-    """States and arcs of all sentences of a language, sorted by source state.
+    """The Q states and A arcs of all sentences of a language, sorted by source state."""
 
-    Attributes
-    ----------
-    words : tuple of str
-        The vocabulary in sorted order; arcs refer to it by index.
-    source, target, word : ndarray of shape (A,)
-        Arc endpoints and the word that it writes.
-    weight : ndarray of shape (A, G)
-        Probability of the arc given its source state and the book, one of G.
-    first : ndarray of shape (Q + 1,)
-        Arcs of state q are those from ``first[q]`` up to ``first[q + 1]``.
-    ends : tuple of int
-        The state after a sentence, one a polarity.
-    entries : tuple of dict
-        For each polarity, the state where a sentence begins: after nothing (``"plain"``) or with an opener.
-    """
-
-    words: tuple[str, ...]
-    source: np.ndarray
-    target: np.ndarray
-    word: np.ndarray
-    weight: np.ndarray
-    first: np.ndarray
-    ends: tuple[int, ...]
-    entries: tuple[dict[str, int], ...]
+    words: tuple[str, ...]  # the vocabulary in sorted order; arcs refer to it by index
+    source: np.ndarray  # (A,)
+    target: np.ndarray  # (A,)
+    word: np.ndarray  # (A,), that an arc writes
+    weight: np.ndarray  # (A, G): probability of the arc given its source state and the book
+    first: np.ndarray  # (Q + 1,): the arcs of state q are those from first[q] up to first[q + 1]
+    ends: tuple[int, ...]  # the state after a sentence, one a polarity
+    entries: tuple[dict[str, int], ...]  # a polarity each: where a sentence begins, "plain" or with an opener
 
     def arcs_from(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """All arcs that leave some states: for each, the row of its state in `states`, and its index."""
@@ -70,21 +54,16 @@ class Network:
 def build_network(grammar: Grammar, language: str) -> Network:
     """Compile the rules of a grammar for one language (``"fr"`` or ``"en"``)."""
     builder = _Builder(language, len(grammar.lexicon.books))
+    n_of_kind = Counter(opener.kind for opener in grammar.openers)
     ends, entries = [], []
     for polarity in POLARITIES:
-        end, entry = builder.new_state(), {}
-        low_first = {opener.kind for opener in grammar.openers}
-        for kind in sorted(low_first):
-            entry[kind] = builder.new_state()
-        chains = [(opener, entry[opener.kind]) for opener in grammar.openers]
-        inner = {
-            id(opener): [builder.new_state() for _ in opener.words[language][1:]]
-            for opener in grammar.openers
-        }
+        end = builder.new_state()
+        entry = {kind: builder.new_state() for kind in sorted(n_of_kind)}
+        inner = [[builder.new_state() for _ in opener.words[language][1:]] for opener in grammar.openers]
         low, entry["plain"] = builder.new_state(), builder.new_state()
-        for opener, start in chains:
-            same_kind = sum(other.kind == opener.kind for other in grammar.openers)
-            builder.add_opener(opener, [start, *inner[id(opener)], low], 1.0 / same_kind)
+        for opener, states in zip(grammar.openers, inner, strict=True):
+            chance = 1.0 / n_of_kind[opener.kind]
+            builder.add_opener(opener, [entry[opener.kind], *states, low], chance)
         for rule in grammar.rules[polarity]:
             builder.add_rule(rule, low=low, capitalised=entry["plain"], end=end)
         ends.append(end)
@@ -115,45 +94,28 @@ class _Builder:
             self.add_arc(states[position], states[position + 1], word, weight)
 
     def add_rule(self, rule: Rule, *, low: int, capitalised: int, end: int) -> None:
+        """Cross the steps of a rule: write arcs where a step writes a word, pass where it writes none."""
         steps = rule.steps[self.language]
         frontier: Frontier = {(): [(START, np.full(self.n_books, rule.weight))]}
-        for position, step in enumerate(steps):
-            later = steps[position + 1 :]
-            last = position == len(steps) - 1
-            frontier = self._take(
-                step, frontier, rule, _Needed.after(later), (low, capitalised), end if last else None
-            )
-
-    def _take(
-        self,
-        step: Step,
-        frontier: Frontier,
-        rule: Rule,
-        needed: _Needed,
-        starts: tuple[int, int],
-        end: int | None,
-    ) -> Frontier:
-        """Cross one step with the frontier: write arcs where it writes a word, pass where it writes none."""
-        moved: Frontier = defaultdict(list)
-        targets: dict[Known, int] = {}
-        for known, word, weight, after in _outcomes(step, frontier, rule, needed):
-            if not word:
-                moved[after].extend(
-                    (source, w if weight is None else w * weight) for source, w in frontier[known]
-                )
-                continue
-            if after not in targets:
-                targets[after] = self.new_state() if end is None else end
-            for source, w in frontier[known]:
-                total = w if weight is None else w * weight
-                if source == START:
-                    self.add_arc(starts[0], targets[after], word, total)
-                    self.add_arc(starts[1], targets[after], capital(word), total)
-                else:
-                    self.add_arc(source, targets[after], word, total)
-        for after, state in targets.items():
-            moved[after].append((state, np.ones(self.n_books)))
-        return moved
+        for number, step in enumerate(steps, start=1):
+            moved: Frontier = defaultdict(list)
+            targets: dict[Known, int] = {}
+            for known, word, weight, after in _outcomes(step, frontier, rule, _Needed.after(steps[number:])):
+                ways = [(source, w if weight is None else w * weight) for source, w in frontier[known]]
+                if not word:
+                    moved[after].extend(ways)
+                    continue
+                if after not in targets:
+                    targets[after] = end if number == len(steps) else self.new_state()
+                for source, total in ways:
+                    if source == START:
+                        self.add_arc(low, targets[after], word, total)
+                        self.add_arc(capitalised, targets[after], capital(word), total)
+                    else:
+                        self.add_arc(source, targets[after], word, total)
+            for after, state in targets.items():
+                moved[after].append((state, np.ones(self.n_books)))
+            frontier = moved
 
     def finish(self, ends: tuple[int, ...], entries: tuple[dict[str, int], ...]) -> Network:
         arcs, weight = np.array(self.arcs), np.array(self.weights)

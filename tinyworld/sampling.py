@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
@@ -11,8 +11,7 @@ from random import Random
 
 import numpy as np
 
-from tinyworld.grammar import Grammar, Opener, Rule, capitalised
-from tinyworld.lexicon import Choice
+from tinyworld.grammar import Grammar, capitalised
 from tinyworld.network import Network
 from tinyworld.reviews import N_LABELS, ReviewPlan
 
@@ -41,23 +40,6 @@ class SentencePair:
     english: tuple[str, ...]
     french: tuple[str, ...]
     alignment: tuple[tuple[int, int], ...]
-
-
-@dataclass(frozen=True)
-class Draw:
-    """Reviews drawn as arrays.
-
-    Attributes
-    ----------
-    words : list of ndarray
-        Word ids of each review.
-    labels, books : ndarray of shape (n,)
-        The hidden variables.
-    """
-
-    words: list[np.ndarray]
-    labels: np.ndarray
-    books: np.ndarray
 
 
 class ReviewSampler:
@@ -98,8 +80,8 @@ class ReviewSampler:
         )
         return np.array([self._network.entries[p][kind] for p, kind in spots]), np.cumsum(chances, axis=-1)
 
-    def draw(self, n: int, rng: np.random.Generator) -> Draw:
-        """Draw n reviews."""
+    def draw(self, n: int, rng: np.random.Generator) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+        """Draw n reviews: the word ids of each, their labels, (n,), and their books, (n,)."""
         network, plan = self._network, self._plan
         labels, books = rng.integers(N_LABELS, size=n), rng.integers(network.n_books, size=n)
         counts, chances = zip(*plan.sentences.items(), strict=True)
@@ -120,7 +102,7 @@ class ReviewSampler:
             active = active[left[active] > 0]
         table = np.stack(columns, axis=1) if columns else np.empty((n, 0), dtype=np.int32)
         lengths = (table >= 0).sum(axis=1)
-        return Draw([row[:length] for row, length in zip(table, lengths, strict=True)], labels, books)
+        return [row[:length] for row, length in zip(table, lengths, strict=True)], labels, books
 
     def _begin(self, previous: np.ndarray, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         cumulative = self._entry_chances[previous, labels]
@@ -168,15 +150,12 @@ class PairSampler:
         }
         openers = [opener for opener in self._grammar.openers if opener.kind == kind]
         opener = random.choice(openers) if openers else None
-        english, french = (self._written(rule, filled, language, opener) for language in ("en", "fr"))
+        written = {language: rule.write(language, filled) for language in ("en", "fr")}
+        english, french = (
+            opener.tagged(language) + words if opener else capitalised(words)
+            for language, words in written.items()
+        )
         return align(english, french)
-
-    @staticmethod
-    def _written(rule: Rule, filled: Mapping[int, Choice], language: str, opener: Opener | None) -> Tagged:
-        words = rule.write(language, filled)
-        if opener is None:
-            return capitalised(words)
-        return opener.tagged(language) + words
 
 
 def _pick(cumulated: list[float], random: Random) -> int:

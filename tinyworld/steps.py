@@ -48,29 +48,13 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Token:
-    """A parsed token: an operation with its slots and options, or a plain word (operation ``""``).
+    """A parsed token: an operation with its slots and options, or a plain word (operation ``""``)."""
 
-    Attributes
-    ----------
-    operation : str
-        Name without its sign, such as ``adj`` or ``de+le``.
-    sign : str
-        ``+``: the polarity of the sentence, ``-``: the opposite, ``0``: neutral, or empty.
-    slots : tuple of int
-        The slot it fills or asks, then the one it agrees with.
-    options : tuple of str
-        Roles and flags.
-    attribute : Attribute or None
-        The adjective that belongs to the noun.
-    word : str
-        The plain word.
-    """
-
-    operation: str
-    sign: str = ""
-    slots: tuple[int, ...] = ()
-    options: tuple[str, ...] = ()
-    attribute: Attribute | None = None
+    operation: str  # without its sign, such as "adj" or "de+le"
+    sign: str = ""  # "+": the polarity of the sentence, "-": the opposite, "0": neutral
+    slots: tuple[int, ...] = ()  # the slot that it fills or asks, then the one that it agrees with
+    options: tuple[str, ...] = ()  # roles and flags
+    attribute: Attribute | None = None  # the adjective that belongs to the noun
     word: str = ""
 
 
@@ -78,32 +62,18 @@ class Token:
 class Step:
     """One position at which a language writes at most one word.
 
-    Attributes
-    ----------
-    write : callable
-        Takes `read(slot, feature)` and returns the word; ``""`` writes nothing; None leaves the slot to
-        another step of the same sentence (an adjective on the other side of its noun).
-    reads : frozenset of (int, str)
-        Features of *other* slots that `write` asks for.
-    fills : int or None
-        The slot whose choice is made here.
-    tag : str or None
-        The same in both languages for words that translate each other.
+    The word ``""`` writes nothing; None leaves the slot to another step of the same sentence (an adjective on
+    the other side of its noun).
     """
 
     write: Callable[[Read], str | None]
-    reads: frozenset[tuple[int, str]] = frozenset()
-    fills: int | None = None
-    tag: str | None = None
+    reads: frozenset[tuple[int, str]] = frozenset()  # features of *other* slots that `write` asks for
+    fills: int | None = None  # the slot whose choice is made here
+    tag: str | None = None  # the same in both languages for words that translate each other
 
 
 def parse(pattern: str) -> list[Token]:
-    """Split a pattern into tokens.
-
-    Raises
-    ------
-    ValueError
-        If a brace is left open or an operation has no name.
+    """Split a pattern into tokens; ValueError if a brace is left open or an operation has no name.
 
     Examples
     --------
@@ -145,3 +115,12 @@ def signed(sign: str, polarity: str) -> str:
 def literal(word: str) -> Step:
     """Make a step that always writes the same word."""
     return Step(lambda read: word, tag=MEANING.get(word) if word[0].isalpha() else word)
+
+
+def by_number(noun: int, singular: str, plural: str, tag: str | None = None) -> Step:
+    """Make a step that writes one word for a noun in the singular, and another in the plural."""
+    return Step(
+        lambda read: singular if read(noun, "number") == "sg" else plural,
+        frozenset({(noun, "number")}),
+        tag=None if tag is None else f"{tag}{noun}",
+    )

@@ -83,16 +83,6 @@ def entropy(chances: np.ndarray) -> np.ndarray:
     return nats
 
 
-def entropies(automaton: Automaton, backward: Backward, words: Sequence[str]) -> Entropies:
-    """The entropy at each word of a review, in one forward and one backward pass."""
-    before, after = automaton.prefixes(words), backward.layers(words)
-    both = []
-    for position in range(len(words)):
-        chances = backward.between(before[position], after[position + 1])
-        both.append(entropy(chances / chances.sum()))
-    return Entropies(entropy(automaton.next_words(before[:-1])), np.array(both))
-
-
 def mean_per_word(values: Sequence[np.ndarray]) -> Estimate:
     """Mean over all words of all reviews, given the values of the words of each; a ratio estimate."""
     sums, counts = np.array([one.sum() for one in values]), np.array([len(one) for one in values])
@@ -100,9 +90,6 @@ def mean_per_word(values: Sequence[np.ndarray]) -> Estimate:
     residual = sums - mean * counts
     error = np.sqrt((residual**2).sum() * n / (n - 1)) / counts.sum()
     return Estimate(float(mean), float(error), n)
-
-
-NextWord = dict[str | None, float]
 
 
 def _content(tables: Path) -> str:
@@ -163,12 +150,11 @@ class World:
 
     def reviews(self, n: int, *, seed: int) -> list[Review]:
         """Draw n reviews with their labels; equal seeds give equal reviews."""
-        draw = self._sampler.draw(_count(n), np.random.default_rng(seed))
+        drawn, labels, books = self._sampler.draw(_count(n), np.random.default_rng(seed))
         words = np.array(self.vocabulary, dtype=object)
-        labels, books = draw.labels.tolist(), [self.books[book] for book in draw.books]
         return [
-            Review(tuple(words[ids]), label, book.genre, book.noun, self.language)
-            for ids, label, book in zip(draw.words, labels, books, strict=True)
+            Review(tuple(words[ids]), label, self.books[book].genre, self.books[book].noun, self.language)
+            for ids, label, book in zip(drawn, labels.tolist(), books, strict=True)
         ]
 
     def sentence_pairs(self, n: int, *, seed: int) -> list[SentencePair]:
@@ -194,7 +180,7 @@ class World:
         """The log-probability of each of many reviews, shape (n,)."""
         return np.array([self.automaton.read(words).log_prob_of_end for words in reviews])
 
-    def next_word(self, prefix: Sequence[str]) -> NextWord:
+    def next_word(self, prefix: Sequence[str]) -> dict[str | None, float]:
         """The probability of every possible next word, and of the end of the review under None.
 
         Parameters
@@ -217,18 +203,10 @@ class World:
         return {words[index]: chance for index, chance in _ranked(chances)}
 
     def next_words(self, words: Sequence[str]) -> np.ndarray:
-        """P(next word) at every position of a review.
+        """P(next word) at every position of a review, or of its beginning: (T + 1, V + 1).
 
-        Parameters
-        ----------
-        words : sequence of str
-            A whole review, or its beginning.
-
-        Returns
-        -------
-        ndarray of shape (T + 1, V + 1)
-            Row t: after t words. Columns: the words of `vocabulary`, then the end of the review; rows sum to
-            1.
+        Row t is that after t words, and sums to 1. Columns are the words of `vocabulary`, then the end of the
+        review.
         """
         self._possible(words)
         return self.automaton.next_words(self.automaton.prefixes(words))
@@ -281,7 +259,12 @@ class World:
     def entropies(self, words: Sequence[str]) -> Entropies:
         """The entropy of each word of a review, given the words to its left, and given both sides."""
         self._hidden(words)
-        return entropies(self.automaton, self.backward, words)
+        before, after = self.automaton.prefixes(words), self.backward.layers(words)
+        both = []
+        for position in range(len(words)):
+            chances = self.backward.between(before[position], after[position + 1])
+            both.append(entropy(chances / chances.sum()))
+        return Entropies(entropy(self.automaton.next_words(before[:-1])), np.array(both))
 
     def through(self, tokenizer: Tokenizer) -> TokenWorld:
         """The same probabilities for the tokens of a tokenizer."""

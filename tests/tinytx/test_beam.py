@@ -1,4 +1,4 @@
-"""Search: the definitions in loops, every sequence tried, batches as singles, cached as uncached."""
+"""Search: the definitions in loops, every prefix read from its beginning; batches as singles."""
 
 import math
 
@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from tests.tinytx.against_torch import shaken
-from tinytx.beam import Hypothesis, Search, _in_rows_of_parents, beam_search
+from tinytx.beam import Hypothesis, Search, beam_search
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
 from tinytx.generate import unwritten_ids
@@ -62,11 +62,11 @@ def beam_by_definition(step, beam_size, max_len, length_penalty):
         ({"positions": "alibi"}, 3, -0.5),
     ],
 )
-def test_a_search_is_its_definition_cached_or_not_together_or_alone(changes, beam_size, length_penalty):
+def test_a_search_is_its_definition_together_or_alone(changes, beam_size, length_penalty):
     for seed in (0, 1):
         model = make_model(seed, **changes)
         search = Search(beam_size=beam_size, length_penalty=length_penalty, max_factor=1.0, max_extra=3)
-        for how in ({"cached": True}, {"cached": False}, {"tokens_per_batch": 1}):
+        for how in ({}, {"tokens_per_batch": 1}):
             found = translate_ids(model, SOURCES, search=search, **how)
             for source, answer in zip(SOURCES, found, strict=True):
                 step, max_len = make_step(model, source), 1 + len(source) + 3
@@ -100,42 +100,39 @@ def test_forbidden_repeats_and_a_shortest_length():
         assert EOS not in one.token_ids[: int(1.5 * len(source))]
 
 
-class Table:
-    """Steps whose log-probabilities are given by hand: two words, 0 and 1, and the end mark 2."""
+class Steps:
+    """Steps whose logits are a function of the prefixes; counts its calls."""
 
-    def __init__(self, table):
-        self.table, self.calls = table, 0
+    def __init__(self, logits_of):
+        self.logits_of, self.calls = logits_of, 0
 
     def logits(self, prefixes):
         self.calls += 1
-        rows = [self.table[tuple(prefix[1:])] for prefix in prefixes.tolist()]
-        return torch.tensor(rows).log()
+        return self.logits_of(prefixes)
 
     def select(self, rows):
         pass
 
 
+def by_table(probs, otherwise=None):
+    """Steps whose probabilities after a prefix, and after all others, are given by hand."""
+    return Steps(
+        lambda prefixes: torch.tensor([probs.get((*p[1:],), otherwise) for p in prefixes.tolist()]).log()
+    )
+
+
 def test_by_hand_a_beam_of_2_finds_what_greed_misses():
+    """Two words, 0 and 1, and the end mark 2."""
     # Greedy takes 0 (0.6), after which nothing is likely; 1 (0.4) ends surely.
     table = {(): [0.6, 0.4, 0.0], (0,): [0.3, 0.3, 0.4], (1,): [0.0, 0.0, 1.0]}
     table |= {(0, 0): [0.1, 0.1, 0.8], (0, 1): [0.1, 0.1, 0.8]}
     ask = {"bos_id": 9, "eos_id": 2}
-    (greedy,) = beam_search(Table(table), [2], search=Search(), **ask)
+    (greedy,) = beam_search(by_table(table), [2], search=Search(), **ask)
     assert greedy.token_ids == (0, 2) and greedy.log_prob == pytest.approx(math.log(0.24))
-    steps = Table(table)
+    steps = by_table(table)
     (found,) = beam_search(steps, [3], search=Search(beam_size=2), **ask)
     assert found == Hypothesis((1, 2), pytest.approx(math.log(0.4)), True)
     assert steps.calls == 2  # (0, 2), worth 0.24, has ended as well
-
-
-def test_the_first_child_takes_the_row_of_its_parent():
-    for _ in range(30):
-        n, k = torch.randint(1, 6, (2,)).tolist()
-        parents = torch.randint(k, (n, k))
-        order = _in_rows_of_parents(parents)
-        assert torch.equal(order.sort(dim=1).values, torch.arange(k).expand(n, k))  # every child once
-        for before, after in zip(parents.tolist(), parents.gather(1, order).tolist(), strict=True):
-            assert all(after[place] == place for place in before)
 
 
 def test_settings_have_a_range_and_a_translation_at_most_max_len_tokens():
@@ -150,34 +147,19 @@ def test_settings_have_a_range_and_a_translation_at_most_max_len_tokens():
 
 
 def test_a_source_for_which_no_id_is_allowed_is_named():
-    class Even:
-        def logits(self, prefixes):
-            return torch.zeros(len(prefixes), 6)
-
-        def select(self, rows):
-            pass
-
+    even = Steps(lambda prefixes: torch.zeros(len(prefixes), 6))
     settings = {"search": Search(forbid_repeats=True), "min_tokens": [6, 0], "forbidden_ids": (0, 1, 2)}
     words = "at least one id must have a probability above zero at every step, got none for 1 sources"
     with pytest.raises(ValueError, match=words):
-        beam_search(Even(), [6, 6], bos_id=2, eos_id=3, **settings)
+        beam_search(even, [6, 6], bos_id=2, eos_id=3, **settings)
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_forced_ids_begin_every_result_and_cost_nothing(beam_size):
-    model = make_model()
-
-    class Steps(tuple):
-        def logits(self, prefixes):
-            rows = prefixes.shape[0]
-            return model(torch.tensor([[7, EOS]]).expand(rows, 2), prefixes)[:, -1]
-
-        def select(self, rows):
-            pass
-
-    search, ids = Search(beam_size=beam_size), [9, BOS]
+    model, search, ids = make_model(), Search(beam_size=beam_size), [9, BOS]
+    steps = Steps(lambda prefixes: model(torch.tensor([[7, EOS]]).expand(len(prefixes), 2), prefixes)[:, -1])
     (best,) = beam_search(
-        Steps(), [5], bos_id=BOS, eos_id=EOS, search=search, forbidden_ids=[BOS, EOS], forced_ids=ids
+        steps, [5], bos_id=BOS, eos_id=EOS, search=search, forbidden_ids=[BOS, EOS], forced_ids=ids
     )
     assert len(best.token_ids) == 5 and list(best.token_ids[:2]) == ids
     log_probs = 0.0
@@ -188,38 +170,18 @@ def test_forced_ids_begin_every_result_and_cost_nothing(beam_size):
     assert best.log_prob == pytest.approx(log_probs)
 
 
-def by_table(probs, n_ids):
-    """Steps whose probabilities after a prefix are given; all is certain to end after others."""
-
-    class Given:
-        def logits(self, prefixes):
-            end = [0.0] * EOS + [1.0] + [0.0] * (n_ids - EOS - 1)
-            return torch.tensor([probs.get(tuple(row[1:]), end) for row in prefixes.tolist()]).log()
-
-        def select(self, rows):
-            pass
-
-    return Given()
-
-
 @pytest.mark.parametrize("beam_size", [2, 3])
 def test_a_hypothesis_that_nothing_can_follow_leaves_the_others_in_the_search(beam_size):
     probs = {(): [0.5, 0.3, 0.0, 0.2], (0,): [0.0] * 4}  # nothing may follow id 0
     search = Search(beam_size=beam_size, length_penalty=0.0)
-    (found,) = beam_search(by_table(probs, 4), [4], bos_id=BOS, eos_id=EOS, search=search)
+    steps = by_table(probs, otherwise=[0.0, 0.0, 0.0, 1.0])  # after all else the end is certain
+    (found,) = beam_search(steps, [4], bos_id=BOS, eos_id=EOS, search=search)
     assert found.token_ids == (1, EOS) and math.isclose(found.log_prob, math.log(0.3), rel_tol=1e-6)
 
 
 def test_a_search_leaves_the_logits_that_it_gets_as_they_are():
     logits = torch.tensor([[0.0, 1.0, 2.0, 3.0]])
 
-    class Fixed:
-        def logits(self, prefixes):
-            return logits
-
-        def select(self, rows):
-            pass
-
     how = {"bos_id": 0, "eos_id": 3, "search": Search(), "forbidden_ids": (1,)}
-    beam_search(Fixed(), [4], min_tokens=[2], **how)
+    beam_search(Steps(lambda prefixes: logits), [4], min_tokens=[2], **how)
     assert logits.tolist() == [[0.0, 1.0, 2.0, 3.0]]

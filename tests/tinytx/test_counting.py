@@ -64,18 +64,9 @@ def test_closed_form_equals_numel(config, head, n_classes):
 @given(configurations(), st.sampled_from(HEADS), st.integers(1, 7))
 def test_every_printed_formula_has_the_printed_value(config, head, n_classes):
     """Read as Python, a formula gives its count, with letters as with numbers."""
-    letters = {
-        "V": config.vocab_size,
-        "D": config.d_model,
-        "F": config.d_ff,
-        "C": n_classes,
-        "K": config.head_dim,
-        "n_kv_heads": config.kv_heads,
-        "n_experts": config.n_experts,
-        "max_len": config.max_len,
-        "n_segments": config.n_segments,
-        "position_offset": config.position_offset,
-    }
+    letters = {"V": config.vocab_size, "D": config.d_model, "F": config.d_ff, "K": config.head_dim}
+    letters |= {"C": n_classes, "n_kv_heads": config.kv_heads, "n_experts": config.n_experts}
+    letters |= {name: getattr(config, name) for name in ("max_len", "n_segments", "position_offset")}
     for row in parameter_table(config, head, n_classes).rows:
         assert eval(row.formula.replace("·", "*"), {}, letters) == row.count
         assert eval(row.numbers.replace("·", "*")) == row.count

@@ -192,20 +192,6 @@ def test_the_loss_in_bfloat16_stays_close_and_is_a_float32(tied):
         assert (ours - other).norm() <= 0.05 * other.norm() + 1e-3
 
 
-def test_the_loss_of_a_masked_model_counts_masked_positions_and_adds_the_pairs():
-    model = MaskedLanguageModel(CONFIG.replace(tie_embeddings=True, n_segments=2), next_sentence=True)
-    token_ids, targets = torch.randint(V, (B, T)), torch.full((B, T), IGNORE_ID)
-    targets[0, 3], targets[2, :2] = 4, 7
-    segments, labels = (torch.arange(T) > 2).long().expand(B, T), torch.tensor([0, 1, 1])
-    real = torch.arange(T) < torch.tensor([[5], [2], [4]])
-    masked, following = model.losses(token_ids, targets, real, segments, labels)
-    logits = model(token_ids, real, segments)
-    assert_close(masked, F.cross_entropy(logits.flatten(0, 1), targets.flatten()))
-    assert_close(following, F.cross_entropy(model.follows(token_ids, real, segments), labels))
-    assert_close(model.loss(token_ids, targets, real, segments, labels), masked + following)
-    assert_close(model.loss(token_ids, targets, real, segments), masked)
-
-
 def test_losses_keep_the_digits_of_float64():
     model = MaskedLanguageModel(CONFIG.replace(n_segments=2), next_sentence=True).double()
     token_ids, real = torch.randint(V, (B, T)), torch.ones(B, T, dtype=torch.bool)

@@ -15,11 +15,6 @@ def test_causal_mask_allows_exactly_the_past_and_the_present(seq_len):
     assert_close(causal_mask(seq_len), ~blocked)  # torch's modules read True as blocked
 
 
-def test_padding_mask_is_true_where_a_token_is_real():
-    token_ids = torch.tensor([[3, 5, 3], [7, 3, 0]])
-    assert_close(padding_mask(token_ids, pad_id=3), torch.tensor([[False, True, False], [True, False, True]]))
-
-
 def test_combining_is_a_logical_and_with_broadcasting():
     real, causal = torch.tensor([[True, True, False], [False, True, True]]), causal_mask(3)
     combined = combine_masks(causal, None, real[:, None, None, :])

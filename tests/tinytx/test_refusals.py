@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tinytx.attention import attention
-from tinytx.batching import PackedSequences, pad_batch
+from tinytx.batching import PackedSequences, chunks, pad_batch
 from tinytx.beam import Search
 from tinytx.bpe import learn_merges
 from tinytx.classifier import Classifier, pool
@@ -69,6 +69,7 @@ BAD = [
     (lambda: MaskedLanguageModel(CONFIG).loss(IDS, IDS[:1]), r"targets must have .* \(2, 4\), got \(1, 4\)"),
     (lambda: Classifier(CONFIG.replace(dropout=0.5), body=Transformer(CONFIG)), "body must have the config"),
     (lambda: Classifier(CONFIG).loss(IDS, torch.tensor([1, -100])), "labels must be from 0 to 1, got -100"),
+    (lambda: Classifier(CONFIG).loss(IDS, torch.tensor([0.9, 1.2])), "integers, got torch.float32"),
     (lambda: Classifier(CONFIG).loss(IDS, [0, 1]), "labels must be a tensor of integers, got a list"),
     (lambda: pool(torch.randn(2, 3, 4), None, "max"), "pooling must be one of"),
     (lambda: filled_cache(1), r"rows and heads of the cache, \(2, 3\), got \(1, 3\)"),
@@ -82,7 +83,8 @@ BAD = [
     (lambda: TextHashes.of("le chat"), "texts must be a sequence of str, got one str"),
     (lambda: pad_batch([[1.7, 2.2]], 0), "ids must be integers, got float64"),
     (lambda: PackedSequences([[1.7]], 0), "ids must be integers, got float64"),
-    (lambda: PackedSequences([], 0), "sequences must hold at least one sequence"),
+    (lambda: PackedSequences([], 0), "sequences must hold at least one sequence, got none"),
+    (lambda: chunks([1, 2, 3], 0), "max_len must be at least 1, got 0"),
     (lambda: NGramModel(order=2, vocab_size=9).fit([[1.5, 2]]), "float"),
     (lambda: rotate(torch.randn(4)), r"x must have at least 2 axes, got shape \(4,\)"),
     (

@@ -80,14 +80,11 @@ def test_lines_come_block_by_block_and_those_before_an_error_first(model, tokeni
     assert [one.text for one in found[:5]] == [one.text for one in found[5:]]
 
 
-def test_other_models_and_tokenizers_raise(model, tokenizer):
+def test_other_models_and_tokenizers_one_str_and_a_model_without_room_raise(model, tokenizer):
     with pytest.raises(ValueError, match="got a LanguageModel"):
         translate(LanguageModel(model.config), tokenizer, ["un"])
     with pytest.raises(ValueError, match="60 tokens and vocab_size=61"):
         translate(Translator(model.config.replace(vocab_size=61)), tokenizer, ["un"])
-
-
-def test_one_str_and_a_model_without_room_raise(model, tokenizer):
     with pytest.raises(TypeError, match="got one str"):
         translate(model, tokenizer, "un deux")
     with pytest.raises(ValueError, match="max_len must be at least 2 to translate, got 1"):

@@ -89,17 +89,10 @@ Words = tuple[str, ...]
 
 @dataclass
 class Truth:
-    """All reviews of a small world with P(review, label, genre), found without the network.
+    """All reviews of a small world with P(review, label, genre), found without the network."""
 
-    Attributes
-    ----------
-    world : World
-        What is to be tested.
-    reviews : mapping from tuple of str to ndarray of shape (2, G)
-    """
-
-    world: World
-    reviews: Mapping[Words, np.ndarray]
+    world: World  # what is to be tested
+    reviews: Mapping[Words, np.ndarray]  # (2, G) each
 
     def __post_init__(self) -> None:
         self.chance = {words: float(hidden.sum()) for words, hidden in self.reviews.items()}

@@ -126,8 +126,15 @@ def padding_share(lengths: Sequence[int], batches: Sequence[Sequence[int]]) -> f
 def chunks(ids: Sequence[int], max_len: int) -> list[list[int]]:
     """Cut one text into windows in which every token but the first is a target exactly once.
 
-    The inputs of a window are ``window[:-1]``, at most `max_len`, and its targets ``window[1:]``: each window
-    begins with the last token of the one before.
+    The inputs of a window are ``window[:-1]`` and its targets ``window[1:]``, so each window begins with the
+    last token of the one before.
+
+    Parameters
+    ----------
+    ids : sequence of int
+        The whole text, with its special tokens.
+    max_len : int
+        Largest number of inputs in a window, at least 1: a window has 2 to ``max_len + 1`` ids.
 
     Examples
     --------

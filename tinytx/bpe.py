@@ -79,8 +79,18 @@ def learn_merges(texts: Iterable[str], n_merges: int) -> list[Merge]:
     """Merge the most frequent pair of adjacent subwords, `n_merges` times or until every word is one subword.
 
     Of equally frequent pairs the one with the shorter subword wins, then the first in the order of
-    characters. A pair whose subword was already made of other parts is skipped, as in sentencepiece. The
-    merges are in the order in which they were made.
+    characters. A pair whose subword was already made of other parts is skipped, as in sentencepiece.
+
+    Parameters
+    ----------
+    texts : iterable of str
+    n_merges : int
+        At least 0.
+
+    Returns
+    -------
+    list of Merge
+        In the order in which they were made.
 
     References
     ----------

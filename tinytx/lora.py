@@ -78,8 +78,12 @@ def add_lora(
     Returns
     -------
     list of LoRALinear
-        In the order of the model; only their `a` and `b` are trained. A ValueError refuses a model without a
-        linear layer of these names, or one that has been adapted before.
+        In the order of the model; only their `a` and `b` are trained.
+
+    Raises
+    ------
+    ValueError
+        If the model has no linear layer of these names, or has been adapted before.
     """
     adapted_before = any(isinstance(module, LoRALinear) for module in model.modules())
     require(not adapted_before, "model must have no LoRALinear yet", "one that was adapted before")

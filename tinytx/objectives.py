@@ -351,8 +351,16 @@ class TranslationObjective:
     """Predict every target token and its end mark, over pairs.
 
     The encoder reads ``[x..., eos]``; the decoder reads ``[bos, y...]`` and predicts ``[y..., eos]``. Only
-    real target positions reach the output layer. `sources` and `targets` are ids without special ids; pairs
-    with more than `max_len` ids on a side, marks included, are left out, and counted in `n_left_out`.
+    real target positions reach the output layer.
+
+    Parameters
+    ----------
+    sources, targets : sequence of N sequences of int
+        Ids of each side, without special ids.
+    max_len : int
+        Most ids a side, marks included; longer pairs are left out, and counted in `n_left_out`.
+    label_smoothing : float
+        See `tinytx.fast.output_loss`.
     """
 
     def __init__(

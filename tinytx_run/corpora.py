@@ -129,7 +129,13 @@ _NOVELS = CorpusInfo(
 
 
 def list_corpora(data_dir: str | os.PathLike[str] | None = None) -> tuple[CorpusInfo, ...]:
-    """Name the corpora that `load_corpus` knows; `data_dir`, as there, decides which are available.
+    """Name the corpora that `load_corpus` knows.
+
+    Parameters
+    ----------
+    data_dir : path, optional
+        Folder with one folder a corpus; it decides which corpora are available. By default the folder to
+        which ``tinytx data get`` downloads.
 
     Examples
     --------

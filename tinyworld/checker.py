@@ -351,7 +351,15 @@ def _checker() -> FrenchChecker:
 def check_sentence(words: Sequence[str]) -> list[str]:
     """The mistakes in one French sentence: agreement, elision, contraction, articles, capitals, punctuation.
 
-    The words are units such as those of `SentencePair.french` or of `World.split`; each mistake is one line.
+    Parameters
+    ----------
+    words : sequence of str
+        Its units, such as those of `SentencePair.french` or of `World.split`.
+
+    Returns
+    -------
+    list of str
+        One line a mistake; empty if there is none.
 
     Examples
     --------

@@ -144,7 +144,12 @@ def write_out(words: Iterable[str], language: str = "fr") -> str:
 def split_up(text: str, known: Iterable[str] = ()) -> list[str]:
     """Split text into words: elided articles and pronouns, words and punctuation marks, each by itself.
 
-    The apostrophes may be of either kind. `known` are words with one inside that stay in one piece.
+    Parameters
+    ----------
+    text : str
+        As people write it, with either kind of apostrophe.
+    known : iterable of str
+        Words with an apostrophe inside ("chef-d'œuvre") that stay in one piece.
 
     Examples
     --------

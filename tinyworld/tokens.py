@@ -48,8 +48,14 @@ class TokenWorld:
     ----------
     automaton, backward : Automaton, Backward
     tokenizer : Tokenizer
-        A ValueError refuses one that does not know every character of the world, writes two words alike, as
-        without capitals, or a word at the beginning of a text in another way than elsewhere.
+        Must know every character of the world, and write each word in pieces of its own, the same wherever
+        the word stands.
+
+    Raises
+    ------
+    ValueError
+        If some word holds a character that the tokenizer does not know, or is written like another word, as
+        without capitals, or at the beginning of a text in another way than elsewhere.
 
     Examples
     --------
@@ -89,10 +95,22 @@ class TokenWorld:
             self._ended[pieces[1:]].append(index)
 
     def next_token(self, prefix_ids: Sequence[int]) -> np.ndarray:
-        """The probability of each next token, (vocab_size,): that of `eos_id` is the end of the review.
+        """The probability of each next token.
 
-        The prefix holds tokens from the beginning of a review, with or without `bos_id`; ValueError if no
-        review begins with them.
+        Parameters
+        ----------
+        prefix_ids : sequence of int
+            Tokens from the beginning of a review, with or without `bos_id`.
+
+        Returns
+        -------
+        ndarray of shape (vocab_size,)
+            Sums to 1; the entry of `eos_id` is the end of the review.
+
+        Raises
+        ------
+        ValueError
+            If no review begins with these tokens.
         """
         if self._tokenizer.eos_id in prefix_ids:
             raise ValueError("a prefix must not hold the end of the review, got eos_id")
@@ -124,10 +142,24 @@ class TokenWorld:
         return chances
 
     def fill_token(self, ids: Sequence[int], position: int) -> np.ndarray:
-        """The probability of each token, (vocab_size,), at a hidden position, given all left and right of it.
+        """The probability of each token at a hidden position, given all the others, left and right.
 
-        The ids are a whole review, with or without `bos_id` and `eos_id`, which cannot be hidden; the id at
-        the position is ignored. ValueError if no token makes the rest a review.
+        Parameters
+        ----------
+        ids : sequence of int
+            A whole review, with or without `bos_id` and `eos_id`.
+        position : int
+            Index into `ids` of a token, whose value is ignored; not that of `bos_id` or `eos_id`.
+
+        Returns
+        -------
+        ndarray of shape (vocab_size,)
+            Sums to 1.
+
+        Raises
+        ------
+        ValueError
+            If no token makes the rest a review.
         """
         body, offset = self._body(ids)
         place = position - offset
@@ -148,10 +180,22 @@ class TokenWorld:
         return shares
 
     def fill_tokens(self, ids: Sequence[int]) -> np.ndarray:
-        """`fill_token` for each of the T positions of a review in turn: (T, vocab_size).
+        """`fill_token` for each position of a review in turn, in one forward and one backward pass.
 
-        In one forward and one backward pass. The ids are without `bos_id` and `eos_id`; ValueError if they
-        are not a review.
+        Parameters
+        ----------
+        ids : sequence of T ints
+            A whole review without `bos_id` and `eos_id`.
+
+        Returns
+        -------
+        ndarray of shape (T, vocab_size)
+            Rows sum to 1.
+
+        Raises
+        ------
+        ValueError
+            If the tokens are not a review.
         """
         whole, unfinished = self._parse(ids)
         words = [*whole, self._word(unfinished)] if unfinished else whole

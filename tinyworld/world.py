@@ -203,10 +203,18 @@ class World:
         return {words[index]: chance for index, chance in _ranked(chances)}
 
     def next_words(self, words: Sequence[str]) -> np.ndarray:
-        """P(next word) at every position of a review, or of its beginning: (T + 1, V + 1).
+        """P(next word) at every position of a review.
 
-        Row t is that after t words, and sums to 1. Columns are the words of `vocabulary`, then the end of the
-        review.
+        Parameters
+        ----------
+        words : sequence of str
+            A whole review, or its beginning.
+
+        Returns
+        -------
+        ndarray of shape (T + 1, V + 1)
+            Row t: after t words. Columns: the words of `vocabulary`, then the end of the review; rows sum to
+            1.
         """
         self._possible(words)
         return self.automaton.next_words(self.automaton.prefixes(words))

@@ -39,17 +39,8 @@ def ppmi_vectors(sequences: Sequence[Sequence[int]], vocab_size: int, width: int
     .. math:: M_{ij} = \max(0, \log \frac{P(i, j)}{P(i) P(j)^{0.75}}) \approx U \Sigma V^T, \quad
         \text{rows of } U \Sigma^{1/2}
 
-    Parameters
-    ----------
-    sequences : sequence of sequences of int
-        Token ids of texts.
-    vocab_size, width : int
-        V and D, at most V.
-
-    Returns
-    -------
-    ndarray of shape (V, D)
-        Zero for tokens that never occur near another.
+    The sequences are ids of texts. A row of the result, (V, width), is zero where its token never occurs near
+    another.
 
     References
     ----------

@@ -146,21 +146,18 @@ def mean_table(
     baselines: Sequence[str] = (),
     test_share: float = 0.0,
 ) -> pd.DataFrame:
-    """Mean of a value for each variant, and its paired differences from the baselines.
+    """Mean of a value for each variant, and its differences from the baselines, paired by seed.
 
     Parameters
     ----------
     data : DataFrame
         One row a measurement, with the columns `by`, `variant`, "seed" and `value`.
-    value : str
     by : sequence of str
         What variants have in common when they are compared, such as the number of labels.
-    variant : str
-        The column that holds what is compared; differences are paired by seed.
     baselines : sequence of str
         Variants that the others are compared with.
     test_share : float
-        For training sets that overlap, see `tinytx_run.intervals.paired_interval`.
+        For training sets that overlap, see `paired_interval`.
 
     Returns
     -------

@@ -27,25 +27,13 @@ _COLUMNS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Term:
-    """One term.
-
-    Parameters
-    ----------
-    name, sentence : str
-        The term, and what it means.
-    lesson : int
-        Number of the lesson where it is met.
-    others : str
-        Its other names, or empty.
-    forms : tuple of str
-        How it is written where a page links to it; their plural with -s is linked too.
-    """
+    """One term."""
 
     name: str
-    sentence: str
-    lesson: int
-    others: str = ""
-    forms: tuple[str, ...]
+    sentence: str  # what it means
+    lesson: int  # number of the lesson where it is met
+    others: str = ""  # its other names, or empty
+    forms: tuple[str, ...]  # as pages link to it; their plural with -s is linked too
 
     @property
     def anchor(self) -> str:

@@ -299,9 +299,6 @@ def objective_rows(records: Mapping[str, Mapping[str, Any]], budget: str) -> lis
                 values = tuple(record[field] for record in found)
                 interval = paired_interval(values) if len(values) > 1 else None
                 exact = found[0].get("exact", {}).get(field, OPTIMUM.get(name))
-                # Older records hold the value for both sides here too, which no reader of the left reaches.
-                if measure == "fill, left side" and found[0].get("exact_given") != "left":
-                    exact = None
                 rows.append(ObjectiveRow(name, contestant, values, interval, exact))
     return rows
 
@@ -448,12 +445,8 @@ def train(
 
     Parameters
     ----------
-    model : LanguageModel or MaskedLanguageModel
     make_batch : callable
         Returns inputs and labels, both of shape (B, T), for some texts as ids and a generator.
-    texts : sequence of str
-    settings : TrainingSettings
-    blanks : Blanks
 
     Returns
     -------
@@ -461,9 +454,8 @@ def train(
         Mean nats of the blanks by step, at the start and ten times on the way.
     """
     tokenizer = blanks.tokenizer
-    rows = sorted(
-        tokenizer.encode_batch(texts), key=len
-    )  # a run of neighbours is a batch with little padding
+    # Sorted: a run of neighbours is a batch with little padding.
+    rows = sorted(tokenizer.encode_batch(texts), key=len)
     in_bf16 = choose_precision(settings.precision, torch.device("cpu")) == "bf16"
     nats, optimizer = {0: float(blanks.nats(model).mean())}, make_optimizer(model, settings)
     generator, dice = torch.Generator().manual_seed(0), random.Random(0)

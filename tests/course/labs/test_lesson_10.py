@@ -206,12 +206,6 @@ def test_stored_rows_are_over_seeds_that_have_every_cell():
     chosen = {"study/tuning/causal/0.1": {"measure": "tuning", "excess": 0.2}}  # no seed
     assert objective_rows(records | chosen, "study") == objective_rows(records, "study")
     assert objective_rows(records, "laptop") == []
-    left = cell(
-        0, "causal", "fill, left side", nats=1.4, excess=0.1, accuracy=0.6
-    )  # exact given both sides, unless said
-    assert objective_rows(left, "study")[0].exact is None
-    said = {key: {**record, "exact_given": "left"} for key, record in left.items()}
-    assert objective_rows(said, "study")[0].exact == 0.5
     assert len(objective_rows(read_results("objectives").data, "laptop")) > 25
 
 

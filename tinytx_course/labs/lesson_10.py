@@ -147,8 +147,6 @@ def complete_masked(
 
     Parameters
     ----------
-    model : MaskedLanguageModel
-    tokenizer : Tokenizer
     prefixes : sequence of N sequences of int
         Without special ids.
     n_new : sequence of N int
@@ -206,11 +204,7 @@ def complete_masked(
 def causal_batches(tokenizer: Tokenizer, share: float = 1.0) -> MakeBatch:
     """How batches of a causal model are made: what is read, and the labels, -100 where none counts.
 
-    Parameters
-    ----------
-    tokenizer : Tokenizer
-    share : float
-        Of the positions whose label counts, drawn at random; 1 draws nothing.
+    Of the positions a `share` has a label that counts, drawn at random; 1 draws nothing.
 
     Returns
     -------

@@ -49,11 +49,7 @@ def ppmi_vectors(sequences: Sequence[Sequence[int]], vocab_size: int, width: int
     """
     from sklearn.utils.extmath import randomized_svd
 
-    if not 1 <= width <= vocab_size:
-        raise ValueError(f"width must be from 1 to vocab_size={vocab_size}, got {width}")
     counts = cooccurrences(sequences, vocab_size)
-    if not counts.any():
-        raise ValueError("sequences must hold a text of at least two tokens, got none")
     context = counts.sum(0) ** SMOOTHING
     with np.errstate(divide="ignore", invalid="ignore"):
         information = np.log(counts / (counts.sum(1)[:, None] * (context / context.sum())[None, :]))

@@ -165,8 +165,6 @@ def ladder_table(records: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
             if record["measure"] == f"equal {equal}" or shared:
                 rows.append({**costs[record["model"]], **record, "equal": equal})
         rows += [{**record, "equal": equal} for record in counts if record["valid"] == best]
-    if not rows:
-        raise ValueError("records must hold results, got none")
     data = pd.DataFrame(rows).assign(above=lambda data: data["test"] - data["bound"])
     means = data.groupby(["equal", "model"], sort=False).agg(
         n=("above", "count"),

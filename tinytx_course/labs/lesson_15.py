@@ -11,7 +11,6 @@ from typing import Any
 from tinytx.tokenizer import plain
 from tinytx_run.intervals import PairedInterval, paired_interval
 
-LOST_APOSTROPHE = re.compile(r"(?<=\w)\?(?=\w)")
 Records = Mapping[str, Mapping[str, Any]]
 
 
@@ -23,7 +22,7 @@ def same_text(text: str) -> str:
     >>> same_text("L?amour d\u2019une vie. Vraiment ?")
     'l amour d une vie vraiment'
     """
-    return " ".join(re.findall(r"\w+", LOST_APOSTROPHE.sub("'", plain(text)).lower()))
+    return " ".join(re.findall(r"\w+", plain(text).lower()))
 
 
 @dataclass(frozen=True)

@@ -103,6 +103,7 @@ BY_HAND_IN_PARTS = [
     ("feed_forward", LAB, "lm", 321_000, {("feed-forward-width-4d",)}),
     ("feed_forward", LAB, "lm", 0, {("feed-forward-forgotten",)}),
     ("norms", LAB.replace(norm="first"), "lm", 0, {("norms-forgotten",)}),
+    ("norms", LAB.replace(norm="first"), "lm", 400, {("norms-counted-once",)}),
     ("layer", LAB, "lm", 242_000 - 1_200, {("all-biases-forgotten",)}),
     ("head", LAB, "lm", 402, {("other-head",)}),
     ("head", LAB, "classifier", 400, {("head-bias-forgotten",)}),

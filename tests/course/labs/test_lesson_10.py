@@ -107,14 +107,8 @@ def test_a_best_rate_at_an_end_of_those_tried_is_named():
         recipe = {"settings": {"lr": lr}}
         return {"measure": "tuning", "contestant": name, "excess": excess, "origin": {"recipe": recipe}}
 
-    tried = [
-        ("causal", 1, 0.3),
-        ("causal", 2, 0.2),
-        ("causal", 4, 0.4),
-        ("masked", 1, 0.3),
-        ("masked", 2, 0.2),
-    ]
-    records = {str(i): tuned(*one) for i, one in enumerate(tried)}
+    tried = {"causal": [(1, 0.3), (2, 0.2), (4, 0.4)], "masked": [(1, 0.3), (2, 0.2)]}
+    records = {f"{name} {lr}": tuned(name, lr, excess) for name in tried for lr, excess in tried[name]}
     assert best_at_an_end(records | {"a": {"measure": "fill"}}) == ["masked"]
 
 

@@ -103,10 +103,7 @@ def project_root() -> Path:
 def course_file(name: str) -> Path:
     """Return the path of a file of the course, in the checkout, or where setup.py put it in a wheel.
 
-    Parameters
-    ----------
-    name : str
-        From the root of the checkout, such as ``notebooks/gpt_one_page.py``.
+    It is named from the root of the checkout, such as ``notebooks/gpt_one_page.py``.
 
     Raises
     ------

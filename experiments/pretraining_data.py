@@ -39,7 +39,7 @@ class Texts:
 
 
 def texts_of(corpus: Corpus, unlabelled: Corpus, on: str = "folds") -> Texts:
-    """Join the labelled texts of train and valid, tested in folds or by "test"; leave out what would leak.
+    """Join the labelled texts of train and valid, leave out what would leak; `on` as in `pretraining`.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def _joined(parts: Sequence[Split]) -> Split:
 def grouped_folds(split: Split, n_folds: int, n_draws: int, n_test: int) -> list[Fold]:
     """Folds of nearly equal size that divide no group, the same for each draw of labels.
 
-    In each, so many texts are tested, equally many of each class. They come draw by draw; fold k of draw r
+    In each, `n_test` texts are tested, equally many of each class. They come draw by draw; fold k of draw r
     has the seed ``r * n_folds + k``.
 
     Examples

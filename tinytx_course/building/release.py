@@ -170,8 +170,8 @@ def write_pages(
 ) -> Path:
     """Write the published notebooks as pages; return the path of the first page, of the zip file or the PDF.
 
-    The folder is new, or empty; nothing is left in it when something fails. Written in its place are zipped
-    ``FOLDER.zip``, which holds it, and printed ``FOLDER.pdf``, a booklet of all lessons.
+    The folder is new, or empty; nothing is left in it when something fails. `zipped` writes ``FOLDER.zip`` in
+    its place, which holds it; `printed` writes ``FOLDER.pdf``, a booklet of all lessons.
 
     Raises
     ------

@@ -5,7 +5,7 @@ Both generate the same tokens; no sequence ends early.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -155,7 +155,13 @@ def _products_alone(model: LanguageModel, n_rows: int, n: int) -> Spent:
     """The time of the products with all matrices of a model, n times."""
     layers = [module for module in model.modules() if isinstance(module, nn.Linear)]
     rows = [torch.randn(n_rows, each.in_features, device=model.head.weight.device) for each in layers]
-    return spend(lambda: [_multiply(layers, rows) for _ in range(n)], 1, model.head.weight.is_cuda)
+
+    def multiply() -> None:
+        for _ in range(n):
+            for layer, x in zip(layers, rows, strict=True):
+                layer(x)
+
+    return spend(multiply, 1, model.head.weight.is_cuda)
 
 
 def _read_anew(model: LanguageModel, prompts: Tensor, n: int) -> Spent:
@@ -189,9 +195,3 @@ def _generated(theirs: Any, ids: Tensor, how: Mapping[str, Any], n: int) -> Tens
     fixed = {"do_sample": False, "eos_token_id": None, "pad_token_id": 0, "use_cache": True}
     rows = theirs.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=n, **fixed, **how)
     return rows[:, -n:]
-
-
-@torch.inference_mode()
-def _multiply(products: Sequence[Callable[[Tensor], Tensor]], rows: Sequence[Tensor]) -> None:
-    for product, x in zip(products, rows, strict=True):
-        product(x)

@@ -152,7 +152,6 @@ def plain_loop(
         Inputs, then targets (...), ready on the device; used in turn.
     n_updates : int
         Steps of one call, whose mean loss it returns.
-    lr : float
     bf16 : bool
         Compute under autocast.
     fused : bool

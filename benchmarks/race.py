@@ -136,7 +136,6 @@ def stream_nats(score: Any, ids: Tensor, seq_len: int, *, stride: int, rows_per_
     stride : int
         From 1 to T: how far apart windows begin. A token counts in the earliest window that has it, and so
         has at least ``T - stride`` tokens of context, except near the beginning of the text.
-    rows_per_batch : int
 
     Returns
     -------

@@ -29,15 +29,7 @@ CPU = torch.device("cpu")
 
 
 class StreamObjective:
-    """Next-token prediction on one long text, cut into windows of equal length, each epoch elsewhere.
-
-    Parameters
-    ----------
-    ids : LongTensor of shape (N,)
-        The text.
-    seq_len : int
-        T, tokens of a window, at most N / 2.
-    """
+    """Next-token prediction on a text, (N,), cut into windows of T <= N / 2 tokens, each epoch elsewhere."""
 
     def __init__(self, ids: Tensor, seq_len: int) -> None:
         self._ids = ids

@@ -28,21 +28,10 @@ WIDTHS = {"cpu": (1024, 2048), "cuda": (4096, 8192)}  # of the matrices that are
 
 
 def run_parts(parts: Sequence[str], settings: BenchSettings, folder: Path) -> dict[str, Record]:
-    """Measure some parts, one after the other.
+    """Measure some of ``PARTS``, modules of this package, one after the other; gives records by ``PART/key``.
 
-    Parameters
-    ----------
-    parts : sequence of str
-        Among ``PARTS``, which are modules of this package.
-    settings : BenchSettings
-    folder : Path
-        Of ``bench-PART.json``. Each record is put there as soon as it is measured: what an interrupted run
-        has finished stays.
-
-    Returns
-    -------
-    dict of str to dict
-        All records of this run, by ``PART/key``.
+    Each record is put into ``bench-PART.json`` of the folder as soon as it is measured: what an interrupted
+    run has finished stays.
     """
     records: dict[str, Record] = {}
     ceiling = measure_ceiling(settings)
@@ -95,7 +84,6 @@ def compare(turns: Turns, details: Mapping[str, Record], unit: str, n_units: int
 
     Parameters
     ----------
-    turns : Turns
     details : mapping of str to dict
         What else is stored of each candidate (parameters, precision ...). All but ours have a ``group``,
         such as "equal precision".

@@ -25,26 +25,13 @@ TINY: Sizes = {"d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 8}
 
 @dataclass(frozen=True, kw_only=True)
 class BenchSettings:
-    """Settings of all parts of a benchmark.
+    """Settings of all parts of a benchmark."""
 
-    Parameters
-    ----------
-    n_rounds : int
-        How often each candidate is timed, at least once.
-    tiny : bool
-        Sizes of a few tokens: shows that everything runs, and no more.
-    device : torch.device
-    data_dir : Path, optional
-        Folder of real text, see `load_corpus`; without it the generated language is read.
-    report : callable
-        Takes a line for each comparison.
-    """
-
-    n_rounds: int
-    tiny: bool = False
+    n_rounds: int  # how often each candidate is timed, at least once
+    tiny: bool = False  # sizes of a few tokens: shows that everything runs, and no more
     device: torch.device = torch.device("cpu")
-    data_dir: Path | None = None
-    report: Callable[[str], None] = print
+    data_dir: Path | None = None  # of real text, see `load_corpus`; else the generated language is read
+    report: Callable[[str], None] = print  # takes a line for each comparison
 
     def __post_init__(self) -> None:
         if self.n_rounds < 1:

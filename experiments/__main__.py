@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from experiments.doubt import doubt
@@ -19,11 +20,10 @@ from tinytx_run.command import Answer, Parser, numbers, reporter, run, words
 
 @dataclass(frozen=True)
 class Experiment:
-    """A function with the name of the experiment, in a module of that name unless another one is named."""
+    """A function with the name of the experiment, in a module of that name."""
 
     help: str
     n_seeds: int = 1
-    module: str = ""
     options: tuple[str, ...] = ()  # of `OPTIONS`
     corpus: str = "world"
     results: str = "{name}"
@@ -47,9 +47,7 @@ EXPERIMENTS = {
     ),
     "ladder": Experiment("n-gram, RNN, GRU, CNN and transformer against the entropy bound", 3),
     "objectives": Experiment("causal against masked pretraining", 5),
-    "transfer": Experiment(
-        "pretrained against scratch", 5, module="transfer_world", options=("corpus", "label_counts")
-    ),
+    "transfer": Experiment("pretrained against scratch", 5, options=("corpus", "label_counts")),
     "pretraining": Experiment(
         "does pretraining pay on real text? accuracy by tokens read",
         3,
@@ -129,20 +127,23 @@ def _function(name: str) -> str:
     return name.replace("-", "_")
 
 
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"experiments.{_function(name)}")
+
+
 def doubted(args: argparse.Namespace) -> Answer:
     """Measure a stored experiment again, and print which of its conclusions stay."""
     one = EXPERIMENTS[args.name]
     stored = read_results(args.name, args.results).data
     settings = _settings(args, args.name, args.seeds or one.n_seeds)
-    module = importlib.import_module(f"experiments.{one.module or _function(args.name)}")
-    return {}, doubt(settings, _function(args.name), module, stored).to_string(index=False)
+    return {}, doubt(settings, _function(args.name), _module(args.name), stored).to_string(index=False)
 
 
 def experiment(args: argparse.Namespace) -> Answer:
     """Measure what is missing and print the table; with ``--json``, the table of what is stored."""
     one = EXPERIMENTS[args.name]
     name = one.results.format(name=args.name, corpus=Path(args.corpus).stem)
-    module = importlib.import_module(f"experiments.{one.module or _function(args.name)}")
+    module = _module(args.name)
     if args.json:
         stored = read_results(name, args.results)
         if not stored.data:

@@ -42,11 +42,8 @@ SEARCHES: Mapping[str, Mapping[str, Any]] = {
 def french_corpus(data_dir: str | os.PathLike[str] | None = None) -> Corpus:
     """French without labels: novels, sentences and readers' reviews; held out, novels of other authors.
 
-    Parameters
-    ----------
-    data_dir : path, optional
-        Holds ``eltec-fra/``, ``tatoeba-en-fr/`` and ``reader-reviews-fr/``; by default where ``tinytx data
-        get`` leaves them.
+    They are read from ``eltec-fra/``, ``tatoeba-en-fr/`` and ``reader-reviews-fr/`` below the folder, by
+    default where ``tinytx data get`` leaves them.
     """
     novels = load_corpus("eltec-fra", data_dir)
     held_out = _distinct(novels.valid.texts)

@@ -39,17 +39,8 @@ def ppmi_vectors(sequences: Sequence[Sequence[int]], vocab_size: int, width: int
     .. math:: M_{ij} = \max(0, \log \frac{P(i, j)}{P(i) P(j)^{0.75}}) \approx U \Sigma V^T, \quad
         \text{rows of } U \Sigma^{1/2}
 
-    Parameters
-    ----------
-    sequences : sequence of sequences of int
-        Token ids of texts.
-    vocab_size, width : int
-        V and D, at most V.
-
-    Returns
-    -------
-    ndarray of shape (V, D)
-        Zero for tokens that never occur near another.
+    The sequences are ids of texts. A row of the result, (V, width), is zero where its token never occurs near
+    another.
 
     References
     ----------
@@ -58,11 +49,7 @@ def ppmi_vectors(sequences: Sequence[Sequence[int]], vocab_size: int, width: int
     """
     from sklearn.utils.extmath import randomized_svd
 
-    if not 1 <= width <= vocab_size:
-        raise ValueError(f"width must be from 1 to vocab_size={vocab_size}, got {width}")
     counts = cooccurrences(sequences, vocab_size)
-    if not counts.any():
-        raise ValueError("sequences must hold a text of at least two tokens, got none")
     context = counts.sum(0) ** SMOOTHING
     with np.errstate(divide="ignore", invalid="ignore"):
         information = np.log(counts / (counts.sum(1)[:, None] * (context / context.sum())[None, :]))

@@ -21,21 +21,8 @@ LONGER, FIRST_SEED = 2, 1_000  # beyond every seed that an experiment takes
 def doubt(settings: Settings, name: str, module: ModuleType, stored: Records) -> pd.DataFrame:
     """Measure an experiment again, longer and with other seeds, and try its conclusions on both.
 
-    Parameters
-    ----------
-    settings : Settings
-        Of the experiment; the doubt is stored in ``doubt-NAME.json`` next to its results.
-    name : str
-        Of the function in the module.
-    module : module
-        Has ``conclusions``.
-    stored : mapping
-        The records that the conclusions were drawn from.
-
-    Returns
-    -------
-    DataFrame
-        Columns `sentence`, ``stored`` and ``doubted``, whether it holds of either, and ``stays``, both.
+    Its function has this name in the module; new records are put into ``doubt-NAME.json`` next to its own.
+    Gives the columns `sentence`, ``stored`` and ``doubted``, whether it holds of either, and ``stays``, both.
     """
     store = Results(f"doubt-{settings.store.name}", settings.store.path.parent)
     measure: Callable[[Settings], pd.DataFrame] = getattr(module, name)

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
@@ -28,39 +29,17 @@ Records = Mapping[str, Record]  # by key, as `Results.data` has them
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How an experiment runs, and where its records are stored.
+    """How an experiment runs, and where its records are stored."""
 
-    Parameters
-    ----------
-    store : Results
-        Each record is on disk as soon as it is measured.
-    budget : str or float, optional
-        Of each training, see `parse_budget`.
-    n_seeds : int
-        Seeds 0, 1, ...
-    first_seed : int
-        What each seed is counted from, where a conclusion is tried with others.
-    longer : int
-        Multiplies the number of steps, where a conclusion is tried with more.
-    data_dir : path, optional
-        Holds one folder a corpus.
-    work_dir : path
-        Takes the folders of training runs; an interrupted run resumes from there.
-    device : str
-    report : callable
-        Takes each line of progress.
-
-    """
-
-    store: Results
-    budget: str | float | None = None
+    store: Results  # each record is on disk as soon as it is measured
+    budget: str | float | None = None  # of each training, see `parse_budget`
     n_seeds: int = 1
-    first_seed: int = 0
-    longer: int = 1
-    data_dir: Path | None = None
-    work_dir: Path = Path("build")
+    first_seed: int = 0  # what seeds are counted from, where a conclusion is tried with others
+    longer: int = 1  # multiplies the number of steps, where a conclusion is tried with more
+    data_dir: Path | None = None  # holds one folder a corpus
+    work_dir: Path = Path("build")  # folders of training runs; an interrupted run resumes from there
     device: str = "auto"
-    report: Callable[[str], None] = print
+    report: Callable[[str], None] = print  # takes each line of progress
 
     def __post_init__(self) -> None:
         if self.n_seeds < 1:
@@ -108,44 +87,25 @@ class Settings:
         With a number of threads they are measured in a process beside this one. Where it dies, the cell is
         named and left empty, and the next one gets a new process.
         """
-        records, worker = {}, None if n_threads is None else Worker(n_threads)
-        for cell in tqdm(list(cells), desc=label, disable=None):
-            name, task = key(*cell), partial(measure, *cell)
-            try:
-                records[name] = self.cached(name, origin(*cell), partial(worker, task) if worker else task)
-            except BrokenProcessPool:
-                self.report(f"{name}: its worker died, the cell is left empty")
-        if worker:
-            worker.close()
+        records, pool, spawn = {}, None, get_context("spawn")
+        with ExitStack() as pools:
+            for cell in tqdm(list(cells), desc=label, disable=None):
+                name, task = key(*cell), partial(measure, *cell)
+                if n_threads is not None:
+                    if pool is None:
+                        new = ProcessPoolExecutor(1, spawn, torch.set_num_threads, (n_threads,))
+                        pool = pools.enter_context(new)
+                    task = partial(_result, pool, task)
+                try:
+                    records[name] = self.cached(name, origin(*cell), task)
+                except BrokenProcessPool:
+                    self.report(f"{name}: its worker died, the cell is left empty")
+                    pool = None
         return records
 
 
-class Worker:
-    """A process that runs one task after the other; where it dies, `BrokenProcessPool` is raised.
-
-    The task after that gets a new process.
-    """
-
-    def __init__(self, n_threads: int) -> None:
-        self._n_threads = n_threads
-        self._pool: ProcessPoolExecutor | None = None
-
-    def __call__(self, task: Callable[[], Record]) -> Record:
-        if self._pool is None:
-            self._pool = ProcessPoolExecutor(
-                1, get_context("spawn"), initializer=torch.set_num_threads, initargs=(self._n_threads,)
-            )
-        try:
-            return self._pool.submit(task).result()
-        except BrokenProcessPool:
-            self.close()
-            raise
-
-    def close(self) -> None:
-        """End the process."""
-        if self._pool is not None:
-            self._pool.shutdown()
-            self._pool = None
+def _result(pool: ProcessPoolExecutor, task: Callable[[], Record]) -> Record:
+    return pool.submit(task).result()
 
 
 def best_rate(tune: Callable[[float], float], learning_rates: Sequence[float], n_beyond: int) -> float:
@@ -186,21 +146,18 @@ def mean_table(
     baselines: Sequence[str] = (),
     test_share: float = 0.0,
 ) -> pd.DataFrame:
-    """Mean of a value for each variant, and its paired differences from the baselines.
+    """Mean of a value for each variant, and its differences from the baselines, paired by seed.
 
     Parameters
     ----------
     data : DataFrame
         One row a measurement, with the columns `by`, `variant`, "seed" and `value`.
-    value : str
     by : sequence of str
         What variants have in common when they are compared, such as the number of labels.
-    variant : str
-        The column that holds what is compared; differences are paired by seed.
     baselines : sequence of str
         Variants that the others are compared with.
     test_share : float
-        For training sets that overlap, see `tinytx_run.intervals.paired_interval`.
+        For training sets that overlap, see `paired_interval`.
 
     Returns
     -------

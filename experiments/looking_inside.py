@@ -80,11 +80,7 @@ def _repeats(budget: str, seed: int, n_steps: int) -> Record:
     last = [head for head in ranked if head[0] == ranked[0][0]]
     ablated = {"nothing": [], "the best head": ranked[:1], "induction heads": inducing, "control": last[-1:]}
     nats = {name: _second(model, heads) for name, heads in ablated.items()}
-    return {
-        "measure": "repeats",
-        "seed": seed,
-        "nats": {**nats, "one layer": _second(shallow, [])},
-    }
+    return {"measure": "repeats", "seed": seed, "nats": {**nats, "one layer": _second(shallow, [])}}
 
 
 def _second(model: LanguageModel, heads: list[tuple[int, int]]) -> float:

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from tinytx.generate import Sampling, continue_rows, unwritten_ids
-from tinytx.inference import evaluate_rows
+from tinytx.batching import pad_batch
+from tinytx.generate import Sampling, continue_rows, next_token_probs, unwritten_ids
+from tinytx.inference import eval_mode, evaluate_rows
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.masking import PairsOfSentences, draw_pairs, make_passages
 from tinytx.objectives import pair_rows
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel
-from tinytx_course.labs.lesson_10 import TopicOverlap, complete_masked
 from tinytx_run.evaluate import Sides, fill_probs
 from tinyworld.tokens import TokenWorld
 from tinyworld.world import World
 
+Passages = Sequence[Sequence[int]]
 N_SWEEPS = 4  # in which a masked model fills a row
 _BLANK_SEED, _PAIR_SEED = 41, 42
+_CHUNK = 1_000  # passages whose words are laid out at once
 
 
 def _exact_token(
@@ -97,7 +99,7 @@ def completion_measures(
         n_new.append(len(tokenizer.encode(" ".join(words[len(words) // 2 :]))))
     starts = [tokenizer.encode(" ".join(prefix)) for prefix in prefixes]
     if isinstance(model, MaskedLanguageModel):
-        new = complete_masked(model, tokenizer, starts, n_new, n_sweeps=N_SWEEPS, seed=seed)
+        new = complete_masked(model, tokenizer, starts, n_new, seed=seed)
     else:
         first = seed * len(starts)
         new = [_continued(model, tokenizer, start, first + i) for i, start in enumerate(starts)]
@@ -114,11 +116,135 @@ def completion_measures(
     return {"n": n, **shares, "n_sweeps": N_SWEEPS}
 
 
+def complete_masked(
+    model: MaskedLanguageModel,
+    tokenizer: Tokenizer,
+    prefixes: Sequence[Sequence[int]],
+    n_new: Sequence[int],
+    *,
+    n_sweeps: int = N_SWEEPS,
+    temperature: float = 1.0,
+    seed: int = 0,
+) -> list[list[int]]:
+    """Continue N prefixes, without special ids, by so many tokens each, 1 or more, by Gibbs sampling.
+
+    As many mask tokens as are wanted follow the prefix. They are filled from left to right; then each is
+    masked and sampled again, all others visible, in a random order, so early tokens come to see late ones.
+    The conditionals of a masked model belong to no joint distribution over texts, so this converges to none
+    that it has learned.
+
+    References
+    ----------
+    Wang and Cho, "BERT has a Mouth, and It Must Speak", arXiv 1902.04094, section 3.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    rows = [
+        [tokenizer.cls_id, *prefix, *[tokenizer.mask_id] * n, tokenizer.sep_id]
+        for prefix, n in zip(prefixes, n_new, strict=True)
+    ]
+    ids = pad_batch(rows, tokenizer.pad_id)  # (N, T)
+    starts, counts = torch.tensor([len(prefix) + 1 for prefix in prefixes]), torch.tensor(list(n_new))
+    with eval_mode(model) as device:
+        for sweep in range(1 + n_sweeps):
+            order = [
+                torch.arange(n) if sweep == 0 else torch.randperm(n, generator=generator)
+                for n in counts.tolist()
+            ]
+            for turn in range(int(counts.max())):
+                active = torch.nonzero(counts > turn)[:, 0]
+                positions = starts[active] + torch.stack([order[row][turn] for row in active.tolist()])
+                ids[active, positions] = tokenizer.mask_id
+                inputs = ids[active].to(device)
+                hidden = model.body(inputs, inputs != tokenizer.pad_id)[range(len(inputs)), positions]
+                logits = model.head(hidden).float().cpu()
+                logits[:, [*unwritten_ids(tokenizer), tokenizer.eos_id]] = -torch.inf
+                probs = next_token_probs(logits, temperature)
+                ids[active, positions] = torch.multinomial(probs, 1, generator=generator)[:, 0]
+    spans = zip(ids, starts.tolist(), counts.tolist(), strict=True)
+    return [row[start : start + n].tolist() for row, start, n in spans]
+
+
 def _continued(model: LanguageModel, tokenizer: Tokenizer, start: list[int], seed: int) -> list[int]:
     sampling = Sampling(max_new_tokens=model.config.max_len - len(start) - 1, seed=seed)
     marks: dict[str, Any] = {"eos_id": tokenizer.eos_id, "forbidden_ids": unwritten_ids(tokenizer)}
     (ids,) = continue_rows(model, [[tokenizer.bos_id, *start]], sampling, **marks)
     return ids[:-1] if ids[-1] == tokenizer.eos_id else ids
+
+
+class TopicOverlap:
+    r"""Classifier of pairs of passages by the words in them, which are numbers below `vocab_size`.
+
+    A pair (x, y) scores the mean, over all pairs of words, of
+
+    .. math:: w(u, v) = \log \frac{(c_0(u, v) + 1) / (n_0 + 1)}{(c_1(u, v) + 1) / (n_1 + 1)}
+
+    with c the number of training pairs that have u in x and v in y, for those that follow one another (0) and
+    those that do not (1). Most pairs of words are noise: a weight below `certainty` standard errors, each
+    ``sqrt(1 / (c_0 + 1) + 1 / (c_1 + 1))``, is 0. Without associations w is 1 for u = v and 0 otherwise. The
+    prediction is 0 above a threshold, which is chosen on training pairs that were not counted.
+
+    Examples
+    --------
+    >>> firsts, seconds, labels = [[0], [1]] * 20, [[0], [1], [1], [0]] * 10, [0, 0, 1, 1] * 10
+    >>> model = TopicOverlap(2, certainty=0).fit(firsts, seconds, labels)
+    >>> model.predict([[0], [0]], [[0], [1]]).tolist()
+    [0, 1]
+    """
+
+    def __init__(self, vocab_size: int, *, associations: bool = True, certainty: float = 3.0) -> None:
+        self.vocab_size, self.associations, self.certainty = vocab_size, associations, certainty
+        self.weights = np.eye(vocab_size)
+        self.threshold = np.nan  # until it is fitted
+
+    def fit(self, firsts: Passages, seconds: Passages, labels: Sequence[int]) -> TopicOverlap:
+        """Learn from pairs; every second one is counted, the others choose the threshold.
+
+        Labels are 0 where the second follows the first, else 1; both must occur among the pairs counted.
+        """
+        kinds = np.asarray(labels)
+        if self.associations:
+            chosen = [[i for i in range(0, len(kinds), 2) if kinds[i] == kind] for kind in (0, 1)]
+            counts = [self._count(firsts, seconds, part) + 1 for part in chosen]
+            weights = np.log(counts[0] / (len(chosen[0]) + 1) * (len(chosen[1]) + 1) / counts[1])
+            error = np.sqrt(1 / counts[0] + 1 / counts[1])
+            self.weights = np.where(np.abs(weights) >= self.certainty * error, weights, 0.0)
+        scores, wanted = self.scores(firsts[1::2], seconds[1::2]), kinds[1::2]
+        order = np.argsort(-scores, kind="stable")
+        # If the k best are predicted 0, the zeros among them and the ones below are right.
+        right = np.r_[0, np.cumsum(np.where(wanted[order] == 0, 1, -1))] + (wanted == 1).sum()
+        bounds = np.r_[np.inf, scores[order], -np.inf]
+        # A threshold lies between different scores.
+        best = int(np.where(bounds[:-1] > bounds[1:], right, -1).argmax())
+        self.threshold = float(bounds[best + 1])
+        return self
+
+    def scores(self, firsts: Passages, seconds: Passages) -> np.ndarray:
+        """Mean weight of the pairs of words of each pair of passages, shape (N,); 0 where one is empty."""
+        parts = []
+        for x, y in self._laid_out(firsts, seconds):
+            total = np.einsum("nv,nv->n", x @ self.weights, y)
+            parts.append(total / np.maximum(x.sum(1) * y.sum(1), 1))
+        return np.concatenate(parts)
+
+    def predict(self, firsts: Passages, seconds: Passages) -> np.ndarray:
+        """0 for each pair predicted to follow, else 1; shape (N,)."""
+        return (self.scores(firsts, seconds) <= self.threshold).astype(int)
+
+    def _count(self, firsts: Passages, seconds: Passages, chosen: list[int]) -> np.ndarray:
+        counts = np.zeros((self.vocab_size, self.vocab_size))
+        for x, y in self._laid_out([firsts[i] for i in chosen], [seconds[i] for i in chosen]):
+            counts += x.T @ y
+        return counts
+
+    def _laid_out(self, *sides: Passages) -> Iterator[list[np.ndarray]]:
+        """Which words occur in each passage, (n, V) for both sides, some passages at a time."""
+        for at in range(0, len(sides[0]), _CHUNK):
+            parts = [side[at : at + _CHUNK] for side in sides]
+            tables = [np.zeros((len(part), self.vocab_size), dtype=np.float32) for part in parts]
+            for table, part in zip(tables, parts, strict=True):
+                for row, passage in zip(table, part, strict=True):
+                    row[list(passage)] = 1
+            yield tables
 
 
 def next_sentence_measures(

@@ -149,9 +149,11 @@ class _Runs:
             return {"texts": self._texts, "strengths": STRENGTHS}
         elif measure.startswith("finetune"):
             settings = {**self._finetuning(), "lr": self._finetuning_rate(objective, measure)}
-        recipe = self._recipe(seed, FRESH.get(objective, objective))
-        own = {"tied_start": tied_std(recipe.config), "settings": settings}
-        return {"texts": self._texts, "recipe": recipe.to_dict(), **own}
+        return self._origin(self._recipe(seed, FRESH.get(objective, objective)), settings=settings)
+
+    def _origin(self, recipe: Recipe, **own: Any) -> Record:
+        start = tied_std(recipe.config)
+        return {"texts": self._texts, "recipe": recipe.to_dict(), "tied_start": start, **own}
 
     def _finetuning(self) -> Record:
         return {**dataclasses.asdict(plan_finetuning("world", self.settings.budget)), "pooling": "mean"}
@@ -161,8 +163,7 @@ class _Runs:
 
         def excess(lr: float) -> float:
             recipe = self._recipe(TUNING_SEED, objective, lr)
-            own = {"tied_start": tied_std(recipe.config), "n_blanks": N_TUNING_BLANKS}
-            origin = {"texts": self._texts, "recipe": recipe.to_dict(), **own}
+            origin = self._origin(recipe, n_blanks=N_TUNING_BLANKS)
             key = f"{self.settings.budget}/tuning/{objective}/{lr}"
             found = self.settings.cached(key, origin, partial(self._tuned, objective, recipe))
             return float(found["excess"])
@@ -176,8 +177,7 @@ class _Runs:
         held_out = dataclasses.replace(self.data, test=None)
 
         def error(lr: float) -> float:
-            own = {"tied_start": tied_std(recipe.config), "settings": {**self._finetuning(), "lr": lr}}
-            origin = {"texts": self._texts, "recipe": recipe.to_dict(), **own}
+            origin = self._origin(recipe, settings={**self._finetuning(), "lr": lr})
             key = f"{self.settings.budget}/tuning/{contestant}/{measure} {lr}"
             facts = {"contestant": contestant, "measure": "tuning", "seed": TUNING_SEED, "lr": lr}
             measure_it = partial(self._finetuned, contestant, TUNING_SEED, int(n_labels), lr, held_out)

@@ -34,14 +34,7 @@ _DRAWN_WITH = ("default_rng", "Random")  # what takes a seed first; torch is tol
 
 
 def predictions(settings: Settings, *, lessons: Sequence[str] | None = None) -> pd.DataFrame:
-    """Resolve all predictions of some lessons, by default of all; see `table`.
-
-    Parameters
-    ----------
-    settings : Settings
-    lessons : sequence of str, optional
-        Their two digits.
-    """
+    """Resolve all predictions of some lessons, named by their two digits, or of all; see `table`."""
     names = lessons or [f"{one.number:02d}" for one in written_lessons(project_root())]
     code = {name: [ast.unparse(one.node) for one in _needed(name)] for name in names if calls_of(name)}
     origins = {name: {"code": digest_of({"code": lines})} for name, lines in code.items()}

@@ -63,13 +63,10 @@ def pretraining(
     ----------
     settings : Settings
         Its number of seeds is that of draws of labels in each fold.
-    corpus : str or Corpus
-        Labelled texts with groups.
     unlabelled : str or Corpus, optional
         To pretrain on; by default the corpus of the same name with "-unlabelled" at its end.
     variants : sequence of str, optional
         See `Condition`; by default `first_conditions`.
-    label_counts : sequence of int
     on : "folds" or "test"
         With "test", folds are parts of the corpus's own test split, and labels are of all other texts.
     """

@@ -39,13 +39,7 @@ class Texts:
 
 
 def texts_of(corpus: Corpus, unlabelled: Corpus, on: str = "folds") -> Texts:
-    """Join the labelled texts of train and valid; leave out what would leak.
-
-    Parameters
-    ----------
-    corpus, unlabelled : Corpus
-    on : "folds" or "test"
-        Whether folds of the labelled texts are tested, or the test split.
+    """Join the labelled texts of train and valid, leave out what would leak; `on` as in `pretraining`.
 
     Raises
     ------
@@ -91,18 +85,8 @@ def _joined(parts: Sequence[Split]) -> Split:
 def grouped_folds(split: Split, n_folds: int, n_draws: int, n_test: int) -> list[Fold]:
     """Folds of nearly equal size that divide no group, the same for each draw of labels.
 
-    Parameters
-    ----------
-    split : Split
-        Labelled texts with groups.
-    n_folds, n_draws : int
-    n_test : int
-        Texts that are tested in a fold, equally many of each class, the same for each draw.
-
-    Returns
-    -------
-    list of Fold
-        Draw by draw; fold k of draw r has the seed ``r * n_folds + k``.
+    In each, `n_test` texts are tested, equally many of each class. They come draw by draw; fold k of draw r
+    has the seed ``r * n_folds + k``.
 
     Examples
     --------

@@ -17,12 +17,7 @@ import torch
 from experiments.cooccurrences import embed_by_counts
 from experiments.harness import Record, digest_of
 from experiments.pretraining_data import Texts, lowered
-from experiments.pretraining_recipes import (
-    Condition,
-    Recipe,
-    part_of,
-    times_width,
-)
+from experiments.pretraining_recipes import Condition, Recipe, part_of, times_width
 from tinytx.loop import train
 from tinytx.objectives import CausalObjective, MaskedObjective
 from tinytx.settings import TrainingSettings, choose_device, choose_precision

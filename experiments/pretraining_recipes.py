@@ -150,28 +150,21 @@ RECIPES = {
 
 @dataclass(frozen=True)
 class Condition:
-    """A way to classify a text.
+    """A way to classify a text: one of `BAGS`, or START/WAY, or START/WAY/DOSE with a dose in tokens.
 
-    Attributes
-    ----------
-    name : str
-        One of `BAGS`, or START/WAY, or START/WAY/DOSE with a dose in tokens. START is one of `OBJECTIVES`
-        with a dose of pretraining ("causal-seed1": another seed of it, "causal-wide": `WIDE` times as wide),
-        one of `COUNTS`, or one of `SCRATCH`: new weights. WAY is
+    START is one of `OBJECTIVES` with a dose of pretraining ("causal-seed1": another seed of it,
+    "causal-wide": `WIDE` times as wide), one of `COUNTS`, or one of `SCRATCH`: new weights. WAY is
 
-        - "tuned": fine-tuned on the last `Recipe.n_words` of each text, cut at their end where they are too
-          long; "tuned-kept": all but the embeddings;
-        - "probe": frozen, its states of the same words read by logistic regression; "with-tfidf": next to
-          TF-IDF of words and letters.
-    start, way : str
-    dose : int
-        Tokens read in pretraining.
+    - "tuned": fine-tuned on the last `Recipe.n_words` of each text, cut at their end where they are too long;
+      "tuned-kept": all but the embeddings;
+    - "probe": frozen, its states of the same words read by logistic regression; "with-tfidf": next to TF-IDF
+      of words and letters.
     """
 
     name: str
     start: str
     way: str = "bag"
-    dose: int = 0
+    dose: int = 0  # tokens read in pretraining
 
     @property
     def causal(self) -> bool:

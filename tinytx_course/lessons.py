@@ -13,25 +13,13 @@ FURTHER = "further"  # the tag of cells that are folded on pages, counted apart,
 
 @dataclass(frozen=True, kw_only=True)
 class Lesson:
-    """One notebook of the course.
+    """One notebook of the course."""
 
-    Parameters
-    ----------
-    number : int
-        From 0, in the order of the course.
-    slug : str
-        The name of its files, after the number.
-    title, question : str
-        Its title, and the one question it answers.
-    seconds : int
-        Aimed running time on a laptop with two cores, stated until the lesson is published.
-    """
-
-    number: int
-    slug: str
+    number: int  # from 0, in the order of the course
+    slug: str  # the name of its files, after the number
     title: str
-    question: str
-    seconds: int
+    question: str  # the one that it answers
+    seconds: int  # aimed running time on a laptop with two cores, stated until the lesson is published
 
     @property
     def name(self) -> str:
@@ -41,22 +29,12 @@ class Lesson:
 
 @dataclass(frozen=True, kw_only=True)
 class Times:
-    """How long a lesson takes.
+    """How long a lesson takes."""
 
-    Parameters
-    ----------
-    reading, doing : int
-        Minutes of its core: to read, and for exercises, predictions, explorers, questions.
-    everything : int
-        Minutes with what is *Further*.
-    seconds : int
-        To run, on two cores.
-    """
-
-    reading: int
-    doing: int
-    everything: int
-    seconds: int
+    reading: int  # minutes of its core to read
+    doing: int  # minutes for its exercises, predictions, explorers, questions
+    everything: int  # minutes with what is *Further*
+    seconds: int  # to run, on two cores
 
     @property
     def core(self) -> int:
@@ -125,10 +103,7 @@ def project_root() -> Path:
 def course_file(name: str) -> Path:
     """Return the path of a file of the course, in the checkout, or where setup.py put it in a wheel.
 
-    Parameters
-    ----------
-    name : str
-        From the root of the checkout, such as ``notebooks/gpt_one_page.py``.
+    It is named from the root of the checkout, such as ``notebooks/gpt_one_page.py``.
 
     Raises
     ------

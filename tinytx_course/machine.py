@@ -17,27 +17,17 @@ import torch
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """What decides how fast the course runs; nothing that identifies a computer or a person.
-
-    Attributes
-    ----------
-    cores, threads : int
-        Cores this process may use, and threads PyTorch computes with.
-    memory_gib, gpu_memory_gib : float or None
-        Memory of the machine, and of the GPU that PyTorch would use; None where unknown.
-    bf16 : bool
-        True where the processor has instructions for bfloat16.
-    """
+    """What decides how fast the course runs; nothing that identifies a computer or a person."""
 
     system: str
     cpu: str
     python: str
     torch: str
-    cores: int
-    threads: int
-    memory_gib: float | None
-    bf16: bool
-    gpu: str | None
+    cores: int  # that this process may use
+    threads: int  # that PyTorch computes with
+    memory_gib: float | None  # None where unknown
+    bf16: bool  # whether the processor has instructions for bfloat16
+    gpu: str | None  # that PyTorch would use
     gpu_memory_gib: float | None
 
     def to_dict(self) -> dict:

@@ -58,8 +58,7 @@ def test_a_peer_that_is_not_installed_is_named(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
-    [(["everything"], "'everything'"), (["--rounds", "0"], "got 0")],
+    ("arguments", "words"), [(["everything"], "'everything'"), (["--rounds", "0"], "got 0")]
 )
 def test_bad_requests_are_refused(capsys, arguments, words):
     assert main(arguments) == 2

@@ -40,9 +40,7 @@ ITEMS = [
 
 
 @pytest.mark.parametrize(
-    ("number", "item", "pattern"),
-    ITEMS,
-    ids=[f"{number:02d} {item}" for number, item, _ in ITEMS],
+    ("number", "item", "pattern"), ITEMS, ids=[f"{number:02d} {item}" for number, item, _ in ITEMS]
 )
 def test_it_stands_in_the_core_of_its_lesson(number, item, pattern):
     cells = read_source(ROOT / "notebooks" / "src" / f"{LESSONS[number].name}.py").cells

@@ -5,14 +5,7 @@ import re
 
 import pytest
 
-from tinytx_course.building.editions import (
-    BEGIN,
-    END,
-    cell_of_edition,
-    check_calls,
-    has_solution,
-    is_further,
-)
+from tinytx_course.building.editions import BEGIN, END, cell_of_edition, check_calls, has_solution, is_further
 from tinytx_course.building.notebooks import build_notebook
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.lessons import LESSONS

@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from experiments.__main__ import DOUBTED, EXPERIMENTS, main
+from experiments.__main__ import DOUBTED, main
 from experiments.doubt import doubt
 from tinytx_course.results import read_results
 
@@ -32,7 +32,7 @@ def test_a_doubt_takes_twice_the_steps_and_fresh_seeds_and_says_what_stays(setti
 
 @pytest.mark.parametrize("name", DOUBTED)
 def test_the_conclusions_hold_of_the_stored_records(name):
-    module = importlib.import_module(f"experiments.{EXPERIMENTS[name].module or name.replace('-', '_')}")
+    module = importlib.import_module(f"experiments.{name.replace('-', '_')}")
     found = module.conclusions(read_results(name).data)
     assert [sentence for sentence, holds in found.items() if not holds] == []
 

@@ -43,5 +43,3 @@ def test_the_order_of_the_n_gram_model_is_chosen_on_the_valid_split():
 
     found = table({"1-gram/counts": counts(1, 2.0, 1.5), "2-gram/counts": counts(2, 1.8, 1.7)})
     assert set(found["model"]) == {"2-gram"} and found["above"].tolist() == pytest.approx([0.7, 0.7])
-    with pytest.raises(ValueError, match="got none"):
-        table({})

@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from experiments.objective_measures import (
-    _follows,
-    best_label_accuracy,
-    completion_measures,
-    fill_measures,
-)
+from experiments.objective_measures import _follows, best_label_accuracy, completion_measures, fill_measures
 from experiments.objectives import (
     CONTESTANTS,
     FINETUNING_RATES,

@@ -2,8 +2,6 @@
 
 import os
 
-import pytest
-
 from experiments import ablation, positions
 from experiments.lesson_cells import from_lesson
 
@@ -39,8 +37,3 @@ def test_a_worker_that_dies_is_named_and_its_cell_left_empty(settings):
     assert [*found] == [*some.store.data] == ["seed 0", "seed 2", "seed 3"]
     assert len(lines) == 1 and "seed 1" in lines[0]
     assert found["seed 2"]["process"] == found["seed 3"]["process"] != found["seed 0"]["process"]
-
-
-def test_a_lesson_that_is_not_there_is_named():
-    with pytest.raises(ValueError, match="00, 01.*'77'"):
-        from_lesson("77", "x")

@@ -129,16 +129,8 @@ def run_course(
 ) -> CourseReport:
     """Execute the lessons, two side by side, and write ``site/``; nothing that git tracks is changed.
 
-    The page of a lesson is written, and the first one named, as soon as the lesson has run.
-
-    Parameters
-    ----------
-    wanted : iterable of str
-        Numbers or slugs of some lessons; all of them when empty.
-    budget : str, optional
-        TINYTX_BUDGET for the notebooks.
-    root : Path, optional
-        The checkout; by default the one this package is imported from.
+    Lessons are named by number or slug; all run where none is. The budget is their TINYTX_BUDGET. The page of
+    a lesson is written, and the first one named, as soon as the lesson has run.
     """
     root = root or project_root()
     lessons, site, drawings = pick_lessons(wanted, root), root / "site", root / "build" / "figures"

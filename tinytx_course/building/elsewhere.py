@@ -62,12 +62,9 @@ def _project(root: Path) -> dict[str, Any]:
 
 
 def first_cell(address: str) -> NotebookNode:
-    """Return the cell, folded where the viewer can fold.
+    """Return the cell that installs an archive or a wheel from this address, folded where a viewer can fold.
 
-    Parameters
-    ----------
-    address : str
-        Of an archive or a wheel that pip can install; where it is empty, the cell only says what is missing.
+    Where the address is empty, the cell only says what is missing.
     """
     what = "it installs this version" if address else "it says what is missing"
     source = _LOOK.format(what=what) + (_INSTALL.format(address=address) if address else _REFUSE)

@@ -107,19 +107,9 @@ def rounded(minutes: Iterable[float]) -> int:
 
 
 def times_of(lesson: Lesson, cells: Sequence[NotebookNode], seconds: float) -> Times:
-    """Return how long a notebook takes, with its outputs and the stubs of its exercises.
+    """Return how long a notebook takes, with its outputs, the stubs of its exercises and its time to run.
 
-    Parameters
-    ----------
-    lesson : Lesson
-    cells : sequence of NotebookNode
-    seconds : float
-        To run.
-
-    Returns
-    -------
-    Times
-        Minutes rounded up, seconds to multiples of five, so the same text and machine give the same.
+    Minutes are rounded up, seconds to multiples of five, so the same text and machine give the same.
     """
     reading, doing = minutes_of(lesson, [cell for cell in cells if not is_further(cell)])
     return Times(

@@ -34,25 +34,13 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One executed notebook.
-
-    Parameters
-    ----------
-    lesson, notebook : Lesson, NotebookNode
-        Which one, with its outputs.
-    seconds : float, optional
-        How long it ran; None for a published notebook, which is not executed again.
-    peak_bytes : int
-        The memory it took at most.
-    failure : str, optional
-        The cell that raised and the end of its traceback, indented for a terminal.
-    """
+    """One executed notebook, with its outputs."""
 
     lesson: Lesson
     notebook: NotebookNode
-    seconds: float | None = None
-    peak_bytes: int = 0
-    failure: str | None = None
+    seconds: float | None = None  # how long it ran; None for a published one, which is not executed again
+    peak_bytes: int = 0  # the memory it took at most
+    failure: str | None = None  # the cell that raised and the end of its traceback, indented for a terminal
 
 
 def _plain_metadata() -> NotebookNode:
@@ -174,21 +162,8 @@ def execute(
 ) -> Run:
     """Run a notebook from top to bottom in a new kernel; the outputs are written into it.
 
-    Parameters
-    ----------
-    lesson, notebook : Lesson, NotebookNode
-        The notebook is changed in place.
-    folder : Path
-        The working folder of the kernel.
-    environment : dict
-        From `kernel_environment`.
-    on_cell : callable
-        Called after each code cell.
-
-    Returns
-    -------
-    Run
-        With the first failure, after which no further cell is run.
+    The kernel works in a folder, with an environment of `kernel_environment`; `on_cell` is called after each
+    code cell. After the first failure no further cell is run.
     """
     memory = PeakMemory()
     began = time.perf_counter()

@@ -38,15 +38,7 @@ THEMES: Mapping[str, Mapping[str, str]] = {
 
 
 def draw_picture(record: Mapping[str, Any], theme: str) -> str:
-    """Return the picture as SVG.
-
-    Parameters
-    ----------
-    record : mapping
-        Of one seed, as `experiments.mask_off` stores it.
-    theme : str
-        A key of `THEMES`.
-    """
+    """Return the picture as SVG in a theme of `THEMES`; the record is one of `experiments.mask_off`."""
     n_steps, highest = record["masked"][-1][0], record["masked"][0][1]
 
     def place(step: float, loss: float) -> tuple[float, float]:

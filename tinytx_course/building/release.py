@@ -113,12 +113,7 @@ def _move_up(aside: Path) -> None:
 def write_release(folder: Path, *, solved: bool = False, root: Path | None = None) -> Release:
     """Write the learner's edition, or the solved one, with all that is needed to work through it.
 
-    Parameters
-    ----------
-    folder : Path
-        New, or empty; nothing is left in it when something fails.
-    solved : bool
-        With solutions in place of the stubs.
+    The folder is new, or empty; nothing is left in it when something fails.
 
     Raises
     ------
@@ -175,14 +170,8 @@ def write_pages(
 ) -> Path:
     """Write the published notebooks as pages; return the path of the first page, of the zip file or the PDF.
 
-    Parameters
-    ----------
-    folder : Path
-        New, or empty; nothing is left in it when something fails.
-    zipped : bool
-        Write ``FOLDER.zip``, which holds the folder, instead of the folder.
-    printed : bool
-        Write ``FOLDER.pdf``, a booklet of all lessons, instead.
+    The folder is new, or empty; nothing is left in it when something fails. `zipped` writes ``FOLDER.zip`` in
+    its place, which holds it; `printed` writes ``FOLDER.pdf``, a booklet of all lessons.
 
     Raises
     ------

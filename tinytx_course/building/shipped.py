@@ -46,19 +46,7 @@ def is_due(folder: Path = FOLDER) -> bool:
 def write_shipped(folder: Path = FOLDER, budget: str = "study", n_texts: int | None = None) -> dict[str, Any]:
     """Train the model, write it with eight bits a weight, and measure what the rounding costs.
 
-    Parameters
-    ----------
-    folder : Path
-        Takes both files.
-    budget : str
-        Of the training.
-    n_texts : int, optional
-        Held-out reviews that the losses are measured on; by default all.
-
-    Returns
-    -------
-    dict
-        What shipped.json states.
+    Losses are those of so many held-out reviews, by default of all. Returns what shipped.json states.
     """
     torch.set_num_threads(1)
     corpus = tx.load_corpus("world")

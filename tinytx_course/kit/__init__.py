@@ -26,16 +26,8 @@ def write_kit(
 ) -> Path:
     """Write the kit from the published notebooks; nothing is executed. Return its first page.
 
-    Parameters
-    ----------
-    folder : Path
-        New, or empty; nothing is left in it when something fails.
-    start : str
-        When sessions begin, such as ``09:15``.
-    minutes : Path, optional
-        A CSV file of a teacher's own measured minutes.
-    schedule : str, optional
-        The only schedule to write; all by default.
+    The folder is new, or empty; nothing is left in it when something fails. Sessions begin at `start`, such
+    as ``09:15``; `minutes` is a CSV file of a teacher's own; of the schedules one can be written alone.
 
     Raises
     ------

@@ -32,24 +32,13 @@ _PARSONS = re.compile(r'course\.parsons\("(\w+)"')
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A section of a lesson, or an exercise.
-
-    Attributes
-    ----------
-    lesson : Lesson
-    title : str
-        Its heading in the notebook, as ``Padding`` or ``Exercise: the padding mask``.
-    minutes : int
-        At least 1: an estimate, unless `measured` in class.
-    cells : sequence of NotebookNode
-        With their outputs.
-    """
+    """A section of a lesson, or an exercise."""
 
     lesson: Lesson
-    title: str
-    minutes: int
+    title: str  # its heading in the notebook, as ``Padding`` or ``Exercise: the padding mask``
+    minutes: int  # at least 1: an estimate, unless measured in class
     measured: bool = False
-    cells: Sequence[NotebookNode] = field(repr=False)
+    cells: Sequence[NotebookNode] = field(repr=False)  # with their outputs
 
     @property
     def is_exercise(self) -> bool:
@@ -80,15 +69,12 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Outline:
-    """One lesson by its parts, in the order of the notebook; its `times` are those of its page.
-
-    Its `outcomes` are what one can do after it, in Markdown, as its title says.
-    """
+    """One lesson by its parts, in the order of the notebook."""
 
     lesson: Lesson
     parts: tuple[Part, ...]
-    times: Times
-    outcomes: tuple[str, ...]
+    times: Times  # those of its page
+    outcomes: tuple[str, ...]  # what one can do after it, in Markdown, as its title says
 
     def find(self, title: str) -> Part:
         """Return the part with this heading, or the only one that begins with it.
@@ -138,12 +124,7 @@ def parts_named(line: str, outlines: Mapping[int, Outline]) -> list[Part]:
 def read_outlines(root: Path, measured: Path | None = None) -> dict[int, Outline]:
     """Return the lessons by their numbers, from the published notebooks.
 
-    Parameters
-    ----------
-    root : Path
-        The checkout.
-    measured : Path, optional
-        A CSV file with the columns lesson, section, minutes.
+    Minutes `measured` in class are in a CSV file with the columns lesson, section, minutes.
 
     Raises
     ------

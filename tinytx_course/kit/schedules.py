@@ -38,18 +38,10 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """One meeting: what is done in class, and at home after it.
-
-    Attributes
-    ----------
-    title : str
-    minutes : int
-        From its start to its end, breaks included.
-    steps, home : sequence of Step
-    """
+    """One meeting: what is done in class, and at home after it."""
 
     title: str
-    minutes: int
+    minutes: int  # from its start to its end, breaks included
     steps: Sequence[Step]
     home: Sequence[Step]
 

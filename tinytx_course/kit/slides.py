@@ -22,15 +22,7 @@ from tinytx_run.files import write_file
 
 
 def write_slides(folder: Path, lessons: Iterable[Lesson] | None = None) -> list[Path]:
-    """Write ``slides/NN_slug.html`` of each lesson and a page that links them; nothing is executed.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the kit.
-    lessons : iterable of Lesson, optional
-        All by default.
-    """
+    """Write ``slides/NN_slug.html`` of each lesson, or of some, and a page that links them into the kit."""
     root = project_root()
     chosen = written_lessons(root) if lessons is None else list(lessons)
     paths = [folder / "slides" / f"{lesson.name}.html" for lesson in chosen]

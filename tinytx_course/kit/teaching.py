@@ -43,23 +43,13 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True)
 class Teaching:
-    """The notes of one lesson.
-
-    Attributes
-    ----------
-    aim, run_before : str
-        One sentence each.
-    sections : mapping of str to Section
-        By heading of the notebook, in its order.
-    about_all : mapping of str to str
-        What is about the whole lesson by its heading, as "Wrong ideas".
-    """
+    """The notes of one lesson."""
 
     lesson: Lesson
-    aim: str
+    aim: str  # one sentence, as the next
     run_before: str
-    sections: Mapping[str, Section]
-    about_all: Mapping[str, str]
+    sections: Mapping[str, Section]  # by heading of the notebook, in its order
+    about_all: Mapping[str, str]  # what is about the whole lesson by its heading, as "Wrong ideas"
 
 
 def exercise_steps(lesson: Lesson, title: str) -> str:

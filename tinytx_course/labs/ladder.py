@@ -79,27 +79,14 @@ def build_model(kind: str, vocab_size: int, max_len: int, seed: int = 0) -> Lang
 
 @dataclass(frozen=True, kw_only=True)
 class LadderRecipe:
-    """How every model of the ladder is trained: AdamW, a linear warm-up, a linear decay to zero.
+    """How every model of the ladder is trained: AdamW, a linear warm-up, a linear decay to zero."""
 
-    Attributes
-    ----------
-    lr : float
-        The highest learning rate.
-    n_steps : int
-    tokens_per_batch : int
-        Largest number of positions in a batch, padding included.
-    warmup_share : float
-        Of the steps.
-    weight_decay, clip : float
-        Of AdamW; the largest norm of the gradient.
-    """
-
-    lr: float
+    lr: float  # the highest learning rate
     n_steps: int
-    tokens_per_batch: int = 1024
-    warmup_share: float = 0.05
+    tokens_per_batch: int = 1024  # at most, padding included
+    warmup_share: float = 0.05  # of the steps
     weight_decay: float = 0.01
-    clip: float = 1.0
+    clip: float = 1.0  # the largest norm of the gradient
 
     def to_dict(self) -> dict[str, float]:
         """As JSON can hold it."""
@@ -178,8 +165,6 @@ def ladder_table(records: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
             if record["measure"] == f"equal {equal}" or shared:
                 rows.append({**costs[record["model"]], **record, "equal": equal})
         rows += [{**record, "equal": equal} for record in counts if record["valid"] == best]
-    if not rows:
-        raise ValueError("records must hold results, got none")
     data = pd.DataFrame(rows).assign(above=lambda data: data["test"] - data["bound"])
     means = data.groupby(["equal", "model"], sort=False).agg(
         n=("above", "count"),

@@ -46,24 +46,12 @@ _FIXED: Mapping[str, dict[str, Any]] = {  # what all models of a family have in 
 
 @dataclass(frozen=True)
 class PublishedModel:
-    """A published model.
+    """A published model."""
 
-    Attributes
-    ----------
-    family : str
-        The ``model_type`` of its ``config.json``; "transformer" for the original one, which has none.
-    settings : mapping of str to int
-        Those of its ``config.json`` that the count depends on.
-    source : str
-        Where the settings were published.
-    stated : float or None
-        Parameters as its paper gives them, in millions.
-    """
-
-    family: str
-    settings: Settings
-    source: str
-    stated: float | None = None
+    family: str  # the ``model_type`` of its ``config.json``; "transformer" for the original one, without any
+    settings: Settings  # those of its ``config.json`` that the count depends on
+    source: str  # where the settings were published
+    stated: float | None = None  # parameters as its paper gives them, in millions
 
     @property
     def config(self) -> TransformerConfig:

@@ -13,15 +13,7 @@ from tinytx_run.corpora import Corpus
 from tinytx_run.pretrain import train_tokenizer
 from tinytx_run.recipes import corpus_kind
 
-__all__ = [
-    "PRODUCTS",
-    "layers_of",
-    "profile",
-    "ratio",
-    "said",
-    "speed_line",
-    "tokenizer_for",
-]
+__all__ = ["PRODUCTS", "layers_of", "profile", "ratio", "said", "speed_line", "tokenizer_for"]
 
 
 def tokenizer_for(corpus: Corpus, vocab_size: int, n_texts: int = 3000) -> Tokenizer:

@@ -11,7 +11,6 @@ from typing import Any
 from tinytx.tokenizer import plain
 from tinytx_run.intervals import PairedInterval, paired_interval
 
-LOST_APOSTROPHE = re.compile(r"(?<=\w)\?(?=\w)")
 Records = Mapping[str, Mapping[str, Any]]
 
 
@@ -23,26 +22,16 @@ def same_text(text: str) -> str:
     >>> same_text("L?amour d\u2019une vie. Vraiment ?")
     'l amour d une vie vraiment'
     """
-    return " ".join(re.findall(r"\w+", LOST_APOSTROPHE.sub("'", plain(text)).lower()))
+    return " ".join(re.findall(r"\w+", plain(text).lower()))
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Accuracies in percent of all conditions with one number of labels, on the same folds.
+    """Accuracies in percent of all conditions with one number of labels, on the same folds."""
 
-    Attributes
-    ----------
-    accuracies : dict of str to list of float
-        Of each condition, a number a fold, first of the first draw of labels; some have fewer draws.
-    tokens : dict of str to int
-        What each condition read in pretraining; 0 for none.
-    test_share : float
-        Of a fold, for intervals: tested groups by those that may be learned from.
-    """
-
-    accuracies: dict[str, list[float]]
-    tokens: dict[str, int]
-    test_share: float
+    accuracies: dict[str, list[float]]  # a number a fold, first of the first draw of labels; some have fewer
+    tokens: dict[str, int]  # what each condition read in pretraining; 0 for none
+    test_share: float  # of a fold, for intervals: tested groups by those that may be learned from
 
     def doses(self, start: str, way: str) -> list[str]:
         """Conditions that differ in the dose of pretraining alone, from the smallest on."""
@@ -63,12 +52,7 @@ class Measured:
 
 
 def measured(records: Records, corpus: str = "imdb", budget: str = "study") -> dict[int, Measured]:
-    """Stored accuracies by number of labels, of each condition for which a draw of all folds is complete.
-
-    Parameters
-    ----------
-    records : mapping
-        The data of ``results/pretraining.json``.
+    """Accuracies of ``results/pretraining.json`` by number of labels; a condition needs a draw of all folds.
 
     Examples
     --------

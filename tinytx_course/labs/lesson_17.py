@@ -45,24 +45,13 @@ def as_large() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Exact:
-    """A hidden variable at N positions of some reviews, as the exact language knows it.
+    """A hidden variable at N positions of some reviews, as the exact language knows it."""
 
-    Attributes
-    ----------
-    classes : tuple of str
-    posterior : ndarray of shape (N, C)
-        P(class | all words up to the position); rows sum to 1.
-    drawn : ndarray of shape (N,)
-        The class that the review was written with, a draw from the posterior.
-    review, row : ndarray of shape (N,)
-        The number of the review, and of the word among those of all reviews, see `hidden_after_words`.
-    """
-
-    classes: tuple[str, ...]
-    posterior: np.ndarray
-    drawn: np.ndarray
-    review: np.ndarray
-    row: np.ndarray
+    classes: tuple[str, ...]  # C of them
+    posterior: np.ndarray  # (N, C), P(class | all words up to the position)
+    drawn: np.ndarray  # (N,), the class that the review was written with, a draw from the posterior
+    review: np.ndarray  # (N,), the number of the review
+    row: np.ndarray  # (N,), the number of the word among those of all reviews, see `hidden_after_words`
 
 
 class WordForms:
@@ -248,7 +237,6 @@ def heads_replaced(body: Transformer, values: Mapping[tuple[int, int], Tensor | 
 
     Parameters
     ----------
-    body : Transformer
     values : mapping from (layer, head) to Tensor broadcastable to (B, T, K), or float
         What takes the place of the head's output, before `out_proj`; 0.0 ablates it.
     """

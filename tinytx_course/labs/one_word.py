@@ -28,21 +28,12 @@ END = (".", "!")
 
 @dataclass(frozen=True)
 class Pair:
-    """The beginnings of two reviews that differ in one word, up to where its effect is measured.
-
-    Attributes
-    ----------
-    first, second : tuple of str
-    changed : int
-        The number of the word in which they differ.
-    exact : tuple of float
-        The exact log-odds of the two groups of words at the next position, after `first` and `second`.
-    """
+    """The beginnings of two reviews that differ in one word, up to where its effect is measured."""
 
     first: tuple[str, ...]
     second: tuple[str, ...]
-    changed: int
-    exact: tuple[float, float]
+    changed: int  # the number of the word in which they differ
+    exact: tuple[float, float]  # exact log-odds of two groups of words at the next position, after each
 
 
 def one_word_pairs(
@@ -137,9 +128,6 @@ class PairRuns:
 
     Parameters
     ----------
-    model : LanguageModel
-    tokenizer : Tokenizer
-    pairs : sequence of P Pairs
     tokens : Tensor of shape (vocab_size, 2), bool
         See `group_tokens`.
 

@@ -54,10 +54,8 @@ def layers_of(
 
     Parameters
     ----------
-    config : TransformerConfig
     batch_size, n_queries, n_keys : int
         B, T and S. In training T = S; generation has T = 1 and stores S keys and values.
-    device : torch.device, optional
 
     Examples
     --------

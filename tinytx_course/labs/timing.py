@@ -119,18 +119,10 @@ def ratio_of(ratios: Sequence[float]) -> Estimate:
     """
     if not ratios:
         raise ValueError("ratios must hold at least one ratio, got none")
-    medians = np.median(np.asarray(ratios)[_resamples(len(ratios))], axis=1)  # (N_RESAMPLES,)
-    return Estimate(statistics.median(ratios), *_interval(medians))
-
-
-def _resamples(n_rounds: int) -> np.ndarray:
-    """Rounds drawn with replacement: Efron and Tibshirani, An Introduction to the Bootstrap (1993), 13.3."""
-    return np.random.default_rng(0).integers(n_rounds, size=(N_RESAMPLES, n_rounds))
-
-
-def _interval(values: np.ndarray) -> tuple[float, float]:
-    low, high = np.quantile(values, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]).tolist()
-    return low, high
+    # Rounds drawn with replacement: Efron and Tibshirani, An Introduction to the Bootstrap (1993), 13.3.
+    drawn = np.random.default_rng(0).choice(ratios, size=(N_RESAMPLES, len(ratios)))
+    ends = np.quantile(np.median(drawn, axis=1), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return Estimate(statistics.median(ratios), *ends.tolist())
 
 
 def take_turns(

@@ -6,12 +6,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from tinytx.attention import MultiHeadAttention, record_attention
-from tinytx_course.labs.layers import (
-    ConvolutionLayer,
-    GRULayer,
-    RecurrentLayer,
-    count_flops,
-)
+from tinytx_course.labs.layers import ConvolutionLayer, GRULayer, RecurrentLayer, count_flops
 
 B, T, D = 3, 7, 5
 

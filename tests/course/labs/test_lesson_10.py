@@ -1,4 +1,4 @@
-"""Lesson 10: infilling, the next-sentence baseline, stored results, kinds of words."""
+"""Lesson 10: batches, stored results, kinds of words, blanks."""
 
 import numpy as np
 import pytest
@@ -15,10 +15,8 @@ from tinytx_course.labs.lesson_10 import (
     KINDS,
     Blanks,
     ObjectiveRow,
-    TopicOverlap,
     best_at_an_end,
     by_kind,
-    complete_masked,
     findings,
     kinds_in,
     objective_rows,
@@ -30,144 +28,10 @@ from tinytx_run.intervals import paired_interval
 from tinyworld.world import World
 
 
-def topical_pairs(n, rng, topics=5, words=6):
-    """Each passage draws 4 words of one topic and 2 of none; a pair that follows has one topic."""
-    firsts, seconds, labels = [], [], []
-    for _ in range(n):
-        label = int(rng.integers(2))
-        first = int(rng.integers(topics))
-        second = (first + label * int(rng.integers(1, topics))) % topics
-        for topic, side in ((first, firsts), (second, seconds)):
-            of_topic = rng.choice(words, 3, replace=False) + topic * words
-            side.append([*of_topic.tolist(), *(topics * words + rng.choice(9, 2)).tolist()])
-        labels.append(label)
-    return firsts, seconds, labels
-
-
-def test_topics_are_found_from_counts_and_shared_words_find_fewer():
-    shared = TopicOverlap(9, associations=False)
-    scores = shared.scores([[1, 2], [3], []], [[2, 5, 7], [3], [1]])
-    assert scores.tolist() == pytest.approx([1 / 6, 1.0, 0.0])
-    rng = np.random.default_rng(0)
-    train, test = topical_pairs(4000, rng), topical_pairs(1000, rng)
-    accuracy = {}
-    for associations in (True, False):
-        model = TopicOverlap(39, associations=associations).fit(*train)
-        accuracy[associations] = (model.predict(*test[:2]) == np.array(test[2])).mean()
-    assert accuracy[True] > 0.97 > 0.9 > accuracy[False] > 0.7
-
-
-def test_a_weight_is_the_log_of_how_much_more_often_words_meet():
-    # Counted are the first, third, ... pair: words 0 and 1 meet in 2 of 3 that follow, in 1 of 2 that do not.
-    firsts = [[0], [2], [0], [2], [2], [2], [0], [2], [2], [2]]
-    seconds = [[1], [2], [1, 1], [2], [2], [2], [1], [2], [2], [2]]
-    labels = [0, 0, 0, 1, 0, 0, 1, 1, 1, 1]
-    model = TopicOverlap(3, certainty=0).fit(firsts, seconds, labels)
-    assert model.weights[0, 1] == pytest.approx(np.log(((2 + 1) / (3 + 1)) / ((1 + 1) / (2 + 1))))
-    assert model.weights[1, 0] == pytest.approx(np.log((1 / 4) / (1 / 3)))
-    both = (model.weights[0, 1] + model.weights[0, 2]) / 2
-    assert model.scores([[0, 0]], [[2, 1]]) == pytest.approx([both])
-
-
-def test_a_weight_that_chance_could_explain_is_zero():
-    rng = np.random.default_rng(0)
-    labels = rng.integers(2, size=4000)
-    # Word 0 meets word 1 far more often where passages follow; all else is noise.
-    firsts = [[0, *rng.integers(2, 40, 3).tolist()] for _ in labels]
-    seconds = [
-        [*([1] if rng.random() < (0.2 if label else 0.6) else []), *rng.integers(2, 40, 3).tolist()]
-        for label in labels
-    ]
-    model = TopicOverlap(40).fit(firsts, seconds, labels.tolist())
-    assert model.weights[0, 1] == pytest.approx(np.log(3), abs=0.2)
-    assert (np.delete(model.weights[2:], 1, axis=1) != 0).mean() < 0.01
-    noisy = TopicOverlap(40, certainty=0).fit(firsts, seconds, labels.tolist())
-    assert (noisy.weights[2:, 2:] != 0).mean() > 0.9
-
-
-def test_without_evidence_the_commoner_answer_is_given():
-    same = [[1]] * 8
-    for labels, answer in (([0, 1, 0, 0, 0, 0, 1, 0], 0), ([0, 1, 1, 1, 0, 1, 0, 1], 1)):
-        assert TopicOverlap(3).fit(same, same, labels).predict(same, same).tolist() == [answer] * 8
-
-
-def test_requests_that_the_baseline_cannot_answer_raise():
-    for call, words in (
-        (lambda: TopicOverlap(0), "vocab_size must be at least 1"),
-        (lambda: TopicOverlap(3, certainty=-1), "certainty must be 0 or more"),
-        (lambda: TopicOverlap(3).predict([[1]], [[1]]), "must be fitted"),
-        (lambda: TopicOverlap(3).fit([[1]] * 4, [[1]] * 4, [0] * 4), "of both kinds, got 4 labels"),
-        (lambda: TopicOverlap(3).scores([[1]], []), "must be as many, got 1 and 0"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            call()
-
-
-PREFIXES = ([9, 12, 15], [8], [])
-N_NEW = [4, 1, 6]
-
-
 @pytest.fixture(scope="module")
 def tokenizer():
     words = ["le", "la", "chat", "chien", "mange", "voit", "un", "une", "belle", "petit"]
     return Tokenizer.train([f"{a} {b}" for a in words for b in words], vocab_size=30)
-
-
-@pytest.fixture
-def model():
-    return MaskedLanguageModel(
-        TransformerConfig(vocab_size=30, d_model=12, n_heads=3, n_layers=2, d_ff=20, max_len=24)
-    ).eval()
-
-
-def test_so_many_tokens_are_sampled_and_none_is_special(model, tokenizer):
-    found, again, other = (
-        complete_masked(model, tokenizer, PREFIXES, N_NEW, n_sweeps=2, seed=seed) for seed in (0, 0, 1)
-    )
-    assert [len(ids) for ids in found] == N_NEW
-    assert all(one > tokenizer.sep_id for ids in found for one in ids)
-    assert found == again != other
-    assert complete_masked(model, tokenizer, [], []) == []
-
-
-def test_the_first_sweep_goes_from_left_to_right(model, tokenizer):
-    prefix, ids = [9, 12], [9, 12]
-    found = complete_masked(model, tokenizer, [prefix], [3], n_sweeps=0, temperature=1e-4)[0]
-    for n_left in (3, 2, 1):
-        row = [tokenizer.cls_id, *ids, *[tokenizer.mask_id] * n_left, tokenizer.sep_id]
-        with torch.no_grad():
-            logits = model(torch.tensor([row]))[0, len(ids) + 1]
-        ids.append(7 + int(logits[7:].argmax()))
-    assert found == ids[2:]
-
-
-def test_later_sweeps_mask_each_token_alone(model, tokenizer):
-    calls = []
-    model.body.register_forward_pre_hook(lambda module, inputs: calls.append(inputs[0].clone()))
-    complete_masked(model, tokenizer, [[9, 12]], [3], n_sweeps=2)
-    assert len(calls) == 3 * 3
-    hidden = [[(row == tokenizer.mask_id).nonzero()[:, 0].tolist() for row in call] for call in calls]
-    assert [places for (places,) in hidden[:3]] == [[3, 4, 5], [4, 5], [5]]
-    for sweep in (hidden[3:6], hidden[6:]):
-        assert sorted(places for (places,) in sweep) == [[3], [4], [5]]
-
-
-def test_a_batch_gives_what_single_rows_give(model, tokenizer):
-    together = complete_masked(model, tokenizer, PREFIXES, N_NEW, n_sweeps=0, temperature=1e-4)
-    for prefix, n, found in zip(PREFIXES, N_NEW, together, strict=True):
-        assert complete_masked(model, tokenizer, [prefix], [n], n_sweeps=0, temperature=1e-4) == [found]
-
-
-def test_impossible_completions_raise(model, tokenizer):
-    for prefixes, n_new, words in (
-        ([[9]], [0], "1 or more"),
-        ([[9]], [1, 2], "1 prefixes"),
-        ([[9] * 20], [3], "24 ids, got 25"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            complete_masked(model, tokenizer, prefixes, n_new)
-    with pytest.raises(ValueError, match="temperature must be positive"):
-        complete_masked(model, tokenizer, [[9]], [1], temperature=0)
 
 
 def test_batches_of_a_causal_model_are_shifted_and_a_share_of_the_labels_counts(tokenizer):
@@ -206,12 +70,6 @@ def test_stored_rows_are_over_seeds_that_have_every_cell():
     chosen = {"study/tuning/causal/0.1": {"measure": "tuning", "excess": 0.2}}  # no seed
     assert objective_rows(records | chosen, "study") == objective_rows(records, "study")
     assert objective_rows(records, "laptop") == []
-    left = cell(
-        0, "causal", "fill, left side", nats=1.4, excess=0.1, accuracy=0.6
-    )  # exact given both sides, unless said
-    assert objective_rows(left, "study")[0].exact is None
-    said = {key: {**record, "exact_given": "left"} for key, record in left.items()}
-    assert objective_rows(said, "study")[0].exact == 0.5
     assert len(objective_rows(read_results("objectives").data, "laptop")) > 25
 
 
@@ -249,14 +107,8 @@ def test_a_best_rate_at_an_end_of_those_tried_is_named():
         recipe = {"settings": {"lr": lr}}
         return {"measure": "tuning", "contestant": name, "excess": excess, "origin": {"recipe": recipe}}
 
-    tried = [
-        ("causal", 1, 0.3),
-        ("causal", 2, 0.2),
-        ("causal", 4, 0.4),
-        ("masked", 1, 0.3),
-        ("masked", 2, 0.2),
-    ]
-    records = {str(i): tuned(*one) for i, one in enumerate(tried)}
+    tried = {"causal": [(1, 0.3), (2, 0.2), (4, 0.4)], "masked": [(1, 0.3), (2, 0.2)]}
+    records = {f"{name} {lr}": tuned(name, lr, excess) for name in tried for lr, excess in tried[name]}
     assert best_at_an_end(records | {"a": {"measure": "fill"}}) == ["masked"]
 
 

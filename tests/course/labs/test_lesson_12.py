@@ -15,24 +15,18 @@ from tinytx_course.labs.lesson_12 import (
     time_layers,
 )
 
-KINDS = ["attention", "recurrent", "gru", "convolution"]
+PATHS = [
+    (MultiHeadAttention(d_model=4, n_heads=1), lambda n: 1),
+    (RecurrentLayer(4), lambda n: n),
+    (GRULayer(4), lambda n: n),
+    *((ConvolutionLayer(4, k), lambda n, k=k: -(-(n - 1) // (k - 1))) for k in (3, 4, 5)),
+]
 
 
-def build(kind, d_model, kernel_size):
-    if kind == "attention":
-        return MultiHeadAttention(d_model=d_model, n_heads=1)
-    if kind == "convolution":
-        return ConvolutionLayer(d_model, kernel_size)
-    return {"recurrent": RecurrentLayer, "gru": GRULayer}[kind](d_model)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("kernel_size", [3, 4, 5])
-def test_path_lengths_are_those_of_the_paper(kind, kernel_size):
-    layer = build(kind, 4, kernel_size)
+@pytest.mark.parametrize(("layer", "expected"), PATHS)
+def test_path_lengths_are_those_of_the_paper(layer, expected):
     for n in (2, 9, 12):
-        expected = {"attention": 1, "convolution": -(-(n - 1) // (kernel_size - 1))}.get(kind, n)
-        assert path_length(layer, n, 4) == expected
+        assert path_length(layer, n, 4) == expected(n)
     assert all(p.dtype == torch.float32 and p.grad is None for p in layer.parameters())
 
 

@@ -1,12 +1,7 @@
 """Lesson 15: repeated texts, and which stored cells of pretraining are compared."""
 
-from tinytx_course.labs.lesson_15 import measured, same_text
+from tinytx_course.labs.lesson_15 import measured
 from tinytx_run.intervals import paired_interval
-
-
-def test_texts_are_the_same_whatever_case_spaces_and_punctuation():
-    assert same_text("Un beau  livre !") == same_text("un beau livre") != same_text("un beau livret")
-    assert same_text("l?amour") == same_text("l\u2019amour")
 
 
 def cells(condition, accuracies, *, n_folds=2, dose=0, corpus="films", budget="study", n_labels=50):

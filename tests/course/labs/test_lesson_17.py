@@ -116,14 +116,6 @@ def test_hidden_states_after_words_are_those_of_each_review_alone(reader, tokeni
 # Scores
 
 
-def test_a_divergence_is_a_difference_of_cross_entropies():
-    posterior = np.array([[0.9, 0.1]])
-    got = lab.divergence(posterior, np.log([[0.7, 0.3]]))
-    by_hand = -(0.9 * np.log(0.7) + 0.1 * np.log(0.3)) + (0.9 * np.log(0.9) + 0.1 * np.log(0.1))
-    np.testing.assert_allclose(got, by_hand)
-    np.testing.assert_allclose(lab.divergence(posterior, np.log(posterior)), 0.0)
-
-
 def test_reviews_count_alike_however_long_they_are():
     got = lab.by_review(np.array([1.0, 3.0, 10.0]), np.array([4, 4, 7]))
     assert got.tolist() == [2.0, 10.0]
@@ -147,23 +139,12 @@ def test_a_probe_reads_what_is_there_and_shuffled_labels_end_at_the_prior():
 # Heads and hidden states replaced
 
 
-def test_without_all_heads_of_a_layer_its_attention_adds_nothing(body):
-    ids, outputs = drawn(2, 7), []
-    with body.blocks[1].attn.register_forward_hook(lambda module, args, output: outputs.append(output)):
-        whole = body(ids)
-        with lab.heads_replaced(body, {(1, head): 0.0 for head in range(3)}):
-            ablated = body(ids)
-    assert outputs[0].abs().max() > 0 and outputs[1].abs().max() == 0
-    assert not torch.allclose(whole, ablated)
-    torch.testing.assert_close(body(ids), whole)  # the hooks are gone
-
-
 def test_a_head_without_its_columns_of_out_proj_is_the_same_as_an_ablated_one(body):
     ids = drawn(2, 7)
-    with lab.heads_replaced(body, {(0, 1): 0.0}):
+    with lab.heads_replaced(body, {(1, 1): 0.0}):
         ablated = body(ids)
     with torch.no_grad():
-        body.blocks[0].attn.out_proj.weight[:, 5:10] = 0
+        body.blocks[1].attn.out_proj.weight[:, 5:10] = 0
     torch.testing.assert_close(ablated, body(ids))
 
 

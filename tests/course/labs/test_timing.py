@@ -2,13 +2,7 @@
 
 import pytest
 
-from tinytx_course.labs.timing import (
-    Spent,
-    Times,
-    Turns,
-    ratio_of,
-    take_turns,
-)
+from tinytx_course.labs.timing import Spent, Times, Turns, ratio_of, take_turns
 
 
 def test_tasks_take_turns_after_a_warm_up():

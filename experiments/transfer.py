@@ -32,15 +32,7 @@ def transfer(
     """Fine-tune from each start, with each number of labels and each seed.
 
     A seed draws another subset of the labels, another order and other new weights. One model is pretrained,
-    in a folder below ``settings.work_dir``.
-
-    Parameters
-    ----------
-    settings : Settings
-        Its budget is that of pretraining and of each fine-tuning.
-    corpus : str, path or Corpus
-        With labels.
-    label_counts : sequence of int
+    in a folder below ``settings.work_dir``; the budget is that of pretraining and of each fine-tuning.
     """
     data = corpus if isinstance(corpus, Corpus) else load_corpus(corpus, settings.data_dir)
     if data.train.labels is None:

@@ -121,11 +121,11 @@ export function describe(get) {
 
 // The table as a picture, with frames around the chosen row and the two columns of the chosen hand.
 function heatmap(ui, tableNow) {
-  const canvas = h("canvas", { role: "img", class: "tx-pe" });
-  const row = h("i", { class: "tx-pe-row" });
-  const columns = h("i", { class: "tx-pe-columns" });
-  const hovered = h("i", { class: "tx-pe-columns tx-pe-hover", hidden: true });
-  const stage = h("div", { class: "tx-pe-stage" }, canvas, hovered, row, columns);
+  const canvas = h("canvas.tx-pe", { role: "img" });
+  const row = h("i.tx-pe-row");
+  const columns = h("i.tx-pe-columns");
+  const hovered = h("i.tx-pe-columns.tx-pe-hover", { hidden: true });
+  const stage = h("div.tx-pe-stage", canvas, hovered, row, columns);
   const at = (x, n) => Math.min(n - 1, Math.floor(x * n));
   dragged(
     stage,
@@ -146,8 +146,8 @@ function heatmap(ui, tableNow) {
     );
   });
   stage.addEventListener("pointerleave", () => ui.tip(null));
-  const ends = ["dimension 0", ""].map((words) => h("span", {}, words));
-  const title = h("p", { class: "tx-title" });
+  const ends = ["dimension 0", ""].map((words) => h("span", words));
+  const title = h("p.tx-title");
   let drawn = "";
   const update = (place, hand) => {
     const [n, width, base] = ["max_len", "d_model", "base"].map(ui.get);
@@ -188,8 +188,8 @@ function heatmap(ui, tableNow) {
     title,
     stage,
     h(
-      "div",
-      { class: "tx-pe-axis", "aria-hidden": "true" },
+      "div.tx-pe-axis",
+      { "aria-hidden": "true" },
       ends[0],
       scaleBar(signedShade, "−1", "+1", "value"),
       ends[1],
@@ -200,12 +200,12 @@ function heatmap(ui, tableNow) {
 
 // The hands of the chosen position, each below its columns where there is room in one line.
 function clocks(ui, point) {
-  const title = h("p", { class: "tx-title" });
-  const chart = h("svg", { role: "img", class: "tx-clocks" });
-  const rims = h("path", { class: "tx-rim" });
-  const hands = h("path", { class: "tx-hand" });
-  const mark = h("circle", { class: "tx-mark" });
-  const now = h("path", { class: "tx-hand tx-one" });
+  const title = h("p.tx-title");
+  const chart = h("svg.tx-clocks", { role: "img" });
+  const rims = h("path.tx-rim");
+  const hands = h("path.tx-hand");
+  const mark = h("circle.tx-mark");
+  const now = h("path.tx-hand.tx-one");
   const names = h("g");
   chart.append(rims, hands, mark, now, names);
   let grid;
@@ -296,19 +296,17 @@ function clocks(ui, point) {
       `${n} clocks at position ${at}; hand ${hand}, marked, points to (sine, cosine) = ${tipInWords(tipsOf(ui.get)[0])}`,
     );
   };
-  update.box = [title, h("div", { class: "tx-clock-box" }, chart)];
+  update.box = [title, h("div.tx-clock-box", chart)];
   return update;
 }
 
 const matrix = (rows) =>
   h(
-    "span",
-    { class: "tx-bracket" },
+    "span.tx-bracket",
     rows.map((row) =>
       h(
         "span",
-        {},
-        row.map((x) => h("span", {}, exact(x))),
+        row.map((x) => h("span", exact(x))),
       ),
     ),
   );
@@ -316,26 +314,26 @@ const matrix = (rows) =>
 // The chosen hand at its position and k positions later, or the query and the key it turns; both can be
 // dragged.
 function dial(ui) {
-  const title = h("p", { class: "tx-title" });
-  const sum = h("div", { class: "tx-equation", role: "img" });
-  const arc = h("path", { class: "tx-arc" });
-  const ghosts = [h("line", { class: "tx-ghost tx-from" }), h("line", { class: "tx-ghost tx-to" })];
+  const title = h("p.tx-title");
+  const sum = h("div.tx-equation", { role: "img" });
+  const arc = h("path.tx-arc");
+  const ghosts = [h("line.tx-ghost.tx-from"), h("line.tx-ghost.tx-to")];
   const lines = ["tx-from", "tx-to"].map((name) => h("line", { class: name }));
   const grips = ["tx-from", "tx-to"].map((name) => h("circle", { r: 8, class: `tx-grip ${name}` }));
   const labels = ["tx-from", "tx-to"].map((name) => h("text", { "text-anchor": "middle", class: name }));
   const chart = h(
-    "svg",
-    { viewBox: "-130 -124 260 248", class: "tx-dial", "aria-hidden": "true" },
-    h("circle", { r: 90, class: "tx-rim" }),
-    h("line", { x1: -90, x2: 90, class: "tx-rule" }),
-    h("line", { y1: -90, y2: 90, class: "tx-rule" }),
+    "svg.tx-dial",
+    { viewBox: "-130 -124 260 248", "aria-hidden": "true" },
+    h("circle.tx-rim", { r: 90 }),
+    h("line.tx-rule", { x1: -90, x2: 90 }),
+    h("line.tx-rule", { y1: -90, y2: 90 }),
     ghosts,
     arc,
     lines,
     grips,
     labels,
   );
-  const note = h("p", { class: "tx-note" });
+  const note = h("p.tx-note");
   turning(ui, chart);
   const update = (place, hand, shift) => {
     const rotary = ui.get("mode") === "rotary";
@@ -380,8 +378,7 @@ function dial(ui) {
     (rotary ? rotaryNumbers : addedNumbers)(ui, sum);
     sum.append(
       h(
-        "span",
-        { class: "tx-axes" },
+        "span.tx-axes",
         rotary ? `dial: ↑ dimension ${2 * hand + 1}, → ${2 * hand}` : "dial: ↑ cosine, → sine",
       ),
     );
@@ -389,11 +386,7 @@ function dial(ui) {
       ? "Play: both turn alike, the score stays. Faint: before the turn."
       : `${angle >= full ? `${(angle / full).toFixed(1)} turns. ` : ""}Play: R(${shift}) stays the same at every position.`;
   };
-  update.box = [
-    title,
-    h("div", { class: "tx-turned" }, h("div", { class: "tx-dial-box" }, chart), sum),
-    note,
-  ];
+  update.box = [title, h("div.tx-turned", h("div.tx-dial-box", chart), sum), note];
   return update;
 }
 
@@ -435,11 +428,11 @@ function addedNumbers(ui, sum) {
   const tips = tipsOf(ui.get);
   const r = rotationOf(ui.get);
   sum.replaceChildren(
-    h("span", {}, `R(${shift})`),
+    h("span", `R(${shift})`),
     matrix([r.slice(0, 2), r.slice(2)]),
-    h("span", {}, "· PE(", h("b", { class: "tx-from" }, place), ")"),
+    h("span", "· PE(", h("b.tx-from", place), ")"),
     matrix([[tips[0][0]], [tips[0][1]]]),
-    h("span", {}, "= PE(", h("b", { class: "tx-to" }, place + shift), ")"),
+    h("span", "= PE(", h("b.tx-to", place + shift), ")"),
     matrix([[tips[1][0]], [tips[1][1]]]),
   );
   sum.setAttribute(
@@ -452,12 +445,12 @@ function rotaryNumbers(ui, sum) {
   const [place, , shift] = chosenOf(ui.get);
   const { q, k, score } = rotaryOf(ui.get);
   sum.replaceChildren(
-    h("span", {}, "R(", h("b", { class: "tx-from" }, place), ") q"),
+    h("span", "R(", h("b.tx-from", place), ") q"),
     matrix([[q[0]], [q[1]]]),
-    h("span", {}, "R(", h("b", { class: "tx-to" }, place + shift), ") k"),
+    h("span", "R(", h("b.tx-to", place + shift), ") k"),
     matrix([[k[0]], [k[1]]]),
-    h("span", {}, "score q·k"),
-    h("b", { class: "tx-score" }, exact(score)),
+    h("span", "score q·k"),
+    h("b.tx-score", exact(score)),
   );
   sum.setAttribute(
     "aria-label",
@@ -473,18 +466,18 @@ const Y = (alike) => TOP + ((1 - alike) / 2) * (BOTTOM - TOP);
 
 // Similarity against distance; dragging moves k.
 function curve(ui, tableNow) {
-  const note = h("p", { class: "tx-note" });
-  const title = h("p", { class: "tx-title" });
+  const note = h("p.tx-note");
+  const title = h("p.tx-title");
   const line = h("polyline", { fill: "none" });
-  const marker = h("line", { class: "tx-marker", y1: TOP, y2: BOTTOM });
+  const marker = h("line.tx-marker", { y1: TOP, y2: BOTTOM });
   const dot = h("circle", { r: 5.5 });
   const word = (x, y, text, anchor) => h("text", { x, y, "text-anchor": anchor }, text);
   const end = word(RIGHT, BOTTOM + 16, "", "end");
   const chart = h(
-    "svg",
-    { viewBox: "0 0 400 108", role: "img", class: "tx-alike" },
+    "svg.tx-alike",
+    { viewBox: "0 0 400 108", role: "img" },
     [1, 0, -1].map((level) => [
-      h("line", { class: "tx-rule", x1: LEFT, x2: RIGHT, y1: Y(level), y2: Y(level) }),
+      h("line.tx-rule", { x1: LEFT, x2: RIGHT, y1: Y(level), y2: Y(level) }),
       word(LEFT - 8, Y(level) + 4, number(level, 0), "end"),
     ]),
     word(LEFT, BOTTOM + 16, "0", "middle"),
@@ -539,13 +532,7 @@ function curve(ui, tableNow) {
 
 // A slider whose end follows the size of the table.
 function bounded(ui, key, label, last, which) {
-  let input;
-  ui.painters.push(() => {
-    input.max = last();
-  });
-  const slider = ui.slider(key, { label, min: 0, max: 1, format: () => String(chosenOf(ui.get)[which]) });
-  input = slider.querySelector("input");
-  return slider;
+  return ui.slider(key, { label, min: 0, max: last, format: () => String(chosenOf(ui.get)[which]) });
 }
 
 function build(ui) {
@@ -591,22 +578,16 @@ function build(ui) {
   );
   ui.show(
     paint,
+    h("p.tx-invite", "Press Play, choose a clock, or drag a hand. What stays the same at every position?"),
     h(
-      "p",
-      { class: "tx-invite" },
-      "Press Play, choose a clock, or drag a hand. What stays the same at every position?",
-    ),
-    h(
-      "div",
-      { class: "tx-row tx-look" },
+      "div.tx-row.tx-look",
       play,
       bounded(ui, "position", "position", toLast, 0),
       bounded(ui, "shift", "shift k", toLast, 2),
       bounded(ui, "hand", "hand", () => ui.get("d_model") / 2 - 1, 1),
     ),
     h(
-      "div",
-      { class: "tx-row tx-sizes" },
+      "div.tx-row.tx-sizes",
       ui.slider("base", {
         label: "base",
         min: 0.5,
@@ -626,15 +607,9 @@ function build(ui) {
       sizes,
     ),
     h(
-      "div",
-      { class: "tx-positions" },
-      h(
-        "div",
-        { class: "tx-first" },
-        h("div", {}, map.box),
-        h("div", { class: "tx-clock-part" }, parts[1].box),
-      ),
-      h("div", {}, parts[2].box, parts[3].box),
+      "div.tx-positions",
+      h("div.tx-first", h("div", map.box), h("div.tx-clock-part", parts[1].box)),
+      h("div", parts[2].box, parts[3].box),
     ),
   );
 }

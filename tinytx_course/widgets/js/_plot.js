@@ -154,7 +154,7 @@ export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 
     );
     svg.setAttribute("viewBox", `0 0 ${wide} ${height}`); // on narrow paper all shrinks
     svg.setAttribute("preserveAspectRatio", "xMinYMin");
-    svg.setAttribute("aria-label", said);
+    svg.ariaLabel = said;
   };
   update.box = svg;
   return update;

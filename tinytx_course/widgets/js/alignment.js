@@ -117,10 +117,7 @@ function drawing(ui) {
       ),
       ...links.filter(([, t]) => t === word).map(([s, t]) => outline(s, t)),
     );
-    svg.setAttribute(
-      "aria-label",
-      `Lines from source to target words: ${target[word]} to ${source.map((name, s) => `${name} ${percent(row[s])}`).join(", ")}`,
-    );
+    svg.ariaLabel = `Lines from source to target words: ${target[word]} to ${source.map((name, s) => `${name} ${percent(row[s])}`).join(", ")}`;
   };
   update.box = h(
     "div.tx-drawing",
@@ -230,10 +227,7 @@ function heads(ui) {
     show(open);
     buttons.forEach((button, i) => {
       const text = `${percent(all[i].mass)}${all[i].mass === top ? " ★" : ""}`;
-      button.setAttribute(
-        "aria-label",
-        `layer ${Math.floor(i / (H + 1))}, ${i % (H + 1) < H ? `head ${i % (H + 1)}` : "mean of all heads"}: ${text.replace("★", "the most")}`,
-      );
+      button.ariaLabel = `layer ${Math.floor(i / (H + 1))}, ${i % (H + 1) < H ? `head ${i % (H + 1)}` : "mean of all heads"}: ${text.replace("★", "the most")}`;
       shares[i].textContent = text;
       bars[i].style.width = percent(all[i].mass);
     });
@@ -264,7 +258,7 @@ function build(ui) {
     reset: { word: 0 },
   });
   [...pairs.children].forEach((button, i) => {
-    button.setAttribute("aria-label", `${i + 1}: ${sources[i]}`);
+    button.ariaLabel = `${i + 1}: ${sources[i]}`;
     button.title = sources[i];
   });
   ui.show(

@@ -274,10 +274,7 @@ function thumbnails(ui, { layers, heads, rows, cols }) {
         });
         places[slot].textContent = `${l}.${a}`;
         names[slot].textContent = habit;
-        buttons[slot].setAttribute(
-          "aria-label",
-          `${l}.${a} ${habit}: layer ${l}, head ${a}, ${percent(share)}`,
-        );
+        buttons[slot].ariaLabel = `${l}.${a} ${habit}: layer ${l}, head ${a}, ${percent(share)}`;
       });
     }
     painted = now;
@@ -339,10 +336,7 @@ function opened(ui, { rows, cols, queries, keys }) {
       theme: ui.theme,
       numbers: size >= 24,
     });
-    canvas.setAttribute(
-      "aria-label",
-      `Attention weights of layer ${part.layer}, head ${part.at}: ${rows} queries by ${cols} keys. Choose a query among the words to hear its row.`,
-    );
+    canvas.ariaLabel = `Attention weights of layer ${part.layer}, head ${part.at}: ${rows} queries by ${cols} keys. Choose a query among the words to hear its row.`;
   };
   return { paint, elements: [across, h("div.tx-stage", canvas, mark)] };
 }

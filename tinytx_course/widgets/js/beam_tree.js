@@ -326,10 +326,7 @@ function picture(ui) {
       n === seen + 1 && !motionless() ? boxes.filter((box_) => box_.dataset.step === String(n)) : [];
     fresh.forEach((box_) => box_.animate([{ opacity: 0, transform: "translateX(-16px)" }, {}], 300));
     seen = n;
-    svg.setAttribute(
-      "aria-label",
-      `Tree of hypotheses, steps ${from + 1} to ${n}${split >= 0 ? `; greedy decoding leaves the best way at step ${split + 1}` : ""}; “In words” lists the last step`,
-    );
+    svg.ariaLabel = `Tree of hypotheses, steps ${from + 1} to ${n}${split >= 0 ? `; greedy decoding leaves the best way at step ${split + 1}` : ""}; “In words” lists the last step`;
   };
   svg.addEventListener("pointerleave", () => ui.tip(null));
   update.box = svg;
@@ -376,7 +373,7 @@ function sentences(ui) {
   const names = [...ui.get("sources").map((_, i) => String(i + 1)), "table"];
   const box = ui.picks("source", { label: "sentence", names, reset: { step: 1 } });
   [...box.children].forEach((button, i) => {
-    button.setAttribute("aria-label", `${names[i]}: ${sources[i]}`);
+    button.ariaLabel = `${names[i]}: ${sources[i]}`;
     button.title = sources[i];
   });
   const source = h("dd");

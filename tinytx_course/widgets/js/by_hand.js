@@ -96,10 +96,7 @@ function mask(ui) {
       const row = Math.floor(i / columns.length);
       const open = ui.get("cells")[i] === "1";
       cell.setAttribute("aria-pressed", open);
-      cell.setAttribute(
-        "aria-label",
-        `${inside ? `${cell.textContent}, ` : ""}row ${row + 1}, ${rows[row]}, column ${(i % columns.length) + 1}, ${columns[i % columns.length]}`,
-      );
+      cell.ariaLabel = `${inside ? `${cell.textContent}, ` : ""}row ${row + 1}, ${rows[row]}, column ${(i % columns.length) + 1}, ${columns[i % columns.length]}`;
     });
   return { box: h("div.tx-scroll", grid), paint };
 }

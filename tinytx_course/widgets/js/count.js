@@ -454,7 +454,7 @@ function picture(ui) {
       tile.dataset.hue = hueOf(name);
       tile.firstChild.textContent = name;
       tile.lastChild.textContent = `${unit === "B" ? withUnit(value, unit) : inShort(value).trim()} · ${portion}`;
-      tile.setAttribute("aria-label", `${name} ${tile.lastChild.textContent}, exactly ${grouped(value)}`);
+      tile.ariaLabel = `${name} ${tile.lastChild.textContent}, exactly ${grouped(value)}`;
       tile.setAttribute("aria-pressed", i === ui.get("part"));
       const [width, height] = [rect[2] * reach * wide, rect[3] * reach * tall];
       tile.lastChild.hidden = !fitsIn([name, tile.lastChild.textContent], width - 8, height - 7, letters);

@@ -81,12 +81,9 @@ function text(ui) {
       const blank = i === at && !ui.get("revealed");
       word.textContent = !blank ? tokens[i] : guess ? `${guess.row[0]} ${guess.mark}` : "____";
       word.dataset.verdict = blank && guess ? guess.mark : "";
-      word.setAttribute(
-        "aria-label",
-        !blank
-          ? tokens[i]
-          : `token ${i}, hidden${guess ? `, your choice ${guess.row[0]}: ${guess.text}` : ""}`,
-      );
+      word.ariaLabel = !blank
+        ? tokens[i]
+        : `token ${i}, hidden${guess ? `, your choice ${guess.row[0]}: ${guess.text}` : ""}`;
     });
   };
   update.box = box;

@@ -242,10 +242,7 @@ function strip(rows = 1) {
     const share = (i, j) => 0.5 + vector[i * cols + j] / (2 * most);
     paintPixels(canvas, { rows, cols, share, theme, color: signedShade });
     const [low, high] = [Math.min(...vector), Math.max(...vector)];
-    canvas.setAttribute(
-      "aria-label",
-      `${label}: ${vector.length} numbers from ${number(low)} to ${number(high)}`,
-    );
+    canvas.ariaLabel = `${label}: ${vector.length} numbers from ${number(low)} to ${number(high)}`;
     return canvas;
   };
   return canvas;

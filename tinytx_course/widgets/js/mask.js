@@ -328,7 +328,7 @@ function maskGrid(ui, tokens) {
       const name = `${named(tokens, i)} at ${named(tokens, j)}: ${open ? (j > i ? "open, sees ahead" : "open") : "blocked"}${drawn.has(at) ? ", drawn by you" : ""}${leaks && !open ? ", leaks" : ""}`;
       cell.dataset.now = j === moved;
       if (cell.getAttribute("aria-label") === name) return;
-      cell.setAttribute("aria-label", name);
+      cell.ariaLabel = name;
       cell.setAttribute("aria-pressed", open);
       cell.dataset.ahead = open && j > i;
       cell.dataset.leaks = leaks && !open;
@@ -380,10 +380,7 @@ function weightTable(ui, tokens, size) {
     else put(1);
     aim = key;
     const totals = rowSums(weights, n);
-    canvas.setAttribute(
-      "aria-label",
-      `Attention weights of the first layer. Sums of rows: ${totals.map((sum) => sum.toFixed(2)).join(", ")}.`,
-    );
+    canvas.ariaLabel = `Attention weights of the first layer. Sums of rows: ${totals.map((sum) => sum.toFixed(2)).join(", ")}.`;
     sums.replaceChildren(
       ...totals.map((sum) =>
         h(

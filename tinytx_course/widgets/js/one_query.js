@@ -513,10 +513,7 @@ function curves(ui) {
       dot.setAttribute("cx", X(d));
       dot.setAttribute("cy", Y(sharp[i][0]));
     });
-    chart.setAttribute(
-      "aria-label",
-      `Mean largest of ${N_KEYS} weights against d from 1 to ${WIDEST}: at ${d} it is ${number(sharp[0][0])} undivided and ${number(sharp[1][0])} divided.`,
-    );
+    chart.ariaLabel = `Mean largest of ${N_KEYS} weights against d from 1 to ${WIDEST}: at ${d} it is ${number(sharp[0][0])} undivided and ${number(sharp[1][0])} divided.`;
     say.replaceChildren(
       ...["undivided", "divided by √d"].map((name, i) =>
         h(

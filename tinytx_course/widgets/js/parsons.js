@@ -256,10 +256,7 @@ function build(ui) {
     arrange(list, boxes, ui.get("order"), ui.get("held"));
     rowsOf(ui.get).forEach(({ id, number, text, indent: level }) => {
       grips[id].textContent = `⠿ ${number}`;
-      grips[id].setAttribute(
-        "aria-label",
-        `Line ${number}, ${text}, indented by ${levels(level)}: move with the arrow keys`,
-      );
+      grips[id].ariaLabel = `Line ${number}, ${text}, indented by ${levels(level)}: move with the arrow keys`;
       boxes[id].style.setProperty("--level", level);
       boxes[id].classList.toggle("tx-named", number === verdict.line);
       boxes[id].classList.toggle("tx-held", id === ui.get("held"));

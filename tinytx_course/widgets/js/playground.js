@@ -402,10 +402,7 @@ function attention(ui, run) {
     const names = ["(start)", ...words];
     title.textContent = `Run ${run}: what each word attends to in block ${block}, head ${head}`;
     labels.replaceChildren(...names.map((word) => h("span", { lang: "fr" }, word)));
-    large.setAttribute(
-      "aria-label",
-      `Attention weights of block ${block}, head ${head}, a row for each word: “${names.at(-1)}” attends most to “${names[key]}”, ${percent(weight)}`,
-    );
+    large.ariaLabel = `Attention weights of block ${block}, head ${head}, a row for each word: “${names.at(-1)}” attends most to “${names[key]}”, ${percent(weight)}`;
   };
   return { box, paint };
 }

@@ -172,10 +172,7 @@ function heatmap(ui, tableNow) {
     ends[1].textContent = String(width - 1);
     Object.assign(row.style, { top: `${(100 * place) / n}%`, height: `${100 / n}%` });
     Object.assign(columns.style, { left: `${(200 * hand) / width}%`, width: `${200 / width}%` });
-    canvas.setAttribute(
-      "aria-label",
-      `Sinusoidal table of ${n} positions and ${width} dimensions, base ${base}; framed: position ${Math.round(place)}, dimensions ${2 * hand} and ${2 * hand + 1}`,
-    );
+    canvas.ariaLabel = `Sinusoidal table of ${n} positions and ${width} dimensions, base ${base}; framed: position ${Math.round(place)}, dimensions ${2 * hand} and ${2 * hand + 1}`;
   };
   update.point = (hand) => {
     hovered.hidden = hand === null;
@@ -291,10 +288,7 @@ function clocks(ui, point) {
       ui.get("mode") === "rotary"
         ? `Turns of q and k at position ${at}, the fastest first`
         : `Position ${at} as ${n} clocks, the fastest first`;
-    chart.setAttribute(
-      "aria-label",
-      `${n} clocks at position ${at}; hand ${hand}, marked, points to (sine, cosine) = ${tipInWords(tipsOf(ui.get)[0])}`,
-    );
+    chart.ariaLabel = `${n} clocks at position ${at}; hand ${hand}, marked, points to (sine, cosine) = ${tipInWords(tipsOf(ui.get)[0])}`;
   };
   update.box = [title, h("div.tx-clock-box", chart)];
   return update;
@@ -435,10 +429,7 @@ function addedNumbers(ui, sum) {
     h("span", "= PE(", h("b.tx-to", place + shift), ")"),
     matrix([[tips[1][0]], [tips[1][1]]]),
   );
-  sum.setAttribute(
-    "aria-label",
-    `R(${shift}), rows (${exact(r[0])}, ${exact(r[1])}) and (${exact(r[2])}, ${exact(r[3])}), times ${tipInWords(tips[0])} is ${tipInWords(tips[1])}`,
-  );
+  sum.ariaLabel = `R(${shift}), rows (${exact(r[0])}, ${exact(r[1])}) and (${exact(r[2])}, ${exact(r[3])}), times ${tipInWords(tips[0])} is ${tipInWords(tips[1])}`;
 }
 
 function rotaryNumbers(ui, sum) {
@@ -452,10 +443,7 @@ function rotaryNumbers(ui, sum) {
     h("span", "score q·k"),
     h("b.tx-score", exact(score)),
   );
-  sum.setAttribute(
-    "aria-label",
-    `The turned query ${tipInWords(q)} times the turned key ${tipInWords(k)} is ${exact(score)}`,
-  );
+  sum.ariaLabel = `The turned query ${tipInWords(q)} times the turned key ${tipInWords(k)} is ${exact(score)}`;
 }
 
 const LEFT = 34;
@@ -521,10 +509,7 @@ function curve(ui, tableNow) {
     note.textContent = rotary
       ? "The score of this one hand. Drag to change k."
       : "It depends on the distance only. Drag to change k.";
-    chart.setAttribute(
-      "aria-label",
-      `${rotary ? "Score of the turned q and k" : "Similarity of two positions"} against their distance from 0 to ${last}; at ${shift} it is ${exact(alike[shift])}, the lowest is ${exact(Math.min(...alike))}`,
-    );
+    chart.ariaLabel = `${rotary ? "Score of the turned q and k" : "Similarity of two positions"} against their distance from 0 to ${last}; at ${shift} it is ${exact(alike[shift])}, the lowest is ${exact(Math.min(...alike))}`;
   };
   update.box = [title, chart, note];
   return update;

@@ -549,10 +549,7 @@ function drawnBlock(ui) {
       const lots = STEPS[i].copies > 1 ? `${STEPS[i].copies} times ` : "";
       counts[i].style.setProperty("--part", `${(100 * STEPS[i].copies * n) / most}%`);
       counts[i].textContent = lots ? `${STEPS[i].copies}·${n}` : n;
-      row.setAttribute(
-        "aria-label",
-        `${i + 1}, ${STEPS[i].name}, shape ${shapeOf(ui.get, STEPS[i]).join(" by ")}, ${lots}${n} numbers, ${params[i]} parameters`,
-      );
+      row.ariaLabel = `${i + 1}, ${STEPS[i].name}, shape ${shapeOf(ui.get, STEPS[i]).join(" by ")}, ${lots}${n} numbers, ${params[i]} parameters`;
     });
   });
   const names = h(
@@ -652,10 +649,7 @@ function build(ui) {
     const draw = (share) => paintBoxes(canvas, ui.get, layout, boxes, from, share, colors);
     ui.animate(moves ? 500 : 1, moves ? draw : () => {}); // the latter ends a movement
     if (!moves) draw(1);
-    canvas.setAttribute(
-      "aria-label",
-      `Entries of ${now.name}, ${shapeOf(ui.get).join(" by ")}. ${whereabouts(ui.get, now)}`,
-    );
+    canvas.ariaLabel = `Entries of ${now.name}, ${shapeOf(ui.get).join(" by ")}. ${whereabouts(ui.get, now)}`;
   };
   const divisors = Array.from({ length: D }, (_, i) => i + 1).filter((n) => D % n === 0);
   // The followed token stays the same, or is the last of a shorter text.

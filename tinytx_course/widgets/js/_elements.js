@@ -25,6 +25,9 @@ export function h(name, ...parts) {
   return element;
 }
 
+export const setAll = (element, attributes) =>
+  Object.entries(attributes).forEach(([name, value]) => element.setAttribute(name, value));
+
 // Put a text on the clipboard; the button says so for a while.
 export async function copyText(text, button) {
   const words = button.textContent;

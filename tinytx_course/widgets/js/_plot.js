@@ -152,8 +152,8 @@ export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 
         word(X(points[points.length - 1][0]) + 8, places[i] + 4, name, { class: tone }),
       ),
     );
-    svg.setAttribute("viewBox", `0 0 ${wide} ${height}`); // on narrow paper all shrinks
-    svg.setAttribute("preserveAspectRatio", "xMinYMin");
+    // on narrow paper all shrinks
+    setAll(svg, { viewBox: `0 0 ${wide} ${height}`, preserveAspectRatio: "xMinYMin" });
     svg.ariaLabel = said;
   };
   update.box = svg;

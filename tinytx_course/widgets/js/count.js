@@ -1,25 +1,6 @@
 // The count explorer. `get` maps the name of a trait to its value; what is counted are BigInts, exact at any
 // size.
 
-const SETTINGS = [
-  "vocab_size",
-  "d_model",
-  "n_layers",
-  "n_heads",
-  "d_ff",
-  "seq_len",
-  "batch_size",
-  "max_len",
-  "n_classes",
-  "tie_embeddings",
-  "learned",
-  "plain",
-  "causal",
-  "bias",
-  "norm_first",
-  "gelu",
-  "head",
-];
 const NAMES = {
   vocab_size: "vocabulary",
   d_model: "width",
@@ -39,6 +20,7 @@ const NAMES = {
   gelu: "GELU",
   head: "head",
 };
+const SETTINGS = Object.keys(NAMES);
 // Sizes of the frame that the treemap grows in, and what is still drawn as a ghost, as shares of its area.
 const RUNG = 2;
 const LEAST = 1 / 400;
@@ -236,15 +218,14 @@ function ratio(now, then) {
 const inWords = (value) =>
   typeof value === "boolean" ? (value ? "on" : "off") : typeof value === "string" ? value : grouped(value);
 const changes = (before, after) =>
-  Object.keys(NAMES)
-    .filter((key) => before[key] !== after[key])
+  SETTINGS.filter((key) => before[key] !== after[key])
     .map((key) => `${NAMES[key]} ${inWords(before[key])} → ${inWords(after[key])}`)
     .join(", ");
 
 // The pinned state by the one setting in which it differs, as before a reader has pinned anything.
 function pinnedName(get) {
   const [state, pinned] = [settingsOf(get), get("pinned")];
-  const [key, ...more] = Object.keys(NAMES).filter((name) => pinned[name] !== state[name]);
+  const [key, ...more] = SETTINGS.filter((name) => pinned[name] !== state[name]);
   return key && !more.length ? `${NAMES[key]} ${inWords(pinned[key])}` : "the pinned state";
 }
 
@@ -277,12 +258,12 @@ export function describe(get) {
   if (name)
     text += ` Chosen: ${name}, ${formula} = ${grouped(now[GROUPS[get("view")].key][name])}${also && `, with ${also}`}.`;
   if (!changed) return `${card || `${size} `}This is the pinned state.\n${card && `${size} `}${text}`;
-  const kinds = [
-    ["parameters", "parameters"],
-    ["compute", "compute"],
-    ["training", "training memory"],
-    ["generating", "generation memory"],
-  ];
+  const kinds = Object.entries({
+    parameters: "parameters",
+    compute: "compute",
+    training: "training memory",
+    generating: "generation memory",
+  });
   const by = ([group]) => Math.abs(Math.log(Number(sum(now, group)) / Number(sum(then, group))));
   const said = kinds
     .sort((one, other) => by(other) - by(one))
@@ -444,13 +425,9 @@ function picture(ui) {
       if (!rect) return;
       const [name, value] = bars[i];
       const portion = share(value, total(now[key]));
-      for (const [edge, x] of [
-        ["left", rect[0]],
-        ["top", rect[1]],
-        ["width", rect[2]],
-        ["height", rect[3]],
-      ])
-        tile.style[edge] = `${(100 * x).toFixed(2)}%`;
+      ["left", "top", "width", "height"].forEach((edge, at) => {
+        tile.style[edge] = `${(100 * rect[at]).toFixed(2)}%`;
+      });
       tile.dataset.hue = hueOf(name);
       tile.firstChild.textContent = name;
       tile.lastChild.textContent = `${unit === "B" ? withUnit(value, unit) : inShort(value).trim()} · ${portion}`;
@@ -652,10 +629,7 @@ function build(ui) {
             "div.tx-row",
             ui.choice("head", {
               label: "head",
-              options: [
-                ["lm", "next word"],
-                ["classifier", "classifier"],
-              ],
+              options: Object.entries({ lm: "next word", classifier: "classifier" }),
             }),
             ui.toggle("tie_embeddings", { label: "tied" }),
             ui.toggle("learned", { label: "learned positions" }),

@@ -507,12 +507,8 @@ function curves(ui) {
     const d = ui.get("head_dim");
     const both = [false, true].map((scaled) => randomWeights(d, scaled));
     const sharp = both.map(sharpness);
-    marker.setAttribute("x1", X(d));
-    marker.setAttribute("x2", X(d));
-    dots.forEach((dot, i) => {
-      dot.setAttribute("cx", X(d));
-      dot.setAttribute("cy", Y(sharp[i][0]));
-    });
+    setAll(marker, { x1: X(d), x2: X(d) });
+    dots.forEach((dot, i) => setAll(dot, { cx: X(d), cy: Y(sharp[i][0]) }));
     chart.ariaLabel = `Mean largest of ${N_KEYS} weights against d from 1 to ${WIDEST}: at ${d} it is ${number(sharp[0][0])} undivided and ${number(sharp[1][0])} divided.`;
     say.replaceChildren(
       ...["undivided", "divided by √d"].map((name, i) =>
@@ -654,10 +650,7 @@ function build(ui) {
       "div.tx-row",
       ui.choice("view", {
         label: "Show",
-        options: [
-          ["steps", "one query, step by step"],
-          ["why", "why divide?"],
-        ],
+        options: Object.entries({ steps: "one query, step by step", why: "why divide?" }),
       }),
       invite,
     ),

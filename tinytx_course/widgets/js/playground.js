@@ -409,7 +409,8 @@ function attention(ui, run) {
 
 function switches(ui) {
   const toggle = (key, label) => ui.toggle(key, { label });
-  const choice = (key, label, options) => ui.choice(key, { label, options });
+  const choice = (key, label, words) => ui.choice(key, { label, options: Object.entries(words) });
+  const amount = (key, label, all) => ui.choice(key, { label, options: all.map((n) => [n, grouped(n)]) });
   const rate = ui.slider("lr", {
     label: "learning rate",
     min: 0,
@@ -424,11 +425,7 @@ function switches(ui) {
     toggle("causal", "mask"),
     toggle("scale", "scale 1/√K"),
     toggle("residual", "residual stream"),
-    choice("positions", "positions", [
-      ["alibi", "ALiBi"],
-      ["sinusoidal", "sinusoidal"],
-      ["none", "none"],
-    ]),
+    choice("positions", "positions", { alibi: "ALiBi", sinusoidal: "sinusoidal", none: "none" }),
     rate,
   );
   const faults = h(
@@ -440,29 +437,14 @@ function switches(ui) {
   );
   const rest = further(
     "More switches",
-    choice(
-      "n_heads",
-      "heads",
-      [1, 2, 4, 8, 16].map((n) => [n, n]),
-    ),
-    choice(
-      "tokens_per_batch",
-      "tokens a batch",
-      [128, 256, 512, 1024, 2048].map((n) => [n, grouped(n)]),
-    ),
+    amount("n_heads", "heads", [1, 2, 4, 8, 16]),
+    amount("tokens_per_batch", "tokens a batch", [128, 256, 512, 1024, 2048]),
     faults,
     h(
       "div.tx-row",
       h("span", "With these a run begins anew:"),
-      choice("norm", "norm", [
-        ["first", "pre-norm"],
-        ["last", "post-norm"],
-      ]),
-      choice(
-        "n_layers",
-        "blocks",
-        [1, 2, 3, 4].map((n) => [n, n]),
-      ),
+      choice("norm", "norm", { first: "pre-norm", last: "post-norm" }),
+      amount("n_layers", "blocks", [1, 2, 3, 4]),
       ui.slider("warmup", { label: "warm-up, % of the schedule", min: 0, max: 50 }),
       ui.slider("seed", { label: "seed", min: 0, max: 20 }),
     ),

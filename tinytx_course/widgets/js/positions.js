@@ -247,8 +247,7 @@ function clocks(ui, point) {
     };
     const every = speeds.map((_, i) => i);
     const [x, y] = center(hand);
-    chart.setAttribute("width", width);
-    chart.setAttribute("height", Math.ceil(n / aRow) * tall + 2);
+    setAll(chart, { width, height: grid.high });
     rims.setAttribute(
       "d",
       every
@@ -266,7 +265,7 @@ function clocks(ui, point) {
         .join(""),
     );
     now.setAttribute("d", line(hand));
-    for (const [name, value] of Object.entries({ cx: x, cy: y, r })) mark.setAttribute(name, value);
+    setAll(mark, { cx: x, cy: y, r });
     names.replaceChildren(
       ...(cell >= 26
         ? every.map((i) =>
@@ -344,19 +343,13 @@ function dial(ui) {
     const long = tips.map(([x, y]) => Math.hypot(x, y));
     const close = Math.hypot(tips[0][0] - tips[1][0], tips[0][1] - tips[1][1]) < 0.45;
     tips.forEach(([x, y], i) => {
-      for (const [name, value] of Object.entries({ x2: 86 * x, y2: -86 * y }))
-        lines[i].setAttribute(name, value.toFixed(2));
-      for (const [name, value] of Object.entries({ cx: 80 * x, cy: -80 * y }))
-        grips[i].setAttribute(name, value.toFixed(2));
+      setAll(lines[i], { x2: (86 * x).toFixed(2), y2: (-86 * y).toFixed(2) });
+      setAll(grips[i], { cx: (80 * x).toFixed(2), cy: (-80 * y).toFixed(2) });
       const out = (close && i ? 126 : 108) / long[i];
       const bare = CONTENT["qk"[i]];
       labels[i].textContent = `${rotary ? "qk"[i] : ""}${here + i * shift}`;
-      labels[i].setAttribute("x", (out * x).toFixed(1));
-      labels[i].setAttribute("y", (5 - out * y).toFixed(1));
-      for (const [name, value] of Object.entries(
-        rotary ? { x2: 86 * bare[0], y2: -86 * bare[1] } : { x2: 0, y2: 0 },
-      ))
-        ghosts[i].setAttribute(name, value);
+      setAll(labels[i], { x: (out * x).toFixed(1), y: (5 - out * y).toFixed(1) });
+      setAll(ghosts[i], rotary ? { x2: 86 * bare[0], y2: -86 * bare[1] } : { x2: 0, y2: 0 });
     });
     // From hand to hand; more than a whole turn is drawn as a whole turn: the note has their number.
     const start = Math.atan2(...tips[0]);
@@ -500,9 +493,8 @@ function curve(ui, tableNow) {
       end.textContent = last;
       drawn = key;
     }
-    for (const name of ["x1", "x2"]) marker.setAttribute(name, X(shift));
-    dot.setAttribute("cx", X(shift));
-    dot.setAttribute("cy", Y(alike[shift]));
+    setAll(marker, { x1: X(shift), x2: X(shift) });
+    setAll(dot, { cx: X(shift), cy: Y(alike[shift]) });
     title.textContent = rotary
       ? `q and k ${shift} apart: score ${exact(alike[shift])} of hand ${hand}`
       : `Positions ${shift} apart: similarity ${exact(alike[shift])} (1 = the same)`;
@@ -584,10 +576,7 @@ function build(ui) {
       }),
       ui.choice("mode", {
         label: "Positions",
-        options: [
-          ["added", "added"],
-          ["rotary", "rotary"],
-        ],
+        options: ["added", "rotary"].map((mode) => [mode, mode]),
       }),
       sizes,
     ),

@@ -20,12 +20,12 @@ its state. Python (``<kind>.py``) checks the state and supplies what needs torch
    ``export default explorer("dice", { build, describe })``. `ui.get` reads a trait, `ui.set` changes it
    during a gesture, `ui.save` for good; `ui.show(paint, ...elements)` paints now and after each change.
    Elements come from ``h``, controls from `ui.slider`, `ui.toggle`, `ui.choice`, `ui.picks` and `ui.player`,
-   groups of buttons from ``roving``, what is dragged from ``dragged`` (with keys that do the same), charts
-   with axes from ``plot``. `ui.animate` moves, and shows the end at once to who wants no motion. An exported
-   ``keep`` names the traits that the address of a page holds (``_address.js``). All of it, 944 pixels wide,
-   fits a screen of 720 lines. ``js/dice.css`` holds the style of this explorer
-   alone; take colours from the variables in ``explorers.css``. Where it computes with the engine of the page,
-   ``assets.py`` names the modules that come with it.
+   groups of buttons from ``roving``, or ``radioGroup`` where one is chosen, what is dragged from ``dragged``
+   (with keys that do the same), charts with axes from ``plot``. `ui.animate` moves, and shows the end at once
+   to who wants no motion. An exported ``keep`` names the traits that the address of a page holds
+   (``_address.js``). All of it, 944 pixels wide, fits a screen of 720 lines. ``js/dice.css`` holds the style
+   of this explorer alone; take colours from the variables in ``explorers.css``. Where it computes with the
+   engine of the page, ``assets.py`` names the modules that come with it.
 3. A line in ``tests/browser/cases.py``, which tries it in the browser; ``tests/course/widgets/test_dice.py``
    runs the module in node and compares it with torch.
 """

@@ -1,6 +1,6 @@
 // Cards: what a term means, which paper a number is; on hover and on focus, Escape closes them.
 
-const card = h("div", { class: "hover-card", role: "tooltip", id: "hover-card", hidden: true });
+const card = h("div.hover-card", { role: "tooltip", id: "hover-card", hidden: true });
 document.body.append(card);
 let shownFor = null;
 let leaving;

@@ -2,8 +2,8 @@
 // screen dark.
 
 const root = document.documentElement;
-const left = h("p", { class: "clock", role: "timer" });
-const shown = h("p", { class: "clock passed" });
+const left = h("p.clock", { role: "timer" });
+const shown = h("p.clock.passed");
 let began = 0;
 let till = 0;
 let ticking;

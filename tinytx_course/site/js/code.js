@@ -34,7 +34,7 @@ for (const pre of document.querySelectorAll(
   ".input_area pre, .rendered_html > pre, .rendered_html details > pre, .rendered_html .highlight pre",
 )) {
   if (pre.textContent.trim().split("\n").length < 3) continue;
-  const button = h("button", { type: "button", class: "copy" }, "Copy");
+  const button = h("button.copy", "Copy");
   button.addEventListener("click", () => copyText(pre.textContent.replace(/\n$/, ""), button));
   // paper may cut it
   pre.closest(".input_area")?.classList.toggle("long", pre.textContent.split("\n").length > 15);
@@ -44,11 +44,7 @@ for (const pre of document.querySelectorAll(
     box.append(pre);
   }
   box.classList.add("has-copy");
-  const wrap = h(
-    "button",
-    { type: "button", class: "copy wrap", onclick: () => wrapAll(!recalled("wrap")) },
-    "Wrap",
-  );
+  const wrap = h("button.copy.wrap", { onclick: () => wrapAll(!recalled("wrap")) }, "Wrap");
   box.append(button, wrap);
   wraps.push({ box, wrap });
 }

@@ -12,7 +12,7 @@ if (contents) {
   const wide = matchMedia("(min-width: 68rem)");
   const lesson = document.body.dataset.lesson;
   const place = `read:${lesson}`;
-  const nth = h("span", { class: "nth" });
+  const nth = h("span.nth");
   const bar = document.querySelector(".bar");
   here.before(nth);
   let at = -1;

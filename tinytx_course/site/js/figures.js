@@ -1,8 +1,8 @@
 // Figures and diagrams become as large as the window: by their button, or by a press on the picture. On a
 // phone the panels of a figure stand below one another.
 
-const dialog = h("dialog", { class: "enlarged", "aria-label": "Enlarged figure" });
-const shrink = h("button", { type: "button", class: "close", onclick: () => dialog.close() }, "Close");
+const dialog = h("dialog.enlarged", { "aria-label": "Enlarged figure" });
+const shrink = h("button.close", { onclick: () => dialog.close() }, "Close");
 let back = () => {};
 dialog.addEventListener("close", () => back());
 dialog.addEventListener("click", (event) => {
@@ -141,7 +141,7 @@ function arrange(picture) {
       column.panels,
     ),
   );
-  if (words.length) pieces.unshift(h("p", { class: "beside", "aria-hidden": "true" }, words.join(" · ")));
+  if (words.length) pieces.unshift(h("p.beside", { "aria-hidden": "true" }, words.join(" · ")));
   written.forEach((part) => part.setAttribute("visibility", "hidden"));
   svg.after(...pieces);
   svg.setAttribute("viewBox", rest ? cutTo(rest) : whole);
@@ -172,7 +172,7 @@ for (const figure of document.querySelectorAll("figure.figure, figure.txd")) {
     };
     dialog.showModal();
   };
-  const button = h("button", { type: "button", class: "enlarge", onclick: enlarge }, "Enlarge");
+  const button = h("button.enlarge", { onclick: enlarge }, "Enlarge");
   picture.addEventListener("click", () => {
     if (dialog.open) dialog.classList.toggle("whole");
     else if (!document.documentElement.classList.contains("present")) enlarge();

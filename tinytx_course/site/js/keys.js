@@ -26,23 +26,20 @@ const KEYS = [
     ],
   ],
 ];
-const close = h("button", { type: "button", class: "close", onclick: () => list.close() }, "Close");
+const close = h("button.close", { onclick: () => list.close() }, "Close");
 const list = h(
-  "dialog",
-  { class: "keys", "aria-label": "Keys" },
+  "dialog.keys",
+  { "aria-label": "Keys" },
   close,
   h(
-    "div",
-    { class: "lists" },
+    "div.lists",
     KEYS.map(([title, keys]) =>
       h(
         "section",
-        {},
-        h("h2", {}, title),
+        h("h2", title),
         h(
           "dl",
-          {},
-          keys.map(([key, does]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, does)]),
+          keys.map(([key, does]) => [h("dt", h("kbd", key)), h("dd", does)]),
         ),
       ),
     ),

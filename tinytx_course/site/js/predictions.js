@@ -47,7 +47,7 @@ cards.forEach((card, i) => {
     card.scrollIntoView({ block: "center" });
     card.querySelector("input")?.focus({ preventScroll: true });
   };
-  const button = (words, does, kind) => h("button", { type: "button", class: kind, onclick: does }, words);
+  const button = (words, does, kind) => h("button", { class: kind, onclick: does }, words);
   const all = () => {
     remember(shownAll, true);
     dispatchEvent(new Event("showall"));
@@ -59,10 +59,9 @@ cards.forEach((card, i) => {
     ...several(outputs - figures, "output"),
     ...several(hidden.length - outputs, "paragraph"),
   ];
-  const until = h("span", {}, "until you choose");
+  const until = h("span", "until you choose");
   const pill = h(
-    "p",
-    { class: "veil" },
+    "p.veil",
     `Hidden: ${what.join(", ").replace(/, ([^,]*)$/, " and $1")}, `,
     until,
     ` in ${nameOf(card)} `,

@@ -317,7 +317,7 @@ if (main) {
     first.matches("h1, h2, h3") ? first.textContent.replace("¶", "").trim() : "Questions on earlier lessons";
 
   // All sections, to go to one: by O.
-  const overview = h("dialog", { class: "overview", "aria-label": "Sections" });
+  const overview = h("dialog.overview", { "aria-label": "Sections" });
   overview.addEventListener("click", ({ target }) => {
     if (target === overview) overview.close();
   });
@@ -333,7 +333,6 @@ if (main) {
     overview.replaceChildren(
       h(
         "ol",
-        {},
         slides.map((each, place) => {
           const now = place === slide;
           const open = () => {
@@ -345,7 +344,7 @@ if (main) {
             { class: each[0].tagName.toLowerCase() },
             h(
               "button",
-              { type: "button", onclick: open, ...(now && { autofocus: true, "aria-current": "step" }) },
+              { onclick: open, ...(now && { autofocus: true, "aria-current": "step" }) },
               titleOf(each),
             ),
           );
@@ -397,7 +396,7 @@ if (main) {
     root.classList.add("present");
     dispatchEvent(new Event("present")); // a figure is blurred by its step from now on
     fold();
-    count ??= h("p", { class: "slide-count", role: "status" });
+    count ??= h("p.slide-count", { role: "status" });
     document.body.append(count);
     layOut();
     sizes.observe(main);

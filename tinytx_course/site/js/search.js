@@ -11,16 +11,10 @@ if (opener) {
     placeholder: "A term, a heading, a function",
     autocomplete: "off",
   });
-  const list = h("ol", { class: "found" });
+  const list = h("ol.found");
   const count = h("p", { role: "status" });
-  const close = h("button", { type: "button", class: "close", onclick: () => dialog.close() }, "Close");
-  const dialog = h(
-    "dialog",
-    { class: "search", "aria-label": "Search" },
-    h("div", { class: "line" }, input, close),
-    count,
-    list,
-  );
+  const close = h("button.close", { onclick: () => dialog.close() }, "Close");
+  const dialog = h("dialog.search", { "aria-label": "Search" }, h("div.line", input, close), count, list);
   document.body.append(dialog);
 
   // What the file next to the pages calls.
@@ -149,24 +143,20 @@ if (opener) {
       show();
     };
     if (meant && plain(meant) !== whole)
-      count.append(
-        " · Did you mean ",
-        h("button", { type: "button", class: "close", onclick: ask }, `${meant}?`),
-      );
+      count.append(" · Did you mean ", h("button.close", { onclick: ask }, `${meant}?`));
     list.replaceChildren(
       ...(all.length && !few ? all : found)
         .slice(0, 20)
         .map(({ entry: { title, address, kind, more } }) =>
           h(
             "li",
-            {},
             h(
               "a",
               { href: address, onclick: () => dialog.close() },
-              h("b", {}, title),
+              h("b", title),
               " ",
-              h("small", {}, kind),
-              more ? h("span", {}, more) : null,
+              h("small", kind),
+              more ? h("span", more) : null,
             ),
           ),
         ),

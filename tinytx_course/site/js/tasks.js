@@ -22,12 +22,8 @@ const paint = () => {
 const tried = ({ dataset }) => `tried:${dataset.exercise}`;
 for (const fold of document.querySelectorAll(".watch")) {
   const task = fold.closest("[data-exercise]");
-  const anyway = h(
-    "button",
-    { type: "button", onclick: () => remember(tried(task), true) },
-    "Show it anyway",
-  );
-  const early = h("p", {}, "It opens once you have checked an answer. ", anyway);
+  const anyway = h("button", { onclick: () => remember(tried(task), true) }, "Show it anyway");
+  const early = h("p", "It opens once you have checked an answer. ", anyway);
   fold.append(early);
   const open = () => {
     early.hidden = recalled(tried(task)) === true;
@@ -51,7 +47,7 @@ if (said) {
     "select",
     { "aria-label": "Lesson" },
     h("option", { value: "" }, "All lessons"),
-    lessons.map((name) => h("option", {}, name)),
+    lessons.map((name) => h("option", name)),
   );
   const unsolved = h("input", { type: "checkbox" });
   const links = new Map(
@@ -72,7 +68,7 @@ if (said) {
     }
   };
   for (const field of [which, unsolved]) field.addEventListener("change", narrow);
-  said.after(h("p", { class: "narrow" }, which, " ", h("label", {}, unsolved, " Unsolved only")));
+  said.after(h("p.narrow", which, " ", h("label", unsolved, " Unsolved only")));
   document.addEventListener("tinytx", paint);
   paint();
 }

@@ -69,15 +69,7 @@ export function sharing(name, box) {
     return h("iframe", { src: link(bare, kind), title, ...size, ...rest }).outerHTML;
   };
   const button = (words, text) =>
-    h(
-      "button",
-      {
-        type: "button",
-        class: "tx-button tx-screen tx-copy",
-        onclick: ({ target }) => copyText(text(), target),
-      },
-      words,
-    );
+    h("button.tx-button.tx-screen.tx-copy", { onclick: ({ target }) => copyText(text(), target) }, words);
   return [button("Copy link", () => link("", name)), ...(bare ? [button("Embed", frame)] : [])];
 }
 

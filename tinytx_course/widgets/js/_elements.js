@@ -3,22 +3,30 @@
 const SVG = new Set(["svg", "path", "line", "circle", "rect", "g", "text", "polyline"]);
 const FOCUSABLE = new Set(["button", "input", "select", "textarea", "summary", "a"]);
 
-// An element with attributes and children; attributes named on... are listeners.
-export function h(tag, attributes = {}, ...children) {
+// An element: h("p.tx-note", { id }, "words"). Classes and attributes may be left out; attributes named on... are
+// listeners. A button submits nothing.
+export function h(name, ...parts) {
+  const [tag, ...classes] = name.split(".");
+  const attributes = parts[0]?.constructor === Object ? parts.shift() : {};
   const element = SVG.has(tag)
     ? document.createElementNS("http://www.w3.org/2000/svg", tag)
     : document.createElement(tag);
+  if (classes.length) element.setAttribute("class", classes.join(" "));
+  if (tag === "button") element.type = "button";
   // JupyterLab takes keys from whatever has the focus unless that very element refuses; its parents cannot.
   if (FOCUSABLE.has(tag) || "tabindex" in attributes)
     element.setAttribute("data-lm-suppress-shortcuts", "true");
-  for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (value === true) element.setAttribute(name, "");
-    else if (value !== false && value != null) element.setAttribute(name, value);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (value === true) element.setAttribute(key, "");
+    else if (value !== false && value != null) element.setAttribute(key, value);
   }
-  element.append(...children.flat(Infinity).filter((child) => child != null));
+  element.append(...parts.flat(Infinity).filter((child) => child != null));
   return element;
 }
+
+export const setAll = (element, attributes) =>
+  Object.entries(attributes).forEach(([name, value]) => element.setAttribute(name, value));
 
 // Put a text on the clipboard; the button says so for a while.
 export async function copyText(text, button) {
@@ -27,7 +35,7 @@ export async function copyText(text, button) {
     await navigator.clipboard.writeText(text);
   } catch {
     // a page from disk may not be allowed to
-    const box = h("textarea", {}, text);
+    const box = h("textarea", text);
     document.body.append(box);
     box.select();
     document.execCommand("copy");
@@ -73,22 +81,6 @@ export function dragged(element, go, done) {
   element.addEventListener("pointerup", done);
 }
 
-// Small pictures of all heads, of which a reader opens one: their canvases, and the buttons around them.
-export function headButtons(ui, layers, n, attributes = {}) {
-  const choose = (i) => {
-    ui.set("block", Math.floor(i / n));
-    ui.save("head", i % n);
-  };
-  const canvases = Array.from({ length: layers * n }, () => h("canvas", { "aria-hidden": "true" }));
-  const buttons = canvases.map((canvas, i) => {
-    const name = `block ${Math.floor(i / n)}, head ${i % n}`;
-    const kind = { type: "button", role: "radio", class: "tx-thumb" };
-    return h("button", { ...kind, "aria-label": name, onclick: () => choose(i) }, canvas);
-  });
-  const group = h("div", { class: "tx-thumbs", ...attributes }, buttons);
-  return { canvases, buttons, group, stop: roving(group, buttons, { columns: n, go: choose }) };
-}
-
 let made = 0;
 export const uid = () => `tx-${++made}-${Math.random().toString(36).slice(2, 8)}`;
 
@@ -128,3 +120,26 @@ export function roving(box, elements, { columns: count = 1, go = () => {} } = {}
   });
   return move;
 }
+
+// Buttons of which one is chosen, by a press or by a key, which calls go(index); shows which.
+export function radioGroup(box, buttons, go, columns = 1) {
+  const move = roving(box, buttons, { columns, go });
+  buttons.forEach((button, i) => {
+    button.setAttribute("role", "radio");
+    button.addEventListener("click", () => go(i));
+  });
+  return (chosen) => {
+    move(chosen);
+    buttons.forEach((button, i) => button.setAttribute("aria-checked", i === chosen));
+  };
+}
+
+// The first row of a table; above a column without a name is an empty cell.
+export const headRow = (names) =>
+  h(
+    "thead",
+    h(
+      "tr",
+      names.map((name) => (name ? h("th", { scope: "col" }, name) : h("td"))),
+    ),
+  );

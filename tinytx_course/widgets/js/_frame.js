@@ -35,10 +35,10 @@ export function explorer(kind, { build, describe, keep = () => ({}) }) {
 function frame(kind, model, el, describe, signal) {
   const status = h("p", { role: "status" });
   const words = h("p");
-  const say = h("div", { class: "tx-say" }, status);
-  const folded = h("details", {}, h("summary", {}, "In words"), words);
-  const tip = h("div", { class: "tx-tip", "aria-hidden": "true", hidden: true });
-  const root = h("div", { class: "tx", "data-kind": kind, role: "group", "aria-label": model.get("title") });
+  const say = h("div.tx-say", status);
+  const folded = h("details", h("summary", "In words"), words);
+  const tip = h("div.tx-tip", { "aria-hidden": "true", hidden: true });
+  const root = h("div.tx", { "data-kind": kind, role: "group", "aria-label": model.get("title") });
   el.append(root);
   const head = CARDS.has(kind) ? null : headOf(root, model.get("title"), signal);
   const painters = [];
@@ -183,11 +183,7 @@ export const motionless = () => matchMedia("(prefers-reduced-motion: reduce)").m
 
 // The name, and a button for the whole screen, where the style makes everything as large as fits.
 function headOf(root, title, signal) {
-  const button = h(
-    "button",
-    { type: "button", class: "tx-button tx-screen", "aria-pressed": "false" },
-    "⤢ Full screen",
-  );
+  const button = h("button.tx-button.tx-screen", { "aria-pressed": "false" }, "⤢ Full screen");
   const isScreen = () => root.getRootNode().fullscreenElement === root; // the root may be a shadow's
   const isFull = () => isScreen() || root.classList.contains("tx-full");
   const say = () => {
@@ -211,12 +207,12 @@ function headOf(root, title, signal) {
     if (event.key === "Escape" && root.classList.contains("tx-full")) fill(false);
   });
   document.addEventListener("fullscreenchange", say, { signal });
-  return h("div", { class: "tx-head" }, h("p", { class: "tx-called", "aria-hidden": "true" }, title), button);
+  return h("div.tx-head", h("p.tx-called", { "aria-hidden": "true" }, title), button);
 }
 
 // A button that calls step() every so many milliseconds until it is pressed again or step returns false.
 function player(ui, { label, every = 120, step }) {
-  const button = h("button", { type: "button", class: "tx-button tx-play", "aria-pressed": "false" });
+  const button = h("button.tx-button.tx-play", { "aria-pressed": "false" });
   let timer = null;
   const stop = () => {
     if (timer !== null) ui.done();
@@ -242,30 +238,32 @@ function player(ui, { label, every = 120, step }) {
 
 // Controls that few need at first sight.
 export const further = (words, ...parts) =>
-  h("details", { class: "tx-further" }, h("summary", {}, words), h("div", { class: "tx-row" }, parts));
+  h("details.tx-further", h("summary", words), h("div.tx-row", parts));
 
 // Controls are native inputs, so that keys, names and values come with them.
 
-// to and from turn the place of the handle into the value of the state, as for a logarithmic scale.
+// to and from turn the place of the handle into the value of the state, as for a logarithmic scale; max may be a
+// function, where it follows the rest of the state.
 function slider(ui, key, { label, min, max, step = 1, format = String, to = (x) => x, from = (x) => x }) {
   const id = uid();
-  const value = h("span", { class: "tx-value", "aria-hidden": "true" });
+  const value = h("span.tx-value", { "aria-hidden": "true" });
   const input = h("input", {
     id,
     type: "range",
     min,
-    max,
+    max: max instanceof Function ? null : max,
     step,
     oninput: () => ui.set(key, to(+input.value)),
     onchange: () => ui.done(),
   });
   ui.painters.push(() => {
     const now = ui.get(key);
+    if (max instanceof Function) input.max = max();
     input.value = from(now);
     value.textContent = format(now);
     input.setAttribute("aria-valuetext", format(now));
   });
-  return h("div", { class: "tx-control" }, h("label", { for: id }, label), input, value);
+  return h("div.tx-control", h("label", { for: id }, label), input, value);
 }
 
 function toggle(ui, key, { label }) {
@@ -274,7 +272,7 @@ function toggle(ui, key, { label }) {
   ui.painters.push(() => {
     input.checked = ui.get(key);
   });
-  return h("div", { class: "tx-control tx-toggle" }, input, h("label", { for: id }, label));
+  return h("div.tx-control.tx-toggle", input, h("label", { for: id }, label));
 }
 
 // options: [value, words] pairs.
@@ -289,30 +287,24 @@ function choice(ui, key, { label, options }) {
     }),
   );
   return h(
-    "fieldset",
-    { class: "tx-choice" },
-    h("legend", {}, label),
-    inputs.map((input, i) => h("span", {}, input, h("label", { for: input.id }, options[i][1]))),
+    "fieldset.tx-choice",
+    h("legend", label),
+    inputs.map((input, i) => h("span", input, h("label", { for: input.id }, options[i][1]))),
   );
 }
 
 // One button a name, for the numbers 0, 1, ...; `reset` holds what a new choice sets besides, or is a
 // function of the choice.
 function picks(ui, key, { label, names, reset = {} }) {
-  const buttons = names.map((name, i) =>
-    h("button", { type: "button", class: "tx-token", role: "radio", onclick: () => go(i) }, name),
-  );
+  const buttons = names.map((name) => h("button.tx-token", name));
   const go = (i) => {
     Object.entries(reset instanceof Function ? reset(i) : reset).forEach(([other, value]) =>
       ui.set(other, value),
     );
     ui.save(key, i);
   };
-  const box = h("div", { class: "tx-radios", role: "radiogroup", "aria-label": label }, buttons);
-  const stop = roving(box, buttons, { go });
-  ui.painters.push(() => {
-    stop(ui.get(key));
-    buttons.forEach((button, i) => button.setAttribute("aria-checked", i === ui.get(key)));
-  });
+  const box = h("div.tx-radios", { role: "radiogroup", "aria-label": label }, buttons);
+  const show = radioGroup(box, buttons, go);
+  ui.painters.push(() => show(ui.get(key)));
   return box;
 }

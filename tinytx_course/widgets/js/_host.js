@@ -37,7 +37,7 @@ const stateOf = ({ state, buffers }) => ({
 export function embedded(explorer, content, style) {
   return {
     render({ el }) {
-      el.append(h("style", {}, style));
+      el.append(h("style", style));
       return explorer.render({ model: pageModel(stateOf(content)), el });
     },
   };
@@ -56,7 +56,7 @@ export async function host(explorers, place = document) {
   };
   for (const box of place.querySelectorAll("[data-tx-explorer]")) {
     await breathe();
-    const el = h("div", { class: "tx-here" });
+    const el = h("div.tx-here");
     const kind = box.dataset.txKind;
     const model = pageModel(stateOf(JSON.parse(box.dataset.txExplorer)));
     counts[kind] = (counts[kind] ?? 0) + 1;

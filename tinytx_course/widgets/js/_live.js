@@ -152,16 +152,15 @@ const GLOSSED = 20; // words at the end of the text
 const PRESSED = 6; // words to press, at most
 export function beginning(ui, { reset = {}, enter = () => {} }, ...more) {
   const id = uid();
-  const field = h("textarea", {
+  const field = h("textarea.tx-field", {
     id,
-    class: "tx-field",
     rows: 1,
     autocapitalize: "off",
     spellcheck: "false",
     lang: "fr",
   });
-  const english = h("p", { class: "tx-note" });
-  const instead = h("div", { class: "tx-instead", role: "group", "aria-label": "words that fit" });
+  const english = h("p.tx-note");
+  const instead = h("div.tx-instead", { role: "group", "aria-label": "words that fit" });
   const write = (text) => {
     ui.set("text", text);
     Object.entries(reset).forEach(([key, value]) => ui.set(key, value));
@@ -198,18 +197,15 @@ export function beginning(ui, { reset = {}, enter = () => {} }, ...more) {
     instead.replaceChildren(
       ...(begun.length ? begun : next)
         .slice(0, PRESSED)
-        .map((word) =>
-          h("button", { type: "button", class: "tx-token", lang: "fr", onclick: take(word) }, word),
-        ),
+        .map((word) => h("button.tx-token", { lang: "fr", onclick: take(word) }, word)),
     );
     instead.hidden = !instead.childElementCount;
   });
   return h(
-    "div",
-    { class: "tx-writing" },
-    h("label", { for: id, class: "tx-title" }, "Beginning of a review, in French"),
+    "div.tx-writing",
+    h("label.tx-title", { for: id }, "Beginning of a review, in French"),
     field,
-    h("div", { class: "tx-glossed" }, english, instead),
+    h("div.tx-glossed", english, instead),
     more,
   );
 }
@@ -217,27 +213,22 @@ export function beginning(ui, { reset = {}, enter = () => {} }, ...more) {
 // Tokens as one group for Tab; paint(names, chosen, fill) fills button i with fill(i), go(i) is called when
 // one is chosen.
 export function tokenRow(label, go) {
-  const box = h("div", { class: "tx-tokens", role: "radiogroup", "aria-label": label });
+  const box = h("div.tx-tokens", { role: "radiogroup", "aria-label": label });
   let buttons = [];
-  let stop = () => {};
+  let show = () => {};
   return {
     box,
     paint(names, chosen, fill) {
       if (buttons.length !== names.length) {
         const held = box.contains(document.activeElement);
-        buttons = names.map((_, i) =>
-          h("button", { type: "button", role: "radio", class: "tx-token", onclick: () => go(i) }),
-        );
-        const group = h("div", { class: "tx-radios" }, buttons);
-        stop = roving(group, buttons, { go });
+        buttons = names.map(() => h("button.tx-token"));
+        const group = h("div.tx-radios", buttons);
+        show = radioGroup(group, buttons, go);
         box.replaceChildren(group);
         if (held) buttons[chosen].focus();
       }
-      stop(chosen);
-      buttons.forEach((button, i) => {
-        button.setAttribute("aria-checked", i === chosen);
-        button.replaceChildren(...fill(i));
-      });
+      show(chosen);
+      buttons.forEach((button, i) => button.replaceChildren(...fill(i)));
       const row = buttons[chosen]; // of a long text three rows are in view, the chosen token among them
       if (!row) return;
       const tall = row.offsetHeight + 5; // with the gap: whole rows, none cut in two

@@ -61,12 +61,12 @@ export function scaleBar(color, low, high, name) {
   );
   const bar = h("i", { style: `background: linear-gradient(to right, ${stops.join(", ")})` });
   return h(
-    "div",
-    { class: "tx-scale", "aria-hidden": "true" },
-    name ? h("span", {}, name) : null,
-    h("span", {}, low),
+    "div.tx-scale",
+    { "aria-hidden": "true" },
+    name ? h("span", name) : null,
+    h("span", low),
     bar,
-    h("span", {}, high),
+    h("span", high),
   );
 }
 // Black or white, whichever can be read on this colour.

@@ -21,23 +21,16 @@ export function spread(heights, low, high, apart = PLOT.apart) {
 // to, name } of heights. A bare dot is a name alone. Names of dots go where the fewest dots and lines are; a
 // dot whose tone has tx-up is a triangle.
 export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 90, go }) {
-  const svg = h("svg", { role: "img", class: "tx-plot", style: `height:${height}px` });
+  const svg = h("svg.tx-plot", { role: "img", style: `height:${height}px` });
   const bottom = height - PLOT.below;
   const top = above ? 30 : PLOT.top;
   let shown = [0, 1];
   let wide = 300;
-  const follow = (event) => {
-    const share = (event.clientX - svg.getBoundingClientRect().left - PLOT.left) / (wide - PLOT.left - right);
+  const follow = (across) => {
+    const share = (across * wide - PLOT.left) / (wide - PLOT.left - right);
     go(shown[0] + clamp(share, 0, 1) * (shown[1] - shown[0]));
   };
-  svg.addEventListener("pointerdown", (event) => {
-    svg.setPointerCapture(event.pointerId);
-    follow(event);
-  });
-  svg.addEventListener("pointermove", (event) => {
-    if (event.buttons & 1) follow(event);
-  });
-  svg.addEventListener("pointerup", () => ui.done());
+  dragged(svg, follow, () => ui.done());
   const word = (x, y, text, more = {}) => h("text", { x, y, ...more }, text);
   const update = ({
     x,
@@ -98,13 +91,7 @@ export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 
       const [dx, dy] = ways.reduce((best, way) => (bad(way) < bad(best) ? way : best));
       const leader =
         Math.abs(dy) > 30
-          ? h("line", {
-              class: "tx-rule",
-              x1: atX,
-              y1: atY + 6,
-              x2: atX + Math.sign(dx) * 12,
-              y2: atY + dy - 12,
-            })
+          ? h("line.tx-rule", { x1: atX, y1: atY + 6, x2: atX + Math.sign(dx) * 12, y2: atY + dy - 12 })
           : "";
       return [
         leader,
@@ -120,8 +107,7 @@ export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 
         : h("circle", { class: tone, r: 4.5, cx: X(a), cy: Y(b) });
     const wash =
       band &&
-      h("rect", {
-        class: "tx-band",
+      h("rect.tx-band", {
         x: PLOT.left,
         width: Math.max(0, end - PLOT.left),
         y: Y(band.to),
@@ -130,15 +116,14 @@ export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 
     svg.replaceChildren(
       ...(band ? [wash, word(PLOT.left + 6, Y(band.from) - 6, band.name)] : []),
       ...yTicks.flatMap(([value, text]) => [
-        h("line", { class: "tx-rule", x1: PLOT.left, x2: end, y1: Y(value), y2: Y(value) }),
+        h("line.tx-rule", { x1: PLOT.left, x2: end, y1: Y(value), y2: Y(value) }),
         word(PLOT.left - 6, Y(value) + 4, text, { "text-anchor": "end" }),
       ]),
       ...xTicks.map(([value, text]) => word(X(value), bottom + 16, text, { "text-anchor": "middle" })),
       word((PLOT.left + end) / 2, height - 5, xLabel, { "text-anchor": "middle" }),
       ...(between
         ? [
-            h("path", {
-              class: "tx-between",
+            h("path.tx-between", {
               d: `M${[...between[0], ...between[1].toReversed()].map(([a, b]) => `${X(a).toFixed(1)} ${Y(b).toFixed(1)}`).join("L")}Z`,
             }),
           ]
@@ -146,7 +131,7 @@ export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 
       above
         ? word(0, 13, yLabel)
         : word(0, 0, yLabel, { "text-anchor": "middle", transform: `translate(11 ${middle}) rotate(-90)` }),
-      h("line", { class: "tx-marker", x1: X(at), x2: X(at), y1: top, y2: bottom }),
+      h("line.tx-marker", { x1: X(at), x2: X(at), y1: top, y2: bottom }),
       ...lines.map(({ points, tone }) =>
         h("polyline", {
           class: tone,
@@ -167,9 +152,9 @@ export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 
         word(X(points[points.length - 1][0]) + 8, places[i] + 4, name, { class: tone }),
       ),
     );
-    svg.setAttribute("viewBox", `0 0 ${wide} ${height}`); // on narrow paper all shrinks
-    svg.setAttribute("preserveAspectRatio", "xMinYMin");
-    svg.setAttribute("aria-label", said);
+    // on narrow paper all shrinks
+    setAll(svg, { viewBox: `0 0 ${wide} ${height}`, preserveAspectRatio: "xMinYMin" });
+    svg.ariaLabel = said;
   };
   update.box = svg;
   return update;

@@ -15,8 +15,8 @@ export function leadHand(box, model, keep) {
   const line = steps[0]?.parentElement;
   if (!line) return;
   const numbers = steps.map(() => h("a"));
-  const end = h("span", { class: "tx-end" }, "All three done. Now change what you like.");
-  const said = h("span", { class: "tx-unseen", role: "status" });
+  const end = h("span.tx-end", "All three done. Now change what you like.");
+  const said = h("span.tx-unseen", { role: "status" });
   let at = 0;
   let waiting;
   const show = () => {
@@ -43,7 +43,7 @@ export function leadHand(box, model, keep) {
     clearTimeout(waiting);
     waiting = setTimeout(look, 250);
   };
-  steps[0].before(h("span", { class: "tx-tried" }, numbers));
+  steps[0].before(h("span.tx-tried", numbers));
   line.append(end, said);
   steps.forEach((step) => step.addEventListener("click", later)); // its state may be there already
   model.on("change", later);

@@ -65,30 +65,25 @@ export function describe(get) {
 }
 
 function drawing(ui) {
-  const left = h("div", { class: "tx-side tx-left" });
-  const right = h("div", { class: "tx-side tx-right", role: "radiogroup", "aria-label": "target word" });
-  const svg = h("svg", { role: "img", class: "tx-lines" });
+  const left = h("div.tx-side.tx-left");
+  const right = h("div.tx-side.tx-right", { role: "radiogroup", "aria-label": "target word" });
+  const svg = h("svg.tx-lines", { role: "img" });
   let known = null;
-  let words = [];
-  let stop;
-  const choose = (t) => ui.save("word", t);
+  let show;
   const update = (shown) => {
     const { source, target, links, weights, word } = shown;
     const row = rowOf(shown);
     if (target !== known) {
-      words = target.map((name, t) =>
-        h("button", { type: "button", role: "radio", onclick: () => choose(t) }, name),
-      );
-      const box = h("div", {}, words);
-      stop = roving(box, words, { go: choose });
+      const words = target.map((name) => h("button", name));
+      const box = h("div", words);
+      show = radioGroup(box, words, (t) => ui.save("word", t));
       right.replaceChildren(box);
       known = target;
     }
-    stop(word);
-    words.forEach((button, t) => button.setAttribute("aria-checked", t === word));
+    show(word);
     left.replaceChildren(
       ...source.map((name, s) =>
-        h("span", { "data-strong": String(row[s] >= 0.1) }, h("b", {}, percent(row[s])), name),
+        h("span", { "data-strong": String(row[s] >= 0.1) }, h("b", percent(row[s])), name),
       ),
     );
     const wide = svg.clientWidth || 200;
@@ -102,8 +97,7 @@ function drawing(ui) {
       const long = Math.hypot(wide - 4, y(t) - y(s));
       const angle = (180 / Math.PI) * Math.atan2(y(t) - y(s), wide - 4);
       const round = (WIDEST + 6) / 2;
-      return h("rect", {
-        class: "tx-true",
+      return h("rect.tx-true", {
         x: -round,
         y: -round,
         width: long + 2 * round,
@@ -123,17 +117,13 @@ function drawing(ui) {
       ),
       ...links.filter(([, t]) => t === word).map(([s, t]) => outline(s, t)),
     );
-    svg.setAttribute(
-      "aria-label",
-      `Lines from source to target words: ${target[word]} to ${source.map((name, s) => `${name} ${percent(row[s])}`).join(", ")}`,
-    );
+    svg.ariaLabel = `Lines from source to target words: ${target[word]} to ${source.map((name, s) => `${name} ${percent(row[s])}`).join(", ")}`;
   };
   update.box = h(
-    "div",
-    { class: "tx-drawing" },
-    h("p", { class: "tx-title tx-left" }, "source (weight)"),
+    "div.tx-drawing",
+    h("p.tx-title.tx-left", "source (weight)"),
     h("i"),
-    h("p", { class: "tx-title" }, "target"),
+    h("p.tx-title", "target"),
     left,
     svg,
     right,
@@ -170,9 +160,9 @@ function grid(ui) {
   const all = everySentence(ui.get);
   const { shares, tops } = all;
   const cells = shares.map((row, pair) =>
-    row.map((share, i) => h("td", {}, `${tops[pair] === i ? "★" : ""}${(100 * share).toFixed(0)}`)),
+    row.map((share, i) => h("td", `${tops[pair] === i ? "★" : ""}${(100 * share).toFixed(0)}`)),
   );
-  const rows = cells.map((row, pair) => h("tr", {}, h("th", { scope: "row" }, pair + 1), row));
+  const rows = cells.map((row, pair) => h("tr", h("th", { scope: "row" }, pair + 1), row));
   const names = shares[0].map((_, i) =>
     h(
       "th",
@@ -191,15 +181,14 @@ function grid(ui) {
     );
   };
   update.box = h(
-    "div",
-    { class: "tx-every" },
-    h("p", { class: "tx-title" }, "Every head (layer.head) in every sentence, in %"),
+    "div.tx-every",
+    h("p.tx-title", "Every head (layer.head) in every sentence, in %"),
     h(
-      "div",
-      { class: "tx-scroll", tabindex: L * H > 8 ? 0 : null, role: "group", "aria-label": "all heads" },
-      h("table", {}, h("thead", {}, h("tr", {}, h("td"), names)), h("tbody", {}, rows)),
+      "div.tx-scroll",
+      { tabindex: L * H > 8 ? 0 : null, role: "group", "aria-label": "all heads" },
+      h("table", h("thead", h("tr", h("td"), names)), h("tbody", rows)),
     ),
-    h("p", { class: "tx-note" }, everyInWords(all, H)),
+    h("p.tx-note", everyInWords(all, H)),
   );
   return update;
 }
@@ -217,12 +206,11 @@ function heads(ui) {
   const buttons = Array.from({ length: L * (H + 1) }, (_, i) => {
     shares[i] = h("span");
     bars[i] = h("i");
-    const attributes = { type: "button", class: "tx-token", role: "radio", onclick: () => go(i) };
-    return h("button", attributes, shares[i], h("u", {}, bars[i]));
+    return h("button.tx-token", shares[i], h("u", bars[i]));
   });
   const box = h(
-    "div",
-    { class: "tx-heads", role: "radiogroup", "aria-label": "layer and head", style: `--columns:${H + 1}` },
+    "div.tx-heads",
+    { role: "radiogroup", "aria-label": "layer and head", style: `--columns:${H + 1}` },
     h("span", { "aria-hidden": "true" }, "head"),
     Array.from({ length: H + 1 }, (_, head) => h("span", { "aria-hidden": "true" }, name(head))),
     Array.from({ length: L }, (_, layer) => [
@@ -230,32 +218,22 @@ function heads(ui) {
       buttons.slice(layer * (H + 1), (layer + 1) * (H + 1)),
     ]),
   );
-  const stop = roving(box, buttons, { columns: H + 1, go });
-  const note = h("p", { class: "tx-note" });
+  const show = radioGroup(box, buttons, go, H + 1);
+  const note = h("p.tx-note");
   const update = () => {
     const all = sharesOf(ui.get).flat();
     const open = ui.get("layer") * (H + 1) + ui.get("head");
     const top = Math.max(...all.map(({ mass }) => mass));
-    stop(open);
+    show(open);
     buttons.forEach((button, i) => {
       const text = `${percent(all[i].mass)}${all[i].mass === top ? " ★" : ""}`;
-      button.setAttribute("aria-checked", i === open);
-      button.setAttribute(
-        "aria-label",
-        `layer ${Math.floor(i / (H + 1))}, ${i % (H + 1) < H ? `head ${i % (H + 1)}` : "mean of all heads"}: ${text.replace("★", "the most")}`,
-      );
+      button.ariaLabel = `layer ${Math.floor(i / (H + 1))}, ${i % (H + 1) < H ? `head ${i % (H + 1)}` : "mean of all heads"}: ${text.replace("★", "the most")}`;
       shares[i].textContent = text;
       bars[i].style.width = percent(all[i].mass);
     });
     note.textContent = `How much of the attention of a target word lies on the source words that it translates, by the grammar: the mean over ${all[0].n} words of this sentence. Spread evenly: ${percent(all[0].even)}. ★ marks the most.`;
   };
-  update.box = h(
-    "div",
-    {},
-    h("p", { class: "tx-title" }, "Weight on true pairs, head by head"),
-    h("div", { class: "tx-scroll" }, box),
-    note,
-  );
+  update.box = h("div", h("p.tx-title", "Weight on true pairs, head by head"), h("div.tx-scroll", box), note);
   return update;
 }
 
@@ -280,30 +258,22 @@ function build(ui) {
     reset: { word: 0 },
   });
   [...pairs.children].forEach((button, i) => {
-    button.setAttribute("aria-label", `${i + 1}: ${sources[i]}`);
+    button.ariaLabel = `${i + 1}: ${sources[i]}`;
     button.title = sources[i];
   });
   ui.show(
     paint,
     h(
-      "p",
-      { class: "tx-invite" },
+      "p.tx-invite",
       "Choose a target word. Does its attention follow the outline, the true alignment? Which head does best, and in every sentence?",
     ),
+    h("div.tx-row.tx-sentence", h("span.tx-word", { "aria-hidden": "true" }, "sentence"), pairs),
     h(
-      "div",
-      { class: "tx-row tx-sentence" },
-      h("span", { class: "tx-word", "aria-hidden": "true" }, "sentence"),
-      pairs,
-    ),
-    h(
-      "div",
-      { class: "tx-both" },
+      "div.tx-both",
       draw.box,
-      h("div", { class: "tx-panel" }, each.box, every.box),
+      h("div.tx-panel", each.box, every.box),
       h(
-        "p",
-        { class: "tx-legend" },
+        "p.tx-legend",
         "Width of a line: weight of the step that predicts the target word. Outlined: what the chosen word translates, by the grammar. Weights below 2% are drawn for it only; those of other words are faint.",
       ),
     ),

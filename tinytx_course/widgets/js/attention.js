@@ -123,12 +123,8 @@ function build(ui) {
   };
   ui.show(
     paint,
-    h(
-      "p",
-      { class: "tx-invite" },
-      "Choose a head, then a word: the lines go to what it attends to, the thicker the more.",
-    ),
-    which || sort ? h("div", { class: "tx-row" }, which, sort) : null,
+    h("p.tx-invite", "Choose a head, then a word: the lines go to what it attends to, the thicker the more."),
+    which || sort ? h("div.tx-row", which, sort) : null,
     body,
   );
 }
@@ -137,10 +133,10 @@ function partView(ui, part) {
   const thumbs = part.layers * part.heads > 1 ? thumbnails(ui, part) : null;
   const matrix = opened(ui, part);
   const words = wordLines(ui, part);
-  const title = h("p", { class: "tx-title" });
-  const grid = h("div", { class: "tx-open" }, matrix.elements, words.elements);
-  const panel = h("div", { class: "tx-panel" }, title, grid, scaleBar(shade, "0", "1", "weight"));
-  const box = h("div", { class: "tx-view" }, thumbs?.box, panel);
+  const title = h("p.tx-title");
+  const grid = h("div.tx-open", matrix.elements, words.elements);
+  const panel = h("div.tx-panel", title, grid, scaleBar(shade, "0", "1", "weight"));
+  const box = h("div.tx-view", thumbs?.box, panel);
   let shown = null;
   let aim = "";
   const paint = (now) => {
@@ -235,25 +231,15 @@ function thumbnails(ui, { layers, heads, rows, cols }) {
     ui.set("layer", Math.floor(order[slot] / heads));
     ui.save("head", order[slot] % heads);
   };
-  const buttons = canvases.map((canvas, i) =>
-    h(
-      "button",
-      { type: "button", role: "radio", class: "tx-thumb", onclick: () => choose(i) },
-      places[i],
-      canvas,
-      names[i],
-    ),
-  );
+  const buttons = canvases.map((canvas, i) => h("button.tx-thumb", places[i], canvas, names[i]));
   const grid = h(
-    "div",
-    { class: "tx-thumbs", role: "radiogroup", "aria-label": "Layer and head", style: `--heads:${heads}` },
+    "div.tx-thumbs",
+    { role: "radiogroup", "aria-label": "Layer and head", style: `--heads:${heads}` },
     buttons,
   );
-  const stop = roving(grid, buttons, {
-    columns: () => +grid.style.getPropertyValue("--heads") || heads,
-    go: choose,
-  });
-  const title = h("p", { class: "tx-title" }, h("span", {}, `${counted(all, "head")}: choose one`));
+  const columnsNow = () => +grid.style.getPropertyValue("--heads") || heads;
+  const show = radioGroup(grid, buttons, choose, columnsNow);
+  const title = h("p.tx-title", h("span", `${counted(all, "head")}: choose one`));
   let painted = "";
   const paint = (part, wide, crowded) => {
     const least = heads > 8 ? 18 : 28;
@@ -267,8 +253,7 @@ function thumbnails(ui, { layers, heads, rows, cols }) {
     grid.style.setProperty("--heads", columns);
     grid.style.setProperty("--thumb", `${side}px`);
     order = orderOf(part, ui.get("by_habit"));
-    stop(order.indexOf(open));
-    buttons.forEach((button, slot) => button.setAttribute("aria-checked", order[slot] === open));
+    show(order.indexOf(open));
     grid.classList.toggle("tx-fine", rows > side);
     grid.classList.toggle("tx-bare", side < 40);
     const now = [ui.theme, ui.get("part"), ...order].join();
@@ -289,10 +274,7 @@ function thumbnails(ui, { layers, heads, rows, cols }) {
         });
         places[slot].textContent = `${l}.${a}`;
         names[slot].textContent = habit;
-        buttons[slot].setAttribute(
-          "aria-label",
-          `${l}.${a} ${habit}: layer ${l}, head ${a}, ${percent(share)}`,
-        );
+        buttons[slot].ariaLabel = `${l}.${a} ${habit}: layer ${l}, head ${a}, ${percent(share)}`;
       });
     }
     painted = now;
@@ -301,17 +283,14 @@ function thumbnails(ui, { layers, heads, rows, cols }) {
   return {
     paint,
     box: h(
-      "div",
-      { class: "tx-panel tx-heads" },
+      "div.tx-panel.tx-heads",
       title,
       grid,
       h(
-        "p",
-        { class: "tx-habits" },
+        "p.tx-habits",
         "Number: layer.head.",
         h(
           "span",
-          {},
           " Word: where most of its weight goes (the token before, the one two before, itself, the first, the next), else sharp (one other favourite) or spread (none).",
         ),
       ),
@@ -321,12 +300,12 @@ function thumbnails(ui, { layers, heads, rows, cols }) {
 
 // The open head: a row for each query. What the pointer says, the words say without it.
 function opened(ui, { rows, cols, queries, keys }) {
-  const canvas = h("canvas", { role: "img", class: "tx-matrix" });
-  const mark = h("div", { class: "tx-mark", "aria-hidden": "true" });
+  const canvas = h("canvas.tx-matrix", { role: "img" });
+  const mark = h("div.tx-mark", { "aria-hidden": "true" });
   const across = h(
-    "div",
-    { class: "tx-across", "aria-hidden": "true" },
-    keys.map((token) => h("span", {}, h("span", { title: token }, token))),
+    "div.tx-across",
+    { "aria-hidden": "true" },
+    keys.map((token) => h("span", h("span", { title: token }, token))),
   );
   const place = (across_, down) => [
     Math.min(rows - 1, Math.floor(down * rows)),
@@ -357,39 +336,26 @@ function opened(ui, { rows, cols, queries, keys }) {
       theme: ui.theme,
       numbers: size >= 24,
     });
-    canvas.setAttribute(
-      "aria-label",
-      `Attention weights of layer ${part.layer}, head ${part.at}: ${rows} queries by ${cols} keys. Choose a query among the words to hear its row.`,
-    );
+    canvas.ariaLabel = `Attention weights of layer ${part.layer}, head ${part.at}: ${rows} queries by ${cols} keys. Choose a query among the words to hear its row.`;
   };
-  return { paint, elements: [across, h("div", { class: "tx-stage" }, canvas, mark)] };
+  return { paint, elements: [across, h("div.tx-stage", canvas, mark)] };
 }
 
 // The sentence twice: who asks on the left, who is attended to on the right, lines between.
 function wordLines(ui, { queries, keys }) {
   const asks = queries.map((token, i) =>
-    h(
-      "button",
-      {
-        type: "button",
-        class: "tx-ask",
-        role: "radio",
-        "aria-label": `query ${named(queries, i)}`,
-        onclick: () => ui.save("query", i),
-      },
-      token,
-    ),
+    h("button.tx-ask", { "aria-label": `query ${named(queries, i)}` }, token),
   );
-  const group = h("div", { class: "tx-asks", role: "radiogroup", "aria-label": "Query" }, asks);
-  const stop = roving(group, asks, { go: (i) => ui.save("query", i) });
+  const group = h("div.tx-asks", { role: "radiogroup", "aria-label": "Query" }, asks);
+  const show = radioGroup(group, asks, (i) => ui.save("query", i));
   const answers = keys.map((token) =>
-    h("li", {}, h("span", { class: "tx-key-word", title: token }, token), h("i"), h("small")),
+    h("li", h("span.tx-key-word", { title: token }, token), h("i"), h("small")),
   );
-  const others = h("g", { class: "tx-others" });
-  const own = h("g", { class: "tx-own" });
+  const others = h("g.tx-others");
+  const own = h("g.tx-own");
   const threads = keys.map(() => h("path"));
   own.append(...threads);
-  const svg = h("svg", { class: "tx-lines", "aria-hidden": "true" }, others, own);
+  const svg = h("svg.tx-lines", { "aria-hidden": "true" }, others, own);
   let wide = 96;
   const curve = (i, j, step) =>
     `M0 ${((i + 0.5) * step).toFixed(1)}C${wide / 2} ${((i + 0.5) * step).toFixed(1)} ${wide / 2} ${((j + 0.5) * step).toFixed(1)} ${wide} ${((j + 0.5) * step).toFixed(1)}`;
@@ -415,8 +381,7 @@ function wordLines(ui, { queries, keys }) {
   const paint = (part) => {
     const row = part.row(part.layer, part.at, part.query);
     const theme = ui.theme;
-    stop(part.query);
-    asks.forEach((ask, i) => ask.setAttribute("aria-checked", i === part.query));
+    show(part.query);
     answers.forEach((answer, j) => {
       const [word, bar, number] = answer.children;
       const off = part.blocked(part.query, j);
@@ -430,7 +395,7 @@ function wordLines(ui, { queries, keys }) {
   return {
     paint,
     draw,
-    elements: [group, svg, h("ol", { class: "tx-answers", "aria-label": "Keys" }, answers)],
+    elements: [group, svg, h("ol.tx-answers", { "aria-label": "Keys" }, answers)],
   };
 }
 

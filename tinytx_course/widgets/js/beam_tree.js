@@ -223,7 +223,7 @@ export function bestWay(get, n) {
 
 // As many columns as fit, as wide as the longest word needs; in each the best hypothesis on top.
 function picture(ui) {
-  const svg = h("svg", { role: "img", class: "tx-tree" });
+  const svg = h("svg.tx-tree", { role: "img" });
   const pen = h("canvas").getContext("2d");
   const long = (text) => pen.measureText(text).width;
   const fitted = (text, room) => {
@@ -306,8 +306,8 @@ function picture(ui) {
               fitted(lastWord(pathOf(tree, step, i)), box - 6),
             ),
             h(
-              "text",
-              { x: x + box / 2, y: y(i) + (ui.large ? 14 : 11), "text-anchor": "middle", class: "tx-number" },
+              "text.tx-number",
+              { x: x + box / 2, y: y(i) + (ui.large ? 14 : 11), "text-anchor": "middle" },
               number(p),
             ),
           ),
@@ -317,7 +317,7 @@ function picture(ui) {
     // Of what is still to come, the numbers of the steps.
     for (let step = n; step < Math.min(tree.length, from + most); step++) {
       const x = (step - from) * column + box / 2;
-      boxes.push(h("text", { x, y: 13, "text-anchor": "middle", class: "tx-head" }, `step ${step + 1}`));
+      boxes.push(h("text.tx-head", { x, y: 13, "text-anchor": "middle" }, `step ${step + 1}`));
     }
     svg.style.height = `${height}px`;
     svg.replaceChildren(...links, ...thick, ...boxes);
@@ -326,10 +326,7 @@ function picture(ui) {
       n === seen + 1 && !motionless() ? boxes.filter((box_) => box_.dataset.step === String(n)) : [];
     fresh.forEach((box_) => box_.animate([{ opacity: 0, transform: "translateX(-16px)" }, {}], 300));
     seen = n;
-    svg.setAttribute(
-      "aria-label",
-      `Tree of hypotheses, steps ${from + 1} to ${n}${split >= 0 ? `; greedy decoding leaves the best way at step ${split + 1}` : ""}; “In words” lists the last step`,
-    );
+    svg.ariaLabel = `Tree of hypotheses, steps ${from + 1} to ${n}${split >= 0 ? `; greedy decoding leaves the best way at step ${split + 1}` : ""}; “In words” lists the last step`;
   };
   svg.addEventListener("pointerleave", () => ui.tip(null));
   update.box = svg;
@@ -340,7 +337,7 @@ function picture(ui) {
 const SHOWN = 3;
 function ranking(ui) {
   const body = h("tbody");
-  const says = h("p", { class: "tx-decides" });
+  const says = h("p.tx-decides");
   const update = () => {
     const all = ended(ui.get, stepOf(ui.get));
     const most = PENALTIES.map((_, i) => Math.max(...all.map(({ scores }) => scores[i])));
@@ -351,10 +348,9 @@ function ranking(ui) {
       ...all.slice(0, SHOWN).map(({ text, tokens, scores }) =>
         h(
           "tr",
-          {},
           h("th", { scope: "row" }, text || "(empty)"),
-          h("td", {}, tokens),
-          scores.map((x, i) => h("td", {}, x === most[i] ? h("b", {}, `★ ${number(x)}`) : number(x))),
+          h("td", tokens),
+          scores.map((x, i) => h("td", x === most[i] ? h("b", `★ ${number(x)}`) : number(x))),
         ),
       ),
     );
@@ -366,25 +362,7 @@ function ranking(ui) {
     "0.5",
     "1",
   ];
-  update.box = h(
-    "div",
-    { class: "tx-ended" },
-    says,
-    h(
-      "table",
-      {},
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          names.map((name) => h("th", { scope: "col" }, name)),
-        ),
-      ),
-      body,
-    ),
-  );
+  update.box = h("div.tx-ended", says, h("table", headRow(names), body));
   return update;
 }
 
@@ -395,12 +373,12 @@ function sentences(ui) {
   const names = [...ui.get("sources").map((_, i) => String(i + 1)), "table"];
   const box = ui.picks("source", { label: "sentence", names, reset: { step: 1 } });
   [...box.children].forEach((button, i) => {
-    button.setAttribute("aria-label", `${names[i]}: ${sources[i]}`);
+    button.ariaLabel = `${names[i]}: ${sources[i]}`;
     button.title = sources[i];
   });
   const source = h("dd");
   const reference = h("dd");
-  const right = h("div", {}, h("dt", {}, "reference"), reference);
+  const right = h("div", h("dt", "reference"), reference);
   const update = () => {
     source.textContent = sources[ui.get("source")];
     reference.textContent = ui.get("references")?.[ui.get("source")] ?? "";
@@ -408,11 +386,10 @@ function sentences(ui) {
   };
   update.box = [
     h(
-      "div",
-      { class: "tx-row tx-sentence" },
-      h("span", { class: "tx-word", "aria-hidden": "true" }, "sentence"),
+      "div.tx-row.tx-sentence",
+      h("span.tx-word", { "aria-hidden": "true" }, "sentence"),
       box,
-      h("dl", { class: "tx-texts" }, h("div", {}, h("dt", {}, "source"), source), right),
+      h("dl.tx-texts", h("div", h("dt", "source"), source), right),
     ),
   ];
   return update;
@@ -423,19 +400,14 @@ function build(ui) {
   const ranks = ranking(ui);
   const texts = sentences(ui);
   const go = (by) => () => ui.save("step", clamp(stepOf(ui.get) + by, 1, treeOf(ui.get).length));
-  const back = h("button", { type: "button", class: "tx-button", onclick: go(-1) }, "← Back");
-  const next = h("button", { type: "button", class: "tx-button tx-next", onclick: go(1) }, "Next →");
-  let ruler;
-  ui.painters.push(() => {
-    ruler.max = treeOf(ui.get).length;
-  });
+  const back = h("button.tx-button", { onclick: go(-1) }, "← Back");
+  const next = h("button.tx-button.tx-next", { onclick: go(1) }, "Next →");
   const slider = ui.slider("step", {
     label: "step",
     min: 1,
-    max: 1,
+    max: () => treeOf(ui.get).length,
     format: () => `${stepOf(ui.get)} of ${treeOf(ui.get).length}`,
   });
-  ruler = slider.querySelector("input");
   const paint = () => {
     const n = stepOf(ui.get);
     draw();
@@ -447,16 +419,14 @@ function build(ui) {
   ui.show(
     paint,
     h(
-      "p",
-      { class: "tx-invite" },
+      "p.tx-invite",
       "Press “Next”. Where does the beam keep what greedy decoding would drop, and does it pay in the end?",
     ),
     texts.box,
     h(
-      "div",
-      { class: "tx-row tx-steps" },
+      "div.tx-row.tx-steps",
       slider,
-      h("span", { class: "tx-pair" }, back, next),
+      h("span.tx-pair", back, next),
       ui.choice("beam_size", { label: "beam size", options: [1, 2, 3, 4].map((k) => [k, String(k)]) }),
       ui.choice("length_penalty", {
         label: "length penalty",
@@ -465,8 +435,7 @@ function build(ui) {
     ),
     draw.box,
     h(
-      "p",
-      { class: "tx-legend" },
+      "p.tx-legend",
       "A box: last word so far, log P of all. Filled: kept. Empty: pruned (best three). Dashed: greedy. Thick: best.",
     ),
     ranks.box,

@@ -67,9 +67,9 @@ function mask(ui) {
   const cells = rows.flatMap((_, i) =>
     columns.map((__, j) =>
       h(
-        "button",
-        { type: "button", class: "tx-cell", onclick: () => flip(i * columns.length + j) },
-        inside ? h("span", {}, tokens[i][j]) : null,
+        "button.tx-cell",
+        { onclick: () => flip(i * columns.length + j) },
+        inside ? h("span", tokens[i][j]) : null,
       ),
     ),
   );
@@ -77,9 +77,8 @@ function mask(ui) {
     h("span", { class: `tx-key${word.length < 3 ? " tx-upright" : ""}`, "aria-hidden": "true" }, word),
   );
   const grid = h(
-    "div",
+    "div.tx-hand",
     {
-      class: "tx-hand",
       role: "group",
       "aria-label": "Mask, pressed is open",
       style: `--columns:${columns.length};--side:${inside ? 52 : 44}px`,
@@ -87,7 +86,7 @@ function mask(ui) {
     h("span"),
     across,
     rows.map((word, i) => [
-      h("span", { class: "tx-query", "aria-hidden": "true" }, inside ? `text ${i}` : word),
+      h("span.tx-query", { "aria-hidden": "true" }, inside ? `text ${i}` : word),
       cells.slice(i * columns.length, (i + 1) * columns.length),
     ]),
   );
@@ -97,22 +96,18 @@ function mask(ui) {
       const row = Math.floor(i / columns.length);
       const open = ui.get("cells")[i] === "1";
       cell.setAttribute("aria-pressed", open);
-      cell.setAttribute(
-        "aria-label",
-        `${inside ? `${cell.textContent}, ` : ""}row ${row + 1}, ${rows[row]}, column ${(i % columns.length) + 1}, ${columns[i % columns.length]}`,
-      );
+      cell.ariaLabel = `${inside ? `${cell.textContent}, ` : ""}row ${row + 1}, ${rows[row]}, column ${(i % columns.length) + 1}, ${columns[i % columns.length]}`;
     });
-  return { box: h("div", { class: "tx-scroll" }, grid), paint };
+  return { box: h("div.tx-scroll", grid), paint };
 }
 
 function entry(ui) {
   const id = uid();
-  const input = h("input", {
+  const input = h("input.tx-typed", {
     id,
     type: "text",
     inputmode: "decimal",
     autocomplete: "off",
-    class: "tx-typed",
     oninput: () => change(ui, "typed", input.value),
     onkeydown: (event) => {
       if (event.key === "Enter") check(ui);
@@ -121,7 +116,7 @@ function entry(ui) {
   const paint = () => {
     if (input.value !== ui.get("typed")) input.value = ui.get("typed");
   };
-  return { box: h("div", { class: "tx-row" }, h("label", { for: id }, "Your answer"), input), paint };
+  return { box: h("div.tx-row", h("label", { for: id }, "Your answer"), input), paint };
 }
 
 function check(ui) {
@@ -132,15 +127,14 @@ function check(ui) {
 function build(ui) {
   const answer = isMask(ui.get) ? mask(ui) : entry(ui);
   const [[right]] = ui.get("answers");
-  const button = (words, onclick) => h("button", { type: "button", class: "tx-button", onclick }, words);
+  const button = (words, onclick) => h("button.tx-button", { onclick }, words);
   const solve = () => {
     ui.set(isMask(ui.get) ? "cells" : "typed", right);
     ui.save("report", "solution");
   };
   const solution = button("Show the solution", solve);
   const buttons = h(
-    "div",
-    { class: "tx-row" },
+    "div.tx-row",
     button("Check", () => check(ui)),
     solution,
   );
@@ -151,7 +145,7 @@ function build(ui) {
       solution.hidden = false; // after the first try
     ui.root.classList.toggle("tx-solved", ui.get("report") === "check" && verdictOf(ui.get).mistake === "");
   };
-  ui.show(paint, h("p", { class: "tx-task" }, marked(ui.get("task"))), answer.box, buttons);
+  ui.show(paint, h("p.tx-task", marked(ui.get("task"))), answer.box, buttons);
 }
 
 export default explorer("by_hand", { build, describe });

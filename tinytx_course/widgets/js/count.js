@@ -1,25 +1,6 @@
 // The count explorer. `get` maps the name of a trait to its value; what is counted are BigInts, exact at any
 // size.
 
-const SETTINGS = [
-  "vocab_size",
-  "d_model",
-  "n_layers",
-  "n_heads",
-  "d_ff",
-  "seq_len",
-  "batch_size",
-  "max_len",
-  "n_classes",
-  "tie_embeddings",
-  "learned",
-  "plain",
-  "causal",
-  "bias",
-  "norm_first",
-  "gelu",
-  "head",
-];
 const NAMES = {
   vocab_size: "vocabulary",
   d_model: "width",
@@ -39,6 +20,7 @@ const NAMES = {
   gelu: "GELU",
   head: "head",
 };
+const SETTINGS = Object.keys(NAMES);
 // Sizes of the frame that the treemap grows in, and what is still drawn as a ghost, as shares of its area.
 const RUNG = 2;
 const LEAST = 1 / 400;
@@ -236,15 +218,14 @@ function ratio(now, then) {
 const inWords = (value) =>
   typeof value === "boolean" ? (value ? "on" : "off") : typeof value === "string" ? value : grouped(value);
 const changes = (before, after) =>
-  Object.keys(NAMES)
-    .filter((key) => before[key] !== after[key])
+  SETTINGS.filter((key) => before[key] !== after[key])
     .map((key) => `${NAMES[key]} ${inWords(before[key])} → ${inWords(after[key])}`)
     .join(", ");
 
 // The pinned state by the one setting in which it differs, as before a reader has pinned anything.
 function pinnedName(get) {
   const [state, pinned] = [settingsOf(get), get("pinned")];
-  const [key, ...more] = Object.keys(NAMES).filter((name) => pinned[name] !== state[name]);
+  const [key, ...more] = SETTINGS.filter((name) => pinned[name] !== state[name]);
   return key && !more.length ? `${NAMES[key]} ${inWords(pinned[key])}` : "the pinned state";
 }
 
@@ -277,12 +258,12 @@ export function describe(get) {
   if (name)
     text += ` Chosen: ${name}, ${formula} = ${grouped(now[GROUPS[get("view")].key][name])}${also && `, with ${also}`}.`;
   if (!changed) return `${card || `${size} `}This is the pinned state.\n${card && `${size} `}${text}`;
-  const kinds = [
-    ["parameters", "parameters"],
-    ["compute", "compute"],
-    ["training", "training memory"],
-    ["generating", "generation memory"],
-  ];
+  const kinds = Object.entries({
+    parameters: "parameters",
+    compute: "compute",
+    training: "training memory",
+    generating: "generation memory",
+  });
   const by = ([group]) => Math.abs(Math.log(Number(sum(now, group)) / Number(sum(then, group))));
   const said = kinds
     .sort((one, other) => by(other) - by(one))
@@ -317,21 +298,13 @@ const FRAME = 2.15; // width to height
 
 // Four totals, one of which the picture shows.
 function tabs(ui) {
-  const all = GROUPS.map(({ title, unit }, i) => {
+  const all = GROUPS.map(({ title, unit }) => {
     const sum = h("b");
     const factor = h("small");
     return {
       sum,
       factor,
-      box: h(
-        "button",
-        { type: "button", role: "radio", class: "tx-tab", onclick: () => choose(i) },
-        h("span", {}, unit === "B" ? title : `${unit} ${title}`),
-        " ",
-        sum,
-        " ",
-        factor,
-      ),
+      box: h("button.tx-tab", h("span", unit === "B" ? title : `${unit} ${title}`), " ", sum, " ", factor),
     };
   });
   const choose = (i) => {
@@ -342,22 +315,15 @@ function tabs(ui) {
     );
     ui.save("view", i);
   };
-  const box = h(
-    "div",
-    { class: "tx-tabs", role: "radiogroup", "aria-label": "What the picture shows" },
-    all.map((one) => one.box),
-  );
-  const stop = roving(
-    box,
-    all.map((one) => one.box),
-    { go: choose },
-  );
+  const buttons = all.map((one) => one.box);
+  const box = h("div.tx-tabs", { role: "radiogroup", "aria-label": "What the picture shows" }, buttons);
+  const show = radioGroup(box, buttons, choose);
   const paint = (now, then) => {
     const long = pinnedName(ui.get);
     const name = long.length > 12 ? "pinned" : long;
     const narrow = ui.width < 480; // one line in any case
-    stop(ui.get("view"));
-    all.forEach(({ sum, factor, box: button }, i) => {
+    show(ui.get("view"));
+    all.forEach(({ sum, factor }, i) => {
       const [whole, before] = [now, then].map((bars) => total(bars[GROUPS[i].key]));
       sum.textContent = i ? `${inShort(whole)}${GROUPS[i].unit === "B" ? "B" : ""}` : grouped(whole);
       factor.textContent =
@@ -365,7 +331,6 @@ function tabs(ui) {
           ? `= ${narrow ? "as pinned" : `the same as ${name}`}`
           : `${ratio(whole, before)} ${narrow ? "vs pinned" : `against ${name}`}`;
       factor.classList.toggle("tx-changed", whole !== before);
-      button.setAttribute("aria-checked", i === ui.get("view"));
     });
   };
   return { box, paint };
@@ -398,14 +363,8 @@ const hueOf = (name) =>
 function picture(ui) {
   const tiles = Array.from({ length: 6 }, (_, i) =>
     h(
-      "button",
-      {
-        type: "button",
-        class: "tx-tile",
-        onclick: () => point(i),
-        onfocus: () => point(i),
-        onpointerenter: () => point(i),
-      },
+      "button.tx-tile",
+      { onclick: () => point(i), onfocus: () => point(i), onpointerenter: () => point(i) },
       h("b"),
       " ",
       h("small"),
@@ -414,29 +373,18 @@ function picture(ui) {
   const point = (i) => {
     if (i !== ui.get("part")) ui.save("part", i);
   };
-  const map = h(
-    "div",
-    { class: "tx-map", role: "group", "aria-label": "Parts, by their share of the area" },
-    tiles,
-  );
+  const map = h("div.tx-map", { role: "group", "aria-label": "Parts, by their share of the area" }, tiles);
   const stop = roving(map, tiles);
   const ghosts = h("div", { "aria-hidden": "true" });
   // The same parts by name: some tiles are too small for words, and for a finger.
   const names = tiles.map((_, i) =>
-    h(
-      "button",
-      { type: "button", class: "tx-name", onclick: () => point(i) },
-      h("i"),
-      h("span"),
-      " ",
-      h("small"),
-    ),
+    h("button.tx-name", { onclick: () => point(i) }, h("i"), h("span"), " ", h("small")),
   );
-  const legend = h("div", { class: "tx-names", role: "group", "aria-label": "Parts by name" }, names);
+  const legend = h("div.tx-names", { role: "group", "aria-label": "Parts by name" }, names);
   const among = roving(legend, names);
-  const scale = h("p", { class: "tx-note" });
-  const formula = h("p", { class: "tx-formula", "aria-hidden": "true" });
-  const box = h("div", { class: "tx-frame" }, ghosts, map);
+  const scale = h("p.tx-note");
+  const formula = h("p.tx-formula", { "aria-hidden": "true" });
+  const box = h("div.tx-frame", ghosts, map);
   const side = (n, frame) => `${(100 * Math.sqrt(n / frame)).toFixed(2)}%`;
   const paint = (state, now, then) => {
     const { key, unit, say } = GROUPS[ui.get("view")];
@@ -477,17 +425,13 @@ function picture(ui) {
       if (!rect) return;
       const [name, value] = bars[i];
       const portion = share(value, total(now[key]));
-      for (const [edge, x] of [
-        ["left", rect[0]],
-        ["top", rect[1]],
-        ["width", rect[2]],
-        ["height", rect[3]],
-      ])
-        tile.style[edge] = `${(100 * x).toFixed(2)}%`;
+      ["left", "top", "width", "height"].forEach((edge, at) => {
+        tile.style[edge] = `${(100 * rect[at]).toFixed(2)}%`;
+      });
       tile.dataset.hue = hueOf(name);
       tile.firstChild.textContent = name;
       tile.lastChild.textContent = `${unit === "B" ? withUnit(value, unit) : inShort(value).trim()} · ${portion}`;
-      tile.setAttribute("aria-label", `${name} ${tile.lastChild.textContent}, exactly ${grouped(value)}`);
+      tile.ariaLabel = `${name} ${tile.lastChild.textContent}, exactly ${grouped(value)}`;
       tile.setAttribute("aria-pressed", i === ui.get("part"));
       const [width, height] = [rect[2] * reach * wide, rect[3] * reach * tall];
       tile.lastChild.hidden = !fitsIn([name, tile.lastChild.textContent], width - 8, height - 7, letters);
@@ -529,11 +473,7 @@ function picture(ui) {
     const also = name && lettersIn(terms, state, total(now.parameters));
     formula.replaceChildren(
       ...(name
-        ? [
-            h("b", {}, name),
-            ` ${terms} = ${grouped(now[key][name])}`,
-            also && h("small", {}, `, with ${also}`),
-          ]
+        ? [h("b", name), ` ${terms} = ${grouped(now[key][name])}`, also && h("small", `, with ${also}`)]
         : []),
     );
   };
@@ -545,7 +485,7 @@ function fits(ui) {
   const rows = USES.map(([name, formula]) => ({
     bytes: h("td"),
     card: h("td"),
-    row: h("tr", {}, h("th", { scope: "row" }, name, " ", h("small", {}, formula))),
+    row: h("tr", h("th", { scope: "row" }, name, " ", h("small", formula))),
   }));
   const short = h("b");
   rows.forEach(({ row, bytes, card }) => row.append(bytes, card));
@@ -563,28 +503,17 @@ function fits(ui) {
   return {
     paint,
     box: h(
-      "details",
-      { class: "tx-fits" },
-      h("summary", {}, "Which GPU does this fit? ", short),
+      "details.tx-fits",
+      h("summary", "Which GPU does this fit? ", short),
       h(
         "table",
-        {},
-        h(
-          "thead",
-          {},
-          h(
-            "tr",
-            {},
-            ["use", "memory", "smallest card"].map((name) => h("th", { scope: "col" }, name)),
-          ),
-        ),
+        headRow(["use", "memory", "smallest card"]),
         h(
           "tbody",
-          {},
           rows.map(({ row }) => row),
         ),
       ),
-      h("p", { class: "tx-note" }, "N parameters, A activations, C cache. Not counted: program, buffers."),
+      h("p.tx-note", "N parameters, A activations, C cache. Not counted: program, buffers."),
     ),
   };
 }
@@ -597,19 +526,15 @@ const twoDigits = (x) => {
 function sliders(ui) {
   const log = (key, label, min, max, more = {}) =>
     ui.slider(key, { label, min, max, to: halfSteps, from: halfStepOf, format: grouped, ...more });
-  let heads;
   const all = () => divisors(ui.get("d_model"));
   const atHeads = () => all().indexOf(settingsOf(ui.get).n_heads);
-  ui.painters.push(() => {
-    heads.max = all().length - 1;
-  });
   const made = {
     T: log("seq_len", "length T", 8, 30),
     B: log("batch_size", "batch B", 0, 10, { to: (x) => 2 ** x, from: Math.log2 }),
     H: ui.slider("n_heads", {
       label: "heads H",
       min: 0,
-      max: 1,
+      max: () => all().length - 1,
       to: (x) => all()[x],
       from: atHeads,
       format: () => String(settingsOf(ui.get).n_heads),
@@ -626,9 +551,8 @@ function sliders(ui) {
     }),
     F: log("d_ff", "feed-forward F", 8, 32),
   };
-  heads = made.H.querySelector("input");
   for (const [letter, slider] of Object.entries(made)) slider.classList.add(`tx-size-${letter}`);
-  return h("div", { class: "tx-sizes" }, Object.values(made));
+  return h("div.tx-sizes", Object.values(made));
 }
 
 // Known configurations; length and batch stay as they are.
@@ -650,16 +574,8 @@ function presets(ui) {
     h("option", { value: "" }, "sizes of your own"),
     known.map(({ name }, i) => h("option", { value: i }, name)),
   );
-  const pin = h(
-    "button",
-    { type: "button", class: "tx-button", onclick: () => ui.save("pinned", settingsOf(ui.get)) },
-    "Pin",
-  );
-  const again = h(
-    "button",
-    { type: "button", class: "tx-button", onclick: () => take(ui.get("pinned")) },
-    "Back to pinned",
-  );
+  const pin = h("button.tx-button", { onclick: () => ui.save("pinned", settingsOf(ui.get)) }, "Pin");
+  const again = h("button.tx-button", { onclick: () => take(ui.get("pinned")) }, "Back to pinned");
   ui.painters.push(() => {
     const now = settingsOf(ui.get);
     const at = known.findIndex((one) =>
@@ -668,14 +584,14 @@ function presets(ui) {
     list.value = at < 0 ? "" : String(at);
     again.disabled = !changes(ui.get("pinned"), now);
   });
-  return h("div", { class: "tx-row" }, h("label", { for: id }, "model"), list, pin, again);
+  return h("div.tx-row", h("label", { for: id }, "model"), list, pin, again);
 }
 
 function build(ui) {
   const totals = tabs(ui);
   const map = picture(ui);
   const cards = fits(ui);
-  const changed = h("p", { class: "tx-against" });
+  const changed = h("p.tx-against");
   const paint = () => {
     const state = settingsOf(ui.get);
     const pinned = ui.get("pinned");
@@ -691,8 +607,7 @@ function build(ui) {
     cards.paint(now);
   };
   const invite = h(
-    "p",
-    { class: "tx-invite" },
+    "p.tx-invite",
     "Move a slider or choose a model. Each card compares with what is pinned, at first the same model on shorter texts.",
   );
   ui.show(
@@ -700,28 +615,21 @@ function build(ui) {
     invite,
     totals.box,
     h(
-      "div",
-      { class: "tx-groups" },
-      h("div", {}, map.box),
+      "div.tx-groups",
+      h("div", map.box),
       h(
         "div",
-        {},
         presets(ui),
         sliders(ui),
         changed,
         h(
           "details",
-          {},
-          h("summary", {}, "More settings: head, tied, learned positions, weights"),
+          h("summary", "More settings: head, tied, learned positions, weights"),
           h(
-            "div",
-            { class: "tx-row" },
+            "div.tx-row",
             ui.choice("head", {
               label: "head",
-              options: [
-                ["lm", "next word"],
-                ["classifier", "classifier"],
-              ],
+              options: Object.entries({ lm: "next word", classifier: "classifier" }),
             }),
             ui.toggle("tie_embeddings", { label: "tied" }),
             ui.toggle("learned", { label: "learned positions" }),

@@ -111,7 +111,7 @@ function panel(ui, title, keys, limits) {
     right: 92,
     go: (x) => ui.set("level", Math.round(x)),
   });
-  const head = h("p", { class: "tx-title" }, title);
+  const head = h("p.tx-title", title);
   const gone = h("small");
   head.append(gone);
   const update = (series) => {
@@ -150,7 +150,7 @@ function panel(ui, title, keys, limits) {
       label: `${title}: ${keys.map(([key, name]) => `${name} ${sized(series[key][0])} at the input, ${sized(series[key][level])} at level ${level}, ${sized(series[key][n])} at the top`).join("; ")}`,
     });
   };
-  update.box = h("div", { class: "tx-panel" }, head, draw.box);
+  update.box = h("div.tx-panel", head, draw.box);
   return update;
 }
 
@@ -191,7 +191,7 @@ function byDepth(ui, tried) {
       label: `Gradient at the input against layers: ${order.map((setting, i) => `${nameOf(setting)} ${sized(rows[i].at(-1))} at ${depths.at(-1)}`).join("; ")}`,
     });
   };
-  update.box = h("div", {}, h("p", { class: "tx-title" }, "Gradient at the input, by depth"), draw.box);
+  update.box = h("div", h("p.tx-title", "Gradient at the input, by depth"), draw.box);
   return update;
 }
 
@@ -202,7 +202,7 @@ function table(ui, tried) {
     ["variety", "variety at the top"],
     ["gradient", "gradient at the input"],
   ];
-  const cells = SETTINGS.map(() => columns.map(() => h("td", {}, "?")));
+  const cells = SETTINGS.map(() => columns.map(() => h("td", "?")));
   const rows = SETTINGS.map(([norm, residual], i) =>
     h(
       "tr",
@@ -216,21 +216,7 @@ function table(ui, tried) {
       cells[i],
     ),
   );
-  const box = h(
-    "table",
-    { class: "tx-all" },
-    h(
-      "thead",
-      {},
-      h(
-        "tr",
-        {},
-        h("td"),
-        columns.map(([, name]) => h("th", { scope: "col" }, name)),
-      ),
-    ),
-    h("tbody", {}, rows),
-  );
+  const box = h("table.tx-all", headRow(["", ...columns.map(([, name]) => name)]), h("tbody", rows));
   const update = () =>
     SETTINGS.forEach((setting, i) => {
       const chosen = setting[0] === ui.get("norm") && setting[1] === ui.get("residual");
@@ -250,10 +236,9 @@ function table(ui, tried) {
       });
     });
   update.box = h(
-    "div",
-    { class: "tx-panel" },
-    h("p", { class: "tx-title" }, "The settings that you tried, at this depth"),
-    h("div", { class: "tx-scroll" }, box),
+    "div.tx-panel",
+    h("p.tx-title", "The settings that you tried, at this depth"),
+    h("div.tx-scroll", box),
   );
   return update;
 }
@@ -268,10 +253,6 @@ function build(ui) {
   const tried = new Set(); // numbers of settings; the table adds to them
   const all = table(ui, tried);
   const deeper = byDepth(ui, tried);
-  let ruler;
-  ui.painters.push(() => {
-    ruler.max = ui.get("n_layers");
-  });
   const paint = () => {
     const series = seriesOf(ui.get);
     up(series);
@@ -282,20 +263,17 @@ function build(ui) {
   const slider = ui.slider("level", {
     label: "level",
     min: 0,
-    max: depths[depths.length - 1],
+    max: () => ui.get("n_layers"),
     format: () => String(levelOf(ui.get)),
   });
-  ruler = slider.querySelector("input");
   ui.show(
     paint,
     h(
-      "p",
-      { class: "tx-invite" },
+      "p.tx-invite",
       "Add layers: what is left at the top, and what comes back to the input? Then add residuals and norms.",
     ),
     h(
-      "div",
-      { class: "tx-row tx-setting" },
+      "div.tx-row.tx-setting",
       ui.slider("n_layers", {
         label: "layers",
         min: 0,
@@ -307,18 +285,15 @@ function build(ui) {
       ui.choice("norm", { label: "norm", options: NORMS.map((norm, i) => [norm, NORM_NAMES[i]]) }),
       further("Level by keys", slider),
     ),
-    h("div", { class: "tx-two" }, up.box, down.box),
+    h("div.tx-two", up.box, down.box),
     h(
-      "div",
-      { class: "tx-aside" },
+      "div.tx-aside",
       all.box,
       h(
         "div",
-        {},
         deeper.box,
         h(
-          "p",
-          { class: "tx-note" },
+          "p.tx-note",
           "Press a row to fill it. Blue: less than 1; red: more. Variety: what tells tokens apart, as a share of the signal. Untrained blocks, in float64, which ends near 10⁻¹⁶.",
         ),
       ),

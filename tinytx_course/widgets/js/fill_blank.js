@@ -64,32 +64,26 @@ const hide = (ui, i) => {
 };
 
 function text(ui) {
-  const box = h("div", { class: "tx-review", role: "radiogroup", "aria-label": "hidden token" });
+  const box = h("div.tx-review", { role: "radiogroup", "aria-label": "hidden token" });
   let known = null;
   let words = [];
   const update = ({ tokens, at }) => {
     if (tokens !== known) {
-      words = tokens.map((_, i) =>
-        h("button", { type: "button", class: "tx-word", role: "radio", onclick: () => hide(ui, i) }),
-      );
-      const fresh = h("div", { class: "tx-words" }, words);
-      fresh.stop = roving(fresh, words, { go: (i) => hide(ui, i) });
+      words = tokens.map(() => h("button.tx-word"));
+      const fresh = h("div.tx-words", words);
+      fresh.show = radioGroup(fresh, words, (i) => hide(ui, i));
       box.replaceChildren(fresh);
       known = tokens;
     }
-    box.firstChild.stop(at);
+    box.firstChild.show(at);
     const guess = verdictOf(ui.get);
     words.forEach((word, i) => {
       const blank = i === at && !ui.get("revealed");
       word.textContent = !blank ? tokens[i] : guess ? `${guess.row[0]} ${guess.mark}` : "____";
       word.dataset.verdict = blank && guess ? guess.mark : "";
-      word.setAttribute("aria-checked", i === at);
-      word.setAttribute(
-        "aria-label",
-        !blank
-          ? tokens[i]
-          : `token ${i}, hidden${guess ? `, your choice ${guess.row[0]}: ${guess.text}` : ""}`,
-      );
+      word.ariaLabel = !blank
+        ? tokens[i]
+        : `token ${i}, hidden${guess ? `, your choice ${guess.row[0]}: ${guess.text}` : ""}`;
     });
   };
   update.box = box;
@@ -107,22 +101,21 @@ export const entriesOf = ({ rows, impossible }) => {
   return [...rows, ["other impossible words", 0, 0, Math.max(0, impossible - named)]];
 };
 
-const entry = (name, bars = [], more = {}) =>
-  h("div", { class: "tx-entry", ...more }, name, h("span", {}, bars));
+const entry = (name, bars = [], more = {}) => h("div.tx-entry", { ...more }, name, h("span", bars));
 const bar = (i, width, said) =>
   h(
     "span",
     { class: `tx-one ${TONES[i]}` },
-    h("em", {}, SHORT[i]),
-    h("u", {}, h("i", { style: `width:${width}%` })),
-    h("b", {}, said),
+    h("em", SHORT[i]),
+    h("u", h("i", { style: `width:${width}%` })),
+    h("b", said),
   );
 
 // What one may choose from: the tokens of the rows, in the order of the alphabet, where they will have bars.
 function question(ui) {
-  const box = h("div", { class: "tx-bars", role: "group", "aria-label": "your choice" });
+  const box = h("div.tx-bars", { role: "group", "aria-label": "your choice" });
   const choice = (token, words = token, kind = "tx-token") =>
-    h("button", { type: "button", class: kind, onclick: () => ui.save("guess", token) }, words);
+    h("button", { class: kind, onclick: () => ui.save("guess", token) }, words);
   let known = null;
   const update = ({ rows }) => {
     if (rows === known) return; // drawn again for another width: the button with the focus stays
@@ -139,7 +132,7 @@ function question(ui) {
 
 // Three bars a token; what the reader chose is marked.
 function chart(ui) {
-  const list = h("div", { class: "tx-bars tx-chart", role: "list", tabindex: "-1", "aria-label": "tokens" });
+  const list = h("div.tx-bars.tx-chart", { role: "list", tabindex: "-1", "aria-label": "tokens" });
   const update = (blank, end) => {
     const right = ui.get("revealed") ? blank.tokens[blank.at] : null;
     const guess = verdictOf(ui.get);
@@ -157,7 +150,7 @@ function chart(ui) {
               ? "impossible"
               : "";
         return entry(
-          h("span", { class: "tx-name" }, mine && `${mine} `, token, words && h("small", {}, words)),
+          h("span.tx-name", mine && `${mine} `, token, words && h("small", words)),
           shares.map((p, i) => (known || i === 2 ? bar(i, ((100 * p) / end).toFixed(2), share(p)) : "")),
           {
             role: "listitem",
@@ -177,9 +170,9 @@ function build(ui) {
   const words = text(ui);
   const ask = question(ui);
   const bars = chart(ui);
-  const facts = h("p", { class: "tx-facts", "aria-hidden": "true" });
-  const note = h("p", { class: "tx-note" });
-  const gloss = h("p", { class: "tx-note" });
+  const facts = h("p.tx-facts", { "aria-hidden": "true" });
+  const note = h("p.tx-note");
+  const gloss = h("p.tx-note");
   const all = ui.get("blanks").flat();
   const mean = (side) => all.reduce((sum, blank) => sum + blank[side], 0) / all.length;
   // Another token than now: whoever has just read the text is asked about one they did not pick.
@@ -188,13 +181,9 @@ function build(ui) {
     const i = Math.floor(Math.random() * (tokens.length - 1));
     hide(ui, i < at ? i : Math.min(i + 1, tokens.length - 1));
   };
-  const dice = h("button", { type: "button", class: "tx-button", onclick: random }, "Hide one at random");
-  const again = h(
-    "button",
-    { type: "button", class: "tx-button", onclick: () => hide(ui, blankOf(ui.get).at) },
-    "Ask again",
-  );
-  const key = h("p", { class: "tx-key" });
+  const dice = h("button.tx-button", { onclick: random }, "Hide one at random");
+  const again = h("button.tx-button", { onclick: () => hide(ui, blankOf(ui.get).at) }, "Ask again");
+  const key = h("p.tx-key");
   const average = `Divergence on average over all ${all.length} blanks: model ${nats(mean("model"))}, left only ${nats(mean("left"))}.`;
   note.textContent = `Impossible: no review of this world has the word here; grammar is one reason, an opinion that the rest contradicts another. ${average}`;
   let asked = true;
@@ -214,15 +203,15 @@ function build(ui) {
     again.disabled = bars.box.hidden = asked;
     ask.box.hidden = !asked;
     const sides = SIDES.map((side, i) => h("span", { class: TONES[i] }, h("i"), side));
-    key.replaceChildren(...(asked ? [h("b", {}, "Fill in:")] : [...sides, `full bar: ${100 * end}%`]));
+    key.replaceChildren(...(asked ? [h("b", "Fill in:")] : [...sides, `full bar: ${100 * end}%`]));
     facts.replaceChildren(
       ...(asked
         ? ["What is probable is shown after your choice."]
         : [
             "KL divergence from exact, both sides: ",
-            h("b", { class: "tx-model" }, `model ${nats(blank.model)}`),
+            h("b.tx-model", `model ${nats(blank.model)}`),
             " · ",
-            h("b", { class: "tx-left" }, `left only ${nats(blank.left)}`),
+            h("b.tx-left", `left only ${nats(blank.left)}`),
             rest > 0 ? `. Not shown: ${counted(rest, "less probable possible token")}.` : "",
           ]),
     );
@@ -236,19 +225,17 @@ function build(ui) {
   ui.show(
     paint,
     h(
-      "p",
-      { class: "tx-invite" },
+      "p.tx-invite",
       "Press any token to hide it. What is probable from the left alone, and from both sides? Does the model agree?",
     ),
     h(
-      "div",
-      { class: "tx-row" },
+      "div.tx-row",
       ui.picks("review", {
         label: "review",
         names: ui.get("tokens").map((_, i) => `review ${i + 1}`),
         reset: (i) => ({ ...FRESH, position: ui.get("clearest")[i] }),
       }),
-      h("span", { class: "tx-pair" }, dice, again),
+      h("span.tx-pair", dice, again),
       ui.toggle("revealed", { label: "show the hidden token" }),
     ),
     words.box,

@@ -58,7 +58,7 @@ export function describe(get) {
 
 // The review; words that are not yet read are only as wide as they are. Pressing one reads up to it.
 function text(ui) {
-  const box = h("div", { class: "tx-review", role: "group", "aria-label": "words" });
+  const box = h("div.tx-review", { role: "group", "aria-label": "words" });
   let shown = null;
   let spans = [];
   const update = ({ words, odds, n }) => {
@@ -82,11 +82,10 @@ function text(ui) {
   update.box = [
     box,
     h(
-      "p",
-      { class: "tx-key" },
-      h("span", {}, "exact evidence of a word, in nats of log-odds:"),
-      h("span", {}, `unfavourable ${number(-STRONG, 1)} `, scale, ` +${number(STRONG, 1)} favourable`),
-      ui.get("model").length ? h("span", {}, "The model answers from the first word on.") : "",
+      "p.tx-key",
+      h("span", "exact evidence of a word, in nats of log-odds:"),
+      h("span", `unfavourable ${number(-STRONG, 1)} `, scale, ` +${number(STRONG, 1)} favourable`),
+      ui.get("model").length ? h("span", "The model answers from the first word on.") : "",
     ),
   ];
   return update;
@@ -151,19 +150,17 @@ function build(ui) {
   const curve = chart(ui);
   const go = (by) => () =>
     ui.save("n_read", clamp(chosenOf(ui.get).n + by, 0, chosenOf(ui.get).words.length));
-  const back = h("button", { type: "button", class: "tx-button", onclick: go(-1) }, "← Back");
-  const next = h("button", { type: "button", class: "tx-button tx-next", onclick: go(1) }, "Next word →");
+  const back = h("button.tx-button", { onclick: go(-1) }, "← Back");
+  const next = h("button.tx-button.tx-next", { onclick: go(1) }, "Next word →");
   // A guess before a word, and how it ended; only of this visit.
   let guess = null;
   let right = 0;
   let all = 0;
-  const ended = h("span", { class: "tx-ended", "aria-live": "polite" });
+  const ended = h("span.tx-ended", { "aria-live": "polite" });
   const ways = ["↑ rises", "= stays", "↓ falls"].map((name, i) =>
     h(
-      "button",
+      "button.tx-button",
       {
-        type: "button",
-        class: "tx-button",
         onclick: () => {
           const { exact, n } = chosenOf(ui.get);
           const moved = movedBy(exact[n], exact[n + 1]);
@@ -180,18 +177,13 @@ function build(ui) {
       name,
     ),
   );
-  const gloss = h("p", { class: "tx-note" });
-  let ruler;
-  ui.painters.push(() => {
-    ruler.max = chosenOf(ui.get).words.length;
-  });
+  const gloss = h("p.tx-note");
   const slider = ui.slider("n_read", {
     label: "words read",
     min: 0,
-    max: 1,
+    max: () => chosenOf(ui.get).words.length,
     format: () => String(chosenOf(ui.get).n),
   });
-  ruler = slider.querySelector("input");
   const paint = () => {
     const chosen = chosenOf(ui.get);
     back.disabled = chosen.n === 0;
@@ -207,27 +199,19 @@ function build(ui) {
   ui.show(
     paint,
     h(
-      "p",
-      { class: "tx-invite" },
+      "p.tx-invite",
       `Reveal the review word by word. Before each word: will the exact probability rise or fall?${ui.get("model").length ? " Is the model as sure as one can be?" : ""}`,
     ),
     h(
-      "div",
-      { class: "tx-row" },
+      "div.tx-row",
       ui.picks("review", {
         label: "review",
         names: ui.get("reviews").map((_, i) => `review ${i + 1}`),
         reset: { n_read: 0 },
       }),
     ),
-    h("div", { class: "tx-row tx-reading" }, slider, h("span", { class: "tx-pair" }, back, next)),
-    h(
-      "div",
-      { class: "tx-row tx-guess" },
-      h("span", {}, "With the next word P(favourable)"),
-      h("span", { class: "tx-pair" }, ways),
-      ended,
-    ),
+    h("div.tx-row.tx-reading", slider, h("span.tx-pair", back, next)),
+    h("div.tx-row.tx-guess", h("span", "With the next word P(favourable)"), h("span.tx-pair", ways), ended),
     words.box,
     curve.box,
     gloss,

@@ -236,16 +236,13 @@ function expected({ ids, truths }, at, best, heat) {
 
 // A vector as a strip of colours, in so many rows.
 function strip(rows = 1) {
-  const canvas = h("canvas", { role: "img", class: "tx-strip" });
+  const canvas = h("canvas.tx-strip", { role: "img" });
   canvas.paint = (label, vector, theme, most = largest(vector)) => {
     const cols = vector.length / rows;
     const share = (i, j) => 0.5 + vector[i * cols + j] / (2 * most);
     paintPixels(canvas, { rows, cols, share, theme, color: signedShade });
     const [low, high] = [Math.min(...vector), Math.max(...vector)];
-    canvas.setAttribute(
-      "aria-label",
-      `${label}: ${vector.length} numbers from ${number(low)} to ${number(high)}`,
-    );
+    canvas.ariaLabel = `${label}: ${vector.length} numbers from ${number(low)} to ${number(high)}`;
     return canvas;
   };
   return canvas;
@@ -263,29 +260,20 @@ function paintMap(canvas, map) {
 
 // What the open part shows, and of a head the key that is looked at.
 function detail(ui) {
-  const title = h("p", { class: "tx-title" });
+  const title = h("p.tx-title");
   const keys = tokenRow("Key", (j) => ui.save("distance", followed(ui.get).at - j));
   const vectors = h("tbody");
   const products = h("tbody");
   const scroll = h(
-    "div",
-    { class: "tx-scroll", tabindex: 0, role: "group", "aria-label": "the numbers of the dot product" },
-    h("table", { class: "tx-numbers" }, products),
+    "div.tx-scroll",
+    { tabindex: 0, role: "group", "aria-label": "the numbers of the dot product" },
+    h("table.tx-numbers", products),
   );
-  const numbers = h("ol", { class: "tx-chain" });
-  const box = h(
-    "div",
-    { class: "tx-opened", id: uid() },
-    title,
-    keys.box,
-    h("table", {}, vectors),
-    scroll,
-    numbers,
-  );
+  const numbers = h("ol.tx-chain");
+  const box = h("div.tx-opened", { id: uid() }, title, keys.box, h("table", vectors), scroll, numbers);
   const cells = ([name, vector, most], from, to) =>
     h(
       "tr",
-      {},
       h("th", { scope: "row" }, name),
       Array.from(vector.slice(from, to), (x) => {
         const color = signedShade(0.5 + x / (2 * most), ui.theme);
@@ -302,14 +290,13 @@ function detail(ui) {
       ...found.vectors.map(([name, vector, words, most]) =>
         h(
           "tr",
-          {},
           h("th", { scope: "row" }, name),
-          h("td", {}, strip().paint(name, vector, ui.theme, most)),
-          h("td", {}, words),
+          h("td", strip().paint(name, vector, ui.theme, most)),
+          h("td", words),
         ),
       ),
     );
-    numbers.replaceChildren(...found.numbers.map(([name, value]) => h("li", {}, name, h("b", {}, value))));
+    numbers.replaceChildren(...found.numbers.map(([name, value]) => h("li", name, h("b", value))));
     products.replaceChildren(
       ...Array.from({ length: Math.ceil(now.width / across) }, (_, i) =>
         of.map((row) => cells(row, i * across, (i + 1) * across)),
@@ -318,7 +305,7 @@ function detail(ui) {
     keys.paint(now.read.names.slice(0, now.at + 1), now.key, (j) => [
       now.read.names[j],
       h("i", { style: `--share:${100 * now.weights[j]}%` }),
-      h("small", {}, percent(now.weights[j])),
+      h("small", percent(now.weights[j])),
     ]);
   };
   return { box, paint };
@@ -357,30 +344,26 @@ function picture(ui, next) {
       pressed = { button, top: button.getBoundingClientRect().top };
       choose(isOpen(keys) ? { part: "" } : keys);
     };
-    const button = h("button", { ...attributes, class: "tx-opener", onclick }, inside);
+    const button = h("button.tx-opener", { ...attributes, onclick }, inside);
     openers.push({ button, keys });
     return button;
   };
-  const plus = (sign) => h("i", { class: "tx-plus", "aria-hidden": "true" }, sign);
+  const plus = (sign) => h("i.tx-plus", { "aria-hidden": "true" }, sign);
   const strips = Array.from({ length: 2 * layers + 1 }, () => strip());
-  const words = strips.map(() => h("span", { class: "tx-says" }));
+  const words = strips.map(() => h("span.tx-says"));
   const sums = strips.map((canvas, i) => {
     const what = i ? canvas : opener("embedding of the token", { part: "embedding" }, canvas);
-    return h("div", { class: "tx-sum" }, plus(i ? "+" : ""), what, words[i]);
+    return h("div.tx-sum", plus(i ? "+" : ""), what, words[i]);
   });
   const step = (at, title, inside, sum) =>
-    h("div", { class: "tx-step", style: `--at:${at}` }, h("p", { class: "tx-name" }, title), inside, sum);
+    h("div.tx-step", { style: `--at:${at}` }, h("p.tx-name", title), inside, sum);
   const maps = Array.from({ length: layers * n }, () => h("canvas"));
   const heads = Array.from({ length: layers }, (_, block) => {
     const of = Array.from({ length: n }, (__, head) => ({ part: "head", block, head }));
     const buttons = of.map((keys) =>
       opener(`block ${block}, head ${keys.head}`, keys, maps[block * n + keys.head]),
     );
-    const box = h(
-      "div",
-      { class: "tx-thumbs", role: "group", "aria-label": `Block ${block}: heads` },
-      buttons,
-    );
+    const box = h("div.tx-thumbs", { role: "group", "aria-label": `Block ${block}: heads` }, buttons);
     const stop = roving(box, buttons, {
       columns: () => getComputedStyle(box).gridTemplateColumns.split(" ").length,
       go: (i) => ui.get("part") === "head" && choose(of[i]),
@@ -393,22 +376,17 @@ function picture(ui, next) {
   const tokens = tokenRow("Token to follow", (i) =>
     ui.save("back", readText(ui.get("text")).ids.length - 1 - i),
   );
-  const logits = h(
-    "div",
-    { class: "tx-sum" },
-    plus("→"),
-    h("span", { class: "tx-says" }, `${grouped(size)} logits`),
-  );
-  const dot = h("i", { class: "tx-dot", "aria-hidden": "true" });
+  const logits = h("div.tx-sum", plus("→"), h("span.tx-says", `${grouped(size)} logits`));
+  const dot = h("i.tx-dot", { "aria-hidden": "true" });
   const box = h(
-    "div",
-    { class: "tx-machine", style: `--layers:${layers}` },
-    h("i", { class: "tx-line", "aria-hidden": "true" }),
+    "div.tx-machine",
+    { style: `--layers:${layers}` },
+    h("i.tx-line", { "aria-hidden": "true" }),
     step(0, "Tokens", tokens.box, sums[0]),
     heads.map((group, block) => {
       const keys = { part: "feed_forward", block };
       return [
-        h("p", { class: "tx-name tx-ground", style: `--at:${2 * block + 1}` }, `Block ${block}`),
+        h("p.tx-name.tx-ground", { style: `--at:${2 * block + 1}` }, `Block ${block}`),
         step(2 * block + 1, "attention", group, sums[2 * block + 1]),
         step(
           2 * block + 2,
@@ -447,13 +425,13 @@ function picture(ui, next) {
       const p = i ? modelChances(read, i - 1)[read.ids[i]] : null;
       const truth = i ? trueChances(read, i - 1)?.[read.ids[i]] : null;
       const numbers = i ? `${chance(p)} · ${truth === undefined ? "–" : chance(truth)}` : "model · truth";
-      return [read.names[i], embeddings[i], h("small", {}, numbers)];
+      return [read.names[i], embeddings[i], h("small", numbers)];
     });
     stream(now).forEach((state, i) => {
       strips[i].paint(state.name, state.vector, theme);
       words[i].replaceChildren(
         "would say ",
-        h("span", {}, h("b", {}, shownAs(state.best)), ` ${percent(state.chance)}`),
+        h("span", h("b", shownAs(state.best)), ` ${percent(state.chance)}`),
       );
     });
     active.forEach((canvas, block) => canvas.paint("activations", row(`blocks.${block}.act`, hidden), theme));
@@ -484,35 +462,30 @@ function picture(ui, next) {
 
 // What comes next, by the model and in truth; take(id, chances) is called for a token that is pressed.
 function nextTokens(ui, take) {
-  const title = h("p", { class: "tx-title" });
+  const title = h("p.tx-title");
   const rows = Array.from({ length: N_ROWS }, () => {
-    const word = h("span", { class: "tx-next-word" });
-    const logit = h("small", {});
+    const word = h("span.tx-next-word");
+    const logit = h("small");
     const bars = ["model", "truth"].map((side) => ({ side, fill: h("i"), text: h("b") }));
     const row = { word, logit, bars };
     const onclick = () => row.last && take(row.found);
     row.box = h(
-      "button",
-      { type: "button", class: "tx-option", onclick },
-      h("span", { class: "tx-name" }, word, " ", logit),
+      "button.tx-option",
+      { onclick },
+      h("span.tx-name", word, " ", logit),
       " ",
       h(
-        "span",
-        { class: "tx-two" },
+        "span.tx-two",
         bars.map(({ side, fill, text }) =>
-          h("span", { class: `tx-one tx-${side}` }, h("em", {}, side), " ", h("u", {}, fill), text, " "),
+          h("span", { class: `tx-one tx-${side}` }, h("em", side), " ", h("u", fill), text, " "),
         ),
       ),
     );
     return row;
   });
-  const axis = h("span", { class: "tx-ticks" });
+  const axis = h("span.tx-ticks");
   const boxes = rows.map((row) => row.box);
-  const list = h(
-    "div",
-    { class: "tx-options", role: "group", "aria-label": "tokens that may come next" },
-    boxes,
-  );
+  const list = h("div.tx-options", { role: "group", "aria-label": "tokens that may come next" }, boxes);
   const stop = roving(list, boxes);
   const paint = ({ read, at }, drawn) => {
     const last = at === read.ids.length - 1;
@@ -548,21 +521,11 @@ function nextTokens(ui, take) {
     });
   };
   const legend = ["model", "truth"].map((side) =>
-    h("span", { class: `tx-key tx-${side}` }, h("u", {}, h("i", { style: "width: 100%" })), side),
+    h("span", { class: `tx-key tx-${side}` }, h("u", h("i", { style: "width: 100%" })), side),
   );
-  const head = h(
-    "div",
-    { class: "tx-option tx-axis", "aria-hidden": "true" },
-    h("span"),
-    h("span", { class: "tx-one" }, axis),
-  );
-  const note = h(
-    "p",
-    { class: "tx-keys" },
-    legend,
-    "Square-root scale: twice as long is four times as probable.",
-  );
-  const box = h("div", { class: "tx-part" }, title, head, list, note);
+  const head = h("div.tx-option.tx-axis", { "aria-hidden": "true" }, h("span"), h("span.tx-one", axis));
+  const note = h("p.tx-keys", legend, "Square-root scale: twice as long is four times as probable.");
+  const box = h("div.tx-part", title, head, list, note);
   return { box, paint, bar: (id) => rows.find(({ found }) => found.id === id)?.bars[0].fill ?? list };
 }
 
@@ -599,12 +562,7 @@ function build(ui) {
       Object.entries({ text, ...reset }).forEach(([key, value]) => ui.set(key, value));
       ui.done();
     };
-    return h(
-      "button",
-      { type: "button", class: "tx-token", onclick },
-      `${what}: `,
-      h("b", { lang: "fr" }, text),
-    );
+    return h("button.tx-token", { onclick }, `${what}: `, h("b", { lang: "fr" }, text));
   });
   const paint = () => {
     const now = followed(ui.get);
@@ -635,27 +593,22 @@ function build(ui) {
     setTimeout(() => flying && readText(appended(flying.text, flying.id)), RUN / 2); // where it lands is ready
     ui.done();
   };
-  const button = h(
-    "button",
-    { type: "button", class: "tx-button tx-next tx-draw", onclick: draw },
-    "Draw the next token",
-  );
+  const button = h("button.tx-button.tx-next.tx-draw", { onclick: draw }, "Draw the next token");
   const temperature = { label: "temperature", min: 0.1, max: 3, step: 0.1, format: (x) => number(x, 1) };
   const field = beginning(
     ui,
     { reset, enter: draw },
-    h("div", { class: "tx-row" }, button, ui.slider("temperature", temperature)),
-    h("div", { class: "tx-row tx-scroll tx-examples" }, examples),
+    h("div.tx-row", button, ui.slider("temperature", temperature)),
+    h("div.tx-row.tx-scroll.tx-examples", examples),
   );
   const nParams = [...machine().model.parameters.values()].reduce((sum, { data }) => sum + data.length, 0);
   ui.show(
     paint,
     h(
-      "p",
-      { class: "tx-invite" },
+      "p.tx-invite",
       `A language model of ${grouped(nParams)} numbers runs here, next to the truth, the grammar. Write, draw a token, press a part.`,
     ),
-    h("div", { class: "tx-row" }, field), // a row, so that the sentence comes below what is written
+    h("div.tx-row", field), // a row, so that the sentence comes below what is written
     parts.box,
   );
 }

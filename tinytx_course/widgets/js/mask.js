@@ -199,11 +199,7 @@ function build(ui) {
   };
   const counter = (key, label, zero) =>
     ui.slider(key, { label, min: 0, max: n, format: (x) => (x ? String(x) : zero) });
-  const erase = h(
-    "button",
-    { type: "button", class: "tx-button", onclick: () => ui.save("drawn", []) },
-    "Erase what I drew",
-  );
+  const erase = h("button.tx-button", { onclick: () => ui.save("drawn", []) }, "Erase what I drew");
   const grid = maskGrid(ui, tokens);
   const weights = weightTable(ui, tokens, size);
   const leak = leakTest(ui, tokens, size);
@@ -220,14 +216,12 @@ function build(ui) {
   };
   const own = h(
     "span",
-    {},
-    h("b", {}, "own query"),
+    h("b", "own query"),
     "this output’s own query comes from the moved input, though it may not look at it",
   );
   const legend = ["moves", "ahead", "leak"].map((verdict) =>
     h(
       "span",
-      {},
       h("i", { class: `tx-box tx-${verdict}` }),
       { moves: "allowed", ahead: "sees ahead: the mask lets it", leak: "leak: moves although it is hidden" }[
         verdict
@@ -237,19 +231,12 @@ function build(ui) {
   ui.show(
     paint,
     h(
-      "p",
-      { class: "tx-invite" },
+      "p.tx-invite",
       "Click or drag over cells to open and block them. The input of that column is moved, and every output says whether it noticed.",
     ),
+    h("div.tx-row.tx-presets", presets(ui, "Masks", PRESETS), presets(ui, "Usual mistakes", MISTAKES)),
     h(
-      "div",
-      { class: "tx-row tx-presets" },
-      presets(ui, "Masks", PRESETS),
-      presets(ui, "Usual mistakes", MISTAKES),
-    ),
-    h(
-      "div",
-      { class: "tx-row tx-counters" },
+      "div.tx-row.tx-counters",
       ui.toggle("causal", { label: "causal" }),
       counter("window", "window", "off"),
       counter("prefix", "prefix", "off"),
@@ -257,37 +244,20 @@ function build(ui) {
       ui.slider("layers", { label: "layers", min: 1, max: 6 }),
     ),
     h(
-      "div",
-      { class: "tx-row" },
+      "div.tx-row",
       ui.choice("where", { label: "Blocked cells become", options: Object.entries(WHERE) }),
       erase,
     ),
     h(
-      "div",
-      { class: "tx-panels" },
-      h(
-        "div",
-        { class: "tx-panel" },
-        h("p", { class: "tx-title" }, "Who may attend to whom"),
-        h("div", { class: "tx-scroll" }, grid.box),
-      ),
-      h(
-        "div",
-        { class: "tx-panel" },
-        h("p", { class: "tx-title" }, "Weights after softmax"),
-        h("div", { class: "tx-scroll" }, weights.box),
-      ),
-      h(
-        "div",
-        { class: "tx-panel tx-leak-panel" },
-        h("p", { class: "tx-title" }, "Leak test: move one input"),
-        leak.box,
-      ),
+      "div.tx-panels",
+      h("div.tx-panel", h("p.tx-title", "Who may attend to whom"), h("div.tx-scroll", grid.box)),
+      h("div.tx-panel", h("p.tx-title", "Weights after softmax"), h("div.tx-scroll", weights.box)),
+      h("div.tx-panel.tx-leak-panel", h("p.tx-title", "Leak test: move one input"), leak.box),
     ),
     h(
-      "div",
-      { class: "tx-row tx-legend", "aria-hidden": "true" },
-      h("span", {}, h("i", { class: "tx-box" }), "blocked"),
+      "div.tx-row.tx-legend",
+      { "aria-hidden": "true" },
+      h("span", h("i.tx-box"), "blocked"),
       legend,
       own,
       scaleBar(shade, "0", "1", "weight"),
@@ -301,10 +271,8 @@ function presets(ui, label, all) {
   const buttons = Object.entries(all).map(([name, state]) => {
     const wanted = Object.entries(state(n)); // the first one saves
     const button = h(
-      "button",
+      "button.tx-token",
       {
-        type: "button",
-        class: "tx-token",
         onclick: () => {
           wanted.slice(1).forEach(([key, value]) => ui.set(key, value));
           ui.save(...wanted[0]);
@@ -316,30 +284,29 @@ function presets(ui, label, all) {
     return button;
   });
   return h(
-    "div",
-    { class: "tx-radios", role: "group", "aria-label": label },
-    h("span", { class: "tx-soft", "aria-hidden": "true" }, label),
+    "div.tx-radios",
+    { role: "group", "aria-label": label },
+    h("span.tx-soft", { "aria-hidden": "true" }, label),
     buttons,
   );
 }
 
 const labels = (tokens, kind) =>
-  tokens.map((token) => h("span", { class: kind, title: token }, h("span", {}, token)));
+  tokens.map((token) => h("span", { class: kind, title: token }, h("span", token)));
 
 // The mask itself, in the colours of the verdicts; the column of the moved input is framed.
 function maskGrid(ui, tokens) {
   const n = tokens.length;
-  const cells = Array.from({ length: n * n }, () => h("button", { type: "button", class: "tx-cell" }));
+  const cells = Array.from({ length: n * n }, () => h("button.tx-cell"));
   const keys = labels(tokens, "tx-key");
   const queries = labels(tokens, "tx-query");
   const grid = h(
-    "div",
+    "div.tx-mask-grid",
     {
-      class: "tx-mask-grid",
       role: "group",
       "aria-label": "Mask, a row for each query: arrow keys move, Space opens or blocks a cell",
     },
-    h("span", { class: "tx-corner", "aria-hidden": "true" }, "query ↓\nkey →"),
+    h("span.tx-corner", { "aria-hidden": "true" }, "query ↓\nkey →"),
     keys,
     tokens.map((_, i) => [queries[i], cells.slice(i * n, (i + 1) * n)]),
   );
@@ -361,7 +328,7 @@ function maskGrid(ui, tokens) {
       const name = `${named(tokens, i)} at ${named(tokens, j)}: ${open ? (j > i ? "open, sees ahead" : "open") : "blocked"}${drawn.has(at) ? ", drawn by you" : ""}${leaks && !open ? ", leaks" : ""}`;
       cell.dataset.now = j === moved;
       if (cell.getAttribute("aria-label") === name) return;
-      cell.setAttribute("aria-label", name);
+      cell.ariaLabel = name;
       cell.setAttribute("aria-pressed", open);
       cell.dataset.ahead = open && j > i;
       cell.dataset.leaks = leaks && !open;
@@ -375,8 +342,8 @@ function maskGrid(ui, tokens) {
 // The weights of the first layer, which flow to their new values, and what each row sums to.
 function weightTable(ui, tokens, size) {
   const n = tokens.length;
-  const canvas = h("canvas", { role: "img", class: "tx-weights" });
-  const sums = h("div", { class: "tx-sums", "aria-hidden": "true" });
+  const canvas = h("canvas.tx-weights", { role: "img" });
+  const sums = h("div.tx-sums", { "aria-hidden": "true" });
   let weights = [];
   let shown = null;
   let aim = "";
@@ -413,26 +380,22 @@ function weightTable(ui, tokens, size) {
     else put(1);
     aim = key;
     const totals = rowSums(weights, n);
-    canvas.setAttribute(
-      "aria-label",
-      `Attention weights of the first layer. Sums of rows: ${totals.map((sum) => sum.toFixed(2)).join(", ")}.`,
-    );
+    canvas.ariaLabel = `Attention weights of the first layer. Sums of rows: ${totals.map((sum) => sum.toFixed(2)).join(", ")}.`;
     sums.replaceChildren(
       ...totals.map((sum) =>
         h(
           "span",
           { class: Math.abs(sum - 1) > 0.005 ? "tx-sum tx-off" : "tx-sum" },
-          h("b", {}, sum.toFixed(2)),
+          h("b", sum.toFixed(2)),
           h("i", { style: `width:${30 * sum}px` }),
         ),
       ),
     );
   };
   update.box = h(
-    "div",
-    { class: "tx-weight-grid" },
-    h("div", { class: "tx-keys", "aria-hidden": "true" }, labels(tokens, "tx-key")),
-    h("span", { class: "tx-sum-head", "aria-hidden": "true" }, "row sum"),
+    "div.tx-weight-grid",
+    h("div.tx-keys", { "aria-hidden": "true" }, labels(tokens, "tx-key")),
+    h("span.tx-sum-head", { "aria-hidden": "true" }, "row sum"),
     canvas,
     sums,
   );
@@ -486,26 +449,12 @@ function drawing(ui, grid, cells) {
 function leakTest(ui, tokens, size) {
   const n = tokens.length;
   const inputs = tokens.map((token, i) =>
-    h(
-      "button",
-      {
-        type: "button",
-        class: "tx-token",
-        role: "radio",
-        "aria-label": `input ${named(tokens, i)}`,
-        onclick: () => ui.save("moved", i),
-      },
-      token,
-    ),
+    h("button.tx-token", { "aria-label": `input ${named(tokens, i)}` }, token),
   );
-  const left = h(
-    "div",
-    { class: "tx-inputs", role: "radiogroup", "aria-label": "Input that is moved" },
-    inputs,
-  );
-  const stop = roving(left, inputs, { go: (i) => ui.save("moved", i) });
+  const left = h("div.tx-inputs", { role: "radiogroup", "aria-label": "Input that is moved" }, inputs);
+  const show = radioGroup(left, inputs, (i) => ui.save("moved", i));
   const outputs = tokens.map((token) =>
-    h("li", {}, h("span", { class: "tx-name" }, token), h("span", { class: "tx-much" }, h("i")), h("span")),
+    h("li", h("span.tx-name", token), h("span.tx-much", h("i")), h("span")),
   );
   const threads = h("svg", { "aria-hidden": "true" });
   let known = "";
@@ -554,8 +503,7 @@ function leakTest(ui, tokens, size) {
     const wide = threads.clientWidth || 100;
     const side = size();
     const key = [wide, side, moved, ui.get("layers"), ui.get("where"), ...allowed].join();
-    stop(moved);
-    inputs.forEach((input, i) => input.setAttribute("aria-checked", i === moved));
+    show(moved);
     outputs.forEach((output, i) => {
       const [, much, words] = output.children;
       const verdict = verdicts[i];
@@ -568,14 +516,13 @@ function leakTest(ui, tokens, size) {
     known = key;
   };
   update.box = h(
-    "div",
-    { class: "tx-leak" },
+    "div.tx-leak",
     h("span"),
-    h("span", { class: "tx-small", "aria-hidden": "true" }),
+    h("span.tx-small", { "aria-hidden": "true" }),
     h("span"),
     left,
     threads,
-    h("ol", { class: "tx-outputs", "aria-label": "Outputs" }, outputs),
+    h("ol.tx-outputs", { "aria-label": "Outputs" }, outputs),
   );
   ui.painters.push(() => {
     update.box.children[1].textContent =

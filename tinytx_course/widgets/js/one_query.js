@@ -168,8 +168,7 @@ function bars(row, scale, room, figures = true) {
   const width = row.length * cell;
   const own = short ? { "aria-hidden": "true" } : { role: "img", "aria-label": `${row.length} numbers` };
   return h(
-    "span",
-    { class: "tx-vec" },
+    "span.tx-vec",
     h(
       "svg",
       { width, height: 2 * high, ...own },
@@ -178,8 +177,7 @@ function bars(row, scale, room, figures = true) {
     ),
     short && figures
       ? h(
-          "span",
-          { class: "tx-vec-numbers" },
+          "span.tx-vec-numbers",
           Array.from(row, (x) => h("span", { style: `width:${cell}px` }, number(x))),
         )
       : null,
@@ -195,7 +193,7 @@ const COLUMNS = [
     name: "mask",
     from: 3,
     need: [3, 4],
-    cell: (c, i) => (c.open[i] ? number(c.scores[i]) : h("span", { class: "tx-no" }, "−∞")),
+    cell: (c, i) => (c.open[i] ? number(c.scores[i]) : h("span.tx-no", "−∞")),
   },
   { name: "softmax", from: 4, need: [4, 5], cell: (c, i) => weightCell(c, i) },
   { name: "value", from: 0, need: [0, 5], cell: (c, i, most, room, full) => bars(c.v[i], most, room, full) },
@@ -233,14 +231,8 @@ function table(ui) {
   const unit = sharing(tokens);
   const keys = tokens.map((token, i) =>
     h(
-      "button",
-      {
-        type: "button",
-        class: "tx-token",
-        "aria-label": `key ${named(tokens, i)}`,
-        title: token,
-        onclick: () => ui.save("key", i),
-      },
+      "button.tx-token",
+      { "aria-label": `key ${named(tokens, i)}`, title: token, onclick: () => ui.save("key", i) },
       token,
     ),
   );
@@ -262,11 +254,10 @@ function table(ui) {
     ),
   );
   const box = h(
-    "table",
-    { class: "tx-chain" },
-    h("thead", {}, h("tr", {}, h("td"), heads), h("tr", { class: "tx-asks" }, asker, asks)),
-    h("tbody", {}, rows),
-    h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "together"), ends)),
+    "table.tx-chain",
+    h("thead", h("tr", h("td"), heads), h("tr.tx-asks", asker, asks)),
+    h("tbody", rows),
+    h("tfoot", h("tr", h("th", { scope: "row" }, "together"), ends)),
   );
   const stop = roving(box, keys, { go: (i) => ui.save("key", i) });
   let known = "";
@@ -278,13 +269,13 @@ function table(ui) {
     const key = ui.get("key");
     const fill = (cell, j, content, from = COLUMNS[j].from) => {
       const soon = step < from;
-      const parts = [soon ? h("span", { class: "tx-soon", "aria-hidden": "true" }, "·") : content()].flat();
+      const parts = [soon ? h("span.tx-soon", { "aria-hidden": "true" }, "·") : content()].flat();
       // what has the focus keeps it
       if (parts.length !== 1 || cell.firstChild !== parts[0]) cell.replaceChildren(...parts);
       cell.className = `${ACTIVE[step].includes(j) ? "tx-now" : ""} ${COLUMNS[j].need.includes(step) ? "" : "tx-far"}`;
     };
     heads.forEach((cell, j) =>
-      fill(cell, j, () => (j === 2 && !ui.get("scaled") ? h("s", {}, COLUMNS[j].name) : COLUMNS[j].name), 0),
+      fill(cell, j, () => (j === 2 && !ui.get("scaled") ? h("s", COLUMNS[j].name) : COLUMNS[j].name), 0),
     ); // as wide as before
     if (ui.get("scaled")) heads[2].removeAttribute("aria-label");
     else heads[2].setAttribute("aria-label", "not divided");
@@ -301,7 +292,7 @@ function table(ui) {
         j === 4 ? `sum ${number(c.sum ? 1 : 0, 3)}` : j === 6 ? bars(c.context, mostValue, room) : "",
       ),
     );
-    asker.replaceChildren("q of ", h("b", {}, ui.get("query_tokens")[ui.get("query")]));
+    asker.replaceChildren("q of ", h("b", ui.get("query_tokens")[ui.get("query")]));
   };
   const update = (c) => {
     const step = ui.get("step");
@@ -335,13 +326,13 @@ function table(ui) {
       rows[i].dataset.chosen = i === key;
     });
   };
-  update.box = h("div", { class: "tx-scroll" }, box);
+  update.box = h("div.tx-scroll", box);
   return update;
 }
 
 // The numbers of the query: drag one, or press the arrow keys on it, and everything follows.
 function ownNumbers(ui, most) {
-  const box = h("span", { class: "tx-own" });
+  const box = h("span.tx-own");
   let grips = [];
   const put = (i, value) => {
     const q = Array.from(chainOf(ui.get).q);
@@ -351,8 +342,7 @@ function ownNumbers(ui, most) {
   const grip = (i) => {
     let from = 0;
     let start = 0;
-    const element = h("span", {
-      class: "tx-grip",
+    const element = h("span.tx-grip", {
       role: "slider",
       tabindex: 0,
       "aria-label": `number ${i} of q`,
@@ -387,7 +377,7 @@ function ownNumbers(ui, most) {
       element.setAttribute("aria-valuenow", q[i]);
       element.setAttribute("aria-valuetext", text);
     });
-    if (!grips[0].isConnected) box.replaceChildren(h("span"), h("span", { class: "tx-vec-numbers" }, grips));
+    if (!grips[0].isConnected) box.replaceChildren(h("span"), h("span.tx-vec-numbers", grips));
     box.firstChild.replaceWith(bars(q, Math.max(most, ...q.map(Math.abs)), room, false));
     return box;
   };
@@ -396,7 +386,7 @@ function ownNumbers(ui, most) {
 // One unit of weight, shared by the keys: a segment for each.
 function sharing(tokens) {
   const parts = tokens.map(() => h("i"));
-  const box = h("span", { class: "tx-unit", "aria-hidden": "true" }, parts);
+  const box = h("span.tx-unit", { "aria-hidden": "true" }, parts);
   return (c, key) => {
     parts.forEach((part, i) => {
       part.style.width = `${100 * c.weights[i]}%`;
@@ -423,7 +413,7 @@ function fly(ui, c, key, { k, score, rows, sum, frame, total }) {
     ];
   };
   const send = (text, start, end, delay, landed) => {
-    const chip = h("span", { class: "tx-fly", "aria-hidden": "true" }, text);
+    const chip = h("span.tx-fly", { "aria-hidden": "true" }, text);
     const at = ([x, y]) => `translate(${x}px, ${y}px) translate(-50%, -50%)`;
     ui.root.append(chip);
     chips.push(chip);
@@ -491,14 +481,14 @@ function curves(ui) {
       points: widths.map((d) => `${X(d)},${Y(sharpness(randomWeights(d, scaled))[0])}`).join(" "),
     });
   const word = (x, y, text, more = {}) => h("text", { x, y, ...more }, text);
-  const marker = h("line", { class: "tx-marker", y1: Y(1), y2: Y(0) });
-  const dots = [h("circle", { r: 5, class: "tx-wild" }), h("circle", { r: 5, class: "tx-tame" })];
+  const marker = h("line.tx-marker", { y1: Y(1), y2: Y(0) });
+  const dots = [h("circle.tx-wild", { r: 5 }), h("circle.tx-tame", { r: 5 })];
   const chart = h(
-    "svg",
-    { viewBox: "0 0 420 246", role: "img", class: "tx-curves" },
+    "svg.tx-curves",
+    { viewBox: "0 0 420 246", role: "img" },
     word(4, 14, "mean largest weight", { "text-anchor": "start" }),
     [0, 0.5, 1].map((share) => [
-      h("line", { class: "tx-rule", x1: X(1), x2: X(512), y1: Y(share), y2: Y(share) }),
+      h("line.tx-rule", { x1: X(1), x2: X(512), y1: Y(share), y2: Y(share) }),
       word(30, Y(share) + 4, share, { "text-anchor": "end" }),
     ]),
     [1, 8, 64, 512].map((d) => word(X(d), Y(0) + 19, d, { "text-anchor": "middle" })),
@@ -510,33 +500,16 @@ function curves(ui) {
     word(X(10), Y(0.83), "undivided", { class: "tx-wild", "text-anchor": "end" }),
     word(X(12), Y(0.22), "divided by √d", { class: "tx-tame", "text-anchor": "middle" }),
   );
-  const follow = (event) => {
-    const at = chart.getBoundingClientRect();
-    const x = ((event.clientX - at.left) / at.width) * 420;
-    ui.set("head_dim", Math.round(2 ** (clamp((x - 36) / 370, 0, 1) * 9)));
-  };
-  chart.addEventListener("pointerdown", (event) => {
-    chart.setPointerCapture(event.pointerId);
-    follow(event);
-  });
-  chart.addEventListener("pointermove", (event) => {
-    if (event.buttons & 1) follow(event);
-  });
-  chart.addEventListener("pointerup", () => ui.done());
+  const follow = (across) =>
+    ui.set("head_dim", Math.round(2 ** (clamp((across * 420 - 36) / 370, 0, 1) * 9)));
+  dragged(chart, follow, () => ui.done());
   const update = () => {
     const d = ui.get("head_dim");
     const both = [false, true].map((scaled) => randomWeights(d, scaled));
     const sharp = both.map(sharpness);
-    marker.setAttribute("x1", X(d));
-    marker.setAttribute("x2", X(d));
-    dots.forEach((dot, i) => {
-      dot.setAttribute("cx", X(d));
-      dot.setAttribute("cy", Y(sharp[i][0]));
-    });
-    chart.setAttribute(
-      "aria-label",
-      `Mean largest of ${N_KEYS} weights against d from 1 to ${WIDEST}: at ${d} it is ${number(sharp[0][0])} undivided and ${number(sharp[1][0])} divided.`,
-    );
+    setAll(marker, { x1: X(d), x2: X(d) });
+    dots.forEach((dot, i) => setAll(dot, { cx: X(d), cy: Y(sharp[i][0]) }));
+    chart.ariaLabel = `Mean largest of ${N_KEYS} weights against d from 1 to ${WIDEST}: at ${d} it is ${number(sharp[0][0])} undivided and ${number(sharp[1][0])} divided.`;
     say.replaceChildren(
       ...["undivided", "divided by √d"].map((name, i) =>
         h(
@@ -545,26 +518,23 @@ function curves(ui) {
           h("th", { scope: "row" }, name),
           h(
             "td",
-            {},
             h(
-              "span",
-              { class: "tx-eight", "aria-hidden": "true" },
+              "span.tx-eight",
+              { "aria-hidden": "true" },
               Array.from(both[i][0], (w) => h("i", { style: `height:${Math.max(1, 40 * w)}px` })),
             ),
           ),
-          h("td", {}, number(sharp[i][0])),
-          h("td", {}, number(sharp[i][1])),
+          h("td", number(sharp[i][0])),
+          h("td", number(sharp[i][1])),
         ),
       ),
     );
   };
   update.box = h(
-    "div",
-    { class: "tx-panels" },
+    "div.tx-panels",
     chart,
     h(
-      "div",
-      { class: "tx-panel" },
+      "div.tx-panel",
       ui.slider("head_dim", {
         label: "d",
         min: 0,
@@ -574,29 +544,20 @@ function curves(ui) {
         from: Math.log2,
       }),
       h(
-        "div",
-        { class: "tx-scroll" },
+        "div.tx-scroll",
         h(
-          "table",
-          { class: "tx-sharp" },
-          h(
-            "thead",
-            {},
-            h(
-              "tr",
-              {},
-              h("td"),
-              ["one query, as an example", "largest weight, mean of 64", "entropy in bits, mean of 64"].map(
-                (name) => h("th", { scope: "col" }, name),
-              ),
-            ),
-          ),
+          "table.tx-sharp",
+          headRow([
+            "",
+            "one query, as an example",
+            "largest weight, mean of 64",
+            "entropy in bits, mean of 64",
+          ]),
           say,
         ),
       ),
       h(
-        "p",
-        { class: "tx-note" },
+        "p.tx-note",
         "Bars: the 8 weights of the first of 64 random queries. Numbers: means over all 64, so not those of the bars. Entropy is 3 bits where all 8 keys get the same.",
       ),
     ),
@@ -604,29 +565,12 @@ function curves(ui) {
   return update;
 }
 
-function radios(ui, trait, names, label, text = (name) => name) {
-  const buttons = names.map((name, i) =>
-    h(
-      "button",
-      { type: "button", class: "tx-token", role: "radio", onclick: () => ui.save(trait, i) },
-      text(name, i),
-    ),
-  );
-  const box = h("div", { class: "tx-radios", role: "radiogroup", "aria-label": label }, buttons);
-  const stop = roving(box, buttons, { go: (i) => ui.save(trait, i) });
-  ui.painters.push(() => {
-    stop(ui.get(trait));
-    buttons.forEach((button, i) => button.setAttribute("aria-checked", i === ui.get(trait)));
-  });
-  return box;
-}
-
 // Puts the mask on or off, and shows a step, query and key that it changes.
 function maskBox(ui) {
   const id = uid();
   const label = h("label", { for: id });
   const input = h("input", { id, type: "checkbox" });
-  const box = h("div", { class: "tx-control tx-toggle" }, input, label);
+  const box = h("div.tx-control.tx-toggle", input, label);
   input.addEventListener("change", () => {
     const { masked, open } = maskOf(ui.get);
     const n = ui.get("key_tokens").length;
@@ -657,48 +601,32 @@ function maskBox(ui) {
 
 function build(ui) {
   const go = (by) => () => ui.save("step", clamp(ui.get("step") + by, 0, STEPS.length - 1));
-  const back = h("button", { type: "button", class: "tx-button", onclick: go(-1) }, "← Back");
-  const next = h("button", { type: "button", class: "tx-button tx-next", onclick: go(1) }, "Next step →");
+  const back = h("button.tx-button", { onclick: go(-1) }, "← Back");
+  const next = h("button.tx-button.tx-next", { onclick: go(1) }, "Next step →");
   const rows = table(ui);
   const lines = curves(ui);
-  const reset = h(
-    "button",
-    { type: "button", class: "tx-button", onclick: () => ui.save("own_q", []) },
-    "Reset q",
-  );
-  const own = h(
-    "span",
-    { class: "tx-pair" },
-    h("span", { class: "tx-hint" }, "drag the numbers of q:"),
-    reset,
-  );
+  const reset = h("button.tx-button", { onclick: () => ui.save("own_q", []) }, "Reset q");
+  const own = h("span.tx-pair", h("span.tx-hint", "drag the numbers of q:"), reset);
   const query = ui.picks("query", { label: "Query", names: ui.get("query_tokens"), reset: { own_q: [] } });
   const mask = maskBox(ui);
-  const invite = h(
-    "span",
-    { class: "tx-invite" },
-    "Press “Next step”. Choose a key: its numbers are spelled out.",
-  );
+  const invite = h("span.tx-invite", "Press “Next step”. Choose a key: its numbers are spelled out.");
   const steps = [
     h(
-      "div",
-      { class: "tx-row" },
-      h("span", { class: "tx-word", "aria-hidden": "true" }, "query"),
+      "div.tx-row",
+      h("span.tx-word", { "aria-hidden": "true" }, "query"),
       query,
       ui.toggle("scaled", { label: "divide by √d" }),
       further("More", mask, own),
     ),
     h(
-      "div",
-      { class: "tx-row tx-steps" },
-      radios(ui, "step", STEPS, "step", (name, i) => `${i + 1}  ${name}`),
-      h("span", { class: "tx-pair" }, back, next),
+      "div.tx-row.tx-steps",
+      ui.picks("step", { label: "step", names: STEPS.map((name, i) => `${i + 1}  ${name}`) }),
+      h("span.tx-pair", back, next),
     ),
   ];
   const why = h(
-    "div",
-    { class: "tx-part tx-why" },
-    h("p", { class: "tx-title" }, "Random q and k, as wide as you like: does softmax still share?"),
+    "div.tx-part.tx-why",
+    h("p.tx-title", "Random q and k, as wide as you like: does softmax still share?"),
     lines.box,
   );
   const paint = () => {
@@ -719,14 +647,10 @@ function build(ui) {
   ui.show(
     paint,
     h(
-      "div",
-      { class: "tx-row" },
+      "div.tx-row",
       ui.choice("view", {
         label: "Show",
-        options: [
-          ["steps", "one query, step by step"],
-          ["why", "why divide?"],
-        ],
+        options: Object.entries({ steps: "one query, step by step", why: "why divide?" }),
       }),
       invite,
     ),

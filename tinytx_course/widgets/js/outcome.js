@@ -29,7 +29,7 @@ function build(ui) {
       const answer = ui.get("answer");
       ui.root.dataset.verdict = !choice || answer === "open" ? "" : choice === answer ? "right" : "wrong";
     },
-    h("p", { class: "tx-title" }, ui.get("title")),
+    h("p.tx-title", ui.get("title")),
   );
 }
 

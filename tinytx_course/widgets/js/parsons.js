@@ -135,9 +135,7 @@ function indentRow(ui, id, level) {
 // The grip moves its row, by keys or by pointer.
 function grip(ui, id, boxes) {
   let from = null;
-  const button = h("button", {
-    type: "button",
-    class: "tx-grip",
+  const button = h("button.tx-grip", {
     onfocus: () => ui.set("held", id),
     onkeydown(event) {
       const step = STEPS[event.key];
@@ -173,7 +171,7 @@ function grip(ui, id, boxes) {
 
 // What a row says: one line, or two of which one is chosen.
 function lineOf(ui, block, id) {
-  if (!block.wrong) return { box: h("code", {}, block.right), inputs: [] };
+  if (!block.wrong) return { box: h("code", block.right), inputs: [] };
   const name = uid();
   const texts = [block.right, block.wrong];
   const values = block.wrong_first ? [1, 0] : [0, 1];
@@ -188,10 +186,10 @@ function lineOf(ui, block, id) {
     }),
   );
   const options = inputs.map((input, i) =>
-    h("span", { class: "tx-option" }, input, h("label", { for: input.id }, h("code", {}, texts[values[i]]))),
+    h("span.tx-option", input, h("label", { for: input.id }, h("code", texts[values[i]]))),
   );
   return {
-    box: h("div", { class: "tx-pair", role: "radiogroup", "aria-label": "Choose one of the two" }, options),
+    box: h("div.tx-pair", { role: "radiogroup", "aria-label": "Choose one of the two" }, options),
     inputs,
   };
 }
@@ -212,16 +210,14 @@ function build(ui) {
   const boxes = [];
   const grips = blocks.map((_, id) => grip(ui, id, boxes));
   const lines = blocks.map((block, id) => lineOf(ui, block, id));
-  blocks.forEach((_, id) =>
-    boxes.push(h("li", {}, grips[id], h("div", { class: "tx-line" }, lines[id].box))),
-  );
-  const list = h("ol", { class: "tx-lines" }, boxes);
+  blocks.forEach((_, id) => boxes.push(h("li", grips[id], h("div.tx-line", lines[id].box))));
+  const list = h("ol.tx-lines", boxes);
   const all = (values, report) => {
     Object.entries(values).forEach(([key, value]) => ui.set(key, value));
     ui.save("report", report);
   };
   const ids = blocks.map((_, id) => id);
-  const button = (words, onclick) => h("button", { type: "button", class: "tx-button", onclick }, words);
+  const button = (words, onclick) => h("button.tx-button", { onclick }, words);
   const solution = button("Show the solution", () =>
     all(
       {
@@ -235,8 +231,7 @@ function build(ui) {
   );
   solution.hidden = true;
   const buttons = h(
-    "div",
-    { class: "tx-row tx-buttons" },
+    "div.tx-row.tx-buttons",
     button("Check", () => {
       const isRight = verdictOf(ui.get).mistake === "";
       ui.save("report", isRight ? "right" : "check"); // Python hears of it
@@ -261,10 +256,7 @@ function build(ui) {
     arrange(list, boxes, ui.get("order"), ui.get("held"));
     rowsOf(ui.get).forEach(({ id, number, text, indent: level }) => {
       grips[id].textContent = `⠿ ${number}`;
-      grips[id].setAttribute(
-        "aria-label",
-        `Line ${number}, ${text}, indented by ${levels(level)}: move with the arrow keys`,
-      );
+      grips[id].ariaLabel = `Line ${number}, ${text}, indented by ${levels(level)}: move with the arrow keys`;
       boxes[id].style.setProperty("--level", level);
       boxes[id].classList.toggle("tx-named", number === verdict.line);
       boxes[id].classList.toggle("tx-held", id === ui.get("held"));
@@ -276,10 +268,9 @@ function build(ui) {
   };
   ui.show(
     paint,
-    h("p", { class: "tx-title" }, marked(ui.get("task"))),
+    h("p.tx-title", marked(ui.get("task"))),
     h(
-      "p",
-      { class: "tx-invite" },
+      "p.tx-invite",
       "Drag a line by its number, up or down to order it, to the side to indent it. By keyboard: Tab to the number, then the arrow keys. Of two lines in a row choose the right one.",
     ),
     list,

@@ -139,19 +139,19 @@ function chart(ui, runs) {
     go: look,
   });
   // What the lines are stands below: at their ends the names would lie on the lines of the other run.
-  const sample = (tone, text) => h("span", {}, h("i", { class: tone }), text);
+  const sample = (tone, text) => h("span", h("i", { class: tone }), text);
   const sampled = (name, tone) => [
     sample(`tx-held ${tone}`, `${name} held out`),
     sample(`tx-batches ${tone}`, `${name} batches`),
   ];
-  const second = h("span", {}, sampled("B", "tx-second"));
+  const second = h("span", sampled("B", "tx-second"));
   const limit = sample("tx-bound", "");
   const past = TRAINING.recorded;
   const recorded = sample("tx-past", "a recorded run");
   const first = ui.get("brief")
     ? [sample("tx-held tx-first", "this run"), sample("tx-batches tx-first", "its batches")]
     : sampled("A", "tx-first");
-  const legend = h("p", { class: "tx-key", "aria-hidden": "true" }, first, second, recorded, limit);
+  const legend = h("p.tx-key", { "aria-hidden": "true" }, first, second, recorded, limit);
   const update = () => {
     const shown = Object.entries(runs).filter(([, run]) => run);
     const bound = shown.map(([, { history }]) => history.at(-1)?.bound).find(Boolean) ?? past.bound;
@@ -271,23 +271,23 @@ function chart(ui, runs) {
         .join("; ")}${bound ? `; entropy bound ${number(bound, 3)}` : ""}`,
     });
   };
-  update.box = h("div", { class: "tx-chart" }, draw.box, legend);
+  update.box = h("div.tx-chart", draw.box, legend);
   return update;
 }
 
 // One run: how far it is, what it writes with the verdict of the grammar, and what it attends to.
 function panel(ui, key, runs) {
-  const name = h("p", { class: "tx-title" });
-  const reached = h("p", { class: "tx-reached" });
-  const warning = h("p", { class: "tx-problem", "aria-hidden": "true" });
-  const text = h("p", { class: "tx-text", lang: "fr" });
-  const english = h("p", { class: "tx-english" });
-  const verdict = h("p", { class: "tx-note" });
-  const earlier = h("ul", { class: "tx-earlier" });
+  const name = h("p.tx-title");
+  const reached = h("p.tx-reached");
+  const warning = h("p.tx-problem", { "aria-hidden": "true" });
+  const text = h("p.tx-text", { lang: "fr" });
+  const english = h("p.tx-english");
+  const verdict = h("p.tx-note");
+  const earlier = h("ul.tx-earlier");
   const map = attention(ui, NAMES[key]);
-  const writes = h("div", {}, text, english, verdict);
-  const before = h("div", {}, h("p", { class: "tx-title" }, `Before, run ${NAMES[key]} wrote`), earlier);
-  const box = h("div", { class: "tx-part tx-run" }, name, reached, writes, warning);
+  const writes = h("div", text, english, verdict);
+  const before = h("div", h("p.tx-title", `Before, run ${NAMES[key]} wrote`), earlier);
+  const box = h("div.tx-part.tx-run", name, reached, writes, warning);
   const paint = () => {
     const run = runs[key];
     box.hidden = !run;
@@ -307,7 +307,7 @@ function panel(ui, key, runs) {
     }
     const above = Number.isFinite(moment.above) ? moment.above : null;
     reached.replaceChildren(
-      h("b", {}, distance(above)),
+      h("b", distance(above)),
       `${progress(history, settings)} · ${grouped(history.tokens)} tokens${moment.step < history.at(-1).step ? ` · looking back at step ${grouped(moment.step)}` : ""}`,
     );
     warning.textContent =
@@ -321,10 +321,7 @@ function panel(ui, key, runs) {
     if (text.moment !== moment) {
       text.replaceChildren(
         ...(moment.text.length ? [] : ["(nothing)"]),
-        ...moment.text.flatMap((word, i) => [
-          gap(moment.text, i),
-          moment.allowed[i] ? word : h("s", {}, word),
-        ]),
+        ...moment.text.flatMap((word, i) => [gap(moment.text, i), moment.allowed[i] ? word : h("s", word)]),
       );
       text.moment = moment;
       english.textContent = wordByWord(moment.english);
@@ -334,12 +331,7 @@ function panel(ui, key, runs) {
       );
       earlier.replaceChildren(
         ...some.map((each) =>
-          h(
-            "li",
-            {},
-            h("span", {}, `step ${grouped(each.step)}`),
-            h("span", { lang: "fr" }, spelt(each.text)),
-          ),
+          h("li", h("span", `step ${grouped(each.step)}`), h("span", { lang: "fr" }, spelt(each.text))),
         ),
       );
     }
@@ -354,28 +346,29 @@ function panel(ui, key, runs) {
 // The attention weights of all heads, small, and those of one.
 function attention(ui, run) {
   const large = h("canvas", { role: "img" });
-  const title = h("p", { class: "tx-title" });
-  const labels = h("div", { class: "tx-labels", "aria-hidden": "true" });
-  const note = h("p", { class: "tx-note" });
+  const title = h("p.tx-title");
+  const labels = h("div.tx-labels", { "aria-hidden": "true" });
+  const note = h("p.tx-note");
   const heads = h("div", { role: "radiogroup", "aria-label": "Block and head" });
-  const box = h(
-    "div",
-    { class: "tx-attends" },
-    title,
-    h("div", { class: "tx-sides" }, h("div", { class: "tx-map" }, labels, large), heads),
-    note,
-  );
-  let buttons = [];
+  const box = h("div.tx-attends", title, h("div.tx-sides", h("div.tx-map", labels, large), heads), note);
   let canvases = [];
-  let stop = () => {};
+  let show;
   let sizes = "";
   let drawn = "";
   const fit = (layers, n) => {
     if (sizes === `${layers}x${n}`) return;
     sizes = `${layers}x${n}`;
-    const made = headButtons(ui, layers, n, { style: `--heads:${n}` });
-    ({ canvases, buttons, stop } = made);
-    heads.replaceChildren(made.group);
+    canvases = Array.from({ length: layers * n }, () => h("canvas", { "aria-hidden": "true" }));
+    const buttons = canvases.map((canvas, i) =>
+      h("button.tx-thumb", { "aria-label": `block ${Math.floor(i / n)}, head ${i % n}` }, canvas),
+    );
+    const choose = (i) => {
+      ui.set("block", Math.floor(i / n));
+      ui.save("head", i % n);
+    };
+    const group = h("div.tx-thumbs", { style: `--heads:${n}` }, buttons);
+    show = radioGroup(group, buttons, choose, n);
+    heads.replaceChildren(group);
   };
   const paint = (moment, n, words) => {
     const layers = moment.attention.length;
@@ -386,7 +379,7 @@ function attention(ui, run) {
     if (now === drawn) return;
     drawn = now;
     fit(layers, n);
-    stop(block * n + head);
+    show(block * n + head);
     const share = (b, k) => (i, j) => moment.attention[b][(k * size + i) * size + j];
     // With the mask no word has a weight on a later one.
     const masked = moment.attention.every((weights) =>
@@ -394,7 +387,6 @@ function attention(ui, run) {
     );
     const blocked = (i, j) => masked && j > i;
     note.textContent = `A row for each word; the stronger the colour, the more weight${masked ? "; hatched: masked" : ""}.`;
-    buttons.forEach((button, i) => button.setAttribute("aria-checked", i === block * n + head));
     canvases.forEach((canvas, i) =>
       paintPixels(canvas, {
         rows: size,
@@ -410,17 +402,15 @@ function attention(ui, run) {
     const names = ["(start)", ...words];
     title.textContent = `Run ${run}: what each word attends to in block ${block}, head ${head}`;
     labels.replaceChildren(...names.map((word) => h("span", { lang: "fr" }, word)));
-    large.setAttribute(
-      "aria-label",
-      `Attention weights of block ${block}, head ${head}, a row for each word: “${names.at(-1)}” attends most to “${names[key]}”, ${percent(weight)}`,
-    );
+    large.ariaLabel = `Attention weights of block ${block}, head ${head}, a row for each word: “${names.at(-1)}” attends most to “${names[key]}”, ${percent(weight)}`;
   };
   return { box, paint };
 }
 
 function switches(ui) {
   const toggle = (key, label) => ui.toggle(key, { label });
-  const choice = (key, label, options) => ui.choice(key, { label, options });
+  const choice = (key, label, words) => ui.choice(key, { label, options: Object.entries(words) });
+  const amount = (key, label, all) => ui.choice(key, { label, options: all.map((n) => [n, grouped(n)]) });
   const rate = ui.slider("lr", {
     label: "learning rate",
     min: 0,
@@ -431,63 +421,35 @@ function switches(ui) {
   });
   rate.classList.add("tx-lr");
   const first = h(
-    "div",
-    { class: "tx-row tx-switches" },
+    "div.tx-row.tx-switches",
     toggle("causal", "mask"),
     toggle("scale", "scale 1/√K"),
     toggle("residual", "residual stream"),
-    choice("positions", "positions", [
-      ["alibi", "ALiBi"],
-      ["sinusoidal", "sinusoidal"],
-      ["none", "none"],
-    ]),
+    choice("positions", "positions", { alibi: "ALiBi", sinusoidal: "sinusoidal", none: "none" }),
     rate,
   );
   const faults = h(
-    "fieldset",
-    { class: "tx-choice" },
-    h("legend", {}, "faults of the bug museum"),
+    "fieldset.tx-choice",
+    h("legend", "faults of the bug museum"),
     Object.entries(SETTINGS)
       .filter(([, { isFault }]) => isFault)
       .map(([key, { says }]) => toggle(key, says(true))),
   );
   const rest = further(
     "More switches",
-    choice(
-      "n_heads",
-      "heads",
-      [1, 2, 4, 8, 16].map((n) => [n, n]),
-    ),
-    choice(
-      "tokens_per_batch",
-      "tokens a batch",
-      [128, 256, 512, 1024, 2048].map((n) => [n, grouped(n)]),
-    ),
+    amount("n_heads", "heads", [1, 2, 4, 8, 16]),
+    amount("tokens_per_batch", "tokens a batch", [128, 256, 512, 1024, 2048]),
     faults,
     h(
-      "div",
-      { class: "tx-row" },
-      h("span", {}, "With these a run begins anew:"),
-      choice("norm", "norm", [
-        ["first", "pre-norm"],
-        ["last", "post-norm"],
-      ]),
-      choice(
-        "n_layers",
-        "blocks",
-        [1, 2, 3, 4].map((n) => [n, n]),
-      ),
+      "div.tx-row",
+      h("span", "With these a run begins anew:"),
+      choice("norm", "norm", { first: "pre-norm", last: "post-norm" }),
+      amount("n_layers", "blocks", [1, 2, 3, 4]),
       ui.slider("warmup", { label: "warm-up, % of the schedule", min: 0, max: 50 }),
       ui.slider("seed", { label: "seed", min: 0, max: 20 }),
     ),
   );
-  return h(
-    "div",
-    { class: "tx-part" },
-    h("p", { class: "tx-title" }, "Switch something while it learns"),
-    first,
-    rest,
-  );
+  return h("div.tx-part", h("p.tx-title", "Switch something while it learns"), first, rest);
 }
 
 // A second run: a copy with one switch changed. A prediction is asked for before it starts.
@@ -495,17 +457,17 @@ function comparison(ui, runs, begin) {
   const id = uid();
   const keys = Object.keys(SETTINGS);
   const select = h(
-    "select",
-    { id, class: "tx-select", onchange: () => ui.save("change", keys[select.selectedIndex]) },
+    "select.tx-select",
+    { id, onchange: () => ui.save("change", keys[select.selectedIndex]) },
     keys.map(() => h("option")),
   );
   const guess = ui.choice("guess", {
     label: "By the step where run A is now,",
     options: OUTCOMES.map((text, i) => [i, text]),
   });
-  const button = h("button", { type: "button", class: "tx-button tx-next tx-second-run", onclick: begin });
-  const note = h("p", { class: "tx-note" });
-  const outcome = h("p", { class: "tx-outcome", "aria-hidden": "true" });
+  const button = h("button.tx-button.tx-next.tx-second-run", { onclick: begin });
+  const note = h("p.tx-note");
+  const outcome = h("p.tx-outcome", { "aria-hidden": "true" });
   guess.classList.add("tx-guess");
   const paint = () => {
     const now = settingsOf(ui.get);
@@ -535,25 +497,19 @@ function comparison(ui, runs, begin) {
     outcome.hidden = !outcome.textContent;
   };
   const box = h(
-    "div",
-    { class: "tx-part tx-compare" },
-    h("p", { class: "tx-title" }, "Two runs: predict, then run"),
-    h("p", { class: "tx-note" }, "Run B starts anew with the settings of run A, but for one."),
-    h(
-      "div",
-      { class: "tx-row" },
-      h("div", { class: "tx-control" }, h("label", { for: id }, "run B has"), select),
-    ),
-    h("div", { class: "tx-row" }, guess),
-    h("div", { class: "tx-row" }, button, note),
+    "div.tx-part.tx-compare",
+    h("p.tx-title", "Two runs: predict, then run"),
+    h("p.tx-note", "Run B starts anew with the settings of run A, but for one."),
+    h("div.tx-row", h("div.tx-control", h("label", { for: id }, "run B has"), select)),
+    h("div.tx-row", guess),
+    h("div.tx-row", button, note),
     outcome,
   );
   return { box, paint };
 }
 
 function transport(ui, conduct) {
-  const button = (text, act, more = "") =>
-    h("button", { type: "button", class: `tx-button ${more}`, onclick: act }, text);
+  const button = (text, act, more = "") => h("button", { class: `tx-button ${more}`, onclick: act }, text);
   const { runs } = conduct;
   const play = button("", () => (conduct.playing ? conduct.pause() : conduct.play()), "tx-next tx-play");
   const step = button("Step", () => conduct.step(), "tx-one-step");
@@ -578,10 +534,9 @@ function transport(ui, conduct) {
     },
     onchange: () => ui.done(),
   });
-  const value = h("span", { class: "tx-value", "aria-hidden": "true" });
+  const value = h("span.tx-value", { "aria-hidden": "true" });
   const box = h(
-    "div",
-    { class: "tx-row tx-transport" },
+    "div.tx-row.tx-transport",
     play,
     step,
     button("Reset", () => conduct.reset(), "tx-reset"),
@@ -594,9 +549,8 @@ function transport(ui, conduct) {
     }),
   );
   const below = h(
-    "div",
-    { class: "tx-row tx-transport tx-look" },
-    h("div", { class: "tx-control" }, h("label", { for: back.id }, "look back"), back, value),
+    "div.tx-row.tx-transport.tx-look",
+    h("div.tx-control", h("label", { for: back.id }, "look back"), back, value),
     button("Save", () => conduct.save(), "tx-save"),
     button("Load", () => file.click(), "tx-load"),
     file,
@@ -629,9 +583,9 @@ const FIVE_MINUTES = 300;
 function stage(ui, conduct) {
   const { runs } = conduct;
   const curve = chart(ui, runs);
-  const reached = h("p", { class: "tx-reached" });
-  const text = h("p", { class: "tx-text", lang: "fr" });
-  const english = h("p", { class: "tx-english" });
+  const reached = h("p.tx-reached");
+  const text = h("p.tx-text", { lang: "fr" });
+  const english = h("p.tx-english");
   let isAsked = false; // by the reader
   let wasPlaying = false;
   const ended = () => runs.first.history.step >= runs.first.settings.n_steps;
@@ -644,14 +598,10 @@ function stage(ui, conduct) {
     isAsked = true;
     act();
   };
-  const play = h("button", {
-    type: "button",
-    class: "tx-button tx-next tx-play",
+  const play = h("button.tx-button.tx-next.tx-play", {
     onclick: asked(() => (conduct.playing ? conduct.pause() : go())),
   });
-  const cheat = h("button", {
-    type: "button",
-    class: "tx-button tx-cheat",
+  const cheat = h("button.tx-button.tx-cheat", {
     onclick: asked(() => {
       ui.save("causal", !ui.get("causal"));
       if (!conduct.playing) go();
@@ -692,7 +642,7 @@ function stage(ui, conduct) {
     ui.root.setAttribute("aria-busy", conduct.busy);
     ui.root.classList.toggle("tx-below", above < 0);
     reached.replaceChildren(
-      h("b", {}, distance(above)),
+      h("b", distance(above)),
       moment
         ? `${progress({ ...history, step: moment.step }, settings)}; ${writes === moment ? (writes.text.length ? "it writes:" : "it writes nothing.") : `it writes nothing; ${history.moments.includes(writes) ? "it" : "a recorded run"} wrote at step ${grouped(writes.step)}:`}`
         : `a recorded run, after ${grouped(shown.step)} steps; it writes:`,
@@ -701,7 +651,7 @@ function stage(ui, conduct) {
       text.moment = writes;
       const words = shorter(writes.text);
       text.replaceChildren(
-        ...words.flatMap((word, i) => [gap(words, i), writes.allowed[i] ? word : h("s", {}, word)]),
+        ...words.flatMap((word, i) => [gap(words, i), writes.allowed[i] ? word : h("s", word)]),
       );
       english.textContent = wordByWord(writes.english.slice(0, words.length));
     }
@@ -714,22 +664,11 @@ function stage(ui, conduct) {
     curve();
   };
   const note = h(
-    "p",
-    { class: "tx-note" },
+    "p.tx-note",
     "The loss is low where the model expects the next word. Without the mask the answer is in the input, one position to the right. Red waves: words that the grammar does not allow there.",
   );
-  const buttons = h("div", { class: "tx-row tx-buttons" }, play, cheat);
-  ui.show(
-    paint,
-    h(
-      "div",
-      { class: "tx-stage" },
-      curve.box,
-      h("div", { class: "tx-part" }, reached, text, english),
-      buttons,
-      note,
-    ),
-  );
+  const buttons = h("div.tx-row.tx-buttons", play, cheat);
+  ui.show(paint, h("div.tx-stage", curve.box, h("div.tx-part", reached, text, english), buttons, note));
 }
 
 function build(ui) {
@@ -740,8 +679,8 @@ function build(ui) {
   const curve = chart(ui, runs);
   const panels = ["first", "second"].map((key) => panel(ui, key, runs));
   const compare = comparison(ui, runs, () => conduct.second());
-  const invite = h("p", { class: "tx-invite" });
-  const notice = h("p", { class: "tx-problem", "aria-hidden": "true" });
+  const invite = h("p.tx-invite");
+  const notice = h("p.tx-problem", { "aria-hidden": "true" });
   const paint = () => {
     const { fast, threaded } = runs.first;
     const slow = [
@@ -764,18 +703,15 @@ function build(ui) {
     controls.box,
     notice,
     h(
-      "div",
-      { class: "tx-both" },
-      h("div", {}, curve.box, switches(ui), controls.below),
+      "div.tx-both",
+      h("div", curve.box, switches(ui), controls.below),
       h(
-        "div",
-        { class: "tx-runs" },
+        "div.tx-runs",
         panels.map(({ box }) => box),
         panels.map(({ map }) => map),
       ),
       h(
         "div",
-        {},
         compare.box,
         panels.map(({ before }) => before),
       ),

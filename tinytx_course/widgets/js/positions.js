@@ -121,11 +121,11 @@ export function describe(get) {
 
 // The table as a picture, with frames around the chosen row and the two columns of the chosen hand.
 function heatmap(ui, tableNow) {
-  const canvas = h("canvas", { role: "img", class: "tx-pe" });
-  const row = h("i", { class: "tx-pe-row" });
-  const columns = h("i", { class: "tx-pe-columns" });
-  const hovered = h("i", { class: "tx-pe-columns tx-pe-hover", hidden: true });
-  const stage = h("div", { class: "tx-pe-stage" }, canvas, hovered, row, columns);
+  const canvas = h("canvas.tx-pe", { role: "img" });
+  const row = h("i.tx-pe-row");
+  const columns = h("i.tx-pe-columns");
+  const hovered = h("i.tx-pe-columns.tx-pe-hover", { hidden: true });
+  const stage = h("div.tx-pe-stage", canvas, hovered, row, columns);
   const at = (x, n) => Math.min(n - 1, Math.floor(x * n));
   dragged(
     stage,
@@ -146,8 +146,8 @@ function heatmap(ui, tableNow) {
     );
   });
   stage.addEventListener("pointerleave", () => ui.tip(null));
-  const ends = ["dimension 0", ""].map((words) => h("span", {}, words));
-  const title = h("p", { class: "tx-title" });
+  const ends = ["dimension 0", ""].map((words) => h("span", words));
+  const title = h("p.tx-title");
   let drawn = "";
   const update = (place, hand) => {
     const [n, width, base] = ["max_len", "d_model", "base"].map(ui.get);
@@ -172,10 +172,7 @@ function heatmap(ui, tableNow) {
     ends[1].textContent = String(width - 1);
     Object.assign(row.style, { top: `${(100 * place) / n}%`, height: `${100 / n}%` });
     Object.assign(columns.style, { left: `${(200 * hand) / width}%`, width: `${200 / width}%` });
-    canvas.setAttribute(
-      "aria-label",
-      `Sinusoidal table of ${n} positions and ${width} dimensions, base ${base}; framed: position ${Math.round(place)}, dimensions ${2 * hand} and ${2 * hand + 1}`,
-    );
+    canvas.ariaLabel = `Sinusoidal table of ${n} positions and ${width} dimensions, base ${base}; framed: position ${Math.round(place)}, dimensions ${2 * hand} and ${2 * hand + 1}`;
   };
   update.point = (hand) => {
     hovered.hidden = hand === null;
@@ -188,8 +185,8 @@ function heatmap(ui, tableNow) {
     title,
     stage,
     h(
-      "div",
-      { class: "tx-pe-axis", "aria-hidden": "true" },
+      "div.tx-pe-axis",
+      { "aria-hidden": "true" },
       ends[0],
       scaleBar(signedShade, "−1", "+1", "value"),
       ends[1],
@@ -200,12 +197,12 @@ function heatmap(ui, tableNow) {
 
 // The hands of the chosen position, each below its columns where there is room in one line.
 function clocks(ui, point) {
-  const title = h("p", { class: "tx-title" });
-  const chart = h("svg", { role: "img", class: "tx-clocks" });
-  const rims = h("path", { class: "tx-rim" });
-  const hands = h("path", { class: "tx-hand" });
-  const mark = h("circle", { class: "tx-mark" });
-  const now = h("path", { class: "tx-hand tx-one" });
+  const title = h("p.tx-title");
+  const chart = h("svg.tx-clocks", { role: "img" });
+  const rims = h("path.tx-rim");
+  const hands = h("path.tx-hand");
+  const mark = h("circle.tx-mark");
+  const now = h("path.tx-hand.tx-one");
   const names = h("g");
   chart.append(rims, hands, mark, now, names);
   let grid;
@@ -250,8 +247,7 @@ function clocks(ui, point) {
     };
     const every = speeds.map((_, i) => i);
     const [x, y] = center(hand);
-    chart.setAttribute("width", width);
-    chart.setAttribute("height", Math.ceil(n / aRow) * tall + 2);
+    setAll(chart, { width, height: grid.high });
     rims.setAttribute(
       "d",
       every
@@ -269,7 +265,7 @@ function clocks(ui, point) {
         .join(""),
     );
     now.setAttribute("d", line(hand));
-    for (const [name, value] of Object.entries({ cx: x, cy: y, r })) mark.setAttribute(name, value);
+    setAll(mark, { cx: x, cy: y, r });
     names.replaceChildren(
       ...(cell >= 26
         ? every.map((i) =>
@@ -291,24 +287,19 @@ function clocks(ui, point) {
       ui.get("mode") === "rotary"
         ? `Turns of q and k at position ${at}, the fastest first`
         : `Position ${at} as ${n} clocks, the fastest first`;
-    chart.setAttribute(
-      "aria-label",
-      `${n} clocks at position ${at}; hand ${hand}, marked, points to (sine, cosine) = ${tipInWords(tipsOf(ui.get)[0])}`,
-    );
+    chart.ariaLabel = `${n} clocks at position ${at}; hand ${hand}, marked, points to (sine, cosine) = ${tipInWords(tipsOf(ui.get)[0])}`;
   };
-  update.box = [title, h("div", { class: "tx-clock-box" }, chart)];
+  update.box = [title, h("div.tx-clock-box", chart)];
   return update;
 }
 
 const matrix = (rows) =>
   h(
-    "span",
-    { class: "tx-bracket" },
+    "span.tx-bracket",
     rows.map((row) =>
       h(
         "span",
-        {},
-        row.map((x) => h("span", {}, exact(x))),
+        row.map((x) => h("span", exact(x))),
       ),
     ),
   );
@@ -316,26 +307,26 @@ const matrix = (rows) =>
 // The chosen hand at its position and k positions later, or the query and the key it turns; both can be
 // dragged.
 function dial(ui) {
-  const title = h("p", { class: "tx-title" });
-  const sum = h("div", { class: "tx-equation", role: "img" });
-  const arc = h("path", { class: "tx-arc" });
-  const ghosts = [h("line", { class: "tx-ghost tx-from" }), h("line", { class: "tx-ghost tx-to" })];
+  const title = h("p.tx-title");
+  const sum = h("div.tx-equation", { role: "img" });
+  const arc = h("path.tx-arc");
+  const ghosts = [h("line.tx-ghost.tx-from"), h("line.tx-ghost.tx-to")];
   const lines = ["tx-from", "tx-to"].map((name) => h("line", { class: name }));
   const grips = ["tx-from", "tx-to"].map((name) => h("circle", { r: 8, class: `tx-grip ${name}` }));
   const labels = ["tx-from", "tx-to"].map((name) => h("text", { "text-anchor": "middle", class: name }));
   const chart = h(
-    "svg",
-    { viewBox: "-130 -124 260 248", class: "tx-dial", "aria-hidden": "true" },
-    h("circle", { r: 90, class: "tx-rim" }),
-    h("line", { x1: -90, x2: 90, class: "tx-rule" }),
-    h("line", { y1: -90, y2: 90, class: "tx-rule" }),
+    "svg.tx-dial",
+    { viewBox: "-130 -124 260 248", "aria-hidden": "true" },
+    h("circle.tx-rim", { r: 90 }),
+    h("line.tx-rule", { x1: -90, x2: 90 }),
+    h("line.tx-rule", { y1: -90, y2: 90 }),
     ghosts,
     arc,
     lines,
     grips,
     labels,
   );
-  const note = h("p", { class: "tx-note" });
+  const note = h("p.tx-note");
   turning(ui, chart);
   const update = (place, hand, shift) => {
     const rotary = ui.get("mode") === "rotary";
@@ -352,19 +343,13 @@ function dial(ui) {
     const long = tips.map(([x, y]) => Math.hypot(x, y));
     const close = Math.hypot(tips[0][0] - tips[1][0], tips[0][1] - tips[1][1]) < 0.45;
     tips.forEach(([x, y], i) => {
-      for (const [name, value] of Object.entries({ x2: 86 * x, y2: -86 * y }))
-        lines[i].setAttribute(name, value.toFixed(2));
-      for (const [name, value] of Object.entries({ cx: 80 * x, cy: -80 * y }))
-        grips[i].setAttribute(name, value.toFixed(2));
+      setAll(lines[i], { x2: (86 * x).toFixed(2), y2: (-86 * y).toFixed(2) });
+      setAll(grips[i], { cx: (80 * x).toFixed(2), cy: (-80 * y).toFixed(2) });
       const out = (close && i ? 126 : 108) / long[i];
       const bare = CONTENT["qk"[i]];
       labels[i].textContent = `${rotary ? "qk"[i] : ""}${here + i * shift}`;
-      labels[i].setAttribute("x", (out * x).toFixed(1));
-      labels[i].setAttribute("y", (5 - out * y).toFixed(1));
-      for (const [name, value] of Object.entries(
-        rotary ? { x2: 86 * bare[0], y2: -86 * bare[1] } : { x2: 0, y2: 0 },
-      ))
-        ghosts[i].setAttribute(name, value);
+      setAll(labels[i], { x: (out * x).toFixed(1), y: (5 - out * y).toFixed(1) });
+      setAll(ghosts[i], rotary ? { x2: 86 * bare[0], y2: -86 * bare[1] } : { x2: 0, y2: 0 });
     });
     // From hand to hand; more than a whole turn is drawn as a whole turn: the note has their number.
     const start = Math.atan2(...tips[0]);
@@ -380,8 +365,7 @@ function dial(ui) {
     (rotary ? rotaryNumbers : addedNumbers)(ui, sum);
     sum.append(
       h(
-        "span",
-        { class: "tx-axes" },
+        "span.tx-axes",
         rotary ? `dial: ↑ dimension ${2 * hand + 1}, → ${2 * hand}` : "dial: ↑ cosine, → sine",
       ),
     );
@@ -389,11 +373,7 @@ function dial(ui) {
       ? "Play: both turn alike, the score stays. Faint: before the turn."
       : `${angle >= full ? `${(angle / full).toFixed(1)} turns. ` : ""}Play: R(${shift}) stays the same at every position.`;
   };
-  update.box = [
-    title,
-    h("div", { class: "tx-turned" }, h("div", { class: "tx-dial-box" }, chart), sum),
-    note,
-  ];
+  update.box = [title, h("div.tx-turned", h("div.tx-dial-box", chart), sum), note];
   return update;
 }
 
@@ -435,34 +415,28 @@ function addedNumbers(ui, sum) {
   const tips = tipsOf(ui.get);
   const r = rotationOf(ui.get);
   sum.replaceChildren(
-    h("span", {}, `R(${shift})`),
+    h("span", `R(${shift})`),
     matrix([r.slice(0, 2), r.slice(2)]),
-    h("span", {}, "· PE(", h("b", { class: "tx-from" }, place), ")"),
+    h("span", "· PE(", h("b.tx-from", place), ")"),
     matrix([[tips[0][0]], [tips[0][1]]]),
-    h("span", {}, "= PE(", h("b", { class: "tx-to" }, place + shift), ")"),
+    h("span", "= PE(", h("b.tx-to", place + shift), ")"),
     matrix([[tips[1][0]], [tips[1][1]]]),
   );
-  sum.setAttribute(
-    "aria-label",
-    `R(${shift}), rows (${exact(r[0])}, ${exact(r[1])}) and (${exact(r[2])}, ${exact(r[3])}), times ${tipInWords(tips[0])} is ${tipInWords(tips[1])}`,
-  );
+  sum.ariaLabel = `R(${shift}), rows (${exact(r[0])}, ${exact(r[1])}) and (${exact(r[2])}, ${exact(r[3])}), times ${tipInWords(tips[0])} is ${tipInWords(tips[1])}`;
 }
 
 function rotaryNumbers(ui, sum) {
   const [place, , shift] = chosenOf(ui.get);
   const { q, k, score } = rotaryOf(ui.get);
   sum.replaceChildren(
-    h("span", {}, "R(", h("b", { class: "tx-from" }, place), ") q"),
+    h("span", "R(", h("b.tx-from", place), ") q"),
     matrix([[q[0]], [q[1]]]),
-    h("span", {}, "R(", h("b", { class: "tx-to" }, place + shift), ") k"),
+    h("span", "R(", h("b.tx-to", place + shift), ") k"),
     matrix([[k[0]], [k[1]]]),
-    h("span", {}, "score q·k"),
-    h("b", { class: "tx-score" }, exact(score)),
+    h("span", "score q·k"),
+    h("b.tx-score", exact(score)),
   );
-  sum.setAttribute(
-    "aria-label",
-    `The turned query ${tipInWords(q)} times the turned key ${tipInWords(k)} is ${exact(score)}`,
-  );
+  sum.ariaLabel = `The turned query ${tipInWords(q)} times the turned key ${tipInWords(k)} is ${exact(score)}`;
 }
 
 const LEFT = 34;
@@ -473,18 +447,18 @@ const Y = (alike) => TOP + ((1 - alike) / 2) * (BOTTOM - TOP);
 
 // Similarity against distance; dragging moves k.
 function curve(ui, tableNow) {
-  const note = h("p", { class: "tx-note" });
-  const title = h("p", { class: "tx-title" });
+  const note = h("p.tx-note");
+  const title = h("p.tx-title");
   const line = h("polyline", { fill: "none" });
-  const marker = h("line", { class: "tx-marker", y1: TOP, y2: BOTTOM });
+  const marker = h("line.tx-marker", { y1: TOP, y2: BOTTOM });
   const dot = h("circle", { r: 5.5 });
   const word = (x, y, text, anchor) => h("text", { x, y, "text-anchor": anchor }, text);
   const end = word(RIGHT, BOTTOM + 16, "", "end");
   const chart = h(
-    "svg",
-    { viewBox: "0 0 400 108", role: "img", class: "tx-alike" },
+    "svg.tx-alike",
+    { viewBox: "0 0 400 108", role: "img" },
     [1, 0, -1].map((level) => [
-      h("line", { class: "tx-rule", x1: LEFT, x2: RIGHT, y1: Y(level), y2: Y(level) }),
+      h("line.tx-rule", { x1: LEFT, x2: RIGHT, y1: Y(level), y2: Y(level) }),
       word(LEFT - 8, Y(level) + 4, number(level, 0), "end"),
     ]),
     word(LEFT, BOTTOM + 16, "0", "middle"),
@@ -519,19 +493,15 @@ function curve(ui, tableNow) {
       end.textContent = last;
       drawn = key;
     }
-    for (const name of ["x1", "x2"]) marker.setAttribute(name, X(shift));
-    dot.setAttribute("cx", X(shift));
-    dot.setAttribute("cy", Y(alike[shift]));
+    setAll(marker, { x1: X(shift), x2: X(shift) });
+    setAll(dot, { cx: X(shift), cy: Y(alike[shift]) });
     title.textContent = rotary
       ? `q and k ${shift} apart: score ${exact(alike[shift])} of hand ${hand}`
       : `Positions ${shift} apart: similarity ${exact(alike[shift])} (1 = the same)`;
     note.textContent = rotary
       ? "The score of this one hand. Drag to change k."
       : "It depends on the distance only. Drag to change k.";
-    chart.setAttribute(
-      "aria-label",
-      `${rotary ? "Score of the turned q and k" : "Similarity of two positions"} against their distance from 0 to ${last}; at ${shift} it is ${exact(alike[shift])}, the lowest is ${exact(Math.min(...alike))}`,
-    );
+    chart.ariaLabel = `${rotary ? "Score of the turned q and k" : "Similarity of two positions"} against their distance from 0 to ${last}; at ${shift} it is ${exact(alike[shift])}, the lowest is ${exact(Math.min(...alike))}`;
   };
   update.box = [title, chart, note];
   return update;
@@ -539,13 +509,7 @@ function curve(ui, tableNow) {
 
 // A slider whose end follows the size of the table.
 function bounded(ui, key, label, last, which) {
-  let input;
-  ui.painters.push(() => {
-    input.max = last();
-  });
-  const slider = ui.slider(key, { label, min: 0, max: 1, format: () => String(chosenOf(ui.get)[which]) });
-  input = slider.querySelector("input");
-  return slider;
+  return ui.slider(key, { label, min: 0, max: last, format: () => String(chosenOf(ui.get)[which]) });
 }
 
 function build(ui) {
@@ -591,22 +555,16 @@ function build(ui) {
   );
   ui.show(
     paint,
+    h("p.tx-invite", "Press Play, choose a clock, or drag a hand. What stays the same at every position?"),
     h(
-      "p",
-      { class: "tx-invite" },
-      "Press Play, choose a clock, or drag a hand. What stays the same at every position?",
-    ),
-    h(
-      "div",
-      { class: "tx-row tx-look" },
+      "div.tx-row.tx-look",
       play,
       bounded(ui, "position", "position", toLast, 0),
       bounded(ui, "shift", "shift k", toLast, 2),
       bounded(ui, "hand", "hand", () => ui.get("d_model") / 2 - 1, 1),
     ),
     h(
-      "div",
-      { class: "tx-row tx-sizes" },
+      "div.tx-row.tx-sizes",
       ui.slider("base", {
         label: "base",
         min: 0.5,
@@ -618,23 +576,14 @@ function build(ui) {
       }),
       ui.choice("mode", {
         label: "Positions",
-        options: [
-          ["added", "added"],
-          ["rotary", "rotary"],
-        ],
+        options: ["added", "rotary"].map((mode) => [mode, mode]),
       }),
       sizes,
     ),
     h(
-      "div",
-      { class: "tx-positions" },
-      h(
-        "div",
-        { class: "tx-first" },
-        h("div", {}, map.box),
-        h("div", { class: "tx-clock-part" }, parts[1].box),
-      ),
-      h("div", {}, parts[2].box, parts[3].box),
+      "div.tx-positions",
+      h("div.tx-first", h("div", map.box), h("div.tx-clock-part", parts[1].box)),
+      h("div", parts[2].box, parts[3].box),
     ),
   );
 }

@@ -53,13 +53,12 @@ function build(ui) {
     keeps &&
     !storageLasts() &&
     h(
-      "p",
-      { class: "tx-note" },
+      "p.tx-note",
       "This browser stores nothing for pages from disk: your answers last until you close the page.",
     );
   ui.show(
     () => {},
-    h("p", { class: "tx-title" }, ui.get("title")),
+    h("p.tx-title", ui.get("title")),
     several && !levels.length ? score(ui, keeps) : null,
     parts,
     lost || null,
@@ -69,12 +68,12 @@ function build(ui) {
 // A disc a question, with its mark; and once all are checked, a button to begin again.
 function score(ui, keeps) {
   const questions = ui.get("questions");
-  const discs = questions.map((_, i) => h("i", {}, i + 1));
+  const discs = questions.map((_, i) => h("i", i + 1));
   const clear = () => {
     ui.save("answers", {});
     if (keeps) questions.forEach(({ key }) => remember(place(key), null));
   };
-  const again = h("button", { type: "button", class: "tx-button", onclick: clear }, "Start over");
+  const again = h("button.tx-button", { onclick: clear }, "Start over");
   ui.painters.push(() => {
     const answers = ui.get("answers");
     const verdicts = questions.map(({ key, choices }) =>
@@ -86,13 +85,13 @@ function score(ui, keeps) {
     });
     again.hidden = !verdicts.every(Boolean);
   });
-  return h("div", { class: "tx-score" }, discs, again);
+  return h("div.tx-score", discs, again);
 }
 
 // One question: its choices, then how sure (a prediction), or the button that checks and what it says.
 function asked(ui, question, number, levels, save) {
   const { key, prompt, choices } = question;
-  const box = h("fieldset", { class: "tx-question" }, h("legend", {}, number, marked(prompt)));
+  const box = h("fieldset.tx-question", h("legend", number, marked(prompt)));
   const now = () => ui.get("answers")[key] ?? { choice: -1, sure: 0, checked: false };
   const rows = radios(
     choices.map(({ text }, i) => [`${LETTERS[i]}. `, marked(text)]),
@@ -105,9 +104,8 @@ function asked(ui, question, number, levels, save) {
       (i) => save(question, { ...now(), sure: levels[i] }),
     );
     const group = h(
-      "fieldset",
-      { class: "tx-sure" },
-      h("legend", {}, "How sure are you?"),
+      "fieldset.tx-sure",
+      h("legend", "How sure are you?"),
       sure.map(({ row }) => row),
     );
     ui.painters.push(() => {
@@ -127,8 +125,8 @@ function asked(ui, question, number, levels, save) {
     if (isAsked) ui.redraw();
     else save(question, { ...now(), checked: !now().checked });
   };
-  const check = h("button", { type: "button", class: "tx-button", onclick: press });
-  const words = h("p", { class: "tx-feedback", role: "status" });
+  const check = h("button.tx-button", { onclick: press });
+  const words = h("p.tx-feedback", { role: "status" });
   ui.painters.push(() => {
     const { choice, checked } = now();
     rows.forEach(({ input, mark, row }, i) => {
@@ -148,8 +146,8 @@ function asked(ui, question, number, levels, save) {
     }
     words.hidden = !said;
   });
-  const program = question.program && h("pre", {}, question.program);
-  return [program || null, box, words, h("div", { class: "tx-row" }, check)];
+  const program = question.program && h("pre", question.program);
+  return [program || null, box, words, h("div.tx-row", check)];
 }
 
 // Radio buttons with their labels; the keys of a browser move within the group.
@@ -157,12 +155,12 @@ function radios(labels, onpick) {
   const name = uid();
   return labels.map((label, i) => {
     const id = uid();
-    const mark = h("span", { class: "tx-mark" });
+    const mark = h("span.tx-mark");
     const input = h("input", { type: "radio", name, id, onchange: () => onpick(i) });
     return {
       input,
       mark,
-      row: h("div", { class: "tx-option-row" }, input, h("label", { for: id }, mark, label)),
+      row: h("div.tx-option-row", input, h("label", { for: id }, mark, label)),
     };
   });
 }

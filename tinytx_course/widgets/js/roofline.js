@@ -219,7 +219,7 @@ function chart(ui) {
   // A mark is chosen with the pointer, and names itself; the list and the table do the same by keys.
   const under = ({ target }) =>
     update.order[[...draw.box.querySelectorAll(":is(circle, path).tx-second")].indexOf(target)];
-  update.box = h("div", {}, draw.box);
+  update.box = h("div", draw.box);
   update.box.addEventListener(
     "pointerdown",
     (event) => {
@@ -245,11 +245,9 @@ function table(ui) {
   const choose = (i) => ui.save("kernel", i);
   const buttons = points.map(({ name }, i) =>
     h(
-      "button",
-      { type: "button", class: "tx-token", "aria-label": name, onclick: () => choose(i) },
-      ...(phased(points[i])
-        ? [h("i", {}, generates(points[i]) ? "▲" : "●"), ` ${shortOf(points[i])}`]
-        : [name]),
+      "button.tx-token",
+      { "aria-label": name, onclick: () => choose(i) },
+      ...(phased(points[i]) ? [h("i", generates(points[i]) ? "▲" : "●"), ` ${shortOf(points[i])}`] : [name]),
     ),
   );
   const body = h("tbody");
@@ -257,11 +255,8 @@ function table(ui) {
     ...points.map((p, i) =>
       h(
         "tr",
-        {},
         h("th", { scope: "row" }, buttons[i]),
-        [+p.intensity.toPrecision(3), scaled(p.rate), partOf(p.part), p.limit].map((text) =>
-          h("td", {}, text),
-        ),
+        [+p.intensity.toPrecision(3), scaled(p.rate), partOf(p.part), p.limit].map((text) => h("td", text)),
       ),
     ),
   );
@@ -270,43 +265,30 @@ function table(ui) {
   const list = h(
     "select",
     { id, onchange: () => choose(list.selectedIndex) },
-    points.map(({ name }) => h("option", {}, name)),
+    points.map(({ name }) => h("option", name)),
   );
   const fold = h(
-    "details",
+    "details.tx-fold",
     {
-      class: "tx-fold",
       ontoggle: () => {
         inner.hidden = !fold.open;
       },
     },
-    h("summary", {}, `Table of the ${points.length} kernels`),
+    h("summary", `Table of the ${points.length} kernels`),
   );
   const inner = h(
-    "div",
-    { class: "tx-scroll", hidden: true },
+    "div.tx-scroll",
+    { hidden: true },
     h(
       "table",
-      {},
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          ["kernel", "FLOP/byte", "FLOP/s", ["of the roof", h("br"), "as measured"], "limited by"].map(
-            (name) => h("th", { scope: "col" }, name),
-          ),
-        ),
-      ),
+      headRow(["kernel", "FLOP/byte", "FLOP/s", ["of the roof", h("br"), "as measured"], "limited by"]),
       body,
     ),
   );
   fold.append(
     inner,
     h(
-      "p",
-      { class: "tx-note" },
+      "p.tx-note",
       "Over 100%: the roof was measured in a slow moment, or a cache helped. Below 10%: the time goes elsewhere.",
     ),
   );
@@ -316,9 +298,7 @@ function table(ui) {
     buttons.forEach((button, i) => button.setAttribute("aria-pressed", i === ui.get("kernel")));
   };
   update.box = points.length ? fold : null;
-  update.list = points.length
-    ? h("div", { class: "tx-control tx-list" }, h("label", { for: id }, "kernel"), list)
-    : null;
+  update.list = points.length ? h("div.tx-control.tx-list", h("label", { for: id }, "kernel"), list) : null;
   return update;
 }
 
@@ -343,26 +323,23 @@ function build(ui) {
         ]
       : []),
   ].map(([tone, name]) => h("span", { class: tone }, name));
-  const faint = h("span", { class: "tx-roof tx-line tx-faint" }, "roof as measured");
+  const faint = h("span.tx-roof.tx-line.tx-faint", "roof as measured");
   ui.painters.push(() => {
     faint.hidden = ui.get("compute") * ui.get("memory") === 1;
   });
   ui.show(
     paint,
     h(
-      "p",
-      { class: "tx-invite" },
+      "p.tx-invite",
       `Blue: a matrix product of your choice${points.length ? "; red: measured" : ""}. Change its rows, or drag: from how many on does compute limit it?`,
     ),
     h(
-      "div",
-      { class: "tx-row tx-sizes" },
+      "div.tx-row.tx-sizes",
       ui.slider("batch_size", { label: "rows (batch size)", ...sizes }),
       ui.slider("width", { label: "width", ...sizes }),
     ),
     h(
-      "div",
-      { class: "tx-row" },
+      "div.tx-row",
       [
         ["compute", "arithmetic"],
         ["memory", "memory speed"],
@@ -370,7 +347,7 @@ function build(ui) {
       rows.list,
     ),
     draw.box,
-    h("p", { class: "tx-key" }, legend, faint),
+    h("p.tx-key", legend, faint),
     rows.box,
   );
 }

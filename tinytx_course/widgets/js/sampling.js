@@ -206,34 +206,34 @@ function chart(ui) {
     const bar = h("i");
     const truth = h("u");
     const value = h("b");
-    const name = h("span", { class: "tx-bar-name", lang: "fr" });
+    const name = h("span.tx-bar-name", { lang: "fr" });
     return {
       ghost,
       bar,
       truth,
       value,
       name,
-      box: h("div", { class: "tx-bar" }, h("div", { class: "tx-track" }, ghost, bar, truth, value), name),
+      box: h("div.tx-bar", h("div.tx-track", ghost, bar, truth, value), name),
     };
   });
   const curve = h("polyline", { fill: "none", "vector-effect": "non-scaling-stroke" });
-  const svg = h("svg", { class: "tx-curve", viewBox: "0 0 100 100", preserveAspectRatio: "none" }, curve);
+  const svg = h("svg.tx-curve", { viewBox: "0 0 100 100", preserveAspectRatio: "none" }, curve);
   const ticks = [0, 1, 2].map((i) =>
-    h("small", { class: "tx-tick", style: `bottom:calc(var(--names) + (100% - var(--names)) * ${i / 2})` }),
+    h("small.tx-tick", { style: `bottom:calc(var(--names) + (100% - var(--names)) * ${i / 2})` }),
   );
   // The scale of the sum, on the right: bars and sum differ by a factor.
   const sums = [0, 0.5, 1].map((sum) =>
     h(
-      "small",
-      { class: "tx-tick tx-sums", style: `bottom:calc(var(--names) + (100% - var(--names)) * ${sum})` },
+      "small.tx-tick.tx-sums",
+      { style: `bottom:calc(var(--names) + (100% - var(--names)) * ${sum})` },
       percent(sum),
     ),
   );
-  const byK = h("div", { class: "tx-cut-k" }, h("span"));
-  const byP = h("div", { class: "tx-cut-p" }, h("span"));
+  const byK = h("div.tx-cut-k", h("span"));
+  const byP = h("div.tx-cut-p", h("span"));
   const area = h(
-    "div",
-    { class: "tx-area", "aria-hidden": "true" },
+    "div.tx-area",
+    { "aria-hidden": "true" },
     svg,
     ticks,
     sums,
@@ -351,7 +351,7 @@ function chart(ui) {
     keys.past.hidden = !past;
     keys.past.lastChild.textContent = `goes on above ${percent(full)}`;
   };
-  const key = (kind, text) => h("span", {}, h("i", { class: `tx-key-${kind}` }), text);
+  const key = (kind, text) => h("span", h("i", { class: `tx-key-${kind}` }), text);
   const keys = {
     language: key("language", "the language"),
     never: key("never", "never in the language"),
@@ -360,7 +360,7 @@ function chart(ui) {
     sum: key("sum", "sum from the left (right scale)"),
     past: key("past", ""),
   };
-  const scale = h("p", { class: "tx-key", "aria-hidden": "true" }, Object.values(keys));
+  const scale = h("p.tx-key", { "aria-hidden": "true" }, Object.values(keys));
   const why = (s, token) =>
     s.byTopK[token] && s.byTopP[token] ? "both" : s.byTopK[token] ? "top-k" : "top-p";
   // A token falls into its column.
@@ -368,7 +368,7 @@ function chart(ui) {
     if (motionless()) return;
     const place = s.order.indexOf(token);
     const at = place < n ? place : N_BARS;
-    const dot = h("em", { class: "tx-drop", onanimationend: () => dot.remove() });
+    const dot = h("em.tx-drop", { onanimationend: () => dot.remove() });
     columns[at].box.firstChild.append(dot);
   };
   return { area, scale, paint, drop };
@@ -377,21 +377,16 @@ function chart(ui) {
 // Three texts that the model goes on with from the same beginning.
 function threeTexts(ui) {
   const boxes = HEAT.map((t) => ({
-    title: h("p", { class: "tx-title" }, `temperature ${t}`),
-    text: h("p", { class: "tx-text", lang: "fr" }),
+    title: h("p.tx-title", `temperature ${t}`),
+    text: h("p.tx-text", { lang: "fr" }),
     foot: h("small"),
   }));
   const box = h(
-    "div",
-    { class: "tx-three" },
-    boxes.map(({ title, text, foot }) => h("div", {}, title, text, foot)),
+    "div.tx-three",
+    boxes.map(({ title, text, foot }) => h("div", title, text, foot)),
   );
   let timer = null;
-  const button = h("button", {
-    type: "button",
-    class: "tx-button tx-write",
-    onclick: () => (timer === null ? begin() : stop()),
-  });
+  const button = h("button.tx-button.tx-write", { onclick: () => (timer === null ? begin() : stop()) });
   const say = () => {
     button.textContent = timer === null ? "✎ Write on at three temperatures" : "❚❚ Stop writing";
   };
@@ -421,10 +416,10 @@ function threeTexts(ui) {
       const strange = count(words.map(([, fine]) => !fine));
       const { world } = machine();
       boxes[i].text.replaceChildren(
-        h("span", {}, begun(ui.get("text"), words[0]?.[0])),
+        h("span", begun(ui.get("text"), words[0]?.[0])),
         ...words.flatMap(([word, fine], j) => [
           world.gap(j ? words[j - 1][0] : "", word),
-          fine ? word : h("mark", {}, word),
+          fine ? word : h("mark", word),
         ]),
         ended ? " ∎" : words.length ? " …" : "",
       );
@@ -447,7 +442,7 @@ function build(ui) {
   const sizes = cutsUpTo(size);
   const bars = chart(ui);
   const texts = threeTexts(ui);
-  const title = h("p", { class: "tx-title" });
+  const title = h("p.tx-title");
   const fresh = { n_draws: 0, written: [[], [], []] };
   const more = (n) => () => {
     ui.set("stage", 4);
@@ -455,7 +450,7 @@ function build(ui) {
     const s = sampled(ui.get);
     s.drawn.slice(-Math.min(n, 12)).forEach((token) => bars.drop(token, s));
   };
-  const button = (words, onclick) => h("button", { type: "button", class: "tx-button", onclick }, words);
+  const button = (words, onclick) => h("button.tx-button", { onclick }, words);
   const dial = (key, stage, options) => {
     const control = ui.slider(key, options);
     control.addEventListener(
@@ -480,21 +475,19 @@ function build(ui) {
         : [];
     title.replaceChildren(
       `${name}. `,
-      h("span", {}, last.length ? `Shares of ${counted(s.drawn.length, "draw")}. ` : say, ...last),
+      h("span", last.length ? `Shares of ${counted(s.drawn.length, "draw")}. ` : say, ...last),
     );
   };
   ui.show(
     paint,
     h(
-      "p",
-      { class: "tx-invite" },
+      "p.tx-invite",
       "Press Play: from what the model believes to what is drawn. Then move a slider, and draw. Or write another beginning.",
     ),
     // a row, so that the sentence comes after all controls
-    h("div", { class: "tx-row tx-start" }, beginning(ui, { reset: fresh })),
+    h("div.tx-row.tx-start", beginning(ui, { reset: fresh })),
     h(
-      "div",
-      { class: "tx-row tx-dials" },
+      "div.tx-row.tx-dials",
       dial("temperature", 1, {
         label: "temperature",
         min: -1,
@@ -521,8 +514,7 @@ function build(ui) {
       }),
     ),
     h(
-      "div",
-      { class: "tx-row tx-stage" },
+      "div.tx-row.tx-stage",
       ui.player({
         label: "Play",
         every: 1200,
@@ -534,16 +526,15 @@ function build(ui) {
         },
       }),
       ui.choice("stage", { label: "show", options: STAGES.map(({ name }, i) => [i, name]) }),
-      h("span", { class: "tx-draws" }, button("Draw 1", more(1)), button("Draw 100", more(100))),
+      h("span.tx-draws", button("Draw 1", more(1)), button("Draw 100", more(100))),
     ),
     title,
     bars.area,
     bars.scale,
     h(
-      "div",
-      { class: "tx-row tx-writes" },
+      "div.tx-row.tx-writes",
       texts.button,
-      h("span", { class: "tx-note" }, "with the same cuts; what the language does not allow is marked"),
+      h("span.tx-note", "with the same cuts; what the language does not allow is marked"),
     ),
     texts.box,
   );

@@ -497,8 +497,8 @@ function glyph(get, { axes, code, of }) {
     }),
   );
   return h(
-    "svg",
-    { class: "tx-glyph", viewBox: "0 0 46 24", "aria-hidden": "true" },
+    "svg.tx-glyph",
+    { viewBox: "0 0 46 24", "aria-hidden": "true" },
     plus ? [h("circle", { cx: 15, cy: 12, r: 9 }), h("path", { d: "M9.5 12h11M15 6.5v11" })] : sheets,
   );
 }
@@ -508,27 +508,21 @@ function glyph(get, { axes, code, of }) {
 function drawnBlock(ui) {
   const params = STEPS.map((step) => paramsOf(ui.get, step));
   const pictures = STEPS.map(() => h("span"));
-  const counts = STEPS.map(() => h("span", { class: "tx-learned tx-grown" }));
+  const counts = STEPS.map(() => h("span.tx-learned.tx-grown"));
   const rows = STEPS.map((step, i) =>
     h(
-      "button",
-      {
-        type: "button",
-        class: "tx-step",
-        role: "radio",
-        style: `grid-row:${i + 1}`,
-        onclick: () => ui.save("step", i),
-      },
+      "button.tx-step",
+      { style: `grid-row:${i + 1}` },
       pictures[i],
-      h("span", {}, step.name),
-      h("span", { class: "tx-axes" }, [...step.axes].join(" ")),
+      h("span", step.name),
+      h("span.tx-axes", [...step.axes].join(" ")),
       counts[i],
-      h("span", { class: "tx-learned" }, params[i] || ""),
+      h("span.tx-learned", params[i] || ""),
     ),
   );
   const total = params.reduce((sum, n) => sum + n, 0);
-  const list = h("div", { class: "tx-block", role: "radiogroup", "aria-label": "Steps of the block" }, rows);
-  const stop = roving(list, rows, { go: (i) => ui.save("step", i) });
+  const list = h("div.tx-block", { role: "radiogroup", "aria-label": "Steps of the block" }, rows);
+  const show = radioGroup(list, rows, (i) => ui.save("step", i));
   const around = [
     ["1 / 13", "tx-rail", ""],
     ["12 / 17", "tx-rail", ""],
@@ -537,11 +531,11 @@ function drawnBlock(ui) {
   ];
   list.append(
     ...around.map(([row, name, words]) =>
-      h("div", { class: name, style: `grid-row:${row}`, "aria-hidden": "true" }, h("span", {}, words)),
+      h("div", { class: name, style: `grid-row:${row}`, "aria-hidden": "true" }, h("span", words)),
     ),
   );
   ui.painters.push(() => {
-    stop(ui.get("step"));
+    show(ui.get("step"));
     // Bars behind the numbers: all of one scale, whose end is the largest at the greatest length.
     const sizes = sizesOf(ui.get);
     const most = Math.max(
@@ -551,45 +545,35 @@ function drawnBlock(ui) {
     );
     rows.forEach((row, i) => {
       pictures[i].replaceChildren(glyph(ui.get, STEPS[i]));
-      row.setAttribute("aria-checked", i === ui.get("step"));
       const [n] = numbersOf(ui.get, STEPS[i]);
       const lots = STEPS[i].copies > 1 ? `${STEPS[i].copies} times ` : "";
       counts[i].style.setProperty("--part", `${(100 * STEPS[i].copies * n) / most}%`);
       counts[i].textContent = lots ? `${STEPS[i].copies}·${n}` : n;
-      row.setAttribute(
-        "aria-label",
-        `${i + 1}, ${STEPS[i].name}, shape ${shapeOf(ui.get, STEPS[i]).join(" by ")}, ${lots}${n} numbers, ${params[i]} parameters`,
-      );
+      row.ariaLabel = `${i + 1}, ${STEPS[i].name}, shape ${shapeOf(ui.get, STEPS[i]).join(" by ")}, ${lots}${n} numbers, ${params[i]} parameters`;
     });
   });
   const names = h(
-    "p",
-    { class: "tx-heading", "aria-hidden": "true" },
-    ["", "step", "axes", "numbers", "learned"].map((name) => h("span", {}, name)),
+    "p.tx-heading",
+    { "aria-hidden": "true" },
+    ["", "step", "axes", "numbers", "learned"].map((name) => h("span", name)),
   );
-  return h(
-    "div",
-    { class: "tx-list" },
-    names,
-    list,
-    h("p", { class: "tx-total" }, "parameters of the block", h("b", {}, total)),
-  );
+  return h("div.tx-list", names, list, h("p.tx-total", "parameters of the block", h("b", total)));
 }
 
 function build(ui) {
   const { B, D } = ui.get("sizes");
   const last = STEPS.length - 1;
   const go = (by) => () => ui.save("step", clamp(ui.get("step") + by, 0, last));
-  const back = h("button", { type: "button", class: "tx-button", onclick: go(-1) }, "← Back");
-  const next = h("button", { type: "button", class: "tx-button tx-next", onclick: go(1) }, "Next step →");
-  const title = h("h2", { class: "tx-now-name" });
-  const code = h("code", { class: "tx-code" });
-  const facts = h("dl", { class: "tx-facts" });
-  const say = h("p", { class: "tx-note" });
-  const key = h("p", { class: "tx-note tx-key" });
-  const canvas = h("canvas", { role: "img", class: "tx-tables" });
-  const panel = h("div", { class: "tx-panel tx-stage" });
-  const holder = h("div", { class: "tx-scroll" }, canvas);
+  const back = h("button.tx-button", { onclick: go(-1) }, "← Back");
+  const next = h("button.tx-button.tx-next", { onclick: go(1) }, "Next step →");
+  const title = h("h2.tx-now-name");
+  const code = h("code.tx-code");
+  const facts = h("dl.tx-facts");
+  const say = h("p.tx-note");
+  const key = h("p.tx-note.tx-key");
+  const canvas = h("canvas.tx-tables", { role: "img" });
+  const panel = h("div.tx-panel.tx-stage");
+  const holder = h("div.tx-scroll", canvas);
   // Where the boxes were, and at which step
   let layout = null;
   let places = new Map();
@@ -623,7 +607,7 @@ function build(ui) {
     if (event.buttons & 1) follow(event);
   });
   canvas.addEventListener("pointerup", () => ui.done());
-  const fact = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {}, value));
+  const fact = (name, value) => h("div", h("dt", name), h("dd", value));
   const paint = () => {
     const now = nowOf(ui.get);
     back.disabled = ui.get("step") === 0;
@@ -665,10 +649,7 @@ function build(ui) {
     const draw = (share) => paintBoxes(canvas, ui.get, layout, boxes, from, share, colors);
     ui.animate(moves ? 500 : 1, moves ? draw : () => {}); // the latter ends a movement
     if (!moves) draw(1);
-    canvas.setAttribute(
-      "aria-label",
-      `Entries of ${now.name}, ${shapeOf(ui.get).join(" by ")}. ${whereabouts(ui.get, now)}`,
-    );
+    canvas.ariaLabel = `Entries of ${now.name}, ${shapeOf(ui.get).join(" by ")}. ${whereabouts(ui.get, now)}`;
   };
   const divisors = Array.from({ length: D }, (_, i) => i + 1).filter((n) => D % n === 0);
   // The followed token stays the same, or is the last of a shorter text.
@@ -678,20 +659,15 @@ function build(ui) {
     return T;
   };
   const moved = () => lengthOf(ui.get);
-  let token;
-  ui.painters.push(() => {
-    token.max = B * moved() - 1;
-  });
   const tokens = ui.slider("token", {
     label: "token",
     min: 0,
-    max: B * moved() - 1,
+    max: () => B * moved() - 1,
     format: () => {
       const { b, t } = entryOf(ui.get);
       return `b ${b}, t ${t}`;
     },
   });
-  token = tokens.querySelector("input");
   const length = ui.slider("seq_len", {
     label: "length T",
     min: Math.min(2, ui.get("sizes").T),
@@ -701,17 +677,15 @@ function build(ui) {
     format: moved,
   });
   length.classList.add("tx-length");
-  panel.append(h("div", { class: "tx-row" }, back, next, title), code, facts, say, holder, key);
+  panel.append(h("div.tx-row", back, next, title), code, facts, say, holder, key);
   ui.show(
     paint,
     h(
-      "p",
-      { class: "tx-invite" },
+      "p.tx-invite",
       "Press “Next step” or a part of the block, click an entry to follow it, or move T and watch the column “numbers”.",
     ),
     h(
-      "div",
-      { class: "tx-row" },
+      "div.tx-row",
       length,
       ui.choice("n_heads", { label: "heads H", options: divisors.map((n) => [n, n]) }),
       further(
@@ -725,7 +699,7 @@ function build(ui) {
         }),
       ),
     ),
-    h("div", { class: "tx-shapes" }, drawnBlock(ui), panel),
+    h("div.tx-shapes", drawnBlock(ui), panel),
   );
 }
 

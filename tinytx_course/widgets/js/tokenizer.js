@@ -169,10 +169,10 @@ const colour = (i) =>
 // The tokens of one tokenizer: equal ids, equal colours; the newest merged token is framed, with a seam where
 // its two parts met. Words have ids of their own, and no colours.
 function lane(ui) {
-  const title = h("p", { class: "tx-title" });
+  const title = h("p.tx-title");
   const name = h("b");
   const note = h("span");
-  const box = h("div", { class: "tx-tokens" });
+  const box = h("div.tx-tokens");
   title.append(name, note);
   let shown;
   const update = ([words, tokens, size], newest, colours = null, joined = false) => {
@@ -192,17 +192,13 @@ function lane(ui) {
             "data-joined": joined,
             style: colours && !odd ? colour(colours.get(id)) : "",
           },
-          h(
-            "span",
-            {},
-            ...(token === newest?.join("") ? [h("b", {}, newest[0]), h("b", {}, newest[1])] : [token]),
-          ),
-          h("small", {}, odd ? `<unk> ${id}` : id),
+          h("span", ...(token === newest?.join("") ? [h("b", newest[0]), h("b", newest[1])] : [token])),
+          h("small", odd ? `<unk> ${id}` : id),
         );
       }),
     );
   };
-  update.box = h("div", { class: "tx-part" }, title, box);
+  update.box = h("div.tx-part", title, box);
   return update;
 }
 
@@ -246,21 +242,15 @@ function chart(ui) {
         : "No text",
     });
   };
-  update.box = h(
-    "div",
-    { class: "tx-curve" },
-    h("p", { class: "tx-title" }, "The sequence shrinks"),
-    draw.box,
-  );
+  update.box = h("div.tx-curve", h("p.tx-title", "The sequence shrinks"), draw.box);
   return update;
 }
 
 function writing(ui) {
   const id = uid();
-  const field = h("input", {
+  const field = h("input.tx-field", {
     id,
     type: "text",
-    class: "tx-field",
     maxlength: ui.get("longest"),
     autocomplete: "off",
     autocapitalize: "off",
@@ -268,20 +258,16 @@ function writing(ui) {
     oninput: () => ui.set("text", field.value),
     onchange: () => ui.done(),
   });
-  const samples = ui.get("samples").map((text, i) =>
-    h(
-      "button",
-      {
-        type: "button",
-        class: "tx-token",
-        "aria-label": `example ${i + 1}: ${text}`,
-        title: text,
-        onclick: () => ui.save("text", text),
-      },
-      text,
-    ),
-  );
-  const box = h("div", { class: "tx-row tx-samples", role: "group", "aria-label": "examples" }, samples);
+  const samples = ui
+    .get("samples")
+    .map((text, i) =>
+      h(
+        "button.tx-token",
+        { "aria-label": `example ${i + 1}: ${text}`, title: text, onclick: () => ui.save("text", text) },
+        text,
+      ),
+    );
+  const box = h("div.tx-row.tx-samples", { role: "group", "aria-label": "examples" }, samples);
   const stop = roving(box, samples);
   const update = () => {
     if (field.value !== ui.get("text")) field.value = ui.get("text");
@@ -289,7 +275,7 @@ function writing(ui) {
     samples.forEach((button, i) => button.setAttribute("aria-pressed", i === at));
     stop(Math.max(0, at));
   };
-  update.box = [h("div", { class: "tx-row tx-writing" }, h("label", { for: id }, "Text"), field), box];
+  update.box = [h("div.tx-row.tx-writing", h("label", { for: id }, "Text"), field), box];
   return update;
 }
 
@@ -300,11 +286,11 @@ function build(ui) {
   const colours = palette();
   const last = ui.get("merges").length;
   const go = (by) => () => ui.save("n_merges", clamp(ui.get("n_merges") + by, 0, last));
-  const fewer = h("button", { type: "button", class: "tx-button", onclick: go(-1) }, "← Undo one");
-  const more = h("button", { type: "button", class: "tx-button tx-next", onclick: go(1) }, "Next merge →");
+  const fewer = h("button.tx-button", { onclick: go(-1) }, "← Undo one");
+  const more = h("button.tx-button.tx-next", { onclick: go(1) }, "Next merge →");
   const here = h(
-    "button",
-    { type: "button", class: "tx-button", onclick: () => ui.save("n_merges", nextInText(ui.get)) },
+    "button.tx-button",
+    { onclick: () => ui.save("n_merges", nextInText(ui.get)) },
     "Next in this text ⇥",
   );
   let before = ui.get("n_merges");
@@ -324,18 +310,16 @@ function build(ui) {
   ui.show(
     paint,
     h(
-      "p",
-      { class: "tx-invite" },
+      "p.tx-invite",
       "Type a text, or take an example. Then move the slider: characters grow into words. An id has one colour.",
     ),
     text.box,
     h(
-      "div",
-      { class: "tx-row tx-merging" },
+      "div.tx-row.tx-merging",
       ui.slider("n_merges", { label: "merges", min: 0, max: last }),
-      h("span", { class: "tx-pair" }, fewer, more, here),
+      h("span.tx-pair", fewer, more, here),
     ),
-    h("div", { class: "tx-aside" }, h("div", {}, lanes[1].box, lanes[2].box), curve.box),
+    h("div.tx-aside", h("div", lanes[1].box, lanes[2].box), curve.box),
     lanes[0].box,
   );
 }

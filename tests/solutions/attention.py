@@ -60,12 +60,6 @@ right(lambda query, keys: F.softmax((query * keys).sum(dim=1) / query.shape[0] *
 wrong("error", lambda query, keys: (query @ keys / math.sqrt(len(query))).softmax(0))
 
 
-wrong("softmax-of-one", lambda query, keys: (keys * query / math.sqrt(len(query))).softmax(-1).sum(-1))
-
-
-wrong("cosines", lambda query, keys: F.cosine_similarity(keys, query[None], dim=-1).softmax(0))
-
-
 right, wrong = of("attention")
 
 
@@ -167,12 +161,6 @@ wrong("calls-the-answer", lambda q, k, v, mask: tx.attention(q, k, v, mask))
 wrong("changes-between-calls", lambda q, k, v, mask: WithDropout()(q, k, v, mask))
 
 
-@wrong("scale-by-second-axis")
-def attention_scale_by_second_axis(q, k, v, mask):
-    s = q @ k.mT / math.sqrt(k.shape[1])
-    return s.masked_fill(~mask, -math.inf).softmax(-1).nan_to_num() @ v
-
-
 right, wrong = of("split_heads")
 
 
@@ -201,6 +189,3 @@ right(lambda x, n_heads: x.reshape(*x.shape[:2], n_heads, -1).permute(0, 2, 1, 3
 right(lambda x, n_heads: torch.einsum("bthk->bhtk", x.double().unflatten(-1, (n_heads, -1))))
 wrong("too-many-results", lambda x, n_heads: x.chunk(n_heads, dim=-1))
 wrong("error", split_view, {"B, T, D": "b, t, d", "B, T, n_heads, D /": "b, t, n_heads, d "})
-
-
-wrong("tokens-shared-out", lambda x, n_heads: torch.stack(x.chunk(n_heads, 1), 1))

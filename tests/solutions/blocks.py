@@ -150,46 +150,7 @@ def parallel_forgets_return(x, attn, ff, norm):
     x = x + attn(y) + ff(y)
 
 
-@wrong("one-after-the-other")
-def parallel_as_a_loop_over_x(x, attn, ff, norm):
-    for sublayer in (attn, ff):
-        x = x + sublayer(norm(x))
-    return x
-
-
-wrong("residual-missing", parallel_stack, {"x, attn(norm(x))": "attn(norm(x))"})
-wrong("residual-twice", parallel_differences, {" - x": ""})
 wrong("too-many-results", lambda x, attn, ff, norm: (x + attn(norm(x)), x + ff(norm(x))))
-
-
-wrong("sublayer-of-the-other", lambda x, attn, ff, norm: ff(attn(norm(x))))
-
-
-wrong("sublayer-of-the-other", lambda x, attn, ff, norm: x + ff(attn(norm(x))))
-
-
-@wrong("feed-forward-reads-attention")
-def parallel_block_feed_forward_reads_attention(x, attn, ff, norm):
-    a = attn(norm(x))
-    return x + a + ff(norm(a))
-
-
-@wrong("attention-reads-feed-forward")
-def parallel_block_attention_reads_feed_forward(x, attn, ff, norm):
-    y = norm(x)
-    return x + ff(y) + attn(ff(y))
-
-
-@wrong("results-multiplied")
-def parallel_block_results_multiplied(x, attn, ff, norm):
-    y = norm(x)
-    return x + attn(y) * ff(y)
-
-
-@wrong("results-averaged")
-def parallel_block_results_averaged(x, attn, ff, norm):
-    y = norm(x)
-    return x + (attn(y) + ff(y)) / 2
 
 
 right, wrong = of("feed_forward")
@@ -246,11 +207,6 @@ wrong("error", lambda x, w_up, b_up, w_down, b_down: max(0, x @ w_up + b_up) @ w
 
 
 wrong("no-activation+biases-missing", lambda x, w_up, b_up, w_down, b_down: x @ w_up @ w_down)
-
-
-wrong(
-    "up-matrix-for-down", lambda x, w_up, b_up, w_down, b_down: torch.relu(x @ w_up + b_up) @ w_up.T + b_down
-)
 
 
 right, wrong = of("block")
@@ -343,16 +299,6 @@ def block_feed_forward_of_attention(x, attn, ff, attn_norm, ff_norm, norm_first)
     return ff_norm(x + ff(attn(x)))
 
 
-@wrong("feed-forward-of-attention")
-def block_feed_forward_of_attention_2(x, attn, ff, attn_norm, ff_norm, norm_first):
-    if norm_first:
-        a = attn(attn_norm(x))
-        return x + a + ff(ff_norm(a))
-    a = attn(x)
-    y = attn_norm(x + a)
-    return ff_norm(y + ff(a))
-
-
 @wrong("feed-forward-reads-old-norm")
 def block_feed_forward_reads_old_norm(x, attn, ff, attn_norm, ff_norm, norm_first):
     if norm_first:
@@ -376,15 +322,6 @@ def block_residual_missing(x, attn, ff, attn_norm, ff_norm, norm_first):
     return x
 
 
-@wrong("ff-norm-missing")
-def block_ff_norm_missing(x, attn, ff, attn_norm, ff_norm, norm_first):
-    if norm_first:
-        x = x + attn(attn_norm(x))
-        return x + ff(ff_norm(x))
-    x = attn_norm(x + attn(x))
-    return x + ff(x)
-
-
 @wrong("residual-from-input")
 def block_residual_from_input(x, attn, ff, attn_norm, ff_norm, norm_first):
     if norm_first:
@@ -392,9 +329,3 @@ def block_residual_from_input(x, attn, ff, attn_norm, ff_norm, norm_first):
         return h + ff(ff_norm(h))
     h = attn_norm(x + attn(x))
     return ff_norm(x + ff(h))
-
-
-@wrong("residual-from-input")
-def block_residual_from_input_2(x, attn, ff, attn_norm, ff_norm, norm_first):
-    h = x + attn(attn_norm(x)) if norm_first else attn_norm(x + attn(x))
-    return h + ff(ff_norm(h)) if norm_first else ff_norm(x + ff(h))

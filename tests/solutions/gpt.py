@@ -63,65 +63,6 @@ def gpt_rows(token_ids, token_embed, positions, blocks, final_norm, w_out):
     return torch.stack(rows)
 
 
-def _stacked(x, blocks):
-    for block in blocks:
-        x = block(x)
-    return x
-
-
-@wrong("probabilities")
-def tiny_gpt_probabilities(token_ids, token_embed, positions, blocks, final_norm, w_out):
-    B, T = token_ids.shape
-    D = token_embed.shape[1]
-    x = token_embed[token_ids] * math.sqrt(D) + positions[:T]
-    for blk in blocks:
-        x = blk(x)
-    return (final_norm(x) @ w_out).softmax(1)
-
-
-@wrong("positions-from-one")
-def tiny_gpt_positions_from_one(token_ids, token_embed, positions, blocks, final_norm, w_out):
-    B, T = token_ids.shape
-    D = token_embed.shape[1]
-    pos = positions[torch.arange(1, T + 1).clamp(max=len(positions) - 1)]
-    x = token_embed[token_ids] * math.sqrt(D) + pos
-    for blk in blocks:
-        x = blk(x)
-    return final_norm(x) @ w_out
-
-
-@wrong("last-positions")
-def tiny_gpt_last_positions(token_ids, token_embed, positions, blocks, final_norm, w_out):
-    B, T = token_ids.shape
-    D = token_embed.shape[1]
-    x = token_embed[token_ids] * math.sqrt(D) + positions[-T:]
-    for blk in blocks:
-        x = blk(x)
-    return final_norm(x) @ w_out
-
-
-@wrong("output-tied")
-def tiny_gpt_output_tied(token_ids, token_embed, positions, blocks, final_norm, w_out):
-    T = token_ids.shape[1]
-    D = token_embed.shape[1]
-    x = token_embed[token_ids] * math.sqrt(D) + positions[:T]
-    for blk in blocks:
-        x = blk(x)
-    return final_norm(x) @ token_embed.T
-
-
-@wrong("scale-by-tokens")
-def tiny_gpt_scale_by_tokens(token_ids, token_embed, positions, blocks, final_norm, w_out):
-    T = token_ids.shape[1]
-    x = token_embed[token_ids] * math.sqrt(T) + positions[:T]
-    for blk in blocks:
-        x = blk(x)
-    return final_norm(x) @ w_out
-
-
-wrong("positions-by-texts", gpt_plain, {"token_ids.shape[1]]": "len(token_ids)]"})
-
-
 right, wrong = of("tie_embeddings")
 
 
@@ -153,19 +94,6 @@ def tie_a_new_layer(model):
     head.weight, head.bias = model.token_embed.weight, model.head.bias
     model.head = head
     return model, torch.tensor(head.weight.numel())
-
-
-def _copied(model):
-    model.head.load_state_dict({**model.head.state_dict(), "weight": model.token_embed.weight})
-    return model, model.head.weight.numel()
-
-
-wrong("copied", _copied)
-wrong(
-    "embedding-lost",
-    tie_by_shape,
-    {'model.head, "weight", model.token_embed': 'model.token_embed, "weight", model.head'},
-)
 
 
 @wrong("error")

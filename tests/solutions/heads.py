@@ -66,56 +66,6 @@ def parts_zero_in_place(context, w_o):
 
 
 wrong("too-many-results", parts_by_slices, {"torch.stack(parts, dim=1)": "parts"})
-wrong("columns-for-rows", parts_by_slices, {"@ w_o[": "@ w_o.T["})
-wrong("heads-behind-tokens", parts_einsum, {"->bhtd": "->bthd"})
-wrong("only-summed", lambda context, w_o: context.transpose(1, 2).flatten(2) @ w_o)
-wrong("output-without-the-head", parts_by_difference, {"whole - rest": "0 * whole + rest"})
-
-
-@wrong("forgotten-transpose")
-def head_contributions_forgotten_transpose(context, w_o):
-    B, H, T, K = context.shape
-    out = []
-    for h in range(H):
-        z = torch.zeros_like(context)
-        z[:, h] = context[:, h]
-        out.append(z.reshape(B, T, H * K) @ w_o)
-    return torch.stack(out, 1)
-
-
-@wrong("cut-to-head-width")
-def head_contributions_cut_to_head_width(context, w_o):
-    B, H, T, K = context.shape
-    return torch.stack([context[:, h] @ w_o[h * K : (h + 1) * K, h * K : (h + 1) * K] for h in range(H)], 1)
-
-
-@wrong("cut-to-head-width")
-def head_contributions_cut_to_head_width_2(context, w_o):
-    B, H, T, K = context.shape
-    return torch.stack([context[:, h] @ w_o[h * K : (h + 1) * K, :K] for h in range(H)], 1)
-
-
-@wrong("output-dealt-out")
-def head_contributions_output_dealt_out(context, w_o):
-    B, H, T, K = context.shape
-    y = context.transpose(1, 2).reshape(B, T, H * K) @ w_o
-    out = torch.zeros(B, H, T, H * K)
-    for h in range(H):
-        out[:, h, :, h * K : (h + 1) * K] = y[..., h * K : (h + 1) * K]
-    return out
-
-
-@wrong("forgotten-transpose")
-def head_contributions_forgotten_transpose_2(context, w_o):
-    B, H, T, K = context.shape
-    y = context.reshape(B, T, H * K)
-    return torch.stack([y[..., h * K : (h + 1) * K] @ w_o[h * K : (h + 1) * K] for h in range(H)], 1)
-
-
-@wrong("heads-first")
-def head_contributions_heads_first(context, w_o):
-    B, H, T, K = context.shape
-    return torch.stack([context[:, h] @ w_o[h * K : (h + 1) * K] for h in range(H)])
 
 
 right, wrong = of("merge_heads")
@@ -167,12 +117,6 @@ def _split(x, h):
 
 def _join(context):
     return context.transpose(1, 2).flatten(2)
-
-
-@wrong("other-axes-exchanged")
-def merge_heads_other_axes_exchanged(context):
-    B, H, T, K = context.shape
-    return context.transpose(2, 3).reshape(B, T, H * K)
 
 
 right, wrong = of("multi_head_attention")
@@ -263,11 +207,6 @@ def mha_in_steps(x, w_q, w_k, w_v, w_o, n_heads, mask):
     return (s.softmax(-1) @ v).transpose(1, 2).reshape(B, T, D) @ w_o
 
 
-wrong("scale-by-tokens", mha_in_steps, {"math.sqrt(K)": "math.sqrt(T)"})
-wrong("output-projection-transposed", mha_in_steps, {"@ w_o": "@ w_o.T"})
-wrong("no-softmax", mha_in_steps, {"-math.inf": "0", "s.softmax(-1)": "s"})
-wrong("mask-multiplied", mha_in_steps, {"s.masked_fill(~mask, -math.inf)": "s * mask"})
-wrong("keys-and-queries-exchanged", mha_in_steps, {"q @ k.mT": "k @ q.mT", "-math.inf": "-1e9"})
 wrong("projections-exchanged", mha_in_steps, {"(w_q, w_k, w_v)]": "(w_q, w_v, w_k)]"})
 wrong(
     "view-without-transpose+merge-without-transpose",

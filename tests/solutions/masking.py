@@ -202,12 +202,6 @@ def masked_loss_two_slips(logits, labels):
 right(lambda logits, labels: F.cross_entropy(logits.flatten(0, 1), labels.flatten()))
 
 
-@wrong("softmax-over-positions")
-def masked_loss_softmax_over_positions(logits, labels):
-    k = labels != -100
-    return F.cross_entropy(logits.softmax(1)[k], labels[k])
-
-
 right, wrong = of("mask_words")
 
 
@@ -260,11 +254,6 @@ def words_in_place(tokens, chosen):
 
 
 wrong("wrong-type", lambda tokens, chosen: " ".join(words_joined(tokens, chosen)))
-wrong("beginning-left", words_walk_from_each, {"first > 0 and": "False and"})
-wrong("end-left", words_walk_from_each, {"last < len(tokens) and": "False and"})
-wrong("end-missed", words_walk_from_each, {"last < len(tokens) and": "last < len(tokens) - 1 and"})
-wrong("first-choice-only", words_torch, {"torch.tensor(chosen,": "torch.tensor(chosen[:1],"})
-wrong("only-the-token", lambda tokens, chosen: ["[MASK]" if i in chosen else t for i, t in enumerate(tokens)])
 
 
 @wrong("next-word-begun")

@@ -51,12 +51,6 @@ def mean_in_place(hidden, mask):
 right(lambda hidden, mask: hidden.masked_fill(~mask[:, :, None], float("nan")).nanmean(dim=1))
 
 
-wrong(
-    "one-taken-from-length",
-    lambda hidden, mask: (hidden * mask[..., None]).sum(1) / (mask.sum(1, keepdim=True) - 1).clamp(min=1),
-)
-
-
 right, wrong = of("last_token")
 
 

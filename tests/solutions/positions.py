@@ -133,28 +133,7 @@ def new_token_in_place(q, k, turned_keys):
     return torch.cat([turned_keys, tx.rotate(k[None], at)]) @ q
 
 
-wrong("position-0", new_token_with_all, {"[t, t]": "[0, 0]"})
-wrong("position-too-small", new_token_loops, {"angle = len(turned_keys)": "angle = (len(turned_keys) - 1)"})
-wrong("key-not-turned", new_token_loops, {"turn(k)]": "k]"})
 wrong("wrong-type", lambda q, k, turned_keys: new_token_with_all(q, k, turned_keys).tolist())
-
-
-@wrong("turned-by-different-positions")
-def score_new_token_turned_by_different_positions(q, k, turned_keys):
-    t = len(turned_keys)
-    return (
-        torch.cat([turned_keys, tx.rotate(k[None], torch.tensor([max(t - 1, 0)]))])
-        @ tx.rotate(q[None], torch.tensor([t]))[0]
-    )
-
-
-@wrong("turned-by-different-positions")
-def score_new_token_turned_by_different_positions_2(q, k, turned_keys):
-    t = len(turned_keys)
-    return (
-        torch.cat([turned_keys, tx.rotate(k[None], torch.tensor([t]))])
-        @ tx.rotate(q[None], torch.tensor([t + 1]))[0]
-    )
 
 
 right, wrong = of("rotate")
@@ -289,10 +268,3 @@ def alibi_whole_numbers(n_heads, seq_len):
             for s in range(seq_len):
                 bias[h, t, s] = int(-(2 ** (-8 * (h + 1) / n_heads)) * abs(t - s))
     return bias
-
-
-@wrong("distance-one-too-large")
-def alibi_bias_distance_one_too_large(n_heads, seq_len):
-    i = torch.arange(seq_len)
-    d = (i[None] - i[:, None]).abs() + 1
-    return -(2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads))[:, None, None] * d

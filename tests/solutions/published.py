@@ -47,23 +47,6 @@ def split_columns(weight, n_heads):
     return weight.view(weight.shape[0], n_heads, 3, -1).permute(2, 1, 3, 0).flatten(1, 2)
 
 
-@wrong("cut-into-thirds")
-def split_as_gpt2(weight, n_heads):
-    return torch.stack(weight.chunk(3))
-
-
-@wrong("every-third-row")
-def split_columns_of_a_reshape(weight, n_heads):
-    d = weight.shape[1]
-    return torch.stack(weight.reshape(d, 3 * d).split(d, dim=1))
-
-
-@wrong("reshaped-and-transposed")
-def split_as_a_convolution(weight, n_heads):
-    d = weight.shape[1]
-    return torch.stack([part.T for part in weight.reshape(d, 3 * d).chunk(3, dim=1)])
-
-
 right(lambda weight, n_heads: weight.unflatten(0, (n_heads, 3, -1)).transpose(0, 1).flatten(1, 2))
 
 
@@ -110,14 +93,7 @@ def start_initialised(layer, rank):
     return layer
 
 
-def started(layer, rank, a=torch.randn, b=torch.zeros, frozen=True):
-    layer.requires_grad_(not frozen)
-    layer.lora_a = nn.Parameter(a(rank, layer.in_features))
-    layer.lora_b = nn.Parameter(b(layer.out_features, rank))
-    return layer
-
-
 @wrong("wrong-type")
 def start_pair(layer, rank):
-    layer = started(layer, rank)
+    layer = start_plain(layer, rank)
     return layer.lora_a, layer.lora_b

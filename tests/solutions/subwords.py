@@ -77,32 +77,6 @@ def merge_recursive(tokens, left, right):
     return [tokens[0]] + merge_recursive(tokens[1:], left, right)
 
 
-@wrong("left-not-compared")
-def merge_right_only(tokens, left, right):
-    out, i = [], 0
-    while i < len(tokens):
-        if i + 1 < len(tokens) and tokens[i + 1] == right:
-            out.append(left + right)
-            i += 2
-        else:
-            out.append(tokens[i])
-            i += 1
-    return out
-
-
-@wrong("joined-backwards")
-def merge_wrong_way(tokens, left, right):
-    out, i = [], 0
-    while i < len(tokens):
-        if tokens[i : i + 2] == [left, right]:
-            out.append(right + left)
-            i += 2
-        else:
-            out.append(tokens[i])
-            i += 1
-    return out
-
-
 @wrong("input-modified")
 def merge_in_place(tokens, left, right):
     i = 0
@@ -115,8 +89,8 @@ def merge_in_place(tokens, left, right):
 
 
 wrong("wrong-type", lambda tokens, left, right: " ".join(merge_while(tokens, left, right)))
-wrong("wrong-type", merge_wrong_way, {"right + left": "(left, right)"})
-wrong("error", merge_right_only, {"i + 1 < len(tokens)": "tokens[i] == left"})
+wrong("wrong-type", merge_copy_and_delete, {"[left + right]": "[(left, right)]"})
+wrong("error", merge_while, {"i < len(tokens) - 1 and ": ""})
 
 
 def _rank(pair, count):
@@ -297,18 +271,6 @@ wrong(
 )
 
 
-@wrong("last-pair-missed")
-def encode_bpe_last_pair_missed(word, merges):
-    t = list(word)
-    for left, right in merges:
-        i = 0
-        while i < len(t) - 2:
-            if t[i] == left and t[i + 1] == right:
-                t[i : i + 2] = [left + right]
-            i += 1
-    return t
-
-
 right, wrong = of("decode_bpe")
 
 
@@ -344,20 +306,7 @@ def decode_word_by_word(tokens):
     return " ".join(words)
 
 
-@wrong("marks-kept")
-def decode_joined(tokens):
-    return "".join(tokens)[1:].replace(" ", "▁")
-
-
-@wrong("stripped")
-def decode_as_a_title(tokens):
-    return "".join(tokens).replace("▁", " ").strip(" ")
-
-
 wrong("wrong-type", lambda tokens: "".join(tokens).replace("▁", " ").split())
 wrong(
     "input-modified", decode_letter_by_letter, {'    text = ""\n': '    text = ""\n    tokens.append("")\n'}
 )
-
-
-wrong("spaces-between-tokens", lambda tokens: " ".join([t.replace("▁", "") for t in tokens]))

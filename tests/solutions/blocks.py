@@ -71,20 +71,13 @@ def norm_annotated(x, gamma, beta, eps):
     return gamma * (x - mean) / (std + eps) + beta
 
 
-@wrong("error")
-def norm_no_keepdim(x, gamma, beta, eps):
-    return gamma * (x - x.mean(-1)) / (x.var(-1, correction=0) + eps).sqrt() + beta
+wrong("error", norm_plain, {"mean = x.mean(dim=-1, keepdim=True)": "mean = x.mean(dim=-1)"})
 
 
-@wrong("input-modified")
-def norm_in_place(x, gamma, beta, eps):
-    x -= x.mean(-1, keepdim=True)
-    return gamma * x / ((x * x).mean(-1, keepdim=True) + eps).sqrt() + beta
+wrong("input-modified", norm_transposed, {"y = (y - y.mean(0))": "y -= y.mean(0)\n    y = y"})
 
 
-@wrong("nothing-returned")
-def norm_returns_nothing(x, gamma, beta, eps):
-    out = F.layer_norm(x, x.shape[-1:], gamma, beta, eps)  # noqa: F841
+wrong("nothing-returned", norm_plain, {"return gamma": "gamma"})
 
 
 wrong("calls-the-answer", lambda x, gamma, beta, eps: F.layer_norm(x, x.shape[-1:], gamma, beta, eps))
@@ -136,18 +129,10 @@ def parallel_differences(x, attn, ff, norm):
     return after_attention + after_ff - x
 
 
-@wrong("input-modified")
-def parallel_in_place(x, attn, ff, norm):
-    y = norm(x)
-    x += attn(y)
-    x += ff(y)
-    return x
+wrong("input-modified", parallel_loop, {"x.clone()": "x"})
 
 
-@wrong("nothing-returned")
-def parallel_forgets_return(x, attn, ff, norm):
-    y = norm(x)
-    x = x + attn(y) + ff(y)
+wrong("nothing-returned", parallel_stack, {"return torch": "torch"})
 
 
 wrong("too-many-results", lambda x, attn, ff, norm: (x + attn(norm(x)), x + ff(norm(x))))
@@ -276,20 +261,10 @@ def block_identity(x, attn, ff, attn_norm, ff_norm, norm_first):
     return after[1](torch.add(h, ff(before[1](h))))
 
 
-@wrong("input-modified")
-def block_in_place(x, attn, ff, attn_norm, ff_norm, norm_first):
-    if norm_first:
-        x += attn(attn_norm(x))
-        return x + ff(ff_norm(x))
-    x += attn(x)
-    x = attn_norm(x)
-    return ff_norm(x + ff(x))
+wrong("input-modified", block_stream, {"x.clone()": "x"})
 
 
-@wrong("nothing-returned")
-def block_forgets_return(x, attn, ff, attn_norm, ff_norm, norm_first):
-    x = x + attn(attn_norm(x)) if norm_first else attn_norm(x + attn(x))
-    x = x + ff(ff_norm(x)) if norm_first else ff_norm(x + ff(x))
+wrong("nothing-returned", block_loop, {"return x": "x"})
 
 
 @wrong("feed-forward-of-attention")
@@ -299,33 +274,18 @@ def block_feed_forward_of_attention(x, attn, ff, attn_norm, ff_norm, norm_first)
     return ff_norm(x + ff(attn(x)))
 
 
-@wrong("feed-forward-reads-old-norm")
-def block_feed_forward_reads_old_norm(x, attn, ff, attn_norm, ff_norm, norm_first):
-    if norm_first:
-        h = attn_norm(x)
-        x = x + attn(h)
-        x = x + ff(h)
-    else:
-        x = attn_norm(x + attn(x))
-        x = ff_norm(x + ff(x))
-    return x
+wrong("feed-forward-reads-old-norm", block_if, {"(attn_norm(x))": "(h := attn_norm(x))", "ff_norm(x))": "h)"})
 
 
-@wrong("residuals-missing-in-one-order")
-def block_residual_missing(x, attn, ff, attn_norm, ff_norm, norm_first):
-    if norm_first:
-        x = attn(attn_norm(x))
-        x = ff(ff_norm(x))
-    else:
-        x = attn_norm(x + attn(x))
-        x = ff_norm(x + ff(x))
-    return x
+wrong(
+    "residuals-missing-in-one-order",
+    block_if,
+    {"x + attn(attn_norm(x))": "attn(attn_norm(x))", "x + ff(ff_norm(x))": "ff(ff_norm(x))"},
+)
 
 
-@wrong("residual-from-input")
-def block_residual_from_input(x, attn, ff, attn_norm, ff_norm, norm_first):
-    if norm_first:
-        h = x + attn(attn_norm(x))
-        return h + ff(ff_norm(h))
-    h = attn_norm(x + attn(x))
-    return ff_norm(x + ff(h))
+wrong(
+    "residual-from-input",
+    block_if,
+    {"x = attn_norm(x": "h = attn_norm(x", "ff_norm(x + ff(x))": "ff_norm(x + ff(h))"},
+)

@@ -56,14 +56,10 @@ def lm_as_float(vocab_size, d_model, n_layers, d_ff):
     return vocab_size * d_model * 2.0 + vocab_size + n_layers * per_layer
 
 
-@wrong("norms-forgotten+all-biases-forgotten")
-def lm_only_matrices(vocab_size, d_model, n_layers, d_ff):
-    return 2 * vocab_size * d_model + n_layers * (4 * d_model**2 + 2 * d_model * d_ff)
+wrong("norms-forgotten+all-biases-forgotten", lambda v, d, n, f: 2 * v * d + n * (4 * d**2 + 2 * d * f))
 
 
-@wrong("wrong-type")
-def lm_text(vocab_size, d_model, n_layers, d_ff):
-    return f"{lm_formula(vocab_size, d_model, n_layers, d_ff):,}"
+wrong("wrong-type", lambda v, d, n, f: f"{lm_formula(v, d, n, f):,}")
 
 
 right, wrong = of("count_llama")

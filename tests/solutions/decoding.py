@@ -79,12 +79,7 @@ drawn = {"step(ids).argmax()": "torch.multinomial(step(ids).exp(), 1)"}
 wrong("changes-between-calls", greedy_loop, drawn)
 
 
-@wrong("cut-at-the-end")
-def greedy_decode_cut_at_the_end(step, bos_id, eos_id, max_len):
-    ids = [bos_id]
-    while ids[-1] != eos_id and len(ids) < 200:  # where the model never ends
-        ids.append(int(step(ids).argmax()))
-    return ids[:max_len]
+wrong("cut-at-the-end", greedy_loop, {"< max_len": "< 200", "return ids": "return ids[:max_len]"})
 
 
 right, wrong = of("beam_search")
@@ -169,10 +164,7 @@ def beam_recursive(step, bos_id, eos_id, beam_size, max_len, length_penalty):
     return found[scores.index(max(scores))][1]
 
 
-@wrong("wrong-type")
-def beam_with_score(step, bos_id, eos_id, beam_size, max_len, length_penalty):
-    ids = beam_plain(step, bos_id, eos_id, beam_size, max_len, length_penalty)
-    return ids, -1.0
+wrong("wrong-type", beam_plain, {"length_penalty)[0]": "length_penalty)"})
 
 
 right, wrong = of("chrf")

@@ -96,10 +96,7 @@ def tie_a_new_layer(model):
     return model, torch.tensor(head.weight.numel())
 
 
-@wrong("error")
-def tie_transposed_tensor(model):
-    model.head.weight = model.token_embed.weight.T
-    return model, model.head.weight.numel()
+wrong("error", tie_and_count, {"token_embed.weight": "token_embed.weight.T"})
 
 
 replaced = {'model.head, "weight", model.token_embed.weight': 'model, "head", model.token_embed'}
@@ -150,19 +147,10 @@ def generate_while(model, token_ids, n_new, max_len, draw):
     return text
 
 
-@wrong("input-modified")
-def generate_in_place(model, token_ids, n_new, max_len, draw):
-    for _ in range(n_new):
-        token_ids.append(draw(model(torch.tensor([token_ids[-max_len:]]))[0, -1].softmax(-1)))
-    return token_ids
+wrong("input-modified", generate_list, {"list(token_ids)": "token_ids"})
 
 
-@wrong("error")
-def generate_without_batch(model, token_ids, n_new, max_len, draw):
-    ids = list(token_ids)
-    for _ in range(n_new):
-        ids.append(draw(model(torch.tensor(ids[-max_len:]))[-1].softmax(-1)))
-    return ids
+wrong("error", generate_list, {"[ids[-max_len:]]": "ids[-max_len:]", "logits[0, -1]": "logits[-1]"})
 
 
 wrong("error", generate_list, {"logits[0, -1]": "logits[:, -1]"})

@@ -98,12 +98,7 @@ def merge_numpy(context):
     return torch.from_numpy(np.swapaxes(context.numpy(), 1, 2).reshape(b, t, h * k))
 
 
-@wrong("too-many-results")
-def merge_list(context):
-    heads = []
-    for head in context.unbind(1):
-        heads += [head]
-    return heads
+wrong("too-many-results", lambda context: list(context.unbind(1)))
 
 
 right(lambda context: torch.cat([context[:, h] for h in range(context.shape[1])], dim=-1))
@@ -179,20 +174,6 @@ def mha_numpy(x, w_q, w_k, w_v, w_o, n_heads, mask):
     return torch.from_numpy(out.transpose(0, 2, 1, 3).reshape(b, t, d) @ w_o.numpy())
 
 
-@wrong("too-many-results")
-def mha_with_weights(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    q, k, v = (_split(x @ w, n_heads) for w in (w_q, w_k, w_v))
-    weights = tx.attention_weights(q, k, mask)
-    return _join(weights @ v) @ w_o, weights
-
-
-@wrong("input-modified")
-def mha_in_place(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    w_q /= (x.shape[-1] // n_heads) ** 0.5
-    q, k, v = (_split(x @ w, n_heads) for w in (w_q, w_k, w_v))
-    return _join((q @ k.mT).masked_fill(~mask, -math.inf).softmax(-1) @ v) @ w_o
-
-
 right(mha_package, {"tx.attention(q, k, v, mask)": "F.scaled_dot_product_attention(q, k, v, attn_mask=mask)"})
 wrong("error", mha_package, {"tx.attention(q, k, v, mask)": "(q @ k.t()).softmax(-1) @ v"})
 
@@ -207,6 +188,12 @@ def mha_in_steps(x, w_q, w_k, w_v, w_o, n_heads, mask):
     return (s.softmax(-1) @ v).transpose(1, 2).reshape(B, T, D) @ w_o
 
 
+wrong("too-many-results", mha_in_steps, {"@ w_o": "@ w_o, s"})
+wrong(
+    "input-modified",
+    mha_in_steps,
+    {"B, T, D = x.shape": "w_q /= n_heads\n    B, T, D = x.shape", "@ k.mT": "@ k.mT * n_heads"},
+)
 wrong("projections-exchanged", mha_in_steps, {"(w_q, w_k, w_v)]": "(w_q, w_v, w_k)]"})
 wrong(
     "view-without-transpose+merge-without-transpose",

@@ -90,16 +90,10 @@ def answer_numpy(logits, token_ids, prompt_lens, pad_id):
     return -log_p[b, t - 1, token_ids.numpy()[b, t]].mean()
 
 
-@wrong("input-modified")
-def answer_in_place(logits, token_ids, prompt_lens, pad_id):
-    for row, length in zip(token_ids, prompt_lens, strict=True):
-        row[:length] = pad_id
-    return F.cross_entropy(logits[:, :-1].transpose(1, 2), token_ids[:, 1:], ignore_index=pad_id)
+wrong("input-modified", answer_ignore_index, {"token_ids.clone()": "token_ids"})
 
 
-@wrong("wrong-shape")
-def answer_unreduced(logits, token_ids, prompt_lens, pad_id):
-    return F.cross_entropy(logits[:, :-1].mT, token_ids[:, 1:], ignore_index=pad_id, reduction="none")
+wrong("wrong-shape", answer_ignore_index, {"=pad_id)": '=pad_id, reduction="none")'})
 
 
 wrong("not-shifted", answer_loops, {"t - 1": "t"})
@@ -176,9 +170,7 @@ def loss_one_hot(logits, targets, pad_id):
     return -torch.einsum("btv,btv->", hot, logits - logits.logsumexp(-1, keepdim=True)) / real.sum()
 
 
-@wrong("wrong-shape")
-def loss_unreduced(logits, targets, pad_id):
-    return F.cross_entropy(logits.transpose(1, 2), targets, ignore_index=pad_id, reduction="none")
+wrong("wrong-shape", loss_gather, {"-(picked * real).sum() / real.sum()": "-picked * real"})
 
 
 right(lambda logits, targets, pad_id: F.cross_entropy(logits.transpose(1, 2), targets, ignore_index=pad_id))

@@ -38,9 +38,7 @@ def causal_list(seq_len):
     return torch.tensor([[s <= t for s in range(seq_len)] for t in range(seq_len)])
 
 
-@wrong("nothing-returned")
-def causal_forgot_return(seq_len):
-    torch.tril(torch.ones(seq_len, seq_len)).bool()
+wrong("nothing-returned", causal_loop, {"return mask": "mask"})
 
 
 right(lambda n: torch.tril(torch.ones(n, n)).bool())
@@ -106,9 +104,7 @@ def padding_by_length(token_ids, pad_id):
     return torch.arange(token_ids.size(1)).expand_as(token_ids) < lengths
 
 
-@wrong("additive-mask")
-def padding_additive(token_ids, pad_id):
-    return torch.zeros(token_ids.shape).masked_fill(token_ids == pad_id, float("-inf"))
+wrong("additive-mask", lambda ids, pad: torch.zeros(ids.shape).masked_fill(ids == pad, float("-inf")))
 
 
 right(lambda token_ids, pad_id: token_ids != pad_id)
@@ -143,9 +139,7 @@ def cross_einsum(src_ids, tgt_ids, pad_id):
     return torch.einsum("bs,bt->bts", real, torch.ones(tgt_ids.shape)) > 0.5
 
 
-@wrong("not-boolean")
-def cross_int(src_ids, tgt_ids, pad_id):
-    return (src_ids != pad_id).long()[:, None, :].expand(-1, tgt_ids.shape[1], -1)
+wrong("not-boolean", cross_einsum, {" > 0.5": ""})
 
 
 right(lambda src_ids, tgt_ids, pad_id: (src_ids != pad_id).unsqueeze(1).expand(-1, tgt_ids.size(1), -1))
@@ -216,31 +210,14 @@ def leaks_cut_the_future(model, x):
     return found
 
 
-@wrong("input-modified")
-def leaks_in_place(model, x):
-    before = model(x).clone()
-    for s in reversed(range(1, len(x))):
-        x[s] *= 1.5
-        if not torch.equal(model(x)[:s], before[:s]):
-            return True
-    return False
+wrong("input-modified", leaks_backwards, {"model(x), x.clone()": "model(x).clone(), x"})
 
 
-@wrong("wrong-shape")
-def leaks_returns_table(model, x):
-    before, columns = model(x), []
-    for s in range(len(x)):
-        changed = x.clone()
-        changed[s] += 1
-        columns.append((model(changed) != before).any(-1))
-    return torch.stack(columns, 1).triu(1)
+wrong("wrong-shape", leaks_table, {"bool((moved & torch.ones_like(moved).triu(1)).any())": "moved.triu(1)"})
 
 
-@wrong("wrong-type")
-def leaks_counts(model, x):
-    before, n_leaks = model(x), 0
-    for s in range(len(x)):
-        changed = x.clone()
-        changed[s] += 1
-        n_leaks += int((model(changed)[:s] != before[:s]).any(-1).sum())
-    return n_leaks
+wrong(
+    "wrong-type",
+    leaks_table,
+    {"bool((moved & torch.ones_like(moved).triu(1)).any())": "int(moved.triu(1).sum())"},
+)

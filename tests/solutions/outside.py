@@ -65,16 +65,10 @@ def repeated_double_loop(train, test):
     return found
 
 
-@wrong("wrong-type")
-def repeated_as_texts(train, test):
-    seen = [words_of(text) for text in train]
-    return [text for text in test if words_of(text) in seen]
+wrong("wrong-type", repeated_regex, {"[i for i, text in enumerate(test)": "[text for text in test"})
 
 
-@wrong("wrong-type")
-def repeated_counted(train, test):
-    seen = [words_of(text) for text in train]
-    return sum(words_of(text) in seen for text in test)
+wrong("wrong-type", repeated_regex, {"[i for": "len([i for", "in seen]": "in seen])"})
 
 
 right, wrong = of("grouped_split")
@@ -132,14 +126,10 @@ def split_takes_again(groups, n_test):
     return sorted(test)
 
 
-@wrong("wrong-type")
-def split_returns_groups(groups, n_test):
-    return sorted({groups[i] for i in split_counter(groups, n_test)})
+wrong("wrong-type", lambda groups, n_test: sorted({groups[i] for i in split_counter(groups, n_test)}))
 
 
-@wrong("wrong-type")
-def split_returns_truths(groups, n_test):
-    return {i: i in split_counter(groups, n_test) for i in range(len(groups))}
+wrong("wrong-type", lambda groups, n_test: dict.fromkeys(split_counter(groups, n_test), True))
 
 
 @wrong("input-modified")

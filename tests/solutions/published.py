@@ -36,10 +36,7 @@ def split_numpy(weight, n_heads):
     return torch.from_numpy(weight.numpy()[order].reshape(3, d, d))
 
 
-@wrong("wrong-type")
-def split_as_dict(weight, n_heads):
-    q, k, v = split_chunks(weight, n_heads)
-    return {"q_proj": q, "k_proj": k, "v_proj": v}
+wrong("wrong-type", lambda weight, n_heads: dict(zip("qkv", split_chunks(weight, n_heads), strict=True)))
 
 
 @wrong("error")
@@ -93,7 +90,4 @@ def start_initialised(layer, rank):
     return layer
 
 
-@wrong("wrong-type")
-def start_pair(layer, rank):
-    layer = start_plain(layer, rank)
-    return layer.lora_a, layer.lora_b
+wrong("wrong-type", start_plain, {"return layer": "return layer.lora_a, layer.lora_b"})

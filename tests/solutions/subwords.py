@@ -77,15 +77,7 @@ def merge_recursive(tokens, left, right):
     return [tokens[0]] + merge_recursive(tokens[1:], left, right)
 
 
-@wrong("input-modified")
-def merge_in_place(tokens, left, right):
-    i = 0
-    while i + 1 < len(tokens):
-        if tokens[i] == left and tokens[i + 1] == right:
-            tokens[i] = left + right
-            del tokens[i + 1]
-        i += 1
-    return tokens
+wrong("input-modified", merge_copy_and_delete, {"list(tokens)": "tokens"})
 
 
 wrong("wrong-type", lambda tokens, left, right: " ".join(merge_while(tokens, left, right)))
@@ -169,37 +161,12 @@ def learn_spelled_out(words, n_merges):
     return merges
 
 
-def _best(pairs):
-    return min(pairs, key=lambda pair: _rank(pair, pairs[pair]))
-
-
-@wrong("error")
-def learn_without_end(words, n_merges):
-    merges = []
-    for _ in range(n_merges):
-        pairs = Counter()
-        for word, count in words.items():
-            for pair in pairwise(word):
-                pairs[pair] += count
-        merges.append(_best(pairs))
-        words = {_merged(word, merges[-1]): count for word, count in words.items()}
-    return merges
-
-
-@wrong("input-modified")
-def learn_in_place(words, n_merges):
-    merges = []
-    for _ in range(n_merges):
-        pairs = Counter()
-        for word, count in words.items():
-            for pair in pairwise(word):
-                pairs[pair] += count
-        if not pairs:
-            break
-        merges.append(_best(pairs))
-        for word in list(words):
-            words[_merged(word, merges[-1])] = words.pop(word)
-    return merges
+in_place = "words |= {_merged(word, best): words.pop(word) for word in list(words)}"
+wrong(
+    "input-modified",
+    learn_counter,
+    {"words = {_merged(word, best): count for word, count in words.items()}": in_place},
+)
 
 
 wrong("wrong-type", lambda words, n_merges: [left + right for left, right in learn_counter(words, n_merges)])

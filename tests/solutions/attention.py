@@ -43,11 +43,7 @@ def row_numpy(query, keys):
 
 
 wrong("wrong-type", row_loop, {"torch.tensor(": "list("})
-
-
 wrong("numpy-array", row_numpy, {"torch.from_numpy": ""})
-
-
 right(lambda query, keys: (keys @ query / math.sqrt(len(query))).softmax(dim=-1))
 right(lambda query, keys: F.softmax((query * keys).sum(dim=1) / query.shape[0] ** 0.5, dim=0))
 wrong("error", lambda query, keys: (query @ keys / math.sqrt(len(query))).softmax(0))
@@ -136,8 +132,6 @@ def attention_in_place(q, k, v, mask):
 
 
 wrong("error", attention_plain, {"-2, -1": "0, 1"})
-
-
 wrong("calls-the-answer", lambda q, k, v, mask: tx.attention(q, k, v, mask))
 wrong("changes-between-calls", attention_plain, {"torch.nan_to_num(": "F.dropout("})
 

@@ -72,18 +72,10 @@ def norm_annotated(x, gamma, beta, eps):
 
 
 wrong("error", norm_plain, {"mean = x.mean(dim=-1, keepdim=True)": "mean = x.mean(dim=-1)"})
-
-
 wrong("input-modified", norm_transposed, {"y = (y - y.mean(0))": "y -= y.mean(0)\n    y = y"})
-
-
 wrong("nothing-returned", norm_plain, {"return gamma": "gamma"})
-
-
 wrong("calls-the-answer", lambda x, gamma, beta, eps: F.layer_norm(x, x.shape[-1:], gamma, beta, eps))
 wrong("calls-the-answer", lambda x, gamma, beta, eps: torch.layer_norm(x, x.shape[-1:], gamma, beta, eps))
-
-
 wrong(
     "variance-along-another-axis",
     lambda x, gamma, beta, eps: (
@@ -130,11 +122,7 @@ def parallel_differences(x, attn, ff, norm):
 
 
 wrong("input-modified", parallel_loop, {"x.clone()": "x"})
-
-
 wrong("nothing-returned", parallel_stack, {"return torch": "torch"})
-
-
 wrong("too-many-results", lambda x, attn, ff, norm: (x + attn(norm(x)), x + ff(norm(x))))
 
 
@@ -189,8 +177,6 @@ wrong(
     "error", lambda x, w_up, b_up, w_down, b_down: F.linear(F.relu(F.linear(x, w_up, b_up)), w_down, b_down)
 )
 wrong("error", lambda x, w_up, b_up, w_down, b_down: max(0, x @ w_up + b_up) @ w_down + b_down)
-
-
 wrong("no-activation+biases-missing", lambda x, w_up, b_up, w_down, b_down: x @ w_up @ w_down)
 
 
@@ -262,8 +248,6 @@ def block_identity(x, attn, ff, attn_norm, ff_norm, norm_first):
 
 
 wrong("input-modified", block_stream, {"x.clone()": "x"})
-
-
 wrong("nothing-returned", block_loop, {"return x": "x"})
 
 
@@ -275,15 +259,11 @@ def block_feed_forward_of_attention(x, attn, ff, attn_norm, ff_norm, norm_first)
 
 
 wrong("feed-forward-reads-old-norm", block_if, {"(attn_norm(x))": "(h := attn_norm(x))", "ff_norm(x))": "h)"})
-
-
 wrong(
     "residuals-missing-in-one-order",
     block_if,
     {"x + attn(attn_norm(x))": "attn(attn_norm(x))", "x + ff(ff_norm(x))": "ff(ff_norm(x))"},
 )
-
-
 wrong(
     "residual-from-input",
     block_if,

@@ -57,8 +57,6 @@ def lm_as_float(vocab_size, d_model, n_layers, d_ff):
 
 
 wrong("norms-forgotten+all-biases-forgotten", lambda v, d, n, f: 2 * v * d + n * (4 * d**2 + 2 * d * f))
-
-
 wrong("wrong-type", lambda v, d, n, f: f"{lm_formula(v, d, n, f):,}")
 
 

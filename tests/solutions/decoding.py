@@ -77,8 +77,6 @@ def greedy_endless(step, bos_id, eos_id, max_len):
 
 drawn = {"step(ids).argmax()": "torch.multinomial(step(ids).exp(), 1)"}
 wrong("changes-between-calls", greedy_loop, drawn)
-
-
 wrong("cut-at-the-end", greedy_loop, {"< max_len": "< 200", "return ids": "return ids[:max_len]"})
 
 

@@ -148,9 +148,5 @@ def generate_while(model, token_ids, n_new, max_len, draw):
 
 
 wrong("input-modified", generate_list, {"list(token_ids)": "token_ids"})
-
-
 wrong("error", generate_list, {"[ids[-max_len:]]": "ids[-max_len:]", "logits[0, -1]": "logits[-1]"})
-
-
 wrong("error", generate_list, {"logits[0, -1]": "logits[:, -1]"})

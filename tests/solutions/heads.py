@@ -99,8 +99,6 @@ def merge_numpy(context):
 
 
 wrong("too-many-results", lambda context: list(context.unbind(1)))
-
-
 right(lambda context: torch.cat([context[:, h] for h in range(context.shape[1])], dim=-1))
 right(lambda context: torch.cat(context.unbind(dim=1), -1))
 wrong("error", merge_reshape, {".reshape": ".view"})

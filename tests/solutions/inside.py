@@ -56,6 +56,4 @@ def selectivity_numpy(fit, hidden, labels, words, is_train, draws):
 
 
 wrong("changes-between-calls", selectivity_in_a_loop, {"draws[words]": "labels[torch.randperm(len(labels))]"})
-
-
 wrong("wrong-type", selectivity_in_a_loop, {"scores[0] - scores[1]": "scores"})

@@ -91,11 +91,7 @@ def answer_numpy(logits, token_ids, prompt_lens, pad_id):
 
 
 wrong("input-modified", answer_ignore_index, {"token_ids.clone()": "token_ids"})
-
-
 wrong("wrong-shape", answer_ignore_index, {"=pad_id)": '=pad_id, reduction="none")'})
-
-
 wrong("not-shifted", answer_loops, {"t - 1": "t"})
 
 
@@ -116,8 +112,6 @@ wrong(
     },
 )
 wrong("mask-not-shifted", answer_chosen, {"[:, 1:]\n": "[:, :-1]\n"})
-
-
 wrong(
     "prompt-counted+softmax-twice",
     lambda logits, token_ids, prompt_lens, pad_id: F.cross_entropy(
@@ -171,8 +165,6 @@ def loss_one_hot(logits, targets, pad_id):
 
 
 wrong("wrong-shape", loss_gather, {"-(picked * real).sum() / real.sum()": "-picked * real"})
-
-
 right(lambda logits, targets, pad_id: F.cross_entropy(logits.transpose(1, 2), targets, ignore_index=pad_id))
 
 

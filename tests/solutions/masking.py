@@ -113,8 +113,6 @@ above = "torch.randint(mask_id + 1, vocab_size, token_ids.shape, generator=gener
 drawn = "allowed[torch.randint(len(allowed), token_ids.shape, generator=generator)]"
 wrong("random-special-id", masking_one_number, {drawn: above})
 wrong("special-drawn", masking_one_number, {"_special(token_ids, special_ids)": "(token_ids < mask_id)"})
-
-
 wrong("input-modified", masking_one_number, {"return inputs": "return token_ids.copy_(inputs)"})
 
 
@@ -235,9 +233,5 @@ def words_torch(tokens, chosen):
 
 
 wrong("input-modified", words_joined, {"list(tokens)": "tokens"})
-
-
 wrong("wrong-type", lambda tokens, chosen: " ".join(words_joined(tokens, chosen)))
-
-
 wrong("next-word-begun", words_walk_from_each, {"(first, last)": "(first, min(last + 1, len(tokens)))"})

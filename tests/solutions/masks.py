@@ -39,8 +39,6 @@ def causal_list(seq_len):
 
 
 wrong("nothing-returned", causal_loop, {"return mask": "mask"})
-
-
 right(lambda n: torch.tril(torch.ones(n, n)).bool())
 right(lambda seq_len: ~torch.ones((seq_len, seq_len), dtype=torch.bool).triu(diagonal=1))
 right(lambda seq_len: torch.nn.Transformer.generate_square_subsequent_mask(seq_len) == 0)
@@ -105,8 +103,6 @@ def padding_by_length(token_ids, pad_id):
 
 
 wrong("additive-mask", lambda ids, pad: torch.zeros(ids.shape).masked_fill(ids == pad, float("-inf")))
-
-
 right(lambda token_ids, pad_id: token_ids != pad_id)
 right(lambda token_ids, pad_id=0: ~token_ids.eq(pad_id))
 right(lambda token_ids, pad_id: torch.where(token_ids == pad_id, 0, 1).bool())
@@ -140,8 +136,6 @@ def cross_einsum(src_ids, tgt_ids, pad_id):
 
 
 wrong("not-boolean", cross_einsum, {" > 0.5": ""})
-
-
 right(lambda src_ids, tgt_ids, pad_id: (src_ids != pad_id).unsqueeze(1).expand(-1, tgt_ids.size(1), -1))
 right(lambda src_ids, tgt_ids, pad_id: (~(src_ids == pad_id))[:, None, :].repeat(1, tgt_ids.shape[1], 1))
 right(lambda src, tgt, pad: torch.stack([src.ne(pad) for _ in range(tgt.shape[1])], dim=1))
@@ -211,11 +205,7 @@ def leaks_cut_the_future(model, x):
 
 
 wrong("input-modified", leaks_backwards, {"model(x), x.clone()": "model(x).clone(), x"})
-
-
 wrong("wrong-shape", leaks_table, {"bool((moved & torch.ones_like(moved).triu(1)).any())": "moved.triu(1)"})
-
-
 wrong(
     "wrong-type",
     leaks_table,

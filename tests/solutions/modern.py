@@ -164,6 +164,4 @@ def gqa_two_slips(q, k, v, mask):
 
 
 right(lambda q, k, v, mask: F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True))
-
-
 wrong("no-softmax", gqa_repeat_interleave, {"-torch.inf": "0", ".softmax(dim=-1)": ""})

@@ -66,8 +66,6 @@ def repeated_double_loop(train, test):
 
 
 wrong("wrong-type", repeated_regex, {"[i for i, text in enumerate(test)": "[text for text in test"})
-
-
 wrong("wrong-type", repeated_regex, {"[i for": "len([i for", "in seen]": "in seen])"})
 
 
@@ -127,8 +125,6 @@ def split_takes_again(groups, n_test):
 
 
 wrong("wrong-type", lambda groups, n_test: sorted({groups[i] for i in split_counter(groups, n_test)}))
-
-
 wrong("wrong-type", lambda groups, n_test: dict.fromkeys(split_counter(groups, n_test), True))
 
 

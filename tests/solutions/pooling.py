@@ -43,8 +43,6 @@ def mean_matmul(hidden, mask):
 
 
 wrong("input-modified", mean_weighted, {"hidden * weights": "hidden.mul_(weights)"})
-
-
 right(lambda hidden, mask: hidden.masked_fill(~mask[:, :, None], float("nan")).nanmean(dim=1))
 
 
@@ -82,7 +80,5 @@ def last_argmax(hidden, mask):
 
 
 wrong("error", last_loop, {"torch.stack(rows)": "rows.stack()"})
-
-
 right(lambda hidden, mask: hidden[torch.arange(len(hidden)), mask.sum(dim=1) - 1])
 right(lambda hidden, mask: torch.stack([h[m][-1] for h, m in zip(hidden, mask, strict=True)]))

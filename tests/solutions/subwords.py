@@ -78,8 +78,6 @@ def merge_recursive(tokens, left, right):
 
 
 wrong("input-modified", merge_copy_and_delete, {"list(tokens)": "tokens"})
-
-
 wrong("wrong-type", lambda tokens, left, right: " ".join(merge_while(tokens, left, right)))
 wrong("wrong-type", merge_copy_and_delete, {"[left + right]": "[(left, right)]"})
 wrong("error", merge_while, {"i < len(tokens) - 1 and ": ""})
@@ -167,8 +165,6 @@ wrong(
     learn_counter,
     {"words = {_merged(word, best): count for word, count in words.items()}": in_place},
 )
-
-
 wrong("wrong-type", lambda words, n_merges: [left + right for left, right in learn_counter(words, n_merges)])
 wrong("wrong-type", lambda words, n_merges: [(pair, 1) for pair in learn_counter(words, n_merges)])
 

@@ -50,6 +50,4 @@ def freeze_children(model):
 
 parameters = {"model.head.requires_grad_(True)\n    return model": "return list(model.head.parameters())"}
 wrong("wrong-type", freeze_two_lines, parameters)
-
-
 wrong("nothing-returned", freeze_two_lines, {"return model": ""})

@@ -42,14 +42,14 @@ with socket.create_server(("127.0.0.1", 0)) as server:
     there.close()
     client.close()
 """
-CHECKED = "print('now')\n# NBVAL_CHECK_OUTPUT"
 
 
 def test_no_kernel_and_no_child_of_one_finds_a_way_out_and_failures_are_seen(each_offline, tmp_path):
-    sources = [NO_WAY_OUT, IN_A_CHILD, LOOPBACK, CHECKED, CHECKED, "raise ValueError('seen')"]
+    sources = [NO_WAY_OUT, IN_A_CHILD, LOOPBACK, "print('now')", "print('now')", "raise ValueError('seen')"]
     cells = [new_code_cell(source.strip(), execution_count=1) for source in sources]
-    cells[3].outputs = [new_output("stream", name="stdout", text="now\n")]
-    cells[4].outputs = [new_output("stream", name="stdout", text="then\n")]
+    for cell, text in zip(cells[3:5], ("now\n", "then\n"), strict=True):
+        cell.outputs = [new_output("stream", name="stdout", text=text)]
+        cell.metadata["tags"] = ["nbval-check-output"]
     published = new_notebook(cells=cells)
     nbformat.write(published, tmp_path / "probe.ipynb")
     n_passed, n_failed, printed = each_offline.nbval(tmp_path / "probe.ipynb")

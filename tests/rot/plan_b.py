@@ -18,6 +18,7 @@ from nbformat import NotebookNode
 from tests.environments import ROOT
 from tinytx_course.building.notebooks import kernel_environment
 
+TAG = "nbval-check-output"
 SANITIZE = ROOT / "tests" / "notebooks" / "sanitize.cfg"
 
 
@@ -26,8 +27,7 @@ def with_rules(notebook: NotebookNode) -> NotebookNode:
     ignored = [f"{place}/metadata" for place in ("", "/cells/*", "/cells/*/outputs/*")]
     ignored += [f"{place}/execution_count" for place in ("/cells/*", "/cells/*/outputs/*")]
     for number, cell in enumerate(notebook.cells):
-        checked = "nbval-check-output" in cell.metadata.get("tags", []) or "NBVAL_CHECK_OUTPUT" in cell.source
-        if not checked:
+        if TAG not in cell.metadata.get("tags", []):
             ignored.append(f"/cells/{number}/outputs")
     rules = configparser.ConfigParser(interpolation=None)
     rules.read(SANITIZE, encoding="utf-8")
@@ -43,21 +43,15 @@ def run(notebooks: dict[str, NotebookNode]) -> subprocess.CompletedProcess[str]:
         for name, notebook in notebooks.items():
             nbformat.write(with_rules(notebook), Path(folder) / name)
         command = [sys.executable, "-m", "pytest", "-q", "-c", "/dev/null", "--rootdir", folder, folder]
-        command += [
-            "--nb-test-files",
-            "--nb-exec-timeout=1200",
-            *("-p", "no:cacheprovider", "-p", "no:nbval"),
-        ]
+        command += ["--nb-test-files", "--nb-exec-timeout=1200", "-p", "no:cacheprovider", "-p", "no:nbval"]
         environment = kernel_environment(ROOT, budget="smoke") | {"IPYTHONDIR": f"{folder}/ipython"}
         return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 
 def main() -> int:
     """Run what is named; print what pytest printed."""
-    shown = nbformat.v4.new_output("stream", name="stdout", text="then\n")
-    wrong = nbformat.v4.new_code_cell(
-        "print('now')\n# NBVAL_CHECK_OUTPUT", execution_count=1, outputs=[shown]
-    )
+    wrong = nbformat.v4.new_code_cell("print('now')", execution_count=1, metadata={"tags": [TAG]})
+    wrong.outputs = [nbformat.v4.new_output("stream", name="stdout", text="then\n")]
     if "1 failed" not in run({"wrong.ipynb": nbformat.v4.new_notebook(cells=[wrong])}).stdout:
         print("a wrong output was not found")
         return 1

@@ -18,14 +18,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.solutions", description=__doc__)
     parser.add_argument("--seeds", type=int, default=20, help="how many seeds, from 0 (default: %(default)s)")
     parser.add_argument("--keep", action="store_true", help="write the table to results/checkers.json")
-    parser.add_argument(
-        "--without-endless", action="store_true", help="leave out loops that run into the time limit"
-    )
     options = parser.parse_args()
     torch.set_num_threads(1)
-    chosen = [s for s in SOLUTIONS if not (options.without_endless and s.slug == "time-limit")]
-    total = options.seeds * len(chosen)
-    rows = table(tqdm(try_all(range(options.seeds), chosen), total=total, disable=None))
+    total = options.seeds * len(SOLUTIONS)
+    rows = table(tqdm(try_all(range(options.seeds), SOLUTIONS), total=total, disable=None))
     print(f"{'exercise':22s} {'right':>9s} {'rejected':>10s} {'named':>10s}  median / slowest ms")
     for name, row in rows.items():
         right = f"{row['right_passed']}/{row['right_trials']}"

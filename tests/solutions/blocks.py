@@ -71,26 +71,11 @@ def norm_annotated(x, gamma, beta, eps):
     return gamma * (x - mean) / (std + eps) + beta
 
 
-@wrong("error")
-def norm_no_keepdim(x, gamma, beta, eps):
-    return gamma * (x - x.mean(-1)) / (x.var(-1, correction=0) + eps).sqrt() + beta
-
-
-@wrong("input-modified")
-def norm_in_place(x, gamma, beta, eps):
-    x -= x.mean(-1, keepdim=True)
-    return gamma * x / ((x * x).mean(-1, keepdim=True) + eps).sqrt() + beta
-
-
-@wrong("nothing-returned")
-def norm_returns_nothing(x, gamma, beta, eps):
-    out = F.layer_norm(x, x.shape[-1:], gamma, beta, eps)  # noqa: F841
-
-
+wrong("error", norm_plain, {"mean = x.mean(dim=-1, keepdim=True)": "mean = x.mean(dim=-1)"})
+wrong("input-modified", norm_transposed, {"y = (y - y.mean(0))": "y -= y.mean(0)\n    y = y"})
+wrong("nothing-returned", norm_plain, {"return gamma": "gamma"})
 wrong("calls-the-answer", lambda x, gamma, beta, eps: F.layer_norm(x, x.shape[-1:], gamma, beta, eps))
 wrong("calls-the-answer", lambda x, gamma, beta, eps: torch.layer_norm(x, x.shape[-1:], gamma, beta, eps))
-
-
 wrong(
     "variance-along-another-axis",
     lambda x, gamma, beta, eps: (
@@ -136,60 +121,9 @@ def parallel_differences(x, attn, ff, norm):
     return after_attention + after_ff - x
 
 
-@wrong("input-modified")
-def parallel_in_place(x, attn, ff, norm):
-    y = norm(x)
-    x += attn(y)
-    x += ff(y)
-    return x
-
-
-@wrong("nothing-returned")
-def parallel_forgets_return(x, attn, ff, norm):
-    y = norm(x)
-    x = x + attn(y) + ff(y)
-
-
-@wrong("one-after-the-other")
-def parallel_as_a_loop_over_x(x, attn, ff, norm):
-    for sublayer in (attn, ff):
-        x = x + sublayer(norm(x))
-    return x
-
-
-wrong("residual-missing", parallel_stack, {"x, attn(norm(x))": "attn(norm(x))"})
-wrong("residual-twice", parallel_differences, {" - x": ""})
+wrong("input-modified", parallel_loop, {"x.clone()": "x"})
+wrong("nothing-returned", parallel_stack, {"return torch": "torch"})
 wrong("too-many-results", lambda x, attn, ff, norm: (x + attn(norm(x)), x + ff(norm(x))))
-
-
-wrong("sublayer-of-the-other", lambda x, attn, ff, norm: ff(attn(norm(x))))
-
-
-wrong("sublayer-of-the-other", lambda x, attn, ff, norm: x + ff(attn(norm(x))))
-
-
-@wrong("feed-forward-reads-attention")
-def parallel_block_feed_forward_reads_attention(x, attn, ff, norm):
-    a = attn(norm(x))
-    return x + a + ff(norm(a))
-
-
-@wrong("attention-reads-feed-forward")
-def parallel_block_attention_reads_feed_forward(x, attn, ff, norm):
-    y = norm(x)
-    return x + ff(y) + attn(ff(y))
-
-
-@wrong("results-multiplied")
-def parallel_block_results_multiplied(x, attn, ff, norm):
-    y = norm(x)
-    return x + attn(y) * ff(y)
-
-
-@wrong("results-averaged")
-def parallel_block_results_averaged(x, attn, ff, norm):
-    y = norm(x)
-    return x + (attn(y) + ff(y)) / 2
 
 
 right, wrong = of("feed_forward")
@@ -243,14 +177,7 @@ wrong(
     "error", lambda x, w_up, b_up, w_down, b_down: F.linear(F.relu(F.linear(x, w_up, b_up)), w_down, b_down)
 )
 wrong("error", lambda x, w_up, b_up, w_down, b_down: max(0, x @ w_up + b_up) @ w_down + b_down)
-
-
 wrong("no-activation+biases-missing", lambda x, w_up, b_up, w_down, b_down: x @ w_up @ w_down)
-
-
-wrong(
-    "up-matrix-for-down", lambda x, w_up, b_up, w_down, b_down: torch.relu(x @ w_up + b_up) @ w_up.T + b_down
-)
 
 
 right, wrong = of("block")
@@ -320,20 +247,8 @@ def block_identity(x, attn, ff, attn_norm, ff_norm, norm_first):
     return after[1](torch.add(h, ff(before[1](h))))
 
 
-@wrong("input-modified")
-def block_in_place(x, attn, ff, attn_norm, ff_norm, norm_first):
-    if norm_first:
-        x += attn(attn_norm(x))
-        return x + ff(ff_norm(x))
-    x += attn(x)
-    x = attn_norm(x)
-    return ff_norm(x + ff(x))
-
-
-@wrong("nothing-returned")
-def block_forgets_return(x, attn, ff, attn_norm, ff_norm, norm_first):
-    x = x + attn(attn_norm(x)) if norm_first else attn_norm(x + attn(x))
-    x = x + ff(ff_norm(x)) if norm_first else ff_norm(x + ff(x))
+wrong("input-modified", block_stream, {"x.clone()": "x"})
+wrong("nothing-returned", block_loop, {"return x": "x"})
 
 
 @wrong("feed-forward-of-attention")
@@ -343,58 +258,14 @@ def block_feed_forward_of_attention(x, attn, ff, attn_norm, ff_norm, norm_first)
     return ff_norm(x + ff(attn(x)))
 
 
-@wrong("feed-forward-of-attention")
-def block_feed_forward_of_attention_2(x, attn, ff, attn_norm, ff_norm, norm_first):
-    if norm_first:
-        a = attn(attn_norm(x))
-        return x + a + ff(ff_norm(a))
-    a = attn(x)
-    y = attn_norm(x + a)
-    return ff_norm(y + ff(a))
-
-
-@wrong("feed-forward-reads-old-norm")
-def block_feed_forward_reads_old_norm(x, attn, ff, attn_norm, ff_norm, norm_first):
-    if norm_first:
-        h = attn_norm(x)
-        x = x + attn(h)
-        x = x + ff(h)
-    else:
-        x = attn_norm(x + attn(x))
-        x = ff_norm(x + ff(x))
-    return x
-
-
-@wrong("residuals-missing-in-one-order")
-def block_residual_missing(x, attn, ff, attn_norm, ff_norm, norm_first):
-    if norm_first:
-        x = attn(attn_norm(x))
-        x = ff(ff_norm(x))
-    else:
-        x = attn_norm(x + attn(x))
-        x = ff_norm(x + ff(x))
-    return x
-
-
-@wrong("ff-norm-missing")
-def block_ff_norm_missing(x, attn, ff, attn_norm, ff_norm, norm_first):
-    if norm_first:
-        x = x + attn(attn_norm(x))
-        return x + ff(ff_norm(x))
-    x = attn_norm(x + attn(x))
-    return x + ff(x)
-
-
-@wrong("residual-from-input")
-def block_residual_from_input(x, attn, ff, attn_norm, ff_norm, norm_first):
-    if norm_first:
-        h = x + attn(attn_norm(x))
-        return h + ff(ff_norm(h))
-    h = attn_norm(x + attn(x))
-    return ff_norm(x + ff(h))
-
-
-@wrong("residual-from-input")
-def block_residual_from_input_2(x, attn, ff, attn_norm, ff_norm, norm_first):
-    h = x + attn(attn_norm(x)) if norm_first else attn_norm(x + attn(x))
-    return h + ff(ff_norm(h)) if norm_first else ff_norm(x + ff(h))
+wrong("feed-forward-reads-old-norm", block_if, {"(attn_norm(x))": "(h := attn_norm(x))", "ff_norm(x))": "h)"})
+wrong(
+    "residuals-missing-in-one-order",
+    block_if,
+    {"x + attn(attn_norm(x))": "attn(attn_norm(x))", "x + ff(ff_norm(x))": "ff(ff_norm(x))"},
+)
+wrong(
+    "residual-from-input",
+    block_if,
+    {"x = attn_norm(x": "h = attn_norm(x", "ff_norm(x + ff(x))": "ff_norm(x + ff(h))"},
+)

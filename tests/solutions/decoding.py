@@ -66,14 +66,6 @@ def greedy_items(step, bos_id, eos_id, max_len):
     return ids
 
 
-@wrong("last-id-only")
-def greedy_last(step, bos_id, eos_id, max_len):
-    ids = [bos_id]
-    while len(ids) < max_len and ids[-1] != eos_id:
-        ids.append(int(step([ids[-1]]).argmax()))
-    return ids
-
-
 @wrong("time-limit")
 def greedy_endless(step, bos_id, eos_id, max_len):
     ids = [bos_id]
@@ -83,19 +75,9 @@ def greedy_endless(step, bos_id, eos_id, max_len):
     return ids
 
 
-wrong(
-    "changes-between-calls",
-    greedy_last,
-    {"step([ids[-1]]).argmax()": "torch.multinomial(step(ids).exp(), 1)"},
-)
-
-
-@wrong("cut-at-the-end")
-def greedy_decode_cut_at_the_end(step, bos_id, eos_id, max_len):
-    ids = [bos_id]
-    while ids[-1] != eos_id and len(ids) < 200:  # where the model never ends
-        ids.append(int(step(ids).argmax()))
-    return ids[:max_len]
+drawn = {"step(ids).argmax()": "torch.multinomial(step(ids).exp(), 1)"}
+wrong("changes-between-calls", greedy_loop, drawn)
+wrong("cut-at-the-end", greedy_loop, {"< max_len": "< 200", "return ids": "return ids[:max_len]"})
 
 
 right, wrong = of("beam_search")
@@ -180,10 +162,7 @@ def beam_recursive(step, bos_id, eos_id, beam_size, max_len, length_penalty):
     return found[scores.index(max(scores))][1]
 
 
-@wrong("wrong-type")
-def beam_with_score(step, bos_id, eos_id, beam_size, max_len, length_penalty):
-    ids = beam_plain(step, bos_id, eos_id, beam_size, max_len, length_penalty)
-    return ids, -1.0
+wrong("wrong-type", beam_plain, {"length_penalty)[0]": "length_penalty)"})
 
 
 right, wrong = of("chrf")
@@ -247,6 +226,4 @@ def chrf_torch(translation, reference):
     return 100 * 5 * p * r / (4 * p + r)
 
 
-wrong("unshared-left-out", chrf_torch, {"not a or not b": "not a or not b or not {*a} & {*b}"})
 wrong("wrong-type", lambda translation, reference: f"{chrf_counters(translation, reference):.1f}")
-wrong("beta-1", chrf_counters, {"500": "200", "4 * p": "p"})

@@ -58,15 +58,6 @@ def cost_numpy(lengths, batch_size):
     return sum(cut.size * cut.max() for cut in cuts if cut.size)
 
 
-wrong(
-    "batch-one-too-large",
-    lambda lengths, batch_size: sum(
-        len(lengths[i : i + batch_size + 1]) * max(lengths[i : i + batch_size + 1])
-        for i in range(0, len(lengths), batch_size)
-    ),
-)
-
-
 right, wrong = of("batch_at_ridge")
 
 
@@ -103,8 +94,4 @@ def ridge_numpy(d_in, d_out, bytes_a_number, ridge):
 
 right(lambda i, o, w, r: float(ridge_solved(i, o, w, r)))
 wrong("wrong-type", lambda i, o, w, r: f"{ridge_solved(i, o, w, r)} tokens")
-wrong("only-weights-moved", lambda i, o, w, r: math.ceil(r * w / 2))
-wrong("more-than-the-ridge", ridge_by_bisection, {">= ridge": "> ridge"})
-wrong("more-than-the-ridge", ridge_by_intensity, {">= ridge": "> ridge"})
-wrong("outputs-forgotten", ridge_solved, {"(d_in + d_out)": "d_in"})
 wrong("nothing-returned", ridge_numpy, {"return n[": "best = n["})

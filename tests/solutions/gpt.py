@@ -63,65 +63,6 @@ def gpt_rows(token_ids, token_embed, positions, blocks, final_norm, w_out):
     return torch.stack(rows)
 
 
-def _stacked(x, blocks):
-    for block in blocks:
-        x = block(x)
-    return x
-
-
-@wrong("probabilities")
-def tiny_gpt_probabilities(token_ids, token_embed, positions, blocks, final_norm, w_out):
-    B, T = token_ids.shape
-    D = token_embed.shape[1]
-    x = token_embed[token_ids] * math.sqrt(D) + positions[:T]
-    for blk in blocks:
-        x = blk(x)
-    return (final_norm(x) @ w_out).softmax(1)
-
-
-@wrong("positions-from-one")
-def tiny_gpt_positions_from_one(token_ids, token_embed, positions, blocks, final_norm, w_out):
-    B, T = token_ids.shape
-    D = token_embed.shape[1]
-    pos = positions[torch.arange(1, T + 1).clamp(max=len(positions) - 1)]
-    x = token_embed[token_ids] * math.sqrt(D) + pos
-    for blk in blocks:
-        x = blk(x)
-    return final_norm(x) @ w_out
-
-
-@wrong("last-positions")
-def tiny_gpt_last_positions(token_ids, token_embed, positions, blocks, final_norm, w_out):
-    B, T = token_ids.shape
-    D = token_embed.shape[1]
-    x = token_embed[token_ids] * math.sqrt(D) + positions[-T:]
-    for blk in blocks:
-        x = blk(x)
-    return final_norm(x) @ w_out
-
-
-@wrong("output-tied")
-def tiny_gpt_output_tied(token_ids, token_embed, positions, blocks, final_norm, w_out):
-    T = token_ids.shape[1]
-    D = token_embed.shape[1]
-    x = token_embed[token_ids] * math.sqrt(D) + positions[:T]
-    for blk in blocks:
-        x = blk(x)
-    return final_norm(x) @ token_embed.T
-
-
-@wrong("scale-by-tokens")
-def tiny_gpt_scale_by_tokens(token_ids, token_embed, positions, blocks, final_norm, w_out):
-    T = token_ids.shape[1]
-    x = token_embed[token_ids] * math.sqrt(T) + positions[:T]
-    for blk in blocks:
-        x = blk(x)
-    return final_norm(x) @ w_out
-
-
-wrong("positions-by-texts", gpt_plain, {"token_ids.shape[1]]": "len(token_ids)]"})
-
-
 right, wrong = of("tie_embeddings")
 
 
@@ -155,23 +96,7 @@ def tie_a_new_layer(model):
     return model, torch.tensor(head.weight.numel())
 
 
-def _copied(model):
-    model.head.load_state_dict({**model.head.state_dict(), "weight": model.token_embed.weight})
-    return model, model.head.weight.numel()
-
-
-wrong("copied", _copied)
-wrong(
-    "embedding-lost",
-    tie_by_shape,
-    {'model.head, "weight", model.token_embed': 'model.token_embed, "weight", model.head'},
-)
-
-
-@wrong("error")
-def tie_transposed_tensor(model):
-    model.head.weight = model.token_embed.weight.T
-    return model, model.head.weight.numel()
+wrong("error", tie_and_count, {"token_embed.weight": "token_embed.weight.T"})
 
 
 replaced = {'model.head, "weight", model.token_embed.weight': 'model, "head", model.token_embed'}
@@ -222,19 +147,6 @@ def generate_while(model, token_ids, n_new, max_len, draw):
     return text
 
 
-@wrong("input-modified")
-def generate_in_place(model, token_ids, n_new, max_len, draw):
-    for _ in range(n_new):
-        token_ids.append(draw(model(torch.tensor([token_ids[-max_len:]]))[0, -1].softmax(-1)))
-    return token_ids
-
-
-@wrong("error")
-def generate_without_batch(model, token_ids, n_new, max_len, draw):
-    ids = list(token_ids)
-    for _ in range(n_new):
-        ids.append(draw(model(torch.tensor(ids[-max_len:]))[-1].softmax(-1)))
-    return ids
-
-
+wrong("input-modified", generate_list, {"list(token_ids)": "token_ids"})
+wrong("error", generate_list, {"[ids[-max_len:]]": "ids[-max_len:]", "logits[0, -1]": "logits[-1]"})
 wrong("error", generate_list, {"logits[0, -1]": "logits[:, -1]"})

@@ -66,56 +66,6 @@ def parts_zero_in_place(context, w_o):
 
 
 wrong("too-many-results", parts_by_slices, {"torch.stack(parts, dim=1)": "parts"})
-wrong("columns-for-rows", parts_by_slices, {"@ w_o[": "@ w_o.T["})
-wrong("heads-behind-tokens", parts_einsum, {"->bhtd": "->bthd"})
-wrong("only-summed", lambda context, w_o: context.transpose(1, 2).flatten(2) @ w_o)
-wrong("output-without-the-head", parts_by_difference, {"whole - rest": "0 * whole + rest"})
-
-
-@wrong("forgotten-transpose")
-def head_contributions_forgotten_transpose(context, w_o):
-    B, H, T, K = context.shape
-    out = []
-    for h in range(H):
-        z = torch.zeros_like(context)
-        z[:, h] = context[:, h]
-        out.append(z.reshape(B, T, H * K) @ w_o)
-    return torch.stack(out, 1)
-
-
-@wrong("cut-to-head-width")
-def head_contributions_cut_to_head_width(context, w_o):
-    B, H, T, K = context.shape
-    return torch.stack([context[:, h] @ w_o[h * K : (h + 1) * K, h * K : (h + 1) * K] for h in range(H)], 1)
-
-
-@wrong("cut-to-head-width")
-def head_contributions_cut_to_head_width_2(context, w_o):
-    B, H, T, K = context.shape
-    return torch.stack([context[:, h] @ w_o[h * K : (h + 1) * K, :K] for h in range(H)], 1)
-
-
-@wrong("output-dealt-out")
-def head_contributions_output_dealt_out(context, w_o):
-    B, H, T, K = context.shape
-    y = context.transpose(1, 2).reshape(B, T, H * K) @ w_o
-    out = torch.zeros(B, H, T, H * K)
-    for h in range(H):
-        out[:, h, :, h * K : (h + 1) * K] = y[..., h * K : (h + 1) * K]
-    return out
-
-
-@wrong("forgotten-transpose")
-def head_contributions_forgotten_transpose_2(context, w_o):
-    B, H, T, K = context.shape
-    y = context.reshape(B, T, H * K)
-    return torch.stack([y[..., h * K : (h + 1) * K] @ w_o[h * K : (h + 1) * K] for h in range(H)], 1)
-
-
-@wrong("heads-first")
-def head_contributions_heads_first(context, w_o):
-    B, H, T, K = context.shape
-    return torch.stack([context[:, h] @ w_o[h * K : (h + 1) * K] for h in range(H)])
 
 
 right, wrong = of("merge_heads")
@@ -148,14 +98,7 @@ def merge_numpy(context):
     return torch.from_numpy(np.swapaxes(context.numpy(), 1, 2).reshape(b, t, h * k))
 
 
-@wrong("too-many-results")
-def merge_list(context):
-    heads = []
-    for head in context.unbind(1):
-        heads += [head]
-    return heads
-
-
+wrong("too-many-results", lambda context: list(context.unbind(1)))
 right(lambda context: torch.cat([context[:, h] for h in range(context.shape[1])], dim=-1))
 right(lambda context: torch.cat(context.unbind(dim=1), -1))
 wrong("error", merge_reshape, {".reshape": ".view"})
@@ -167,12 +110,6 @@ def _split(x, h):
 
 def _join(context):
     return context.transpose(1, 2).flatten(2)
-
-
-@wrong("other-axes-exchanged")
-def merge_heads_other_axes_exchanged(context):
-    B, H, T, K = context.shape
-    return context.transpose(2, 3).reshape(B, T, H * K)
 
 
 right, wrong = of("multi_head_attention")
@@ -235,20 +172,6 @@ def mha_numpy(x, w_q, w_k, w_v, w_o, n_heads, mask):
     return torch.from_numpy(out.transpose(0, 2, 1, 3).reshape(b, t, d) @ w_o.numpy())
 
 
-@wrong("too-many-results")
-def mha_with_weights(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    q, k, v = (_split(x @ w, n_heads) for w in (w_q, w_k, w_v))
-    weights = tx.attention_weights(q, k, mask)
-    return _join(weights @ v) @ w_o, weights
-
-
-@wrong("input-modified")
-def mha_in_place(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    w_q /= (x.shape[-1] // n_heads) ** 0.5
-    q, k, v = (_split(x @ w, n_heads) for w in (w_q, w_k, w_v))
-    return _join((q @ k.mT).masked_fill(~mask, -math.inf).softmax(-1) @ v) @ w_o
-
-
 right(mha_package, {"tx.attention(q, k, v, mask)": "F.scaled_dot_product_attention(q, k, v, attn_mask=mask)"})
 wrong("error", mha_package, {"tx.attention(q, k, v, mask)": "(q @ k.t()).softmax(-1) @ v"})
 
@@ -263,11 +186,12 @@ def mha_in_steps(x, w_q, w_k, w_v, w_o, n_heads, mask):
     return (s.softmax(-1) @ v).transpose(1, 2).reshape(B, T, D) @ w_o
 
 
-wrong("scale-by-tokens", mha_in_steps, {"math.sqrt(K)": "math.sqrt(T)"})
-wrong("output-projection-transposed", mha_in_steps, {"@ w_o": "@ w_o.T"})
-wrong("no-softmax", mha_in_steps, {"-math.inf": "0", "s.softmax(-1)": "s"})
-wrong("mask-multiplied", mha_in_steps, {"s.masked_fill(~mask, -math.inf)": "s * mask"})
-wrong("keys-and-queries-exchanged", mha_in_steps, {"q @ k.mT": "k @ q.mT", "-math.inf": "-1e9"})
+wrong("too-many-results", mha_in_steps, {"@ w_o": "@ w_o, s"})
+wrong(
+    "input-modified",
+    mha_in_steps,
+    {"B, T, D = x.shape": "w_q /= n_heads\n    B, T, D = x.shape", "@ k.mT": "@ k.mT * n_heads"},
+)
 wrong("projections-exchanged", mha_in_steps, {"(w_q, w_k, w_v)]": "(w_q, w_v, w_k)]"})
 wrong(
     "view-without-transpose+merge-without-transpose",

@@ -55,13 +55,5 @@ def selectivity_numpy(fit, hidden, labels, words, is_train, draws):
     return np.mean(right[~is_train.numpy()]) - np.mean(random[~is_train.numpy()])
 
 
-@wrong("changes-between-calls")
-def selectivity_permuted(fit, hidden, labels, words, is_train, draws):
-    scores = []
-    for y in (labels, labels[torch.randperm(len(labels))]):
-        probe = fit(hidden[is_train], y[is_train])
-        scores.append((probe(hidden[~is_train]) == y[~is_train]).float().mean().item())
-    return scores[0] - scores[1]
-
-
+wrong("changes-between-calls", selectivity_in_a_loop, {"draws[words]": "labels[torch.randperm(len(labels))]"})
 wrong("wrong-type", selectivity_in_a_loop, {"scores[0] - scores[1]": "scores"})

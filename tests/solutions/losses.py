@@ -43,10 +43,6 @@ wrong("wrong-type", lambda token_ids: token_ids[:, 1:])
 right, wrong = of("answer_loss")
 
 
-def _asked(token_ids, prompt_lens, pad_id):
-    return (torch.arange(token_ids.shape[1]) >= prompt_lens[:, None]) & (token_ids != pad_id)
-
-
 @right
 def answer_ignore_index(logits, token_ids, prompt_lens, pad_id):
     targets = token_ids.clone()
@@ -94,32 +90,18 @@ def answer_numpy(logits, token_ids, prompt_lens, pad_id):
     return -log_p[b, t - 1, token_ids.numpy()[b, t]].mean()
 
 
-@wrong("input-modified")
-def answer_in_place(logits, token_ids, prompt_lens, pad_id):
-    for row, length in zip(token_ids, prompt_lens, strict=True):
-        row[:length] = pad_id
-    return F.cross_entropy(logits[:, :-1].transpose(1, 2), token_ids[:, 1:], ignore_index=pad_id)
-
-
-@wrong("wrong-shape")
-def answer_unreduced(logits, token_ids, prompt_lens, pad_id):
-    return F.cross_entropy(logits[:, :-1].mT, token_ids[:, 1:], ignore_index=pad_id, reduction="none")
-
-
-wrong("first-answer-token-lost", answer_slices, {"row[n - 1 :": "row[n:", "ids[n:end]": "ids[n + 1 : end]"})
-wrong("first-answer-token-lost", answer_ignore_index, {"row[:length]": "row[: length + 1]"})
-wrong("prompt-counted", answer_loops, {"int(prompt_lens[b])": "1"})
+wrong("input-modified", answer_ignore_index, {"token_ids.clone()": "token_ids"})
+wrong("wrong-shape", answer_ignore_index, {"=pad_id)": '=pad_id, reduction="none")'})
 wrong("not-shifted", answer_loops, {"t - 1": "t"})
-wrong("padding-counted", answer_loops, {"token != pad_id": "True"})
 
 
 @right
 def answer_chosen(logits, token_ids, prompt_lens, pad_id):
-    m = _asked(token_ids, prompt_lens, pad_id)[:, 1:]
+    asked = (torch.arange(token_ids.shape[1]) >= prompt_lens[:, None]) & (token_ids != pad_id)
+    m = asked[:, 1:]
     return F.cross_entropy(logits[:, :-1][m], token_ids[:, 1:][m])
 
 
-wrong("softmax-twice", answer_chosen, {"logits[:, :-1]": "logits.softmax(-1)[:, :-1]"})
 wrong(
     "shifted-backwards",
     answer_chosen,
@@ -130,44 +112,12 @@ wrong(
     },
 )
 wrong("mask-not-shifted", answer_chosen, {"[:, 1:]\n": "[:, :-1]\n"})
-wrong("bits", answer_chosen, {"[:, 1:][m])": "[:, 1:][m]) / math.log(2)"})
-wrong("perplexity-returned", answer_chosen, {"[:, 1:][m])": "[:, 1:][m]).exp()"})
-wrong("pad-id-0-assumed", answer_chosen, {"prompt_lens, pad_id)[": "prompt_lens, 0)["})
-wrong("divided-by-rows", answer_chosen, {"[:, 1:][m])": '[:, 1:][m], reduction="sum") / len(token_ids)'})
-
-
-@wrong("log-forgotten")
-def answer_loss_log_forgotten(logits, token_ids, prompt_lens, pad_id):
-    m = _asked(token_ids, prompt_lens, pad_id)[:, 1:]
-    return -logits.softmax(-1)[:, :-1].gather(-1, token_ids[:, 1:, None])[..., 0][m].mean()
-
-
-@wrong("log-of-mean-probability")
-def answer_loss_log_of_mean_probability(logits, token_ids, prompt_lens, pad_id):
-    m = _asked(token_ids, prompt_lens, pad_id)[:, 1:]
-    p = logits.softmax(-1)[:, :-1].gather(-1, token_ids[:, 1:, None])[..., 0][m]
-    return -p.mean().log()
-
-
 wrong(
     "prompt-counted+softmax-twice",
     lambda logits, token_ids, prompt_lens, pad_id: F.cross_entropy(
         logits.softmax(-1)[:, :-1].flatten(0, 1), token_ids[:, 1:].flatten(), ignore_index=pad_id
     ),
 )
-
-
-@wrong("logits-set-to-0")
-def answer_loss_logits_set_to_0(logits, token_ids, prompt_lens, pad_id):
-    m = _asked(token_ids, prompt_lens, pad_id)[:, 1:]
-    return F.cross_entropy((logits[:, :-1] * m[..., None]).flatten(0, 1), (token_ids[:, 1:] * m).flatten())
-
-
-@wrong("softmax-over-positions")
-def answer_loss_softmax_over_positions(logits, token_ids, prompt_lens, pad_id):
-    m = _asked(token_ids, prompt_lens, pad_id)[:, 1:]
-    lp = logits.log_softmax(1)[:, :-1].gather(-1, token_ids[:, 1:, None])[..., 0]
-    return -lp[m].mean()
 
 
 right, wrong = of("language_model_loss")
@@ -214,27 +164,8 @@ def loss_one_hot(logits, targets, pad_id):
     return -torch.einsum("btv,btv->", hot, logits - logits.logsumexp(-1, keepdim=True)) / real.sum()
 
 
-@wrong("wrong-shape")
-def loss_unreduced(logits, targets, pad_id):
-    return F.cross_entropy(logits.transpose(1, 2), targets, ignore_index=pad_id, reduction="none")
-
-
+wrong("wrong-shape", loss_gather, {"-(picked * real).sum() / real.sum()": "-picked * real"})
 right(lambda logits, targets, pad_id: F.cross_entropy(logits.transpose(1, 2), targets, ignore_index=pad_id))
-
-
-@wrong("softmax-over-positions")
-def language_model_loss_softmax_over_positions(logits, targets, pad_id):
-    lp = torch.log_softmax(logits, 0)
-    m = targets != pad_id
-    return -lp.gather(-1, targets[..., None])[..., 0][m].mean()
-
-
-wrong(
-    "shifted-again",
-    lambda logits, targets, pad_id: F.cross_entropy(
-        logits[:, 1:].flatten(0, 1), targets[:, :-1].flatten(), ignore_index=pad_id
-    ),
-)
 
 
 right, wrong = of("perplexity")

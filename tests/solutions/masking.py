@@ -109,24 +109,11 @@ taken = "torch.randperm(len(candidates), generator=generator)[: round(p * len(ca
 wrong("same-number", masking_indices, {"torch.rand(len(candidates), generator=generator) < p": taken})
 
 
-@wrong("random-special-id")
-def masking_ids_after_the_mask(token_ids, mask_id, special_ids, vocab_size, p, generator):
-    drawn = (torch.rand(token_ids.shape, generator=generator) < p) & ~_special(token_ids, special_ids)
-    fate = torch.rand(token_ids.shape, generator=generator)
-    noise = torch.randint(mask_id + 1, vocab_size, token_ids.shape, generator=generator)
-    inputs = torch.where(drawn & (fate < 0.8), mask_id, token_ids)
-    inputs = torch.where(drawn & (fate >= 0.8) & (fate < 0.9), noise, inputs)
-    return inputs, torch.where(drawn, token_ids, -100)
-
-
+above = "torch.randint(mask_id + 1, vocab_size, token_ids.shape, generator=generator)"
+drawn = "allowed[torch.randint(len(allowed), token_ids.shape, generator=generator)]"
+wrong("random-special-id", masking_one_number, {drawn: above})
 wrong("special-drawn", masking_one_number, {"_special(token_ids, special_ids)": "(token_ids < mask_id)"})
-
-
-@wrong("input-modified")
-def masking_in_place(token_ids, mask_id, special_ids, vocab_size, p, generator):
-    inputs, labels = masking_one_number(token_ids, mask_id, special_ids, vocab_size, p, generator)
-    token_ids.copy_(inputs)
-    return token_ids, labels
+wrong("input-modified", masking_one_number, {"return inputs": "return token_ids.copy_(inputs)"})
 
 
 @wrong("generator-ignored")
@@ -202,12 +189,6 @@ def masked_loss_two_slips(logits, labels):
 right(lambda logits, labels: F.cross_entropy(logits.flatten(0, 1), labels.flatten()))
 
 
-@wrong("softmax-over-positions")
-def masked_loss_softmax_over_positions(logits, labels):
-    k = labels != -100
-    return F.cross_entropy(logits.softmax(1)[k], labels[k])
-
-
 right, wrong = of("mask_words")
 
 
@@ -251,34 +232,6 @@ def words_torch(tokens, chosen):
     return [("[MASK]" if h else token) for h, token in zip(hide.tolist(), tokens, strict=True)]
 
 
-@wrong("input-modified")
-def words_in_place(tokens, chosen):
-    read = words_joined(tokens, chosen)
-    for i, token in enumerate(read):
-        tokens[i] = token
-    return tokens
-
-
+wrong("input-modified", words_joined, {"list(tokens)": "tokens"})
 wrong("wrong-type", lambda tokens, chosen: " ".join(words_joined(tokens, chosen)))
-wrong("beginning-left", words_walk_from_each, {"first > 0 and": "False and"})
-wrong("end-left", words_walk_from_each, {"last < len(tokens) and": "False and"})
-wrong("end-missed", words_walk_from_each, {"last < len(tokens) and": "last < len(tokens) - 1 and"})
-wrong("first-choice-only", words_torch, {"torch.tensor(chosen,": "torch.tensor(chosen[:1],"})
-wrong("only-the-token", lambda tokens, chosen: ["[MASK]" if i in chosen else t for i, t in enumerate(tokens)])
-
-
-@wrong("next-word-begun")
-def mask_words_next_word_begun(tokens, chosen):
-    out = list(tokens)
-    for i in chosen:
-        j = i
-        while j > 0 and (not tokens[j].startswith("▁")):
-            j -= 1
-        out[j] = "[MASK]"
-        j += 1
-        while j < len(tokens):
-            out[j] = "[MASK]"
-            if tokens[j].startswith("▁"):
-                break
-            j += 1
-    return out
+wrong("next-word-begun", words_walk_from_each, {"(first, last)": "(first, min(last + 1, len(tokens)))"})

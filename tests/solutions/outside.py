@@ -65,20 +65,8 @@ def repeated_double_loop(train, test):
     return found
 
 
-wrong("place-of-the-first-copy", repeated_regex, {"[i for i": "[test.index(text) for i"})
-wrong("once-for-each-in-train", repeated_double_loop, {"break": ""})
-
-
-@wrong("wrong-type")
-def repeated_as_texts(train, test):
-    seen = [words_of(text) for text in train]
-    return [text for text in test if words_of(text) in seen]
-
-
-@wrong("wrong-type")
-def repeated_counted(train, test):
-    seen = [words_of(text) for text in train]
-    return sum(words_of(text) in seen for text in test)
+wrong("wrong-type", repeated_regex, {"[i for i, text in enumerate(test)": "[text for text in test"})
+wrong("wrong-type", repeated_regex, {"[i for": "len([i for", "in seen]": "in seen])"})
 
 
 right, wrong = of("grouped_split")
@@ -136,14 +124,8 @@ def split_takes_again(groups, n_test):
     return sorted(test)
 
 
-@wrong("wrong-type")
-def split_returns_groups(groups, n_test):
-    return sorted({groups[i] for i in split_counter(groups, n_test)})
-
-
-@wrong("wrong-type")
-def split_returns_truths(groups, n_test):
-    return {i: i in split_counter(groups, n_test) for i in range(len(groups))}
+wrong("wrong-type", lambda groups, n_test: sorted({groups[i] for i in split_counter(groups, n_test)}))
+wrong("wrong-type", lambda groups, n_test: dict.fromkeys(split_counter(groups, n_test), True))
 
 
 @wrong("input-modified")
@@ -153,12 +135,7 @@ def split_sorts_in_place(groups, n_test):
     return found
 
 
-wrong("one-group-too-many", split_counter, {"n >= n_test": "n > n_test"})
-wrong("groups-counted", split_counter, {"n += size": "n += 1"})
-wrong("group-by-group", split_lists_of_indices, {"sorted(test)": "test"})
-wrong("training-returned", split_text_by_text, {"if group in test]": "if group not in test]"})
 wrong("nothing-returned", split_numpy, {"return np": "print(np", ".tolist()": ".tolist())"})
-wrong("largest-first", split_counter, {"sizes.items()": "sizes.most_common()"})
 
 
 right, wrong = of("gain_interval")
@@ -201,17 +178,3 @@ def gain_two_slips(ours, theirs, t):
     gains = np.array(theirs) - np.array(ours)
     half = t * gains.std() / np.sqrt(len(gains))
     return gains.mean() - half, gains.mean() + half
-
-
-@wrong("divided-by-n-minus-1-again")
-def gain_interval_divided_by_n_minus_1_again(ours, theirs, t):
-    d = np.subtract(ours, theirs)
-    h = t * d.std(ddof=1) / math.sqrt(len(d) - 1)
-    return (d.mean() - h, d.mean() + h)
-
-
-@wrong("spreads-of-lists")
-def gain_of_two_spreads(ours, theirs, t):
-    gap = statistics.fmean(ours) - statistics.fmean(theirs)
-    half = t * (statistics.stdev(ours) - statistics.stdev(theirs)) / math.sqrt(len(ours))
-    return gap - half, gap + half

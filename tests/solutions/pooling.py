@@ -42,19 +42,8 @@ def mean_matmul(hidden, mask):
     return (weights[:, None] @ hidden)[:, 0]
 
 
-@wrong("input-modified")
-def mean_in_place(hidden, mask):
-    hidden[~mask] = 0
-    return hidden.sum(1) / mask.sum(1, keepdim=True)
-
-
+wrong("input-modified", mean_weighted, {"hidden * weights": "hidden.mul_(weights)"})
 right(lambda hidden, mask: hidden.masked_fill(~mask[:, :, None], float("nan")).nanmean(dim=1))
-
-
-wrong(
-    "one-taken-from-length",
-    lambda hidden, mask: (hidden * mask[..., None]).sum(1) / (mask.sum(1, keepdim=True) - 1).clamp(min=1),
-)
 
 
 right, wrong = of("last_token")
@@ -90,10 +79,6 @@ def last_argmax(hidden, mask):
     return hidden[range(len(place)), place.tolist()]
 
 
-@wrong("error")
-def last_out_of_range(hidden, mask):
-    return torch.stack([h[int(m.sum())] for h, m in zip(hidden, mask, strict=True)]).index(0)
-
-
+wrong("error", last_loop, {"torch.stack(rows)": "rows.stack()"})
 right(lambda hidden, mask: hidden[torch.arange(len(hidden)), mask.sum(dim=1) - 1])
 right(lambda hidden, mask: torch.stack([h[m][-1] for h, m in zip(hidden, mask, strict=True)]))

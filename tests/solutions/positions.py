@@ -63,14 +63,7 @@ def positions_phase(max_len, d_model):
     return torch.sin(angle + (j % 2) * math.pi / 2)
 
 
-@wrong("not-floating-point")
-def positions_whole(max_len, d_model):
-    pe = torch.zeros(max_len, d_model, dtype=torch.long)
-    for pos in range(max_len):
-        for i in range(0, d_model, 2):
-            pe[pos, i] = int(math.sin(pos / 10000 ** (i / d_model)))
-            pe[pos, i + 1] = int(math.cos(pos / 10000 ** (i / d_model)))
-    return pe
+wrong("not-floating-point", positions_loop, {"d_model)\n    for": "d_model, dtype=torch.long)\n    for"})
 
 
 right, wrong = of("score_new_token")
@@ -120,10 +113,7 @@ def new_token_turned_back(q, k, turned_keys):
     return torch.cat([back, k[None]]) @ q
 
 
-@wrong("wrong-shape")
-def new_token_as_a_row(q, k, turned_keys):
-    at = torch.tensor([len(turned_keys)], device=q.device)
-    return tx.rotate(q[None], at) @ torch.cat([turned_keys, tx.rotate(k[None], at)]).T
+wrong("wrong-shape", new_token_with_all, {"[None]])": "[None]])[None]"})
 
 
 @wrong("input-modified")
@@ -133,28 +123,7 @@ def new_token_in_place(q, k, turned_keys):
     return torch.cat([turned_keys, tx.rotate(k[None], at)]) @ q
 
 
-wrong("position-0", new_token_with_all, {"[t, t]": "[0, 0]"})
-wrong("position-too-small", new_token_loops, {"angle = len(turned_keys)": "angle = (len(turned_keys) - 1)"})
-wrong("key-not-turned", new_token_loops, {"turn(k)]": "k]"})
 wrong("wrong-type", lambda q, k, turned_keys: new_token_with_all(q, k, turned_keys).tolist())
-
-
-@wrong("turned-by-different-positions")
-def score_new_token_turned_by_different_positions(q, k, turned_keys):
-    t = len(turned_keys)
-    return (
-        torch.cat([turned_keys, tx.rotate(k[None], torch.tensor([max(t - 1, 0)]))])
-        @ tx.rotate(q[None], torch.tensor([t]))[0]
-    )
-
-
-@wrong("turned-by-different-positions")
-def score_new_token_turned_by_different_positions_2(q, k, turned_keys):
-    t = len(turned_keys)
-    return (
-        torch.cat([turned_keys, tx.rotate(k[None], torch.tensor([t]))])
-        @ tx.rotate(q[None], torch.tensor([t + 1]))[0]
-    )
 
 
 right, wrong = of("rotate")
@@ -229,14 +198,7 @@ def rotate_in_place(x, positions):
     return x
 
 
-@wrong("numpy-array")
-def rotate_numpy(x, positions):
-    x, pos = x.numpy(), positions.numpy()
-    angle = np.outer(pos, 10000.0 ** (-np.arange(0, x.shape[-1], 2) / x.shape[-1]))
-    out = np.empty(x.shape)
-    out[..., 0::2] = np.cos(angle) * x[..., 0::2] + np.sin(angle) * x[..., 1::2]
-    out[..., 1::2] = np.cos(angle) * x[..., 1::2] - np.sin(angle) * x[..., 0::2]
-    return out
+wrong("numpy-array", rotate_slices, {"return out": "return out.numpy()"})
 
 
 right, wrong = of("alibi_bias")
@@ -281,18 +243,4 @@ def alibi_cdist(n_heads, seq_len):
     return torch.cdist(t, t, p=1).neg().expand(n_heads, -1, -1) * slopes.view(-1, 1, 1)
 
 
-@wrong("not-floating-point")
-def alibi_whole_numbers(n_heads, seq_len):
-    bias = torch.zeros(n_heads, seq_len, seq_len, dtype=torch.long)
-    for h in range(n_heads):
-        for t in range(seq_len):
-            for s in range(seq_len):
-                bias[h, t, s] = int(-(2 ** (-8 * (h + 1) / n_heads)) * abs(t - s))
-    return bias
-
-
-@wrong("distance-one-too-large")
-def alibi_bias_distance_one_too_large(n_heads, seq_len):
-    i = torch.arange(seq_len)
-    d = (i[None] - i[:, None]).abs() + 1
-    return -(2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads))[:, None, None] * d
+wrong("not-floating-point", alibi_loops, {"seq_len)\n    for": "seq_len, dtype=torch.long)\n    for"})

@@ -36,32 +36,12 @@ def split_numpy(weight, n_heads):
     return torch.from_numpy(weight.numpy()[order].reshape(3, d, d))
 
 
-@wrong("wrong-type")
-def split_as_dict(weight, n_heads):
-    q, k, v = split_chunks(weight, n_heads)
-    return {"q_proj": q, "k_proj": k, "v_proj": v}
+wrong("wrong-type", lambda weight, n_heads: dict(zip("qkv", split_chunks(weight, n_heads), strict=True)))
 
 
 @wrong("error")
 def split_columns(weight, n_heads):
     return weight.view(weight.shape[0], n_heads, 3, -1).permute(2, 1, 3, 0).flatten(1, 2)
-
-
-@wrong("cut-into-thirds")
-def split_as_gpt2(weight, n_heads):
-    return torch.stack(weight.chunk(3))
-
-
-@wrong("every-third-row")
-def split_columns_of_a_reshape(weight, n_heads):
-    d = weight.shape[1]
-    return torch.stack(weight.reshape(d, 3 * d).split(d, dim=1))
-
-
-@wrong("reshaped-and-transposed")
-def split_as_a_convolution(weight, n_heads):
-    d = weight.shape[1]
-    return torch.stack([part.T for part in weight.reshape(d, 3 * d).chunk(3, dim=1)])
 
 
 right(lambda weight, n_heads: weight.unflatten(0, (n_heads, 3, -1)).transpose(0, 1).flatten(1, 2))
@@ -110,14 +90,4 @@ def start_initialised(layer, rank):
     return layer
 
 
-def started(layer, rank, a=torch.randn, b=torch.zeros, frozen=True):
-    layer.requires_grad_(not frozen)
-    layer.lora_a = nn.Parameter(a(rank, layer.in_features))
-    layer.lora_b = nn.Parameter(b(layer.out_features, rank))
-    return layer
-
-
-@wrong("wrong-type")
-def start_pair(layer, rank):
-    layer = started(layer, rank)
-    return layer.lora_a, layer.lora_b
+wrong("wrong-type", start_plain, {"return layer": "return layer.lora_a, layer.lora_b"})

@@ -68,12 +68,6 @@ def probs_float64(logits, temperature, top_k, top_p):
     return p * keep / (p * keep).sum()
 
 
-wrong("renormalised-between", probs_filtered_logits, {"torch.sort(logits": "torch.sort(kept"})
-wrong("not-renormalised", probs_sorted, {"out / out.sum()": "out"})
-wrong("not-renormalised", probs_loop, {"probs[i] / reached": "probs[i]"})
-wrong("not-renormalised", probs_float64, {"p * keep / (p * keep).sum()": "p * keep"})
-
-
 @wrong("error")
 def probs_none(logits, temperature, top_k, top_p):
     logits = logits / temperature

@@ -77,46 +77,10 @@ def merge_recursive(tokens, left, right):
     return [tokens[0]] + merge_recursive(tokens[1:], left, right)
 
 
-@wrong("left-not-compared")
-def merge_right_only(tokens, left, right):
-    out, i = [], 0
-    while i < len(tokens):
-        if i + 1 < len(tokens) and tokens[i + 1] == right:
-            out.append(left + right)
-            i += 2
-        else:
-            out.append(tokens[i])
-            i += 1
-    return out
-
-
-@wrong("joined-backwards")
-def merge_wrong_way(tokens, left, right):
-    out, i = [], 0
-    while i < len(tokens):
-        if tokens[i : i + 2] == [left, right]:
-            out.append(right + left)
-            i += 2
-        else:
-            out.append(tokens[i])
-            i += 1
-    return out
-
-
-@wrong("input-modified")
-def merge_in_place(tokens, left, right):
-    i = 0
-    while i + 1 < len(tokens):
-        if tokens[i] == left and tokens[i + 1] == right:
-            tokens[i] = left + right
-            del tokens[i + 1]
-        i += 1
-    return tokens
-
-
+wrong("input-modified", merge_copy_and_delete, {"list(tokens)": "tokens"})
 wrong("wrong-type", lambda tokens, left, right: " ".join(merge_while(tokens, left, right)))
-wrong("wrong-type", merge_wrong_way, {"right + left": "(left, right)"})
-wrong("error", merge_right_only, {"i + 1 < len(tokens)": "tokens[i] == left"})
+wrong("wrong-type", merge_copy_and_delete, {"[left + right]": "[(left, right)]"})
+wrong("error", merge_while, {"i < len(tokens) - 1 and ": ""})
 
 
 def _rank(pair, count):
@@ -195,39 +159,12 @@ def learn_spelled_out(words, n_merges):
     return merges
 
 
-def _best(pairs):
-    return min(pairs, key=lambda pair: _rank(pair, pairs[pair]))
-
-
-@wrong("error")
-def learn_without_end(words, n_merges):
-    merges = []
-    for _ in range(n_merges):
-        pairs = Counter()
-        for word, count in words.items():
-            for pair in pairwise(word):
-                pairs[pair] += count
-        merges.append(_best(pairs))
-        words = {_merged(word, merges[-1]): count for word, count in words.items()}
-    return merges
-
-
-@wrong("input-modified")
-def learn_in_place(words, n_merges):
-    merges = []
-    for _ in range(n_merges):
-        pairs = Counter()
-        for word, count in words.items():
-            for pair in pairwise(word):
-                pairs[pair] += count
-        if not pairs:
-            break
-        merges.append(_best(pairs))
-        for word in list(words):
-            words[_merged(word, merges[-1])] = words.pop(word)
-    return merges
-
-
+in_place = "words |= {_merged(word, best): words.pop(word) for word in list(words)}"
+wrong(
+    "input-modified",
+    learn_counter,
+    {"words = {_merged(word, best): count for word, count in words.items()}": in_place},
+)
 wrong("wrong-type", lambda words, n_merges: [left + right for left, right in learn_counter(words, n_merges)])
 wrong("wrong-type", lambda words, n_merges: [(pair, 1) for pair in learn_counter(words, n_merges)])
 
@@ -297,18 +234,6 @@ wrong(
 )
 
 
-@wrong("last-pair-missed")
-def encode_bpe_last_pair_missed(word, merges):
-    t = list(word)
-    for left, right in merges:
-        i = 0
-        while i < len(t) - 2:
-            if t[i] == left and t[i + 1] == right:
-                t[i : i + 2] = [left + right]
-            i += 1
-    return t
-
-
 right, wrong = of("decode_bpe")
 
 
@@ -344,20 +269,7 @@ def decode_word_by_word(tokens):
     return " ".join(words)
 
 
-@wrong("marks-kept")
-def decode_joined(tokens):
-    return "".join(tokens)[1:].replace(" ", "▁")
-
-
-@wrong("stripped")
-def decode_as_a_title(tokens):
-    return "".join(tokens).replace("▁", " ").strip(" ")
-
-
 wrong("wrong-type", lambda tokens: "".join(tokens).replace("▁", " ").split())
 wrong(
     "input-modified", decode_letter_by_letter, {'    text = ""\n': '    text = ""\n    tokens.append("")\n'}
 )
-
-
-wrong("spaces-between-tokens", lambda tokens: " ".join([t.replace("▁", "") for t in tokens]))

@@ -48,10 +48,6 @@ def freeze_children(model):
     return model
 
 
-@wrong("wrong-type")
-def freeze_head_parameters(model):
-    model.body.requires_grad_(False)
-    return list(model.head.parameters())
-
-
+parameters = {"model.head.requires_grad_(True)\n    return model": "return list(model.head.parameters())"}
+wrong("wrong-type", freeze_two_lines, parameters)
 wrong("nothing-returned", freeze_two_lines, {"return model": ""})

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from tests.tinytx_run.interrupted import folder_bytes
 from tests.torture.children import Lost, compare, write_into  # they import what no child has to
-from tests.torture.jobs import Job, make_jobs
+from tests.torture.jobs import make_jobs
 from tinytx_course.results import Results
 from tinytx_run.cli import main as tinytx
 
@@ -40,6 +40,7 @@ CALLS = {
     "unlink": ("EIO", "EACCES"),
 }
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
+FORK = multiprocessing.get_context("fork")
 WAIT = 900.0  # seconds after which a run counts as hanging, however busy the machine is
 
 
@@ -49,17 +50,18 @@ class Trial:
 
     Attributes
     ----------
-    happened : bool
-        False where the run ended before its fault was due.
     status : int
         Of the process.
     said : str
         What it printed.
     """
 
-    happened: bool
     status: int
     said: str
+
+
+def _nothing(*_: object) -> None:
+    pass
 
 
 class Chaos:
@@ -68,24 +70,21 @@ class Chaos:
     def __init__(self, folder: Path) -> None:
         self.folder, self.out, self.log = folder, folder / "run", folder / "log"
         self.arrived = folder / "arrived"
-        job = make_jobs(folder)[0]
-        steps = job.arguments.index("--steps") + 1
-        self.job = Job(job.name, (*job.arguments[:steps], "12", *job.arguments[steps + 1 :]))
+        self.job = make_jobs(folder, n_steps=12)[0]
         before = _seconds_of_children()
         self.run()
         self.seconds = _seconds_of_children() - before
         self.whole = folder_bytes(self.out)
 
     def run(
-        self, prepare: Callable[[], None] = lambda: None, meanwhile: Callable[[int], bool] | None = None
+        self, prepare: Callable[[], None] = _nothing, meanwhile: Callable[[int], None] = _nothing
     ) -> Trial:
         """Train in a child; `prepare` is called in it, `meanwhile` with its number before it begins."""
         here, there = os.pipe()
-        context = multiprocessing.get_context("fork")
-        child = context.Process(target=_child, args=(self.job.command(self.out), self.log, prepare, here))
+        child = FORK.Process(target=_child, args=(self.job.command(self.out), self.log, prepare, here))
         self.log.write_bytes(b"")
         child.start()
-        happened = meanwhile is None or meanwhile(child.pid or 0)
+        meanwhile(child.pid)
         os.write(there, b"go")
         child.join(WAIT)
         if child.is_alive():
@@ -94,7 +93,7 @@ class Chaos:
             raise Lost(f"hangs: {self.log.read_text()[-500:]}")
         for end in (here, there):
             os.close(end)
-        return Trial(happened, child.exitcode or 0, self.log.read_text(errors="replace"))
+        return Trial(child.exitcode, self.log.read_text(errors="replace"))
 
     def resumed(self, what: str, trial: Trial) -> None:
         """Check what the run said, resume it without a fault, compare every byte.
@@ -105,43 +104,37 @@ class Chaos:
             If it does not come to the same bytes, or did not end in one clear line.
         """
         errors = [line for line in trial.said.splitlines() if line.startswith("tinytx: error: ")]
-        if (
-            "Traceback" in trial.said
-            or trial.status not in (0, 2, 130)
-            and trial.status > 0
-            or len(errors) > 1
-        ):
+        expected = trial.status in (0, 2, 130) or trial.status < 0
+        if "Traceback" in trial.said or not expected or len(errors) > 1:
             raise Lost(f"{what}: ended with {trial.status}, said {trial.said[-700:]!r}")
         again = self.run()
         if again.status:
             raise Lost(f"{what}: is not resumed, {again.said[-700:]!r}")
         compare(self.out, self.whole, what)
 
-    def failing_call(self, call: str, error: str, number: int) -> Trial:
-        """The ``number``-th such system call gives an error."""
+    def failing_call(self, call: str, error: str, number: int) -> Trial | None:
+        """The ``number``-th such system call gives an error; None where the run ended before it."""
         traced = self.folder / "strace"
         spec = f"{call}:error={error}:when={number}"
         command = ["strace", "-f", "-qq", "-o", traced, "-e", f"trace={call}", "-e", f"inject={spec}", "-p"]
         watch: list[subprocess.Popen] = []
 
-        def attach(pid: int) -> bool:
+        def attach(pid: int) -> None:
             watch.append(subprocess.Popen([*map(str, command), str(pid)], stderr=subprocess.DEVNULL))
             while not _traced(pid):
                 time.sleep(0.002)
-            return True
 
         traced.write_bytes(b"")
         trial = self.run(meanwhile=attach)
         watch[0].wait()
-        happened = "(INJECTED)" in traced.read_text(errors="replace")
-        return Trial(happened, trial.status, trial.said)
+        return trial if "(INJECTED)" in traced.read_text(errors="replace") else None
 
     def failing_calls(self, every: int) -> Iterator[tuple[str, str, Trial]]:
         """Each ``every``-th call of each kind with each of its errors, until a run has no more calls."""
         for call, errors in CALLS.items():
             for error in errors:
                 number = 1
-                while (trial := self.failing_call(call, error, number)).happened:
+                while trial := self.failing_call(call, error, number):
                     yield f"{call}: {error}", f"{call} {number} gives {error}", trial
                     number += every
                 shutil.rmtree(self.out, ignore_errors=True)
@@ -175,16 +168,12 @@ class Chaos:
     def two_writers(self) -> Iterator[tuple[str, str, Trial]]:
         """A second writer in the folder of the first."""
         other = self.folder / "other.log"
-        context = multiprocessing.get_context("fork")
         ready = os.pipe()
-        second = context.Process(
-            target=_child, args=(self.job.command(self.out), other, lambda: None, ready[0])
-        )
+        second = FORK.Process(target=_child, args=(self.job.command(self.out), other, _nothing, ready[0]))
 
-        def begin(pid: int) -> bool:
+        def begin(_: int) -> None:
             second.start()
             os.write(ready[1], b"go")
-            return True
 
         trial = self.run(meanwhile=begin)
         second.join()

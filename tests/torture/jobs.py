@@ -23,7 +23,7 @@ class Job:
         return [*self.arguments, "--device", "cpu", "--out", str(out), "--resume"]
 
 
-def make_jobs(folder: Path) -> list[Job]:
+def make_jobs(folder: Path, n_steps: int = 50) -> list[Job]:
     """Write small corpora into a folder, and give the jobs that learn from them.
 
     The fine-tuning begins with the model of the first job, which has to be run into ``folder / "lm"`` before.
@@ -42,7 +42,7 @@ def make_jobs(folder: Path) -> list[Job]:
         (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
     prose, reviews, pairs = (str(folder / name) for name in files)
     seed = ("--seed", "3")
-    trained = ("--budget", "smoke", "--steps", "50", *seed)
+    trained = ("--budget", "smoke", "--steps", str(n_steps), *seed)
     return [
         Job("causal", ("pretrain", "--corpus", prose, *trained)),
         Job("masked", ("pretrain", "--objective", "masked+nsp", "--corpus", prose, *trained)),

@@ -95,7 +95,6 @@ bench-widgets: $(STAMP)  ## for authors: measure how fast the explorers answer, 
 	$(BIN)/python -m tests.browser.bench
 
 chaos: $(STAMP)  ## for authors: let every kind of system call fail in turn, write the table in results/
-	$(BIN)/python -m tests.browser.install
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.torture.chaos --results results
 
 rot: $(STAMP)  ## for authors: try the lowest and the newest versions of all packages, and those of Colab; write TRIED.md

@@ -21,23 +21,12 @@ from tinytx_course.exercises.verdict import Verdict
 
 @dataclass(frozen=True)
 class Trial:
-    """What a function made of one input.
-
-    Attributes
-    ----------
-    call : Call
-    expected : Reading
-    got : Reading or None
-        None where the call failed.
-    failure : Failure or None
-        Of the call; or a wrong type, dtype or shape, or an argument that was modified.
-    printed : str
-    """
+    """What a function made of one input."""
 
     call: Call
     expected: Reading
-    got: Reading | None
-    failure: Failure | None
+    got: Reading | None  # None where the call failed
+    failure: Failure | None  # of the call; a wrong type, dtype or shape, or an argument that was modified
     printed: str
 
     @property

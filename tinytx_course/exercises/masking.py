@@ -42,16 +42,7 @@ _DRAWN_AGAIN, _LARGE, _FEW_IDS = 2, 3, 4
 
 @dataclass(frozen=True)
 class Draw:
-    """What came of one call.
-
-    Attributes
-    ----------
-    inputs, labels, token_ids : Tensor of shape (B, T)
-    mask_id : int
-    special_ids : list of int
-    vocab_size : int
-    p : float
-    """
+    """What came of one call; inputs, labels and token ids have shape (B, T)."""
 
     inputs: Tensor
     labels: Tensor

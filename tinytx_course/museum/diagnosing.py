@@ -23,21 +23,11 @@ Stored = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Finding:
-    """What an ordered test gave.
-
-    Attributes
-    ----------
-    test : str
-    number : float
-        What was measured.
-    sentence : str
-        The number in words, and what healthy models have.
-    price : int
-    """
+    """What an ordered test gave."""
 
     test: str
-    number: float
-    sentence: str
+    number: float  # what was measured
+    sentence: str  # the number in words, and what healthy models have
     price: int
 
     def __repr__(self) -> str:

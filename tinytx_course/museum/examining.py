@@ -23,30 +23,15 @@ _NEXT_WORD = ("language model", "translator")
 
 @dataclass(frozen=True)
 class OrderedTest:
-    """One test.
-
-    Attributes
-    ----------
-    name, question : str
-    measure : callable
-        Gives the number for a patient.
-    finds : callable
-        Whether a number is a finding.
-    says : str
-        The number as a sentence, with ``{}`` for it.
-    price : int
-        1 reads the model as it is; 2 needs new rows or notes of the training; 3 trains again.
-    tasks : tuple of str
-        To which it applies.
-    """
+    """One test."""
 
     name: str
     question: str
-    measure: Callable[[Patient], float]
-    finds: Callable[[float], bool]
-    says: str
-    price: int = 1
-    tasks: tuple[str, ...] = _ALL_TASKS
+    measure: Callable[[Patient], float]  # gives the number for a patient
+    finds: Callable[[float], bool]  # whether a number is a finding
+    says: str  # the number as a sentence, with ``{}`` for it
+    price: int = 1  # 1 reads the model as it is; 2 needs new rows or notes of the training; 3 trains again
+    tasks: tuple[str, ...] = _ALL_TASKS  # to which it applies
 
     def applies(self, task: str) -> bool:
         """Whether the question has a meaning for a task."""

@@ -26,34 +26,16 @@ _FIELDS = {"edit": list, "words": str, "test": str, "symptom": str}
 
 @dataclass(frozen=True)
 class Fault:
-    """One line that is wrong, and still runs.
+    """One line that is wrong, and still runs."""
 
-    Attributes
-    ----------
-    name : str
-        What a diagnosis calls it.
-    meaning : str
-        What is wrong, in a few words.
-    task : {"language model", "classifier", "translator"}
-        What its patient was to become.
-    healthy, broken : str
-        The line without its indentation, as it is in `program.py` and as it is in the patient.
-    test : str
-        The name of the test that finds it.
-    symptom : str
-        What is seen without a test.
-    program : str
-        The healthy program with this one line changed.
-    """
-
-    name: str
-    meaning: str
-    task: str
-    healthy: str
-    broken: str
-    test: str
-    symptom: str
-    program: str = field(repr=False)
+    name: str  # what a diagnosis calls it
+    meaning: str  # what is wrong, in a few words
+    task: str  # what its patient was to become: language model, classifier or translator
+    healthy: str  # the line without its indentation, as it is in `program.py`
+    broken: str  # and as it is in the patient
+    test: str  # the name of the test that finds it
+    symptom: str  # what is seen without a test
+    program: str = field(repr=False)  # the healthy program with this one line changed
 
 
 def read_fault(name: str, task: str, table: Mapping[str, Any]) -> Fault:

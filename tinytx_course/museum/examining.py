@@ -12,7 +12,6 @@ from types import MappingProxyType
 
 import torch
 
-from tinytx_course.museum.faults import nearest
 from tinytx_course.museum.patients import Patient
 
 N_ROWS = 8  # of a small batch
@@ -76,8 +75,9 @@ def overfit(patient: Patient) -> float:
 def permute(patient: Patient) -> float:
     """Largest change of the last answer when the words that it follows from are put in reverse order."""
     rows = [row for row in patient.held_out if len(_read(patient, row)) > 6][:N_ROWS]
+    last = 0 if patient.task == "classifier" else (0, -1)
     return max(
-        _largest(patient.log_probs([row])[0] - patient.log_probs([_reverse(patient, row)])[0], last=True)
+        _largest(patient.log_probs([row])[last] - patient.log_probs([_reverse(patient, row)])[last])
         for row in rows
     )
 
@@ -181,9 +181,7 @@ def _reverse(patient: Patient, row: list) -> list:
     return (mirrored, row[1])  # type: ignore[return-value]
 
 
-def _largest(values: torch.Tensor, *, last: bool = False) -> float:
-    if last and values.dim() > 1:
-        values = values[-1]
+def _largest(values: torch.Tensor) -> float:
     return float(values.abs().max())
 
 
@@ -250,19 +248,6 @@ _LIST = (
     ),
 )  # fmt: skip
 TESTS: MappingProxyType[str, OrderedTest] = MappingProxyType({test.name: test for test in _LIST})
-
-
-def check_test(name: object) -> OrderedTest:
-    """The test of this name.
-
-    Raises
-    ------
-    ValueError
-        If there is none; the nearest is suggested.
-    """
-    if isinstance(name, str) and name in TESTS:
-        return TESTS[name]
-    raise ValueError(f"test must be one of {', '.join(TESTS)}, got {name!r}{nearest(str(name), TESTS)}")
 
 
 def examine(patient: Patient, test: OrderedTest) -> float:

@@ -37,15 +37,7 @@ _READING_SECONDS = 2.0  # for looking at a result or an exception, whose methods
 def observe(exercise: Exercise, function: Any, seed: int, seconds: float) -> Record:
     """Call a function on the inputs of an exercise, each twice, and record what it does.
 
-    Parameters
-    ----------
-    exercise : Exercise
-    function : callable
-        What the learner wrote.
-    seed : int
-        For the random part of the inputs.
-    seconds : float
-        Of the processor, for all first calls together, and again for all second ones.
+    The seconds are those of the processor, for all first calls together, and again for all second ones.
     """
     refusal = refuse(function, exercise.parameters)
     if refusal is not None:

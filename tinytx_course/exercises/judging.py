@@ -36,14 +36,7 @@ class Trial:
 
 
 def judge(exercise: Exercise, record: Record, seed: int = 0) -> Verdict:
-    """Judge what a function did.
-
-    Parameters
-    ----------
-    exercise : Exercise
-    record : Record
-        Made with the same seed, perhaps in another process.
-    seed : int
+    """Judge what a function did; its record was made with the same seed, perhaps in another process.
 
     Raises
     ------

@@ -7,6 +7,8 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from IPython.core.inputtransformer2 import TransformerManager
+
 from tinytx_course.building.editions import check_calls
 from tinytx_course.grading.slicing import Statement, names_read, needed, statements
 
@@ -102,8 +104,4 @@ def plain_python(text: str) -> str:
     text = re.sub(r"(?m)^([ \t]*)%time[ \t]+(?=\S)", r"\1", text)  # of a statement, which is run all the same
     text = _RUN.sub(r"exec(open(r'\1', encoding='utf-8').read(), globals())", text)
     text = re.sub(r"(?m)^(?=(pip|conda) install )", "%", text)  # Jupyter takes it for a magic, too
-    try:
-        from IPython.core.inputtransformer2 import TransformerManager
-    except ImportError:
-        return "".join(line for line in text.splitlines(keepends=True) if not re.match(r"\s*[%!?]", line))
     return TransformerManager().transform_cell(text)

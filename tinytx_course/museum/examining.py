@@ -39,7 +39,7 @@ class OrderedTest:
 
 def leak(patient: Patient) -> float:
     """Largest change of a log-probability before a word that is exchanged."""
-    rows = [row for row in patient.held_out if len(_words(patient, row)) > 8][:N_ROWS]
+    rows = [row for row in patient.held_out if len(patient.words(row)) > 8][:N_ROWS]
     changed = [_exchange(patient, row, at=5) for row in rows]
     before = slice(None), slice(0, 5)
     return _largest(patient.log_probs(rows)[before] - patient.log_probs(changed)[before])
@@ -156,10 +156,6 @@ def _losses(patient: Patient, rows: list) -> torch.Tensor:
     return torch.tensor([patient.program.evaluate(patient.model, [row]) for row in rows])
 
 
-def _words(patient: Patient, row: list) -> list[int]:
-    return row[1] if patient.task == "translator" else row[0] if patient.task == "classifier" else row
-
-
 def _read(patient: Patient, row: list) -> list[int]:
     """The words whose order is tested: the source of a translator."""
     return row[0] if patient.task in ("translator", "classifier") else row[:-1]
@@ -167,7 +163,7 @@ def _read(patient: Patient, row: list) -> list[int]:
 
 def _exchange(patient: Patient, row: list, at: int) -> list:
     """The row with the words from a position on replaced by the second word of the language."""
-    ids = _words(patient, row)
+    ids = patient.words(row)
     new = [*ids[:at], *(4 if i != 4 else 5 for i in ids[at:])]
     return (row[0], new) if patient.task == "translator" else new  # type: ignore[return-value]
 

@@ -269,14 +269,12 @@ class Patient:
         model = self.model if model is None else model
         with record_attention(model) as recorded, torch.no_grad():
             self.log_probs([row], model)
-        return recorded[MAPS[self.task]][0].detach()
+        stack = "decoder" if self.task == "translator" else "body"
+        return recorded[f"{stack}.blocks.0.attn"][0].detach()
 
-
-MAPS = {
-    "language model": "body.blocks.0.attn",
-    "classifier": "body.blocks.0.attn",
-    "translator": "decoder.blocks.0.attn",
-}
+    def words(self, row: Any) -> list[int]:
+        """Word ids of the text that the model predicts or judges: in a translator, of the French one."""
+        return row[1] if self.task == "translator" else row[0] if self.task == "classifier" else row
 
 
 def patient(number: int, *, seed: int = 0) -> Patient:

@@ -77,15 +77,7 @@ class Report:
 
 
 def grade_notebook(path: Path, *, lesson: int | None = None, limits: Limits | None = None) -> CopyGrades:
-    """Grade one filled-in notebook.
-
-    Parameters
-    ----------
-    path : Path
-    lesson : int, optional
-        Of which it is graded as a copy; by default the one that it names.
-    limits : Limits, optional
-        For each exercise.
+    """Grade one filled-in notebook; lesson and limits as in `grade_submission`.
 
     Raises
     ------

@@ -22,16 +22,9 @@ MOST_CALLS = 4
 
 
 def make_plan(cells: Sequence[str], exercises: Collection[str], expected: Collection[str]) -> dict[str, Any]:
-    """Find the exercises of a notebook.
+    """Find exercises in the code cells of a notebook; other names in calls of ``check`` are left out.
 
-    Parameters
-    ----------
-    cells : sequence of str
-        The code of a notebook.
-    exercises : collection of str
-        Names of all exercises; other names in calls of ``check`` are left out.
-    expected : collection of str
-        Those which a copy of the lesson should have; they are also found by the name of the function alone.
+    Those `expected` in a copy of the lesson are also found by the name of the function alone.
 
     Returns
     -------

@@ -8,9 +8,7 @@ from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.practice import fill
 from tinytx_course.exercises.rungs import RUNGS, blanks, labelled, lowest_left, program_lines, rungs_of
 
-WRITTEN = [exercise for exercise in EXERCISES.values() if isinstance(exercise.solve, Program)]
-BLANKS = [(exercise, blank) for exercise in WRITTEN for blank in blanks(exercise)]
-each_exercise = pytest.mark.parametrize("exercise", WRITTEN, ids=lambda exercise: exercise.name)
+BLANKS = [(exercise, blank) for exercise in EXERCISES.values() for blank in blanks(exercise)]
 
 
 def filled(exercise, blank, text):
@@ -39,7 +37,7 @@ def test_a_blank_tells_two_mistakes_apart_and_each_wrong_choice_is_the_mistake_t
         assert named, (text, verdict.mistake)
 
 
-@each_exercise
+@pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES)
 def test_every_exercise_has_all_rungs(exercise):
     assert rungs_of(exercise) == RUNGS
     space = Program(exercise.name, labelled(exercise), "a labelled program")

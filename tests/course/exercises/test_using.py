@@ -2,7 +2,6 @@
 
 import ast
 import linecache
-import os
 import subprocess
 import sys
 import tempfile
@@ -33,14 +32,6 @@ from torch import nn
 import tinytx as tx
 import tinytx_course as course
 """
-
-
-def python(code):
-    """Run code in another process of this learner; return what it printed."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout, done.stderr
 
 
 def notebook(*cells):
@@ -85,9 +76,10 @@ def test_in_the_solved_edition_all_seven_are_the_learners_in_another_process_and
     assert sorted(path.stem for path in (mine.file.parent / "answers").iterdir()) == sorted(SEVEN)
     answer_file("alibi_bias").write_text("print('run')", encoding="utf-8")
     code = "import tinytx_course as course; course.check, course.status()\n"
-    printed, errors = python(f"{code}print(*(f.yours for f in course.use(*{SEVEN})))")
-    assert "run" not in printed
-    assert printed.splitlines()[-2:] == [f"Yours: {', '.join(SEVEN)}.", " ".join(["True"] * 7)] and not errors
+    code += f"print(*(f.yours for f in course.use(*{SEVEN})))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "") and "run" not in done.stdout
+    assert done.stdout.splitlines()[-2:] == [f"Yours: {', '.join(SEVEN)}.", " ".join(["True"] * 7)]
 
 
 def test_without_a_stored_function_it_is_ours_and_with_none_nothing_is_stored(mine, monkeypatch, capsys):

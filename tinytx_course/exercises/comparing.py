@@ -144,7 +144,7 @@ def number(value: Any) -> Reading | Failure:
             return Failure("wrong-dtype", f"A real number is due, got dtype {dtype}.")
         return Reading((value.double(),), _COARSE.get(dtype, _TOLERANCE), note=note)
     if isinstance(value, np.ndarray) and value.size == 1:
-        value = value.reshape(()).item()
+        value = value.item()
     try:
         if isinstance(value, (str, bytes, bool, complex)):
             raise TypeError
@@ -156,10 +156,8 @@ def number(value: Any) -> Reading | Failure:
 def count(value: Any) -> Reading | Failure:
     """Read a whole number; a float without a fraction is taken, with a remark."""
     note = ""
-    if isinstance(value, Tensor) and value.numel() == 1:
+    if isinstance(value, (Tensor, np.ndarray)) and math.prod(value.shape) == 1:
         value = value.item()
-    if isinstance(value, np.ndarray) and value.size == 1:
-        value = value.reshape(()).item()
     if isinstance(value, float) and value.is_integer():
         value = int(value)
         note = "A count is an int; yours is a float: `//` instead of `/` keeps it whole."

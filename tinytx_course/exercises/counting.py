@@ -48,8 +48,11 @@ _SINGLE = [*_COMMON, *(slug for slug in WORDS if slug not in _COMMON and slug no
 @cache
 def _question(vocab_size: int, d_model: int, n_layers: int, d_ff: int) -> Question:
     """What is counted: a language model with two heads, sinusoidal positions, biases, norm last."""
-    sizes = {"vocab_size": vocab_size, "d_model": d_model, "n_layers": n_layers, "d_ff": d_ff}
-    return Question(TransformerConfig(**sizes, n_heads=2, norm="last", causal=True), "lm", 2, "total")
+    config = TransformerConfig(
+        vocab_size=vocab_size, d_model=d_model, n_heads=2, n_layers=n_layers, d_ff=d_ff, norm="last",
+        causal=True,
+    )  # fmt: skip
+    return Question(config, "lm", 2, "total")
 
 
 def count_with(*sizes: int, slips: frozenset[str] = frozenset()) -> int:

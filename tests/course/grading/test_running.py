@@ -198,9 +198,9 @@ if libc.{} == -1:
     ],
 )
 def test_limits_hold_and_leave_room_for_what_is_ordinary(tmp_path, code, words):
-    words = [sys.executable, "-c", f"from tinytx_course.grading.worker import limit\nlimit(1, 200)\n{code}"]
-    here = {"cwd": tmp_path, "env": running._environment(str(tmp_path))}
-    done = subprocess.run(words, **here, capture_output=True, text=True, timeout=120)
+    program = f"from tinytx_course.grading.worker import limit\nlimit(1, 200)\n{code}"
+    here = {"cwd": tmp_path, "env": running._environment(str(tmp_path)), "timeout": 120}
+    done = subprocess.run([sys.executable, "-c", program], **here, capture_output=True, text=True)
     assert done.stdout.startswith("fits"), done.stderr
     assert done.returncode != 0 and words in done.stderr
 

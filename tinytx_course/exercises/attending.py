@@ -49,14 +49,9 @@ def _some(rng: torch.Generator, *shape: int) -> Tensor:
     return mask
 
 
-_LARGE_SCORES = Call(
-    (
-        torch.full((1, 1), 100.0, dtype=torch.float32, device="cpu"),
-        torch.tensor([[1.0], [0.5]], dtype=torch.float32, device="cpu"),
-        torch.tensor([[1.0], [0.5]], dtype=torch.float32, device="cpu"),
-        torch.ones(1, 2, dtype=torch.bool, device="cpu"),
-    )
-)
+_LARGE = torch.full((1, 1), 100.0, dtype=torch.float32, device="cpu")
+_KEYS = torch.tensor([[1.0], [0.5]], dtype=torch.float32, device="cpu")
+_LARGE_SCORES = Call((_LARGE, _KEYS, _KEYS, torch.ones(1, 2, dtype=torch.bool, device="cpu")))
 
 
 def _attention_hint(observation: Observation) -> str:

@@ -37,15 +37,7 @@ _READING_SECONDS = 2.0  # for looking at a result or an exception, whose methods
 def observe(exercise: Exercise, function: Any, seed: int, seconds: float) -> Record:
     """Call a function on the inputs of an exercise, each twice, and record what it does.
 
-    Parameters
-    ----------
-    exercise : Exercise
-    function : callable
-        What the learner wrote.
-    seed : int
-        For the random part of the inputs.
-    seconds : float
-        Of the processor, for all first calls together, and again for all second ones.
+    The seconds are those of the processor, for all first calls together, and again for all second ones.
     """
     refusal = refuse(function, exercise.parameters)
     if refusal is not None:
@@ -84,11 +76,9 @@ def observe_call(function: Any, parameters: Sequence[str], call: Call, seconds: 
     """Call a function once on copies of the arguments, positionally where that is possible."""
     device = working_device()
     given, before = copied(call.arguments, device), copied(call.arguments, device)
-    named = dict(zip(parameters, given, strict=True))
-    positional, keywords = _handed_over(function, named)
     printed = _Printed()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-        value, error = call_within(seconds, function, *positional, **keywords)
+        value, error = call_within(seconds, _called, function, parameters, given)
         failure = None
         if error is None:
             value, failure = _returned(value, function)
@@ -106,14 +96,15 @@ def observe_call(function: Any, parameters: Sequence[str], call: Call, seconds: 
     return Observation(None if failure is not None else value, failure, printed.getvalue(), changed)
 
 
-def _handed_over(function: Any, named: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Arguments as a function takes them: by position, and by name where that is the only way."""
+def _called(function: Any, parameters: Sequence[str], given: Sequence[Any]) -> Any:
+    """Call a function with arguments by position, and by name where that is the only way."""
     try:
-        by_name = _by_name(inspect.signature(function), list(named)) or set()
+        by_name = _by_name(inspect.signature(function), parameters) or set()
     except (TypeError, ValueError):
         by_name = set()
-    positional = [value for name, value in named.items() if name not in by_name]
-    return positional, {name: named[name] for name in by_name}
+    named = dict(zip(parameters, given, strict=True))
+    keywords = {name: named.pop(name) for name in by_name}
+    return function(*named.values(), **keywords)
 
 
 def working_device() -> torch.device:
@@ -168,12 +159,11 @@ def is_of_the_package(function: Any) -> bool:
 
 def _ready_made(exercise: Exercise, function: Any, call: Call, seconds: float) -> Failure | None:
     """Say so if a function returns what a ready-made answer has made, as it is or as a copy."""
-    named = dict(zip(exercise.parameters, copied(call.arguments, working_device()), strict=True))
-    positional, keywords = _handed_over(function, named)
+    given = copied(call.arguments, working_device())
 
     def run() -> str:
         answers: list[Function] = [exercise.solve, *exercise.answers]
-        return passed_on(lambda: function(*positional, **keywords), exercise.name, answers)
+        return passed_on(lambda: _called(function, exercise.parameters, given), exercise.name, answers)
 
     with contextlib.redirect_stdout(_Printed()), contextlib.redirect_stderr(_Printed()):
         whose, error = call_within(seconds, run)

@@ -14,21 +14,11 @@ from tinytx_course.lessons import LESSONS
 
 @dataclass(frozen=True)
 class Grid:
-    """A small table of cells, some of them marked.
-
-    Attributes
-    ----------
-    title : str
-        What it shows.
-    cells : tuple of rows
-        Each row a tuple of str.
-    marked : frozenset of (row, column)
-        Cells to point at: in brackets as text, bold and outlined in a card.
-    """
+    """A small table of cells, some of them marked: in brackets as text, bold and outlined in a card."""
 
     title: str
-    cells: tuple[tuple[str, ...], ...]
-    marked: frozenset[tuple[int, int]] = frozenset()
+    cells: tuple[tuple[str, ...], ...]  # rows
+    marked: frozenset[tuple[int, int]] = frozenset()  # row and column of each
 
     def lines(self) -> list[str]:
         """Title and rows as lines of equal width.

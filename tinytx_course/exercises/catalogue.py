@@ -60,24 +60,15 @@ from tinytx_course.exercises.statement import Statement
 Function = Callable[..., Any]
 _ABOUT = {"title": str, "level": int, "minutes": int, "outcome": int, "statement": str, "hints": list}
 _NEEDED = ("signature", "lesson", "section", *_ABOUT, "rule", "right", "mistakes")
-_EXERCISE: Mapping[str, type] = (
-    _ABOUT
-    | {
-        "together": list,
-        "also": list,
-        "mistakes": dict,
-        "puzzle": dict,
-        "lesson": int,
-    }
-    | dict.fromkeys(("signature", "section", "rule", "right"), str)
-)
+_EXERCISE: Mapping[str, type] = {
+    **_ABOUT,
+    **{"together": list, "also": list, "mistakes": dict, "puzzle": dict, "lesson": int},
+    **dict.fromkeys(("signature", "section", "rule", "right"), str),
+}
 _MISTAKE: Mapping[str, type] = {
-    "lesson": int,
-    "tolerance": float,
-    "edit": list,
-    "edits": list,
-    "also": list,
-} | dict.fromkeys(("words", "hint", "like", "section", "program"), str)
+    **{"lesson": int, "tolerance": float, "edit": list, "edits": list, "also": list},
+    **dict.fromkeys(("words", "hint", "like", "section", "program"), str),
+}
 #: What a program may use without importing it.
 NAMES: Mapping[str, Any] = {"torch": torch, "nn": nn, "F": F, "math": math, "np": np, "tx": tx}
 _WAYS = ("edit", "edits", "program")
@@ -86,44 +77,19 @@ _TOKEN = re.compile(r"\w+|\s+|.")
 
 @dataclass(frozen=True)
 class Mistake:
-    """A common way to get it wrong.
+    """A common way to get it wrong."""
 
-    Attributes
-    ----------
-    slug : str
-        Its stable name.
-    words : str
-        What was done and what to do instead.
-    hint : str
-        The same for who is to find the line alone; empty where the words quote no right program.
-    section : str
-        Heading to read, in the lesson of the exercise unless `lesson` says otherwise.
-    lesson : int or None
-        Number of another lesson.
-    wrongs : tuple of callable
-        Small implementations that make it; it explains results that equal those of one of them everywhere.
-    tolerance : float
-        For mistakes in which rounding weighs more than usual.
-    """
-
-    slug: str
-    words: str
-    section: str = ""
-    lesson: int | None = None
-    wrongs: tuple[Function, ...] = ()
-    tolerance: float = 0.0
-    hint: str = ""
+    slug: str  # its stable name
+    words: str  # what was done and what to do instead
+    section: str = ""  # heading to read, in the lesson of the exercise unless `lesson` says otherwise
+    lesson: int | None = None  # number of another lesson
+    wrongs: tuple[Function, ...] = ()  # small implementations: it explains what one of them gives everywhere
+    tolerance: float = 0.0  # where rounding weighs more than usual
+    hint: str = ""  # `words` for who is to find the line alone; empty where they quote no right program
 
 
 class Program:
     """A function given as text, compiled when it is first called.
-
-    Attributes
-    ----------
-    name : str
-        Of the function.
-    text : str
-        Of the program that defines it.
 
     Raises
     ------

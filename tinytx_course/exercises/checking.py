@@ -43,21 +43,9 @@ from tinytx_course.progress.answers import store_answer
 from tinytx_course.progress.record import record
 
 _MODULES = (
-    subwords,
-    masks,
-    attending,
-    blocks,
-    positions,
-    counting,
-    losses,
-    sampling,
-    training,
-    masking,
-    decoding,
-    modern,
-    outside,
-    published,
-)
+    subwords, masks, attending, blocks, positions, counting, losses, sampling, training, masking, decoding,
+    modern, outside, published,
+)  # fmt: skip
 _BY_LESSON = sorted(
     (exercise for module in _MODULES for exercise in module.EXERCISES), key=lambda exercise: exercise.lesson
 )

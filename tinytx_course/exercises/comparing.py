@@ -21,30 +21,14 @@ _COARSE = {torch.float16: 1e-2, torch.bfloat16: 4e-2}
 
 @dataclass(frozen=True)
 class Reading:
-    """A result as it is compared.
+    """A result as it is compared."""
 
-    Attributes
-    ----------
-    tensors : tuple of Tensor
-        On the CPU; float64, int64 or bool.
-    tolerance : float
-        What rounding may do to numbers of size 1.
-    complaint : Failure or None
-        What keeps it from being right although its values can be compared: a wrong type or dtype.
-    note : str
-        A friendly remark; the result may still pass.
-    names : tuple of str
-        What the tensors are called, where there are several.
-    cells : tuple of rows of str
-        What is shown in place of the tensors, where they are codes of texts.
-    """
-
-    tensors: tuple[Tensor, ...]
-    tolerance: float = _TOLERANCE
-    complaint: Failure | None = None
-    note: str = ""
-    names: tuple[str, ...] = ()
-    cells: tuple[tuple[str, ...], ...] = ()
+    tensors: tuple[Tensor, ...]  # on the CPU; float64, int64 or bool
+    tolerance: float = _TOLERANCE  # what rounding may do to numbers of size 1
+    complaint: Failure | None = None  # a wrong type or dtype of values that can be compared all the same
+    note: str = ""  # a friendly remark; the result may still pass
+    names: tuple[str, ...] = ()  # what the tensors are called, where there are several
+    cells: tuple[tuple[str, ...], ...] = ()  # shown in place of the tensors, where they are codes of texts
 
     def agrees_with(self, other: Reading) -> bool:
         """Same shapes and, up to rounding, same values; NaN equals NaN."""
@@ -160,7 +144,7 @@ def number(value: Any) -> Reading | Failure:
             return Failure("wrong-dtype", f"A real number is due, got dtype {dtype}.")
         return Reading((value.double(),), _COARSE.get(dtype, _TOLERANCE), note=note)
     if isinstance(value, np.ndarray) and value.size == 1:
-        value = value.reshape(()).item()
+        value = value.item()
     try:
         if isinstance(value, (str, bytes, bool, complex)):
             raise TypeError
@@ -172,10 +156,8 @@ def number(value: Any) -> Reading | Failure:
 def count(value: Any) -> Reading | Failure:
     """Read a whole number; a float without a fraction is taken, with a remark."""
     note = ""
-    if isinstance(value, Tensor) and value.numel() == 1:
+    if isinstance(value, (Tensor, np.ndarray)) and math.prod(value.shape) == 1:
         value = value.item()
-    if isinstance(value, np.ndarray) and value.size == 1:
-        value = value.reshape(()).item()
     if isinstance(value, float) and value.is_integer():
         value = int(value)
         note = "A count is an int; yours is a float: `//` instead of `/` keeps it whole."

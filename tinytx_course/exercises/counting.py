@@ -49,14 +49,9 @@ _SINGLE = [*_COMMON, *(slug for slug in WORDS if slug not in _COMMON and slug no
 def _question(vocab_size: int, d_model: int, n_layers: int, d_ff: int) -> Question:
     """What is counted: a language model with two heads, sinusoidal positions, biases, norm last."""
     config = TransformerConfig(
-        vocab_size=vocab_size,
-        d_model=d_model,
-        n_heads=2,
-        n_layers=n_layers,
-        d_ff=d_ff,
-        norm="last",
+        vocab_size=vocab_size, d_model=d_model, n_heads=2, n_layers=n_layers, d_ff=d_ff, norm="last",
         causal=True,
-    )
+    )  # fmt: skip
     return Question(config, "lm", 2, "total")
 
 
@@ -116,14 +111,22 @@ def _by_how_much(trial: Trial) -> list[Part]:
 
 
 def _calls(seed: int) -> Iterator[Call]:
-    for size in (
-        (5, 2, 2, 3),
-        (11, 6, 2, 7),
-        (100, 200, 4, 200),
-        (37 + seed, 14, 3, 23),
-        (101, 34, 6, 59),
-    ):
-        yield Call(size)
+    for sizes in ((5, 2, 2, 3), (11, 6, 2, 7), (100, 200, 4, 200), (37 + seed, 14, 3, 23), (101, 34, 6, 59)):
+        yield Call(sizes)
+
+
+def _llama_calls(seed: int) -> Iterator[Call]:
+    yield from map(Call, ((7, 4, 1, 5, 2), (11, 6, 2, 13, 3), (37 + seed, 14, 3, 23, 2)))
+    yield from map(Call, ((32_000, 4_096, 32, 11_008, 4_096), (128_256, 4_096, 32, 14_336, 1_024)))
+
+
+def _gpt2_calls(seed: int) -> Iterator[Call]:
+    yield from map(Call, ((7, 5, 6, 3, 2), (11, 3, 10, 2, 3), (37 + seed, 13, 14, 7, 5)))
+    yield Call((50_257, 1_024, 768, 12, 12))
+
+
+def _flops_calls(seed: int) -> Iterator[Call]:
+    yield from map(Call, ((2, 3, 1), (3, 5, 1), (5, 6, 3), (50, 24, 2), (7 + seed, 10, 5)))
 
 
 def _graphs(seed: int) -> Iterator[Call]:
@@ -152,41 +155,8 @@ EXERCISES = (
         recognise=_recognise,
         explain=_by_how_much,
     ),
-    Exercise(
-        name="count_llama",
-        read=count,
-        calls=lambda seed: (
-            Call(sizes)
-            for sizes in (
-                (7, 4, 1, 5, 2),
-                (11, 6, 2, 13, 3),
-                (37 + seed, 14, 3, 23, 2),
-                (32_000, 4_096, 32, 11_008, 4_096),
-                (128_256, 4_096, 32, 14_336, 1_024),
-            )
-        ),
-        explain=_by_how_much,
-    ),
-    Exercise(
-        name="count_gpt2",
-        read=count,
-        calls=lambda seed: (
-            Call(sizes)
-            for sizes in (
-                (7, 5, 6, 3, 2),
-                (11, 3, 10, 2, 3),
-                (37 + seed, 13, 14, 7, 5),
-                (50_257, 1_024, 768, 12, 12),
-            )
-        ),
-        explain=_by_how_much,
-    ),
-    Exercise(
-        name="attention_flops",
-        read=count,
-        calls=lambda seed: (
-            Call(sizes) for sizes in ((2, 3, 1), (3, 5, 1), (5, 6, 3), (50, 24, 2), (7 + seed, 10, 5))
-        ),
-    ),
+    Exercise(name="count_llama", read=count, calls=_llama_calls, explain=_by_how_much),
+    Exercise(name="count_gpt2", read=count, calls=_gpt2_calls, explain=_by_how_much),
+    Exercise(name="attention_flops", read=count, calls=_flops_calls),
     Exercise(name="longest_chain", read=count, calls=_graphs),
 )

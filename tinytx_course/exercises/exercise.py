@@ -18,66 +18,31 @@ from tinytx_course.exercises.statement import Statement
 
 @dataclass(frozen=True)
 class Exercise:
-    """An exercise with its checker; what is not a parameter comes from the file of its name, see `catalogue`.
+    """An exercise with its checker; what is no parameter comes from the file of its name, see `catalogue`."""
 
-    Attributes
-    ----------
-    name : str
-        Of the function to write.
-    read : callable
-        Reads a result.
-    calls : callable
-        From a seed to the calls, the smallest first. The judge makes them again, so they must depend on
-        nothing else.
-    mistakes : sequence of Mistake
-        The commonest first: those given here, then those of the file.
-    judge : callable, optional
-        From the exercise, its trials and their repeats to a Verdict; in place of a comparison, where results
-        are random.
-    recognise : callable, optional
-        From trials to a Mistake, where none of `mistakes` agrees.
-    explain : callable, optional
-        From a trial to paragraphs that say more about the difference.
-    probe : Call, optional
-        A further call that cannot fail the exercise.
-    answers : tuple of callable
-        Ready-made answers, besides `solve` and functions of the package with the name of the exercise: a
-        function that only passes on to one is refused.
-    hint : callable, optional
-        From the observation of `probe` to a remark for those who passed, or to an empty text.
-    solve : Program
-        The right answer.
-    signature : str
-        ``name(parameter, ...)``.
-    lesson : int
-        Number of the lesson with the exercise.
-    section : str
-        Heading of that lesson which explains it.
-    rule : str
-        What to return, in one sentence.
-    statement : Statement
-        What its lesson asks.
-    puzzle : mapping
-        The table of its Parsons problem; empty where it has none.
-    """
-
-    name: str
-    read: Reader
+    name: str  # of the function to write
+    read: Reader  # reads a result
+    #: The smallest first. The judge makes them again, so they must depend on the seed alone.
     calls: Callable[[int], Iterable[Call]]
+    #: The commonest first: those given here, then those of the file.
     mistakes: Sequence[Mistake] = field(default=(), repr=False)
+    #: From exercise, trials and repeats to a Verdict, in place of a comparison, where results are random.
     judge: Function | None = None
+    #: From trials to a Mistake, where none of `mistakes` agrees.
     recognise: Callable[..., Mistake | None] | None = None
-    explain: Callable[..., list[Part]] | None = None
-    probe: Call | None = None
+    explain: Callable[..., list[Part]] | None = None  # from a trial to more about the difference
+    probe: Call | None = None  # a further call that cannot fail the exercise
+    #: Ready-made, besides `solve` and functions of the package with its name: who only passes on is refused.
     answers: tuple[Function, ...] = field(default=(), repr=False)
+    #: From the observation of `probe` to a remark for those who passed, or to an empty text.
     hint: Callable[[Observation], str] | None = None
-    solve: Program = field(init=False)
-    signature: str = field(init=False)
-    lesson: int = field(init=False)
-    section: str = field(init=False)
-    rule: str = field(init=False)
-    statement: Statement = field(init=False, repr=False)
-    puzzle: Mapping[str, Any] = field(init=False, repr=False)
+    solve: Program = field(init=False)  # the right answer
+    signature: str = field(init=False)  # ``name(parameter, ...)``
+    lesson: int = field(init=False)  # with the exercise
+    section: str = field(init=False)  # the heading of that lesson which explains it
+    rule: str = field(init=False)  # what to return, in one sentence
+    statement: Statement = field(init=False, repr=False)  # what its lesson asks
+    puzzle: Mapping[str, Any] = field(init=False, repr=False)  # its Parsons problem; empty where it has none
 
     def __post_init__(self) -> None:
         about = read_catalogue(self.name)

@@ -21,23 +21,12 @@ from tinytx_course.exercises.verdict import Verdict
 
 @dataclass(frozen=True)
 class Trial:
-    """What a function made of one input.
-
-    Attributes
-    ----------
-    call : Call
-    expected : Reading
-    got : Reading or None
-        None where the call failed.
-    failure : Failure or None
-        Of the call; or a wrong type, dtype or shape, or an argument that was modified.
-    printed : str
-    """
+    """What a function made of one input."""
 
     call: Call
     expected: Reading
-    got: Reading | None
-    failure: Failure | None
+    got: Reading | None  # None where the call failed
+    failure: Failure | None  # of the call; a wrong type, dtype or shape, or an argument that was modified
     printed: str
 
     @property
@@ -47,14 +36,7 @@ class Trial:
 
 
 def judge(exercise: Exercise, record: Record, seed: int = 0) -> Verdict:
-    """Judge what a function did.
-
-    Parameters
-    ----------
-    exercise : Exercise
-    record : Record
-        Made with the same seed, perhaps in another process.
-    seed : int
+    """Judge what a function did; its record was made with the same seed, perhaps in another process.
 
     Raises
     ------

@@ -42,16 +42,7 @@ _DRAWN_AGAIN, _LARGE, _FEW_IDS = 2, 3, 4
 
 @dataclass(frozen=True)
 class Draw:
-    """What came of one call.
-
-    Attributes
-    ----------
-    inputs, labels, token_ids : Tensor of shape (B, T)
-    mask_id : int
-    special_ids : list of int
-    vocab_size : int
-    p : float
-    """
+    """What came of one call; inputs, labels and token ids have shape (B, T)."""
 
     inputs: Tensor
     labels: Tensor
@@ -171,9 +162,8 @@ def _shares(draw: Draw) -> Finding | None:
     """Shares on a large input."""
     n, drawn, fates = int((~draw.special).sum()), int(draw.drawn.sum()), draw.fates
     share = drawn / n
-    described = "Of the drawn tokens {:.0%} became `mask_id`, {:.0%} another id, {:.0%} stayed.".format(
-        *fates
-    )
+    masked, another, stayed = (f"{fate:.0%}" for fate in fates)
+    described = f"Of the drawn tokens {masked} became `mask_id`, {another} another id, {stayed} stayed."
     if drawn and not draw.changed.any():
         return "input-unchanged", "", None
     if _distance([*fates, share / draw.p], [8 / 9, 1 / 9, 0.0, 0.9]) < _NEAR and fates[2] < 0.01:
@@ -235,11 +225,8 @@ def _wrong_share(draw: Draw, share: float) -> Finding:
         slug = "fates-drawn-separately"
     elif abs(share - 0.8 * draw.p) < 0.05 and torch.equal(draw.masked, draw.drawn):
         slug = "only-masked-labelled"
-    return (
-        slug,
-        f"With p = {draw.p}, {100 * share:.0f} % of the tokens that are not special have a label.",
-        None,
-    )
+    words = f"With p = {draw.p}, {100 * share:.0f} % of the tokens that are not special have a label."
+    return slug, words, None
 
 
 def _calls(seed: int) -> Iterator[Call]:
@@ -347,13 +334,8 @@ def _first_row(draw: Draw, cells: Tensor, at_fault: tuple[str, ...]) -> list[Par
 
 def _masked_loss_calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 12)
-    for n_chosen, width, vocab_size in (
-        ((1,), 2, 2),
-        ((2,), 3, 3),
-        ((2, 1), 3, 5),
-        ((3, 1, 2), 5, 7),
-        ((1, 4, 2), 7, 5),
-    ):
+    sizes = (((1,), 2, 2), ((2,), 3, 3), ((2, 1), 3, 5), ((3, 1, 2), 5, 7), ((1, 4, 2), 7, 5))
+    for n_chosen, width, vocab_size in sizes:
         ids = torch.randint(1, vocab_size, (len(n_chosen), width), generator=rng, device="cpu")
         labels = torch.full_like(ids, _IGNORED)
         for row, n in enumerate(n_chosen):

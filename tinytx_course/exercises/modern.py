@@ -49,23 +49,13 @@ def _grouped_calls(seed: int) -> Iterator[Call]:
     yield case(2, 6, 2, 5, 7, 3)
 
 
+def _cache_calls(seed: int) -> Iterator[Call]:
+    yield from map(Call, ((2, 1, 1, 1, 3, 2), (3, 1, 2, 1, 5, 4), (6, 1, 2, 4, 10, 3), (7, 2, 3, 5, 4, 11)))
+    yield from map(Call, ((11, 3, 5, 7, 13 + seed, 6), (5, 0, 2, 3, 7, 4), (26, 5, 4, 256, 32_768, 1_024)))
+
+
 EXERCISES = (
     Exercise(name="rms_norm", read=floats, calls=_norm_calls, answers=(F.rms_norm, torch.rms_norm)),
-    Exercise(
-        name="windowed_cache",
-        read=count,
-        calls=lambda seed: (
-            Call(sizes)
-            for sizes in (
-                (2, 1, 1, 1, 3, 2),
-                (3, 1, 2, 1, 5, 4),
-                (6, 1, 2, 4, 10, 3),
-                (7, 2, 3, 5, 4, 11),
-                (11, 3, 5, 7, 13 + seed, 6),
-                (5, 0, 2, 3, 7, 4),
-                (26, 5, 4, 256, 32_768, 1_024),
-            )
-        ),
-    ),
+    Exercise(name="windowed_cache", read=count, calls=_cache_calls),
     Exercise(name="grouped_query_attention", read=floats, calls=_grouped_calls),
 )

@@ -31,37 +31,19 @@ _DTYPES = {
 
 @dataclass(frozen=True)
 class Call:
-    """One call of the learner's function.
+    """One call of the learner's function."""
 
-    Attributes
-    ----------
-    arguments : tuple
-        In the order of the signature.
-    shown : str
-        Printed below the call where the arguments do not explain themselves.
-    """
-
-    arguments: tuple[Any, ...]
-    shown: str = ""
+    arguments: tuple[Any, ...]  # in the order of the signature
+    shown: str = ""  # printed below the call where the arguments do not explain themselves
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why there is no result to compare, or why a result is wrong whatever its values are.
+    """Why there is no result to compare, or why a result is wrong whatever its values are."""
 
-    Attributes
-    ----------
-    mistake : str or None
-        Its slug.
-    message : str
-        What happened, in plain words.
-    attempted : bool
-        False where nothing has been written yet.
-    """
-
-    mistake: str | None
-    message: str
-    attempted: bool = True
+    mistake: str | None  # its slug
+    message: str  # what happened, in plain words
+    attempted: bool = True  # False where nothing has been written yet
 
 
 @dataclass(frozen=True)
@@ -77,47 +59,25 @@ class Opaque:
 class Observation:
     """What one call did.
 
-    Attributes
-    ----------
-    value : plain value
-        None, bool, int, float, str, base-class Tensor on the CPU, numpy array, Opaque, and lists, tuples and
-        dicts of these.
-    failure : Failure or None
-        In place of a value.
-    printed : str
-        The beginning of what was printed.
-    modified : tuple of str
-        Parameters whose arguments were changed in place.
+    A plain value is None, bool, int, float, str, base-class Tensor on the CPU, numpy array, Opaque, and
+    lists, tuples and dicts of these.
     """
 
-    value: Any = None
-    failure: Failure | None = None
-    printed: str = ""
-    modified: tuple[str, ...] = ()
+    value: Any = None  # plain
+    failure: Failure | None = None  # in place of a value
+    printed: str = ""  # the beginning of what was printed
+    modified: tuple[str, ...] = ()  # parameters whose arguments were changed in place
 
 
 @dataclass(frozen=True)
 class Record:
-    """All observations of one check.
+    """All observations of one check."""
 
-    Attributes
-    ----------
-    refusal : Failure or None
-        Why the function was not called at all.
-    calls, repeats : tuple of Observation
-        Each call once, then each once more; shorter where time ran out.
-    probe : Observation or None
-        Of the exercise's further call.
-    passes_on : Failure or None
-        Where the function only hands its arguments to a ready-made answer: no pass, but a wrong result is
-        explained first.
-    """
-
-    refusal: Failure | None = None
-    calls: tuple[Observation, ...] = ()
-    repeats: tuple[Observation, ...] = ()
-    probe: Observation | None = None
-    passes_on: Failure | None = None
+    refusal: Failure | None = None  # why the function was not called at all
+    calls: tuple[Observation, ...] = ()  # each call once; shorter where time ran out
+    repeats: tuple[Observation, ...] = ()  # then each once more
+    probe: Observation | None = None  # of the exercise's further call
+    passes_on: Failure | None = None  # to a ready-made answer: no pass, but a wrong result is explained first
 
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON can hold."""

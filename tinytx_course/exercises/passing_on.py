@@ -26,21 +26,10 @@ def is_in_package(file: str, rooms: Iterable[str] = PACKAGES) -> bool:
 
 
 def passed_on(run: Callable[[], Any], name: str, answers: Iterable[Function] = ()) -> str:
-    """Call a function that takes nothing; name the ready-made answer whose result, or a copy, it returned.
+    """Run a call of a learner's function; name the ready-made answer whose result, or a copy, it returned.
 
-    Parameters
-    ----------
-    run : callable
-        The call of the learner's function.
-    name : str
-        Of the exercise: functions of the package with this name are answers.
-    answers : iterable of callable
-        Further answers, of the package or of torch.
-
-    Returns
-    -------
-    str
-        Empty where the result is the function's own: computed further from an answer, or without any.
+    Answers are functions of the package with the name of the exercise, and further ones. The name is empty
+    where the result is the function's own: computed further from an answer, or without any.
     """
     made: list[tuple[str, Any]] = []
     steps: list[tuple[Tensor, Tensor]] = []

@@ -29,32 +29,22 @@ _STEPS = (ast.Assign, ast.AugAssign, ast.Return)
 
 @dataclass(frozen=True)
 class Slip:
-    """A mistake that changes one line: the number of the line, the line in its place, and the mistake."""
+    """A mistake that changes one line."""
 
-    number: int
-    line: str
+    number: int  # of the line
+    line: str  # in its place
     mistake: Mistake
 
 
 @dataclass(frozen=True)
 class Blank:
-    """A part of a line, and what stands there in the right program and in those with a mistake.
+    """A part of a line, and what stands there in the right program and in those with a mistake."""
 
-    Attributes
-    ----------
-    number : int
-        Of the line.
-    before, right, after : str
-        The three parts of the line.
-    wrong : mapping
-        From what a mistake writes in the place of `right` to the mistake, the commonest first.
-    """
-
-    number: int
+    number: int  # of the line, which is `before`, `right` and `after`
     before: str
     right: str
     after: str
-    wrong: Mapping[str, Mistake]
+    wrong: Mapping[str, Mistake]  # by what it writes in the place of `right`, the commonest first
 
 
 def program_lines(function: Callable[..., Any]) -> list[str]:

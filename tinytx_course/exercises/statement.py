@@ -12,22 +12,6 @@ from dataclasses import dataclass, field
 class Statement:
     """What an exercise asks, and how much it asks for; its text is Markdown.
 
-    Attributes
-    ----------
-    lesson : int
-    title : str
-        Without *Exercise:*, as ``the padding mask``.
-    level : int
-        From 1 to 5.
-    minutes : int
-        From 2 to 60.
-    outcome : int
-        Number of the outcome of the lesson that it trains.
-    statement : str
-        The task, with shapes.
-    hints : tuple of str
-        Each is folded.
-
     Raises
     ------
     ValueError
@@ -50,12 +34,12 @@ class Statement:
     """
 
     lesson: int
-    title: str
-    level: int
-    minutes: int
-    outcome: int
-    statement: str = field(repr=False)
-    hints: tuple[str, ...] = field(repr=False)
+    title: str  # without *Exercise:*, as ``the padding mask``
+    level: int  # from 1 to 5
+    minutes: int  # from 2 to 60
+    outcome: int  # number of the outcome of the lesson that it trains
+    statement: str = field(repr=False)  # the task, with shapes
+    hints: tuple[str, ...] = field(repr=False)  # each is folded
 
     def __post_init__(self) -> None:
         for name, least, most in (("level", 1, 5), ("minutes", 2, 60), ("outcome", 1, 9)):

@@ -13,16 +13,9 @@ Pair = tuple[str, str]
 
 
 def _merge_calls(seed: int) -> Iterator[Call]:
-    fixed = (
-        ("le", "l", "e"),
-        ("el", "l", "e"),
-        ("les", "l", "e"),
-        ("elle", "l", "e"),
-        ("lele", "l", "e"),
-        ("aaa", "a", "a"),
-    )
-    for word, left, right in fixed:
-        yield Call((list(word), left, right))
+    for word in ("le", "el", "les", "elle", "lele"):
+        yield Call((list(word), "l", "e"))
+    yield Call((list("aaa"), "a", "a"))
     yield Call((["al", "e", "l", "es", "l", "e"], "l", "e"))
     yield Call((["▁", "b", "el", "le", "s"], "el", "le"))
     yield Call((["l", "le", "l", "l", "e", "e", "r"], "l", "e"))
@@ -55,24 +48,14 @@ def _learn_calls(seed: int) -> Iterator[Call]:
     )
     for counted, n_merges in fixed:
         yield Call((_as_words(counted), n_merges))
-    tokens: tuple[dict[tuple[str, ...], int], ...] = (
-        {("l", "e"): 1, ("l", "a"): 1},
-        {("a", "bc"): 1, ("ab", "b"): 1},
-    )
-    for words in tokens:  # of equal pairs the new token that comes first
-        yield Call((words, 1))
+    for words in ({("l", "e"): 1, ("l", "a"): 1}, {("a", "bc"): 1, ("ab", "b"): 1}):
+        yield Call((words, 1))  # of equal pairs the new token that comes first
     drawn = random.Random(seed)
     counted = {f"▁{word}": drawn.randint(1, 9) for word in drawn.sample(_VOCABULARY, 6)}
     yield Call((_as_words(counted), 5))
 
 
-LEARN_MERGES = Exercise(
-    name="learn_merges",
-    read=token_pairs,
-    calls=_learn_calls,
-)
-
-
+LEARN_MERGES = Exercise(name="learn_merges", read=token_pairs, calls=_learn_calls)
 _ELLE: tuple[Pair, ...] = (("l", "e"), ("▁", "le"), ("e", "l"), ("▁le", "s"), ("el", "le"), ("▁", "elle"))
 
 
@@ -100,18 +83,8 @@ def _encode_calls(seed: int) -> Iterator[Call]:
 
 
 def _decode_calls(seed: int) -> Iterator[Call]:
-    cases = (
-        "▁le",
-        "▁le ▁rom an",
-        "▁ le ▁livre",
-        "▁l ' été ▁!",
-        "",
-        "▁le ▁ ▁roman",
-        "▁ ▁le",
-        "▁le ▁",
-        "▁b el le s ▁et ▁lon gue s",
-    )
-    for case in cases:
+    some = ("▁le", "▁le ▁rom an", "▁ le ▁livre", "▁l ' été ▁!", "", "▁le ▁ ▁roman", "▁ ▁le", "▁le ▁")
+    for case in (*some, "▁b el le s ▁et ▁lon gue s"):
         yield Call((case.split(),))
     drawn = random.Random(seed)
     yield Call((list("".join(f"▁{drawn.choice(_VOCABULARY)}" for _ in range(3))),))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from tinytx_course.exercises.checking import check, find_exercise
@@ -63,12 +62,9 @@ def use(*names: str) -> tuple[UsedFunction, ...]:
     """
     exercises = [find_exercise(name) for name in names]
     found = {exercise.name: _own(exercise) for exercise in exercises}
-    for whose, names_of in (
-        ("Yours", [name for name, own in found.items() if own]),
-        ("Ours", [name for name, own in found.items() if not own]),
-    ):
-        if names_of:
-            print(f"{whose}: {', '.join(names_of)}.")
+    for whose, yours in (("Yours", True), ("Ours", False)):
+        if chosen := [name for name, own in found.items() if bool(own) is yours]:
+            print(f"{whose}: {', '.join(chosen)}.")
     return tuple(
         UsedFunction(exercise, found[exercise.name] or exercise.solve, yours=bool(found[exercise.name]))
         for exercise in exercises
@@ -80,8 +76,10 @@ def _own(exercise: Exercise) -> Callable[..., Any] | None:
     file = answer_file(exercise.name)
     if file is None or not file.is_file():
         return None
-    try:
-        function = _run(file)[exercise.name]
+    try:  # errors name the file and the line
+        space: dict[str, Any] = {"__name__": f"answers.{file.stem}"}
+        exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), space)
+        function = space[exercise.name]
     except (Exception, SystemExit) as problem:  # the learner's code may raise anything
         got = f"{type(problem).__name__}: {problem}".replace("\n", " ")
         print(f"Your stored {exercise.name} must run, got {got}; ours takes its place.")
@@ -92,10 +90,3 @@ def _own(exercise: Exercise) -> Callable[..., Any] | None:
         print(f"Your stored {exercise.name} must pass its check, got: {got} Ours takes its place.")
         return None
     return function
-
-
-def _run(file: Path) -> dict[str, Any]:
-    """Run a stored answer; errors in it name the file and the line."""
-    space: dict[str, Any] = {"__name__": f"answers.{file.stem}"}
-    exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), space)
-    return space

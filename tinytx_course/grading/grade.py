@@ -28,12 +28,7 @@ from textwrap import shorten
 from tqdm import tqdm
 
 from tinytx_course.exercises.checking import EXERCISES
-from tinytx_course.grading.grades import (
-    CopyGrades,
-    as_csv,
-    commonest_mistakes,
-    mistakes_table,
-)
+from tinytx_course.grading.grades import CopyGrades, as_csv, commonest_mistakes, mistakes_table
 from tinytx_course.grading.running import Limits, grade_submission
 from tinytx_course.grading.submission import in_utf8, printable, read_submission, spelled_alike
 from tinytx_course.lessons import LESSONS
@@ -82,15 +77,7 @@ class Report:
 
 
 def grade_notebook(path: Path, *, lesson: int | None = None, limits: Limits | None = None) -> CopyGrades:
-    """Grade one filled-in notebook.
-
-    Parameters
-    ----------
-    path : Path
-    lesson : int, optional
-        Of which it is graded as a copy; by default the one that it names.
-    limits : Limits, optional
-        For each exercise.
+    """Grade one filled-in notebook; lesson and limits as in `grade_submission`.
 
     Raises
     ------
@@ -177,14 +164,7 @@ def _name_of_copy(path: Path, folder: Path) -> str:
 
 
 def class_page(copies: Sequence[CopyGrades], lesson: int | None) -> str:
-    """Return the page, in one file that needs no server.
-
-    Parameters
-    ----------
-    copies : sequence of CopyGrades
-    lesson : int, optional
-        Of which they are copies.
-    """
+    """Return the page of copies of a lesson, in one file that needs no server."""
     graded = [copy for copy in copies if copy.grades]
     title = "A class" if lesson is None else f"Lesson {lesson:02d} · {LESSONS[lesson].title}"
     found = {

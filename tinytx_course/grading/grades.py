@@ -19,27 +19,17 @@ _LONGEST = 200  # letters of what is said about an exercise on its line
 
 @dataclass(frozen=True, kw_only=True)
 class Grade:
-    """One exercise of one copy.
-
-    Parameters
-    ----------
-    exercise : str
-    status : str
-        ``passed``, ``failed``, ``not attempted`` (dots are still there) or ``missing`` (no such function).
-    mistake : str or None
-        The slug of the checker, or one of ours: ``cell-error`` (what the function needs does not run),
-        ``time-limit``, ``crash``.
-    message, finding : str
-        What to tell the learner; of this, the words that name the mistake, if there are any.
-    verdict : Verdict or None
-        Of the checker, where the function could be called.
-    """
+    """One exercise of one copy."""
 
     exercise: str
+    #: ``passed``, ``failed``, ``not attempted`` (dots are still there) or ``missing`` (no such function).
     status: str
+    #: The slug of the checker, or one of ours: ``cell-error`` (what the function needs does not run),
+    #: ``time-limit``, ``crash``.
     mistake: str | None = None
-    message: str = ""
-    finding: str = ""
+    message: str = ""  # what to tell the learner
+    finding: str = ""  # of this, the words that name the mistake, if there are any
+    #: Of the checker, where the function could be called.
     verdict: Verdict | None = field(default=None, repr=False, compare=False)
 
     @property

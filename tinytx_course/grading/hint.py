@@ -31,29 +31,15 @@ _MOST_STEPS = 3  # more, and it is another program
 
 @dataclass(frozen=True, kw_only=True)
 class Hints:
-    """What is known of a learner's answer to an exercise.
+    """What is known of a learner's answer to an exercise."""
 
-    Attributes
-    ----------
-    verdict : str
-        ``passed``, ``not yet`` or ``not attempted``.
-    mistake : str or None
-        Its name, if it is a known one.
-    words : str
-        What is wrong.
-    input, expected, got : str
-        The smallest input that shows it, as far as one call does.
-    hints : tuple of str
-        Of rising help; without the name of a mistake only where to read.
-    """
-
-    verdict: str
-    mistake: str | None = None
-    words: str = ""
-    input: str = ""
+    verdict: str  # ``passed``, ``not yet`` or ``not attempted``
+    mistake: str | None = None  # its name, if it is a known one
+    words: str = ""  # what is wrong
+    input: str = ""  # the smallest that shows it, as far as one call does
     expected: str = ""
     got: str = ""
-    hints: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()  # of rising help; without the name of a mistake only where to read
 
     def to_dict(self) -> dict:
         """Return plain values for ``--json``."""

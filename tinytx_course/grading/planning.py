@@ -7,6 +7,8 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from IPython.core.inputtransformer2 import TransformerManager
+
 from tinytx_course.building.editions import check_calls
 from tinytx_course.grading.slicing import Statement, names_read, needed, statements
 
@@ -20,16 +22,9 @@ MOST_CALLS = 4
 
 
 def make_plan(cells: Sequence[str], exercises: Collection[str], expected: Collection[str]) -> dict[str, Any]:
-    """Find the exercises of a notebook.
+    """Find exercises in the code cells of a notebook; other names in calls of ``check`` are left out.
 
-    Parameters
-    ----------
-    cells : sequence of str
-        The code of a notebook.
-    exercises : collection of str
-        Names of all exercises; other names in calls of ``check`` are left out.
-    expected : collection of str
-        Those which a copy of the lesson should have; they are also found by the name of the function alone.
+    Those `expected` in a copy of the lesson are also found by the name of the function alone.
 
     Returns
     -------
@@ -102,8 +97,4 @@ def plain_python(text: str) -> str:
     text = re.sub(r"(?m)^([ \t]*)%time[ \t]+(?=\S)", r"\1", text)  # of a statement, which is run all the same
     text = _RUN.sub(r"exec(open(r'\1', encoding='utf-8').read(), globals())", text)
     text = re.sub(r"(?m)^(?=(pip|conda) install )", "%", text)  # Jupyter takes it for a magic, too
-    try:
-        from IPython.core.inputtransformer2 import TransformerManager
-    except ImportError:
-        return "".join(line for line in text.splitlines(keepends=True) if not re.match(r"\s*[%!?]", line))
     return TransformerManager().transform_cell(text)

@@ -51,18 +51,10 @@ _PACKAGE = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What checking one exercise may take.
+    """What checking one exercise may take."""
 
-    Parameters
-    ----------
-    seconds : float
-        Of time on the clock, and of processor time.
-    mebibytes : int
-        Of memory beyond what torch takes when it is loaded.
-    """
-
-    seconds: float = 20.0
-    mebibytes: int = 2048
+    seconds: float = 20.0  # of time on the clock, and of processor time
+    mebibytes: int = 2048  # of memory beyond what torch takes when it is loaded
 
     def __post_init__(self) -> None:
         if not 1 <= self.seconds <= 3600:
@@ -73,18 +65,10 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Walls:
-    """What divides learners' code from this machine.
+    """What divides learners' code from this machine."""
 
-    Parameters
-    ----------
-    enclosed : bool
-        Whether ``bwrap`` shows it nothing but Python and an empty folder, and no network.
-    user : int
-        To whom the process belongs; 0 for whoever starts it.
-    """
-
-    enclosed: bool = False
-    user: int = 0
+    enclosed: bool = False  # whether ``bwrap`` shows it nothing but Python and an empty folder, no network
+    user: int = 0  # to whom the process belongs; 0 for whoever starts it
 
     @property
     def gap(self) -> str | None:
@@ -334,11 +318,15 @@ def _remark(submission: Submission, lesson: int | None, others: Iterable[str]) -
     return "; ".join(remarks) or None
 
 
+def _failed(exercise: str, mistake: str, message: str) -> Grade:
+    return Grade(exercise=exercise, status="failed", mistake=mistake, message=message)
+
+
 def _grade(exercise: str, job: dict[str, Any], plan: dict[str, Any], within: Walls) -> Grade:
     """The best grade of all attempts at an exercise, each in a process of its own."""
     attempts, broken = plan["attempts"], plan["broken"]
     if not attempts and broken:
-        return Grade(exercise=exercise, status="failed", mistake="cell-error", message=broken)
+        return _failed(exercise, "cell-error", broken)
     if not attempts:
         words = f"no function {exercise} and no call of its check"
         return Grade(exercise=exercise, status="missing", message=words)
@@ -363,19 +351,17 @@ def _grade_attempt(exercise: str, job: dict[str, Any], within: Walls) -> Grade:
     try:
         answer = _run(job, within)
     except TimeoutError:
-        words = f"still running after {job['seconds']:.0f} s, and ended"
-        return Grade(exercise=exercise, status="failed", mistake="time-limit", message=words)
+        return _failed(exercise, "time-limit", f"still running after {job['seconds']:.0f} s, and ended")
     if answer is None:
         words = "the process ended in the middle: out of memory or time, or by a call that ends Python"
-        return Grade(exercise=exercise, status="failed", mistake="crash", message=words)
+        return _failed(exercise, "crash", words)
     # What learners' code wrote in place of a record is not trusted, neither its kind nor its size.
     grade, error = call_within(job["seconds"], _judged, exercise, answer)
     if isinstance(error, TimeUp):
         words = f"the result is so large that it could not be judged in {job['seconds']:.0f} s"
-        return Grade(exercise=exercise, status="failed", mistake="time-limit", message=words)
+        return _failed(exercise, "time-limit", words)
     if isinstance(error, Exception):
-        words = "the process sent no record of calls, or one that is too large"
-        return Grade(exercise=exercise, status="failed", mistake="crash", message=words)
+        return _failed(exercise, "crash", "the process sent no record of calls, or one that is too large")
     if error is not None:  # the teacher stops it
         raise error
     return grade
@@ -385,15 +371,14 @@ def _judged(exercise: str, answer: dict[str, Any]) -> Grade:
     """The grade for what a process of learners' code sent."""
     blame = str(answer.get("error") or answer.get("blame") or "").encode(errors="replace").decode()
     if "error" in answer:
-        return Grade(exercise=exercise, status="failed", mistake="cell-error", message=blame)
+        return _failed(exercise, "cell-error", blame)
     verdict: Verdict = judge(EXERCISES[exercise], Record.from_dict(answer["record"]))
     if verdict.passed:
         return Grade(exercise=exercise, status="passed")
     if not verdict.attempted:
         return Grade(exercise=exercise, status="not attempted", verdict=verdict)
     if blame and verdict.mistake in (None, "error"):  # the first cause
-        words = f"{blame}. Then: {verdict.finding or verdict.message}"
-        return Grade(exercise=exercise, status="failed", mistake="cell-error", message=words)
+        return _failed(exercise, "cell-error", f"{blame}. Then: {verdict.finding or verdict.message}")
     return Grade(
         exercise=exercise,
         status="failed",

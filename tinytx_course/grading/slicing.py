@@ -104,14 +104,8 @@ def root_name(node: ast.AST) -> str:
 def needed(before: Sequence[Statement], after: Sequence[Statement], names: Iterable[str]) -> list[Statement]:
     """Return the statements that give some names their values, in the order in which they are to be run.
 
-    Parameters
-    ----------
-    before : sequence of Statement
-        What precedes the line that reads the names.
-    after : sequence of Statement
-        What follows it; used only for names that are set nowhere before, as cells may have been moved.
-    names : iterable of str
-        What is read there.
+    They come before the line that reads the names; what comes after it is used only for names that are set
+    nowhere before, as cells may have been moved.
     """
     chosen, unset = _backwards(before, set(names))
     behind = {name for statement in after for name in statement.sets}

@@ -65,14 +65,9 @@ def refuse_calls() -> None:
 
 
 def limit(seconds: int, mebibytes: int) -> None:
-    """Limit this process for good; a limit that the system does not have is left out.
+    """Limit this process for good, in processor time from now and in memory beyond what is mapped now.
 
-    Parameters
-    ----------
-    seconds : int
-        Of processor time from now.
-    mebibytes : int
-        Of memory beyond what is mapped now.
+    A limit that the system does not have is left out.
     """
     with contextlib.suppress(OSError):
         refuse_calls()

@@ -133,15 +133,5 @@ def _for_teachers(items: Sequence[Stored]) -> str:
         share=min(one["separated"]["all"] for one in found.values()),
         within=min(one["separated"]["within one function"] for one in found.values()),
         before=BEFORE,
-        power=_power(),
+        power=power_table(),
     )
-
-
-def _power() -> tuple[list[str], list[list[object]]]:
-    """How many learners a gain needs: names of columns, and rows."""
-    rows: list[list[object]] = [
-        [row["gain"], *("over 2,000" if row[key] is None else row[key] for key in row if key != "gain")]
-        for row in power_table()
-    ]
-    keys = [key.split("/") for key in power_table()[0] if key != "gain"]
-    return ["normalised gain", *(f"spread {spread}, power {float(p):.0%}" for spread, p in keys)], rows

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from typing import Any
 
 LEVEL = 0.05  # of a two-sided test
 MOST = 2_000  # learners
@@ -49,10 +48,11 @@ def learners_needed(gain: float, spread: float, wanted: float = 0.8) -> int | No
     return n if n <= MOST else None
 
 
-def power_table() -> list[dict[str, Any]]:
-    """Learners needed for gains from 0.05 to 0.5, three spreads, and a power of 80 and 90 %."""
+def power_table() -> tuple[list[str], list[list[object]]]:
+    """Learners needed for a gain, by spread and power: names of columns, and rows."""
     columns = [(spread, wanted) for spread in (0.1, 0.15, 0.25) for wanted in (0.8, 0.9)]
-    return [
-        {"gain": gain} | {f"{spread}/{p}": learners_needed(gain, spread, p) for spread, p in columns}
+    head = ["normalised gain", *(f"spread {spread}, power {wanted:.0%}" for spread, wanted in columns)]
+    return head, [
+        [gain, *(learners_needed(gain, *column) or f"over {MOST:,}" for column in columns)]
         for gain in (0.05, 0.1, 0.2, 0.3, 0.5)
     ]

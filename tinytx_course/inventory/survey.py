@@ -28,19 +28,12 @@ _SITTING = ("learner", "form", "time")
 
 @dataclass(frozen=True)
 class Sitting:
-    """One learner's answers to one form.
-
-    Attributes
-    ----------
-    learner, form, time : str
-    answers : dict
-        Letters by number of the item; what was left out is not there.
-    """
+    """One learner's answers to one form."""
 
     learner: str
     form: str
     time: str
-    answers: dict[int, str]
+    answers: dict[int, str]  # letters by number of the item; what was left out is not there
 
     def share(self, items: Sequence[Stored]) -> float:
         """The share of right answers; one that was left out is not right."""
@@ -50,52 +43,26 @@ class Sitting:
 
 @dataclass(frozen=True, kw_only=True)
 class Gain:
-    """What a group gained, of learners with both sittings.
+    """What a group gained, of learners with both sittings."""
 
-    Attributes
-    ----------
-    before, after : float
-        Mean shares of right answers.
-    gain : float or None
-        (after - before) / (1 - before); None where all was right before.
-    low, high : float or None
-        Ends of its 95 % interval; None with fewer than two learners.
-    difference : PairedInterval or None
-        Of after - before, by Student's t.
-    n : int
-    """
-
-    before: float
+    before: float  # mean share of right answers
     after: float
-    gain: float | None
-    low: float | None
+    gain: float | None  # (after - before) / (1 - before); None where all was right before
+    low: float | None  # of its 95 % interval; None with fewer than two learners
     high: float | None
-    difference: PairedInterval | None
+    difference: PairedInterval | None  # of after - before, by Student's t
     n: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """The analysis of a file of answers.
-
-    Attributes
-    ----------
-    sittings : tuple of Sitting
-    gain : Gain or None
-        None where nobody has both sittings.
-    items : list of dict
-        For each item its share of right answers, before and after.
-    misconceptions : list of dict
-        How often each was chosen of how often it was offered, before and after.
-    problems : list of str
-        What could not be used, or was read as left out.
-    """
+    """The analysis of a file of answers."""
 
     sittings: tuple[Sitting, ...]
-    gain: Gain | None
-    items: list[dict[str, Any]]
-    misconceptions: list[dict[str, Any]]
-    problems: list[str] = field(default_factory=list)
+    gain: Gain | None  # None where nobody has both sittings
+    items: list[dict[str, Any]]  # for each its share of right answers, before and after
+    misconceptions: list[dict[str, Any]]  # how often each was chosen of how often it was offered
+    problems: list[str] = field(default_factory=list)  # what could not be used, or was read as left out
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for ``--json``."""

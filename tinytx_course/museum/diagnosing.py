@@ -8,8 +8,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tinytx_course.exercises.verdict import Verdict
-from tinytx_course.museum.examining import TESTS, OrderedTest, check_test, examine
-from tinytx_course.museum.faults import FAULTS, PATIENTS, Fault, check_fault, check_number, name_of
+from tinytx_course.museum.examining import TESTS, OrderedTest, examine
+from tinytx_course.museum.faults import FAULTS, PATIENTS, Fault, check_number, known, name_of
 from tinytx_course.museum.patients import Patient
 from tinytx_course.progress.record import Entry, record
 from tinytx_course.results import read_results
@@ -23,21 +23,11 @@ Stored = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Finding:
-    """What an ordered test gave.
-
-    Attributes
-    ----------
-    test : str
-    number : float
-        What was measured.
-    sentence : str
-        The number in words, and what healthy models have.
-    price : int
-    """
+    """What an ordered test gave."""
 
     test: str
-    number: float
-    sentence: str
+    number: float  # what was measured
+    sentence: str  # the number in words, and what healthy models have
     price: int
 
     def __repr__(self) -> str:
@@ -59,7 +49,7 @@ def order(patient: Patient, name: str) -> Finding:
     ValueError
         If there is no such test, or it does not apply to the task of the patient.
     """
-    test = check_test(name)
+    test = known("test", name, TESTS)
     number = examine(patient, test)
     if patient.number:
         entry = _entry(patient.number)
@@ -109,7 +99,7 @@ def diagnose(patient: int, fault: Any, *, display: bool = True) -> Verdict:
     """
     true = FAULTS[PATIENTS[check_number(patient)]]
     attempted = fault is not ...
-    passed = attempted and check_fault(fault) is true
+    passed = attempted and known("fault", fault, FAULTS) is true
     if display and attempted and patient:
         entry = _entry(patient)
         wrong = entry["wrong"] + (not passed and not entry["passed"])
@@ -152,13 +142,17 @@ def contradicting(
     A test counts for a guess if it found something in all seeds, or in none. Tests that were ordered come
     first, then the one that is to find the guess, then the cheapest.
     """
-    stored = stored_results()
-    patient = stored[true.name][0]["tests"]
+    patient = stored_results()[true.name][0]["tests"]
     for name in sorted(TESTS, key=lambda n: (n not in ordered, n != guess.test, TESTS[n].price)):
-        found = {TESTS[name].finds(one["tests"][name]) for one in stored[guess.name] if name in one["tests"]}
+        found = _answers(guess.name, name)
         if len(found) == 1 and name in patient and TESTS[name].finds(patient[name]) not in found:
             return TESTS[name], patient[name], found.pop()
     return None
+
+
+def _answers(name: str, test: str) -> set[bool]:
+    """What a test says of the models of a name, over seeds; nothing where it does not apply."""
+    return {TESTS[test].finds(r["tests"][test]) for r in stored_results()[name] if test in r["tests"]}
 
 
 @cache
@@ -208,15 +202,8 @@ def separation(records: Iterable[Stored] | None = None) -> pd.DataFrame:
 
 def told_apart(one: str, other: str) -> list[str]:
     """The tests that find one of two faults in all seeds, and the other in none."""
-    groups = [stored_results()[name] for name in (one, other)]
-
-    def answers(test: str) -> list[set[bool | None]]:
-        return [
-            {TESTS[test].finds(r["tests"][test]) if test in r["tests"] else None for r in group}
-            for group in groups
-        ]
-
-    return [test for test in TESTS if {True} in (found := answers(test)) and {False} in found]
+    opposite = [{True}, {False}], [{False}, {True}]
+    return [test for test in TESTS if [_answers(one, test), _answers(other, test)] in opposite]
 
 
 def _healthy(test: OrderedTest, task: str) -> str:
@@ -227,13 +214,8 @@ def _healthy(test: OrderedTest, task: str) -> str:
 
 
 def _entry(number: int) -> Entry:
-    return {
-        "passed": False,
-        "wrong": 0,
-        "tries": 0,
-        "ordered": [],
-        **record().entry("exercises", name_of(number)),
-    }
+    new = {"passed": False, "wrong": 0, "tries": 0, "ordered": []}
+    return new | record().entry("exercises", name_of(number))
 
 
 def _store(number: int, entry: Entry) -> None:

@@ -44,15 +44,12 @@ def collect(patient: Patient) -> Evidence:
 
 def _map(patient: Patient) -> Evidence:
     """Attention weights of the first layer on one row, the mean of its heads."""
-    row = next((row for row in patient.held_out if len(_ids(row)) >= MAP_WORDS), patient.held_out[0])
+    rows = patient.held_out
+    row = next((row for row in rows if len(patient.words(row)) >= MAP_WORDS), rows[0])
     weights = patient.attention_map(row).mean(dim=0)[:MAP_WORDS, :MAP_WORDS]
-    words = [small_world().words[number] for number in _ids(row)[:MAP_WORDS]]
-    rows = [" ".join(f"{100 * weight:.0f}" for weight in row) for row in weights.tolist()]
-    return {"map": rows, "words": words[: len(weights)]}
-
-
-def _ids(row: Any) -> list[int]:
-    return row if isinstance(row[0], int) else row[1] if isinstance(row[1], list) else row[0]
+    words = [small_world().words[number] for number in patient.words(row)[:MAP_WORDS]]
+    percents = [" ".join(f"{100 * weight:.0f}" for weight in row) for row in weights.tolist()]
+    return {"map": percents, "words": words[: len(weights)]}
 
 
 def _table(patient: Patient) -> dict[str, float]:

@@ -12,7 +12,6 @@ from types import MappingProxyType
 
 import torch
 
-from tinytx_course.museum.faults import nearest
 from tinytx_course.museum.patients import Patient
 
 N_ROWS = 8  # of a small batch
@@ -23,30 +22,15 @@ _NEXT_WORD = ("language model", "translator")
 
 @dataclass(frozen=True)
 class OrderedTest:
-    """One test.
-
-    Attributes
-    ----------
-    name, question : str
-    measure : callable
-        Gives the number for a patient.
-    finds : callable
-        Whether a number is a finding.
-    says : str
-        The number as a sentence, with ``{}`` for it.
-    price : int
-        1 reads the model as it is; 2 needs new rows or notes of the training; 3 trains again.
-    tasks : tuple of str
-        To which it applies.
-    """
+    """One test."""
 
     name: str
     question: str
-    measure: Callable[[Patient], float]
-    finds: Callable[[float], bool]
-    says: str
-    price: int = 1
-    tasks: tuple[str, ...] = _ALL_TASKS
+    measure: Callable[[Patient], float]  # gives the number for a patient
+    finds: Callable[[float], bool]  # whether a number is a finding
+    says: str  # the number as a sentence, with ``{}`` for it
+    price: int = 1  # 1 reads the model as it is; 2 needs new rows or notes of the training; 3 trains again
+    tasks: tuple[str, ...] = _ALL_TASKS  # to which it applies
 
     def applies(self, task: str) -> bool:
         """Whether the question has a meaning for a task."""
@@ -55,7 +39,7 @@ class OrderedTest:
 
 def leak(patient: Patient) -> float:
     """Largest change of a log-probability before a word that is exchanged."""
-    rows = [row for row in patient.held_out if len(_words(patient, row)) > 8][:N_ROWS]
+    rows = [row for row in patient.held_out if len(patient.words(row)) > 8][:N_ROWS]
     changed = [_exchange(patient, row, at=5) for row in rows]
     before = slice(None), slice(0, 5)
     return _largest(patient.log_probs(rows)[before] - patient.log_probs(changed)[before])
@@ -91,8 +75,9 @@ def overfit(patient: Patient) -> float:
 def permute(patient: Patient) -> float:
     """Largest change of the last answer when the words that it follows from are put in reverse order."""
     rows = [row for row in patient.held_out if len(_read(patient, row)) > 6][:N_ROWS]
+    last = 0 if patient.task == "classifier" else (0, -1)
     return max(
-        _largest(patient.log_probs([row])[0] - patient.log_probs([_reverse(patient, row)])[0], last=True)
+        _largest(patient.log_probs([row])[last] - patient.log_probs([_reverse(patient, row)])[last])
         for row in rows
     )
 
@@ -171,10 +156,6 @@ def _losses(patient: Patient, rows: list) -> torch.Tensor:
     return torch.tensor([patient.program.evaluate(patient.model, [row]) for row in rows])
 
 
-def _words(patient: Patient, row: list) -> list[int]:
-    return row[1] if patient.task == "translator" else row[0] if patient.task == "classifier" else row
-
-
 def _read(patient: Patient, row: list) -> list[int]:
     """The words whose order is tested: the source of a translator."""
     return row[0] if patient.task in ("translator", "classifier") else row[:-1]
@@ -182,7 +163,7 @@ def _read(patient: Patient, row: list) -> list[int]:
 
 def _exchange(patient: Patient, row: list, at: int) -> list:
     """The row with the words from a position on replaced by the second word of the language."""
-    ids = _words(patient, row)
+    ids = patient.words(row)
     new = [*ids[:at], *(4 if i != 4 else 5 for i in ids[at:])]
     return (row[0], new) if patient.task == "translator" else new  # type: ignore[return-value]
 
@@ -196,9 +177,7 @@ def _reverse(patient: Patient, row: list) -> list:
     return (mirrored, row[1])  # type: ignore[return-value]
 
 
-def _largest(values: torch.Tensor, *, last: bool = False) -> float:
-    if last and values.dim() > 1:
-        values = values[-1]
+def _largest(values: torch.Tensor) -> float:
     return float(values.abs().max())
 
 
@@ -265,19 +244,6 @@ _LIST = (
     ),
 )  # fmt: skip
 TESTS: MappingProxyType[str, OrderedTest] = MappingProxyType({test.name: test for test in _LIST})
-
-
-def check_test(name: object) -> OrderedTest:
-    """The test of this name.
-
-    Raises
-    ------
-    ValueError
-        If there is none; the nearest is suggested.
-    """
-    if isinstance(name, str) and name in TESTS:
-        return TESTS[name]
-    raise ValueError(f"test must be one of {', '.join(TESTS)}, got {name!r}{nearest(str(name), TESTS)}")
 
 
 def examine(patient: Patient, test: OrderedTest) -> float:

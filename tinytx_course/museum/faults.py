@@ -16,44 +16,27 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from tinytx_course.exercises.catalogue import check_fields, edited, read_statement
 
 PROGRAM = Path(__file__).with_name("program.py").read_text(encoding="utf-8")
+Known = TypeVar("Known")
 _FIELDS = {"edit": list, "words": str, "test": str, "symptom": str}
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One line that is wrong, and still runs.
+    """One line that is wrong, and still runs."""
 
-    Attributes
-    ----------
-    name : str
-        What a diagnosis calls it.
-    meaning : str
-        What is wrong, in a few words.
-    task : {"language model", "classifier", "translator"}
-        What its patient was to become.
-    healthy, broken : str
-        The line without its indentation, as it is in `program.py` and as it is in the patient.
-    test : str
-        The name of the test that finds it.
-    symptom : str
-        What is seen without a test.
-    program : str
-        The healthy program with this one line changed.
-    """
-
-    name: str
-    meaning: str
-    task: str
-    healthy: str
-    broken: str
-    test: str
-    symptom: str
-    program: str = field(repr=False)
+    name: str  # what a diagnosis calls it
+    meaning: str  # what is wrong, in a few words
+    task: str  # what its patient was to become: language model, classifier or translator
+    healthy: str  # the line without its indentation, as it is in `program.py`
+    broken: str  # and as it is in the patient
+    test: str  # the name of the test that finds it
+    symptom: str  # what is seen without a test
+    program: str = field(repr=False)  # the healthy program with this one line changed
 
 
 def read_fault(name: str, task: str, table: Mapping[str, Any]) -> Fault:
@@ -116,18 +99,18 @@ def check_number(number: object) -> int:
     raise ValueError(f"patient must be a number from 1 to {len(PATIENTS) - 1}, got {number!r}{near}")
 
 
-def check_fault(name: object) -> Fault:
-    """The fault of this name.
+def known(what: str, name: object, by_name: Mapping[str, Known]) -> Known:
+    """The fault or test of this name.
 
     Raises
     ------
     ValueError
         If there is none; the nearest is suggested.
     """
-    if isinstance(name, str) and name in FAULTS:
-        return FAULTS[name]
-    near = nearest(str(name), FAULTS)
-    raise ValueError(f"fault must be one of {', '.join(FAULTS)}, got {name!r}{near}")
+    if isinstance(name, str) and name in by_name:
+        return by_name[name]
+    near = nearest(str(name), by_name)
+    raise ValueError(f"{what} must be one of {', '.join(by_name)}, got {name!r}{near}")
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

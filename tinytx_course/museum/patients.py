@@ -51,18 +51,11 @@ _SMALL = {
 
 @dataclass(frozen=True)
 class SmallWorld:
-    """The world with few words, in short reviews: small enough to be learned in seconds.
-
-    Attributes
-    ----------
-    french, english : World
-    words : tuple of str
-        By word id; the first three are padding, beginning and end.
-    """
+    """The world with few words, in short reviews: small enough to be learned in seconds."""
 
     french: World
     english: World
-    words: tuple[str, ...]
+    words: tuple[str, ...]  # by word id; the first three are padding, beginning and end
 
     @cached_property
     def ids(self) -> dict[str, int]:
@@ -134,21 +127,11 @@ def small_world() -> SmallWorld:
 
 @dataclass
 class History:
-    """What was noted while a model trained.
+    """What was noted while a model trained."""
 
-    Attributes
-    ----------
-    loss : list of float
-        Of each training batch, in nats a prediction.
-    gradients : list of dict from str to float
-        Norm of the gradient of each part, before each update.
-    held_out : list of (int, float)
-        Steps taken, and the loss on rows held out.
-    """
-
-    loss: list[float]
-    gradients: list[dict[str, float]]
-    held_out: list[tuple[int, float]]
+    loss: list[float]  # of each training batch, in nats a prediction
+    gradients: list[dict[str, float]]  # norm of the gradient of each part, before each update
+    held_out: list[tuple[int, float]]  # steps taken, and the loss on rows held out
 
 
 #: The parts of a model by a mark in the names of their parameters; the first that fits counts.
@@ -286,14 +269,12 @@ class Patient:
         model = self.model if model is None else model
         with record_attention(model) as recorded, torch.no_grad():
             self.log_probs([row], model)
-        return recorded[MAPS[self.task]][0].detach()
+        stack = "decoder" if self.task == "translator" else "body"
+        return recorded[f"{stack}.blocks.0.attn"][0].detach()
 
-
-MAPS = {
-    "language model": "body.blocks.0.attn",
-    "classifier": "body.blocks.0.attn",
-    "translator": "decoder.blocks.0.attn",
-}
+    def words(self, row: Any) -> list[int]:
+        """Word ids of the text that the model predicts or judges: in a translator, of the French one."""
+        return row[1] if self.task == "translator" else row[0] if self.task == "classifier" else row
 
 
 def patient(number: int, *, seed: int = 0) -> Patient:

@@ -25,13 +25,7 @@ Entry = dict[str, Any]
 
 
 class Record:
-    """What was done, by part and name; in memory alone where there is no file or it cannot be used.
-
-    Parameters
-    ----------
-    file : Path, optional
-        It may be missing.
-    """
+    """What was done, by part and name; in memory alone where no file is named, or it cannot be used."""
 
     def __init__(self, file: Path | None = None) -> None:
         self.file = file

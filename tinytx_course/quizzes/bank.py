@@ -41,39 +41,20 @@ class Option:
 class Question:
     """A question with one right answer.
 
-    Parameters
-    ----------
-    lesson : Lesson
-        The lesson it is about.
-    key : str
-        A stable name, unique within the lesson.
-    prompt : str
-        What is asked; `backticks` mark code, as in the texts of options.
-    options : tuple of Option
-        Four, for the letters A to D.
-    answer : str
-        The letter of the right one.
-    section : str
-        Of a vote: the heading in the notebook of what it is about.
-    check : str
-        Python that computes the value of the right option, empty where it cannot be computed.
-    twin : Question, optional
-        Of a vote: the same idea in another dress; a twin has none.
-
     Raises
     ------
     ValueError
         If there are not four different options, the answer is no letter of them, or some values are missing.
     """
 
-    lesson: Lesson
-    key: str
-    prompt: str
-    options: tuple[Option, ...]
-    answer: str
-    section: str = ""
-    check: str = ""
-    twin: Question | None = None
+    lesson: Lesson  # that it is about
+    key: str  # a stable name, unique within the lesson
+    prompt: str  # what is asked; `backticks` mark code, as in the texts of options
+    options: tuple[Option, ...]  # four, for the letters A to D
+    answer: str  # the letter of the right one
+    section: str = ""  # of a vote: the heading in the notebook of what it is about
+    check: str = ""  # Python that computes the value of the right option, where it can be computed
+    twin: Question | None = None  # of a vote: the same idea in another dress; a twin has none
 
     def __post_init__(self) -> None:
         where, n_options = f"{self.lesson.name}/{self.key}", len(self.options)

@@ -7,16 +7,8 @@ from tinytx_course.exercises.catalogue import NAMES, Program
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.practice import fill
 from tinytx_course.exercises.rungs import RUNGS, blanks, labelled, lowest_left, program_lines, rungs_of
-from tinytx_course.progress.record import record
 
-WRITTEN = [exercise for exercise in EXERCISES.values() if isinstance(exercise.solve, Program)]
-BLANKS = [(exercise, blank) for exercise in WRITTEN for blank in blanks(exercise)]
-each_exercise = pytest.mark.parametrize("exercise", WRITTEN, ids=lambda exercise: exercise.name)
-
-
-@pytest.fixture(autouse=True)
-def progress(tmp_path, monkeypatch):
-    monkeypatch.setenv("TINYTX_PROGRESS", str(tmp_path / "progress.json"))
+BLANKS = [(exercise, blank) for exercise in EXERCISES.values() for blank in blanks(exercise)]
 
 
 def filled(exercise, blank, text):
@@ -45,7 +37,7 @@ def test_a_blank_tells_two_mistakes_apart_and_each_wrong_choice_is_the_mistake_t
         assert named, (text, verdict.mistake)
 
 
-@each_exercise
+@pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES)
 def test_every_exercise_has_all_rungs(exercise):
     assert rungs_of(exercise) == RUNGS
     space = Program(exercise.name, labelled(exercise), "a labelled program")
@@ -53,7 +45,7 @@ def test_every_exercise_has_all_rungs(exercise):
     assert [course.practise(exercise.name, rung).title[:4] for rung in RUNGS[1:3]] == ["Orde", "Fill"]
 
 
-def test_the_lowest_rung_that_is_not_passed_is_shown_and_what_is_passed_is_recorded():
+def test_the_lowest_rung_that_is_not_passed_is_shown_and_what_is_passed_is_recorded(mine):
     explorer = course.practise("attention")
     explorer.report = "check"
     assert explorer.kind == "parsons" and lowest_left(EXERCISES["attention"]) == "order"
@@ -73,11 +65,11 @@ def test_the_lowest_rung_that_is_not_passed_is_shown_and_what_is_passed_is_recor
     card.answers = right
     assert "def attention(q, k, v, mask):\n    ..." in repr(course.practise("attention"))
     assert course.check("attention", EXERCISES["attention"].mistakes[0].wrongs[0]).passed is False
-    assert record().entry("exercises", "attention")["rungs"] == ["fill", "order"]
+    assert mine.entry("exercises", "attention")["rungs"] == ["fill", "order"]
     assert course.status().rows[2][3].startswith("0 of ")  # a blank is no question of a quiz
 
 
-def test_the_right_program_is_shown_after_two_tries_or_a_pass_or_to_who_asks_for_it_anyway(capsys):
+def test_the_right_program_is_shown_after_two_tries_or_a_pass_or_to_who_asks_for_it_anyway(mine, capsys):
     wrong, right = lambda token_ids, pad_id: token_ids == pad_id, "token_ids != pad_id  # 1. returned"
     assert right in repr(course.practise("padding_mask", "watch", anyway=True))
     for _ in range(2):

@@ -2,7 +2,6 @@
 
 import ast
 import linecache
-import os
 import subprocess
 import sys
 import tempfile
@@ -33,20 +32,6 @@ from torch import nn
 import tinytx as tx
 import tinytx_course as course
 """
-
-
-@pytest.fixture
-def progress(tmp_path, monkeypatch):
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "progress.json"))
-    return tmp_path
-
-
-def python(code):
-    """Run code in another process of this learner; return what it printed."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout, done.stderr
 
 
 def notebook(*cells):
@@ -84,28 +69,27 @@ def solved_cells(names):
     return found
 
 
-def test_in_the_solved_edition_all_seven_are_the_learners_in_another_process_and_importing_runs_none(
-    progress,
-):
+def test_in_the_solved_edition_all_seven_are_the_learners_in_another_process_and_importing_runs_none(mine):
     cells = solved_cells(SEVEN)
     assert len(cells) == 14
     notebook(*cells)
-    assert sorted(path.stem for path in (progress / "answers").iterdir()) == sorted(SEVEN)
+    assert sorted(path.stem for path in (mine.file.parent / "answers").iterdir()) == sorted(SEVEN)
     answer_file("alibi_bias").write_text("print('run')", encoding="utf-8")
     code = "import tinytx_course as course; course.check, course.status()\n"
-    printed, errors = python(f"{code}print(*(f.yours for f in course.use(*{SEVEN})))")
-    assert "run" not in printed
-    assert printed.splitlines()[-2:] == [f"Yours: {', '.join(SEVEN)}.", " ".join(["True"] * 7)] and not errors
+    code += f"print(*(f.yours for f in course.use(*{SEVEN})))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "") and "run" not in done.stdout
+    assert done.stdout.splitlines()[-2:] == [f"Yours: {', '.join(SEVEN)}.", " ".join(["True"] * 7)]
 
 
-def test_without_a_stored_function_it_is_ours_and_with_none_nothing_is_stored(progress, monkeypatch, capsys):
+def test_without_a_stored_function_it_is_ours_and_with_none_nothing_is_stored(mine, monkeypatch, capsys):
     assert used(capsys, *SEVEN) == ([f"Ours: {', '.join(SEVEN)}."], [False] * 7)
     monkeypatch.setenv(VARIABLE, "none")
     notebook(*solved_cells(["causal_mask"]))
-    assert list(progress.iterdir()) == [] and answer_file("causal_mask") is None
+    assert list(mine.file.parent.iterdir()) == [] and answer_file("causal_mask") is None
 
 
-def test_imports_values_helpers_and_other_names_go_with_a_function(progress, capsys):
+def test_imports_values_helpers_and_other_names_go_with_a_function(mine, capsys):
     notebook(
         "from math import sqrt\nfrom torch import arange\nLOWEST, RANKS = float('-inf'), (1, 'a')",
         "def before(n):\n    return arange(n)[:, None] >= arange(n)",
@@ -117,7 +101,7 @@ def test_imports_values_helpers_and_other_names_go_with_a_function(progress, cap
     assert used(capsys, "causal_mask") == (["Yours: causal_mask."], [True])
 
 
-def test_the_last_that_passed_is_used_also_after_a_wrong_try_until_it_is_reset(progress, capsys):
+def test_the_last_that_passed_is_used_also_after_a_wrong_try_until_it_is_reset(mine, capsys):
     right, wrong = (
         f"def causal_mask(seq_len):\n    return torch.ones(seq_len, seq_len).{which}().bool()"
         for which in ("tril", "triu")
@@ -140,9 +124,7 @@ def test_the_last_that_passed_is_used_also_after_a_wrong_try_until_it_is_reset(p
         ("raise SystemExit", "got SystemExit"),
     ],
 )
-def test_a_stored_function_that_does_not_run_or_pass_gets_one_line_and_ours_is_used(
-    progress, capsys, text, got
-):
+def test_a_stored_function_that_does_not_run_or_pass_gets_one_line_and_ours_is_used(mine, capsys, text, got):
     file = answer_file("causal_mask")
     file.parent.mkdir()
     file.write_text(text, encoding="utf-8")
@@ -151,7 +133,7 @@ def test_a_stored_function_that_does_not_run_or_pass_gets_one_line_and_ours_is_u
     assert rest == ["Ours: causal_mask."] and whose == [False]
 
 
-def test_what_cannot_be_stored_is_said_in_one_line_when_it_passes(progress, capsys):
+def test_what_cannot_be_stored_is_said_in_one_line_when_it_passes(mine, capsys):
     errors = notebook(
         "table = tx.causal_mask(9)\ndef f(n):\n    return table[:n, :n]",
         'course.check("causal_mask", f)',
@@ -171,7 +153,7 @@ def test_what_cannot_be_stored_is_said_in_one_line_when_it_passes(progress, caps
     assert used(capsys, "causal_mask")[1] == [False]
 
 
-def test_a_used_function_is_called_as_its_exercise_says(progress, capsys):
+def test_a_used_function_is_called_as_its_exercise_says(mine, capsys):
     answer_file("feed_forward").parent.mkdir()
     answer_file("feed_forward").write_text(
         "def feed_forward(a, w_up, b_up, /, w_down, *, b_down):\n"

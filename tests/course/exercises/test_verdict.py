@@ -36,8 +36,7 @@ def test_a_message_says_where_it_differs_and_where_to_read():
     assert 'lesson 02, section "The causal mask"' in found.message
 
 
-def test_the_rule_comes_with_the_second_failure_and_the_first_says_what_differs(tmp_path, monkeypatch):
-    monkeypatch.setenv("TINYTX_PROGRESS", str(tmp_path / "progress.json"))
+def test_the_rule_comes_with_the_second_failure_and_the_first_says_what_differs(mine):
     rule = f"Expected: {EXERCISES['causal_mask'].rule}"
     course.check("causal_mask", ...)  # a stub is no try
     first, second = (course.check("causal_mask", lambda n: ~tx.causal_mask(n)) for _ in range(2))
@@ -117,8 +116,7 @@ def test_in_a_notebook_a_card_is_shown_once_whichever_way_it_is_written():
     assert "still running" in text and "in your line" in text
 
 
-def test_the_edge_of_a_card_says_what_its_sign_says_and_a_passed_one_what_comes_next(tmp_path, monkeypatch):
-    monkeypatch.setenv("TINYTX_PROGRESS", str(tmp_path / "progress.json"))
+def test_the_edge_of_a_card_says_what_its_sign_says_and_a_passed_one_what_comes_next(mine):
     passed = course.check("causal_mask", lower_triangle, display=False)
     failed = course.check("causal_mask", lambda n: ~tx.causal_mask(n), display=False)
     edges = [re.search(r"border-left:8px solid (#\w+)", one._repr_html_())[1] for one in (passed, failed)]

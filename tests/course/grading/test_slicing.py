@@ -55,15 +55,12 @@ weights = model.weights
         ("d = 1\n@d\ndef x():\n    pass\n", ["d = 1", "@d\ndef x():\n    pass"]),
         ("y = 1\ndef x(z=y):\n    pass\n", ["y = 1", "def x(z=y):\n    pass"]),
         ("for x in range(3):\n    pass\nprint(9)\n", ["for x in range(3):\n    pass"]),
+        # A function reads names as they are when it is called.
+        ("def x():\n    return LATER\nLATER = 1\n", ["def x():\n    return LATER", "LATER = 1"]),
     ],
 )
 def test_how_a_name_got_its_value(source, expected):
     assert sliced(source, {"x"}) == expected
-
-
-def test_a_function_reads_names_as_they_are_when_it_is_called():
-    source = "def mine():\n    return LATER\nLATER = 1\n"
-    assert sliced(source, {"mine"}) == ["def mine():\n    return LATER", "LATER = 1"]
 
 
 def test_a_definition_behind_is_taken_only_where_there_is_none_before():

@@ -9,4 +9,5 @@ from tinytx_course.progress.record import VARIABLE, record
 def mine(tmp_path, monkeypatch):
     """The record of a learner, in a file of the test."""
     monkeypatch.setenv(VARIABLE, str(tmp_path / "progress.json"))
+    monkeypatch.setattr("tinytx_course.progress.predictions._asked", {})
     return record()

@@ -45,7 +45,7 @@ EXPERIMENTS = {
     "predictions": Experiment(
         "do predictions come out the same with other seeds and threads?", 10, options=("lessons",)
     ),
-    "ladder": Experiment("n-gram, RNN, GRU, CNN and transformer against the entropy bound", 3),
+    "ladder": Experiment("n-gram, RNN, GRU, CNN and transformer against the entropy bound", 5),
     "objectives": Experiment("causal against masked pretraining", 5),
     "transfer": Experiment("pretrained against scratch", 5, options=("corpus", "label_counts")),
     "pretraining": Experiment(

@@ -1,9 +1,10 @@
 """One ladder on one task: n-gram, RNN, GRU, CNN and transformer against the entropy bound of the world.
 
-All models read the same texts in the same tokens. What is tuned, a learning rate for each architecture and the
-order of the n-gram model, is tuned with seed 0 on the valid split; where the best of three rates lies at an
-end, more are tried. Results are those of other seeds on the test split. At equal parameters each model takes one pass over the text; at equal time, as
-many steps as fit into the processor time that the transformer's pass takes on one core.
+All models read the same texts in the same tokens. What is tuned, a learning rate for each architecture and
+the order of the n-gram model, is tuned with seed 0 on the valid split, and where the best rate lies at an
+end, more are tried. Results are those of other seeds on the test split. At equal parameters each model takes
+one pass over the text; at equal time, as many steps as fit into the processor time that the transformer's
+pass takes on one core.
 """
 
 from __future__ import annotations

@@ -8,13 +8,13 @@ many steps as fit into the processor time that the transformer's pass takes on o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property, partial
 from itertools import product
+from typing import Any
 
 import pandas as pd
 import torch
-from tqdm.auto import tqdm
 
 from experiments.harness import Record, Records, Settings
 from tinytx.attention import record_attention
@@ -65,20 +65,23 @@ def ladder(settings: Settings) -> pd.DataFrame:
     """
     torch.set_num_threads(1)
     runs = _Runs(settings, load_corpus("world"))
-    for order in ORDERS:
-        runs.counts(order)
-    for kind in MIXERS:
-        runs.cost(kind)
-    for kind, lr in tqdm(list(product(MIXERS, LEARNING_RATES)), desc="learning rates", disable=None):
-        runs.tuning(kind, lr)
+    runs.records("n-grams", product(ORDERS), "{}-gram/counts", lambda order: {"order": order}, runs.counted)
+    asked = {"n_timed": N_TIMED, "n_rounds": N_ROUNDS}
+    costs = runs.records("costs", product(MIXERS), "{}/cost", lambda kind: asked, runs.cost)
+    n_steps = runs.n_steps
+    tried = [(kind, "tuning", 0, lr, n_steps) for kind, lr in product(MIXERS, LEARNING_RATES)]
+    tuned = runs.trained("learning rates", tried, "{0}/{1}/{3:g}")
+    best = {
+        kind: min(LEARNING_RATES, key=lambda lr: tuned[f"{kind}/tuning/{lr:g}"]["valid"]) for kind in MIXERS
+    }
+    milliseconds = {kind: costs[f"{kind}/cost"]["milliseconds"] for kind in MIXERS}
+    as_long = {kind: round(n_steps * milliseconds["transformer"] / milliseconds[kind]) for kind in MIXERS}
     cells = [
-        (equal, seed, kind)
+        (kind, f"equal {equal}", seed, best[kind], as_long[kind] if equal == "time" else n_steps)
         for equal, seed, kind in product(("parameters", "time"), settings.seeds(1), MIXERS)
         if (equal, kind) != ("time", "transformer")  # the same run as at equal parameters
     ]
-    for equal, seed, kind in tqdm(cells, desc="results", disable=None):
-        tried = {lr: runs.tuning(kind, lr)["valid"] for lr in LEARNING_RATES}
-        runs.result(kind, equal, seed, lr=min(tried, key=lambda lr: tried[lr]))
+    runs.trained("results", cells, "{0}/{1}/seed {2}")
     return table(settings.store.data)
 
 
@@ -88,8 +91,7 @@ class _Runs:
     def __init__(self, settings: Settings, data: Corpus) -> None:
         assert data.test is not None
         tokenizer = train_tokenizer(data.train.texts, VOCAB_SIZE, exact=False, kind="world")
-        splits = {"train": data.train, "valid": data.valid, "test": data.test}
-        self._ids = {name: tokenizer.encode_batch(split.texts) for name, split in splits.items()}
+        self._ids = {name: tokenizer.encode_batch(split.texts) for name, split in data.splits.items()}
         self._rows = {
             name: [[tokenizer.bos_id, *ids, tokenizer.eos_id] for ids in texts]
             for name, texts in self._ids.items()
@@ -102,38 +104,43 @@ class _Runs:
         exact = exact_nats(data, data.test.texts)
         assert exact is not None
         self._bound = float(exact.sum()) / sum(len(ids) + 1 for ids in self._ids["test"])
-        self._n_steps = settings.longer * len(self._batches())
-
-    def _batches(self) -> list[list[int]]:
         lengths = [len(row) for row in self._rows["train"]]
-        return batches_by_length(lengths, LadderRecipe.tokens_per_batch, seed=0, epoch=0)
+        self._batches = batches_by_length(lengths, LadderRecipe.tokens_per_batch, seed=0, epoch=0)
+        self.n_steps = settings.longer * len(self._batches)
 
-    def _cached(self, key: str, asked: Record, task: Callable[[], Record]) -> Record:
-        return self._settings.cached(key, self._origin | asked, task)
+    def records(
+        self,
+        label: str,
+        cells: Iterable[tuple[Any, ...]],
+        key: str,
+        asked: Callable[..., Record],
+        measure: Callable[..., Record],
+    ) -> dict[str, Record]:
+        """The records of some cells, measured where they are missing."""
+        how = key.format, lambda *cell: self._origin | asked(*cell), measure
+        return self._settings.measured(label, cells, *how)
+
+    def trained(self, label: str, cells: Iterable[tuple[Any, ...]], key: str) -> dict[str, Record]:
+        """Records of models that were trained: their kind, the measure, seed, learning rate and steps."""
+
+        def asked(kind: str, measure: str, seed: int, lr: float, n_steps: int) -> Record:
+            return {"recipe": LadderRecipe(lr=lr, n_steps=n_steps).to_dict()}
+
+        return self.records(label, cells, key, asked, self._trained)
 
     @cached_property
     def _ngrams(self) -> NGramModel:
         return NGramModel(max(ORDERS), self._vocab_size).fit(self._ids["train"])
 
-    def counts(self, order: int) -> Record:
-        """Measure an n-gram model, whose parameters are its counts."""
-
-        def count() -> Record:
-            model, name = self._ngrams, f"{order}-gram"
-            losses = {
-                split: model.nats_per_token(self._ids[split], order=order) for split in ("valid", "test")
-            }
-            sizes = {"n_params": model.n_counts(order), "bound": self._bound}
-            return {"measure": "counts", "model": name, **sizes, **losses}
-
-        return self._cached(f"{order}-gram/counts", {"order": order}, count)
+    def counted(self, order: int) -> Record:
+        """An n-gram model, whose parameters are its counts."""
+        model, splits = self._ngrams, ("valid", "test")
+        losses = {split: model.nats_per_token(self._ids[split], order=order) for split in splits}
+        sizes = {"n_params": model.n_counts(order), "bound": self._bound}
+        return {"measure": "counts", "model": f"{order}-gram", **sizes, **losses}
 
     def cost(self, kind: str) -> Record:
-        """Measure what a model costs: parameters, operations, processor time of a training step."""
-        asked = {"n_timed": N_TIMED, "n_rounds": N_ROUNDS}
-        return self._cached(f"{kind}/cost", asked, partial(self._cost, kind))
-
-    def _cost(self, kind: str) -> Record:
+        """What a model costs: parameters, operations, processor time of a training step."""
         model, rows = self._model(kind, 0), self._rows["test"][:N_COUNTED]
         n_tokens = sum(len(row) - 1 for row in rows)
 
@@ -148,7 +155,7 @@ class _Runs:
     @cached_property
     def _seconds(self) -> dict[str, float]:
         """Median processor seconds of a training step of each model, on the same batches, in turn."""
-        chosen = self._batches()[:N_TIMED]
+        chosen = self._batches[:N_TIMED]
         rows = [self._rows["train"][i] for batch in chosen for i in batch]
         recipe = LadderRecipe(lr=1e-3, n_steps=len(chosen))
         tasks = {
@@ -158,36 +165,18 @@ class _Runs:
         times = take_turns(tasks, n_rounds=N_ROUNDS).processor
         return {kind: times[kind].median / len(chosen) for kind in MIXERS}
 
-    def tuning(self, kind: str, lr: float) -> Record:
-        """Measure a learning rate with seed 0."""
-        return self._trained(f"{kind}/tuning/{lr:g}", kind, lr, self._n_steps, 0, "tuning")
-
-    def result(self, kind: str, equal: str, seed: int, lr: float) -> Record:
-        """Measure a model at a learning rate, with as many parameters or as much time as the transformer."""
-        n_steps = self._n_steps
-        if equal == "time":
-            own, transformer = (self.cost(name)["milliseconds"] for name in (kind, "transformer"))
-            n_steps = round(n_steps * transformer / own)
-        return self._trained(f"{kind}/equal {equal}/seed {seed}", kind, lr, n_steps, seed, f"equal {equal}")
-
     def _model(self, kind: str, seed: int) -> LanguageModel:
         return build_model(kind, self._vocab_size, self._max_len, seed)
 
-    def _trained(self, key: str, kind: str, lr: float, n_steps: int, seed: int, measure: str) -> Record:
-        recipe = LadderRecipe(lr=lr, n_steps=n_steps)
-
-        def train() -> Record:
-            model = self._model(kind, seed)
-            losses = train_model(model, self._rows["train"], recipe, pad_id=self._pad_id, seed=seed)
-            found = {
-                name: nats_per_token(model, self._rows[name], pad_id=self._pad_id)
-                for name in ("valid", "test")
-            }
-            self._settings.report(f"{kind}, {measure}, lr {lr:g}, seed {seed}: {found}")
-            return {
-                **{"measure": measure, "model": kind, "seed": seed, "lr": lr, "n_steps": n_steps},
-                **{"bound": self._bound, **found},
-                "losses": [round(loss, 4) for loss in losses[:: max(1, len(losses) // 50)]],
-            }
-
-        return self._cached(key, {"recipe": recipe.to_dict()}, train)
+    def _trained(self, kind: str, measure: str, seed: int, lr: float, n_steps: int) -> Record:
+        model, recipe = self._model(kind, seed), LadderRecipe(lr=lr, n_steps=n_steps)
+        losses = train_model(model, self._rows["train"], recipe, pad_id=self._pad_id, seed=seed)
+        found = {
+            name: nats_per_token(model, self._rows[name], pad_id=self._pad_id) for name in ("valid", "test")
+        }
+        self._settings.report(f"{kind}, {measure}, lr {lr:g}, seed {seed}: {found}")
+        return {
+            **{"measure": measure, "model": kind, "seed": seed, "lr": lr, "n_steps": n_steps},
+            **{"bound": self._bound, **found},
+            "losses": [round(loss, 4) for loss in losses[:: max(1, len(losses) // 50)]],
+        }

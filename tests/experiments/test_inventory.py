@@ -17,7 +17,7 @@ from experiments.inventory import (
     sources_digest,
     table,
 )
-from experiments.inventory_items import FORMS, LETTERS, Question, Shown, lines_run, make_forms, mask, written
+from experiments.inventory_items import FORMS, LETTERS, Question, lines_run, make_forms
 from experiments.inventory_items import Item as Asked
 from experiments.inventory_items import table as as_table
 from tests.solutions import SOLUTIONS
@@ -97,39 +97,16 @@ def test_at_least_95_percent_of_the_pairs_are_separated_in_each_form():
         assert form["separated"]["all"] == pytest.approx(1 - n_missed / form["pairs"], abs=1e-4)
 
 
-def record(number, function, key, **answers):
-    return {
-        "number": number,
-        "function": function,
-        "forms": {form: {"key": key} for form in FORMS},
-        "answers": [[slug, f"{slug} 1", letter, letter] for slug, letter in answers.items()],
-    }
-
-
-SPLIT = record(1, "f", "A", one="B", two="C")
-SPLIT["answers"].append(["one", "another", "C", "C"])  # programs of one mistake that answer differently
-
-
-@pytest.mark.parametrize(
-    ("records", "separated"),
-    [
-        (
-            [record(1, "f", "A", one="B", two="C", three="B")],
-            {("one", "three"): [], ("one", "two"): [1], ("three", "two"): [1]},
-        ),
-        # An answer that is not offered separates nothing.
-        ([record(1, "f", "A", one="B", two="other"), record(2, "f", "B", one="other", two="C")],
-         {("one", "two"): []}),
-        # Whoever is not asked is right.
-        ([record(1, "f", "A", one="B"), record(2, "g", "D", two="C")], {("one", "two"): [1, 2]}),
-        # A mistake that shows in no option is not counted.
-        ([record(1, "f", "A", one="B", two="A", three=None, four="other")], {}),
-        ([SPLIT], {("one", "two"): []}),
-    ],
-)  # fmt: skip
-def test_two_answers_separate_a_pair_if_both_are_known_and_differ(records, separated):
-    found = {(one[1], other[1]): numbers for one, other, numbers in separated_pairs(records, "A")}
-    assert found == separated
+def test_programs_of_one_mistake_that_answer_differently_separate_nothing():
+    answers = [["one", "one 1", "B", "B"], ["two", "two 1", "C", "C"]]
+    forms = {form: {"key": "A"} for form in FORMS}
+    asked = {"number": 1, "function": "f", "forms": forms, "answers": answers}
+    found = []
+    for _ in range(2):
+        ((*_, numbers),) = separated_pairs([asked], "A")
+        found.append(numbers)
+        answers.append(["one", "another", "C", "C"])
+    assert found == [[1], []]
 
 
 # ---- making forms
@@ -138,18 +115,13 @@ def test_two_answers_separate_a_pair_if_both_are_known_and_differ(records, separ
 WRONG_DOUBLES = {"squared": lambda n: n**2, "tripled": lambda n: 3 * n, "same": lambda n: n}
 
 
-def doubling(rng, numbers=range(1, 10)):
-    n = rng.choice(numbers)
+def doubling(rng):
+    n = rng.randint(1, 9)
     return Question(f"Twice {n}?", lambda function: as_table(function(n), digits=0))
 
 
 def forms_of(ask, key="x"):
     return make_forms(Asked(key, "c", "f", tuple(WRONG_DOUBLES), ask), lambda n: 2 * n, WRONG_DOUBLES)
-
-
-def test_inputs_on_which_options_coincide_are_passed_over():
-    with pytest.raises(ValueError, match="none in 2000"):
-        forms_of(lambda rng: doubling(rng, (0, 2)))
 
 
 def test_both_forms_have_other_answers_and_equal_steps():
@@ -184,14 +156,6 @@ def test_longer_work_takes_more_lines():
     counts = [lines_run(lambda n=n: [as_table(1.0) for _ in range(n)]) for n in (1, 2, 3)]
     assert counts[1] - counts[0] == counts[2] - counts[1] > 0
     assert lines_run(lambda: sorted([3, 1, 2])) == 0 and sys.gettrace() is None
-
-
-def test_rounding_errors_are_no_other_answer_and_a_scores_table_is_no_mask():
-    assert Shown([[0.1 + 0.2]]).agrees_with(Shown([[0.3]]))
-    assert not Shown([["a", "b"]]).agrees_with(Shown([["a"], ["b"]]))
-    with pytest.raises(ValueError, match="True and False"):
-        mask(torch.tensor([[0.0, -torch.inf]]))
-    assert [written(x, 2) for x in (-0.001, -1.5, 1234.0, "a")] == ["0.00", "−1.50", "1,234.00", "a"]
 
 
 # ---- the command

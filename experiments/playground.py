@@ -64,7 +64,7 @@ def playground(settings: Settings) -> pd.DataFrame:
     if can_measure():
         cells += [(n_minutes * minute, VARIANT, 0) for n_minutes in PAGE]
     else:
-        settings.report("the page is left out: it needs Chromium, and tests/browser to drive it")
+        settings.report("the page is left out: it needs Chromium and the package websocket-client")
     tables = np.frombuffer(world_tables(World()), np.uint8)
 
     def origin(seconds: int, variant: str, seed: int) -> Record:

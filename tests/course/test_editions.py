@@ -159,14 +159,12 @@ def test_a_solution_without_a_check_of_an_exercise_is_refused(built, after, valu
         built(source)
 
 
-def test_cells_of_a_section_that_is_further_have_their_tag_in_both_editions(tmp_path):
-    (tmp_path / "notebooks" / "src").mkdir(parents=True)
+def test_cells_of_a_section_that_is_further_have_their_tag_in_both_editions(built):
     further = SOURCE.replace("# ### Ex", "# Before.\n#\n# ## Further: a task\n#\n# ### Ex").replace(
         "# Afterwards.", "# Still there.\n#\n# ## Second\n#\n# Afterwards."
     )
-    (tmp_path / "notebooks" / "src" / f"{LESSON.name}.py").write_text(further, encoding="utf-8")
     for solved, n_inside in ((False, 5), (True, 4)):  # the solution is a cell of its own for learners
-        cells = build_notebook(LESSON, tmp_path, solved=solved).cells
+        cells = built(further, solved=solved)
         inside = [cell.source for cell in cells if is_further(cell)]
         assert len(inside) == n_inside and inside[0].startswith("## Further: a task\n\n### Exercise")
         assert inside[-1] == "Still there." and len({cell.id for cell in cells}) == len(cells)

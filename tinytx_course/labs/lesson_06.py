@@ -11,6 +11,7 @@ from typing import Any
 
 from tinytx.config import TransformerConfig
 from tinytx.counting import ParameterTable, Term, linear, make_table, parameter_table
+from tinytx_run.hf.families import DECODER_FIELDS, FAMILIES
 
 # The sizes of a configuration, in the order in which models are listed here.
 _OURS = ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len", "n_segments")
@@ -18,23 +19,17 @@ _OURS = ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len", "n_s
 Settings = Mapping[str, int]
 
 # The settings of a ``config.json`` on which a count depends, by family, in the order of `_OURS`.
-_BERT = (
-    *("vocab_size", "hidden_size", "num_attention_heads", "num_hidden_layers", "intermediate_size"),
-    *("max_position_embeddings", "type_vocab_size"),
-)
-_MBART = ("encoder_attention_heads", "encoder_layers", "encoder_ffn_dim", "max_position_embeddings")
 _THEIRS: Mapping[str, tuple[str, ...]] = {
     "transformer": _OURS[:5],
-    "bert": _BERT,
-    "roberta": _BERT,
-    "camembert": _BERT,
     "distilbert": ("vocab_size", "dim", "n_heads", "n_layers", "hidden_dim", "max_position_embeddings"),
-    "gpt2": ("vocab_size", "n_embd", "n_head", "n_layer", "n_inner", "n_positions"),
-    "mbart": ("vocab_size", "d_model", *_MBART),
     "t5": (
         *("vocab_size", "d_model", "num_heads", "num_layers", "d_ff"),
         *("d_kv", "relative_attention_num_buckets"),
     ),
+    **{
+        name: tuple(one.fields[ours] for ours in _OURS if ours in one.fields)
+        for name, one in FAMILIES.items()
+    },
 }
 _ENCODER = {"norm": "last", "positions": "learned", "embed_norm": True}
 _FIXED: Mapping[str, dict[str, Any]] = {  # what all models of a family have in common
@@ -74,7 +69,7 @@ class PublishedModel:
             return _t5(self.settings)
         pair = self.family in ("transformer", "mbart")
         table = parameter_table(self.config, "translation" if pair else None)
-        if _THEIRS[self.family] is not _BERT:
+        if not self.config.n_segments:  # no BERT
             return table
         width = {"D": self.config.d_model}
         pooler = make_table([Term("head", "head", "pooler", linear("D", "D"))], width, {})
@@ -105,7 +100,8 @@ def _model(family: str, sizes: tuple[int, ...], source: str, stated: float | Non
     """A model from its settings in the order of `_THEIRS`."""
     settings = dict(zip(_THEIRS[family], sizes, strict=True))
     if family == "mbart":
-        settings |= {name.replace("encoder", "decoder"): settings[name] for name in _MBART[:3]}
+        fields = FAMILIES[family].fields
+        settings |= {theirs: settings[fields[ours]] for ours, theirs in DECODER_FIELDS.items()}
     return PublishedModel(family, settings, source, stated)
 
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tinytx.counting import KINDS, count_parameters
+from tinytx.counting import count_parameters
 from tinytx_course.labs.lesson_06 import PUBLISHED
 
 NAMES = ("Bert", "Roberta", "Camembert", "DistilBert", "GPT2", "MBart", "T5")
@@ -15,15 +15,6 @@ def transformers():
     module = pytest.importorskip("transformers", reason="the extra `parity` is not installed")
     module.logging.set_verbosity_error()
     return module
-
-
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_totals_are_made_of_terms(name):
-    table = PUBLISHED[name].table()
-    assert sum(table.parts.values()) == sum(table.kinds.values()) == table.total
-    assert set(table.kinds) <= set(KINDS)
-    for row in table.rows:
-        assert eval(row.numbers.replace("·", "*")) == row.count
 
 
 @pytest.mark.parametrize("name", [name for name in PUBLISHED if PUBLISHED[name].family in CLASSES])

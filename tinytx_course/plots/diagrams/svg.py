@@ -33,13 +33,6 @@ MONO = 'ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace'
 SIZES = {"title": 16, "label": 15, "small": 13, "code": 13}
 _HOST = {"ink": "--jp-content-font-color0, var(--ink, {})", "ground": "--jp-layout-color0, var(--raised, {})"}
 
-#: How wide a letter of DejaVu Sans is at most, as a share of the size of the letters; others need less.
-_SHARES = {
-    **dict.fromkeys("iljtfrI-.,:;|!'()[] ", 0.37),
-    **dict.fromkeys("0123456789", 0.64),
-    **dict.fromkeys("×=−", 0.84),
-    **dict.fromkeys("mwMW@%<>+→←…", 0.95),
-}
 _MARKUP = re.compile(r"([_^])\{([^}]*)\}")
 
 
@@ -85,35 +78,16 @@ figure.txd {{ margin: 0.4rem 0; color: var(--txd-ink); }}
 .txd .f-weights {{ fill: color-mix(in srgb, light-dark(#f5b301, #f2c14e) 24%, var(--txd-ground)); }}"""
 
 
-BOLD = 1.2  # how much wider bold letters are, at most
-
-
-def text_width(words: str, size: float, *, code: bool = False) -> float:
-    """Estimate how wide a label is."""
-    wide = 0.0
-    for sign, text in _parts(words):
-        scale = 0.74 if sign else 1.0
-        for letter in text:
-            share = _SHARES.get(letter, 0.7 if letter.isupper() else 0.62)
-            wide += scale * (0.605 if code else share)
-    return wide * size
-
-
-def _parts(words: str) -> list[tuple[str, str]]:
-    """Split a label at its markup: each text with the sign before it, "_", "^" or none."""
+def _spans(words: str, size: float) -> str:
+    """Return a label as SVG: ``W_{Q}`` has a subscript, ``K^{T}`` a superscript."""
     plain, *marked = _MARKUP.split(words)
+    if not marked:
+        return escape(words)
     parts = [("", plain)]
     for sign, inner, after in zip(marked[::3], marked[1::3], marked[2::3], strict=True):
         parts += [(sign, inner), ("", after)]
-    return [part for part in parts if part[1]]
-
-
-def _spans(words: str, size: float) -> str:
-    """Return a label as SVG: ``W_{Q}`` has a subscript, ``K^{T}`` a superscript."""
-    if not _MARKUP.search(words):
-        return escape(words)
     out, back = "", 0.0
-    for sign, text in _parts(words):
+    for sign, text in (part for part in parts if part[1]):
         shift = {"_": 0.24, "^": -0.36, "": 0.0}[sign] * size
         small = f' font-size="{0.74 * size:.1f}"' if sign else ""
         out += f'<tspan dy="{shift - back:.1f}"{small}>{escape(text)}</tspan>'
@@ -151,15 +125,6 @@ class Box:
         return self.at(1, 0.5)
 
 
-@dataclass(frozen=True)
-class Label:
-    """A text that was drawn, with its estimated box, and the box it is written into, if any."""
-
-    words: str
-    box: Box
-    inside: Box | None
-
-
 @dataclass
 class Panel:
     """One picture of a diagram; panels follow each other, or come below each other where it is narrow."""
@@ -167,8 +132,6 @@ class Panel:
     width: float
     height: float
     parts: list[str] = field(default_factory=list)
-    labels: list[Label] = field(default_factory=list)
-    lines: list[tuple[Point, ...]] = field(default_factory=list)
 
     def text(
         self,
@@ -180,13 +143,9 @@ class Panel:
         kind: str = "ink",
         anchor: str = "middle",
         bold: bool = False,
-        inside: Box | None = None,
     ) -> None:
         """Write a label whose middle line is at height y; `size` is one of SIZES, `kind` one of COLORS."""
         points = SIZES[size]
-        wide = text_width(words, points, code=size == "code") * (BOLD if bold else 1)
-        left = x - {"start": 0.0, "middle": 0.5, "end": 1.0}[anchor] * wide
-        self.labels.append(Label(words, Box(left, y - 0.55 * points, wide, 1.1 * points), inside))
         heavy = ' font-weight="650"' if bold else ""
         self.parts.append(
             f'<text class="{size} t-{kind}" x="{x:.1f}" y="{y + 0.35 * points:.1f}" font-size="{points}" '
@@ -213,12 +172,12 @@ class Panel:
             f'rx="{round}" stroke-width="1.4"{dash}/>'
         )
         rows = [(line, size) for line in lines] + ([(under, "code")] if under else [])
-        drawn, pitch = Box(x, y, width, height), 1.28 * SIZES[size]
+        pitch = 1.28 * SIZES[size]
         for number, (words, how) in enumerate(rows):
             middle = y + height / 2 + (number - (len(rows) - 1) / 2) * pitch
             kind = "soft" if how != size else "ink"
-            self.text(x + width / 2, middle, words, size=how, kind=kind, inside=drawn)
-        return drawn
+            self.text(x + width / 2, middle, words, size=how, kind=kind)
+        return Box(x, y, width, height)
 
     def title(self, words: str, x: float | None = None) -> None:
         """Write a title at the top, in the middle or at x."""
@@ -280,7 +239,6 @@ class Panel:
 
     def line(self, *points: Point, kind: str = "soft", width: float = 1.8, opacity: float = 1) -> None:
         """Draw a line through the points, with rounded corners."""
-        self.lines.append(points)
         before, *rest = points
         path = f"M{before[0]:.1f} {before[1]:.1f}"
         for corner, following in zip(rest, rest[1:], strict=False):

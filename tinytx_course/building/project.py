@@ -1,7 +1,7 @@
 """Files that follow from others: environment.yml, constraints.txt, its hashes, parts of README.md and docs/.
 
 ``python -m tinytx_course.building.project environment|constraints|hashes|readme`` writes one of them,
-``licences`` prints the licence of every package that is installed, ``address URL`` says where the
+``licences`` prints the licence of every package that the course needs, ``address URL`` says where the
 repository is: badges, links of notebooks and pages, CITATION.cff and the code for phones follow from it.
 """
 
@@ -15,13 +15,14 @@ import subprocess
 import sys
 import textwrap
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from html import escape
-from importlib.metadata import distributions
+from importlib.metadata import distribution, distributions
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tinytx_course.building.elsewhere import badges, set_address, source_of
@@ -102,6 +103,31 @@ def licence_of(metadata: Any) -> str:
     return (metadata.get("License") or "").strip().partition("\n")[0] or "not stated"
 
 
+def needed_packages(extras: Iterable[str]) -> dict[str, Any]:
+    """Metadata of the installed packages that this project needs, directly or not; `extras` are its own."""
+    found: dict[str, Any] = {}
+    waiting = [Requirement(f"tinytx[{','.join(extras)}]")]
+    seen = set()
+    while waiting:
+        wanted = waiting.pop()
+        key = (wanted.name, *sorted(wanted.extras))
+        if key in seen:
+            continue
+        seen.add(key)
+        try:
+            package = distribution(wanted.name)
+        except ImportError:  # of another platform or Python
+            continue
+        found[package.metadata["Name"]] = package.metadata
+        for line in package.requires or ():
+            needed = Requirement(line)
+            environments = [{"extra": extra} for extra in (*wanted.extras, "")]
+            if needed.marker is None or any(needed.marker.evaluate(one) for one in environments):
+                waiting.append(needed)
+    del found["tinytx"]
+    return dict(sorted(found.items(), key=lambda pair: pair[0].lower()))
+
+
 def readme_files(root: Path) -> dict[str, str]:
     """Return the README, docs/lessons.md and the two pictures as they should be, by their place."""
     record = Results("mask-off", root / "results").data["seed 0"]
@@ -144,11 +170,10 @@ def main() -> int:
     """Write one of the files; `make environment` and `make constraints` call it."""
     root = project_root()
     pyproject = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
-    here = {one.metadata["Name"]: one for one in distributions() if one.metadata["Name"] != "tinytx"}
-    versions = {name: one.version for name, one in here.items()}
+    here = {one.metadata["Name"]: one.version for one in distributions()}
     writers: dict[str, Callable[[], dict[str, str]]] = {
         "environment": lambda: {"environment.yml": environment_text(pyproject)},
-        "constraints": lambda: {"constraints.txt": constraints_text(versions)},
+        "constraints": lambda: {"constraints.txt": constraints_text(here)},
         "hashes": lambda: {"build/constraints-hashes.txt": hashes_text(_pip_report(root))},
         "readme": lambda: readme_files(root),
         "address": lambda: readme_files(root),
@@ -166,8 +191,8 @@ def main() -> int:
             print(*(f"wrote {name}" for name in set_address(root, args.address)), sep="\n")
         except ValueError as problem:
             parser.exit(2, f"{problem}\n")
-    for name in sorted(here, key=str.lower) if what == "licences" else ():
-        print(f"{name:<28}{here[name].version:<18}{licence_of(here[name].metadata)}")
+    for one in needed_packages(["all"]).values() if what == "licences" else ():
+        print(f"{one['Name']:<28}{one['Version']:<18}{licence_of(one)}")
     for name, text in writers[what]().items():
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).write_text(text, encoding="utf-8")

@@ -11,8 +11,8 @@ from tinytx.lora import LoRALinear, add_lora, merge_lora, remove_lora
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.transformer import LanguageModel
 
-D, LAYERS, F_WIDTH, RANK = 14, 2, 5, 3
-CONFIG = TransformerConfig(vocab_size=13, d_model=D, n_heads=7, n_layers=LAYERS, d_ff=F_WIDTH, max_len=11)
+D, LAYERS, RANK = 14, 2, 3
+CONFIG = TransformerConfig(vocab_size=13, d_model=D, n_heads=7, n_layers=LAYERS, d_ff=5, max_len=11)
 IDS = torch.randint(13, (2, 7), generator=torch.Generator().manual_seed(1))
 
 
@@ -55,7 +55,6 @@ def test_the_formula_is_that_of_the_paper_with_and_without_a_bias():
     for bias in (True, False):
         base = torch.nn.Linear(5, 7, bias=bias)
         layer, x = LoRALinear(base, rank=2, alpha=3.0), torch.randn(3, 2, 5)
-        assert layer.a.shape == (2, 5) and layer.b.shape == (7, 2)
         torch.nn.init.normal_(layer.b)
         expected = F.linear(x, base.weight + 3.0 / 2 * layer.b @ layer.a, base.bias)
         torch.testing.assert_close(layer(x), expected, atol=1e-6, rtol=1e-6)
@@ -69,7 +68,8 @@ def test_outputs_are_unchanged_at_first(model):
 
 def test_only_a_and_b_get_gradients_and_learn(model):
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
-    add_lora(model, RANK)
+    layers = add_lora(model, RANK)
+    assert {(*layer.a.shape, *layer.b.shape) for layer in layers} == {(RANK, D, D, RANK)}
     learned(model)
     trained = {name for name, weight in model.named_parameters() if weight.grad is not None}
     ends = {f"body.blocks.{i}.attn.{part}_proj.{x}" for i in range(LAYERS) for part in "qv" for x in "ab"}

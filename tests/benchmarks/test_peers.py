@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch.testing import assert_close
 
 from benchmarks.peers import HuggingFace, TorchEncoder, peers_of, x_transformers
-from tests.tinytx.against_torch import shaken
+from tests.tinytx.against_torch import parameter_pairs, shaken
 from tinytx.config import TransformerConfig
 from tinytx.counting import count_parameters
 from tinytx.transformer import LanguageModel
@@ -34,35 +34,20 @@ def ours_of(config):
 
 def fill_encoder(theirs, ours):
     """Copy our weights into torch's encoder."""
-    own = ours.state_dict()
-    theirs.token_embed.weight.data.copy_(own["body.token_embed.weight"])
-    theirs.pos_embed.weight.data.copy_(own["body.pos_embed.table"])
-    for block, layer in zip(ours.body.blocks, theirs.encoder.layers, strict=True):
-        attn = block.attn
-        for kind in ("weight", "bias"):
-            parts = [getattr(part, kind) for part in (attn.q_proj, attn.k_proj, attn.v_proj)]
-            getattr(layer.self_attn, f"in_proj_{kind}").data.copy_(torch.cat(parts))
-        for target, source in (
-            (layer.self_attn.out_proj, attn.out_proj),
-            (layer.linear1, block.ff.up_proj),
-            (layer.linear2, block.ff.down_proj),
-            (layer.norm1, block.attn_norm),
-            (layer.norm2, block.ff_norm),
-        ):
-            target.load_state_dict(source.state_dict())
-    theirs.encoder.norm.load_state_dict(ours.body.final_norm.state_dict())
+    body = ours.body
+    modules = [(body.token_embed, theirs.token_embed), (body.final_norm, theirs.encoder.norm)]
+    pairs = parameter_pairs(modules, zip(body.blocks, theirs.encoder.layers, strict=True))
+    for mine, its in [([body.pos_embed.table], theirs.pos_embed.weight), *pairs]:
+        its.data.copy_(torch.cat(mine))
     return theirs
 
 
 def fill_x_transformers(theirs, ours):
     """Copy our weights into x-transformers', which has no biases in attention and norms: ours become 0."""
     body = ours.body
-    for block in body.blocks:
-        for part in (block.attn.q_proj, block.attn.k_proj, block.attn.v_proj, block.attn.out_proj):
-            part.bias.data.zero_()
-        block.attn_norm.bias.data.zero_()
-        block.ff_norm.bias.data.zero_()
-    body.final_norm.bias.data.zero_()
+    for name, parameter in body.named_parameters():
+        if name.endswith("bias") and ("attn" in name or "norm" in name):
+            parameter.data.zero_()
     theirs.token_emb.emb.weight.data.copy_(body.token_embed.weight)
     theirs.pos_emb.emb.weight.data.copy_(body.pos_embed.table / theirs.pos_emb.scale)
     layers = theirs.attn_layers.layers

@@ -60,22 +60,6 @@ def test_a_decoder_read_in_steps(norm, positions, lengths, changes):
 
 
 @torch.no_grad()
-def test_rows_continue_in_another_order_and_sources_may_leave():
-    model = shaken(Translator(make_config()).double())
-    memory = model.encode(torch.randint(11, (N, S))).repeat_interleave(BEAMS, dim=0)
-    real = (torch.arange(S) < torch.tensor([[5], [2], [3]])).repeat_interleave(BEAMS, dim=0)
-    tgt_ids, cache = torch.randint(11, (N * BEAMS, 3)), Cache(2, 9)
-    model.decoder(tgt_ids, memory, None, real, cache)
-    # Source 0 swaps its rows, source 1 leaves, source 2 continues with one of its rows twice.
-    rows = torch.tensor([1, 0, 5, 5])
-    cache.select(rows)
-    new_ids = torch.randint(11, (4, 1))
-    longer, (memory, real) = torch.cat([tgt_ids[rows], new_ids], dim=1), (memory[rows], real[rows])
-    newest = model.decoder(longer, memory, None, real)[:, -1:]
-    assert_close(model.decoder(new_ids, memory, None, real, cache), newest)
-
-
-@torch.no_grad()
 def test_keys_of_grouped_queries_are_stored_once_a_group_and_those_of_a_memory_are_computed_once():
     model = Translator(make_config(n_heads=6, n_kv_heads=2)).eval()
     memory, cache, calls = torch.randn(R, S, 12), Cache(2, 9), []

@@ -127,15 +127,6 @@ def test_a_gradient_that_is_no_number_is_named_with_its_length(config, objective
         train(new_language_model(config, seed=1), Steep(objective, 0), SETTINGS)
 
 
-def test_schedule_rises_to_the_rate_and_falls_to_its_share():
-    for decay in ("cosine", "linear"):
-        settings = TrainingSettings(n_steps=100, lr=0.5, warmup_steps=10, decay=decay, final_lr_fraction=0.1)
-        rates = [settings.lr_at(step) for step in range(1, 101)]
-        assert rates[:10] == pytest.approx([0.05 * step for step in range(1, 11)])
-        assert all(a > b for a, b in zip(rates[9:], rates[10:], strict=False))
-        assert rates[-1] == pytest.approx(0.05)
-
-
 def test_the_rate_stays_until_the_decay_at_the_end():
     settings = TrainingSettings(
         n_steps=20, lr=0.5, warmup_steps=4, decay="linear", decay_steps=5, final_lr_fraction=0.0

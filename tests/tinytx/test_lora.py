@@ -6,17 +6,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
-from tinytx.counting import count_parameters
 from tinytx.lora import LoRALinear, add_lora, merge_lora, remove_lora
 from tinytx.masked_lm import MaskedLanguageModel
-from tinytx.optim import make_optimizer
-from tinytx.settings import TrainingSettings
 from tinytx.transformer import LanguageModel
 
-D, LAYERS, F_WIDTH, RANK = 14, 2, 5, 3
-CONFIG = TransformerConfig(vocab_size=13, d_model=D, n_heads=7, n_layers=LAYERS, d_ff=F_WIDTH, max_len=11)
+D, LAYERS, RANK = 14, 2, 3
+CONFIG = TransformerConfig(vocab_size=13, d_model=D, n_heads=7, n_layers=LAYERS, d_ff=5, max_len=11)
 IDS = torch.randint(13, (2, 7), generator=torch.Generator().manual_seed(1))
 
 
@@ -72,7 +68,8 @@ def test_outputs_are_unchanged_at_first(model):
 
 def test_only_a_and_b_get_gradients_and_learn(model):
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
-    add_lora(model, RANK)
+    layers = add_lora(model, RANK)
+    assert {(*layer.a.shape, *layer.b.shape) for layer in layers} == {(RANK, D, D, RANK)}
     learned(model)
     trained = {name for name, weight in model.named_parameters() if weight.grad is not None}
     ends = {f"body.blocks.{i}.attn.{part}_proj.{x}" for i in range(LAYERS) for part in "qv" for x in "ab"}
@@ -95,27 +92,3 @@ def test_a_merged_model_computes_the_same_and_a_removed_update_leaves_what_was(m
     assert torch.equal(adapted(IDS), original(IDS))
     for plain in (merged, adapted):
         assert [name for name, _ in plain.named_parameters()] == [n for n, _ in original.named_parameters()]
-
-
-@pytest.mark.parametrize(
-    ("names", "expected"),
-    [
-        (("q_proj", "v_proj"), LAYERS * 2 * RANK * 2 * D),
-        (("up_proj", "down_proj"), LAYERS * 2 * RANK * (D + F_WIDTH)),
-        (("out_proj",), LAYERS * RANK * 2 * D),
-    ],
-)
-def test_the_number_of_trained_parameters_follows_from_the_shapes(model, names, expected):
-    whole = count_parameters(model)
-    layers = add_lora(model, RANK, names=names)
-    trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
-    assert trained == sum(layer.a.numel() + layer.b.numel() for layer in layers) == expected
-    assert count_parameters(model) == whole + expected
-
-
-def test_the_optimizer_has_moments_for_a_b_and_a_thawed_head_alone():
-    classifier = Classifier(CONFIG, n_classes=3)
-    add_lora(classifier.body, RANK)
-    optimizer = make_optimizer(classifier, TrainingSettings(n_steps=1))
-    n = sum(p.numel() for group in optimizer.param_groups for p in group["params"])
-    assert n == LAYERS * 2 * RANK * 2 * D + 3 * (D + 1)

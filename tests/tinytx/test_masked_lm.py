@@ -4,13 +4,11 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from tests.saved_bytes import count_saved_bytes
 from tinytx.config import TransformerConfig
 from tinytx.counting import parameter_table
 from tinytx.encoder_decoder import Translator
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.transformer import LanguageModel, Transformer
-from tinytx_course.counting.costs import cost_table
 
 CONFIG = TransformerConfig(vocab_size=11, d_model=6, n_heads=3, n_layers=2, d_ff=5, max_len=7)
 IDS = torch.tensor([[1, 8, 3, 9, 2]])
@@ -60,16 +58,6 @@ def test_segments_are_added_and_the_first_is_taken_where_none_is_given():
     segments = torch.tensor([[0, 0, 1, 2, 2]])
     moved, table = body.embed(IDS, segment_ids=segments) - body.embed(IDS), body.segment_embed.weight
     torch.testing.assert_close(moved, table[segments] - table[zeros])
-
-
-def test_a_norm_on_embeddings_is_among_the_kept_bytes():
-    config = CONFIG.replace(embed_norm=True, n_segments=2, causal=False)
-    model = LanguageModel(config)
-    ids, targets = torch.randint(0, 11, (3, 7)), torch.randint(0, 11, (3, 7))
-    saved = count_saved_bytes(
-        lambda: F.cross_entropy(model(ids).flatten(0, 1), targets.flatten()), ignore=model.parameters()
-    )
-    assert saved == cost_table(config, batch_size=3, seq_len=7).bytes_activations
 
 
 @pytest.mark.parametrize(

@@ -84,23 +84,6 @@ def test_rotating_is_the_matrix_that_shifts_sinusoidal_positions(base):
     assert torch.equal(x, before)
 
 
-def test_rotary_of_llama_is_the_same_up_to_the_order_of_the_numbers():
-    """Llama pairs number i with number i + K/2, and has the two of a pair the other way round."""
-    llama = pytest.importorskip("transformers.models.llama.modeling_llama")
-    config = llama.LlamaConfig(hidden_size=H * K, num_attention_heads=H, head_dim=K)
-    q, k = vectors(T, torch.float32), vectors(T, torch.float32)
-    positions = torch.tensor([0, 1, 2, 30, 400])
-    cos, sin = llama.LlamaRotaryEmbedding(config)(q, positions[None])
-
-    def halves(x):
-        return torch.cat((x[..., 1::2], x[..., 0::2]), dim=-1)
-
-    by_llama = llama.apply_rotary_pos_emb(halves(q), halves(k), cos, sin)
-    for ours, theirs in zip((q, k), by_llama, strict=True):
-        # Llama's angles are in float32: some 1e-5 off at position 400.
-        assert_close(halves(rotate(ours, positions)), theirs, rtol=0, atol=2e-4)
-
-
 def test_rotary_module_rotates_by_position_with_fewer_queries_at_the_end():
     module, q, k = RotaryPositions(11, K).double(), vectors(S), vectors(S)
     rotated_q, rotated_k, bias = module(q, k)

@@ -2,7 +2,6 @@
 
 import os
 import signal
-from itertools import islice
 from pathlib import Path
 
 import psutil
@@ -15,7 +14,7 @@ from tinytx import prefetching
 from tinytx.history import TrainingInterrupted
 from tinytx.loop import TrainingStep, train
 from tinytx.objectives import CausalObjective, FreshObjective
-from tinytx.prefetching import LostWorkerError, choose_workers, made_by_workers
+from tinytx.prefetching import LostWorkerError, choose_workers
 from tinytx_run.runs import Checkpoints
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="workers need fork")
@@ -78,25 +77,11 @@ def test_two_workers_give_the_same_bytes_as_none(name, accumulate, monkeypatch):
     assert_same(learned(name, 2, accumulate=accumulate), learned(name, 0, accumulate=accumulate))
 
 
-@pytest.mark.parametrize("at_once", [1, 3])
-@pytest.mark.parametrize("position", [0, 1, 2, 3])
-def test_batches_begin_where_a_run_was_left(at_once, position, monkeypatch):
-    monkeypatch.setattr(prefetching, "AT_ONCE", at_once)
-    step = TrainingStep(*make("causal"), HOW)
-    objective = step.objective
-    step.n_workers, how = 2, {"seed": HOW.seed, "tokens_per_batch": HOW.tokens_per_batch}
-    wanted = [
-        (epoch, number + 1, batch)
-        for epoch in (3, 4, 5, 6)
-        for number, batch in enumerate(objective.epoch_batches(epoch=epoch, **how))
-    ]
-    with made_by_workers(step, (3, position), None) as batches:
-        assert list(islice(batches, 9)) == wanted[position:][:9]
-
-
 @pytest.mark.parametrize("name", ["masked+nsp", "fresh causal"])
 @pytest.mark.parametrize("n_workers", [(2, 0), (0, 1), (1, 2)])
-def test_a_killed_run_resumes_to_the_same_bytes_with_other_workers(tmp_path, name, n_workers):
+def test_a_killed_run_resumes_to_the_same_bytes_with_other_workers(tmp_path, name, n_workers, monkeypatch):
+    monkeypatch.setattr(prefetching, "AT_ONCE", 1)
+
     def kill(step, model):
         if step == 7:
             raise Killed

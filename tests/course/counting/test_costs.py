@@ -6,7 +6,6 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.saved_bytes import count_saved_bytes
 from tinytx.attention import record_attention
 from tinytx.classifier import Classifier
 from tinytx.config import PRESETS, TransformerConfig
@@ -42,6 +41,24 @@ def loss_of(model, head, path, batch_size, seq_len):
     return run
 
 
+def count_saved_bytes(task, ignore):
+    """Bytes that autograd saves: shared memory counts once, that of tensors to ignore not at all."""
+    ignored = {tensor.untyped_storage().data_ptr() for tensor in ignore}
+    sizes = {}
+    alive = []  # freed memory may be reused, and would then count once
+
+    def keep(tensor):
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in ignored:
+            sizes[storage.data_ptr()] = storage.nbytes()
+        alive.append(tensor)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        task()
+    return sum(sizes.values())
+
+
 @st.composite
 def cases(draw):
     n_heads, n_experts = draw(st.sampled_from([1, 2, 3, 5])), draw(st.sampled_from([1, 1, 2, 3]))
@@ -59,6 +76,7 @@ def cases(draw):
         bias=draw(st.booleans()),
         tie_embeddings=draw(st.booleans()),
         scale_embeddings=draw(st.booleans()),
+        embed_norm=draw(st.booleans()),
         norm_kind=draw(st.sampled_from(["layer", "rms"])),
         n_kv_heads=draw(st.sampled_from([None, 1])),
         n_experts=n_experts,

@@ -1,30 +1,20 @@
 """The JavaScript of the explorers, run in node on the state of a Python explorer."""
 
-import base64
-import json
-import subprocess
-
+import numpy as np
 import pytest
 import torch
 
 import tinytx as tx
 from tinytx.tokenizer import Tokenizer
-from tinytx_course.engine.node import node_program
+from tinytx_course.engine.node import node_program, run_in_node
 from tinytx_course.engine.shipped import shipped_model
 from tinytx_course.widgets.assets import module_source
 
 _RUN = """
-import * as js from MODULE;
-const states = STATES;
-const answers = states.map((state) => {
-  const values = Object.fromEntries(Object.entries(state).map(([name, value]) => {
-    if (value === null || typeof value !== "object" || !("float32" in value)) return [name, value];
-    return [name, new DataView(Uint8Array.from(Buffer.from(value.float32, "base64")).buffer)];
-  }));
-  const get = (name) => js.floats(values[name]);
-  return (EXPRESSION);
-});
-console.log(JSON.stringify(answers, (_, value) => {
+const js = await import(one.module), values = { ...one.state };
+for (const [name, { data }] of tensors) values[name] = new DataView(data.slice().buffer);
+const get = (name) => js.floats(values[name]);
+return JSON.parse(JSON.stringify((EXPRESSION) ?? null, (_, value) => {
   if (ArrayBuffer.isView(value)) return [...value];
   return typeof value === "bigint" ? String(value) : value;
 }));
@@ -44,31 +34,25 @@ def changed(explorer, **state):
     return explorer
 
 
-def _packed(value):
-    return {"float32": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
-
-
 @pytest.fixture(scope="session")
 def node(tmp_path_factory):
     """Return ``run(kind, expression, *states)``: the value of a JavaScript expression for each state.
 
     The expression knows the module as `js` and the state, that of an explorer or a dict, as `get`.
     """
-    program = node_program()
-    if program is None:
+    if node_program() is None:
         pytest.skip("needs node: the JavaScript cannot be run without it")
     folder = tmp_path_factory.mktemp("node")
 
     def run(kind, expression, *states):
-        known = [state if isinstance(state, dict) else state.state() for state in states] or [{}]
-        packed = [{name: _packed(value) for name, value in state.items()} for state in known]
-        module, script = folder / f"{kind}.mjs", folder / "run.mjs"
+        module, cases = folder / f"{kind}.mjs", []
         module.write_text(module_source(kind), encoding="utf-8")
-        text = _RUN.replace("MODULE", json.dumps(module.as_uri())).replace("STATES", json.dumps(packed))
-        script.write_text(text.replace("EXPRESSION", expression), encoding="utf-8")
-        done = subprocess.run([program, str(script)], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr[-2000:]
-        return json.loads(done.stdout)
+        for one in states or [{}]:
+            state = one if isinstance(one, dict) else one.state()
+            arrays = {name: np.frombuffer(x, np.uint8) for name, x in state.items() if isinstance(x, bytes)}
+            plain = {name: value for name, value in state.items() if name not in arrays}
+            cases.append(({"module": module.as_uri(), "state": plain}, arrays))
+        return [value for _, value in run_in_node(_RUN.replace("EXPRESSION", expression), *cases)]
 
     return run
 

@@ -1,12 +1,11 @@
 """The beam tree: its best hypotheses compared with the search of the package, its sums with the model."""
 
-from collections import defaultdict
 from copy import deepcopy
 
 import pytest
 
 import tinytx_course as course
-from tests.tinytx.test_beam import Table
+from tests.tinytx.test_beam import by_table
 from tinytx.beam import Search, beam_search
 from tinytx.translate import translate_ids
 from tinytx_course.widgets.beam_tree import PENALTIES, search_tree
@@ -143,9 +142,10 @@ def test_the_table_of_the_lesson_is_searched_as_the_package_searches_it(node, ex
         ("la", "chat"): {"(the end)": 0.6, "noir": 0.4},
         ("le", "chat"): {"(the end)": 0.52, "noir": 0.48},
     }
-    table = defaultdict(lambda: [0.0] * 5 + [1.0])
-    for path, chances in after.items():
-        table[tuple(map(words.index, path))] = [chances.get(word, 0.0) for word in words]
+    table = {
+        tuple(map(words.index, path)): [chances.get(word, 0.0) for word in words]
+        for path, chances in after.items()
+    }
     explorer.source = len(TEXTS)
     assert "The tiny model of the lesson, beam size 2." in explorer.summary()
     state = explorer.state()
@@ -154,7 +154,8 @@ def test_the_table_of_the_lesson_is_searched_as_the_package_searches_it(node, ex
     for size in (1, 2, 3, 4):
         for penalty in PENALTIES:
             search = Search(beam_size=size, length_penalty=penalty)
-            (best,) = beam_search(Table(table), [9], bos_id=9, eos_id=5, search=search)
+            steps = by_table(table, otherwise=[0.0] * 5 + [1.0])
+            (best,) = beam_search(steps, [9], bos_id=9, eos_id=5, search=search)
             expression = f"js.winner(js.treeOf(get), Infinity, {penalty})"
             ((path, log_prob, *_),) = node("beam_tree", expression, state | {"beam_size": size})
             assert path == [words[i] for i in best.token_ids]

@@ -1,20 +1,29 @@
-"""Small models and texts."""
+"""Small models and texts, whole; and ways to damage a file."""
 
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pooch  # noqa: F401  (as torch and pandas: so that no child has to)
 import torch
 
-from tests.tinytx_run.conftest import sentences
 from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel
 from tinytx_run.checkpoint import save
 from tinytx_run.cli import main
+
+WORDS = ("le", "la", "chat", "chien", "mange", "voit", "un", "une", "belle", "petit", "livre", "été")
+FLIPS = (1, 2, 5)
+
+
+def sentences(n: int, seed: int) -> list[str]:
+    """Short sentences of few words."""
+    rng = random.Random(seed)
+    return [" ".join(rng.choice(WORDS) for _ in range(rng.randint(3, 12))) for _ in range(n)]
 
 
 def write_material(folder: Path) -> None:
@@ -37,3 +46,26 @@ def write_material(folder: Path) -> None:
     read = ["evaluate", str(folder / "classifier"), "--corpus", str(folder / "reviews.csv")]
     if main([*begun, "--out", str(folder / "run"), "--json"]) or main(read):
         raise RuntimeError("the material must train")
+
+
+def damaged(data: bytes, rng: random.Random) -> bytes:
+    """Bytes changed in one of seven ways."""
+    at = rng.randrange(len(data) + 1)
+    way = rng.randrange(7)
+    if way == 0:
+        return data[:at]
+    if way == 1:
+        return data[:at] + rng.randbytes(rng.choice(FLIPS)) + data[at:]
+    if way == 2:
+        return data[:at] + data[at + rng.choice(FLIPS) :]
+    if way == 3:
+        return data[:at] + rng.choice((b"\0", b"\xff\xfe", b"\xef\xbb\xbf", b"\r", b'"', b"{", b"NaN", b"-1"))
+    if way == 4:
+        return data + data[at:]
+    if way == 5:
+        return rng.randbytes(rng.choice((0, 1, 8, 300)))
+    found = bytearray(data)
+    for _ in range(rng.choice(FLIPS)):
+        if found:
+            found[rng.randrange(len(found))] ^= 1 << rng.randrange(8)
+    return bytes(found)

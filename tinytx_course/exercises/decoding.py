@@ -106,6 +106,8 @@ _TELLING = (
     (5318, 0.5, 2, 4, 2.0),
     (5036, 1.5, 3, 4, 1.3),
     (2520, 1.5, 2, 4, 0.7),
+    (28, 1.0, 2, 4, 2.0),  # all continuations, but only until there are enough beams
+    (2132, 1.5, 3, 4, 1.0),  # probabilities in place of their logarithms
     (51, 0.5, 2, 4, 1.0),  # one beam too many gives what no other slip does
     (3338, 1.0, 1, 5, 0.0),
     (8253, 0.5, 2, 5, 2.0),

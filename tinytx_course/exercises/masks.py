@@ -104,6 +104,7 @@ def _leak_calls(seed: int) -> Iterator[Call]:
     yield case(_attend(3), 3, "attention with a causal mask")
     yield case(_mix(before(3)), 3, "output 0 is zero, output t is input t - 1")
     yield case(_mix(some(3, (0, 2))), 3, "output 0 reads inputs 0 and 2, every other output its own input")
+    yield case(_mix(some(3, (0, 2), (1, 2))), 3, "outputs 0 and 1 read their own input and input 2")
     yield case(_mix(some(4, (0, 1))), 4, "output 0 reads inputs 0 and 1, every other output its own input")
     yield case(_mix(some(4, (2, 3))), 4, "output 2 reads inputs 2 and 3, every other output its own input")
     yield case(_mix(some(4) * 0 + 1), 4, "every output is the sum of all inputs")

@@ -77,7 +77,10 @@ def _pooling_calls(seed: int) -> Iterator[Call]:
         (7, (5, 2), 5),
     ):
         mask = torch.arange(width, device="cpu") < torch.tensor(lengths, device="cpu")[:, None]
-        yield Call((_far_apart(rng, len(lengths), width, d_model), mask))
+        hidden = _far_apart(rng, len(lengths), width, d_model)
+        if width == 4:
+            hidden[0, 0, 1] = 0  # of a real token: it counts as any other
+        yield Call((hidden, mask))
 
 
 def _far_apart(rng: torch.Generator, *shape: int) -> Tensor:
@@ -114,6 +117,7 @@ def _probe_calls(seed: int) -> Iterator[Call]:
 
 def _ridge_calls(seed: int) -> Iterator[Call]:
     yield Call((6, 6, 1, 2))
+    yield Call((6, 6, 1, 2.2))
     yield Call((12, 12, 1, 4))  # met exactly, at 3
     yield from map(Call, ((5, 7, 2, 1), (4, 9, 1, 5), (16, 24, 2, 3), (48, 35 + seed, 4, 4)))
     yield from map(Call, ((64, 257, 1, 41), (4_096, 14_336, 2, 295)))

@@ -126,6 +126,7 @@ def test_on_the_first_page_it_begins_waits_and_says_why_it_ends_and_how_to_go_on
     said(page, "The mask is off")
     assert page.text(".tx-text") and page.text(".tx-english").startswith("Word by word: ")
     assert page.text(".tx-cheat") == "Put the mask back"
+    assert page.text(".tx-brief") == f"writes: {page.text('.tx-text')}"
     page.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
 
 

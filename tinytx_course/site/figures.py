@@ -55,7 +55,7 @@ def in_the_dark(colour: str) -> str:
     Examples
     --------
     >>> in_the_dark("#ffffff"), in_the_dark("#000000"), in_the_dark("#08306b")
-    ('#141414', '#ebebeb', '#146af0')
+    ('#141414', '#ebebeb', '#1a70ee')
     """
     hue, light, strong = rgb_to_hls(*(part / 255 for part in ImageColor.getrgb(colour)[:3]))
     turned = hls_to_rgb(hue, 0.08 + (0.84 - 0.32 * strong) * (1 - light), strong)

@@ -198,6 +198,7 @@ export class Conductor {
   on_changed({ step, mark, nSteps }, { history, settings }) {
     settings.n_steps = nSteps;
     if (mark) history.marks.push({ step, text: mark });
+    this.later();
   }
 
   on_refused({ message, config }, run) {

@@ -83,6 +83,12 @@ COURSES = (
 )
 
 
+def by_course() -> list[tuple[str, str, tuple[Lesson, ...]]]:
+    """Return the three short courses: name, what you have at its end, lessons."""
+    ends = [first for first, *_ in COURSES[1:]] + [len(LESSONS)]
+    return [(name, has, LESSONS[first:end]) for (first, name, has), end in zip(COURSES, ends, strict=True)]
+
+
 def project_root() -> Path:
     """Return the folder of the checkout this package is imported from.
 
@@ -184,13 +190,11 @@ def lesson_table(folder: str = "", root: Path | None = None) -> str:
 def course_table(folder: str = "", root: Path | None = None) -> str:
     """Return the three short courses as a Markdown table, with links to their lessons, and hours."""
     times = stored_times(root or project_root())
-    ends = [first for first, *_ in COURSES[1:]] + [len(LESSONS)]
     rows = [
         "| short course | its lessons | at its end you have | core | with everything |",
         "|---|---|---|---|---|",
     ]
-    for (first, name, result), end in zip(COURSES, ends, strict=True):
-        lessons = LESSONS[first:end]
+    for name, result, lessons in by_course():
         links = " · ".join(f"[{one.number:02d} {one.title}]({folder}{one.name}.ipynb)" for one in lessons)
         known = [times[one.name] for one in lessons if one.name in times]
         hours = [sum(one.core for one in known) / 60, sum(one.everything for one in known) / 60]

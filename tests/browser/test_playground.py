@@ -91,6 +91,7 @@ def test_a_schedule_follows_the_clock_and_a_longer_one_goes_on(opened, page):
     opened(explorer)
     press(page, ".tx-play")
     page.wait("document.querySelector('.tx-play').textContent === 'The schedule has ended'", SECONDS)
+    page.settle()
     step = page.evaluate(STEP)
     said(page, f"step {step:,}, 1 of 1 s, ")
     press(page, ".tx-transport fieldset span:nth-child(3) input", " ")
@@ -113,7 +114,7 @@ def test_on_the_first_page_it_begins_waits_and_says_why_it_ends_and_how_to_go_on
     assert page.text(".tx-cheat") == "After 15 s: let it cheat"
     page.size(1280, 1000)
     show(explorer)
-    said(page, "After 20 seconds it waits for you.")
+    said(page, "After 20 seconds it waits for you: ")
     assert page.text(".tx-cheat") == "Let it cheat: remove the mask"
     assert page.text(".tx-play") == "▶ Go on" and " of 60 s;" in page.text(".tx-reached")
     press(page, ".tx-play")
@@ -126,6 +127,7 @@ def test_on_the_first_page_it_begins_waits_and_says_why_it_ends_and_how_to_go_on
     said(page, "The mask is off")
     assert page.text(".tx-text") and page.text(".tx-english").startswith("Word by word: ")
     assert page.text(".tx-cheat") == "Put the mask back"
+    assert page.text(".tx-brief") == f"writes: {page.text('.tx-text')}"
     page.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
 
 

@@ -21,7 +21,7 @@ import tinytx_course as course
 from tests.course.contrast import contrast
 from tinytx_course.building.editions import mark_further
 from tinytx_course.building.notebooks import Run, build_notebook, read_source
-from tinytx_course.lessons import LESSONS
+from tinytx_course.lessons import LESSONS, by_course
 from tinytx_course.site import figures, finding, pages
 from tinytx_course.site.cells import code_style, markdown_to_html, notebook_to_html, without_predictions
 from tinytx_course.site.finding import contents, search_index
@@ -109,6 +109,10 @@ def test_the_script_and_style_of_an_explorer_come_once_and_only_where_there_is_o
     assert shared_files(["mask"])["explorers.js"].count("function paintCells") == 1
 
 
+def test_code_has_no_empty_line_above_it_for_its_buttons():
+    assert ".has-copy{padding" not in style_sheet() and ".has-copy{position" in style_sheet()
+
+
 def test_a_page_asks_for_the_font_of_formulas_only_where_there_is_one():
     link = '<link rel="stylesheet" href="math.css">'
     assert link in lesson_page(text="$x$") and link not in lesson_page(text="x")
@@ -136,6 +140,9 @@ def test_a_page_links_its_neighbours_and_all_lessons():
     menu = shown.split("All lessons")[1].split("</nav>")[0]
     assert all(f"{lesson.number:02d} {lesson.title}" in menu for lesson in LESSONS)
     assert re.findall(r'href="(\d\d_\w+)\.html"', menu) == [lesson.name for lesson in LESSONS[1:4]]
+    divisions = [name for name, *_ in by_course()]
+    assert re.findall('class="course">(.*?)</li>', menu) == [typographic(name) for name in divisions]
+    assert '<span class="where">Lesson 02 of 18</span>' in shown
 
 
 def test_the_address_is_a_code_to_be_photographed_once_there_is_one(monkeypatch):
@@ -172,6 +179,8 @@ def test_a_call_for_a_card_is_left_out_of_a_page_and_a_plot_is_folded():
     assert body.count('class="input_area"') == 3 and body.count('class="code plotting"') == 1
     assert "quiz" not in body and "mask" in body and body.count("seen") == 4
     assert "quiz" in cells_as_html(v4.new_code_cell(shown)), "without an output the call is all there is"
+    empty = displayed("text/plain", "[]")
+    assert "[]" not in cells_as_html(v4.new_code_cell("1", outputs=[empty])), "an empty list says nothing"
 
 
 def test_predictions_and_what_only_they_need_are_left_out_of_code_and_the_set_up_is_folded():
@@ -240,6 +249,16 @@ def test_the_still_of_its_explorer_leads_there_and_is_sent_with_a_link_once_ther
     assert (root / file).is_file() and file.endswith(still)
 
 
+def test_the_gallery_shows_each_explorer_of_the_lessons_with_its_still(tmp_path):
+    mask = displayed("text/html", course.widgets.mask().to_html())
+    cells = [v4.new_code_cell("1", outputs=[mask])]
+    write_site([Run(lesson=LESSONS[2], notebook=v4.new_notebook(cells=cells))], tmp_path)
+    shown = (tmp_path / "gallery.html").read_text(encoding="utf-8")
+    found = re.findall(r'href="(explorers/[^"]+)"><img class="thumbnail" src="([^"]+)"', shown)
+    assert found == [("explorers/02-mask.html", "stills/02-mask.png")]
+    assert all((tmp_path / name).is_file() for name in found[0]) and 'href="gallery.html"' in shown
+
+
 def test_what_is_further_is_folded_with_one_line_that_says_what_waits():
     long = "## Further: more $x$ & <b>\n\n" + "word " * 257
     cells = [*map(v4.new_markdown_cell, ("## First", long, "### Further: too", "## Second"))]
@@ -305,7 +324,9 @@ def test_cells_of_a_heat_map_have_the_same_colours_in_fewer_letters(n_columns):
         colours = re.findall(r'<path d="((?:M[^Z]+Z)+)" style="fill:(none|light-dark\(#\w+,#\w+\))', shown)
         assert {colour: d.count("M") for d, colour in colours}["none"] == 15 and len(colours) == 5
     else:
-        image = re.search(r'<image [^>]*base64,([^"]+)"', shown)[1]
+        (image, dark) = re.findall(r'<image [^>]*class="(?:light|dark)" href="data:[^,]+,([^"]+)"', shown)
+        (ground, *_) = Image.open(io.BytesIO(base64.b64decode(dark))).convert("L").getextrema()
+        assert ground < 128, "white is dark in the dark"
         pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(image))))[::-1]
         assert pixels.shape == (11, n_columns, 4)
         assert ((pixels[..., 3] == 0) == (values == 1)).all()

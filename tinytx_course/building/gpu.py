@@ -66,16 +66,16 @@ def _speeds(found: dict) -> Iterator[str]:
 
 
 def gpu_line(folder: Path) -> str:
-    """Return the outcomes of tests and notebooks in one line."""
+    """Return when and where tests and notebooks were run, in one line."""
     parts = Results("gpu", folder).data
     if not parts:
         return f"On a GPU: {NONE} ([speed](docs/speed.md))."
     said = [
-        f"{part} on {one['date']} ({one['card']}, commit {one['commit']}): {_said(part, one['found'])}"
+        f"{part} on {one['date']} ({one['card']}, commit {one['commit']})"
         for part, one in parts.items()
         if part in ("tests", "notebooks")
     ]
-    return f"On a GPU: {'; '.join(said)}. What failed and what became of it: [speed](docs/speed.md)."
+    return f"On a GPU: {', '.join(said)}. What passed and what failed: [speed](docs/speed.md)."
 
 
 def write_pages(root: Path) -> None:

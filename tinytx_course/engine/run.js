@@ -24,6 +24,7 @@ export const RECIPE = {
 // Fields of a configuration that change no parameter, so a run can change them while it learns.
 const LIVE = { causal: [true, false], n_heads: null, positions: ["alibi", "sinusoidal", "none"] };
 const WARMUP_SHARE = 0.1;
+const N_FORCED = 12;
 const N_HELD_OUT = 100;
 const HELD_OUT_SEED = 2 ** 31 - 1;
 const TOGETHER = 20;
@@ -134,9 +135,11 @@ export class Run {
   }
 
   // What a page shows of this moment: the held-out loss, a review that the model writes, its English word by
-  // word, which of its words the grammar allows, and what the model attends to in some words, (H, T, T) for each block.
+  // word, which of its words the grammar allows, and what the model attends to in some words, (H, T, T) for each
+  // block. A model that ends before the first word writes one more, `forced`, that must not end.
   moment(words, seed) {
     const text = this.sample(generator(seed));
+    const forced = text.length ? null : this.reviewed(this.sample(generator(seed), [], 1, N_FORCED));
     const record = this.look(words);
     const attention = Array.from(
       { length: this.model.config.n_layers },
@@ -146,12 +149,16 @@ export class Run {
     return {
       ...this.evaluate(),
       tokens: this.tokens,
-      text,
-      english: text.map((word) => this.world.english[this.world.ids.get(word)]),
-      allowed: this.world.allowed(text),
+      ...this.reviewed(text),
+      forced,
       attention,
       heads,
     };
+  }
+
+  reviewed(text) {
+    const { english, ids } = this.world;
+    return { text, english: text.map((word) => english[ids.get(word)]), allowed: this.world.allowed(text) };
   }
 
   // Go on with another model of the same words, such as one that was saved; its schedule begins anew.
@@ -164,12 +171,14 @@ export class Run {
     this.tokens = this.spent = 0;
   }
 
-  // Draw a review from the model, word by word, after the words of a beginning.
-  sample(random, beginning = [], temperature = 1) {
+  // Draw a review from the model, word by word, after the words of a beginning; where it must have so many words
+  // the end is left out, and it has no more.
+  sample(random, beginning = [], temperature = 1, nForced = 0) {
     const ids = [0, ...encodeWords(this.world, beginning)];
     const { max_len: maxLen } = this.model.config;
-    while (ids.length < maxLen) {
+    while (ids.length < (nForced ? nForced + 1 : maxLen)) {
       const logits = this.model.forward(ids, 1, ids.length).data.slice(-this.model.config.vocab_size);
+      if (nForced) logits[0] = -Infinity;
       const top = logits.reduce((a, b) => Math.max(a, b));
       const chances = logits.map((x) => Math.exp((x - top) / temperature));
       let left = random() * chances.reduce((a, b) => a + b);

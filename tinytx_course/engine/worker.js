@@ -53,7 +53,7 @@ export function isMoment(step) {
 //   pause
 //   change  { changes, mark }   what can be changed while it learns: see Run.change; "changed" with the step,
 //           the mark and the steps of the schedule, or "refused" with the part of the configuration that was
-//           to change, as it is
+//           to change, as it is; what has a mark is "shown" before it and after it
 //   show    a moment: see Run.moment
 //   save, open { bytes }
 export function serve(scope) {
@@ -100,8 +100,10 @@ export function serve(scope) {
     },
     change({ changes, mark }) {
       try {
+        if (mark) show();
         run.change(changes);
         tell("changed", { step: run.step, mark, ...schedule() });
+        if (mark) show();
       } catch ({ message }) {
         const names = Object.keys(changes.config ?? {});
         tell("refused", {

@@ -28,6 +28,7 @@ EXPLORER = re.compile(
     r'(?:<p class="tx-tries">.*?</p>)?<p class="tx-still"><strong>(.*?)[.]?</strong> (.*?)</p></div>'
 )
 _BOUND = re.compile("[<>]=")
+_HEAD = re.compile(r'<title>(.*) · tinytx</title>\n<meta name="description" content="(.*)">')
 _NAME = re.compile(r"\d\d|\w+")
 _SHOWN = re.compile(r"stills/([\w-]+)\.png")
 
@@ -150,6 +151,15 @@ def write_beside(folder: Path, page: str, stem: str) -> str:
         (folder / FOLDER / name).write_text(text, encoding="utf-8")
     write_stills(folder, page, *alone.values())
     return page
+
+
+def gallery(folder: Path) -> list[tuple[str, str, str, str]]:
+    """Return the explorers of lessons that have a page in `folder`: its name, still picture, title, words."""
+    found = []
+    for file in sorted((folder / FOLDER).glob("[0-9]*.html")):
+        title, words = _HEAD.search(file.read_text(encoding="utf-8")).groups()  # type: ignore[union-attr]
+        found.append((file.stem, still(file.stem), title, f"{words.partition('. ')[0].rstrip('.')}."))
+    return found
 
 
 def write_stills(folder: Path, *pages: str) -> None:

@@ -75,7 +75,8 @@ _NOT_ATTEMPTED = ": not attempted yet"
 _INVITATION = (
     '<p class="todo">✎ Write it in your own copy: <a href="notebooks/{}.ipynb" download>download this '
     'notebook</a>, or open all with <code>make lab</code> (<a href="00_start_here.html#Your-own-copy">how '
-    "to</a>). The check there says what is right, and names the mistake.</p>"
+    "to</a>). The check there says what is right, and names the mistake. Without Python: "
+    '<a href="exercises.html">exercises on a page</a>.</p>'
 )
 _LEVEL = re.compile(r"<p><code>(Level \d/5) · (\d+ minutes) · (outcome \d+)</code></p>")
 _HIGHLIGHTED = re.compile(r'<div class="highlight.*?</div>', re.S)
@@ -237,6 +238,11 @@ def _as_a_reader_sees(output: NotebookNode, lesson: Lesson) -> NotebookNode:
     return output
 
 
+def _says(output: NotebookNode) -> bool:
+    """Return whether an output says more than that a list is empty."""
+    return output.get("data", {}).get("text/plain") != "[]"
+
+
 def _fold_further(cells: list[NotebookNode], lesson: Lesson) -> None:
     """Write into the first cell of each section that is *Further* what waits in it, and where it ends."""
     for further, run in groupby(cells, is_further):
@@ -285,7 +291,9 @@ def notebook_to_html(
         if cell.cell_type == "code":
             others = (names for key, names in read.items() if key != id(cell))
             cell.source = without_predictions(without_marks(cell.source), set().union(*others))
-            seen = (_as_a_reader_sees(output, lesson) for output in joined_streams(cell.outputs))
+            seen = (
+                _as_a_reader_sees(output, lesson) for output in joined_streams(cell.outputs) if _says(output)
+            )
             cell.outputs = numbered.renew(seen)
             cell.metadata.folded = FOLDED in cell.metadata.get("tags", [])
             cell.metadata.only_shows = not cell.source or bool(cell.outputs) and only_shows(cell.source)

@@ -7,6 +7,7 @@ import html
 import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from colorsys import hls_to_rgb, rgb_to_hls
 from pathlib import Path
 from typing import Any
 
@@ -49,35 +50,39 @@ MANY_CELLS = 200
 
 
 def in_the_dark(colour: str) -> str:
-    """Return a colour as the filter of `style_sheet`, which turns pictures of pixels round, shows it.
+    """Return a colour of the same hue for a dark ground: what is dark becomes light, or strong.
 
     Examples
     --------
-    >>> in_the_dark("#ffffff"), in_the_dark("#08306b")
-    ('#141414', '#a8c9fb')
+    >>> in_the_dark("#ffffff"), in_the_dark("#000000"), in_the_dark("#08306b")
+    ('#141414', '#ebebeb', '#1a70ee')
     """
-    r, g, b = (0.92 * 255 - 0.84 * part for part in ImageColor.getrgb(colour)[:3])
-    both = 0.426 * r + 1.43 * g + 0.144 * b
-    turned = (both - r, both - g, both - b)
-    return "#" + "".join(f"{round(min(255, max(0, part))):02x}" for part in turned)
+    hue, light, strong = rgb_to_hls(*(part / 255 for part in ImageColor.getrgb(colour)[:3]))
+    turned = hls_to_rgb(hue, 0.08 + (0.84 - 0.32 * strong) * (1 - light), strong)
+    return "#" + "".join(f"{round(255 * part):02x}" for part in turned)
 
 
 def _short(x: float) -> str:
     return f"{x:.1f}".removesuffix(".0")
 
 
-def _pixels(cells: Sequence[tuple[Any, ...]], columns: Sequence[float], rows: Sequence[float]) -> Any:
+def _pixels(
+    cells: Sequence[tuple[Any, ...]], columns: Sequence[float], rows: Sequence[float], theme: str
+) -> Any:
     """Return the cells of a full grid as a picture of a pixel a cell."""
     drawn, stream = Image.new("RGBA", (len(columns), len(rows))), io.BytesIO()
     for left, top, _, _, style in cells:
         if (colour := style.removeprefix("fill: ")) != "none":
+            colour = in_the_dark(colour) if theme == "dark" else colour
             drawn.putpixel((columns.index(left), rows.index(top)), ImageColor.getcolor(colour, "RGBA"))
     drawn.save(stream, format="png", optimize=True)
     width, height = (max(cell[i] for cell in cells) - edge for i, edge in ((2, columns[0]), (3, rows[0])))
     box = zip(("x", "y", "width", "height"), (columns[0], rows[0], width, height), strict=True)
     look = {"preserveAspectRatio": "none", "style": "image-rendering: pixelated"}
     data = f"data:image/png;base64,{base64.b64encode(stream.getvalue()).decode()}"
-    return etree.Element(f"{_SVG}image", {name: f"{size:.1f}" for name, size in box} | look | {"href": data})
+    return etree.Element(
+        f"{_SVG}image", {name: f"{size:.1f}" for name, size in box} | look | {"class": theme, "href": data}
+    )
 
 
 def _shorten(mesh: Any) -> None:
@@ -90,7 +95,7 @@ def _shorten(mesh: Any) -> None:
     columns, rows = (sorted({cell[i] for cell in cells}) for i in (0, 1))
     is_full = len(cells) == len(columns) * len(rows) and not any(";" in style for *_, style in cells)
     if len(cells) > MANY_CELLS and is_full:
-        mesh[:] = [_pixels(cells, columns, rows)]
+        mesh[:] = [_pixels(cells, columns, rows, theme) for theme in ("light", "dark")]
         return
     paths: dict[str, str] = {}
     for left, top, right, bottom, style in cells:
@@ -143,13 +148,15 @@ def _shortened(key: str, value: str, names: Mapping[str, str]) -> str:
 
 
 def style_sheet() -> str:
-    """Return the inks of figures in light and dark; pictures of pixels are turned round, but not on paper."""
+    """Return the inks of figures in light and dark; photos are turned round, but not on paper."""
     inks = " ".join(f"--ink-{light[1:]}: light-dark({light}, {dark});" for light, dark in INKS.items())
-    turned = ":is(.photo img, .try img, .figure image) { filter: invert(0.92) hue-rotate(180deg); }"
+    turned = """:is(.photo img, .try img, img.thumbnail) { filter: invert(0.92) hue-rotate(180deg); }
+  .figure image { display: none; &.dark { display: inline; } }"""
     return f"""
 .figure {{ {inks} }}
-@media screen {{ :root[data-theme="dark"] {turned} }}
-@media screen and (prefers-color-scheme: dark) {{ :root:not([data-theme="light"]) {turned} }}
+.figure image.dark {{ display: none; }}
+@media screen {{ :root[data-theme="dark"] {{ {turned} }} }}
+@media screen and (prefers-color-scheme: dark) {{ :root:not([data-theme="light"]) {{ {turned} }} }}
 """
 
 

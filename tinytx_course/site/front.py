@@ -10,21 +10,12 @@ from typing import Any
 
 from tinytx_course.building.notebooks import Run
 from tinytx_course.exercises.checking import EXERCISES
-from tinytx_course.lessons import LESSONS, Lesson, format_duration, stored_times
+from tinytx_course.lessons import Lesson, by_course, format_duration, stored_times
 from tinytx_course.machine import this_machine
 from tinytx_course.plots.diagrams.diagram import DIAGRAMS, diagram
 from tinytx_course.quizzes.bank import questions
 from tinytx_course.site.bare import EXPLORER
 from tinytx_course.site.figures import drawing
-
-#: The parts of the course: name, what it is about, the numbers of the first and the last lesson.
-PARTS = (
-    ("Read", "How text becomes numbers.", 0, 1),
-    ("Attend", "Which token may attend to which, in what order, and with how many heads.", 2, 4),
-    ("Build", "From one block to a GPT of your own.", 5, 7),
-    ("Learn", "What training on text teaches, and what it is good for.", 8, 11),
-    ("Look further", "Speed, real models, what they hold inside, and what goes wrong.", 12, 18),
-)
 
 #: The figure on the card of a lesson; of the others the widest panel of their diagram.
 CARD_FIGURES = {
@@ -63,12 +54,13 @@ def _thumbnail(lesson: int, drawings: Path | None) -> str:
 def course_map(
     shown: Sequence[Lesson], failed: Collection[Lesson], folder: Path, drawings: Path | None = None
 ) -> list[tuple[str, str, list[dict[str, Any]]]]:
-    """Return the parts of the course, name, what it is about, lessons; those that are shown are linked.
+    """Return the three short courses, name, what you have at the end, lessons; those shown are linked.
 
     The marks of a lesson say how long it takes, and what there is to try and to do.
     """
-    cards = [
-        {
+
+    def card(lesson: Lesson) -> dict[str, Any]:
+        return {
             "lesson": lesson,
             "shown": lesson in shown,
             "failed": lesson in failed,
@@ -76,9 +68,10 @@ def course_map(
             "marks": _marks(folder / f"{lesson.name}.html"),
             "n_questions": len(questions(lesson)),
         }
-        for lesson in LESSONS
+
+    return [
+        (name, f"At its end you have {has}.", [*map(card, lessons)]) for name, has, lessons in by_course()
     ]
-    return [(name, words, cards[first : last + 1]) for name, words, first, last in PARTS]
 
 
 def _marks(file: Path) -> list[str]:

@@ -19,7 +19,7 @@ from typing import Any
 
 from tinytx_course.building.elsewhere import open_links, source_of
 from tinytx_course.building.notebooks import Run, without_outputs
-from tinytx_course.lessons import LESSONS, Lesson, project_root
+from tinytx_course.lessons import LESSONS, Lesson, by_course, project_root
 from tinytx_course.plots.diagrams.svg import style_sheet as diagram_style
 from tinytx_course.site import bare, figures, finding, front
 from tinytx_course.site.cells import code_style, notebook_to_html
@@ -34,6 +34,7 @@ from tinytx_course.widgets.playground import playground
 _SHOWS = "Its language is generated, so each model is shown next to the exact truth."
 _ABOUT = f"A course on transformers, from the first token to a GPT of your own. {_SHOWS}"
 _DESCRIPTIONS = {
+    "gallery": "Every explorer of a course on transformers, on a page of its own.",
     "glossary": "The terms of a course on transformers, each in a sentence, and where it is explained.",
     "reference": "Every function of tinytx, a small transformer in PyTorch: shapes, formulas, papers.",
     "exercises": "Exercises on transformers without Python: fill masks, order lines, predict numbers.",
@@ -170,7 +171,7 @@ def bar(where: str, shown: Sequence[Lesson], lesson: Lesson | None = None, *, pr
     """Return the bar of a page; `shown` are the lessons that have a page."""
     before, after = neighbours(lesson, shown)
     around = {"lesson": lesson, "before": before, "after": after}
-    return render("site/bar.html", lessons=LESSONS, shown=shown, where=where, present=present, **around)
+    return render("site/bar.html", courses=by_course(), shown=shown, where=where, present=present, **around)
 
 
 def neighbours(lesson: Lesson | None, shown: Sequence[Lesson]) -> tuple[Lesson | None, Lesson | None]:
@@ -269,7 +270,7 @@ def page(run: Run, shown: Sequence[Lesson] = LESSONS, drawings: Path | None = No
         picture=picture,
         about=f' data-lesson="{lesson.name}"',
         description=f"{lesson.question} Lesson {lesson.number:02d} of a course on transformers. {_SHOWS}",
-        bar=bar(titled(lesson), shown, lesson, present=True),
+        bar=bar(f"Lesson {lesson.number:02d} of {LESSONS[-1].number}", shown, lesson, present=True),
         address=address,
         elsewhere=open_links(address, lesson.name),
         code=_qr_code(address),
@@ -295,6 +296,7 @@ def other_pages(folder: Path) -> dict[str, str]:
             "terms": terms_table({lesson.number: f"{lesson.name}.html" for lesson in shown}),
             "names": names_table().replace("<td>–</td>", "<td></td>"),
         },
+        "gallery": {"explorers": bare.gallery(folder), "sheets": ["front"]},
         "reference": {"body": reference_body(), "sheets": ["reference"]},
         "exercises": {"body": exercises_body(folder, shown), "sheets": ["exercises"]},
         "playground": {

@@ -131,3 +131,15 @@ def test_a_schedule_in_seconds_ends_with_them_though_the_steps_slow_down(engine,
 def test_the_engine_in_a_page_is_small(world):
     parts = training_parts(world)
     assert len(parts["script"].encode()) + len(parts["wasm"]) <= 100_000
+
+
+def test_a_model_that_ends_at_once_writes_what_it_would_if_it_must_not_end(engine, tables):
+    body = """
+const run = new Run(world, await kernelsFor("wasm"), 0, { config: one.config });
+const drawn = run.sample.bind(run);
+run.sample = (random, beginning, temperature, n = 0) => (n ? drawn(random, beginning, temperature, n) : []);
+const { text, forced } = run.moment([], 0);
+return [text, forced.text.length, forced.allowed.length, forced.english.length];
+"""
+    ((_, found),) = engine(MAKE + body, ({"config": SMALL}, tables))
+    assert found == [[], 12, 12, 12]

@@ -96,9 +96,10 @@ def test_a_change_that_is_refused_is_told_with_what_stays_as_it_is(served):
     ask("change", { changes: { config: { n_heads: 3 } }, mark: "3 heads" });
     const told = [];
     await until("refused", (data) => told.push(data));
-    return told;
+    return told.map((data) => (data.told === "shown" ? data.step : data));
     """
-    ((_, changed, refused),) = served(body, {})
+    ((_, before, changed, after, _, refused),) = served(body, {})
+    assert before == after == 0  # shown before the change and after it, at the same step
     assert changed == {"told": "changed", "step": 0, "mark": "4 heads", "nSteps": 9}
     assert refused["config"] == {"n_heads": 4} and "divide d_model=8, got 3" in refused["message"]
 

@@ -97,7 +97,9 @@ def test_a_page_with_all_explorers_holds_shared_code_once_asks_for_nothing_and_i
 def test_the_address_of_a_page_is_read_and_written_and_what_is_not_allowed_is_left_out(node):
     address = json.dumps(FOLDER.joinpath("_address.js").read_text(encoding="utf-8").replace("export ", ""))
     functions = f"new Function({address} + '; return {{ valueFrom, valueText, addressParts }};')()"
-    parts = "[...a.addressParts('#mask?causal=0&drawn=1,3;shapes;mask2?x=')].map(([k, v]) => [k, [...v]])"
+    parts = (
+        "[...a.addressParts('#mask?causal=0&drawn=1,3;shapes;mask2?x=;a?b?c')].map(([k, v]) => [k, [...v]])"
+    )
     values = {
         "a.valueFrom('0', true, null)": False, "a.valueFrom('2', true, null)": None,
         "a.valueFrom('7', 1, [0, 7])": 7, "a.valueFrom('8', 1, [0, 7])": None,
@@ -109,7 +111,7 @@ def test_the_address_of_a_page_is_read_and_written_and_what_is_not_allowed_is_le
         "a.valueFrom('', [5], [0, 7])": [],
         "a.valueFrom('un%2C%20deux,trois', [], (word) => word !== '')": ["un, deux", "trois"],
         "a.valueText(['un, deux', 'é'])": "un%2C%20deux,%C3%A9", "a.valueText(true)": "1",
-        parts: [["mask", [["causal", "0"], ["drawn", "1,3"]]], ["mask2", [["x", ""]]]],
+        parts: [["mask", [["causal", "0"], ["drawn", "1,3"]]], ["shapes", []], ["mask2", [["x", ""]]]],
     }  # fmt: skip
     ((*found,),) = node("mask", f"((a) => [{', '.join(values)}])({functions})")
     assert found == list(values.values())

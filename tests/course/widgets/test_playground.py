@@ -72,14 +72,22 @@ def test_the_history_thins_losses_out_and_remembers_moments(node):
     expression = f"""(() => {{ const history = new js.History(), losses = {losses};
       losses.forEach((loss, i) => history.note({{ step: i + 1, tokens: 9 * i, loss }}));
       history.note({{ step: 3001, tokens: 1, loss: NaN }});
-      for (const step of [0, 5, 50, 50]) history.show({{ step, loss: step }});
+      for (const step of [0, 5, 50, 50]) history.show({{ step, loss: step, n: history.moments.length }});
       const at = [-1, 0, 7, 50, 99].map((step) => history.at(step).step);
-      return [history.losses, history.moments.length, at]; }})()"""
-    ((found, n_moments, at),) = node("playground", expression)
+      return [history.losses, history.moments.length, at, history.at(50).before.n]; }})()"""
+    ((found, n_moments, at, before),) = node("playground", expression)
     assert sum(one["n"] for one in found) == 3000 and len(found) < 400
     mean = sum(one["n"] * one["loss"] for one in found) / 3000
     assert math.isclose(mean, np.mean(losses), rel_tol=1e-9)
-    assert n_moments == 3 and at == [50, 0, 5, 50, 50]
+    assert n_moments == 3 and at == [50, 0, 5, 50, 50] and before == 2  # before a switch
+
+
+def test_ticks_of_losses_lie_apart_and_off_the_words_below_them(node):
+    low, high, pixel = math.log(0.016), math.log(8), 0.034
+    (ticks,) = node("playground", f"js.ticksOf({low}, {high}, {pixel})", {})
+    heights, losses = zip(*sorted(ticks), strict=True)
+    assert min(np.diff(heights)) >= 13 * pixel and heights[0] > low + 22 * pixel
+    assert losses[-3:] == (1, 2, 5) and 0.05 in losses
 
 
 def test_what_was_learned_while_it_cheated_is_said_to_be_lost_only_afterwards(node):

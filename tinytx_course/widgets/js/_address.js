@@ -34,9 +34,9 @@ export function addressParts(hash) {
     .replace(/^#/, "")
     .split(";")
     .map((part) => part.split("?"))
-    .filter((part) => part.length === 2);
+    .filter(([name, ...more]) => name && more.length < 2);
   return new Map(
-    parts.map(([name, pairs]) => [name, new Map(pairs.split("&").map((pair) => pair.split("=")))]),
+    parts.map(([name, pairs]) => [name, new Map(pairs?.split("&").map((pair) => pair.split("=")))]),
   );
 }
 
@@ -60,8 +60,11 @@ const changedIn = ({ model, start }) =>
 // Buttons that copy the address of an explorer as it is now, and the frame that shows its bare page.
 export function sharing(name, box) {
   const { txKind: kind, txPage: bare } = box.dataset;
-  const link = (page, called) =>
-    `${new URL(page, location.href.split("#")[0])}#${called}?${changedIn(keepers.get(name))}`;
+  const link = (page, called) => {
+    const changed = changedIn(keepers.get(name));
+    return `${new URL(page, location.href.split("#")[0])}#${called}${changed && `?${changed}`}`;
+  };
+  const copied = location.protocol === "file:" ? "Copied: for this machine only" : "Copied";
   const frame = () => {
     const title = box.querySelector(".tx").ariaLabel;
     const size = { width: "100%", height: box.offsetHeight + 80 };
@@ -69,7 +72,7 @@ export function sharing(name, box) {
     return h("iframe", { src: link(bare, kind), title, ...size, ...rest }).outerHTML;
   };
   const button = (words, text) =>
-    h("button.tx-button.tx-screen.tx-copy", { onclick: ({ target }) => copyText(text(), target) }, words);
+    h("button.tx-button.tx-screen.tx-copy", { onclick: ({ target }) => copyText(text(), target, copied) }, words);
   return [button("Copy link", () => link("", name)), ...(bare ? [button("Embed", frame)] : [])];
 }
 
@@ -79,7 +82,7 @@ function writeAddress() {
     .filter(([, changed]) => changed)
     .map(([name, changed]) => `${name}?${changed}`);
   const plain = location.pathname + location.search;
-  const ours = addressParts(location.hash).size;
+  const ours = [...addressParts(location.hash).keys()].some((name) => keepers.has(name));
   if (!parts.length && !ours) return; // the heading that somebody linked to
   try {
     history.replaceState(history.state, "", parts.length ? `#${parts.join(";")}` : plain);

@@ -121,7 +121,6 @@ export class Conductor {
     }
     settings[key] = value;
     first.ask("change", { changes: liveChange(key, settings), mark: SETTINGS[key]?.says(value) });
-    first.ask("show");
   }
 
   // The second run: the settings of the first but for one, and as many steps as its schedule has by now, up to
@@ -198,7 +197,8 @@ export class Conductor {
 
   on_changed({ step, mark, nSteps }, { history, settings }) {
     settings.n_steps = nSteps;
-    if (mark) history.marks.push({ step, loss: history.losses.at(-1)?.loss ?? 1, text: mark });
+    if (mark) history.marks.push({ step, text: mark });
+    this.later();
   }
 
   on_refused({ message, config }, run) {

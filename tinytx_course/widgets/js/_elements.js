@@ -29,7 +29,7 @@ export const setAll = (element, attributes) =>
   Object.entries(attributes).forEach(([name, value]) => element.setAttribute(name, value));
 
 // Put a text on the clipboard; the button says so for a while.
-export async function copyText(text, button) {
+export async function copyText(text, button, copied = "Copied") {
   const words = button.textContent;
   try {
     await navigator.clipboard.writeText(text);
@@ -41,7 +41,7 @@ export async function copyText(text, button) {
     document.execCommand("copy");
     box.remove();
   }
-  button.textContent = "Copied";
+  button.textContent = copied;
   setTimeout(() => {
     button.textContent = words;
   }, 1500);

@@ -134,8 +134,13 @@ export class History {
     else this.losses.push({ bin, step, loss, n: 1 });
   }
 
+  // Of a step at which something was switched, the moment `before` is kept, too.
   show(moment) {
-    if (this.moments.at(-1)?.step === moment.step) this.moments.pop();
+    const last = this.moments.at(-1);
+    if (last?.step === moment.step) {
+      moment.before = last.before ?? last;
+      this.moments.pop();
+    }
     this.moments.push(moment);
   }
 

@@ -4,7 +4,9 @@
 
 const RATES = [0.0003, 0.001, 0.003, 0.006, 0.012, 0.025, 0.05, 0.1, 0.3, 1];
 const NAMES = { first: "A", second: "B" };
-const LOSSES = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 3, 5, 7, 10, 20, 50, 100];
+// ticks, those first that are shown where there is no room for all
+const LOSSES = [1, 2, 5, 10, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 20, 50, 100, 3, 7];
+const LEAST = 0.001;
 const STEPS = [0, 10, 30, 100, 300, 1000, 3000, 10000];
 // Pixels of a weight, and of a page where the band has few words
 const CELL = 20;
@@ -112,17 +114,27 @@ function briefly(get) {
   const { step, shown, above, settings, marks } = get("first");
   if (get("notice")) return get("notice");
   if (!step)
-    return "The dashed line is the best that any model can be expected to do. In grey: a run that was recorded. Train a new model here, in this page.";
+    return "Dashed: the best that any model can be expected to do. Grey: a recorded run.";
   if (above === null) return "The loss is no number any more.";
   const far = `${(100 * Math.abs(above)).toFixed(1)}%`;
   if (above < 0)
-    return `It is cheating: its loss is ${far} below the line. Without the mask each position attends to the very word that it has to predict. What it learns is of no use for writing.`;
+    return `It is cheating, ${far} below the line: it reads the word that it has to predict.`;
   if (!settings.causal)
-    return `The mask is off: each position may attend to the word that it has to predict. The loss is ${far} above the line and falls.`;
-  const anew = marks.length ? " The mask is back, so copying does not help any more: it learns anew." : "";
-  const end = step >= settings.n_steps ? ` Its ${settings.seconds} seconds are over.` : "";
-  return `After ${counted(shown, "step")} the loss is ${far} above the dashed line, the best that an honest model can expect.${anew}${end}`;
+    return `The mask is off: it may read the answers. The loss is ${far} above the line.`;
+  const anew = marks.length ? ". The mask is back: it learns anew." : ", the best to expect.";
+  const end = step >= settings.n_steps ? `. Its ${settings.seconds} seconds are over.` : anew;
+  return `After ${counted(shown, "step")} the loss is ${far} above the line${end}`;
 }
+
+// Losses between two heights that lie apart, and above the words at the lower end: [height, loss].
+export const ticksOf = (low, high, pixel) =>
+  LOSSES.map((loss) => [Math.log(loss), loss])
+    .filter(([height]) => height > low + 22 * pixel && height < high)
+    .reduce(
+      (kept, tick) =>
+        kept.some(([height]) => Math.abs(height - tick[0]) < 13 * pixel) ? kept : [...kept, tick],
+      [],
+    );
 
 // Loss against steps, both on scales of equal factors.
 function chart(ui, runs) {
@@ -163,7 +175,7 @@ function chart(ui, runs) {
     const y = [
       Math.min(1.25, 0.8 * Math.min(...all, 2)),
       Math.max(8, 1.05 * Math.min(100, Math.max(...all, 2))),
-    ].map((value) => Math.log(Math.max(value, 0.015)));
+    ].map((value) => Math.log(Math.max(value, LEAST)));
     // Names of switches have rows of their own above all curves, each with a line down to its step.
     const marks = shown.flatMap(([, { history }]) => history.marks);
     const rows = Math.min(ROWS, marks.length);
@@ -174,15 +186,6 @@ function chart(ui, runs) {
     const most = Math.max(100, ghost.at(-1)?.[0] ?? 0, ...shown.map(([, { history }]) => 1.1 * history.step));
     const x = [0, placeOf(most)];
     const height = (loss) => clamp(Math.log(Math.max(loss, 1e-9)), y[0], high);
-    const heightOf = ({ moments }, { step, loss }) => {
-      // on the line between two moments
-      const last = moments.findLast((moment) => moment.step <= step);
-      const next = moments.find((moment) => moment.step >= step);
-      if (!Number.isFinite(last?.loss) || !Number.isFinite(next?.loss)) return height(loss);
-      const way =
-        next === last ? 0 : (placeOf(step) - placeOf(last.step)) / (placeOf(next.step) - placeOf(last.step));
-      return height(last.loss) + way * (height(next.loss) - height(last.loss));
-    };
     const lines = shown.flatMap(([key, { history }], i) => [
       {
         tone: i ? "tx-faint tx-second" : "tx-faint",
@@ -193,6 +196,7 @@ function chart(ui, runs) {
         tone: i ? "tx-second" : "tx-first",
         name: ui.get("brief") ? "" : NAMES[key],
         points: history.moments
+          .flatMap((moment) => (moment.before ? [moment.before, moment] : moment))
           .filter(({ loss }) => Number.isFinite(loss))
           .map(({ step, loss }) => [placeOf(step), height(loss)]),
       },
@@ -207,7 +211,7 @@ function chart(ui, runs) {
       history.marks.map((mark) => [
         placeOf(mark.step),
         rowOf(marks.indexOf(mark)),
-        heightOf(history, mark),
+        height(history.at(mark.step).loss),
         mark.text,
       ]),
     );
@@ -240,10 +244,7 @@ function chart(ui, runs) {
       at: placeOf(at),
       lines,
       xTicks: STEPS.filter((step) => step <= most).map((step) => [placeOf(step), grouped(step)]),
-      yTicks: LOSSES.filter((loss) => Math.log(loss) > y[0] && Math.log(loss) < high).map((loss) => [
-        Math.log(loss),
-        loss,
-      ]),
+      yTicks: ticksOf(y[0], high, line / ROW),
       dots: [
         ...switched.map(([across, , down]) => ({ at: [across, down], tone: "tx-first", name: "" })),
         ...switched.map(([across, top, , name]) => ({
@@ -275,6 +276,10 @@ function chart(ui, runs) {
   return update;
 }
 
+// A review, its words that the grammar does not allow marked.
+const waved = ({ text, allowed }, n = text.length) =>
+  text.slice(0, n).flatMap((word, i) => [gap(text, i), allowed[i] ? word : h("s", word)]);
+
 // One run: how far it is, what it writes with the verdict of the grammar, and what it attends to.
 function panel(ui, key, runs) {
   const name = h("p.tx-title");
@@ -295,6 +300,7 @@ function panel(ui, key, runs) {
     if (!run) return;
     const { history, settings } = run;
     const moment = history.at(ui.get("moment"));
+    const told = ui.get(key); // as the summary says it
     const odd = unusual(settings);
     name.textContent = `Run ${NAMES[key]} · ${history.marks.length ? "now: " : ""}${odd || "nothing switched off"}`;
     warning.hidden = true;
@@ -308,7 +314,7 @@ function panel(ui, key, runs) {
     const above = Number.isFinite(moment.above) ? moment.above : null;
     reached.replaceChildren(
       h("b", distance(above)),
-      `${progress(history, settings)} · ${grouped(history.tokens)} tokens${moment.step < history.at(-1).step ? ` · looking back at step ${grouped(moment.step)}` : ""}`,
+      `${progress(told, settings)} · ${grouped(told.tokens)} tokens${moment.step < history.at(-1).step ? ` · looking back at step ${grouped(moment.step)}` : ""}`,
     );
     warning.textContent =
       above < 0
@@ -317,14 +323,12 @@ function panel(ui, key, runs) {
           ? cheatedWith(history.marks, moment.step)
           : "";
     warning.hidden = !warning.textContent;
-    const n = moment.allowed.filter(Boolean).length;
+    const written = moment.text.length ? moment : moment.forced;
+    const n = written.allowed.filter(Boolean).length;
     if (text.moment !== moment) {
-      text.replaceChildren(
-        ...(moment.text.length ? [] : ["(nothing)"]),
-        ...moment.text.flatMap((word, i) => [gap(moment.text, i), moment.allowed[i] ? word : h("s", word)]),
-      );
+      text.replaceChildren(...waved(written));
       text.moment = moment;
-      english.textContent = wordByWord(moment.english);
+      english.textContent = wordByWord(written.english);
       const past = history.moments.slice(0, history.moments.indexOf(moment));
       const some = [...new Set([2, 1, 0].map((i) => past[Math.floor((i * past.length) / 3)]))].filter(
         (each) => each?.text.length,
@@ -335,9 +339,7 @@ function panel(ui, key, runs) {
         ),
       );
     }
-    verdict.textContent = moment.text.length
-      ? `The grammar allows ${n} of ${counted(moment.text.length, "word")}${n < moment.text.length ? "; the others are marked" : ""}.`
-      : "It ends the review before the first word.";
+    verdict.textContent = `${moment.text.length ? "" : "It ends the review before the first word; made to go on, it would write this. "}The grammar allows ${n} of ${counted(written.text.length, "word")}${n < written.text.length ? "; the others are marked" : ""}.`;
     map.paint(moment, moment.heads, ui.get("words"));
   };
   return { box, before, map: map.box, paint };
@@ -580,12 +582,18 @@ const HONEST = 15; // seconds that it learns before it may cheat
 const ENOUGH = 0.4; // of it is seen
 const MOST_WORDS = 26;
 const FIVE_MINUTES = 300;
+const NOTE =
+  "The loss is low where the model expects the next word. Without the mask the answer is in the input, one position to the right. Red waves: words that the grammar does not allow there.";
+const NOTHING_TO_COPY =
+  "It has learned to copy the word to the right. Where it writes there is none, as after the last word in training: there the answer was the end. Red waves: not allowed by the grammar.";
 function stage(ui, conduct) {
   const { runs } = conduct;
   const curve = chart(ui, runs);
   const reached = h("p.tx-reached");
   const text = h("p.tx-text", { lang: "fr" });
   const english = h("p.tx-english");
+  const brief = h("p.tx-brief", { lang: "fr", "aria-hidden": "true" }); // in sight on a phone
+  const why = h("p.tx-note");
   let isAsked = false; // by the reader
   let wasPlaying = false;
   const ended = () => runs.first.history.step >= runs.first.settings.n_steps;
@@ -629,32 +637,38 @@ function stage(ui, conduct) {
     const { history, settings } = runs.first;
     if (!isAsked && conduct.playing && history.spent >= AT_FIRST) {
       conduct.pause();
-      const { step, above } = history.at(-1);
+      const { above } = history.at(-1);
       conduct.say(
-        `After ${AT_FIRST} seconds it waits for you. At step ${grouped(step)} its loss was ${distance(above)}, the dashed line: go on, or let it cheat.`,
+        `After ${AT_FIRST} seconds it waits for you: ${distance(above)}. Go on, or let it cheat.`,
       );
     }
     const moment = history.step ? history.at(-1) : null;
     const shown = moment ?? TRAINING.recorded;
-    const last = settings.causal ? history.moments.findLast((each) => each.text.length) : moment;
-    const writes = (moment && last) ?? TRAINING.recorded;
+    const forced = moment?.text.length || settings.causal ? null : moment?.forced;
+    const last = moment && history.moments.findLast((each) => each.text.length);
+    const writes = forced ?? last ?? TRAINING.recorded;
+    const how = forced
+      ? "it ends before the first word; made to go on, it writes:"
+      : writes === moment
+        ? "it writes:"
+        : `it writes nothing; ${last ? "it" : "a recorded run"} wrote at step ${grouped(writes.step)}:`;
     const above = Number.isFinite(shown.above) ? shown.above : null;
     ui.root.setAttribute("aria-busy", conduct.busy);
     ui.root.classList.toggle("tx-below", above < 0);
     reached.replaceChildren(
       h("b", distance(above)),
       moment
-        ? `${progress({ ...history, step: moment.step }, settings)}; ${writes === moment ? (writes.text.length ? "it writes:" : "it writes nothing.") : `it writes nothing; ${history.moments.includes(writes) ? "it" : "a recorded run"} wrote at step ${grouped(writes.step)}:`}`
+        ? `${progress({ ...history, step: moment.step }, settings)}; ${how}`
         : `a recorded run, after ${grouped(shown.step)} steps; it writes:`,
     );
     if (text.moment !== writes) {
       text.moment = writes;
-      const words = shorter(writes.text);
-      text.replaceChildren(
-        ...words.flatMap((word, i) => [gap(words, i), writes.allowed[i] ? word : h("s", word)]),
-      );
-      english.textContent = wordByWord(writes.english.slice(0, words.length));
+      const { length } = shorter(writes.text);
+      text.replaceChildren(...waved(writes, length));
+      brief.textContent = `writes: ${text.textContent}`;
+      english.textContent = wordByWord(writes.english.slice(0, length));
     }
+    why.textContent = forced ? NOTHING_TO_COPY : NOTE;
     const more = ui.get("seconds") === FIVE_MINUTES ? "▶ Train a new one" : "▶ Go on to five minutes";
     const next = ended() ? more : history.step ? "▶ Go on" : "▶ Train it";
     play.textContent = conduct.playing ? "❚❚ Pause" : next;
@@ -663,12 +677,8 @@ function stage(ui, conduct) {
     cheat.textContent = ui.get("causal") ? offer : "Put the mask back";
     curve();
   };
-  const note = h(
-    "p.tx-note",
-    "The loss is low where the model expects the next word. Without the mask the answer is in the input, one position to the right. Red waves: words that the grammar does not allow there.",
-  );
   const buttons = h("div.tx-row.tx-buttons", play, cheat);
-  ui.show(paint, h("div.tx-stage", curve.box, h("div.tx-part", reached, text, english), buttons, note));
+  ui.show(paint, h("div.tx-stage", curve.box, h("div.tx-part", reached, text, english), buttons, brief, why));
 }
 
 function build(ui) {

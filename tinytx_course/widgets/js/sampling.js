@@ -311,7 +311,7 @@ function chart(ui) {
       ); // clear of the names of the cuts
       // Above its bar, and in it where a line is drawn above, which has another value.
       const lines = [before, s.truth ? of(s.truth, i) : 0].filter((x) => x > p);
-      const inBar = lines.length > 0 && p > FITS * full;
+      const inBar = p > FITS * full && lines.some((x) => x > p + 0.1 * FITS * full);
       const close = lines.filter((x) => x < p + FITS * full);
       box.classList.toggle("tx-inside", inBar);
       value.style.bottom = box.classList.contains("tx-over") ? "" : height(inBar ? p : Math.max(p, ...close));

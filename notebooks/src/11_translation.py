@@ -412,10 +412,25 @@ for alpha in (0.0, 1.0):
     print(f"length penalty {alpha}: {' '.join(best)}, by hand and by the package")
 
 # %% [markdown]
-# Search trees of the trained model:
+# Does it pay? The fresh sentences by the trained model, with one beam and with two:
 
 # %%
-course.widgets.beam_tree(model, tokenizer, sources[:6], references=references[:6])
+found = tx.translate(model, tokenizer, sources, search=beam.Search(beam_size=2))
+wide = [each.text for each in found]
+both = list(zip(translations["greedy"], wide, references, strict=True))
+won = [i for i, (one, two, right) in enumerate(both) if one != two == right]
+lost = [i for i, (one, two, right) in enumerate(both) if two != one == right]
+changed = sum(one != two for one, two, _ in both)
+print(f"Two beams change {changed} of {len(both)} translations:", end=" ")
+print(f"{len(won)} to the reference, {len(lost)} away from it.")
+
+# %% [markdown]
+# A few sentences gain, and now and then one loses: a more probable sentence need not be the right one. The first of these are shown here, then sentences that stay the same.
+
+# %%
+shown = [*won[:3], *lost[:1], *range(6)][:6]
+texts, rights = ([side[i] for i in shown] for side in (sources, references))
+course.widgets.beam_tree(model, tokenizer, texts, references=rights)
 
 # %% [markdown]
 # ## Further: the KV cache, no target token is computed twice

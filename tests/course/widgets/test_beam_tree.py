@@ -1,12 +1,11 @@
 """The beam tree: its best hypotheses compared with the search of the package, its sums with the model."""
 
-from collections import defaultdict
 from copy import deepcopy
 
 import pytest
 
 import tinytx_course as course
-from tests.tinytx.test_beam import Table
+from tests.tinytx.test_beam import by_table
 from tinytx.beam import Search, beam_search
 from tinytx.translate import translate_ids
 from tinytx_course.widgets.beam_tree import PENALTIES, search_tree
@@ -143,7 +142,7 @@ def test_the_table_of_the_lesson_is_searched_as_the_package_searches_it(node, ex
         ("la", "chat"): {"(the end)": 0.6, "noir": 0.4},
         ("le", "chat"): {"(the end)": 0.52, "noir": 0.48},
     }
-    table = defaultdict(lambda: [0.0] * 5 + [1.0])
+    table = {}
     for path, chances in after.items():
         table[tuple(map(words.index, path))] = [chances.get(word, 0.0) for word in words]
     explorer.source = len(TEXTS)
@@ -154,7 +153,7 @@ def test_the_table_of_the_lesson_is_searched_as_the_package_searches_it(node, ex
     for size in (1, 2, 3, 4):
         for penalty in PENALTIES:
             search = Search(beam_size=size, length_penalty=penalty)
-            (best,) = beam_search(Table(table), [9], bos_id=9, eos_id=5, search=search)
+            (best,) = beam_search(by_table(table, [0.0] * 5 + [1.0]), [9], bos_id=9, eos_id=5, search=search)
             expression = f"js.winner(js.treeOf(get), Infinity, {penalty})"
             ((path, log_prob, *_),) = node("beam_tree", expression, state | {"beam_size": size})
             assert path == [words[i] for i in best.token_ids]
@@ -172,6 +171,13 @@ def test_the_table_of_the_lesson_is_searched_as_the_package_searches_it(node, ex
 def test_the_thick_way_is_the_best_and_greedy_decoding_leaves_it_where_they_differ(node):
     (ways,) = node("beam_tree", "[1, 2].map((n) => js.bestWay(get, n))", DEUX)
     assert ways == [{"way": [0], "split": -1}, {"way": [1, 0], "split": 0}]
+
+
+def test_what_nothing_goes_on_from_is_faint_and_a_word_begins_with_no_mark(node):
+    tree = [[[0, "a", -1, "kept"], [0, "b", -2, "kept"]], [[0, "c", -2, "kept"], [0, "d", -3, "pruned"]]]
+    assert node("beam_tree", f"js.aliveAt({tree}, 2)", DEUX) == [[[True, False], [True, False]]]
+    odd = DEUX | {"trees": [[[[[0, "-'", -1, "finished"]]]] * 2]}
+    assert node("beam_tree", "js.ended(get, 1)[0].text", odd) == ["'"]
 
 
 def test_it_opens_at_the_third_step_of_the_sentence_where_the_beam_wins_most(node, explorer):

@@ -168,7 +168,7 @@ plots.show(fig, name="03_sinusoidal_table")
 # Choose a hand and a shift $k$.
 
 # %%
-course.widgets.positions(121, 64, 100, position=23, hand=4, shift=3)
+course.widgets.positions(121, 64, position=23, hand=4, shift=3)
 
 # %% [markdown]
 # ## Further: one step is one rotation

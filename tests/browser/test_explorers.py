@@ -10,6 +10,7 @@ import tinytx_course as course
 from tests.browser.cases import CASES
 from tests.browser.test_pages import relative
 from tests.browser.test_site import written
+from tests.course.widgets.conftest import changed
 from tinytx_course.lessons import LESSONS
 
 FITS = ("mask", "attention", "positions", "one_query")
@@ -112,12 +113,31 @@ def test_in_forced_colours_cells_and_what_is_chosen_keep_their_difference(page, 
         assert on and off and not on & off
 
 
+def test_a_share_stands_in_its_bar_below_the_line_of_the_language_and_both_cuts_are_drawn(page, show):
+    show(changed(course.widgets.sampling("Le livre"), stage=4, n_draws=100, temperature=3.0, top_p=0.8))
+    top = "document.querySelector('.tx-bar {}').getBoundingClientRect().top"
+    assert page.evaluate(top.format("b")) > page.evaluate(top.format("u"))
+    cuts = "[...document.querySelectorAll('.tx-cut-k, .tx-cut-p')].every(e => e.offsetHeight)"
+    assert page.evaluate(cuts)
+
+
+def test_a_leak_is_said_on_another_ground(page, show):
+    ground = "getComputedStyle(document.querySelector('.tx-say')).backgroundColor"
+    seen = set()
+    for where in ("before", "after"):
+        show(changed(course.widgets.mask(list("abcd")), where=where))
+        seen.add(page.evaluate(ground))
+    assert len(seen) == 2
+
+
 def test_arrow_keys_move_between_heads_as_they_are_seen(page, show):
     tokens = list("abcdefghij")
     weights = np.full((2, 6, 10, 10), 0.1)
     show(course.widgets.attention(weights, tokens))
-    page.size(900, 900)
+    page.size(1000, 900)
     page.settle()
+    names = "[...document.querySelectorAll('.tx-thumb small:last-child')].every(e => e.offsetHeight)"
+    assert page.evaluate(names)  # what a head does is seen, however many there are
     columns = "getComputedStyle(document.querySelector('.tx-thumbs')).getPropertyValue('--heads')"
     assert page.evaluate(columns) == "3"
     place = "(b => [b.left, b.top])(document.activeElement.getBoundingClientRect())"

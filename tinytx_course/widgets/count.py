@@ -102,8 +102,7 @@ def count(
 ) -> CountExplorer:
     """Explore what a transformer costs: parameters, compute, memory, and the key-value cache.
 
-    The pinned state is at first the same model on texts of a quarter of the length: it has the same number of
-    parameters, but attention computes a number for each pair of tokens.
+    Until a reader pins a state, what is changed is compared with how it opened.
 
     Parameters
     ----------
@@ -123,7 +122,7 @@ def count(
     --------
     >>> explorer = count(seq_len=100)
     >>> explorer.d_model, explorer.seq_len, explorer.pinned["seq_len"]
-    (200, 100, 25)
+    (200, 100, 100)
     """
     start = _settings_of(PRESETS["seed-lab"] if config is None else config)
     length = min(512, start["max_len"]) if seq_len is None else seq_len
@@ -136,8 +135,7 @@ def count(
         ghosts=_ghosts(),
         cards=[list(card) for card in CARDS.items()],
     )
-    pinned = {name: getattr(explorer, name) for name in SETTINGS}
-    explorer.pinned = pinned | {"seq_len": max(1, length // 4)}
+    explorer.pinned = {name: getattr(explorer, name) for name in SETTINGS}
     return explorer
 
 

@@ -175,6 +175,13 @@ def test_the_thick_way_is_the_best_and_greedy_decoding_leaves_it_where_they_diff
     assert ways == [{"way": [0], "split": -1}, {"way": [1, 0], "split": 0}]
 
 
+def test_what_nothing_goes_on_from_is_faint_and_a_word_begins_with_no_mark(node):
+    tree = [[[0, "a", -1, "kept"], [0, "b", -2, "kept"]], [[0, "c", -2, "kept"], [0, "d", -3, "pruned"]]]
+    assert node("beam_tree", f"js.aliveAt({tree}, 2)", DEUX) == [[[True, False], [True, False]]]
+    odd = DEUX | {"trees": [[[[[0, "-'", -1, "finished"]]]] * 2]}
+    assert node("beam_tree", "js.ended(get, 1)[0].text", odd) == ["'"]
+
+
 def test_it_opens_at_the_third_step_of_the_sentence_where_the_beam_wins_most(node, explorer):
     ways = "js.treeOf(get).map((_, i) => js.leadOf(get, i + 1))"
     states = [explorer.state() | {"source": i} for i in range(len(TEXTS))]

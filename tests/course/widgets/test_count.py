@@ -89,13 +89,19 @@ def test_the_lab_can_be_checked_on_paper(bars, describe):
     ((_, _, state),) = bars(explorer)
     assert config_of(state) == tx.PRESETS["seed-lab"]
     same = course.widgets.count(seq_len=10)
-    same.pinned = same.pinned | {"seq_len": 10}
+    explorer.pinned = explorer.pinned | {"seq_len": 2}
     text, same = describe(explorer, same)
     assert "\nChanged: length 2 → 10. " in text
     assert " 1,008,100 parameters, the largest part attention (64%)." in text
     assert text.startswith("Against length 2: compute × ") and " Pairs of tokens × 25.00, cache " in text
     assert text.partition("\n")[0].endswith(", parameters the same.")
-    assert same.partition("\n")[0].endswith("This is the pinned state.")
+    assert same.partition("\n")[0].endswith("Change something, and it is compared.")
+
+
+def test_a_name_may_break_at_its_hyphen_and_nothing_is_pinned_at_first(node):
+    state = course.widgets.count().state()
+    assert state["pinned"]["seq_len"] == state["seq_len"] == 512
+    assert node("count", "js.fitsIn(['feed-forward'], 60, 40, 13)", state) == [True]
 
 
 def test_embeddings_dominate_small_models_and_what_is_new_is_named(describe):

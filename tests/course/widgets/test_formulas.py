@@ -15,7 +15,7 @@ BY_HAND = {
     "count": {
         "[[300, 40], [300, 20]].map((box) => js.fitsIn(['norm, two', '12%'], ...box, 10))": [True, False],
         "[60, 40].map((wide) => js.fitsIn(['norm, two', '12%'], wide, 100, 10))": [True, True],
-        "[69, 70].map((wide) => js.fitsIn(['feed-forward'], wide, 99, 10))": [False, True],
+        "[63, 64].map((wide) => js.fitsIn(['embeddings,'], wide, 99, 10))": [False, True],
     },
     "depth": {
         "js.sized(0)": "1",

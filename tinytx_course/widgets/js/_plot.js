@@ -139,11 +139,10 @@ export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 
           points: points.map(([a, b]) => `${X(a).toFixed(1)},${Y(b).toFixed(1)}`).join(" "),
         }),
       ),
-      ...lines.flatMap(({ points, tone }) =>
-        points
-          .filter(([a]) => a === at && !tone.includes("tx-faint"))
-          .map(([a, b]) => h("circle", { class: tone, r: 4.5, cx: X(a), cy: Y(b) })),
-      ),
+      ...lines.flatMap(({ points, tone }) => {
+        const now = tone.includes("tx-faint") ? null : points.findLast(([a]) => a === at);
+        return now ? [h("circle", { class: tone, r: 4.5, cx: X(at), cy: Y(now[1]) })] : [];
+      }),
       ...dots.filter(({ bare }) => !bare).map(({ at: place, tone }) => mark(place, tone)),
       ...dots.flatMap(({ at: [a, b], tone, name, bare }) =>
         name ? label(X(a), Y(b), name, tone, bare) : "",

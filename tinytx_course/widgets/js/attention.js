@@ -141,13 +141,14 @@ function partView(ui, part) {
   let aim = "";
   const paint = (now) => {
     const { rows, cols, layer, at, query } = now;
-    let beside = ui.width >= 760; // the heads, next to the map
     let joined = ui.width >= 560; // the map, next to the words
-    // heads in half as many columns, or no room is left for the words
+    let beside = ui.width >= 760; // the heads, next to the map
+    // heads in half as many columns, or no room is left for the words; many heads go above
     const crowded = beside && ui.width < 13 * cols + 700;
+    beside &&= !crowded || now.heads <= 4;
     const { large } = ui;
     const least = large ? 16 : 13;
-    const left = thumbs?.paint(now, beside, crowded) ?? 0;
+    const left = thumbs?.paint(now, beside, crowded && beside) ?? 0;
     const most = widest(ui, part.queries, 700);
     const both = most + widest(ui, part.keys, 400);
     const room = (share) =>
@@ -242,20 +243,18 @@ function thumbnails(ui, { layers, heads, rows, cols }) {
   const title = h("p.tx-title", h("span", `${counted(all, "head")}: choose one`));
   let painted = "";
   const paint = (part, wide, crowded) => {
-    const least = heads > 8 ? 18 : 28;
-    const side = clamp(
-      Math.floor((wide ? (ui.width > 1000 ? 290 : 216) : Math.min(ui.width, 460)) / heads) - 10,
-      least,
-      72,
-    );
+    // A head needs room for the word that says what it does.
+    const room = wide ? (ui.width > 1000 ? 290 : 216) : Math.min(ui.width, 560);
+    let columns = heads;
+    while (columns > 4 && room < 54 * columns) columns = Math.ceil(columns / 2);
+    const side = clamp(Math.floor(room / columns) - 10, 28, heads > columns ? 44 : 72);
+    if (crowded) columns = Math.ceil(columns / 2);
     const open = part.layer * heads + part.at;
-    const columns = crowded ? Math.ceil(heads / 2) : heads;
     grid.style.setProperty("--heads", columns);
     grid.style.setProperty("--thumb", `${side}px`);
     order = orderOf(part, ui.get("by_habit"));
     show(order.indexOf(open));
     grid.classList.toggle("tx-fine", rows > side);
-    grid.classList.toggle("tx-bare", side < 40);
     const now = [ui.theme, ui.get("part"), ...order].join();
     const habits = habitsOf(part);
     if (painted !== now) {
@@ -273,7 +272,7 @@ function thumbnails(ui, { layers, heads, rows, cols }) {
           quiet: true,
         });
         places[slot].textContent = `${l}.${a}`;
-        names[slot].textContent = habit;
+        names[slot].textContent = habit.replace("two", "2");
         buttons[slot].ariaLabel = `${l}.${a} ${habit}: layer ${l}, head ${a}, ${percent(share)}`;
       });
     }
@@ -289,10 +288,7 @@ function thumbnails(ui, { layers, heads, rows, cols }) {
       h(
         "p.tx-habits",
         "Number: layer.head.",
-        h(
-          "span",
-          " Word: where most of its weight goes (the token before, the one two before, itself, the first, the next), else sharp (one other favourite) or spread (none).",
-        ),
+        " Word: where most of its weight goes (the token before, the one 2 before, itself, the first, the next), else sharp (one other favourite) or spread (none).",
       ),
     ),
   };

@@ -98,8 +98,10 @@ export function onGreedy(get) {
 const written = (tokens) =>
   tokens
     .filter((token) => token !== END)
-    .join(" ")
+    .map((token) => ` ${token}`)
+    .join("")
     .replaceAll(" -", "")
+    .trim()
     .replaceAll("␣", "");
 // The word that a hypothesis ends with, as far as it is written.
 const lastWord = (path) =>
@@ -221,6 +223,23 @@ export function bestWay(get, n) {
   return { way, split: way.findIndex((at, step) => !greedy(step, at)) };
 }
 
+// Which nodes of each of the first n steps lead to a hypothesis that has ended or goes on.
+export function aliveAt(tree, n) {
+  let later = [];
+  return tree
+    .slice(0, n)
+    .reverse()
+    .map((nodes, back) => {
+      const alive = nodes.map(
+        ([, , , fate], i) =>
+          fate !== "pruned" && (!back || fate !== "kept" || later.some(([at]) => at === i)),
+      );
+      later = nodes.filter((_, i) => alive[i]);
+      return alive;
+    })
+    .reverse();
+}
+
 // As many columns as fit, as wide as the longest word needs; in each the best hypothesis on top.
 function picture(ui) {
   const svg = h("svg.tx-tree", { role: "img" });
@@ -238,6 +257,7 @@ function picture(ui) {
     const greedy = onGreedy(ui.get);
     const wide = svg.clientWidth || 600;
     const { way, split } = bestWay(ui.get, n);
+    const alive = aliveAt(tree, n);
     pen.font = `${ui.large ? 15 : 13}px ${getComputedStyle(svg).fontFamily}`;
     const widest = Math.max(
       ...tree.flatMap((nodes, step) => nodes.map((_, i) => long(lastWord(pathOf(tree, step, i))))),
@@ -278,7 +298,7 @@ function picture(ui) {
       tree[step].forEach(([parent, , p, fate], i) => {
         const best = way[step] === i;
         const dashed = greedy(step, i);
-        const name = `tx-${fate}${dashed ? " tx-greedy" : ""}${best ? " tx-best" : ""}`;
+        const name = `tx-${fate}${dashed ? " tx-greedy" : ""}${best ? " tx-best" : ""}${alive[step][i] ? "" : " tx-dropped"}`;
         if (step > from)
           (best || dashed ? thick : links).push(
             h("path", {
@@ -436,7 +456,7 @@ function build(ui) {
     draw.box,
     h(
       "p.tx-legend",
-      "A box: last word so far, log P of all. Filled: kept. Empty: pruned (best three). Dashed: greedy. Thick: best.",
+      "A box: the subwords of the last word so far, log P of all tokens. Filled: kept. Empty: pruned (best three). Faint: nothing goes on from it. Dashed: greedy. Thick: best.",
     ),
     ranks.box,
   );

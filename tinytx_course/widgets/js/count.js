@@ -179,7 +179,7 @@ export function fitsIn(texts, wide, tall, size) {
   let lines = 0;
   for (const text of texts) {
     let left = 0;
-    for (const word of text.split(" ")) {
+    for (const word of text.split(/ |(?<=-)/)) {
       const long = 0.58 * size * word.length;
       if (long > wide) return false;
       if (long > left) {
@@ -226,7 +226,7 @@ const changes = (before, after) =>
 function pinnedName(get) {
   const [state, pinned] = [settingsOf(get), get("pinned")];
   const [key, ...more] = SETTINGS.filter((name) => pinned[name] !== state[name]);
-  return key && !more.length ? `${NAMES[key]} ${inWords(pinned[key])}` : "the pinned state";
+  return key && !more.length ? `${NAMES[key]} ${inWords(pinned[key])}` : "the earlier state";
 }
 
 export function describe(get) {
@@ -257,7 +257,8 @@ export function describe(get) {
   const also = name && lettersIn(formula, state, sum(now, "parameters"));
   if (name)
     text += ` Chosen: ${name}, ${formula} = ${grouped(now[GROUPS[get("view")].key][name])}${also && `, with ${also}`}.`;
-  if (!changed) return `${card || `${size} `}This is the pinned state.\n${card && `${size} `}${text}`;
+  if (!changed)
+    return `${card || `${size} `}Change something, and it is compared.\n${card && `${size} `}${text}`;
   const kinds = Object.entries({
     parameters: "parameters",
     compute: "compute",
@@ -320,16 +321,18 @@ function tabs(ui) {
   const show = radioGroup(box, buttons, choose);
   const paint = (now, then) => {
     const long = pinnedName(ui.get);
-    const name = long.length > 12 ? "pinned" : long;
+    const name = long.length > 12 ? "earlier" : long;
     const narrow = ui.width < 480; // one line in any case
+    const changed = changes(ui.get("pinned"), settingsOf(ui.get));
     show(ui.get("view"));
     all.forEach(({ sum, factor }, i) => {
       const [whole, before] = [now, then].map((bars) => total(bars[GROUPS[i].key]));
       sum.textContent = i ? `${inShort(whole)}${GROUPS[i].unit === "B" ? "B" : ""}` : grouped(whole);
-      factor.textContent =
-        whole === before
-          ? `= ${narrow ? "as pinned" : `the same as ${name}`}`
-          : `${ratio(whole, before)} ${narrow ? "vs pinned" : `against ${name}`}`;
+      factor.textContent = !changed
+        ? "\u00a0"
+        : whole === before
+          ? `= ${narrow ? "as earlier" : `the same as ${name}`}`
+          : `${ratio(whole, before)} ${narrow ? "vs earlier" : `against ${name}`}`;
       factor.classList.toggle("tx-changed", whole !== before);
     });
   };
@@ -453,7 +456,12 @@ function picture(ui) {
     const called = ([model, n]) => `${titled(model)} (${amount(n)})`;
     const room = (n, i) =>
       Math.sqrt(n / frame) - Math.max(reach, Math.sqrt((drawn[i - 1]?.[1] ?? 0) / frame));
-    const named = drawn.map(([, n], i) => room(n, i) * tall >= 1.5 * letters);
+    const above = drawn.map(([, n], i) => room(n, i) * tall >= 1.5 * letters);
+    // Or else at the foot of its frame, if a smaller one leaves so much of that.
+    const foot = (n, i) => Math.sqrt(n / frame) - Math.sqrt((drawn[i - 1]?.[1] ?? 0) / frame);
+    const named = drawn.map(
+      (one, i) => above[i] || foot(one[1], i) * wide >= 0.58 * letters * called(one).length + 12,
+    );
     ghosts.replaceChildren(
       ...drawn.map((one, i) =>
         h(
@@ -462,7 +470,13 @@ function picture(ui) {
             class: `tx-ghost${one[0] === "pinned" ? " tx-pinned" : ""}`,
             style: `width:${side(one[1], frame)};height:${side(one[1], frame)}`,
           },
-          named[i] ? h("span", { class: one[1] < 0.12 * frame ? "tx-outside" : null }, called(one)) : "",
+          named[i]
+            ? h(
+                "span",
+                { class: above[i] ? (one[1] < 0.12 * frame ? "tx-outside" : null) : "tx-foot" },
+                called(one),
+              )
+            : "",
         ),
       ),
     );
@@ -575,7 +589,7 @@ function presets(ui) {
     known.map(({ name }, i) => h("option", { value: i }, name)),
   );
   const pin = h("button.tx-button", { onclick: () => ui.save("pinned", settingsOf(ui.get)) }, "Pin");
-  const again = h("button.tx-button", { onclick: () => take(ui.get("pinned")) }, "Back to pinned");
+  const again = h("button.tx-button", { onclick: () => take(ui.get("pinned")) }, "Back to that state");
   ui.painters.push(() => {
     const now = settingsOf(ui.get);
     const at = known.findIndex((one) =>
@@ -600,15 +614,15 @@ function build(ui) {
     const words = changes(pinned, state);
     const n = words.split(" → ").length - 1;
     changed.textContent = !words
-      ? "This is the pinned state."
-      : `Compared with the pinned state: ${n > 4 ? `${n} settings changed, listed in “In words”` : words}`;
+      ? "Pin a state to compare with it; at first, with how this opened."
+      : `Compared with the earlier state: ${n > 4 ? `${n} settings changed, listed in “In words”` : words}`;
     totals.paint(now, then);
     map.paint(state, now, then);
     cards.paint(now);
   };
   const invite = h(
     "p.tx-invite",
-    "Move a slider or choose a model. Each card compares with what is pinned, at first the same model on shorter texts.",
+    "Move a slider or choose a model. Each card then compares with how this opened, or with what you pin.",
   );
   ui.show(
     paint,

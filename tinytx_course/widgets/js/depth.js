@@ -65,7 +65,7 @@ export function describe(get) {
   const { size, variety, gradient } = series;
   const name = nameOf([get("norm"), get("residual")]);
   return (
-    `${name[0].toUpperCase()}${name.slice(1)}, ${n} ${n === 1 ? "layer" : "layers"}. ${verdict(series)} At level ${level}: size ${sized(size[level])}, variety ${sized(variety[level])}, gradient ${sized(gradient[level])}.\n` +
+    `${name[0].toUpperCase()}${name.slice(1)}, ${n} ${n === 1 ? "layer" : "layers"}. ${verdict(series)} At the top: size ${sized(size[n])}, variety ${sized(variety[n])}; gradient at the input ${sized(gradient[0])}.${level === n ? "" : ` Level ${level}: ${sized(size[level])}, ${sized(variety[level])}; ${sized(gradient[level])}.`}\n` +
     `From input to top the size of the signal is ${sized(size[0])} and becomes ${sized(size[n])}; the share of it that tells tokens apart, ${sized(variety[0])}, becomes ${sized(variety[n])}. ` +
     `The gradient, ${sized(gradient[n])} at the top, arrives at the input as ${sized(gradient[0])}.`
   );
@@ -164,7 +164,7 @@ function byDepth(ui, tried) {
     xLabel: "layers",
     yLabel: "gradient",
     height: 165,
-    right: 118,
+    right: 130,
     go: (at) => ui.set("n_layers", depths[nearest(at)]),
   });
   const update = () => {
@@ -173,7 +173,7 @@ function byDepth(ui, tried) {
     const rows = order.map((setting) =>
       depths.map((n) => seriesOf((key) => (key === "n_layers" ? n : ui.get(key)), setting).gradient[0]),
     );
-    const [y, ticks] = decades(rows);
+    const [y, ticks] = decades(rows, WIDE);
     draw({
       x: [x[0], x.at(-1)],
       y,

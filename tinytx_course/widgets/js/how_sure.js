@@ -64,7 +64,20 @@ function text(ui) {
   const update = ({ words, odds, n }) => {
     const moves = evidenceOf(odds);
     if (words !== shown) {
-      spans = words.map((word, i) => h("span", { onclick: () => ui.save("n_read", i + 1) }, word));
+      spans = words.map((word, i) =>
+        h(
+          "span",
+          {
+            onclick: () => ui.save("n_read", i + 1),
+            onpointermove: (event) => {
+              const { exact, n: read } = chosenOf(ui.get);
+              ui.tip(i < read ? `P(favourable) ${short(exact[i])} → ${short(exact[i + 1])}` : null, event);
+            },
+            onpointerleave: () => ui.tip(null),
+          },
+          word,
+        ),
+      );
       box.replaceChildren(...spans);
       shown = words;
     }
@@ -106,7 +119,12 @@ function chart(ui) {
   const update = ({ words, exact, model, n }) => {
     const every = Math.max(1, Math.round(words.length / 6));
     const ticks = Array.from({ length: Math.floor(words.length / every) + 1 }, (_, i) => i * every);
-    const line = (values, from) => Array.from(values.subarray(0, n + 1 - from), (p, i) => [i + from, p]);
+    // Between two words nothing changes: steps.
+    const line = (values, from) =>
+      Array.from(values.subarray(0, n + 1 - from)).flatMap((p, i, all) => [
+        ...(i ? [[i + from, all[i - 1]]] : []),
+        [i + from, p],
+      ]);
     const miss = model
       ? Array.from(model.subarray(0, n), (p, i) => [
           (p - 0.5) * (exact[i + 1] - 0.5) < -0.01 ? Math.abs(p - 0.5) : 0,
@@ -117,7 +135,7 @@ function chart(ui) {
     const ending = (name, value) => (narrow ? name : `${name} ${value}`);
     if (holder.firstChild !== plots[+narrow].box) holder.replaceChildren(plots[+narrow].box);
     plots[+narrow]({
-      between: model && n ? [line(model, 1), line(exact, 0).slice(1)] : null,
+      between: model && n ? [line(model, 1), line(exact.subarray(1), 1)] : null,
       dots: miss[0]
         ? [{ at: [miss[1] + 1, model[miss[1]]], tone: "tx-second", name: "surest in error" }]
         : [],

@@ -154,11 +154,11 @@ export function opened(get) {
     const [before, after] = [states[2 * block + 1], states[2 * block + 2]];
     const most = largest(before[0], added, after[0]);
     return {
-      title: `Block ${block}, feed-forward network, for token ${token}`,
+      title: `Block ${block}, feed-forward network, for token ${token}: ${active.filter((x) => x > 0).length} of ${config.d_ff} activations above 0`,
       vectors: [
         ["residual stream before", ...before, most],
         ["after the norm", row(`blocks.${block}.ff_norm`), ""],
-        [`its ${config.d_ff} activations`, active, `${active.filter((x) => x > 0).length} above 0`],
+        [`its ${config.d_ff} activations`, active, ""],
         ["what is added", added, "", most],
         ["residual stream after", ...after, most],
       ],
@@ -446,6 +446,7 @@ function picture(ui, next) {
     // What was open above it may have closed: it stays where it was pressed, whatever scrolls around it.
     for (let outer = pressed && ui.root; outer; outer = outer.parentElement)
       outer.scrollTop += pressed.button.getBoundingClientRect().top - pressed.top;
+    if (pressed && ui.get("part")) open.box.scrollIntoView({ block: "nearest" });
     pressed = null;
   };
   const run = (id) => {

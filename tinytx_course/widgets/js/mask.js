@@ -209,6 +209,7 @@ function build(ui) {
     ui.root.style.setProperty("--cell", `${size()}px`);
     ui.root.style.setProperty("--tokens", n);
     erase.disabled = !ui.get("drawn").length;
+    ui.root.classList.toggle("tx-leaks", verdicts.includes("leak"));
     grid(allowed, verdicts);
     weights(allowed);
     leak(allowed, verdicts);

@@ -3,6 +3,7 @@
 
 const BYTES = 4;
 const LARGEST = 65536;
+const CLOSE = 0.6; // a share from which on the mark itself covers its gap to the roof
 const FEW = 0.1; // a share of the roof below which neither limit explains the time
 
 // One product: n rows times a matrix d x d, each number moved once.
@@ -203,7 +204,7 @@ function chart(ui) {
           at: [log(ridge), log(flops)],
           tone: "tx-ridge",
           bare: true,
-          name: from === null ? "never compute" : `compute from ${counted(from, "row")}`,
+          name: `ridge: ${from === null ? "never compute" : `compute from ${counted(from, "row")}`}`,
         },
         ...update.order
           .map((i) => points[i])
@@ -323,15 +324,17 @@ function build(ui) {
         ]
       : []),
   ].map(([tone, name]) => h("span", { class: tone }, name));
+  const gap = legend.find((one) => one.classList.contains("tx-gap"));
   const faint = h("span.tx-roof.tx-line.tx-faint", "roof as measured");
   ui.painters.push(() => {
     faint.hidden = ui.get("compute") * ui.get("memory") === 1;
+    if (gap) gap.hidden = pointsOf(ui.get)[ui.get("kernel")].part > CLOSE;
   });
   ui.show(
     paint,
     h(
       "p.tx-invite",
-      `Blue: a matrix product of your choice${points.length ? "; red: measured" : ""}. Change its rows, or drag: from how many on does compute limit it?`,
+      `Blue: a matrix product of your choice${points.length ? "; red: measured, point at a mark for its name" : ""}. Change its rows, or drag: from how many on does compute limit it?`,
     ),
     h(
       "div.tx-row.tx-sizes",

@@ -6,6 +6,7 @@ const N_BARS = 12;
 const N_NARROW = 6;
 const NARROW = 640;
 const WIDE_LETTER = 9;
+const FITS = 0.16; // of the scale: as tall as a number
 const MOST_DRAWS = 10000;
 const CLOSE = 1e-6;
 const MOST_WRITTEN = 28;
@@ -308,9 +309,12 @@ function chart(ui) {
         "tx-over",
         Math.max(p, stage === 2 && s.truth ? of(s.truth, i) : 0) > (stage === 2 ? 0.86 : 1) * full,
       ); // clear of the names of the cuts
-      value.style.bottom = box.classList.contains("tx-over")
-        ? ""
-        : height(Math.max(p, before, s.truth ? of(s.truth, i) : 0)); // above all that is drawn
+      // Above its bar, and in it where a line is drawn above, which has another value.
+      const lines = [before, s.truth ? of(s.truth, i) : 0].filter((x) => x > p);
+      const inBar = p > FITS * full && lines.some((x) => x > p + 0.1 * FITS * full);
+      const close = lines.filter((x) => x < p + FITS * full);
+      box.classList.toggle("tx-inside", inBar);
+      value.style.bottom = box.classList.contains("tx-over") ? "" : height(inBar ? p : Math.max(p, ...close));
       value.textContent = gone
         ? n < N_BARS
           ? "cut"
@@ -329,7 +333,8 @@ function chart(ui) {
     });
     curve.setAttribute("points", `0,100 ${points.join(" ")}`);
     area.classList.toggle("tx-cutting", stage === 2);
-    byP.style.display = stage === 2 ? "" : "none"; // its scale is that of the sum
+    const sumShown = stage === 2 || (stage > 2 && ui.get("top_p") < 1);
+    area.classList.toggle("tx-summed", sumShown); // the scale of top-p
     const k = ui.get("top_k");
     // amid the others, or behind them
     byK.style.left = `${slot * (k <= n ? k : k < s.model.length ? n + 0.5 : n + 1)}%`;
@@ -347,7 +352,8 @@ function chart(ui) {
     keys.language.hidden = keys.never.hidden = !s.truth;
     keys.before.hidden = !STAGES[stage].ghost;
     keys.before.lastChild.textContent = STAGES[stage].ghost ?? "";
-    keys.cut.hidden = keys.sum.hidden = stage !== 2;
+    keys.cut.hidden = stage !== 2;
+    keys.sum.hidden = !sumShown;
     keys.past.hidden = !past;
     keys.past.lastChild.textContent = `goes on above ${percent(full)}`;
   };

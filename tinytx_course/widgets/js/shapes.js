@@ -256,7 +256,7 @@ function laidOut(get, room, narrow = room < 440) {
   const lowest = Math.floor((HIGHEST - TOP - 20) / tables[0].rows);
   const size = Math.min(clamp(fit(n), 20, narrow && n < group ? least : 34), Math.max(12, lowest));
   const step = (c) => c * size + Math.floor((c * lots) / cols) * split;
-  const width = own + step(cols - 1) + size;
+  const width = own + step(cols - 1) + size + (now.axes === "BHTS" ? GAP : 0);
   let x = LEFT - own;
   let y = 0;
   let most = 0;
@@ -432,8 +432,9 @@ function paintBoxes(canvas, get, layout, boxes, before, moved, { ink, soft, line
       const at = table.at(t, 0);
       return at.b === followed.b && at.t === followed.t;
     });
+    const axes = now.axes === "BHTS" && step(cols) >= 170 ? ": query t ↓, key s →" : "";
     write(
-      small ? table.title.replace(/b \d+, |, b \d+/, "") : table.title,
+      small ? table.title.replace(/b \d+, |, b \d+/, "") : table.title + axes,
       x,
       small ? y - 9 : y - 28,
       ink,

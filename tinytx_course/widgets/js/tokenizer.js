@@ -287,9 +287,9 @@ function build(ui) {
   const last = ui.get("merges").length;
   const go = (by) => () => ui.save("n_merges", clamp(ui.get("n_merges") + by, 0, last));
   const fewer = h("button.tx-button", { onclick: go(-1) }, "← Undo one");
-  const more = h("button.tx-button.tx-next", { onclick: go(1) }, "Next merge →");
+  const more = h("button.tx-button", { onclick: go(1) }, "Next merge →");
   const here = h(
-    "button.tx-button",
+    "button.tx-button.tx-next",
     { onclick: () => ui.save("n_merges", nextInText(ui.get)) },
     "Next in this text ⇥",
   );

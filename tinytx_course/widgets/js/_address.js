@@ -72,7 +72,11 @@ export function sharing(name, box) {
     return h("iframe", { src: link(bare, kind), title, ...size, ...rest }).outerHTML;
   };
   const button = (words, text) =>
-    h("button.tx-button.tx-screen.tx-copy", { onclick: ({ target }) => copyText(text(), target, copied) }, words);
+    h(
+      "button.tx-button.tx-screen.tx-copy",
+      { onclick: ({ target }) => copyText(text(), target, copied) },
+      words,
+    );
   return [button("Copy link", () => link("", name)), ...(bare ? [button("Embed", frame)] : [])];
 }
 

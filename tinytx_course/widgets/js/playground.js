@@ -113,14 +113,11 @@ export function describe(get) {
 function briefly(get) {
   const { step, shown, above, settings, marks } = get("first");
   if (get("notice")) return get("notice");
-  if (!step)
-    return "Dashed: the best that any model can be expected to do. Grey: a recorded run.";
+  if (!step) return "Dashed: the best that any model can be expected to do. Grey: a recorded run.";
   if (above === null) return "The loss is no number any more.";
   const far = `${(100 * Math.abs(above)).toFixed(1)}%`;
-  if (above < 0)
-    return `It is cheating, ${far} below the line: it reads the word that it has to predict.`;
-  if (!settings.causal)
-    return `The mask is off: it may read the answers. The loss is ${far} above the line.`;
+  if (above < 0) return `It is cheating, ${far} below the line: it reads the word that it has to predict.`;
+  if (!settings.causal) return `The mask is off: it may read the answers. The loss is ${far} above the line.`;
   const anew = marks.length ? ". The mask is back: it learns anew." : ", the best to expect.";
   const end = step >= settings.n_steps ? `. Its ${settings.seconds} seconds are over.` : anew;
   return `After ${counted(shown, "step")} the loss is ${far} above the line${end}`;
@@ -638,9 +635,7 @@ function stage(ui, conduct) {
     if (!isAsked && conduct.playing && history.spent >= AT_FIRST) {
       conduct.pause();
       const { above } = history.at(-1);
-      conduct.say(
-        `After ${AT_FIRST} seconds it waits for you: ${distance(above)}. Go on, or let it cheat.`,
-      );
+      conduct.say(`After ${AT_FIRST} seconds it waits for you: ${distance(above)}. Go on, or let it cheat.`);
     }
     const moment = history.step ? history.at(-1) : null;
     const shown = moment ?? TRAINING.recorded;

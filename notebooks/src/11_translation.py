@@ -402,12 +402,10 @@ for alpha in (0.0, 1.0):
 
 # %%
 found = tx.translate(model, tokenizer, sources, search=beam.Search(beam_size=2))
-both = zip(translations["greedy"], (each.text for each in found), references, strict=True)
-turned = {True: [], False: []}  # into the reference, or away from it
-for i, (one, two, right) in enumerate(both):
-    if (one == right) != (two == right):
-        turned[two == right].append(i)
-won, lost = turned[True], turned[False]
+won, lost = [], []  # numbers of translations that turn into the reference, or away
+for i, (one, right) in enumerate(zip(translations["greedy"], references, strict=True)):
+    if (one == right) != (found[i].text == right):
+        (lost if one == right else won).append(i)
 print(f"{len(won)} translations turn into the reference, {len(lost)} away from it.")
 assert smoke or len(won) > len(lost)
 

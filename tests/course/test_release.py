@@ -20,6 +20,7 @@ from tinytx_course.kit.teaching import read_teaching
 from tinytx_course.lessons import written_lessons
 
 LESSONS = ("00_start_here", "02_attention_and_masks")
+PAGES = ("gallery", "glossary", "reference", "exercises", "playground")
 
 
 @pytest.fixture(scope="module")
@@ -154,9 +155,7 @@ def test_pages_are_written_as_a_folder_or_a_zip_named_as_its_folder(tmp_path, sm
     for lesson in written_lessons(small_checkout):
         notebook = build_notebook(lesson, small_checkout)
         nbformat.write(notebook, small_checkout / "notebooks" / f"{lesson.name}.ipynb")
-    names = {
-        f"{name}.html" for name in ("index", "glossary", "reference", "exercises", "playground", *LESSONS)
-    }
+    names = {f"{name}.html" for name in ("index", *PAGES, *LESSONS)}
     names |= {f"notebooks/{name}.ipynb" for name in LESSONS}
     shared = {
         "site.js",

@@ -103,7 +103,7 @@ def test_every_link_of_a_site_leads_somewhere(tmp_path):
     runs = [Run(lesson=LESSONS[n], notebook=nbformat.v4.new_notebook(cells=cells)) for n in (0, 2)]
     write_site(runs, tmp_path)
     pages = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.glob("*.html")}
-    assert len(pages) == 7
+    assert len(pages) == 8
     anchors = set(re.findall(r'id="([^"]+)"', pages["glossary.html"]))
     linked = {anchor for anchor, _ in names_linked(pages[f"{LESSONS[2].name}.html"])}
     assert linked == {term.anchor for term in terms().values() if term.forms} and linked <= anchors

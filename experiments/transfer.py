@@ -72,7 +72,7 @@ def transfer(
         return {
             **{"corpus": data.name, "n_labels": n_labels, "seed": seed, "start": start},
             **{"split": result.evaluation.split, "correct": score.correct, "n": score.n},
-            **{"accuracy": score.accuracy, "accuracy_by_epoch": result.accuracy_by_epoch},
+            "accuracy": score.accuracy,
         }
 
     def key(n_labels: int, seed: int, start: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
@@ -81,14 +81,9 @@ class Trained:
         """Draw the weights and prepare the optimizer."""
         config = self.config.replace(vocab_size=n_characters)
         self._model = seeded(lambda: self.model_class(config), seed).to(self.device).train()
-        self._objective = StreamObjective(ids, self.seq_len)
-        self._step = TrainingStep(self._model, self._objective, self.settings.replace(seed=seed))
-        self._batches = self._all_batches(seed)
-
-    def _all_batches(self, seed: int) -> Iterator[list[int]]:
-        n_tokens = self.settings.tokens_per_batch
-        for epoch in count():
-            yield from self._objective.epoch_batches(seed=seed, epoch=epoch, tokens_per_batch=n_tokens)
+        settings, learning = self.settings.replace(seed=seed), StreamObjective(ids, self.seq_len)
+        self._step = TrainingStep(self._model, learning, settings)
+        self._batches = (batch for epoch in count() for batch in self._step.batches(epoch))
 
     def step(self, share: float) -> None:
         """One batch, with the learning rate of this moment."""

@@ -90,8 +90,7 @@ class _Runs:
     def __init__(self, settings: Settings, data: Corpus) -> None:
         assert data.test is not None
         tokenizer = train_tokenizer(data.train.texts, VOCAB_SIZE, exact=False, kind="world")
-        splits = {"train": data.train, "valid": data.valid, "test": data.test}
-        self._ids = {name: tokenizer.encode_batch(split.texts) for name, split in splits.items()}
+        self._ids = {name: tokenizer.encode_batch(split.texts) for name, split in data.splits.items()}
         self._rows = {
             name: [[tokenizer.bos_id, *ids, tokenizer.eos_id] for ids in texts]
             for name, texts in self._ids.items()

@@ -315,7 +315,6 @@ def _pretraining(result: TrainingResult) -> Record:
         "n_body": count_parameters(result.model.body),
         "ids_at_most": settings.n_steps * settings.tokens_per_batch,
         "flops_per_id": 3 * training_flops(config, result.recipe.masking),
-        "history": {"step": result.history.step, "loss": result.history.loss},
     }
 
 

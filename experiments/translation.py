@@ -69,7 +69,6 @@ def _trained(settings: Settings, data: PairCorpus, seed: int) -> Record:
         "n_removed": data.n_removed,
         **{key: value for key, value in result.to_dict().items() if key != "path"},
         "recipe": result.recipe.to_dict(),
-        "history": {"step": result.history.step, "loss": result.history.loss},
         "scores": {
             name: evaluate_translator(model, tokenizer, data, search=search).to_dict()
             for name, search in SEARCHES.items()

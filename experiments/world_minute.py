@@ -98,9 +98,8 @@ def _pace(budget: str) -> Record:
     learning = objective_for(recipe, tokenizer, corpus.train.texts)
     device = choose_device("auto")
     step = TrainingStep(new_model(recipe, 0).to(device), learning, recipe.settings)
-    batches = learning.epoch_batches(seed=0, epoch=0, tokens_per_batch=recipe.settings.tokens_per_batch)
-    seconds = []
-    for batch in batches[:PACE_STEPS]:
+    batches, seconds = step.batches(0)[:PACE_STEPS], []
+    for batch in batches:
         begin = time.perf_counter()
         step.backward(batch)
         step.update(recipe.settings.lr)
@@ -108,7 +107,7 @@ def _pace(budget: str) -> Record:
     return {
         "measure": "pace",
         "seconds_per_step": statistics.median(seconds),
-        "tokens_per_step": float(np.mean([learning.n_predictions(batch) for batch in batches[:PACE_STEPS]])),
+        "tokens_per_step": float(np.mean([learning.n_predictions(batch) for batch in batches])),
         "threads": torch.get_num_threads(),
         "precision": choose_precision("auto", device),
     }

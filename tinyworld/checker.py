@@ -21,10 +21,13 @@ DETERMINERS = {
     **{"cette": ("f", "sg"), "ces": ("mf", "pl"), "quel": ("m", "sg"), "quelle": ("f", "sg")},
     **{"quels": ("m", "pl"), "quelles": ("f", "pl")},
 }
-ENDINGS = {"": ("m", "sg"), "e": ("f", "sg"), "s": ("m", "pl"), "es": ("f", "pl")}  # of participles
+ENDINGS = {"": ("m", "sg"), "e": ("f", "sg"), "s": ("m", "pl"), "es": ("f", "pl")}  # as of participles
 # kind of verb: the person of each of its columns
-PERSONS = {"liking": {"french": "1sg"}, "touching": {"french": "3sg", "second": "3pl"}}
-PERSONS["advice"] = {"french": "2pl"}
+PERSONS = {
+    "liking": {"french": "1sg"},
+    "touching": {"french": "3sg", "second": "3pl"},
+    "advice": {"french": "2pl"},
+}
 PRONOUNS = {"il": ("m", "sg"), "elle": ("f", "sg"), "ils": ("m", "pl"), "elles": ("f", "pl")}
 # fmt: off
 PLAIN = frozenset({

@@ -39,7 +39,6 @@ ZIPF_SHIFT = 1.0  # the word at rank r (from 0) of its table has a weight of 1 /
 class Choice:
     """One way to fill a slot."""
 
-    lemma: str  # the dictionary form in French
     weights: tuple[float, ...]  # probability of the choice within its slot, one for each kind of book
     features: Mapping[str, str]  # "gender", "number", "initial", "en", ...
 
@@ -110,7 +109,7 @@ class Lexicon:
             for number, chance in (("sg", 1.0 - share), ("pl", share)):
                 if chance > 0:
                     features = _noun_features(row, number)
-                    choices.append(Choice(row["french"], tuple(w * chance for w in weights), features))
+                    choices.append(Choice(tuple(w * chance for w in weights), features))
         return choices
 
     def adjective_choices(self, polarity: str, options: frozenset[str]) -> list[Choice]:
@@ -127,30 +126,30 @@ class Lexicon:
         if options & {"odd", "even"}:
             rows = rows[1::2] if "odd" in options else rows[::2]
         share = OPTIONAL_SHARE if "?" in options else 1.0
-        choices = self._ranked(rows, _adjective_features, "masculine", share)
+        choices = self._ranked(rows, _adjective_features, share)
         if share < 1.0:
             none = {"lead": "-", "an": "-", "en": "", "ms": ""}
-            choices.append(Choice("", (1.0 - share,) * len(self.books), none))
+            choices.append(Choice((1.0 - share,) * len(self.books), none))
         return choices
 
     def verb_choices(self, kind: str, polarity: str) -> list[Choice]:
         """List the verbs of a kind (``liking``, ``touching``, ``advice``) and polarity."""
         rows = [row for row in self.verbs if row["kind"] == kind and row["polarity"] == polarity]
-        return self._ranked(rows, dict, "french")
+        return self._ranked(rows, dict)
 
     def adverb_choices(self, polarity: str) -> list[Choice]:
         """List the adverbs of manner of a polarity."""
-        return self._ranked([row for row in self.adverbs if row["polarity"] == polarity], _in_both, "french")
+        return self._ranked([row for row in self.adverbs if row["polarity"] == polarity], _in_both)
 
     def particle_choices(self, kind: str) -> list[Choice]:
         """List the neutral particles of a class: adverbs of ``degree``, or ``made`` (how a book was made)."""
-        return self._ranked([row for row in self.particles if row["class"] == kind], _in_both, "french")
+        return self._ranked([row for row in self.particles if row["class"] == kind], _in_both)
 
     def _ranked(
-        self, rows: list[Row], features: Callable[[Row], Mapping[str, str]], lemma: str, share: float = 1.0
+        self, rows: list[Row], features: Callable[[Row], Mapping[str, str]], share: float = 1.0
     ) -> list[Choice]:
         return [
-            Choice(row[lemma], (chance * share,) * len(self.books), features(row))
+            Choice((chance * share,) * len(self.books), features(row))
             for row, chance in zip(rows, zipf(len(rows)), strict=True)
         ]
 

@@ -49,10 +49,10 @@ plots.diagram("where-attention-sits")
 # %% [markdown]
 # ## Your machine
 #
-# Two processor cores are enough, without a graphics card or a network. An empty list means that you are ready.
+# Two processor cores are enough, without a graphics card or a network. What is missing is named here:
 
 # %%
-machine.shortcomings(machine.this_machine())
+print(machine.shortcomings(machine.this_machine()) or "nothing: you are ready")
 
 # %% [markdown]
 # ### Your own copy

@@ -410,10 +410,10 @@ print(f"{len(won)} translations turn into the reference, {len(lost)} away from i
 assert smoke or len(won) > len(lost)
 
 # %% [markdown]
-# More are won than lost, and most stay as they were: the more probable sentence is not always the right one. Some of each:
+# More are won than lost: the more probable sentence is not always the right one. Some of each, then some that stay as they were:
 
 # %%
-shown = [*won[:3], *lost[:1], *range(6)][:6]
+shown = list(dict.fromkeys([*won[:3], *lost[:1], *range(6)]))[:6]
 texts, rights = ([side[i] for i in shown] for side in (sources, references))
 course.widgets.beam_tree(model, tokenizer, texts, references=rights)
 

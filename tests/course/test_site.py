@@ -179,8 +179,6 @@ def test_a_call_for_a_card_is_left_out_of_a_page_and_a_plot_is_folded():
     assert body.count('class="input_area"') == 3 and body.count('class="code plotting"') == 1
     assert "quiz" not in body and "mask" in body and body.count("seen") == 4
     assert "quiz" in cells_as_html(v4.new_code_cell(shown)), "without an output the call is all there is"
-    empty = displayed("text/plain", "[]")
-    assert "[]" not in cells_as_html(v4.new_code_cell("1", outputs=[empty])), "an empty list says nothing"
 
 
 def test_predictions_and_what_only_they_need_are_left_out_of_code_and_the_set_up_is_folded():

@@ -139,7 +139,7 @@ export class Run {
   // block. A model that ends before the first word writes one more, `forced`, that must not end.
   moment(words, seed) {
     const text = this.sample(generator(seed));
-    const forced = text.length ? null : this.reviewed(this.sample(generator(seed), [], 1, N_FORCED));
+    const forced = text.length ? [] : this.sample(generator(seed), { nForced: N_FORCED });
     const record = this.look(words);
     const attention = Array.from(
       { length: this.model.config.n_layers },
@@ -150,7 +150,7 @@ export class Run {
       ...this.evaluate(),
       tokens: this.tokens,
       ...this.reviewed(text),
-      forced,
+      forced: forced.length ? this.reviewed(forced) : null,
       attention,
       heads,
     };
@@ -173,14 +173,14 @@ export class Run {
 
   // Draw a review from the model, word by word, after the words of a beginning; where it must have so many words
   // the end is left out, and it has no more.
-  sample(random, beginning = [], temperature = 1, nForced = 0) {
+  sample(random, { beginning = [], nForced = 0 } = {}) {
     const ids = [0, ...encodeWords(this.world, beginning)];
-    const { max_len: maxLen } = this.model.config;
-    while (ids.length < (nForced ? nForced + 1 : maxLen)) {
+    const most = nForced ? nForced + 1 : this.model.config.max_len;
+    while (ids.length < most) {
       const logits = this.model.forward(ids, 1, ids.length).data.slice(-this.model.config.vocab_size);
       if (nForced) logits[0] = -Infinity;
       const top = logits.reduce((a, b) => Math.max(a, b));
-      const chances = logits.map((x) => Math.exp((x - top) / temperature));
+      const chances = logits.map((x) => Math.exp(x - top));
       let left = random() * chances.reduce((a, b) => a + b);
       let next = 0;
       for (; next < chances.length - 1; next++) {

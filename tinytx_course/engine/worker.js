@@ -52,8 +52,8 @@ export function isMoment(step) {
 //           them, "shown" at moments and at the end, "done" last
 //   pause
 //   change  { changes, mark }   what can be changed while it learns: see Run.change; "changed" with the step,
-//           the mark and the steps of the schedule, or "refused" with the part of the configuration that was
-//           to change, as it is; what has a mark is "shown" before it and after it
+//           the mark, the held-out loss before it and the steps of the schedule, or "refused" with the part of
+//           the configuration that was to change, as it is
 //   show    a moment: see Run.moment
 //   save, open { bytes }
 export function serve(scope) {
@@ -100,10 +100,9 @@ export function serve(scope) {
     },
     change({ changes, mark }) {
       try {
-        if (mark) show();
+        const before = mark && run.evaluate().loss;
         run.change(changes);
-        tell("changed", { step: run.step, mark, ...schedule() });
-        if (mark) show();
+        tell("changed", { step: run.step, mark, before, ...schedule() });
       } catch ({ message }) {
         const names = Object.keys(changes.config ?? {});
         tell("refused", {

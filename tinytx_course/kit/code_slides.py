@@ -13,7 +13,6 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-from tinytx_course.site.cells import without_marks
 from tinytx_course.site.templates import macro
 
 LINES, COLUMNS = 16, 68  # on a slide, at most; a longer line is wrapped
@@ -32,7 +31,7 @@ def code_slides(source: str, printed: str = "") -> list[str]:
     (1, 0)
     """
     try:
-        pieces = _pieces(without_marks(source))
+        pieces = _pieces(source)
     except SyntaxError:  # a command of IPython
         return []
     whole = "".join(text for node, text in pieces if not isinstance(node, ast.Import | ast.ImportFrom))

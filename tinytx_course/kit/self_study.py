@@ -9,7 +9,7 @@ from typing import Any
 
 from tinytx_course.kit.outline import EXERCISE, Outline, parts_named
 from tinytx_course.kit.pages import text_of, write_page
-from tinytx_course.lessons import COURSES
+from tinytx_course.lessons import by_course
 from tinytx_course.quizzes.bank import questions
 from tinytx_course.site.templates import render
 
@@ -19,8 +19,8 @@ WEEK = 200  # minutes, at most, unless one lesson takes longer
 def weeks(outlines: Mapping[int, Outline]) -> Iterator[list[Outline]]:
     """Yield the lessons of each week: as many as it has time for, all of one course."""
     week: list[Outline] = []
-    for number, outline in outlines.items():
-        begins = any(number == first for first, *_ in COURSES)
+    for outline in outlines.values():
+        begins = any(outline.lesson == lessons[0] for *_, lessons in by_course())
         if week and (begins or count([*week, outline])["minutes"] > WEEK):
             yield week
             week = []
@@ -49,10 +49,9 @@ def write_self_study(folder: Path, outlines: Mapping[int, Outline]) -> None:
         If a section to skip is none.
     """
     in_order = list(enumerate(weeks(outlines), 1))
-    ends = [first for first, *_ in COURSES[1:]] + [len(outlines)]
     courses = [
-        (name, end, [(n, week) for n, week in in_order if first <= week[0].lesson.number < after])
-        for (first, name, end), after in zip(COURSES, ends, strict=True)
+        (name, has, [(n, week) for n, week in in_order if week[0].lesson in lessons])
+        for name, has, lessons in by_course()
     ]
     data = tomllib.loads(text_of("self_study.toml"))
     backgrounds = [

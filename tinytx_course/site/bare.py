@@ -28,7 +28,6 @@ EXPLORER = re.compile(
     r'(?:<p class="tx-tries">.*?</p>)?<p class="tx-still"><strong>(.*?)[.]?</strong> (.*?)</p></div>'
 )
 _BOUND = re.compile("[<>]=")
-_HEAD = re.compile(r'<title>(.*) · tinytx</title>\n<meta name="description" content="(.*)">')
 _NAME = re.compile(r"\d\d|\w+")
 _SHOWN = re.compile(r"stills/([\w-]+)\.png")
 
@@ -153,12 +152,14 @@ def write_beside(folder: Path, page: str, stem: str) -> str:
     return page
 
 
-def gallery(folder: Path) -> list[tuple[str, str, str, str]]:
-    """Return the explorers of lessons that have a page in `folder`: its name, still picture, title, words."""
+def gallery(page: str, stem: str) -> list[tuple[str, str, str, str]]:
+    """Return the explorers of a page: name of its own page, still picture, title, first sentence."""
+    seen: Counter[str] = Counter()
     found = []
-    for file in sorted((folder / FOLDER).glob("[0-9]*.html")):
-        title, words = _HEAD.search(file.read_text(encoding="utf-8")).groups()  # type: ignore[union-attr]
-        found.append((file.stem, still(file.stem), title, f"{words.partition('. ')[0].rstrip('.')}."))
+    for kind, title, words in EXPLORER.findall(page):
+        seen[kind] += 1
+        name = name_of(stem, kind, seen[kind])
+        found.append((name, still(name), title, f"{words.partition('. ')[0].rstrip('.')}."))
     return found
 
 

@@ -29,8 +29,6 @@ from tinytx_course.site.linking import Linker, citations, names
 
 # No line begins with the sign after a formula, and none ends between a bracket and one.
 _FORMULA = re.compile(r'\(?<math [^>]*display="inline"(?:(?!</math>).)*</math>[.,;:!?)’\']*', re.S)
-# Marks for tools, which say nothing to a reader.
-_MARKS = re.compile(r"^# NBVAL_CHECK_OUTPUT$|  # fmt: skip$", re.M)
 # Pictures first: a figure's text/plain only repeats its alt text.
 _PRIORITY = [
     "image/svg+xml",
@@ -204,11 +202,6 @@ def without_predictions(source: str, elsewhere: Iterable[str] = ()) -> str:
     return re.sub(r"\n{4,}", "\n\n\n", left).strip("\n")
 
 
-def without_marks(source: str) -> str:
-    """Return a code cell without marks for tools."""
-    return _MARKS.sub("", source).rstrip()
-
-
 @cache
 def _plain_code() -> re.Pattern[str]:
     """Return what finds the marks of code that has no colour: half of its size."""
@@ -236,11 +229,6 @@ def _as_a_reader_sees(output: NotebookNode, lesson: Lesson) -> NotebookNode:
     if _NOT_ATTEMPTED in output.get("data", {}).get("text/plain", ""):
         output.data = {"text/html": _INVITATION.format(lesson.name)}
     return output
-
-
-def _says(output: NotebookNode) -> bool:
-    """Return whether an output says more than that a list is empty."""
-    return output.get("data", {}).get("text/plain") != "[]"
 
 
 def _fold_further(cells: list[NotebookNode], lesson: Lesson) -> None:
@@ -290,10 +278,8 @@ def notebook_to_html(
     for cell in content.cells:
         if cell.cell_type == "code":
             others = (names for key, names in read.items() if key != id(cell))
-            cell.source = without_predictions(without_marks(cell.source), set().union(*others))
-            seen = (
-                _as_a_reader_sees(output, lesson) for output in joined_streams(cell.outputs) if _says(output)
-            )
+            cell.source = without_predictions(cell.source, set().union(*others))
+            seen = (_as_a_reader_sees(output, lesson) for output in joined_streams(cell.outputs))
             cell.outputs = numbered.renew(seen)
             cell.metadata.folded = FOLDED in cell.metadata.get("tags", [])
             cell.metadata.only_shows = not cell.source or bool(cell.outputs) and only_shows(cell.source)

@@ -287,6 +287,11 @@ def page(run: Run, shown: Sequence[Lesson] = LESSONS, drawings: Path | None = No
 def other_pages(folder: Path) -> dict[str, str]:
     """Return by name the pages that are no lesson; lessons that have a page in `folder` are linked."""
     shown = lessons_in(folder)
+    explorers = [
+        one
+        for lesson in shown
+        for one in bare.gallery((folder / f"{lesson.name}.html").read_text(encoding="utf-8"), lesson.name)
+    ]
     first: dict[str, str] = {}
     for term in sorted(terms().values(), key=lambda term: term.name.lower()):
         first.setdefault(term.name[0].upper(), term.anchor)
@@ -296,7 +301,7 @@ def other_pages(folder: Path) -> dict[str, str]:
             "terms": terms_table({lesson.number: f"{lesson.name}.html" for lesson in shown}),
             "names": names_table().replace("<td>–</td>", "<td></td>"),
         },
-        "gallery": {"explorers": bare.gallery(folder), "sheets": ["front"]},
+        "gallery": {"explorers": explorers, "sheets": ["front"]},
         "reference": {"body": reference_body(), "sheets": ["reference"]},
         "exercises": {"body": exercises_body(folder, shown), "sheets": ["exercises"]},
         "playground": {

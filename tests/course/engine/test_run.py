@@ -53,7 +53,7 @@ def test_batches_hold_each_drawn_review_once_and_little_else(engine, tables, wor
 RUN = """
 const run = new Run(world, await kernelsFor("wasm"), one.seed, one.changes);
 const told = Array.from({ length: one.n }, () => run.advance());
-const before = run.evaluate(), words = run.sample(generator(7), ["Ce", "roman"]);
+const before = run.evaluate(), words = run.sample(generator(7), { beginning: ["Ce", "roman"] });
 const drawn = generator(2 ** 31 - 1), heldOut = Array.from({ length: 100 }, () => world.sample(drawn));
 const bytes = writeState(run.model, { words: world.words });
 answer("file", { shape: [bytes.length], data: bytes });
@@ -137,9 +137,11 @@ def test_a_model_that_ends_at_once_writes_what_it_would_if_it_must_not_end(engin
     body = """
 const run = new Run(world, await kernelsFor("wasm"), 0, { config: one.config });
 const drawn = run.sample.bind(run);
-run.sample = (random, beginning, temperature, n = 0) => (n ? drawn(random, beginning, temperature, n) : []);
+run.sample = (random, how = {}) => (how.nForced ? drawn(random, how) : []);
 const { text, forced } = run.moment([], 0);
-return [text, forced.text.length, forced.allowed.length, forced.english.length];
+run.sample = () => []; // as where the logits are no numbers
+const { forced: nothing } = run.moment([], 0);
+return [text, forced.text.length, forced.allowed.length, forced.english.length, nothing];
 """
     ((_, found),) = engine(MAKE + body, ({"config": SMALL}, tables))
-    assert found == [[], 12, 12, 12]
+    assert found == [[], 12, 12, 12, None]

@@ -10,9 +10,9 @@ import pytest
 from tinytx_course.cli import main
 from tinytx_course.kit import write_parts
 from tinytx_course.kit.pages import write_front
-from tinytx_course.kit.self_study import COURSES, WEEK, count, weeks
+from tinytx_course.kit.self_study import WEEK, count, weeks
 from tinytx_course.kit.teaching import write_notes
-from tinytx_course.lessons import LESSONS, project_root
+from tinytx_course.lessons import COURSES, LESSONS, project_root
 from tinytx_course.quizzes.bank import votes, with_twins
 from tinytx_course.quizzes.card import plain
 

@@ -74,12 +74,15 @@ def test_the_history_thins_losses_out_and_remembers_moments(node):
       history.note({{ step: 3001, tokens: 1, loss: NaN }});
       for (const step of [0, 5, 50, 50]) history.show({{ step, loss: step, n: history.moments.length }});
       const at = [-1, 0, 7, 50, 99].map((step) => history.at(step).step);
-      return [history.losses, history.moments.length, at, history.at(50).before.n]; }})()"""
-    ((found, n_moments, at, before),) = node("playground", expression)
+      history.marks.push({{ step: 50, before: 9 }}, {{ step: 60, before: NaN }});
+      return [history.losses, history.moments.length, at, history.curve]; }})()"""
+    ((found, n_moments, at, curve),) = node("playground", expression)
     assert sum(one["n"] for one in found) == 3000 and len(found) < 400
     mean = sum(one["n"] * one["loss"] for one in found) / 3000
     assert math.isclose(mean, np.mean(losses), rel_tol=1e-9)
-    assert n_moments == 3 and at == [50, 0, 5, 50, 50] and before == 2  # before a switch
+    assert n_moments == 3 and at == [50, 0, 5, 50, 50]
+    points = [(point["step"], point["loss"]) for point in curve]
+    assert points == [(0, 0), (5, 5), (50, 9), (50, 50)]  # 9: before a switch
 
 
 def test_ticks_of_losses_lie_apart_and_off_the_words_below_them(node):

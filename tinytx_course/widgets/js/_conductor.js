@@ -121,6 +121,7 @@ export class Conductor {
     }
     settings[key] = value;
     first.ask("change", { changes: liveChange(key, settings), mark: SETTINGS[key]?.says(value) });
+    first.ask("show");
   }
 
   // The second run: the settings of the first but for one, and as many steps as its schedule has by now, up to
@@ -195,9 +196,9 @@ export class Conductor {
     this.publish(key);
   }
 
-  on_changed({ step, mark, nSteps }, { history, settings }) {
+  on_changed({ step, mark, before, nSteps }, { history, settings }) {
     settings.n_steps = nSteps;
-    if (mark) history.marks.push({ step, text: mark });
+    if (mark) history.marks.push({ step, text: mark, before });
     this.later();
   }
 

@@ -52,7 +52,7 @@ const TAGS = ["", "code", "em"];
 export const marked = (text) =>
   text
     .split(/`([^`]+)`|\*([^*\s][^*]*)\*/)
-    .map((part = "", i) => (part && i % 3 ? h(TAGS[i % 3], {}, part) : curled(part, !i)));
+    .map((part = "", i) => (part && i % 3 ? h(TAGS[i % 3], part) : curled(part, !i)));
 // Plain text with curly quotation marks, as the prose of a page has; whether one at its beginning opens.
 export const curled = (text, first = true) =>
   text.replace(/["']/g, (mark, at) => {

@@ -134,14 +134,17 @@ export class History {
     else this.losses.push({ bin, step, loss, n: 1 });
   }
 
-  // Of a step at which something was switched, the moment `before` is kept, too.
   show(moment) {
-    const last = this.moments.at(-1);
-    if (last?.step === moment.step) {
-      moment.before = last.before ?? last;
-      this.moments.pop();
-    }
+    if (this.moments.at(-1)?.step === moment.step) this.moments.pop();
     this.moments.push(moment);
+  }
+
+  // Steps and held-out losses of a curve: of a step at which something was switched, also the loss before it.
+  get curve() {
+    const points = this.marks.map(({ step, before: loss }) => ({ step, loss }));
+    return [...points, ...this.moments]
+      .filter(({ loss }) => Number.isFinite(loss))
+      .sort((a, b) => a.step - b.step);
   }
 
   // The moment at a step, or before it; the latest one for -1.

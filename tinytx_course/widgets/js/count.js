@@ -222,7 +222,7 @@ const changes = (before, after) =>
     .map((key) => `${NAMES[key]} ${inWords(before[key])} → ${inWords(after[key])}`)
     .join(", ");
 
-// The pinned state by the one setting in which it differs, as before a reader has pinned anything.
+// The pinned state by the one setting in which it differs, if it is one.
 function pinnedName(get) {
   const [state, pinned] = [settingsOf(get), get("pinned")];
   const [key, ...more] = SETTINGS.filter((name) => pinned[name] !== state[name]);
@@ -457,7 +457,7 @@ function picture(ui) {
     const room = (n, i) =>
       Math.sqrt(n / frame) - Math.max(reach, Math.sqrt((drawn[i - 1]?.[1] ?? 0) / frame));
     const above = drawn.map(([, n], i) => room(n, i) * tall >= 1.5 * letters);
-    // Or else at the foot of its frame, if a smaller one leaves so much of that.
+    // Or else at the foot of its frame, on the tiles where they are larger, if a smaller frame leaves room.
     const foot = (n, i) => Math.sqrt(n / frame) - Math.sqrt((drawn[i - 1]?.[1] ?? 0) / frame);
     const named = drawn.map(
       (one, i) => above[i] || foot(one[1], i) * wide >= 0.58 * letters * called(one).length + 12,

@@ -339,7 +339,7 @@ function picture(ui, next) {
     ui.done();
   };
   const opener = (name, keys, ...inside) => {
-    const attributes = { type: "button", "aria-label": name, "aria-controls": open.box.id };
+    const attributes = { "aria-label": name, "aria-controls": open.box.id };
     const onclick = () => {
       pressed = { button, top: button.getBoundingClientRect().top };
       choose(isOpen(keys) ? { part: "" } : keys);

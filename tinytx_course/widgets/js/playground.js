@@ -192,10 +192,7 @@ function chart(ui, runs) {
       {
         tone: i ? "tx-second" : "tx-first",
         name: ui.get("brief") ? "" : NAMES[key],
-        points: history.moments
-          .flatMap((moment) => (moment.before ? [moment.before, moment] : moment))
-          .filter(({ loss }) => Number.isFinite(loss))
-          .map(({ step, loss }) => [placeOf(step), height(loss)]),
+        points: history.curve.map(({ step, loss }) => [placeOf(step), height(loss)]),
       },
     ]);
     lines.unshift({
@@ -208,7 +205,7 @@ function chart(ui, runs) {
       history.marks.map((mark) => [
         placeOf(mark.step),
         rowOf(marks.indexOf(mark)),
-        height(history.at(mark.step).loss),
+        Number.isFinite(mark.before) ? height(mark.before) : high,
         mark.text,
       ]),
     );
@@ -320,7 +317,7 @@ function panel(ui, key, runs) {
           ? cheatedWith(history.marks, moment.step)
           : "";
     warning.hidden = !warning.textContent;
-    const written = moment.text.length ? moment : moment.forced;
+    const written = moment.forced ?? moment;
     const n = written.allowed.filter(Boolean).length;
     if (text.moment !== moment) {
       text.replaceChildren(...waved(written));
@@ -336,7 +333,12 @@ function panel(ui, key, runs) {
         ),
       );
     }
-    verdict.textContent = `${moment.text.length ? "" : "It ends the review before the first word; made to go on, it would write this. "}The grammar allows ${n} of ${counted(written.text.length, "word")}${n < written.text.length ? "; the others are marked" : ""}.`;
+    const how = moment.forced
+      ? "It ends the review before the first word; made to go on, it would write this. "
+      : "";
+    verdict.textContent = written.text.length
+      ? `${how}The grammar allows ${n} of ${counted(written.text.length, "word")}${n < written.text.length ? "; the others are marked" : ""}.`
+      : "It writes nothing.";
     map.paint(moment, moment.heads, ui.get("words"));
   };
   return { box, before, map: map.box, paint };
@@ -639,7 +641,7 @@ function stage(ui, conduct) {
     }
     const moment = history.step ? history.at(-1) : null;
     const shown = moment ?? TRAINING.recorded;
-    const forced = moment?.text.length || settings.causal ? null : moment?.forced;
+    const forced = settings.causal ? null : moment?.forced;
     const last = moment && history.moments.findLast((each) => each.text.length);
     const writes = forced ?? last ?? TRAINING.recorded;
     const how = forced

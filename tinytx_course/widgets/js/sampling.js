@@ -296,21 +296,18 @@ function chart(ui) {
     const full = fullBar(most);
     const height = (p) => `${100 * Math.min(1, p / full)}%`;
     bars.forEach(({ ghost, bar, truth, value, name, box }, i) => {
-      const p = of(shares[key], i);
+      const [p, known] = [of(shares[key], i), s.truth ? of(s.truth, i) : 0];
       const none = i < n ? !s.left[shown[i]] : !s.order.slice(n).some((id) => s.left[id]);
       const gone = stage === 2 && none;
       const cutAway = stage > 2 && none;
       const before = stage && stage !== 2 ? of(shares[STAGES[stage - 1].key], i) : 0;
       bar.style.height = height(p);
       ghost.style.height = height(before);
-      truth.style.opacity = s.truth && of(s.truth, i) > 0 ? 1 : 0;
-      truth.style.bottom = s.truth ? height(of(s.truth, i)) : "0";
-      box.classList.toggle(
-        "tx-over",
-        Math.max(p, stage === 2 && s.truth ? of(s.truth, i) : 0) > (stage === 2 ? 0.86 : 1) * full,
-      ); // clear of the names of the cuts
+      truth.style.opacity = known > 0 ? 1 : 0;
+      truth.style.bottom = height(known);
+      box.classList.toggle("tx-over", Math.max(p, stage === 2 ? known : 0) > (stage === 2 ? 0.86 : 1) * full); // clear of the names of the cuts
       // Above its bar, and in it where a line is drawn above, which has another value.
-      const lines = [before, s.truth ? of(s.truth, i) : 0].filter((x) => x > p);
+      const lines = [before, known].filter((x) => x > p);
       const inBar = p > FITS * full && lines.some((x) => x > p + 0.1 * FITS * full);
       const close = lines.filter((x) => x < p + FITS * full);
       box.classList.toggle("tx-inside", inBar);

@@ -6,9 +6,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks import race as referee
-from benchmarks.racers import named_racer
+from benchmarks.racers import RACERS, named_racer
 from benchmarks.report import PARTS, run_parts
 from benchmarks.settings import BenchSettings
 from tinytx.settings import choose_device
@@ -25,9 +26,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def race_parser() -> Parser:
     """The parser of the race."""
     sub = _parser("python -m benchmarks race", race, "a few characters: shows only that it runs")
-    racers = "tinytx, tinytx-4096, tinytx-adamw, torch-encoder, or FILE.py:CLASS"
-    sub.add_argument("--racer", default="tinytx", help=racers)
+    sub.add_argument("--racer", default="tinytx", help=f"{', '.join(RACERS)}, or FILE.py:CLASS")
     sub.add_argument("--seconds", type=float, default=180.0, help="of training; 180 for a record")
+    sub.add_argument("--steps", type=int, help="of training, in place of seconds")
     sub.add_argument("--seeds", type=int, default=10, help="number of seeds; 10 for a record")
     sub.add_argument("--submit", metavar="WORDS", help="add a line to records.md: what the change brought")
     sub.add_argument("--device", default="cpu", help="cpu, on which records are made, cuda or auto")
@@ -73,12 +74,14 @@ def race(args: argparse.Namespace) -> Answer:
     """Train on tinyshakespeare for a fixed time, several seeds, and judge on its last tenth."""
     if not 0 < args.seconds < float("inf"):
         raise ValueError(f"seconds must be positive, got {args.seconds:g}")
-    if args.seeds < 1:
-        raise ValueError(f"seeds must be at least 1, got {args.seeds}")
+    for name in ("seeds", "steps"):
+        if (given := getattr(args, name)) is not None and given < 1:
+            raise ValueError(f"{name} must be at least 1, got {given}")
     settings = BenchSettings(n_rounds=1, tiny=args.tiny, data_dir=args.data_dir, report=reporter(args))
     store, racer = Results("race", args.results), named_racer(args.racer, choose_device(args.device))
     store.check_place()
-    records = referee.race(racer, settings, store, seconds=args.seconds, n_seeds=args.seeds)
+    how: dict[str, Any] = {"seconds": args.seconds, "n_steps": args.steps, "n_seeds": args.seeds}
+    records = referee.race(racer, settings, store, **how)
     if store.get("counting models") is None:
         store.put("counting models", referee.counted(settings))
     if args.submit:

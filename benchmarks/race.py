@@ -57,16 +57,26 @@ class Racer(Protocol):
 
 
 def race(
-    racer: Racer, settings: BenchSettings, store: Results, *, seconds: float = SECONDS, n_seeds: int = N_SEEDS
+    racer: Racer,
+    settings: BenchSettings,
+    store: Results,
+    *,
+    seconds: float = SECONDS,
+    n_steps: int | None = None,
+    n_seeds: int = N_SEEDS,
 ) -> list[Record]:
-    """Let a model race with seeds 0, 1, ...; each result is stored at once, and not measured twice."""
+    """Let a model race with seeds 0, 1, ...; each result is stored at once, and not measured twice.
+
+    With a number of steps the clock is left out, to compare recipes on a machine that has other work.
+    """
     train_ids, valid_ids, n_characters = characters(settings)
     records = []
     for seed in tqdm(range(n_seeds), desc=racer.name, disable=None):
-        key = f"{racer.name}/{seconds:g} s/seed {seed}"
+        key = f"{racer.name}/{f'{n_steps} steps' if n_steps else f'{seconds:g} s'}/seed {seed}"
         record = store.get(key)
         if record is None or record["about"] != racer.about():
-            record = one_race(racer, train_ids, valid_ids, n_characters, seconds=seconds, seed=seed)
+            how: Record = {"seconds": seconds, "n_steps": n_steps, "seed": seed}
+            record = one_race(racer, train_ids, valid_ids, n_characters, **how)
             store.put(key, record)
         settings.report(f"{key}: {record[SIDE_BY_SIDE]:.4f} nats a character side by side")
         records.append(record)
@@ -74,14 +84,24 @@ def race(
 
 
 def one_race(
-    racer: Racer, train_ids: Tensor, valid_ids: Tensor, n_characters: int, *, seconds: float, seed: int
+    racer: Racer,
+    train_ids: Tensor,
+    valid_ids: Tensor,
+    n_characters: int,
+    *,
+    seconds: float,
+    n_steps: int | None = None,
+    seed: int,
 ) -> Record:
-    """Train for some seconds, then predict the validation text: the record of one seed."""
-    begin, n_steps = time.perf_counter(), 0
+    """Train for some seconds or steps, then predict the validation text: the record of one seed."""
+    begin, cpu_begin = time.perf_counter(), time.process_time()
     racer.make(train_ids, n_characters, seed)
-    while (spent := time.perf_counter() - begin) < seconds or not n_steps:
-        racer.step(min(1.0, spent / seconds))
-        n_steps += 1
+    done, share = 0, 0.0
+    while share < 1:
+        racer.step(share)
+        done, spent = done + 1, time.perf_counter() - begin
+        share = done / n_steps if n_steps else spent / seconds
+    cpu = time.process_time() - cpu_begin
     check_causal(racer, valid_ids)
     strides = {SIDE_BY_SIDE: racer.seq_len, HALF_A_WINDOW: max(1, racer.seq_len // 2)}
     scores = {
@@ -89,8 +109,13 @@ def one_race(
         for how, stride in strides.items()
     }
     return {
-        **{"kind": "race", "racer": racer.name, "seed": seed, "seconds": spent, "n_steps": n_steps},
-        **{"threads": torch.get_num_threads(), "n_train": len(train_ids), "n_valid": len(valid_ids)},
+        **{"kind": "race", "racer": racer.name, "seed": seed, "seconds": spent, "n_steps": done},
+        **{
+            "cpu_seconds": cpu,
+            "threads": torch.get_num_threads(),
+            "n_train": len(train_ids),
+            "n_valid": len(valid_ids),
+        },
         **scores,
         "about": racer.about(),
     }

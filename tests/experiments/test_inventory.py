@@ -71,10 +71,11 @@ def test_every_solution_of_the_function_has_been_run(item):
     assert own and own <= run
 
 
-@each_item
+STEADY = [item for item in QUICK if item.function != "mask_tokens"]  # whose right solutions draw other words
+
+
+@pytest.mark.parametrize("item", STEADY, ids=lambda item: item.key)
 def test_right_solutions_answer_the_key(item):
-    if item.function == "mask_tokens":
-        pytest.skip("right solutions draw other words")
     right, wrong = answerers(item, WRONG)
     forms = make_forms(item, right, {slug: wrong[slug][0][1] for slug in item.slugs})
     own = [s for s in SOLUTIONS if s.exercise == item.function and s.slug is None]

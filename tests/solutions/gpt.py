@@ -81,10 +81,12 @@ def tie_by_shape(model):
 
 
 @right
-def tie_a_copy(model):
-    tied = copy.deepcopy(model)
-    tied.head.register_parameter("weight", tied.token_embed.weight)
-    return tied, tied.token_embed.num_embeddings * tied.token_embed.embedding_dim
+def tie_registered(model):
+    model.head.register_parameter("weight", model.token_embed.weight)
+    return model, model.token_embed.num_embeddings * model.token_embed.embedding_dim
+
+
+wrong("copy-returned", lambda model: tie_registered(copy.deepcopy(model)))
 
 
 @right

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 import numpy as np
@@ -90,4 +91,5 @@ def start_initialised(layer, rank):
     return layer
 
 
+wrong("copy-returned", lambda layer, rank: start_plain(copy.deepcopy(layer), rank))
 wrong("wrong-type", start_plain, {"return layer": "return layer.lora_a, layer.lora_b"})

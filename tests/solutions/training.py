@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 from tests.solutions.collection import of
 
 # mypy: ignore-errors
@@ -51,3 +53,4 @@ def freeze_children(model):
 parameters = {"model.head.requires_grad_(True)\n    return model": "return list(model.head.parameters())"}
 wrong("wrong-type", freeze_two_lines, parameters)
 wrong("nothing-returned", freeze_two_lines, {"return model": ""})
+wrong("copy-returned", lambda model: freeze_two_lines(copy.deepcopy(model)))

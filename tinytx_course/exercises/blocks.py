@@ -165,7 +165,11 @@ def _tied(value: Any) -> Reading | Failure:
         return Failure("head-replaced", words)
     alike = "is token_embed.weight" if one else "in its memory" if memory else "of its own"
     rows = [
-        (name, str(tuple(held.shape)), f"sum {held.double().sum():.1f}", alike * (name == "head.weight"))
+        (
+            *(name, str(tuple(held.shape)), f"sum {held.double().sum():.1f}"),
+            "trained" if name in model.trained else "frozen",
+            alike * (name == "head.weight"),
+        )
         for name, held in sorted(model.state.items())
         if name != "_extra_state"
     ]

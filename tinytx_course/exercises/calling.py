@@ -82,6 +82,7 @@ def observe_call(function: Any, parameters: Sequence[str], call: Call, seconds: 
         failure = None
         if error is None:
             value, failure = _returned(value, function)
+            failure = failure or _another_model(value, parameters, given)
         if error is None and failure is None:
             value, problem = call_within(_READING_SECONDS, plain, value)
             if problem is not None:
@@ -333,6 +334,17 @@ def _returned(value: Any, function: Any) -> tuple[Any, Failure | None]:
             return None, Failure("nothing-returned", words)
         return None, Failure(None, "There is nothing here yet.", attempted=False)
     return value, None
+
+
+def _another_model(value: Any, parameters: Sequence[str], given: Sequence[Any]) -> Failure | None:
+    """Say so where a model comes back that is not the one that was given, but of its kind."""
+    results = value if isinstance(value, (tuple, list)) else [value]
+    for name, model in zip(parameters, given, strict=True):
+        alike = [one for one in results if isinstance(model, nn.Module) and type(one) is type(model)]
+        if alike and all(one is not model for one in alike):
+            words = f"Another model comes back than the one given: change `{name}` itself, and return it."
+            return Failure("copy-returned", words)
+    return None
 
 
 _WORK = ("BINARY", "CALL", "COMPARE", "STORE_SUBSCR", "FOR_ITER")

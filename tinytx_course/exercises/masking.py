@@ -27,7 +27,7 @@ _SIGMAS = 5.6  # of a binomial share: correct code is rejected less than once in
 _NEAR = 0.045  # between shares and a pattern they are taken for
 _APART = 4  # times the variance of single draws: more, and tokens were drawn together
 _WINDOW, _BEFORE = 12, 2  # positions of a row that are shown, of these before the first one marked
-_MANY, _FEW = (4, [0, 1, 2, 3, 5, 58], 60), (2, [0, 4], 5)  # mask id, special ids, how many ids
+_MANY, _FEW = (4, [0, 1, 2, 3, 5, 58], 60), (2, [0, 1], 5)  # mask id, special ids, how many ids
 # Shape of a batch, ids, p, salt of the generator: growing batches, then one of them with other generators.
 _CASES = (
     ((1, 8), _MANY, 0.5, 100),
@@ -200,9 +200,19 @@ def _spread(hit: Tensor, among: Tensor, axis: int) -> float:
 
 
 def _few_ids(draw: Draw) -> Finding | None:
-    """The share of the mask id where it would be a third of the random ids."""
+    """Which random ids there are; and the share of the mask id, which would be a third of them."""
     if not _off(masked := draw.fates[0], 0.8, int(draw.drawn.sum())):
-        return None
+        random_ids = draw.inputs[draw.changed & ~draw.masked]
+        missing = {*range(draw.vocab_size), draw.mask_id} - {
+            *random_ids.tolist(),
+            *draw.special_ids,
+            draw.mask_id,
+        }
+        return (
+            ("id-never-drawn", f"Of {draw.vocab_size} ids {min(missing)} is missing.", None)
+            if missing
+            else None
+        )
     words = f"With {draw.vocab_size} ids, {masked:.1%} of the drawn tokens became `mask_id`."
     return "mask-id-drawn" if abs(masked - 0.8 - 0.1 / 3) < 0.015 else "wrong-shares", words, None
 

@@ -139,7 +139,8 @@ def plain(value: Any, depth: int = 0) -> Any:
         return items if isinstance(value, list) else tuple(items)
     if isinstance(value, nn.Module):
         state = {name: plain(tensor) for name, tensor in value.state_dict().items()}
-        trained = (_text(name) for name, parameter in value.named_parameters() if parameter.requires_grad)
+        parameters = value.named_parameters(remove_duplicate=False)
+        trained = (_text(name) for name, parameter in parameters if parameter.requires_grad)
         return Opaque(_text(kind_of(value)), state, tuple(trained))
     return Opaque(_text(kind_of(value)))
 

@@ -36,7 +36,12 @@ def _adapter(value: Any) -> Reading | Failure:
 def _content(name: str, held: Tensor) -> str:
     if name in ("weight", "bias"):  # the layer's own; others may be random, whatever they are called
         return f"sum {held.double().sum():.3f}"
-    return "zeros" if not held.any() else "one value" if (held == held.flatten()[0]).all() else "random"
+    if not held.any():
+        return "zeros"
+    if (held == held.flatten()[0]).all():
+        return "one value"
+    alone = min(held.shape, default=0) > 1 and torch.linalg.matrix_rank(held.double()) == 1
+    return "rank 1" if alone else "random"
 
 
 def _start_calls(seed: int) -> Iterator[Call]:

@@ -184,7 +184,7 @@ for name, layer in layers.items():
         assert smoke or (layer.intensity > ridge) == ("training" in name)
 
 # %% [markdown]
-# **Finding:** by their intensity the products of training are compute-bound, and those of generation memory-bound: they do two operations for each weight of four bytes. What would a machine with twice the arithmetic, or twice the memory speed, gain at most? Guess, then choose it in the explorer.
+# **Finding:** by their intensity the products of training are compute-bound, and those of generation memory-bound: they do two operations for each weight of four bytes. (A point far below the line is limited by neither: with one token, the call itself takes time, too.) What would a machine with twice the arithmetic, or twice the memory speed, gain at most? Guess, then choose it in the explorer.
 
 # %%
 course.widgets.roofline(
@@ -321,7 +321,7 @@ course.resolve(
 #
 # ## Further: the same time
 #
-# One real training, twice. The **baseline** is the loop that one writes first: reviews as they come, all logits, float32, no **weight decay**. Against it `train` of the package: batches by length, and, both explained further down, logits in chunks and bfloat16 where the processor has instructions for it. Same starting weights and learning rates, 512 reviews, three seeds.
+# One real training, twice. The **baseline** is the loop that one writes first: reviews as they come, all logits, float32. Against it `train` of the package: batches by length, and, both explained further down, logits in chunks and bfloat16 where the processor has instructions for it. Same starting weights and learning rates, no **weight decay**, 512 reviews, three seeds.
 
 # %%
 from tinytx.loop import train
@@ -472,7 +472,7 @@ for _update in range(1000):
 print(f"a thousand times 0.001 more: {coarse.item()}; in float32 {fine.item():.3f}")
 
 # %% [markdown]
-# Each small update was rounded away. So the *weights* and the optimizer stay in float32, and only the products run in bfloat16: **autocast**, or mixed precision (Micikevicius et al., [arXiv:1710.03740](https://arxiv.org/abs/1710.03740), section 3.1).
+# Each small update was rounded away. So the *weights* and the optimizer stay in float32, and only the products run in bfloat16: **autocast**, or mixed precision (Micikevicius et al., [arXiv:1710.03740](https://arxiv.org/abs/1710.03740), section 3.1, there with float16).
 #
 # A second candidate is the loss: 8,000 logits for each token are written and read again. `model.loss` cuts the tokens into **chunks**, so only one chunk of logits exists at a time. Now four kinds of step, in turns. Amdahl's law gives the gain of bfloat16 to expect from the share of the products and the speed of one product.
 

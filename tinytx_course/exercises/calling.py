@@ -195,8 +195,8 @@ _MEANT = (
     ),
     (
         "must match the size of tensor b",
-        "Shapes are compared from the right; two axes must be equally long, or one of length 1. A mean "
-        "or sum over an axis removes it; with `keepdim=True` it stays, with length 1.",
+        "Shapes are compared from the right; two axes must be equally long, or one of length 1. `[:, None]` "
+        "adds one to (B,), and `keepdim=True` keeps the one that a mean or sum removes.",
     ),
     (
         r"shape '.*' is invalid for input of size",
@@ -211,10 +211,11 @@ _MEANT = (
     ("requires grad. Use|leaf Variable that requires grad", "Gradients are recorded here: `detach` first."),
     ("on the same device", "One tensor is on another device: make new ones with `device=x.device`."),
     (
-        "index -100 is out of bounds",
+        "(index|Target) -100 is out of bounds",
         "-100 is no id: it marks the positions that are left out, so choose those where `labels != -100`.",
     ),
     (r"index -\d+ is out of bounds", "A negative index counts from the end: the axis is shorter than that."),
+    ("list index out of range", "This index is beyond the end of its list, which may be empty."),
     (
         "Expected target size|to match target batch_size",
         "`cross_entropy` wants the classes on axis 1: flatten both first.",

@@ -223,7 +223,8 @@ def trained(value: Any) -> Reading | Failure:
     value = plain(value) if isinstance(value, nn.Module) else value
     if not isinstance(value, Opaque) or not value.state:
         return Failure("wrong-type", f"The model itself is due, got {kind_of(value)}: `return model`.")
-    rows = tuple((name,) for name in value.trained) or (("(none)",),)
+    total = sum(held.double().sum().item() for held in value.state.values())
+    rows = (*((name,) for name in value.trained), (f"all numbers of the model: sum {total:.3f}",))
     return Reading((as_codes(rows),), cells=rows)
 
 

@@ -8,14 +8,27 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from tinytx_course.exercises.comparing import integers, number, pair
+from tinytx_course.exercises.comparing import Reading, integers, number, pair
 from tinytx_course.exercises.exercise import Exercise, generator, normal
-from tinytx_course.exercises.observation import Call
+from tinytx_course.exercises.observation import Call, Observation
 
 
 def _ids(rng: torch.Generator, *shape: int) -> Tensor:
     n = math.prod(shape)
     return torch.randperm(n + 3, generator=rng, device="cpu")[:n].view(shape) + 2
+
+
+def large_logits(*others: object) -> Call:
+    """A call whose first prediction gives the right one of two tokens a logit of 0 and the other one 120."""
+    return Call((torch.tensor([[[0.0, 120.0], [0.0, 0.0]]], device="cpu"), *others))
+
+
+def on_large_logits(seen: Observation) -> str:
+    """A remark for a loss that passed and is infinite there: it is 120."""
+    value = number(seen.value) if seen.failure is None else seen.failure
+    if not isinstance(value, Reading) or value.tensors[0].isfinite().all():
+        return ""
+    return "with logits of 0 and 120 the loss is 120, and yours is infinite: `log_softmax` is for this."
 
 
 def _shift_calls(seed: int) -> Iterator[Call]:
@@ -69,7 +82,19 @@ def _perplexity_calls(seed: int) -> Iterator[Call]:
 
 EXERCISES = (
     Exercise(name="shift_targets", read=pair(integers, integers, "inputs, targets"), calls=_shift_calls),
-    Exercise(name="answer_loss", read=number, calls=_answer_calls),
-    Exercise(name="language_model_loss", read=number, calls=_loss_calls),
+    Exercise(
+        name="answer_loss",
+        read=number,
+        calls=_answer_calls,
+        probe=large_logits(torch.tensor([[1, 0]]), torch.tensor([1]), 2),
+        hint=on_large_logits,
+    ),
+    Exercise(
+        name="language_model_loss",
+        read=number,
+        calls=_loss_calls,
+        probe=large_logits(torch.tensor([[0, 2]]), 2),
+        hint=on_large_logits,
+    ),
     Exercise(name="perplexity", read=number, calls=_perplexity_calls),
 )

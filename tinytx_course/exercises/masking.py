@@ -15,6 +15,7 @@ from torch import Tensor
 from tinytx_course.exercises.card import Grid, Part
 from tinytx_course.exercises.comparing import integers, number, pair, tokens
 from tinytx_course.exercises.exercise import Exercise, generator, normal
+from tinytx_course.exercises.losses import large_logits, on_large_logits
 from tinytx_course.exercises.observation import Call, Failure
 from tinytx_course.exercises.telling import tell_failure, tell_pass
 from tinytx_course.exercises.verdict import Verdict
@@ -361,6 +362,7 @@ def _word_calls(seed: int) -> Iterator[Call]:
         ("▁le", [0]),
         ("▁le ▁chat", [0]),
         ("▁rom an", [1]),
+        ("an ▁est ▁beau", [0]),
         ("▁rom an", [0]),
         ("▁le ▁rom an ▁noir", [2]),
         ("▁le ▁rom an ▁noir", []),
@@ -377,6 +379,12 @@ def _word_calls(seed: int) -> Iterator[Call]:
 
 EXERCISES = (
     Exercise(name="mask_tokens", read=pair(integers, integers, "inputs, labels"), calls=_calls, judge=_judge),
-    Exercise(name="masked_loss", read=number, calls=_masked_loss_calls),
+    Exercise(
+        name="masked_loss",
+        read=number,
+        calls=_masked_loss_calls,
+        probe=large_logits(torch.tensor([[0, _IGNORED]])),
+        hint=on_large_logits,
+    ),
     Exercise(name="mask_words", read=tokens, calls=_word_calls),
 )

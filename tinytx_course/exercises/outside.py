@@ -52,6 +52,7 @@ def _split_calls(seed: int) -> Iterator[Call]:
 def _gain_calls(seed: int) -> Iterator[Call]:
     yield Call(([70.0, 74.0], [68.0, 70.0], 12.7))
     yield Call(([71.0, 76.5, 66.0], [69.5, 72.0, 66.5], 4.3))
+    yield Call(([0.91, 0.873, 0.8951], [0.9, 0.86, 0.899], 4.3))
     drawn = random.Random(seed)
     for n, t in ((4, 3.18), (6, 2.57), (11, 2.23)):
         easy = [drawn.gauss(72, 4) for _ in range(n)]

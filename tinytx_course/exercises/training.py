@@ -41,7 +41,7 @@ def _whole() -> nn.Module:
 
 
 def _freeze_calls(seed: int) -> Iterator[Call]:
-    for make in (_Toy, _whole):
+    for make in (lambda: seeded(_Toy, 0), _whole):
         for before in ("all", "none", "all but the token embedding"):
             model = make()
             model.requires_grad_(before != "none")
@@ -81,6 +81,12 @@ def _pooling_calls(seed: int) -> Iterator[Call]:
         if width == 4:
             hidden[0, 0, 1] = 0  # of a real token: it counts as any other
         yield Call((hidden, mask))
+
+
+def _mean_calls(seed: int) -> Iterator[Call]:
+    yield from _pooling_calls(seed)
+    mask = torch.tensor([[False, True, True], [True, False, True]], device="cpu")  # not only at the end
+    yield Call((_far_apart(generator(seed, 8), 2, 3, 2), mask))
 
 
 def _far_apart(rng: torch.Generator, *shape: int) -> Tensor:
@@ -125,7 +131,7 @@ def _ridge_calls(seed: int) -> Iterator[Call]:
 
 EXERCISES = (
     Exercise(name="freeze", read=trained, calls=_freeze_calls),
-    Exercise(name="mean_pool", read=floats, calls=_pooling_calls),
+    Exercise(name="mean_pool", read=floats, calls=_mean_calls),
     Exercise(name="last_token", read=floats, calls=_pooling_calls),
     Exercise(name="selectivity", read=number, calls=_probe_calls),
     Exercise(name="padded_cost", read=count, calls=_padded_calls),

@@ -47,9 +47,9 @@ LAYERS: dict[str, Callable[[int], nn.Module]] = {
     "attention": lambda d: MultiHeadAttention(d_model=d, n_heads=1),
     "RNN": RecurrentLayer,
     "GRU": GRULayer,
+    "convolution": lambda d: ConvolutionLayer(d, KERNEL_SIZE),
     "RNN, in torch": lambda d: nn.RNN(d, d, batch_first=True),
     "GRU, in torch": lambda d: nn.GRU(d, d, batch_first=True),
-    "convolution": lambda d: ConvolutionLayer(d, KERNEL_SIZE),
 }
 
 

@@ -5,6 +5,7 @@ import re
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 import tinytx as tx
 import tinytx_course as course
@@ -34,6 +35,19 @@ def test_a_message_says_where_it_differs_and_where_to_read():
     assert "causal_mask(2)" in found.message  # with one token there is nothing ahead
     assert "   1   0                  1  [1]" in found.message
     assert 'lesson 02, section "The causal mask"' in found.message
+
+
+def test_a_loss_that_overflows_passes_with_a_remark():
+    def by_hand(logits, labels):
+        chosen = labels != -100
+        return -logits[chosen].softmax(-1).gather(-1, labels[chosen][:, None]).log().mean()
+
+    def stable(logits, labels):
+        return F.cross_entropy(logits.flatten(0, 1), labels.flatten())
+
+    by_hand, stable = (course.check("masked_loss", one, display=False) for one in (by_hand, stable))
+    assert by_hand.passed and "logits of 0 and 120" in by_hand.message
+    assert stable.passed and "120" not in stable.message
 
 
 def test_the_rule_comes_with_the_second_failure_and_the_first_says_what_differs(mine):

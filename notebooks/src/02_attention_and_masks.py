@@ -143,6 +143,9 @@ def she(divisor=2.0):
     print(dict(zip(french, weights.tolist(), strict=True)))
 
 
+she()
+
+
 # %% [markdown]
 # ## All at once: attention of y over x
 #
@@ -258,7 +261,7 @@ for name, weights_from in attempts.items():
     print(f"{name:<22}{broken!s:<7}{said[0]!s:<15}{said[1]}")
     treacherous += [name] if leaks and not broken and not future else []
 (name,) = treacherous
-course.resolve("02.2", name, f"“{name}” leaks without any weight on the future.")
+course.resolve("02.2", name, "It leaks without any weight on the future.")
 
 # %% [markdown]
 # In *zeroed after softmax* each weight was divided by a sum over *all* words, so it still depends on the future. Divide each row by its own sum, and it is right.

@@ -479,7 +479,7 @@ course.widgets.playground()
 # %% [markdown]
 # ## Further: cut the distribution
 #
-# The distribution of the model that ships with the course, stage by stage: temperature, top-k, top-p. The orange lines are the true distribution. Find two beginnings for which the same $p$ keeps very different numbers of tokens.
+# The distribution of the model that ships with the course, stage by stage: temperature, top-k, top-p. The line across each bar is the true share. Find two beginnings for which the same $p$ keeps very different numbers of tokens.
 
 # %%
 course.widgets.sampling("Le livre")

@@ -376,7 +376,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# The rule does not hold here, with this body and this one recipe for the probe. (The own run of this lesson, with fewer steps of pretraining and three seeds, is the line *pretrained minus frozen probe* above.) And what is pretraining worth? We compare 50 labels with ten times as many.
+# The rule does not hold here, with this body and this one recipe for the probe. (The line *pretrained minus frozen probe* above is of this lesson's own run: shorter, with three seeds, it cannot tell.) And what is pretraining worth? We compare 50 labels with ten times as many.
 
 # %% tags=["nbval-check-output"]
 worth = paired_interval(measured(50, "pretrained") - measured(500, "scratch"))

@@ -410,7 +410,7 @@ print(f"{len(won)} translations turn into the reference, {len(lost)} away from i
 assert smoke or len(won) > len(lost)
 
 # %% [markdown]
-# More are won than lost: the more probable sentence is not always the right one. Some of each, then some that stay as they were:
+# Most changes are for the better, some are not: the more probable sentence is not always the right one. Some of each, then some that stay as they were:
 
 # %%
 shown = list(dict.fromkeys([*won[:3], *lost[:1], *range(6)]))[:6]

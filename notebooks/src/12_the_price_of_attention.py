@@ -153,7 +153,7 @@ torch.testing.assert_close(convolve(x, W, theirs.bias, k=4), by_torch)
 # Count matrix products only. A product of $(a, b)$ with $(b, c)$ needs $abc$ multiply-adds, each **two floating-point operations** (FLOPs). Which tensors grow with the *square* of the number of tokens? Move the sequence length.
 
 # %%
-course.widgets.shapes(batch_size=2, seq_len=5, d_model=8, n_heads=2, d_ff=10, step=3)
+course.widgets.shapes(batch_size=2, seq_len=5, d_model=8, n_heads=2, d_ff=10, step=5)
 
 # %% [markdown]
 # Only the attention scores and weights do: one number for each *pair* of tokens. *Attention* has four projections, $8nd^2$, and all pairs twice, for scores and for weighted sums, $2 \cdot 2n^2d$. An *RNN* has two matrices a token, a *GRU* six, a *convolution* $k$. Torch counts:

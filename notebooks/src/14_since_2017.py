@@ -390,20 +390,14 @@ assert lengths.min() > 0.6 and lengths.max() < 1.2
 print(f"Muon: singular values from {lengths.min():.2f} to {lengths.max():.2f}")
 
 # %% [markdown]
-# The singular values of this gradient, of Adam's first update (the sign of each number) and of Muon's, each divided by its largest:
+# The singular values of this gradient, of Adam's first update (the sign of each number) and of Muon's:
 
 # %%
-lines, matrices = [], {"gradient": gradient, "Adam": gradient.sign(), "Muon": update}
+middle, matrices = {}, {"gradient": gradient, "Adam": gradient.sign(), "Muon": update}
 for name, matrix in matrices.items():
     values = torch.linalg.svdvals(matrix)
-    lines.append(plots.Curve(name, range(1, 65), values / values[0]))
-    print(f"{name:<9} the 32nd value is {values[31] / values[0]:.3f} of the largest")
-fig, ax = plots.curves(
-    lines, xlabel="singular value, from the largest to the smallest", y_range=(0, 1.05),
-    ylabel="share of the largest", title="One gradient, three updates",
-)
-plots.show(fig, name="14_muon")
-middle = {line.label: line.y[31] for line in lines}
+    middle[name] = values[31] / values[0]
+    print(f"{name:<9} the 32nd of 64 is {middle[name]:.3f} of the largest")
 assert middle["Muon"] > max(middle["gradient"], middle["Adam"])
 effect("Muon")
 

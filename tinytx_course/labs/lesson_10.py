@@ -125,6 +125,7 @@ def objective_rows(records: Mapping[str, Mapping[str, Any]], budget: str) -> lis
 
 _LEFT, _BOTH, _TUNED, _BAG = "fill, left: excess", "fill: excess", "finetune 100 labels", "bag of words"
 _FEW = "causal, few positions"
+_UNITS = {_LEFT: " nats of excess", "fill: nats": " nats", _TUNED: ""}
 # A question, and the two rows whose difference answers it: yes if the first one is better.
 _QUESTIONS = {
     "Is a causal model nearer to the exact value of its side than a masked one": (
@@ -170,7 +171,7 @@ def findings(rows: Sequence[ObjectiveRow]) -> list[str]:
         gains = np.subtract(first.values, second.values) * (1 if first.is_share else -1)
         gain = paired_interval(gains, n_comparisons=len(asked))
         answer = ("yes" if gain.mean > 0 else "no, the reverse") if gain.excludes_zero else "open"
-        means = f"{np.mean(first.values):.2f} against {np.mean(second.values):.2f}"
+        means = f"{np.mean(first.values):.2f} against {np.mean(second.values):.2f}{_UNITS[first.measure]}"
         lines.append(f"{question}? {answer}: {means}, {gain.mean:+.2f} [{gain.low:+.2f}, {gain.high:+.2f}]")
     return lines
 

@@ -270,7 +270,7 @@ def page(run: Run, shown: Sequence[Lesson] = LESSONS, drawings: Path | None = No
         picture=picture,
         about=f' data-lesson="{lesson.name}"',
         description=f"{lesson.question} Lesson {lesson.number:02d} of a course on transformers. {_SHOWS}",
-        bar=bar(f"Lesson {lesson.number:02d} of {LESSONS[-1].number}", shown, lesson, present=True),
+        bar=bar(f"Lesson {lesson.number:02d}", shown, lesson, present=True),
         address=address,
         elsewhere=open_links(address, lesson.name),
         code=_qr_code(address),

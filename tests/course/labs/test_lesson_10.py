@@ -86,7 +86,7 @@ def test_a_question_is_answered_by_the_interval_of_its_pairs_and_is_open_where_i
         row("finetune 100 labels", "bag of words", 0.7, 0.91, 0.81, 0.82),
     ]
     nearer, pretrained, counting = findings(rows)
-    assert "? yes: 0.25 against 0.45, +0.20 [" in nearer
+    assert "? yes: 0.25 against 0.45 nats of excess, +0.20 [" in nearer
     assert "new weights? open: 0.60 against 0.60" in pretrained
     assert "counting words? no, the reverse: 0.60 against 0.81, -0.21 [" in counting
     alone = float(findings(rows[:2])[0].split("[")[1].split(",")[0])

@@ -78,7 +78,7 @@ def test_what_is_said_counts_what_the_step_did_and_reads_the_best(node, explorer
     tree = explorer.trees[0][2]
     (text,) = node("beam_tree", "js.describe(get)", state)
     fates = [fate for *_, fate in tree[0]]
-    assert text.startswith(f"Step 1 of {len(tree)}: beam 3 has “")
+    assert text.startswith(f"Step 1 of {len(tree)}: the best of 3 beams is “")
     kept = [f" {p:.2f}".replace("-", "−") for *_, p, fate in tree[0] if fate == "kept"]
     assert f"At this step kept {len(kept)}: “" in text and all(p in text for p in kept)
     assert f"pruned {fates.count('pruned')}: “" in text
@@ -86,7 +86,9 @@ def test_what_is_said_counts_what_the_step_did_and_reads_the_best(node, explorer
     expression = "[js.describe(get), js.winner(js.treeOf(get), Infinity, 1)[1]]"
     ((text, log_prob),) = node("beam_tree", expression, state | {"step": len(tree)})
     finding = text.split("\n")[0]
-    assert f": beam 3 writes “{finding.split('“')[1].split('”')[0]}”, log P −{-log_prob:.2f}" in finding
+    assert (
+        f": the best of 3 beams is “{finding.split('“')[1].split('”')[0]}”, log P −{-log_prob:.2f}" in finding
+    )
     assert "reference" not in finding  # none is given
 
 
@@ -96,9 +98,7 @@ def test_the_end_is_compared_with_the_reference_where_there_is_one(node):
     texts = node("beam_tree", "js.describe(get)", *(DEUX | {"references": [right]} for right in said))
     for text, end in zip(texts, said.values(), strict=True):
         assert text.split("\n")[0].endswith(f"{end} the reference.")
-    expected = (
-        "Step 2 of 2: beam 2 writes “deux”, log P −1.50; greedy “un”, −2.00. Beam is ahead by 0.50 nats."
-    )
+    expected = "Step 2 of 2: the best of 2 beams is “deux”, log P −1.50; greedy “un”, −2.00. Beam is ahead by 0.50 nats."
     assert texts[0].startswith(expected)
     (alone,) = node("beam_tree", "js.describe(get)", DEUX | {"references": ["un"], "beam_size": 1})
     assert alone.split("\n")[0].endswith("log P −2.00. It is the reference.")
@@ -166,7 +166,9 @@ def test_the_table_of_the_lesson_is_searched_as_the_package_searches_it(node, ex
     decided = "0: “le chat” (3 tokens); 0.5 and 1: “le chat noir” (4 tokens)."
     assert text == f"The length penalty decides: {decided}"
     (text,) = node("beam_tree", "js.describe(get)", state | {"step": 4})
-    assert text.startswith("Step 4 of 4: beam 2 writes “le chat noir”, log P −1.76; greedy “la chat”, −2.12.")
+    assert text.startswith(
+        "Step 4 of 4: the best of 2 beams is “le chat noir”, log P −1.76; greedy “la chat”, −2.12."
+    )
     assert text.split("\n")[0].endswith(" The length penalty decides.")
 
 

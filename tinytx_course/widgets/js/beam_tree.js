@@ -203,7 +203,7 @@ export function describe(get) {
   const [text, p] = soFar(get, size, n);
   const [other, q] = soFar(get, 1, n);
   return (
-    `Step ${n} of ${tree.length}: ${size > 1 ? `beam ${size}` : "greedy decoding"} ${n === tree.length ? "writes" : "has"} ${text}, log P ${p}` +
+    `Step ${n} of ${tree.length}: ${size > 1 ? `the best of ${size} beams is` : `greedy decoding ${n === tree.length ? "writes" : "has"}`} ${text}, log P ${p}` +
     `${size === 1 ? "." : text === other ? "; greedy the same." : `; greedy ${other}, ${q}. ${lead}.`}${exact ? verdict(exact, size) : ""}${n === tree.length && decides(get, n).startsWith("The length") ? " The length penalty decides." : ""}\n` +
     `At this step ${all.map(([words, list]) => `${words} ${list.length}: ${list.join(", ")}`).join("; ")}. ${decides(get, n)}`
   );

@@ -65,7 +65,10 @@ export function describe(get) {
   const { size, variety, gradient } = series;
   const name = nameOf([get("norm"), get("residual")]);
   return (
-    `${name[0].toUpperCase()}${name.slice(1)}, ${n} ${n === 1 ? "layer" : "layers"}. ${verdict(series)} At the top: size ${sized(size[n])}, variety ${sized(variety[n])}; gradient at the input ${sized(gradient[0])}.${level === n ? "" : ` Level ${level}: ${sized(size[level])}, ${sized(variety[level])}; ${sized(gradient[level])}.`}\n` +
+    `${name[0].toUpperCase()}${name.slice(1)}, ${n} ${n === 1 ? "layer" : "layers"}. ${verdict(series)} At the top: size ${sized(size[n])}, variety ${sized(variety[n])}; gradient at the input ${sized(gradient[0])}.\n` +
+    (level === n
+      ? ""
+      : `Level ${level}: size ${sized(size[level])}, variety ${sized(variety[level])}; gradient ${sized(gradient[level])}. `) +
     `From input to top the size of the signal is ${sized(size[0])} and becomes ${sized(size[n])}; the share of it that tells tokens apart, ${sized(variety[0])}, becomes ${sized(variety[n])}. ` +
     `The gradient, ${sized(gradient[n])} at the top, arrives at the input as ${sized(gradient[0])}.`
   );

@@ -49,11 +49,14 @@ export function describe(get) {
   const start = `Review ${get("review") + 1}. `;
   if (!n)
     return `${start}No word is read: the exact probability that the review is favourable is ${probability(exact[0])}.`;
-  let said = `${start}After ${n} of ${words.length} words, the last “${words[n - 1]}”: exact P(favourable) ${probability(exact[n])}`;
-  if (model)
-    said += `, model ${probability(model[n - 1])}, divergence ${number(divergence(exact[n], model[n - 1]), 3)} nats`;
-  said += n < words.length ? "." : `. The label: ${NAMES[get("labels")[get("review")]]}.`;
-  return `${said}\n“${words[n - 1]}” moves the exact log-odds by ${signed(evidenceOf(odds)[n - 1])} nats.`;
+  const moved = `${signed(evidenceOf(odds)[n - 1])} nats`;
+  const label = n < words.length ? "" : ` The label: ${NAMES[get("labels")[get("review")]]}.`;
+  const apart = model ? `Divergence of the model ${number(divergence(exact[n], model[n - 1]), 3)} nats. ` : "";
+  return (
+    `${start}“${words[n - 1]}”, word ${n} of ${words.length}, moves the log-odds by ${moved}: exact P(favourable) ` +
+    `${probability(exact[n - 1])} → ${probability(exact[n])}${model ? `, model ${probability(model[n - 1])}` : ""}.${label}\n` +
+    apart
+  ).trim();
 }
 
 // The review; words that are not yet read are only as wide as they are. Pressing one reads up to it.

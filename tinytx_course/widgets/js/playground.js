@@ -453,6 +453,7 @@ function switches(ui) {
   return h("div.tx-part", h("p.tx-title", "Switch something while it learns"), first, rest);
 }
 
+const TO_SEE = 100; // steps, after which what a switch changes can be seen
 // A second run: a copy with one switch changed. A prediction is asked for before it starts.
 function comparison(ui, runs, begin) {
   const id = uid();
@@ -483,10 +484,10 @@ function comparison(ui, runs, begin) {
     select.selectedIndex = keys.indexOf(ui.get("change"));
     guess.disabled = select.disabled = !!waits;
     button.textContent = runs.second ? "Start run B again" : "Start run B";
-    button.disabled = !(said && shown > 0);
+    button.disabled = !(said && shown >= TO_SEE);
     note.textContent =
-      shown === 0
-        ? "Let run A learn first."
+      shown < TO_SEE
+        ? `Let run A learn ${TO_SEE} steps first.`
         : said
           ? ""
           : `Predict first: then ${goal ? "another " : ""}run B starts.`;

@@ -86,8 +86,6 @@ export function describe(get) {
       ? " (with any number of rows)"
       : ` (${limit === "compute" ? "" : "compute "}from ${counted(from, "row")} on)`;
   const product = `${limit === "compute" ? "Compute" : "Memory"} limits a product of ${counted(n, "row")}, width ${grouped(d)}${where}: ${perByte(intensity)}, at best ${scaled(rate)}FLOP/s${moved ? "" : `, ${time(seconds)}`}.`;
-  const short =
-    at && !moved ? ` “${at.name}”: ${partOf(at.part)} of the measured roof, limited by ${at.limit}.` : "";
   const kernel = at
     ? ` Kernel “${at.name}”: ${perByte(at.intensity)}, ${scaled(at.rate)}FLOP/s, ${partOf(at.part)} of the measured roof, ${limitInWords(at.limit)}${at.part > 1 ? "; above the roof, which is a measurement, too" : ""}.`
     : "";
@@ -99,7 +97,7 @@ export function describe(get) {
       ? `; “${at.name}”, at ${partOf(at.part)} of the roof and limited by neither side of it, hardly faster`
       : `; “${at.name}”, at its part of the roof, ${gained(at.intensity)}`);
   const gain = moved ? ` Against × 1: product ${gained(intensity)}${kernelGains ?? ""}.` : "";
-  return `${product}${short}${gain}\n${kernel.trim()} The ridge is at ${perByte(ridge)}.`;
+  return `${product}${gain}\n${kernel.trim()} The ridge is at ${perByte(ridge)}.`;
 }
 
 const generates = ({ name }) => name.endsWith("generation");

@@ -51,7 +51,9 @@ export function describe(get) {
     return `${start}No word is read: the exact probability that the review is favourable is ${probability(exact[0])}.`;
   const moved = `${signed(evidenceOf(odds)[n - 1])} nats`;
   const label = n < words.length ? "" : ` The label: ${NAMES[get("labels")[get("review")]]}.`;
-  const apart = model ? `Divergence of the model ${number(divergence(exact[n], model[n - 1]), 3)} nats. ` : "";
+  const apart = model
+    ? `Divergence of the model ${number(divergence(exact[n], model[n - 1]), 3)} nats. `
+    : "";
   return (
     `${start}“${words[n - 1]}”, word ${n} of ${words.length}, moves the log-odds by ${moved}: exact P(favourable) ` +
     `${probability(exact[n - 1])} → ${probability(exact[n])}${model ? `, model ${probability(model[n - 1])}` : ""}.${label}\n` +

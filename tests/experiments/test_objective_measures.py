@@ -7,7 +7,6 @@ import torch
 from experiments.objective_measures import TopicOverlap, complete_masked
 from tinytx.config import TransformerConfig
 from tinytx.masked_lm import MaskedLanguageModel
-from tinytx.tokenizer import Tokenizer
 
 
 def test_a_weight_is_the_log_of_how_much_more_often_words_meet():
@@ -57,12 +56,6 @@ def test_the_threshold_lies_between_those_that_follow_and_the_others():
 
 PREFIXES = ([9, 12, 15], [8], [])
 N_NEW = [4, 1, 6]
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    words = ["le", "la", "chat", "chien", "mange", "voit", "un", "une", "belle", "petit"]
-    return Tokenizer.train([f"{a} {b}" for a in words for b in words], vocab_size=30)
 
 
 @pytest.fixture

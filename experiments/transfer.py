@@ -20,7 +20,7 @@ from tinytx_run.training import RunOptions, fingerprint, weights_fingerprint
 # The body of each start; frozen: a pretrained backbone of which only the head learns.
 STARTS: dict[str, Body] = {"pretrained": "pretrained", "scratch": "fresh", "frozen": "frozen"}
 LABEL_COUNTS = (20, 50, 100, 200, 500)
-N_SCORED = 300  # texts that each curve scores after each epoch; the accuracy counts all of the split
+N_SCORED = 300  # texts that are scored after each epoch; the accuracy counts all of the split
 
 
 def transfer(

@@ -77,6 +77,15 @@ def root():
 
 
 @pytest.fixture(scope="session")
+def tokenizer():
+    """One of a few French words."""
+    from tinytx.tokenizer import Tokenizer
+
+    words = ["le", "la", "chat", "chien", "mange", "voit", "un", "une", "belle", "petit"]
+    return Tokenizer.train([f"{a} {b}" for a in words for b in words], vocab_size=30)
+
+
+@pytest.fixture(scope="session")
 def whole_kit(tmp_path_factory):
     """The whole kit, with the site and the course: written once, whichever process asks for it first."""
     from filelock import FileLock

@@ -8,6 +8,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+TAG = "nbval-check-output"  # of cells whose outputs are compared
 
 
 class Broken(Exception):

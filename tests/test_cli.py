@@ -216,6 +216,10 @@ def test_lines_that_are_too_long_or_not_utf8_are_named(translator, monkeypatch, 
     status, out, err = answered(monkeypatch, capsys, content, "translate", translator)
     assert status == 0 and len(out.splitlines()) == 2
     assert err.startswith("tinytx: line 2: ") and err.count("\n") == 1
+    typed = SimpleNamespace(buffer=io.BytesIO(content), isatty=lambda: True)  # each line is a block
+    monkeypatch.setattr(sys, "stdin", typed)
+    assert main(["translate", str(translator), "--device", "cpu"]) == 0
+    assert capsys.readouterr().err.startswith("tinytx: line 2: ")
     content = b"the cat\n\xff\xfe\nthe dog\n"
     status, out, err = answered(monkeypatch, capsys, content, "translate", translator)
     assert status == 2 and len(out.splitlines()) == 1

@@ -1,7 +1,8 @@
-"""A learner who has done nothing."""
+"""A learner who has done nothing, and cards run in node."""
 
 import pytest
 
+from tests.course.widgets.conftest import node  # noqa: F401  (a fixture)
 from tinytx_course.progress.record import VARIABLE, record
 
 

@@ -7,7 +7,6 @@ import torch
 from experiments.objective_measures import TopicOverlap, complete_masked
 from tinytx.config import TransformerConfig
 from tinytx.masked_lm import MaskedLanguageModel
-from tinytx.tokenizer import Tokenizer
 
 
 def test_a_weight_is_the_log_of_how_much_more_often_words_meet():
@@ -47,14 +46,16 @@ def test_without_evidence_the_commoner_answer_is_given():
         assert TopicOverlap(3).fit(same, same, labels).predict(same, same).tolist() == [answer] * 8
 
 
+def test_the_threshold_lies_between_those_that_follow_and_the_others():
+    pairs = [([0], [1], 0)] * 2 + [([2], [3], 1)] * 2 + [([4], [4], 0), ([5], [5, 6], 1)]
+    firsts, seconds, labels = zip(*(pair for pair in pairs for _ in range(10)), strict=True)
+    for associations, due in ((True, [0, 1, 0, 1]), (False, [1, 1, 0, 1])):
+        model = TopicOverlap(7, associations=associations, certainty=0).fit(firsts, seconds, labels)
+        assert model.predict([[0], [2], [4], [5]], [[1], [3], [4], [5, 6]]).tolist() == due
+
+
 PREFIXES = ([9, 12, 15], [8], [])
 N_NEW = [4, 1, 6]
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    words = ["le", "la", "chat", "chien", "mange", "voit", "un", "une", "belle", "petit"]
-    return Tokenizer.train([f"{a} {b}" for a in words for b in words], vocab_size=30)
 
 
 @pytest.fixture

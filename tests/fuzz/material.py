@@ -9,6 +9,7 @@ from pathlib import Path
 import pooch  # noqa: F401  (as torch and pandas: so that no child has to)
 import torch
 
+from tests.tinytx_run.conftest import sentences
 from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
 from tinytx.tokenizer import Tokenizer
@@ -16,14 +17,7 @@ from tinytx.transformer import LanguageModel
 from tinytx_run.checkpoint import save
 from tinytx_run.cli import main
 
-WORDS = ("le", "la", "chat", "chien", "mange", "voit", "un", "une", "belle", "petit", "livre", "été")
 FLIPS = (1, 2, 5)
-
-
-def sentences(n: int, seed: int) -> list[str]:
-    """Short sentences of few words."""
-    rng = random.Random(seed)
-    return [" ".join(rng.choice(WORDS) for _ in range(rng.randint(3, 12))) for _ in range(n)]
 
 
 def write_material(folder: Path) -> None:

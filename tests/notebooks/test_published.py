@@ -5,11 +5,11 @@ import copy
 import functools
 import json
 import re
-from pathlib import Path
 
 import nbformat
 import pytest
 
+from tests.environments import ROOT, TAG
 from tinytx_course.building.course import LARGEST_NOTEBOOK
 from tinytx_course.building.elsewhere import is_still
 from tinytx_course.building.notebooks import Run, build_notebook
@@ -19,10 +19,8 @@ from tinytx_course.results import Results
 from tinytx_course.site.bare import EXPLORER
 from tinytx_course.site.pages import page
 
-ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 STILLS = ROOT / "tinytx_course" / "site" / "stills"
-TAG = "nbval-check-output"
 LEAST_CHECKED = 3  # nbval passes silently when nothing is checked
 WIDGET = "application/vnd.jupyter.widget-view+json"
 MACHINE_PATH = re.compile(r"(?<![\w.:/])(?:/(?:work|root|tmp|home/\w+|Users/\w+)/[\w.-]+|[A-Z]:\\\\\w+)")

@@ -1,18 +1,16 @@
 """The published notebooks run from top to bottom without a network, and the way this is ensured works."""
 
-from pathlib import Path
-
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
+from tests.environments import ROOT, TAG
 from tinytx_course.building.stale import other_cells, stale_cells
 from tinytx_course.lessons import written_lessons
 
 pytest.importorskip("nbval")
 pytestmark = [pytest.mark.notebook, pytest.mark.timeout(3600)]
 
-ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 # 192.0.2.1 is set aside for documentation (RFC 5737), .invalid never resolves (RFC 2606): nothing is there.
@@ -49,7 +47,7 @@ def test_no_kernel_and_no_child_of_one_finds_a_way_out_and_failures_are_seen(eac
     cells = [new_code_cell(source.strip(), execution_count=1) for source in sources]
     for cell, text in zip(cells[3:5], ("now\n", "then\n"), strict=True):
         cell.outputs = [new_output("stream", name="stdout", text=text)]
-        cell.metadata["tags"] = ["nbval-check-output"]
+        cell.metadata["tags"] = [TAG]
     published = new_notebook(cells=cells)
     nbformat.write(published, tmp_path / "probe.ipynb")
     n_passed, n_failed, printed = each_offline.nbval(tmp_path / "probe.ipynb")

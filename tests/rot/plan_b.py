@@ -15,10 +15,9 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from tests.environments import ROOT
+from tests.environments import ROOT, TAG
 from tinytx_course.building.notebooks import kernel_environment
 
-TAG = "nbval-check-output"
 SANITIZE = ROOT / "tests" / "notebooks" / "sanitize.cfg"
 
 

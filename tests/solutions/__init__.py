@@ -53,11 +53,6 @@ class Trial:
     milliseconds: float
 
     @property
-    def accepted_rightly(self) -> bool:
-        """Whether a right solution passed, or a wrong one did not."""
-        return self.passed == (self.solution.slug is None)
-
-    @property
     def named(self) -> bool:
         """Whether the mistake got its name."""
         return self.mistake == self.solution.slug

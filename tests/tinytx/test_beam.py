@@ -101,17 +101,17 @@ def test_forbidden_repeats_and_a_shortest_length():
 
 
 class Steps:
-    """Steps whose logits are a function of the prefixes; counts its calls."""
+    """Steps whose logits are a function of the prefixes; counts its calls and records the rows."""
 
     def __init__(self, logits_of):
-        self.logits_of, self.calls = logits_of, 0
+        self.logits_of, self.calls, self.rows = logits_of, 0, []
 
     def logits(self, prefixes):
         self.calls += 1
         return self.logits_of(prefixes)
 
     def select(self, rows):
-        pass
+        self.rows.append(rows.tolist())
 
 
 def by_table(probs, otherwise=None):
@@ -133,6 +133,13 @@ def test_by_hand_a_beam_of_2_finds_what_greed_misses():
     (found,) = beam_search(steps, [3], search=Search(beam_size=2), **ask)
     assert found == Hypothesis((1, 2), pytest.approx(math.log(0.4)), True)
     assert steps.calls == 2  # (0, 2), worth 0.24, has ended as well
+
+
+def test_beams_whose_children_change_places_keep_their_rows():
+    table = {(): [0.6, 0.4, 0.0], (0,): [0.6, 0.4, 0.0], (1,): [1.0, 0.0, 0.0]}
+    steps = by_table(table, otherwise=[0.0, 0.0, 1.0])
+    beam_search(steps, [3], bos_id=9, eos_id=2, search=Search(beam_size=2))
+    assert steps.rows == [[0, 0], [0, 1]]
 
 
 def test_settings_have_a_range_and_a_translation_at_most_max_len_tokens():

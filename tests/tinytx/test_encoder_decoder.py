@@ -1,4 +1,4 @@
-"""The encoder-decoder: torch's own with copied weights, no leak, padding, tied matrices, errors."""
+"""The encoder-decoder: torch's own with copied weights, padding, tied matrices, errors."""
 
 import math
 

@@ -13,7 +13,7 @@ from tinytx.generate import Sampling, continue_rows
 from tinytx.kv_cache import Cache, KeyValues
 from tinytx.transformer import LanguageModel
 
-N, BEAMS, S, T = 3, 2, 5, 7
+N, S, T = 3, 5, 7
 R, H, K = 5, 2, 3
 POSITIONS = ["sinusoidal", "learned", "rotary", "alibi", "none"]
 

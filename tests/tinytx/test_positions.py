@@ -21,8 +21,8 @@ from tinytx.positions import (
 B, H, T, S, K = 2, 3, 5, 7, 14
 
 
-def vectors(seq_len, dtype=torch.float64):
-    return torch.randn(B, H, seq_len, K, dtype=dtype)
+def vectors(seq_len):
+    return torch.randn(B, H, seq_len, K, dtype=torch.float64)
 
 
 @pytest.mark.parametrize("base", [7.0, 10_000.0])

@@ -44,12 +44,12 @@ HYBRID = make("hybrid")[1]
 OF_PASS = {"fresh causal": drawn, "fresh hybrid": lambda epoch: HYBRID}
 
 
-def learned(name, n_workers, *, accumulate=1, folder=None, on_step=None, dropout=0.2, settings=HOW):
+def learned(name, n_workers, *, accumulate=1, folder=None, on_step=None, settings=HOW):
     """History and weights of a run whose batches are made by so many workers."""
     model, objective = make(name.removeprefix("fresh "))
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
-            module.p = dropout
+            module.p = 0.2
     if name.startswith("fresh"):
         objective = FreshObjective(OF_PASS[name])
     step = TrainingStep(model, objective, settings, accumulate)

@@ -6,6 +6,7 @@ import random
 import sys
 import unicodedata
 
+import datasets
 import numpy
 import pytest
 
@@ -381,7 +382,6 @@ TRAIN = ([f"texte {i}" for i in range(30)], [i % 2 for i in range(30)])
 @pytest.fixture
 def saved(tmp_path):
     """Write a dataset with named classes, as the library saves it."""
-    datasets = pytest.importorskip("datasets")
     kinds = {"review": datasets.Value("string"), "mood": datasets.ClassLabel(names=["sad", "glad"])}
 
     def save(**splits):
@@ -407,8 +407,6 @@ def test_a_saved_dataset_gives_its_splits_and_the_names_of_its_classes(saved, fo
 
 
 def test_labels_without_names_are_integers_and_a_split_without_labels_is_left_out(saved, tmp_path):
-    import datasets
-
     plain = datasets.Dataset.from_dict({"text": TRAIN[0], "label": TRAIN[1]})
     plain.save_to_disk(str(tmp_path / "plain"))
     corpus = load_corpus(tmp_path / "plain")

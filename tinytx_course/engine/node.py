@@ -19,6 +19,7 @@ FOLDER = Path(__file__).parent
 Arrays = dict[str, np.ndarray]
 _SCRIPT = """
 import { readFileSync, writeFileSync } from "node:fs";
+import { readTensors, writeTensors } from "FOLDER/safetensors.js";
 for (const url of URLS) Object.assign(globalThis, await import(url));
 const { metadata, tensors: given } = readTensors(new Uint8Array(readFileSync("given.safetensors")));
 const cases = JSON.parse(metadata.cases), arrays = cases.map(() => new Map()), out = new Map(), values = [];
@@ -48,9 +49,9 @@ def node_program() -> str | None:
 
 
 def run_in_node(
-    body: str, *cases: tuple[Mapping[str, Any], Mapping[str, np.ndarray]]
+    body: str, *cases: tuple[Mapping[str, Any], Mapping[str, np.ndarray]], engine: bool = True
 ) -> list[tuple[Arrays, Any]]:
-    """Run JavaScript once for each case; everything that the modules of the engine export is in reach.
+    """Run JavaScript once for each case.
 
     Parameters
     ----------
@@ -60,6 +61,8 @@ def run_in_node(
         ``await kernelsFor("float64" or "float32" or "wasm")``.
     *cases : pair of facts and arrays
         Facts as JSON can hold them, arrays by name.
+    engine : bool
+        Whether everything that the modules of the engine export is in reach.
 
     Returns
     -------
@@ -80,13 +83,13 @@ def run_in_node(
         f"{i}/{name}": np.ascontiguousarray(x) for i, (_, xs) in enumerate(cases) for name, x in xs.items()
     }
     metadata = {"cases": json.dumps([dict(facts) for facts, _ in cases])}
-    urls = json.dumps([path.as_uri() for path in sorted(FOLDER.glob("*.js"))])
+    urls = json.dumps([path.as_uri() for path in sorted(FOLDER.glob("*.js")) if engine])
     wasm = json.dumps(str(FOLDER / "kernels.wasm"))
-    script = _SCRIPT.replace("URLS", urls).replace("WASM", wasm).replace("BODY", body)
+    script = _SCRIPT.replace("FOLDER", FOLDER.as_uri()).replace("URLS", urls).replace("WASM", wasm)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         save_file(given or {"none": np.zeros(1)}, folder / "given.safetensors", metadata)
-        (folder / "run.mjs").write_text(script, encoding="utf-8")
+        (folder / "run.mjs").write_text(script.replace("BODY", body), encoding="utf-8")
         done = subprocess.run([program, "run.mjs"], cwd=folder, capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(f"the script must end without an error, got {done.stderr[-3000:]}")

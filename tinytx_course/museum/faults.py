@@ -45,14 +45,16 @@ def read_fault(name: str, task: str, table: Mapping[str, Any]) -> Fault:
     Raises
     ------
     ValueError
-        If a field is missing or unknown, or what is edited is not in the program exactly once.
+        If a field is missing or unknown, what is edited does not occur once, or not one line changes.
     """
     whose = f"the mistake {name!r} of faults.toml"
     check_fields(whose, table, _FIELDS, _FIELDS)
     program = edited(whose, PROGRAM, table["edit"])
-    pairs = zip(PROGRAM.splitlines(), program.splitlines(), strict=True)
-    ((healthy, broken),) = ((one.strip(), other.strip()) for one, other in pairs if one != other)
-    return Fault(name, table["words"], task, healthy, broken, table["test"], table["symptom"], program)
+    pairs = zip(PROGRAM.splitlines(), program.splitlines(), strict=False)
+    changed = [(one.strip(), other.strip()) for one, other in pairs if one != other]
+    if len(changed) != 1:
+        raise ValueError(f"{whose} must change one line, got {len(changed)}")
+    return Fault(name, table["words"], task, *changed[0], table["test"], table["symptom"], program)
 
 
 _FILE = tomllib.loads(Path(__file__).with_name("faults.toml").read_text(encoding="utf-8"))

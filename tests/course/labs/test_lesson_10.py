@@ -28,12 +28,6 @@ from tinytx_run.intervals import paired_interval
 from tinyworld.world import World
 
 
-@pytest.fixture(scope="module")
-def tokenizer():
-    words = ["le", "la", "chat", "chien", "mange", "voit", "un", "une", "belle", "petit"]
-    return Tokenizer.train([f"{a} {b}" for a in words for b in words], vocab_size=30)
-
-
 def test_batches_of_a_causal_model_are_shifted_and_a_share_of_the_labels_counts(tokenizer):
     rows = [list(range(7, 7 + n % 11)) for n in range(2, 95)]
     whole, few = lab.causal_batches(tokenizer), lab.causal_batches(tokenizer, share=0.15)

@@ -4,14 +4,14 @@ from tinytx_course.labs.lesson_15 import measured
 from tinytx_run.intervals import paired_interval
 
 
-def cells(condition, accuracies, *, n_folds=2, dose=0, corpus="films", budget="study", n_labels=50):
+def cells(condition, accuracies, *, dose=0, corpus="films", budget="study"):
     """Records of draws of two folds each."""
     found = {}
     for number, accuracy in enumerate(accuracies):
-        draw, fold = divmod(number, n_folds)
-        found[f"{corpus}/{budget}/{condition}/labels {n_labels}/fold {fold}/draw {draw}"] = {
-            "condition": condition, "n_labels": n_labels, "dose": dose, "draw": draw, "fold": fold,
-            "accuracy": accuracy, "origin": {"n_folds": n_folds},
+        draw, fold = divmod(number, 2)
+        found[f"{corpus}/{budget}/{condition}/labels 50/fold {fold}/draw {draw}"] = {
+            "condition": condition, "n_labels": 50, "dose": dose, "draw": draw, "fold": fold,
+            "accuracy": accuracy, "origin": {"n_folds": 2},
         }  # fmt: skip
     return found
 

@@ -139,16 +139,17 @@ def test_a_probe_reads_what_is_there_and_shuffled_labels_end_at_the_prior():
 # Heads and hidden states replaced
 
 
-def test_a_head_without_its_columns_of_out_proj_is_the_same_as_an_ablated_one(body):
+def test_heads_without_their_columns_of_out_proj_are_the_same_as_ablated_ones(body):
     ids = drawn(2, 7)
-    with lab.heads_replaced(body, {(1, 1): 0.0}):
+    with lab.heads_replaced(body, {(0, 2): 0.0, (1, 1): 0.0, (1, 2): 0.0}):
         ablated = body(ids)
     with torch.no_grad():
-        body.blocks[1].attn.out_proj.weight[:, 5:10] = 0
+        body.blocks[0].attn.out_proj.weight[:, 10:] = 0
+        body.blocks[1].attn.out_proj.weight[:, 5:] = 0
     torch.testing.assert_close(ablated, body(ids))
 
 
-def test_heads_replaced_by_their_own_outputs_change_nothing_and_by_all_of_another_run_make_it(body):
+def test_heads_replaced_by_their_own_outputs_change_nothing(body):
     ids, others = drawn(2, 7), drawn(2, 7, seed=2)
     with lab.record_heads(body) as heads:
         whole = body(ids)

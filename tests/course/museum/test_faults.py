@@ -1,4 +1,4 @@
-"""The patients: healthy is right, each patient differs in the one line named, and bad names are answered."""
+"""The patients: healthy is right, a fault is one line, and bad names are answered."""
 
 import math
 
@@ -48,10 +48,13 @@ def test_the_healthy_loss_is_that_of_tinytx():
     torch.testing.assert_close(ours.loss(rows), expected)
 
 
-def test_a_line_that_is_not_in_the_program_is_refused():
+def test_an_edit_of_no_line_of_the_program_or_of_two_is_refused():
     texts = dict.fromkeys(("words", "test", "symptom"), "x")
     with pytest.raises(ValueError, match=r"'m' of faults\.toml .*once .*'model\.evaluate\(\)' 0 times"):
         read_fault("m", "classifier", texts | {"edit": ["model.evaluate()", "pass"]})
+    two = [["import math", "pass"], ["import torch\n", "pass\n"]]
+    with pytest.raises(ValueError, match=r"'m' of faults\.toml must change one line, got 2"):
+        read_fault("m", "classifier", texts | {"edit": two})
     with pytest.raises(ValueError, match=r"'m' of faults\.toml .*got no edit"):
         read_fault("m", "classifier", texts)
 

@@ -52,7 +52,8 @@ def node(tmp_path_factory):
             arrays = {name: np.frombuffer(x, np.uint8) for name, x in state.items() if isinstance(x, bytes)}
             plain = {name: value for name, value in state.items() if name not in arrays}
             cases.append(({"module": module.as_uri(), "state": plain}, arrays))
-        return [value for _, value in run_in_node(_RUN.replace("EXPRESSION", expression), *cases)]
+        body = _RUN.replace("EXPRESSION", expression)
+        return [value for _, value in run_in_node(body, *cases, engine=False)]
 
     return run
 

@@ -1,3 +1,0 @@
-"""Cards run in node."""
-
-from tests.course.widgets.conftest import node  # noqa: F401  (a fixture)

@@ -98,7 +98,9 @@ def test_the_end_is_compared_with_the_reference_where_there_is_one(node):
     texts = node("beam_tree", "js.describe(get)", *(DEUX | {"references": [right]} for right in said))
     for text, end in zip(texts, said.values(), strict=True):
         assert text.split("\n")[0].endswith(f"{end} the reference.")
-    assert texts[0].startswith("Step 2 of 2: the best of 2 beams is “deux”, log P −1.50; greedy “un”, −2.00. ")
+    assert texts[0].startswith(
+        "Step 2 of 2: the best of 2 beams is “deux”, log P −1.50; greedy “un”, −2.00. "
+    )
     assert " Beam is ahead by 0.50 nats." in texts[0]
     (alone,) = node("beam_tree", "js.describe(get)", DEUX | {"references": ["un"], "beam_size": 1})
     assert alone.split("\n")[0].endswith("log P −2.00. It is the reference.")

@@ -87,7 +87,6 @@ def measured_page(seconds: int) -> Record:
         curve = _moments(page, _clock(), "ended")
         tasks, learning = page.evaluate("longTasks"), page.longest_task()
     return {
-        "first": first["text"],
         "first_sample": first["seconds"],
         "first_sample_wall": first["wall"],
         "tokens": curve[-1]["tokens"],
@@ -125,6 +124,5 @@ def _moments(page: Any, begin: np.ndarray, until: str) -> list[dict]:
         for one in seen[len(moments) :]:
             allowed = sum(one["allowed"]) / len(one["allowed"]) if one["allowed"] else None
             kept = {name: one[name] for name in ("step", "tokens", "loss", "bound", "above")}
-            shown = {**kept, "allowed": allowed, "text": " ".join(one["text"])}
-            moments.append({"seconds": spent, "wall": wall, **shown})
+            moments.append({"seconds": spent, "wall": wall, **kept, "allowed": allowed})
     return moments

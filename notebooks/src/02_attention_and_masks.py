@@ -316,7 +316,7 @@ print("the longest sentence:", wrong[0, 0, :3].tolist())
 # Combine the causal mask, padding, a **window** (each token attends only to the last few) and a **prefix** (first tokens to which all may attend). Open one cell of the future.
 
 # %%
-course.widgets.mask(words, padding=1)
+course.widgets.mask([*words[:4], "<pad>"], padding=1)
 
 # %% [markdown]
 # ## Further: name the mistake

@@ -302,7 +302,7 @@ lines = [
 fig, ax = plots.curves(
     lines, references={"entropy bound": readers[0]["bound"]},
     xlabel="words of other reviews before (tokens)", ylabel="loss (nats per word)",
-    title="The same words, ever further back in the text",
+    title="The same words, ever later in the text",
 )
 ax.axvspan(0, 8, color="#eeeeee", zorder=0)  # as in training
 plots.show(fig, name="03_train_short_test_long")
@@ -347,7 +347,7 @@ assert shares[0] < 0.05 and shares[-1] > evenly - 0.15  # the last row: ALiBi
 #
 # ## Further: a game that needs the order
 #
-# Eight different words are drawn, one of them _mais_ (but). The model, with words before *and* after in sight, must name the word directly
+# Eight different words are drawn, one of them _mais_ (but), never the first. The model, with words before *and* after in sight, must name the word directly
 # before _mais_. A model of the bag cannot expect more than one in seven. *One number* is the index divided by the length, times a learned direction. Each kind was trained on games of eight words for 1,500 steps from five seeds, and is tested on two thousand games of eight words, and of **sixteen**, which no model has met (stored).
 
 # %%

@@ -219,7 +219,7 @@ class Asker(nn.Module):
 # %% [markdown]
 # ### Trained
 #
-# Two answers make a pair: 00, 01, 10 or 11. One head with a linear readout, whose values know the bit only, can give at most *three* of the four pairs at a position (*Further* proves it). The **gradient** of a loss has its derivative by each parameter, and **gradient descent** takes many small steps against it. It may try now, with five seeds each (`lesson_04.train` is a loop like that of lesson 08). The proof does not cover one head whose readout has a **hidden layer**: two linear layers with a bent function between them. **Predict 04.3.**
+# Two answers make a pair: 00, 01, 10 or 11. One head with a linear readout, whose values know the bit only, can give at most *three* of the four pairs at a position (*Further* proves it). The **gradient** of a loss holds its derivative by each parameter, and **gradient descent** takes many small steps against it. We train each model from five seeds (`lesson_04.train` is a loop like that of lesson 08). The proof does not cover one head whose readout has a **hidden layer**: two linear layers with a bent function between them. **Predict 04.3.**
 
 # %%
 course.predict(
@@ -326,7 +326,7 @@ assert smoke or max(lost) < 0.6
 course.resolve("04.4", "those three back", found)
 
 # %% [markdown]
-# **In this model each head carries one answer.** In translators most heads could be removed with little loss, while the model was trained on (Voita et al., 2019), or one at a time without that (Michel et al., 2019).
+# **In this model each head carries one answer.** Voita et al. (2019) pruned most heads of a translator's encoder with little loss, and trained it on meanwhile. Michel et al. (2019) could take away most heads, one at a time, without further training.
 #
 # ## Questions
 

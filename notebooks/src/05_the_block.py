@@ -159,7 +159,7 @@ best = min(lines, key=lambda line: line.y[-1])
 course.resolve("05.1", best.label, f"Its loss at the end is {best.y[-1]:.2f}.")
 
 # %% [markdown]
-# The lower dashed line is the best loss of a model that knows which digits are in the row, but gives the same answer at every position. After 100 steps four and eight layers are still above it, no better than a model for which **all positions are alike**. With so few steps, and no stack of another kind next to them, the figure does not say why.
+# The lower dashed line is the best loss of a model that knows how often each digit occurs in the row, but gives the same answer at every position. After 100 steps four and eight layers are still above it, no better than a model for which **all positions are alike**. With so few steps, and no stack of another kind next to them, the figure does not say why.
 #
 # ## By hand: what a mean does
 #
@@ -182,7 +182,7 @@ for layer in range(1, 5):
 #
 # $$\text{size}(x) = \sqrt{\operatorname{mean}(x^2)}, \qquad \text{variety}(x) = \frac{\text{size}(x - \text{mean token})}{\text{size}(x)} .$$
 #
-# **Variety** is our word for the share of the signal that tells tokens apart, from 0 (all alike) to 1. Papers call its fall **rank collapse**. `signals` computes both after every layer, and from a random **gradient** of size 1 at the top the gradient at every level below: how much a quantity at the top changes with each number there.
+# **Variety** is our word for the share of the signal that tells tokens apart, from 0 (all alike) to 1. Papers call its fall **rank collapse**. `signals` computes both after every layer. It also sends a random **gradient** of size 1 in at the top, and measures its size at each level below: how strongly the top reacts to a change there.
 
 # %%
 _ = torch.manual_seed(1)

@@ -347,4 +347,4 @@ for name, published in PUBLISHED.items():
 #
 # *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762); tying: Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859); Llama: Touvron et al., [arXiv:2302.13971](https://arxiv.org/abs/2302.13971), table 2.
 #
-# *What comes next:* in [lesson 07](07_your_own_gpt.ipynb) you build such a model from functions that you wrote, and train it.
+# *What comes next:* in [lesson 07](07_your_own_gpt.ipynb) you build such a model from the functions of lessons 02 to 05, and train it.

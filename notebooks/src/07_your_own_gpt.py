@@ -310,9 +310,7 @@ found = f"Half of ln V is {half:.2f}. First measured below at step {first}."
 course.resolve("07.1", first, found, thresholds=(17, 129))
 
 # %% [markdown]
-# Read downwards: what does it learn first?
-#
-# Here is a model that was trained for longer. Type a French beginning, then follow one token to the logits.
+# Here is a model that was trained for longer. Type a French beginning, then follow one token to the logits: *would say* is what the output layer would choose there, *model · truth* the probability that each gave a token.
 
 # %%
 course.widgets.live_model("Le roman est")
@@ -342,7 +340,7 @@ for name, nats in {f"after {steps[-1]} steps": losses[-1], **references}.items()
     print(f"{name:<24}{nats:.2f} nats per token")
 
 # %% [markdown]
-# **It comes most of the way from the uniform guess to the bound.**
+# **It comes most of the way from the uniform guess to the bound.** That is the easy part: so does counting pairs of tokens, the *2-gram* of the next section.
 #
 # ## Further: leave one part out
 #

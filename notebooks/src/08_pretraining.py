@@ -200,7 +200,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# A loss far below the entropy bound, on new text, is an alarm: the model sees the answer, or the sum is wrong.
+# Each review was read once, so this is not overfitting. A loss far below the entropy bound, on new text, is an alarm: the model sees the answer, or the sum is wrong.
 #
 # ### Further: what it has learned
 #

@@ -188,7 +188,7 @@ print(f"loss {losses[0]:.2f} to {losses[-1]:.2f}; right on test: {accuracy(tuned
 # %% [markdown]
 # ## Freeze the body: a linear probe
 #
-# The other way: **freeze** the body by `requires_grad_(False)`, and train the new head alone, a **linear probe**. Its **control** is a probe on a body of *random* weights. What the probe gains over this control, with the same labels and rate, comes from pretraining.
+# The other way: **freeze** the body by `requires_grad_(False)`, and train the new head alone, a **linear probe**. Its **control** is a probe on a body of *random* weights. What the probe gains over this control, with the same labels and rate, is evidence for pretraining.
 #
 # ### Further: three mistakes
 #
@@ -376,7 +376,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# The rule does not hold here, with this body and this one recipe for the probe. (The line *pretrained minus frozen probe* above is of this lesson's own run: shorter, with three seeds, it cannot tell.) And what is pretraining worth? We compare 50 labels with ten times as many.
+# The rule does not hold in the stored runs, with their body and one recipe for the probe. (This lesson's own run, *pretrained minus frozen probe* above, found no such lead: its body had read half as much, and its recipe is another. Which of these matters was not tested.) And what is pretraining worth? We compare 50 labels with ten times as many.
 
 # %% tags=["nbval-check-output"]
 worth = paired_interval(measured(50, "pretrained") - measured(500, "scratch"))
@@ -490,7 +490,7 @@ course.quiz("transfer")
 # %% [markdown]
 # ## Exercises
 #
-# Is a gain more than the luck of a few seeds? Each seed gives one **paired difference**, ours minus theirs. **Student's 95 % interval** is their mean $\pm\, t \cdot s/\sqrt{n}$, where $s$ is their standard deviation. Of a hundred such intervals about 95 hold the mean over all seeds; where zero lies outside, the gain is hardly luck. On paper: 0.10, 0.14 and 0.06 have the mean 0.10 and $s = 0.04$; with $t = 4.303$ for three seeds the interval is 0.10 $\pm$ 0.0994, just above zero.
+# Is a gain more than the luck of a few seeds? Each seed gives one **paired difference**, ours minus theirs. **Student's 95 % interval** is their mean $\pm\, t \cdot s/\sqrt{n}$, where $s$ is their standard deviation. Of a hundred such intervals about 95 hold the mean over all seeds; where zero lies outside, there is a gain, or luck of about 5 in 100. On paper: 0.10, 0.14 and 0.06 have the mean 0.10 and $s = 0.04$; with $t = 4.303$ for three seeds the interval is 0.10 $\pm$ 0.0994, just above zero.
 #
 # [exercise: gain_interval]
 

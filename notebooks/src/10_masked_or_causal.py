@@ -189,7 +189,7 @@ assert min(share[kind] for kind in settled) > 0.5 > max(share[kind] for kind in 
 course.resolve("10.2", best, finding)
 
 # %% [markdown]
-# First words and articles lose most of their bits, nouns and adjectives keep most of theirs.
+# Only nouns, adjectives and verbs keep most of their bits.
 #
 # ## Further: hide more than one word
 #
@@ -331,7 +331,7 @@ assert "few" in found[1] and "? open" in found[2]
 assert all("? yes" in found[i] for i in (0, 1, 3, 4))
 
 # %% [markdown]
-# **Seeing the right side fills a blank better. But it need not be a masked model that sees it**: a causal model that scores the whole review with each token in the blank does so better still, at the price of $V$ readings (and it learned from all positions). **Learning from few positions costs a causal model much**; whether anything else separates the two objectives is open here.
+# **Seeing the right side fills a blank better. But it need not be a masked model that sees it**: a causal model that scores the whole review with each token in the blank does so better still, at the price of $V$ readings (and it learned from all positions). **Learning from few positions costs a causal model much**; whether anything else separates the two objectives is open here. (The masked model is tested on cleaner text than it has learned from.)
 #
 # ### Further: fine-tuning on 100 labels
 #
@@ -353,7 +353,7 @@ assert all("? open" in line for line in found[5:])
 pd.DataFrame({column: shares})
 
 # %% [markdown]
-# In these runs all gains of pretraining over new weights are open with 100 labels. One causal run did not even fit its labels; the other four are close together, and that one makes the interval wide. Lesson 09 found a clear gain with another recipe: so this says more about these runs than about pretraining. One model can also learn both: a **hybrid model** predicts the next token in some batches and masked tokens in the others (GPT-BERT, [arXiv:2410.24159](https://arxiv.org/abs/2410.24159)).
+# In these runs both gains that were tested, causal and masked over new weights, are open with 100 labels. One causal run did not even fit its labels; the other four are close together, and that one makes the interval wide. Lesson 09 found a clear gain with another recipe: so this says more about these runs than about pretraining. One model can also learn both: a **hybrid model** predicts the next token in some batches and masked tokens in the others (GPT-BERT, [arXiv:2410.24159](https://arxiv.org/abs/2410.24159)).
 #
 # ## What was published
 #
@@ -434,7 +434,7 @@ course.check("mask_tokens", mask_tokens)
 # ## Summary
 #
 # 1. Surprises from the left add up to $-\log P$; those from both sides do not.
-# 2. *Further:* in these reviews the right side settles first words and articles, and leaves most of nouns and adjectives open.
+# 2. *Further:* in these reviews the right side settles most of everything but nouns, adjectives and verbs.
 # 3. Compare each model with the exact value of *its* side, and with as many positions: which objective is better is open here. In BERT's own comparison the masked model is ahead on all five tasks.
 #
 # *Where this comes from:* Devlin et al., [arXiv:1810.04805](https://arxiv.org/abs/1810.04805). Pseudo-log-likelihood: [arXiv:1910.14659](https://arxiv.org/abs/1910.14659), section 2.

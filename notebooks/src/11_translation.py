@@ -79,7 +79,7 @@ translations = {"word for word": [by_dictionary(pair.english) for pair in fresh]
 print(f"{len(pairs.train):,} pairs to learn from, {len(fresh)} fresh sentences")
 
 # %% [markdown]
-# **Predict 11.1.** A translation is *exact* if it is the very sentence of the grammar. **BLEU**, from 0 to 100, says what share of its runs of one to four words a translation shares with the right one; in brackets its 95 % interval (lesson 09).
+# **Predict 11.1.** A translation is *exact* if it is the very sentence of the grammar. **BLEU**, from 0 to 100, says what share of its runs of one to four words a translation shares with the right one; in brackets a 95 % interval over sentences (*Further* says how).
 
 # %%
 course.predict(
@@ -323,7 +323,9 @@ assert smoke or best > mass.in_order + 0.05
 # In this run the chosen head puts more of its attention on the right words than the relative place does. It was never given the alignment. Choose a French word; outlined is what it translates.
 
 # %%
-course.widgets.alignment(model, tokenizer, fresh[600:606])
+explorer = course.widgets.alignment(model, tokenizer, fresh[600:606])
+explorer.layer, explorer.head = layer, head
+explorer
 
 # %% [markdown]
 # ## Further: the best token is not the best sentence
@@ -410,7 +412,7 @@ print(f"{len(won)} translations turn into the reference, {len(lost)} away from i
 assert smoke or len(won) > len(lost)
 
 # %% [markdown]
-# Most changes are for the better, some are not: the more probable sentence is not always the right one. Some of each, then some that stay as they were:
+# More become right than wrong, and not all: the sentence with the best score, here log P a token, is not always the right one. Some of each, then some that stay as they were:
 
 # %%
 shown = list(dict.fromkeys([*won[:3], *lost[:1], *range(6)]))[:6]
@@ -593,6 +595,6 @@ course.check("beam_search", beam_search)
 # 2. In this run the chosen head attends to the true alignment more than the relative place does, over sentences that did not choose it.
 # 3. *Further:* label smoothing leaves a lowest loss above zero. Beam search may find a more probable sentence than greedy decoding.
 #
-# *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.2.3 and 5.4. Alignment: Bahdanau, Cho and Bengio, [arXiv:1409.0473](https://arxiv.org/abs/1409.0473).
+# *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.2.3 and 5.4. Alignment: Bahdanau, Cho and Bengio, [arXiv:1409.0473](https://arxiv.org/abs/1409.0473). chrF: Popović, WMT 2015. A model that reads its own mistakes: Ranzato et al., [arXiv:1511.06732](https://arxiv.org/abs/1511.06732). Another length penalty: Wu et al., [arXiv:1609.08144](https://arxiv.org/abs/1609.08144).
 #
 # *What comes next:* [lesson 12](12_the_price_of_attention.ipynb) compares attention with recurrence and convolution.

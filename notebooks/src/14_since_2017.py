@@ -404,6 +404,29 @@ effect("Muon")
 # %% [markdown]
 # Half of the directions of this gradient are far shorter than the longest. Muon gives all but the last one about the same length. Embeddings, output layer, norms and biases are left to AdamW. **Finding:** in as many steps Muon comes closer to the bound.
 #
+# ## Further: which tricks of a race survive?
+#
+# People race on small texts, and each record has a new trick. `python -m benchmarks race --racer tinytx+NAME --steps 600` adds one to our own racer (Muon, rotary positions, *tinyshakespeare* by characters), at its rate. *Bigrams*: an embedding for each pair of characters. *Smear*: a share of the embedding before is added to each. *Gates*: one for each head. *First values*: mixed into those of later layers. *Growing*: half the window at first. *Averaged*: the mean of the last weights. Weight decay is *scheduled*, or *cautious*: only where the update shrinks a number, too.
+
+# %%
+raced = {}  # trick, "" for none: {seed: nats a character}
+for key, record in results.read_results("race").data.items():
+    if "/600 steps/" in key:
+        trick = record["racer"].partition(" + ")[2]
+        raced.setdefault(trick, {})[record["seed"]] = record["side by side"]
+plain, gains = raced.pop(""), {}
+for trick, nats in raced.items():
+    gap = gains[trick] = paired_interval(
+        (nats[seed] - plain[seed] for seed in plain), n_comparisons=len(raced)
+    )
+for trick in sorted(gains, key=lambda trick: gains[trick].mean):
+    gap = gains[trick]
+    print(f"{trick:<16}{gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]")
+print(f"nats a character, minus the racer; {gap.n} seeds, nine comparisons")
+
+# %% [markdown]
+# **Finding:** TODO
+#
 # ## Further: a mixture of experts
 #
 # The feed-forward networks hold most of a large model's parameters, and each token uses all of them. A **mixture of experts** has $E$ networks and a **router**, a linear layer with one score an expert. Each token goes to the few with the best scores, and their outputs are added, weighted by the softmax of all scores (Fedus et al., [arXiv:2101.03961](https://arxiv.org/abs/2101.03961), with one expert a token):

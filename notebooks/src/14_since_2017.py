@@ -353,7 +353,7 @@ half = after[starts["0.5"]]
 assert half.low < 0 < half.high and after["tied embeddings"].low > 0
 
 # %% [markdown]
-# Rotary positions are still first of the single changes. But each difference that we saw is smaller after twice the steps, and it is open whether all but the tie brings more than rotary positions alone: part of what 300 steps rank is how *fast* a change learns, not how far it gets. And the tie, started at half size, does no harm that we can see any more: what was measured is the tie *with its start*.
+# Rotary positions are still first. But each difference that we saw is smaller after twice the steps, and it is open whether all but the tie brings more than rotary positions alone: part of what 300 steps rank is how *fast* a change learns, not how far it gets. And the tie, started at half size, does no harm that we can see any more: what was measured is the tie *with its start*.
 #
 # ## Further: the optimizer Muon
 #
@@ -402,11 +402,11 @@ assert middle["Muon"] > max(middle["gradient"], middle["Adam"])
 effect("Muon")
 
 # %% [markdown]
-# Half of the directions of this gradient are far shorter than the longest. Muon gives all but the last one about the same length. Embeddings, output layer, norms and biases are left to AdamW. **Finding:** in as many steps Muon comes closer to the bound.
+# Muon gives all directions but the last one about the same length. Embeddings, output layer, norms and biases are left to AdamW. **Finding:** in as many steps Muon comes closer to the bound.
 #
 # ## Further: which tricks of a race survive?
 #
-# People race on small texts, and each record has a new trick. `python -m benchmarks race --racer tinytx+NAME --steps 600` adds one to our own racer (Muon, rotary positions, *tinyshakespeare* by characters), at its rate. *Bigrams*: an embedding for each pair of characters. *Smear*: a share of the embedding before is added to each. *Gates*: one for each head. *Squared ReLU* in place of ReLU. *First values*: mixed into those of later layers. *Growing*: half the window at first. *Averaged*: the mean of the last weights. Weight decay is *scheduled*, or *cautious*: only where the update shrinks a number, too. Differences in nats a character, widened for nine comparisons:
+# People race on small texts, and each record has a new trick. `python -m benchmarks race --racer tinytx+NAME --steps 600` adds one to our own racer (Muon, rotary positions, *tinyshakespeare* by characters). *Bigrams*: an embedding for each pair of characters. *Smear*: a share of the embedding before is added. *Gates*: one a head. *First values* are mixed into later layers. Windows *grow*, the last weights are *averaged*, weight decay is *scheduled*, or *cautious*: only where the update shrinks a number, too. Differences in nats a character, widened for nine comparisons:
 
 # %%
 raced = {}  # (steps, trick or ""): {seed: nats a character}
@@ -426,7 +426,7 @@ for trick in sorted(gains, key=lambda trick: gains[trick].mean):
     gain = gains[trick]
     print(f"{trick:<16}{gain.mean:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]", end="  ")
     print(f"{gain.n} seeds")
-print("smear, 1,200 steps:", *(f"{gap:+.3f}" for gap in apart[1200, "smear"]))
+print("smear, twice the steps:", *(f"{gap:+.3f}" for gap in apart[1200, "smear"]))
 assert [trick for trick in gains if gains[trick].excludes_zero] == ["smear"]
 assert len(gains) == 9 and max(apart[1200, "smear"]) < 0
 

@@ -464,7 +464,7 @@ print("highest induction score:", listed)
 even = (1 / (later + 1)).mean()
 highest = previous[0].max()
 assert smoke or highest < 0.5
-print(f"highest previous-token score of layer 0: {highest:.2f}, even attention {even:.2f}")
+print(f"highest previous-token score of layer 0: {highest:.2f}, even {even:.2f}")
 
 # %% [markdown]
 # A score is again only a map. Does the copying *need* these heads? Each head in turn is replaced by its mean output.

@@ -79,10 +79,8 @@ def test_pairs_smears_gates_and_first_values_do_what_they_say(ids, config):
     model(rows)
     torch.testing.assert_close(seen[2], seen[0])
     model = moved("gates", "body.blocks.0.attn.gate.weight", torch.zeros(3, 12))
-    read = []
-    model.body.blocks[0].attn.out_proj.register_forward_pre_hook(
-        lambda module, inputs: read.append(inputs[0])
-    )
+    read, attn = [], model.body.blocks[0].attn
+    attn.out_proj.register_forward_pre_hook(lambda module, inputs: read.append(inputs[0]))
     model(rows)
     with torch.no_grad():  # the gate of the second head is open or shut
         attn.gate.weight[1] = 1e3

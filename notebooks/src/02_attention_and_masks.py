@@ -140,7 +140,7 @@ for word, query in zip(english, queries, strict=True):
 @ipywidgets.interact(divisor=(0.2, 8.0, 0.2))
 def she(divisor=2.0):
     weights = (torch.tensor([4.0, 0, 2]) / divisor).softmax(dim=0)
-    print(dict(zip(french, weights.tolist(), strict=True)))
+    print({word: f"{p:.2f}" for word, p in zip(french, weights, strict=True)})
 
 
 she()

@@ -203,17 +203,11 @@ def _spread(hit: Tensor, among: Tensor, axis: int) -> float:
 def _few_ids(draw: Draw) -> Finding | None:
     """Which random ids there are; and the share of the mask id, which would be a third of them."""
     if not _off(masked := draw.fates[0], 0.8, int(draw.drawn.sum())):
-        random_ids = draw.inputs[draw.changed & ~draw.masked]
-        missing = {*range(draw.vocab_size), draw.mask_id} - {
-            *random_ids.tolist(),
-            *draw.special_ids,
-            draw.mask_id,
-        }
-        return (
-            ("id-never-drawn", f"Of {draw.vocab_size} ids {min(missing)} is missing.", None)
-            if missing
-            else None
-        )
+        random_ids = draw.inputs[draw.changed & ~draw.masked].tolist()
+        missing = set(range(draw.vocab_size)) - {*random_ids, *draw.special_ids, draw.mask_id}
+        if not missing:
+            return None
+        return "id-never-drawn", f"Of {draw.vocab_size} ids {min(missing)} is missing.", None
     words = f"With {draw.vocab_size} ids, {masked:.1%} of the drawn tokens became `mask_id`."
     return "mask-id-drawn" if abs(masked - 0.8 - 0.1 / 3) < 0.015 else "wrong-shares", words, None
 

@@ -114,8 +114,8 @@ def bare_pages(page: str, stem: str) -> tuple[str, dict[str, str]]:
         seen[kind] += 1
         name = name_of(stem, kind, seen[kind])
         anchor = name.partition("-")[2]
-        asked = name if name in _tries() else kind
-        asked = asked if name != PLAIN else ""  # the strip of the first page has a button and a switch
+        # The strip of the first page has a button and a switch.
+        asked = "" if name == PLAIN else name if name in _tries() else kind
         own = (
             with_tries(whole, asked, kind)
             .replace('id="explorer" ', "")

@@ -103,13 +103,13 @@ def _needed(lesson: str) -> list[Statement]:
 
 
 def outcomes(lesson: str, seed: int, n_threads: int) -> Record:
-    """The options and the answer of each prediction of a lesson, on so many threads unless it says itself.
+    """The answer to each prediction of a lesson, on so many threads unless it says itself.
 
     An answer is None where its statement failed; `problem` then names the first one that did.
     """
     pairs = [(number, one) for number, calls in calls_of(lesson).items() for one in calls.values()]
     asking = {(one.cell, one.index): number for number, one in pairs}
-    options, answers, problem = dict[str, list[str]](), dict[str, str | None](), ""
+    answers, problem = dict[str, str | None](), ""
     space = types.ModuleType("__main__")
     space.__dict__["display"] = lambda *_: None
     torch.set_num_threads(n_threads)
@@ -123,15 +123,10 @@ def outcomes(lesson: str, seed: int, n_threads: int) -> Record:
                     continue
                 code = compile(ast.Expression(node.value), f"<code cell {one.cell}>", "eval")
                 card = eval(code, space.__dict__)
-                if isinstance(card, OutcomeCard):
-                    answers[number] = card.answer
-                else:
-                    options[number] = [choice["text"] for choice in card.questions[0]["choices"]]
-                    answers[number] = None
+                answers[number] = card.answer if isinstance(card, OutcomeCard) else None
             except Exception as error:
                 problem = problem or f"code cell {one.cell}: {type(error).__name__}: {error}"[:300]
-    found = {"options": options, "answers": answers, "problem": problem}
-    return {"lesson": lesson, "seed": seed, "threads": n_threads, **found}
+    return {"lesson": lesson, "seed": seed, "threads": n_threads, "answers": answers, "problem": problem}
 
 
 def table(records: Records) -> pd.DataFrame:

@@ -34,13 +34,12 @@ def test_predictions_of_today_were_resolved_among_their_options_with_ten_seeds_a
     }
     for record in stored.values():
         calls = calls_of(record["lesson"])
-        options = {number: call["course.predict"].node.value.args[2] for number, call in calls.items()}
-        asked = {
-            number: ast.literal_eval(each) for number, each in options.items() if isinstance(each, ast.List)
-        }
         again = f"run `python -m experiments predictions --lessons {record['lesson']}` again"
         assert record["answers"].keys() == calls.keys(), again
-        assert {number: record["options"][number] for number in asked} == asked, again
+        for number, call in calls.items():
+            options = call["course.predict"].node.value.args[2]
+            if isinstance(options, ast.List):
+                assert record["answers"][number] in {OPEN, *ast.literal_eval(options)}, again
         assert not record["problem"]
 
 

@@ -96,7 +96,6 @@ class Results:
             raise ValueError(f"{self.path} must be JSON written by tinytx, got: {problem}") from problem
         if not isinstance(content, dict) or not {"runs", "records", "measured_in_run"} <= content.keys():
             raise ValueError(f"{self.path} must hold runs, records and measured_in_run, got another layout")
-        content.pop("seeds", None)  # of earlier files: each record has its own
         return content
 
     @property

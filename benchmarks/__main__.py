@@ -26,7 +26,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def race_parser() -> Parser:
     """The parser of the race."""
     sub = _parser("python -m benchmarks race", race, "a few characters: shows only that it runs")
-    sub.add_argument("--racer", default="tinytx", help=f"{', '.join(RACERS)}, or FILE.py:CLASS")
+    sub.add_argument(
+        "--racer", default="tinytx", help=f"{', '.join(RACERS)}, each with +TRICK, or FILE.py:CLASS"
+    )
     sub.add_argument("--seconds", type=float, default=180.0, help="of training; 180 for a record")
     sub.add_argument("--steps", type=int, help="of training, in place of seconds")
     sub.add_argument("--seeds", type=int, default=10, help="number of seeds; 10 for a record")

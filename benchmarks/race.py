@@ -192,7 +192,7 @@ def counted(settings: BenchSettings) -> Record:
 
 
 def race_table(folder: Path) -> str:
-    """The results of all racers as a Markdown table, the best first."""
+    """The results of all racers as a Markdown table: by the clock, then by steps, each the best first."""
     store = Results("race", folder)
     by_race: dict[str, list[Record]] = {}
     for key, record in store.data.items():
@@ -201,7 +201,9 @@ def race_table(folder: Path) -> str:
     rows = [
         f"| {name.replace('/', ', ')} | {_cell(records, SIDE_BY_SIDE)} | {_cell(records, HALF_A_WINDOW)} | "
         f"{len(records)} | {fmean(record['n_steps'] for record in records):,.0f} |"
-        for name, records in sorted(by_race.items(), key=lambda pair: _mean(pair[1], SIDE_BY_SIDE))
+        for name, records in sorted(
+            by_race.items(), key=lambda pair: (pair[0].endswith(" steps"), _mean(pair[1], SIDE_BY_SIDE))
+        )
     ]
     if not rows:
         return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import torch
 from benchmarks.peers import TorchEncoder
 from benchmarks.race import Racer
 from benchmarks.trained import CPU, N_TICKS, Trained
-from benchmarks.tricks import CHANGES, TRAININGS, tricky
+from benchmarks.tricks import tricky
 from tinytx.config import TransformerConfig
 from tinytx.settings import TrainingSettings
 from tinytx_run.recipes import MUON
@@ -56,21 +56,20 @@ def published() -> Trained:
     return Trained("torch.nn.TransformerEncoder", config, settings, TorchEncoder)
 
 
-TODAY = partial(ours, "muon", 1e-2, 0.4, 2048)
 RACERS: dict[str, Callable[[], Trained]] = {
-    "tinytx": TODAY,
+    "tinytx": partial(ours, "muon", 1e-2, 0.4, 2048),
     "tinytx-4096": partial(ours, "muon", 1e-2, 0.4, 4096, ", batches of 4,096"),  # the record before
     "tinytx-adamw": partial(ours, "adamw", 4e-3, 0.1, 4096),
     "torch-encoder": published,
-    **{f"tinytx+{trick}": partial(tricky, TODAY, trick) for trick in (*CHANGES, *TRAININGS)},
 }
 
 
 def named_racer(name: str, device: torch.device = CPU) -> Racer:
-    """A racer of ours by its name, or of others as ``FILE.py:CLASS``, which choose a device themselves."""
+    """A racer of ours, with ``+TRICK`` or none, or of others as ``FILE.py:CLASS``, which choose a device."""
     on_cpu = device.type == "cpu"
-    if name in RACERS:
-        racer = RACERS[name]()
+    known, *tricks = name.split("+")
+    if known in RACERS:
+        racer = reduce(tricky, tricks, RACERS[known]())
         return racer if on_cpu else replace(racer, name=f"{racer.name}, {device}", device=device)
     if not on_cpu:
         raise ValueError(f"device must be cpu for the racer of a file, which chooses itself, got {device}")

@@ -1,4 +1,4 @@
-"""Tricks that others report from races: each changes one thing of today's racer, ``tinytx+NAME``.
+"""Tricks that others report from races: ``tinytx+NAME`` is today's racer with one, ``tinytx+A+B`` with two.
 
 They are compared at equal steps, paired by seed, as by ``python -m benchmarks race --racer tinytx+bigrams
 --steps 600``. Each keeps the learning rates of that racer. What a trick adds to a model starts where it
@@ -8,6 +8,7 @@ changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Any
@@ -191,17 +192,25 @@ TRAININGS: dict[str, type[Trained]] = {
 }
 
 
-def changed(change: Callable[[LanguageModel], None], config: TransformerConfig) -> LanguageModel:
-    """A model with a trick built in."""
-    model = LanguageModel(config)
-    change(model)
-    return model
+def tricky(racer: Trained, name: str) -> Trained:
+    """The racer with one trick more; of those that train otherwise it may have one.
 
+    Raises
+    ------
+    ValueError
+        If there is no such trick, or the racer trains otherwise already.
+    """
+    named = replace(racer, name=f"{racer.name} + {name}")
+    if name in CHANGES:
 
-def tricky(racer: Callable[[], Trained], name: str) -> Trained:
-    """The racer with one trick more."""
-    plain = racer()
-    named: dict[str, Any] = {**vars(plain), "name": f"{plain.name} + {name}"}
-    if name in TRAININGS:
-        return TRAININGS[name](**named)
-    return Trained(**{**named, "model_class": partial(changed, CHANGES[name])})
+        def make(config: TransformerConfig) -> nn.Module:
+            model: Any = racer.model_class(config)
+            CHANGES[name](model)
+            return model
+
+        return replace(named, model_class=make)
+    if name not in TRAININGS:
+        raise ValueError(f"a trick must be one of {', '.join([*CHANGES, *TRAININGS])}, got {name!r}")
+    if type(racer) is not Trained:
+        raise ValueError(f"one trick at most may train otherwise, got {name!r} and {type(racer).__name__}")
+    return TRAININGS[name](**vars(named))

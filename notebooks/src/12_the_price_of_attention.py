@@ -156,13 +156,30 @@ torch.testing.assert_close(convolve(x, W, theirs.bias, k=4), by_torch)
 course.widgets.shapes(batch_size=2, seq_len=5, d_model=8, n_heads=2, d_ff=10, step=5)
 
 # %% [markdown]
-# Only the attention scores and weights do: one number for each *pair* of tokens. *Attention* has four projections, $8nd^2$, and all pairs twice, for scores and for weighted sums, $2 \cdot 2n^2d$. An *RNN* has two matrices a token, a *GRU* six, a *convolution* $k$. Torch counts:
+# Only the attention scores and weights do: one number for each *pair* of tokens. So count.
+#
+# [exercise: attention_flops]
+
+
+# %%
+def attention_flops(seq_len, d_model, n_heads):
+    ### BEGIN SOLUTION
+    ...
+    ### END SOLUTION
+
+
+# %%
+course.check("attention_flops", attention_flops)
+
+# %% [markdown]
+# An *RNN* multiplies each token by two matrices, a *GRU* by six, a *convolution* by $k$. Is your count the one that torch makes while the layers run? (If the check has not passed yet, ours stands in.)
 
 # %% tags=["nbval-check-output"]
+(flops,) = course.use("attention_flops")
 cost = {
-    "attention": lambda n, d: 8 * n * d**2 + 4 * n**2 * d,
-    "RNN": lambda n, d: 4 * n * d**2,
-    "GRU": lambda n, d: 12 * n * d**2,
+    "attention": lambda n, d: flops(n, d, 2),
+    "RNN": lambda n, d: 2 * 2 * n * d**2,
+    "GRU": lambda n, d: 2 * 6 * n * d**2,
     "convolution": lambda n, d: 2 * 4 * n * d**2,  # k = 4
 }
 build = {
@@ -191,10 +208,7 @@ course.predict(
 )
 
 # %%
-parts = {
-    "its pairs alone": lambda n, d: 4 * n**2 * d,
-    "all of attention": cost["attention"],
-}
+parts = {"its pairs alone": lambda n, d: 4 * n**2 * d, "all of attention": cost["attention"]}
 last = {}
 for part, mine in parts.items():
     for name in ("RNN", "GRU", "convolution"):
@@ -202,13 +216,28 @@ for part, mine in parts.items():
         last[part, name] = max(cheaper, default=0)
         when = f"up to n = {last[part, name]}" if cheaper else "never"
         print(f"{part:<17} cheaper than {name:<12} {when}")
-reached, alone = (last[part, "RNN"] for part in ("all of attention", "its pairs alone"))
+alone = last["its pairs alone", "RNN"]
 answers = {0: "it never does", 15: "up to about n = 16", 31: "up to about n = 32"}
-answer = answers[reached]
-course.resolve("12.1", answer, f"Its pairs alone are cheaper up to n = {alone}.")
+finding = f"Its pairs alone are cheaper up to n = {alone}."
+course.resolve("12.1", answers[last["all of attention", "RNN"]], finding)
+
+# %%
+lengths = torch.arange(4, 257)
+shown = {"attention, " + part: mine for part, mine in parts.items()} | {
+    name: cost[name] for name in ("RNN", "GRU", "convolution")
+}
+lines = [
+    course.plots.Curve(name, lengths, formula(lengths, 64) / lengths / 1000)
+    for name, formula in shown.items()
+]
+fig, ax = course.plots.curves(
+    lines, x_log=True, y_log=True, xlabel="length n (tokens, log scale)",
+    ylabel="thousand operations a token (log scale)", title="One layer of width 64",
+)
+course.plots.show(fig, name="12_operations")
 
 # %% [markdown]
-# **Finding:** *the pairs of tokens alone*, as in the paper's table, cost less than an RNN while $n < d$. The four projections alone cost twice an RNN. All of attention costs less than a GRU while $n < d$. (All pairs are counted, as a plain product computes them; below a causal mask half of them would do.)
+# **Finding:** attention takes $8nd^2$ for its projections and $4n^2d$ for its pairs. *The pairs alone*, as in the paper's table, cost less than an RNN while $n < d$. The four projections alone cost twice an RNN. All of attention costs less than a GRU while $n < d$. (All pairs are counted, as a plain product computes them; below a causal mask half of them would do.)
 #
 # ## Further: now with a clock
 #
@@ -461,21 +490,7 @@ course.quiz("the_price_of_attention")
 # %% [markdown]
 # ## Exercises
 #
-# [exercise: attention_flops]
-
-
-# %%
-def attention_flops(seq_len, d_model, n_heads):
-    ### BEGIN SOLUTION
-    ...
-    ### END SOLUTION
-
-
-# %%
-course.check("attention_flops", attention_flops)
-
-# %% [markdown]
-# ## Further: one more exercise
+# ### Further: the longest chain
 #
 # [exercise: longest_chain]
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from benchmarks.race import check_causal
-from benchmarks.racers import RACERS, TODAY, named_racer
+from benchmarks.racers import named_racer
 from benchmarks.tricks import CHANGES, TRAININGS
 from tinytx.config import TransformerConfig
 from tinytx.transformer import LanguageModel
@@ -18,7 +18,7 @@ def ids():
 
 
 def raced(ids, name, n_steps=4):
-    racer = RACERS[name]()
+    racer = named_racer(name)
     racer.make(ids, V, 3)
     for step in range(n_steps):
         racer.step(step / n_steps)
@@ -91,7 +91,7 @@ def test_pairs_smears_gates_and_first_values_do_what_they_say(ids, config):
 
 
 def test_the_mean_of_the_weights_is_that_of_the_last_tenth(ids):
-    racer = RACERS["tinytx+averaged"]()
+    racer = named_racer("tinytx+averaged")
     racer.make(ids, V, 3)
     seen = []
     for step in range(20):
@@ -102,7 +102,7 @@ def test_the_mean_of_the_weights_is_that_of_the_last_tenth(ids):
 
 
 def test_windows_grow_at_half_time_and_a_batch_keeps_its_length(ids, monkeypatch):
-    racer, shapes = RACERS["tinytx+growing"](), []
+    racer, shapes = named_racer("tinytx+growing"), []
     racer.make(ids, V, 3)
     monkeypatch.setattr(type(racer._model), "loss", spied(shapes, type(racer._model).loss))
     for step in range(4):
@@ -119,7 +119,7 @@ def spied(shapes, loss):
 
 
 def test_scheduled_decay_falls_and_has_the_same_mean(ids):
-    racer, seen = RACERS["tinytx+scheduled-decay"](), []
+    racer, seen = named_racer("tinytx+scheduled-decay"), []
     racer.make(ids, V, 3)
     for step in range(4):
         racer.step((step + 0.5) / 4)
@@ -130,7 +130,7 @@ def test_scheduled_decay_falls_and_has_the_same_mean(ids):
 
 
 def test_cautious_decay_leaves_out_what_grows(ids):
-    plain, cautious = RACERS["tinytx"](), RACERS["tinytx+cautious-decay"]()
+    plain, cautious = named_racer("tinytx"), named_racer("tinytx+cautious-decay")
     for racer in (plain, cautious):
         racer.make(ids, V, 3)
     name = "body.blocks.0.ff.up_proj.weight"
@@ -146,7 +146,14 @@ def test_cautious_decay_leaves_out_what_grows(ids):
     )
 
 
-def test_a_trick_is_chosen_by_its_name():
-    assert named_racer("tinytx+smear").name == f"{TODAY().name} + smear"
-    with pytest.raises(ValueError, match=r"tinytx\+smear"):
-        named_racer("tinytx+nothing")
+def test_tricks_are_chosen_by_name_and_add_up(ids):
+    plain, both = named_racer("tinytx"), raced(ids, "tinytx-4096+bigrams+smear+averaged")
+    assert both.name == f"{named_racer('tinytx-4096').name} + bigrams + smear + averaged"
+    assert {"body.pair_embed.weight", "body.smear"} <= dict(both._model.named_parameters()).keys()
+    assert isinstance(both, TRAININGS["averaged"]) and both.settings.tokens_per_batch == 4096
+    for tricks in ("nothing", "smear+nothing"):
+        with pytest.raises(ValueError, match="a trick must be one of bigrams, smear.*, got 'nothing'"):
+            named_racer(f"tinytx+{tricks}")
+    with pytest.raises(ValueError, match="got 'growing' and Averaged"):
+        named_racer("tinytx+averaged+growing")
+    assert plain.about() == named_racer("tinytx+smear").about()

@@ -262,16 +262,16 @@ def run_steps() -> str | None:
     """Make a training step for each objective elsewhere; where it waits for numbers, or None."""
     install()
     Elsewhere.is_watched = True
-    from tests.tinytx_run.two_processes import OBJECTIVES, SETTINGS, batches_of, make
+    from tests.tinytx_run.two_processes import OBJECTIVES, SETTINGS, SecondOfThree, batches_of, make
     from tinytx.loop import TrainingStep
 
     for name in OBJECTIVES:
-        for accumulate in (1, 3):
+        for kind in (TrainingStep, SecondOfThree):
             model, objective = make(name)
-            step = TrainingStep(model.float().to(NAME), objective, SETTINGS, accumulate)
+            step = kind(model.float().to(NAME), objective, SETTINGS)
             for batch in batches_of(name, objective):
                 Elsewhere.waits.clear()
-                step.backward(batch)
+                TrainingStep.backward(step, step.part(batch))
                 step.update(0.01)
                 if Elsewhere.waits:
                     return f"{name} waits:\n" + "\n".join(Elsewhere.waits)

@@ -26,7 +26,7 @@ from tinytx.history import DivergenceError, History, State, TrainingInterrupted,
 from tinytx.objectives import Objective, Prepared
 from tinytx.optim import make_optimizer
 from tinytx.prefetching import choose_workers, made_by_workers
-from tinytx.settings import Lines, TrainingSettings, choose_precision, require
+from tinytx.settings import Lines, TrainingSettings, choose_precision
 
 OnStep = Callable[[int, nn.Module], dict[str, Any] | None]
 
@@ -42,21 +42,13 @@ class Checkpoints(Protocol):
 
 
 class TrainingStep:
-    """One training step: the gradient of a batch by backpropagation, and the update of the weights.
+    """One training step: the gradient of a batch by backpropagation, and the update of the weights."""
 
-    Gradient accumulation cuts a batch into ``accumulate`` micro-batches, of which one at a time has to fit
-    into memory.
-    """
-
-    def __init__(
-        self, model: nn.Module, objective: Objective, settings: TrainingSettings, accumulate: int = 1
-    ) -> None:
-        require(accumulate >= 1, "accumulate must be at least 1", accumulate)
+    def __init__(self, model: nn.Module, objective: Objective, settings: TrainingSettings) -> None:
         self.model, self.objective, self.settings = model, objective, settings
-        self.accumulate, self.device = accumulate, next(model.parameters()).device
+        self.device = next(model.parameters()).device
         self.optimizer: Optimizer = make_optimizer(model, settings)
         self.loss: Callable[[list[int]], Tensor] = partial(objective.loss, model)
-        self.slices = [slice(at, None, accumulate) for at in range(accumulate)]  # of a batch: micro-batches
         self.any: Callable[[bool], bool] = bool  # of several processes: whether it is true in one of them
         self.patient = False  # whether a second Ctrl-C, too, waits for the end of the step
         on_gpu, n_tokens = self.device.type == "cuda", settings.n_steps * settings.tokens_per_batch
@@ -70,29 +62,20 @@ class TrainingStep:
         seed, most = self.settings.seed, self.settings.tokens_per_batch
         return self.objective.epoch_batches(seed=seed, epoch=epoch, tokens_per_batch=most)
 
-    def share(self, part: list[int], batch: list[int]) -> Tensor:
-        """The share of a batch's predictions that a micro-batch makes."""
-        counts = [torch.tensor(self.objective.n_predictions(rows) if rows else 0) for rows in (part, batch)]
-        return counts[0] / counts[1].clamp(min=1)
+    def part(self, batch: list[int]) -> Prepared:
+        """The rows of a batch that this process computes: all."""
+        return Prepared(batch)
 
-    def backward(self, batch: list[int], parts: list[list[int]] | None = None) -> Tensor:
-        """Add up the gradient of the mean loss of a batch, or of some micro-batches; return that loss.
-
-        The mean loss of a micro-batch is weighted by its share of the batch's predictions.
-        """
-        terms = []
-        for part in parts or getattr(batch, "parts", None) or [batch[each] for each in self.slices]:
-            made = part if isinstance(part, Prepared) else None
-            bf16 = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self._bf16)
-            with bf16, self._compiled:
-                loss = self.loss(batch[:1] if made is None and not part else part)  # it may be empty
-            if len(part) < len(batch):
-                share = self.share(part, batch) if made is None else torch.tensor(made.share)
-                loss = loss * sent(share, loss.device)
-            term = loss.sum()  # of an objective with two terms; else there is one number
-            term.backward()  # type: ignore[no-untyped-call]
-            terms.append(term.detach())
-        return torch.stack(terms).sum()
+    def backward(self, batch: list[int]) -> Tensor:
+        """Compute the gradient of the mean loss of a batch, or of a part by its share; return that loss."""
+        bf16 = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self._bf16)
+        with bf16, self._compiled:
+            loss = self.loss(batch)
+        if (share := getattr(batch, "share", None)) is not None:
+            loss = loss * sent(torch.tensor(share), loss.device)
+        loss = loss.sum()  # of an objective with two terms; else there is one number
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.detach()
 
     def update(self, lr: float) -> Tensor:
         """Clip the gradient, update the weights, clear the gradient; return its norm before clipping."""
@@ -126,7 +109,7 @@ def train(
         On the device to compute on; left in evaluation mode.
     objective, settings : Objective, TrainingSettings
     step : TrainingStep, optional
-        Of the same three, with micro-batches or for several processes.
+        Of the same three, as one of several processes makes it.
     checkpoints : Checkpoints, optional
         Training resumes from the newest one, if there is any.
     on_step : callable, optional

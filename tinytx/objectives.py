@@ -35,15 +35,15 @@ class Objective(Protocol):
 
 
 class Prepared(list[int]):
-    """Row numbers of a batch with what a worker has made of them: see `tinytx.prefetching`.
+    """Row numbers of a batch, or of the part of it that one of several processes computes.
 
-    A batch has ``parts``, its micro-batches. A micro-batch has ``made``, with which its loss begins, and its
-    ``share`` of the predictions of the batch, or None where it is all of it.
+    ``made`` is what a worker has made of them, with which their loss begins: see `tinytx.prefetching`.
+    ``share`` is that of the predictions of the batch, or None where it is all of it.
     """
 
-    def __init__(self, rows: Sequence[int], *, parts: Any = None, made: Any = (), share: Any = None) -> None:
+    def __init__(self, rows: Sequence[int], share: Any = None) -> None:
         super().__init__(rows)
-        self.parts, self.made, self.share = parts, list(made), share
+        self.made, self.share = list[Any](), share
 
     def __getstate__(self) -> dict[str, Any]:  # processes exchange arrays: a tensor would take a file each
         return {**vars(self), "made": [x.numpy() if isinstance(x, Tensor) else x for x in self.made]}

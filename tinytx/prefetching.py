@@ -125,12 +125,9 @@ class _Shares(Dataset[list[Made]]):
         epoch, share = place
         if epoch != self.epoch:
             self.epoch, self.batches = epoch, self.step.batches(epoch)
-        return [(epoch, i + 1, self._prepared(self.batches[i])) for i in self.numbers(share)]
+        return [(epoch, i + 1, self._made(self.batches[i])) for i in self.numbers(share)]
 
-    def _prepared(self, batch: list[int]) -> Prepared:
-        parts = []
-        for part in (batch[each] for each in self.step.slices):
-            share = self.step.share(part, batch).tolist() if len(part) < len(batch) else None
-            made = make_batch(self.step.objective, part or batch[:1])
-            parts.append(Prepared(part, made=made, share=share))
-        return Prepared(batch, parts=parts)
+    def _made(self, batch: list[int]) -> Prepared:
+        part = self.step.part(batch)
+        part.made = list(make_batch(self.step.objective, part))
+        return part

@@ -118,12 +118,11 @@ def finetune(args: argparse.Namespace) -> Answer:
 def _trained(
     args: argparse.Namespace, changes: dict[str, Any], train: Callable[..., Any], *given: Any, **how: Any
 ) -> Answer:
-    from tinytx_run.distributed import Layout, joined
+    from tinytx_run.distributed import joined
     from tinytx_run.training import RunOptions
 
-    layout = Layout(shard=getattr(args, "shard", False))
     where = {name: getattr(args, name) for name in ("resume", "device", "data_dir")}
-    how["options"] = RunOptions(**where, layout=layout, report=reporter(args))
+    how["options"] = RunOptions(**where, shard=getattr(args, "shard", False), report=reporter(args))
     how["training_changes"] = {name: value for name, value in changes.items() if value is not None}
     with joined(args.device):
         result = train(*given, budget=args.budget, seed=args.seed, out=args.out, **how)

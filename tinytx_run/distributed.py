@@ -23,7 +23,7 @@ from torch.nn.parallel import DistributedDataParallel
 from tinytx import loop
 from tinytx.history import History
 from tinytx.loop import Checkpoints, OnStep, TrainingStep
-from tinytx.objectives import Objective
+from tinytx.objectives import Objective, Prepared
 from tinytx.optim import make_optimizer
 from tinytx.settings import TrainingSettings, choose_device, mixed_seed
 
@@ -34,27 +34,6 @@ PATIENCE = datetime.timedelta(hours=2)
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Layout:
-    """How a batch is split over time and processes.
-
-    The result stays the same, up to rounding, where nothing is dropped out; dropout is drawn for each part.
-    One exception: in a masked batch of `HybridObjective` a row sees its own end mark only next to a longer
-    row, so the parts differ a little from the whole.
-
-    Parameters
-    ----------
-    accumulate : int
-        Micro-batches of a batch that each process computes one after the other.
-    shard : bool
-        Whether each of several processes keeps only its part of weights, gradients and moments, and blocks
-        are put together while they compute (fully sharded data parallelism). Else each keeps all of it.
-    """
-
-    accumulate: int = 1
-    shard: bool = False
-
-
 @dataclass(frozen=True)
 class Processes:
     """The processes that train together, seen from one of them.
@@ -63,10 +42,8 @@ class Processes:
 
     Examples
     --------
-    >>> [[7, 8, 9][each] for each in Processes().slices(accumulate=1)]
-    [[7, 8, 9]]
-    >>> [[5, 6, 7, 8, 9][each] for each in Processes(rank=1, n=2).slices(accumulate=2)]
-    [[6], [8]]
+    >>> [5, 6, 7, 8, 9][Processes().rows], [5, 6, 7, 8, 9][Processes(rank=1, n=2).rows]
+    ([5, 6, 7, 8, 9], [6, 8])
     """
 
     rank: int = 0
@@ -83,14 +60,10 @@ class Processes:
         """Whether this is the one that writes and reports."""
         return self.rank == 0
 
-    def slices(self, accumulate: int) -> list[slice]:
-        """Of a batch: the micro-batches that this process computes, one after the other.
-
-        Rows are dealt out like cards, so that all parts have rows of all lengths. A batch with fewer rows
-        than parts leaves some of them empty.
-        """
-        n_parts = self.n * accumulate
-        return [slice(at, None, n_parts) for at in range(self.rank, n_parts, self.n)]
+    @property
+    def rows(self) -> slice:
+        """Of a batch, those of this process: dealt out like cards, so all have rows of all lengths."""
+        return slice(self.rank, None, self.n)
 
     def total(self, values: Tensor) -> Tensor:
         """Sums over all processes of what each of them passes, in double precision."""
@@ -126,23 +99,27 @@ def train(
     settings: TrainingSettings,
     *,
     checkpoints: Checkpoints | None = None,
-    layout: Layout | None = None,
+    shard: bool = False,
     on_step: OnStep | None = None,
     progress: bool | None = None,
     label: str = "training",
 ) -> History:
-    """`tinytx.loop.train` by all processes that `joined` has brought together.
+    """`tinytx.loop.train` by all processes that `joined` has brought together, each on a part of a batch.
 
-    The first alone passes checkpoints, calls ``on_step`` and shows a bar. A run may be resumed with another
-    layout or number of processes; the last bits then differ, and so does what is dropped out. Raises
-    ValueError when ``on_step`` shall see a sharded model, or a model shall be sharded over one process.
+    With ``shard`` each of them keeps only its part of weights, gradients and moments, and blocks are put
+    together while they compute (fully sharded data parallelism); else each keeps all of it. The first alone
+    passes checkpoints, calls ``on_step`` and shows a bar. A run may be resumed otherwise, or by another
+    number of processes; the last bits then differ, and so does what is dropped out. In a masked batch of
+    `HybridObjective` a row sees its own end mark only next to a longer row, so parts differ a little from
+    the whole. Raises ValueError when ``on_step`` shall see a sharded model, or a model shall be sharded over
+    one process.
     """
-    layout, processes = layout or Layout(), Processes.current()
-    if layout.shard and on_step is not None:
+    processes = Processes.current()
+    if shard and on_step is not None:
         raise ValueError("on_step needs a model in one piece, got one that is sharded")
-    require_processes(layout)
-    kind = ShardedStep if layout.shard else SharedStep if processes.n > 1 else TrainingStep
-    step = kind(model, objective, settings, layout.accumulate)
+    require_processes(shard)
+    kind = ShardedStep if shard else SharedStep if processes.n > 1 else TrainingStep
+    step = kind(model, objective, settings)
     if isinstance(step, SharedStep):
         step.checkpoints, checkpoints = checkpoints, step
     if not processes.first:
@@ -177,7 +154,6 @@ class SharedStep(TrainingStep):
     def __init__(self, *of_one: Any) -> None:
         super().__init__(*of_one)
         self.processes, self.n_done = Processes.current(), 0
-        self.slices = self.processes.slices(self.accumulate)
         # The terminal and torchrun may both send Ctrl-C.
         self.any, self.patient = self.processes.any, self.processes.n > 1
 
@@ -206,15 +182,20 @@ class SharedStep(TrainingStep):
             self.checkpoints.save(model, optimizer, settings, state)
             self.latest = self.checkpoints.latest
 
-    def backward(self, batch: list[int], parts: list[list[int]] | None = None) -> Tensor:
-        """Add the gradient of the mean loss of a batch, in parts of which each process computes its own."""
+    def part(self, batch: list[int]) -> Prepared:
+        """The rows of a batch that this process computes, and their share of its predictions.
+
+        A batch with fewer rows than processes leaves some of them a row whose share is 0.
+        """
+        own = batch[self.processes.rows]
+        counts = [torch.tensor(self.objective.n_predictions(rows) if rows else 0) for rows in (own, batch)]
+        return Prepared(own or batch[:1], (counts[0] / counts[1].clamp(min=1)).tolist())
+
+    def backward(self, batch: list[int]) -> Tensor:
+        """Compute the gradient of the mean loss of a batch, of which each process computes its own part."""
         torch.manual_seed(mixed_seed(self.settings.seed, self.n_done, self.processes.rank))  # own dropout
         self.n_done += 1
-        *early, last = getattr(batch, "parts", None) or [batch[each] for each in self.slices]
-        # Copies exchange their gradients once, with the last micro-batch; a sharded model does with each.
-        with getattr(self.loss, "no_sync", contextlib.nullcontext)():
-            loss = super().backward(batch, early) if early else 0.0
-        loss = super().backward(batch, [last]) + loss
+        loss = super().backward(batch if isinstance(batch, Prepared) else self.part(batch))
         return self.processes.total(loss / self.processes.n)
 
 
@@ -280,9 +261,9 @@ def _on(moments: dict[str, Tensor], device: torch.device | str) -> dict[str, Ten
     return {key: value.to(device) for key, value in moments.items()}
 
 
-def require_processes(layout: Layout | None) -> None:
+def require_processes(shard: bool) -> None:
     """Raise ValueError where one process alone would have to share a model with others."""
-    if layout is not None and layout.shard and not (dist.is_available() and dist.is_initialized()):
+    if shard and not (dist.is_available() and dist.is_initialized()):
         raise ValueError("shard needs several processes, started by torchrun, got one")
 
 

@@ -204,8 +204,7 @@ def schedule(
     """The recipe with its number of steps: whole epochs, the budget's or as many as its seconds hold."""
     settings, n_epochs = recipe.settings, recipe.n_epochs or 1
     if isinstance(run.budget, float):
-        layout = run.options.layout
-        n_steps, seconds = steps_within(run.budget, model, learning, settings, layout=layout)
+        n_steps, seconds = steps_within(run.budget, model, learning, settings)
         to_score = seconds_to_score(model, scored)
         per_epoch = epoch_ends(learning, settings, 1)[0] * seconds / n_steps + to_score
         n_epochs = max(1, int((seconds - to_score) / per_epoch))

@@ -27,7 +27,7 @@ from tinytx.settings import TrainingSettings, choose_device, choose_precision
 from tinytx.tokenizer import Tokenizer, UnknownTokensWarning, warn_of_unknown
 from tinytx_run.checkpoint import Checkpoint, tokenizer_in
 from tinytx_run.corpora import Corpus
-from tinytx_run.distributed import Layout, Processes, require_processes, train
+from tinytx_run.distributed import Processes, require_processes, train
 from tinytx_run.pairs import PairCorpus, Pairs
 from tinytx_run.recipes import FF_FACTOR, Recipe, parse_budget, resize
 from tinytx_run.runs import Checkpoints, check_request, find_run, read_training
@@ -55,8 +55,8 @@ class RunOptions:
     device : {"auto", "cpu", "cuda"}
     data_dir : path, optional
         Folder that holds one folder a corpus, for a corpus that is given by its name.
-    layout, on_step, progress
-        See `train`. In fine-tuning ``on_step`` replaces the accuracy after each epoch.
+    shard, on_step, progress
+        See `tinytx_run.distributed.train`. In fine-tuning ``on_step`` replaces the accuracy after each epoch.
     report : callable
         Gets the plan, and what should be known about the data, a line each.
 
@@ -69,7 +69,7 @@ class RunOptions:
     resume: bool = False
     device: str = "auto"
     data_dir: PathLike | None = None
-    layout: Layout | None = None
+    shard: bool = False
     on_step: OnStep | None = None
     progress: bool | None = None
     report: Report = print
@@ -150,7 +150,9 @@ class Run:
         self.out, self.options, self.processes = out, options, Processes.current()
         self.report = options.report if self.processes.first else lambda line: None
         self.device, self.budget = choose_device(options.device), parse_budget(budget)
-        require_processes(options.layout)
+        require_processes(options.shard)
+        if options.shard and isinstance(self.budget, float):
+            raise ValueError(f"a sharded model needs a budget by name, got {self.budget:g} seconds")
         changes = {"model": dict(model_changes or {}), "training": dict(training_changes or {})}
         self.asked: dict[str, Any] = {"budget": self.budget, "seed": seed, **changes}
         self.stored = self.processes.agree(self._find)
@@ -219,8 +221,7 @@ class Run:
             return recipe
         n_steps = recipe.settings.n_steps
         if isinstance(self.budget, float):
-            layout = self.options.layout
-            n_steps, seconds = steps_within(self.budget, model, learning, recipe.settings, layout=layout)
+            n_steps, seconds = steps_within(self.budget, model, learning, recipe.settings)
             self.expected = f", about {seconds:.0f} s"
         return self.resized(recipe, n_steps)
 
@@ -248,7 +249,7 @@ class Run:
         for line in (describe(model, recipe.settings) + self.expected, *remarks):
             self.report(line)
         plan = {"request": self.asked, "recipe": recipe.to_dict()}
-        how: dict[str, Any] = {"layout": self.options.layout, "progress": self.options.progress}
+        how: dict[str, Any] = {"shard": self.options.shard, "progress": self.options.progress}
         how["on_step"] = self.options.on_step or on_step
         run: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
         if self.out is not None and self.processes.first:
@@ -317,18 +318,12 @@ def weights_fingerprint(body: nn.Module) -> str:
 
 
 def steps_within(
-    seconds: float,
-    model: nn.Module,
-    objective: Objective,
-    settings: TrainingSettings,
-    layout: Layout | None = None,
+    seconds: float, model: nn.Module, objective: Objective, settings: TrainingSettings
 ) -> tuple[int, float]:
     """How many steps take about so many seconds, timed ones included, and the seconds expected for them.
 
     The first steps of a copy of the model are timed: `TIMED`, after two that are not.
     """
-    if layout is not None and layout.shard:
-        raise ValueError(f"a sharded model needs a budget by name, got {seconds:g} seconds")
     begin = time.perf_counter()
     ends: list[float] = []
 
@@ -339,7 +334,7 @@ def steps_within(
 
     timed = settings.replace(n_steps=TIMED + 2, warmup_steps=0, lr=settings.lr / 10)
     try:
-        train(copy.deepcopy(model), objective, timed, layout=layout, on_step=mark, progress=False)
+        train(copy.deepcopy(model), objective, timed, on_step=mark, progress=False)
     except TrainingInterrupted as stop:
         raise TrainingInterrupted("interrupted while steps were timed, before training began") from stop
 

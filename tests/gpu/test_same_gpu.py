@@ -56,14 +56,14 @@ def there(model):
     return copy.deepcopy(model).to(DEVICE)
 
 
-def losses(name, device, dtype=torch.float64, *, adapt=None, accumulate=1, n_workers=0, **changes):
+def losses(name, device, dtype=torch.float64, *, adapt=None, n_workers=0, **changes):
     """Those of all steps without dropout."""
     model, objective = make(name)
     if adapt:
         torch.manual_seed(0)
         adapt(model)
     model, settings = model.to(device, dtype), HOW.replace(**changes)
-    step = TrainingStep(model, objective, settings, accumulate)
+    step = TrainingStep(model, objective, settings)
     step.n_workers = n_workers
     return train(model, objective, settings, step=step, progress=False).loss
 
@@ -77,12 +77,9 @@ def test_twenty_steps_have_the_losses_of_the_cpu(name, dtype):
 
 
 @pytest.mark.parametrize("name", ["causal", "masked+nsp", "translation"])
-@pytest.mark.parametrize("how", ["accumulate 3", "n_workers 2", "accumulate 2 n_workers 1"])
-def test_micro_batches_and_workers_change_no_loss(name, how):
-    words = how.split()
-    given = dict(zip(words[::2], map(int, words[1::2]), strict=True))
-    tolerance = 1e-6 if "accumulate" in given else 1e-8  # shares of a batch are in float32
-    assert losses(name, DEVICE, **given) == pytest.approx(losses(name, "cpu"), abs=tolerance)
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_workers_change_no_loss(name, n_workers):
+    assert losses(name, DEVICE, n_workers=n_workers) == pytest.approx(losses(name, "cpu"), abs=1e-8)
 
 
 def test_losses_are_read_at_the_end_of_an_interval_and_are_its_mean():

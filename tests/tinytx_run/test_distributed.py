@@ -17,7 +17,7 @@ from tests.tinytx_run.interrupted import folder_bytes
 from tests.tinytx_run.two_processes import CASES, RUNS, SETTINGS, batches_of, half_way, make, run, texts
 from tinytx_run.checkpoint import load
 from tinytx_run.cli import main
-from tinytx_run.distributed import Layout, Processes, SharedStep
+from tinytx_run.distributed import Processes, SharedStep
 
 RANKS = (0, 1)
 
@@ -123,11 +123,6 @@ def test_processes_agree_on_flags_and_on_errors(two):
         assert answers["refused"] == "as process 0 finds"
 
 
-def test_accumulating_in_one_process_changes_no_weight(alone):
-    _, model = run(None, layout=Layout(accumulate=3))
-    assert_close(dict(model.state_dict()), dict(alone["adamw"][1].state_dict()), rtol=0, atol=1e-6)
-
-
 def test_each_process_draws_its_own_dropout(monkeypatch):
     def seed_of(rank):
         step = SharedStep(*make("causal"), SETTINGS)
@@ -141,12 +136,10 @@ def test_each_process_draws_its_own_dropout(monkeypatch):
 
 
 def test_what_makes_no_sense_is_refused():
-    with pytest.raises(ValueError, match="accumulate must be at least 1, got 0"):
-        run(None, layout=Layout(accumulate=0))
     with pytest.raises(ValueError, match="started by torchrun, got one"):
-        run(None, layout=Layout(shard=True))
+        run(None, shard=True)
     with pytest.raises(ValueError, match="on_step needs a model in one piece, got one that is sharded"):
-        run(None, layout=Layout(shard=True), on_step=lambda step, model: None)
+        run(None, shard=True, on_step=lambda step, model: None)
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ import torch
 from tests.tinytx_run.interrupted import Killed, folder_bytes, in_step
 from tinytx.beam import Search
 from tinytx.encoder_decoder import Translator
-from tinytx.loop import TrainingStep
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.masking import Masking
 from tinytx.settings import TrainingSettings
@@ -26,7 +25,7 @@ from tinytx_run import training
 from tinytx_run.bleu import Seen, evaluate_translator
 from tinytx_run.checkpoint import Checkpoint, load, save
 from tinytx_run.corpora import Corpus, Split
-from tinytx_run.distributed import Layout, train
+from tinytx_run.distributed import train
 from tinytx_run.evaluate import evaluate, evaluate_split
 from tinytx_run.finetune import (
     PROBE_RATE,
@@ -512,18 +511,6 @@ def test_texts_are_framed_as_the_body_was_pretrained(corpus, tokenizer, config, 
         assert learning._rows.rows([n]).tolist() == [row]
 
 
-def test_a_layout_reaches_training(corpus, monkeypatch):
-    met, own = [], TrainingStep.backward
-
-    def noted(self, batch):
-        met.append(self.accumulate)
-        return own(self, batch)
-
-    monkeypatch.setattr(TrainingStep, "backward", noted)
-    quick(corpus, model_changes=TINY, layout=Layout(accumulate=3))
-    assert set(met) == {3}
-
-
 def test_the_smallest_budget_learns_from_few_labels_of_a_large_corpus(pretrained, corpus, monkeypatch):
     monkeypatch.setattr(tuning, "SMOKE_LABELS", 7)
     assert tuned(pretrained, corpus, n_epochs=1).data["n_labels"] == 7
@@ -578,11 +565,16 @@ def test_requests_that_make_no_sense_are_refused(pretrained, corpus, pairs, whol
         tuned(pretrained.model, corpus)
 
 
-def test_a_layout_that_cannot_be_is_refused_before_anything_is_reported(corpus):
+def test_a_sharded_run_of_one_process_is_refused_before_anything_is_reported(corpus, monkeypatch):
     lines = []
     with pytest.raises(ValueError, match="shard needs several processes"):
-        quick(corpus, layout=Layout(shard=True), report=lines.append)
+        quick(corpus, shard=True, report=lines.append)
     assert lines == []
+    monkeypatch.setattr(training, "require_processes", lambda shard: None)
+    with pytest.raises(ValueError, match="a sharded model needs a budget by name, got 3 seconds"):
+        quick(corpus, shard=True, budget=3)
+    with pytest.raises(ValueError, match="shard needs several processes"):  # as the training itself finds
+        quick(corpus, shard=True)
 
 
 PAIRS = Pairs(

@@ -19,16 +19,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from tinytx.history import last_good
-from tinytx.objectives import (
-    CausalObjective,
-    ClassificationObjective,
-    FreshObjective,
-    HybridObjective,
-    MaskedObjective,
-    Prepared,
-    TranslationObjective,
-    make_batch,
-)
+from tinytx.objectives import FreshObjective, Prepared, make_batch
 
 if TYPE_CHECKING:
     from tinytx.loop import TrainingStep
@@ -39,11 +30,6 @@ FEWEST_STEPS = 500  # of a run, for which starting workers pays
 AT_ONCE = 16  # batches that a worker hands over together
 # One worker draws the new texts of a whole epoch, which takes several times as long as to learn from them.
 N_WORKERS, N_DRAWING = 2, 12
-#: Objectives whose loss takes what a worker has made; those of others may compute it in their own way.
-BEGIN_WITH_BATCHES = (
-    *(CausalObjective, ClassificationObjective, FreshObjective),
-    *(HybridObjective, MaskedObjective, TranslationObjective),
-)
 
 
 class LostWorkerError(ChildProcessError):
@@ -52,7 +38,8 @@ class LostWorkerError(ChildProcessError):
 
 def choose_workers(step: TrainingStep) -> int:
     """How many workers make the batches of a run on a GPU: none for a short one, or without a spare core."""
-    if step.settings.n_steps < FEWEST_STEPS or type(step.objective) not in BEGIN_WITH_BATCHES:
+    # The loss of an objective of another module may not take what a worker has made.
+    if step.settings.n_steps < FEWEST_STEPS or type(step.objective).__module__ != Prepared.__module__:
         return 0
     if "fork" not in multiprocessing.get_all_start_methods() or not hasattr(os, "sched_getaffinity"):
         return 0

@@ -11,7 +11,7 @@ from tinytx.beam import Hypothesis, Search, TranslatorSteps, beam_search
 from tinytx.encoder_decoder import Translator
 from tinytx.fast import laid_out
 from tinytx.generate import check_vocabulary, unwritten_ids
-from tinytx.inference import eval_mode, shown
+from tinytx.inference import TOKENS_PER_BATCH, eval_mode, shown
 from tinytx.settings import require
 from tinytx.tokenizer import Tokenizer, check_several, plain, warn_of_unknown
 
@@ -102,20 +102,18 @@ def translate_ids(
     sources: Sequence[Sequence[int]],
     *,
     search: Search = GREEDY,
-    tokens_per_batch: int = 4096,
     tokenizer: Tokenizer | type[Tokenizer] = Tokenizer,
 ) -> list[Hypothesis]:
     """Translate sources given as ids without special tokens; parameters as in `translate`.
 
-    Of the tokenizer only the special ids matter; by default they are those of `Tokenizer`. The number of
-    `tokens_per_batch`, padding and beams included, changes memory and speed.
+    Of the tokenizer only the special ids matter; by default they are those of `Tokenizer`.
     """
     hypotheses: dict[int, Hypothesis] = {}
     batches: list[list[int]] = []
     before, after = tokenizer.source_frame
     for index in sorted(range(len(sources)), key=lambda i: len(sources[i])):
         # Sorted by length, so the newest sets the width.
-        room = tokens_per_batch // ((len(sources[index]) + 1) * search.beam_size)
+        room = TOKENS_PER_BATCH // ((len(sources[index]) + 1) * search.beam_size)
         if not batches or len(batches[-1]) >= room:
             batches.append([])
         batches[-1].append(index)

@@ -199,18 +199,17 @@ def load(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> Ch
     True
     """
     target = Path(path).resolve()
-    for left in reversed(range(LOOKS)):
-        before, found = _folder_now(target), None
+    for _ in range(LOOKS):
+        before = _folder_now(target)
         try:
             found = _load(path, device)
+            if before == _folder_now(target):
+                return found
         except ValueError:
-            if not left or (before == _folder_now(target) and not temporary(target, LOCK_FILE).exists()):
+            if before == _folder_now(target) and not temporary(target, LOCK_FILE).exists():
                 raise
-        if found is not None and before == _folder_now(target):
-            break
         time.sleep(0.1)  # another process is replacing it
-    assert found is not None
-    return found
+    return _load(path, device)
 
 
 def _folder_now(target: Path) -> int | None:

@@ -273,14 +273,11 @@ def _world() -> Corpus:
 def _novels() -> Corpus:
     rows = read_objects(NOVELS_FOLDER / "novels.jsonl.gz", text=str, author=str, novel=str, split=str)
     authors = tuple(sorted({row["author"] for row in rows}))
-    parts = {name: [row for row in rows if row["split"] == name] for name in ("train", "valid")}
+    texts, novels = (tuple(row[field] for row in rows) for field in ("text", "novel"))
+    whole = Split(texts, tuple(authors.index(row["author"]) for row in rows), novels)
     splits = {
-        name: Split(
-            tuple(row["text"] for row in part),
-            tuple(authors.index(row["author"]) for row in part),
-            tuple(row["novel"] for row in part),
-        )
-        for name, part in parts.items()
+        name: whole.take([i for i, row in enumerate(rows) if row["split"] == name])
+        for name in ("train", "valid")
     }
     return replace(_corpus(_NOVELS, splits), label_names=authors)
 

@@ -11,6 +11,7 @@ import functools
 import math
 import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -151,26 +152,16 @@ def evaluate_masked_model(
 
     def surprise(token_ids: Tensor, indices: list[int]) -> Tensor:
         positions = torch.tensor([masked[i][1] for i in indices], device=token_ids.device)
-        wanted = token_ids[torch.arange(len(indices), device=token_ids.device), positions]
-        log_probs = _masked_log_probs(model, tokenizer, token_ids, positions)
+        rows, inputs = torch.arange(len(indices), device=token_ids.device), token_ids.clone()
+        inputs[rows, positions], wanted = tokenizer.mask_id, token_ids[rows, positions]
+        hidden = model.body(inputs, padding_mask_or_none(inputs, tokenizer.pad_id))  # (B, T, D)
+        log_probs = model.head(hidden[rows, positions]).double().log_softmax(dim=-1)  # (B, V)
         nats = -log_probs.gather(1, wanted[:, None])[:, 0]
         return torch.stack([nats, (log_probs.argmax(dim=1) == wanted).double()], dim=1)
 
-    rows = [window for window, _ in masked]
-    values = evaluate_rows(model, rows, surprise, pad_id=tokenizer.pad_id)
+    values = evaluate_rows(model, [window for window, _ in masked], surprise, pad_id=tokenizer.pad_id)
     total, correct = values.sum(dim=0).tolist()
-    return PseudoLikelihoodScore(total, len(rows), len(texts), int(correct))
-
-
-def _masked_log_probs(
-    model: MaskedLanguageModel, tokenizer: Tokenizer, token_ids: Tensor, positions: Tensor
-) -> Tensor:
-    """Log-probabilities (B, V), in float64, at one position of each row, which is masked first."""
-    rows = torch.arange(len(token_ids), device=token_ids.device)
-    inputs = token_ids.clone()
-    inputs[rows, positions] = tokenizer.mask_id
-    hidden = model.body(inputs, padding_mask_or_none(inputs, tokenizer.pad_id))  # (B, T, D)
-    return model.head(hidden[rows, positions]).double().log_softmax(dim=-1)
+    return PseudoLikelihoodScore(total, len(masked), len(texts), int(correct))
 
 
 def fill_probs(
@@ -203,27 +194,23 @@ def fill_probs(
     """
     check_vocabulary(model, tokenizer)
     _check_fill(model, len(ids), position, sides)
-    in_one_pass = hybrid and isinstance(model, LanguageModel) and sides == "both"
-    with eval_mode(model) as device:
-        if in_one_pass:
-            masked = [tokenizer.cls_id, *ids[:position], tokenizer.mask_id, *ids[position + 1 :]]
-            with bidirectional(model.body):
-                hidden = model.body(torch.tensor([masked], device=device))[0, position]  # (D,)
-            log_probs = model.head(hidden).double().log_softmax(dim=-1).cpu()
-        elif isinstance(model, MaskedLanguageModel):
-            row = torch.tensor([[tokenizer.cls_id, *ids, tokenizer.sep_id]], device=device)
-            at = torch.tensor([position + 1], device=device)
-            log_probs = _masked_log_probs(model, tokenizer, row, at)[0].cpu()
-        else:
-            prefix = torch.tensor([[tokenizer.bos_id, *ids[:position]]], device=device)
-            log_probs = model.head(model.body(prefix)[0, -1]).double().log_softmax(dim=-1).cpu()
-    if isinstance(model, LanguageModel) and sides == "both" and not in_one_pass:
-        rest = [*ids[position + 1 :], tokenizer.eos_id]
-        rows = [[tokenizer.bos_id, *ids[:position], token, *rest[:-1]] for token in range(len(log_probs))]
+    before, after = ids[:position], ids[position + 1 :]
+    both_ways = hybrid and isinstance(model, LanguageModel) and sides == "both"
+    row, at = [tokenizer.bos_id, *before], position
+    if both_ways:
+        row = [tokenizer.cls_id, *before, tokenizer.mask_id, *after]
+    elif isinstance(model, MaskedLanguageModel):
+        row, at = [tokenizer.cls_id, *before, tokenizer.mask_id, *after, tokenizer.sep_id], position + 1
+    with eval_mode(model) as device, bidirectional(model.body) if both_ways else nullcontext():
+        hidden = model.body(torch.tensor([row], device=device))[0, at]  # (D,)
+        log_probs = model.head(hidden).double().log_softmax(dim=-1).cpu()  # (V,)
+    if isinstance(model, LanguageModel) and sides == "both" and not both_ways:
+        rest = [*after, tokenizer.eos_id]
+        rows = [[tokenizer.bos_id, *before, token, *rest[:-1]] for token in range(len(log_probs))]
 
         def rest_nats(token_ids: Tensor, indices: list[int]) -> Tensor:
-            after = model.head(model.body(token_ids)[:, position + 1 :])  # (B, rest, V)
-            return row_nats(after, [rest] * len(indices), tokenizer.pad_id)
+            logits = model.head(model.body(token_ids)[:, position + 1 :])  # (B, rest, V)
+            return row_nats(logits, [rest] * len(indices), tokenizer.pad_id)
 
         log_probs = log_probs - evaluate_rows(model, rows, rest_nats, pad_id=tokenizer.pad_id)
     log_probs[[*unwritten_ids(tokenizer), tokenizer.eos_id]] = -torch.inf

@@ -62,12 +62,13 @@ def beam_by_definition(step, beam_size, max_len, length_penalty):
         ({"positions": "alibi"}, 3, -0.5),
     ],
 )
-def test_a_search_is_its_definition_together_or_alone(changes, beam_size, length_penalty):
+def test_a_search_is_its_definition_together_or_alone(changes, beam_size, length_penalty, monkeypatch):
     for seed in (0, 1):
         model = make_model(seed, **changes)
         search = Search(beam_size=beam_size, length_penalty=length_penalty, max_factor=1.0, max_extra=3)
-        for how in ({}, {"tokens_per_batch": 1}):
-            found = translate_ids(model, SOURCES, search=search, **how)
+        for tokens_per_batch in (4096, 1):
+            monkeypatch.setitem(translate_ids.__globals__, "TOKENS_PER_BATCH", tokens_per_batch)
+            found = translate_ids(model, SOURCES, search=search)
             for source, answer in zip(SOURCES, found, strict=True):
                 step, max_len = make_step(model, source), 1 + len(source) + 3
                 ids, total = beam_by_definition(step, beam_size, max_len, length_penalty)

@@ -16,6 +16,7 @@ from tinytx.beam import Search
 from tinytx.encoder_decoder import Translator
 from tinytx.inference import evaluate_rows, padding_mask_or_none, row_nats
 from tinytx.objectives import TranslationObjective
+from tinytx.settings import require
 from tinytx.tokenizer import Tokenizer, plain, warn_of_unknown
 from tinytx.translate import GREEDY, translate
 from tinytx_run.files import library
@@ -79,11 +80,9 @@ def score_translations(translations: Sequence[str], references: Sequence[Sequenc
     metrics = library("sacrebleu", "scoring translations").metrics
     if isinstance(translations, str) or any(isinstance(each, str) for each in references):
         raise TypeError("references must be a sequence of str for each translation, got one str")
-    if not translations or len(translations) != len(references) or not all(references):
-        raise ValueError(
-            "every translation needs a reference, "
-            f"got {len(translations)} translations and {sum(map(bool, references))} with references"
-        )
+    n, n_referred = len(translations), sum(map(bool, references))
+    got = f"{n} translations and {n_referred} with references"
+    require(n == len(references) == n_referred > 0, "every translation needs a reference", got)
     # sacreBLEU takes the first reference of each sentence, then the second of each or None, ...
     streams: Any = list(map(list, itertools.zip_longest(*references)))
     bleu, chrf = metrics.BLEU(), metrics.CHRF()
@@ -220,8 +219,7 @@ def evaluate_translator(
     References are compared as the corpus has them; only what the model reads is normalised.
     """
     chosen = split or corpus.reported
-    if chosen not in corpus.splits:
-        raise ValueError(f"split must be one of {', '.join(corpus.splits)}, got {chosen!r}")
+    require(chosen in corpus.splits, f"split must be one of {', '.join(corpus.splits)}", repr(chosen))
     pairs = corpus.splits[chosen]
     references = pairs.references()
     warn_of_unknown(tokenizer, [plain(text) for text in pairs.targets], "the reference translations")

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from tinytx.classifier import Classifier
 from tinytx.generate import check_vocabulary
 from tinytx.inference import evaluate_rows
+from tinytx.settings import require
 from tinytx.tokenizer import Tokenizer, check_several, warn_of_unknown
 from tinytx_run.letters import is_blank
 
@@ -79,11 +80,10 @@ def classify(
     for text in texts:
         if not isinstance(text, str):
             raise TypeError(f"texts must be str, got {text!r}")
-    names: Sequence[str | int] = range(model.head.out_features) if class_names is None else class_names
-    if len(names) != model.head.out_features:
-        raise ValueError(
-            f"class_names must name the {model.head.out_features} classes of the model, got {len(names)}"
-        )
+    n_classes = model.head.out_features
+    names: Sequence[str | int] = range(n_classes) if class_names is None else class_names
+    rule = f"class_names must name the {n_classes} classes of the model"
+    require(len(names) == n_classes, rule, len(names))
     found = {i: Classification(text, None, {}) for i, text in enumerate(texts)}
     read = [i for i, text in enumerate(texts) if not is_blank(text)]
     if not read:

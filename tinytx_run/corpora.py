@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from tinytx.settings import require
 from tinytx_run.download import FOLDERS, corpus_folder, data_folder, dataset
 from tinytx_run.letters import CorpusWarning as CorpusWarning
 from tinytx_run.letters import canonical_label, plain, warn
@@ -249,8 +250,7 @@ def at_hand(
     if not isinstance(given, kind):
         needed, got = ("texts", "pairs") if kind is Corpus else ("pairs", "texts")
         raise ValueError(f"a corpus of {needed} is needed, got the {got} of {given.name}")
-    if data_dir is not None:
-        raise ValueError(f"data_dir must be left out with a corpus at hand, got {data_dir}")
+    require(data_dir is None, "data_dir must be left out with a corpus at hand", data_dir)
     return given
 
 
@@ -305,8 +305,7 @@ def _load_own(name: str, options: Options) -> Corpus:
         if labelled:
             texts, numbers = table.number_labels(names)
         table.settle(len(texts), options.skip_bad_rows)
-        if not texts:
-            raise ValueError(f"{table.source} must hold at least one {table.unit} that can be used, got none")
+        require(texts, f"{table.source} must hold at least one {table.unit} that can be used", "none")
         splits[split] = Split(texts, numbers)
         for label, found in table.spellings.items():
             spellings[label] |= found

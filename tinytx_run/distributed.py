@@ -25,7 +25,7 @@ from tinytx.history import History
 from tinytx.loop import Checkpoints, OnStep, TrainingStep
 from tinytx.objectives import Objective, Prepared
 from tinytx.optim import make_optimizer
-from tinytx.settings import TrainingSettings, choose_device, mixed_seed
+from tinytx.settings import TrainingSettings, choose_device, mixed_seed, require
 
 # How long a process waits for one that is alive but does not answer: longer than any evaluation, which the
 # first makes while the others wait. One that has died is noticed at once.
@@ -279,10 +279,8 @@ def joined(device: str = "auto") -> Iterator[Processes]:
     backend = "gloo"
     if choose_device(device).type == "cuda":
         n_local, n_gpus = int(os.environ["LOCAL_WORLD_SIZE"]), torch.cuda.device_count()
-        if n_local > n_gpus:
-            raise ValueError(
-                f"processes must be at most as many as GPUs (or use --device cpu), got {n_local} on {n_gpus}"
-            )
+        rule = "processes must be at most as many as GPUs (or use --device cpu)"
+        require(n_local <= n_gpus, rule, f"{n_local} on {n_gpus}")
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
         backend = "cpu:gloo,cuda:nccl"
     dist.init_process_group(backend, timeout=PATIENCE)

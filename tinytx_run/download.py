@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from tinytx.settings import require
 from tinytx_run.conversion import CONVERTERS, Files
 from tinytx_run.files import CHECKSUM_FILE, json_bytes, read_file, read_json, write_folder
 
@@ -315,8 +316,7 @@ def find(dataset: Dataset, source: str | os.PathLike[str]) -> Files:
     import pooch
 
     folder, found = Path(source), {}
-    if not folder.is_dir():
-        raise ValueError(f"the folder to copy from must exist, got {folder}")
+    require(folder.is_dir(), "the folder to copy from must exist", folder)
     place = folder / dataset.name if (folder / dataset.name).is_dir() else folder
     for path, known in dataset.files.items():
         for file in (place / file_name(path), place / path):

@@ -27,7 +27,7 @@ from tinytx.generate import check_vocabulary, unwritten_ids
 from tinytx.inference import TOKENS_PER_BATCH, eval_mode, evaluate_rows, padding_mask_or_none, row_nats
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.objectives import ClassificationObjective, masked_rows
-from tinytx.settings import choose_device
+from tinytx.settings import choose_device, require
 from tinytx.tokenizer import Tokenizer, warn_of_unknown
 from tinytx.transformer import LanguageModel, bidirectional
 from tinytx.translate import GREEDY
@@ -218,18 +218,14 @@ def fill_probs(
 
 
 def _check_fill(model: Model, n_ids: int, position: int, sides: str) -> None:
-    if not 0 <= position < n_ids:
-        raise ValueError(f"position must be from 0 to {n_ids - 1}, got {position}")
-    if sides not in ("both", "left"):
-        raise ValueError(f"sides must be 'both' or 'left', got {sides!r}")
+    require(0 <= position < n_ids, f"position must be from 0 to {n_ids - 1}", position)
+    require(sides in ("both", "left"), "sides must be 'both' or 'left'", repr(sides))
     masked = isinstance(model, MaskedLanguageModel)
-    if not masked and not (isinstance(model, LanguageModel) and model.config.causal):
-        raise ValueError("filling needs a causal or a masked language model, got one that is neither")
-    if masked and sides == "left":
-        raise ValueError("sides='left' needs a causal model, got a masked model")
+    fills = masked or (isinstance(model, LanguageModel) and model.config.causal)
+    require(fills, "filling needs a causal or a masked language model", "one that is neither")
+    require(not masked or sides == "both", "sides='left' needs a causal model", "a masked model")
     longest = model.config.max_len - (2 if masked else 1)
-    if n_ids > longest:
-        raise ValueError(f"a text to be filled must be at most {longest} tokens long, got {n_ids}")
+    require(n_ids <= longest, f"a text to be filled must be at most {longest} tokens long", n_ids)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from tinytx.encoder_decoder import Translator
 from tinytx.generate import check_vocabulary
 from tinytx.loop import OnStep
 from tinytx.objectives import ClassificationObjective, Objective
-from tinytx.settings import TrainingSettings
+from tinytx.settings import TrainingSettings, require
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import Transformer
 from tinytx_run.checkpoint import Checkpoint, load
@@ -105,11 +105,9 @@ def finetune(
     """
     changes: dict[str, Any] = {"pooling": "mean", **(model_changes or {})}
     asked: dict[str, Any] = {"n_labels": n_labels, "n_epochs": n_epochs, "pooling": changes.pop("pooling")}
-    if body not in BODIES:
-        raise ValueError(f"body must be one of {', '.join(BODIES)}, got {body!r}")
+    require(body in BODIES, f"body must be one of {', '.join(BODIES)}", repr(body))
     for name, value in {"n_epochs": n_epochs, "n_scored": n_scored}.items():
-        if value is not None and value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
+        require(value is None or value >= 1, f"{name} must be at least 1", value)
     if n_scored is not None and options.on_step is not None:
         raise ValueError(f"n_scored must be left out with on_step, which takes its place, got {n_scored}")
     if "n_steps" in (training_changes or {}):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
 
+from tinytx.settings import require
 from tinytx.tokenizer import canonical
 from tinytx_run.corpora import CorpusInfo, Splits, downloaded_info
 from tinytx_run.download import corpus_folder
@@ -71,11 +72,9 @@ class Pairs:
     targets: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        if not self.sources or len(self.sources) != len(self.targets):
-            raise ValueError(
-                "pairs must be as many sources as targets, at least one, "
-                f"got {len(self.sources)} and {len(self.targets)}"
-            )
+        n, n_targets = len(self.sources), len(self.targets)
+        rule = "pairs must be as many sources as targets, at least one"
+        require(n == n_targets > 0, rule, f"{n} and {n_targets}")
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -202,9 +201,8 @@ def _file(path: Path) -> PairCorpus:
     splits: dict[str, Rows] = {
         split: [row for row, name in zip(rows, names, strict=True) if name == split] for split in SPLIT_FILES
     }
-    if not all(splits.values()):
-        rule = "at least 3 groups of pairs that share no sentence, to be split"
-        raise ValueError(f"{path} must hold {rule}, got fewer among {len(rows):,} pairs")
+    rule = f"{path} must hold at least 3 groups of pairs that share no sentence, to be split"
+    require(all(splits.values()), rule, f"fewer among {len(rows):,} pairs")
     return _corpus(CorpusInfo(path.name, "", licence="", source=""), splits)
 
 

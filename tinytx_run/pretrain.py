@@ -12,6 +12,7 @@ from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.objectives import CausalObjective, FreshObjective, HybridObjective, MaskedObjective
+from tinytx.settings import require
 from tinytx.tokenizer import SPECIAL_PIECES, Tokenizer, plain
 from tinytx.transformer import LanguageModel
 from tinytx.translate import GREEDY
@@ -108,11 +109,9 @@ def _masked(recipe: Recipe, objective: str, changes: dict[str, Any]) -> Recipe:
     if recipe.masking is None:
         raise ValueError(f"only a masked model has masking, got {', '.join(changes)} for another one")
     masking = dataclasses.replace(recipe.masking, **changes)
-    if (masking.causal_share > 0) != (objective == "hybrid"):
-        raise ValueError(
-            "causal_share must be above 0 for the objective hybrid, and 0 for others, "
-            f"got {masking.causal_share} for {objective}"
-        )
+    fits = (masking.causal_share > 0) == (objective == "hybrid")
+    rule = "causal_share must be above 0 for the objective hybrid, and 0 for others"
+    require(fits, rule, f"{masking.causal_share} for {objective}")
     return recipe.replace(masking=masking)
 
 

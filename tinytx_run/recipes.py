@@ -12,7 +12,7 @@ from typing import Any
 
 from tinytx.config import TransformerConfig
 from tinytx.masking import Masking
-from tinytx.settings import TrainingSettings
+from tinytx.settings import TrainingSettings, require
 from tinytx_run.corpora import Corpus
 
 BUDGETS = ("smoke", "laptop", "study", "gpu")
@@ -154,11 +154,9 @@ def plan(kind: str, objective: str = "causal", budget: str | float | None = None
         For a number of seconds the number of steps is a placeholder, until steps have been timed.
     seed : int
     """
-    if objective not in OBJECTIVES:
-        raise ValueError(f"objective must be one of {', '.join(OBJECTIVES)}, got {objective!r}")
+    require(objective in OBJECTIVES, f"objective must be one of {', '.join(OBJECTIVES)}", repr(objective))
     kinds, table = (PAIR_KINDS, _TRANSLATION) if objective == "translation" else (KINDS, _PRETRAINING)
-    if kind not in kinds:
-        raise ValueError(f"kind of corpus must be one of {', '.join(kinds)}, got {kind!r}")
+    require(kind in kinds, f"kind of corpus must be one of {', '.join(kinds)}", repr(kind))
     budget = named_budget(budget)
     row, masked, paired = table[kind, budget], objective.startswith("masked"), objective == "masked+nsp"
     masks = masked or objective == "hybrid"

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytx.settings import require
 from tinytx.tokenizer import canonical, check_several
 from tinytx_run.letters import plain
 from tinytx_run.tables import SPLIT_FILES
@@ -54,11 +55,9 @@ class Split:
 
     def __post_init__(self) -> None:
         check_several(self.texts)
-        if not len(self.texts):
-            raise ValueError("a split must hold at least one text, got none")
+        require(len(self.texts), "a split must hold at least one text", "none")
         for text in self.texts:
-            if not isinstance(text, str):
-                raise ValueError(f"texts must be str, got {text!r}")
+            require(isinstance(text, str), "texts must be str", repr(text))
         for name, given in (("groups", self.groups), ("labels", self.labels)):
             if given is not None and len(given) != len(self.texts):
                 got = f"{len(given)} {name}, {len(self.texts)} texts"
@@ -221,13 +220,11 @@ def split_texts(
         name_of |= _by_place(places, share, held_out)
     names = [name for name in SPLIT_FILES if name in ("train", *held_out)]
     rows = {name: [i for i, key in enumerate(keys) if name_of[key] == name] for name in names}
-    if not all(rows.values()):
-        one, got = "", f"{len(name_of)}"
-        if split.labels is not None:
-            one, got = " of one label", f"{got} of {len(by_label)} labels"
-        raise ValueError(
-            f"{source} must hold at least {len(names)} different texts{one} to be split, got {got}"
-        )
+    one, got = "", f"{len(name_of)}"
+    if split.labels is not None:
+        one, got = " of one label", f"{got} of {len(by_label)} labels"
+    rule = f"{source} must hold at least {len(names)} different texts{one} to be split"
+    require(all(rows.values()), rule, got)
     return {name: split.take(chosen) for name, chosen in rows.items()}
 
 

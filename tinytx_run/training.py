@@ -23,7 +23,7 @@ from tinytx.counting import count_parameters
 from tinytx.history import History, TrainingInterrupted
 from tinytx.loop import OnStep
 from tinytx.objectives import Objective
-from tinytx.settings import TrainingSettings, choose_device, choose_precision
+from tinytx.settings import TrainingSettings, choose_device, choose_precision, require
 from tinytx.tokenizer import Tokenizer, UnknownTokensWarning, warn_of_unknown
 from tinytx_run.checkpoint import Checkpoint, tokenizer_in
 from tinytx_run.corpora import Corpus
@@ -199,15 +199,12 @@ class Run:
 
     def _changed(self, recipe: Recipe) -> Recipe:
         model, training, size = dict(self.asked["model"]), self.asked["training"], self.asked["vocab_size"]
-        if model.get("vocab_size", size) != size:
-            raise ValueError(
-                f"vocab_size must be given as such, not among model_changes alone, got {model['vocab_size']}"
-            )
+        in_model, rule = model.get("vocab_size", size), "vocab_size must be given as such"
+        require(in_model == size, f"{rule}, not among model_changes alone", in_model)
         for name, value in {**self.asked, **training}.items():
-            if name in ("n_steps", "n_epochs") and value is not None and isinstance(self.budget, float):
-                raise ValueError(
-                    f"{name} must be left out with a budget in seconds, got {value} and {self.budget:g} s"
-                )
+            if name in ("n_steps", "n_epochs") and isinstance(self.budget, float):
+                got = f"{value} and {self.budget:g} s"
+                require(value is None, f"{name} must be left out with a budget in seconds", got)
         now = {name: value for name, value in training.items() if name not in OF_LENGTH}
         settings = recipe.settings.replace(**now)
         settings = settings.replace(precision=choose_precision(settings.precision, self.device))

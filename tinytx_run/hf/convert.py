@@ -28,6 +28,7 @@ from torch import Tensor
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
 from tinytx.masked_lm import MaskedLanguageModel
+from tinytx.settings import require
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel
 from tinytx_run.hf.families import (
@@ -66,9 +67,9 @@ if TYPE_CHECKING:
 
 def config_from_transformers(given: PretrainedConfig) -> TransformerConfig:
     """Our settings of a model of theirs, without its weights; a ValueError names what has no counterpart."""
-    if given.model_type not in FAMILIES:
-        raise ValueError(f"model_type must be one of {', '.join(FAMILIES)}, got {given.model_type!r}")
-    family = FAMILIES[given.model_type]
+    kind = given.model_type
+    require(kind in FAMILIES, f"model_type must be one of {', '.join(FAMILIES)}", repr(kind))
+    family = FAMILIES[kind]
     expect(given, **family.expected)
     settings = {ours: getattr(given, theirs) for ours, theirs in family.fields.items()}
     if family.ours is Translator:
@@ -78,10 +79,9 @@ def config_from_transformers(given: PretrainedConfig) -> TransformerConfig:
         settings["position_offset"] = given.pad_token_id + 1
         settings["max_len"] -= settings["position_offset"]
     settings["d_ff"] = settings["d_ff"] or 4 * settings["d_model"]
-    if settings["activation"] not in ACTIVATIONS:
-        known, got = ", ".join(ACTIVATIONS), settings["activation"]
-        raise ValueError(f"the activation must be one of {known}, got {got!r}")
-    settings["activation"] = ACTIVATIONS[settings["activation"]]
+    theirs, known = settings["activation"], ", ".join(ACTIVATIONS)
+    require(theirs in ACTIVATIONS, f"the activation must be one of {known}", repr(theirs))
+    settings["activation"] = ACTIVATIONS[theirs]
     if family.names is LLAMA_NAMES:
         expect(given, head_dim=settings["d_model"] // settings["n_heads"])
         grouped = settings["n_kv_heads"] != settings["n_heads"]
@@ -165,11 +165,9 @@ def to_transformers(model: Model, **settings: Any) -> PreTrainedModel:
     if isinstance(model, LanguageModel) and model.config.norm_kind == "rms":
         return _to_llama(model.config, weights, settings).eval()
     expect(model.config, norm_kind="layer", kv_heads=model.config.n_heads)
-    if model.config.activation not in ACTIVATIONS.values():
-        known = ", ".join(sorted({*ACTIVATIONS.values()}))
-        raise ValueError(
-            f"activation must be one of {known} to have a counterpart, got {model.config.activation!r}"
-        )
+    ours, known = model.config.activation, sorted({*ACTIVATIONS.values()})
+    rule = f"activation must be one of {', '.join(known)} to have a counterpart"
+    require(ours in known, rule, repr(ours))
     if isinstance(model, LanguageModel):
         theirs = _to_gpt2(model, weights, settings)
     elif isinstance(model, MaskedLanguageModel):
@@ -267,13 +265,11 @@ def _to_encoder(model: MaskedLanguageModel, weights: Weights, settings: Mapping[
     }
     if offset:
         expect(config, activation="gelu")
-        if model.next_head is not None:
-            raise ValueError("next_sentence must be False where position_offset is not 0, got True")
-        own["pad_token_id"] = offset - 1
-        if settings.get("pad_token_id", offset - 1) != offset - 1:  # as positions are counted from it there
-            raise ValueError(
-                f"pad_token_id must be {offset - 1}, position_offset - 1, got {settings['pad_token_id']}"
-            )
+        one_head = model.next_head is None
+        require(one_head, "next_sentence must be False where position_offset is not 0", "True")
+        own["pad_token_id"] = pad_id = settings.get("pad_token_id", offset - 1)
+        fits = pad_id == offset - 1  # as positions are counted from it there
+        require(fits, f"pad_token_id must be {offset - 1}, position_offset - 1", pad_id)
     family = FAMILIES["roberta" if offset else "bert"]
     kind = family.classes[0] if model.next_head is None else "BertForPreTraining"
     return _build(kind, family, config, weights, {**own, **settings})

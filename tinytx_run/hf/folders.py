@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from tinytx.settings import require
 from tinytx_run.files import OLD, library, temporary
 
 if TYPE_CHECKING:
@@ -57,10 +58,8 @@ def load_published(source: str | os.PathLike[str], classes: Mapping[str, tuple[s
     Of the classes that are possible, by ``model_type``, it is the first unless the folder names another.
     """
     config = read(source, "AutoConfig")
-    if config.model_type not in classes:
-        raise ValueError(
-            f"{source} must hold one of {', '.join(classes)}, got the model_type {config.model_type!r}"
-        )
+    got = f"the model_type {config.model_type!r}"
+    require(config.model_type in classes, f"{source} must hold one of {', '.join(classes)}", got)
     known, stated = classes[config.model_type], getattr(config, "architectures", None) or ["none"]
     kind = stated[0] if stated[0] in known else known[0]
     model, found = read(source, kind, output_loading_info=True)
@@ -81,11 +80,8 @@ def read(source: str | os.PathLike[str], kind: str, **how: Any) -> Any:
 
     Code that comes with a model is never run, and of weights only safetensors are read, no pickle.
     """
-    if not is_published(source):
-        raise ValueError(
-            f"model must be a model, a folder of transformers or a name, got {os.fspath(source)!r}, "
-            f"which holds no {CONFIG_FILE}"
-        )
+    rule = "model must be a model, a folder of transformers or a name"
+    require(is_published(source), rule, f"{os.fspath(source)!r}, which holds no {CONFIG_FILE}")
     is_folder = os.path.isdir(source)
     what = f"reading {source}" if is_folder else f"{source} is no folder here, and fetching it by name"
     transformers, source = library("transformers", what), source if is_folder else Path(source).as_posix()

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from tinytx.settings import require
 from tinytx.tokenizer import SPACE_MARK, Tokenizer, check_several, check_unicode
 from tinytx_run.conversion import unzip
 from tinytx_run.files import library
@@ -55,11 +56,9 @@ class PretrainedTokenizer(Tokenizer):
         self._inner, self._n_ids, self._start_id = inner, n_ids, start_id
         self.forced_ids = () if forced_id is None else (forced_id,)
         n_known = len(inner) - sum(number >= n_ids for number in inner.added_tokens_decoder)
-        if not MIN_KNOWN * n_ids <= n_known <= n_ids:
-            raise ValueError(
-                f"a tokenizer must have a token for each of the {n_ids} ids of its model, got {n_known}: "
-                "files of the tokenizer are missing, or belong to another model"
-            )
+        rule = f"a tokenizer must have a token for each of the {n_ids} ids of its model"
+        cause = "files of the tokenizer are missing, or belong to another model"
+        require(MIN_KNOWN * n_ids <= n_known <= n_ids, rule, f"{n_known}: {cause}")
         from transformers.convert_slow_tokenizer import bytes_to_unicode
 
         backend = getattr(inner, "backend_tokenizer", None)
@@ -68,8 +67,7 @@ class PretrainedTokenizer(Tokenizer):
         bytes_of = {letter: byte for byte, letter in bytes_to_unicode().items()}
         self._letters = bytes_of if "ByteLevel" in decoder else {}
         end = _first(inner.eos_token_id, inner.sep_token_id)
-        if end is None:
-            raise ValueError("a tokenizer must have an end token, got one that has none")
+        require(end is not None, "a tokenizer must have an end token", "one that has none")
         self.eos_id: int = end
         begin = _first(inner.bos_token_id, inner.cls_token_id, end)
         self.bos_id: int = _first(start_id, begin)
@@ -97,9 +95,8 @@ class PretrainedTokenizer(Tokenizer):
             return given
         never = next((letter for letter, byte in self._letters.items() if byte == 0xFF), "<0xFF>")
         unused: int = vocabulary.get(never, max(i for i in vocabulary.values() if i < self._n_ids) + 1)
-        if unused >= self._n_ids:
-            got = self._inner.pad_token or "none"
-            raise ValueError(f"a tokenizer must have a padding token that no text holds, got {got}")
+        rule, got = "a tokenizer must have a padding token that no text holds", self._inner.pad_token
+        require(unused < self._n_ids, rule, got or "none")
         return unused
 
     def _frame(self, side: str) -> tuple[tuple[int, ...], tuple[int, ...]]:

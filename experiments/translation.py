@@ -66,7 +66,6 @@ def _trained(settings: Settings, data: PairCorpus, seed: int) -> Record:
     record = {
         **{"seed": seed, "seconds": seconds},
         "n_pairs": len(data.train),
-        "n_removed": data.n_removed,
         **{key: value for key, value in result.to_dict().items() if key != "path"},
         "recipe": result.recipe.to_dict(),
         "scores": {

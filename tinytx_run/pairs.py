@@ -93,15 +93,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class PairCorpus(Splits[Pairs]):
-    """A parallel corpus in its splits; for the other parameters see `Splits`.
-
-    Parameters
-    ----------
-    n_removed : int
-        Pairs taken out of train because they contain a held-out sentence.
-    """
-
-    n_removed: int = 0
+    """A parallel corpus in its splits; for the parameters see `Splits`."""
 
 
 def list_pair_corpora(data_dir: str | os.PathLike[str] | None = None) -> tuple[CorpusInfo, ...]:
@@ -143,7 +135,7 @@ def load_pairs(name: str | os.PathLike[str], data_dir: str | os.PathLike[str] | 
         return _world()
     if name in (_TATOEBA, _MULTI30K):
         read = _tatoeba if name == _TATOEBA else _multi30k
-        return _corpus(downloaded_info(name, data_dir), *read(corpus_folder(name, data_dir)))
+        return _corpus(downloaded_info(name, data_dir), read(corpus_folder(name, data_dir)))
     if Path(name).suffix.lower() == ".tsv":
         return _file(Path(name))
     known = ", ".join(info.name for info in list_pair_corpora())
@@ -153,10 +145,10 @@ def load_pairs(name: str | os.PathLike[str], data_dir: str | os.PathLike[str] | 
     )
 
 
-def _corpus(info: CorpusInfo, splits: dict[str, Rows], n_removed: int = 0) -> PairCorpus:
+def _corpus(info: CorpusInfo, splits: dict[str, Rows]) -> PairCorpus:
     made = {name: Pairs(*zip(*rows, strict=True)) for name, rows in splits.items()}
-    test = made.get("test")
-    return PairCorpus(info.name, made["train"], made["valid"], test, info.licence, info.source, n_removed)
+    parts = (made["train"], made["valid"], made.get("test"))
+    return PairCorpus(info.name, *parts, info.licence, info.source)
 
 
 @functools.cache
@@ -166,17 +158,15 @@ def _world() -> PairCorpus:
     world, splits = World(), {}
     sources: set[str] = set()
     targets: set[str] = set()
-    n_removed = 0
     for seed, (split, size) in enumerate(WORLD_SIZES.items(), start=WORLD_SEED):
         drawn = list(dict.fromkeys(world.pairs(size, seed=seed)))
         splits[split] = [row for row in drawn if row[0] not in sources and row[1] not in targets]
-        n_removed = len(drawn) - len(splits[split])  # in the end, those of train, the last
         sources |= {row[0] for row in splits[split]}
         targets |= {row[1] for row in splits[split]}
-    return _corpus(_WORLD, splits, n_removed)
+    return _corpus(_WORLD, splits)
 
 
-def _tatoeba(folder: Path) -> tuple[dict[str, Rows], int]:
+def _tatoeba(folder: Path) -> dict[str, Rows]:
     has_test = (folder / "pairs.test.tsv").exists()
     names = ("train", "valid", "test") if has_test else ("train", "valid")
     files = {name: folder / f"pairs.{name}.tsv" for name in names}
@@ -184,15 +174,15 @@ def _tatoeba(folder: Path) -> tuple[dict[str, Rows], int]:
     lab, train = {canonical(sentence) for sentence in LAB_SENTENCES}, splits["train"]
     translations = {canonical(target) for source, target in train if canonical(source) in lab}
     splits["train"] = [row for row in train if canonical(row[1]) not in translations]  # so none of the lab
-    return splits, len(train) - len(splits["train"])
+    return splits
 
 
-def _multi30k(folder: Path) -> tuple[dict[str, Rows], int]:
+def _multi30k(folder: Path) -> dict[str, Rows]:
     splits = {}
     for split, stem in (("train", "train"), ("valid", "val"), ("test", "test_2016_flickr")):
         rows = read_aligned(folder / f"{stem}.en", folder / f"{stem}.fr")
         splits[split] = [(english, french) for _, english, french in rows]
-    return splits, 0
+    return splits
 
 
 def _file(path: Path) -> PairCorpus:

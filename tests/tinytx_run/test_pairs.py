@@ -157,4 +157,4 @@ def test_the_sentences_of_the_lab_are_not_learned(tmp_path):
     write(tmp_path / "tatoeba-en-fr" / "pairs.train.tsv", [*rows, *held])
     write(tmp_path / "tatoeba-en-fr" / "pairs.valid.tsv", ["red\trouge"])
     corpus = load_pairs("tatoeba-en-fr", tmp_path)
-    assert len(corpus.train) == 5 and corpus.n_removed == 3 and corpus.test is None
+    assert len(corpus.train) == 5 and corpus.test is None

@@ -117,18 +117,10 @@ class MaskedLanguageModel(nn.Module):
         return logits
 
     def loss(
-        self,
-        token_ids: Tensor,
-        targets: Tensor,
-        padding_mask: Mask = None,
-        segment_ids: Tensor | None = None,
-        next_labels: Tensor | None = None,
-        *,
-        ignore_id: int = IGNORE_ID,
+        self, token_ids: Tensor, targets: Tensor, padding_mask: Mask = None, *, ignore_id: int = IGNORE_ID
     ) -> Tensor:
-        """Mean cross-entropy at masked positions, plus that of the next-sentence head: `losses`, added."""
-        parts = self.losses(token_ids, targets, padding_mask, segment_ids, next_labels, ignore_id=ignore_id)
-        return parts[0] if parts[1] is None else parts[0] + parts[1]
+        """Mean cross-entropy at masked positions, in nats a token: the first of `losses`."""
+        return self.losses(token_ids, targets, padding_mask, ignore_id=ignore_id)[0]
 
     def losses(
         self,
@@ -140,7 +132,7 @@ class MaskedLanguageModel(nn.Module):
         *,
         ignore_id: int = IGNORE_ID,
     ) -> tuple[Tensor, Tensor | None]:
-        """The two parts of `loss`: mean nats a masked token, and mean nats a row.
+        """Mean nats a masked token, and mean nats a row of the next-sentence head.
 
         Parameters
         ----------

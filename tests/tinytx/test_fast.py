@@ -155,8 +155,8 @@ def test_targets_of_another_shape_are_refused():
 def test_targets_and_labels_may_be_int32():
     token_ids, labels = torch.randint(V, (B, S)), torch.randint(2, (B,))
     masked, classes = MaskedLanguageModel(CONFIG, next_sentence=True), Classifier(CONFIG)
-    whole = masked.loss(token_ids, token_ids, next_labels=labels)
-    assert_close(masked.loss(token_ids.int(), token_ids.int(), next_labels=labels.int()), whole)
+    both = masked.losses(token_ids, token_ids, next_labels=labels)
+    assert_close(masked.losses(token_ids.int(), token_ids.int(), next_labels=labels.int()), both)
     assert_close(classes.loss(token_ids.int(), labels.int()), classes.loss(token_ids, labels))
 
 

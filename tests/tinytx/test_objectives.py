@@ -127,8 +127,8 @@ def test_the_loss_is_that_of_all_logits_at_drawn_tokens(corpus, tokenizer, confi
     masked_part = F.cross_entropy(model(inputs, real, segments).flatten(0, 1), labels.flatten().long())
     pairs_part = F.cross_entropy(model.follows(inputs, real, segments), follows)
     assert_close(learning.loss(model, indices), torch.stack([masked_part, pairs_part]))
-    assert_close(model.loss(inputs, labels, real, segments, follows), masked_part + pairs_part)
-    assert_close(model.loss(inputs, labels, real, segments), masked_part)
+    assert_close(model.losses(inputs, labels, real, segments, follows), (masked_part, pairs_part))
+    assert_close(model.losses(inputs, labels, real, segments)[0], masked_part)
     assert learning.n_predictions(indices) == [(labels != -100).sum(), len(indices)]
 
 

@@ -53,11 +53,6 @@ class Prepared(list[int]):
         self.made = [torch.from_numpy(x) if isinstance(x, np.ndarray) else x for x in self.made]
 
 
-def make_batch(objective: Any, indices: Sequence[int]) -> Any:
-    """What a worker makes of some rows."""
-    return getattr(objective, "make_batch", objective.batch)(indices)
-
-
 class FreshObjective:
     """Learn from new texts in each pass over the data, so that none is read twice.
 
@@ -80,10 +75,6 @@ class FreshObjective:
     def batch(self, indices: Sequence[int]) -> Any:
         """Inputs and targets of some rows of this pass."""
         return self._objective.batch(indices)
-
-    def make_batch(self, indices: Sequence[int]) -> Any:
-        """What a worker makes of some rows of this pass."""
-        return make_batch(self._objective, indices)
 
     def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean loss of some rows of this pass."""
@@ -286,22 +277,18 @@ class HybridObjective(CausalObjective):
             return super().n_predictions(indices)
         return int((self.batch(indices)[1] != IGNORE_ID).sum())
 
-    def batch(self, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Inputs and targets (B, T) of rows of one batch."""
+    def batch(self, indices: Sequence[int]) -> tuple[Tensor, Tensor, bool]:  # type: ignore[override]
+        """Inputs and targets (B, T) of rows of one batch, and whether it is a masked one."""
         if indices[0] not in self._masked_rows:
-            return super().batch(indices)
-        return self._inputs.rows(indices)[:, :-1], self._labels.rows(indices)[:, 1:]
-
-    def make_batch(self, indices: Sequence[int]) -> tuple[Tensor, Tensor, bool]:
-        """Inputs and targets of rows of one batch, and whether it is a masked one."""
-        return *self.batch(indices), indices[0] in self._masked_rows
+            return *super().batch(indices), False
+        return self._inputs.rows(indices)[:, :-1], self._labels.rows(indices)[:, 1:], True
 
     def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean nats a predicted token; 0 in a masked batch without any."""
         made = getattr(indices, "made", None)
         if not (made[2] if made else indices[0] in self._masked_rows):
             return super().loss(model, indices)
-        inputs, targets, *_ = made or self.batch(indices)
+        inputs, targets, _ = made or self.batch(indices)
         inputs, mask = _where(model, inputs, padding_mask_or_none(inputs, self._rows.pad_id))
         with bidirectional(model.body):
             if bool((targets != IGNORE_ID).any()):

@@ -19,7 +19,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from tinytx.history import last_good
-from tinytx.objectives import FreshObjective, Prepared, make_batch
+from tinytx.objectives import FreshObjective, Prepared
 
 if TYPE_CHECKING:
     from tinytx.loop import TrainingStep
@@ -115,6 +115,7 @@ class _Shares(Dataset[list[Made]]):
         return [(epoch, i + 1, self._made(self.batches[i])) for i in self.numbers(share)]
 
     def _made(self, batch: list[int]) -> Prepared:
+        objective: Any = self.step.objective
         part = self.step.part(batch)
-        part.made = list(make_batch(self.step.objective, part))
+        part.made = list(objective.batch(part))
         return part

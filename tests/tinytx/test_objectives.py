@@ -209,7 +209,8 @@ def test_a_masked_batch_predicts_the_original_of_each_masked_token_one_position_
     assert 0.2 < len(masked) / len(batches) < 0.8
     n_chosen = 0
     for batch in masked:
-        inputs, targets = objective.batch(batch)
+        inputs, targets, is_masked = objective.batch(batch)
+        assert is_masked
         original, following = causal(objective, batch)
         chosen = targets != -100
         assert_close(targets[chosen], following[chosen])
@@ -227,8 +228,8 @@ def test_the_hybrid_loss_is_that_of_one_model_that_reads_one_way_or_both(hybrid)
     both = LanguageModel(model.config.replace(causal=False)).eval()
     both.load_state_dict(model.state_dict())
     for batch in batches:
-        inputs, targets = objective.batch(batch)
-        masked = batch[0] in objective._masked_rows
+        inputs, targets, masked = objective.batch(batch)
+        assert masked == (batch[0] in objective._masked_rows)
         reader, ignored = (both, -100) if masked else (model, tokenizer.pad_id)
         logits = reader(inputs, inputs != tokenizer.pad_id)
         expected = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=ignored)

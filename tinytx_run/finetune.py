@@ -120,20 +120,16 @@ def finetune(
     given, of_start = body_and_tokenizer(begun)
     fresh, frozen, label = BODIES[body]
     asked |= {"start": weights_fingerprint(given), "fresh": fresh, "frozen": frozen}
-
-    def planned() -> Recipe:
-        budget = named_budget(run.budget)
-        kind = corpus_kind(data)
-        few = n_labels is not None and (kind, budget) == ("world", "gpu")  # few steps, in large batches
-        row = plan_finetuning(kind, "study" if few else budget)
-        lr, epochs, config = row.lr, row.n_epochs, given.config.replace(dropout=row.dropout)
-        if frozen:
-            lr *= PROBE_RATE
-        elif not fresh and isinstance(start, str | os.PathLike) and is_published(start):
-            lr, epochs = PUBLISHED_RATE, min(epochs, PUBLISHED_EPOCHS)
-        settings = TrainingSettings(n_steps=1, lr=lr, tokens_per_batch=row.tokens_per_batch, seed=seed)
-        return Recipe(budget, config.vocab_size, config, settings, n_epochs=n_epochs or epochs)
-
+    kind, name = corpus_kind(data), named_budget(run.budget)
+    few = n_labels is not None and (kind, name) == ("world", "gpu")  # few steps, in large batches
+    row = plan_finetuning(kind, "study" if few else name)
+    lr, epochs, config = row.lr, row.n_epochs, given.config.replace(dropout=row.dropout)
+    if frozen:
+        lr *= PROBE_RATE
+    elif not fresh and isinstance(start, str | os.PathLike) and is_published(start):
+        lr, epochs = PUBLISHED_RATE, min(epochs, PUBLISHED_EPOCHS)
+    settings = TrainingSettings(n_steps=1, lr=lr, tokens_per_batch=row.tokens_per_batch, seed=seed)
+    planned = Recipe(name, config.vocab_size, config, settings, n_epochs=n_epochs or epochs)
     recipe, tokenizer = run.plan("classification", data, planned, lambda size: of_start, **asked)
     if n_labels is None and recipe.budget == "smoke":
         n_labels = min(SMOKE_LABELS, len(data.train))

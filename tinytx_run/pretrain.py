@@ -88,7 +88,7 @@ def pretrain(
     recipe, tokenizer = run.plan(
         objective,
         data,
-        lambda: _masked(plan(kind, objective, run.budget, seed=seed), objective, masking),
+        _masked(plan(kind, objective, run.budget, seed=seed), objective, masking),
         lambda size: train_tokenizer(data.train.texts, size, exact=exact, kind=kind),
         vocab_size=vocab_size,
         masking=masking,
@@ -154,7 +154,7 @@ def train_translator(
     recipe, tokenizer = run.plan(
         "translation",
         data,
-        lambda: plan(pair_kind(data.name), "translation", run.budget, seed=seed),
+        plan(pair_kind(data.name), "translation", run.budget, seed=seed),
         lambda size: train_tokenizer([plain(text) for text in texts], size, exact=exact, kind="pairs"),
         vocab_size=vocab_size,
     )

@@ -169,7 +169,7 @@ class Run:
         self,
         objective: str,
         corpus: Corpus | PairCorpus,
-        recipe: Callable[[], Recipe],
+        recipe: Recipe,
         tokenizer: Callable[[int], Tokenizer],
         **more: Any,
     ) -> tuple[Recipe, Tokenizer]:
@@ -182,7 +182,7 @@ class Run:
         if self.stored is not None:
             check_request(self.stored.get("request", {}), self.asked)
             return Recipe.from_dict(self.stored["recipe"]), self.stored["tokenizer"]
-        planned, asked = self._changed(recipe()), self.asked["vocab_size"]
+        planned, asked = self._changed(recipe), self.asked["vocab_size"]
         texts = {
             name: (*split.sources, *split.targets) if isinstance(split, Pairs) else split.texts
             for name, split in corpus.splits.items()

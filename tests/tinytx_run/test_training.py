@@ -184,7 +184,7 @@ def test_a_run_resumes_with_its_own_request_only(tmp_path, corpus):
 def test_seconds_are_timed_once_stored_and_followed_after_resuming(tmp_path, corpus, monkeypatch):
     timed, lines = [], []
 
-    def five_steps(seconds, model, learning, settings, *, layout):
+    def five_steps(seconds, model, learning, settings):
         timed.append(seconds)
         return 5, 1.9
 

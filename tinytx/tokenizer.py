@@ -342,14 +342,8 @@ class Tokenizer:
         return cls(model)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file, atomically."""
-        target = Path(path)
-        aside = target.with_name(target.name + ".part")
-        try:
-            aside.write_bytes(self.to_bytes())
-            os.replace(aside, target)
-        finally:
-            aside.unlink(missing_ok=True)
+        """Write the model to a file."""
+        Path(path).write_bytes(self.to_bytes())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Tokenizer:

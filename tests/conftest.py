@@ -19,6 +19,8 @@ import pytest
 import torch
 from hypothesis import settings
 
+from tinytx_course.lessons import LESSONS
+
 # Imported by nbformat through jsonschema: it takes a second, and notebooks hold no addresses to check.
 sys.modules.setdefault("rfc3987_syntax", None)
 
@@ -74,6 +76,12 @@ def _same_seed_for_every_test():
 def root():
     """The project's root folder."""
     return ROOT
+
+
+@pytest.fixture(params=LESSONS, ids=lambda lesson: lesson.slug)
+def lesson(request):
+    """Each lesson: a test that asks for one is run for all."""
+    return request.param
 
 
 @pytest.fixture(scope="session")

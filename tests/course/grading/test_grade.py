@@ -25,6 +25,7 @@ from tinytx_course.grading.grades import (
 from tinytx_course.grading.running import Limits
 from tinytx_course.lessons import written_lessons
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
 SETUP = "import torch\nimport tinytx as tx"
 CHECK = "course.check('causal_mask', causal_mask)"
 GOOD = ["def causal_mask(n):\n    return torch.ones(n, n).tril() > 0", CHECK]
@@ -164,22 +165,6 @@ def test_limits_and_the_place_of_the_report_are_checked_before_anything_is_run(t
             grade_folder(path.parent, report=tmp_path / name)
 
 
-@pytest.fixture
-def forked_workers(tmp_path, monkeypatch):
-    """Fork workers off this process, so that not each of hundreds imports torch; true ones: test_running."""
-    if not hasattr(os, "fork"):
-        pytest.skip("needs fork")
-    from tests.fuzz.children import run_child
-    from tinytx_course.grading import planning, running, worker  # noqa: F401  (so that no child has to)
-
-    def run(job, walls):
-        done = run_child(lambda _: worker.main(), [], tmp_path / "child", json.dumps(job).encode())
-        assert done.printed.count("\n") == 2, (done.kind, done.said)
-        return json.loads(done.printed.splitlines()[1])
-
-    monkeypatch.setattr(running, "_run", run)
-
-
 READS = "def causal_mask(n):\n    return torch.from_numpy(t[:n, :n].copy())"
 #: Copies that pass in a notebook, by the kind of statement that gives the function what it reads.
 HONEST = {
@@ -218,15 +203,13 @@ HONEST = {
 
 
 @pytest.mark.parametrize("cells", HONEST.values(), ids=HONEST)
-@pytest.mark.usefixtures("forked_workers")
-def test_a_copy_that_passes_in_a_notebook_passes(tmp_path, write_copy, cells, monkeypatch):
-    monkeypatch.syspath_prepend(str(tmp_path / "child"))  # where forked workers are
+def test_a_copy_that_passes_in_a_notebook_passes(tmp_path, write_copy, cells, monkeypatch, forked_workers):
+    monkeypatch.syspath_prepend(str(forked_workers))
     setup = f"{SETUP}\nimport numpy as np"
     (grade,) = grade_notebook(write_copy(tmp_path / "x.ipynb", setup, *cells, CHECK)).grades
     assert grade.passed, grade
 
 
-@pytest.mark.usefixtures("forked_workers")
 def test_the_first_cause_is_told(tmp_path, write_copy):
     cells = ["from package_not_here import rearrange", "SCALE = rearrange(1)"]
     cells += ["def causal_mask(n):\n    return torch.ones(n, n).tril() > SCALE", CHECK]
@@ -244,7 +227,6 @@ def stops(*_):
     raise KeyboardInterrupt
 
 
-@pytest.mark.usefixtures("forked_workers")
 def test_judging_has_a_limit_too_and_can_be_stopped(tmp_path, write_copy, monkeypatch):
     path = write_copy(tmp_path / "x.ipynb", SETUP, *GOOD)
     monkeypatch.setattr(running, "judge", endless)
@@ -281,7 +263,6 @@ def test_copies_are_found_by_whatever_ending_and_spelling_and_what_macos_adds_is
 
 @pytest.mark.proof
 @pytest.mark.parametrize("solved", [False, True], ids=["learner", "solved"])
-@pytest.mark.usefixtures("forked_workers")
 def test_the_solved_edition_earns_everything_and_the_learners_is_not_attempted(tmp_path, root, solved):
     """Every lesson with exercises is graded as a whole notebook, as a learner would hand it in."""
     pytest.importorskip("jupytext")

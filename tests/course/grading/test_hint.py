@@ -14,6 +14,7 @@ from tinytx_course.exercises.telling import tell_failure
 from tinytx_course.grading.grades import Grade
 from tinytx_course.grading.hint import hints_for
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
 SETUP = "import torch\n"
 UPPER = "def causal_mask(n):\n    return torch.ones(n, n).triu() > 0\n"
 

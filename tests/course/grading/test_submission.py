@@ -24,14 +24,12 @@ def test_code_is_read_whether_it_is_a_text_or_lines_and_the_lesson_from_the_titl
     assert found.cells == ("x = 1", "y = 2\nz = 3") and found.lesson == 3
 
 
-@pytest.mark.parametrize(("name", "lesson"), [("08_pretraining.ipynb", 8), ("alice.ipynb", None)])
-def test_without_its_title_the_lesson_is_that_of_the_file_name(tmp_path, name, lesson):
-    assert read_submission(write(tmp_path, {"cells": [cell("x")]}, name)).lesson == lesson
-
-
-@pytest.mark.parametrize(("name", "lesson"), [("22_ben.ipynb", None), ("08_pretraining.ipynb", 8)])
-def test_a_number_that_no_lesson_has_names_none(tmp_path, name, lesson):
-    cells = [cell("# 21 · Homework", "markdown"), cell("x = 1")]
+@pytest.mark.parametrize("title", ["No number", "# 21 · Homework"])
+@pytest.mark.parametrize(
+    ("name", "lesson"), [("08_pretraining.ipynb", 8), ("alice.ipynb", None), ("22_ben.ipynb", None)]
+)
+def test_without_a_title_that_names_a_lesson_it_is_that_of_the_file_name(tmp_path, title, name, lesson):
+    cells = [cell(title, "markdown"), cell("x = 1")]
     assert read_submission(write(tmp_path, {"cells": cells}, name)).lesson == lesson
 
 

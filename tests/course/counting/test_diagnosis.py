@@ -1,13 +1,14 @@
 """Wrong counts and what is behind them: the numbers of the lab, planted mistakes, an exhaustive search."""
 
-import random
-from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
-from tinytx.config import PRESETS, TransformerConfig
+from tests.tinytx.test_counting import configurations
+from tinytx.config import PRESETS
 from tinytx.counting import parameter_table
 from tinytx_course.counting.diagnosis import (
     MISCONCEPTIONS,
@@ -136,33 +137,6 @@ def test_what_is_right_needs_no_explanation_and_what_nothing_explains_has_none()
     assert "1,008,100" not in str(diagnosis)  # the right number is left for the reader to find
 
 
-def random_configuration(draw):
-    n_heads = draw.choice([1, 2, 3, 4, 6, 8, 12])
-    return TransformerConfig(
-        vocab_size=draw.randint(2, 60_000),
-        d_model=n_heads * 2 * draw.randint(1, 64),
-        n_heads=n_heads,
-        n_layers=draw.randint(1, 24),
-        d_ff=draw.randint(1, 5_000),
-        max_len=draw.randint(1, 2_048),
-        norm=draw.choice(["first", "last"]),
-        positions=draw.choice(["sinusoidal", "learned", "rotary", "alibi", "none"]),
-        bias=draw.random() < 0.8,
-        tie_embeddings=draw.random() < 0.4,
-        head_bias=draw.choice([None, None, True, False]),
-        activation=draw.choice(["gelu", "gelu", "swiglu"]),
-        norm_kind=draw.choice(["layer", "layer", "rms"]),
-        n_kv_heads=draw.choice([None, None, 1]),
-        n_experts=draw.choice([1, 1, 3]),
-        embed_norm=draw.random() < 0.2,
-    )
-
-
-def random_question(draw):
-    part = draw.choice(list(PARTS)) if draw.random() < 0.4 else "total"
-    return Question(random_configuration(draw), draw.choice(["lm", "classifier"]), draw.randint(1, 9), part)
-
-
 def possible_slugs(asked):
     return [slug for group in MISCONCEPTIONS for slug in asked.slugs(group)]
 
@@ -171,43 +145,36 @@ def ask(asked, claimed):
     return diagnose_count(asked.config, asked.head, claimed, asked.part, asked.n_classes)
 
 
-def planted_sets(n, seed):
-    draw = random.Random(seed)
-    while n:
-        asked = random_question(draw)
-        slugs = possible_slugs(asked)
-        size = draw.randint(1, 3)
-        planted = frozenset(draw.sample(slugs, min(size, len(slugs))))
-        if planted and not _says_too_much(asked, planted):
-            n -= 1
-            yield asked, planted
+HEADS = st.sampled_from(["lm", "classifier"])
 
 
-def test_an_exhaustive_search_over_sets_finds_the_same():
-    for asked, planted in planted_sets(25, seed=2):
-        claimed = asked.count(planted)
-        if claimed == asked.count(frozenset()):
-            continue
-        slugs = possible_slugs(asked)
-        for size in range(1, len(planted) + 1):
-            sets = map(frozenset, combinations(slugs, size))
-            found = {slips for slips in sets if asked.count(slips) == claimed}
-            if found:
-                break
-        answer = set(ask(asked, claimed).explanations)
-        assert answer <= found
-        # What is left out says "all biases" where only one part has any; the slug of that part is there.
-        assert all(any("all-biases" in slug for slug in slips) for slips in found - answer) and answer
+@given(configurations(), HEADS, st.integers(1, 9), st.sampled_from(["total", *PARTS]), st.data())
+def test_an_exhaustive_search_over_sets_finds_the_same(config, head, n_classes, part, data):
+    asked = Question(config, head, n_classes, part)
+    slugs = possible_slugs(asked)
+    assume(slugs)
+    planted = data.draw(st.frozensets(st.sampled_from(slugs), min_size=1, max_size=3))
+    claimed = asked.count(planted)
+    assume(not _says_too_much(asked, planted) and claimed != asked.count(frozenset()))
+    for size in range(1, len(planted) + 1):
+        sets = map(frozenset, combinations(slugs, size))
+        found = {slips for slips in sets if asked.count(slips) == claimed}
+        if found:
+            break
+    answer = set(ask(asked, claimed).explanations)
+    assert answer <= found
+    # What is left out says "all biases" where only one part has any; the slug of that part is there.
+    assert all(any("all-biases" in slug for slug in slips) for slips in found - answer) and answer
 
 
-def test_models_of_every_kind_are_counted_and_each_misconception_about_them_is_found():
-    draw = random.Random(5)
-    for _ in range(15):
-        asked = replace(random_question(draw), part="total")
-        assert asked.count(frozenset()) == parameter_table(asked.config, asked.head, asked.n_classes).total
-        for slug in possible_slugs(asked):
-            found = ask(asked, asked.count(frozenset({slug})))
-            assert found.correct or frozenset({slug}) in found.explanations or slug == "all-biases-forgotten"
+@settings(max_examples=15)
+@given(configurations(), HEADS, st.integers(1, 9))
+def test_models_of_every_kind_are_counted_and_each_misconception_about_them_is_found(config, head, n_classes):
+    asked = Question(config, head, n_classes, "total")
+    assert asked.count(frozenset()) == parameter_table(config, head, n_classes).total
+    for slug in possible_slugs(asked):
+        found = ask(asked, asked.count(frozenset({slug})))
+        assert found.correct or frozenset({slug}) in found.explanations or slug == "all-biases-forgotten"
 
 
 def test_whole_numbers_of_any_kind_are_taken():

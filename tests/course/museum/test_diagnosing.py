@@ -13,33 +13,20 @@ from tinytx_course.museum.diagnosing import WRONG_PRICE, contradicting
 from tinytx_course.museum.faults import FAULTS, PATIENTS
 from tinytx_course.museum.patients import RECIPES, Patient
 
-#: What a test finds in a model that took three steps: promises that no training keeps or breaks.
-AT_ONCE = {
-    "mask_transposed": "attention_ahead",
-    "mask_after_softmax": "attention_sums",
-    "no_scale": "attention_at_start",
-    "positions_missing": "permute",
-    "padding_read": "singles",
-    "dropout_in_evaluation": "twice",
-    "norm_on_wrong_axis": "leak",
-    "tied_weights_too_large": "first_loss",
-    "gradient_cut": "gradients",
-}
+#: What its test finds in a model that took three steps: promises that no training keeps or breaks.
+AT_ONCE = (
+    *("mask_transposed", "mask_after_softmax", "no_scale", "positions_missing", "padding_read"),
+    *("dropout_in_evaluation", "norm_on_wrong_axis", "tied_weights_too_large", "gradient_cut"),
+)
 STORED = museum.stored_results()
-
-
-@pytest.fixture
-def few_steps(monkeypatch):
-    monkeypatch.setenv("TINYTX_BUDGET", "smoke")
 
 
 # ---- the tests
 
 
 @pytest.mark.parametrize("name", AT_ONCE)
-def test_a_broken_promise_is_found_without_training_and_only_in_the_patient(few_steps, name):
-    fault, test = FAULTS[name], museum.TESTS[AT_ONCE[name]]
-    assert fault.test == test.name
+def test_a_broken_promise_is_found_without_training_and_only_in_the_patient(name):
+    fault, test = FAULTS[name], museum.TESTS[FAULTS[name].test]
     assert test.finds(museum.examine(Patient(name), test))
     assert not test.finds(museum.examine(museum.healthy(fault.task), test))
 
@@ -75,7 +62,7 @@ def test_what_only_training_shows_is_found_again(monkeypatch, name):
     assert loss == pytest.approx(stored, rel=0.2, abs=0.05)
 
 
-def test_a_test_that_does_not_exist_or_does_not_apply_is_refused(few_steps):
+def test_a_test_that_does_not_exist_or_does_not_apply_is_refused():
     with pytest.raises(ValueError, match="got 'leek'; did you mean 'leak'"):
         museum.order(museum.patient(2), "leek")
     with pytest.raises(ValueError, match="language model or translator, got a classifier"):
@@ -125,14 +112,14 @@ def test_dots_are_no_attempt_and_bad_names_are_answered(mine):
         course.diagnose("patient 33", "no_scale")
 
 
-def test_healthy_numbers_are_written_as_that_of_the_patient(few_steps):
+def test_healthy_numbers_are_written_as_that_of_the_patient():
     said = museum.order(museum.patient(1), "first_loss").sentence
     patient, *healthy = re.findall(r"[+-]\d\.\d\d(?=\D)", said + " ")
     numbers = [one["tests"]["first_loss"] for one in STORED["healthy classifier"]]
     assert patient == "+0.00" and healthy == [f"{min(numbers):+.2f}", f"{max(numbers):+.2f}"]
 
 
-def test_what_is_spent_counts_each_test_once_and_each_wrong_diagnosis(mine, few_steps):
+def test_what_is_spent_counts_each_test_once_and_each_wrong_diagnosis(mine):
     patient = museum.patient(2)
     for _ in range(2):
         assert museum.order(patient, "attention_sums").number < 1e-5
@@ -163,7 +150,7 @@ def test_patients_count_as_exercises_of_their_lesson(mine):
 # ---- what is shown
 
 
-def test_the_evidence_of_a_patient_is_plain_and_names_no_fault(few_steps):
+def test_the_evidence_of_a_patient_is_plain_and_names_no_fault():
     for number in range(1, 15):
         shown = museum.shown(number)
         assert not set(str(shown).split()) & set(FAULTS)

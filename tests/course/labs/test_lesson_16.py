@@ -13,9 +13,7 @@ from tinytx_run.hf.tokenizer import published_tokenizer
 
 def write_model(folder):
     config = transformers.GPT2Config(vocab_size=13, n_embd=10, n_layer=1, n_head=5, n_positions=7)
-    model = transformers.GPT2LMHeadModel(config).eval()
-    model.save_pretrained(folder)
-    return model
+    transformers.GPT2LMHeadModel(config).save_pretrained(folder)
 
 
 @pytest.fixture
@@ -36,12 +34,10 @@ def test_what_lies_nowhere_is_not_fetched_unless_the_environment_allows_it(nowhe
 
 
 @pytest.mark.parametrize("name", ["gpt2", "Helsinki-NLP/opus-mt-en-fr"])
-def test_a_folder_of_the_data_is_found_and_its_weights_give_the_same_outputs(nowhere, name):
-    theirs = write_model(nowhere / "data" / "models" / name)
-    ids = torch.tensor([[1, 5, 12]])
-    with torch.no_grad():
-        got, due = from_transformers(published_source(name))(ids), theirs(ids).logits
-    torch.testing.assert_close(got, due, atol=1e-5, rtol=1e-5)
+def test_a_folder_of_the_data_is_found(nowhere, name):
+    folder = nowhere / "data" / "models" / name
+    write_model(folder)
+    assert published_source(name) == str(folder)
 
 
 def test_a_cached_model_is_found_only_with_its_weights(nowhere):

@@ -122,11 +122,10 @@ def notebooks(
     missing = [name for name in ("nbval", "ipykernel") if importlib.util.find_spec(name) is None]
     if missing:
         return {}, [f"notebooks need {' and '.join(missing)}, which this Python lacks"]
-    from tests.notebooks.conftest import Offline, namespaces_allowed
+    from tests.notebooks.offline import nbval
 
     os.environ["TINYTX_BUDGET"] = budget
     os.environ["OMP_NUM_THREADS"] = "1"
-    mechanism = "namespace" if namespaces_allowed() else "guard"
 
     def run(path: Path) -> Record:
         place = folder / path.stem
@@ -135,7 +134,7 @@ def notebooks(
         seen = place / "seen.json"
         (startup / "look.py").write_text(IN_KERNEL.format(path=str(seen)), encoding="utf-8")
         begin = time.perf_counter()
-        n_passed, n_failed, printed = Offline(mechanism, place).nbval(path)
+        n_passed, n_failed, printed = nbval(path, place)
         looked = json.loads(seen.read_text(encoding="utf-8")) if seen.is_file() else {}
         found = {
             "cells_passed": n_passed,

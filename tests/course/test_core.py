@@ -6,8 +6,8 @@ import tomllib
 
 import pytest
 
+from tests.course.test_sources import cells_of
 from tinytx_course.building.editions import cell_of_edition, is_further
-from tinytx_course.building.notebooks import read_source
 from tinytx_course.grading.slicing import statements
 from tinytx_course.lessons import LESSONS, project_root
 
@@ -43,19 +43,17 @@ ITEMS = [
     ("number", "item", "pattern"), ITEMS, ids=[f"{number:02d} {item}" for number, item, _ in ITEMS]
 )
 def test_it_stands_in_the_core_of_its_lesson(number, item, pattern):
-    cells = read_source(ROOT / "notebooks" / "src" / f"{LESSONS[number].name}.py").cells
     core = "\n".join(
         cell.source
-        for cell in cells
+        for cell in cells_of(LESSONS[number])
         if not is_further(cell) and (cell.cell_type == "code" or "|---|" in cell.source)
     )
     assert re.search(pattern, core, re.S)
 
 
-@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
 def test_who_skips_what_is_further_has_every_name_that_a_cell_of_the_core_reads(lesson):
     own, further = set[str](), set[str]()
-    for cell in read_source(ROOT / "notebooks" / "src" / f"{lesson.name}.py").cells:
+    for cell in cells_of(lesson):
         if cell.cell_type == "code":
             for one in statements(ast.parse(cell_of_edition(cell.source, solved=True)), 1):
                 if is_further(cell):

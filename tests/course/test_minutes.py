@@ -149,7 +149,6 @@ def test_a_title_without_the_line_is_left_alone():
     assert cells[0].source == "# Masks"
 
 
-@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.slug)
 def test_every_lesson_says_how_long_it_takes_and_what_is_stored_is_counted_from_it(lesson):
     times = stored_times(project_root())[lesson.name]
     cells = nbformat.read(project_root() / "notebooks" / f"{lesson.name}.ipynb", 4).cells

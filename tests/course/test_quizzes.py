@@ -20,7 +20,6 @@ from tinytx_course.quizzes.quiz import question_card, quiz
 QUIZ = [question for lesson in LESSONS for question in questions(lesson)]
 VOTED = [vote for lesson in LESSONS for vote in votes(lesson)]
 VOTES = with_twins(VOTED)
-each_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.slug)
 
 
 def each(asked):
@@ -50,7 +49,6 @@ def same(value, other):
     return type(value) is type(other) and value == other
 
 
-@each_lesson
 def test_a_lesson_has_a_quiz_and_two_votes_with_a_twin_each_about_its_sections(lesson):
     asked, voted = questions(lesson), votes(lesson)
     assert 3 <= len(asked) <= 5 and not any(one.twin for one in asked)
@@ -217,7 +215,6 @@ def test_what_resembles_no_quiz_is_refused_without_a_guess(name):
 # ---- on the screen
 
 
-@each_lesson
 def test_without_a_script_each_choice_folds_its_own_feedback(lesson):
     card, asked = quiz(lesson.slug), questions(lesson)
     bundle, _ = card._repr_mimebundle_()
@@ -258,8 +255,7 @@ def test_numbers_of_the_question_on_layer_norm():
 
 
 @pytest.mark.slow
-def test_looking_right_helps_articles_more_than_stops_nouns_and_last_words():
-    world = tx.World()
+def test_looking_right_helps_articles_more_than_stops_nouns_and_last_words(world):
     articles = {"le", "la", "les", "l'", "un", "une", "des"}
     gains = {"article": [], "stop": [], "noun": [], "last": []}
     for review in world.reviews(12, seed=5):

@@ -16,14 +16,9 @@ from tinytx_course.building.notebooks import read_source
 from tinytx_course.building.statements import statements, statements_in
 from tinytx_course.exercises.checking import EXERCISES, check
 from tinytx_course.exercises.telling import where_to_read
-from tinytx_course.lessons import LESSONS, project_root, written_lessons
+from tinytx_course.lessons import LESSONS, project_root
 
 WIDTH = 88  # columns of code that a page shows without scrolling
-WRITTEN = written_lessons(project_root())
-each_lesson = pytest.mark.parametrize("lesson", WRITTEN, ids=lambda lesson: lesson.slug)
-each_exercise = pytest.mark.parametrize("exercise", EXERCISES.values(), ids=lambda exercise: exercise.name)
-
-
 learners_cell = partial(cell_of_edition, solved=False)
 
 
@@ -51,7 +46,6 @@ def checked(cell):
     return [call.name for call in check_calls(ast.parse(learners_cell(cell.source)))]
 
 
-@each_lesson
 def test_code_is_not_wider_than_a_page(lesson):
     lines = [line for cell in code_of(lesson) for line in with_solution(cell.source).splitlines()]
     assert [line for line in lines if len(line) > WIDTH] == []
@@ -59,13 +53,11 @@ def test_code_is_not_wider_than_a_page(lesson):
 
 def test_every_exercise_is_checked_once_in_its_own_lesson_and_nowhere_else():
     found = Counter(
-        (name, lesson.number) for lesson in WRITTEN for cell in code_of(lesson) for name in checked(cell)
+        (name, lesson.number) for lesson in LESSONS for cell in code_of(lesson) for name in checked(cell)
     )
-    expected = {(e.name, e.lesson) for e in EXERCISES.values() if LESSONS[e.lesson] in WRITTEN}
-    assert found == Counter(expected)
+    assert found == Counter((one.name, one.lesson) for one in EXERCISES.values())
 
 
-@each_lesson
 def test_every_exercise_has_the_format_of_the_course(lesson):
     for task, stub, call in exercises_in(lesson):
         body = ast.parse(learners_cell(stub.source)).body
@@ -78,7 +70,6 @@ def test_every_exercise_has_the_format_of_the_course(lesson):
         assert EXERCISES[name].signature == f"{name}({ast.unparse(functions[name].args)})"
 
 
-@each_lesson
 def test_what_exercises_ask_is_in_the_lesson_once_and_trains_one_of_its_outcomes(lesson):
     cells = cells_of(lesson)
     texts = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
@@ -91,7 +82,6 @@ def test_what_exercises_ask_is_in_the_lesson_once_and_trains_one_of_its_outcomes
         assert all(len(hint.split()) >= 8 for hint in statement.hints), statement.title
 
 
-@each_lesson
 def test_its_quiz_is_asked_once_before_the_last_exercises(lesson):
     cells = cells_of(lesson)
     asked = [i for i, c in enumerate(cells) if c.cell_type == "code" and "course.quiz(" in c.source]
@@ -109,7 +99,6 @@ def names_bound(tree):
     return bound | {name.id for name in names if isinstance(name.ctx, ast.Store)}
 
 
-@each_lesson
 def test_no_later_cell_uses_what_an_exercise_defines(lesson):
     """But where the lesson has its own for those whose check has not passed."""
     answers = set()
@@ -124,7 +113,6 @@ def test_no_later_cell_uses_what_an_exercise_defines(lesson):
             answers -= names_bound(tree)
 
 
-@each_lesson
 def test_solutions_pass_their_own_checks_and_stubs_are_not_attempted(lesson):
     """The cells in which the editions differ, run with the imports of a set-up cell."""
     for _, stub, call in exercises_in(lesson):
@@ -139,7 +127,6 @@ def test_solutions_pass_their_own_checks_and_stubs_are_not_attempted(lesson):
         assert not verdict.passed and not verdict.attempted and verdict.mistake is None
 
 
-@each_exercise
 def test_where_to_read_leads_to_one_heading_of_a_written_lesson(exercise):
     for pointer in {where_to_read(exercise), *(where_to_read(exercise, m) for m in exercise.mistakes)}:
         number, heading = re.search(r'lesson (\d\d), section "(.+)"', pointer).groups()
@@ -157,9 +144,9 @@ def test_where_to_read_leads_to_one_heading_of_a_written_lesson(exercise):
     ],
 )
 def test_code_has_as_many_lines_as_the_text_says(number, name, said, n_lines):
-    cells, lines = cells_of(WRITTEN[number]), []
+    cells, lines = cells_of(LESSONS[number]), []
     assert any(said in cell.source for cell in cells)
-    for cell in code_of(WRITTEN[number]):
+    for cell in code_of(LESSONS[number]):
         for node in ast.parse(cell.source).body if f" {name}(" in cell.source else []:
             if getattr(node, "name", "") == name:
                 lines += cell.source.splitlines()[node.lineno - 1 : node.end_lineno]

@@ -6,8 +6,9 @@ import nbformat
 import pytest
 
 import tinytx_course as course
-from tinytx_course.building.notebooks import Run, read_source
-from tinytx_course.lessons import LESSONS, project_root
+from tests.course.test_sources import cells_of
+from tinytx_course.building.notebooks import Run
+from tinytx_course.lessons import LESSONS
 from tinytx_course.site.linking import Linker
 from tinytx_course.site.pages import write_site
 from tinytx_course.terms import terms, terms_table
@@ -50,9 +51,8 @@ def test_a_term_has_one_short_sentence(term):
 @pytest.mark.parametrize("name", sorted(terms().keys() - {*listed(IN_OTHER_WORDS)}))
 def test_a_term_is_written_in_the_lesson_that_is_named(name):
     term = terms()[name]
-    cells = read_source(project_root() / "notebooks" / "src" / f"{LESSONS[term.lesson].name}.py").cells
     written = "|".join(re.escape(form) for form in (term.name, *term.forms))
-    text = " ".join(cell.source for cell in cells).replace("\n", " ")
+    text = " ".join(cell.source for cell in cells_of(LESSONS[term.lesson])).replace("\n", " ")
     assert re.search(rf"\b({written})", text, re.IGNORECASE)
 
 

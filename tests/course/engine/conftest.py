@@ -2,12 +2,14 @@
 
 from contextlib import contextmanager
 
+import numpy as np
 import pytest
 import torch
 
 import tinytx as tx
 from tests.tinytx.against_torch import shaken
 from tinytx_course.engine.node import node_program, run_in_node
+from tinytx_course.engine.tables import world_tables
 
 
 @pytest.fixture(scope="session")
@@ -21,6 +23,12 @@ def engine():
         return [({name: torch.from_numpy(x) for name, x in found.items()}, value) for found, value in answers]
 
     return run
+
+
+@pytest.fixture(scope="session")
+def tables(world):
+    """The language as the page reads it."""
+    return {"world": np.frombuffer(world_tables(world), np.uint8)}
 
 
 @contextmanager

@@ -30,9 +30,8 @@ return told;
 
 
 @pytest.fixture(scope="module")
-def batches():
+def batches(world):
     """Batches of the world, in words; 0 begins, ends and fills up."""
-    world = tx.World()
     rows = [[world.automaton.word_ids[word] + 1 for word in one.words] for one in world.reviews(300, seed=5)]
     ids = [rows[i * BATCH_SIZE : (i + 1) * BATCH_SIZE] for i in range(N_STEPS)]
     pairs = [causal_batch(pad_batch([[0, *row, 0] for row in some], -100)) for some in ids]

@@ -7,7 +7,6 @@ import pytest
 
 import tinytx as tx
 from tinytx_course.engine.shipped import shipped_model
-from tinytx_course.engine.tables import world_tables
 
 ALPHABET = [*"aeéèlnrst'’-.,!  \t\n\r\0\x01\x06\x07\x1b\x1f▁▅日𝄞Œ", "Le ", "roman", "très "]
 
@@ -23,10 +22,10 @@ def run(engine, tokenizer, body, given):
     return engine(f"{start} return one.given.map({body});", ({"given": given}, {"model": model}))[0][1]
 
 
-def test_ids_and_texts_equal_sentencepieces_on_reviews_and_on_noise(engine, tokenizer):
+def test_ids_and_texts_equal_sentencepieces_on_reviews_and_on_noise(engine, tokenizer, world):
     draw = random.Random(0)
     noise = ["".join(draw.choices(ALPHABET, k=draw.randrange(14))) for _ in range(3000)]
-    reviews = tx.World().reviews(300, seed=1)
+    reviews = world.reviews(300, seed=1)
     texts = [*noise, *(" ".join(review.words) for review in reviews), *(review.text for review in reviews)]
     ids = run(engine, tokenizer, "(text) => tokenizer.encode(text)", texts)
     assert ids == tokenizer.encode_batch(texts)
@@ -51,8 +50,8 @@ def test_a_model_of_another_kind_is_refused(engine):
     assert "must be a BPE model" in engine(body, ({}, {"model": model}))[0][1]
 
 
-def test_exact_probabilities_of_tokens_equal_pythons(engine, tokenizer):
-    world, draw = tx.World(), random.Random(0)
+def test_exact_probabilities_of_tokens_equal_pythons(engine, tokenizer, world, tables):
+    draw = random.Random(0)
     reviews = tokenizer.encode_batch([" ".join(review.words) for review in world.reviews(40, seed=2)])
     prefixes = [ids[:length] for ids in reviews for length in range(0, len(ids) + 1, 4)]
     split = next(ids for ids in map(tokenizer.word_pieces, world.vocabulary) if len(ids) > 2)
@@ -61,8 +60,7 @@ def test_exact_probabilities_of_tokens_equal_pythons(engine, tokenizer):
       const tokenizer = new Tokenizer(tensors.get("model").data);
       const exactly = new TokenWorld(world, tokenizer), out = one.given.map((ids) => exactly.nextToken(ids));
       return out.map((chances) => chances && [...chances]);"""
-    files = {"world": world_tables(world), "model": tokenizer.to_bytes()}
-    arrays = {name: np.frombuffer(content, np.uint8) for name, content in files.items()}
+    arrays = tables | {"model": np.frombuffer(tokenizer.to_bytes(), np.uint8)}
     given = [*prefixes, list(split[:1]), list(split[:2]), *strange]
     exactly, n_outside = world.through(tokenizer), 0
     for ids, got in zip(given, engine(body, ({"given": given}, arrays))[0][1], strict=True):

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-import tinytx as tx
 from tinytx_course.engine.bundle import FOLDER
-from tinytx_course.engine.tables import world_tables
 
 # A clock of its own lets it learn two steps before it hears the page again.
 SERVE = """
@@ -25,9 +23,8 @@ const start = (settings) => ask("start", { tables, wasm, seed: 0, words: ["Le"],
 
 
 @pytest.fixture(scope="module")
-def files():
-    wasm = (FOLDER / "kernels.wasm").read_bytes()
-    return {"world": np.frombuffer(world_tables(tx.World()), np.uint8), "wasm": np.frombuffer(wasm, np.uint8)}
+def files(tables):
+    return tables | {"wasm": np.frombuffer((FOLDER / "kernels.wasm").read_bytes(), np.uint8)}
 
 
 @pytest.fixture

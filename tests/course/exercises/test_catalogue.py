@@ -11,31 +11,27 @@ from tinytx_course.exercises.catalogue import Program, parse_catalogue
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.judging import read_known
 from tinyworld.reviews import write_out
-from tinyworld.world import World
 
 
-@pytest.mark.parametrize("name", EXERCISES)
-def test_every_program_runs_and_pairs_of_mistakes_do_too(name):
-    exercise = EXERCISES[name]
+def test_every_program_runs_and_pairs_of_mistakes_do_too(exercise):
     for made in itertools.chain([exercise.solve], *(mistake.wrongs for mistake in exercise.mistakes)):
         if isinstance(made, Program):
             assert callable(made.function)
 
 
-@pytest.mark.parametrize("name", EXERCISES)
-def test_edits_after_which_a_program_is_right_as_before_are_that(name):
+def test_edits_after_which_a_program_is_right_as_before_are_that(exercise):
+    name = exercise.name
     table = tomllib.loads(files("tinytx_course.exercises").joinpath(f"{name}.toml").read_text())
     asked = {"words": "", "program": table["right"], "also": table.pop("also", [])}
-    exercise = EXERCISES[name]
     (programs,) = parse_catalogue(name, table | {"together": [], "mistakes": {"m": asked}})["mistakes"]
     for call in (call for seed in range(3) for call in exercise.calls(seed)):
         right, *others = (read_known(exercise, program, call) for program in programs.wrongs)
         assert all(other.agrees_with(right) for other in others)
 
 
-def test_chrf_is_that_of_sacrebleu_without_words():
+def test_chrf_is_that_of_sacrebleu_without_words(world):
     reference, n_unlike = CHRF(word_order=0), 0
-    texts = [write_out(pair.french, "fr") for pair in World().sentence_pairs(40, seed=3)]
+    texts = [write_out(pair.french, "fr") for pair in world.sentence_pairs(40, seed=3)]
     couples = [*itertools.pairwise(texts), (texts[0], texts[0]), (texts[1][:4], texts[1]), ("oui", "Non !")]
     couples += [call.arguments for call in EXERCISES["chrf"].calls(5)]
     for translation, text in couples:

@@ -37,7 +37,6 @@ def test_a_blank_tells_two_mistakes_apart_and_each_wrong_choice_is_the_mistake_t
         assert named, (text, verdict.mistake)
 
 
-@pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES)
 def test_every_exercise_has_all_rungs(exercise):
     assert rungs_of(exercise) == RUNGS
     space = Program(exercise.name, labelled(exercise), "a labelled program")

@@ -143,11 +143,10 @@ def test_the_edge_of_a_card_says_what_its_sign_says_and_a_passed_one_what_comes_
     assert f"The core of lesson 02 is done. Further, {n_exercises - 2} more: `padding" in shown.message
 
 
-@pytest.mark.parametrize("name", EXERCISES)
-def test_an_argument_given_back_is_refused_and_named(name):
-    first, *others = EXERCISES[name].parameters
+def test_an_argument_given_back_is_refused_and_named(exercise):
+    name, (first, *_) = exercise.name, exercise.parameters
     namespace = {}
-    exec(f"def {name}({', '.join((first, *others))}):\n    return {first}", namespace)
+    exec(f"def {name}({', '.join(exercise.parameters)}):\n    return {first}", namespace)
     verdict = course.check(name, namespace[name], display=False)
     assert not verdict.passed and verdict.mistake is not None
     if verdict.mistake == "argument-returned":

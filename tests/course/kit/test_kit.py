@@ -17,7 +17,6 @@ from tinytx_course.quizzes.bank import votes, with_twins
 from tinytx_course.quizzes.card import plain
 
 ROOT = project_root()
-each_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.slug)
 NOT_WRITTEN = ("site/", "slides/")  # by the fast tests
 
 
@@ -76,7 +75,6 @@ def test_no_page_of_ours_loads_anything(kit):
         )
 
 
-@each_lesson
 def test_a_handout_has_the_predictions_in_front_and_the_take_home_on_its_back(kit, outlines, lesson):
     text = unescape((kit / "handouts" / f"{lesson.name}.html").read_text(encoding="utf-8"))
     _, front, back = text.split('<section class="sheet-of-paper">')
@@ -101,7 +99,6 @@ def test_notes_have_board_minutes_votes_and_answers_to_wrong_ideas(kit):
     assert "same as without a mask" in asked and "same as without a mask" not in before
 
 
-@each_lesson
 def test_a_page_of_votes_shows_each_before_its_twin(kit, lesson):
     page = (kit / "votes" / f"{lesson.name}.html").read_text(encoding="utf-8")
     wanted = [one.key for one in with_twins(votes(lesson))]
@@ -121,7 +118,6 @@ def test_the_index_of_votes_leads_to_every_page_and_gives_no_answer_away(kit):
     assert "✓" not in index and answers.count("✓") == n_votes
 
 
-@each_lesson
 def test_notes_and_lesson_state_the_same_minutes(kit, lesson):
     notebook = (ROOT / "notebooks" / f"{lesson.name}.ipynb").read_text(encoding="utf-8")
     reading = re.search(r"It takes:\* (\d+ minutes to read[^.;]*?); [^,]* to run", notebook)[1]

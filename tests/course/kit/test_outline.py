@@ -12,7 +12,6 @@ from tinytx_course.site.cells import notebook_to_html
 
 ROOT = project_root()
 LESSON = LESSONS[2]
-each_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.slug)
 EXERCISE = "### Exercise: find the leak\n\n" + "word " * 500
 
 
@@ -24,20 +23,17 @@ def texts(lesson):
     return "\n".join(cell.source for cell in notebook(lesson).cells if cell.cell_type == "markdown")
 
 
-@each_lesson
 def test_sections_and_exercises_are_those_of_the_notebook_in_its_order(outlines, lesson):
     wanted = re.findall(r"^(?:## |### (?=Exercise: |Further: ))(.+)", texts(lesson), flags=re.M)
     assert [part.title for part in outlines[lesson.number].parts] == wanted
 
 
-@each_lesson
 def test_minutes_add_up_to_those_of_the_lesson(outlines, lesson):
     parts, times = outlines[lesson.number].parts, outlines[lesson.number].times
     for counted, stated in ((parts, times.everything), ([p for p in parts if not p.is_further], times.core)):
         assert abs(sum(part.minutes for part in counted) - stated) <= 5 + len(parts) / 2  # each is rounded
 
 
-@each_lesson
 def test_every_part_has_its_anchor_on_the_page_of_the_lesson(outlines, lesson):
     content = notebook(lesson)
     content.cells = [cell for cell in content.cells if cell.cell_type == "markdown"]
@@ -45,7 +41,6 @@ def test_every_part_has_its_anchor_on_the_page_of_the_lesson(outlines, lesson):
     assert {part.anchor for part in outlines[lesson.number].parts} <= anchors
 
 
-@each_lesson
 def test_every_prediction_of_a_lesson_is_found_with_its_options(outlines, lesson):
     codes = "\n".join(cell.source for cell in notebook(lesson).cells if cell.cell_type == "code")
     asked = [one for part in outlines[lesson.number].parts for one in part.predictions]

@@ -47,7 +47,7 @@ def test_nothing_is_taught_twice_and_sections_come_in_the_order_of_their_noteboo
 
 
 @each_schedule
-def test_each_session_has_an_exercise_and_a_vote_or_names_none_of_a_lesson_it_does_not_teach(outlines, name):
+def test_each_session_has_votes_and_those_of_lessons_that_it_teaches(outlines, name):
     for session in read_schedule(name, outlines).sessions:
         lessons = {step.part.lesson.number for step in session.steps if step.part}
         voted = [int(n) for step in session.steps for n in re.findall(r"of lesson (\d\d)", step.words)]

@@ -16,7 +16,6 @@ from tinytx_course.quizzes.bank import votes
 
 MEGABYTES = 3
 ROOT = project_root()
-each_lesson = pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.slug)
 FUNCTION = "def f(x):\n" + "".join(f"    x = x + {i}\n" for i in range(20)) + "    return x"
 
 
@@ -37,7 +36,6 @@ def slides_of(deck, kind):
     return [slide for stack in deck for slide in stack.slides if slide.kind == kind]
 
 
-@each_lesson
 def test_a_section_opens_with_its_board_and_ends_with_its_talking_points(decks, lesson):
     taught = decks[lesson][1:-1]
     notes = read_teaching(lesson, ROOT).sections
@@ -53,7 +51,6 @@ def test_a_section_opens_with_its_board_and_ends_with_its_talking_points(decks, 
         assert sum(slide.body.count("<li") for slide in shown) == len(notes[stack.headings[0]].points)
 
 
-@each_lesson
 def test_no_slide_is_a_wall_of_words(decks, lesson):
     for kind in ("first", "waking", "opener", "points"):
         assert all(
@@ -61,7 +58,6 @@ def test_no_slide_is_a_wall_of_words(decks, lesson):
         )
 
 
-@each_lesson
 def test_figures_and_explorers_of_the_sections_are_there_and_predictions_are_votes(decks, outlines, lesson):
     parts = [part for part in outlines[lesson.number].parts if not part.is_further and part.title != "Set-up"]
     core = [cell for part in parts for cell in part.cells]
@@ -88,7 +84,6 @@ def test_figures_and_explorers_of_the_sections_are_there_and_predictions_are_vot
     assert len(ids) == len({*ids})
 
 
-@each_lesson
 def test_a_vote_its_twin_and_only_then_the_answers_to_both_with_one_more_key(decks, lesson):
     shown = [slide for stack in decks[lesson] for slide in stack.slides]
     for vote in votes(lesson):

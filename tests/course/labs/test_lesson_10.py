@@ -25,7 +25,6 @@ from tinytx_course.labs.lesson_10 import (
 )
 from tinytx_course.results import read_results
 from tinytx_run.intervals import paired_interval
-from tinyworld.world import World
 
 
 def test_batches_of_a_causal_model_are_shifted_and_a_share_of_the_labels_counts(tokenizer):
@@ -106,11 +105,11 @@ def test_a_best_rate_at_an_end_of_those_tried_is_named():
     assert best_at_an_end(records | {"a": {"measure": "fill"}}) == ["masked"]
 
 
-def test_kinds_of_words_by_hand():
+def test_kinds_of_words_by_hand(world):
     words = ["La", "fin", "est", "belle", ".", "Je", "l'", "ai", "lu", "."]
     kinds = ["first word", "noun", "est, sont, ai", "adjective", "punctuation"]
     kinds += ["first word", "other", "est, sont, ai", "verb", "punctuation"]
-    assert kinds_in(World(), words).tolist() == kinds
+    assert kinds_in(world, words).tolist() == kinds
 
 
 def test_means_by_kind_are_those_of_its_words_largest_first():
@@ -122,8 +121,7 @@ def test_means_by_kind_are_those_of_its_words_largest_first():
 
 
 @pytest.mark.parametrize("both", [False, True])
-def test_blanks_are_predicted_where_the_exact_language_is_asked_and_training_brings_them_nearer(both):
-    world = World()
+def test_blanks_are_predicted_where_the_exact_language_is_asked_and_training_brings_them_nearer(world, both):
     texts = [" ".join(one.words) for one in world.reviews(30, seed=0)]
     tokenizer = Tokenizer.train([*texts, *world.vocabulary], vocab_size=300, model_type="bpe")
     config = TransformerConfig(vocab_size=tokenizer.vocab_size, d_model=12, n_heads=3, n_layers=1, d_ff=20)

@@ -17,7 +17,6 @@ from tinytx_course.labs.lesson_11 import (
 )
 from tinyworld.reviews import write_out
 from tinyworld.sampling import SentencePair
-from tinyworld.world import World
 
 CONFIG = TransformerConfig(
     vocab_size=11, d_model=6, n_heads=3, n_layers=2, d_ff=5, max_len=13, tie_embeddings=True
@@ -44,8 +43,8 @@ def test_what_torch_does_not_have_raises(changes):
 
 
 @pytest.fixture(scope="module")
-def world_pairs():
-    return World().sentence_pairs(60, seed=4)
+def world_pairs(world):
+    return world.sentence_pairs(60, seed=4)
 
 
 @pytest.fixture(scope="module")

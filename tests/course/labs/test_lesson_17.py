@@ -10,16 +10,10 @@ from tinytx.transformer import LanguageModel, Transformer, record_hidden_states
 from tinytx_course.labs import lesson_17 as lab
 from tinytx_course.labs import one_word
 from tinytx_run.pretrain import train_tokenizer
-from tinyworld.world import World
 
 CONFIG = TransformerConfig(
     vocab_size=11, d_model=15, n_heads=3, n_layers=2, d_ff=7, max_len=13, positions="alibi", bias=False
 )
-
-
-@pytest.fixture(scope="module")
-def world():
-    return World()
 
 
 @pytest.fixture(scope="module")

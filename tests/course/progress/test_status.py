@@ -58,14 +58,11 @@ def test_an_exercise_that_was_tried_and_not_passed_is_to_be_repeated_with_its_mi
     assert "causal_mask" in advice and "reversed" in advice and "02" in advice
 
 
-@pytest.mark.parametrize("name", EXERCISES)
-def test_reset_forgets_an_exercise_and_gives_its_stub(mine, name):
-    mine.change("exercises", name, {"passed": True, "mistake": None, "tries": 1})
-    stub = course.reset(name)
+def test_reset_forgets_an_exercise_and_gives_its_stub(mine, exercise):
+    mine.change("exercises", exercise.name, {"passed": True, "mistake": None, "tries": 1})
+    stub = course.reset(exercise.name)
     assert mine.part("exercises") == {}
-    assert (
-        EXERCISES[name].signature in stub.program and "..." in stub.program and "SOLUTION" not in stub.program
-    )
+    assert exercise.signature in stub.program and "..." in stub.program and "SOLUTION" not in stub.program
     assert stub.program in repr(stub)
 
 

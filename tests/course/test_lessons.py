@@ -12,7 +12,6 @@ from tinytx_course.lessons import (
     lesson_table,
     pick_lessons,
     project_root,
-    written_lessons,
 )
 
 SECOND = LESSONS[7]
@@ -24,12 +23,6 @@ def two_lessons(tmp_path):
     for lesson in (LESSONS[0], SECOND):
         (tmp_path / "notebooks" / "src" / f"{lesson.name}.py").write_text("# %%\n1 + 1\n")
     return tmp_path
-
-
-def test_every_source_is_a_lesson_of_the_table_and_slugs_are_unique(root):
-    names = {path.stem for path in (root / "notebooks" / "src").glob("*.py")}
-    assert names == {lesson.name for lesson in written_lessons(root)}
-    assert len({lesson.slug for lesson in LESSONS}) == len(LESSONS)
 
 
 def test_the_table_links_what_is_written_and_nothing_else(two_lessons):

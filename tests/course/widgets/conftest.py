@@ -64,11 +64,6 @@ def describe(node):
     return lambda *explorers: node(explorers[0].kind, "js.describe(get)", *explorers)
 
 
-@pytest.fixture(scope="session")
-def world():
-    return tx.World()
-
-
 UNWRITTEN = [0, 1, 2, 4, 5, 6]  # ids of special tokens that no text holds
 
 
@@ -95,13 +90,17 @@ def live(world):
 
 
 @pytest.fixture(scope="session")
-def bilingual(world):
-    """An untrained translator, and its tokenizer of both languages."""
-    texts = [text for pair in world.pairs(300, seed=0) for text in pair]
-    tokenizer = Tokenizer.train(texts, vocab_size=200)
+def tokenizer(world):
+    """One of both languages."""
+    return Tokenizer.train([text for pair in world.pairs(300, seed=0) for text in pair], vocab_size=200)
+
+
+@pytest.fixture(scope="module")
+def translator(tokenizer):
+    """An untrained one, which a module may change."""
     torch.manual_seed(0)
     config = tx.PRESETS["tiny"].replace(vocab_size=tokenizer.vocab_size, head_bias=True)
-    return tx.Translator(config).eval(), tokenizer
+    return tx.Translator(config).eval()
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,5 @@
 """The alignment explorer: its weights compared with the model's, its shares with lesson 11 and by hand."""
 
-from copy import deepcopy
-
 import numpy as np
 import pytest
 
@@ -18,16 +16,10 @@ def pairs(world):
 
 
 @pytest.fixture(scope="module")
-def tokenizer(bilingual):
-    return bilingual[1]
-
-
-@pytest.fixture(scope="module")
-def model(bilingual):
-    model = deepcopy(bilingual[0])
-    for block in model.decoder.blocks:  # sharper than at the start
+def model(translator):
+    for block in translator.decoder.blocks:  # sharper than at the start
         block.cross_attn.q_proj.weight.data.mul_(9)
-    return model
+    return translator
 
 
 def test_weights_of_words_are_sums_over_source_tokens_and_means_over_target_tokens(model, tokenizer, pairs):

@@ -1,7 +1,5 @@
 """The beam tree: its best hypotheses compared with the search of the package, its sums with the model."""
 
-from copy import deepcopy
-
 import pytest
 
 import tinytx_course as course
@@ -21,15 +19,9 @@ DEUX = {"trees": [[GREEDY, WIDE]], "source": 0, "beam_size": 2, "step": 2, "leng
 
 
 @pytest.fixture(scope="module")
-def tokenizer(bilingual):
-    return bilingual[1]
-
-
-@pytest.fixture(scope="module")
-def model(bilingual):
-    model = deepcopy(bilingual[0])
-    model.head.bias.data[bilingual[1].eos_id] = 2.5  # some hypotheses end
-    return model
+def model(translator, tokenizer):
+    translator.head.bias.data[tokenizer.eos_id] = 2.5  # some hypotheses end
+    return translator
 
 
 @pytest.fixture(scope="module")

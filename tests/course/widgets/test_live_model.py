@@ -5,22 +5,20 @@ import re
 import numpy as np
 import pytest
 
-import tinytx as tx
 import tinytx_course as course
 from tests.course.widgets.conftest import changed, close
 from tinytx.attention import record_attention
 from tinytx.transformer import record_hidden_states
 from tinytx_course.widgets.live_model import next_tokens
 
-REVIEW = tx.World().reviews(1, seed=4)[0].words
-TEXTS = ["", "Bonjour les", " ".join(REVIEW[:12]), " ".join(REVIEW[:-1]), "Le chat dort", "日 x"]
-
 
 def test_tokens_and_both_distributions_equal_pythons(node, live):
     expression = """(() => { const read = js.readText(get("text")), last = read.ids.length - 1;
       const truth = js.trueChances(read, last);
       return [read.ids, js.modelChances(read, last, get("temperature")), truth]; })()"""
-    states = [{"text": text, "temperature": t} for text in TEXTS for t in (1.0, 0.3)]
+    words = live.world.reviews(1, seed=4)[0].words
+    texts = ["", "Bonjour les", " ".join(words[:12]), " ".join(words[:-1]), "Le chat dort", "日 x"]
+    states = [{"text": text, "temperature": t} for text in texts for t in (1.0, 0.3)]
     n_true = 0
     for state, (ids, model, truth) in zip(states, node("live_model", expression, *states), strict=True):
         assert ids == live.ids(state["text"])

@@ -6,15 +6,12 @@ from html.parser import HTMLParser
 from importlib.resources import files
 
 import anywidget
-import numpy as np
 import pytest
-import torch
 import traitlets
 
 import tinytx_course as course
 import tinytx_course.progress.predictions
 from tests.browser.cases import CASES
-from tests.course.widgets.conftest import close
 from tinytx_course.widgets.assets import (
     compact_style,
     engine_script,
@@ -115,22 +112,6 @@ def test_the_address_of_a_page_is_read_and_written_and_what_is_not_allowed_is_le
     }  # fmt: skip
     ((*found,),) = node("mask", f"((a) => [{', '.join(values)}])({functions})")
     assert found == list(values.values())
-
-
-def test_shared_formulas_equal_torch(node):
-    n, k, m = 7, 5, 3
-    a, b, scores = torch.randn(n, k).double(), torch.randn(k, m).double(), 5 * torch.randn(n).double()
-    allowed = torch.rand(n) < 0.7
-    assert 0 < allowed.sum() < n
-    shares = scores.masked_fill(~allowed, -torch.inf).softmax(-1).nan_to_num(0.0)
-    expression = (
-        f"[js.matmul({a.flatten().tolist()}, {b.flatten().tolist()}, {n}, {k}, {m}), "
-        f"js.softmax({scores.tolist()}, {allowed.int().tolist()}), js.entropy({shares.tolist()})]"
-    )
-    ((product, soft, entropy),) = node("mask", expression)
-    close(product, a @ b)
-    close(soft, shares)
-    close(entropy, -torch.special.xlogy(shares, shares).sum() / np.log(2))
 
 
 def test_keys_pass_over_what_is_hidden_in_a_group(node):

@@ -1,26 +1,14 @@
 """The training run of the page: its batches, its bound, its repetition, and its model in Python."""
 
 import numpy as np
-import pytest
 import torch
 
 import tinytx as tx
 from tinytx.batching import pad_batch
 from tinytx.objectives import causal_batch
 from tinytx_course.engine import training_parts
-from tinytx_course.engine.tables import world_tables
 
 SMALL = {"d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 8}
-
-
-@pytest.fixture(scope="module")
-def world():
-    return tx.World()
-
-
-@pytest.fixture(scope="module")
-def tables(world):
-    return {"world": np.frombuffer(world_tables(world), np.uint8)}
 
 
 MAKE = 'const world = new World(tensors.get("world").data);'
@@ -82,26 +70,6 @@ def test_a_run_repeats_learns_and_ends_in_a_model_of_tinytx(engine, tables, worl
             total += model.loss(inputs, targets).item() * targets.numel()
     np.testing.assert_allclose(told["loss"], total / n_words, rtol=1e-5)
     np.testing.assert_allclose(told["above"], told["loss"] / told["bound"] - 1, rtol=1e-9)
-
-
-SWITCHES = """
-return Promise.all(one.all.map(async (changes) => {
-  const run = new Run(world, await kernelsFor("wasm"), 0, changes);
-  while (!run.finished) run.advance();
-  return run.evaluate().above;
-}));
-"""
-
-
-def test_without_the_mask_the_loss_falls_through_the_bound(engine, tables):
-    """A model that reads the word it has to predict, one position on, is better than any that may not."""
-    config = {"positions": "learned", "d_model": 32, "d_ff": 64, "n_layers": 1}
-    both = [
-        {"config": {**config, "causal": causal}, "settings": {"n_steps": n_steps, "lr": 2e-2}}
-        for causal, n_steps in ((False, 400), (True, 40))
-    ]
-    ((_, (without, with_mask)),) = engine(MAKE + SWITCHES, ({"all": both}, tables))
-    assert without < 0 < with_mask
 
 
 CLOCK = """

@@ -3,7 +3,6 @@
 import math
 from functools import partial
 
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -15,7 +14,6 @@ from tests.course.engine.test_model import some_ids
 from tests.course.engine.test_training import NEAR, with_targets
 from tinytx.attention import split_heads
 from tinytx.positions import alibi_bias
-from tinytx_course.engine.tables import world_tables
 
 SWITCHES = [{"scale": False}, {"residual": False}, {"feature_norm": False}]
 SWITCHES.append({name: value for switch in SWITCHES for name, value in switch.items()})
@@ -89,13 +87,6 @@ def test_a_model_with_something_switched_off_has_the_gradients_of_torch(engine, 
     assert abs(loss - plain) > 1e-4
 
 
-def test_the_reference_without_a_switch_is_the_model():
-    for norm in ("first", "last"):
-        model = twin(positions="alibi", norm=norm)
-        ids = some_ids(model)
-        assert_close(switched_logits(model, ids), model(ids))
-
-
 @pytest.mark.parametrize("kernels", KINDS)
 def test_softmax_before_cross_entropy_is_that_of_torch(engine, kernels):
     model = twin(dtype=KINDS[kernels])
@@ -128,7 +119,7 @@ return { pairs, refused, told, copied: [...run.asTargets(ids, Int32Array.from([5
 """
 
 
-def test_what_changes_while_it_learns_is_what_a_new_model_of_these_weights_would_be(engine):
+def test_what_changes_while_it_learns_is_what_a_new_model_of_these_weights_would_be(engine, tables):
     config = {"d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 8}
     every = [
         *({"config": {"causal": False}}, {"config": {"causal": True, "n_heads": 4}}),
@@ -137,7 +128,6 @@ def test_what_changes_while_it_learns_is_what_a_new_model_of_these_weights_would
     ]
     bad = [{"norm": "last"}, {"n_layers": 2}, {"positions": "learned"}, {"n_heads": 3}]
     facts = {"changes": {"config": config, "settings": {"n_steps": 9}}, "all": every, "bad": bad}
-    tables = {"world": np.frombuffer(world_tables(tx.World()), np.uint8)}
     ((_, found),) = engine(LIVE, (facts, tables))
     losses = [pair[0] for pair in found["pairs"]]
     assert all(ours == fresh for ours, fresh in found["pairs"]) and len(set(losses)) == len(losses)

@@ -58,14 +58,6 @@ def test_every_written_lesson_is_there_and_nothing_of_the_authors(releases, solv
     assert set(re.findall(r"\bmake ([a-z]+)", readme)) == {"course", "lab"}
 
 
-def test_the_learner_finds_stubs_and_folded_solutions_and_the_teacher_the_answers(releases):
-    learner, solved = ([cell.source for cell in cells(releases[edition])] for edition in (False, True))
-    stub = "def causal_mask(seq_len):\n    ..."
-    assert stub in learner and stub not in solved
-    assert any("<summary>Solution</summary>" in source for source in learner)
-    assert not any("<summary>Solution</summary>" in source for source in solved)
-
-
 @pytest.fixture
 def small_checkout(tmp_path, root):
     """A checkout with two lessons and without a package."""

@@ -120,16 +120,6 @@ def test_parts_are_diagnosed_alone(part, config, head, claimed, expected):
     assert len(next(iter(expected))) == min(map(len, explanations(config, head, claimed, part)))
 
 
-def test_number_of_classes_is_read():
-    assert diagnose_count(LAB, "classifier", 988_000 + 5 * 201, n_classes=5).correct
-    assert explanations(LAB, "classifier", 5 * 200, "head", n_classes=5) == {("head-bias-forgotten",)}
-
-
-def test_both_are_named_where_attention_biases_weigh_as_much_as_both_norms():
-    found = explanations(LAB, "lm", 1_008_100 - 4 * 800)
-    assert found == {("attention-biases-forgotten",), ("norms-forgotten",)}
-
-
 def test_what_is_right_needs_no_explanation_and_what_nothing_explains_has_none():
     right, diagnosis = (diagnose_count(LAB, "lm", claimed) for claimed in (1_008_100, 1_008_101))
     assert right.correct and right.explanations == () and "1,008,100 is right for the total" in str(right)

@@ -19,8 +19,9 @@ from PIL import Image
 import tinytx as tx
 import tinytx_course as course
 from tests.course.contrast import contrast
+from tests.course.test_sources import cells_of
 from tinytx_course.building.editions import mark_further
-from tinytx_course.building.notebooks import Run, build_notebook, read_source
+from tinytx_course.building.notebooks import Run, build_notebook
 from tinytx_course.lessons import LESSONS, by_course
 from tinytx_course.site import figures, finding, pages
 from tinytx_course.site.cells import code_style, markdown_to_html, notebook_to_html, without_predictions
@@ -206,9 +207,8 @@ def test_predictions_and_what_only_they_need_are_left_out_of_code_and_the_set_up
     assert re.findall(r"<summary>Code, (\d+ lines?)</summary>", body) == ["4 lines", "2 lines"]
 
 
-@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.name)
 def test_no_assertion_on_a_page_gives_a_prediction_away(lesson):
-    for cell in read_source(ROOT / "notebooks" / "src" / f"{lesson.name}.py").cells:
+    for cell in cells_of(lesson):
         if cell.cell_type == "code" and "course.resolve" in cell.source:
             shown = ast.walk(ast.parse(without_predictions(cell.source)))
             assert not [node for node in shown if isinstance(node, ast.Assert)]

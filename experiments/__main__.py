@@ -12,8 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from experiments.doubt import doubt
-from experiments.harness import Settings
+from experiments.harness import Settings, doubt
 from tinytx_course.results import Results, read_results
 from tinytx_run.command import Answer, Parser, numbers, reporter, run, words
 
@@ -68,7 +67,7 @@ EXPERIMENTS = {
     "mask-off": Experiment("a model learns, and a copy of it goes on without the causal mask"),
     "completions": Experiment("a model of real French continues prompts"),
 }
-#: Those whose module has `conclusions`, see `experiments.doubt`.
+#: Those whose module has `conclusions`, see `doubt`.
 DOUBTED = (
     *("positions", "ablation", "agreement", "transfer", "objectives", "ladder", "since-2017", "scaling"),
     *("lora", "looking-inside"),

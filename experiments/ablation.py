@@ -10,7 +10,7 @@ from itertools import product
 
 import pandas as pd
 
-from experiments.harness import Record, Records, Settings
+from experiments.harness import Conclusions, Record, Records, Settings
 from experiments.lesson_cells import from_lesson
 from tinytx.ngrams import NGramModel
 
@@ -20,8 +20,7 @@ N_STEPS: Mapping[str, int] = {"laptop": 350, "smoke": 2}
 
 def ablation(settings: Settings) -> pd.DataFrame:
     """Train the whole model and one without each part, from several seeds; see `table`."""
-    settings.check_budget(*N_STEPS)
-    n_steps = settings.longer * N_STEPS[str(settings.budget)]
+    n_steps = settings.longer * N_STEPS[settings.check_budget(*N_STEPS)]
     parts = from_lesson("07", "parts").parts
     cells = [(BIGRAM, 0, 0), *((part, seed, n_steps) for seed, part in product(settings.seeds(1), parts))]
     records = settings.measured(
@@ -46,18 +45,16 @@ def measure(part: str, seed: int, n_steps: int) -> Record:
     return {"left out": part, "seed": seed, "n_steps": n_steps, "loss": round(loss, 4)}
 
 
-def conclusions(records: Records) -> dict[str, bool]:
+def conclusions(records: Records) -> Conclusions:
     """Sentences of lesson 07, and whether these records bear them out, each seed by itself."""
     losses = pd.DataFrame(records.values()).pivot_table("loss", "seed", "left out")
     bigram, losses = losses[BIGRAM].dropna().iloc[0], losses.drop(columns=BIGRAM).dropna()
     cost = losses.drop(columns="no part").sub(losses["no part"], axis=0)
-    others = cost.drop(columns="attention").max(axis=1)
+    others, away = cost.drop(columns="attention").max(axis=1), abs(losses["attention"] - bigram)
     return {
-        "the model without attention loses most": bool((cost["attention"] > others).all()),
-        "it ends within a tenth of a nat of the 2-gram model": bool(
-            (abs(losses["attention"] - bigram) < 0.1).all()
-        ),
-        "without the feed-forward network or positions less than a tenth is lost": bool((others < 0.1).all()),
+        "the model without attention loses most": (cost["attention"] > others).all(),
+        "it ends within a tenth of a nat of the 2-gram model": (away < 0.1).all(),
+        "without the feed-forward network or positions less than a tenth is lost": (others < 0.1).all(),
     }
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 
 import tinytx as tx
-from experiments.harness import Record, Records, Settings
+from experiments.harness import Conclusions, Record, Records, Settings
 from experiments.lesson_cells import from_lesson
 from tinytx.ngrams import NGramModel
 from tinytx_run.recipes import default_budget, plan
@@ -24,8 +24,7 @@ ENDINGS: Mapping[str, str] = {"near": "est", "far": "n'est ni magnifique ni"}
 
 def agreement(settings: Settings) -> pd.DataFrame:
     """Ask models from several seeds, and n-gram models, for the gender of an adjective; see `table`."""
-    settings.check_budget(default_budget())  # that of the lesson's cells
-    budget = str(settings.budget)
+    budget = settings.check_budget(default_budget())  # that of the lesson's cells
     n_steps = settings.longer * plan("world", budget=budget).settings.n_steps
     cells = [(f"{n}-gram", 0, 0) for n in ORDERS] + [(READER, seed, n_steps) for seed in settings.seeds(1)]
     records = settings.measured(
@@ -64,20 +63,15 @@ def _counts() -> NGramModel:
     return NGramModel(max(ORDERS), lesson.V).fit(lesson.train_ids)
 
 
-def conclusions(records: Records) -> dict[str, bool]:
+def conclusions(records: Records) -> Conclusions:
     """Sentences of lesson 08, and whether these records bear them out, each seed and gender by itself."""
     found = table(records).set_index("reader")
-    short = found.loc[["4-gram", "5-gram"]]
+    near, short = found.loc[["4-gram", READER], "near, least"], found.loc[["4-gram", "5-gram"]]
+    at_half = short["far, least"].gt(0.4) & short["far, most"].lt(0.6)
     return {
-        "next to the noun a 4-gram model and the transformer choose the right gender": bool(
-            found.loc[["4-gram", READER], "near, least"].gt(0.9).all()
-        ),
-        "where the noun is out of its reach an n-gram model is at one half": bool(
-            short["far, least"].gt(0.4).all() and short["far, most"].lt(0.6).all()
-        ),
-        "the transformer still gives nearly all to the right gender": bool(
-            found.loc[READER, "far, least"] > 0.9
-        ),
+        "next to the noun a 4-gram model and the transformer choose the right gender": (near > 0.9).all(),
+        "where the noun is out of its reach an n-gram model is at one half": at_half.all(),
+        "the transformer still gives nearly all to the right gender": found.loc[READER, "far, least"] > 0.9,
     }
 
 

@@ -12,19 +12,26 @@ from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
 from tinytx_course.results import Results
+from tinytx_run.corpora import Corpus
+from tinytx_run.evaluate import exact_nats
 from tinytx_run.files import json_bytes
 from tinytx_run.intervals import paired_interval
 from tinytx_run.recipes import Recipe, parse_budget
+from tinytx_run.training import RunOptions
 
 Record = dict[str, Any]
 Records = Mapping[str, Record]  # by key, as `Results.data` has them
+Conclusions = dict[str, bool | np.bool]  # whether each sentence holds
+FRESH_SEED = 1_000  # beyond every seed that an experiment takes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +53,16 @@ class Settings:
             raise ValueError(f"n_seeds must be at least 1, got {self.n_seeds}")
         object.__setattr__(self, "budget", parse_budget(self.budget))
 
+    @property
+    def resumed(self) -> RunOptions:
+        """Options of a run that resumes, and reports."""
+        return RunOptions(resume=True, device=self.device, report=self.report)
+
+    @property
+    def quiet(self) -> RunOptions:
+        """Options of one run of many, which says nothing."""
+        return RunOptions(device=self.device, progress=False, report=lambda line: None)
+
     def seeds(self, start: int = 0) -> range:
         """As many seeds as asked for, from `start` on, or `first_seed` later."""
         return range(self.first_seed + start, self.first_seed + start + self.n_seeds)
@@ -55,10 +72,11 @@ class Settings:
         n_steps = self.longer * recipe.settings.n_steps
         return replace(recipe, settings=recipe.settings.replace(n_steps=n_steps))
 
-    def check_budget(self, *names: str) -> None:
-        """Raise ValueError unless the budget is one of these, where an experiment knows no other."""
+    def check_budget(self, *names: str) -> str:
+        """The budget; a ValueError unless it is one of these, where an experiment knows no other."""
         if self.budget not in names:
             raise ValueError(f"budget must be {' or '.join(names)}, got {self.budget}")
+        return str(self.budget)
 
     def cached(self, key: str, origin: Mapping[str, Any], measure: Callable[[], Record]) -> Record:
         """The stored record of a key; it is measured where there is none, or one of another origin.
@@ -126,6 +144,26 @@ def best_rate(tune: Callable[[float], float], learning_rates: Sequence[float], n
     return min(tried, key=lambda lr: tried[lr])
 
 
+def best_rates(
+    tune: Callable[[Any, float], float],
+    names: Iterable[Any],
+    learning_rates: Sequence[float],
+    n_beyond: int = 0,
+) -> dict[Any, float]:
+    """The best learning rate for each name, see `best_rate`; the loss is that of a name and a rate."""
+    return {
+        name: best_rate(partial(tune, name), learning_rates, n_beyond)
+        for name in tqdm(names, desc="learning rates", disable=None)
+    }
+
+
+def entropy_bound(corpus: Corpus, texts: Sequence[str]) -> float:
+    """Nats of all of some texts together by the exact language, which must be known."""
+    exact = exact_nats(corpus, texts)
+    assert exact is not None
+    return float(exact.sum())
+
+
 def digest_of(content: Mapping[str, Any]) -> str:
     """A short name for some settings or texts, which changes whenever any of them does."""
     return hashlib.sha256(json_bytes(content)).hexdigest()[:12]
@@ -144,6 +182,7 @@ def mean_table(
     by: Sequence[str],
     variant: str,
     baselines: Sequence[str] = (),
+    others: Sequence[str] = (),
     test_share: float = 0.0,
 ) -> pd.DataFrame:
     """Mean of a value for each variant, and its differences from the baselines, paired by seed.
@@ -156,6 +195,8 @@ def mean_table(
         What variants have in common when they are compared, such as the number of labels.
     baselines : sequence of str
         Variants that the others are compared with.
+    others : sequence of str
+        Further columns, whose means follow in the table.
     test_share : float
         For training sets that overlap, see `paired_interval`.
 
@@ -163,8 +204,8 @@ def mean_table(
     -------
     DataFrame
         Columns `by`, `variant`, ``n``, ``mean``, ``low``, ``high``, and for each baseline ``minus NAME``,
-        ``minus NAME low``, ``minus NAME high``. Ends are of 95 % t-intervals; they are missing where there
-        are fewer than two measurements.
+        ``minus NAME low``, ``minus NAME high``, then `others`. Ends are of 95 % t-intervals; they are missing
+        where there are fewer than two measurements.
 
     Examples
     --------
@@ -175,13 +216,11 @@ def mean_table(
     >>> table[["variant", "mean", "minus a"]].values.tolist()[1]
     ['b', 3.5, 1.5]
     """
-    groups = {
-        key: group.set_index("seed")[value]
-        for key, group in data.groupby([*by, variant], sort=False, dropna=False)
-    }
-    rows = []
+    names, rows = [*by, variant], []
+    by_variant = data.groupby(names, sort=False, dropna=False)
+    groups = {key: group.set_index("seed")[value] for key, group in by_variant}
     for key, values in groups.items():
-        row = dict(zip([*by, variant], key, strict=True)) | {"n": len(values), "mean": values.mean()}
+        row = dict(zip(names, key, strict=True)) | {"n": len(values), "mean": values.mean()}
         row |= _ends("", values, test_share)
         for baseline in baselines:
             if (other := groups.get((*key[:-1], baseline))) is not None and key[-1] != baseline:
@@ -189,7 +228,7 @@ def mean_table(
                 row |= {f"minus {baseline}": differences.mean()}
                 row |= _ends(f"minus {baseline} ", differences, test_share)
         rows.append(row)
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows).join(by_variant[list(others)].mean(), on=names)
 
 
 def _ends(name: str, values: pd.Series, test_share: float) -> dict[str, float]:
@@ -197,3 +236,19 @@ def _ends(name: str, values: pd.Series, test_share: float) -> dict[str, float]:
         return {}
     interval = paired_interval(values, test_share=test_share)
     return {f"{name}low": interval.low, f"{name}high": interval.high}
+
+
+def doubt(settings: Settings, name: str, module: ModuleType, stored: Records) -> pd.DataFrame:
+    """Measure an experiment again, twice as long and with fresh seeds, and try its conclusions on both.
+
+    Its module has a function of this name, and `conclusions`: from records to sentences, each with whether it
+    holds of them. New records are put into ``doubt-NAME.json`` next to its own, so one that was stopped
+    resumes. Gives the columns `sentence`, ``stored`` and ``doubted``, whether it holds of either, and
+    ``stays``, both.
+    """
+    store = Results(f"doubt-{settings.store.name}", settings.store.path.parent)
+    getattr(module, name)(replace(settings, store=store, first_seed=FRESH_SEED, longer=2))
+    before, after = (module.conclusions(records) for records in (stored, store.data))
+    rows = [(sentence, bool(holds), bool(after[sentence])) for sentence, holds in before.items()]
+    found = pd.DataFrame(rows, columns=["sentence", "stored", "doubted"])
+    return found.assign(stays=found["stored"] & found["doubted"])

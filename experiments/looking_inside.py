@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from itertools import product
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 
-from experiments.harness import Record, Records, Settings, mean_table
+from experiments.harness import Conclusions, Record, Records, Settings, entropy_bound, mean_table
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel
 from tinytx_course.labs.lesson_17 import (
@@ -32,7 +32,7 @@ from tinytx_course.labs.lesson_17 import (
 )
 from tinytx_course.labs.one_word import PairRuns, group_tokens, one_word_pairs
 from tinytx_run.corpora import load_corpus
-from tinytx_run.evaluate import exact_nats, text_nats
+from tinytx_run.evaluate import text_nats
 from tinytx_run.pretrain import pretrain
 from tinytx_run.recipes import plan
 from tinytx_run.training import RunOptions
@@ -47,8 +47,7 @@ KINDS = ("polarity", "gender")  # of pairs
 
 def looking_inside(settings: Settings) -> pd.DataFrame:
     """Train on the world and on repeated rows, and look inside the models; see `table`."""
-    settings.check_budget(*SIZES)
-    budget = str(settings.budget)
+    budget = settings.check_budget(*SIZES)
     sizes = {"sizes": list(SIZES[budget]), "variables": ["polarity", "genre", *AWAITED]}
     recipe = settings.lengthened(plan("world", "causal", budget))
     n_steps = {"repeats": settings.longer * REPEAT_STEPS[budget], "world": recipe.settings.n_steps}
@@ -58,7 +57,7 @@ def looking_inside(settings: Settings) -> pd.DataFrame:
     }
     measures: dict[str, Callable[..., Record]] = {
         "repeats": _repeats,
-        "world": partial(_world, device=settings.device),
+        "world": partial(_world, options=settings.quiet),
     }
     records = settings.measured(
         "looking-inside",
@@ -88,19 +87,17 @@ def _second(model: LanguageModel, heads: list[tuple[int, int]]) -> float:
         return float(copy_nats(model, UNSEEN_PERIOD)[1].mean())
 
 
-def _world(budget: str, seed: int, n_steps: int, device: str) -> Record:
+def _world(budget: str, seed: int, n_steps: int, options: RunOptions) -> Record:
     corpus, world = load_corpus("world"), World()
-    options = RunOptions(device=device, progress=False, report=lambda line: None)
     steps = {"n_steps": n_steps}
     result = pretrain(corpus, budget=budget, seed=seed, training_changes=steps, **as_large(), options=options)
     model, tokenizer, forms = result.model.cpu(), result.tokenizer, WordForms(world)
     nats = text_nats(model, tokenizer, corpus.valid.texts).sum()
-    bound = cast(np.ndarray, exact_nats(corpus, corpus.valid.texts))
     return {
         "measure": "world",
         "seed": seed,
         "n_steps": n_steps,
-        "above": float(nats / bound.sum() - 1),
+        "above": float(nats / entropy_bound(corpus, corpus.valid.texts) - 1),
         "probes": _probes(model, tokenizer, world, forms, budget, seed),
         "ablation": _ablation(model, tokenizer, world, budget),
         "pairs": _pairs(model, tokenizer, world, forms, budget),
@@ -164,14 +161,12 @@ def _pairs(
     model: LanguageModel, tokenizer: Tokenizer, world: World, forms: WordForms, budget: str
 ) -> dict[str, Record]:
     """Patches between two reviews that differ in one word; heads are chosen on even pairs, scored on odd."""
-    reviews, runs, pairs = world.reviews(SIZES[budget][2], seed=SEEDS[2]), {}, {}
+    reviews, runs, effects, chosen = world.reviews(SIZES[budget][2], seed=SEEDS[2]), {}, {}, {}
     for kind in KINDS:
-        pairs[kind] = one_word_pairs(world, forms, tokenizer, reviews, kind)
+        pairs = one_word_pairs(world, forms, tokenizer, reviews, kind)
         tokens = group_tokens(world, tokenizer, getattr(forms, kind))
-        runs[kind] = PairRuns(model, tokenizer, pairs[kind], tokens)
-    effects = {kind: runs[kind].effects() for kind in KINDS}  # (L, H, P)
-    chosen = {}
-    for kind in KINDS:
+        runs[kind] = PairRuns(model, tokenizer, pairs, tokens)
+        effects[kind] = runs[kind].effects()  # (L, H, P)
         even = effects[kind][:, :, ::2].mean(axis=2)
         chosen[kind] = tuple(int(i) for i in np.unravel_index(even.argmax(), even.shape))
     found = {}
@@ -179,7 +174,7 @@ def _pairs(
         run, whole = runs[kind], runs[kind].whole[1::2].mean()
         heads, attention = (x[:, :, 1::2].mean(axis=2) for x in (effects[kind], run.attention_to_change()))
         found[kind] = {
-            "n": len(pairs[kind]),
+            "n": len(run.whole),
             "whole": float(whole),
             **{"heads": heads.tolist(), "attention": attention.tolist(), "chosen": list(chosen[kind])},
             "share": float(heads[chosen[kind]] / whole),
@@ -190,7 +185,7 @@ def _pairs(
     return found
 
 
-def conclusions(records: Records) -> dict[str, bool]:
+def conclusions(records: Records) -> Conclusions:
     """Sentences of lesson 17, and whether these records bear them out, each seed by itself."""
     by_measure = {
         name: [one for one in records.values() if one["measure"] == name] for name in ("world", "repeats")

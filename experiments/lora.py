@@ -7,13 +7,13 @@ reported run uses. Passes over the labels are fixed.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
-from experiments.harness import Record, Records, Settings, frame, mean_table
+from experiments.harness import Conclusions, Record, Records, Settings, frame, mean_table
 from experiments.objective_measures import best_label_accuracy
 from tinytx.classifier import Classifier
 from tinytx.transformer import LanguageModel
@@ -56,8 +56,7 @@ def lora(settings: Settings) -> pd.DataFrame:
 
     A seed draws the labels, their order, the new weights and, for the controls, the random body.
     """
-    settings.check_budget(*PLANS)
-    budget = str(settings.budget)
+    budget = settings.check_budget(*PLANS)
     passes = {n: settings.longer * times for n, times in PLANS[budget].passes.items()}
     trial = _Trial(replace(PLANS[budget], passes=passes), load_corpus("world"), shipped_model())
     origin = {
@@ -92,11 +91,16 @@ class _Trial:
     corpus: Corpus
     shipped: Shipped
 
+    @cached_property
+    def test(self) -> Split:
+        """The reviews that are scored."""
+        split, n = self.corpus.splits["test"], self.plan.n_test
+        return split if n is None else label_subset(split, n, seed=0)
+
     def bound(self) -> Record:
         """The share of test reviews that an exact reader gets right; a tie counts half."""
-        split = self._tested()
-        accuracy = best_label_accuracy(split.texts, split.labels or ())
-        return {"measure": "bound", "accuracy": accuracy, "n": len(split)}
+        accuracy = best_label_accuracy(self.test.texts, self.test.labels or ())
+        return {"measure": "bound", "accuracy": accuracy, "n": len(self.test)}
 
     def search(self, n_labels: int, body: str, way: Way) -> Record:
         """Accuracy of each rate, a row, with each tuning seed, on held-out reviews of the valid split."""
@@ -113,7 +117,7 @@ class _Trial:
         model, n_bytes = self._tuned(n_labels, body, way, lr, seed)
         record: Record = {
             **{"measure": "accuracy", "n_labels": n_labels, "start": f"{body} {way}", "seed": seed, "lr": lr},
-            "accuracy": self._accuracy(model, self._tested()),
+            "accuracy": self._accuracy(model, self.test),
             "n_trained": sum(p.numel() for p in model.parameters() if p.requires_grad),
             "optimizer_bytes": n_bytes,
         }
@@ -134,10 +138,6 @@ class _Trial:
         scored, _ = class_objective(self.shipped.tokenizer, split, model.config)
         return count_correct(model, scored) / len(split)
 
-    def _tested(self) -> Split:
-        split, n = self.corpus.splits["test"], self.plan.n_test
-        return split if n is None else label_subset(split, n, seed=0)
-
     def _forgotten(self, model: Classifier) -> float:
         """Rise of the next-token loss with the old head, in nats a token."""
         texts = self.corpus.valid.texts[: self.plan.n_forgetting]
@@ -148,17 +148,17 @@ class _Trial:
         return scores[0].nats_per_token - scores[1].nats_per_token
 
 
-def conclusions(records: Records) -> dict[str, bool]:
+def conclusions(records: Records) -> Conclusions:
     """Sentences of lesson 16, and whether these records bear them out; it leaves 20 labels open."""
     rows = table(records).set_index("start")
     adapted, full = rows.loc["pretrained lora"], rows.loc["pretrained full"]
     behind = -adapted["minus pretrained full"]
     ahead = adapted["minus pretrained frozen low"][adapted["n_labels"] >= 80] > 0
     return {
-        "LoRA is ahead of a frozen body with 80 labels and more": bool(ahead.all()),
-        "LoRA on a random body is far behind": bool((adapted["minus random lora low"] > 0.2).all()),
-        "LoRA is at most two points behind full fine-tuning": bool((behind < 0.02).all()),
-        "full fine-tuning is ahead of a frozen body": bool((full["minus pretrained frozen low"] > 0).all()),
+        "LoRA is ahead of a frozen body with 80 labels and more": ahead.all(),
+        "LoRA on a random body is far behind": (adapted["minus random lora low"] > 0.2).all(),
+        "LoRA is at most two points behind full fine-tuning": (behind < 0.02).all(),
+        "full fine-tuning is ahead of a frozen body": (full["minus pretrained frozen low"] > 0).all(),
     }
 
 
@@ -174,7 +174,6 @@ def table(records: Records) -> pd.DataFrame:
     cells = {key: one for key, one in records.items() if one["measure"] == "accuracy"}
     facts = ["lr", "n_trained", "optimizer_bytes", "forgotten"]
     data = frame(cells, ("n_labels", "start", "seed", "accuracy", *facts), budget_at=0)
-    by, baselines = ["budget", "n_labels", "start"], ("pretrained full", "pretrained frozen", "random lora")
-    means = mean_table(data, "accuracy", by=by[:2], variant="start", baselines=baselines)
-    more = data.groupby(by, sort=False)[facts].mean().reset_index()
-    return means.merge(more.rename(columns={"lr": "rate", "n_trained": "trained"}), on=by)
+    by, baselines = ("budget", "n_labels"), ("pretrained full", "pretrained frozen", "random lora")
+    found = mean_table(data, "accuracy", by=by, variant="start", baselines=baselines, others=facts)
+    return found.rename(columns={"lr": "rate", "n_trained": "trained"})

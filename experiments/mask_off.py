@@ -71,8 +71,7 @@ return { ...curves, bound: run.evaluate().bound, texts };
 
 def mask_off(settings: Settings) -> pd.DataFrame:
     """Train with the mask, and a copy without it; see `table`."""
-    settings.check_budget("smoke", "laptop")
-    plan = {**PLAN, **(SMOKE if settings.budget == "smoke" else {})}
+    plan = {**PLAN, **(SMOKE if settings.check_budget("smoke", "laptop") == "smoke" else {})}
     tables = np.frombuffer(world_tables(World("en")), np.uint8)
     cells = ((seed,) for seed in range(settings.n_seeds))
     measure = partial(_measured, plan, tables)

@@ -24,10 +24,9 @@ from tinytx_course.museum.patients import RECIPES, SMOKE_STEPS, Patient
 
 def museum(settings: Settings) -> pd.DataFrame:
     """Train each patient and a healthy model of each task, and put every test to it; see `table`."""
-    settings.check_budget("smoke", "laptop")
     who: list[tuple[str | None, str]] = [(None, task) for task in RECIPES]
     who += [(name, fault.task) for name, fault in FAULTS.items()]
-    smoke = settings.budget == "smoke"
+    smoke = settings.check_budget("smoke", "laptop") == "smoke"
     records = settings.measured(
         "museum",
         ((seed, *one) for seed in range(settings.n_seeds) for one in who),

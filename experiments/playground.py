@@ -57,8 +57,7 @@ return { first: world.written(first), first_sample: firstSample, tokens, curve, 
 
 def playground(settings: Settings) -> pd.DataFrame:
     """Train for a minute and for five, in node and in a page; see `table`."""
-    settings.check_budget("smoke", "laptop")
-    minute = 1 if settings.budget == "smoke" else 60
+    minute = 1 if settings.check_budget("smoke", "laptop") == "smoke" else 60
     cells = [(minute, "recipe", seed) for seed in range(settings.n_seeds)]
     cells.append((5 * minute, "recipe", 0))
     if can_measure():
@@ -81,9 +80,7 @@ def playground(settings: Settings) -> pd.DataFrame:
             ((_, found),) = run_in_node(_TRAIN, (facts, {"world": tables}))
         return {"variant": variant, "seed": seed, "seconds": seconds, **found}
 
-    def key(seconds: int, variant: str, seed: int) -> str:
-        return f"{seconds} s/seed {seed}/{variant}"
-
+    key = "{0} s/seed {2}/{1}".format
     return table(settings.measured("playground", cells, key, origin, measure))
 
 
@@ -117,10 +114,9 @@ def table(records: Records) -> pd.DataFrame:
                 "longest task": max(one.get("longest_task", {"": float("nan")}).values()),
             }
         )
-    data, by = pd.DataFrame(rows), ["seconds", "variant"]
-    means = mean_table(data, "above", by=("seconds",), variant="variant")
-    others = data.drop(columns=["seed", "above"]).groupby(by, sort=False).mean()
-    return means.merge(others.reset_index(), on=by)
+    data = pd.DataFrame(rows)
+    others = data.columns.drop(["seconds", "variant", "seed", "above"])
+    return mean_table(data, "above", by=("seconds",), variant="variant", others=others)
 
 
 def _allowed(curve: Sequence[Mapping[str, Any]], seconds: float) -> float:

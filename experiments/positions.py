@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import tinytx as tx
-from experiments.harness import Record, Records, Settings
+from experiments.harness import Conclusions, Record, Records, Settings
 
 CODES = ("none", "sinusoidal", "learned", "rotary", "alibi")
 KINDS: Mapping[str, tuple[str, ...]] = {"game": ("one number", *CODES), "language": CODES}
@@ -158,8 +158,8 @@ def far_shares(model: tx.LanguageModel) -> Tensor:
 
 def positions(settings: Settings) -> pd.DataFrame:
     """Train each kind on both tasks; see `table`."""
-    settings.check_budget(*N_STEPS)
-    n_steps = {task: settings.longer * n for task, n in N_STEPS[str(settings.budget)].items()}
+    steps = N_STEPS[settings.check_budget(*N_STEPS)]
+    n_steps = {task: settings.longer * n for task, n in steps.items()}
     cells = [(task, kind, seed) for task in KINDS for seed, kind in product(settings.seeds(), KINDS[task])]
     records = settings.measured(
         "positions",
@@ -192,7 +192,7 @@ def measure(task: str, kind: str, seed: int, n_steps: int) -> Record:
     }
 
 
-def conclusions(records: Records) -> dict[str, bool]:
+def conclusions(records: Records) -> Conclusions:
     """Sentences of lesson 03, and whether these records bear them out, seeds taken together."""
     data = pd.DataFrame(records.values())
     right = data[data["task"] == "game"].groupby("kind")[["right 8", "right 16"]].mean()
@@ -202,25 +202,22 @@ def conclusions(records: Records) -> dict[str, bool]:
     means = {kind: np.mean(losses.tolist(), axis=0) for kind, losses in by_kind}
     loss = pd.DataFrame(means, index=readers[0]["before"])
     rise, outside = loss.loc[96] - loss.loc[0], loss.loc[32] - loss.loc[8]
-    added = ["sinusoidal", "learned"]
+    added, turned = ["sinusoidal", "learned"], short["rotary"] - long["rotary"]
+    behind = (loss["none"] - loss.min(axis=1))[[0, 4, 8]]
+    fails = rise["rotary"] > rise[added].min() > 0.5
     return {
-        "without positions a model of both sides stays at the bag": bool(abs(short["none"] - 1 / 7) < 0.03),
-        "one number between 0 and 1 solves the game of one length": bool(short["one number"] > 0.95),
-        "what it learned does not carry over to sixteen words": bool(long["one number"] < 0.8),
-        "sinusoidal and learned positions solve the game of eight": bool((short[added] > 0.95).all()),
-        "of sixteen words they know the positions met in training": bool((long[added] < 0.6).all()),
-        "rotary positions are as good with sixteen words as with eight": bool(
-            abs(long["rotary"] - short["rotary"]) < 0.05
-        ),
-        "ALiBi ends at about one half": bool(0.4 < short["alibi"] < 0.55),
-        "within the trained length no positions cost at most 0.15 nats": bool(
-            (loss["none"] - loss.min(axis=1))[[0, 4, 8]].max() < 0.15
-        ),
-        "learned and sinusoidal positions jump beyond it": bool((outside[added] > 0.5).all()),
-        "rotary positions hold at 32 words before, and fail at 96 like these": bool(
-            outside["rotary"] < 0.5 and rise["rotary"] > rise[added].min() > 0.5
-        ),
-        "ALiBi holds": bool(rise["alibi"] < 0.15 and rise.idxmin() == "alibi"),
+        "without positions a model of both sides stays at the bag": abs(short["none"] - 1 / 7) < 0.03,
+        "one number between 0 and 1 solves the game of one length": short["one number"] > 0.95,
+        "what it learned does not carry over to sixteen words": long["one number"] < 0.8,
+        "sinusoidal and learned positions solve the game of eight": (short[added] > 0.95).all(),
+        "of sixteen words they know the positions met in training": (long[added] < 0.6).all(),
+        "rotary positions are as good with sixteen words as with eight": abs(turned) < 0.05,
+        "ALiBi ends at about one half": 0.4 < short["alibi"] < 0.55,
+        "within the trained length no positions cost at most 0.15 nats": behind.max() < 0.15,
+        "learned and sinusoidal positions jump beyond it": (outside[added] > 0.5).all(),
+        "rotary positions hold at 32 words before, and fail at 96 like these": outside["rotary"] < 0.5
+        and fails,
+        "ALiBi holds": rise["alibi"] < 0.15 and rise.idxmin() == "alibi",
     }
 
 

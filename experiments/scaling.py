@@ -18,11 +18,11 @@ import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
-from experiments.harness import Record, Records, Settings
+from experiments.harness import Conclusions, Record, Records, Settings, best_rates, entropy_bound
 from tinytx.counting import parameter_table
 from tinytx.loop import train
 from tinytx_run.corpora import Corpus, load_corpus
-from tinytx_run.evaluate import evaluate_language_model, exact_nats
+from tinytx_run.evaluate import evaluate_language_model
 from tinytx_run.pretrain import corpus_objective, new_language_model, train_tokenizer
 from tinytx_run.recipes import FF_FACTOR, Recipe, corpus_kind, plan, resize
 from tinytx_run.training import fingerprint
@@ -48,11 +48,11 @@ def scaling(settings: Settings) -> pd.DataFrame:
         origin = {"texts": runs.fingerprint, "recipe": recipe.to_dict(), "split": split}
         return settings.cached(key, origin, partial(runs.measured, recipe, split))
 
-    best = {}
-    for width in tqdm(WIDTHS, desc="learning rates", disable=None):
-        how = {"width": width, "n_steps": TUNING_STEPS, "seed": 0}
-        tried = [cached(f"{width}/tuning/lr {lr:g}", "valid", lr=lr, **how)["loss"] for lr in LEARNING_RATES]
-        best[width] = LEARNING_RATES[tried.index(min(tried))]
+    def tuned(width: int, lr: float) -> float:
+        key, how = f"{width}/tuning/lr {lr:g}", {"n_steps": TUNING_STEPS, "seed": 0}
+        return cached(key, "valid", width=width, lr=lr, **how)["loss"]
+
+    best = best_rates(tuned, WIDTHS, LEARNING_RATES)
     lengths = [settings.longer * n_steps for n_steps in STEPS]
     cells = list(product(lengths, settings.seeds(1), WIDTHS))
     for n_steps, seed, width in tqdm(cells, desc="results", disable=None):
@@ -88,8 +88,6 @@ class _Runs:
         train(model, learning, settings, progress=False)
         texts = self._corpus.splits[split].texts
         score = evaluate_language_model(model, self._tokenizer, texts)
-        exact = exact_nats(self._corpus, texts)
-        assert exact is not None
         sizes = parameter_table(recipe.config)
         return {
             **{"measure": split, "width": recipe.config.d_model, "n_steps": settings.n_steps},
@@ -97,11 +95,11 @@ class _Runs:
             "n_non_embedding": sizes.parts["blocks"] + sizes.parts["final_norm"],
             "n_tokens": round(settings.n_steps * tokens_per_step),
             "loss": score.nats_per_token,
-            "bound": float(exact.sum()) / score.n_tokens,
+            "bound": entropy_bound(self._corpus, texts) / score.n_tokens,
         }
 
 
-def conclusions(records: Records) -> dict[str, bool]:
+def conclusions(records: Records) -> Conclusions:
     """Sentences of lesson 14, and whether these records bear them out, seeds taken together."""
     above = table(records).pivot_table("above", "width", "n_steps")
     # Twice the width is about thrice the parameters: along a diagonal of the table operations are equal.
@@ -111,7 +109,7 @@ def conclusions(records: Records) -> dict[str, bool]:
         for d in range(1, n_widths + n_lengths - 2)
     ]
     return {
-        "more text brings every size nearer to the bound": bool((np.diff(above) < 0).all()),
+        "more text brings every size nearer to the bound": (np.diff(above) < 0).all(),
         "more operations pay for a larger model": best == sorted(best) and best[0] < best[-1],
     }
 

@@ -19,7 +19,7 @@ import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
-from experiments.harness import Record, Records, Settings, best_rate, mean_table
+from experiments.harness import Conclusions, Record, Records, Settings, best_rates, mean_table
 from tinytx import transformer
 from tinytx.config import TransformerConfig
 from tinytx.counting import count_parameters, parameter_table
@@ -92,9 +92,7 @@ def since_2017(settings: Settings) -> pd.DataFrame:
     def tune(name: str, lr: float) -> float:
         return run(f"tuning/lr {lr:g}", name, lr, 0, "valid")["above"]
 
-    best: dict[str, float] = {}
-    for name in tqdm(variants, desc="learning rates", disable=None):
-        best[name] = best_rate(partial(tune, name), LEARNING_RATES, N_BEYOND)
+    best = best_rates(tune, variants, LEARNING_RATES, N_BEYOND)
     cells = list(product(settings.seeds(1), variants))
     for seed, name in tqdm(cells, desc="results", disable=None):
         run(f"result/seed {seed}", name, best[name], seed, "test")
@@ -125,29 +123,24 @@ def _measured(corpus: Corpus, split: str, start: float | None, **how: Any) -> Re
     other_start = patch.object(transformer, "tied_std", lambda config: start) if start else nullcontext()
     with other_start:
         result = pretrain(corpus, budget="laptop", options=options, **how)
-    found = result.evaluation
-    if split != "valid":
-        found = evaluate(result.model, corpus, tokenizer=result.tokenizer, split=split, device="cpu")
+    found = evaluate(result.model, corpus, tokenizer=result.tokenizer, split=split, device="cpu")
     assert isinstance(found, Evaluation)
     n_params = count_parameters(result.model)
     return {"n_params": n_params, "above": found.gap, "bound": found.entropy_bound}
 
 
-def conclusions(records: Records) -> dict[str, bool]:
+def conclusions(records: Records) -> Conclusions:
     """Sentences of lesson 14, and whether these records bear them out, all comparisons at once."""
     rows = table(records).set_index("variant")
-    gain, highest = rows["minus 2017"], rows["widest high"]
-    same = ["RMSNorm", "grouped queries", "no biases"]
+    gain, lowest, highest = (rows[name] for name in ("minus 2017", "widest low", "widest high"))
+    both, alone, same = gain["all together"], gain["rotary"], ["RMSNorm", "grouped queries", "no biases"]
+    open_ones = (lowest < 0) & (highest > 0)
     return {
-        "all together is ahead of the model of 2017": bool(highest["all together"] < 0),
-        "of the swaps rotary positions bring most": bool(gain[list(SWAPS)].idxmin() == "rotary"),
-        "all together brings at most a fifth more than rotary positions alone": bool(
-            gain["all together"] > 1.2 * gain["rotary"]
-        ),
-        "Muon and SwiGLU are ahead too": bool((highest[["Muon", "SwiGLU"]] < 0).all()),
-        "RMSNorm, grouped queries and no biases change nothing that can be seen": bool(
-            (rows.loc[same, "widest low"] < 0).all() and (highest[same] > 0).all()
-        ),
+        "all together is ahead of the model of 2017": highest["all together"] < 0,
+        "of the swaps rotary positions bring most": gain[list(SWAPS)].idxmin() == "rotary",
+        "all together brings at most a fifth more than rotary positions alone": both > 1.2 * alone,
+        "Muon and SwiGLU are ahead too": (highest[["Muon", "SwiGLU"]] < 0).all(),
+        "RMSNorm, grouped queries and no biases change nothing that can be seen": open_ones[same].all(),
     }
 
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 
 import pandas as pd
 
-from experiments.harness import Record, Records, Settings, digest_of, frame, mean_table
+from experiments.harness import Conclusions, Record, Records, Settings, digest_of, frame, mean_table
 from tinytx_run.corpora import Corpus, load_corpus
 from tinytx_run.finetune import Body, body_and_tokenizer, finetune
 from tinytx_run.intervals import paired_interval
 from tinytx_run.pretrain import pretrain
 from tinytx_run.recipes import corpus_kind, plan, plan_finetuning
-from tinytx_run.training import RunOptions, fingerprint, weights_fingerprint
+from tinytx_run.training import fingerprint, weights_fingerprint
 
 # The body of each start; frozen: a pretrained backbone of which only the head learns.
 STARTS: dict[str, Body] = {"pretrained": "pretrained", "scratch": "fresh", "frozen": "frozen"}
@@ -45,8 +46,7 @@ def transfer(
     tuning = dataclasses.replace(tuning, n_epochs=settings.longer * tuning.n_epochs)
     request = {"recipe": recipe.to_dict(), "texts": texts}
     checkpoint = settings.work_dir / f"transfer-{data.name}-{budget}-{digest_of(request)}"
-    options = RunOptions(resume=True, device=settings.device, report=settings.report)
-    pretrain(data, budget=budget, out=checkpoint, training_changes=n_steps, options=options)
+    pretrain(data, budget=budget, out=checkpoint, training_changes=n_steps, options=settings.resumed)
     origin = {
         "budget": budget,
         "pretraining": request["recipe"],
@@ -66,7 +66,7 @@ def transfer(
             n_labels=n_labels,
             n_epochs=tuning.n_epochs,
             n_scored=N_SCORED,
-            options=RunOptions(device=settings.device, progress=False, report=lambda line: None),
+            options=settings.quiet,
         )
         score = result.evaluation.score
         return {
@@ -75,14 +75,14 @@ def transfer(
             "accuracy": score.accuracy,
         }
 
-    def key(n_labels: int, seed: int, start: str) -> str:
-        return f"{data.name}/{budget}/labels {n_labels}/seed {seed}/{start}"
-
+    key = "{}/{}/labels {}/seed {}/{}".format
     cells = product(label_counts, settings.seeds(), STARTS)
-    return table(settings.measured("transfer", cells, key, lambda *cell: origin, measure))
+    return table(
+        settings.measured("transfer", cells, partial(key, data.name, budget), lambda *cell: origin, measure)
+    )
 
 
-def conclusions(records: Records) -> dict[str, bool]:
+def conclusions(records: Records) -> Conclusions:
     """Sentences of lesson 09, and whether these records bear them out: no interval over seeds holds zero."""
     data = pd.DataFrame(records.values())
     accuracies = data.pivot(index="seed", columns=["n_labels", "start"], values="accuracy")

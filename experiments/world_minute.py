@@ -7,20 +7,19 @@ import statistics
 import time
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 
-from experiments.harness import Record, Records, Settings, mean_table
+from experiments.harness import Record, Records, Settings, entropy_bound, frame, mean_table
 from tinytx.loop import TrainingStep
 from tinytx.settings import choose_device, choose_precision
 from tinytx_run.corpora import Corpus, load_corpus
-from tinytx_run.evaluate import evaluate_language_model, exact_nats
+from tinytx_run.evaluate import evaluate_language_model
 from tinytx_run.pretrain import new_model, objective_for, pretrain, train_tokenizer
 from tinytx_run.recipes import plan
-from tinytx_run.training import RunOptions
 
 PACE_STEPS = 100
 
@@ -67,9 +66,8 @@ def world_minute(settings: Settings) -> pd.DataFrame:
     decides the result; how long a step takes is measured on its own, with two threads on
     a machine that does nothing else (record "pace"), so losses may be computed on a busy one.
     """
-    settings.check_budget("smoke", "laptop")
-    corpus = load_corpus("world")
-    recipe, short = Variant("recipe"), settings.budget == "smoke"
+    short = settings.check_budget("smoke", "laptop") == "smoke"
+    corpus, recipe = load_corpus("world"), Variant("recipe")
     budgets = ("smoke",) if short else ("laptop", "study")
     cells = [(budget, recipe, seed) for budget in budgets for seed in range(settings.n_seeds)]
     if not short:
@@ -118,12 +116,12 @@ def _measured(settings: Settings, corpus: Corpus, budget: str, variant: Variant,
         dataclasses.replace(corpus, draw=None) if variant.repeats else corpus,
         budget=budget,
         seed=seed,
-        options=RunOptions(device=settings.device, progress=False, report=lambda line: None),
+        options=settings.quiet,
         **variant.changes,
     )
     texts = corpus.valid.texts
     score = evaluate_language_model(result.model, result.tokenizer, texts)
-    bound = float(cast(np.ndarray, exact_nats(corpus, texts)).sum())
+    bound = entropy_bound(corpus, texts)
     return {
         **{"measure": "loss", "variant": variant.name, "seed": seed},
         **{"n_steps": result.recipe.settings.n_steps, "n_texts": len(texts)},
@@ -142,19 +140,9 @@ def table(records: Records) -> pd.DataFrame:
         One row a budget and variant: ``n`` seeds, ``seconds`` of training at the measured pace (of the recipe
         itself), and ``mean``, ``low`` and ``high`` in per cent above the entropy bound.
     """
-    pace = {
-        key.split("/")[0]: one["seconds_per_step"] for key, one in records.items() if one["measure"] == "pace"
-    }
-    rows = []
-    for key, one in records.items():
-        if one["measure"] != "loss":
-            continue
-        budget = key.split("/")[0]
-        plain = one["variant"] == "recipe" and budget in pace
-        facts = {"budget": budget, "variant": one["variant"], "seed": one["seed"]}
-        seconds = one["n_steps"] * pace[budget] if plain else float("nan")
-        rows.append({**facts, "seconds": seconds, "above": 100 * one["above"]})
-    data, by = pd.DataFrame(rows), ["budget", "variant"]
-    means = mean_table(data, "above", by=("budget",), variant="variant")
-    others = data.groupby(by, sort=False)["seconds"].mean().reset_index()
-    return means.merge(others, on=by)
+    fields = ("measure", "variant", "seed", "n_steps", "above", "seconds_per_step")
+    by_measure = frame(records, fields, budget_at=0).set_index(["measure", "budget"])
+    data, pace = by_measure.loc["loss"].reset_index(), by_measure.loc["pace", "seconds_per_step"]
+    seconds = data["n_steps"] * data["budget"].map(pace)
+    data = data.assign(above=100 * data["above"], seconds=seconds.where(data["variant"] == "recipe"))
+    return mean_table(data, "above", by=("budget",), variant="variant", others=("seconds",))

@@ -6,7 +6,7 @@ import types
 import pytest
 
 from experiments.__main__ import DOUBTED, main
-from experiments.doubt import doubt
+from experiments.harness import doubt
 from tinytx_course.results import read_results
 
 

@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property, partial
 from itertools import product
+from typing import Any
 
 import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
-from experiments.harness import Record, Records, Settings, best_rate
+from experiments.harness import Conclusions, Record, Records, Settings, best_rates, entropy_bound
 from tinytx.attention import record_attention
 from tinytx.batching import batches_by_length
 from tinytx.counting import count_parameters
@@ -34,7 +35,6 @@ from tinytx_course.labs.ladder import (
 from tinytx_course.labs.layers import count_flops
 from tinytx_course.labs.timing import take_turns
 from tinytx_run.corpora import Corpus, load_corpus
-from tinytx_run.evaluate import exact_nats
 from tinytx_run.pretrain import train_tokenizer
 from tinytx_run.training import fingerprint
 
@@ -47,15 +47,15 @@ N_COUNTED = 100  # reviews in which operations are counted
 table = ladder_table
 
 
-def conclusions(records: Records) -> dict[str, bool]:
+def conclusions(records: Records) -> Conclusions:
     """Sentences of lesson 12, and whether these records bear them out."""
     above = table(records).pivot(index="equal", columns="model", values="above")
     counted, networks = above.filter(regex="gram").min(axis=1), above[list(MIXERS)]
     first = networks.idxmin(axis=1) == "transformer"
     return {
-        "the transformer is first at equal parameters": bool(first["parameters"]),
-        "the transformer is first at equal time": bool(first["time"]),
-        "every network is ahead of the n-gram model": bool(networks.max(axis=1).lt(counted).all()),
+        "the transformer is first at equal parameters": first["parameters"],
+        "the transformer is first at equal time": first["time"],
+        "every network is ahead of the n-gram model": networks.max(axis=1).lt(counted).all(),
     }
 
 
@@ -65,29 +65,40 @@ def ladder(settings: Settings) -> pd.DataFrame:
     Results are those of seeds from 1 on. The ladder has a recipe of its own, whatever the budget.
     """
     torch.set_num_threads(1)
-    runs = _Runs(settings, load_corpus("world"))
+    runs = _Runs(load_corpus("world"))
+    n_steps = settings.longer * len(runs.batches)
+
+    def cached(key: str, asked: Record, measure: Callable[..., Record], *what: Any) -> Record:
+        return settings.cached(key, runs.origin | asked, partial(measure, *what))
+
+    def trained(kind: str, key: str, measure: str, seed: int, **how: Any) -> Record:
+        recipe = LadderRecipe(**how)
+        asked = {"recipe": recipe.to_dict()}
+        return cached(f"{kind}/{key}", asked, runs.trained, kind, measure, seed, recipe)
+
+    def tuned(kind: str, lr: float) -> float:
+        return trained(kind, f"tuning/{lr:g}", "tuning", 0, lr=lr, n_steps=n_steps)["valid"]
+
     for order in ORDERS:
-        runs.counts(order)
-    for kind in MIXERS:
-        runs.cost(kind)
-    rates = {
-        kind: best_rate(partial(runs.tuned, kind), LEARNING_RATES, N_BEYOND)
-        for kind in tqdm(MIXERS, desc="learning rates", disable=None)
-    }
-    cells = [
-        (equal, seed, kind)
-        for equal, seed, kind in product(("parameters", "time"), settings.seeds(1), MIXERS)
-        if (equal, kind) != ("time", "transformer")  # the same run as at equal parameters
-    ]
-    for equal, seed, kind in tqdm(cells, desc="results", disable=None):
-        runs.result(kind, equal, seed, rates[kind])
+        cached(f"{order}-gram/counts", {"order": order}, runs.counted, order)
+    timed = {"n_timed": N_TIMED, "n_rounds": N_ROUNDS}
+    costs = {kind: cached(f"{kind}/cost", timed, runs.cost, kind)["milliseconds"] for kind in MIXERS}
+    rates = best_rates(tuned, MIXERS, LEARNING_RATES, N_BEYOND)
+    # At equal time the transformer has the same run as at equal parameters.
+    in_time = {kind: round(n_steps * costs["transformer"] / costs[kind]) for kind in MIXERS}
+    del in_time["transformer"]
+    lengths = {"parameters": dict.fromkeys(MIXERS, n_steps), "time": in_time}
+    for equal, seed in tqdm(list(product(lengths, settings.seeds(1))), desc="results", disable=None):
+        for kind, n in lengths[equal].items():
+            name = f"equal {equal}"
+            trained(kind, f"{name}/seed {seed}", name, seed, lr=rates[kind], n_steps=n)
     return table(settings.store.data)
 
 
 class _Runs:
     """The texts as rows of ids, and what is measured on them."""
 
-    def __init__(self, settings: Settings, data: Corpus) -> None:
+    def __init__(self, data: Corpus) -> None:
         assert data.test is not None
         tokenizer = train_tokenizer(data.train.texts, VOCAB_SIZE, exact=False, kind="world")
         self._ids = {name: tokenizer.encode_batch(split.texts) for name, split in data.splits.items()}
@@ -95,46 +106,30 @@ class _Runs:
             name: [[tokenizer.bos_id, *ids, tokenizer.eos_id] for ids in texts]
             for name, texts in self._ids.items()
         }
-        self._settings, self._pad_id = settings, tokenizer.pad_id
-        self._vocab_size = tokenizer.vocab_size
+        self._vocab_size, self._pad_id = tokenizer.vocab_size, tokenizer.pad_id
         self._max_len = max(len(row) for rows in self._rows.values() for row in rows)
-        start = tied_std(build_model("transformer", self._vocab_size, self._max_len).config)
-        self._origin = {"texts": fingerprint(data), "vocab_size": self._vocab_size, "tied_start": start}
-        exact = exact_nats(data, data.test.texts)
-        assert exact is not None
-        self._bound = float(exact.sum()) / sum(len(ids) + 1 for ids in self._ids["test"])
-        self._n_steps = settings.longer * len(self._batches())
-
-    def _batches(self) -> list[list[int]]:
+        start = tied_std(self._model("transformer", 0).config)
+        self.origin = {"texts": fingerprint(data), "vocab_size": self._vocab_size, "tied_start": start}
+        self._bound = entropy_bound(data, data.test.texts) / sum(len(ids) + 1 for ids in self._ids["test"])
         lengths = [len(row) for row in self._rows["train"]]
-        return batches_by_length(lengths, LadderRecipe.tokens_per_batch, seed=0, epoch=0)
+        self.batches = batches_by_length(lengths, LadderRecipe.tokens_per_batch, seed=0, epoch=0)
 
-    def _cached(self, key: str, asked: Record, task: Callable[[], Record]) -> Record:
-        return self._settings.cached(key, self._origin | asked, task)
+    def _model(self, kind: str, seed: int) -> LanguageModel:
+        return build_model(kind, self._vocab_size, self._max_len, seed)
 
     @cached_property
     def _ngrams(self) -> NGramModel:
         return NGramModel(max(ORDERS), self._vocab_size).fit(self._ids["train"])
 
-    def counts(self, order: int) -> Record:
-        """Measure an n-gram model, whose parameters are its counts."""
-
-        def count() -> Record:
-            model, name = self._ngrams, f"{order}-gram"
-            losses = {
-                split: model.nats_per_token(self._ids[split], order=order) for split in ("valid", "test")
-            }
-            sizes = {"n_params": model.n_counts(order), "bound": self._bound}
-            return {"measure": "counts", "model": name, **sizes, **losses}
-
-        return self._cached(f"{order}-gram/counts", {"order": order}, count)
+    def counted(self, order: int) -> Record:
+        """An n-gram model, whose parameters are its counts."""
+        model = self._ngrams
+        losses = {name: model.nats_per_token(self._ids[name], order=order) for name in ("valid", "test")}
+        sizes = {"n_params": model.n_counts(order), "bound": self._bound}
+        return {"measure": "counts", "model": f"{order}-gram", **sizes, **losses}
 
     def cost(self, kind: str) -> Record:
-        """Measure what a model costs: parameters, operations, processor time of a training step."""
-        asked = {"n_timed": N_TIMED, "n_rounds": N_ROUNDS}
-        return self._cached(f"{kind}/cost", asked, partial(self._cost, kind))
-
-    def _cost(self, kind: str) -> Record:
+        """What a model costs: parameters, operations, processor time of a training step."""
         model, rows = self._model(kind, 0), self._rows["test"][:N_COUNTED]
         n_tokens = sum(len(row) - 1 for row in rows)
 
@@ -149,7 +144,7 @@ class _Runs:
     @cached_property
     def _seconds(self) -> dict[str, float]:
         """Median processor seconds of a training step of each model, on the same batches, in turn."""
-        chosen = self._batches()[:N_TIMED]
+        chosen = self.batches[:N_TIMED]
         rows = [self._rows["train"][i] for batch in chosen for i in batch]
         recipe = LadderRecipe(lr=1e-3, n_steps=len(chosen))
         tasks = {
@@ -159,36 +154,12 @@ class _Runs:
         times = take_turns(tasks, n_rounds=N_ROUNDS).processor
         return {kind: times[kind].median / len(chosen) for kind in MIXERS}
 
-    def tuned(self, kind: str, lr: float) -> float:
-        """The loss of a learning rate on the valid split, with seed 0."""
-        record = self._trained(f"{kind}/tuning/{lr:g}", kind, lr, self._n_steps, 0, "tuning")
-        return float(record["valid"])
-
-    def result(self, kind: str, equal: str, seed: int, lr: float) -> Record:
-        """Measure a model at a learning rate, with as many parameters or as much time as the transformer."""
-        n_steps = self._n_steps
-        if equal == "time":
-            own, transformer = (self.cost(name)["milliseconds"] for name in (kind, "transformer"))
-            n_steps = round(n_steps * transformer / own)
-        return self._trained(f"{kind}/equal {equal}/seed {seed}", kind, lr, n_steps, seed, f"equal {equal}")
-
-    def _model(self, kind: str, seed: int) -> LanguageModel:
-        return build_model(kind, self._vocab_size, self._max_len, seed)
-
-    def _trained(self, key: str, kind: str, lr: float, n_steps: int, seed: int, measure: str) -> Record:
-        recipe = LadderRecipe(lr=lr, n_steps=n_steps)
-
-        def train() -> Record:
-            model = self._model(kind, seed)
-            train_model(model, self._rows["train"], recipe, pad_id=self._pad_id, seed=seed)
-            found = {
-                name: nats_per_token(model, self._rows[name], pad_id=self._pad_id)
-                for name in ("valid", "test")
-            }
-            self._settings.report(f"{kind}, {measure}, lr {lr:g}, seed {seed}: {found}")
-            return {
-                **{"measure": measure, "model": kind, "seed": seed, "lr": lr, "n_steps": n_steps},
-                **{"bound": self._bound, **found},
-            }
-
-        return self._cached(key, {"recipe": recipe.to_dict()}, train)
+    def trained(self, kind: str, measure: str, seed: int, recipe: LadderRecipe) -> Record:
+        """The losses of a model that was trained."""
+        model = self._model(kind, seed)
+        train_model(model, self._rows["train"], recipe, pad_id=self._pad_id, seed=seed)
+        losses = {
+            name: nats_per_token(model, self._rows[name], pad_id=self._pad_id) for name in ("valid", "test")
+        }
+        how = {"seed": seed, "lr": recipe.lr, "n_steps": recipe.n_steps, "bound": self._bound}
+        return {"measure": measure, "model": kind, **how, **losses}

@@ -9,17 +9,18 @@ model's number of positions, bodies with new weights, and a bag of words.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
-from experiments.harness import Record, Records, Settings, best_rate, digest_of, mean_table
+from experiments.harness import Conclusions, Record, Records, Settings, best_rate, digest_of, mean_table
 from experiments.linear import PROBE_STRENGTHS, STRENGTHS, bag_of_words, probe
 from experiments.objective_measures import (
     best_label_accuracy,
@@ -31,7 +32,6 @@ from experiments.pretraining_readers import columns_of
 from tinytx.config import TransformerConfig
 from tinytx.counting import count_parameters
 from tinytx.loop import train
-from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.masking import Masking
 from tinytx.objectives import CausalObjective, FreshObjective
 from tinytx.transformer import LanguageModel, bidirectional, tied_std
@@ -42,7 +42,7 @@ from tinytx_run.evaluate import Sides
 from tinytx_run.finetune import finetune
 from tinytx_run.pretrain import corpus_objective, new_model, pretrain, train_tokenizer
 from tinytx_run.recipes import HYBRID_CAUSAL_SHARE, Recipe, plan, plan_finetuning, resize
-from tinytx_run.training import RunOptions, TrainingResult, fingerprint
+from tinytx_run.training import TrainingResult, fingerprint
 
 MEAN_LEN = 40  # tokens of a review of the world, about; read for the closed form of operations
 # Of all objectives. ALiBi, which recipes of the world have, cannot tell left from right in a model that reads
@@ -117,9 +117,7 @@ class _Runs:
 
     def __init__(self, settings: Settings, data: Corpus) -> None:
         self.settings, self.data = settings, data
-        self._options = RunOptions(device=settings.device, progress=False, report=settings.report)
-        self._texts = fingerprint(data)
-        self._test = data.valid if data.test is None else data.test
+        self._texts, self._test = fingerprint(data), data.splits["test"]
         self._trained = lru_cache(1)(self._train)
         self.rate = cache(self._rate)
         self._label_bound = cache(lambda: best_label_accuracy(self._test.texts, self._test.labels or ()))
@@ -158,47 +156,43 @@ class _Runs:
     def _finetuning(self) -> Record:
         return {**dataclasses.asdict(plan_finetuning("world", self.settings.budget)), "pooling": "mean"}
 
+    def _tuning(self, contestant: str, trial: str, origin: Record, measure: Callable[[], Record]) -> Record:
+        """The record of a learning rate that is tried."""
+        facts = {"contestant": contestant, "measure": "tuning", "seed": TUNING_SEED}
+        key = f"{self.settings.budget}/tuning/{contestant}/{trial}"
+        return self.settings.cached(key, origin, lambda: {**facts, **measure()})
+
     def _rate(self, objective: str) -> float:
         """The learning rate of an objective: the best in shorter runs of one other seed."""
 
         def excess(lr: float) -> float:
             recipe = self._recipe(TUNING_SEED, objective, lr)
             origin = self._origin(recipe, n_blanks=N_TUNING_BLANKS)
-            key = f"{self.settings.budget}/tuning/{objective}/{lr}"
-            found = self.settings.cached(key, origin, partial(self._tuned, objective, recipe))
-            return float(found["excess"])
+            task = partial(self._excess, objective, recipe)
+            return self._tuning(objective, str(lr), origin, task)["excess"]
 
         return best_rate(excess, RATES, N_BEYOND)
 
     def _finetuning_rate(self, contestant: str, measure: str) -> float:
         """The learning rate of a fine-tuning: the best on valid texts, for the body of one other seed."""
-        objective, n_labels = FRESH.get(contestant, contestant), measure.split(" ")[1]
-        recipe = self._recipe(TUNING_SEED, objective)
+        recipe = self._recipe(TUNING_SEED, FRESH.get(contestant, contestant))
         held_out = dataclasses.replace(self.data, test=None)
 
         def error(lr: float) -> float:
             origin = self._origin(recipe, settings={**self._finetuning(), "lr": lr})
-            key = f"{self.settings.budget}/tuning/{contestant}/{measure} {lr}"
-            facts = {"contestant": contestant, "measure": "tuning", "seed": TUNING_SEED, "lr": lr}
-            measure_it = partial(self._finetuned, contestant, TUNING_SEED, int(n_labels), lr, held_out)
-            found = self.settings.cached(key, origin, lambda: {**facts, **measure_it()})
-            return 1 - float(found["accuracy"])
+            task = partial(self._finetuned, contestant, TUNING_SEED, measure, lr, held_out)
+            return 1 - self._tuning(contestant, f"{measure} {lr}", origin, task)["accuracy"]
 
         return best_rate(error, FINETUNING_RATES, N_BEYOND)
 
-    def _tuned(self, objective: str, recipe: Recipe) -> Record:
+    def _excess(self, objective: str, recipe: Recipe) -> Record:
         """The excess of `fill_measures` on valid texts, given each side that the objective trains for."""
-        result = self._fitted(objective, recipe, None)
-        model, texts = cast(LanguageModel | MaskedLanguageModel, result.model), self.data.valid.texts
-        left: tuple[Sides, ...] = ("left",)
-        sides: dict[str, tuple[Sides, ...]] = {"causal": left, SPARSE: left, "hybrid": ("left", "both")}
-        hybrid = objective == "hybrid"
-        found = [
-            fill_measures(model, result.tokenizer, texts, N_TUNING_BLANKS, one, hybrid=hybrid)["excess"]
-            for one in sides.get(objective, ("both",))
-        ]
-        measured = {"excess_by_side": found, "excess": float(np.mean(found))}
-        return {"contestant": objective, "measure": "tuning", "seed": TUNING_SEED, **measured}
+        result, hybrid = self._fitted(objective, recipe, None), objective == "hybrid"
+        own: Sides = "left" if objective in ("causal", SPARSE) else "both"
+        sides: tuple[Sides, ...] = ("left", "both") if hybrid else (own,)
+        asked = result.model, result.tokenizer, self.data.valid.texts, N_TUNING_BLANKS
+        found = [fill_measures(*asked, one, hybrid=hybrid)["excess"] for one in sides]
+        return {"excess_by_side": found, "excess": float(np.mean(found))}
 
     def _recipe(self, seed: int, objective: str, lr: float | None = None) -> Recipe:
         """The recipe for an objective, or with a rate to be tried that of a shorter run."""
@@ -233,7 +227,7 @@ class _Runs:
             model_changes=BACKBONE,
             training_changes={name: getattr(recipe.settings, name) for name in TRAINING},
             masking_changes=None if recipe.masking is None else {"transform": False},
-            options=dataclasses.replace(self._options, resume=folder is not None),
+            options=self.settings.quiet if folder is None else self.settings.resumed,
         )
 
     def _fitted_to_few(self, recipe: Recipe) -> TrainingResult:
@@ -252,13 +246,12 @@ class _Runs:
         return {"seed": seed, "contestant": objective, "measure": measure, **found}
 
     def _labelled(self, seed: int, contestant: str, measure: str) -> Record:
-        way, n_labels = measure.split(" ")
-        learned = label_subset(self.data.train, int(n_labels), seed)
+        learned = label_subset(self.data.train, labels_of(measure), seed)
         if contestant == BAG:
             return self._scored(*bag_of_words(learned, self._test, seed))
-        if way == "finetune":
+        if measure.startswith("finetune"):
             lr = self._finetuning_rate(contestant, measure)
-            return {"lr": lr, **self._finetuned(contestant, seed, int(n_labels), lr, self.data)}
+            return self._finetuned(contestant, seed, measure, lr, self.data)
         result = self._trained(seed, contestant)
         body, tokenizer = result.model.body, result.tokenizer
         with bidirectional(body) if contestant == "hybrid" else nullcontext():
@@ -270,7 +263,6 @@ class _Runs:
     def _asked(self, seed: int, objective: str, measure: str) -> Record:
         result = self._trained(seed, objective)
         model, tokenizer, texts = result.model, result.tokenizer, self._test.texts
-        assert isinstance(model, LanguageModel | MaskedLanguageModel)
         if measure == "pretraining":
             return _pretraining(result)
         if measure.startswith("fill"):
@@ -278,7 +270,6 @@ class _Runs:
             return fill_measures(model, tokenizer, texts, N_BLANKS, sides, hybrid=objective == "hybrid")
         if measure == "complete":
             return completion_measures(model, tokenizer, texts, N_PREFIXES, seed=seed)
-        assert isinstance(model, MaskedLanguageModel)
         return next_sentence_measures(model, tokenizer, self.data.train.texts, texts)
 
     def _scored(self, scores: np.ndarray, chosen: Record) -> Record:
@@ -286,7 +277,7 @@ class _Runs:
         exact = {"accuracy": self._label_bound()}
         return {"accuracy": float(right.mean()), "n": len(right), **chosen, "exact": exact}
 
-    def _finetuned(self, contestant: str, seed: int, n_labels: int, lr: float, data: Corpus) -> Record:
+    def _finetuned(self, contestant: str, seed: int, measure: str, lr: float, data: Corpus) -> Record:
         result = self._trained(seed, FRESH.get(contestant, contestant))
         with bidirectional(result.model.body) if contestant == "hybrid" else nullcontext():
             tuned = finetune(
@@ -295,17 +286,18 @@ class _Runs:
                 body="fresh" if contestant in FRESH else "pretrained",
                 budget=self.settings.budget,
                 seed=seed,
-                n_labels=n_labels,
+                n_labels=labels_of(measure),
                 n_scored=1,
                 training_changes={"lr": lr},
-                options=dataclasses.replace(self._options, report=lambda line: None),
+                options=self.settings.quiet,
             )
-        last = tuned.history.loss[-1]
-        return {
-            **tuned.evaluation.score.to_dict(),
-            "last_loss": last,
-            "exact": {"accuracy": self._label_bound()},
-        }
+        found = {"lr": lr, **tuned.evaluation.score.to_dict(), "last_loss": tuned.history.loss[-1]}
+        return {**found, "exact": {"accuracy": self._label_bound()}}
+
+
+def labels_of(measure: str) -> int:
+    """The number of labels in the name of a measure, such as "probe 100"."""
+    return int(measure.split(" ")[1])
 
 
 def _pretraining(result: TrainingResult) -> Record:
@@ -318,23 +310,18 @@ def _pretraining(result: TrainingResult) -> Record:
     }
 
 
-def conclusions(records: Records) -> dict[str, bool]:
+def conclusions(records: Records) -> Conclusions:
     """Sentences of lesson 10, and whether these records bear them out, each seed by itself."""
     fills = pd.DataFrame([one for one in records.values() if one["measure"].startswith("fill")])
     data = fills.pivot_table(["excess", "nats"], "seed", ["measure", "contestant"])
-    left, both = data["excess", "fill, left side"], data["excess", "fill"]
-    nats = data["nats"]
+    left, masked = data["excess", "fill, left side"], data["excess", "fill"]["masked"]
+    nearer, away = left["causal"] < masked, (left[SPARSE] - masked).mean()
+    better = data["nats", "fill", "masked"] < data["nats", "fill, left side", "causal"]
     return {
-        "a causal model is nearer to the exact value of its side than a masked one": bool(
-            (left["causal"] < both["masked"]).all()
-        ),
-        "few positions cost a causal model": bool((left["causal"] < left[SPARSE]).all()),
-        "with few positions it ends about as far from it as a masked one": bool(
-            abs((left[SPARSE] - both["masked"]).mean()) < 0.05
-        ),
-        "a masked model fills a blank better than a causal one that is given the left": bool(
-            (nats["fill", "masked"] < nats["fill, left side", "causal"]).all()
-        ),
+        "a causal model is nearer to the exact value of its side than a masked one": nearer.all(),
+        "few positions cost a causal model": (left["causal"] < left[SPARSE]).all(),
+        "with few positions it ends about as far from it as a masked one": abs(away) < 0.05,
+        "a masked model fills a blank better than a causal one that is given the left": better.all(),
     }
 
 
@@ -350,9 +337,9 @@ def table(records: Records) -> pd.DataFrame:
     for row, (measure, field) in figures_of(one["measure"] for one in records.values()).items():
         for key, one in records.items():
             if one["measure"] == measure:
-                exact = one.get("exact", {}).get(field, OPTIMUM.get(row))
+                exact = one.get("exact", {}).get(field, OPTIMUM.get(row, np.nan))
                 name = (key.split("/")[0], row, one["contestant"], one["seed"])
                 rows.append((*name, one[field], exact))
-    data, by = pd.DataFrame(rows, columns=columns), ("budget", "row")
-    found = mean_table(data, "value", by=by, variant="variant", baselines=("causal",))
-    return found.merge(data.groupby([*by, "variant"], sort=False)["exact"].first().reset_index())
+    data = pd.DataFrame(rows, columns=columns)
+    how: Record = {"by": ("budget", "row"), "variant": "variant", "baselines": ("causal",)}
+    return mean_table(data, "value", **how, others=("exact",))

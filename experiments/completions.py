@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import time
 from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import product
@@ -23,7 +22,7 @@ from tinytx_run.evaluate import LanguageModelScore
 from tinytx_run.pairs import load_pairs
 from tinytx_run.pretrain import pretrain
 from tinytx_run.recipes import MUON, plan
-from tinytx_run.training import RunOptions, describe, fingerprint
+from tinytx_run.training import describe, fingerprint
 
 PROMPTS = ("Bonjour les", "Bonjour les amis,", "Ce livre est", "La jeune fille")
 ORDERS = (1, 2, 3, 4)  # of the n-gram models
@@ -90,16 +89,14 @@ def completions(settings: Settings) -> pd.DataFrame:
 def _measured(
     settings: Settings, corpus: Corpus, seed: int, n_steps: int, changes: Mapping[str, Any]
 ) -> Record:
-    begin = time.process_time()
     result = pretrain(
         corpus,
         budget=settings.budget,
         seed=seed,
         training_changes=changes,
         out=settings.work_dir / f"completions-{corpus.name}-{settings.budget}-{n_steps}-seed{seed}",
-        options=RunOptions(resume=True, device=settings.device, report=settings.report),
+        options=settings.resumed,
     )
-    seconds = round(time.process_time() - begin)
     model, tokenizer, score = result.model, result.tokenizer, result.evaluation.score
     assert isinstance(model, LanguageModel) and isinstance(score, LanguageModelScore)
     training = result.recipe.settings
@@ -119,7 +116,7 @@ def _measured(
         "bits_per_character": score.total_nats / math.log(2) / sum(map(len, corpus.valid.texts)),
         "counts": {str(order): ngrams.nats_per_token(held_out, order=order) for order in ORDERS},
         "completions": [_completed(model, tokenizer, *way) for way in product(PROMPTS, SEARCHES)],
-        **{"budget": settings.budget, "seed": seed, "cpu_seconds": seconds},
+        **{"budget": settings.budget, "seed": seed},
     }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,21 +30,11 @@ from experiments.pretraining_recipes import (
     first_conditions,
     times_width,
 )
-from tinytx.transformer import Transformer
 from tinytx_run.classify import class_probabilities
 from tinytx_run.corpora import Corpus, Split, label_subset, load_corpus
 
 #: Named before anything was measured: each condition is compared with these, and with no others.
 BASELINES = ("scratch/tuned", "tfidf-words", "tfidf-letters")
-#: Published accuracies in %, with all 25,000 labels on the test split of the corpus, which is not read here.
-PUBLISHED = {
-    "imdb": (
-        (88.89, "word vectors and bag of words, Maas et al., ACL 2011, table 2"),
-        (91.22, "naive Bayes and SVM on pairs of words, Wang and Manning, ACL 2012, table 3"),
-        (92.76, "SA-LSTM, pretrained on the same reviews, Dai and Le, arXiv 1511.01432, table 2"),
-        (95.4, "ULMFiT, pretrained on Wikipedia and the same reviews, Howard and Ruder, arXiv 1801.06146"),
-    )
-}
 
 
 def pretraining(
@@ -152,7 +141,7 @@ class _Cells:
         return {"pretraining": self.bodies.identity, **wider}
 
     def write_down(self) -> None:
-        """Store what is tried inside the labels of each condition, and what others published."""
+        """Store what is tried inside the labels of each condition."""
         strengths = {
             **{"tfidf-words": linear.STRENGTHS, "probe": linear.PROBE_STRENGTHS},
             **dict.fromkeys((*BAGS[1:], "with-tfidf"), linear.MORE_STRENGTHS),
@@ -164,8 +153,6 @@ class _Cells:
         search["tuned"] = {"lr": rates, "by": "accuracy on a part of the labels"}
         origin = {"recipe": dataclasses.asdict(self.recipe), "search": search}
         self.settings.cached(f"{self.texts.name}/{self._budget}/search", origin, dict)
-        if lines := [{"accuracy": one, "source": text} for one, text in PUBLISHED.get(self.texts.name, ())]:
-            self.settings.cached(f"{self.texts.name}/published", {"lines": lines}, dict)
 
     def report_pretraining(self, wanted: Condition) -> None:
         """Store and print what the body of a condition has read."""
@@ -174,29 +161,22 @@ class _Cells:
         key = f"{self.texts.name}/{self._budget}/pretraining {wanted.start}/{wanted.dose}"
         measure = functools.partial(self.bodies.pretrained, wanted.start, wanted.dose)
         found = self.settings.cached(key, self._pretraining(wanted.start), measure)
-        speed = found["tokens_per_second"]  # unknown where the training was done by another process
         self.settings.report(
             f"{wanted.start}, {found['n_tokens']:,} tokens read, {found['n_distinct']:,} of them distinct, "
             f"{found['passes']:.2f} passes: {found['held_out_nats']:.3f} nats a token on held-out texts"
-            + (f", {speed:,} tokens a second" if speed else "")
         )
 
     def measured(self, wanted: Condition, n_labels: int, fold: Fold) -> Record:
         """The record of a cell."""
-        begin = time.process_time()
         train = label_subset(fold.train, n_labels, fold.seed)
-        if wanted.way == "bag":
-            scores, chosen = self._bag(wanted, train, fold.test, fold.seed)
-        else:
-            read = self._read if wanted.way in FROZEN else self._tuned
-            scores, chosen = read(wanted, self.bodies.body(wanted, fold.seed), train, fold.test, fold.seed)
+        read = self._bag if wanted.way == "bag" else self._read if wanted.way in FROZEN else self._tuned
+        scores, chosen = read(wanted, train, fold.test, fold.seed)
         correct = _n_correct(scores, fold.test)
         return {
             **{"corpus": self.texts.name, "condition": wanted.name},
             **{"n_labels": n_labels, "dose": wanted.dose},
             **{"draw": fold.repeat, "fold": fold.number, "seed": fold.seed, **chosen},
             **{"correct": correct, "n": len(fold.test), "accuracy": correct / len(fold.test)},
-            "cpu_seconds": round(time.process_time() - begin, 1),
         }
 
     def _ends(self, split: Split) -> Split:
@@ -213,10 +193,9 @@ class _Cells:
             return linear.beside_tfidf(train, test, own, others, seed)
         return linear.bag_of_words(train, test, seed, letters=wanted.name != "tfidf-words")
 
-    def _read(
-        self, wanted: Condition, body: Transformer, train: Split, test: Split, seed: int
-    ) -> linear.Predicted:
+    def _read(self, wanted: Condition, train: Split, test: Split, seed: int) -> linear.Predicted:
         """A regression on the frozen states of a body; bags read whole texts."""
+        body = self.bodies.body(wanted, seed)
         own, others = (
             columns_of(body, self.bodies.tokenizer, self._ends(part), self.settings.device)
             for part in (train, test)
@@ -224,27 +203,22 @@ class _Cells:
         regression = linear.with_tfidf if wanted.way == "with-tfidf" else linear.probe
         return regression(train, test, own, others, seed)
 
-    def _tuned(
-        self, wanted: Condition, body: Transformer, train: Split, test: Split, seed: int
-    ) -> linear.Predicted:
+    def _tuned(self, wanted: Condition, train: Split, test: Split, seed: int) -> linear.Predicted:
         """Fine-tune with each tuning on a part of the labels, then with the best on all of them."""
         from sklearn.model_selection import train_test_split
 
+        body, tokenizer = self.bodies.body(wanted, seed), self.bodies.tokenizer
+        how: dict[str, Any] = {"n_classes": self._n_classes, "seed": seed, "device": self.settings.device}
+
         def scores(tuning: Tuning, own: Split, others: Split) -> np.ndarray:
-            model = tuned(
-                body,
-                self.bodies.tokenizer,
-                own,
-                tuning=tuning,
-                n_classes=self._n_classes,
-                seed=seed,
-                device=self.settings.device,
-            )
-            return class_probabilities(model, self.bodies.tokenizer, others.texts)
+            model = tuned(body, tokenizer, own, tuning=tuning, **how)
+            return class_probabilities(model, tokenizer, others.texts)
 
         train, test = map(self._ends, (train, test))
-        how: dict[str, Any] = {"test_size": self.recipe.held_out_share, "stratify": train.labels}
-        rows, held_out = train_test_split(range(len(train)), random_state=seed, **how)
+        share = self.recipe.held_out_share
+        rows, held_out = train_test_split(
+            range(len(train)), test_size=share, stratify=train.labels, random_state=seed
+        )
         own, others = train.take(rows), train.take(held_out)
         tunings = self._tunings(wanted)
         merits = [_n_correct(scores(tuning, own, others), others) for tuning in tunings]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import json
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -74,8 +73,7 @@ class Bodies:
     def __init__(self, texts: Texts, recipe: Recipe, work_dir: Path, device: str, report: Report) -> None:
         self.texts, self.recipe, self.report = texts, recipe, report
         self._where = choose_device(device)
-        self._objectives: dict[str, AnyObjective] = {}
-        self._n_trained = 0  # steps of this process
+        self._objective = functools.cache(lambda start: self._objective_on(start, texts.unlabelled))
         self.identity = digest_of({"recipe": recipe.pretraining(), "unlabelled": list(texts.unlabelled)})
         self.folder = work_dir / f"pretraining-{texts.name}-{self.identity}"
 
@@ -102,15 +100,9 @@ class Bodies:
 
     def pretrained(self, start: str, dose: int) -> Record:
         """Train a body, where that is not done yet, and say what it read and how well it predicts."""
-        begin, n_before = time.perf_counter(), self._n_trained
-        model, reach = self._finished(start, dose), self.doses(start)[dose]
-        seconds, n_steps = time.perf_counter() - begin, self._n_trained - n_before
-        per_second = round(n_steps * reach.n_tokens / reach.n_steps / seconds) if n_steps else None
-        return {
-            **{"corpus": self.texts.name, "objective": start, "dose": dose, **asdict(reach)},
-            "held_out_nats": self._held_out_nats(start, model),
-            "tokens_per_second": per_second,
-        }
+        nats, reach = self._held_out_nats(start, self._finished(start, dose)), self.doses(start)[dose]
+        facts = {"corpus": self.texts.name, "objective": start, "dose": dose}
+        return {**facts, **asdict(reach), "held_out_nats": nats}
 
     def doses(self, start: str) -> dict[int, Dose]:
         """What each dose means for an objective; on disk, as all texts have to be encoded to know it."""
@@ -144,15 +136,12 @@ class Bodies:
 
     def _run(self, start: str, folder: Path, settings: TrainingSettings, origin: Path | None) -> None:
         recipe = self._training_recipe(start, settings)
-        model = new_model(recipe, settings.seed)
-        model.to(self._where)
+        model = new_model(recipe, settings.seed).to(self._where)
         label = f"{self.texts.name}, {start}, {folder.name}"
         self.report(f"{label}: {describe(model, settings)}")
         plan = {"start": start, "identity": self.identity}
-        steps = [*([origin] if origin else []), *step_folders(folder)]
         with Checkpoints(folder, plan, self.tokenizer, self.report, start=origin).opened() as checkpoints:
             train(model, self._objective(start), settings, checkpoints=checkpoints, label=label)
-        self._n_trained += settings.n_steps - (step_of(steps[-1]) if steps else 0)
 
     def _settings(self, start: str, n_steps: int, n_decay: int | None = None) -> TrainingSettings:
         precision = choose_precision("auto", self._where)
@@ -164,11 +153,6 @@ class Bodies:
         config = self.recipe.config(causal=objective != "masked", times_width=times_width(start))
         masking = self.recipe.masking(objective)
         return TrainingRecipe("study", config.vocab_size, config, settings, masking=masking)
-
-    def _objective(self, start: str) -> AnyObjective:
-        if start not in self._objectives:
-            self._objectives[start] = self._objective_on(start, self.texts.unlabelled)
-        return self._objectives[start]
 
     def _objective_on(self, start: str, texts: Sequence[str]) -> AnyObjective:
         recipe = self._training_recipe(start, self._settings(start, 1))

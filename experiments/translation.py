@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Mapping, Sequence
 from functools import partial
 
 import pandas as pd
@@ -17,8 +15,7 @@ from tinytx_run.bleu import evaluate_translator
 from tinytx_run.pairs import LAB_SENTENCES, PairCorpus, load_pairs
 from tinytx_run.pretrain import train_translator
 from tinytx_run.recipes import pair_kind, plan
-from tinytx_run.runs import find_run
-from tinytx_run.training import RunOptions, TrainingResult, fingerprint
+from tinytx_run.training import fingerprint
 from tinyworld.world import World
 
 SEARCHES = {"greedy": Search(), "beam of 4": Search(beam_size=4)}
@@ -51,20 +48,12 @@ def _asked(settings: Settings, data: PairCorpus, seed: int) -> Record:
 def _trained(settings: Settings, data: PairCorpus, seed: int) -> Record:
     digest = digest_of(_asked(settings, data, seed))
     folder = settings.work_dir / f"translation-{data.name}-{settings.budget}-seed{seed}-{digest}"
-    is_new = find_run(folder, resume=True) is None
-    begin = time.perf_counter()
     result = train_translator(
-        data,
-        budget=settings.budget,
-        seed=seed,
-        out=folder,
-        search=None,
-        options=RunOptions(resume=True, device=settings.device, report=settings.report),
+        data, budget=settings.budget, seed=seed, out=folder, search=None, options=settings.resumed
     )
-    seconds = time.perf_counter() - begin if is_new else None
     model, tokenizer = result.model, result.tokenizer
-    record = {
-        **{"seed": seed, "seconds": seconds},
+    record: Record = {
+        "seed": seed,
         "n_pairs": len(data.train),
         **{key: value for key, value in result.to_dict().items() if key != "path"},
         "recipe": result.recipe.to_dict(),
@@ -72,22 +61,19 @@ def _trained(settings: Settings, data: PairCorpus, seed: int) -> Record:
             name: evaluate_translator(model, tokenizer, data, search=search).to_dict()
             for name, search in SEARCHES.items()
         },
-        "sentences": {} if data.name == "world" else _translations(result, LAB_SENTENCES, SEARCHES),
+        "sentences": {},
     }
     if data.name == "world":
         pairs = World().sentence_pairs(N_ALIGNED, seed=ALIGNMENT_SEED)
-        found = alignment_mass(model, tokenizer, pairs)
-        record["alignment"] = {"mass": found.mass.tolist(), "uniform": found.uniform, "n": found.n_tokens}
+        aligned = alignment_mass(model, tokenizer, pairs)
+        facts = {"uniform": aligned.uniform, "n": aligned.n_tokens}
+        record["alignment"] = {"mass": aligned.mass.tolist(), **facts}
+    else:
+        for name, search in SEARCHES.items():
+            translations = translate(model, tokenizer, LAB_SENTENCES, search=search)
+            for sentence, found in zip(LAB_SENTENCES, translations, strict=True):
+                record["sentences"].setdefault(sentence, {})[name] = found.text
     return record
-
-
-def _translations(
-    result: TrainingResult, texts: Sequence[str], searches: Mapping[str, Search]
-) -> dict[str, dict[str, str]]:
-    """Text -> name of the search -> translation."""
-    model, tokenizer = result.model, result.tokenizer
-    found = {name: translate(model, tokenizer, texts, search=search) for name, search in searches.items()}
-    return {text: {name: found[name][i].text for name in searches} for i, text in enumerate(texts)}
 
 
 def table(records: Records) -> pd.DataFrame:

@@ -144,12 +144,11 @@ def test_reviews_without_titles_are_grouped_by_their_words_and_other_text_is_nam
 def test_a_transformer_and_one_bag_read_the_end_of_a_text(corpora, cells):
     early = [dataclasses.replace(part, texts=tuple(f"{text} {'of ' * SMOKE.n_words}" for text in part.texts))
              for part in (corpora[0].train, corpora[0].valid)]  # fmt: skip
-    body = cells.bodies.body(condition("scratch/probe", SMOKE), 0)
     last, letters, probe = (
         condition(name, SMOKE) for name in ("tfidf-letters-last", "tfidf-letters", "scratch/probe")
     )
     read = [cells._bag(each, *early, 0)[0] for each in (letters, last)]
-    read.append(cells._read(probe, body, *early, 0)[0])
+    read.append(cells._read(probe, *early, 0)[0])
     whole, *ends = (experiment._n_correct(scores, early[1]) for scores in read)
     assert whole >= 24 and max(ends) <= 16
 
@@ -229,8 +228,8 @@ def test_ends_are_learned_and_embeddings_stay_where_asked(corpora, cells, monkey
 
     monkeypatch.setattr(experiment, "tuned", watched)
     one = condition(f"scratch/{way}", SMOKE)
-    body = cells.bodies.body(one, 0)
-    scores, found = cells._tuned(one, body, train, test, 7)
+    body = cells.bodies.body(one, 7)
+    scores, found = cells._tuned(one, train, test, 7)
     assert set(found["search"]) == {"0.001", "0.0003", "0.003"} and {seed for _, seed, _ in trained} == {7}
     split, _, model = trained[-1]
     assert split == last_words(train, SMOKE.n_words) and len(trained) == 4
@@ -254,7 +253,7 @@ def test_every_kind_of_condition_is_measured_once(run, stop_after):
     assert set(tuned["search"]) == {"0.001", "0.0003", "0.003"} and tuned["n_held_out"] == 6
     assert tuned["search"][tuned["chosen"]] == max(tuned["search"].values())
     read = store.get("films/smoke/pretraining causal/2000")
-    assert read["n_distinct"] <= read["n_tokens"] and read["passes"] > 0 and read["tokens_per_second"] > 0
+    assert read["n_distinct"] <= read["n_tokens"] and read["passes"] > 0
 
 
 def test_without_variants_the_controls_and_each_dose_are_measured_with_corrected_intervals(run):

@@ -23,6 +23,6 @@ def test_both_searches_are_scored_on_the_test_split_and_nothing_is_measured_twic
     found, records = once(translation, pairs)
     assert found["search"].tolist() == ["greedy", "beam of 4"]
     (record,) = records.values()
-    assert record["scores"]["greedy"]["split"] == "test" and record["seconds"] > 0
+    assert record["scores"]["greedy"]["split"] == "test"
     assert found["bleu"].tolist() == [score["bleu"] for score in record["scores"].values()]
     assert set(record["sentences"]["I am a student"]) == {"greedy", "beam of 4"}

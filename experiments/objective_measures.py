@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from scipy import sparse
 from torch import Tensor
 
 from tinytx.batching import pad_batch
@@ -24,7 +25,6 @@ from tinyworld.world import World
 Passages = Sequence[Sequence[int]]
 N_SWEEPS = 4  # in which a masked model fills a row
 _BLANK_SEED, _PAIR_SEED = 41, 42
-_CHUNK = 1_000  # passages whose words are laid out at once
 
 
 def _exact_token(
@@ -63,14 +63,13 @@ def fill_measures(
         predicted = fill_probs(model, tokenizer, ids, position, sides=sides, hybrid=hybrid)
         possible = truth > 0
         excess = (truth[possible] * np.log(truth[possible] / predicted[possible])).sum()
-        own, best = (
+        pairs = [
             (-np.log(probs[ids[position]]), probs.argmax() == ids[position]) for probs in (predicted, truth)
-        )
-        rows.append((*own, excess, *best))
-    means = (float(np.mean(column)) for column in zip(*rows, strict=True))
-    nats, accuracy, excess, exact_nats, exact_accuracy = means
-    found = {"n": len(rows), "exact_given": sides, "nats": nats, "accuracy": accuracy, "excess": excess}
-    return {**found, "exact": {"nats": exact_nats, "accuracy": exact_accuracy}}
+        ]
+        rows.append([excess, *pairs[0], *pairs[1]])
+    excess, *means = np.mean(rows, axis=0).tolist()
+    own, exact = (dict(zip(("nats", "accuracy"), pair, strict=True)) for pair in (means[:2], means[2:]))
+    return {"n": len(rows), "exact_given": sides, **own, "excess": excess, "exact": exact}
 
 
 def completion_measures(
@@ -203,8 +202,9 @@ class TopicOverlap:
         """
         kinds = np.asarray(labels)
         if self.associations:
-            chosen = [[i for i in range(0, len(kinds), 2) if kinds[i] == kind] for kind in (0, 1)]
-            counts = [self._count(firsts, seconds, part) + 1 for part in chosen]
+            x, y = self._words(firsts[::2]), self._words(seconds[::2])
+            chosen = [np.flatnonzero(kinds[::2] == kind) for kind in (0, 1)]
+            counts = [(x[rows].T @ y[rows]).toarray() + 1 for rows in chosen]
             weights = np.log(counts[0] / (len(chosen[0]) + 1) * (len(chosen[1]) + 1) / counts[1])
             error = np.sqrt(1 / counts[0] + 1 / counts[1])
             self.weights = np.where(np.abs(weights) >= self.certainty * error, weights, 0.0)
@@ -220,31 +220,19 @@ class TopicOverlap:
 
     def scores(self, firsts: Passages, seconds: Passages) -> np.ndarray:
         """Mean weight of the pairs of words of each pair of passages, shape (N,); 0 where one is empty."""
-        parts = []
-        for x, y in self._laid_out(firsts, seconds):
-            total = np.einsum("nv,nv->n", x @ self.weights, y)
-            parts.append(total / np.maximum(x.sum(1) * y.sum(1), 1))
-        return np.concatenate(parts)
+        x, y = self._words(firsts), self._words(seconds)
+        return y.multiply(x @ self.weights).sum(axis=1) / np.maximum(x.sum(axis=1) * y.sum(axis=1), 1)
 
     def predict(self, firsts: Passages, seconds: Passages) -> np.ndarray:
         """0 for each pair predicted to follow, else 1; shape (N,)."""
         return (self.scores(firsts, seconds) <= self.threshold).astype(int)
 
-    def _count(self, firsts: Passages, seconds: Passages, chosen: list[int]) -> np.ndarray:
-        counts = np.zeros((self.vocab_size, self.vocab_size))
-        for x, y in self._laid_out([firsts[i] for i in chosen], [seconds[i] for i in chosen]):
-            counts += x.T @ y
-        return counts
-
-    def _laid_out(self, *sides: Passages) -> Iterator[list[np.ndarray]]:
-        """Which words occur in each passage, (n, V) for both sides, some passages at a time."""
-        for at in range(0, len(sides[0]), _CHUNK):
-            parts = [side[at : at + _CHUNK] for side in sides]
-            tables = [np.zeros((len(part), self.vocab_size), dtype=np.float32) for part in parts]
-            for table, part in zip(tables, parts, strict=True):
-                for row, passage in zip(table, part, strict=True):
-                    row[list(passage)] = 1
-            yield tables
+    def _words(self, passages: Passages) -> sparse.csr_array:
+        """Which words occur in each passage, (n, V)."""
+        rows = [sorted(set(passage)) for passage in passages]
+        ends = np.cumsum([0, *map(len, rows)])
+        words = [word for row in rows for word in row]
+        return sparse.csr_array((np.ones(len(words)), words, ends), shape=(len(rows), self.vocab_size))
 
 
 def next_sentence_measures(

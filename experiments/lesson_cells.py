@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import functools
 import os
-import re
 import types
 from collections.abc import Iterable, Sequence
+
+import jupytext
 
 from tinytx_course.grading.slicing import Statement, needed, statements
 from tinytx_course.lessons import project_root, written_lessons
@@ -28,9 +29,8 @@ def code_cells(lesson: str) -> tuple[str, ...]:
     if lesson not in numbers:
         raise ValueError(f"lesson must be one of {', '.join(numbers)}, got {lesson!r}")
     path = project_root() / "notebooks" / "src" / f"{numbers[lesson].name}.py"
-    kinds_and_texts = iter(re.split(r"^# %%(.*)\n", path.read_text(encoding="utf-8"), flags=re.M)[1:])
-    cells = zip(kinds_and_texts, kinds_and_texts, strict=True)
-    return tuple(text.strip() for kind, text in cells if "[markdown]" not in kind)
+    cells = jupytext.read(path, fmt="py:percent").cells
+    return tuple(cell.source for cell in cells if cell.cell_type == "code")
 
 
 def run_statements(chosen: Iterable[Statement], space: types.ModuleType) -> None:

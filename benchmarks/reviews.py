@@ -26,6 +26,7 @@ from tinytx_course.labs.timing import take_turns
 from tinytx_run.classify import classifier_inputs
 from tinytx_run.corpora import Corpus
 from tinytx_run.hf.families import BERT
+from tinytx_run.training import seeded
 
 PAD = 0
 LR = 1e-4
@@ -77,15 +78,13 @@ def bert_candidates(case: ReviewsCase) -> dict[str, Candidate]:
         f"transformers BERT, {ONE_LENGTH}, {case.precision}, {ONE_LENGTH}": ONE_LENGTH,
         f"transformers BERT, {ONE_LENGTH}, fp32, {AS_IT_COMES}": AS_IT_COMES,
     }
-    found = {}
-    for name, group in names.items():
-        torch.manual_seed(0)
-        found[name] = padded_candidate(case, HuggingFaceBert(case.config).to(case.device), group)
-    return found
+    make = partial(HuggingFaceBert, case.config)
+    return {name: padded_candidate(case, seeded(make, 0), group) for name, group in names.items()}
 
 
 def padded_candidate(case: ReviewsCase, model: nn.Module, group: str) -> Candidate:
     """A model in the loop of the tutorials: batches in random order, padded as the group has it."""
+    model.to(case.device)
     n_texts = len(case.rows) // PARTS[group]
     batches = []
     for start in range(0, n_texts, BATCH_SIZE):
@@ -110,8 +109,7 @@ def padded_candidate(case: ReviewsCase, model: nn.Module, group: str) -> Candida
 
 
 def _our_model(case: ReviewsCase) -> Classifier:
-    torch.manual_seed(0)
-    return Classifier(case.config, 2, "first").to(case.device)
+    return seeded(lambda: Classifier(case.config, 2, "first"), 0).to(case.device)
 
 
 def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Record]]:

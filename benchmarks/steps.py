@@ -32,12 +32,13 @@ from tinytx.config import TransformerConfig
 from tinytx.counting import count_parameters
 from tinytx.objectives import CausalObjective
 from tinytx.settings import TrainingSettings, choose_precision
-from tinytx.transformer import LanguageModel
-from tinytx_course.counting.costs import CostTable, cost_table
+from tinytx_course.counting.costs import cost_table
 from tinytx_course.labs.lesson_13 import tokenizer_for
 from tinytx_course.labs.roofline import product
 from tinytx_course.labs.timing import take_turns
 from tinytx_run.hf.families import GPT2, LLAMA
+from tinytx_run.pretrain import new_language_model
+from tinytx_run.training import seeded
 
 BOS, EOS, PAD = 2, 3, 0
 N_BATCHES = 4  # different ones, used in turn
@@ -60,10 +61,6 @@ class StepCase:
         c = self.config
         dropped = f", dropout {c.dropout}" if c.dropout else ""
         return f"{self.name}, vocabulary {c.vocab_size:,}, {self.batch_size} x {self.seq_len}{dropped}"
-
-    def costs(self) -> CostTable:
-        """What is counted for one step, in float32."""
-        return cost_table(self.config, batch_size=self.batch_size, seq_len=self.seq_len)
 
 
 def cases(tiny: bool = False, on_gpu: bool = False) -> list[StepCase]:
@@ -127,7 +124,8 @@ def _compare(case: StepCase, built: Built, width: int, precision: str, settings:
         device=settings.device,
         label=case.key,
     )
-    flops = case.costs().flops_training
+    costs = cost_table(case.config, batch_size=case.batch_size, seq_len=case.seq_len)
+    flops = costs.flops_training  # of one step, in float32
     # The operations of a step as a share of what one large product reaches in the same round.
     rates = turns.ratio(CEILING, OURS).to_dict()
     share = {name: flops / (2 * width**3) * value for name, value in rates.items()}
@@ -155,8 +153,7 @@ def our_candidate(
     optimizers = {OURS: "adamw"} | ({MUON: "muon"} if device.type == "cuda" else {})
     objective, candidates = _objective(case, stream), {}
     for name, optimizer in optimizers.items():
-        torch.manual_seed(0)
-        model = LanguageModel(case.config).to(device)
+        model = new_language_model(case.config, 0).to(device)
         its = training.replace(optimizer=optimizer)
         step = our_loop(model, objective, its, _indices(case), n_updates=1)
         about = {"precision": precision, "n_params": count_parameters(model)}
@@ -176,8 +173,7 @@ def peer_candidates(
     groups = {f"{name}, {group}": group for group in (EQUAL, other)}
     candidates = {}
     for each, group in {PLAIN: PLAIN}.items() if name == PLAIN else groups.items():
-        torch.manual_seed(0)
-        model = make(case.config).to(device)
+        model = seeded(partial(make, case.config), 0).to(device)
         if group == COMPILED:
             model.compile()
         fused = group != AS_IT_COMES

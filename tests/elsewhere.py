@@ -1,8 +1,7 @@
 """A device of its own: tensors "elsewhere" compute on the CPU, and refuse to meet tensors that stayed there.
 
-``python -m tests.elsewhere 02 08 commands exercises`` runs lessons, and the commands, with models that live
-there, and checks right solutions of all exercises by somebody who made it the default device; ``steps`` looks
-for what makes a training step wait; ``gpu`` runs tests of a GPU here.
+``python -m tests.elsewhere 02 08 commands gpu`` runs lessons, and the commands, with models that live there,
+and the tests of a GPU.
 
 What assumes a CPU fails here as it fails on a GPU: ``numpy()`` of what a model gave, an operation with an
 operand on each side, random numbers from a generator of the CPU. What else a GPU does, its speed, its memory,
@@ -17,9 +16,8 @@ import os
 import sys
 import tempfile
 import time
-import traceback
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import nbformat
 import pytest
@@ -44,8 +42,7 @@ class Elsewhere(Tensor):
 
     numbers: Tensor
     n_computed = 0  # operations of this process
-    is_watched = False
-    waits: ClassVar[list[str]] = []  # if watched: where Python waits until a GPU has computed all before
+    may_wait = True  # whether Python may wait until a GPU has computed all before
 
     @staticmethod
     def __new__(cls, numbers: Tensor) -> Elsewhere:
@@ -78,14 +75,9 @@ class Elsewhere(Tensor):
 
     def tolist(self) -> Any:
         """The numbers, as torch gives them of any device."""
-        if Elsewhere.is_watched:
-            Elsewhere.note()
+        if not Elsewhere.may_wait:
+            raise RuntimeError("tolist makes Python wait")
         return self.numbers.tolist()
-
-    @classmethod
-    def note(cls) -> None:
-        """Note where Python waits."""
-        cls.waits.append("".join(traceback.format_stack(limit=12)[:-2]))
 
     __torch_function__ = torch._C._disabled_torch_function_impl
 
@@ -97,8 +89,8 @@ class Elsewhere(Tensor):
             return 0  # plain products: fused attention has another operation for each device
         device = kwargs.get("device")
         leaves, tree = tree_flatten((args, kwargs))
-        if Elsewhere.is_watched and _waits(func, leaves, args):
-            Elsewhere.note()
+        if not Elsewhere.may_wait and _waits(func, leaves, args):
+            raise RuntimeError(f"{func} makes Python wait")
         _check_one_device(func, leaves)
         given_args, given_kwargs = tree_unflatten([_on_cpu(leaf) for leaf in leaves], tree)
         found = func(*given_args, **given_kwargs)
@@ -258,60 +250,18 @@ def run_commands() -> str | None:
     return None if Elsewhere.n_computed else "nothing was computed elsewhere"
 
 
-def run_steps() -> str | None:
-    """Make a training step for each objective elsewhere; where it waits for numbers, or None."""
-    install()
-    Elsewhere.is_watched = True
-    from tests.tinytx_run.two_processes import OBJECTIVES, SETTINGS, SecondOfThree, batches_of, make
-    from tinytx.loop import TrainingStep
-
-    for name in OBJECTIVES:
-        for kind in (TrainingStep, SecondOfThree):
-            model, objective = make(name)
-            step = kind(model.float().to(NAME), objective, SETTINGS)
-            for batch in batches_of(name, objective):
-                Elsewhere.waits.clear()
-                TrainingStep.backward(step, step.part(batch))
-                step.update(0.01)
-                if Elsewhere.waits:
-                    return f"{name} waits:\n" + "\n".join(Elsewhere.waits)
-    return None if Elsewhere.n_computed else "nothing was computed elsewhere"
-
-
 def run_gpu_tests() -> str | None:
     """Run tests that are made for a GPU; how they ended, or None."""
     os.environ["TINYTX_TEST_DEVICE"] = NAME
-    files = [f"tests/gpu/test_{name}_gpu.py" for name in ("same", "model")]
+    files = [f"tests/gpu/test_{name}_gpu.py" for name in ("same", "model", "waits", "checkers")]
     status = pytest.main(["-q", "-x", "--tb=short", "-p", "no:cacheprovider", *files])
     nothing = None if Elsewhere.n_computed else "nothing was computed elsewhere"
     return f"pytest ended with {status}" if status else nothing
 
 
-# Lists of the CPU as indices: a GPU takes them, and this device does not.
-INDEXED_BY_LISTS = ("last_argmax", "chain_matrix")
-
-
-def run_exercises() -> str | None:
-    """Check the right solutions of all exercises, their tensors elsewhere; those rejected, or None."""
-    install()
-    import tinytx_course as course
-    from tests.solutions import on_tensors
-    from tinytx_course.exercises import checking
-
-    checking.TIME_LIMIT = 60.0  # each operation passes through Python here
-    with torch.device(NAME, 0):
-        checked = [
-            (solution.name, course.check(solution.exercise, solution.function, display=False))
-            for solution in on_tensors()
-            if solution.name not in INDEXED_BY_LISTS
-        ]
-    failed = [f"{name}: {verdict}" for name, verdict in checked if not verdict.passed]
-    return "\n".join(failed) or (None if Elsewhere.n_computed else "nothing was computed elsewhere")
-
-
 def main() -> int:
-    """Run what is named, lessons, the commands or the exercises; print a line each."""
-    others = {"commands": run_commands, "exercises": run_exercises, "steps": run_steps, "gpu": run_gpu_tests}
+    """Run what is named, lessons, the commands or the tests of a GPU; print a line each."""
+    others = {"commands": run_commands, "gpu": run_gpu_tests}
     n_failed = 0
     for name in sys.argv[1:]:
         begin = time.perf_counter()

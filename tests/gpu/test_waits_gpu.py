@@ -1,8 +1,11 @@
 """A training step hands its work to the GPU and goes on: it waits for no number."""
 
-import pytest
-import torch
+import contextlib
 
+
+import pytest
+
+from tests.gpu.device import DEVICE, no_wait
 from tests.tinytx_run.two_processes import OBJECTIVES, SETTINGS, SecondOfThree, batches_of, make
 from tinytx.loop import TrainingStep
 
@@ -14,11 +17,8 @@ pytestmark = pytest.mark.gpu
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_a_training_step_makes_no_gpu_wait(name, kind, precision):
     model, objective = make(name)
-    step = kind(model.float().cuda(), objective, SETTINGS.replace(precision=precision))
+    step = kind(model.float().to(DEVICE), objective, SETTINGS.replace(precision=precision))
     for number, batch in enumerate(batches_of(name, objective)):
-        torch.cuda.set_sync_debug_mode("error" if number else "default")  # the first one sets things up
-        try:
+        with no_wait() if number else contextlib.nullcontext():  # the first one sets things up
             TrainingStep.backward(step, step.part(batch))
             step.update(0.01)
-        finally:
-            torch.cuda.set_sync_debug_mode("default")

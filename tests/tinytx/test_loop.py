@@ -170,17 +170,6 @@ def test_device_and_precision_are_chosen_the_same_way_each_time():
             choose_device("cuda")
 
 
-@pytest.mark.gpu
-def test_training_on_a_gpu_learns_and_resumes(tmp_path, tokenizer, config, objective):
-    settings = SETTINGS.replace(precision="auto", n_steps=40)
-    models = [new_language_model(config, seed=seed).to("cuda") for seed in (0, 5)]
-    for model in models:  # the second one takes its weights from the folder
-        with Checkpoints(tmp_path / "run", {}, tokenizer).opened() as checkpoints:
-            history = train(model, objective, settings, checkpoints=checkpoints)
-    assert history.loss[-1] < history.loss[0]
-    torch.testing.assert_close(models[0].state_dict(), models[1].state_dict(), rtol=0, atol=0)
-
-
 def test_training_is_the_loop_written_out(config, objective):
     """Clipping that acts, two groups of AdamW, warm-up and cosine by their formulas, means as records."""
     how = {"n_steps": 7, "clip_norm": 0.3, "weight_decay": 0.3, "betas": (0.8, 0.9), "log_every": 3}

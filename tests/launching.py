@@ -3,77 +3,34 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 import signal
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-LAST_LINES = 5
-
-
-class LaunchError(RuntimeError):
-    """One of the processes failed; the message has its number and its last lines."""
 
 
 def launch(
-    n_processes: int,
-    arguments: Sequence[object],
-    *,
-    module: str = "tinytx_run.cli",
-    threads: int | None = None,
-    report: Callable[[str], object] = print,
+    n_processes: int, arguments: Sequence[object], *, module: str = "tinytx_run.cli"
 ) -> dict[str, Any]:
-    """Run a program by ``torchrun``; gives the JSON object that its first process prints.
+    """Run a program by ``torchrun``; gives the one JSON object that its processes print.
 
-    ``threads`` are those of each process, by default an equal share of the cores; ``report`` gets, at the
-    end, each line that the first process wrote to standard error. If a process fails, the others are ended.
+    What they write to standard error is written here, too. If one fails, torchrun ends the others, and what
+    it says of that is the error's message.
     """
-    words = [*map(str, arguments), *["--json"] * (module == "tinytx_run.cli")]
-    threads = threads or max(1, (os.cpu_count() or 1) // n_processes)
-    environment = {
-        **os.environ,
-        "OMP_NUM_THREADS": str(threads),
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])),
-    }
-    with tempfile.TemporaryDirectory() as folder, (Path(folder) / "torchrun").open("w+") as errors:
-
-        def lines(rank: int, stream: str) -> list[str]:
-            """What a process wrote; nothing where it has not begun."""
-            logs = sorted(Path(folder).glob(f"*/attempt_*/{rank}/{stream}.log"))
-            return logs[-1].read_text(encoding="utf-8", errors="replace").splitlines() if logs else []
-
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr=127.0.0.1"]
-        command += [f"--nproc-per-node={n_processes}", f"--log-dir={folder}", "--redirects=3"]
-        # In a session of its own it gets Ctrl-C once, from here, and not from the terminal as well.
-        torchrun = subprocess.Popen(
-            [*command, "-m", module, *words],
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=errors,
-            start_new_session=True,
-        )
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr=127.0.0.1"]
+    command += [f"--nproc-per-node={n_processes}", "-m", module, *map(str, arguments)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=ROOT, text=True, **pipes) as torchrun:
         try:
-            torchrun.wait()
+            out, err = torchrun.communicate()
         except BaseException:
-            torchrun.send_signal(signal.SIGINT)
-            torchrun.wait()
+            torchrun.send_signal(signal.SIGINT)  # it ends its processes
             raise
-        for line in lines(0, "stderr"):
-            report(line)
-        if torchrun.returncode:
-            errors.seek(0)
-            written = errors.read()
-            cause = re.search(r"Root Cause.*?rank\s*: (\d+).*?exitcode\s*: (-?\d+)", written, re.DOTALL)
-            if cause is None:
-                raise LaunchError(f"every process must start, got from torchrun: {written}")
-            rank, status = int(cause[1]), int(cause[2])
-            how = f"exit status {status}" if status >= 0 else signal.Signals(-status).name
-            last = "\n".join(lines(rank, "stderr")[-LAST_LINES:])
-            raise LaunchError(f"every process must end well, got {how} of process {rank}: {last}")
-        return json.loads("\n".join(lines(0, "stdout")))
+    sys.stderr.write(err)
+    if torchrun.returncode:
+        raise RuntimeError(err)
+    return json.loads(out)

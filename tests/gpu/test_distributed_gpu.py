@@ -9,7 +9,7 @@ from tests import launching
 
 pytestmark = [pytest.mark.gpu, pytest.mark.slow]
 SETTINGS = ["--budget", "smoke", "--steps", 20, "--precision", "fp32", "--device", "cuda"]
-launch = partial(launching.launch, module="tests.gpu.limited")  # prints what process 0 writes
+launch = partial(launching.launch, module="tests.gpu.limited")
 
 
 @pytest.fixture(scope="module")

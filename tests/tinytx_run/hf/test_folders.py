@@ -17,6 +17,7 @@ from tokenizers import Tokenizer as Inner
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from tests.tinytx_run.conftest import sentences
+from tests.tinytx_run.hf.test_convert import build
 from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
@@ -60,39 +61,20 @@ def sentencepieces():
     return [(model.id_to_piece(i), model.get_score(i)) for i in range(3, n)], out.getvalue()
 
 
-def finished(model, folder):
-    model.eval().save_pretrained(folder)
+def saved(folder, family, **changes):
+    """Write a small model of a family; its weights are large, so that what it writes depends on the text."""
+    build(family, **changes).save_pretrained(folder)
     return folder
 
 
 def make_gpt2(folder):
-    inner = byte_level_bpe(["<|endoftext|>"])
-    inner.model.save(str(folder))  # vocab.json and merges.txt, as GPT-2 was published with
-    end = {"bos_token_id": 0, "eos_token_id": 0}
-    config = transformers.GPT2Config(vocab_size=300, n_embd=16, n_layer=2, n_head=2, n_positions=40, **end)
-    return finished(transformers.GPT2LMHeadModel(config), folder)
-
-
-def small_encoder(kind, n_ids, pad_id):
-    config = kind.config_class(
-        vocab_size=n_ids,
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=20,
-        max_position_embeddings=42,
-        type_vocab_size=1,
-        pad_token_id=pad_id,
-        bos_token_id=0,
-        eos_token_id=2,
-    )
-    return kind(config)
+    byte_level_bpe(["<|endoftext|>"]).model.save(str(folder))  # vocab.json, merges.txt
+    return saved(folder, "GPT-2", vocab_size=300, n_positions=40, bos_token_id=0, eos_token_id=0)
 
 
 def make_roberta(folder):
-    specials = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-    byte_level_bpe(specials).model.save(str(folder))
-    return finished(small_encoder(transformers.RobertaForMaskedLM, 300, 1), folder)
+    byte_level_bpe(["<s>", "<pad>", "</s>", "<unk>", "<mask>"]).model.save(str(folder))
+    return saved(folder, "RoBERTa", vocab_size=300, max_position_embeddings=42)
 
 
 def make_camembert(folder):
@@ -101,7 +83,7 @@ def make_camembert(folder):
     vocab = [*((piece, 0.0) for piece in first), *pieces, ("<mask>", 0.0)]
     tokenizer = transformers.CamembertTokenizer(vocab=vocab)
     tokenizer.save_pretrained(folder)
-    return finished(small_encoder(transformers.CamembertForMaskedLM, len(tokenizer), 1), folder)
+    return saved(folder, "CamemBERT", vocab_size=len(tokenizer), max_position_embeddings=42)
 
 
 def make_marian(folder):
@@ -109,28 +91,14 @@ def make_marian(folder):
     vocab = {"</s>": 0, "<unk>": 1}
     for piece, _ in pieces:
         vocab.setdefault(piece, len(vocab))
-    vocab["<pad>"] = len(vocab)
+    pad_id = vocab["<pad>"] = len(vocab)
     for side in ("source", "target"):
         (folder / f"{side}.spm").write_bytes(model)
     (folder / "vocab.json").write_text(json.dumps(vocab))
     (folder / "tokenizer_config.json").write_text(json.dumps({"source_lang": "en", "target_lang": "fr"}))
-    sizes = {"layers": 2, "attention_heads": 2, "ffn_dim": 20}
-    config = transformers.MarianConfig(
-        vocab_size=len(vocab),
-        d_model=16,
-        max_position_embeddings=40,
-        scale_embedding=True,
-        activation_function="swish",
-        pad_token_id=vocab["<pad>"],
-        decoder_start_token_id=vocab["<pad>"],
-        eos_token_id=0,
-        forced_eos_token_id=None,
-        **{f"{half}_{name}": value for half in ("encoder", "decoder") for name, value in sizes.items()},
-    )
-    theirs = transformers.MarianMTModel(config)
-    with torch.no_grad():
-        theirs.model.shared.weight.mul_(20)  # so that what is written depends on what is read
-    return finished(theirs, folder)
+    ids = {"pad_token_id": pad_id, "decoder_start_token_id": pad_id, "eos_token_id": 0}
+    sizes = {"vocab_size": len(vocab), "max_position_embeddings": 40, "forced_eos_token_id": None}
+    return saved(folder, "Marian", **sizes, **ids)
 
 
 def make_llama(folder):
@@ -148,38 +116,27 @@ def make_llama(folder):
     inner.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
     marks = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
     transformers.PreTrainedTokenizerFast(tokenizer_object=inner, **marks).save_pretrained(folder)
-    sizes = {"hidden_size": 16, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 20}
-    config = transformers.LlamaConfig(vocab_size=len(vocab), max_position_embeddings=40, **sizes)
-    return finished(transformers.LlamaForCausalLM(config), folder)
+    return saved(folder, "Llama", vocab_size=len(vocab), max_position_embeddings=40)
 
 
-def make_bart(folder, kind="Bart", forced_id=None):
+def make_bart(folder, family="BART", forced_id=None):
     """A text is read, and learned from, between two marks; the end mark begins what is written."""
     inner = byte_level_bpe(["<s>", "<pad>", "</s>", "<unk>"])
     framed = {"single": "<s> $A </s>", "special_tokens": [("<s>", 0), ("</s>", 2)]}
     inner.post_processor = processors.TemplateProcessing(**framed)
     marks = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=inner, **marks)
-    return make_sequence_to_sequence(folder, kind, tokenizer, 2, forced_id)
+    return make_sequence_to_sequence(folder, family, tokenizer, 2, forced_id)
 
 
-def make_sequence_to_sequence(folder, kind, tokenizer, start_id, forced_id):
+def make_sequence_to_sequence(folder, family, tokenizer, start_id, forced_id):
     tokenizer.save_pretrained(folder)
-    sizes = {"layers": 2, "attention_heads": 2, "ffn_dim": 20}
-    config = getattr(transformers, f"{kind}Config")(
-        vocab_size=len(tokenizer),
-        d_model=16,
-        max_position_embeddings=64,
-        decoder_start_token_id=start_id,
-        forced_eos_token_id=None,
-        **{f"{half}_{name}": value for half in ("encoder", "decoder") for name, value in sizes.items()},
-    )
-    theirs = getattr(transformers, f"{kind}ForConditionalGeneration")(config)
+    ids = {"decoder_start_token_id": start_id, "forced_eos_token_id": None}
+    theirs = build(family, vocab_size=len(tokenizer), max_position_embeddings=64, **ids)
     theirs.generation_config.forced_bos_token_id = forced_id
-    with torch.no_grad():
-        theirs.model.shared.weight.mul_(20)
-        theirs.final_logits_bias[0, [*tokenizer.added_tokens_decoder]] = -99  # no marks, no languages
-    return finished(theirs, folder)
+    theirs.final_logits_bias[0, [*tokenizer.added_tokens_decoder]] = -99  # no marks, no languages
+    theirs.save_pretrained(folder)
+    return folder
 
 
 def make_mbart(folder, kind="MBart", language="fr_XX", forced=True):
@@ -191,7 +148,7 @@ def make_mbart(folder, kind="MBart", language="fr_XX", forced=True):
     tokenizer = getattr(transformers, f"{kind}Tokenizer")(vocab=vocab, **how)
     french = tokenizer.convert_tokens_to_ids("fr_XX")
     ids = (french, None) if kind == "MBart" else (2, french if forced else None)
-    return make_sequence_to_sequence(folder, "MBart", tokenizer, *ids)
+    return make_sequence_to_sequence(folder, "BARThez", tokenizer, *ids)
 
 
 MAKERS = {
@@ -202,7 +159,7 @@ MAKERS = {
     "llama": make_llama,
     "bart": make_bart,
     "bart-forced": lambda folder: make_bart(folder, forced_id=0),
-    "barthez": lambda folder: make_bart(folder, "MBart", 0),
+    "barthez": lambda folder: make_bart(folder, "BARThez", 0),
     "mbart": make_mbart,
     "mbart50": lambda folder: make_mbart(folder, "MBart50"),
     "mbart50-to-one": lambda folder: make_mbart(folder, "MBart50", language=None),

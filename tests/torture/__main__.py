@@ -14,11 +14,23 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from tests.tinytx_run.interrupted import folder_bytes
-from tests.torture.children import Lost, compare, kill, leftovers, start, wait, while_saving
+from tests.torture.children import (
+    Lost,
+    become_a_new_python,
+    compare,
+    count_steps,
+    die_before_file_operation,
+    kill,
+    leftovers,
+    start,
+    wait,
+    while_saving,
+)
 from tests.torture.jobs import Job, interval_of, make_jobs, newest_step
 from tests.torture.power import Disk
 from tinytx_course.results import Results
@@ -90,7 +102,8 @@ class Torture:
         for number in itertools.count(0, every):
             out = self._new_folder()
             self.reached.value = 0
-            process = start(whole.job.command(out), self.log, self.reached, kill_at=number)
+            first = partial(count_steps, self.reached), partial(die_before_file_operation, number)
+            process = start(whole.job.command(out), self.log, *first)
             wait(process)
             if process.exitcode == 0:
                 return  # it has fewer operations than that
@@ -119,7 +132,9 @@ class Torture:
         forked = manner != "process of its own"
         self.reached.value = newest_step(out)
         n_printed = self.log.stat().st_size
-        process = start(whole.job.command(out), self.log, self.reached if forked else None)
+        command = whole.job.command(out)
+        first = partial(count_steps, self.reached) if forked else partial(become_a_new_python, command)
+        process = start(command, self.log, first)
         if not forked:  # importing torch takes longer than training: wait until it prints its plan
             wait(process, until=lambda: self.log.stat().st_size > n_printed)
         if manner == "while saving" or manner == "power cut" and self.rng.random() < 0.5:
@@ -148,7 +163,7 @@ class Torture:
         self.kills.append(death)
 
     def _bring_to_its_end(self, out: Path, job: Job) -> None:
-        process = start(job.command(out), self.log, self.reached)
+        process = start(job.command(out), self.log)
         wait(process)
         self._check_end(process, job.name)
 

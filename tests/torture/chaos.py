@@ -9,7 +9,6 @@ compared with those of a run that never met a fault.
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
 import random
 import resource
@@ -21,15 +20,16 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
+from itertools import chain
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.tinytx_run.interrupted import folder_bytes
-from tests.torture.children import Lost, compare, write_into  # they import what no child has to
+from tests.torture.children import Lost, compare, kill, start, wait  # they import what no child has to
 from tests.torture.jobs import make_jobs
 from tinytx_course.results import Results
-from tinytx_run.cli import main as tinytx
 
 #: What fails, and how: each number of the call in turn.
 CALLS = {
@@ -40,21 +40,11 @@ CALLS = {
     "unlink": ("EIO", "EACCES"),
 }
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
-FORK = multiprocessing.get_context("fork")
 WAIT = 900.0  # seconds after which a run counts as hanging, however busy the machine is
 
 
-@dataclass(frozen=True)
-class Trial:
-    """One run with one fault.
-
-    Attributes
-    ----------
-    status : int
-        Of the process.
-    said : str
-        What it printed.
-    """
+class Trial(NamedTuple):
+    """One run with one fault: the status of its process, and what it printed."""
 
     status: int
     said: str
@@ -81,15 +71,12 @@ class Chaos:
     ) -> Trial:
         """Train in a child; `prepare` is called in it, `meanwhile` with its number before it begins."""
         here, there = os.pipe()
-        child = FORK.Process(target=_child, args=(self.job.command(self.out), self.log, prepare, here))
         self.log.write_bytes(b"")
-        child.start()
+        child = start(self.job.command(self.out), self.log, lambda: os.read(here, 2), prepare)
         meanwhile(child.pid)
         os.write(there, b"go")
-        child.join(WAIT)
-        if child.is_alive():
-            child.kill()
-            child.join()
+        if wait(child, WAIT):
+            kill(child)
             raise Lost(f"hangs: {self.log.read_text()[-500:]}")
         for end in (here, there):
             os.close(end)
@@ -168,26 +155,14 @@ class Chaos:
     def two_writers(self) -> Iterator[tuple[str, str, Trial]]:
         """A second writer in the folder of the first."""
         other = self.folder / "other.log"
-        ready = os.pipe()
-        second = FORK.Process(target=_child, args=(self.job.command(self.out), other, _nothing, ready[0]))
-
-        def begin(_: int) -> None:
-            second.start()
-            os.write(ready[1], b"go")
-
-        trial = self.run(meanwhile=begin)
-        second.join()
+        writers: list[BaseProcess] = []
+        trial = self.run(meanwhile=lambda _: writers.append(start(self.job.command(self.out), other)))
+        (second,) = writers
+        wait(second, WAIT)
         said = trial.said + other.read_text()
         if sorted((trial.status, second.exitcode)) not in ([0, 0], [0, 2]):
             raise Lost(f"two writers ended with {trial.status} and {second.exitcode}: {said[-700:]}")
         yield "two writers", "two writers", trial
-
-
-def _child(arguments: list[str], log: Path, prepare: Callable[[], None], wait: int) -> None:
-    write_into(log)
-    os.read(wait, 2)
-    prepare()
-    sys.exit(tinytx(arguments))
 
 
 def _traced(pid: int) -> bool:
@@ -225,28 +200,21 @@ def _turn_the_clock_back() -> None:
     time.time = lambda: begin - 3600 - (now() - begin)
 
 
-def chaos(folder: Path, every: int, n: int, seed: int, only: str | None = None) -> dict[str, dict]:
-    """Inject faults, all or `only` those; rows by kind: injected, survived, ended in one line, lost."""
+def chaos(folder: Path, every: int, n: int, seed: int) -> dict[str, dict]:
+    """Inject faults; rows by kind: injected, survived, ended in one line, lost."""
     todo, rng = Chaos(folder), random.Random(seed)
     rows: dict[str, dict] = {}
-    rounds = {
-        "calls": todo.failing_calls(every),
-        "limits": todo.limits(n, rng),
-        "signals": todo.signals(n, rng),
-        "clock": todo.clock(),
-        "writers": todo.two_writers(),
-    }
-    for one in rounds.values() if only is None else (rounds[only],):
-        for kind, what, trial in one:
-            row = rows.setdefault(kind, {"injected": 0, "went_on": 0, "stopped": 0, "lost": 0})
-            row["injected"] += 1
-            row["went_on" if trial.status == 0 else "stopped"] += 1
-            try:
-                todo.resumed(what, trial)
-            except Lost as problem:
-                row["lost"] += 1
-                print(f"lost: {problem}", file=sys.stderr, flush=True)
-                shutil.rmtree(todo.out, ignore_errors=True)
+    faults = (todo.failing_calls(every), todo.limits(n, rng), todo.signals(n, rng))
+    for kind, what, trial in chain(*faults, todo.clock(), todo.two_writers()):
+        row = rows.setdefault(kind, {"injected": 0, "went_on": 0, "stopped": 0, "lost": 0})
+        row["injected"] += 1
+        row["went_on" if trial.status == 0 else "stopped"] += 1
+        try:
+            todo.resumed(what, trial)
+        except Lost as problem:
+            row["lost"] += 1
+            print(f"lost: {problem}", file=sys.stderr, flush=True)
+            shutil.rmtree(todo.out, ignore_errors=True)
     return rows
 
 
@@ -256,14 +224,13 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=1, help="of the system calls of a kind")
     parser.add_argument("--n", type=int, default=40, help="limits of each kind, and signals")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", choices=("calls", "limits", "signals", "clock", "writers"))
     parser.add_argument("--results", type=Path, help="folder to store the table in, such as results")
     args = parser.parse_args()
     if not shutil.which("strace"):
         print("chaos: strace must be installed, as it lets system calls fail, got none", file=sys.stderr)
         return 2
     folder = Path(tempfile.mkdtemp(prefix="chaos-"))
-    rows = chaos(folder, args.every, args.n, args.seed, args.only)
+    rows = chaos(folder, args.every, args.n, args.seed)
     for kind, row in rows.items():
         print(f"{kind:<20}{', '.join(f'{n} {name}' for name, n in row.items())}")
         if args.results:

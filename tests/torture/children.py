@@ -30,27 +30,24 @@ FILE_EVENTS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir"}
 TICK = 0.0005  # seconds between two looks at a process
 
 
-def start(
-    arguments: list[str], log: Path, reached: c_int64 | None = None, kill_at: int | None = None
-) -> BaseProcess:
-    """A process that trains.
+def start(arguments: list[str], log: Path, *first: Callable[[], object]) -> BaseProcess:
+    """Train in a process that is forked off this one, which saves the time of importing torch.
 
-    Parameters
-    ----------
-    arguments : list of str
-        Of the command ``tinytx``.
-    log : Path
-        What it prints is appended there.
-    reached : c_int64, optional
-        In shared memory: the child writes there how many steps it has made. Where given it is only forked
-        off this process, which saves the time of importing torch; else it is a new Python.
-    kill_at : int, optional
-        Forked only: it kills itself just before this file operation, counted from 0.
+    Before that it calls `first`; what it prints is appended to a file.
     """
-    given = (arguments, log, reached, kill_at)
-    process = multiprocessing.get_context("fork").Process(target=_train, args=given)
+    process = multiprocessing.get_context("fork").Process(target=_train, args=(arguments, log, first))
     process.start()
     return process
+
+
+def _train(arguments: list[str], log: Path, first: tuple[Callable[[], object], ...]) -> None:
+    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    torch.set_num_threads(1)
+    for call in first:
+        call()
+    sys.exit(main(arguments))
 
 
 def wait(process: BaseProcess, seconds: float = 300.0, until: Callable[[], bool] = lambda: False) -> bool:
@@ -69,33 +66,25 @@ def kill(process: BaseProcess) -> None:
     process.join()
 
 
-def write_into(log: Path) -> None:
-    """Let this process append all that it prints to a file."""
-    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.dup2(out, 1)
-    os.dup2(out, 2)
+def become_a_new_python(arguments: list[str]) -> None:
+    """Train in this process, but from the import of torch on."""
+    os.chdir(ROOT)
+    os.execv(sys.executable, [sys.executable, "-m", "tinytx_run.cli", *arguments])
 
 
-def _train(arguments: list[str], log: Path, reached: c_int64 | None, kill_at: int | None) -> None:
-    write_into(log)
-    if reached is None:
-        os.chdir(ROOT)
-        os.execv(sys.executable, [sys.executable, "-m", "tinytx_run.cli", *arguments])
+def count_steps(reached: c_int64) -> None:
+    """Write into shared memory how many steps this process has made, counted from the first of the run."""
 
     def count(optimizer: torch.optim.Optimizer, *_: object) -> None:
-        if isinstance(optimizer, torch.optim.AdamW):  # counts from the first step of the run
+        if isinstance(optimizer, torch.optim.AdamW):
             counts = (state["step"] for state in optimizer.state.values() if "step" in state)
             reached.value = int(next(counts).item())
 
-    torch.set_num_threads(1)
     register_optimizer_step_post_hook(count)
-    if kill_at is not None:
-        _die_before_file_operation(kill_at)
-    sys.exit(main(arguments))
 
 
-def _die_before_file_operation(number: int) -> None:
-    """Kill this process just before it changes the run folder for the ``number``-th time."""
+def die_before_file_operation(number: int) -> None:
+    """Let this process kill itself just before it changes the run folder for the ``number``-th time."""
     left = number
 
     def listen(event: str, arguments: tuple) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tinytx.bpe import Merge, join_pair, learn_merges, segment
+from tinytx.bpe import Merge, learn_merges, segment
 from tinytx.tokenizer import SPACE_MARK, SPECIAL_PIECES, Tokenizer
 
 # Six times "le", three times "les", twice "elle", once "belle": 6·3 + 3·4 + 2·5 + 6 = 46 with their marks.
@@ -34,11 +34,6 @@ def test_merges_worked_by_hand():
         Merge(mark + "le", "s", 3),
         Merge(mark, "elle", 2),
     ]
-
-
-def test_overlapping_pairs_join_from_the_left():
-    assert join_pair("aaaaa", "a", "a") == ("aa", "aa", "a")
-    assert join_pair("ba", "a", "b") == ("b", "a")
 
 
 @given(texts=texts_in, n_merges=st.integers(0, 12))

@@ -68,14 +68,6 @@ def test_relative_positions_act_within_each_sequence_and_not_between_them(positi
     assert_close(decoder(tgt_ids, memory[:, order]), decoder(tgt_ids, memory))
 
 
-@pytest.mark.parametrize("tied", [True, False])
-def test_tied_there_is_one_matrix_untied_there_are_three(tied):
-    model = Translator(CONFIG.replace(tie_embeddings=tied))
-    matrices = [model.encoder.token_embed.weight, model.decoder.token_embed.weight, model.head.weight]
-    assert len({matrix.data_ptr() for matrix in matrices}) == (1 if tied else 3)
-    assert (model.head.bias is None) is tied
-
-
 def test_what_does_not_fit_is_refused():
     model = Translator(CONFIG)
     src_ids, tgt_ids = torch.randint(11, (B, S)), torch.randint(11, (B, T))

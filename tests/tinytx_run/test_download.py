@@ -300,15 +300,11 @@ def write(folder, name, content):
     return folder / name
 
 
-def test_reviews_are_joined_from_their_subwords(shared_data, tmp_path):
-    known, folder = dataset("cls-books"), shared_data / "cls-books"
+def test_reviews_are_joined_from_their_subwords(tmp_path):
     subwords = write(tmp_path, "test.review.spm", "▁J ' ai ▁ai mé .\n\n▁Un ▁li vre\n".encode())
-    made = convert(known, {"cls-books/test.review.spm": subwords})
+    made = convert(dataset("cls-books"), {"cls-books/test.review.spm": subwords})
     assert made["test.review.txt"].decode() == "J'ai aimé.\n\nUn livre\n"
     assert made["test.review.spm"] == subwords.read_bytes()
-    upstream = {path: folder / file_name(path) for path in known.files if (folder / file_name(path)).exists()}
-    for name, content in convert(known, upstream).items():
-        assert content == (folder / name).read_bytes()
 
 
 def test_novels_come_in_order_a_paragraph_a_line(tmp_path):

@@ -169,10 +169,10 @@ def busy() -> Iterator[list[int]]:
         samples += [int(line) for line in watch.communicate()[0].split() if line.isdigit()]
 
 
-def world(folder: Path, budget: str = "gpu") -> tuple[Record, list[str]]:
+def world(folder: Path) -> tuple[Record, list[str]]:
     """What the world's commands cost at the budget for a GPU."""
     run = [sys.executable, "-m", "tinytx_run.cli"]
-    rest, body = ["--corpus", "world", "--budget", budget, "--out"], str(folder / "body")
+    rest, body = ["--corpus", "world", "--budget", "gpu", "--out"], str(folder / "body")
     commands = {"pretrain": ["pretrain", *rest, body]}
     commands["finetune"] = ["finetune", body, *rest, str(folder / "tuned")]
     record, faults = {}, []

@@ -21,11 +21,6 @@ def torture(root, folder, *options, module="tests.torture"):
     return json.loads((folder / f"{module.split('.')[-1]}.json").read_text())["records"]
 
 
-def test_a_run_killed_before_a_file_operation_ends_in_the_same_bytes(root, tmp_path):
-    (row,) = torture(root, tmp_path, "--kills", 0, "--every", 45).values()
-    assert row["kills"] >= 2 and row["runs"] == row["kills"] and row["most_steps_lost"] <= 10
-
-
 @pytest.mark.proof
 def test_runs_killed_in_every_manner_end_in_the_same_bytes(root, tmp_path):
     rows = torture(root, tmp_path, "--kills", 5, "--every", 20)

@@ -44,32 +44,25 @@ def test_words_outside_the_language_have_log_prob_minus_infinity(world):
 
 
 def test_errors_name_what_is_wrong(world):
-    with pytest.raises(ValueError, match="vocabulary of the world, got 'Zut'"):
-        world.next_word(["Le", "Zut"])
-    with pytest.raises(ValueError, match="after 'Le' none continues with 'la'"):
-        world.next_word(["Le", "la", "roman"])
-    with pytest.raises(ValueError, match="got 'Zut'"):
-        world.fill(["Zut", "est", "."], 1)
-    with pytest.raises(ValueError, match="none does at 1"):
-        world.fill(["Le", "roman", "Le", "."], 1)
-    with pytest.raises(ValueError, match="positions must lie in 0 to 2, got"):
-        world.fill(["Le", "roman", "."], [0, 3])
+    openers = ReviewPlan().openers | {"first": {"plain": 0.5, "hello": 0.5}}
+    for call, words in (
+        (lambda: world.next_word(["Le", "Zut"]), "vocabulary of the world, got 'Zut'"),
+        (lambda: world.next_word(["Le", "la", "roman"]), "after 'Le' none continues with 'la'"),
+        (lambda: world.fill(["Zut", "est", "."], 1), "got 'Zut'"),
+        (lambda: world.fill(["Le", "roman", "Le", "."], 1), "none does at 1"),
+        (lambda: world.fill(["Le", "roman", "."], [0, 3]), "positions must lie in 0 to 2, got"),
+        (lambda: world.label_posterior(["Le"]), "2 or more whole sentences, got 'Le'"),
+        (lambda: world.reviews(-1, seed=0), "n must be 0 or more, got -1"),
+        (lambda: World("de"), "language must be 'fr' or 'en', got 'de'"),
+        (lambda: ReviewPlan(sentences={2: 0.5}), "sentences must be 0 or more and sum to 1"),
+        (lambda: ReviewPlan(sentences={0: 0.5, 2: 0.5}), "whole numbers from 1 up, got 0"),
+        (lambda: ReviewPlan(sentences={1.5: 0.5, 2: 0.5}), "whole numbers from 1 up, got 1.5"),
+        (lambda: World(plan=ReviewPlan(openers=openers)), "openers of first .*plain.* got 'hello'"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
     with pytest.raises(TypeError, match="got one str"):
         world.log_prob("Le roman .")
-    with pytest.raises(ValueError, match="2 or more whole sentences, got 'Le'"):
-        world.label_posterior(["Le"])
-    with pytest.raises(ValueError, match="n must be 0 or more, got -1"):
-        world.reviews(-1, seed=0)
-    with pytest.raises(ValueError, match="language must be 'fr' or 'en', got 'de'"):
-        World("de")
-    with pytest.raises(ValueError, match="chances of sentences must be 0 or more and sum to 1"):
-        ReviewPlan(sentences={2: 0.5})
-    for n in (0, -1, 1.5):
-        with pytest.raises(ValueError, match=f"sentences must be whole numbers from 1 up, got {n}"):
-            ReviewPlan(sentences={n: 0.5, 2: 0.5})
-    openers = ReviewPlan().openers | {"first": {"plain": 0.5, "hello": 0.5}}
-    with pytest.raises(ValueError, match="openers of first must be .*plain.* got 'hello'"):
-        World(plan=ReviewPlan(openers=openers))
 
 
 def test_a_number_of_sentences_without_a_chance_changes_nothing():

@@ -2,7 +2,6 @@
 
 import contextlib
 
-
 import pytest
 
 from tests.gpu.device import DEVICE, no_wait

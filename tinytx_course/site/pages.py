@@ -42,22 +42,9 @@ _DESCRIPTIONS = {
     "expected to reach. Switch parts off while it learns, and let it cheat.",
 }
 _ALWAYS = ("page", "bar", "reading", "present", "print")
-_SCRIPTS = (
-    "menus",
-    "contents",
-    "scrolling",
-    "search",
-    "code",
-    "cards",
-    "figures",
-    "predictions",
-    "present",
-    "clock",
-    "keys",
-    "filter",
-    "front",
-    "tasks",
-)
+_SCRIPTS = """
+menus contents scrolling search code cards figures predictions present clock keys filter front tasks
+"""
 _STYLES = re.compile(r'(<figure class="txd"[^>]*>)<style>.*?</style>', re.S)
 # What a lesson folds: hints, solutions, answers.
 _FOLDED = re.compile(
@@ -111,7 +98,7 @@ def first_script() -> str:
 @cache
 def site_script() -> str:
     """Return what all pages share, each part in a function of its own, which does nothing on other pages."""
-    parts = "\n".join(f"(() => {{\n{resource(f'js/{name}.js')}}})();" for name in _SCRIPTS)
+    parts = "\n".join(f"(() => {{\n{resource(f'js/{name}.js')}}})();" for name in _SCRIPTS.split())
     own = assets.compact(f"{resource('js/words.js')}{parts}")
     return f"(() => {{\n{assets.shared_script('_elements.js')}\n{own}\n}})();\n"
 

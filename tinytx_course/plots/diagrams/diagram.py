@@ -12,7 +12,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from tinytx_course.plots.diagrams import attending, inside, models, reading
+from tinytx_course.plots.diagrams import attending, models, reading
 from tinytx_course.plots.diagrams.svg import Drawn, Panel, style_sheet
 
 GAP, MARGIN = 26, 14  # in the file that holds all panels in a row
@@ -105,7 +105,7 @@ DIAGRAMS: dict[str, Callable[[], Drawn]] = {
     "old-and-new-block": models.old_and_new_block,
     "low-rank-update": models.low_rank_update,
     "dose-and-response": reading.dose_and_response,
-    "probe-ablate-patch": inside.probe_ablate_patch,
+    "probe-ablate-patch": models.probe_ablate_patch,
 }
 
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import torch
 
 from tinytx.config import PRESETS
 from tinytx.counting import ParameterTable, parameter_table
 from tinytx_course.plots.diagrams.svg import Drawn, Panel
-
-
-def _random_rows(n_rows: int, width: int) -> list[list[float]]:
-    """Return numbers as an embedding has them before training."""
-    return torch.randn(n_rows, width, generator=torch.Generator().manual_seed(0)).clamp(-1.5, 1.5).tolist()
 
 
 def text_to_vectors() -> Drawn:
@@ -29,8 +26,8 @@ def text_to_vectors() -> Drawn:
         entry = panel.box(x - 22, 120, 44, 32, str(number), kind="none")
         panel.arrow((x, 32), token.top)
         panel.arrow(token.bottom, entry.top)
-    rows = _random_rows(len(vocabulary), 5)
-    top = 218.0
+    drawn = torch.randn(len(vocabulary), 5, generator=torch.Generator().manual_seed(0))
+    rows, top = drawn.clamp(-1.5, 1.5).tolist(), 218.0  # as an embedding is before training
     table = panel.shades(82, top, rows, side)
     panel.text(table.top[0], 184, "embedding matrix", size="small", bold=True)
     panel.text(table.top[0], 203, "(V, D)", size="code", kind="soft")
@@ -64,26 +61,22 @@ def _areas(panel: Panel, table: ParameterTable, y: float, width: float, height: 
     """Draw a rectangle for each part of each layer whose area is its share of all parameters."""
     x = 0.0
     for part, count in table.parts.items():
-        if not count:
-            continue
-        wide = width * count / table.total
-        layers = max((row.times for row in table.rows if row.part == part), default=1)
-        kinds: dict[str, int] = {}
-        for row in table.rows:
-            if row.part == part and row.total:
-                kinds[row.kind] = kinds.get(row.kind, 0) + row.total
-        for layer in range(layers):
+        rows = [row for row in table.rows if row.part == part]
+        n_layers = max((row.times for row in rows), default=1)
+        wide = width * count / table.total / n_layers
+        kinds: Counter[str] = Counter()
+        for row in rows:
+            kinds[row.kind] += row.total
+        for _ in range(n_layers):
             down = y
             for kind, inside in kinds.items():
                 high = height * inside / count
-                left = x + wide * layer / layers
                 panel.parts.append(
-                    f'<rect class="f-{PARTS[kind][0]}" x="{left:.2f}" y="{down:.2f}" '
-                    f'width="{wide / layers:.2f}" height="{high:.2f}" stroke-width="0.7" '
-                    f'data-kind="{kind}"/>'
+                    f'<rect class="f-{PARTS[kind][0]}" x="{x:.2f}" y="{down:.2f}" width="{wide:.2f}" '
+                    f'height="{high:.2f}" stroke-width="0.7" data-kind="{kind}"/>'
                 )
                 down += high
-        x += wide
+            x += wide
 
 
 def parameters() -> Drawn:

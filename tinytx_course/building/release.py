@@ -21,7 +21,7 @@ from tinytx_course.lessons import Lesson, lesson_table, project_root, written_le
 from tinytx_course.site.booklet import write_booklet
 from tinytx_course.site.pages import write_site
 
-_FILES = (
+_FILES = [
     "LICENSE",
     "LICENSE-TEXT",
     "pyproject.toml",
@@ -29,7 +29,7 @@ _FILES = (
     "constraints.txt",
     "environment.yml",
     ".gitignore",
-)
+]
 # The last is what a kit is made of.
 _FOLDERS = (*PACKAGES, "experiments", "benchmarks", "figures", "results", "notebooks/teaching")
 # The line of the Makefile below which the targets are that need the sources or the tests.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections import Counter
 from pathlib import Path
 
 from tinytx_course.inventory.forms import NOT_TRIED, paper, plain_table
@@ -31,7 +32,7 @@ def write_report(survey: Survey, path: Path) -> Path:
 
 def report_html(survey: Survey) -> str:
     """The body of the page."""
-    n = {time: sum(s.time == time for s in survey.sittings) for time in TIMES}
+    n = Counter(sitting.time for sitting in survey.sittings)
     parts = [
         "<h1>Before and after</h1>",
         f'<div class="warning"><p>{html.escape(NOT_TRIED)}</p></div>',

@@ -9,9 +9,9 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -66,12 +66,7 @@ class Survey:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for ``--json``."""
-        gain = self.gain and {
-            **{name: getattr(self.gain, name) for name in ("n", "before", "after", "gain", "low", "high")},
-            "difference": self.gain.difference and vars(self.gain.difference),
-        }
-        rows = {"items": self.items, "misconceptions": self.misconceptions, "problems": self.problems}
-        return {"sittings": len(self.sittings), "gain": gain, **rows}
+        return {**asdict(self), "sittings": len(self.sittings)}
 
     def __str__(self) -> str:
         lines = [*self.problems, ""] if self.problems else []
@@ -142,19 +137,15 @@ def read_sittings(path: Path, items: Sequence[Stored], problems: list[str]) -> l
         raise ValueError(f"{path} must have the columns learner, form and time, got no {', '.join(missing)}")
     if twice := [name for name in names if name and names.count(name) > 1]:
         raise ValueError(f"{path} must name each column once, got {twice[0]} {len(twice)} times")
-    for number, row in enumerate(rows[1:], 2):
-        if any(cell.strip() for cell in row[len(names) :]):
-            problems.append(f"row {number}: more cells than columns: {row[len(names)]!a} is not read")
-    table = [
-        (number, dict(zip(names, (cell.strip() for cell in row), strict=False)))
-        for number, row in enumerate(rows[1:], 2)
-        if any(cell.strip() for cell in row)
-    ]
     known = {str(item["number"]): item["number"] for item in items}
-    if "item" in names and "answer" in names:
-        cells = [(n, row, {row.get("item", ""): row.get("answer", "")}) for n, row in table]
-    else:
-        cells = [(n, row, {k: v for k, v in row.items() if k not in _SITTING}) for n, row in table]
+    is_long, cells = {"item", "answer"} <= {*names}, []
+    for number, texts in enumerate(rows[1:], 2):
+        if any(map(str.strip, texts[len(names) :])):
+            problems.append(f"row {number}: more cells than columns: {texts[len(names)]!a} is not read")
+        row = defaultdict(str, zip(names, map(str.strip, texts), strict=False))
+        if any(row.values()):
+            given = {name: answer for name, answer in row.items() if name not in _SITTING}
+            cells.append((number, row, {row["item"]: row["answer"]} if is_long else given))
     unknown = sorted({name for *_, given in cells for name in given if name not in known})
     problems += [f"unknown item {name!r}: left out" for name in unknown]
     return _joined(cells, known, problems)
@@ -171,7 +162,7 @@ def _joined(
     twice = set()
     spellings: dict[str, str] = {}
     for number, row, given in cells:
-        name, form, time = row.get("learner", ""), row.get("form", "").upper(), row.get("time", "").lower()
+        name, form, time = row["learner"], row["form"].upper(), row["time"].lower()
         learner = spellings.setdefault(spelled_alike(name), printable(name))
         if learner != printable(name):
             problems.append(f"row {number}: {name!a} is read as another spelling of {learner!a}")
@@ -283,15 +274,12 @@ def _by_misconception(sittings: Sequence[Sitting], items: Sequence[Stored]) -> l
             start = {"function": item["function"], "misconception": slug, "words": words, "items": []}
             row = rows.setdefault((item["function"], slug), {**start, **dict.fromkeys(TIMES, 0)})
             row["items"].append(item["number"])
-    for sitting in sittings:
-        for item in items:
-            letter = sitting.answers.get(item["number"])
-            if letter is None:
-                continue
-            slug = item["forms"][sitting.form]["options"][LETTERS.index(letter)]["reveals"]
-            if slug is not None:
-                rows[item["function"], slug][sitting.time] += 1
-    n = {time: sum(s.time == time for s in sittings) for time in TIMES}
+        for sitting in sittings:
+            if letter := sitting.answers.get(item["number"]):
+                slug = item["forms"][sitting.form]["options"][LETTERS.index(letter)]["reveals"]
+                if slug is not None:
+                    rows[item["function"], slug][sitting.time] += 1
+    n = Counter(sitting.time for sitting in sittings)
     for row in rows.values():
         row["offered"] = {time: len(row["items"]) * n[time] for time in TIMES}
     chosen = [row for row in rows.values() if row["pre"] + row["post"]]

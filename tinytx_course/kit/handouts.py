@@ -73,11 +73,13 @@ def _is_wide(one: Diagram) -> bool:
 def _take_home(outline: Outline) -> Iterator[str]:
     """The cells of the section, up to a puzzle or a program shown whole, and the classes it speaks of."""
     cells = list(outline.find("Take-home").cells)
+    codes = [cell.source for part in outline.parts for cell in part.cells if cell.cell_type == "code"]
     puzzle = next((i for i, cell in enumerate(cells) if "course.parsons(" in cell.source), None)
     for cell in cells if puzzle is None else cells[: puzzle - (puzzle > 1)]:
         if cell.cell_type == "markdown":
             yield markdown_to_html(_ABOVE.sub(r"`\1` below", re.sub(r"^## .+\n", "", cell.source)))
-            yield from (_code(_class(outline, name)) for name in _ABOVE.findall(cell.source))
+            for name in _ABOVE.findall(cell.source):
+                yield _code(next(code for code in codes if f"class {name}(" in code))
             continue
         shown = [one.get("data", {}) for one in cell.outputs]
         if programs := [data["text/markdown"] for data in shown if "text/markdown" in data]:
@@ -93,11 +95,6 @@ def _output(data: dict[str, str]) -> str:
         said = html.escape(data["text/plain"])
         return f'<img src="data:image/png;base64,{picture.strip()}" alt="{said}">'
     return data.get("text/html", "")
-
-
-def _class(outline: Outline, name: str) -> str:
-    codes = (cell.source for part in outline.parts for cell in part.cells if cell.cell_type == "code")
-    return next(code for code in codes if f"class {name}(" in code)
 
 
 def _code(source: str) -> str:

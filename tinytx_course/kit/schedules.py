@@ -128,7 +128,12 @@ def read_schedule(name: str, outlines: Mapping[int, Outline]) -> Schedule:
             title=one["title"],
             minutes=one["minutes"],
             steps=steps,
-            home=[step for line in one["home"] for step in _home(line, outlines, used)],
+            home=[
+                Step(minutes=part.minutes, part=part)
+                for line in one["home"]
+                for part in parts_named(line, outlines)
+                if part.key not in used or not line.endswith(" *")
+            ],
         )
         for one, steps in zip(data["sessions"], in_class, strict=True)
     ]
@@ -140,11 +145,6 @@ def _step(line: str, outlines: Mapping[int, Outline]) -> Step:
         return Step(minutes=int(found[1]), words=found[2])
     (part,) = parts_named(line, outlines)
     return Step(minutes=part.minutes, part=part)
-
-
-def _home(line: str, outlines: Mapping[int, Outline], used: set[tuple[int, str]]) -> list[Step]:
-    rest = [part for part in parts_named(line, outlines) if part.key not in used or not line.endswith(" *")]
-    return [Step(minutes=part.minutes, part=part) for part in rest]
 
 
 # ---- pages

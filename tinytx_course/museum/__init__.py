@@ -13,27 +13,15 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_HOME = {
-    "FAULTS": "faults",
-    "PATIENTS": "faults",
-    "TESTS": "examining",
-    "as_text": "evidence",
-    "checklist": "printed",
-    "collect": "evidence",
-    "diagnose": "diagnosing",
-    "draw": "evidence",
-    "examine": "examining",
-    "healthy": "patients",
-    "order": "diagnosing",
-    "patient": "patients",
-    "price_list": "diagnosing",
-    "room": "evidence",
-    "separation": "diagnosing",
-    "shown": "diagnosing",
-    "spent": "diagnosing",
-    "stored_results": "diagnosing",
-    "told_apart": "diagnosing",
+_NAMES = {
+    "diagnosing": "diagnose order price_list separation shown spent stored_results told_apart",
+    "evidence": "as_text collect draw room",
+    "examining": "TESTS examine",
+    "faults": "FAULTS PATIENTS",
+    "patients": "healthy patient",
+    "printed": "checklist",
 }
+_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = list(_HOME)
 

@@ -64,9 +64,8 @@ def _table(patient: Patient) -> dict[str, float]:
     if patient.task == "classifier":
         answers = patient.log_probs(patient.held_out).argmax(dim=-1).tolist()
         labels = [label for _, label in patient.held_out]
-        right = [
-            small_world().french.label_posterior(small_world().decode(ids)) for ids, _ in patient.held_out
-        ]
+        world = small_world()
+        right = [world.french.label_posterior(world.decode(ids)) for ids, _ in patient.held_out]
         best = [0.5 if abs(p - 0.5) < 1e-6 else (p > 0.5) == y for p, y in zip(right, labels, strict=True)]
         table["right, held out"] = float(np.mean([a == y for a, y in zip(answers, labels, strict=True)]))
         table["best that anyone can reach"] = float(np.mean(best))
@@ -93,10 +92,6 @@ def _until_end(row: list[int], end: int) -> str:
     return (write_out(words) or "(nothing)") + ("" if end in row else " ...")
 
 
-def _reviews(patient: Patient) -> list[str]:
-    return _write(patient, None, greedy=False)
-
-
 def _answers(patient: Patient) -> list[str]:
     rows = patient.held_out[:N_SAMPLES]
     chances = patient.log_probs(rows)[:, 1].exp().tolist()
@@ -115,7 +110,11 @@ def _translations(patient: Patient) -> list[str]:
     ]
 
 
-SAMPLES = {"language model": _reviews, "classifier": _answers, "translator": _translations}
+SAMPLES = {
+    "language model": lambda patient: _write(patient, None, greedy=False),
+    "classifier": _answers,
+    "translator": _translations,
+}
 BOUND_NAMES = {
     "language model": "entropy bound",
     "classifier": "exact bound",

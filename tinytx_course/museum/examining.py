@@ -12,11 +12,10 @@ from types import MappingProxyType
 
 import torch
 
-from tinytx_course.museum.patients import Patient
+from tinytx_course.museum.patients import RECIPES, Patient
 
 N_ROWS = 8  # of a small batch
 N_OVERFIT, OVERFIT_STEPS = 4, 100
-_ALL_TASKS = ("language model", "classifier", "translator")
 _NEXT_WORD = ("language model", "translator")
 
 
@@ -30,7 +29,7 @@ class OrderedTest:
     finds: Callable[[float], bool]  # whether a number is a finding
     says: str  # the number as a sentence, with ``{}`` for it
     price: int = 1  # 1 reads the model as it is; 2 needs new rows or notes of the training; 3 trains again
-    tasks: tuple[str, ...] = _ALL_TASKS  # to which it applies
+    tasks: tuple[str, ...] = tuple(RECIPES)  # to which it applies
 
     def applies(self, task: str) -> bool:
         """Whether the question has a meaning for a task."""

@@ -28,7 +28,8 @@ from tinytx_course.site.formulas import to_mathml
 from tinytx_course.site.linking import Linker, citations, names
 
 # No line begins with the sign after a formula, and none ends between a bracket and one.
-_FORMULA = re.compile(r'\(?<math [^>]*display="inline"(?:(?!</math>).)*</math>[.,;:!?)’\']*', re.S)
+_INLINE = r'<math [^>]*display="inline"(?:(?!</math>).)*</math>'
+_NOT_ALONE = re.compile(rf"\({_INLINE}[.,;:!?)’']*|{_INLINE}[.,;:!?)’']+", re.S)
 # Pictures first: a figure's text/plain only repeats its alt text.
 _PRIORITY = [
     "image/svg+xml",
@@ -120,13 +121,8 @@ def markdown_to_html(source: str) -> str:
     pieces = _NO_PROSE.split(source)
     pieces[::2] = (_FRENCH.sub(r'<em lang="fr">\1</em>', prose) for prose in pieces[::2])
     body = MarkdownWithMath(renderer=_Renderer(escape=False)).render("".join(pieces))
-
-    def together(match: re.Match[str]) -> str:
-        alone = match[0].startswith("<") and match[0].endswith(">")
-        return match[0] if alone else f'<span class="together">{match[0]}</span>'
-
     body = _LEVEL.sub(r'<p class="level"><span>\1</span><span>\2</span><span>\3</span></p>', body)
-    return _FORMULA.sub(together, body)
+    return _NOT_ALONE.sub(r'<span class="together">\g<0></span>', body)
 
 
 def only_shows(source: str) -> bool:

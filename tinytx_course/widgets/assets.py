@@ -65,9 +65,10 @@ def _limited(kind: str) -> str:
     return f'{moves}\n:where(.tx[data-kind="{kind}"]) {{\n{_KEYFRAMES.sub("", own)}}}'
 
 
-def shared_script(name: str) -> str:
-    """Return a shared module as part of a script that is no module, as the site's own are."""
-    return compact(_EXPORT.sub("", _read(name)))
+@cache
+def shared_script(*names: str) -> str:
+    """Return shared modules as part of a script that is no module, as the site's own are."""
+    return compact(_EXPORT.sub("", _read(*names)))
 
 
 def compact(script: str) -> str:
@@ -102,17 +103,12 @@ def engine_script(kinds: Collection[str]) -> str:
 
 def shared_files(kinds: Collection[str]) -> dict[str, str]:
     """Return the scripts that pages with these explorers can share, by the name of a file."""
-    return {"explorers.js": _runtime(), **_engines(kinds)} if kinds else {}
+    return {"explorers.js": shared_script(*_SHARED, *_IN_PAGES), **_engines(kinds)} if kinds else {}
 
 
 def _engines(kinds: Collection[str]) -> dict[str, str]:
     live = {"engine.js": _engine()} if _LIVE.intersection(kinds) else {}
     return {**live, "training.js": _training()} if _TRAINS in kinds else live
-
-
-@cache
-def _runtime() -> str:
-    return compact(_EXPORT.sub("", _read(*_SHARED, *_IN_PAGES)))
 
 
 @cache
@@ -132,20 +128,15 @@ def _engine() -> str:
 
 def module_source(kind: str) -> str:
     """Return an explorer as one module, the shared part first."""
-    return _shared([kind]) + engine_script([kind]) + _own(kind)
+    return _read(*_SHARED, *_own_parts([kind])) + engine_script([kind]) + _own(kind)
 
 
 def embedded_module(kind: str, content: str) -> str:
     """Return an explorer as one module for a page of somebody else; the content is what Python wrote."""
     own = _EXPORT.sub(lambda match: "const EXPLORER = " if match[1] else "", _own(kind))
-    parts = compact(_shared([kind]) + _read("_host.js")), engine_script([kind]), compact(own)
-    style = json.dumps(compact_style(style_sheet([kind])))
-    return "".join(parts) + f"export default embedded(EXPLORER, {content}, {style});\n"
-
-
-def _shared(kinds: Iterable[str]) -> str:
-    """Return what comes before the explorers of these kinds."""
-    return _read(*_SHARED, *_own_parts(kinds))
+    shared, style = (*_SHARED, *_own_parts([kind])), json.dumps(compact_style(style_sheet([kind])))
+    script = compact(_read(*shared) + _read("_host.js")) + engine_script([kind]) + compact(own)
+    return f"{script}export default embedded(EXPLORER, {content}, {style});\n"
 
 
 def _own_parts(kinds: Iterable[str]) -> list[str]:
@@ -166,8 +157,9 @@ def page_script(kinds: Iterable[str], *, alone: bool = True) -> str:
     bodies = {kind: _EXPORT.sub(lambda match: "return " if match[1] else "", _own(kind)) for kind in own}
     wrapped = "\n".join(f"EXPLORERS.{kind} = (() => {{\n{compact(bodies[kind])}}})();" for kind in own)
     shared = "".join(shared_files(own).values()) if alone else ""
-    parts = compact(_EXPORT.sub("", _read(*_own_parts(own))))
-    return f"{shared}\n{parts}\nconst EXPLORERS = {{}};\n{wrapped}\nhost(EXPLORERS);"
+    return (
+        f"{shared}\n{shared_script(*_own_parts(own))}\nconst EXPLORERS = {{}};\n{wrapped}\nhost(EXPLORERS);"
+    )
 
 
 def explorers_in(page: str) -> set[str]:

@@ -37,6 +37,7 @@ CARDS = {
     "H200, 141 GB": 141,
     "MI300X, 192 GB": 192,
 }
+# Known models; presets come first, each as a language model.
 _GHOSTS = ("DistilBERT base", "BERT base", "BERT large", "GPT-2 small", "GPT-2 large", "GPT-2 XL", "mBART")
 
 
@@ -132,7 +133,8 @@ def count(
         seq_len=length,
         batch_size=batch_size,
         presets=_presets(),
-        ghosts=_ghosts(),
+        ghosts=[[name, parameter_table(config, "lm").total] for name, config in PRESETS.items()]
+        + [[name, PUBLISHED[name].table().total] for name in _GHOSTS],
         cards=[list(card) for card in CARDS.items()],
     )
     explorer.pinned = {name: getattr(explorer, name) for name in SETTINGS}
@@ -149,12 +151,6 @@ def _settings_of(config: TransformerConfig) -> dict[str, Any]:
         "norm_first": config.norm == "first",
         "gelu": config.activation == "gelu",
     }
-
-
-def _ghosts() -> list[list[Any]]:
-    """Return known models with their numbers of parameters: a preset's is that of its language model."""
-    ours = [[name, parameter_table(config, "lm").total] for name, config in PRESETS.items()]
-    return ours + [[name, PUBLISHED[name].table().total] for name in _GHOSTS]
 
 
 def _presets() -> list[dict[str, Any]]:

@@ -22,10 +22,9 @@ NORMS = ("none", "pre", "post")
 _LARGEST = 1e300
 _SETTINGS = TransformerConfig(vocab_size=1, d_model=32, n_heads=4, n_layers=DEPTHS[-1], d_ff=64)
 _BATCH_SIZE, _SEQ_LEN = 2, 8
-Sublayer = Callable[[Tensor], Tensor]
 
 
-def step(x: Tensor, sublayer: Sublayer, norm: str, residual: bool) -> Tensor:
+def step(x: Tensor, sublayer: Callable[[Tensor], Tensor], norm: str, residual: bool) -> Tensor:
     """One sublayer of a block: f(x), with or without ``x +``; a norm before f, after the sum, or none."""
     y = sublayer(F.layer_norm(x, x.shape[-1:]) if norm == "pre" else x)
     y = x + y if residual else y

@@ -384,7 +384,7 @@ def test_papers_and_functions_are_links_and_a_paper_says_who_wrote_it():
     papers = citations(
         ["*Where this comes from:* rotary: Su et al., [arXiv:2104.09864](https://arxiv.org/abs/2104.09864)."]
     )
-    linker = Linker(papers=papers, names=["tx.rotate"])
+    linker = Linker(papers=papers)
     linked = linker.link("<p>(arXiv:2104.09864) <code>tx.rotate</code></p>")
     assert '<a href="https://arxiv.org/abs/2104.09864" class="paper" title="Su et al.">' in linked
     assert '<code><a class="api" href="reference.html#tx.rotate">tx.rotate</a></code>' in linked

@@ -182,9 +182,7 @@ def execute(
         client.execute(env=environment)
     except (CellExecutionError, DeadKernelError) as problem:
         failure = _failure(notebook, problem)
-    notebook.metadata.pop(
-        "widgets", None
-    )  # nbclient fails on widgets with outputs where it does not store this
+    notebook.metadata.pop("widgets", None)  # stored, as nbclient fails on widgets with outputs otherwise
     seconds = time.perf_counter() - began
     return Run(lesson=lesson, notebook=notebook, seconds=seconds, peak_bytes=memory.stop(), failure=failure)
 

@@ -14,14 +14,7 @@ import torch
 from torch import nn
 
 from tinytx.attention import MultiHeadAttention
-from tinytx_course.labs.ladder import (
-    MIXERS,
-    InPlaceOfAttention,
-    LadderRecipe,
-    build_model,
-    ladder_table,
-    train_model,
-)
+from tinytx_course.labs.ladder import KERNEL_SIZE, MIXERS, build_model, ladder_table
 from tinytx_course.labs.layers import ConvolutionLayer, GRULayer, Recurrence, RecurrentLayer
 from tinytx_course.labs.timing import Times, take_turns
 
@@ -29,18 +22,12 @@ __all__ = [
     "MIXERS",
     "ConvolutionLayer",
     "GRULayer",
-    "InPlaceOfAttention",
-    "LadderRecipe",
     "RecurrentLayer",
     "build_model",
     "ladder_table",
     "path_length",
     "time_layers",
-    "train_model",
 ]
-
-KERNEL_SIZE = 4
-
 
 #: How to build a layer of width d.
 LAYERS: dict[str, Callable[[int], nn.Module]] = {

@@ -25,7 +25,7 @@ from tinytx_course.building.notebooks import joined_streams
 from tinytx_course.lessons import Lesson
 from tinytx_course.site.figures import Figures
 from tinytx_course.site.formulas import to_mathml
-from tinytx_course.site.linking import Linker, citations, names
+from tinytx_course.site.linking import Linker, citations
 
 # No line begins with the sign after a formula, and none ends between a bracket and one.
 _INLINE = r'<math [^>]*display="inline"(?:(?!</math>).)*</math>'
@@ -288,8 +288,7 @@ def notebook_to_html(
         config=Config({"NbConvertBase": {"display_data_priority": _PRIORITY}}),
     )
     papers = citations(cell.source for cell in content.cells if cell.cell_type == "markdown")
-    linker = Linker([one for one in shown if one != lesson], papers, names())
-
+    linker = Linker([one for one in shown if one != lesson], papers)
     exporter.register_filter("printed", lambda text: f"<pre>{ansi2html(text.rstrip())}</pre>")
     exporter.register_filter("markdown2html", lambda source: linker.link(markdown_to_html(source)))
     body, _ = exporter.from_notebook_node(content)

@@ -196,11 +196,8 @@ class Figures:
     def _next(self) -> tuple[str, str]:
         """Return the id of the next figure, and its number, a link to it."""
         self._n += 1
-        anchor = f"figure-{self._n}"
-        return (
-            anchor,
-            f'<a class="number" href="#{anchor}" tabindex="-1">Figure {self._lesson}.{self._n}</a> ',
-        )
+        anchor, number = f"figure-{self._n}", f"Figure {self._lesson}.{self._n}"
+        return anchor, f'<a class="number" href="#{anchor}" tabindex="-1">{number}</a> '
 
     def _numbered(self, match: re.Match[str]) -> str:
         anchor, label = self._next()

@@ -23,9 +23,8 @@ _CODE = re.compile(
     r"<pre.*?</pre>|<table.*?</table>|<p class=\"(?:todo|take)\">.*?</p>|<(script|style|svg|math)\b.*?</\1>",
     re.S,
 )
-_LONG = re.compile(
-    r"[^\W\d_]{4,}|\b[A-Z][A-Za-z]?[A-Z]+\b"
-)  # words and short names worth a place in the index
+# Words and short names worth a place in the index.
+_LONG = re.compile(r"[^\W\d_]{4,}|\b[A-Z][A-Za-z]?[A-Z]+\b")
 #: Headings that say little without their lesson.
 _IN_EACH = {"Summary", "Set-up", "Questions", "Exercises", "What this does not show", "Take-home", "Limits"}
 _COMMON = frozenset(

@@ -71,19 +71,11 @@ class Linker:
         Those that are linked where their number is named.
     papers : mapping of str to str
         From `citations`.
-    names : iterable of str
-        Functions that the reference has, such as ``tx.attention``.
     """
 
-    def __init__(
-        self,
-        lessons: Iterable[Lesson] = (),
-        papers: Mapping[str, str] | None = None,
-        names: Iterable[str] = (),
-    ) -> None:
+    def __init__(self, lessons: Iterable[Lesson] = (), papers: Mapping[str, str] | None = None) -> None:
         self._pages = {lesson.number: f"{lesson.name}.html" for lesson in lessons}
-        self._papers, self._names = papers or {}, frozenset(names)
-        self._seen: set[str] = set()
+        self._papers, self._seen = papers or {}, set[str]()
 
     def link(self, part: str) -> str:
         """Return a part of the page with links."""
@@ -94,7 +86,7 @@ class Linker:
         if match["text"]:
             return _forms()[0].sub(self._linked, match[0])
         name = match["inside"]
-        if match["name"] == "code" and name in self._names:
+        if match["name"] == "code" and name in names():
             return f'<code><a class="api" href="reference.html#{name}">{name}</a></code>'
         return match[0]
 

@@ -39,14 +39,10 @@ def compiled(folder: Path) -> bytes:
     target = folder / "kernels.wasm"
     command = [str(node_program()), str(compiler()), SOURCE.name, "-o", str(target), *_OPTIONS]
     subprocess.run(command, cwd=SOURCE.parent, check=True)
-    return target.read_bytes() + source_section()
-
-
-def source_section() -> bytes:
-    """A section of WebAssembly that is not executed: the name "source", and the checksum of the source."""
     name, checksum = b"source", hashlib.sha256(SOURCE.read_bytes()).hexdigest().encode()
-    content = bytes([len(name)]) + name + checksum
-    return bytes([0, len(content)]) + content  # both lengths are below 128: one byte each
+    section = bytes([len(name)]) + name + checksum
+    # A section that is not executed; both lengths are below 128: one byte each.
+    return target.read_bytes() + bytes([0, len(section)]) + section
 
 
 def main() -> int:

@@ -54,7 +54,7 @@ class SmallWorld:
     """The world with few words, in short reviews: small enough to be learned in seconds."""
 
     french: World
-    english: World
+    sentences: World  # what a translator learns
     words: tuple[str, ...]  # by word id; the first three are padding, beginning and end
 
     @cached_property
@@ -73,7 +73,7 @@ class SmallWorld:
     def rows(self, task: str, n: int, *, seed: int) -> list[Any]:
         """Draw rows of a task: ids; (ids, label); or (English ids, French ids)."""
         if task == "translator":
-            pairs = _sentences().sentence_pairs(n, seed=seed)
+            pairs = self.sentences.sentence_pairs(n, seed=seed)
             return [(self.encode(pair.english), self.encode(pair.french)) for pair in pairs]
         reviews = self.french.reviews(n, seed=seed)
         if task == "classifier":
@@ -90,7 +90,7 @@ class SmallWorld:
             chances = [p if label else 1 - p for p, (_, label) in zip(right, rows, strict=True)]
             return float(-np.log(chances).mean())
         texts = [self.decode(row[1] if task == "translator" else row) for row in rows]
-        nats = -(_sentences() if task == "translator" else self.french).batch_log_prob(texts)
+        nats = -(self.sentences if task == "translator" else self.french).batch_log_prob(texts)
         return float(nats.sum() / sum(len(text) + 1 for text in texts))
 
 
@@ -112,17 +112,13 @@ def _tables() -> Path:
 
 
 @cache
-def _sentences() -> World:
-    return World(tables=_tables(), plan=ReviewPlan(sentences={1: 1.0}))
-
-
-@cache
 def small_world() -> SmallWorld:
     """The world of the museum."""
-    french = World(tables=_tables(), plan=ReviewPlan(sentences={1: 0.4, 2: 0.6}))
-    english = World("en", tables=_tables())
-    words = dict.fromkeys([*french.vocabulary, *english.vocabulary])
-    return SmallWorld(french, english, ("<pad>", "<s>", "</s>", *words))
+    french, sentences = (
+        World(tables=_tables(), plan=ReviewPlan(sentences=sizes)) for sizes in ({1: 0.4, 2: 0.6}, {1: 1.0})
+    )
+    words = dict.fromkeys([*french.vocabulary, *World("en", tables=_tables()).vocabulary])
+    return SmallWorld(french, sentences, ("<pad>", "<s>", "</s>", *words))
 
 
 @dataclass

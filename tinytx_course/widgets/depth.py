@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 import traitlets
@@ -97,13 +96,10 @@ def _measured() -> dict[str, bytes]:
     measured = [measure(norm, residual) for norm in NORMS for residual in (False, True)]
     sizes, varieties, gradients = zip(*measured, strict=True)
     flat = [row for rows in gradients for row in rows]
-    values: dict[str, Sequence[Tensor]] = {"sizes": sizes, "varieties": varieties, "gradients": flat}
-    return {name: np.concatenate([_powers(row) for row in rows]).tobytes() for name, rows in values.items()}
-
-
-def _powers(values: Tensor) -> np.ndarray:
-    """log10 as float32; what left the range of float64 counts as its end."""
-    return values.nan_to_num(torch.inf).clamp(1 / _LARGEST, _LARGEST).log10().float().numpy()
+    named = {"sizes": torch.cat(sizes), "varieties": torch.cat(varieties), "gradients": torch.cat(flat)}
+    # What left the range of float64 counts as its end.
+    kept = {name: rows.nan_to_num(torch.inf).clamp(1 / _LARGEST, _LARGEST) for name, rows in named.items()}
+    return {name: rows.log10().float().numpy().tobytes() for name, rows in kept.items()}
 
 
 class DepthExplorer(Explorer):

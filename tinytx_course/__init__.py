@@ -4,64 +4,23 @@
 >>> course.Verdict.__name__
 'Verdict'
 
-Names are imported when first used.
+The public names are those of `__init__.pyi`, which type checkers read too. Each is imported when first used.
 """
 
 from __future__ import annotations
 
 import importlib
+import re
 import threading
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from tinytx_course import plots, widgets  # noqa: F401  (modules, so not among the names of a star import)
-    from tinytx_course.exercises.checking import check
-    from tinytx_course.exercises.practice import practise
-    from tinytx_course.exercises.using import use
-    from tinytx_course.exercises.verdict import Verdict
-    from tinytx_course.museum.diagnosing import diagnose
-    from tinytx_course.progress.predictions import predict, resolve
-    from tinytx_course.progress.recalling import recall
-    from tinytx_course.progress.status import reset, status
-    from tinytx_course.quizzes.quiz import quiz
-    from tinytx_course.terms import glossary
-    from tinytx_course.widgets.parsons import parsons
+from pathlib import Path
+from typing import Any
 
 PACKAGES = ("tinytx", "tinyworld", "tinytx_run", "tinytx_course")  # all that the distribution installs
 
-_HOME = {
-    "Verdict": "exercises.verdict",
-    "check": "exercises.checking",
-    "diagnose": "museum.diagnosing",
-    "glossary": "terms",
-    "parsons": "widgets.parsons",
-    "plots": "plots",
-    "practise": "exercises.practice",
-    "predict": "progress.predictions",
-    "quiz": "quizzes.quiz",
-    "recall": "progress.recalling",
-    "reset": "progress.status",
-    "resolve": "progress.predictions",
-    "status": "progress.status",
-    "use": "exercises.using",
-    "widgets": "widgets",
-}
+_STUB = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+_HOME = {name: module for module, name in re.findall(r"^from (\S+) import (\w+)", _STUB, re.MULTILINE)}
 
-__all__ = [
-    "Verdict",
-    "check",
-    "diagnose",
-    "glossary",
-    "parsons",
-    "practise",
-    "predict",
-    "quiz",
-    "recall",
-    "reset",
-    "resolve",
-    "status",
-    "use",
-]
+__all__ = sorted(name for name, home in _HOME.items() if home != __name__)  # functions, not modules
 
 # Of two threads, one in a package and one in a module of it, Python hands one a half-imported module.
 _ONE_AT_A_TIME = threading.RLock()
@@ -72,8 +31,10 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'tinytx_course' has no attribute {name!r}")
     with _ONE_AT_A_TIME:
-        module = importlib.import_module(f"tinytx_course.{_HOME[name]}")
-        globals()[name] = module if name == _HOME[name] else getattr(module, name)
+        if _HOME[name] == __name__:
+            globals()[name] = importlib.import_module(f"{__name__}.{name}")
+        else:
+            globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
     return globals()[name]
 
 

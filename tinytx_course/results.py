@@ -1,4 +1,7 @@
-"""Measured results as JSON, with machine, date and commit: experiments write them, lessons read them."""
+"""Measured results as JSON, with machine, date and commit: experiments write them, lessons read them.
+
+Here is also how files that come with the package are read.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,10 @@ import copy
 import datetime
 import json
 import subprocess
+import tomllib
+from functools import cache
 from pathlib import Path, PurePath, PureWindowsPath
+from typing import Any
 
 #: Where files of the course lie: the checkout, then what a wheel brings (setup.py puts it there).
 ROOTS = (Path(__file__).resolve().parents[1], Path(__file__).resolve().parent / "data")
@@ -15,6 +21,18 @@ ROOTS = (Path(__file__).resolve().parents[1], Path(__file__).resolve().parent / 
 FOLDERS = tuple(root / "results" for root in ROOTS)
 
 LOCK_SECONDS = 60.0  # a write takes far less
+
+
+@cache
+def text_of(name: str) -> str:
+    """Return a text that comes with this package, such as ``kit/kit.css``."""
+    return Path(__file__).parent.joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def tables_of(name: str) -> dict[str, Any]:
+    """Return what a TOML file of this package holds, such as ``terms.toml``; all callers share it."""
+    return tomllib.loads(text_of(name))
 
 
 def check_plain_name(name: str) -> str:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import html
 import re
-import tomllib
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+
+from tinytx_course.results import tables_of
 
 _COLUMNS = {
     "concept": "concept",
@@ -40,16 +40,11 @@ class Term:
 
 
 @cache
-def _tables() -> dict:
-    return tomllib.loads(files(__package__).joinpath("terms.toml").read_text(encoding="utf-8"))
-
-
-@cache
 def terms() -> dict[str, Term]:
     """Return all terms by name, in the order of the file."""
     return {
         name: Term(name=name, **table | {"forms": tuple(table.get("forms", [name]))})
-        for name, table in _tables()["terms"].items()
+        for name, table in tables_of("terms.toml")["terms"].items()
     }
 
 
@@ -92,7 +87,7 @@ def terms_table(links: dict[int, str] | None = None) -> str:
 def names_table() -> str:
     """Return the names of sizes and tensors as an HTML table."""
     rows = []
-    for name in _tables()["names"]:
+    for name in tables_of("terms.toml")["names"]:
         first, *others = (html.escape(name[key]) for key in _COLUMNS)
         cells = "".join(
             f"<td>{f'<code>{text}</code>' if text not in ('', '–') else text}</td>" for text in others

@@ -8,7 +8,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from string import Template
 
@@ -18,6 +17,7 @@ from nbformat import NotebookNode
 from tinytx_course import PACKAGES
 from tinytx_course.building.notebooks import Run, build_notebook
 from tinytx_course.lessons import Lesson, lesson_table, project_root, written_lessons
+from tinytx_course.results import text_of
 from tinytx_course.site.booklet import write_booklet
 from tinytx_course.site.pages import write_site
 
@@ -140,13 +140,12 @@ def write_release(folder: Path, *, solved: bool = False, root: Path | None = Non
             (target / "notebooks" / f"{lesson.name}.ipynb").write_text(text, encoding="utf-8")
         makefile = (root / "Makefile").read_text(encoding="utf-8").partition(_AUTHORS_LINE)[0]
         (target / "Makefile").write_text(makefile.rstrip() + "\n", encoding="utf-8")
-        readme = Template(files(__package__).joinpath("release.md").read_text(encoding="utf-8"))
+        readme = Template(text_of("building/release.md"))
         edition = "the solved edition" if solved else "the learner's edition"
         text = readme.substitute(edition=edition, lessons=lesson_table("notebooks/", root))
         (target / "README.md").write_text(text, encoding="utf-8")
         if not solved:
-            words = files(__package__).joinpath("agents.md").read_text(encoding="utf-8")
-            (target / "AGENTS.md").write_text(words, encoding="utf-8")
+            (target / "AGENTS.md").write_text(text_of("building/agents.md"), encoding="utf-8")
         n_files = sum(path.is_file() for path in target.rglob("*"))
     names = tuple(lesson.name for lesson in lessons)
     return Release(folder=folder, solved=solved, notebooks=names, n_files=n_files)

@@ -5,23 +5,22 @@ from __future__ import annotations
 import math
 import operator
 import re
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, reduce
-from importlib.resources import files
 from itertools import combinations
 
 import numpy as np
 
 from tinytx.config import TransformerConfig
 from tinytx.counting import Head, parameter_table
+from tinytx_course.results import tables_of
 
 Slips = frozenset[str]
 Terms = tuple[tuple[str, str], ...]  # "part asked for:name" and formula, as ("total:ff_norm", "2·D")
 
 #: By the part of the count that they change, then by slug: ``words``, a clause, and ``edits`` of terms.
-MISCONCEPTIONS = tomllib.loads(files(__package__).joinpath("misconceptions.toml").read_text(encoding="utf-8"))
+MISCONCEPTIONS = tables_of("counting/misconceptions.toml")
 WORDS = {slug: one["words"] for group in MISCONCEPTIONS.values() for slug, one in group.items()}
 # What all parts have in common is edited first, so what one part has left is known.
 _EDITS = {

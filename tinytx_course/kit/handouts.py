@@ -11,7 +11,7 @@ from typing import Any
 
 from tinytx_course.inventory.forms import paper
 from tinytx_course.kit.outline import Outline
-from tinytx_course.kit.pages import doors, text_of, write_page
+from tinytx_course.kit.pages import doors, write_page
 from tinytx_course.kit.scissors import LESSON, write_scissors
 from tinytx_course.lessons import LESSONS
 from tinytx_course.plots.diagrams.diagram import DIAGRAMS, Diagram, diagram
@@ -19,6 +19,7 @@ from tinytx_course.plots.style import captions
 from tinytx_course.progress.predictions import LEVELS
 from tinytx_course.quizzes.bank import LETTERS, votes, with_twins
 from tinytx_course.quizzes.card import plain
+from tinytx_course.results import text_of
 from tinytx_course.site.cells import markdown_to_html
 from tinytx_course.site.figures import drawing, style_sheet
 from tinytx_course.site.templates import render
@@ -113,6 +114,6 @@ def write_votes(folder: Path) -> None:
         write_file(folder / f"{lesson.name}.html", screens.encode())
     answers = page(page="answers", asked=[one for asked in asked_in.values() for one in with_twins(asked)])
     write_file(folder / "answers.html", paper("Votes: Answers", answers, _DENSE).encode())
-    cards = paper("Votes: Cards", page(page="cards"), text_of("votes/cards.css"))
+    cards = paper("Votes: Cards", page(page="cards"), text_of("kit/votes/cards.css"))
     write_file(folder / "cards.html", cards.encode())
     write_page(folder / "index.html", "Vote cards", page(page="index", votes=asked_in))

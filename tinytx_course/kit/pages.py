@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from string import Template
 
 from tinytx_course.inventory.forms import paper
+from tinytx_course.results import text_of
 from tinytx_course.site.cells import markdown_to_html
 from tinytx_course.site.templates import macro
 from tinytx_run.files import write_file
@@ -27,17 +26,11 @@ DOORS = (
 )
 
 
-@cache
-def text_of(name: str) -> str:
-    """Return the text of a file of the kit, such as ``kit.css``."""
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
 def write_page(path: Path, title: str, body: str, *, up: str = "../index.html") -> Path:
     """Write one page of the kit, which loads nothing; `up` is the page one level above it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     back = f'<nav><a href="{up}">‹ back</a></nav>' if up else ""
-    write_file(path, paper(title, back + body, text_of("kit.css")).encode())
+    write_file(path, paper(title, back + body, text_of("kit/kit.css")).encode())
     return path
 
 
@@ -53,7 +46,7 @@ def write_front(folder: Path) -> Path:
 
 
 def _text(name: str, **values: str) -> str:
-    return markdown_to_html(Template(text_of(f"{name}.md")).substitute(values))
+    return markdown_to_html(Template(text_of(f"kit/{name}.md")).substitute(values))
 
 
 def doors(rows: Sequence[tuple[str, str, str]]) -> str:

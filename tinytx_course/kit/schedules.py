@@ -6,20 +6,20 @@ import csv
 import html
 import io
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from tinytx_course.kit.outline import COLUMNS, Outline, Part, parts_named
-from tinytx_course.kit.pages import text_of, write_page
+from tinytx_course.kit.pages import write_page
 from tinytx_course.lessons import LESSONS, format_duration
+from tinytx_course.results import tables_of
 from tinytx_course.site.templates import render
 from tinytx_run.files import write_file
 
+_DATA = "kit/schedules.toml"
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 _VOTE = re.compile(r"Vote: .*lesson (\d\d)")
 _SET_UP = re.compile(r"lesson (\d\d) .*Set-up")
@@ -91,11 +91,6 @@ def clock(minutes: int) -> str:
     return f"{minutes // 60 % 24:02d}:{minutes % 60:02d}"
 
 
-@cache
-def _data() -> dict[str, Any]:
-    return tomllib.loads(text_of("schedules.toml"))
-
-
 def pick_schedules(name: str | None) -> list[str]:
     """Return the name of one schedule, or of all for None.
 
@@ -104,7 +99,7 @@ def pick_schedules(name: str | None) -> list[str]:
     ValueError
         If there is no schedule of this name.
     """
-    known = [key for key in _data() if key != "plan_b"]
+    known = [key for key in tables_of(_DATA) if key != "plan_b"]
     if name is not None and name not in known:
         raise ValueError(f"a schedule must be one of {', '.join(known)}, got {name!r}")
     return known if name is None else [name]
@@ -118,7 +113,7 @@ def read_schedule(name: str, outlines: Mapping[int, Outline]) -> Schedule:
     ValueError
         If a step names no part of a lesson.
     """
-    data = _data()[name]
+    data = tables_of(_DATA)[name]
     in_class = [[_step(line, outlines) for line in one["steps"]] for one in data["sessions"]]
     steps = [step for steps in in_class for step in steps]
     used = {step.part.key for step in steps if step.part}
@@ -154,7 +149,7 @@ def write_schedules(folder: Path, outlines: Mapping[int, Outline], start: str, n
     """Write a page a schedule, the page that leads to them, and the table of minutes to be corrected."""
     tools = {"clock": clock, "voted": _voted, "start": read_start(start), "outlines": outlines}
     tools |= {"duration": format_duration, "by_lesson": partial(groupby, key=lambda step: step.part.lesson)}
-    plans = [(head, _data()["plan_b"][key]) for key, head in _PLANS.items()]
+    plans = [(head, tables_of(_DATA)["plan_b"][key]) for key, head in _PLANS.items()]
     links = []
     for schedule in (read_schedule(name, outlines) for name in names):
         body = render("kit/schedules.html", schedule=schedule, plans=plans, **tools)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tinytx_course.kit.outline import EXERCISE, Outline, parts_named
-from tinytx_course.kit.pages import text_of, write_page
+from tinytx_course.kit.pages import write_page
 from tinytx_course.lessons import by_course
 from tinytx_course.quizzes.bank import questions
+from tinytx_course.results import tables_of
 from tinytx_course.site.templates import render
 
 WEEK = 200  # minutes, at most, unless one lesson takes longer
@@ -53,7 +53,7 @@ def write_self_study(folder: Path, outlines: Mapping[int, Outline]) -> None:
         (name, has, [(n, week) for n, week in in_order if week[0].lesson in lessons])
         for name, has, lessons in by_course()
     ]
-    data = tomllib.loads(text_of("self_study.toml"))
+    data = tables_of("kit/self_study.toml")
     backgrounds = [
         (one, [parts_named(line, outlines) for line in one["skip"]]) for one in data["backgrounds"]
     ]

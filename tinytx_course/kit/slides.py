@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tinytx_course.kit.deck import Stack, make_deck
-from tinytx_course.kit.pages import doors, text_of, write_page
+from tinytx_course.kit.pages import doors, write_page
 from tinytx_course.lessons import Lesson, project_root, written_lessons
 from tinytx_course.plots.diagrams.svg import style_sheet as diagram_style
+from tinytx_course.results import text_of
 from tinytx_course.site import figures, pages
 from tinytx_course.site.cells import code_style, markdown_to_html
 from tinytx_course.site.templates import macro, render, titled
@@ -33,7 +34,7 @@ def write_slides(folder: Path, lessons: Iterable[Lesson] | None = None) -> list[
         write_file(path, _page(lesson, stacks).encode())
         n_slides = sum(len(stack.slides) for stack in stacks)
         rows.append((path.name, f"{lesson.number:02d} {lesson.title}", f"{n_slides} slides"))
-    body = f"<h1>Slides</h1>{markdown_to_html(text_of('slides.md'))}{doors(rows)}"
+    body = f"<h1>Slides</h1>{markdown_to_html(text_of('kit/slides.md'))}{doors(rows)}"
     return [write_page(folder / "slides" / "index.html", "Slides", body), *paths]
 
 
@@ -43,13 +44,13 @@ def _page(lesson: Lesson, stacks: Iterable[Stack]) -> str:
     kinds = assets.explorers_in(slides)
     style = [
         pages.math_style(),
-        pages.resource("css/page.css"),
-        text_of("reveal/reveal.css"),
+        text_of("site/css/page.css"),
+        text_of("kit/reveal/reveal.css"),
         code_style(),
         diagram_style(),
         figures.style_sheet(),
         assets.style_sheet(kinds),
-        text_of("slides.css"),
+        text_of("kit/slides.css"),
     ]
     return render(
         "kit/slides.html",
@@ -57,7 +58,7 @@ def _page(lesson: Lesson, stacks: Iterable[Stack]) -> str:
         style="\n".join(style),
         first=pages.first_script(),
         slides=slides,
-        reveal=text_of("reveal/reveal.js"),
-        script=text_of("slides.js"),
+        reveal=text_of("kit/reveal/reveal.js"),
+        script=text_of("kit/slides.js"),
         explorers=assets.page_script(kinds) if kinds else "",
     )

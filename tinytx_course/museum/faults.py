@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import difflib
 import sys
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any, TypeVar
 
 from tinytx_course.exercises.catalogue import check_fields, edited, read_statement
+from tinytx_course.results import tables_of, text_of
 
-PROGRAM = Path(__file__).with_name("program.py").read_text(encoding="utf-8")
+PROGRAM = text_of("museum/program.py")
 Known = TypeVar("Known")
 _FIELDS = {"edit": list, "words": str, "test": str, "symptom": str}
 
@@ -57,7 +56,7 @@ def read_fault(name: str, task: str, table: Mapping[str, Any]) -> Fault:
     return Fault(name, table["words"], task, *changed[0], table["test"], table["symptom"], program)
 
 
-_FILE = tomllib.loads(Path(__file__).with_name("faults.toml").read_text(encoding="utf-8"))
+_FILE = tables_of("museum/faults.toml")
 _MISTAKES, _BY_TASK = _FILE["mistakes"], _FILE["patients"]
 _TASKS = {fault: task for task, patients in _BY_TASK.items() for fault in patients.values()}
 FAULTS = MappingProxyType({name: read_fault(name, _TASKS[name], one) for name, one in _MISTAKES.items()})

@@ -5,9 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import os
-import tomllib
 from contextlib import _GeneratorContextManager
-from functools import cache
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter
 from PIL import Image
 
-from tinytx_course.results import check_plain_name
+from tinytx_course.results import check_plain_name, tables_of
 
 #: Okabe and Ito's palette without the yellow, which fades on white.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#444444")
@@ -140,11 +138,9 @@ def png_bytes(fig: Figure) -> bytes:
     return stream.getvalue()
 
 
-@cache
 def captions() -> dict[str, dict[str, str]]:
     """Caption and alt text of each figure of the lessons, by its name."""
-    path = Path(__file__).with_name("captions.toml")
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+    return tables_of("plots/captions.toml")
 
 
 def show(fig: Figure, name: str, alt: str | None = None) -> None:

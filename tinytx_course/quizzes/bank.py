@@ -16,14 +16,13 @@ Where the right option cannot be computed, `check` and the third entries are abs
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from tinytx_course.lessons import Lesson
+from tinytx_course.results import tables_of
 
 LETTERS = "ABCD"
 
@@ -109,10 +108,10 @@ def with_twins(asked: Iterable[Question]) -> list[Question]:
 
 @cache
 def _read(lesson: Lesson) -> list[Question]:
-    source = files(__package__).joinpath(f"{lesson.name}.toml")
-    if not source.is_file():
-        raise ValueError(f"a lesson must have quizzes/{lesson.name}.toml, got no such file")
-    tables = tomllib.loads(source.read_text(encoding="utf-8"))
+    try:
+        tables = tables_of(f"quizzes/{lesson.name}.toml")
+    except FileNotFoundError:
+        raise ValueError(f"a lesson must have quizzes/{lesson.name}.toml, got no such file") from None
     return [_question(lesson, key, table, table.get("section", "")) for key, table in tables.items()]
 
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import html
 import re
-import tomllib
 from collections import Counter
-from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote
 
 from tinytx_course.building.elsewhere import raw_file
 from tinytx_course.lessons import project_root
+from tinytx_course.results import tables_of
 from tinytx_course.site.templates import render
 from tinytx_course.widgets import assets
 from tinytx_course.widgets.base import ELSEWHERE
 
 #: The picture of a page without one of its own.
 PLAIN = "index-playground"
+_TRIES = "widgets/tries.toml"
 FOLDER = "explorers"
 _STILLS = files(__package__).joinpath("stills")
 _STATE = r"""(?: data-tx-(?:explorer|page)=(?:'[^']*'|"[^"]*"))*"""
@@ -82,15 +82,10 @@ def with_tries(explorer: str, kind: str, name: str) -> str:
     links = [
         f'<a href="#{name}?{quote(_BOUND.sub("=", state), safe="=&")}" data-done="{html.escape(state)}">'
         f"{words}</a>"
-        for words, state in _tries().get(kind, {}).items()
+        for words, state in tables_of(_TRIES).get(kind, {}).items()
     ]
     tries = f'<p class="tx-tries"><b>Try this:</b> {" ".join(links)}</p>' if links else ""
     return explorer.replace('<p class="tx-still">', f'{tries}<p class="tx-still">')
-
-
-@cache
-def _tries() -> dict[str, dict[str, str]]:
-    return tomllib.loads(files("tinytx_course.widgets").joinpath("tries.toml").read_text(encoding="utf-8"))
 
 
 def without_elsewhere(words: str) -> str:
@@ -115,7 +110,7 @@ def bare_pages(page: str, stem: str) -> tuple[str, dict[str, str]]:
         name = name_of(stem, kind, seen[kind])
         anchor = name.partition("-")[2]
         # The strip of the first page has a button and a switch.
-        asked = "" if name == PLAIN else name if name in _tries() else kind
+        asked = "" if name == PLAIN else name if name in tables_of(_TRIES) else kind
         own = (
             with_tries(whole, asked, kind)
             .replace('id="explorer" ', "")

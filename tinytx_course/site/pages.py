@@ -21,6 +21,7 @@ from tinytx_course.building.elsewhere import open_links, source_of
 from tinytx_course.building.notebooks import Run, without_outputs
 from tinytx_course.lessons import LESSONS, Lesson, by_course, project_root
 from tinytx_course.plots.diagrams.svg import style_sheet as diagram_style
+from tinytx_course.results import text_of
 from tinytx_course.site import bare, figures, finding, front
 from tinytx_course.site.cells import code_style, notebook_to_html
 from tinytx_course.site.reference import reference_body
@@ -55,12 +56,6 @@ _CHOICE = re.compile(r"[A-H]\. ")
 
 
 @cache
-def resource(name: str) -> str:
-    """Return a file of the site."""
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-@cache
 def math_style() -> str:
     """Return the font of formulas as a sheet that holds it: not every browser reads fonts from the disk."""
     font = base64.b64encode(files(__package__).joinpath("fonts", "math.woff").read_bytes()).decode()
@@ -80,7 +75,7 @@ def write_shared(folder: Path, page: str) -> None:
 
 def style_sheet(body: str = "", own: Iterable[str] = ()) -> str:
     """Return the style of a page: what all have, what this body needs, and the sheets named."""
-    sheet = "\n".join(resource(f"css/{name}.css") for name in (*_ALWAYS, *own))
+    sheet = "\n".join(text_of(f"site/css/{name}.css") for name in (*_ALWAYS, *own))
     if 'class="highlight' in body:
         sheet += code_style()
     if 'class="txd' in body:
@@ -92,14 +87,14 @@ def style_sheet(body: str = "", own: Iterable[str] = ()) -> str:
 
 def first_script() -> str:
     """Return what is run before anything is drawn: light, dark or as the system says."""
-    return assets.shared_script("_store.js") + assets.compact(resource("js/look.js"))
+    return assets.shared_script("_store.js") + assets.compact(text_of("site/js/look.js"))
 
 
 @cache
 def site_script() -> str:
     """Return what all pages share, each part in a function of its own, which does nothing on other pages."""
-    parts = "\n".join(f"(() => {{\n{resource(f'js/{name}.js')}}})();" for name in _SCRIPTS.split())
-    own = assets.compact(f"{resource('js/words.js')}{parts}")
+    parts = "\n".join(f"(() => {{\n{text_of(f'site/js/{name}.js')}}})();" for name in _SCRIPTS.split())
+    own = assets.compact(f"{text_of('site/js/words.js')}{parts}")
     return f"(() => {{\n{assets.shared_script('_elements.js')}\n{own}\n}})();\n"
 
 

@@ -12,12 +12,12 @@ import json
 import re
 from collections.abc import Collection, Iterable
 from functools import cache
-from importlib.resources import files
 
 from tinytx_course.engine import training_parts
 from tinytx_course.engine.bundle import bundle
 from tinytx_course.engine.shipped import FOLDER, RECORDED, WEIGHTS
 from tinytx_course.engine.tables import world_tables
+from tinytx_course.results import text_of
 from tinyworld.world import World
 
 _STORE = "_store.js"  # which a page of the site has for itself, before anything is drawn
@@ -38,10 +38,8 @@ _BREAK = re.compile(r"^((?:(?!//).)*[,;({\[])\n", re.M)  # after these a new lin
 _KIND = re.compile(r'data-tx-kind="([a-z_]+)"')
 
 
-@cache
 def _read(*names: str) -> str:
-    folder = files(__package__).joinpath("js")
-    return "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
+    return "\n".join(text_of(f"widgets/js/{name}") for name in names)
 
 
 def style_sheet(kinds: Iterable[str]) -> str:

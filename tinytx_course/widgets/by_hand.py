@@ -6,11 +6,9 @@ exercises with a checker in Python: a mistake has the same name and the same wor
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import torch
@@ -19,6 +17,7 @@ from torch import Tensor
 
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.exercise import Exercise
+from tinytx_course.results import tables_of
 from tinytx_course.widgets.base import Explorer
 
 
@@ -103,8 +102,7 @@ def tasks() -> dict[str, Task]:
     >>> tasks()["untrained"].answers()[0]
     ('6.90776', '', '')
     """
-    text = files("tinytx_course").joinpath("exercises/by_hand.toml").read_text(encoding="utf-8")
-    return {name: Task(**fields) for name, fields in tomllib.loads(text).items()}
+    return {name: Task(**fields) for name, fields in tables_of("exercises/by_hand.toml").items()}
 
 
 class ByHandExplorer(Explorer):

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import base64
 import difflib
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from html import escape
-from importlib.resources import files
 from typing import Any
 
 from tinytx_course.plots.diagrams import attending, models, reading
 from tinytx_course.plots.diagrams.svg import Drawn, Panel, style_sheet
+from tinytx_course.results import tables_of
 
 GAP, MARGIN = 26, 14  # in the file that holds all panels in a row
 SMALLEST, LARGEST = 0.82, 1.25  # so far may a panel shrink, or grow, from the size it is drawn for
@@ -109,11 +107,6 @@ DIAGRAMS: dict[str, Callable[[], Drawn]] = {
 }
 
 
-@cache
-def _texts() -> dict[str, dict[str, Any]]:
-    return tomllib.loads(files(__package__).joinpath("texts.toml").read_text(encoding="utf-8"))
-
-
 def diagram(name: str) -> Diagram:
     """Return a diagram of the course by its name; as the last expression of a cell it is shown.
 
@@ -137,6 +130,6 @@ def diagram(name: str) -> Diagram:
         near = difflib.get_close_matches(str(name), DIAGRAMS, n=1)
         hint = f" (did you mean {near[0]}?)" if near else ""
         raise ValueError(f"name must be one of {', '.join(DIAGRAMS)}, got {name!r}{hint}")
-    texts, (panels, named) = _texts()[name], DIAGRAMS[name]()
+    texts, (panels, named) = tables_of("plots/diagrams/texts.toml")[name], DIAGRAMS[name]()
     caption, alt = (texts[kind].format(**named) for kind in ("caption", "alt"))
     return Diagram(name, texts["lesson"], caption, alt, panels)

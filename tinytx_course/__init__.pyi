@@ -9,10 +9,10 @@ from tinytx_course.exercises.verdict import Verdict as Verdict
 from tinytx_course.museum.diagnosing import diagnose as diagnose
 from tinytx_course.progress.predictions import predict as predict
 from tinytx_course.progress.predictions import resolve as resolve
-from tinytx_course.progress.recalling import recall as recall
 from tinytx_course.progress.status import reset as reset
 from tinytx_course.progress.status import status as status
 from tinytx_course.quizzes.quiz import quiz as quiz
+from tinytx_course.quizzes.quiz import recall as recall
 from tinytx_course.terms import glossary as glossary
 from tinytx_course.widgets.parsons import parsons as parsons
 

@@ -47,7 +47,7 @@ def _origin(fault: str | None, task: str, smoke: bool) -> Record:
 
 def _measured(smoke: bool, seed: int, fault: str | None, task: str) -> Record:
     patient = Patient(fault, task=task, seed=seed, n_steps=SMOKE_STEPS if smoke else None)
-    numbers = {name: examine(patient, test) for name, test in TESTS.items() if test.applies(task)}
+    numbers = {name: examine(patient, test) for name, test in TESTS.items() if task in test.tasks}
     record: dict[str, Any] = {"fault": fault or "healthy", "task": task, "seed": seed}
     record |= {"held_out_loss": patient.history.held_out[-1][1], "bound": patient.bound, "tests": numbers}
     if seed == 0:

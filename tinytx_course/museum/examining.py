@@ -31,10 +31,6 @@ class OrderedTest:
     price: int = 1  # 1 reads the model as it is; 2 needs new rows or notes of the training; 3 trains again
     tasks: tuple[str, ...] = tuple(RECIPES)  # to which it applies
 
-    def applies(self, task: str) -> bool:
-        """Whether the question has a meaning for a task."""
-        return task in self.tasks
-
 
 def leak(patient: Patient) -> float:
     """Largest change of a log-probability before a word that is exchanged."""
@@ -247,7 +243,7 @@ TESTS: MappingProxyType[str, OrderedTest] = MappingProxyType({test.name: test fo
 
 def examine(patient: Patient, test: OrderedTest) -> float:
     """The number of a test, with the random state as it was."""
-    if not test.applies(patient.task):
+    if patient.task not in test.tasks:
         raise ValueError(f"{test.name} must be asked of {' or '.join(test.tasks)}, got a {patient.task}")
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(patient.seed)

@@ -245,18 +245,14 @@ class ParsonsExplorer(Explorer):
 
     @traitlets.validate("indents", "picked")
     def _check_state(self, proposal: Any) -> list[int]:
-        low, high = (0, self.deepest) if proposal.trait.name == "indents" else (-1, 1)
+        deepest = 1 + max((block["indent"] for block in self.blocks), default=0)  # one more than is needed
+        low, high = (0, deepest) if proposal.trait.name == "indents" else (-1, 1)
         if len(proposal.value) != len(self.blocks) or not all(low <= one <= high for one in proposal.value):
             raise ValueError(
                 f"{proposal.trait.name} must hold a number in {low}..{high} for each of "
                 f"{len(self.blocks)} lines, got {proposal.value}"
             )
         return proposal.value
-
-    @property
-    def deepest(self) -> int:
-        """The largest level of indentation that can be chosen: one more than is needed."""
-        return 1 + max((block["indent"] for block in self.blocks), default=0)
 
     def summary(self) -> str:
         """Return the task, and the lines in their present order, pairs with "or"."""

@@ -12,6 +12,7 @@ from typing import Literal, get_args
 
 from tinytx.config import TransformerConfig
 from tinytx.counting import LAYERS, ParameterTable, Term, aligned, make_table, parameter_table
+from tinytx.settings import require
 
 CostHead = Literal["lm", "classifier"]
 AttentionPath = Literal["fused", "plain"]
@@ -263,15 +264,12 @@ def cost_table(
         ("head", head, (*get_args(CostHead), None)),
         ("attention", attention, get_args(AttentionPath)),
     ):
-        if given not in choices:
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {given!r}")
+        require(given in choices, f"{name} must be one of {', '.join(map(repr, choices))}", repr(given))
     w = bytes_per_number
     positive = {"batch_size": batch_size, "seq_len": seq_len, "n_classes": n_classes, "bytes_per_number": w}
     for name, size in positive.items():
-        if size < 1:
-            raise ValueError(f"{name} must be at least 1, got {size}")
-    if seq_len > config.max_len:
-        raise ValueError(f"seq_len must be at most max_len={config.max_len}, got {seq_len}")
+        require(size >= 1, f"{name} must be at least 1", size)
+    require(seq_len <= config.max_len, f"seq_len must be at most max_len={config.max_len}", seq_len)
     sizes = {"B": batch_size, "T": seq_len, "D": config.d_model, "H": config.n_heads, "F": config.d_ff}
     sizes |= {"V": config.vocab_size, "C": n_classes, "K": config.head_dim, "n_kv_heads": config.kv_heads}
     sizes |= {name: getattr(config, name) for name in ("n_experts", "experts_per_token")}

@@ -14,6 +14,7 @@ import numpy as np
 
 from tinytx.config import TransformerConfig
 from tinytx.counting import Head, parameter_table
+from tinytx.settings import require
 from tinytx_course.results import tables_of
 
 Slips = frozenset[str]
@@ -210,12 +211,9 @@ def diagnose_count(
     80,000 is not right for the feed-forward network of one layer: the biases of the feed-forward network were
     forgotten.
     """
-    if head not in ("lm", "classifier", None):
-        raise ValueError(f"head must be 'lm', 'classifier' or None, got {head!r}")
-    if part not in PARTS:
-        raise ValueError(f"part must be one of {', '.join(PARTS)}, got {part!r}")
-    if n_classes < 1:
-        raise ValueError(f"n_classes must be at least 1, got {n_classes}")
+    require(head in ("lm", "classifier", None), "head must be 'lm', 'classifier' or None", repr(head))
+    require(part in PARTS, f"part must be one of {', '.join(PARTS)}", repr(part))
+    require(n_classes >= 1, "n_classes must be at least 1", n_classes)
     if isinstance(claimed, bool) or not hasattr(claimed, "__index__"):
         raise TypeError(f"claimed must be an integer, got {claimed!r}")
     claimed, asked = operator.index(claimed), Question(config, head, n_classes, part)

@@ -27,6 +27,7 @@ from textwrap import shorten
 
 from tqdm import tqdm
 
+from tinytx.settings import require
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.grading.grades import CopyGrades, as_csv, commonest_mistakes, mistakes_table
 from tinytx_course.grading.running import Limits, grade_submission
@@ -117,11 +118,9 @@ def grade_folder(
     """
     handed_in = sorted(path for path in folder.rglob("*") if _is_handed_in(path.relative_to(folder)))
     paths = [path for path in handed_in if _COPY.search(path.name)]
-    if not paths:
-        raise ValueError(f"a folder to check must hold notebooks (.ipynb), got none in {folder}")
+    require(paths, "a folder to check must hold notebooks (.ipynb)", f"none in {folder}")
     report = Path(f"{folder.resolve().name or 'copies'}-grades.csv") if report is None else report
-    if report.suffix not in (".csv", ".html"):
-        raise ValueError(f"the file of grades must end in .csv or .html, got {report}")
+    require(report.suffix in (".csv", ".html"), "the file of grades must end in .csv or .html", report)
     if report.is_dir() or not is_writable(report.absolute().parent):
         raise ValueError(f"the file of grades must lie in a folder that can be written to, got {report}")
     page = report if report.suffix == ".html" else None

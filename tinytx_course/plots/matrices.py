@@ -15,6 +15,7 @@ from matplotlib.colors import Colormap, LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
+from tinytx.settings import require
 from tinytx_course.plots.style import COLORS, PlainNumbers, label_axes, own_axes, style, to_array
 
 MANY_CELLS = 2_500  # an SVG stores more as one picture: a shape for each would make it large
@@ -57,8 +58,7 @@ def heatmap(
         Format such as ``".2f"`` to write each value into its cell.
     """
     values = to_array(matrix)
-    if values.ndim != 2:
-        raise ValueError(f"matrix must have two axes, got shape {values.shape}")
+    require(values.ndim == 2, "matrix must have two axes", f"shape {values.shape}")
     hidden = None if allowed is None else to_array(allowed) == 0
     if hidden is not None and hidden.shape != values.shape:
         raise ValueError(f"allowed must have the shape of matrix, {values.shape}, got {hidden.shape}")
@@ -145,10 +145,8 @@ def depth_map(
     bar_label : str, optional
         Names the colour bar, with its unit; without one there is no bar.
     """
-    if not rows:
-        raise ValueError("rows must hold at least one stack, got none")
-    if not 0 < low < high:
-        raise ValueError(f"a logarithmic scale needs 0 < low < high, got low={low}, high={high}")
+    require(rows, "rows must hold at least one stack", "none")
+    require(0 < low < high, "a logarithmic scale needs 0 < low < high", f"low={low}, high={high}")
     fig, ax = own_axes(ax, 9.2, 1.5 + 0.32 * len(rows))
     scale: dict[str, Any] = {"norm": LogNorm(low, high), "cmap": _depth_colors(low, high)}
     below = above = False

@@ -9,6 +9,7 @@ from typing import Any
 
 import traitlets
 
+from tinytx.settings import require
 from tinytx_course.lessons import LESSONS
 from tinytx_course.progress.record import record
 from tinytx_course.quizzes.card import Answer, QuestionCard, marked, plain
@@ -175,8 +176,7 @@ def resolve(
         answer = _option(options, answer, between or (answer, answer), thresholds)
     if options is not None and answer not in (*options, OPEN):
         raise ValueError(f"the answer to {number} must be one of {', '.join(options)}, got {answer!r}")
-    if not finding.strip():
-        raise ValueError(f"the finding of {number} must be a sentence, got {finding!r}")
+    require(finding.strip(), f"the finding of {number} must be a sentence", repr(finding))
     entry = record().entry("predictions", number)
     choice = entry.get("choice", "")
     if options is not None and choice not in options:
@@ -198,8 +198,7 @@ def _option(
 ) -> str:
     """The option on whose side of the thresholds a whole range lies, else `OPEN`."""
     low, high = between
-    if not low <= value <= high:
-        raise ValueError(f"the value must lie in its range, got value={value}, between={between}")
+    require(low <= value <= high, "the value must lie in its range", f"value={value}, between={between}")
     if options is None or len(thresholds) != len(options) - 1 or list(thresholds) != sorted(set(thresholds)):
         raise ValueError(
             f"thresholds must be ascending, one less than the options that predict showed, "

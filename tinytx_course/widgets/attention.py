@@ -11,6 +11,7 @@ import traitlets
 
 from tinytx.attention import record_attention
 from tinytx.inference import eval_mode
+from tinytx.settings import require
 from tinytx_course.widgets.base import Explorer, bounded, mask_cells, numbers
 
 _MOST_TOKENS = 128
@@ -129,8 +130,7 @@ class _Part(NamedTuple):
 def _compared(trained: list[_Part], untrained: list[_Part]) -> list[_Part]:
     """Return the parts of two models of the same sizes, under names that tell them apart."""
     sizes, others = ([part.weights.shape for part in parts] for parts in (trained, untrained))
-    if sizes != others:
-        raise ValueError(f"untrained must have the sizes of source, {sizes}, got {others}")
+    require(sizes == others, f"untrained must have the sizes of source, {sizes}", others)
     if len(trained) == 1:
         return [trained[0]._replace(name="trained"), untrained[0]._replace(name="untrained")]
     return trained + [part._replace(name=f"untrained: {part.name}") for part in untrained]
@@ -206,7 +206,6 @@ def _four_axes(weights: Any) -> np.ndarray:
     if isinstance(weights, list | tuple) and hasattr(weights[0], "ndim") and weights[0].ndim >= 3:
         return np.concatenate([_four_axes(layer) for layer in weights])
     n_axes = weights.ndim if hasattr(weights, "ndim") else np.ndim(weights)
-    if not 2 <= n_axes <= 4:
-        raise ValueError(f"weights must have 2 to 4 axes, layers, heads, queries and keys, got {n_axes}")
+    require(2 <= n_axes <= 4, "weights must have 2 to 4 axes, layers, heads, queries and keys", n_axes)
     array = numbers(weights, "weights", n_axes)
     return array.reshape((1,) * (4 - n_axes) + array.shape)

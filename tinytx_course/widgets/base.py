@@ -13,6 +13,7 @@ import anywidget
 import numpy as np
 import traitlets
 
+from tinytx.settings import require
 from tinytx_course.widgets.assets import embedded_module, module_source, style_sheet
 
 if "google.colab" in sys.modules:  # Colab shows widgets of others only where a notebook allows them
@@ -126,8 +127,7 @@ def numbers(values: Any, name: str, n_axes: int) -> np.ndarray:
     array = np.ascontiguousarray(values, dtype=np.float32)
     if array.ndim != n_axes or array.size == 0:
         raise ValueError(f"{name} must have {n_axes} axes, none of them empty, got shape {array.shape}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite, got NaN or infinity")
+    require(np.isfinite(array).all(), f"{name} must be finite", "NaN or infinity")
     return array
 
 
@@ -150,8 +150,7 @@ def bounded(default: float, low: float, high: float | Callable[[Any], float]) ->
 
 def between(proposal: Any, low: float, high: float) -> Any:
     """Return a proposed value of a trait, for use in ``@traitlets.validate``, if it is in ``low..high``."""
-    if not low <= proposal.value <= high:
-        raise ValueError(f"{proposal.trait.name} must lie in {low}..{high}, got {proposal.value}")
+    require(low <= proposal.value <= high, f"{proposal.trait.name} must lie in {low}..{high}", proposal.value)
     return proposal.value
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import traitlets
 
+from tinytx.settings import require
 from tinytx_course.engine.gloss import reviews_in_english
 from tinytx_course.widgets.base import Explorer, bounded, numbers
 from tinyworld.reviews import Review
@@ -55,8 +56,7 @@ def prefix_log_odds(world: World, words: Sequence[str]) -> np.ndarray:
     """
     states = world.automaton.prefixes(words)
     for state, word in zip(states[1:], words, strict=True):
-        if not state.total > 0:
-            raise ValueError(f"words must begin a review of the world, got {word!r} in {' '.join(words)!r}")
+        require(state.total > 0, "words must begin a review of the world", f"{word!r} in {' '.join(words)!r}")
     chances = np.array([state.hidden.sum(axis=(1, 2)) for state in states])  # (T + 1, 2)
     return np.log(chances[:, 1]) - np.log(chances[:, 0])
 
@@ -98,8 +98,7 @@ def how_sure(
     """
     world = world or World()
     reviews = _turning(world) if reviews is None else list(reviews)
-    if not 1 <= len(reviews) <= _MOST_REVIEWS:
-        raise ValueError(f"reviews must be 1 to {_MOST_REVIEWS}, got {len(reviews)}")
+    require(1 <= len(reviews) <= _MOST_REVIEWS, f"reviews must be 1 to {_MOST_REVIEWS}", len(reviews))
     log_odds = np.concatenate([prefix_log_odds(world, review.words) for review in reviews])
     return HowSureExplorer(
         reviews=[list(review.words) for review in reviews],
@@ -123,8 +122,7 @@ def _turning(world: World) -> list[Review]:
 
 
 def _checked(model: Sequence[Sequence[float]], reviews: Sequence[Review]) -> np.ndarray:
-    if len(model) != len(reviews):
-        raise ValueError(f"model must hold one row a review, {len(reviews)}, got {len(model)}")
+    require(len(model) == len(reviews), f"model must hold one row a review, {len(reviews)}", len(model))
     rows = [numbers(row, f"model[{i}]", 1) for i, row in enumerate(model)]
     for i, (row, review) in enumerate(zip(rows, reviews, strict=True)):
         if len(row) != len(review.words):

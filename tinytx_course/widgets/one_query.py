@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import traitlets
 
+from tinytx.settings import require
 from tinytx_course.widgets.base import Explorer, bounded, mask_cells, numbers
 
 _LAST_STEP, _WIDEST = 5, 512  # as in js/one_query.js
@@ -106,10 +107,8 @@ def one_query(
         tokens = _TOKENS if tokens is None else tokens
         mask = np.tri(len(_Q), dtype=bool) if mask is None else mask
     q, k, v = (numbers(each, name, 2) for each, name in ((q, "q"), (k, "k"), (v, "v")))
-    if q.shape[1] != k.shape[1]:
-        raise ValueError(f"q and k must be equally wide, got {q.shape[1]} and {k.shape[1]}")
-    if len(k) != len(v):
-        raise ValueError(f"k and v must have one row a token, got {len(k)} and {len(v)}")
+    require(q.shape[1] == k.shape[1], "q and k must be equally wide", f"{q.shape[1]} and {k.shape[1]}")
+    require(len(k) == len(v), "k and v must have one row a token", f"{len(k)} and {len(v)}")
     if max(len(q), len(k)) > _MOST_TOKENS or max(q.shape[1], v.shape[1]) > _MOST_NUMBERS:
         raise ValueError(
             f"q, k and v must hold at most {_MOST_TOKENS} tokens of {_MOST_NUMBERS} numbers, "
@@ -132,6 +131,5 @@ def one_query(
 
 def _names(tokens: Sequence[str] | None, n_tokens: int, name: str) -> list[str]:
     words = [f"token {i}" for i in range(n_tokens)] if tokens is None else list(tokens)
-    if len(words) != n_tokens:
-        raise ValueError(f"{name} must name each of {n_tokens} tokens, got {len(words)}")
+    require(len(words) == n_tokens, f"{name} must name each of {n_tokens} tokens", len(words))
     return words

@@ -28,6 +28,7 @@ from typing import Any
 
 import traitlets
 
+from tinytx.settings import require
 from tinytx_course.exercises.catalogue import check_fields
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.exercise import Exercise
@@ -129,10 +130,10 @@ def parse_problem(name: str, table: Mapping[str, Any]) -> Problem:
     """
     check_fields(f"the puzzle of {name}.toml", table, _NEEDED | {"any_order": list}, _NEEDED)
     lines, n_lines = tuple(table["lines"]), len(table["lines"])
-    _must(2 <= n_lines <= MOST_LINES, name, f"there must be 2 to {MOST_LINES} lines", n_lines)
+    require(2 <= n_lines <= MOST_LINES, f"in {name}.toml there must be 2 to {MOST_LINES} lines", n_lines)
     for line in lines:
         fits = (len(line) - len(line.lstrip())) % _LEVEL == 0 and not line.startswith("\t")
-        _must(fits, name, f"a line must have {_LEVEL} spaces a level", repr(line))
+        require(fits, f"in {name}.toml a line must have {_LEVEL} spaces a level", repr(line))
     return Problem(
         name=name,
         lines=lines,
@@ -142,18 +143,13 @@ def parse_problem(name: str, table: Mapping[str, Any]) -> Problem:
     )
 
 
-def _must(holds: object, name: str, rule: str, got: object) -> None:
-    if not holds:
-        raise ValueError(f"in {name}.toml {rule}, got {got}")
-
-
 def _slots(name: str, lines: tuple[str, ...], groups: list[list[str]]) -> tuple[int, ...]:
     """Number the lines; neighbours that may change places share the number of the first."""
     slots = list(range(len(lines)))
     for group in groups:
         places = sorted(_number_of(name, lines, line, "a line of any_order") for line in group)
         neighbours = len(places) > 1 and places == list(range(places[0], places[0] + len(places)))
-        _must(neighbours, name, "any_order must group neighbouring lines", group)
+        require(neighbours, f"in {name}.toml any_order must group neighbouring lines", group)
         for place in places:
             slots[place] = places[0]
     return tuple(slots)
@@ -161,23 +157,23 @@ def _slots(name: str, lines: tuple[str, ...], groups: list[list[str]]) -> tuple[
 
 def _number_of(name: str, lines: tuple[str, ...], line: str, what: str) -> int:
     same = [number for number, text in enumerate(lines) if text.strip() == line.strip()]
-    _must(len(same) == 1, name, f"{what} must be exactly one line", f"{line!r} {len(same)} times")
+    require(len(same) == 1, f"in {name}.toml {what} must be exactly one line", f"{line!r} {len(same)} times")
     return same[0]
 
 
 def _distractors(name: str, lines: tuple[str, ...], tables: list[dict[str, str]]) -> list[Distractor]:
-    _must(tables, name, "there must be a distractor", "none")
+    require(tables, f"in {name}.toml there must be a distractor", "none")
     found: list[Distractor] = []
     for table in tables:
         whole = set(table) == {"line", "instead_of", "why"} and all(
             str(text).strip() for text in table.values()
         )
-        _must(whole, name, "a distractor must have line, instead_of and why", table)
+        require(whole, f"in {name}.toml a distractor must have line, instead_of and why", table)
         number, text = _number_of(name, lines, table["instead_of"], "instead_of"), table["line"].strip()
         is_right = text in {line.strip() for line in lines}
-        _must(not is_right, name, "a distractor must not be a right line", repr(text))
+        require(not is_right, f"in {name}.toml a distractor must not be a right line", repr(text))
         is_first = number not in {one.instead_of for one in found}
-        _must(is_first, name, "a distractor must be alone with its line", repr(text))
+        require(is_first, f"in {name}.toml a distractor must be alone with its line", repr(text))
         found.append(Distractor(line=text, instead_of=number, why=table["why"].strip()))
     return found
 

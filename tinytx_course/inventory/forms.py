@@ -19,7 +19,7 @@ from tinytx_course.inventory.items import (
     separation,
     top_of,
 )
-from tinytx_course.inventory.power import BEFORE, power_table
+from tinytx_course.inventory.survey import BEFORE, power_table
 from tinytx_course.quizzes.card import marked
 from tinytx_course.site.templates import render, table
 from tinytx_run.files import write_file

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tinytx_course.inventory.power import BEFORE, learners_needed, power, power_table
+from tinytx_course.inventory.survey import BEFORE, learners_needed, power, power_table
 
 
 def test_half_a_standard_deviation_needs_34_learners():

@@ -220,13 +220,6 @@ def _reads(cell: NotebookNode) -> set[str]:
     return read
 
 
-def _as_a_reader_sees(output: NotebookNode, lesson: Lesson) -> NotebookNode:
-    """Return a check that nobody has attempted as an invitation."""
-    if _NOT_ATTEMPTED in output.get("data", {}).get("text/plain", ""):
-        output.data = {"text/html": _INVITATION.format(lesson.name)}
-    return output
-
-
 def _fold_further(cells: list[NotebookNode], lesson: Lesson) -> None:
     """Write into the first cell of each section that is *Further* what waits in it, and where it ends."""
     for further, run in groupby(cells, is_further):
@@ -275,8 +268,11 @@ def notebook_to_html(
         if cell.cell_type == "code":
             others = (names for key, names in read.items() if key != id(cell))
             cell.source = without_predictions(cell.source, set().union(*others))
-            seen = (_as_a_reader_sees(output, lesson) for output in joined_streams(cell.outputs))
-            cell.outputs = numbered.renew(seen)
+            outputs = joined_streams(cell.outputs)
+            for output in outputs:
+                if _NOT_ATTEMPTED in output.get("data", {}).get("text/plain", ""):
+                    output.data = {"text/html": _INVITATION.format(lesson.name)}
+            cell.outputs = numbered.renew(outputs)
             cell.metadata.folded = FOLDED in cell.metadata.get("tags", [])
             cell.metadata.only_shows = not cell.source or bool(cell.outputs) and only_shows(cell.source)
             cell.metadata.folded &= not cell.metadata.only_shows

@@ -59,10 +59,8 @@ def read_submission(path: Path) -> Submission:
     code = tuple(_text(cell) for cell in cells if cell.get("cell_type") == "code")
     if not any(text.strip() for text in code):
         raise ValueError(f"{path.name} must hold code to check, got no code cell with anything in it")
-    if sum(map(len, code)) > LARGEST_CODE:
-        raise ValueError(
-            f"{path.name} must hold at most {LARGEST_CODE:,} letters of code, got {sum(map(len, code)):,}"
-        )
+    if (n_letters := sum(map(len, code))) > LARGEST_CODE:
+        raise ValueError(f"{path.name} must hold at most {LARGEST_CODE:,} letters of code, got {n_letters:,}")
     prose = "\n".join(_text(cell) for cell in cells if cell.get("cell_type") == "markdown")
     named = [int(number) for number in (*_TITLE.findall(prose), *_FILE.findall(path.name))]
     lesson = next((number for number in named if number < len(LESSONS)), None)  # no other pair of digits

@@ -168,7 +168,7 @@ def inventory(args: argparse.Namespace) -> Answer:
 
 def survey(args: argparse.Namespace) -> Answer:
     """Analyse answers to the concept inventory, before and after: normalised gain, items, misconceptions."""
-    from tinytx_course.inventory.report import write_report
+    from tinytx_course.inventory.forms import write_report
     from tinytx_course.inventory.survey import analyse
 
     found = analyse(args.answers)

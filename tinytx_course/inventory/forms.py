@@ -1,4 +1,4 @@
-"""The inventory on paper: two forms, an answer sheet, the key, and the page for who runs it."""
+"""The inventory on paper: two forms, an answer sheet, the key, the page for who runs it, and the report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tinytx_course.inventory.items import (
     separation,
     top_of,
 )
-from tinytx_course.inventory.survey import BEFORE, power_table
+from tinytx_course.inventory.survey import BEFORE, TIMES, Survey, in_a_sentence, power_table
 from tinytx_course.quizzes.card import marked
 from tinytx_course.site.templates import render, table
 from tinytx_run.files import write_file
@@ -31,6 +31,7 @@ LESSON_02 = {
     "museum:mask_transposed",
 }
 LONGEST = 24  # characters of an answer that the key repeats
+N_SHOWN = 20  # misconceptions in the report, those chosen most
 NOT_TRIED = (
     "This inventory has not been tried on people yet. How hard its items are, and how well they measure what "
     "somebody understands, is unknown. Its options are the outputs of running programs, right and wrong."
@@ -135,3 +136,36 @@ def _for_teachers(items: Sequence[Stored]) -> str:
         before=BEFORE,
         power=power_table(),
     )
+
+
+def write_report(survey: Survey, path: Path) -> Path:
+    """Write the analysis of a survey as a page, in one file that loads nothing.
+
+    Raises
+    ------
+    ValueError
+        If it does not end in ``.html``, or its folder does not exist.
+    """
+    if path.suffix != ".html":  # such as the file of answers itself
+        raise ValueError(f"the report must be a file that ends in .html, got {path}")
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise ValueError(f"the report must be a file in a folder that exists, got {path}")
+    write_file(path.absolute(), paper("Survey", report_html(survey)).encode())
+    return path
+
+
+def report_html(survey: Survey) -> str:
+    """The gain, a figure of all items, and the misconceptions chosen most."""
+    said = "; ".join(
+        f"{row['item']}: " + ", ".join(f"{time} {row[time]:.0%}" for time in TIMES if row[time] is not None)
+        for row in survey.items
+    )
+    return render(
+        "inventory/report.html",
+        survey=survey,
+        n={time: sum(one.time == time for one in survey.sittings) for time in TIMES},
+        said=said,
+        sentence=in_a_sentence(survey.gain),
+        shown=survey.misconceptions[:N_SHOWN],
+        not_tried=NOT_TRIED,
+    ).rstrip()

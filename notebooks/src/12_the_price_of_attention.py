@@ -488,9 +488,7 @@ assert unsettled == ["GRU, equal parameters", "CNN, equal time"]
 course.quiz("the_price_of_attention")
 
 # %% [markdown]
-# ## Exercises
-#
-# ### Further: the longest chain
+# ## Further: one more exercise
 #
 # [exercise: longest_chain]
 

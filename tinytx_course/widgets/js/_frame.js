@@ -85,12 +85,14 @@ function frame(kind, model, el, describe, signal) {
     signal,
     get,
     redraw,
-    // set: while a gesture lasts; save: when it is done, one message to the kernel.
+    // set: while a gesture lasts; save: when it is done, one message to the kernel. Both take a trait and its
+    // value, or an object of traits.
     set(key, value) {
-      model.set(key, value);
+      const values = typeof key === "string" ? { [key]: value } : key;
+      for (const [name, one] of Object.entries(values)) model.set(name, one);
     },
-    save(key, value) {
-      model.set(key, value);
+    save(...change) {
+      ui.set(...change);
       model.save_changes();
     },
     done() {
@@ -297,12 +299,7 @@ function choice(ui, key, { label, options }) {
 // function of the choice.
 function picks(ui, key, { label, names, reset = {} }) {
   const buttons = names.map((name) => h("button.tx-token", name));
-  const go = (i) => {
-    Object.entries(reset instanceof Function ? reset(i) : reset).forEach(([other, value]) =>
-      ui.set(other, value),
-    );
-    ui.save(key, i);
-  };
+  const go = (i) => ui.save({ ...(reset instanceof Function ? reset(i) : reset), [key]: i });
   const box = h("div.tx-radios", { role: "radiogroup", "aria-label": label }, buttons);
   const show = radioGroup(box, buttons, go);
   ui.painters.push(() => show(ui.get(key)));

@@ -161,13 +161,9 @@ export function beginning(ui, { reset = {}, enter = () => {} }, ...more) {
   });
   const english = h("p.tx-note");
   const instead = h("div.tx-instead", { role: "group", "aria-label": "words that fit" });
-  const write = (text) => {
-    ui.set("text", text);
-    Object.entries(reset).forEach(([key, value]) => ui.set(key, value));
-  };
   field.addEventListener("input", () => {
     readText(field.value); // a task of its own: what is drawn comes in the next one
-    write(field.value);
+    ui.set({ text: field.value, ...reset });
   });
   field.addEventListener("change", () => ui.done());
   field.addEventListener("keydown", (event) => {
@@ -190,8 +186,7 @@ export function beginning(ui, { reset = {}, enter = () => {} }, ...more) {
     ui.root.classList.toggle("tx-away", Boolean(remarks(read)));
     const { begun, next } = read.instead;
     const take = (word) => () => {
-      write(world.written([...read.words.slice(0, read.possible), word]));
-      ui.done();
+      ui.save({ text: world.written([...read.words.slice(0, read.possible), word]), ...reset });
       field.focus();
     };
     instead.replaceChildren(

@@ -197,10 +197,7 @@ function heads(ui) {
   const L = ui.get("n_layers");
   const H = ui.get("n_heads");
   const name = (head) => (head < H ? String(head) : "mean");
-  const go = (i) => {
-    ui.set("layer", Math.floor(i / (H + 1)));
-    ui.save("head", i % (H + 1));
-  };
+  const go = (i) => ui.save({ layer: Math.floor(i / (H + 1)), head: i % (H + 1) });
   const shares = [];
   const bars = [];
   const buttons = Array.from({ length: L * (H + 1) }, (_, i) => {

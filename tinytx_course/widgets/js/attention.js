@@ -228,10 +228,7 @@ function thumbnails(ui, { layers, heads, rows, cols }) {
   const names = canvases.map(() => h("small"));
   const places = canvases.map(() => h("small"));
   let order = canvases.map((_, i) => i);
-  const choose = (slot) => {
-    ui.set("layer", Math.floor(order[slot] / heads));
-    ui.save("head", order[slot] % heads);
-  };
+  const choose = (slot) => ui.save({ layer: Math.floor(order[slot] / heads), head: order[slot] % heads });
   const buttons = canvases.map((canvas, i) => h("button.tx-thumb", places[i], canvas, names[i]));
   const grid = h(
     "div.tx-thumbs",

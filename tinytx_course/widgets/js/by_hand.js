@@ -48,10 +48,7 @@ export function describe(get) {
   return `${get("cells").replaceAll("0", "").length} of ${counted(get("cells").length, "cell")} open.`;
 }
 
-function change(ui, key, value) {
-  ui.set("report", "");
-  ui.save(key, value);
-}
+const change = (ui, key, value) => ui.save({ report: "", [key]: value });
 
 // A mask whose cells are buttons: one stop for Tab, the arrow keys move, the space bar opens and blocks.
 function mask(ui) {
@@ -128,10 +125,7 @@ function build(ui) {
   const answer = isMask(ui.get) ? mask(ui) : entry(ui);
   const [[right]] = ui.get("answers");
   const button = (words, onclick) => h("button.tx-button", { onclick }, words);
-  const solve = () => {
-    ui.set(isMask(ui.get) ? "cells" : "typed", right);
-    ui.save("report", "solution");
-  };
+  const solve = () => ui.save({ [isMask(ui.get) ? "cells" : "typed"]: right, report: "solution" });
   const solution = button("Show the solution", solve);
   const buttons = h(
     "div.tx-row",

@@ -310,11 +310,7 @@ function tabs(ui) {
   });
   const choose = (i) => {
     const parts = Object.values(barsOf(settingsOf(ui.get))[GROUPS[i].key]);
-    ui.set(
-      "part",
-      parts.reduce((best, n, j) => (n > parts[best] ? j : best), 0),
-    );
-    ui.save("view", i);
+    ui.save({ part: parts.reduce((best, n, j) => (n > parts[best] ? j : best), 0), view: i });
   };
   const buttons = all.map((one) => one.box);
   const box = h("div.tx-tabs", { role: "radiogroup", "aria-label": "What the picture shows" }, buttons);
@@ -573,23 +569,20 @@ function sliders(ui) {
 function presets(ui) {
   const known = ui.get("presets");
   const id = uid();
-  const take = (values) => {
-    for (const [name, value] of Object.entries(values)) if (name !== "name") ui.set(name, value);
-    ui.done();
-  };
   const list = h(
     "select",
     {
       id,
       onchange: () => {
-        if (list.value) take(known[list.value]);
+        const { name, ...values } = known[list.value] ?? {};
+        if (name) ui.save(values);
       },
     },
     h("option", { value: "" }, "sizes of your own"),
     known.map(({ name }, i) => h("option", { value: i }, name)),
   );
   const pin = h("button.tx-button", { onclick: () => ui.save("pinned", settingsOf(ui.get)) }, "Pin");
-  const again = h("button.tx-button", { onclick: () => take(ui.get("pinned")) }, "Back to that state");
+  const again = h("button.tx-button", { onclick: () => ui.save(ui.get("pinned")) }, "Back to that state");
   ui.painters.push(() => {
     const now = settingsOf(ui.get);
     const at = known.findIndex((one) =>

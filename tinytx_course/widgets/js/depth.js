@@ -209,12 +209,7 @@ function table(ui, tried) {
   const rows = SETTINGS.map(([norm, residual], i) =>
     h(
       "tr",
-      {
-        onclick: () => {
-          ui.set("norm", norm);
-          ui.save("residual", residual);
-        },
-      },
+      { onclick: () => ui.save({ norm, residual }) },
       h("th", { scope: "row" }, nameOf(SETTINGS[i])),
       cells[i],
     ),

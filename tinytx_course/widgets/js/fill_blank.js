@@ -58,10 +58,7 @@ export function describe(get) {
 }
 
 // The review as buttons, one of them blank.
-const hide = (ui, i) => {
-  Object.entries(FRESH).forEach(([key, value]) => ui.set(key, value));
-  ui.save("position", i);
-};
+const hide = (ui, i) => ui.save({ ...FRESH, position: i });
 
 function text(ui) {
   const box = h("div.tx-review", { role: "radiogroup", "aria-label": "hidden token" });

@@ -333,7 +333,7 @@ function picture(ui, next) {
   const isOpen = (keys) => Object.entries(keys).every(([key, value]) => ui.get(key) === value);
   const choose = (keys) => {
     const anew = ui.get("part") !== "head"; // who opens another head stays at the key: heads can be compared
-    Object.entries(keys).forEach(([key, value]) => ui.set(key, value));
+    ui.set(keys);
     const { at, weights } = followed(ui.get);
     if (anew && keys.part === "head") ui.set("distance", at - weights.indexOf(Math.max(...weights)));
     ui.done();
@@ -545,10 +545,7 @@ function build(ui) {
     motion?.cancel();
     if (motion && text === ui.get("text")) append(id);
   };
-  const note = ({ id, model, truth }, n) => {
-    ui.set("drawn", { token: id, model, truth });
-    ui.set("n_draws", n);
-  };
+  const note = ({ id, model, truth }, n) => ui.set({ drawn: { token: id, model, truth }, n_draws: n });
   const next = nextTokens(ui, (found) => {
     flying?.motion.cancel();
     flying = null;
@@ -559,10 +556,7 @@ function build(ui) {
   const parts = picture(ui, next);
   const reset = { drawn: {}, back: 0 };
   const examples = Object.entries(BEGINNINGS).map(([what, text]) => {
-    const onclick = () => {
-      Object.entries({ text, ...reset }).forEach(([key, value]) => ui.set(key, value));
-      ui.done();
-    };
+    const onclick = () => ui.save({ text, ...reset });
     return h("button.tx-token", { onclick }, `${what}: `, h("b", { lang: "fr" }, text));
   });
   const paint = () => {

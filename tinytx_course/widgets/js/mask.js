@@ -270,17 +270,7 @@ function build(ui) {
 function presets(ui, label, all) {
   const n = ui.get("tokens").length;
   const buttons = Object.entries(all).map(([name, state]) => {
-    const wanted = Object.entries(state(n)); // the first one saves
-    const button = h(
-      "button.tx-token",
-      {
-        onclick: () => {
-          wanted.slice(1).forEach(([key, value]) => ui.set(key, value));
-          ui.save(...wanted[0]);
-        },
-      },
-      name,
-    );
+    const button = h("button.tx-token", { onclick: () => ui.save(state(n)) }, name);
     ui.painters.push(() => button.setAttribute("aria-pressed", holds(ui.get, state(n))));
     return button;
   });

@@ -17,8 +17,7 @@ function build(ui) {
   if (!ui.get("live")) {
     const look = () => {
       const found = recalled(key);
-      ui.set("sure", found?.sure ?? 0);
-      ui.set("choice", found?.text ?? "");
+      ui.set({ sure: found?.sure ?? 0, choice: found?.text ?? "" });
     };
     look();
     onRemembered(key, ui.signal, look);

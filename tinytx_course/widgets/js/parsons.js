@@ -114,10 +114,7 @@ const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRi
 const LEVEL = 28; // pixels of a drag to the side that make one level
 
 // Change the state of the learner; what a check said no longer holds.
-function change(ui, key, value) {
-  ui.set("report", "");
-  ui.save(key, value);
-}
+const change = (ui, key, value) => ui.save({ report: "", [key]: value });
 
 function put(ui, id, at) {
   const order = ui.get("order");
@@ -212,22 +209,16 @@ function build(ui) {
   const lines = blocks.map((block, id) => lineOf(ui, block, id));
   blocks.forEach((_, id) => boxes.push(h("li", grips[id], h("div.tx-line", lines[id].box))));
   const list = h("ol.tx-lines", boxes);
-  const all = (values, report) => {
-    Object.entries(values).forEach(([key, value]) => ui.set(key, value));
-    ui.save("report", report);
-  };
   const ids = blocks.map((_, id) => id);
   const button = (words, onclick) => h("button.tx-button", { onclick }, words);
   const solution = button("Show the solution", () =>
-    all(
-      {
-        order: ids,
-        indents: blocks.map((block) => block.indent),
-        picked: ids.map(() => 0),
-        held: -1,
-      },
-      "solution",
-    ),
+    ui.save({
+      order: ids,
+      indents: blocks.map((block) => block.indent),
+      picked: ids.map(() => 0),
+      held: -1,
+      report: "solution",
+    }),
   );
   solution.hidden = true;
   const buttons = h(
@@ -238,15 +229,13 @@ function build(ui) {
       if (isRight) remember(`task:${ui.get("title")}`, true);
     }),
     button("Start again", () =>
-      all(
-        {
-          order: ui.get("start"),
-          indents: ids.map(() => 0),
-          picked: blocks.map(({ wrong }) => (wrong ? -1 : 0)),
-          held: -1,
-        },
-        "",
-      ),
+      ui.save({
+        order: ui.get("start"),
+        indents: ids.map(() => 0),
+        picked: blocks.map(({ wrong }) => (wrong ? -1 : 0)),
+        held: -1,
+        report: "",
+      }),
     ),
     solution,
   );

@@ -363,10 +363,7 @@ function attention(ui, run) {
     const buttons = canvases.map((canvas, i) =>
       h("button.tx-thumb", { "aria-label": `block ${Math.floor(i / n)}, head ${i % n}` }, canvas),
     );
-    const choose = (i) => {
-      ui.set("block", Math.floor(i / n));
-      ui.save("head", i % n);
-    };
+    const choose = (i) => ui.save({ block: Math.floor(i / n), head: i % n });
     const group = h("div.tx-thumbs", { style: `--heads:${n}` }, buttons);
     show = radioGroup(group, buttons, choose, n);
     heads.replaceChildren(group);

@@ -259,11 +259,7 @@ function chart(ui) {
     });
     handle.addEventListener("pointerup", () => ui.done());
   };
-  const reset = (name, value) => {
-    ui.set("n_draws", 0);
-    ui.set("written", [[], [], []]);
-    ui.set(name, value);
-  };
+  const reset = (name, value) => ui.set({ n_draws: 0, written: [[], [], []], [name]: value });
   cut(byK, (across) => {
     const k = Math.max(1, Math.round(across * (n + 1)));
     reset("top_k", k > n ? machine().config.vocab_size : k);
@@ -448,8 +444,7 @@ function build(ui) {
   const title = h("p.tx-title");
   const fresh = { n_draws: 0, written: [[], [], []] };
   const more = (n) => () => {
-    ui.set("stage", 4);
-    ui.save("n_draws", Math.min(MOST_DRAWS, ui.get("n_draws") + n));
+    ui.save({ stage: 4, n_draws: Math.min(MOST_DRAWS, ui.get("n_draws") + n) });
     const s = sampled(ui.get);
     s.drawn.slice(-Math.min(n, 12)).forEach((token) => bars.drop(token, s));
   };
@@ -459,8 +454,7 @@ function build(ui) {
     control.addEventListener(
       "input",
       () => {
-        ui.set("n_draws", 0);
-        ui.set("stage", stage);
+        ui.set({ n_draws: 0, stage });
         if (stage === 2) ui.set("written", fresh.written);
       },
       { capture: true },

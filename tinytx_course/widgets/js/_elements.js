@@ -25,6 +25,9 @@ export function h(name, ...parts) {
   return element;
 }
 
+// A button of ours; `kind` holds more classes, such as ".tx-next".
+export const pushButton = (words, onclick, kind = "") => h(`button.tx-button${kind}`, { onclick }, words);
+
 export const setAll = (element, attributes) =>
   Object.entries(attributes).forEach(([name, value]) => element.setAttribute(name, value));
 
@@ -83,6 +86,12 @@ export function dragged(element, go, done) {
 
 let made = 0;
 export const uid = () => `tx-${++made}-${Math.random().toString(36).slice(2, 8)}`;
+
+// The label of an input.
+export function labelled(input, ...words) {
+  input.id ||= uid();
+  return h("label", { for: input.id }, words);
+}
 
 // One stop for Tab in a group of elements, the arrow keys move within; `columns`, a number or a function,
 // makes it a grid. What is hidden is passed over; go(index) is called when a key chose another element.

@@ -51,7 +51,7 @@ function frame(kind, model, el, describe, signal) {
     asked = 0;
     if (signal.aborted) return;
     cancelAnimationFrame(moving); // what moved to an older state
-    painters.forEach((paint) => paint());
+    painters.forEach((act) => act());
     // While a key is held, or Play runs, the summary comes once a second, or a screen reader would be
     // flooded.
     clearTimeout(spoken);
@@ -124,15 +124,16 @@ function frame(kind, model, el, describe, signal) {
       };
       moving = requestAnimationFrame(go);
     },
-    // Show parts, then call paint once they have a width, and once a frame after any change of state, theme
-    // or width.
-    show(paint, ...parts) {
+    // Call act once what is shown has a width, and once a frame after any change of state, theme or width.
+    paint(act) {
+      painters.push(act);
+    },
+    show(...parts) {
       const all = [head, ...parts].flat(Infinity).filter((part) => part != null);
       const picture = all.findIndex((part) => !part.matches?.(CONTROLS));
       if (CARDS.has(kind) || picture < 0) all.push(say);
       else all.splice(picture, 0, say); // above the picture: in sight with it on every screen
       root.append(...all, tip);
-      painters.push(paint);
       if (CARDS.has(kind)) return draw(); // the same at every width
       if (root.getBoundingClientRect().top > innerHeight) return;
       width = root.clientWidth;
@@ -149,12 +150,17 @@ function frame(kind, model, el, describe, signal) {
       tip.style.left = `${clamp(left + 14, 0, Math.max(0, root.offsetWidth - tip.offsetWidth - 2))}px`;
       tip.style.top = `${(event.clientY - box.top) / zoom + root.scrollTop + 18}px`;
     },
+    // The same for as long as the pointer is over an element: says(event) is the text.
+    tips(element, says) {
+      element.addEventListener("pointermove", (event) => ui.tip(says(event), event));
+      element.addEventListener("pointerleave", () => ui.tip(null));
+    },
     slider: (key, options) => slider(ui, key, options),
     toggle: (key, options) => toggle(ui, key, options),
     choice: (key, options) => choice(ui, key, options),
     picks: (key, options) => picks(ui, key, options),
     player: (options) => player(ui, options),
-    painters,
+    steps: (key, options) => steps(ui, key, options),
   };
   model.on("change", redraw);
   const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -238,6 +244,18 @@ function player(ui, { label, every = 120, step }) {
   return button;
 }
 
+// Two buttons, one step back and one on, between `low` and `high`. Where a state is shown as another number,
+// `at` is that; it and `high` are functions.
+function steps(ui, key, { words, low = 0, high, at = () => ui.get(key), kind = ".tx-next" }) {
+  const go = (by) => () => ui.save(key, clamp(at() + by, low, high()));
+  const buttons = [pushButton(words[0], go(-1)), pushButton(words[1], go(1), kind)];
+  ui.paint(() => {
+    buttons[0].disabled = at() === low;
+    buttons[1].disabled = at() === high();
+  });
+  return buttons;
+}
+
 // Controls that few need at first sight.
 export const further = (words, ...parts) =>
   h("details.tx-further", h("summary", words), h("div.tx-row", parts));
@@ -247,10 +265,8 @@ export const further = (words, ...parts) =>
 // to and from turn the place of the handle into the value of the state, as for a logarithmic scale; max may be a
 // function, where it follows the rest of the state.
 function slider(ui, key, { label, min, max, step = 1, format = String, to = (x) => x, from = (x) => x }) {
-  const id = uid();
   const value = h("span.tx-value", { "aria-hidden": "true" });
   const input = h("input", {
-    id,
     type: "range",
     min,
     max: max instanceof Function ? null : max,
@@ -258,32 +274,31 @@ function slider(ui, key, { label, min, max, step = 1, format = String, to = (x) 
     oninput: () => ui.set(key, to(+input.value)),
     onchange: () => ui.done(),
   });
-  ui.painters.push(() => {
+  ui.paint(() => {
     const now = ui.get(key);
     if (max instanceof Function) input.max = max();
     input.value = from(now);
     value.textContent = format(now);
     input.setAttribute("aria-valuetext", format(now));
   });
-  return h("div.tx-control", h("label", { for: id }, label), input, value);
+  return h("div.tx-control", labelled(input, label), input, value);
 }
 
 function toggle(ui, key, { label }) {
-  const id = uid();
-  const input = h("input", { id, type: "checkbox", onchange: () => ui.save(key, input.checked) });
-  ui.painters.push(() => {
+  const input = h("input", { type: "checkbox", onchange: () => ui.save(key, input.checked) });
+  ui.paint(() => {
     input.checked = ui.get(key);
   });
-  return h("div.tx-control.tx-toggle", input, h("label", { for: id }, label));
+  return h("div.tx-control.tx-toggle", input, labelled(input, label));
 }
 
 // options: [value, words] pairs.
 function choice(ui, key, { label, options }) {
   const name = uid();
   const inputs = options.map(([value]) =>
-    h("input", { type: "radio", name, id: uid(), onchange: () => ui.save(key, value) }),
+    h("input", { type: "radio", name, onchange: () => ui.save(key, value) }),
   );
-  ui.painters.push(() =>
+  ui.paint(() =>
     inputs.forEach((input, i) => {
       input.checked = options[i][0] === ui.get(key);
     }),
@@ -291,7 +306,7 @@ function choice(ui, key, { label, options }) {
   return h(
     "fieldset.tx-choice",
     h("legend", label),
-    inputs.map((input, i) => h("span", input, h("label", { for: input.id }, options[i][1]))),
+    inputs.map((input, i) => h("span", input, labelled(input, options[i][1]))),
   );
 }
 
@@ -302,6 +317,6 @@ function picks(ui, key, { label, names, reset = {} }) {
   const go = (i) => ui.save({ ...(reset instanceof Function ? reset(i) : reset), [key]: i });
   const box = h("div.tx-radios", { role: "radiogroup", "aria-label": label }, buttons);
   const show = radioGroup(box, buttons, go);
-  ui.painters.push(() => show(ui.get(key)));
+  ui.paint(() => show(ui.get(key)));
   return box;
 }

@@ -151,14 +151,14 @@ export function appended(text, id) {
 const GLOSSED = 20; // words at the end of the text
 const PRESSED = 6; // words to press, at most
 export function beginning(ui, { reset = {}, enter = () => {} }, ...more) {
-  const id = uid();
   const field = h("textarea.tx-field", {
-    id,
     rows: 1,
     autocapitalize: "off",
     spellcheck: "false",
     lang: "fr",
   });
+  const label = labelled(field, "Beginning of a review, in French");
+  label.className = "tx-title";
   const english = h("p.tx-note");
   const instead = h("div.tx-instead", { role: "group", "aria-label": "words that fit" });
   field.addEventListener("input", () => {
@@ -173,7 +173,7 @@ export function beginning(ui, { reset = {}, enter = () => {} }, ...more) {
     }
   });
   let shown = null;
-  ui.painters.push(() => {
+  ui.paint(() => {
     const read = readText(ui.get("text"));
     const { world } = machine();
     if (field.value !== read.text) field.value = read.text;
@@ -196,13 +196,7 @@ export function beginning(ui, { reset = {}, enter = () => {} }, ...more) {
     );
     instead.hidden = !instead.childElementCount;
   });
-  return h(
-    "div.tx-writing",
-    h("label.tx-title", { for: id }, "Beginning of a review, in French"),
-    field,
-    h("div.tx-glossed", english, instead),
-    more,
-  );
+  return h("div.tx-writing", label, field, h("div.tx-glossed", english, instead), more);
 }
 
 // Tokens as one group for Tab; paint(names, chosen, fill) fills button i with fill(i), go(i) is called when

@@ -1,6 +1,7 @@
 // Numbers and words: formulas that tests compare with torch. Shared by all explorers, imports nothing.
 
 export const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
+export const range = (n) => Array.from({ length: n }, (_, i) => i); // 0, 1, ..., n - 1
 
 // Softmax over the allowed entries; blocked ones get 0, and so does everything where nothing is allowed.
 export function softmax(scores, allowed = null) {

@@ -70,7 +70,8 @@ function drawing(ui) {
   const svg = h("svg.tx-lines", { role: "img" });
   let known = null;
   let show;
-  const update = (shown) => {
+  ui.paint(() => {
+    const shown = sentenceOf(ui.get);
     const { source, target, links, weights, word } = shown;
     const row = rowOf(shown);
     if (target !== known) {
@@ -118,8 +119,8 @@ function drawing(ui) {
       ...links.filter(([, t]) => t === word).map(([s, t]) => outline(s, t)),
     );
     svg.ariaLabel = `Lines from source to target words: ${target[word]} to ${source.map((name, s) => `${name} ${percent(row[s])}`).join(", ")}`;
-  };
-  update.box = h(
+  });
+  return h(
     "div.tx-drawing",
     h("p.tx-title.tx-left", "source (weight)"),
     h("i"),
@@ -128,7 +129,6 @@ function drawing(ui) {
     svg,
     right,
   );
-  return update;
 }
 
 // A button for each head and for the mean of each layer, with its share on true pairs in the open sentence.
@@ -170,7 +170,7 @@ function grid(ui) {
       `${Math.floor(i / H)}.${i % H}`,
     ),
   );
-  const update = () => {
+  ui.paint(() => {
     const theme = ui.theme;
     cells.forEach((row, pair) =>
       row.forEach((cell, i) => {
@@ -179,8 +179,8 @@ function grid(ui) {
         cell.dataset.open = pair === ui.get("pair") && ui.get("layer") * H + ui.get("head") === i;
       }),
     );
-  };
-  update.box = h(
+  });
+  return h(
     "div.tx-every",
     h("p.tx-title", "Every head (layer.head) in every sentence, in %"),
     h(
@@ -190,7 +190,6 @@ function grid(ui) {
     ),
     h("p.tx-note", everyInWords(all, H)),
   );
-  return update;
 }
 
 function heads(ui) {
@@ -217,7 +216,7 @@ function heads(ui) {
   );
   const show = radioGroup(box, buttons, go, H + 1);
   const note = h("p.tx-note");
-  const update = () => {
+  ui.paint(() => {
     const all = sharesOf(ui.get).flat();
     const open = ui.get("layer") * (H + 1) + ui.get("head");
     const top = Math.max(...all.map(({ mass }) => mass));
@@ -229,20 +228,11 @@ function heads(ui) {
       bars[i].style.width = percent(all[i].mass);
     });
     note.textContent = `How much of the attention of a target word lies on the source words that it translates, by the grammar: the mean over ${all[0].n} words of this sentence. Spread evenly: ${percent(all[0].even)}. ★ marks the most.`;
-  };
-  update.box = h("div", h("p.tx-title", "Weight on true pairs, head by head"), h("div.tx-scroll", box), note);
-  return update;
+  });
+  return h("div", h("p.tx-title", "Weight on true pairs, head by head"), h("div.tx-scroll", box), note);
 }
 
 function build(ui) {
-  const draw = drawing(ui);
-  const each = heads(ui);
-  const every = grid(ui);
-  const paint = () => {
-    draw(sentenceOf(ui.get));
-    each();
-    every();
-  };
   const sources = ui.get("sources").map((words) =>
     words
       .filter((word) => word !== "(end mark)")
@@ -259,7 +249,6 @@ function build(ui) {
     button.title = sources[i];
   });
   ui.show(
-    paint,
     h(
       "p.tx-invite",
       "Choose a target word. Does its attention follow the outline, the true alignment? Which head does best, and in every sentence?",
@@ -267,8 +256,8 @@ function build(ui) {
     h("div.tx-row.tx-sentence", h("span.tx-word", { "aria-hidden": "true" }, "sentence"), pairs),
     h(
       "div.tx-both",
-      draw.box,
-      h("div.tx-panel", each.box, every.box),
+      drawing(ui),
+      h("div.tx-panel", heads(ui), grid(ui)),
       h(
         "p.tx-legend",
         "Width of a line: weight of the step that predicts the target word. Outlined: what the chosen word translates, by the grammar. Weights below 2% are drawn for it only; those of other words are faint.",

@@ -110,7 +110,7 @@ function build(ui) {
   ui.root.addEventListener("keydown", () => ui.tip(null));
   let shape;
   let view;
-  const paint = () => {
+  ui.paint(() => {
     const part = openPart(ui.get);
     const now = JSON.stringify([part.layers, part.heads, part.queries, part.keys]);
     if (shape !== now) {
@@ -120,9 +120,8 @@ function build(ui) {
       body.replaceChildren(view.box);
     }
     view.paint(part);
-  };
+  });
   ui.show(
-    paint,
     h("p.tx-invite", "Choose a head, then a word: the lines go to what it attends to, the thicker the more."),
     which || sort ? h("div.tx-row", which, sort) : null,
     body,
@@ -309,15 +308,11 @@ function opened(ui, { rows, cols, queries, keys }) {
     (...at) => ui.set("query", place(...at)[0]),
     () => ui.done(),
   );
-  canvas.addEventListener("pointermove", (event) => {
+  ui.tips(canvas, (event) => {
     const [i, j] = place(...placeIn(canvas, event));
     const part = openPart(ui.get);
-    ui.tip(
-      `${named(queries, i)} looks at ${named(keys, j)}: ${part.blocked(i, j) ? "blocked by the mask" : part.row(part.layer, part.at, i)[j].toFixed(3)}`,
-      event,
-    );
+    return `${named(queries, i)} looks at ${named(keys, j)}: ${part.blocked(i, j) ? "blocked by the mask" : part.row(part.layer, part.at, i)[j].toFixed(3)}`;
   });
-  canvas.addEventListener("pointerleave", () => ui.tip(null));
   const paint = (part, shown, size) => {
     mark.style.cssText = `top:${shown.query * size}px;width:${cols * size}px;height:${size}px`;
     paintCells(canvas, {

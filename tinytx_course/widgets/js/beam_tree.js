@@ -251,7 +251,7 @@ function picture(ui) {
     return end < text.length ? `${text.slice(0, end)}…` : text;
   };
   let seen = 0;
-  const update = () => {
+  ui.paint(() => {
     const tree = treeOf(ui.get);
     const n = stepOf(ui.get);
     const greedy = onGreedy(ui.get);
@@ -347,10 +347,9 @@ function picture(ui) {
     fresh.forEach((box_) => box_.animate([{ opacity: 0, transform: "translateX(-16px)" }, {}], 300));
     seen = n;
     svg.ariaLabel = `Tree of hypotheses, steps ${from + 1} to ${n}${split >= 0 ? `; greedy decoding leaves the best way at step ${split + 1}` : ""}; “In words” lists the last step`;
-  };
+  });
   svg.addEventListener("pointerleave", () => ui.tip(null));
-  update.box = svg;
-  return update;
+  return svg;
 }
 
 // The best that have ended, and their scores with each penalty; the best of each column is marked.
@@ -358,11 +357,11 @@ const SHOWN = 3;
 function ranking(ui) {
   const body = h("tbody");
   const says = h("p.tx-decides");
-  const update = () => {
+  ui.paint(() => {
     const all = ended(ui.get, stepOf(ui.get));
     const most = PENALTIES.map((_, i) => Math.max(...all.map(({ scores }) => scores[i])));
     says.textContent = decides(ui.get, stepOf(ui.get));
-    update.box.dataset.now = ui.get("length_penalty");
+    box.dataset.now = ui.get("length_penalty");
     body.parentElement.hidden = !all.length;
     body.replaceChildren(
       ...all.slice(0, SHOWN).map(({ text, tokens, scores }) =>
@@ -374,7 +373,7 @@ function ranking(ui) {
         ),
       ),
     );
-  };
+  });
   const names = [
     "ended so far; score with each length penalty: log P ÷ tokens ^ penalty",
     "tokens",
@@ -382,8 +381,8 @@ function ranking(ui) {
     "0.5",
     "1",
   ];
-  update.box = h("div.tx-ended", says, h("table", headRow(names), body));
-  return update;
+  const box = h("div.tx-ended", says, h("table", headRow(names), body));
+  return box;
 }
 
 // Numbers, as six sentences would fill the screen, and the table; the chosen one is shown in full next to
@@ -399,66 +398,50 @@ function sentences(ui) {
   const source = h("dd");
   const reference = h("dd");
   const right = h("div", h("dt", "reference"), reference);
-  const update = () => {
+  ui.paint(() => {
     source.textContent = sources[ui.get("source")];
     reference.textContent = ui.get("references")?.[ui.get("source")] ?? "";
     right.hidden = !reference.textContent;
-  };
-  update.box = [
-    h(
-      "div.tx-row.tx-sentence",
-      h("span.tx-word", { "aria-hidden": "true" }, "sentence"),
-      box,
-      h("dl.tx-texts", h("div", h("dt", "source"), source), right),
-    ),
-  ];
-  return update;
+  });
+  return h(
+    "div.tx-row.tx-sentence",
+    h("span.tx-word", { "aria-hidden": "true" }, "sentence"),
+    box,
+    h("dl.tx-texts", h("div", h("dt", "source"), source), right),
+  );
 }
 
 function build(ui) {
-  const draw = picture(ui);
-  const ranks = ranking(ui);
-  const texts = sentences(ui);
-  const go = (by) => () => ui.save("step", clamp(stepOf(ui.get) + by, 1, treeOf(ui.get).length));
-  const back = h("button.tx-button", { onclick: go(-1) }, "← Back");
-  const next = h("button.tx-button.tx-next", { onclick: go(1) }, "Next →");
+  const last = () => treeOf(ui.get).length;
+  const at = () => stepOf(ui.get);
   const slider = ui.slider("step", {
     label: "step",
     min: 1,
-    max: () => treeOf(ui.get).length,
-    format: () => `${stepOf(ui.get)} of ${treeOf(ui.get).length}`,
+    max: last,
+    format: () => `${at()} of ${last()}`,
   });
-  const paint = () => {
-    const n = stepOf(ui.get);
-    draw();
-    ranks();
-    texts();
-    back.disabled = n === 1;
-    next.disabled = n === treeOf(ui.get).length;
-  };
   ui.show(
-    paint,
     h(
       "p.tx-invite",
       "Press “Next”. Where does the beam keep what greedy decoding would drop, and does it pay in the end?",
     ),
-    texts.box,
+    sentences(ui),
     h(
       "div.tx-row.tx-steps",
       slider,
-      h("span.tx-pair", back, next),
+      h("span.tx-pair", ui.steps("step", { words: ["← Back", "Next →"], low: 1, high: last, at })),
       ui.choice("beam_size", { label: "beam size", options: [1, 2, 3, 4].map((k) => [k, String(k)]) }),
       ui.choice("length_penalty", {
         label: "length penalty",
         options: [0, 0.5, 1].map((a) => [a, String(a)]),
       }),
     ),
-    draw.box,
+    picture(ui),
     h(
       "p.tx-legend",
       "A box: the subwords of the last word so far, log P of all tokens. Filled: kept. Empty: pruned (best three). Faint: nothing goes on from it. Dashed: greedy. Thick: best.",
     ),
-    ranks.box,
+    ranking(ui),
   );
 }
 

@@ -99,9 +99,7 @@ function mask(ui) {
 }
 
 function entry(ui) {
-  const id = uid();
   const input = h("input.tx-typed", {
-    id,
     type: "text",
     inputmode: "decimal",
     autocomplete: "off",
@@ -113,7 +111,7 @@ function entry(ui) {
   const paint = () => {
     if (input.value !== ui.get("typed")) input.value = ui.get("typed");
   };
-  return { box: h("div.tx-row", h("label", { for: id }, "Your answer"), input), paint };
+  return { box: h("div.tx-row", labelled(input, "Your answer"), input), paint };
 }
 
 function check(ui) {
@@ -124,22 +122,21 @@ function check(ui) {
 function build(ui) {
   const answer = isMask(ui.get) ? mask(ui) : entry(ui);
   const [[right]] = ui.get("answers");
-  const button = (words, onclick) => h("button.tx-button", { onclick }, words);
   const solve = () => ui.save({ [isMask(ui.get) ? "cells" : "typed"]: right, report: "solution" });
-  const solution = button("Show the solution", solve);
+  const solution = pushButton("Show the solution", solve);
   const buttons = h(
     "div.tx-row",
-    button("Check", () => check(ui)),
+    pushButton("Check", () => check(ui)),
     solution,
   );
   solution.hidden = true;
-  const paint = () => {
+  ui.paint(() => {
     answer.paint();
     if (ui.get("report") && (isMask(ui.get) ? ui.get("cells").includes("1") : ui.get("typed")))
       solution.hidden = false; // after the first try
     ui.root.classList.toggle("tx-solved", ui.get("report") === "check" && verdictOf(ui.get).mistake === "");
-  };
-  ui.show(paint, h("p.tx-task", marked(ui.get("task"))), answer.box, buttons);
+  });
+  ui.show(h("p.tx-task", marked(ui.get("task"))), answer.box, buttons);
 }
 
 export default explorer("by_hand", { build, describe });

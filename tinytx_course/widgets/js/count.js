@@ -568,11 +568,9 @@ function sliders(ui) {
 // Known configurations; length and batch stay as they are.
 function presets(ui) {
   const known = ui.get("presets");
-  const id = uid();
   const list = h(
     "select",
     {
-      id,
       onchange: () => {
         const { name, ...values } = known[list.value] ?? {};
         if (name) ui.save(values);
@@ -581,9 +579,9 @@ function presets(ui) {
     h("option", { value: "" }, "sizes of your own"),
     known.map(({ name }, i) => h("option", { value: i }, name)),
   );
-  const pin = h("button.tx-button", { onclick: () => ui.save("pinned", settingsOf(ui.get)) }, "Pin");
-  const again = h("button.tx-button", { onclick: () => ui.save(ui.get("pinned")) }, "Back to that state");
-  ui.painters.push(() => {
+  const pin = pushButton("Pin", () => ui.save("pinned", settingsOf(ui.get)));
+  const again = pushButton("Back to that state", () => ui.save(ui.get("pinned")));
+  ui.paint(() => {
     const now = settingsOf(ui.get);
     const at = known.findIndex((one) =>
       Object.entries(one).every(([name, value]) => name === "name" || now[name] === value),
@@ -591,7 +589,7 @@ function presets(ui) {
     list.value = at < 0 ? "" : String(at);
     again.disabled = !changes(ui.get("pinned"), now);
   });
-  return h("div.tx-row", h("label", { for: id }, "model"), list, pin, again);
+  return h("div.tx-row", labelled(list, "model"), list, pin, again);
 }
 
 function build(ui) {
@@ -599,7 +597,7 @@ function build(ui) {
   const map = picture(ui);
   const cards = fits(ui);
   const changed = h("p.tx-against");
-  const paint = () => {
+  ui.paint(() => {
     const state = settingsOf(ui.get);
     const pinned = ui.get("pinned");
     const now = barsOf(state);
@@ -612,13 +610,12 @@ function build(ui) {
     totals.paint(now, then);
     map.paint(state, now, then);
     cards.paint(now);
-  };
+  });
   const invite = h(
     "p.tx-invite",
     "Move a slider or choose a model. Each card then compares with how this opened, or with what you pin.",
   );
   ui.show(
-    paint,
     invite,
     totals.box,
     h(

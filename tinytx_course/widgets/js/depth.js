@@ -117,7 +117,8 @@ function panel(ui, title, keys, limits) {
   const head = h("p.tx-title", title);
   const gone = h("small");
   head.append(gone);
-  const update = (series) => {
+  ui.paint(() => {
+    const series = seriesOf(ui.get);
     const n = ui.get("n_layers");
     const level = levelOf(ui.get);
     const rows = keys.map(([key]) => series[key]);
@@ -152,9 +153,8 @@ function panel(ui, title, keys, limits) {
       ),
       label: `${title}: ${keys.map(([key, name]) => `${name} ${sized(series[key][0])} at the input, ${sized(series[key][level])} at level ${level}, ${sized(series[key][n])} at the top`).join("; ")}`,
     });
-  };
-  update.box = h("div.tx-panel", head, draw.box);
-  return update;
+  });
+  return h("div.tx-panel", head, draw.box);
 }
 
 // The gradient at the input against the number of layers: the chosen setting, and faintly those tried before.
@@ -170,7 +170,7 @@ function byDepth(ui, tried) {
     right: 130,
     go: (at) => ui.set("n_layers", depths[nearest(at)]),
   });
-  const update = () => {
+  ui.paint(() => {
     const chosen = (norm, residual) => norm === ui.get("norm") && residual === ui.get("residual");
     const order = SETTINGS.filter((_, i) => tried.has(i)).toSorted((a, b) => chosen(...a) - chosen(...b));
     const rows = order.map((setting) =>
@@ -193,9 +193,8 @@ function byDepth(ui, tried) {
       })),
       label: `Gradient at the input against layers: ${order.map((setting, i) => `${nameOf(setting)} ${sized(rows[i].at(-1))} at ${depths.at(-1)}`).join("; ")}`,
     });
-  };
-  update.box = h("div", h("p.tx-title", "Gradient at the input, by depth"), draw.box);
-  return update;
+  });
+  return h("div", h("p.tx-title", "Gradient at the input, by depth"), draw.box);
 }
 
 // The settings that were tried, at this depth; blue is less than 1, red more.
@@ -215,7 +214,7 @@ function table(ui, tried) {
     ),
   );
   const box = h("table.tx-all", headRow(["", ...columns.map(([, name]) => name)]), h("tbody", rows));
-  const update = () =>
+  ui.paint(() =>
     SETTINGS.forEach((setting, i) => {
       const chosen = setting[0] === ui.get("norm") && setting[1] === ui.get("residual");
       rows[i].dataset.chosen = chosen;
@@ -232,32 +231,23 @@ function table(ui, tried) {
           `${(60 * clamp(Math.abs(power) / LIMITS[1], 0, 1) ** 0.6).toFixed(0)}%`,
         );
       });
-    });
-  update.box = h(
+    }),
+  );
+  return h(
     "div.tx-panel",
     h("p.tx-title", "The settings that you tried, at this depth"),
     h("div.tx-scroll", box),
   );
-  return update;
 }
 
 function build(ui) {
   const depths = ui.get("depths");
-  const up = panel(ui, "The signal, going up", [
+  const signal = panel(ui, "The signal, going up", [
     ["size", "size"],
     ["variety", "variety"],
   ]);
-  const down = panel(ui, "The gradient, coming down", [["gradient", "gradient"]], WIDE);
+  const gradient = panel(ui, "The gradient, coming down", [["gradient", "gradient"]], WIDE);
   const tried = new Set(); // numbers of settings; the table adds to them
-  const all = table(ui, tried);
-  const deeper = byDepth(ui, tried);
-  const paint = () => {
-    const series = seriesOf(ui.get);
-    up(series);
-    down(series);
-    all();
-    deeper();
-  };
   const slider = ui.slider("level", {
     label: "level",
     min: 0,
@@ -265,7 +255,6 @@ function build(ui) {
     format: () => String(levelOf(ui.get)),
   });
   ui.show(
-    paint,
     h(
       "p.tx-invite",
       "Add layers: what is left at the top, and what comes back to the input? Then add residuals and norms.",
@@ -283,13 +272,13 @@ function build(ui) {
       ui.choice("norm", { label: "norm", options: NORMS.map((norm, i) => [norm, NORM_NAMES[i]]) }),
       further("Level by keys", slider),
     ),
-    h("div.tx-two", up.box, down.box),
+    h("div.tx-two", signal, gradient),
     h(
       "div.tx-aside",
-      all.box,
+      table(ui, tried),
       h(
         "div",
-        deeper.box,
+        byDepth(ui, tried),
         h(
           "p.tx-note",
           "Press a row to fill it. Blue: less than 1; red: more. Variety: what tells tokens apart, as a share of the signal. Untrained blocks, in float64, which ends near 10⁻¹⁶.",

@@ -178,13 +178,13 @@ function build(ui) {
     const i = Math.floor(Math.random() * (tokens.length - 1));
     hide(ui, i < at ? i : Math.min(i + 1, tokens.length - 1));
   };
-  const dice = h("button.tx-button", { onclick: random }, "Hide one at random");
-  const again = h("button.tx-button", { onclick: () => hide(ui, blankOf(ui.get).at) }, "Ask again");
+  const dice = pushButton("Hide one at random", random);
+  const again = pushButton("Ask again", () => hide(ui, blankOf(ui.get).at));
   const key = h("p.tx-key");
   const average = `Divergence on average over all ${all.length} blanks: model ${nats(mean("model"))}, left only ${nats(mean("left"))}.`;
   note.textContent = `Impossible: no review of this world has the word here; grammar is one reason, an opinion that the rest contradicts another. ${average}`;
   let asked = true;
-  const paint = () => {
+  ui.paint(() => {
     const blank = blankOf(ui.get);
     const shown = blank.rows.filter(([, both]) => both > 0).length;
     const rest = blank.possible - shown;
@@ -218,9 +218,8 @@ function build(ui) {
     // The button that was pressed is gone: its result has the focus.
     if (!asked && ask.box.contains(focused)) bars.box.focus({ preventScroll: true });
     if (asked && focused === again) ask.box.querySelector("button").focus({ preventScroll: true });
-  };
+  });
   ui.show(
-    paint,
     h(
       "p.tx-invite",
       "Press any token to hide it. What is probable from the left alone, and from both sides? Does the model agree?",

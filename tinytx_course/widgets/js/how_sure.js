@@ -171,14 +171,12 @@ function chart(ui) {
 function build(ui) {
   const words = text(ui);
   const curve = chart(ui);
-  const go = (by) => () =>
-    ui.save("n_read", clamp(chosenOf(ui.get).n + by, 0, chosenOf(ui.get).words.length));
-  const back = h("button.tx-button", { onclick: go(-1) }, "← Back");
-  const next = h("button.tx-button.tx-next", { onclick: go(1) }, "Next word →");
+  const all = () => chosenOf(ui.get).words.length;
+  const at = () => chosenOf(ui.get).n;
   // A guess before a word, and how it ended; only of this visit.
   let guess = null;
   let right = 0;
-  let all = 0;
+  let asked = 0;
   const ended = h("span.tx-ended", { "aria-live": "polite" });
   const ways = ["↑ rises", "= stays", "↓ falls"].map((name, i) =>
     h(
@@ -192,9 +190,9 @@ function build(ui) {
           guess = {
             review: ui.get("review"),
             n: n + 1,
-            text: `${fine ? "✓" : "✗"} It ${["falls", "stays", "rises"][moved + 1]}: ${short(exact[n])} → ${short(exact[n + 1])}. ${right} of ${++all} right.`,
+            text: `${fine ? "✓" : "✗"} It ${["falls", "stays", "rises"][moved + 1]}: ${short(exact[n])} → ${short(exact[n + 1])}. ${right} of ${++asked} right.`,
           };
-          go(1)();
+          ui.save("n_read", n + 1);
         },
       },
       name,
@@ -204,23 +202,20 @@ function build(ui) {
   const slider = ui.slider("n_read", {
     label: "words read",
     min: 0,
-    max: () => chosenOf(ui.get).words.length,
-    format: () => String(chosenOf(ui.get).n),
+    max: all,
+    format: () => String(at()),
   });
-  const paint = () => {
+  ui.paint(() => {
     const chosen = chosenOf(ui.get);
-    back.disabled = chosen.n === 0;
     ended.textContent = guess?.review === ui.get("review") && guess.n === chosen.n ? guess.text : "";
     ways.forEach((way) => {
       way.disabled = chosen.n === chosen.words.length;
     });
-    next.disabled = chosen.n === chosen.words.length;
     words(chosen);
     curve(chosen);
     gloss.textContent = wordByWord(ui.get("english")[ui.get("review")]?.slice(0, chosen.n));
-  };
+  });
   ui.show(
-    paint,
     h(
       "p.tx-invite",
       `Reveal the review word by word. Before each word: will the exact probability rise or fall?${ui.get("model").length ? " Is the model as sure as one can be?" : ""}`,
@@ -233,7 +228,11 @@ function build(ui) {
         reset: { n_read: 0 },
       }),
     ),
-    h("div.tx-row.tx-reading", slider, h("span.tx-pair", back, next)),
+    h(
+      "div.tx-row.tx-reading",
+      slider,
+      h("span.tx-pair", ui.steps("n_read", { words: ["← Back", "Next word →"], high: all, at })),
+    ),
     h("div.tx-row.tx-guess", h("span", "With the next word P(favourable)"), h("span.tx-pair", ways), ended),
     words.box,
     curve.box,

@@ -368,7 +368,7 @@ function picture(ui, next) {
       columns: () => getComputedStyle(box).gridTemplateColumns.split(" ").length,
       go: (i) => ui.get("part") === "head" && choose(of[i]),
     });
-    ui.painters.push(() => stop(ui.get("head")));
+    ui.paint(() => stop(ui.get("head")));
     return box;
   });
   const active = heads.map(() => strip(16));
@@ -588,17 +588,17 @@ function build(ui) {
     setTimeout(() => flying && readText(appended(flying.text, flying.id)), RUN / 2); // where it lands is ready
     ui.done();
   };
-  const button = h("button.tx-button.tx-next.tx-draw", { onclick: draw }, "Draw the next token");
+  const drawNext = pushButton("Draw the next token", draw, ".tx-next.tx-draw");
   const temperature = { label: "temperature", min: 0.1, max: 3, step: 0.1, format: (x) => number(x, 1) };
   const field = beginning(
     ui,
     { reset, enter: draw },
-    h("div.tx-row", button, ui.slider("temperature", temperature)),
+    h("div.tx-row", drawNext, ui.slider("temperature", temperature)),
     h("div.tx-row.tx-scroll.tx-examples", examples),
   );
   const nParams = [...machine().model.parameters.values()].reduce((sum, { data }) => sum + data.length, 0);
+  ui.paint(paint);
   ui.show(
-    paint,
     h(
       "p.tx-invite",
       `A language model of ${grouped(nParams)} numbers runs here, next to the truth, the grammar. Write, draw a token, press a part.`,

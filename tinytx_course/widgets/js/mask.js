@@ -199,11 +199,11 @@ function build(ui) {
   };
   const counter = (key, label, zero) =>
     ui.slider(key, { label, min: 0, max: n, format: (x) => (x ? String(x) : zero) });
-  const erase = h("button.tx-button", { onclick: () => ui.save("drawn", []) }, "Erase what I drew");
+  const erase = pushButton("Erase what I drew", () => ui.save("drawn", []));
   const grid = maskGrid(ui, tokens);
   const weights = weightTable(ui, tokens, size);
   const leak = leakTest(ui, tokens, size);
-  const paint = () => {
+  ui.paint(() => {
     const allowed = allowedCells(ui.get);
     const verdicts = verdictsOf(ui.get, allowed);
     ui.root.style.setProperty("--cell", `${size()}px`);
@@ -214,7 +214,7 @@ function build(ui) {
     weights(allowed);
     leak(allowed, verdicts);
     own.hidden = !asksItself(ui.get, allowed, verdicts);
-  };
+  });
   const own = h(
     "span",
     h("b", "own query"),
@@ -230,7 +230,6 @@ function build(ui) {
     ),
   );
   ui.show(
-    paint,
     h(
       "p.tx-invite",
       "Click or drag over cells to open and block them. The input of that column is moved, and every output says whether it noticed.",
@@ -271,7 +270,7 @@ function presets(ui, label, all) {
   const n = ui.get("tokens").length;
   const buttons = Object.entries(all).map(([name, state]) => {
     const button = h("button.tx-token", { onclick: () => ui.save(state(n)) }, name);
-    ui.painters.push(() => button.setAttribute("aria-pressed", holds(ui.get, state(n))));
+    ui.paint(() => button.setAttribute("aria-pressed", holds(ui.get, state(n))));
     return button;
   });
   return h(
@@ -338,16 +337,12 @@ function weightTable(ui, tokens, size) {
   let weights = [];
   let shown = null;
   let aim = "";
-  canvas.addEventListener("pointermove", (event) => {
+  ui.tips(canvas, (event) => {
     const [across, down] = placeIn(canvas, event);
     const [i, j] = [down, across].map((share) => Math.min(n - 1, Math.floor(share * n)));
     const open = allowedCells(ui.get)[i * n + j];
-    ui.tip(
-      `${named(tokens, i)} looks at ${named(tokens, j)}: ${open ? "" : "blocked, "}${weights[i * n + j].toFixed(3)}`,
-      event,
-    );
+    return `${named(tokens, i)} looks at ${named(tokens, j)}: ${open ? "" : "blocked, "}${weights[i * n + j].toFixed(3)}`;
   });
-  canvas.addEventListener("pointerleave", () => ui.tip(null));
   const update = (allowed) => {
     weights = maskedWeights(ui.get, Float64Array.from(ui.get("inputs")), allowed);
     const side = size();
@@ -515,7 +510,7 @@ function leakTest(ui, tokens, size) {
     threads,
     h("ol.tx-outputs", { "aria-label": "Outputs" }, outputs),
   );
-  ui.painters.push(() => {
+  ui.paint(() => {
     update.box.children[1].textContent =
       ui.get("layers") === 1 ? "one layer" : `${ui.get("layers")} layers →`;
   });

@@ -567,9 +567,8 @@ function curves(ui) {
 
 // Puts the mask on or off, and shows a step, query and key that it changes.
 function maskBox(ui) {
-  const id = uid();
-  const label = h("label", { for: id });
-  const input = h("input", { id, type: "checkbox" });
+  const input = h("input", { type: "checkbox" });
+  const label = labelled(input);
   const box = h("div.tx-control.tx-toggle", input, label);
   input.addEventListener("change", () => {
     const { masked, open } = maskOf(ui.get);
@@ -590,7 +589,7 @@ function maskBox(ui) {
     if (ui.get("step") < 3) ui.set("step", 3);
     ui.done();
   });
-  ui.painters.push(() => {
+  ui.paint(() => {
     const found = maskOf(ui.get);
     box.hidden = !found;
     input.checked = found?.on;
@@ -600,12 +599,9 @@ function maskBox(ui) {
 }
 
 function build(ui) {
-  const go = (by) => () => ui.save("step", clamp(ui.get("step") + by, 0, STEPS.length - 1));
-  const back = h("button.tx-button", { onclick: go(-1) }, "← Back");
-  const next = h("button.tx-button.tx-next", { onclick: go(1) }, "Next step →");
   const rows = table(ui);
   const lines = curves(ui);
-  const reset = h("button.tx-button", { onclick: () => ui.save("own_q", []) }, "Reset q");
+  const reset = pushButton("Reset q", () => ui.save("own_q", []));
   const own = h("span.tx-pair", h("span.tx-hint", "drag the numbers of q:"), reset);
   const query = ui.picks("query", { label: "Query", names: ui.get("query_tokens"), reset: { own_q: [] } });
   const mask = maskBox(ui);
@@ -621,7 +617,7 @@ function build(ui) {
     h(
       "div.tx-row.tx-steps",
       ui.picks("step", { label: "step", names: STEPS.map((name, i) => `${i + 1}  ${name}`) }),
-      h("span.tx-pair", back, next),
+      h("span.tx-pair", ui.steps("step", { words: ["← Back", "Next step →"], high: () => STEPS.length - 1 })),
     ),
   ];
   const why = h(
@@ -629,7 +625,7 @@ function build(ui) {
     h("p.tx-title", "Random q and k, as wide as you like: does softmax still share?"),
     lines.box,
   );
-  const paint = () => {
+  ui.paint(() => {
     const c = chainOf(ui.get);
     const random = ui.get("view") === "why";
     for (const part of [invite, ...steps, rows.box]) part.hidden = random;
@@ -638,14 +634,11 @@ function build(ui) {
       ? "One query: why divide by √d?"
       : ui.get("title");
     if (random) return lines();
-    back.disabled = ui.get("step") === 0;
-    next.disabled = ui.get("step") === STEPS.length - 1;
     reset.disabled = !ui.get("own_q")?.length;
     rows(c);
     own.hidden = !ui.root.querySelector(".tx-own")?.offsetParent; // with the column of q, where it gives way
-  };
+  });
   ui.show(
-    paint,
     h(
       "div.tx-row",
       ui.choice("view", {

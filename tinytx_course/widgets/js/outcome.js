@@ -22,14 +22,12 @@ function build(ui) {
     look();
     onRemembered(key, ui.signal, look);
   }
-  ui.show(
-    () => {
-      const choice = ui.get("choice");
-      const answer = ui.get("answer");
-      ui.root.dataset.verdict = !choice || answer === "open" ? "" : choice === answer ? "right" : "wrong";
-    },
-    h("p.tx-title", ui.get("title")),
-  );
+  ui.paint(() => {
+    const choice = ui.get("choice");
+    const answer = ui.get("answer");
+    ui.root.dataset.verdict = !choice || answer === "open" ? "" : choice === answer ? "right" : "wrong";
+  });
+  ui.show(h("p.tx-title", ui.get("title")));
 }
 
 export default explorer("outcome", { build, describe });

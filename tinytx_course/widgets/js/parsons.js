@@ -176,14 +176,13 @@ function lineOf(ui, block, id) {
     h("input", {
       type: "radio",
       name,
-      id: uid(),
       value,
       onfocus: () => ui.set("held", id),
       onchange: () => change(ui, "picked", ui.get("picked").with(id, value)),
     }),
   );
   const options = inputs.map((input, i) =>
-    h("span.tx-option", input, h("label", { for: input.id }, h("code", texts[values[i]]))),
+    h("span.tx-option", input, labelled(input, h("code", texts[values[i]]))),
   );
   return {
     box: h("div.tx-pair", { role: "radiogroup", "aria-label": "Choose one of the two" }, options),
@@ -210,8 +209,7 @@ function build(ui) {
   blocks.forEach((_, id) => boxes.push(h("li", grips[id], h("div.tx-line", lines[id].box))));
   const list = h("ol.tx-lines", boxes);
   const ids = blocks.map((_, id) => id);
-  const button = (words, onclick) => h("button.tx-button", { onclick }, words);
-  const solution = button("Show the solution", () =>
+  const solution = pushButton("Show the solution", () =>
     ui.save({
       order: ids,
       indents: blocks.map((block) => block.indent),
@@ -223,12 +221,12 @@ function build(ui) {
   solution.hidden = true;
   const buttons = h(
     "div.tx-row.tx-buttons",
-    button("Check", () => {
+    pushButton("Check", () => {
       const isRight = verdictOf(ui.get).mistake === "";
       ui.save("report", isRight ? "right" : "check"); // Python hears of it
       if (isRight) remember(`task:${ui.get("title")}`, true);
     }),
-    button("Start again", () =>
+    pushButton("Start again", () =>
       ui.save({
         order: ui.get("start"),
         indents: ids.map(() => 0),
@@ -239,7 +237,7 @@ function build(ui) {
     ),
     solution,
   );
-  const paint = () => {
+  ui.paint(() => {
     if (ui.get("report") && isMoved(ui.get)) solution.hidden = false; // after the first try
     const verdict = isChecked(ui.get) ? verdictOf(ui.get) : { line: 0, mistake: null };
     arrange(list, boxes, ui.get("order"), ui.get("held"));
@@ -254,9 +252,8 @@ function build(ui) {
       });
     });
     ui.root.classList.toggle("tx-solved", verdict.mistake === "");
-  };
+  });
   ui.show(
-    paint,
     h("p.tx-title", marked(ui.get("task"))),
     h(
       "p.tx-invite",

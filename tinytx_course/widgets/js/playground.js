@@ -453,18 +453,17 @@ function switches(ui) {
 const TO_SEE = 100; // steps, after which what a switch changes can be seen
 // A second run: a copy with one switch changed. A prediction is asked for before it starts.
 function comparison(ui, runs, begin) {
-  const id = uid();
   const keys = Object.keys(SETTINGS);
   const select = h(
     "select.tx-select",
-    { id, onchange: () => ui.save("change", keys[select.selectedIndex]) },
+    { onchange: () => ui.save("change", keys[select.selectedIndex]) },
     keys.map(() => h("option")),
   );
   const guess = ui.choice("guess", {
     label: "By the step where run A is now,",
     options: OUTCOMES.map((text, i) => [i, text]),
   });
-  const button = h("button.tx-button.tx-next.tx-second-run", { onclick: begin });
+  const button = pushButton("", begin, ".tx-next.tx-second-run");
   const note = h("p.tx-note");
   const outcome = h("p.tx-outcome", { "aria-hidden": "true" });
   guess.classList.add("tx-guess");
@@ -499,7 +498,7 @@ function comparison(ui, runs, begin) {
     "div.tx-part.tx-compare",
     h("p.tx-title", "Two runs: predict, then run"),
     h("p.tx-note", "Run B starts anew with the settings of run A, but for one."),
-    h("div.tx-row", h("div.tx-control", h("label", { for: id }, "run B has"), select)),
+    h("div.tx-row", h("div.tx-control", labelled(select, "run B has"), select)),
     h("div.tx-row", guess),
     h("div.tx-row", button, note),
     outcome,
@@ -508,10 +507,9 @@ function comparison(ui, runs, begin) {
 }
 
 function transport(ui, conduct) {
-  const button = (text, act, more = "") => h("button", { class: `tx-button ${more}`, onclick: act }, text);
   const { runs } = conduct;
-  const play = button("", () => (conduct.playing ? conduct.pause() : conduct.play()), "tx-next tx-play");
-  const step = button("Step", () => conduct.step(), "tx-one-step");
+  const play = pushButton("", () => (conduct.playing ? conduct.pause() : conduct.play()), ".tx-next.tx-play");
+  const step = pushButton("Step", () => conduct.step(), ".tx-one-step");
   const file = h("input", {
     type: "file",
     accept: ".safetensors",
@@ -522,23 +520,21 @@ function transport(ui, conduct) {
       file.value = "";
     },
   });
-  const back = h("input", {
-    id: uid(),
-    type: "range",
+  const moments = () => runs.first.history.moments;
+  const shown = () => moments().indexOf(runs.first.history.at(ui.get("moment")));
+  const back = ui.slider("moment", {
+    label: "look back",
     min: 0,
-    step: 1,
-    oninput: () => {
-      const { moments } = runs.first.history;
-      ui.set("moment", +back.value === moments.length - 1 ? -1 : moments[+back.value].step);
-    },
-    onchange: () => ui.done(),
+    max: () => Math.max(0, moments().length - 1),
+    to: (i) => (i === moments().length - 1 ? -1 : moments()[i].step),
+    from: () => Math.max(0, shown()),
+    format: () => `step ${grouped(moments()[shown()]?.step ?? 0)}`,
   });
-  const value = h("span.tx-value", { "aria-hidden": "true" });
   const box = h(
     "div.tx-row.tx-transport",
     play,
     step,
-    button("Reset", () => conduct.reset(), "tx-reset"),
+    pushButton("Reset", () => conduct.reset(), ".tx-reset"),
     ui.choice("seconds", {
       label: "schedule",
       options: [
@@ -549,25 +545,18 @@ function transport(ui, conduct) {
   );
   const below = h(
     "div.tx-row.tx-transport.tx-look",
-    h("div.tx-control", h("label", { for: back.id }, "look back"), back, value),
-    button("Save", () => conduct.save(), "tx-save"),
-    button("Load", () => file.click(), "tx-load"),
+    back,
+    pushButton("Save", () => conduct.save(), ".tx-save"),
+    pushButton("Load", () => file.click(), ".tx-load"),
     file,
   );
   const paint = () => {
     const { history, settings } = runs.first;
-    const { moments } = history;
-    const at = moments.indexOf(history.at(ui.get("moment")));
     const ended =
       history.step >= settings.n_steps && !(runs.second && runs.second.history.step < settings.n_steps);
     play.textContent = conduct.playing ? "❚❚ Pause" : ended ? "The schedule has ended" : "▶ Play";
     play.disabled = !conduct.playing && ended;
     step.disabled = conduct.playing || ended;
-    back.max = Math.max(0, moments.length - 1);
-    back.value = Math.max(0, at);
-    const text = `step ${grouped(moments[at]?.step ?? 0)}`;
-    value.textContent = text;
-    back.setAttribute("aria-valuetext", text);
   };
   return { box, below, paint };
 }
@@ -603,15 +592,13 @@ function stage(ui, conduct) {
     isAsked = true;
     act();
   };
-  const play = h("button.tx-button.tx-next.tx-play", {
-    onclick: asked(() => (conduct.playing ? conduct.pause() : go())),
-  });
-  const cheat = h("button.tx-button.tx-cheat", {
-    onclick: asked(() => {
-      ui.save("causal", !ui.get("causal"));
-      if (!conduct.playing) go();
-    }),
-  });
+  const toggle = () => (conduct.playing ? conduct.pause() : go());
+  const play = pushButton("", asked(toggle), ".tx-next.tx-play");
+  const remove = () => {
+    ui.save("causal", !ui.get("causal"));
+    if (!conduct.playing) go();
+  };
+  const cheat = pushButton("", asked(remove), ".tx-cheat");
   const seen = new IntersectionObserver(
     ([{ isIntersecting, intersectionRatio: share }]) => {
       if (isIntersecting && share < ENOUGH) return;
@@ -630,7 +617,7 @@ function stage(ui, conduct) {
     const end = words.findIndex((word, i) => i >= 8 && /^[.!]$/.test(word));
     return words.slice(0, end < 0 || end >= MOST_WORDS ? MOST_WORDS : end + 1);
   };
-  const paint = () => {
+  ui.paint(() => {
     const { history, settings } = runs.first;
     if (!isAsked && conduct.playing && history.spent >= AT_FIRST) {
       conduct.pause();
@@ -671,9 +658,9 @@ function stage(ui, conduct) {
     const offer = cheat.disabled ? `After ${HONEST} s: let it cheat` : "Let it cheat: remove the mask";
     cheat.textContent = ui.get("causal") ? offer : "Put the mask back";
     curve();
-  };
+  });
   const buttons = h("div.tx-row.tx-buttons", play, cheat);
-  ui.show(paint, h("div.tx-stage", curve.box, h("div.tx-part", reached, text, english), buttons, brief, why));
+  ui.show(h("div.tx-stage", curve.box, h("div.tx-part", reached, text, english), buttons, brief, why));
 }
 
 function build(ui) {
@@ -686,7 +673,7 @@ function build(ui) {
   const compare = comparison(ui, runs, () => conduct.second());
   const invite = h("p.tx-invite");
   const notice = h("p.tx-problem", { "aria-hidden": "true" });
-  const paint = () => {
+  ui.paint(() => {
     const { fast, threaded } = runs.first;
     const slow = [
       threaded ? "" : "This browser starts no worker: the page learns in its own thread.",
@@ -700,10 +687,9 @@ function build(ui) {
     notice.hidden = !notice.textContent;
     [controls, ...panels, compare].forEach((part) => part.paint());
     curve();
-  };
+  });
   // The curve and the switches on the left, what the runs write and attend to on the right.
   ui.show(
-    paint,
     invite,
     controls.box,
     notice,

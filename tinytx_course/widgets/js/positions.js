@@ -135,17 +135,13 @@ function heatmap(ui, tableNow) {
     },
     () => ui.done(),
   );
-  stage.addEventListener("pointermove", (event) => {
+  ui.tips(stage, (event) => {
     const [across, down] = placeIn(stage, event);
     const place = at(down, ui.get("max_len"));
     const j = at(across, ui.get("d_model"));
     const angle = place * speedsOf(ui.get)[j >> 1];
-    ui.tip(
-      `position ${place}, dimension ${j}: ${number(j % 2 ? Math.cos(angle) : Math.sin(angle), 2)}`,
-      event,
-    );
+    return `position ${place}, dimension ${j}: ${number(j % 2 ? Math.cos(angle) : Math.sin(angle), 2)}`;
   });
-  stage.addEventListener("pointerleave", () => ui.tip(null));
   const ends = ["dimension 0", ""].map((words) => h("span", words));
   const title = h("p.tx-title");
   let drawn = "";
@@ -216,20 +212,13 @@ function clocks(ui, point) {
     const i = handAt(event);
     if (i !== null) ui.save("hand", i);
   });
-  chart.addEventListener("pointermove", (event) => {
+  ui.tips(chart, (event) => {
     const i = handAt(event);
     point(i);
-    ui.tip(
-      i === null
-        ? null
-        : `hand ${i}: dimensions ${2 * i} and ${2 * i + 1}, a turn in ${turn(speedsOf(ui.get)[i])} positions`,
-      event,
-    );
+    if (i === null) return null;
+    return `hand ${i}: dimensions ${2 * i} and ${2 * i + 1}, a turn in ${turn(speedsOf(ui.get)[i])} positions`;
   });
-  chart.addEventListener("pointerleave", () => {
-    point(null);
-    ui.tip(null);
-  });
+  chart.addEventListener("pointerleave", () => point(null));
   const update = (place, hand) => {
     const speeds = speedsOf(ui.get);
     const n = speeds.length;
@@ -507,11 +496,6 @@ function curve(ui, tableNow) {
   return update;
 }
 
-// A slider whose end follows the size of the table.
-function bounded(ui, key, label, last, which) {
-  return ui.slider(key, { label, min: 0, max: last, format: () => String(chosenOf(ui.get)[which]) });
-}
-
 function build(ui) {
   let known = "";
   let table;
@@ -523,10 +507,13 @@ function build(ui) {
   };
   const map = heatmap(ui, tableNow);
   const parts = [map, clocks(ui, map.point), dial(ui), curve(ui, tableNow)];
-  const toLast = () => ui.get("max_len") - 1;
+  const last = () => ui.get("max_len") - 1;
+  // The end of these sliders follows the size of the table.
+  const bounded = (key, label, max, which) =>
+    ui.slider(key, { label, min: 0, max, format: () => String(chosenOf(ui.get)[which]) });
   // Hands turn to where they are to be; what is written says at once where that is.
   let shown = null;
-  const paint = () => {
+  ui.paint(() => {
     const [place, ...rest] = chosenOf(ui.get);
     const from = shown ?? place;
     const put = (share) => {
@@ -535,7 +522,7 @@ function build(ui) {
     };
     if (from !== place && Math.abs(place - from) < 4) ui.animate(110, put);
     else put(1);
-  };
+  });
   const play = ui.player({
     label: "Play",
     every: 130,
@@ -554,14 +541,13 @@ function build(ui) {
     }),
   );
   ui.show(
-    paint,
     h("p.tx-invite", "Press Play, choose a clock, or drag a hand. What stays the same at every position?"),
     h(
       "div.tx-row.tx-look",
       play,
-      bounded(ui, "position", "position", toLast, 0),
-      bounded(ui, "shift", "shift k", toLast, 2),
-      bounded(ui, "hand", "hand", () => ui.get("d_model") / 2 - 1, 1),
+      bounded("position", "position", last, 0),
+      bounded("shift", "shift k", last, 2),
+      bounded("hand", "hand", () => ui.get("d_model") / 2 - 1, 1),
     ),
     h(
       "div.tx-row.tx-sizes",

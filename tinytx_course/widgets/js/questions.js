@@ -57,7 +57,6 @@ function build(ui) {
       "This browser stores nothing for pages from disk: your answers last until you close the page.",
     );
   ui.show(
-    () => {},
     h("p.tx-title", ui.get("title")),
     several && !levels.length ? score(ui, keeps) : null,
     parts,
@@ -73,8 +72,8 @@ function score(ui, keeps) {
     ui.save("answers", {});
     if (keeps) questions.forEach(({ key }) => remember(place(key), null));
   };
-  const again = h("button.tx-button", { onclick: clear }, "Start over");
-  ui.painters.push(() => {
+  const again = pushButton("Start over", clear);
+  ui.paint(() => {
     const answers = ui.get("answers");
     const verdicts = questions.map(({ key, choices }) =>
       answers[key]?.checked ? (choices[answers[key].choice].right ? "right" : "wrong") : "",
@@ -108,7 +107,7 @@ function asked(ui, question, number, levels, save) {
       h("legend", "How sure are you?"),
       sure.map(({ row }) => row),
     );
-    ui.painters.push(() => {
+    ui.paint(() => {
       rows.forEach(({ input }, i) => {
         input.checked = now().choice === i;
       });
@@ -125,9 +124,9 @@ function asked(ui, question, number, levels, save) {
     if (isAsked) ui.redraw();
     else save(question, { ...now(), checked: !now().checked });
   };
-  const check = h("button.tx-button", { onclick: press });
+  const check = pushButton("", press);
   const words = h("p.tx-feedback", { role: "status" });
-  ui.painters.push(() => {
+  ui.paint(() => {
     const { choice, checked } = now();
     rows.forEach(({ input, mark, row }, i) => {
       input.checked = choice === i;
@@ -154,14 +153,9 @@ function asked(ui, question, number, levels, save) {
 function radios(labels, onpick) {
   const name = uid();
   return labels.map((label, i) => {
-    const id = uid();
     const mark = h("span.tx-mark");
-    const input = h("input", { type: "radio", name, id, onchange: () => onpick(i) });
-    return {
-      input,
-      mark,
-      row: h("div.tx-option-row", input, h("label", { for: id }, mark, label)),
-    };
+    const input = h("input", { type: "radio", name, onchange: () => onpick(i) });
+    return { input, mark, row: h("div.tx-option-row", input, labelled(input, mark, label)) };
   });
 }
 

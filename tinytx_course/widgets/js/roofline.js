@@ -114,7 +114,8 @@ function chart(ui) {
     right: 22,
     go: (x) => ui.set("batch_size", rowsFor(10 ** x, ui.get("width"))),
   });
-  const update = () => {
+  let order = []; // of the marks
+  ui.paint(() => {
     const points = pointsOf(ui.get);
     const product = best(ui.get);
     const get = fasterOf(ui.get);
@@ -167,7 +168,7 @@ function chart(ui) {
           },
         ]
       : [];
-    update.order = [...points.filter((p) => p !== chosen), ...(chosen ? [chosen] : [])].map((p) =>
+    order = [...points.filter((p) => p !== chosen), ...(chosen ? [chosen] : [])].map((p) =>
       points.indexOf(p),
     );
     draw({
@@ -204,7 +205,7 @@ function chart(ui) {
           bare: true,
           name: `ridge: ${from === null ? "never compute" : `compute from ${counted(from, "row")}`}`,
         },
-        ...update.order
+        ...order
           .map((i) => points[i])
           .map((p) => ({
             at: [log(p.intensity), log(p.rate)],
@@ -214,12 +215,12 @@ function chart(ui) {
       ],
       label: `Roofline: memory limits below ${perByte(ridge)}, compute above; the product lies at ${perByte(product.intensity)}; ${points.map((p) => `${p.name} at ${perByte(p.intensity)}, ${scaled(p.rate)}FLOP/s`).join("; ")}`,
     });
-  };
+  });
   // A mark is chosen with the pointer, and names itself; the list and the table do the same by keys.
   const under = ({ target }) =>
-    update.order[[...draw.box.querySelectorAll(":is(circle, path).tx-second")].indexOf(target)];
-  update.box = h("div", draw.box);
-  update.box.addEventListener(
+    order[[...draw.box.querySelectorAll(":is(circle, path).tx-second")].indexOf(target)];
+  const box = h("div", draw.box);
+  box.addEventListener(
     "pointerdown",
     (event) => {
       const i = under(event);
@@ -230,12 +231,11 @@ function chart(ui) {
     },
     { capture: true },
   );
-  update.box.addEventListener("pointermove", (event) => {
+  ui.tips(box, (event) => {
     const p = pointsOf(ui.get)[under(event)];
-    ui.tip(p ? `${p.name}: ${scaled(p.rate)}FLOP/s, ${partOf(p.part)} of the roof` : null, event);
+    return p ? `${p.name}: ${scaled(p.rate)}FLOP/s, ${partOf(p.part)} of the roof` : null;
   });
-  update.box.addEventListener("pointerleave", () => ui.tip(null));
-  return update;
+  return box;
 }
 
 // The kernels as a list, and one row each in a table below the picture, chosen with a button.
@@ -260,10 +260,9 @@ function table(ui) {
     ),
   );
   const move = roving(body, buttons, { go: choose });
-  const id = uid();
   const list = h(
     "select",
-    { id, onchange: () => choose(list.selectedIndex) },
+    { onchange: () => choose(list.selectedIndex) },
     points.map(({ name }) => h("option", name)),
   );
   const fold = h(
@@ -291,24 +290,17 @@ function table(ui) {
       "Over 100%: the roof was measured in a slow moment, or a cache helped. Below 10%: the time goes elsewhere.",
     ),
   );
-  const update = () => {
+  ui.paint(() => {
     if (points.length) move(ui.get("kernel"));
     list.selectedIndex = ui.get("kernel");
     buttons.forEach((button, i) => button.setAttribute("aria-pressed", i === ui.get("kernel")));
-  };
-  update.box = points.length ? fold : null;
-  update.list = points.length ? h("div.tx-control.tx-list", h("label", { for: id }, "kernel"), list) : null;
-  return update;
+  });
+  return points.length ? [h("div.tx-control.tx-list", labelled(list, "kernel"), list), fold] : [null, null];
 }
 
 function build(ui) {
-  const draw = chart(ui);
-  const rows = table(ui);
+  const [list, rows] = table(ui);
   const points = pointsOf(ui.get);
-  const paint = () => {
-    rows();
-    draw();
-  };
   const sizes = { min: 0, max: 16, to: (i) => 2 ** i, from: Math.log2, format: (n) => grouped(n) };
   const legend = [
     ["tx-roof tx-line", "roof"],
@@ -324,12 +316,11 @@ function build(ui) {
   ].map(([tone, name]) => h("span", { class: tone }, name));
   const gap = legend.find((one) => one.classList.contains("tx-gap"));
   const faint = h("span.tx-roof.tx-line.tx-faint", "roof as measured");
-  ui.painters.push(() => {
+  ui.paint(() => {
     faint.hidden = ui.get("compute") * ui.get("memory") === 1;
     if (gap) gap.hidden = pointsOf(ui.get)[ui.get("kernel")].part > CLOSE;
   });
   ui.show(
-    paint,
     h(
       "p.tx-invite",
       `Blue: a matrix product of your choice${points.length ? "; red: measured, point at a mark for its name" : ""}. Change its rows, or drag: from how many on does compute limit it?`,
@@ -345,11 +336,11 @@ function build(ui) {
         ["compute", "arithmetic"],
         ["memory", "memory speed"],
       ].map(([key, label]) => ui.choice(key, { label, options: [1, 2, 4].map((n) => [n, `× ${n}`]) })),
-      rows.list,
+      list,
     ),
-    draw.box,
+    chart(ui),
     h("p.tx-key", legend, faint),
-    rows.box,
+    rows,
   );
 }
 

@@ -385,7 +385,7 @@ function threeTexts(ui) {
     boxes.map(({ title, text, foot }) => h("div", title, text, foot)),
   );
   let timer = null;
-  const button = h("button.tx-button.tx-write", { onclick: () => (timer === null ? begin() : stop()) });
+  const button = pushButton("", () => (timer === null ? begin() : stop()), ".tx-write");
   const say = () => {
     button.textContent = timer === null ? "✎ Write on at three temperatures" : "❚❚ Stop writing";
   };
@@ -448,7 +448,6 @@ function build(ui) {
     const s = sampled(ui.get);
     s.drawn.slice(-Math.min(n, 12)).forEach((token) => bars.drop(token, s));
   };
-  const button = (words, onclick) => h("button.tx-button", { onclick }, words);
   const dial = (key, stage, options) => {
     const control = ui.slider(key, options);
     control.addEventListener(
@@ -461,7 +460,7 @@ function build(ui) {
     );
     return control;
   };
-  const paint = () => {
+  ui.paint(() => {
     const s = sampled(ui.get);
     bars.paint(s);
     texts.paint();
@@ -474,9 +473,8 @@ function build(ui) {
       `${name}. `,
       h("span", last.length ? `Shares of ${counted(s.drawn.length, "draw")}. ` : say, ...last),
     );
-  };
+  });
   ui.show(
-    paint,
     h(
       "p.tx-invite",
       "Press Play: from what the model believes to what is drawn. Then move a slider, and draw. Or write another beginning.",
@@ -523,7 +521,7 @@ function build(ui) {
         },
       }),
       ui.choice("stage", { label: "show", options: STAGES.map(({ name }, i) => [i, name]) }),
-      h("span.tx-draws", button("Draw 1", more(1)), button("Draw 100", more(100))),
+      h("span.tx-draws", pushButton("Draw 1", more(1)), pushButton("Draw 100", more(100))),
     ),
     title,
     bars.area,

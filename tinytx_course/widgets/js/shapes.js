@@ -535,7 +535,7 @@ function drawnBlock(ui) {
       h("div", { class: name, style: `grid-row:${row}`, "aria-hidden": "true" }, h("span", words)),
     ),
   );
-  ui.painters.push(() => {
+  ui.paint(() => {
     show(ui.get("step"));
     // Bars behind the numbers: all of one scale, whose end is the largest at the greatest length.
     const sizes = sizesOf(ui.get);
@@ -563,10 +563,7 @@ function drawnBlock(ui) {
 
 function build(ui) {
   const { B, D } = ui.get("sizes");
-  const last = STEPS.length - 1;
-  const go = (by) => () => ui.save("step", clamp(ui.get("step") + by, 0, last));
-  const back = h("button.tx-button", { onclick: go(-1) }, "← Back");
-  const next = h("button.tx-button.tx-next", { onclick: go(1) }, "Next step →");
+  const buttons = ui.steps("step", { words: ["← Back", "Next step →"], high: () => STEPS.length - 1 });
   const title = h("h2.tx-now-name");
   const code = h("code.tx-code");
   const facts = h("dl.tx-facts");
@@ -609,10 +606,8 @@ function build(ui) {
   });
   canvas.addEventListener("pointerup", () => ui.done());
   const fact = (name, value) => h("div", h("dt", name), h("dd", value));
-  const paint = () => {
+  ui.paint(() => {
     const now = nowOf(ui.get);
-    back.disabled = ui.get("step") === 0;
-    next.disabled = ui.get("step") === last;
     title.textContent = `${ui.get("step") + 1}. ${now.name}`;
     code.textContent = now.code;
     facts.replaceChildren(
@@ -651,7 +646,7 @@ function build(ui) {
     ui.animate(moves ? 500 : 1, moves ? draw : () => {}); // the latter ends a movement
     if (!moves) draw(1);
     canvas.ariaLabel = `Entries of ${now.name}, ${shapeOf(ui.get).join(" by ")}. ${whereabouts(ui.get, now)}`;
-  };
+  });
   const divisors = Array.from({ length: D }, (_, i) => i + 1).filter((n) => D % n === 0);
   // The followed token stays the same, or is the last of a shorter text.
   const lengthen = (T) => {
@@ -678,9 +673,8 @@ function build(ui) {
     format: moved,
   });
   length.classList.add("tx-length");
-  panel.append(h("div.tx-row", back, next, title), code, facts, say, holder, key);
+  panel.append(h("div.tx-row", buttons, title), code, facts, say, holder, key);
   ui.show(
-    paint,
     h(
       "p.tx-invite",
       "Press “Next step” or a part of the block, click an entry to follow it, or move T and watch the column “numbers”.",

@@ -211,7 +211,7 @@ function chart(ui) {
     right: 84,
     go: (x) => ui.set("n_merges", Math.round(x)),
   });
-  const update = () => {
+  ui.paint(() => {
     const n = wordsOf(ui.get("text")).length;
     const at = ui.get("n_merges");
     const last = ui.get("merges").length;
@@ -241,15 +241,12 @@ function chart(ui) {
         ? `Tokens a word against merges: ${perWord(counts[0], ui.get)} at 0, ${perWord(counts[at], ui.get)} at ${at}, ${perWord(counts[last], ui.get)} at ${last}`
         : "No text",
     });
-  };
-  update.box = h("div.tx-curve", h("p.tx-title", "The sequence shrinks"), draw.box);
-  return update;
+  });
+  return h("div.tx-curve", h("p.tx-title", "The sequence shrinks"), draw.box);
 }
 
 function writing(ui) {
-  const id = uid();
   const field = h("input.tx-field", {
-    id,
     type: "text",
     maxlength: ui.get("longest"),
     autocomplete: "off",
@@ -269,57 +266,43 @@ function writing(ui) {
     );
   const box = h("div.tx-row.tx-samples", { role: "group", "aria-label": "examples" }, samples);
   const stop = roving(box, samples);
-  const update = () => {
+  ui.paint(() => {
     if (field.value !== ui.get("text")) field.value = ui.get("text");
     const at = ui.get("samples").indexOf(ui.get("text"));
     samples.forEach((button, i) => button.setAttribute("aria-pressed", i === at));
     stop(Math.max(0, at));
-  };
-  update.box = [h("div.tx-row.tx-writing", h("label", { for: id }, "Text"), field), box];
-  return update;
+  });
+  return [h("div.tx-row.tx-writing", labelled(field, "Text"), field), box];
 }
 
 function build(ui) {
-  const text = writing(ui);
   const lanes = [lane(ui), lane(ui), lane(ui)];
-  const curve = chart(ui);
   const colours = palette();
   const last = ui.get("merges").length;
-  const go = (by) => () => ui.save("n_merges", clamp(ui.get("n_merges") + by, 0, last));
-  const fewer = h("button.tx-button", { onclick: go(-1) }, "← Undo one");
-  const more = h("button.tx-button", { onclick: go(1) }, "Next merge →");
-  const here = h(
-    "button.tx-button.tx-next",
-    { onclick: () => ui.save("n_merges", nextInText(ui.get)) },
-    "Next in this text ⇥",
-  );
+  const words = ["← Undo one", "Next merge →"];
+  const here = pushButton("Next in this text ⇥", () => ui.save("n_merges", nextInText(ui.get)), ".tx-next");
   let before = ui.get("n_merges");
-  const paint = () => {
+  ui.paint(() => {
     const n = ui.get("n_merges");
     const pair = ui.get("merges")[n - 1]?.slice(0, 2);
-    text();
     const now = lanesOf(ui.get);
     const own = colours(now.slice(0, 2).flatMap(([, tokens]) => tokens.map(([, id]) => id)));
     now.forEach((one, i) => lanes[i](one, i === 1 ? pair : null, i < 2 ? own : null, n > before));
     before = n;
-    fewer.disabled = n === 0;
-    more.disabled = n === last;
     here.disabled = !nextInText(ui.get);
-    curve();
-  };
+  });
   ui.show(
-    paint,
     h(
       "p.tx-invite",
       "Type a text, or take an example. Then move the slider: characters grow into words. An id has one colour.",
     ),
-    text.box,
+    writing(ui),
     h(
       "div.tx-row.tx-merging",
       ui.slider("n_merges", { label: "merges", min: 0, max: last }),
-      h("span.tx-pair", fewer, more, here),
+      h("span.tx-pair", ui.steps("n_merges", { words, high: () => last, kind: "" }), here),
     ),
-    h("div.tx-aside", h("div", lanes[1].box, lanes[2].box), curve.box),
+    h("div.tx-aside", h("div", lanes[1].box, lanes[2].box), chart(ui)),
     lanes[0].box,
   );
 }

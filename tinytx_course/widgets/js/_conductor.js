@@ -221,20 +221,9 @@ export class Conductor {
   }
 
   on_opened({ config, switches, trained }, run) {
-    const { causal, positions, norm, n_heads, n_layers } = config;
-    const { scale, residual, feature_norm: rightAxis } = switches;
     run.history = new History();
     this.ui.set("first", {});
-    this.follow({
-      causal,
-      positions,
-      norm,
-      n_heads,
-      n_layers,
-      scale,
-      residual,
-      norm_on_wrong_axis: !rightAxis,
-    });
+    this.follow(controlsOf(config, switches));
     run.settings = settingsOf(this.ui.get);
     run.ask("show");
     this.say(

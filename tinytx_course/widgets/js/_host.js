@@ -23,7 +23,7 @@ export function pageModel(state) {
 
 // A buffer as float32: large shares between 0 and 1 come as multiples of 1/65535.
 export function unpacked({ float32, uint16 }) {
-  const bytes = Uint8Array.from(atob(float32 ?? uint16), (letter) => letter.charCodeAt(0)).buffer;
+  const bytes = bytesOf(float32 ?? uint16).buffer;
   return new DataView(float32 ? bytes : Float32Array.from(new Uint16Array(bytes), (x) => x / 65535).buffer);
 }
 

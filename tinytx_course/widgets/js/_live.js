@@ -11,15 +11,9 @@ export const fullBar = (most) => FULL.find((end) => end >= most) ?? 1;
 
 let loaded = null;
 export function machine() {
-  const bytes = (base64) => {
-    const letters = atob(base64);
-    const out = new Uint8Array(letters.length);
-    for (let i = 0; i < letters.length; i++) out[i] = letters.charCodeAt(i);
-    return out;
-  };
   const load = () => {
-    const { metadata, tensors } = ENGINE.readTensors(bytes(SHIPPED));
-    const world = new ENGINE.World(bytes(WORLD));
+    const { metadata, tensors } = ENGINE.readTensors(bytesOf(SHIPPED));
+    const world = new ENGINE.World(bytesOf(WORLD));
     const tokenizer = new ENGINE.Tokenizer(tensors.get("tokenizer.model").data);
     const { config } = JSON.parse(metadata.tinytx);
     const model = new ENGINE.LanguageModel(config).load(ENGINE.dequantised(tensors));

@@ -55,9 +55,8 @@ function mixStops(stops, share) {
 }
 // A bar of the colours from low to high, with the numbers at its ends.
 export function scaleBar(color, low, high, name) {
-  const stops = Array.from(
-    { length: 11 },
-    (_, i) => `light-dark(${rgb(color(i / 10, "light"))}, ${rgb(color(i / 10, "dark"))})`,
+  const stops = range(11).map(
+    (i) => `light-dark(${rgb(color(i / 10, "light"))}, ${rgb(color(i / 10, "dark"))})`,
   );
   const bar = h("i", { style: `background: linear-gradient(to right, ${stops.join(", ")})` });
   return h(
@@ -133,7 +132,7 @@ export function paintCells(
 const tables = new Map();
 function colorsOf(color, theme) {
   if (!tables.has(color)) tables.set(color, {});
-  tables.get(color)[theme] ??= Array.from({ length: 256 }, (_, i) => color(i / 255, theme));
+  tables.get(color)[theme] ??= range(256).map((i) => color(i / 255, theme));
   return tables.get(color)[theme];
 }
 

@@ -30,10 +30,8 @@ export const SETTINGS = {
   norm_on_wrong_axis: { usual: false, says: fault("norm over the positions"), live: true, isFault: true },
   seed: { usual: 0, says: (n) => `seed ${n}` },
 };
-export const settingsOf = (get) =>
-  Object.fromEntries(
-    ["d_model", "n_steps", "seconds", ...Object.keys(SETTINGS)].map((key) => [key, get(key)]),
-  );
+const picked = (keys, get) => Object.fromEntries(keys.map((key) => [key, get(key)]));
+export const settingsOf = (get) => picked(["d_model", "n_steps", "seconds", ...Object.keys(SETTINGS)], get);
 
 // The other value that a second run gets.
 export function otherValue(key, value) {
@@ -54,32 +52,27 @@ export const unusual = (settings) =>
     .join(", ");
 
 // The settings as the worker takes them.
+const CONFIG = ["causal", "positions", "norm", "n_heads", "n_layers"];
+const FAULTS = ["targets_not_shifted", "softmax_twice", "no_zero_grad"];
 export function changesOf(s) {
-  const {
-    d_model: width,
-    causal,
-    positions,
-    norm,
-    n_heads,
-    n_layers,
-    scale,
-    residual,
-    n_steps,
-    seconds,
-    lr,
-  } = s;
+  const { d_model, n_steps, seconds, lr, scale, residual } = s;
+  const get = (key) => s[key];
   return {
-    config: { d_model: width, d_ff: 4 * width, causal, positions, norm, n_heads, n_layers },
+    config: { d_model, d_ff: 4 * d_model, ...picked(CONFIG, get) },
     switches: { scale, residual, feature_norm: !s.norm_on_wrong_axis },
     settings: { n_steps, seconds, lr, warmup: s.warmup / 100 },
-    faults: {
-      targets_not_shifted: s.targets_not_shifted,
-      softmax_twice: s.softmax_twice,
-      no_zero_grad: s.no_zero_grad,
-    },
+    faults: picked(FAULTS, get),
     tokensPerBatch: s.tokens_per_batch,
   };
 }
+
+// The other way: the controls as an opened model has them.
+export const controlsOf = (config, { scale, residual, feature_norm: rightAxis }) => ({
+  ...picked(CONFIG, (key) => config[key]),
+  scale,
+  residual,
+  norm_on_wrong_axis: !rightAxis,
+});
 
 // The same for one setting that changes while a run learns.
 export function liveChange(key, settings) {
@@ -189,7 +182,7 @@ export function topKeys({ attention }, heads, size) {
   const last = (weights, head) =>
     Array.from(weights.subarray((head * size + size - 1) * size, (head + 1) * size * size));
   return attention.map((weights) =>
-    Array.from({ length: heads }, (_, head) =>
+    range(heads).map((head) =>
       last(weights, head).reduce((top, weight, key) => (weight > top[1] ? [key, weight] : top), [0, 0]),
     ),
   );
@@ -254,8 +247,6 @@ function engine() {
   return engineHere;
 }
 function trainingFiles() {
-  const bytes = (base64) =>
-    Uint8Array.fromBase64?.(base64) ?? Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
-  filesHere ??= { wasm: bytes(TRAINING.wasm), tables: bytes(TRAINING.tables) };
+  filesHere ??= { wasm: bytesOf(TRAINING.wasm), tables: bytesOf(TRAINING.tables) };
   return filesHere;
 }

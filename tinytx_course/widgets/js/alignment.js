@@ -14,11 +14,10 @@ export function sentenceOf(get, layer = get("layer"), chosen = get("head")) {
   const size = (i) => targets[i].length * sources[i].length;
   const before = sources.slice(0, at).reduce((sum, _, i) => sum + L * H * size(i), 0);
   const cells = size(at);
-  const averaged = chosen < H ? [chosen] : Array.from({ length: H }, (_, i) => i);
+  const averaged = chosen < H ? [chosen] : range(H);
   const start = (head) => before + (layer * H + head) * cells;
-  const weights = Array.from(
-    { length: cells },
-    (_, i) => averaged.reduce((sum, head) => sum + get("weights")[start(head) + i], 0) / averaged.length,
+  const weights = range(cells).map(
+    (i) => averaged.reduce((sum, head) => sum + get("weights")[start(head) + i], 0) / averaged.length,
   );
   return {
     source: sources[at],
@@ -133,8 +132,8 @@ function drawing(ui) {
 
 // A button for each head and for the mean of each layer, with its share on true pairs in the open sentence.
 export const sharesOf = (get) =>
-  Array.from({ length: get("n_layers") }, (_, layer) =>
-    Array.from({ length: get("n_heads") + 1 }, (__, head) => massOf(sentenceOf(get, layer, head))),
+  range(get("n_layers")).map((layer) =>
+    range(get("n_heads") + 1).map((head) => massOf(sentenceOf(get, layer, head))),
   );
 
 // For each head its share in every sentence, and in how many of them it has the most.
@@ -199,7 +198,7 @@ function heads(ui) {
   const go = (i) => ui.save({ layer: Math.floor(i / (H + 1)), head: i % (H + 1) });
   const shares = [];
   const bars = [];
-  const buttons = Array.from({ length: L * (H + 1) }, (_, i) => {
+  const buttons = range(L * (H + 1)).map((i) => {
     shares[i] = h("span");
     bars[i] = h("i");
     return h("button.tx-token", shares[i], h("u", bars[i]));
@@ -208,8 +207,8 @@ function heads(ui) {
     "div.tx-heads",
     { role: "radiogroup", "aria-label": "layer and head", style: `--columns:${H + 1}` },
     h("span", { "aria-hidden": "true" }, "head"),
-    Array.from({ length: H + 1 }, (_, head) => h("span", { "aria-hidden": "true" }, name(head))),
-    Array.from({ length: L }, (_, layer) => [
+    range(H + 1).map((head) => h("span", { "aria-hidden": "true" }, name(head))),
+    range(L).map((layer) => [
       h("span", { "aria-hidden": "true" }, `layer ${layer}`),
       buttons.slice(layer * (H + 1), (layer + 1) * (H + 1)),
     ]),

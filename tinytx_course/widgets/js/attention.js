@@ -39,10 +39,10 @@ export function habitsOf(part) {
     itself: (i) => i,
     next: (i) => i + 1,
   };
-  return Array.from({ length: part.layers * part.heads }, (_, at) => {
-    const rows = Array.from({ length: part.rows }, (__, i) =>
-      part.row(Math.floor(at / part.heads), at % part.heads, i),
-    ).slice(part.rows > 2 ? 2 : 0);
+  return range(part.layers * part.heads).map((at) => {
+    const rows = range(part.rows)
+      .map((i) => part.row(Math.floor(at / part.heads), at % part.heads, i))
+      .slice(part.rows > 2 ? 2 : 0);
     const mean = (f) =>
       rows.reduce((sum, row, n) => sum + (f(row, n + (part.rows > 2 ? 2 : 0)) ?? 0), 0) / rows.length;
     const found = Object.entries(same ? targets : {})
@@ -223,7 +223,7 @@ function inSight({ root }, grid, query) {
 // All heads small, each with what it does.
 function thumbnails(ui, { layers, heads, rows, cols }) {
   const all = layers * heads;
-  const canvases = Array.from({ length: all }, () => h("canvas", { "aria-hidden": "true" }));
+  const canvases = range(all).map(() => h("canvas", { "aria-hidden": "true" }));
   const names = canvases.map(() => h("small"));
   const places = canvases.map(() => h("small"));
   let order = canvases.map((_, i) => i);

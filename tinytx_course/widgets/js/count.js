@@ -25,7 +25,6 @@ const SETTINGS = Object.keys(NAMES);
 const RUNG = 2;
 const LEAST = 1 / 400;
 const FAR = 1.8;
-const divisors = (n) => Array.from({ length: Math.min(n, 256) }, (_, i) => i + 1).filter((d) => n % d === 0);
 
 // The state as it stands: the largest number of heads that divides the width counts.
 export function settingsOf(get) {
@@ -360,7 +359,7 @@ const hueOf = (name) =>
 // One picture of what is counted: its area is the amount. Ghosts are the pinned state and, for parameters,
 // known models.
 function picture(ui) {
-  const tiles = Array.from({ length: 6 }, (_, i) =>
+  const tiles = range(6).map((i) =>
     h(
       "button.tx-tile",
       { onclick: () => point(i), onfocus: () => point(i), onpointerenter: () => point(i) },

@@ -123,7 +123,7 @@ function chart(ui) {
   const holder = h("div");
   const update = ({ words, exact, model, n }) => {
     const every = Math.max(1, Math.round(words.length / 6));
-    const ticks = Array.from({ length: Math.floor(words.length / every) + 1 }, (_, i) => i * every);
+    const ticks = range(Math.floor(words.length / every) + 1).map((i) => i * every);
     // Between two words nothing changes: steps.
     const line = (values, from) =>
       Array.from(values.subarray(0, n + 1 - from)).flatMap((p, i, all) => [

@@ -298,9 +298,9 @@ function detail(ui) {
     );
     numbers.replaceChildren(...found.numbers.map(([name, value]) => h("li", name, h("b", value))));
     products.replaceChildren(
-      ...Array.from({ length: Math.ceil(now.width / across) }, (_, i) =>
+      ...range(Math.ceil(now.width / across)).flatMap((i) =>
         of.map((row) => cells(row, i * across, (i + 1) * across)),
-      ).flat(),
+      ),
     );
     keys.paint(now.read.names.slice(0, now.at + 1), now.key, (j) => [
       now.read.names[j],
@@ -349,7 +349,7 @@ function picture(ui, next) {
     return button;
   };
   const plus = (sign) => h("i.tx-plus", { "aria-hidden": "true" }, sign);
-  const strips = Array.from({ length: 2 * layers + 1 }, () => strip());
+  const strips = range(2 * layers + 1).map(() => strip());
   const words = strips.map(() => h("span.tx-says"));
   const sums = strips.map((canvas, i) => {
     const what = i ? canvas : opener("embedding of the token", { part: "embedding" }, canvas);
@@ -357,9 +357,9 @@ function picture(ui, next) {
   });
   const step = (at, title, inside, sum) =>
     h("div.tx-step", { style: `--at:${at}` }, h("p.tx-name", title), inside, sum);
-  const maps = Array.from({ length: layers * n }, () => h("canvas"));
-  const heads = Array.from({ length: layers }, (_, block) => {
-    const of = Array.from({ length: n }, (__, head) => ({ part: "head", block, head }));
+  const maps = range(layers * n).map(() => h("canvas"));
+  const heads = range(layers).map((block) => {
+    const of = range(n).map((head) => ({ part: "head", block, head }));
     const buttons = of.map((keys) =>
       opener(`block ${block}, head ${keys.head}`, keys, maps[block * n + keys.head]),
     );
@@ -464,7 +464,7 @@ function picture(ui, next) {
 // What comes next, by the model and in truth; take(id, chances) is called for a token that is pressed.
 function nextTokens(ui, take) {
   const title = h("p.tx-title");
-  const rows = Array.from({ length: N_ROWS }, () => {
+  const rows = range(N_ROWS).map(() => {
     const word = h("span.tx-next-word");
     const logit = h("small");
     const bars = ["model", "truth"].map((side) => ({ side, fill: h("i"), text: h("b") }));

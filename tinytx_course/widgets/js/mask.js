@@ -55,7 +55,7 @@ export function movesByLayer(get, allowed) {
     other[get("moved") * d + c] += a;
   });
   const apart = () =>
-    Array.from({ length: n }, (_, i) => {
+    range(n).map((i) => {
       let most = 0;
       for (let c = i * d; c < (i + 1) * d; c++) most = Math.max(most, Math.abs(one[c] - other[c]));
       return most;
@@ -72,7 +72,7 @@ export const outputMoves = (get, allowed) => movesByLayer(get, allowed).pop();
 // Which outputs the mask lets the moved input reach, in as many layers.
 export function reachable(get, allowed) {
   const n = get("tokens").length;
-  let lit = Array.from({ length: n }, (_, i) => i === get("moved"));
+  let lit = range(n).map((i) => i === get("moved"));
   for (let layer = 0; layer < get("layers"); layer++) {
     lit = lit.map((now, i) => now || lit.some((on, j) => on && allowed[i * n + j]));
   }
@@ -80,7 +80,7 @@ export function reachable(get, allowed) {
 }
 
 const rowSums = (weights, n) =>
-  Array.from({ length: n }, (_, i) => weights.subarray(i * n, (i + 1) * n).reduce((a, b) => a + b, 0));
+  range(n).map((i) => weights.subarray(i * n, (i + 1) * n).reduce((a, b) => a + b, 0));
 const STILL = 1e-9;
 const verdictOf = (much, reach, ahead) =>
   much <= STILL ? "still" : !reach ? "leak" : ahead ? "ahead" : "moves";
@@ -99,8 +99,7 @@ const asksItself = (get, allowed, verdicts) =>
   verdicts[get("moved")] === "moves" && !allowed[get("moved") * (get("tokens").length + 1)];
 
 // What people ask for, and what they write by mistake, as the state of an explorer.
-const cellsWhere = (n, turned) =>
-  Array.from({ length: n * n }, (_, at) => at).filter((at) => turned(Math.floor(at / n), at % n));
+const cellsWhere = (n, turned) => range(n * n).filter((at) => turned(Math.floor(at / n), at % n));
 const OPEN = { causal: true, window: 0, prefix: 0, padding: 0, drawn: [], where: "before" };
 export const PRESETS = {
   causal: () => OPEN,
@@ -287,7 +286,7 @@ const labels = (tokens, kind) =>
 // The mask itself, in the colours of the verdicts; the column of the moved input is framed.
 function maskGrid(ui, tokens) {
   const n = tokens.length;
-  const cells = Array.from({ length: n * n }, () => h("button.tx-cell"));
+  const cells = range(n * n).map(() => h("button.tx-cell"));
   const keys = labels(tokens, "tx-key");
   const queries = labels(tokens, "tx-query");
   const grid = h(

@@ -15,7 +15,7 @@ export function chainOf(get) {
   const wide = get("v").length / n;
   const own = get("own_q") ?? [];
   const q = own.length === width ? Float64Array.from(own) : get("q").subarray(at * width, (at + 1) * width);
-  const rows = (flat, size) => Array.from({ length: n }, (_, i) => flat.subarray(i * size, (i + 1) * size));
+  const rows = (flat, size) => range(n).map((i) => flat.subarray(i * size, (i + 1) * size));
   const k = rows(get("k"), width);
   const v = rows(get("v"), wide);
   const products = k.map((row) => row.reduce((total, x, c) => total + x * q[c], 0));
@@ -24,9 +24,7 @@ export function chainOf(get) {
   const powers = scores.map((x, i) => (open[i] ? Math.exp(x - top) : 0));
   const sum = powers.reduce((a, b) => a + b, 0);
   const weights = powers.map((x) => x / (sum || 1));
-  const context = Array.from({ length: wide }, (_, c) =>
-    v.reduce((total, row, i) => total + weights[i] * row[c], 0),
-  );
+  const context = range(wide).map((c) => v.reduce((total, row, i) => total + weights[i] * row[c], 0));
   return { q, k, v, open, products, scores, top, powers, sum, weights, context };
 }
 
@@ -106,7 +104,7 @@ export function normals() {
 export function randomWeights(width, scaled) {
   const all = normals();
   const keys = N_QUERIES * WIDEST;
-  return Array.from({ length: N_QUERIES }, (_, i) =>
+  return range(N_QUERIES).map((i) =>
     softmax(
       Float64Array.from({ length: N_KEYS }, (__, j) => {
         let sum = 0;
@@ -472,7 +470,7 @@ const Y = (share) => 30 + (1 - share) * 170;
 
 // The mean largest weight against d, with and without the division.
 function curves(ui) {
-  const widths = Array.from({ length: 10 }, (_, i) => 2 ** i);
+  const widths = range(10).map((i) => 2 ** i);
   const say = h("tbody");
   const line = (scaled) =>
     h("polyline", {
@@ -573,7 +571,7 @@ function maskBox(ui) {
   input.addEventListener("change", () => {
     const { masked, open } = maskOf(ui.get);
     const n = ui.get("key_tokens").length;
-    const shut = (i) => [...Array(n).keys()].filter((j) => !masked[i * n + j]);
+    const shut = (i) => range(n).filter((j) => !masked[i * n + j]);
     ui.set("allowed", input.checked ? masked : open);
     if (input.checked) {
       if (!shut(ui.get("query")).length) {

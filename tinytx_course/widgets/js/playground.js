@@ -359,7 +359,7 @@ function attention(ui, run) {
   const fit = (layers, n) => {
     if (sizes === `${layers}x${n}`) return;
     sizes = `${layers}x${n}`;
-    canvases = Array.from({ length: layers * n }, () => h("canvas", { "aria-hidden": "true" }));
+    canvases = range(layers * n).map(() => h("canvas", { "aria-hidden": "true" }));
     const buttons = canvases.map((canvas, i) =>
       h("button.tx-thumb", { "aria-label": `block ${Math.floor(i / n)}, head ${i % n}` }, canvas),
     );

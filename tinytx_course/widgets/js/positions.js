@@ -2,7 +2,7 @@
 
 // By how much each hand turns from one position to the next, in radians.
 export const speedsOf = (get) =>
-  Array.from({ length: get("d_model") / 2 }, (_, i) => get("base") ** (-(2 * i) / get("d_model")));
+  range(get("d_model") / 2).map((i) => get("base") ** (-(2 * i) / get("d_model")));
 
 // Position, hand and shift as shown: the last there is, where the table is smaller than asked.
 export function chosenOf(get) {

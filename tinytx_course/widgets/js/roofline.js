@@ -147,7 +147,7 @@ function chart(ui) {
         : "";
     };
     const ticks = ([first, last]) =>
-      Array.from({ length: Math.floor(last) - Math.ceil(first) + 1 }, (_, i) => Math.ceil(first) + i);
+      range(Math.floor(last) - Math.ceil(first) + 1).map((i) => Math.ceil(first) + i);
     const low = (down = 0) => Math.max(x[0], y[0] - log(ui.get("bytes_per_second")) - down);
     const moved = ui.get("compute") * ui.get("memory") > 1;
     // The roof as measured, or as much further down.

@@ -69,8 +69,7 @@ function fallen({ order, left, final }, luck) {
 }
 
 // The tokens drawn. Draw i of a seed has its own number, whatever the distribution.
-export const drawsOf = (s, n, seed) =>
-  Array.from({ length: n }, (_, i) => fallen(s, uniform(i + 1 + 100003 * seed)));
+export const drawsOf = (s, n, seed) => range(n).map((i) => fallen(s, uniform(i + 1 + 100003 * seed)));
 
 // One more token for each of the three texts that has not ended.
 export function writeOn(get) {
@@ -202,7 +201,7 @@ const STAGES = [
 
 // One bar a token; the curve is the sum of the bars from the left, on which top-p cuts.
 function chart(ui) {
-  const columns = Array.from({ length: N_BARS + 1 }, () => {
+  const columns = range(N_BARS + 1).map(() => {
     const ghost = h("s");
     const bar = h("i");
     const truth = h("u");

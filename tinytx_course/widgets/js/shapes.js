@@ -162,7 +162,7 @@ function placed(get, at) {
 export function labels(get) {
   const { axes } = nowOf(get);
   const shape = shapeOf(get);
-  return Array.from({ length: product(shape) }, (_, flat) => {
+  return range(product(shape)).map((flat) => {
     const at = {};
     for (let i = shape.length - 1; i >= 0; i--) {
       at[axes[i].toLowerCase()] = flat % shape[i];
@@ -203,7 +203,6 @@ export function describe(get) {
 function tablesOf(get) {
   const now = nowOf(get);
   const { B, T, D, F, H, K } = sizesOf(get);
-  const count = (n) => Array.from({ length: n }, (_, i) => i);
   const table = (title, width, at, lots = 1) => ({
     title,
     rows: T,
@@ -211,18 +210,18 @@ function tablesOf(get) {
     lots,
     at: (t, c) => placed(get, at(t, c)),
   });
-  if (now.axes === "BTF") return count(B).map((b) => table(`b ${b}`, F, (t, f) => ({ b, t, f })));
-  if (now.axes === "BTHK") return count(B).map((b) => table(`b ${b}`, D, (t, d) => ({ b, t, d }), H));
+  if (now.axes === "BTF") return range(B).map((b) => table(`b ${b}`, F, (t, f) => ({ b, t, f })));
+  if (now.axes === "BTHK") return range(B).map((b) => table(`b ${b}`, D, (t, d) => ({ b, t, d }), H));
   if (now.axes === "BTD")
-    return count(B).flatMap((b) =>
+    return range(B).flatMap((b) =>
       [...now.of].map((name) => ({
         ...table(`${now.of.length > 1 ? `${name}, ` : ""}b ${b}`, D, (t, d) => ({ b, t, d })),
         name,
       })),
     );
   const cols = now.axes === "BHTS" ? T : K;
-  return count(B).flatMap((b) =>
-    count(H).map((h) =>
+  return range(B).flatMap((b) =>
+    range(H).map((h) =>
       table(`h ${h}`, cols, now.axes === "BHTS" ? (t, s) => ({ b, h, t, s }) : (t, k) => ({ b, h, t, k })),
     ),
   );
@@ -322,7 +321,7 @@ function boxesOf(get, { tables }, theme) {
   const tint = shade(0.3, theme);
   const strong = shade(0.8, theme);
   return tables.flatMap((table) =>
-    Array.from({ length: table.rows * table.cols }, (_, flat) => {
+    range(table.rows * table.cols).map((flat) => {
       const t = Math.floor(flat / table.cols);
       const c = flat % table.cols;
       const at = table.at(t, c);
@@ -428,7 +427,7 @@ function paintBoxes(canvas, get, layout, boxes, before, moved, { ink, soft, line
   pen.globalAlpha = moved; // names and frame arrive with the boxes
   for (const table of layout.tables) {
     const { x, y, size, step, rows, cols, small } = table;
-    const mine = Array.from({ length: rows }, (_, t) => t).find((t) => {
+    const mine = range(rows).find((t) => {
       const at = table.at(t, 0);
       return at.b === followed.b && at.t === followed.t;
     });
@@ -489,7 +488,7 @@ function glyph(get, { axes, code, of }) {
   const plus = code.includes("x + ");
   const gap = axes === "BTHK" ? 2 : 0;
   const [right, up] = axes[1] === "H" ? [5, 2.5] : [wide + (of.length > 1 ? 3 : gap), 0];
-  const sheets = Array.from({ length: slabs }, (_, i) =>
+  const sheets = range(slabs).map((i) =>
     h("rect", {
       x: 1 + (slabs - 1 - i) * right,
       y: 4 + (axes[1] === "H" ? i * up : 3),
@@ -647,7 +646,6 @@ function build(ui) {
     if (!moves) draw(1);
     canvas.ariaLabel = `Entries of ${now.name}, ${shapeOf(ui.get).join(" by ")}. ${whereabouts(ui.get, now)}`;
   });
-  const divisors = Array.from({ length: D }, (_, i) => i + 1).filter((n) => D % n === 0);
   // The followed token stays the same, or is the last of a shorter text.
   const lengthen = (T) => {
     const { b, t } = entryOf(ui.get);
@@ -682,7 +680,7 @@ function build(ui) {
     h(
       "div.tx-row",
       length,
-      ui.choice("n_heads", { label: "heads H", options: divisors.map((n) => [n, n]) }),
+      ui.choice("n_heads", { label: "heads H", options: divisors(D).map((n) => [n, n]) }),
       further(
         "Follow by keys",
         tokens,

@@ -3,12 +3,8 @@
 const cells = [...document.querySelectorAll("#lesson .code:not(.plotting)")];
 const wishes = [...document.querySelectorAll(".story-switch input")];
 const foldCode = () => {
-  cells.forEach((cell) => {
-    cell.open = !look.story;
-  });
-  wishes.forEach((wish) => {
-    wish.checked = look.story === (wish.value === "story");
-  });
+  for (const cell of cells) cell.open = !look.story;
+  for (const wish of wishes) wish.checked = look.story === (wish.value === "story");
 };
 wishes.forEach((wish) =>
   wish.addEventListener("change", () => {

@@ -31,9 +31,7 @@ if (long) {
     let n = 0;
     for (const { parts, words } of entries) {
       const shown = asked.every((word) => words.includes(word));
-      parts.forEach((part) => {
-        part.hidden = !shown;
-      });
+      for (const part of parts) part.hidden = !shown;
       n += shown;
     }
     count.textContent = asked.length ? `${n} of ${entries.length}` : "";

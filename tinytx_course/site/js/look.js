@@ -44,9 +44,7 @@ document.addEventListener("DOMContentLoaded", () => {
   const said = box.querySelector("output");
   const step = (by) => SIZES[Math.min(SIZES.length - 1, Math.max(0, SIZES.indexOf(look.size) + by))];
   const say = () => {
-    themes.forEach((input) => {
-      input.checked = input.value === look.theme;
-    });
+    for (const input of themes) input.checked = input.value === look.theme;
     letters.checked = look.letters;
     said.textContent = `${look.size} %`;
   };

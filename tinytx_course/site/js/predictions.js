@@ -39,9 +39,7 @@ cards.forEach((card, i) => {
   };
   const show = () => {
     uncover();
-    card.querySelectorAll("fieldset").forEach((group) => {
-      group.disabled = true;
-    });
+    for (const group of card.querySelectorAll("fieldset")) group.disabled = true;
   };
   const there = () => {
     card.scrollIntoView({ block: "center" });

@@ -356,10 +356,9 @@ if (main) {
   };
 
   // Code is folded, but for what the key C or its own line opens.
-  const fold = (open = false) =>
-    codes.forEach((code) => {
-      code.open = open || takeHome.includes(code);
-    });
+  const fold = (open = false) => {
+    for (const code of codes) code.open = open || takeHome.includes(code);
+  };
 
   // Open the code of this screen and what is folded before it, or after the last one, and go there; or close
   // all of the section.
@@ -410,9 +409,7 @@ if (main) {
     for (const block of blocks) {
       block.classList.remove("off", "veiled");
       block.inert = false;
-      block.querySelectorAll("[style*=zoom]").forEach((part) => {
-        part.style.zoom = "";
-      });
+      for (const part of block.querySelectorAll("[style*=zoom]")) part.style.zoom = "";
       zoomTo(block, "");
     }
     slides[slide][0].scrollIntoView({ behavior: "instant" });

@@ -143,6 +143,9 @@ export function radioGroup(box, buttons, go, columns = 1) {
   };
 }
 
+// A row of a table with its name.
+export const bodyRow = (name, ...cells) => h("tr", h("th", { scope: "row" }, name), cells);
+
 // The first row of a table; above a column without a name is an empty cell.
 export const headRow = (names) =>
   h(

@@ -311,9 +311,12 @@ function choice(ui, key, { label, options }) {
 }
 
 // One button a name, for the numbers 0, 1, ...; `reset` holds what a new choice sets besides, or is a
-// function of the choice.
-function picks(ui, key, { label, names, reset = {} }) {
-  const buttons = names.map((name) => h("button.tx-token", name));
+// function of the choice. `titles` say more about each than its name.
+function picks(ui, key, { label, names, titles = null, reset = {} }) {
+  const buttons = names.map((name, i) => {
+    const more = titles && { "aria-label": `${name}: ${titles[i]}`, title: titles[i] };
+    return h("button.tx-token", { ...more }, name);
+  });
   const go = (i) => ui.save({ ...(reset instanceof Function ? reset(i) : reset), [key]: i });
   const box = h("div.tx-radios", { role: "radiogroup", "aria-label": label }, buttons);
   const show = radioGroup(box, buttons, go);

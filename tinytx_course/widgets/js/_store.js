@@ -1,40 +1,27 @@
 // What a page without a kernel remembers: in the browser or, where it stores nothing for pages from disk, in
 // the page.
 
-const ownShelf = new Map();
+const ownShelf = {};
 const STORED = "tinytx:";
 
-// Where values are stored, and whether they last longer than the page.
+// Where values are stored, by the names of properties: both kinds of shelf have them.
 function shelf() {
   try {
     const there = globalThis.localStorage;
     there.setItem(STORED, "");
     there.removeItem(STORED);
-    return {
-      lasts: true,
-      read: (key) => there.getItem(STORED + key),
-      write: (key, text) => there.setItem(STORED + key, text),
-      keys: () =>
-        Object.keys(there)
-          .filter((key) => key.startsWith(STORED))
-          .map((key) => key.slice(STORED.length)),
-    };
+    return there;
   } catch {
-    return {
-      lasts: false,
-      read: (key) => ownShelf.get(key) ?? null,
-      write: (key, text) => ownShelf.set(key, text),
-      keys: () => [...ownShelf.keys()],
-    };
+    return ownShelf;
   }
 }
 
-export const storageLasts = () => shelf().lasts;
+export const storageLasts = () => shelf() !== ownShelf;
 
 // A value that was stored, or null.
 export function recalled(key) {
   try {
-    return JSON.parse(shelf().read(key));
+    return JSON.parse(shelf()[STORED + key]);
   } catch {
     return null;
   }
@@ -42,14 +29,13 @@ export function recalled(key) {
 
 // All values whose keys begin so.
 export const stored = (beginning) =>
-  shelf()
-    .keys()
-    .filter((key) => key.startsWith(beginning))
-    .map(recalled);
+  Object.keys(shelf())
+    .filter((key) => key.startsWith(STORED + beginning))
+    .map((key) => recalled(key.slice(STORED.length)));
 
 // Store a value, and call the listeners of this page.
 export function remember(key, value) {
-  shelf().write(key, JSON.stringify(value));
+  shelf()[STORED + key] = JSON.stringify(value);
   document.dispatchEvent(new CustomEvent("tinytx", { detail: key }));
 }
 

@@ -161,7 +161,7 @@ function grid(ui) {
   const cells = shares.map((row, pair) =>
     row.map((share, i) => h("td", `${tops[pair] === i ? "★" : ""}${(100 * share).toFixed(0)}`)),
   );
-  const rows = cells.map((row, pair) => h("tr", h("th", { scope: "row" }, pair + 1), row));
+  const rows = cells.map((row, pair) => bodyRow(pair + 1, row));
   const names = shares[0].map((_, i) =>
     h(
       "th",
@@ -238,15 +238,8 @@ function build(ui) {
       .join(" ")
       .replace(/ ([.,])/g, "$1"),
   );
-  const pairs = ui.picks("pair", {
-    label: "sentence",
-    names: sources.map((_, i) => String(i + 1)),
-    reset: { word: 0 },
-  });
-  [...pairs.children].forEach((button, i) => {
-    button.ariaLabel = `${i + 1}: ${sources[i]}`;
-    button.title = sources[i];
-  });
+  const names = sources.map((_, i) => String(i + 1));
+  const pairs = ui.picks("pair", { label: "sentence", names, titles: sources, reset: { word: 0 } });
   ui.show(
     h(
       "p.tx-invite",

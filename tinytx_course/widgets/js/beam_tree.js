@@ -365,9 +365,8 @@ function ranking(ui) {
     body.parentElement.hidden = !all.length;
     body.replaceChildren(
       ...all.slice(0, SHOWN).map(({ text, tokens, scores }) =>
-        h(
-          "tr",
-          h("th", { scope: "row" }, text || "(empty)"),
+        bodyRow(
+          text || "(empty)",
           h("td", tokens),
           scores.map((x, i) => h("td", x === most[i] ? h("b", `★ ${number(x)}`) : number(x))),
         ),
@@ -390,11 +389,7 @@ function ranking(ui) {
 function sentences(ui) {
   const sources = [...ui.get("sources"), "the tiny model of the table in the lesson"];
   const names = [...ui.get("sources").map((_, i) => String(i + 1)), "table"];
-  const box = ui.picks("source", { label: "sentence", names, reset: { step: 1 } });
-  [...box.children].forEach((button, i) => {
-    button.ariaLabel = `${names[i]}: ${sources[i]}`;
-    button.title = sources[i];
-  });
+  const box = ui.picks("source", { label: "sentence", names, titles: sources, reset: { step: 1 } });
   const source = h("dd");
   const reference = h("dd");
   const right = h("div", h("dt", "reference"), reference);

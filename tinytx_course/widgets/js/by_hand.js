@@ -88,14 +88,15 @@ function mask(ui) {
     ]),
   );
   roving(grid, cells, { columns: columns.length })(0);
-  const paint = () =>
+  ui.paint(() =>
     cells.forEach((cell, i) => {
       const row = Math.floor(i / columns.length);
       const open = ui.get("cells")[i] === "1";
       cell.setAttribute("aria-pressed", open);
       cell.ariaLabel = `${inside ? `${cell.textContent}, ` : ""}row ${row + 1}, ${rows[row]}, column ${(i % columns.length) + 1}, ${columns[i % columns.length]}`;
-    });
-  return { box: h("div.tx-scroll", grid), paint };
+    }),
+  );
+  return h("div.tx-scroll", grid);
 }
 
 function entry(ui) {
@@ -108,10 +109,10 @@ function entry(ui) {
       if (event.key === "Enter") check(ui);
     },
   });
-  const paint = () => {
+  ui.paint(() => {
     if (input.value !== ui.get("typed")) input.value = ui.get("typed");
-  };
-  return { box: h("div.tx-row", labelled(input, "Your answer"), input), paint };
+  });
+  return h("div.tx-row", labelled(input, "Your answer"), input);
 }
 
 function check(ui) {
@@ -131,12 +132,11 @@ function build(ui) {
   );
   solution.hidden = true;
   ui.paint(() => {
-    answer.paint();
     if (ui.get("report") && (isMask(ui.get) ? ui.get("cells").includes("1") : ui.get("typed")))
       solution.hidden = false; // after the first try
     ui.root.classList.toggle("tx-solved", ui.get("report") === "check" && verdictOf(ui.get).mistake === "");
   });
-  ui.show(h("p.tx-task", marked(ui.get("task"))), answer.box, buttons);
+  ui.show(h("p.tx-task", marked(ui.get("task"))), answer, buttons);
 }
 
 export default explorer("by_hand", { build, describe });

@@ -494,7 +494,7 @@ function fits(ui) {
   const rows = USES.map(([name, formula]) => ({
     bytes: h("td"),
     card: h("td"),
-    row: h("tr", h("th", { scope: "row" }, name, " ", h("small", formula))),
+    row: bodyRow([name, " ", h("small", formula)]),
   }));
   const short = h("b");
   rows.forEach(({ row, bytes, card }) => row.append(bytes, card));

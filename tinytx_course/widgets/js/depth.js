@@ -65,7 +65,7 @@ export function describe(get) {
   const { size, variety, gradient } = series;
   const name = nameOf([get("norm"), get("residual")]);
   return (
-    `${name[0].toUpperCase()}${name.slice(1)}, ${n} ${n === 1 ? "layer" : "layers"}. ${verdict(series)} At the top: size ${sized(size[n])}, variety ${sized(variety[n])}; gradient at the input ${sized(gradient[0])}.\n` +
+    `${name[0].toUpperCase()}${name.slice(1)}, ${counted(n, "layer")}. ${verdict(series)} At the top: size ${sized(size[n])}, variety ${sized(variety[n])}; gradient at the input ${sized(gradient[0])}.\n` +
     (level === n
       ? ""
       : `Level ${level}: size ${sized(size[level])}, variety ${sized(variety[level])}; gradient ${sized(gradient[level])}. `) +

@@ -66,23 +66,16 @@ function text(ui) {
   const box = h("div.tx-review", { role: "group", "aria-label": "words" });
   let shown = null;
   let spans = [];
-  const update = ({ words, odds, n }) => {
+  ui.tips(box, ({ target }) => {
+    const { exact, n } = chosenOf(ui.get);
+    const i = spans.indexOf(target);
+    return i >= 0 && i < n ? `P(favourable) ${short(exact[i])} → ${short(exact[i + 1])}` : null;
+  });
+  ui.paint(() => {
+    const { words, odds, n } = chosenOf(ui.get);
     const moves = evidenceOf(odds);
     if (words !== shown) {
-      spans = words.map((word, i) =>
-        h(
-          "span",
-          {
-            onclick: () => ui.save("n_read", i + 1),
-            onpointermove: (event) => {
-              const { exact, n: read } = chosenOf(ui.get);
-              ui.tip(i < read ? `P(favourable) ${short(exact[i])} → ${short(exact[i + 1])}` : null, event);
-            },
-            onpointerleave: () => ui.tip(null),
-          },
-          word,
-        ),
-      );
+      spans = words.map((word, i) => h("span", { onclick: () => ui.save("n_read", i + 1) }, word));
       box.replaceChildren(...spans);
       shown = words;
     }
@@ -93,11 +86,11 @@ function text(ui) {
       else span.setAttribute("aria-hidden", "true");
       span.style.setProperty("--part", `${(55 * clamp(Math.abs(moves[i]) / STRONG, 0, 1)).toFixed(0)}%`);
     });
-  };
+  });
   const scale = [-STRONG, -STRONG / 2, 0, STRONG / 2, STRONG].map((move) =>
     h("i", { class: move > 0 ? "tx-for" : "tx-against", style: `--part:${(55 * Math.abs(move)) / STRONG}%` }),
   );
-  update.box = [
+  return [
     box,
     h(
       "p.tx-key",
@@ -106,7 +99,6 @@ function text(ui) {
       ui.get("model").length ? h("span", "The model answers from the first word on.") : "",
     ),
   ];
-  return update;
 }
 
 function chart(ui) {
@@ -121,7 +113,8 @@ function chart(ui) {
     }),
   );
   const holder = h("div");
-  const update = ({ words, exact, model, n }) => {
+  ui.paint(() => {
+    const { words, exact, model, n } = chosenOf(ui.get);
     const every = Math.max(1, Math.round(words.length / 6));
     const ticks = range(Math.floor(words.length / every) + 1).map((i) => i * every);
     // Between two words nothing changes: steps.
@@ -163,14 +156,11 @@ function chart(ui) {
       ],
       label: `Probability that the review is favourable, against words read: exact ${Array.from(exact.subarray(0, n + 1), (p) => number(p)).join(", ")}${model && n ? `; model ${Array.from(model.subarray(0, n), (p) => number(p)).join(", ")}` : ""}`,
     });
-  };
-  update.box = holder;
-  return update;
+  });
+  return holder;
 }
 
 function build(ui) {
-  const words = text(ui);
-  const curve = chart(ui);
   const all = () => chosenOf(ui.get).words.length;
   const at = () => chosenOf(ui.get).n;
   // A guess before a word, and how it ended; only of this visit.
@@ -208,11 +198,7 @@ function build(ui) {
   ui.paint(() => {
     const chosen = chosenOf(ui.get);
     ended.textContent = guess?.review === ui.get("review") && guess.n === chosen.n ? guess.text : "";
-    ways.forEach((way) => {
-      way.disabled = chosen.n === chosen.words.length;
-    });
-    words(chosen);
-    curve(chosen);
+    for (const way of ways) way.disabled = chosen.n === chosen.words.length;
     gloss.textContent = wordByWord(ui.get("english")[ui.get("review")]?.slice(0, chosen.n));
   });
   ui.show(
@@ -234,8 +220,8 @@ function build(ui) {
       h("span.tx-pair", ui.steps("n_read", { words: ["← Back", "Next word →"], high: all, at })),
     ),
     h("div.tx-row.tx-guess", h("span", "With the next word P(favourable)"), h("span.tx-pair", ways), ended),
-    words.box,
-    curve.box,
+    text(ui),
+    chart(ui),
     gloss,
   );
 }

@@ -272,9 +272,8 @@ function detail(ui) {
   const numbers = h("ol.tx-chain");
   const box = h("div.tx-opened", { id: uid() }, title, keys.box, h("table", vectors), scroll, numbers);
   const cells = ([name, vector, most], from, to) =>
-    h(
-      "tr",
-      h("th", { scope: "row" }, name),
+    bodyRow(
+      name,
       Array.from(vector.slice(from, to), (x) => {
         const color = signedShade(0.5 + x / (2 * most), ui.theme);
         return h("td", { style: `background:${rgb(color)};color:${inkOn(color)}` }, number(x));
@@ -288,12 +287,7 @@ function detail(ui) {
     title.textContent = found.title;
     vectors.replaceChildren(
       ...found.vectors.map(([name, vector, words, most]) =>
-        h(
-          "tr",
-          h("th", { scope: "row" }, name),
-          h("td", strip().paint(name, vector, ui.theme, most)),
-          h("td", words),
-        ),
+        bodyRow(name, h("td", strip().paint(name, vector, ui.theme, most)), h("td", words)),
       ),
     );
     numbers.replaceChildren(...found.numbers.map(([name, value]) => h("li", name, h("b", value))));

@@ -442,6 +442,7 @@ function leakTest(ui, tokens, size) {
     h("li", h("span.tx-name", token), h("span.tx-much", h("i")), h("span")),
   );
   const threads = h("svg", { "aria-hidden": "true" });
+  const head = h("span.tx-small", { "aria-hidden": "true" });
   let known = "";
   const draw = (allowed, moved, wide, side) => {
     const all = movesByLayer(ui.get, allowed);
@@ -487,7 +488,9 @@ function leakTest(ui, tokens, size) {
     const most = Math.max(...moves);
     const wide = threads.clientWidth || 100;
     const side = size();
-    const key = [wide, side, moved, ui.get("layers"), ui.get("where"), ...allowed].join();
+    const layers = ui.get("layers");
+    head.textContent = layers === 1 ? "one layer" : `${layers} layers →`;
+    const key = [wide, side, moved, layers, ui.get("where"), ...allowed].join();
     show(moved);
     outputs.forEach((output, i) => {
       const [, much, words] = output.children;
@@ -503,16 +506,12 @@ function leakTest(ui, tokens, size) {
   update.box = h(
     "div.tx-leak",
     h("span"),
-    h("span.tx-small", { "aria-hidden": "true" }),
+    head,
     h("span"),
     left,
     threads,
     h("ol.tx-outputs", { "aria-label": "Outputs" }, outputs),
   );
-  ui.paint(() => {
-    update.box.children[1].textContent =
-      ui.get("layers") === 1 ? "one layer" : `${ui.get("layers")} layers →`;
-  });
   return update;
 }
 

@@ -255,7 +255,7 @@ function table(ui) {
     "table.tx-chain",
     h("thead", h("tr", h("td"), heads), h("tr.tx-asks", asker, asks)),
     h("tbody", rows),
-    h("tfoot", h("tr", h("th", { scope: "row" }, "together"), ends)),
+    h("tfoot", bodyRow("together", ends)),
   );
   const stop = roving(box, keys, { go: (i) => ui.save("key", i) });
   let known = "";

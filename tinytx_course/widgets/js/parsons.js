@@ -2,7 +2,6 @@
 // of a trait to its value.
 
 const quoted = (text) => `“${text}”`;
-const levels = (n) => `${n} ${n === 1 ? "level" : "levels"}`;
 
 // The rows from top to bottom. Of rows with the same text the upper one counts as the earlier line.
 export function rowsOf(get) {
@@ -80,7 +79,7 @@ export function verdictOf(get) {
     return say(
       "indent",
       askew,
-      `Not yet. The order is right. Line ${askew.number}, ${quoted(askew.text)}, is ${way}: its indentation is ${levels(askew.indent)}.`,
+      `Not yet. The order is right. Line ${askew.number}, ${quoted(askew.text)}, is ${way}: its indentation is ${counted(askew.indent, "level")}.`,
     );
   }
   return {
@@ -107,7 +106,7 @@ export function describe(get) {
   const open = rows.filter(({ picked }) => picked < 0).length;
   const left = open ? ` Pairs to choose from: ${open}.` : "";
   if (!held || !isMoved(get)) return `${rows.length} lines to be ordered and indented.${left}`;
-  return `Line ${held.number} of ${rows.length}: ${quoted(held.text)}, indented by ${levels(held.indent)}.${left}`;
+  return `Line ${held.number} of ${rows.length}: ${quoted(held.text)}, indented by ${counted(held.indent, "level")}.${left}`;
 }
 
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
@@ -243,7 +242,8 @@ function build(ui) {
     arrange(list, boxes, ui.get("order"), ui.get("held"));
     rowsOf(ui.get).forEach(({ id, number, text, indent: level }) => {
       grips[id].textContent = `⠿ ${number}`;
-      grips[id].ariaLabel = `Line ${number}, ${text}, indented by ${levels(level)}: move with the arrow keys`;
+      grips[id].ariaLabel =
+        `Line ${number}, ${text}, indented by ${counted(level, "level")}: move with the arrow keys`;
       boxes[id].style.setProperty("--level", level);
       boxes[id].classList.toggle("tx-named", number === verdict.line);
       boxes[id].classList.toggle("tx-held", id === ui.get("held"));

@@ -36,8 +36,8 @@ export function rotationOf(get) {
 }
 
 // Sine and cosine of the chosen hand at its position and k positions later.
-export function tipsOf(get) {
-  const [place, hand, shift] = chosenOf(get);
+export function tipsOf(get, place = chosenOf(get)[0]) {
+  const [, hand, shift] = chosenOf(get);
   const speed = speedsOf(get)[hand];
   return [place, place + shift].map((p) => [Math.sin(p * speed), Math.cos(p * speed)]);
 }
@@ -67,6 +67,12 @@ export function rotaryOf(get, place = chosenOf(get)[0]) {
   const q = turned(CONTENT.q, place * speed);
   const k = turned(CONTENT.k, (place + shift) * speed);
   return { q, k, score: q[0] * k[0] + q[1] * k[1] };
+}
+
+// What the dial shows of them, in either mode.
+function dialled(get, place) {
+  const { q, k } = rotaryOf(get, place);
+  return get("mode") === "rotary" ? [q, k] : tipsOf(get, place);
 }
 
 // That product at each distance: it depends on nothing else.
@@ -144,6 +150,10 @@ function heatmap(ui, tableNow) {
   });
   const ends = ["dimension 0", ""].map((words) => h("span", words));
   const title = h("p.tx-title");
+  const frame = ({ style }, hand) => {
+    const width = ui.get("d_model");
+    Object.assign(style, { left: `${(200 * hand) / width}%`, width: `${200 / width}%` });
+  };
   let drawn = "";
   const update = (place, hand) => {
     const [n, width, base] = ["max_len", "d_model", "base"].map(ui.get);
@@ -167,15 +177,12 @@ function heatmap(ui, tableNow) {
         : `The table: ${n} positions down, ${width} dimensions across`;
     ends[1].textContent = String(width - 1);
     Object.assign(row.style, { top: `${(100 * place) / n}%`, height: `${100 / n}%` });
-    Object.assign(columns.style, { left: `${(200 * hand) / width}%`, width: `${200 / width}%` });
+    frame(columns, hand);
     canvas.ariaLabel = `Sinusoidal table of ${n} positions and ${width} dimensions, base ${base}; framed: position ${Math.round(place)}, dimensions ${2 * hand} and ${2 * hand + 1}`;
   };
   update.point = (hand) => {
     hovered.hidden = hand === null;
-    Object.assign(hovered.style, {
-      left: `${(200 * hand) / ui.get("d_model")}%`,
-      width: `${200 / ui.get("d_model")}%`,
-    });
+    frame(hovered, hand);
   };
   update.box = [
     title,
@@ -322,10 +329,7 @@ function dial(ui) {
     const speed = speedsOf(ui.get)[hand];
     const angle = shift * speed;
     const [here] = chosenOf(ui.get);
-    const { q, k } = rotaryOf(ui.get, place);
-    const tips = rotary
-      ? [q, k]
-      : [place, place + shift].map((p) => [Math.sin(p * speed), Math.cos(p * speed)]);
+    const tips = dialled(ui.get, place);
     title.textContent = rotary
       ? `Rotary, hand ${hand}: turn q and k by their positions`
       : `Hand ${hand}, turned by k · w = ${shift} · ${speed.toPrecision(3)} = ${angle.toFixed(3)} radians`;
@@ -378,10 +382,8 @@ function turning(ui, chart) {
   let exactly = 0;
   chart.addEventListener("pointerdown", (event) => {
     const [place, , shift] = chosenOf(ui.get);
-    const { q, k } = rotaryOf(ui.get);
-    const tips = ui.get("mode") === "rotary" ? [q, k] : tipsOf(ui.get);
     last = angleAt(event);
-    const [one, other] = tips.map((tip) => Math.abs(apart(last, Math.atan2(...tip))));
+    const [one, other] = dialled(ui.get).map((tip) => Math.abs(apart(last, Math.atan2(...tip))));
     [key, exactly] = other < one ? ["shift", shift] : ["position", place];
     chart.setPointerCapture(event.pointerId);
   });

@@ -252,9 +252,8 @@ function table(ui) {
   const body = h("tbody");
   body.append(
     ...points.map((p, i) =>
-      h(
-        "tr",
-        h("th", { scope: "row" }, buttons[i]),
+      bodyRow(
+        buttons[i],
         [+p.intensity.toPrecision(3), scaled(p.rate), partOf(p.part), p.limit].map((text) => h("td", text)),
       ),
     ),

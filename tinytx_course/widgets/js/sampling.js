@@ -277,9 +277,7 @@ function chart(ui) {
     const bars = [...columns.slice(0, n), columns[N_BARS]];
     const room = (area.clientWidth || 800) / (n + 1);
     const written = n < N_BARS ? (p) => (p < 0.0095 ? share(p) : percent(p)) : share;
-    columns.forEach(({ box }) => {
-      box.hidden = !bars.some((one) => one.box === box);
-    });
+    for (const { box } of columns) box.hidden = !bars.some((one) => one.box === box);
     area.style.setProperty("--bars", n + 1);
     area.classList.toggle(
       "tx-staggered",

@@ -118,14 +118,14 @@ function lanesOf(get) {
   const small = get("n_special") + [...get("characters")].length;
   return [
     ["characters", encode(get, 0), small],
-    [`BPE, ${n} ${n === 1 ? "merge" : "merges"}`, encode(get, n), small + n],
+    [`BPE, ${counted(n, "merge")}`, encode(get, n), small + n],
     ["words", encodeWords(get), get("n_special") + get("words").length],
   ];
 }
 const summed = ([, tokens, size], get) => {
   const odd = unknown(tokens, get).length;
   return (
-    `${tokens.length} ${tokens.length === 1 ? "token" : "tokens"}, ${perWord(tokens.length, get)} a word` +
+    `${counted(tokens.length, "token")}, ${perWord(tokens.length, get)} a word` +
     `${odd ? `, ${odd} unknown` : ""}; vocabulary ${grouped(size)}`
   );
 };
@@ -140,7 +140,7 @@ export function describe(get) {
     (odd.length
       ? ` The corpus has no ${[...new Set(odd)].join(", ")}: BPE too has only <unk> for what it never read.`
       : "") +
-    `\n${n} ${n === 1 ? "word" : "words"}. ${lanes.map((each) => `${each[0]}: ${summed(each, get)}. `).join("")}Tokens of BPE: ${lanes[1][1].map(([token]) => token).join(" | ")}`
+    `\n${counted(n, "word")}. ${lanes.map((each) => `${each[0]}: ${summed(each, get)}. `).join("")}Tokens of BPE: ${lanes[1][1].map(([token]) => token).join(" | ")}`
   );
 }
 

@@ -161,7 +161,7 @@ function chart(ui, runs) {
     ? [sample("tx-held tx-first", "this run"), sample("tx-batches tx-first", "its batches")]
     : sampled("A", "tx-first");
   const legend = h("p.tx-key", { "aria-hidden": "true" }, first, second, recorded, limit);
-  const update = () => {
+  ui.paint(() => {
     const shown = Object.entries(runs).filter(([, run]) => run);
     const bound = shown.map(([, { history }]) => history.at(-1)?.bound).find(Boolean) ?? past.bound;
     const ghost = runs.second ? [] : past.losses;
@@ -265,9 +265,8 @@ function chart(ui, runs) {
         })
         .join("; ")}${bound ? `; entropy bound ${number(bound, 3)}` : ""}`,
     });
-  };
-  update.box = h("div.tx-chart", draw.box, legend);
-  return update;
+  });
+  return h("div.tx-chart", draw.box, legend);
 }
 
 // A review, its words that the grammar does not allow marked.
@@ -287,7 +286,7 @@ function panel(ui, key, runs) {
   const writes = h("div", text, english, verdict);
   const before = h("div", h("p.tx-title", `Before, run ${NAMES[key]} wrote`), earlier);
   const box = h("div.tx-part.tx-run", name, reached, writes, warning);
-  const paint = () => {
+  ui.paint(() => {
     const run = runs[key];
     box.hidden = !run;
     before.hidden = map.box.hidden = !run?.history.moments.length;
@@ -305,7 +304,7 @@ function panel(ui, key, runs) {
       english.textContent = wordByWord(said);
       return;
     }
-    const above = Number.isFinite(moment.above) ? moment.above : null;
+    const above = finite(moment.above);
     reached.replaceChildren(
       h("b", distance(above)),
       `${progress(told, settings)} · ${grouped(told.tokens)} tokens${moment.step < history.at(-1).step ? ` · looking back at step ${grouped(moment.step)}` : ""}`,
@@ -340,8 +339,8 @@ function panel(ui, key, runs) {
       ? `${how}The grammar allows ${n} of ${counted(written.text.length, "word")}${n < written.text.length ? "; the others are marked" : ""}.`
       : "It writes nothing.";
     map.paint(moment, moment.heads, ui.get("words"));
-  };
-  return { box, before, map: map.box, paint };
+  });
+  return { box, before, map: map.box };
 }
 
 // The attention weights of all heads, small, and those of one.
@@ -467,7 +466,7 @@ function comparison(ui, runs, begin) {
   const note = h("p.tx-note");
   const outcome = h("p.tx-outcome", { "aria-hidden": "true" });
   guess.classList.add("tx-guess");
-  const paint = () => {
+  ui.paint(() => {
     const now = settingsOf(ui.get);
     const shown = runs.first.history.at(-1)?.step ?? 0;
     const said = ui.get("guess") >= 0;
@@ -493,7 +492,7 @@ function comparison(ui, runs, begin) {
         ? `You predicted: ${OUTCOMES[goal.guess]}. Run B learns up to step ${grouped(goal.step)}, where run A waits.`
         : "");
     outcome.hidden = !outcome.textContent;
-  };
+  });
   const box = h(
     "div.tx-part.tx-compare",
     h("p.tx-title", "Two runs: predict, then run"),
@@ -503,7 +502,7 @@ function comparison(ui, runs, begin) {
     h("div.tx-row", button, note),
     outcome,
   );
-  return { box, paint };
+  return box;
 }
 
 function transport(ui, conduct) {
@@ -550,15 +549,15 @@ function transport(ui, conduct) {
     pushButton("Load", () => file.click(), ".tx-load"),
     file,
   );
-  const paint = () => {
+  ui.paint(() => {
     const { history, settings } = runs.first;
     const ended =
       history.step >= settings.n_steps && !(runs.second && runs.second.history.step < settings.n_steps);
     play.textContent = conduct.playing ? "❚❚ Pause" : ended ? "The schedule has ended" : "▶ Play";
     play.disabled = !conduct.playing && ended;
     step.disabled = conduct.playing || ended;
-  };
-  return { box, below, paint };
+  });
+  return { box, below };
 }
 
 // One curve, what the model writes, a button and a switch. It begins by itself once it is seen, and waits while
@@ -574,7 +573,6 @@ const NOTHING_TO_COPY =
   "It has learned to copy the word to the right. Where it writes there is none, as after the last word in training: there the answer was the end. Red waves: not allowed by the grammar.";
 function stage(ui, conduct) {
   const { runs } = conduct;
-  const curve = chart(ui, runs);
   const reached = h("p.tx-reached");
   const text = h("p.tx-text", { lang: "fr" });
   const english = h("p.tx-english");
@@ -634,7 +632,7 @@ function stage(ui, conduct) {
       : writes === moment
         ? "it writes:"
         : `it writes nothing; ${last ? "it" : "a recorded run"} wrote at step ${grouped(writes.step)}:`;
-    const above = Number.isFinite(shown.above) ? shown.above : null;
+    const above = finite(shown.above);
     ui.root.setAttribute("aria-busy", conduct.busy);
     ui.root.classList.toggle("tx-below", above < 0);
     reached.replaceChildren(
@@ -657,10 +655,9 @@ function stage(ui, conduct) {
     cheat.disabled = ui.get("causal") && history.spent < HONEST;
     const offer = cheat.disabled ? `After ${HONEST} s: let it cheat` : "Let it cheat: remove the mask";
     cheat.textContent = ui.get("causal") ? offer : "Put the mask back";
-    curve();
   });
   const buttons = h("div.tx-row.tx-buttons", play, cheat);
-  ui.show(h("div.tx-stage", curve.box, h("div.tx-part", reached, text, english), buttons, brief, why));
+  ui.show(h("div.tx-stage", chart(ui, runs), h("div.tx-part", reached, text, english), buttons, brief, why));
 }
 
 function build(ui) {
@@ -668,9 +665,7 @@ function build(ui) {
   if (ui.get("brief")) return stage(ui, conduct);
   const { runs } = conduct;
   const controls = transport(ui, conduct);
-  const curve = chart(ui, runs);
   const panels = ["first", "second"].map((key) => panel(ui, key, runs));
-  const compare = comparison(ui, runs, () => conduct.second());
   const invite = h("p.tx-invite");
   const notice = h("p.tx-problem", { "aria-hidden": "true" });
   ui.paint(() => {
@@ -685,8 +680,6 @@ function build(ui) {
     ui.root.setAttribute("aria-busy", conduct.busy); // screen readers wait until it pauses
     notice.textContent = ui.get("notice");
     notice.hidden = !notice.textContent;
-    [controls, ...panels, compare].forEach((part) => part.paint());
-    curve();
   });
   // The curve and the switches on the left, what the runs write and attend to on the right.
   ui.show(
@@ -695,7 +688,7 @@ function build(ui) {
     notice,
     h(
       "div.tx-both",
-      h("div", curve.box, switches(ui), controls.below),
+      h("div", chart(ui, runs), switches(ui), controls.below),
       h(
         "div.tx-runs",
         panels.map(({ box }) => box),
@@ -703,7 +696,7 @@ function build(ui) {
       ),
       h(
         "div",
-        compare.box,
+        comparison(ui, runs, () => conduct.second()),
         panels.map(({ before }) => before),
       ),
     ),

@@ -28,6 +28,10 @@ export function h(name, ...parts) {
 // A button of ours; `kind` holds more classes, such as ".tx-next".
 export const pushButton = (words, onclick, kind = "") => h(`button.tx-button${kind}`, { onclick }, words);
 
+// Letters in a drawing, at a place; `anchor` is where along them that is.
+export const lettering = (x, y, text, anchor = null, more = {}) =>
+  h("text", { x, y, "text-anchor": anchor, ...more }, text);
+
 export const setAll = (element, attributes) =>
   Object.entries(attributes).forEach(([name, value]) => element.setAttribute(name, value));
 

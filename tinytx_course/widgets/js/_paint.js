@@ -59,14 +59,7 @@ export function scaleBar(color, low, high, name) {
     (i) => `light-dark(${rgb(color(i / 10, "light"))}, ${rgb(color(i / 10, "dark"))})`,
   );
   const bar = h("i", { style: `background: linear-gradient(to right, ${stops.join(", ")})` });
-  return h(
-    "div.tx-scale",
-    { "aria-hidden": "true" },
-    name ? h("span", name) : null,
-    h("span", low),
-    bar,
-    h("span", high),
-  );
+  return h("div.tx-scale", { "aria-hidden": "true" }, h("span", name), h("span", low), bar, h("span", high));
 }
 // Black or white, whichever can be read on this colour.
 export function inkOn(color) {

@@ -16,7 +16,7 @@ export function spread(heights, low, high, apart = PLOT.apart) {
 }
 
 // A chart; a pressed pointer calls go(x). Its update takes the ranges x and y as [low, high], ticks as
-// [value, text] pairs, lines as { points, tone, name }, of which a name is written at the end, dots as { at:
+// [value, text] pairs, lines as { points, tone, name }, of which a name is written at the end; a missing one is left out, dots as { at:
 // [x, y], tone, name }, the place `at` of a marker, two rows of points to shade `between`, and a band { from,
 // to, name } of heights. A bare dot is a name alone. Names of dots go where the fewest dots and lines are; a
 // dot whose tone has tx-up is a triangle.
@@ -31,19 +31,19 @@ export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 
     go(shown[0] + clamp(share, 0, 1) * (shown[1] - shown[0]));
   };
   dragged(svg, follow, () => ui.done());
-  const word = (x, y, text, more = {}) => h("text", { x, y, ...more }, text);
   const update = ({
     x,
     y,
     xTicks,
     yTicks,
-    lines,
+    lines: given,
     dots = [],
     at,
     band = null,
     between = null,
     label: said,
   }) => {
+    const lines = given.filter(Boolean);
     wide = svg.clientWidth || 300;
     shown = x;
     const end = wide - right;
@@ -95,10 +95,13 @@ export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 
           : "";
       return [
         leader,
-        word(dy === 24 ? atX : atX + (dx < 0 ? -9 : 9), atY + dy, name, {
-          class: tone,
-          "text-anchor": dy === 24 ? "middle" : dx < 0 ? "end" : "start",
-        }),
+        lettering(
+          dy === 24 ? atX : atX + (dx < 0 ? -9 : 9),
+          atY + dy,
+          name,
+          dy === 24 ? "middle" : dx < 0 ? "end" : "start",
+          { class: tone },
+        ),
       ];
     };
     const mark = ([a, b], tone) =>
@@ -114,13 +117,13 @@ export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 
         height: Math.max(0, Y(band.from) - Y(band.to)),
       });
     svg.replaceChildren(
-      ...(band ? [wash, word(PLOT.left + 6, Y(band.from) - 6, band.name)] : []),
+      ...(band ? [wash, lettering(PLOT.left + 6, Y(band.from) - 6, band.name)] : []),
       ...yTicks.flatMap(([value, text]) => [
         h("line.tx-rule", { x1: PLOT.left, x2: end, y1: Y(value), y2: Y(value) }),
-        word(PLOT.left - 6, Y(value) + 4, text, { "text-anchor": "end" }),
+        lettering(PLOT.left - 6, Y(value) + 4, text, "end"),
       ]),
-      ...xTicks.map(([value, text]) => word(X(value), bottom + 16, text, { "text-anchor": "middle" })),
-      word((PLOT.left + end) / 2, height - 5, xLabel, { "text-anchor": "middle" }),
+      ...xTicks.map(([value, text]) => lettering(X(value), bottom + 16, text, "middle")),
+      lettering((PLOT.left + end) / 2, height - 5, xLabel, "middle"),
       ...(between
         ? [
             h("path.tx-between", {
@@ -129,8 +132,8 @@ export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 
           ]
         : []),
       above
-        ? word(0, 13, yLabel)
-        : word(0, 0, yLabel, { "text-anchor": "middle", transform: `translate(11 ${middle}) rotate(-90)` }),
+        ? lettering(0, 13, yLabel)
+        : lettering(0, 0, yLabel, "middle", { transform: `translate(11 ${middle}) rotate(-90)` }),
       h("line.tx-marker", { x1: X(at), x2: X(at), y1: top, y2: bottom }),
       ...lines.map(({ points, tone }) =>
         h("polyline", {
@@ -148,7 +151,7 @@ export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 
         name ? label(X(a), Y(b), name, tone, bare) : "",
       ),
       ...named.map(({ name, tone, points }, i) =>
-        word(X(points[points.length - 1][0]) + 8, places[i] + 4, name, { class: tone }),
+        lettering(X(points[points.length - 1][0]) + 8, places[i] + 4, name, null, { class: tone }),
       ),
     );
     // on narrow paper all shrinks

@@ -284,16 +284,9 @@ function picture(ui) {
           ? "‹ greedy left"
           : `${from && step === from ? "‹ " : ""}step ${step + 1}${step + 1 === from + most && n < tree.length ? " ›" : ""}`;
       boxes.push(
-        h(
-          "text",
-          {
-            x: x + box / 2,
-            y: 13,
-            "text-anchor": "middle",
-            class: leaves || left ? "tx-head tx-leaves" : "tx-head",
-          },
-          head,
-        ),
+        lettering(x + box / 2, 13, head, "middle", {
+          class: leaves || left ? "tx-head tx-leaves" : "tx-head",
+        }),
       );
       tree[step].forEach(([parent, , p, fate], i) => {
         const best = way[step] === i;
@@ -320,16 +313,8 @@ function picture(ui) {
                 ),
             },
             h("rect", { x, y: y(i) - tall / 2, width: box, height: tall, rx: 6 }),
-            h(
-              "text",
-              { x: x + box / 2, y: y(i) - 4, "text-anchor": "middle" },
-              fitted(lastWord(pathOf(tree, step, i)), box - 6),
-            ),
-            h(
-              "text.tx-number",
-              { x: x + box / 2, y: y(i) + (ui.large ? 14 : 11), "text-anchor": "middle" },
-              number(p),
-            ),
+            lettering(x + box / 2, y(i) - 4, fitted(lastWord(pathOf(tree, step, i)), box - 6), "middle"),
+            lettering(x + box / 2, y(i) + (ui.large ? 14 : 11), number(p), "middle", { class: "tx-number" }),
           ),
         );
       });
@@ -337,7 +322,7 @@ function picture(ui) {
     // Of what is still to come, the numbers of the steps.
     for (let step = n; step < Math.min(tree.length, from + most); step++) {
       const x = (step - from) * column + box / 2;
-      boxes.push(h("text.tx-head", { x, y: 13, "text-anchor": "middle" }, `step ${step + 1}`));
+      boxes.push(lettering(x, 13, `step ${step + 1}`, "middle", { class: "tx-head" }));
     }
     svg.style.height = `${height}px`;
     svg.replaceChildren(...links, ...thick, ...boxes);

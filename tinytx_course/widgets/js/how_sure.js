@@ -143,15 +143,11 @@ function chart(ui) {
       xTicks: ticks.map((t) => [t, t]),
       yTicks: [0, 0.25, 0.5, 0.75, 1].map((p) => [p, p]),
       lines: [
-        ...(model
-          ? [
-              {
-                points: line(model, 1),
-                tone: "tx-second",
-                name: ending("model", n ? short(model[n - 1]) : ""),
-              },
-            ]
-          : []),
+        model && {
+          points: line(model, 1),
+          tone: "tx-second",
+          name: ending("model", n ? short(model[n - 1]) : ""),
+        },
         { points: line(exact, 0), tone: "tx-first", name: ending("exact", short(exact[n])) },
       ],
       label: `Probability that the review is favourable, against words read: exact ${Array.from(exact.subarray(0, n + 1), (p) => number(p)).join(", ")}${model && n ? `; model ${Array.from(model.subarray(0, n), (p) => number(p)).join(", ")}` : ""}`,

@@ -478,25 +478,24 @@ function curves(ui) {
       fill: "none",
       points: widths.map((d) => `${X(d)},${Y(sharpness(randomWeights(d, scaled))[0])}`).join(" "),
     });
-  const word = (x, y, text, more = {}) => h("text", { x, y, ...more }, text);
   const marker = h("line.tx-marker", { y1: Y(1), y2: Y(0) });
   const dots = [h("circle.tx-wild", { r: 5 }), h("circle.tx-tame", { r: 5 })];
   const chart = h(
     "svg.tx-curves",
     { viewBox: "0 0 420 246", role: "img" },
-    word(4, 14, "mean largest weight", { "text-anchor": "start" }),
+    lettering(4, 14, "mean largest weight", "start"),
     [0, 0.5, 1].map((share) => [
       h("line.tx-rule", { x1: X(1), x2: X(512), y1: Y(share), y2: Y(share) }),
-      word(30, Y(share) + 4, share, { "text-anchor": "end" }),
+      lettering(30, Y(share) + 4, share, "end"),
     ]),
-    [1, 8, 64, 512].map((d) => word(X(d), Y(0) + 19, d, { "text-anchor": "middle" })),
-    word(221, 240, "d, the width of q and k", { "text-anchor": "middle" }),
+    [1, 8, 64, 512].map((d) => lettering(X(d), Y(0) + 19, d, "middle")),
+    lettering(221, 240, "d, the width of q and k", "middle"),
     line(false),
     line(true),
     marker,
     dots,
-    word(X(10), Y(0.83), "undivided", { class: "tx-wild", "text-anchor": "end" }),
-    word(X(12), Y(0.22), "divided by √d", { class: "tx-tame", "text-anchor": "middle" }),
+    lettering(X(10), Y(0.83), "undivided", "end", { class: "tx-wild" }),
+    lettering(X(12), Y(0.22), "divided by √d", "middle", { class: "tx-tame" }),
   );
   const follow = (across) =>
     ui.set("head_dim", Math.round(2 ** (clamp((across * 420 - 36) / 370, 0, 1) * 9)));

@@ -412,7 +412,6 @@ function switches(ui) {
     label: "learning rate",
     min: 0,
     max: RATES.length - 1,
-    format: String,
     to: (i) => RATES[i],
     from: (lr) => RATES.findIndex((each) => each >= lr),
   });

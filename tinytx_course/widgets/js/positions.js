@@ -265,16 +265,9 @@ function clocks(ui, point) {
     names.replaceChildren(
       ...(cell >= 26
         ? every.map((i) =>
-            h(
-              "text",
-              {
-                x: center(i)[0],
-                y: center(i)[1] + r + 13,
-                "text-anchor": "middle",
-                class: i === hand ? "tx-one" : "",
-              },
-              i,
-            ),
+            lettering(center(i)[0], center(i)[1] + r + 13, i, "middle", {
+              class: i === hand ? "tx-one" : "",
+            }),
           )
         : []),
     );
@@ -443,17 +436,16 @@ function curve(ui, tableNow) {
   const line = h("polyline", { fill: "none" });
   const marker = h("line.tx-marker", { y1: TOP, y2: BOTTOM });
   const dot = h("circle", { r: 5.5 });
-  const word = (x, y, text, anchor) => h("text", { x, y, "text-anchor": anchor }, text);
-  const end = word(RIGHT, BOTTOM + 16, "", "end");
+  const end = lettering(RIGHT, BOTTOM + 16, "", "end");
   const chart = h(
     "svg.tx-alike",
     { viewBox: "0 0 400 108", role: "img" },
     [1, 0, -1].map((level) => [
       h("line.tx-rule", { x1: LEFT, x2: RIGHT, y1: Y(level), y2: Y(level) }),
-      word(LEFT - 8, Y(level) + 4, number(level, 0), "end"),
+      lettering(LEFT - 8, Y(level) + 4, number(level, 0), "end"),
     ]),
-    word(LEFT, BOTTOM + 16, "0", "middle"),
-    word((LEFT + RIGHT) / 2, BOTTOM + 16, "distance k in positions", "middle"),
+    lettering(LEFT, BOTTOM + 16, "0", "middle"),
+    lettering((LEFT + RIGHT) / 2, BOTTOM + 16, "distance k in positions", "middle"),
     end,
     line,
     marker,

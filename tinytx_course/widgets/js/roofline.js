@@ -157,20 +157,7 @@ function chart(ui) {
         log(attainable(ui.get, 10 ** i)) + down,
       ]);
     const chosen = points[ui.get("kernel")];
-    const gap = chosen
-      ? [
-          {
-            points: [chosen.rate, attainable(ui.get, chosen.intensity)].map((rate) => [
-              log(chosen.intensity),
-              log(rate),
-            ]),
-            tone: "tx-second",
-          },
-        ]
-      : [];
-    order = [...points.filter((p) => p !== chosen), ...(chosen ? [chosen] : [])].map((p) =>
-      points.indexOf(p),
-    );
+    order = [...points.filter((p) => p !== chosen), chosen].filter(Boolean).map((p) => points.indexOf(p));
     draw({
       x,
       y,
@@ -186,7 +173,7 @@ function chart(ui) {
           ],
           tone: "tx-first",
         },
-        ...(moved ? [{ points: measured(), tone: "tx-first tx-faint" }] : []),
+        moved && { points: measured(), tone: "tx-first tx-faint" },
         { points: [[log(product.intensity), log(product.rate)]], tone: "tx-first" },
         {
           points: [
@@ -195,8 +182,14 @@ function chart(ui) {
           ],
           tone: "tx-ridge",
         },
-        ...(points.length ? [{ points: measured(log(FEW)), tone: "tx-few" }] : []),
-        ...gap,
+        points.length && { points: measured(log(FEW)), tone: "tx-few" },
+        chosen && {
+          points: [chosen.rate, attainable(ui.get, chosen.intensity)].map((rate) => [
+            log(chosen.intensity),
+            log(rate),
+          ]),
+          tone: "tx-second",
+        },
       ],
       dots: [
         {

@@ -202,33 +202,18 @@ const STAGES = [
 // One bar a token; the curve is the sum of the bars from the left, on which top-p cuts.
 function chart(ui) {
   const columns = range(N_BARS + 1).map(() => {
-    const ghost = h("s");
-    const bar = h("i");
-    const truth = h("u");
-    const value = h("b");
+    const [ghost, bar, truth, value] = ["s", "i", "u", "b"].map((tag) => h(tag));
     const name = h("span.tx-bar-name", { lang: "fr" });
-    return {
-      ghost,
-      bar,
-      truth,
-      value,
-      name,
-      box: h("div.tx-bar", h("div.tx-track", ghost, bar, truth, value), name),
-    };
+    const box = h("div.tx-bar", h("div.tx-track", ghost, bar, truth, value), name);
+    return { ghost, bar, truth, value, name, box };
   });
   const curve = h("polyline", { fill: "none", "vector-effect": "non-scaling-stroke" });
   const svg = h("svg.tx-curve", { viewBox: "0 0 100 100", preserveAspectRatio: "none" }, curve);
-  const ticks = [0, 1, 2].map((i) =>
-    h("small.tx-tick", { style: `bottom:calc(var(--names) + (100% - var(--names)) * ${i / 2})` }),
-  );
-  // The scale of the sum, on the right: bars and sum differ by a factor.
-  const sums = [0, 0.5, 1].map((sum) =>
-    h(
-      "small.tx-tick.tx-sums",
-      { style: `bottom:calc(var(--names) + (100% - var(--names)) * ${sum})` },
-      percent(sum),
-    ),
-  );
+  const heightOf = (p) => `calc(var(--names) + (100% - var(--names)) * ${p})`;
+  const scaleAt = (kind, text) =>
+    [0, 0.5, 1].map((p) => h(`small.tx-tick${kind}`, { style: `bottom:${heightOf(p)}` }, text(p)));
+  const ticks = scaleAt("", () => null);
+  const sums = scaleAt(".tx-sums", percent); // of the sum, on the right: bars and sum differ by a factor
   const byK = h("div.tx-cut-k", h("span"));
   const byP = h("div.tx-cut-p", h("span"));
   const area = h(
@@ -329,7 +314,7 @@ function chart(ui) {
     // amid the others, or behind them
     byK.style.left = `${slot * (k <= n ? k : k < s.model.length ? n + 0.5 : n + 1)}%`;
     byK.classList.toggle("tx-late", k > n / 2);
-    byP.style.bottom = `calc(var(--names) + (100% - var(--names)) * ${ui.get("top_p")})`;
+    byP.style.bottom = heightOf(ui.get("top_p"));
     byK.firstChild.textContent = `⇔ top-k ${k < s.model.length ? k : "off"}`;
     byP.firstChild.textContent = `⇕ top-p\n${ui.get("top_p") < 1 ? ui.get("top_p").toFixed(2) : "off"}`;
     sums.forEach((tick, i) => {

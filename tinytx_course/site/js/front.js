@@ -1,12 +1,6 @@
 // The first page: what this reader has read and answered, and where to go on. Nothing of it leaves the
 // browser.
 
-const bar = (words, share) => {
-  const box = h("i", { "aria-hidden": "true" });
-  box.style.setProperty("--share", share);
-  return [box, words];
-};
-
 for (const card of document.querySelectorAll(".card[data-lesson]")) {
   const { lesson, quiz, questions } = card.dataset;
   const read = recalled(`read:${lesson}`);
@@ -17,7 +11,8 @@ for (const card of document.querySelectorAll(".card[data-lesson]")) {
     right && `${right} of ${questions} questions`,
   ].filter(Boolean);
   if (!words.length) continue;
-  box.append(...bar(words.join(" · "), read ? read.seen / read.of : 0));
+  const share = read ? read.seen / read.of : 0;
+  box.append(h("i", { "aria-hidden": "true", style: `--share:${share}` }), words.join(" · "));
   box.hidden = false;
 }
 

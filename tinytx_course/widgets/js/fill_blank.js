@@ -64,7 +64,8 @@ function text(ui) {
   const box = h("div.tx-review", { role: "radiogroup", "aria-label": "hidden token" });
   let known = null;
   let words = [];
-  const update = ({ tokens, at }) => {
+  ui.paint(() => {
+    const { tokens, at } = blankOf(ui.get);
     if (tokens !== known) {
       words = tokens.map(() => h("button.tx-word"));
       const fresh = h("div.tx-words", words);
@@ -82,9 +83,8 @@ function text(ui) {
         ? tokens[i]
         : `token ${i}, hidden${guess ? `, your choice ${guess.row[0]}: ${guess.text}` : ""}`;
     });
-  };
-  update.box = box;
-  return update;
+  });
+  return box;
 }
 
 // The word of the hidden token, counted from 0; a token that begins with a hyphen goes on with one.
@@ -164,7 +164,6 @@ function chart(ui) {
 }
 
 function build(ui) {
-  const words = text(ui);
   const ask = question(ui);
   const bars = chart(ui);
   const facts = h("p.tx-facts", { "aria-hidden": "true" });
@@ -192,7 +191,6 @@ function build(ui) {
     const was = asked;
     const focused = document.activeElement;
     asked = asks(ui.get);
-    words(blank);
     const word = ui.get("revealed") ? -1 : wordOf(blank);
     gloss.textContent = wordByWord(
       ui.get("english")[ui.get("review")]?.map((one, i) => (i === word ? "____" : one)),
@@ -234,7 +232,7 @@ function build(ui) {
       h("span.tx-pair", dice, again),
       ui.toggle("revealed", { label: "show the hidden token" }),
     ),
-    words.box,
+    text(ui),
     gloss,
     key,
     ask.box,

@@ -183,10 +183,9 @@ function chart(ui, runs) {
     const most = Math.max(100, ghost.at(-1)?.[0] ?? 0, ...shown.map(([, { history }]) => 1.1 * history.step));
     const x = [0, placeOf(most)];
     const height = (loss) => clamp(Math.log(Math.max(loss, 1e-9)), y[0], high);
-    const lines = shown.flatMap(([key, { history }], i) => [
+    const curves = shown.flatMap(([key, { history }], i) => [
       {
         tone: i ? "tx-faint tx-second" : "tx-faint",
-        name: "",
         points: history.losses.map(({ step, loss }) => [placeOf(step), height(loss)]),
       },
       {
@@ -195,11 +194,6 @@ function chart(ui, runs) {
         points: history.curve.map(({ step, loss }) => [placeOf(step), height(loss)]),
       },
     ]);
-    lines.unshift({
-      tone: "tx-faint tx-past",
-      name: "",
-      points: ghost.map(([step, loss]) => [placeOf(step), height(loss)]),
-    });
     const at = ui.get("moment") < 0 ? (shown[0][1].history.at(-1)?.step ?? 0) : ui.get("moment");
     const switched = shown.flatMap(([, { history }]) =>
       history.marks.map((mark) => [
@@ -209,38 +203,36 @@ function chart(ui, runs) {
         mark.text,
       ]),
     );
-    lines.push(
-      ...switched.map(([across, top, down]) => ({
-        tone: "tx-switched",
-        name: "",
-        points: [
-          [across, top + (line * 12) / ROW],
-          [across, down],
-        ],
-      })),
-    );
     second.hidden = !runs.second;
     limit.hidden = !bound;
     if (bound)
       limit.lastChild.textContent = `${ui.get("brief") ? "entropy bound: the best to expect" : "bound"} ${number(bound, 2)}`;
-    if (bound)
-      lines.push({
-        tone: "tx-bound",
-        name: "",
-        points: [
-          [1e-6, Math.log(bound)],
-          [x[1], Math.log(bound)],
-        ],
-      });
     draw({
       x,
       y,
       at: placeOf(at),
-      lines,
+      lines: [
+        { tone: "tx-faint tx-past", points: ghost.map(([step, loss]) => [placeOf(step), height(loss)]) },
+        ...curves,
+        ...switched.map(([across, top, down]) => ({
+          tone: "tx-switched",
+          points: [
+            [across, top + (line * 12) / ROW],
+            [across, down],
+          ],
+        })),
+        bound && {
+          tone: "tx-bound",
+          points: [
+            [1e-6, Math.log(bound)],
+            [x[1], Math.log(bound)],
+          ],
+        },
+      ],
       xTicks: STEPS.filter((step) => step <= most).map((step) => [placeOf(step), grouped(step)]),
       yTicks: ticksOf(y[0], high, line / ROW),
       dots: [
-        ...switched.map(([across, , down]) => ({ at: [across, down], tone: "tx-first", name: "" })),
+        ...switched.map(([across, , down]) => ({ at: [across, down], tone: "tx-first" })),
         ...switched.map(([across, top, , name]) => ({
           at: [across, top],
           tone: "tx-first",

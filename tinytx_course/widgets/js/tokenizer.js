@@ -225,13 +225,11 @@ function chart(ui) {
       xTicks: [...new Set([0, 1, 2, 3, 4].map((i) => Math.round((i * last) / 4)))].map((k) => [k, k]),
       yTicks: [...(top < 7 ? [0] : []), 1, ...(top > 3 ? [Math.round(top / 2)] : []), top].map((y) => [y, y]),
       lines: [
-        {
-          points: n
-            ? [
-                [0, 1],
-                [last, 1],
-              ]
-            : [],
+        n && {
+          points: [
+            [0, 1],
+            [last, 1],
+          ],
           tone: "tx-second",
           name: "words",
         },

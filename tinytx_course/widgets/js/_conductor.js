@@ -146,10 +146,6 @@ export class Conductor {
     this.ui.save("second", {});
   }
 
-  save() {
-    this.runs.first.ask("save");
-  }
-
   async open(file) {
     this.pause();
     this.drop();

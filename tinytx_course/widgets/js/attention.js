@@ -39,18 +39,17 @@ export function habitsOf(part) {
     itself: (i) => i,
     next: (i) => i + 1,
   };
+  const first = part.rows > 2 ? 2 : 0;
   return range(part.layers * part.heads).map((at) => {
-    const rows = range(part.rows)
-      .map((i) => part.row(Math.floor(at / part.heads), at % part.heads, i))
-      .slice(part.rows > 2 ? 2 : 0);
-    const mean = (f) =>
-      rows.reduce((sum, row, n) => sum + (f(row, n + (part.rows > 2 ? 2 : 0)) ?? 0), 0) / rows.length;
+    const rows = range(part.rows - first).map((n) =>
+      part.row(Math.floor(at / part.heads), at % part.heads, first + n),
+    );
+    const mean = (f) => rows.reduce((sum, row, n) => sum + (f(row, first + n) ?? 0), 0) / rows.length;
     const found = Object.entries(same ? targets : {})
       .map(([name, of]) => [name, mean((row, i) => row[of(i)])])
       .sort((a, b) => b[1] - a[1])[0];
-    return found && found[1] >= 0.4
-      ? found
-      : [mean((row) => Math.max(...row)) >= 0.5 ? "sharp" : "spread", mean((row) => Math.max(...row))];
+    const top = mean((row) => Math.max(...row));
+    return found && found[1] >= 0.4 ? found : [top >= 0.5 ? "sharp" : "spread", top];
   });
 }
 

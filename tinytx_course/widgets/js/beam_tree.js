@@ -410,11 +410,8 @@ function build(ui) {
       "div.tx-row.tx-steps",
       slider,
       h("span.tx-pair", ui.steps("step", { words: ["← Back", "Next →"], low: 1, high: last, at })),
-      ui.choice("beam_size", { label: "beam size", options: [1, 2, 3, 4].map((k) => [k, String(k)]) }),
-      ui.choice("length_penalty", {
-        label: "length penalty",
-        options: [0, 0.5, 1].map((a) => [a, String(a)]),
-      }),
+      ui.choice("beam_size", { label: "beam size", options: [1, 2, 3, 4].map((k) => [k, k]) }),
+      ui.choice("length_penalty", { label: "length penalty", options: PENALTIES.map((a) => [a, a]) }),
     ),
     picture(ui),
     h(

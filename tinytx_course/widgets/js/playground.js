@@ -536,7 +536,7 @@ function transport(ui, conduct) {
   const below = h(
     "div.tx-row.tx-transport.tx-look",
     back,
-    pushButton("Save", () => conduct.save(), ".tx-save"),
+    pushButton("Save", () => runs.first.ask("save"), ".tx-save"),
     pushButton("Load", () => file.click(), ".tx-load"),
     file,
   );

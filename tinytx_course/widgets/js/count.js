@@ -407,22 +407,19 @@ function picture(ui) {
     const part = Math.min(ui.get("part"), bars.length - 1);
     stop(rects[part] ? part : rects.findIndex(Boolean)); // what is nothing has no tile
     among(part);
-    names.forEach((box_, i) => {
-      box_.hidden = !bars[i];
-      if (!bars[i]) return;
-      const [name, value] = bars[i];
-      const portion = value && share(value, total(now[key]));
-      box_.firstChild.dataset.hue = hueOf(name);
-      box_.querySelector("span").textContent = name;
-      box_.lastChild.textContent = !value ? "none" : portion === "0%" ? "< 1%" : portion;
-      box_.setAttribute("aria-pressed", i === ui.get("part"));
-    });
     tiles.forEach((tile, i) => {
       const rect = rects[i];
+      const label = names[i];
       tile.hidden = !rect;
-      if (!rect) return;
+      label.hidden = !bars[i];
+      if (!bars[i]) return;
       const [name, value] = bars[i];
       const portion = share(value, total(now[key]));
+      label.firstChild.dataset.hue = hueOf(name);
+      label.querySelector("span").textContent = name;
+      label.lastChild.textContent = !value ? "none" : portion === "0%" ? "< 1%" : portion;
+      label.setAttribute("aria-pressed", i === ui.get("part"));
+      if (!rect) return;
       ["left", "top", "width", "height"].forEach((edge, at) => {
         tile.style[edge] = `${(100 * rect[at]).toFixed(2)}%`;
       });

@@ -574,8 +574,7 @@ function maskBox(ui) {
     ui.set("allowed", input.checked ? masked : open);
     if (input.checked) {
       if (!shut(ui.get("query")).length) {
-        ui.set("own_q", []);
-        ui.set("query", Math.floor((n - 1) / 2));
+        ui.set({ own_q: [], query: Math.floor((n - 1) / 2) });
       }
       const { scores } = chainOf(ui.get);
       ui.set(

@@ -135,10 +135,8 @@ function heatmap(ui, tableNow) {
   const at = (x, n) => Math.min(n - 1, Math.floor(x * n));
   dragged(
     stage,
-    (across, down) => {
-      ui.set("position", at(down, ui.get("max_len")));
-      ui.set("hand", at(across, ui.get("d_model") / 2));
-    },
+    (across, down) =>
+      ui.set({ position: at(down, ui.get("max_len")), hand: at(across, ui.get("d_model") / 2) }),
     () => ui.done(),
   );
   ui.tips(stage, (event) => {

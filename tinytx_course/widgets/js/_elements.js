@@ -76,18 +76,6 @@ export function placeIn(element, event) {
   ];
 }
 
-// Call go(across, down) for a pointer that is pressed over an element and moves, then done().
-export function dragged(element, go, done) {
-  element.addEventListener("pointerdown", (event) => {
-    element.setPointerCapture(event.pointerId);
-    go(...placeIn(element, event));
-  });
-  element.addEventListener("pointermove", (event) => {
-    if (event.buttons & 1) go(...placeIn(element, event));
-  });
-  element.addEventListener("pointerup", done);
-}
-
 let made = 0;
 export const uid = () => `tx-${++made}-${Math.random().toString(36).slice(2, 8)}`;
 

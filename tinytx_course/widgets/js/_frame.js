@@ -155,6 +155,17 @@ function frame(kind, model, el, describe, signal) {
       element.addEventListener("pointermove", (event) => ui.tip(says(event), event));
       element.addEventListener("pointerleave", () => ui.tip(null));
     },
+    // Call go(across, down) for a pointer that is pressed over an element and moves.
+    drag(element, go) {
+      element.addEventListener("pointerdown", (event) => {
+        element.setPointerCapture(event.pointerId);
+        go(...placeIn(element, event));
+      });
+      element.addEventListener("pointermove", (event) => {
+        if (event.buttons & 1) go(...placeIn(element, event));
+      });
+      element.addEventListener("pointerup", () => ui.done());
+    },
     slider: (key, options) => slider(ui, key, options),
     toggle: (key, options) => toggle(ui, key, options),
     choice: (key, options) => choice(ui, key, options),

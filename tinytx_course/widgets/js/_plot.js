@@ -30,7 +30,7 @@ export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 
     const share = (across * wide - PLOT.left) / (wide - PLOT.left - right);
     go(shown[0] + clamp(share, 0, 1) * (shown[1] - shown[0]));
   };
-  dragged(svg, follow, () => ui.done());
+  ui.drag(svg, follow);
   const update = ({
     x,
     y,

@@ -302,11 +302,7 @@ function opened(ui, { rows, cols, queries, keys }) {
     Math.min(rows - 1, Math.floor(down * rows)),
     Math.min(cols - 1, Math.floor(across_ * cols)),
   ];
-  dragged(
-    canvas,
-    (...at) => ui.set("query", place(...at)[0]),
-    () => ui.done(),
-  );
+  ui.drag(canvas, (...at) => ui.set("query", place(...at)[0]));
   ui.tips(canvas, (event) => {
     const [i, j] = place(...placeIn(canvas, event));
     const part = openPart(ui.get);

@@ -499,7 +499,7 @@ function curves(ui) {
   );
   const follow = (across) =>
     ui.set("head_dim", Math.round(2 ** (clamp((across * 420 - 36) / 370, 0, 1) * 9)));
-  dragged(chart, follow, () => ui.done());
+  ui.drag(chart, follow);
   const update = () => {
     const d = ui.get("head_dim");
     const both = [false, true].map((scaled) => randomWeights(d, scaled));

@@ -133,11 +133,8 @@ function heatmap(ui, tableNow) {
   const hovered = h("i.tx-pe-columns.tx-pe-hover", { hidden: true });
   const stage = h("div.tx-pe-stage", canvas, hovered, row, columns);
   const at = (x, n) => Math.min(n - 1, Math.floor(x * n));
-  dragged(
-    stage,
-    (across, down) =>
-      ui.set({ position: at(down, ui.get("max_len")), hand: at(across, ui.get("d_model") / 2) }),
-    () => ui.done(),
+  ui.drag(stage, (across, down) =>
+    ui.set({ position: at(down, ui.get("max_len")), hand: at(across, ui.get("d_model") / 2) }),
   );
   ui.tips(stage, (event) => {
     const [across, down] = placeIn(stage, event);
@@ -449,15 +446,10 @@ function curve(ui, tableNow) {
     marker,
     dot,
   );
-  dragged(
-    chart,
-    (across) =>
-      ui.set(
-        "shift",
-        Math.round(clamp((across * 400 - LEFT) / (RIGHT - LEFT), 0, 1) * (ui.get("max_len") - 1)),
-      ),
-    () => ui.done(),
-  );
+  ui.drag(chart, (across) => {
+    const share = clamp((across * 400 - LEFT) / (RIGHT - LEFT), 0, 1);
+    ui.set("shift", Math.round(share * (ui.get("max_len") - 1)));
+  });
   let drawn = "";
   let alike;
   const update = (_place, hand, shift) => {

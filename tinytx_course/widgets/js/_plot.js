@@ -16,10 +16,10 @@ export function spread(heights, low, high, apart = PLOT.apart) {
 }
 
 // A chart; a pressed pointer calls go(x). Its update takes the ranges x and y as [low, high], ticks as
-// [value, text] pairs, lines as { points, tone, name }, of which a name is written at the end; a missing one is left out, dots as { at:
-// [x, y], tone, name }, the place `at` of a marker, two rows of points to shade `between`, and a band { from,
-// to, name } of heights. A bare dot is a name alone. Names of dots go where the fewest dots and lines are; a
-// dot whose tone has tx-up is a triangle.
+// [value, text] pairs, lines as { points, tone, name }, of which a name is written at the end (what is false is
+// left out), dots as { at: [x, y], tone, name }, the place `at` of a marker, two rows of points to shade
+// `between`, and a band { from, to, name } of heights. A bare dot is a name alone. Names of dots go where the
+// fewest dots and lines are; a dot whose tone has tx-up is a triangle.
 export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 90, go }) {
   const svg = h("svg.tx-plot", { role: "img", style: `height:${height}px` });
   const bottom = height - PLOT.below;

@@ -136,7 +136,11 @@ CONDUCTED = """(() => {
     terminate() { this.ended = true; }
   };
   const ui = { get: (key) => state[key] ?? get(key), redraw() {}, signal: new AbortController().signal,
-    set(key, value) { state[key] = value; listeners[`change:${key}`]?.(); }, save(...one) { ui.set(...one); },
+    set(key, value) {
+      for (const [name, one] of Object.entries(value === undefined ? key : { [key]: value }))
+        (state[name] = one), listeners[`change:${name}`]?.();
+    },
+    save(...one) { ui.set(...one); },
     model: { on(event, listen) { listeners[event] = listen; } } };
   const conduct = new js.Conductor(ui), { runs } = conduct;
   const tell = (run, told, more) => run.worker.onmessage({ data: { told, ...more } });

@@ -385,7 +385,6 @@ u, _, vt = torch.linalg.svd(gradient, full_matrices=False)
 along = u.T @ update @ vt.T  # diagonal: the same singular vectors
 torch.testing.assert_close(along, along.diagonal().diag(), rtol=0.0, atol=1e-6)
 lengths = along.diagonal()[:-1]  # without the last one, which is 0 before and after
-assert along.diagonal()[-1].abs() < 1e-6
 assert lengths.min() > 0.6 and lengths.max() < 1.2
 print(f"Muon: singular values from {lengths.min():.2f} to {lengths.max():.2f}")
 
@@ -406,7 +405,7 @@ effect("Muon")
 #
 # ## Further: which tricks of a race survive?
 #
-# People race on small texts, and each record has a new trick. `python -m benchmarks race --racer tinytx+NAME --steps 600` adds one to our own racer (Muon, rotary positions, *tinyshakespeare* by characters). *Bigrams*: an embedding for each pair of characters. *Smear*: a share of the embedding before is added. *Gates*: one a head. *First values* are mixed into later layers. Windows *grow*, the last weights are *averaged*, weight decay is *scheduled*, or *cautious*: only where the update shrinks a number, too. Differences in nats a character over ten seeds, widened for nine comparisons:
+# Records of races come with tricks. `python -m benchmarks race --racer tinytx+NAME --steps 600` adds one to our own racer (Muon, rotary positions, *tinyshakespeare* by characters). *Bigrams*: an embedding for each pair of characters. *Smear*: a share of the embedding before is added. *Gates*: one a head. *First values* are mixed into later layers. Windows *grow*, the last weights are *averaged*, weight decay is *scheduled*, or *cautious*: only where the update shrinks a number, too. Differences in nats a character over ten seeds, widened for nine comparisons:
 
 # %%
 raced = {}  # (steps, tricks): {seed: nats a character}
@@ -435,17 +434,17 @@ assert (sorted(ahead), behind) == (["bigrams", "smear"], ["averaged"])
 # Two are ahead after 600 steps. After twice as many, and both at once?
 
 # %%
-for name in ("smear", "bigrams", "smear + bigrams"):
-    longer = apart(1200, name)
-    print(f"{name:<16} 1,200 steps, two seeds:", *(f"{gap:+.3f}" for gap in longer))
+for name in ("smear", "bigrams"):
+    gaps = (f"{gap:+.3f}" for gap in apart(1200, name))
+    print(f"{name:<8} 1,200 steps, two seeds:", *gaps)
 both = paired_interval(apart(600, "smear + bigrams", "smear"))
 print(f"both minus the smear, 600 steps: {both.mean:+.3f}", end=" ")
 print(f"[{both.low:+.3f}, {both.high:+.3f}]")
 assert max(apart(1200, "smear")) < -0.01 < -0.005 < min(apart(1200, "bigrams"))
-assert both.low > 0 and min(apart(1200, "smear + bigrams", "smear")) > 0
+assert both.low > 0
 
 # %% [markdown]
-# **Finding:** one of nine survives, the smear. The bigrams' lead after 600 steps is gone after 1,200, and next to the smear they do harm; why was not tested. Averaging costs a little here, at a rate that falls to zero. For the other six, ten seeds show no difference in this model, at its rate. (Steps are equal, not time.)
+# **Finding:** one of nine survives, the smear. The bigrams' lead after 600 steps is gone after 1,200, and next to the smear they do harm; why was not tested. Averaging costs a little here, at a rate that falls to zero. For the other six, ten seeds show no difference in this model. (Steps are equal, not time.)
 #
 # ## Further: a mixture of experts
 #
@@ -503,10 +502,7 @@ counts, amounts = (sorted({size[i] for size in excess}) for i in (0, 1))
 tuning = [one for one in scaling.data.values() if one["measure"] == "valid"]
 assert {one["n_steps"] for one in tuning} == {250}
 print(f"{len(runs)} runs, {len(counts)} sizes, {len(amounts)} amounts of text")
-print(scaling.source_line())
 
-# %% [markdown]
-# Each line on the left is one size of model, each line on the right one amount of text.
 
 # %%
 def line(name, axis, fixed):

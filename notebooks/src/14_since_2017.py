@@ -431,7 +431,7 @@ behind = [name for name in gains if gains[name].low > 0]
 assert (sorted(ahead), behind) == (["bigrams", "smear"], ["averaged"])
 
 # %% [markdown]
-# Two are ahead after 600 steps. After twice as many, and both at once?
+# Two are ahead. After twice the steps, and both at once?
 
 # %%
 for name in ("smear", "bigrams"):

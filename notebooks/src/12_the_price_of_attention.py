@@ -223,9 +223,7 @@ course.resolve("12.1", answers[last["all of attention", "RNN"]], finding)
 
 # %%
 lengths = torch.arange(4, 257)
-shown = {"attention, " + part: mine for part, mine in parts.items()} | {
-    name: cost[name] for name in ("RNN", "GRU", "convolution")
-}
+shown = cost | {"attention's pairs": parts["its pairs alone"]}
 lines = [
     course.plots.Curve(name, lengths, formula(lengths, 64) / lengths / 1000)
     for name, formula in shown.items()
@@ -234,6 +232,8 @@ fig, ax = course.plots.curves(
     lines, x_log=True, y_log=True, xlabel="length n (tokens, log scale)",
     ylabel="thousand operations a token (log scale)", title="One layer of width 64",
 )
+ax.set_xticks([4, 16, 64, 256], ["4", "16", "64", "256"])
+ax.minorticks_off()
 course.plots.show(fig, name="12_operations")
 
 # %% [markdown]

@@ -79,6 +79,21 @@ def chain_memo(waits_for):
 
 
 @right
+def chain_followed_again(waits_for):
+    def depth(i):
+        return 1 + max([depth(j) for j in waits_for[i]] + [0])
+
+    return max([depth(i) for i in range(len(waits_for))] + [0])
+
+
+@wrong("remembers-earlier-calls")
+def chain_memo_of_all_calls(waits_for, memo={}):  # noqa: B006
+    for i, before in enumerate(waits_for):
+        memo[i] = memo.get(i) or 1 + max((memo[j] for j in before), default=0)
+    return max([memo[i] for i in range(len(waits_for))] + [0])
+
+
+@right
 def chain_levels(waits_for):
     done, n_rounds = set(), 0
     while len(done) < len(waits_for):

@@ -149,7 +149,7 @@ def leaks_loop(model, x):
     before = model(x)
     for s in range(1, len(x)):
         changed = x.clone()
-        changed[s] *= 1.5
+        changed[s] = 7 - 3 * changed[s]
         if not torch.equal(model(changed)[:s], before[:s]):
             return True
     return False
@@ -188,7 +188,7 @@ def leaks_pairs(model, x):
     def output(t, s):
         y = x.detach().clone()
         if s is not None:
-            y[s] = -y[s]
+            y[s] = 5 - y[s]
         return model(y)[t].tolist()
 
     return any(output(t, s) != output(t, None) for t in range(len(x)) for s in range(t + 1, len(x)))
@@ -204,6 +204,15 @@ def leaks_cut_the_future(model, x):
     return found
 
 
+@wrong("sums-compared")
+def leaks_by_gradients_of_sums(model, x):
+    x = x.clone().requires_grad_()
+    rows = [torch.autograd.grad(output.sum(), x, retain_graph=True)[0] for output in model(x)]
+    return any(bool(row[t + 1 :].any()) for t, row in enumerate(rows))
+
+
+wrong("nothing-changed", leaks_loop, {"7 - 3 *": "2 *"})
+wrong("not-a-number", leaks_loop, {"7 - 3 *": "torch.inf *"})
 wrong("input-modified", leaks_backwards, {"model(x), x.clone()": "model(x).clone(), x"})
 wrong("wrong-shape", leaks_table, {"bool((moved & torch.ones_like(moved).triu(1)).any())": "moved.triu(1)"})
 wrong(

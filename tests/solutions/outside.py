@@ -16,7 +16,7 @@ from tests.solutions.collection import of
 
 
 def words_of(text):
-    return re.findall(r"\w+", text.lower())
+    return re.findall(r"[^\W_]+", text.lower())
 
 
 right, wrong = of("repeated_texts")
@@ -50,8 +50,8 @@ def repeated_tuples(train, test):
 
 @right
 def repeated_substituted(train, test):
-    keys = [re.sub(r"\W+", " ", text).strip().lower() for text in train]
-    return [i for i, text in enumerate(test) if re.sub(r"\W+", " ", text).strip().lower() in keys]
+    keys = [re.sub(r"[\W_]+", " ", text).strip().lower() for text in train]
+    return [i for i, text in enumerate(test) if re.sub(r"[\W_]+", " ", text).strip().lower() in keys]
 
 
 @right

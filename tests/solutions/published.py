@@ -59,6 +59,9 @@ def start_plain(layer, rank):
     return layer
 
 
+right(start_plain, {"torch.randn(rank, layer.in_features)": "torch.randn(rank, layer.in_features).sign()"})
+
+
 @right
 def start_kaiming(layer, rank):
     for parameter in layer.parameters():

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from tinytx_course.exercises.comparing import Reading, as_codes, count, floats
 from tinytx_course.exercises.exercise import Exercise, generator, normal
-from tinytx_course.exercises.observation import Call, Failure, Opaque, kind_of, plain
+from tinytx_course.exercises.observation import Call, Failure, Observation, Opaque, kind_of, plain
 
 Layer = Callable[[Tensor], Tensor]
 
@@ -34,6 +34,22 @@ def _norm_calls(seed: int) -> Iterator[Call]:
     flat.arguments[0][0] = 2.0  # a token whose numbers are all equal: its variance is 0
     yield flat
     yield case(3, 5, 7, eps=1e-5)
+
+
+_OTHER_NORMS = (torch.native_layer_norm, F.group_norm, F.instance_norm, F.batch_norm)
+_FAR = torch.tensor([[[10_000.0, 10_001, 10_002, 10_003]]], device="cpu")  # its squares need 9 digits
+_FAR_FROM_0 = Call((_FAR, torch.ones(4, device="cpu"), torch.zeros(4, device="cpu"), 1e-5))
+
+
+def _norm_hint(observation: Observation) -> str:
+    """A mean of squares less a square: a remark, no failure."""
+    value = observation.value
+    if isinstance(value, Tensor) and not abs(value.double().std(correction=0) - 1) < 0.1:
+        return (
+            "With numbers near 10,000 the mean of the squares less the square of the mean is lost in "
+            "rounding: subtract the mean first, then square."
+        )
+    return ""
 
 
 def _feed_forward_calls(seed: int) -> Iterator[Call]:
@@ -185,7 +201,14 @@ def _tie_calls(seed: int) -> Iterator[Call]:
 
 
 EXERCISES = (
-    Exercise(name="layer_norm", read=floats, calls=_norm_calls, answers=(F.layer_norm, torch.layer_norm)),
+    Exercise(
+        name="layer_norm",
+        read=floats,
+        calls=_norm_calls,
+        answers=(F.layer_norm, torch.layer_norm, *_OTHER_NORMS),
+        probe=_FAR_FROM_0,
+        hint=_norm_hint,
+    ),
     Exercise(name="feed_forward", read=floats, calls=_feed_forward_calls),
     Exercise(name="block", read=floats, calls=_block_calls),
     Exercise(name="parallel_block", read=floats, calls=_parallel_calls),

@@ -14,7 +14,8 @@ import re
 import textwrap
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -23,7 +24,7 @@ from torch import Tensor, nn
 from tinytx_course import PACKAGES
 from tinytx_course.exercises.catalogue import Function
 from tinytx_course.exercises.limits import TimeUp, call_within
-from tinytx_course.exercises.observation import Call, Failure, Observation, Record, kind_of, plain
+from tinytx_course.exercises.observation import Call, Failure, Observation, Record, encode, kind_of, plain
 from tinytx_course.exercises.passing_on import is_in_package, passed_on
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def observe(exercise: Exercise, function: Any, seed: int, seconds: float) -> Rec
     probe = exercise.probe
     probed = None if probe is None else observe_call(function, exercise.parameters, probe, seconds)
     ready_made = None if first[0].failure else _ready_made(exercise, function, calls[0], seconds)
-    return Record(None, first, repeats, probed, ready_made)
+    remembers = _remembers(function, exercise.parameters, calls, first, seconds)
+    return Record(None, first, repeats, probed, ready_made, remembers)
 
 
 def _observe_all(
@@ -171,10 +173,56 @@ def _ready_made(exercise: Exercise, function: Any, call: Call, seconds: float) -
     if error is not None or not whose:
         return None
     words = (
-        f"What your function returns was made by `{whose}`, a ready-made answer: write these lines yourself, "
+        f"What your function returns comes from `{whose}`, a ready-made answer: write these lines yourself, "
         "and compare outside the function."
     )
     return Failure("calls-the-answer", words)
+
+
+def _remembers(
+    function: Any,
+    parameters: Sequence[str],
+    calls: Sequence[Call],
+    seen: Sequence[Observation],
+    seconds: float,
+) -> Failure | None:
+    """Say so if a call gives another result once what was stored in earlier ones is gone."""
+    for store in _stores(function):
+        before = copy.copy(store)
+        try:
+            for call, earlier in zip(calls, seen, strict=True):
+                store.clear()
+                alone = observe_call(function, parameters, call, seconds)
+                if alone.failure is not None or not store:
+                    break  # what is never filled is no store: a table of the learner's
+                if encode(alone.value) != encode(earlier.value):
+                    words = (
+                        "It remembers results of an earlier call, and gives another one without them: "
+                        "make the list or dict that holds them inside the function, anew in each call."
+                    )
+                    return Failure("remembers-earlier-calls", words)
+        finally:
+            store.clear()
+            store.extend(before) if isinstance(store, list) else store.update(before)
+    return None
+
+
+def _stores(function: Any) -> list[Any]:
+    """Lists, dicts and sets that live on between calls: defaults of a function, and globals it names."""
+    if not inspect.isfunction(function):
+        return []
+    names = [name for code in _codes(function.__code__) for name in code.co_names]
+    defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    found = [*defaults, *(function.__globals__.get(name) for name in names)]
+    return list({id(one): one for one in found if isinstance(one, list | dict | set)}.values())
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """The code of a function, and of those defined in it."""
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _codes(inner)
 
 
 #: What errors of torch and Python mean here: what their message holds, and words for a learner.

@@ -183,6 +183,8 @@ def ids(value: Any) -> Reading | Failure:
         return Failure("wrong-type", f"A list of ids is due, got {kind_of(value)}.")
     try:
         plain = [operator.index(item) for item in value]
+        others = [item for item in value if not isinstance(item, int)]
+        note = note or (f"Ids are ints; your list holds {kind_of(others[0])}." if others else "")
     except TypeError:
         kinds = sorted({kind_of(item) for item in value})
         return Failure(

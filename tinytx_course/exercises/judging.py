@@ -51,6 +51,8 @@ def judge(exercise: Exercise, record: Record, seed: int = 0) -> Verdict:
         verdict = _judge_calls(exercise, record, seed)
     if verdict.passed and record.passes_on is not None:
         return tell_failure(exercise, record.passes_on)
+    if not verdict.passed and record.remembers is not None:
+        return tell_failure(exercise, record.remembers, verdict.trial)
     return verdict
 
 

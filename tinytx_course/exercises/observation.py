@@ -78,6 +78,7 @@ class Record:
     repeats: tuple[Observation, ...] = ()  # then each once more
     probe: Observation | None = None  # of the exercise's further call
     passes_on: Failure | None = None  # to a ready-made answer: no pass, but a wrong result is explained first
+    remembers: Failure | None = None  # results of earlier calls, where they change a later one
 
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON can hold."""
@@ -87,6 +88,7 @@ class Record:
             "repeats": [_encode_observation(one) for one in self.repeats],
             "probe": None if self.probe is None else _encode_observation(self.probe),
             "passes_on": _encode_failure(self.passes_on),
+            "remembers": _encode_failure(self.remembers),
         }
 
     @classmethod
@@ -101,8 +103,9 @@ class Record:
         try:
             calls, repeats = ([_decode_observation(one) for one in data[key]] for key in ("calls", "repeats"))
             probe = None if data["probe"] is None else _decode_observation(data["probe"])
-            refusal, passes_on = (_decode_failure(data[key]) for key in ("refusal", "passes_on"))
-            return cls(refusal, tuple(calls), tuple(repeats), probe, passes_on)
+            failures = (_decode_failure(data[key]) for key in ("refusal", "passes_on", "remembers"))
+            refusal, passes_on, remembers = failures
+            return cls(refusal, tuple(calls), tuple(repeats), probe, passes_on, remembers)
         except (TypeError, KeyError, AttributeError, IndexError, RuntimeError, RecursionError) as problem:
             raise ValueError(f"a record must hold observations, got {type(problem).__name__}") from None
 

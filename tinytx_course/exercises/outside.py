@@ -27,6 +27,7 @@ def _repeated_calls(seed: int) -> Iterator[Call]:
         (["Peut-être.", "Déjà lu"], ["peut être", "deja lu", "déjà  lu", "Peutêtre"]),
         (["été", "un bel été", "Un\tlivre"], ["ôté", "été un bel", "un livre", "bel été"]),
         (["Note 3/5", "Vu 2 fois"], ["note 4/5", "note 3 5", "vu 2 fois"]),
+        (["A_b", "!!!"], ["a b", "...", "ab"]),
         (
             ["la pêche", "La pêche !"],
             ["le péché", "La fin", "la fin", "LA PÊCHE", "la peche", "La pêche ★", "LA PÊCHE"],
@@ -44,6 +45,7 @@ def _split_calls(seed: int) -> Iterator[Call]:
     small = (("a", 1), ("ab", 1), ("aab", 1), ("aba", 1), ("ba", 1), ("aab", 2), ("babca", 3), ("abbbc", 2))
     for groups, n_test in (*small, ("abbbcdd", 3), ("abcacb", 5), ("abac", 4), ("cabbac", 0), ("", 0)):
         yield Call((list(groups), n_test))
+    yield Call((["la fin", "fin", "la fin", "lu"], 2))
     drawn = random.Random(seed)
     films = [drawn.choice(_WORDS[:7]) for _ in range(17)]
     yield Call((films, 5 + seed % 3))

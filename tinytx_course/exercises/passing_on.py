@@ -1,4 +1,4 @@
-"""Whether a function only hands its arguments to a ready-made answer and returns the result or a copy."""
+"""Whether what a function returns was made by a ready-made answer."""
 
 from __future__ import annotations
 
@@ -26,15 +26,19 @@ def is_in_package(file: str, rooms: Iterable[str] = PACKAGES) -> bool:
 
 
 def passed_on(run: Callable[[], Any], name: str, answers: Iterable[Function] = ()) -> str:
-    """Run a call of a learner's function; name the ready-made answer whose result, or a copy, it returned.
+    """Run a call of a learner's function; name the ready-made answer that its result comes from.
 
-    Answers are functions of the package with the name of the exercise, and further ones. The name is empty
-    where the result is the function's own: computed further from an answer, or without any.
+    Answers are functions of the package with the name of the exercise, and further ones. Of the package's the
+    result, or a copy, has to come back; whatever is computed from the result of one of torch's counts. The
+    name is empty where the result is the function's own.
     """
     made: list[tuple[str, Any]] = []
     steps: list[tuple[Tensor, Tensor]] = []
-    with _watched(name, frozenset(answers), made, steps):
+    computed: dict[int, tuple[str, Tensor]] = {}
+    with _watched(name, frozenset(answers), made, steps, computed):
         result = run()
+    if id(result) in computed:
+        return computed[id(result)][0]
     return next((whose for whose, value in made if _is_same(value, result, steps)), "")
 
 
@@ -53,14 +57,27 @@ def _is_same(made: Any, result: Any, steps: list[tuple[Tensor, Tensor]]) -> bool
     return made is result
 
 
+def _tensors(values: Iterable[Any]) -> Iterator[Tensor]:
+    """All tensors among some values, also those in lists and tuples."""
+    for one in values:
+        if isinstance(one, Tensor):
+            yield one
+        elif isinstance(one, list | tuple):
+            yield from _tensors(one)
+
+
 @contextlib.contextmanager
 def _watched(
     name: str,
     answers: frozenset[Function],
     made: list[tuple[str, Any]],
     steps: list[tuple[Tensor, Tensor]],
+    computed: dict[int, tuple[str, Tensor]],
 ) -> Iterator[None]:
-    """Collect what answers return, with their names, and steps from one tensor to the next: ``x.clone()``."""
+    """Collect what answers return, with their names, and steps from one tensor to the next: ``x.clone()``.
+
+    Tensors that are `computed` from what torch's answers return come by their identities.
+    """
     codes = {getattr(answer, "__code__", None) for answer in answers} - {None}
 
     def on_event(frame: FrameType, event: str, value: Any) -> None:
@@ -71,10 +88,13 @@ def _watched(
     class Watch(TorchFunctionMode):
         def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             value = function(*args, **(kwargs or {}))
+            given = list({id(one): one for one in _tensors((*args, *(kwargs or {}).values()))}.values())
+            whose = next((computed[id(one)][0] for one in given if id(one) in computed), "")
             if function in answers:
-                made.append((resolve_name(function) or function.__name__, value))
-            tensors = (one for one in (*args, *(kwargs or {}).values()) if isinstance(one, Tensor))
-            given = list({id(one): one for one in tensors}.values())
+                whose = resolve_name(function) or function.__name__
+            if whose:
+                filled = args[:1] if function is Tensor.__setitem__ else ()
+                computed.update({id(one): (whose, one) for one in _tensors((value, *filled))})
             if len(given) == 1 and isinstance(value, Tensor):
                 steps.append((value, given[0]))
             elif args and len(given) > 1 and (value is args[0] or function is Tensor.__setitem__):

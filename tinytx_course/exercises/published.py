@@ -46,7 +46,8 @@ def _content(name: str, held: Tensor) -> str:
 
 def _start_calls(seed: int) -> Iterator[Call]:
     rng = generator(seed, 42)
-    for d_in, d_out, rank, bias in ((2, 3, 1, True), (5, 3, 2, False), (3, 7, 2, True)):
+    # So wide that signs drawn at random are not all equal by chance.
+    for d_in, d_out, rank, bias in ((29, 31, 1, True), (37, 29, 2, False), (31, 41, 2, True)):
         layer = nn.Linear(d_in, d_out, bias=bias, device="cpu", dtype=torch.float32)
         for parameter in layer.parameters():
             parameter.data = normal(rng, *parameter.shape)

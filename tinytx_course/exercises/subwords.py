@@ -19,6 +19,7 @@ def _merge_calls(seed: int) -> Iterator[Call]:
     yield Call((["al", "e", "l", "es", "l", "e"], "l", "e"))
     yield Call((["▁", "b", "el", "le", "s"], "el", "le"))
     yield Call((["l", "le", "l", "l", "e", "e", "r"], "l", "e"))
+    yield Call((["a", "bc"], "ab", "c"))
     yield Call(([], "l", "e"))
     drawn = random.Random(seed)
     yield Call(([drawn.choice(("l", "e", "el", "le", "s")) for _ in range(12)], "l", "e"))
@@ -50,6 +51,9 @@ def _learn_calls(seed: int) -> Iterator[Call]:
         yield Call((_as_words(counted), n_merges))
     for words in ({("l", "e"): 1, ("l", "a"): 1}, {("a", "bc"): 1, ("ab", "b"): 1}):
         yield Call((words, 1))  # of equal pairs the new token that comes first
+    yield Call(({("ab", "c"): 2, ("a", "bc"): 1}, 2))
+    yield Call(({("a", "a", "a"): 3}, 5))
+    yield Call(({("a", "l", "x"): 5, ("a", "l", "e"): 1, ("l", "e"): 2}, 9))
     drawn = random.Random(seed)
     counted = {f"▁{word}": drawn.randint(1, 9) for word in drawn.sample(_VOCABULARY, 6)}
     yield Call((_as_words(counted), 5))
@@ -72,6 +76,7 @@ def _encode_calls(seed: int) -> Iterator[Call]:
         ("bale", [("a", "l"), ("l", "e"), ("b", "al")]),
         ("abcd", [("b", "c"), ("a", "b"), ("c", "d"), ("ab", "cd")]),
         ("abc", [("b", "c"), ("a", "bc"), ("a", "b")]),
+        ("abc", [("b", "c"), ("ab", "c")]),
         ("sel", []),
         *((f"▁{word}", _ELLE) for word in ("elle", "belle", "belles", "sel", "lessive")),
     )
@@ -84,7 +89,7 @@ def _encode_calls(seed: int) -> Iterator[Call]:
 
 def _decode_calls(seed: int) -> Iterator[Call]:
     some = ("▁le", "▁le ▁rom an", "▁ le ▁livre", "▁l ' été ▁!", "", "▁le ▁ ▁roman", "▁ ▁le", "▁le ▁")
-    for case in (*some, "▁b el le s ▁et ▁lon gue s"):
+    for case in (*some, "▁▁le ▁rom▁an", "▁b el le s ▁et ▁lon gue s"):
         yield Call((case.split(),))
     drawn = random.Random(seed)
     yield Call((list("".join(f"▁{drawn.choice(_VOCABULARY)}" for _ in range(3))),))

@@ -1,4 +1,4 @@
-"""A function that only passes on to a ready-made answer is refused, one that computes further is not."""
+"""A function that only passes on to a ready-made answer is refused, one that compares with it is not."""
 
 import sys
 import threading
@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 import tinytx as tx
 import tinytx_course as course
@@ -16,6 +17,17 @@ from tinytx_course.exercises.passing_on import passed_on
 
 def keywords(q, k, v, mask=None):
     return F.scaled_dot_product_attention(query=q, key=k, value=v, attn_mask=mask)
+
+
+def with_zeros(q, k, v, mask):
+    context = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    return torch.where(mask.any(-1, keepdim=True), context, 0.0)
+
+
+def filled_in_place(q, k, v, mask):
+    context = torch.zeros_like(q @ v.mT @ v)
+    context[mask.any(-1)] = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)[mask.any(-1)]
+    return context
 
 
 def by_name_only(*, q, k, v, mask):
@@ -49,7 +61,13 @@ def in_a_thread(seq_len):
         ("causal_mask", in_a_thread),
         ("perplexity", lambda total_nats, n_tokens: EXERCISES["perplexity"].solve(total_nats, n_tokens) + 0),
         ("merge_pair", lambda *arguments: list(EXERCISES["merge_pair"].solve(*arguments))),
+        ("attention", with_zeros),
+        ("attention", filled_in_place),
         ("layer_norm", lambda x, gamma, beta, eps: F.layer_norm(x, x.shape[-1:], gamma, beta, eps)),
+        ("layer_norm", lambda x, gamma, beta, eps: F.layer_norm(x, x.shape[-1:], eps=eps) * gamma + beta),
+        ("layer_norm", lambda x, gamma, beta, eps: beta + gamma * nn.LayerNorm(len(gamma), eps, False)(x)),
+        ("layer_norm", lambda x, *rest: F.group_norm(x.flatten(0, 1), 1, *rest).view(x.shape)),
+        ("rms_norm", lambda x, gamma, eps: nn.RMSNorm(len(gamma), eps, False)(x) * gamma),
     ],
 )
 def test_passing_on_is_no_solution(name, function):
@@ -62,23 +80,19 @@ def test_a_wrong_result_is_explained_first():
     assert not unscaled.passed and unscaled.mistake != "calls-the-answer"
 
 
-def test_computing_further_from_an_answer_is_allowed():
-    def with_zeros(q, k, v, mask):
-        context = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-        return context.masked_fill(~mask.any(-1, keepdim=True), 0.0)
-
-    def in_place(q, k, v, mask):
-        context = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-        return context.masked_fill_(~mask.any(-1, keepdim=True), 0.0)
+def test_comparing_with_an_answer_is_allowed():
+    def own(x, gamma, beta, eps):
+        made = gamma * (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True, correction=0) + eps).sqrt()
+        torch.testing.assert_close(made + beta, F.layer_norm(x, x.shape[-1:], gamma, beta, eps))
+        return made + beta
 
     def compared(seq_len):
         mask = torch.ones(seq_len, seq_len).tril().bool()
         assert torch.equal(mask, tx.causal_mask(seq_len))
         return mask
 
-    assert course.check("attention", with_zeros, display=False).passed
-    assert course.check("attention", in_place, display=False).passed
     assert course.check("causal_mask", compared, display=False).passed
+    assert course.check("layer_norm", own, display=False).passed
 
 
 def test_the_answer_is_named_and_a_profiler_of_before_is_put_back():

@@ -50,6 +50,20 @@ def test_a_loss_that_overflows_passes_with_a_remark():
     assert stable.passed and "120" not in stable.message
 
 
+def test_a_variance_that_is_lost_in_rounding_passes_with_a_remark():
+    def of_squares(x, gamma, beta, eps):
+        mean = x.mean(-1, keepdim=True)
+        variance = x.square().mean(-1, keepdim=True) - mean.square()
+        return gamma * (x - mean) / (variance + eps).sqrt() + beta
+
+    def centred_first(x, *rest):
+        return of_squares(x - x.mean(-1, keepdim=True), *rest)
+
+    lost, exact = (course.check("layer_norm", one, display=False) for one in (of_squares, centred_first))
+    assert lost.passed and "rounding" in lost.message
+    assert exact.passed and "rounding" not in exact.message
+
+
 def test_the_rule_comes_with_the_second_failure_and_the_first_says_what_differs(mine):
     rule = f"Expected: {EXERCISES['causal_mask'].rule}"
     course.check("causal_mask", ...)  # a stub is no try

@@ -60,7 +60,7 @@ def attention_plain(q, k, v, mask=None):
     return torch.nan_to_num(torch.softmax(scores, dim=-1)) @ v
 
 
-@right
+@wrong("calls-the-answer")
 def attention_library(q, k, v, mask):
     out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
     return torch.where(mask.any(-1, keepdim=True), out, torch.zeros_like(out))

@@ -119,10 +119,10 @@ def _leak_calls(seed: int) -> Iterator[Call]:
     yield case(_mix(some(3) * 0 + 1), [[1.0, 1.0]] * 3, "every output is the sum of all inputs")
     words = "every output is its own input, and output 0 is less by half of input 2"
     yield case(_mix(some(3, (0, 2), weight=-0.5)), 3, words)
-    yield case(_plus_and_minus, 3, "every output is plus and minus the first number of the last input")
+    halves = [[0.5, 1.5], [2.0, -1.0], [-0.5, 3.5]]  # exact, with their means
+    yield case(_plus_and_minus, halves, "every output is plus and minus the first number of the last input")
     yield case(_mix(some(4) * 0 + 1), 4, "every output is the sum of all inputs")
     yield case(_second_number_leaks, 4, "the second number of every output is that of the last input")
-    halves = [[0.5, 1.5], [2.0, -1.0], [-0.5, 3.5]]  # exact, with their means
     words = "a norm subtracts from each input its mean, then every output is the sum of all, without a mask"
     yield case(_normed_sum, halves, words)
     words = "every output is its own input plus 3, and output 1 also reads a little, 0.000005, of input 2"

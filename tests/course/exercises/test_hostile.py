@@ -296,6 +296,17 @@ def test_what_is_kept_between_calls_is_found():
     assert verdict(counts).mistake == "changes-between-calls"
 
 
+KEPT: list[int] = []
+
+
+def test_results_of_earlier_calls_are_named_and_what_holds_them_is_put_back():
+    def smallest(n):
+        KEPT.append(n)
+        return lower_triangle(min(KEPT))
+
+    assert verdict(smallest).mistake == "remembers-earlier-calls" and KEPT[:2] == [1, 2]
+
+
 def test_a_list_that_was_handed_over_and_changed_is_found():
     def masking(token_ids, mask_id, special_ids, vocab_size, p, generator):
         special_ids.append(mask_id)

@@ -126,7 +126,7 @@ def _leak_calls(seed: int) -> Iterator[Call]:
     words = "a norm subtracts from each input its mean, then every output is the sum of all, without a mask"
     yield case(_normed_sum, halves, words)
     words = "every output is its own input plus 3, and output 1 also reads a little, 0.000005, of input 2"
-    yield case(lambda x: 3 + a_little(x), 4, words)
+    yield case(lambda x: 3 + a_little(x), [*halves, [1.5, -2.5]], words)
     words = "output 0 is a billionth of input 2, every other output is zero"
     yield case(_mix(some(3, (0, 2), weight=1e-9).triu(1)), 3, words)
     yield case(_attend(n, zeroed_after=True), n, "attention with weights set to zero after softmax")

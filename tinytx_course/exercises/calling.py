@@ -48,14 +48,15 @@ def observe(exercise: Exercise, function: Any, seed: int, seconds: float) -> Rec
     with torch.device("cpu"):  # as they are judged; `copied` moves them to where the learner works
         calls = tuple(exercise.calls(seed))
     first = _observe_all(function, exercise.parameters, calls, seconds)
+    slip, chance = _seen_in_source(function)
     if first[-1].failure is not None and len(first) < len(calls):
-        return Record(calls=first)
+        return Record(calls=first, slip=slip, chance=chance)
     repeats = _observe_all(function, exercise.parameters, calls, seconds)
     probe = exercise.probe
     probed = None if probe is None else observe_call(function, exercise.parameters, probe, seconds)
     ready_made = None if first[0].failure else _ready_made(exercise, function, calls[0], seconds)
     remembers = _remembers(function, exercise.parameters, calls, first, seconds)
-    return Record(None, first, repeats, probed, ready_made, remembers)
+    return Record(None, first, repeats, probed, ready_made, remembers, slip, chance)
 
 
 def _observe_all(
@@ -228,6 +229,10 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 #: What errors of torch and Python mean here: what their message holds, and words for a learner.
 _MEANT = (
     (
+        r"(batch2|must match the size of tensor b).*\.T\b",
+        "`.T` turns all axes round: `.mT` swaps the last two.",
+    ),
+    (
         "shapes cannot be multiplied|first two dimensions of batch2|inconsistent tensor size",
         "In a product `a @ b` the last axis of `a` and the last but one of `b` are summed over and must be "
         "equally long: print both shapes; often one of the two is to be transposed.",
@@ -253,8 +258,16 @@ _MEANT = (
     ("Dimension out of range|has no dimensions", "The tensor has fewer axes than that: print its shape."),
     ("with a bool tensor is not supported", "`~` turns a boolean mask round."),
     (
+        r"operand .*'(ReLU|GELU|SiLU|Sigmoid|Tanh|Softmax)'|Softmax.* multiple values",
+        "A layer is made first and called then, `nn.ReLU()(h)`; `torch.relu(h)` does it at once.",
+    ),
+    (
         "same dtype|can't be cast to|expected scalar type",
         "Two kinds of numbers meet, such as int64 and float32: convert one, for example with `.float()`.",
+    ),
+    (
+        r"TypeError.*(\bint.*\bfloat\b|\bfloat\b.*\bint|__index__)",
+        "`/` gives a float, even where nothing is left over: `//` gives an int.",
     ),
     ("requires grad. Use|leaf Variable that requires grad", "Gradients are recorded here: `detach` first."),
     ("on the same device", "One tensor is on another device: make new ones with `device=x.device`."),
@@ -301,6 +314,11 @@ def refuse(function: Any, parameters: Sequence[str]) -> Failure | None:
         return Failure("parameter-order", f"The parameters come in this order: {due}; yours are {yours}.")
     if _by_name(signature, parameters) is None:
         return Failure("wrong-parameters", f"The function is called with {due}; yours takes {yours}.")
+    source, _ = _source(code_of(function))
+    empty = re.search(r"Parameter\(\s*torch\.(empty|Tensor)\((?!\[)", source)
+    if empty and not re.search(r"init\.|(normal|uniform|copy)_\(|\.data\b", source):
+        words = f"A parameter made of `torch.{empty[1]}` is not drawn: it holds what was in memory before."
+        return Failure("not-drawn", words)
     return None
 
 
@@ -330,7 +348,7 @@ def _failure_of(error: BaseException, function: Any, seconds: float) -> Failure:
     if isinstance(error, KeyboardInterrupt):
         return Failure("interrupted", f"The check was interrupted{where}.")
     words = f"The function stopped with an error: {last_line[:500]}{where}."
-    meant = next((meant for pattern, meant in _MEANT if re.search(pattern, last_line)), "")
+    meant = next((meant for pattern, meant in _MEANT if re.search(pattern, last_line + where)), "")
     return Failure("error", f"{words} {meant}".rstrip())
 
 
@@ -379,8 +397,7 @@ def _returned(value: Any, function: Any) -> tuple[Any, Failure | None]:
         return None, Failure(None, "There is nothing here yet.", attempted=False)
     if value is None:
         if _does_something(function):
-            words = "The function computes something and returns None: its last line should `return` it."
-            return None, Failure("nothing-returned", words)
+            return None, Failure("nothing-returned", _why_nothing(function))
         return None, Failure(None, "There is nothing here yet.", attempted=False)
     return value, None
 
@@ -404,20 +421,65 @@ def _does_something(function: Any) -> bool:
     code = code_of(function)
     if code is None:
         return False
-    try:
-        source = inspect.getsource(code)
-    except (OSError, TypeError):
-        source = ""
     steps = list(dis.get_instructions(code))
     prints = sum(step.argval == "print" for step in steps)
-    return not _has_dots(source) and sum(step.opname.startswith(_WORK) for step in steps) > prints
+    return not _has_dots(code) and sum(step.opname.startswith(_WORK) for step in steps) > prints
 
 
-def _has_dots(source: str) -> bool:
+def _source(code: Any) -> tuple[str, ast.Module]:
+    """The source of a code object, and as a tree: empty where it is none, or a part of a statement."""
+    source = ""
+    with contextlib.suppress(Exception):
+        source = textwrap.dedent(inspect.getsource(code))
+        return source, ast.parse(source)
+    return source, ast.Module([], [])
+
+
+def _why_nothing(function: Any) -> str:
+    """Why a function that computes something returns None."""
+    _, tree = _source(code_of(function))
+    own = next((node for node in tree.body if isinstance(node, ast.FunctionDef)), tree)
+    inner = [node for node in ast.walk(own) if isinstance(node, ast.FunctionDef) and node is not own]
+    others = {id(node) for function in inner for node in ast.walk(function)}
+    returns = [node for node in ast.walk(own) if isinstance(node, ast.Return) and node.value]
+    if {id(node) for node in returns} <= others:
+        return "The function computes something and returns None: its last line should `return` it."
+    if own.body[-1] in returns:
+        return "What the last line returns is None: `print`, and methods such as `append`, give nothing back."
+    return (
+        "For this input no `return` is reached: it stands inside a loop or an `if`. Move it out, or add one "
+        "for this case."
+    )
+
+
+def _seen_in_source(function: Any) -> tuple[Failure | None, str]:
+    """A slip that may explain wrong results, and what makes results change."""
+    code = code_of(function)
+    source, tree = _source(code)
+    source = ast.unparse(tree) or source  # without comments
+    slip, chance = None, ""
+    outside = getattr(function, "__globals__", {})
+    steps = dis.get_instructions(code) if code else ()
+    read = dict.fromkeys(step.argval for step in steps if step.opname == "LOAD_GLOBAL")
+    sizes = [name for name in read if type(outside.get(name)) in (int, Tensor)]
+    if power := re.search(r"\*\* ?(1|-1|\(-1\)) ?/ ?2\b", source):
+        sign = "-" * ("-" in power[1])
+        words = f"`a ** {sign}1/2` is `(a ** {sign}1) / 2`: write `a ** {sign}0.5`."
+        slip = Failure("power-before-division", words)
+    elif sizes:
+        words = f"The function takes `{'`, `'.join(sizes)}` from outside: take sizes from its arguments."
+        slip = Failure("from-outside", words)
+    if "nn.Linear(" in source:
+        chance = "`nn.Linear` draws a weight and a bias of its own: keep those that are given."
+    elif empty := re.search(r"torch\.(empty|Tensor)\(", source):
+        chance = f"`torch.{empty[1]}` draws nothing: it holds what was in memory."
+    return slip, chance
+
+
+def _has_dots(code: Any) -> bool:
     """Whether a `...` is left to fill in; one that indexes a tensor is not."""
-    try:
-        tree = ast.parse(textwrap.dedent(source))
-    except SyntaxError:  # a part of a statement, such as a lambda
+    source, tree = _source(code)
+    if not tree.body:
         return "..." in source
     slices = [node.slice for node in ast.walk(tree) if isinstance(node, ast.Subscript)]
     indices = {id(inner) for each in slices for inner in ast.walk(each)}

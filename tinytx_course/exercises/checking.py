@@ -112,7 +112,7 @@ def _whats_next(exercise: Exercise) -> str:
     todo = [name for name in of_lesson if not record().entry("exercises", name).get("passed")]
     lesson = f"lesson {exercise.lesson:02d}"
     if not todo:
-        return f"All {len(of_lesson)} exercises of {lesson} are done."
+        return f"All exercises of {lesson} are done."
     core = core_exercises(exercise.lesson)
     if core and not {*core} & {*todo}:
         return f"The core of {lesson} is done. Further, {len(todo)} more: `{'`, `'.join(todo)}`."

@@ -55,7 +55,9 @@ def _as_tensor(value: Any, due: str) -> tuple[Tensor, Failure | None] | Failure:
     complaint = None
     if isinstance(value, (tuple, list)) and value and isinstance(value[0], Tensor) and value[0].dim():
         words = f"{due} is due and nothing else; got {len(value)} results: return only the one asked for."
-        if len({getattr(each, "shape", None) for each in value}) == 1:
+        if isinstance(value, tuple) and len(value) == 1:
+            words = f"{due} is due, got {kind_of(value)} that holds one: a comma at the end makes a tuple."
+        elif len({getattr(each, "shape", None) for each in value}) == 1:
             words = (
                 f"{due} is due, got {len(value)} tensors of one shape: torch.stack or torch.cat "
                 "makes one of them; if only one was asked for, return that one."

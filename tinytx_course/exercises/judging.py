@@ -73,10 +73,10 @@ def _judge_calls(exercise: Exercise, record: Record, seed: int) -> Verdict:
     if exercise.judge is not None:
         return exercise.judge(exercise, trials, repeats)
     if wrong:
-        return _diagnosed(exercise, trials, repeats, wrong[0], record.calls)
+        return _diagnosed(exercise, trials, repeats, wrong[0], record)
     for again in repeats:
         if not again.right:
-            return tell_failure(exercise, _unsteady(exercise), again)
+            return tell_failure(exercise, _unsteady(exercise, record.chance), again)
     hint = exercise.hint(record.probe) if exercise.hint is not None and record.probe is not None else ""
     return tell_pass(exercise, trials, hint)
 
@@ -137,8 +137,11 @@ def read_known(exercise: Exercise, function: Callable[..., Any], call: Call) -> 
     return None if isinstance(reading, Failure) else reading
 
 
-def _unsteady(exercise: Exercise) -> Failure:
-    words = "The same call gave another result the second time: it depends on earlier calls, or on chance."
+def _unsteady(exercise: Exercise, chance: str) -> Failure:
+    words = "The same call gave another result the second time"
+    if chance:
+        return Failure("changes-between-calls", f"{words}. {chance}")
+    words += ": it depends on earlier calls, or on chance."
     more = " Let `draw` choose." if "draw" in exercise.parameters else ""
     return Failure("changes-between-calls", words + more)
 
@@ -172,20 +175,23 @@ def _diagnosed(
     trials: Sequence[Trial],
     repeats: Sequence[Trial],
     first: Trial,
-    observations: Sequence[Observation],
+    record: Record,
 ) -> Verdict:
     telling = [trial for trial in trials if trial.failure and trial.failure.mistake == "additive-mask"]
     first = telling[0] if telling else first
     one_too_many = first.failure is not None and first.failure.mistake == "too-many-results"
     mistake = None if one_too_many else _recognise(exercise, trials)
-    if mistake is None and (given_back := _given_back(exercise, trials, observations)):
+    if mistake is None and (given_back := _given_back(exercise, trials, record.calls)):
         return tell_failure(exercise, given_back, first)
     stopped = [trial for trial in trials if trial.got is None]
     if mistake is None and first.failure is None and stopped:
         first = stopped[0]
     if mistake is None and first.failure is None and _differ(trials, repeats):
-        return tell_failure(exercise, _unsteady(exercise), first)
-    return tell_failure(exercise, first.failure, first, mistake)
+        return tell_failure(exercise, _unsteady(exercise, record.chance), first)
+    failure, slip = first.failure, record.slip
+    if failure is not None and slip is not None:
+        failure = Failure(failure.mistake, f"{failure.message} {slip.message}")
+    return tell_failure(exercise, failure or (None if mistake else slip), first, mistake)
 
 
 def _differ(trials: Sequence[Trial], repeats: Sequence[Trial]) -> bool:

@@ -79,6 +79,8 @@ class Record:
     probe: Observation | None = None  # of the exercise's further call
     passes_on: Failure | None = None  # to a ready-made answer: no pass, but a wrong result is explained first
     remembers: Failure | None = None  # results of earlier calls, where they change a later one
+    slip: Failure | None = None  # seen in the source: the likely cause where no mistake is recognised
+    chance: str = ""  # what in the source makes results change from call to call
 
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON can hold."""
@@ -89,6 +91,8 @@ class Record:
             "probe": None if self.probe is None else _encode_observation(self.probe),
             "passes_on": _encode_failure(self.passes_on),
             "remembers": _encode_failure(self.remembers),
+            "slip": _encode_failure(self.slip),
+            "chance": _text(self.chance),
         }
 
     @classmethod
@@ -103,9 +107,9 @@ class Record:
         try:
             calls, repeats = ([_decode_observation(one) for one in data[key]] for key in ("calls", "repeats"))
             probe = None if data["probe"] is None else _decode_observation(data["probe"])
-            failures = (_decode_failure(data[key]) for key in ("refusal", "passes_on", "remembers"))
-            refusal, passes_on, remembers = failures
-            return cls(refusal, tuple(calls), tuple(repeats), probe, passes_on, remembers)
+            names = ("refusal", "passes_on", "remembers", "slip")
+            refusal, *others = (_decode_failure(data[key]) for key in names)
+            return cls(refusal, tuple(calls), tuple(repeats), probe, *others, _text(data["chance"]))
         except (TypeError, KeyError, AttributeError, IndexError, RuntimeError, RecursionError) as problem:
             raise ValueError(f"a record must hold observations, got {type(problem).__name__}") from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,8 @@ def tell_pass(exercise: Exercise, trials: Sequence[Trial], hint: str = "") -> Ve
     notes = [trial.got.note for trial in trials if trial.got is not None and trial.got.note]
     if notes or hint:
         parts.append(f"A remark: {[*notes, hint][0]}")
+    elif warned := re.search(r": (\w+Warning: .*)", "\n".join(trial.printed for trial in trials)):
+        parts.append(f"A remark: Python warns, {warned[1][:300]}")
     elif any(trial.printed for trial in trials):
         parts.append("A remark: the function prints while it works; that is fine, the page does not show it.")
     return Verdict(exercise.name, passed=True, parts=tuple(parts))

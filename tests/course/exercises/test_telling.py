@@ -101,6 +101,10 @@ RAW_ERRORS = [
     (lambda x: x.sum(dim=2), "fewer axes"),
     (lambda x: 1 - (x > 0), "mask"),
     (lambda x: x @ torch.ones(3, 2, dtype=torch.long), "kinds of numbers"),
+    (lambda x: x.view(2, 6 / 2), "`//` gives"),
+    (lambda x: x[: 4 / 2], "`//` gives"),
+    (lambda x: nn.ReLU(x) @ x, "called then"),
+    (lambda x: x[None] @ x.expand(4, 2, 3).T, "`.mT`"),
     (lambda x: x[5], "count from 0"),
     (lambda x: x[-5], "from the end"),
     (lambda x: x.gather(0, torch.full_like(x, -100).long()), "left out"),
@@ -112,6 +116,79 @@ RAW_ERRORS = [
 def test_errors_of_torch_are_explained(function, meant):
     verdict = course.check("merge_heads", lambda context: function(torch.ones(2, 3)), display=False)
     assert verdict.mistake == "error" and meant in str(verdict)
+
+
+N_HEADS = 2
+
+
+def half_a_power(query, keys):
+    return (keys @ query / len(query) ** 1 / 2).softmax(0)
+
+
+def heads_from_outside(x, n_heads):
+    return x.unflatten(-1, (N_HEADS, -1)).transpose(1, 2)
+
+
+def fresh_layers(x, w_up, b_up, w_down, b_down):
+    return nn.Linear(*w_down.shape)(nn.Linear(*w_up.shape)(x).relu())
+
+
+def not_drawn(layer, rank):
+    layer.requires_grad_(False)
+    layer.lora_a = nn.Parameter(torch.empty(rank, layer.in_features))
+    layer.lora_b = nn.Parameter(torch.zeros(layer.out_features, rank))
+    return layer
+
+
+def returns_on_one_way(tokens):
+    if tokens:
+        return "".join(tokens).replace("▁", " ")[1:]
+
+
+def returns_what_append_returns(tokens):
+    return [].append("".join(tokens))
+
+
+def returns_within_only(tokens):
+    def joined():
+        return "".join(tokens)
+
+    joined()
+
+
+def a_tuple_of_one(seq_len):
+    return (torch.ones(seq_len, seq_len).tril() > 0,)
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "said"),
+    [
+        ("attention_row", half_a_power, "write `a ** 0.5`"),
+        ("split_heads", heads_from_outside, "takes `N_HEADS` from outside"),
+        ("feed_forward", fresh_layers, "`nn.Linear` draws"),
+        ("lora_start", not_drawn, "`torch.empty` is not drawn"),
+        ("decode_bpe", returns_on_one_way, "no `return` is reached"),
+        ("decode_bpe", returns_what_append_returns, "give nothing back"),
+        ("decode_bpe", returns_within_only, "its last line should `return`"),
+        ("causal_mask", a_tuple_of_one, "a comma at the end"),
+    ],
+)
+def test_what_the_source_shows_is_said(name, function, said):
+    found = check(name, function)
+    assert not found.passed and found.attempted and said in found.message
+
+
+def test_a_right_power_is_no_slip_and_a_warning_is_no_print():
+    assert (
+        "`a **"
+        not in check("attention_row", lambda query, keys: keys @ query * len(query) ** (-1 / 2)).message
+    )
+
+    def warns(seq_len):
+        print("/tmp/x.py:3: UserWarning: the mask is old\n  line")
+        return torch.ones(seq_len, seq_len).tril() > 0
+
+    assert check("causal_mask", warns).message.endswith("Python warns, UserWarning: the mask is old")
 
 
 def test_labels_of_mask_tokens_taken_from_an_input_changed_in_place_are_named():

@@ -107,9 +107,11 @@ class Record:
         try:
             calls, repeats = ([_decode_observation(one) for one in data[key]] for key in ("calls", "repeats"))
             probe = None if data["probe"] is None else _decode_observation(data["probe"])
-            names = ("refusal", "passes_on", "remembers", "slip")
-            refusal, *others = (_decode_failure(data[key]) for key in names)
-            return cls(refusal, tuple(calls), tuple(repeats), probe, *others, _text(data["chance"]))
+            failures = {
+                key: _decode_failure(data[key]) for key in ("refusal", "passes_on", "remembers", "slip")
+            }
+            given = {"calls": tuple(calls), "repeats": tuple(repeats), "probe": probe}
+            return cls(**given, **failures, chance=_text(data["chance"]))
         except (TypeError, KeyError, AttributeError, IndexError, RuntimeError, RecursionError) as problem:
             raise ValueError(f"a record must hold observations, got {type(problem).__name__}") from None
 

@@ -107,11 +107,10 @@ class Record:
         try:
             calls, repeats = ([_decode_observation(one) for one in data[key]] for key in ("calls", "repeats"))
             probe = None if data["probe"] is None else _decode_observation(data["probe"])
-            failures = {
-                key: _decode_failure(data[key]) for key in ("refusal", "passes_on", "remembers", "slip")
-            }
-            given = {"calls": tuple(calls), "repeats": tuple(repeats), "probe": probe}
-            return cls(**given, **failures, chance=_text(data["chance"]))
+            names = ("refusal", "passes_on", "remembers", "slip")
+            refusal, passes_on, remembers, slip = (_decode_failure(data[name]) for name in names)
+            seen = tuple(calls), tuple(repeats), probe
+            return cls(refusal, *seen, passes_on, remembers, slip, _text(data["chance"]))
         except (TypeError, KeyError, AttributeError, IndexError, RuntimeError, RecursionError) as problem:
             raise ValueError(f"a record must hold observations, got {type(problem).__name__}") from None
 

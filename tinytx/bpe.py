@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tinytx.settings import require
-from tinytx.tokenizer import SPACE_MARK, check_several
+from tinytx.tokenizer import SPACE_MARK, several
 
 Pieces = tuple[str, ...]
 
@@ -38,8 +38,7 @@ def count_words(texts: Iterable[str]) -> dict[Pieces, int]:
     >>> count_words(["a b", "a"]) == {(SPACE_MARK, "a"): 2, (SPACE_MARK, "b"): 1}
     True
     """
-    check_several(texts)
-    words = Counter(word for text in texts for word in text.split(" ") if word)
+    words = Counter(word for text in several(texts) for word in text.split(" ") if word)
     return {(SPACE_MARK, *word): count for word, count in words.items()}
 
 

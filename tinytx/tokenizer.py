@@ -34,10 +34,15 @@ _RESERVED = re.compile("[" + "".join(map(chr, _OUTWARD)) + "\ud800-\udfff]")  # 
 _ESCAPED = re.compile(f"{_ESCAPE}(.)|([{_CONTROLS}])", re.DOTALL)
 
 
-def check_several(texts: Iterable[str]) -> None:
-    """Raise TypeError for one text, which would be read letter by letter."""
+def several(texts: Iterable[str], name: str = "texts") -> list[str]:
+    """A list of texts; TypeError for one text, which would be read letter by letter, and for what is none."""
     if isinstance(texts, str):
-        raise TypeError("texts must be a sequence of str, got one str")
+        raise TypeError(f"{name} must be a sequence of str, got one str")
+    texts = list(texts)
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(f"{name} must be str, got {text!r}")
+    return texts
 
 
 def check_unicode(text: str) -> None:
@@ -226,11 +231,10 @@ class Tokenizer:
         max_chars : int
             Of longer training texts every second is taken, or every third, and so on.
         """
-        check_several(texts)
         known = f"model_type must be one of {', '.join(MODEL_TYPES)}"
         require(model_type in MODEL_TYPES, known, repr(model_type))
         require(max_chars >= 1, "max_chars must be at least 1", max_chars)
-        inner = [escape(text) for text in texts if text]
+        inner = [escape(text) for text in several(texts) if text]
         letters = _check_room(inner, vocab_size, byte_fallback)
         inner = inner[:: -(-sum(map(len, inner)) // max_chars)]
         parts = [part for text in inner for part in _LONG_WORD.findall(text)]
@@ -290,8 +294,7 @@ class Tokenizer:
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of several texts."""
-        check_several(texts)
-        return [self.encode(text) for text in texts]
+        return [self.encode(text) for text in several(texts)]
 
     def _known_form(self, word: str) -> str:
         """The form of an escaped word, as it is, composed or decomposed, with the fewest unknown tokens."""

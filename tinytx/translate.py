@@ -13,7 +13,7 @@ from tinytx.fast import laid_out
 from tinytx.generate import check_vocabulary, unwritten_ids
 from tinytx.inference import TOKENS_PER_BATCH, eval_mode, shown
 from tinytx.settings import require
-from tinytx.tokenizer import Tokenizer, check_several, plain, warn_of_unknown
+from tinytx.tokenizer import Tokenizer, plain, several, warn_of_unknown
 
 GREEDY = Search()
 SENTENCE_END = re.compile(r"(?<=[.!?\u2026])\s+")
@@ -75,11 +75,10 @@ def translate(
     """
     require(isinstance(model, Translator), "translating needs a Translator", f"a {type(model).__name__}")
     check_vocabulary(model, tokenizer)
-    check_several(texts)
+    texts = several(texts)
     n_marks = sum(map(len, tokenizer.source_frame))  # they are read too
     limit = model.config.max_len - n_marks
     require(limit >= 1, f"max_len must be at least {n_marks + 1} to translate", model.config.max_len)
-    texts = list(texts)
     plain_texts = [plain(text) for text in texts]
     warn_of_unknown(tokenizer, plain_texts, "the texts to translate")
     parts_of = [_parts(tokenizer, text, limit) for text in plain_texts]

@@ -37,6 +37,7 @@ from tinytx.lora import LoRALinear
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel
+from tinytx_run.classify import check_names
 from tinytx_run.files import (
     CHECKSUM_FILE,
     LOCK_FILE,
@@ -52,7 +53,6 @@ from tinytx_run.files import (
     write_folder,
 )
 from tinytx_run.hf.folders import is_published
-from tinytx_run.letters import canonical_label
 from tinytx_run.splits import TextHashes
 
 FORMAT, VERSION = "tinytx checkpoint", 1
@@ -332,19 +332,8 @@ def _description_and_weights(
     weights = {name: weight for name, weight in state.items() if name not in tied}
     description |= options
     if class_names is not None:
-        description["class_names"] = list(_check_names(class_names, model))
+        description["class_names"] = list(check_names(class_names, model))
     return description, weights
-
-
-def _check_names(names: Any, model: nn.Module) -> tuple[str, ...]:
-    """Names of the classes of a model; ValueError unless there is one for each class."""
-    if not isinstance(model, Classifier):
-        raise ValueError(f"class_names must be of a classifier, got a {type(model).__name__}")
-    n_classes = model.head.out_features
-    n_different = len({canonical_label(name) for name in names})
-    if not all(isinstance(name, str) for name in names) or not n_different == len(names) == n_classes:
-        raise ValueError(f"class_names must be {n_classes} different words, one for each class, got {names}")
-    return tuple(names)
 
 
 def _tied(model: nn.Module) -> dict[str, str]:
@@ -392,7 +381,7 @@ def _build(
         _check_size(config, weights)
         model = maker(config, **{name: description[name] for name in options})
         names = description.get("class_names")
-        return model, None if names is None else _check_names(names, model)
+        return model, None if names is None else check_names(names, model)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{file} does not describe a model: {error}") from error
 

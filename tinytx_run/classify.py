@@ -5,7 +5,7 @@ Shape letters: N texts, B rows of a batch, T tokens, C classes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,9 +14,8 @@ from torch import Tensor, nn
 from tinytx.classifier import Classifier
 from tinytx.generate import check_vocabulary
 from tinytx.inference import evaluate_rows
-from tinytx.settings import require
-from tinytx.tokenizer import Tokenizer, check_several, warn_of_unknown
-from tinytx_run.letters import is_blank
+from tinytx.tokenizer import Tokenizer, several, warn_of_unknown
+from tinytx_run.letters import canonical_label, is_blank
 
 
 @dataclass(frozen=True)
@@ -75,15 +74,10 @@ def classify(
     >>> print(*classify(model, tokenizer, ["un beau livre"], ["no", "yes"]))
     yes     0.7500
     """
-    model = require_classifier(model)
-    check_several(texts)
-    for text in texts:
-        if not isinstance(text, str):
-            raise TypeError(f"texts must be str, got {text!r}")
-    n_classes = model.head.out_features
-    names: Sequence[str | int] = range(n_classes) if class_names is None else class_names
-    rule = f"class_names must name the {n_classes} classes of the model"
-    require(len(names) == n_classes, rule, len(names))
+    model, texts = require_classifier(model), several(texts)
+    names: Sequence[str | int] = range(model.head.out_features)
+    if class_names is not None:
+        names = check_names(class_names, model)
     found = {i: Classification(text, None, {}) for i, text in enumerate(texts)}
     read = [i for i, text in enumerate(texts) if not is_blank(text)]
     if not read:
@@ -99,6 +93,16 @@ def classify(
         probabilities = dict(zip(names, row.tolist(), strict=True))
         found[i] = Classification(texts[i], names[int(row.argmax())], probabilities)
     return list(found.values())
+
+
+def check_names(names: Iterable[str], model: nn.Module) -> tuple[str, ...]:
+    """Names of the classes of a model; ValueError unless there is one for each class."""
+    if not isinstance(model, Classifier):
+        raise ValueError(f"class_names must be of a classifier, got a {type(model).__name__}")
+    names, n_classes = tuple(several(names, "class_names")), model.head.out_features
+    if not len({canonical_label(name) for name in names}) == len(names) == n_classes:
+        raise ValueError(f"class_names must be {n_classes} different words, one for each class, got {names}")
+    return names
 
 
 def require_classifier(model: nn.Module) -> Classifier:

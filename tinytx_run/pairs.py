@@ -11,7 +11,7 @@ from pathlib import Path
 from textwrap import shorten
 
 from tinytx.settings import require
-from tinytx.tokenizer import canonical
+from tinytx.tokenizer import canonical, several
 from tinytx_run.corpora import CorpusInfo, Splits, downloaded_info
 from tinytx_run.download import corpus_folder
 from tinytx_run.letters import MISSING, is_blank, warn
@@ -72,6 +72,8 @@ class Pairs:
     targets: tuple[str, ...]
 
     def __post_init__(self) -> None:
+        for name in ("sources", "targets"):  # of a column of pandas, too
+            object.__setattr__(self, name, tuple(several(getattr(self, name), name)))
         n, n_targets = len(self.sources), len(self.targets)
         rule = "pairs must be as many sources as targets, at least one"
         require(n == n_targets > 0, rule, f"{n} and {n_targets}")

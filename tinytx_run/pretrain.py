@@ -13,7 +13,7 @@ from tinytx.encoder_decoder import Translator
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.objectives import CausalObjective, FreshObjective, HybridObjective, MaskedObjective
 from tinytx.settings import require
-from tinytx.tokenizer import SPECIAL_PIECES, Tokenizer, plain
+from tinytx.tokenizer import SPECIAL_PIECES, Tokenizer, plain, several
 from tinytx.transformer import LanguageModel
 from tinytx.translate import GREEDY
 from tinytx_run.bleu import TranslationEvaluation, evaluate_translator, translation_objective
@@ -231,6 +231,7 @@ def train_tokenizer(
     how: dict[str, Any] = TOKENIZERS.get(kind, {})
     if exact:
         return Tokenizer.train(texts, vocab_size=vocab_size, **how)
+    texts = several(texts)
     n_characters = len(set().union(*texts) | {" "})
     smallest = len(SPECIAL_PIECES) + n_characters
     size = max(vocab_size, smallest + n_characters // 2)

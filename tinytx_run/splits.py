@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tinytx.settings import require
-from tinytx.tokenizer import canonical, check_several
+from tinytx.tokenizer import canonical, several
 from tinytx_run.letters import plain
 from tinytx_run.tables import SPLIT_FILES
 
@@ -54,15 +54,14 @@ class Split:
     groups: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        check_several(self.texts)
-        require(len(self.texts), "a split must hold at least one text", "none")
-        for text in self.texts:
-            require(isinstance(text, str), "texts must be str", repr(text))
+        object.__setattr__(self, "texts", tuple(several(self.texts)))  # of a column of pandas, too
+        require(self.texts, "a split must hold at least one text", "none")
         for name, given in (("groups", self.groups), ("labels", self.labels)):
             if given is not None and len(given) != len(self.texts):
                 got = f"{len(given)} {name}, {len(self.texts)} texts"
                 raise ValueError(f"{name} must be as many as texts, got {got}")
-        object.__setattr__(self, "texts", tuple(self.texts))  # of a column of pandas, too
+        if self.groups is not None:
+            object.__setattr__(self, "groups", tuple(self.groups))
         if self.labels is not None:
             for label in self.labels:
                 if not (isinstance(label, Real) and label >= 0 and label % 1 == 0):
@@ -140,8 +139,7 @@ class TextHashes:
     @classmethod
     def of(cls, texts: Iterable[str]) -> TextHashes:
         """Those of some texts."""
-        check_several(texts)
-        hashes = sorted({_short_hash(text) for text in texts})
+        hashes = sorted({_short_hash(text) for text in several(texts)})
         return cls(frozenset(hashes[:MAX_HASHES]), *hashes[MAX_HASHES : MAX_HASHES + 1])
 
     def count(self, texts: Sequence[str]) -> int:
@@ -222,7 +220,8 @@ def split_texts(
     rows = {name: [i for i, key in enumerate(keys) if name_of[key] == name] for name in names}
     one, got = "", f"{len(name_of)}"
     if split.labels is not None:
-        one, got = " of one label", f"{got} of {len(by_label)} labels"
+        such = ", ".join(repr(text[:20]) for text in dict.fromkeys(split.texts[:3]))
+        one, got = " of one label", f"{got} of {len(by_label)} labels, such as {such}"
     rule = f"{source} must hold at least {len(names)} different texts{one} to be split"
     require(all(rows.values()), rule, got)
     return {name: split.take(chosen) for name, chosen in rows.items()}

@@ -255,10 +255,10 @@ def test_names_of_classes_come_back_in_their_order_and_earlier_checkpoints_have_
         (("bon", "mauvais"), model, "3 different words, .* got .'bon', 'mauvais'."),
         (("bon", "bon", "mauvais"), model, "3 different words"),
         (("1", "1.0", "2"), model, "3 different words"),
-        ((0, 1, 2), model, "3 different words"),
+        ((0, 1, 2), model, "class_names must be str, got 0"),
         (names, LanguageModel(config), "of a classifier, got a LanguageModel"),
     ):
-        with pytest.raises(ValueError, match=words):
+        with pytest.raises((TypeError, ValueError), match=words):
             save(other, tmp_path / "wrong", class_names=wrong)
     assert not (tmp_path / "wrong").exists()
 

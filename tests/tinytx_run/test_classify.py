@@ -1,5 +1,6 @@
 """Classes of texts: what the model says of each alone, in the order of the texts, by name."""
 
+import pandas
 import pytest
 import torch
 
@@ -39,6 +40,15 @@ def test_each_text_gets_the_softmax_of_its_own_logits_in_the_order_of_the_texts(
     assert len(lines) == 1 and lines[0].startswith("line 14: ") and "24 tokens" in lines[0]
 
 
+def test_texts_may_be_a_column_of_pandas_or_an_iterator(model, tokenizer):
+    expected = [one.predicted for one in classify(model, tokenizer, TEXTS)]
+    column = pandas.Series(TEXTS, index=range(len(TEXTS))[::-1])
+    for texts in (column, iter(TEXTS), map(str, TEXTS), dict.fromkeys(TEXTS)):
+        found = classify(model, tokenizer, texts, pandas.Series(NAMES, index=(2, 1, 0)))
+        assert [one.text for one in found] == TEXTS
+        assert [one.predicted and NAMES.index(one.predicted) for one in found] == expected
+
+
 def test_without_names_classes_are_numbers(model, tokenizer):
     (one,) = classify(model, tokenizer, ["le chat"])
     assert list(one.probabilities) == [0, 1, 2] and one.predicted in (0, 1, 2)
@@ -49,8 +59,11 @@ def test_without_names_classes_are_numbers(model, tokenizer):
 def test_what_cannot_be_classified_is_refused(model, config, tokenizer):
     with pytest.raises(ValueError, match="needs a classifier, got a LanguageModel: .* finetune"):
         classify(LanguageModel(config), tokenizer, ["le"])
-    with pytest.raises(ValueError, match="the 3 classes of the model, got 2"):
-        classify(model, tokenizer, ["le"], ("bon", "mauvais"))
+    for names in (("bon", "mauvais"), ("bon", "mauvais", "bon"), ("bon", "mauvais", "bon ")):
+        with pytest.raises(ValueError, match="3 different words, one for each class, got .'bon', 'mauvais'"):
+            classify(model, tokenizer, ["le"], names)
+    with pytest.raises(TypeError, match="class_names must be a sequence of str, got one str"):
+        classify(model, tokenizer, ["le"], "abc")
     with pytest.raises(TypeError, match="one str"):
         classify(model, tokenizer, "le chat")
     with pytest.raises(TypeError, match="texts must be str, got nan"):

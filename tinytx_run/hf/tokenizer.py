@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tinytx.settings import require
-from tinytx.tokenizer import SPACE_MARK, Tokenizer, check_several, check_unicode
+from tinytx.tokenizer import SPACE_MARK, Tokenizer, check_unicode, several
 from tinytx_run.conversion import unzip
 from tinytx_run.files import library
 from tinytx_run.hf.folders import CONFIG_FILE, read
@@ -132,7 +132,7 @@ class PretrainedTokenizer(Tokenizer):
         return self._encode(texts, "text_target" if self._start_id is not None else "text")
 
     def _encode(self, texts: Sequence[str], side: str) -> list[list[int]]:
-        check_several(texts)
+        texts = several(texts)
         for text in texts:
             check_unicode(text)
         if not texts:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
 import logging
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -143,18 +144,44 @@ class Table:
 
 
 def _is_quoted(tsv: str) -> bool:
-    """Whether a program wrote quotes around cells of a .tsv: those within doubled, or some in every line."""
-    doubled = '""' in tsv or all('"' in line for line in tsv.splitlines() if line.strip())
-    return doubled and QUOTED_TSV.fullmatch(tsv) is not None
+    """Whether a program wrote quotes around cells of a .tsv: quotes within doubled, or an end of line within.
+
+    Some programs quote in every line.
+    """
+    lines = [line for line in re.split("[\r\n]+", tsv) if line.strip()]
+    broken = any(line.count("\t") < lines[0].count("\t") for line in lines)
+    quoted = broken or '""' in tsv or all('"' in line for line in lines)
+    return quoted and QUOTED_TSV.fullmatch(tsv) is not None
 
 
+@contextlib.contextmanager
+def _long_cells() -> Iterator[None]:
+    """Let the module csv read a cell of more than 131,072 characters, which is an error by default."""
+    limit = csv.field_size_limit(MAX_BYTES)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(limit)
+
+
+@_long_cells()
 def split_cells(lines: Lines) -> list[tuple[int, list[str]]]:
     """The cells of numbered lines of a .tsv; a quote is a character like others unless pandas wrote it."""
-    rows = [(number, line.split("\t")) for number, line in lines]
-    if _is_quoted("\n".join(line for _, line in lines)):
-        for _, cells in rows:
-            cells[:] = [re.sub('^"(.*)"$', r"\1", cell).replace('""', '"') for cell in cells]
+    text = "\n".join(line for _, line in lines)
+    if not _is_quoted(text):
+        return [(number, line.split("\t")) for number, line in lines]
+    rows, n_read = [], 0
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter="\t")
+    for cells in reader:
+        rows.append((lines[n_read][0], [_one_line(cell) for cell in cells]))
+        n_read = reader.line_num
     return rows
+
+
+def _one_line(cell: str) -> str:
+    """A cell with a space for each end of a line."""
+    # The condition finds no end of a line soon where there is none: spaces may be many.
+    return re.sub(r"(?<!\s)\s*[\r\n]\s*", " ", cell)
 
 
 def read_lines(path: Path, own: bool = False) -> Lines:
@@ -279,12 +306,13 @@ def _read_dataset(name: str, options: Options) -> tuple[str, dict[str, Table], t
     column = options.label_column or LABEL_COLUMN
     for split, stems in SPLIT_FILES.items():
         for part in [parts[stem] for stem in stems if stem in parts][:1]:
-            frame, classes = part.to_pandas(), getattr(part.features.get(column), "names", None)
+            frame = _frame(part.with_format("arrow")[:])
+            classes = getattr(part.features.get(column), "names", None)
             if classes:  # a label is the number of a name, or -1 where there is none
                 frame[column] = frame[column].map(dict(enumerate(classes)))
                 names = names or tuple(classes)
             tables[split] = Table(f"{title} ({split})", split, unit="row")
-            _select(frame.set_axis(range(1, len(frame) + 1)), options, tables[split])
+            _select(frame, options, tables[split])
     if "train" not in tables:
         raise ValueError(f"{title} must have a split train, got {', '.join(parts) or 'none'}")
     _warn_of_rest(title, [part for part in parts if part not in STEMS])
@@ -388,21 +416,30 @@ def _read_parquet(pandas: Any, path: Path, _: Options, table: Table) -> Any:
                 if (n_bytes := n_bytes + batches[-1].nbytes) > MAX_BYTES:
                     raise ValueError(f"more than {MAX_BYTES:,} bytes when it is unpacked")
             schema = None if batches else file.schema_arrow
-            frame = pyarrow.Table.from_batches(batches, schema).to_pandas()
+            frame = _frame(pyarrow.Table.from_batches(batches, schema))
     except (ValueError, OSError) as error:
         reason = str(error).partition("\n")[0]
         raise ValueError(f"{path} must be a whole .parquet file, got another: {reason}") from error
     table.unit = "row"
+    return frame
+
+
+def _frame(table: Any) -> Any:
+    """A table of pyarrow, its rows numbered from 1: integers next to nulls, and 0.1 in 32 bits, as they are."""
+    frame = table.to_pandas(integer_object_nulls=True)
+    for i, kind in enumerate(frame.dtypes):
+        if kind == "float32":
+            frame.isetitem(i, frame.iloc[:, i].astype(str).astype(float))
     return frame.set_axis(range(1, len(frame) + 1))
 
 
+@_long_cells()
 def _read_delimited(pandas: Any, path: Path, options: Options, table: Table) -> Any:
     """The rows of a .csv or .tsv by number, as spreadsheets count; the first one names the columns."""
     table.unit, text = "row", read_text(path)
     before, sign = BEFORE_TABLE.findall(text)[0]
     first, text = 1 + len(before.splitlines()), text[len(before) :]
     is_tsv = path.suffix.lower() == ".tsv"
-    limit = csv.field_size_limit(len(text) + 1)  # else a cell of more than 131,072 characters is an error
     head: list[str] = []
     whole: dict[int, list[str]] = {}
     number = first - 1
@@ -422,10 +459,6 @@ def _read_delimited(pandas: Any, path: Path, options: Options, table: Table) -> 
                 table.refuse(number, "must hold values", "the names of the columns again")
             elif len(cells) == len(head):
                 whole[number] = cells
-                swallowed = [line for cell in cells for line in cell.splitlines()[1:-1]]
-                if len(swallowed) > 1 and all(line.count(sign) == len(head) - 1 for line in swallowed):
-                    words = "a quoted cell holds lines that look like rows: is a quote missing?"
-                    warn(f"{path}, row {number}: {words}")
             else:
                 table.refuse(number, f"must have {len(head)} cells, as the first row", str(len(cells)))
     except csv.Error as error:
@@ -433,8 +466,13 @@ def _read_delimited(pandas: Any, path: Path, options: Options, table: Table) -> 
             f"{path}, row {number + 1}: must be a row of a table, got one that cannot be parsed ({error}); "
             "is a quote never closed, or not doubled within a text?"
         ) from error
-    finally:
-        csv.field_size_limit(limit)
+    values = {cell.strip() for cells in whole.values() for cell in cells} - {""}
+    for number, cells in whole.items():
+        # A row that was swallowed has as many cells, one of which, its label, other rows have, too.
+        inner = [line.split(sign) for cell in cells for line in cell.splitlines() if len(cell) > len(line)]
+        if any(len(row) == len(head) and not values.isdisjoint(map(str.strip, row)) for row in inner):
+            words = "a quoted cell holds lines that look like rows: is a quote missing?"
+            warn(f"{path}, row {number}: {words}")
     columns = pandas.Index(head, dtype=object)
     return pandas.DataFrame([*whole.values()], index=[*whole], columns=columns, dtype=object)
 
@@ -479,5 +517,4 @@ def _select(frame: Any, options: Options, table: Table) -> None:
         elif labelled and label is None:
             table.refuse(number, f"must have a label in the column {label_column}", repr(value)[:40])
         else:
-            # The first condition finds no end of a line soon where there is none: spaces may be many.
-            table.add(number, re.sub(r"(?<!\s)\s*[\r\n]\s*", " ", text.strip()), label, value)
+            table.add(number, _one_line(text.strip()), label, value)

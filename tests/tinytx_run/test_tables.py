@@ -157,6 +157,11 @@ def test_json_lines_and_parquet_are_read_with_and_without_labels(read, tmp_path)
         pandas.DataFrame({"text": TEXTS, "label": labels}).to_parquet(tmp_path / "a.parquet")
         names = labels if isinstance(labels[0], str) else map(int, labels)
         assert same(read("a.parquet"), zip(TEXTS, names, strict=True))
+    for kind, labels in {"Int64": [2**53 + 1, 2**53, None] * 4, "float32": [0.1, 0.2, None] * 4}.items():
+        frame = pandas.DataFrame({"text": TEXTS, "label": pandas.array(labels, dtype=kind)})
+        frame.to_parquet(tmp_path / "a.parquet")
+        names = [(text, str(label)) for text, label in zip(TEXTS, labels, strict=True) if label]
+        assert same(read("a.parquet", skip_bad_rows=True), names)
     with pytest.raises(ValueError, match="b.parquet must be a whole .parquet file"):
         read("b.parquet", b"PAR1")
 
@@ -317,7 +322,7 @@ def three_classes(one, other):
 ALIKE = [*(("bon", other) for other in ("Bon", "bon.", "b\u200don", "\uff42on"))]
 ALIKE += [("50%", "50 %"), ("1", "True"), ("FALSE", "0")]
 QUOTED = table((text, f"'{label}'") for text, label in WORDS)
-SWALLOWED = table([('"un', 1), *ROWS[:3], ('deux"', 1), *ROWS[3:]])
+SWALLOWED = [('"un', 1), *ROWS[:3], ('deux"', 1), *ROWS[3:]]
 SUBTITLES = "1\n00:00:01,000 --> 00:00:02,000\nOui\n\n2\n00:00:03,000 --> 00:00:04,000\nNon"
 READ_AS = {"latin-1": "été", "cp1252": "c\u2019est", "cp1251": "\u0434\u0430", "mac_roman": "été"}
 READ_AS |= {"cp437": "été", "cp850": "été"}
@@ -348,7 +353,10 @@ READ_AS |= {"cp437": "été", "cp850": "été"}
         ("a.txt", tsv(ROWS), "its lines look like rows of a .tsv"),
         ("a.txt", "\n".join(f"__label__{label} {text}" for text, label in ROWS), "look like those of fastT"),
         ("a.txt", SUBTITLES, "its lines look like those of .*subtitles"),
-        ("a.csv", SWALLOWED, "row 2: a quoted cell holds lines that look like rows"),
+        *(
+            ("a.csv", table(rows), "row 2: a quoted cell holds lines that look like rows")
+            for rows in (SWALLOWED, [('"un,1\ndeux,0"', 1), *ROWS], [('"un', 1), ('deux"', 1), *ROWS])
+        ),
         (
             "a.tsv",
             tsv((f"17\t{text}", label) for text, label in ROWS),
@@ -365,6 +373,7 @@ def test_texts_that_only_begin_like_a_table_are_not_named(load):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         load("b.txt", "text\nun livre, un text, rien\n{il dit}\n\ttrois\n")
+        load("b.csv", table([('"Oui,\nmais, donc\n3,5 fois"', 1), *ROWS]))
 
 
 def test_a_table_of_excel_in_french_is_read(read):
@@ -381,13 +390,14 @@ def test_a_table_of_excel_in_french_is_read(read):
 
 def test_a_tsv_that_pandas_wrote_is_read_and_lone_quotes_are_text(read, tmp_path):
     said = [('Il dit "non"', 0), ('"Oui"', 1), *ROWS]
-    for cells in (said, [*said, ("un\tdeux\nouï", 1)]):
+    for cells in (said, [*said, ("un\tdeux\nouï", 1)], [*ROWS, ("un\nb 3", 1)]):
         pandas.DataFrame(cells, columns=HEAD).to_csv(tmp_path / "a.tsv", sep="\t", index=False)
         expected = [(text.replace("\n", " "), label) for text, label in cells]
         assert same(read("a.tsv", text_column="text"), expected)
-    frame = pandas.DataFrame([row[::-1] for row in said])
-    frame.to_csv(tmp_path / "b.tsv", sep="\t", index=False, header=False)
-    assert same(read("b.tsv"), said)
+    for cells in (said, [*said, ('un\tdeux "trois"', 1)], [*ROWS, ("un\nb 3", 1)]):
+        frame = pandas.DataFrame([row[::-1] for row in cells])
+        frame.to_csv(tmp_path / "b.tsv", sep="\t", index=False, header=False)
+        assert same(read("b.tsv"), [(text.replace("\n", " "), label) for text, label in cells])
     frame = pandas.DataFrame(ROWS, columns=HEAD)  # numbers without quotes, as R writes a table
     frame.to_csv(tmp_path / "a.tsv", sep="\t", index=False, quoting=csv.QUOTE_NONNUMERIC)
     assert same(read("a.tsv", text_column="text"), ROWS)

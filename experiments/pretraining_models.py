@@ -140,7 +140,7 @@ class Bodies:
         label = f"{self.texts.name}, {start}, {folder.name}"
         self.report(f"{label}: {describe(model, settings)}")
         plan = {"start": start, "identity": self.identity}
-        with Checkpoints(folder, plan, self.tokenizer, self.report, start=origin).opened() as checkpoints:
+        with Checkpoints(folder, plan, self.tokenizer, start=origin).opened() as checkpoints:
             train(model, self._objective(start), settings, checkpoints=checkpoints, label=label)
 
     def _settings(self, start: str, n_steps: int, n_decay: int | None = None) -> TrainingSettings:

@@ -147,8 +147,10 @@ def test_a_table_is_read_by_its_columns_and_bad_rows_are_named(write, tmp_path, 
     how = ["--text-column", "avis", "--label-column", "note"]
     begin = ["pretrain", "--corpus", table, *how, *QUICK, "--steps", 2, "--out", tmp_path / "lm"]
     assert "a.csv, row 3: must have a label" in refused(*begin)
-    assert main([*map(str, begin), "--skip-bad-rows"]) == 0
-    lines = [line for line in capsys.readouterr().err.split("\n") if line.startswith("tinytx:")]
+    assert main([*map(str, begin), "--skip-bad-rows", "--resume"]) == 0
+    out, err = capsys.readouterr()
+    assert f"{tmp_path / 'lm'} holds nothing to resume: a new run begins\n" in out
+    lines = [line for line in err.split("\n") if line.startswith("tinytx:")]
     assert len(lines) == 1 and lines[0].startswith(f"tinytx: warning: {table}, row 3: ")
     how.append("--skip-bad-rows")
     call("finetune", tmp_path / "lm", "--corpus", table, *how, *QUICK, "--out", tmp_path / "c")
@@ -166,6 +168,10 @@ def test_generate_takes_unknown_characters_and_repeats_itself_with_a_seed(call, 
     assert call(*arguments) == call(*arguments)
     assert main(list(map(str, arguments))) == 0
     assert capsys.readouterr().out == call(*arguments)["text"] + "\n"
+    assert main(["generate", str(checkpoint), "--prompt", "le chat " * 20, "--device", "cpu"]) == 0
+    assert re.search(
+        r"the prompt has \d+ tokens, of which the model reads the last 32\n", capsys.readouterr().err
+    )
 
 
 def test_data_list_names_the_corpora(call, refused, capsys, tmp_path):
@@ -213,6 +219,8 @@ def test_lines_that_are_too_long_or_not_utf8_are_named(translator, monkeypatch, 
     assert status == 2 and len(out.splitlines()) == 1
     assert err.startswith("tinytx: error: standard input, line 2: must be UTF-8 text")
     assert err.endswith("got the byte 0xff as character 1\n") and err.count("\n") == 1
+    _, _, err = answered(monkeypatch, capsys, b"the cat\r\r\xff\r", "translate", translator)
+    assert "standard input, line 3: " in err
     content = "the cat\n".encode("utf-16-le")
     assert "got the byte 0x00" in answered(monkeypatch, capsys, content, "translate", translator)[2]
 
@@ -275,6 +283,8 @@ def test_bad_arguments_are_refused_and_leave_nothing(
         (("pretrain",), "required: --corpus, --out"),
         (("count", "--preset=--"), "--preset must have a value"),
         (("count", "--preset", "gpt-9"), "preset must be one of seed-lab"),
+        ((*begin, "--out", prose / "x" / "y"), f"a run goes into a folder, got the file {prose}"),
+        (("evaluate", checkpoint, "--corpus", prose, "--split", ""), "split must be all or one of train"),
         ((*begin, "--out", ""), "must name a folder, got ''"),
         ((*begin, "--seed", 10**30), "seed must be in 0..2**63 - 1, got 1000"),
         ((*begin, "--steps", 0), "n_steps must be at least 1"),
@@ -319,6 +329,8 @@ def test_the_program_itself_answers_with_0_or_with_2_and_one_line(tmp_path):
     assert program("--version") == (0, f"tinytx {tinytx.__version__}\n", "")
     assert "must name a folder, got ''" in program("generate", "")[2]
     assert program("--version", package="tinytx_course") == (0, f"tinytx-course {tinytx.__version__}\n", "")
+    err = program("lab", "--port", "99999999", package="tinytx_course")[2]
+    assert err == "tinytx-course: error: --port must be from 0 to 65535, got 99999999\n"
     _, _, err = program("hint", "nowhere.py", "--exercise", "causal_mask", package="tinytx_course")
     assert [*err.splitlines()][-1].startswith("tinytx-course: error: ")
     status, out, err = program("pretrain", "--corpus", "nowhere.txt", "--out", str(tmp_path / "out"))

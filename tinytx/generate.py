@@ -6,6 +6,7 @@ Shape letters: R rows, T tokens, V vocabulary.
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ DRAWABLE = "logits must have a finite maximum to be drawn from"
 
 def check_vocabulary(model: Any, tokenizer: Tokenizer) -> None:
     """Raise ValueError unless a tokenizer and a model of any kind have vocabularies of one size."""
+    if not isinstance(tokenizer, Tokenizer):
+        raise TypeError(f"tokenizer must be a Tokenizer, got a {type(tokenizer).__name__}")
     got = f"{tokenizer.vocab_size} tokens and vocab_size={model.config.vocab_size}"
     fits = tokenizer.vocab_size == model.config.vocab_size
     require(fits, "tokenizer and model must have one vocabulary", got)
@@ -295,6 +298,9 @@ def generate_many(
     check_vocabulary(model, tokenizer)
     warn_of_unknown(tokenizer, [prompt], "the prompt")
     prompt_ids = tokenizer.encode(prompt)
+    if (n_ids := len(prompt_ids) + 1) > model.config.max_len:
+        words = f"the prompt has {n_ids} tokens, of which the model reads the last {model.config.max_len}"
+        warnings.warn(words, stacklevel=2)
     rows = continue_rows(
         model,
         [[tokenizer.bos_id, *prompt_ids]] * n,

@@ -194,7 +194,8 @@ class MaskedObjective:
         require(self._room >= 1, "max_len must leave room for text between the marks", max_len)
         self._passages = make_passages(tokenizer, texts, self._room) if masking.next_sentence else []
         self._texts = [] if masking.next_sentence else masked_rows(tokenizer, texts, max_len)
-        rule = "a masked language model needs at least one text to learn from"
+        kind = " of two sentences" if masking.next_sentence else ""
+        rule = f"a masked language model needs at least one text{kind} to learn from"
         require(self._passages or self._texts, rule, "none")
 
     def epoch_batches(self, *, seed: int, epoch: int, tokens_per_batch: int) -> list[list[int]]:

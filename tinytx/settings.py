@@ -154,7 +154,7 @@ def is_whole(value: object) -> bool:
 def check_seed(seed: object) -> None:
     """Raise ValueError unless it is an integer in 0..2**63 - 1, as torch takes it."""
     fits = is_whole(seed) and 0 <= int(seed) < 2**63  # type: ignore[call-overload]
-    require(fits, "seed must be in 0..2**63 - 1", seed)
+    require(fits, "seed must be in 0..2**63 - 1", repr(seed))
 
 
 def mixed_seed(*numbers: int) -> int:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tinytx import __version__
+from tinytx.settings import require
 from tinytx_course import PACKAGES
 from tinytx_run.command import Answer, Parser, add_command, folder_name
 from tinytx_run.command import run as run_command
@@ -96,6 +97,7 @@ def lab(args: argparse.Namespace) -> Answer:
     """Open a personal copy of the course in JupyterLab."""
     from tinytx_course.building.course import open_lab
 
+    require(args.port is None or 0 <= args.port < 2**16, "--port must be from 0 to 65535", args.port)
     options = [f"--{name}={value}" for name in ("port", "ip") if (value := getattr(args, name)) is not None]
     options += ["--no-browser"] if args.no_browser else []
     return {"exit_status": open_lab(options=options)}, "JupyterLab is closed"

@@ -218,7 +218,7 @@ def evaluate_translator(
 
     References are compared as the corpus has them; only what the model reads is normalised.
     """
-    chosen = split or corpus.reported
+    chosen = corpus.reported if split is None else split
     require(chosen in corpus.splits, f"split must be one of {', '.join(corpus.splits)}", repr(chosen))
     pairs = corpus.splits[chosen]
     references = pairs.references()

@@ -33,8 +33,10 @@ from torch import Tensor, nn
 from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
+from tinytx.generate import check_vocabulary
 from tinytx.lora import LoRALinear
 from tinytx.masked_lm import MaskedLanguageModel
+from tinytx.settings import choose_device
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel
 from tinytx_run.classify import check_names
@@ -152,8 +154,6 @@ def save(
     >>> sorted(file.name for file in save(LanguageModel(PRESETS["tiny"]), path).iterdir())
     ['checksums.json', 'model.json', 'model.safetensors']
     """
-    if any(isinstance(module, LoRALinear) for module in model.modules()):
-        raise ValueError("model must be as built to be saved, got one with LoRALinear: call merge_lora first")
     target = Path(path).resolve()  # a symbolic link stays one
     if target == Path.cwd():
         raise ValueError(f"a checkpoint replaces its folder, so it cannot be the current one, got {path}")
@@ -167,7 +167,7 @@ def save(
     make_folder(target.parent)
     with locked(temporary(target, LOCK_FILE), 60, f"another process has been writing {target} for a minute"):
         if target.exists() and not (target.is_dir() and holds_only_checkpoint(target)):
-            got = f"{path}, which holds other files"
+            got = f"{path}, which {'holds other files' if target.is_dir() else 'is a file'}"
             raise ValueError(f"a checkpoint goes into a new or empty folder, got {got}")
         write_folder(target, files)
     return Path(path)
@@ -198,6 +198,7 @@ def load(path: str | os.PathLike[str], device: str | torch.device = "cpu") -> Ch
     >>> all(torch.equal(a, b) for a, b in zip(model.parameters(), again.parameters(), strict=True))
     True
     """
+    choose_device(torch.device(device).type)
     target = Path(path).resolve()
     for _ in range(LOOKS):
         before = _folder_now(target)
@@ -308,6 +309,7 @@ def model_files(
     description, weights = _description_and_weights(model, class_names)
     files = {MODEL_FILE: json_bytes(description), WEIGHTS_FILE: safetensors_bytes(weights)}
     if tokenizer is not None:
+        check_vocabulary(model, tokenizer)
         name = TOKENIZER_FILE if type(tokenizer) is Tokenizer else PRETRAINED_TOKENIZER_FILE
         files[name] = tokenizer.to_bytes()
     if learned:
@@ -322,6 +324,8 @@ def _description_and_weights(
     if kind is None:
         kinds = " or ".join(maker.__name__ for maker, _ in KINDS.values())
         raise TypeError(f"a checkpoint must hold a {kinds}, got a {type(model).__name__}")
+    if any(isinstance(module, LoRALinear) for module in model.modules()):
+        raise ValueError("model must be as built to be saved, got one with LoRALinear: call merge_lora first")
     tied = _tied(model)
     state = {name: weight.detach().cpu().contiguous() for name, weight in model.state_dict().items()}
     description: dict[str, Any] = {"format": FORMAT, "version": VERSION, "kind": kind, "tied": tied}
@@ -366,7 +370,8 @@ def _read_metadata(file: Path) -> dict[str, Any]:
 
 def _checked(description: dict[str, Any], file: Path) -> dict[str, Any]:
     if description.get("format") != FORMAT or not isinstance(description.get("tied", {}), dict):
-        raise ValueError(f"{file} does not describe a tinytx model")
+        hint = ": give its folder" if file.name == WEIGHTS_FILE else ""
+        raise ValueError(f"{file} does not describe a tinytx model{hint}")
     if description.get("version") != VERSION:
         raise ValueError(f"{file} must have version {VERSION}, got {description.get('version')}")
     return description

@@ -54,14 +54,14 @@ def build_parser() -> Parser:
         sub.add_argument("--data-dir", type=Path, help="folder that holds one folder a corpus")
         sub.add_argument("--text-column", help="column of a .csv, .jsonl or .tsv that holds the texts")
         sub.add_argument("--label-column", help="column that holds the labels")
-        sub.add_argument("--label-names", type=words, help="the known labels, such as bad,good for 0 and 1")
+        sub.add_argument("--label-names", type=words, help="the labels, class 0 first, such as bad,good")
         sub.add_argument("--skip-bad-rows", action="store_true", help="skip rows that cannot be used")
     for sub in (pretraining, tuning):
         sub.add_argument("--budget", help="smoke, laptop, study, gpu, or a number of seconds")
         sub.add_argument("--seed", type=int, default=0, help="equal seeds give equal bytes")
         sub.add_argument("--out", type=folder_name, required=True, help="new folder for the run")
         sub.add_argument("--resume", action="store_true", help="resume the run in --out")
-    measuring.add_argument("--split", help="train, valid, test or all; by default test, else valid")
+    measuring.add_argument("--split", help="train, valid, test or, of texts, all; by default test or valid")
     writing.add_argument("--prompt", default="", help="text to continue")
     writing.add_argument("--max-new-tokens", type=int, default=50, help="tokens at most")
     writing.add_argument("--temperature", type=float, default=1.0, help="below 1 sharpens, above 1 flattens")
@@ -213,9 +213,11 @@ def _utf8_lines(stream: Iterable[bytes]) -> Iterator[str]:
     """Lines of a stream as those of a corpus are read; ValueError names the first that is no text."""
     from tinytx_run.letters import text_fault
 
-    for number, raw in enumerate(stream, start=1):
+    number = 0
+    for raw in stream:
         text = raw.decode("utf-8-sig", "surrogateescape")  # files that were joined have marks in the middle
         for line in text.removesuffix("\n").rstrip("\r").split("\r"):
+            number += 1
             if found := text_fault(line):
                 raise ValueError(f"standard input, line {number}: {found[0]}, got {found[1]}")
             yield unicodedata.normalize("NFC", line)
@@ -312,7 +314,7 @@ def data_verify(args: argparse.Namespace) -> Answer:
     from tinytx_run.download import corpus_folder, data_folder, dataset, datasets, file_name, inspect
 
     folder = data_folder(args.data_dir)
-    chosen = [known for known in datasets().values() if (folder / known.name).is_dir()]
+    chosen = [known for known in datasets().values() if known.is_in(folder / known.name)]
     if args.name is not None:
         chosen = [dataset(args.name)]
         corpus_folder(args.name, args.data_dir)

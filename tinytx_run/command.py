@@ -141,6 +141,8 @@ def emit(line: str) -> None:
 def _message_of(error: Exception) -> str | None:
     """An error in one line; None for a RuntimeError that is a mistake of ours."""
     message = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, OSError) and error.filename is not None:
+        message = f"{error.filename}: {error.strerror}"
     if isinstance(error, MemoryError | RecursionError | OverflowError):
         return f"{type(error).__name__}: {message}"
     if "create a primitive" in message:  # oneDNN, of products for which there is no room

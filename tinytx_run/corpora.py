@@ -150,7 +150,7 @@ def downloaded_info(name: str, data_dir: str | os.PathLike[str] | None) -> Corpu
     """Description of a corpus that ``tinytx data get`` downloads."""
     known = dataset(name)
     source = f"{known.citation} ({known.address.partition('//')[2] or 'github.com/' + known.repository})"
-    available = (data_folder(data_dir) / known.name).is_dir()
+    available = known.is_in(data_folder(data_dir) / known.name)
     labelled = known.labelled and name not in FOLDERS
     description = DESCRIPTIONS.get(name, known.description)
     return CorpusInfo(name, description, labelled, known.licence, source, available)

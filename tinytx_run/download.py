@@ -76,6 +76,10 @@ class Dataset:
         """The address that a person opens."""
         return self.address or f"https://github.com/{self.repository}/tree/{self.commit}"
 
+    def is_in(self, folder: Path) -> bool:
+        """Whether a folder holds any file of the layout."""
+        return any((folder / name).is_file() for name in self.n_lines)
+
     def absent(self, names: Mapping[str, object]) -> tuple[str, ...]:
         """The splits of which not every file is among `names`."""
         return tuple(split for split, files in self.layout.items() if not files.keys() <= names.keys())
@@ -123,11 +127,11 @@ def corpus_folder(name: str, data_dir: str | os.PathLike[str] | None = None) -> 
     """The folder of a corpus, or a ValueError that names the command that downloads it."""
     name = dataset(name).name
     folder = data_folder(data_dir) / name
-    if not folder.is_dir():
+    if not dataset(name).is_in(folder):
         option = "" if data_dir is None else f" --data-dir {data_dir}"
         raise ValueError(
-            f"data_dir must hold the folder {name}, looked for {folder}: `tinytx data get {name}{option}` "
-            "brings it there"
+            f"data_dir must hold the folder {name} with its files, looked for {folder}: `tinytx data get "
+            f"{name}{option}` brings it there"
         )
     return folder
 

@@ -388,7 +388,7 @@ def evaluate(
         return dataclasses.replace(result, seen=Seen.of(found.learned, pairs.splits[result.split].sources))
     read = functools.partial(load_corpus, labels=isinstance(model, Classifier))
     data = at_hand(corpus, Corpus, read, data_dir)
-    chosen = split or data.reported
+    chosen = data.reported if split is None else split
     if chosen != "all" and chosen not in data.splits:
         raise ValueError(f"split must be all or one of {', '.join(data.splits)}, got {chosen!r}")
     return evaluate_split(model, tokenizer, data, chosen, found.class_names, found.learned)
@@ -411,7 +411,8 @@ def evaluate_split(
     if isinstance(model, Classifier):
         labels = [label for part in parts for label in part.labels or ()]
         if len(labels) != len(texts):
-            raise ValueError(f"a classifier needs texts with labels, got {corpus.name}, which has none")
+            got = f"{corpus.name}, which has none: label_column names their column"
+            raise ValueError(f"a classifier needs texts with labels, got {got}")
         labels = _by_name(corpus, labels, model.head.out_features, class_names)
         accuracy = evaluate_classifier(model, tokenizer, texts, labels)
         return Evaluation(corpus.name, split, accuracy, seen=Seen.of(learned, texts))

@@ -36,13 +36,13 @@ GARBLED = re.compile(
     "|(\u0420[\u00a0-\u00bf\u0402-\u040f\u0452-\u045f\u0491]){2}|\u221a[©®™´†¢ß§âÄ]|\u251c[®⌐¿á]|\ufffd"
     "|(?P<c1>[\x80-\x84\x86-\x9f])|(?P<code>[\x01-\x08\x0e-\x19\x1b-\x1f\x7f])"
 )
-NO_TEXT = {b"\xff\xfe": "the mark of UTF-16", b"\xfe\xff": "the mark of UTF-16", b"%PDF-": "a PDF"}
-NO_TEXT |= {
-    b"PK\x03\x04": "an archive or a workbook",
+NO_TEXT = {b"\xff\xfe": "the mark of UTF-16", b"\xfe\xff": "the mark of UTF-16", b"%pdf-": "a PDF"}
+NO_TEXT |= {  # in small letters
+    b"pk\x03\x04": "an archive or a workbook",
     b"\xd0\xcf\x11\xe0": "a workbook",
     b"\x1f\x8b": "an archive",
     b"{\\rtf": "a document",
-    **dict.fromkeys((b"<!DOCTYPE", b"<!doctype", b"<html", b"<?xml"), "a page or XML"),
+    **dict.fromkeys((b"<!doctype", b"<html", b"<?xml", b"<!--", b"<tei"), "a page or XML"),
 }
 
 
@@ -97,7 +97,8 @@ def read_text(path: Path, own: bool = True) -> str:
         got = "more when it is unpacked" if path.suffix == ".gz" else f"{path.stat().st_size:,}"
         remedy = "write a part of it into a file of its own, such as by `head -c 200M FILE > PART`"
         raise ValueError(f"{path} must have at most {MAX_BYTES:,} bytes, got {got}: {remedy}")
-    kind = next((kind for mark, kind in NO_TEXT.items() if content.startswith(mark)), None)
+    begin = content[:1_000].removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    kind = next((kind for mark, kind in NO_TEXT.items() if begin.startswith(mark)), None)
     if kind or b"\0" in content[:4]:
         got = kind or "UTF-16 or other numbers"
         raise ValueError(f"{path} must be UTF-8 text, got {got}: unpack or export it, and save it as UTF-8")
@@ -121,6 +122,8 @@ def text_fault(text: str) -> tuple[str, str] | None:
         return f"must have at most {MAX_CHARS:,} characters", f"{len(text):,}"
     if bad := re.search("[\0\ud800-\udfff]", text):
         code = ord(bad[0])
-        got = f"the byte 0x{code & 0xFF:02x}" if code == 0 or 0xDC80 <= code <= 0xDCFF else "a lone surrogate"
-        return "must be UTF-8 text (save the file as UTF-8)", f"{got} as character {bad.start() + 1}"
+        rule, got = "must be UTF-8 text (save the file as UTF-8)", f"the byte 0x{code & 0xFF:02x}"
+        if code and not 0xDC80 <= code <= 0xDCFF:
+            rule, got = "must be text of whole characters", "a lone surrogate"
+        return rule, f"{got} as character {bad.start() + 1}"
     return None

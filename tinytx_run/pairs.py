@@ -36,7 +36,9 @@ source target src tgt trg text texte texto testo sentence sentences phrase phras
 traduction traducción traduzione traduzido übersetzung original lang langue language cible quelle ziel input
 output english french german spanish italian portuguese dutch russian chinese japanese korean arabic turkish
 polish czech swedish danish norwegian finnish greek hebrew hindi vietnamese ukrainian romanian hungarian latin
-catalan esperanto anglais anglaise français française allemand allemande espagnol espagnole italien italienne
+catalan esperanto icelandic irish welsh estonian latvian lithuanian slovak slovenian croatian serbian persian
+bulgarian indonesian basque galician
+anglais anglaise français française allemand allemande espagnol espagnole italien italienne
 portugais portugaise néerlandais russe chinois japonais coréen arabe turc polonais tchèque suédois danois
 norvégien finnois grec hébreu deutsch englisch französisch spanisch italienisch español inglés francés alemán
 italiano inglese francese tedesco spagnolo português inglês francês alemão nederlands engels frans duits
@@ -45,7 +47,8 @@ vi uk ro hu la ca eo us gb br mx cn tw eng fra fre deu ger spa ita por nld dut r
 pol ces cze swe dan nor fin ell gre heb hin vie ukr ron rum hun lat cat epo latn cyrl arab hans hant grek jpan
 hebr deva
 """
-HEADER = re.compile(rf"[\W\d_]*(({'|'.join(HEADER_WORDS.split())})([\W\d_]+|\Z))+", re.I)
+# Or a name with a number or an underscore, such as col1 and sent_en.
+HEADER = re.compile(rf"[\W\d_]*(({'|'.join(HEADER_WORDS.split())})([\W\d_]+|\Z))+|[a-z]+[\d_]\w*", re.I)
 _WORLD = CorpusInfo("world", "sentences of the world in English and French, from one grammar")
 _TATOEBA, _MULTI30K = "tatoeba-en-fr", "multi30k-en-fr"
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tinytx.settings import require
 from tinytx_run.splits import LABELLED_SHARE, UNLABELLED_SHARE, Split, split_groups, split_texts
 from tinytx_run.tables import read_aligned, read_lines, read_objects
 
@@ -69,6 +70,8 @@ def _read_shakespeare(folder: Path) -> dict[str, Split]:
     splits: dict[str, list[str]] = {"train": [], "valid": []}
     for first, lines in speeches:
         splits["train" if first < SHAKESPEARE_TRAIN * start else "valid"].append(" ".join(lines))
+    rule = f"{folder / 'input.txt'} must hold speeches to learn from and others to hold out"
+    require(all(splits.values()), rule, len(speeches))
     return {name: Split(tuple(texts)) for name, texts in splits.items()}
 
 

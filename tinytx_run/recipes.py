@@ -196,7 +196,8 @@ def plan_finetuning(kind: str, budget: str | float | None = None) -> FinetuneRec
     """The recipe for fine-tuning on a kind of labelled corpus with a budget."""
     name = named_budget(budget)
     if (kind, name) not in _FINETUNING:
-        raise ValueError(f"fine-tuning needs a corpus with labels, got one of kind {kind!r}")
+        got = f"one of kind {kind!r}: label_column names the column of labels"
+        raise ValueError(f"fine-tuning needs a corpus with labels, got {got}")
     return FinetuneRecipe(name, *_FINETUNING[kind, name])
 
 
@@ -227,7 +228,7 @@ def parse_budget(budget: str | float | None) -> str | float:
     if budget in BUDGETS:
         return budget
     with contextlib.suppress(ValueError):
-        if 0 < float(budget) < math.inf:
+        if 0 < float(budget) < math.inf and budget is not True:
             return float(budget)
     raise ValueError(
         f"budget must be one of {', '.join(BUDGETS)}, or a positive number of seconds, got {budget!r}"

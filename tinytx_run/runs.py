@@ -10,7 +10,8 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,39 +53,40 @@ from tinytx_run.files import (
 from tinytx_run.recipes import Recipe
 from tinytx_run.splits import TextHashes
 
+# What is compared first, as other differences follow from it, and what it is called.
+FIRST = {"objective": "objective", "corpus": "corpus", "start": "the fingerprint of the weights of start"}
 N_CHECKPOINTS = 2  # of a run; older ones are removed
 
 
-def find_run(
-    out: str | os.PathLike[str] | None, resume: bool, report: Callable[[str], None] = print
-) -> Path | None:
+def find_run(out: str | os.PathLike[str] | None, resume: bool) -> Path | None:
     """The newest complete checkpoint of the run in a folder; None where a run may begin afresh.
 
     Raises ValueError when the folder holds a run and ``resume`` is False, holds other files, or no checkpoint
-    is complete. ``report`` gets a line for each damaged checkpoint that is passed over.
+    is complete. A warning names each damaged checkpoint that is passed over.
     """
     if out is None and resume:
         raise ValueError("resume needs out, the folder of the run, got None")
     if out is None:
         return None
     folder = Path(out)
-    if (folder.exists() or folder.is_symlink()) and not folder.is_dir():
-        kind = "file" if folder.exists() else "link to nothing"
-        raise ValueError(f"a run goes into a folder, got the {kind} {folder}")
+    for path in (folder, *folder.parents):
+        if (path.exists() or path.is_symlink()) and not path.is_dir():
+            kind = "file" if path.exists() else "link to nothing"
+            raise ValueError(f"a run goes into a folder, got the {kind} {path}")
     if not folder.exists() or all(map(_is_temporary, folder.iterdir())):
         return None
     if not step_folders(folder):
         raise ValueError(f"a run goes into a new or empty folder, got {folder}, which holds other files")
     if not resume:
         raise ValueError(f"{folder} already holds a run: resume it with --resume, or choose another folder")
-    return newest_complete(folder, report)
+    return newest_complete(folder)
 
 
 def _is_temporary(path: Path) -> bool:
     return path.name == LOCK_FILE or path.name.startswith(".") and path.name.endswith((NEW, OLD))
 
 
-def newest_complete(folder: Path, report: Callable[[str], None] = print) -> Path | None:
+def newest_complete(folder: Path) -> Path | None:
     """The newest checkpoint of a run whose files all have their checksums; None where there is none at all.
 
     Raises ValueError when there are checkpoints, but each is damaged; it names every cause.
@@ -97,7 +99,7 @@ def newest_complete(folder: Path, report: Callable[[str], None] = print) -> Path
             causes.append(str(error))
             continue
         for cause in causes:
-            report(f"warning: {cause}; {step.name}, the checkpoint before it, is used")
+            warnings.warn(f"{cause}; {step.name}, the checkpoint before it, is used", stacklevel=1)
         return step
     if causes:
         raise ValueError(f"{'; '.join(causes)}; there is no complete checkpoint in {folder}")
@@ -124,9 +126,10 @@ def read_training(checkpoint: Path) -> dict[str, Any]:
 def check_request(stored: Mapping[str, Any], request: Mapping[str, Any]) -> None:
     """Raise ValueError if a request differs from the one stored with the checkpoint; names the difference."""
     before, now = (_flat(json.loads(json_bytes(fields))) for fields in (stored, request))
-    for name in sorted(before.keys() | now.keys()):
+    for name in sorted(before.keys() | now.keys(), key=lambda name: (name not in FIRST, name)):
         if before.get(name) != now.get(name):
-            raise ValueError(f"cannot resume: {name} was {before.get(name)}, now {now.get(name)}")
+            asked = FIRST.get(name, name)
+            raise ValueError(f"cannot resume: {asked} was {before.get(name)}, now {now.get(name)}")
 
 
 def _flat(fields: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -143,7 +146,6 @@ class Checkpoints:
     folder: Path
     plan: Mapping[str, Any]  # everything that was asked for and decided, written with every checkpoint
     tokenizer: Tokenizer | None = None  # written with every checkpoint
-    report: Callable[[str], None] = print  # gets a line for a damaged checkpoint, and for another machine
     class_names: Sequence[str] | None = None  # of a classifier
     learned: Sequence[TextHashes] = ()  # what it is trained on, and what its body was before
     start: Path | None = None  # a checkpoint of another run, continued under this plan and settings: a branch
@@ -157,7 +159,7 @@ class Checkpoints:
         trains in it.
         """
         make_folder(self.folder)
-        if not is_writable(self.folder) and (newest := newest_complete(self.folder, self.report)):
+        if not is_writable(self.folder) and (newest := newest_complete(self.folder)):
             training = read_training(newest)
             if training["state"]["step"] >= training["settings"]["n_steps"]:
                 yield self
@@ -215,7 +217,7 @@ class Checkpoints:
         Gives the state of the loop; None where no checkpoint has been written yet. Raises ValueError when no
         checkpoint is complete, or the run had another plan or other settings.
         """
-        own = newest_complete(self.folder, self.report)
+        own = newest_complete(self.folder)
         if (folder := own or self.start) is None:
             return None
         training = read_training(folder)
@@ -232,7 +234,7 @@ class Checkpoints:
             changed = [f"{name} {old} before, {new} now" for name, (old, new) in pairs.items() if old != new]
             if changed:
                 words = "last bits and dropout may differ from an uninterrupted run"
-                self.report(f"warning: {'; '.join(changed)}: {words}")
+                warnings.warn(f"{'; '.join(changed)}: {words}", stacklevel=1)
         return training["state"]
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tinytx.settings import require
 from tinytx_run.files import library
 from tinytx_run.letters import (
     INTEGER,
@@ -37,6 +38,7 @@ TEXT_COLUMN, LABEL_COLUMN = "text", "label"
 DELIMITERS = ",;\t|"  # of a .csv
 MAX_CLASSES = 100  # with names; more different words are not labels
 QUOTED_TSV = re.compile(r'(?:(?:"(?:[^"]|"")*+"|[^"\t\r\n]*+)(?:[\t\r\n]|\Z))*+')
+COUNT = re.compile("(0|[1-9][0-9]*)(.0)?|True|False")  # spellings of a label that is the number of a class
 HEADER = re.compile(r"[\"'\w]+([,;\t|][\"'\w]+)+")
 # Excel may name its sign in a first line.
 BEFORE_TABLE = re.compile(r'\A((?:[ \t]*(?:\r\n?|\n))*(?:"?(?i:sep) ?= ?(.)"?[,;\t|]*(?:\r\n?|\n))?)')
@@ -110,9 +112,13 @@ class Table:
         warn(f"{message}: skipped, {n_good:,} rows are left")
 
     def label_names(self) -> tuple[str, ...]:
-        """The different labels in order, numbers by value; empty where all are integers from 0 up."""
+        """The different labels in order, numbers by value; empty where all are integers from 0 up.
+
+        A label keeps its spelling, if it has one only: 01 or 1E1 may be no numbers.
+        """
         names = {label or "" for *_, label in self.rows}
-        if all(map(INTEGER.fullmatch, names)):
+        spelt = {label: {*map(plain, forms)} for label, forms in self.spellings.items()}
+        if all(map(INTEGER.fullmatch, names)) and all(map(COUNT.fullmatch, set().union(*spelt.values()))):
             return ()
         if len(names) > MAX_CLASSES:
             got = f"{len(names):,}: {', '.join(repr(name[:20]) for name in sorted(names)[:3])}, ..."
@@ -123,7 +129,9 @@ class Table:
         if doubtful:
             words = f"{self.source}: {doubtful[0]} is taken for a class: if it means that a label is missing"
             warn(f"{words}, leave its rows out")
-        return tuple(sorted(names, key=lambda name: (float(name) if NUMBER.fullmatch(name) else 1e9, name)))
+        names = sorted(names, key=lambda name: (float(name) if NUMBER.fullmatch(name) else 1e9, name))
+        forms = [(name, min(spelt.get(name, {name}), key=lambda form: form != name)) for name in names]
+        return tuple(form if canonical_label(form) == name else name for name, form in forms)
 
     def number_labels(self, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[int, ...]]:
         """Texts, and labels as integers; rows whose label is not among the names are refused."""
@@ -350,12 +358,16 @@ def _read_table(table: Table, path: Path, options: Options) -> Table:
 def _looks_of(lines: Lines) -> str | None:
     """What the lines of a .txt are in place of texts; None if nothing speaks against these."""
     n_tabs, first = {line.count("\t") for _, line in lines}, lines[0][1] if lines else ""
-    if _parse_object(first):
-        return "those of a .jsonl"
+    if re.match(r"\s*[\[{]\s*([\[{\"]|$)", first):
+        return "those of a .jsonl or another JSON"
     if first.startswith("__label__") or any(" --> " in line for _, line in lines[:3]):
         return "those of fastText or of subtitles"
     if HEADER.fullmatch(first) and TEXT_COLUMN in re.findall(r"\w+", first):
         return "rows of a .csv"
+    for sign in DELIMITERS:  # with a label in each line
+        cells = [line.rpartition(sign) for _, line in lines]
+        if all(before for before, *_ in cells) and 2 * len({label for *_, label in cells}) <= len(lines):
+            return "rows of a .csv"
     return "rows of a .tsv" if len(n_tabs) == 1 and 0 not in n_tabs else None
 
 
@@ -425,7 +437,7 @@ def _read_parquet(pandas: Any, path: Path, _: Options, table: Table) -> Any:
 
 
 def _frame(table: Any) -> Any:
-    """A table of pyarrow, its rows numbered from 1: integers next to nulls, and 0.1 in 32 bits, as they are."""
+    """A table of pyarrow with rows from 1; integers next to nulls, and 0.1 in 32 bits, stay what they are."""
     frame = table.to_pandas(integer_object_nulls=True)
     for i, kind in enumerate(frame.dtypes):
         if kind == "float32":
@@ -494,13 +506,22 @@ def _select(frame: Any, options: Options, table: Table) -> None:
     text_column = plain(options.text_column or TEXT_COLUMN)
     label_column = plain(options.label_column or LABEL_COLUMN)
     asked = options.label_column if options.labels and table.split == "train" else None
+    require(
+        text_column != label_column,
+        "text_column and label_column must be two columns",
+        f"{text_column} twice",
+    )
     for option, column in (("text_column", text_column), ("label_column", label_column)):
         if (n := columns.count(column)) > 1:
             raise ValueError(f"{table.source}: one column must be named {column}, got {n}")
-        if columns and column not in columns and (column == text_column or asked):
+        if columns and column not in columns:
             listed = ", ".join(name[:40] for name in columns[:20])
             listed = listed.encode(errors="backslashreplace").decode()  # may hold bytes that are no text
-            raise ValueError(f"{option} must be a column of {table.source}, which has {listed}; got {column}")
+            has = f"must be a column of {table.source}, which has {listed}; got {column}"
+            if column == text_column or asked:
+                raise ValueError(f"{option} {has}")
+            if options.labels and len(columns) > 1:
+                warn(f"label_column {has}: its texts are read without labels")
     texts, values = (
         frame.iloc[:, columns.index(column)] if column in columns else [None] * len(frame)
         for column in (text_column, label_column if options.labels else None)

@@ -160,8 +160,10 @@ class Run:
 
     def _find(self) -> dict[str, Any] | None:
         """Request, recipe and tokenizer of the run in the folder; None where a run may begin afresh."""
-        checkpoint = find_run(self.out, self.options.resume, self.report)
+        checkpoint = find_run(self.out, self.options.resume)
         if checkpoint is None:
+            if self.options.resume:
+                self.report(f"{self.out} holds nothing to resume: a new run begins")
             return None
         return {**read_training(checkpoint)["plan"], "tokenizer": tokenizer_in(checkpoint)}
 
@@ -250,7 +252,7 @@ class Run:
         how["on_step"] = self.options.on_step or on_step
         run: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
         if self.out is not None and self.processes.first:
-            run = Checkpoints(Path(self.out), plan, tokenizer, self.report, class_names, learned).opened()
+            run = Checkpoints(Path(self.out), plan, tokenizer, class_names, learned).opened()
         with run as kept:
             history = train(model, learning, recipe.settings, checkpoints=kept, label=label, **how)
         model.requires_grad_(True)  # a frozen body may be trained later

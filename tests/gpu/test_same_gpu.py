@@ -97,7 +97,7 @@ def test_a_killed_run_resumes_on_either_device_with_the_losses_of_a_whole_one(tm
 
     def run(folder, device, on_step=None):
         model, objective = make("causal")
-        with Checkpoints(folder, {}, report=lambda line: None).opened() as checkpoints:
+        with Checkpoints(folder, {}).opened() as checkpoints:
             settings = HOW.replace(optimizer=optimizer)
             how = {"checkpoints": checkpoints, "on_step": on_step, "progress": False}
             return train(model.to(device), objective, settings, **how).loss

@@ -60,7 +60,7 @@ def learned(name, n_workers, *, kind=TrainingStep, folder=None, on_step=None, se
     if folder is None:
         history = train(model, objective, settings, **how)
     else:
-        with Checkpoints(folder, {}, report=lambda line: None).opened() as checkpoints:
+        with Checkpoints(folder, {}).opened() as checkpoints:
             history = train(model, objective, settings, checkpoints=checkpoints, **how)
     assert not psutil.wait_procs(workers(), timeout=60)[1]
     return vars(history), model.state_dict()

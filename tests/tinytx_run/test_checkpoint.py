@@ -263,6 +263,19 @@ def test_names_of_classes_come_back_in_their_order_and_earlier_checkpoints_have_
     assert not (tmp_path / "wrong").exists()
 
 
+def test_what_is_no_model_of_its_tokenizer_and_no_folder_is_named(tmp_path, config, tokenizer, saved):
+    with pytest.raises(ValueError, match="must have one vocabulary, got 30 tokens and vocab_size=31"):
+        save(LanguageModel(config.replace(vocab_size=31)), tmp_path / "new", tokenizer)
+    with pytest.raises(TypeError, match="must hold a LanguageModel .*, got a Checkpoint"):
+        save(load(saved), tmp_path / "new")
+    with pytest.raises(ValueError, match="does not describe a tinytx model: give its folder"):
+        load(saved / "model.safetensors")
+    (tmp_path / "h.py").touch()
+    with pytest.raises(ValueError, match="got .*h.py, which is a file"):
+        save(LanguageModel(config), tmp_path / "h.py")
+    assert not (tmp_path / "new").exists()
+
+
 @pytest.mark.parametrize("names", [["bon"], 3, [1, 2, 3], {"bon": 0}])
 def test_damaged_names_of_classes_are_named(tmp_path, config, names):
     path = save(Classifier(config, n_classes=3), tmp_path / "model", class_names=("mauvais", "moyen", "bon"))

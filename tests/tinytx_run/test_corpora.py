@@ -131,7 +131,9 @@ def test_three_different_texts_are_enough_and_two_are_not(tmp_path):
     assert [*sizes(load_corpus(write(tmp_path / "three.txt", "un\ndeux\ntrois\n"))).values()] == [1, 1, 1]
     with pytest.raises(ValueError, match="two.txt must hold at least 3 different texts to be split, got 2"):
         load_corpus(write(tmp_path / "two.txt", "un\ndeux\nun\nun\n"))
-    with pytest.raises(ValueError, match="four.tsv .* 3 different texts of one label .*4 of 2 labels, such as 'a', 'b', 'c'"):
+    with pytest.raises(
+        ValueError, match="four.tsv .* 3 different texts of one label .*4 of 2 labels, such as 'a', 'b', 'c'"
+    ):
         load_corpus(write(tmp_path / "four.tsv", "0\ta\n0\tb\n1\tc\n1\td\n"))
     with pytest.raises(ValueError, match="1 labels, 2 texts"):
         Split(("a", "b"), (1,))

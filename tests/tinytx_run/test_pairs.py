@@ -99,6 +99,7 @@ def test_further_columns_and_a_header_are_not_read_and_named(tmp_path):
     with pytest.warns(CorpusWarning, match="further columns of 9 lines, such as 'CC-BY', are not read"):
         assert load_pairs(write(tmp_path / "mine.tsv", rows)).train.targets[0].startswith("mot")
     of_others = ("ru\ten", "Ingl\u00e9s\tFranc\u00e9s", "eng_Latn\tfra_Latn", "texte source\ttexte cible")
+    of_others += ("sent_en\tsent_fr", "col1\tcol2", "Icelandic\tIrish")
     for header in ("en\tfr", "English\tFrench", "text_en\ttext_fr", "en-GB\tFR 1", *of_others):
         with pytest.warns(CorpusWarning, match="the first line names columns, .*: it is no pair"):
             pairs = load_pairs(write(tmp_path / "mine.tsv", [header, *(row[:-6] for row in rows)]))
@@ -124,11 +125,15 @@ def test_what_is_missing_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("TINYTX_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(ValueError, match="tatoeba-en-fr: `tinytx data get tatoeba-en-fr` brings it there"):
         load_pairs("tatoeba-en-fr")
-    with pytest.raises(ValueError, match="data_dir must hold the folder multi30k-en-fr, looked for"):
+    with pytest.raises(
+        ValueError, match="data_dir must hold the folder multi30k-en-fr with its files, looked"
+    ):
         load_pairs("multi30k-en-fr", tmp_path)
     with pytest.raises(ValueError, match="one of world, tatoeba-en-fr, multi30k-en-fr or the path of a .tsv"):
         load_pairs("wmt14")
     (tmp_path / "multi30k-en-fr").mkdir()
+    assert not any(info.available for info in list_pair_corpora(tmp_path)[1:]), "the folder is empty"
+    write(tmp_path / "multi30k-en-fr" / "val.en", ["one"])
     with pytest.raises(ValueError, match="train.en"):
         load_pairs("multi30k-en-fr", tmp_path)
     assert [info.available for info in list_pair_corpora(tmp_path)] == [True, False, True]

@@ -69,7 +69,7 @@ def test_the_environment_sets_the_default_and_seconds_choose_the_model_of_a_name
     assert [named_budget(seconds) for seconds in (3.0, 80.0, 900.0)] == ["smoke", "laptop", "study"]
 
 
-@pytest.mark.parametrize("budget", ["lunch", "-3", "nan", "inf", 0.0])
+@pytest.mark.parametrize("budget", ["lunch", "-3", "nan", "inf", 0.0, True])
 def test_what_is_no_budget_is_refused(budget):
     with pytest.raises(ValueError, match=f"smoke, laptop, study, gpu, .* got {budget!r}"):
         parse_budget(budget)

@@ -6,6 +6,7 @@ import random
 import shutil
 import subprocess
 import sys
+import warnings
 
 import pytest
 import torch
@@ -29,17 +30,17 @@ FILES = (*TENSORS, "model.json", "checksums.json", "tokenizer.model", "training.
 
 @pytest.fixture(scope="module")
 def run_in(corpus, tokenizer):
-    """Train in a folder, as one call would; gives the lines that were reported."""
+    """Train in a folder, as one call would; gives the warnings."""
     objective = causal_objective(tokenizer, corpus.train.texts, 24)
     sizes = {"vocab_size": tokenizer.vocab_size, "d_model": 12, "n_heads": 3, "n_layers": 2, "d_ff": 20}
 
     def run(folder, settings=SETTINGS, plan=PLAN, on_step=None, **changes):
-        lines = []
         config = TransformerConfig(**sizes | {"max_len": 24, "dropout": 0.2} | changes)
         model = new_language_model(config, seed=3)
-        with Checkpoints(folder, plan, tokenizer, lines.append).opened() as checkpoints:
+        checkpoints = Checkpoints(folder, plan, tokenizer)
+        with warnings.catch_warnings(record=True) as warned, checkpoints.opened():
             train(model, objective, settings, checkpoints=checkpoints, on_step=on_step)
-        return lines
+        return [str(one.message) for one in warned]
 
     return run
 
@@ -148,7 +149,7 @@ def test_ctrl_c_after_a_damaged_checkpoint_keeps_what_it_saves(run, run_in, whol
     (run / "step-000012" / "model.safetensors").write_bytes(b"")
     with pytest.raises(TrainingInterrupted, match=r"after step 10: saved in .*step-000010; .*resume=True"):
         run_in(run, on_step=interrupt_at(10))
-    assert newest_complete(run, report=lambda line: None).name == "step-000010"
+    assert newest_complete(run).name == "step-000010"
     run_in(run)
     assert folder_bytes(run) == whole
 
@@ -171,6 +172,7 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path, run):
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     for out, resume, words in (
         (tmp_path / "file", True, "got the file"),
+        (tmp_path / "file" / "run", False, "got the file .*file$"),
         (tmp_path / "full", True, "holds other files"),
         (tmp_path / "link", False, "got the link to nothing"),
         (run, False, "already holds a run"),
@@ -198,6 +200,8 @@ def test_what_differs_from_the_stored_request_or_settings_is_named(run, run_in):
     for now, words in (({"a": 1, "b": {"c": 2}}, r"b\.c was 0, now 2"), ({"a": 1}, r"b\.c was 0, now None")):
         with pytest.raises(ValueError, match=f"cannot resume: {words}"):
             check_request({"a": 1, "b": {"c": 0}}, now)
+    with pytest.raises(ValueError, match="cannot resume: objective was causal, now None"):
+        check_request({"objective": "causal"}, {"fresh": False})
     with pytest.raises(ValueError, match=r"cannot resume: lr was 0\.01, now 0\.5"):
         run_in(run, SETTINGS.replace(lr=0.5))
 

@@ -88,6 +88,9 @@ def test_lines_are_read_as_meant(read):
 def test_missing_empty_and_utf16_files_are_named(load, suffix):
     foreign = ("un\ndeux".encode("utf-16"), "text,label".encode("utf-16-le"), b"PK\3\4", b"\x1f\x8b")
     foreign += (b"{\\rtf1\nun\ndeux\ntrois", b"<!DOCTYPE html>\n<p>\nun\ndeux")
+    foreign += tuple(
+        b"\xef\xbb\xbf\n" + mark for mark in (*foreign[-2:], b"<HTML>", b"<!-- a --><html>", b"<TEI>")
+    )
     for content in (None, b"", b"\n\n \n", b"\xef\xbb\xbf", *foreign):
         with pytest.raises(ValueError, match=f"a.{suffix}"):
             load(f"a.{suffix}", content)
@@ -211,6 +214,7 @@ def refused(name, content, message, **options):
         refused("a.csv", "avis;note\nx;", "row 2: must have a label in the column note, got ''", **COLUMNS),
         refused("a.csv", "<body>", "text_column .*a.csv, which has <body>; got text"),
         refused("a.txt", "un\ndeux", "a.txt", **COLUMNS),
+        refused("a.csv", table(ROWS), "must be two columns, got label twice", text_column="label"),
         refused("a.csv", table([*ROWS, HEAD, *ROWS]), "row 14: .* the names of the columns again"),
         refused("a.csv", table([*ROWS, ("TEXT ", "Label")]), "row 14: must hold .* the columns again"),
         refused("a.jsonl", '{"text": "un", "text": "deux"}', "line 1: .*each name once"),
@@ -288,6 +292,9 @@ def test_a_package_that_is_missing_is_named(load, monkeypatch):
 def test_label_names_are_found_in_order_or_given(load, read):
     numbers = table((text, (10, 9.5, 0.5, -1)[i % 4]) for i, text in enumerate(TEXTS))
     assert load("a.csv", numbers).label_names == ("-1", "0.5", "9.5", "10")
+    for names in (("01", "02", "2A"), ("1E1", "1E2", "1A3"), ("1.000", "2.000", "500"), ("01", "02", "03")):
+        content = table((text, names[i % 3]) for i, text in enumerate(TEXTS))
+        assert load("a.csv", content).label_names == names, "a label keeps its spelling"
     corpus = load("a.tsv", tsv(WORDS), label_names=["raté", "bon"])
     assert corpus.label_names == ("raté", "bon") and corpus.train.labels.count(0) == 4
     with pytest.raises(ValueError, match="line 1: .*bon, moyen, got 'raté'; 6 of 12 rows"):
@@ -349,7 +356,11 @@ READ_AS |= {"cp437": "été", "cp850": "été"}
         ("a.txt", "日本\n本\n月".encode("iso2022_jp"), "line 1 has .*x1b': a code that is no"),
         ("a.txt", "un\nd\ufffdj\ufffd\ntrois", "line 2 has .*: letters seem to have been lost"),
         ("a.txt", jsonl(ROWS), "its lines look like those of a .jsonl"),
-        ("a.txt", table(ROWS), "its lines look like rows of a .csv"),
+        *(
+            ("a.txt", f"[{more}{jsonl(ROWS)}]", "its lines look like those of .* another JSON")
+            for more in " \n"
+        ),
+        *(("a.txt", table(ROWS, head), "its lines look like rows of a .csv") for head in (HEAD, ())),
         ("a.txt", tsv(ROWS), "its lines look like rows of a .tsv"),
         ("a.txt", "\n".join(f"__label__{label} {text}" for text, label in ROWS), "look like those of fastT"),
         ("a.txt", SUBTITLES, "its lines look like those of .*subtitles"),
@@ -377,8 +388,7 @@ def test_texts_that_only_begin_like_a_table_are_not_named(load):
 
 
 def test_a_table_of_excel_in_french_is_read(read):
-    notes = [(text, ("4,5", "3,0")[label]) for text, label in ROWS]
-    expected = [(text, ("4.5", "3")[label]) for text, label in ROWS]
+    expected = notes = [(text, ("4,5", "3,0")[label]) for text, label in ROWS]
     resaved = ('"sep=;"\r\n', "sep=;;\r\n", "Sep = ;\r\n")
     for before in ("", "sep=;\r\n", "\ufeffsep=;\r\n", "\r\n", "sep=;\r\n\r\n", *resaved):
         head = ('"avis\r\ndu lecteur"', "note")
@@ -404,6 +414,13 @@ def test_a_tsv_that_pandas_wrote_is_read_and_lone_quotes_are_text(read, tmp_path
     lone = [('"Oui', 0), ('"Non"', 1), ('Non"', 1), ('"Quoi ?""Rien."', 0), *ROWS]
     assert same(read("a.tsv", table(lone, sign="\t"), text_column="text"), lone)
     assert same(read("a.tsv", tsv(lone)), lone)
+
+
+def test_columns_without_the_one_of_labels_are_named(load):
+    with pytest.warns(
+        CorpusWarning, match="label_column must be a column of .*a.csv, which has text, Label; got"
+    ):
+        assert load("a.csv", table(ROWS, ("text", "Label"))).n_classes is None
 
 
 @pytest.mark.parametrize("test", ["text\nun\ndeux", "text,label\nun,\ndeux,"])

@@ -143,7 +143,7 @@ def run(folder, *, optimizer="adamw", shard=False, dropout=0.0, on_step=None):
     with contextlib.ExitStack() as stack:
         checkpoints = None
         if folder is not None and Processes.current().first:
-            kept = Checkpoints(folder, {"plan": "test"}, report=lambda line: None)
+            kept = Checkpoints(folder, {"plan": "test"})
             checkpoints = stack.enter_context(kept.opened())
         how = {"checkpoints": checkpoints, "shard": shard, "on_step": on_step}
         history = train(model, objective, settings, **how)

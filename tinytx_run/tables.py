@@ -129,9 +129,9 @@ class Table:
         if doubtful:
             words = f"{self.source}: {doubtful[0]} is taken for a class: if it means that a label is missing"
             warn(f"{words}, leave its rows out")
-        names = sorted(names, key=lambda name: (float(name) if NUMBER.fullmatch(name) else 1e9, name))
-        forms = [(name, min(spelt.get(name, {name}), key=lambda form: form != name)) for name in names]
-        return tuple(form if canonical_label(form) == name else name for name, form in forms)
+        ordered = sorted(names, key=lambda name: (float(name) if NUMBER.fullmatch(name) else 1e9, name))
+        only = {name: [*forms][0] for name, forms in spelt.items() if len(forms) == 1}
+        return tuple(only[name] if canonical_label(only.get(name)) == name else name for name in ordered)
 
     def number_labels(self, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[int, ...]]:
         """Texts, and labels as integers; rows whose label is not among the names are refused."""

@@ -176,10 +176,6 @@ def test_pairs_that_are_too_long_are_left_out_and_counted():
         (lambda _: CausalObjective([], **IDS, max_len=5), "at least one text"),
         (lambda _: ClassificationObjective([[2], [2]], [1], pad_id=0), "got 2 and 1"),
         (lambda it: MaskedObjective(it, [""], max_len=9, masking=Masking()), "at least one text"),
-        (
-            lambda it: MaskedObjective(it, ["le chat"], max_len=9, masking=Masking(next_sentence=True)),
-            "at least one text of two sentences",
-        ),
         (lambda it: MaskedObjective(it, ["le"], max_len=2, masking=Masking()), "got 2"),
         (lambda _: TranslationObjective([[7] * 9], [[8]], max_len=9, **IDS), "at most 8 .* got 1 pairs"),
     ],

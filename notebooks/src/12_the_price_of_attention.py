@@ -208,7 +208,10 @@ course.predict(
 )
 
 # %%
-parts = {"its pairs alone": lambda n, d: 4 * n**2 * d, "all of attention": cost["attention"]}
+parts = {
+    "its pairs alone": lambda n, d: 4 * n**2 * d,
+    "all of attention": cost["attention"],
+}
 last = {}
 for part, mine in parts.items():
     for name in ("RNN", "GRU", "convolution"):

@@ -12,11 +12,12 @@ from textwrap import shorten
 
 from tinytx.settings import require
 from tinytx.tokenizer import canonical, several
+from tinytx_run.cells import split_cells
 from tinytx_run.corpora import CorpusInfo, Splits, downloaded_info
 from tinytx_run.download import corpus_folder
 from tinytx_run.letters import MISSING, is_blank, warn
 from tinytx_run.splits import split_connected
-from tinytx_run.tables import SPLIT_FILES, read_aligned, read_lines, split_cells
+from tinytx_run.tables import SPLIT_FILES, read_aligned, read_lines
 
 WORLD_SIZES = {"test": 1_000, "valid": 1_000, "train": 40_000}  # drawn; train loses what is held out
 WORLD_SEED = 21_000  # of test; the next two seeds draw valid and train

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import json
 import logging
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tinytx.settings import require
+from tinytx_run.cells import DELIMITERS, Lines, delimiter, is_quoted, long_cells, one_line, split_cells
 from tinytx_run.files import library
 from tinytx_run.letters import (
     INTEGER,
@@ -35,15 +35,11 @@ SUFFIXES = (".txt", ".tsv", ".csv", ".jsonl", ".parquet")
 SPLIT_FILES = {"train": ("train",), "valid": ("valid", "validation", "dev", "val"), "test": ("test",)}
 STEMS = {stem for stems in SPLIT_FILES.values() for stem in stems}
 TEXT_COLUMN, LABEL_COLUMN = "text", "label"
-DELIMITERS = ",;\t|"  # of a .csv
 MAX_CLASSES = 100  # with names; more different words are not labels
-QUOTED_TSV = re.compile(r'(?:(?:"(?:[^"]|"")*+"|[^"\t\r\n]*+)(?:[\t\r\n]|\Z))*+')
 COUNT = re.compile("(0|[1-9][0-9]*)(.0)?|True|False")  # spellings of a label that is the number of a class
 HEADER = re.compile(r"[\"'\w]+([,;\t|][\"'\w]+)+")
 # Excel may name its sign in a first line.
 BEFORE_TABLE = re.compile(r'\A((?:[ \t]*(?:\r\n?|\n))*(?:"?(?i:sep) ?= ?(.)"?[,;\t|]*(?:\r\n?|\n))?)')
-
-Lines = list[tuple[int, str]]  # each with its number in the file, counted from 1
 
 
 @dataclass(frozen=True)
@@ -149,47 +145,6 @@ class Table:
                 texts.append(text)
                 labels.append(known)
         return tuple(texts), tuple(labels)
-
-
-def _is_quoted(tsv: str) -> bool:
-    """Whether a program wrote quotes around cells of a .tsv: quotes within doubled, or an end of line within.
-
-    Some programs quote in every line.
-    """
-    lines = [line for line in re.split("[\r\n]+", tsv) if line.strip()]
-    broken = any(line.count("\t") < lines[0].count("\t") for line in lines)
-    quoted = broken or '""' in tsv or all('"' in line for line in lines)
-    return quoted and QUOTED_TSV.fullmatch(tsv) is not None
-
-
-@contextlib.contextmanager
-def _long_cells() -> Iterator[None]:
-    """Let the module csv read a cell of more than 131,072 characters, which is an error by default."""
-    limit = csv.field_size_limit(MAX_BYTES)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(limit)
-
-
-@_long_cells()
-def split_cells(lines: Lines) -> list[tuple[int, list[str]]]:
-    """The cells of numbered lines of a .tsv; a quote is a character like others unless pandas wrote it."""
-    text = "\n".join(line for _, line in lines)
-    if not _is_quoted(text):
-        return [(number, line.split("\t")) for number, line in lines]
-    rows, n_read = [], 0
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter="\t")
-    for cells in reader:
-        rows.append((lines[n_read][0], [_one_line(cell) for cell in cells]))
-        n_read = reader.line_num
-    return rows
-
-
-def _one_line(cell: str) -> str:
-    """A cell with a space for each end of a line."""
-    # The condition finds no end of a line soon where there is none: spaces may be many.
-    return re.sub(r"(?<!\s)\s*[\r\n]\s*", " ", cell)
 
 
 def read_lines(path: Path, own: bool = False) -> Lines:
@@ -445,7 +400,7 @@ def _frame(table: Any) -> Any:
     return frame.set_axis(range(1, len(frame) + 1))
 
 
-@_long_cells()
+@long_cells()
 def _read_delimited(pandas: Any, path: Path, options: Options, table: Table) -> Any:
     """The rows of a .csv or .tsv by number, as spreadsheets count; the first one names the columns."""
     table.unit, text = "row", read_text(path)
@@ -456,12 +411,12 @@ def _read_delimited(pandas: Any, path: Path, options: Options, table: Table) -> 
     whole: dict[int, list[str]] = {}
     number = first - 1
     try:
-        sign = "\t" if is_tsv else sign or _delimiter(text, options)
+        sign = "\t" if is_tsv else sign or delimiter(text, plain(options.text_column or TEXT_COLUMN))
         rows = csv.reader(
             io.StringIO(text, newline=""),
             delimiter=sign,
             skipinitialspace=f"{sign} " in re.split("[\r\n]", text, maxsplit=1)[0],
-            quoting=csv.QUOTE_NONE if is_tsv and not _is_quoted(text) else csv.QUOTE_MINIMAL,
+            quoting=csv.QUOTE_NONE if is_tsv and not is_quoted(text) else csv.QUOTE_MINIMAL,
             strict=True,
         )
         for number, cells in enumerate(rows, start=first):
@@ -487,17 +442,6 @@ def _read_delimited(pandas: Any, path: Path, options: Options, table: Table) -> 
             warn(f"{path}, row {number}: {words}")
     columns = pandas.Index(head, dtype=object)
     return pandas.DataFrame([*whole.values()], index=[*whole], columns=columns, dtype=object)
-
-
-def _delimiter(text: str, options: Options) -> str:
-    """The character that divides the first row into the needed columns, else into the most columns."""
-    needed = {plain(options.text_column or TEXT_COLUMN)}
-    rows = {
-        sign: csv.reader(io.StringIO(text, newline=""), delimiter=sign, skipinitialspace=True)
-        for sign in DELIMITERS
-    }
-    columns = {sign: [plain(name) for name in next(row, [])] for sign, row in rows.items()}
-    return max(DELIMITERS, key=lambda sign: (needed <= set(columns[sign]), len(columns[sign])))
 
 
 def _select(frame: Any, options: Options, table: Table) -> None:
@@ -538,4 +482,4 @@ def _select(frame: Any, options: Options, table: Table) -> None:
         elif labelled and label is None:
             table.refuse(number, f"must have a label in the column {label_column}", repr(value)[:40])
         else:
-            table.add(number, _one_line(text.strip()), label, value)
+            table.add(number, one_line(text.strip()), label, value)

@@ -17,14 +17,20 @@ Lines = list[tuple[int, str]]  # each with its number in the file, counted from 
 
 
 def is_quoted(tsv: str) -> bool:
-    """Whether a program wrote quotes around cells of a .tsv: quotes within doubled, or an end of line within.
+    """Whether a program wrote quotes around cells of a .tsv, which read as such agree with it.
 
-    Some programs quote in every line.
+    It doubles quotes within, quotes in every line, or has ends of lines within: then all rows have as many
+    cells only if quotes are read, and no tab within, which would be that of another row.
     """
     lines = [line for line in re.split("[\r\n]+", tsv) if line.strip()]
-    broken = any(line.count("\t") < lines[0].count("\t") for line in lines)
-    quoted = broken or '""' in tsv or all('"' in line for line in lines)
-    return quoted and QUOTED_TSV.fullmatch(tsv) is not None
+    if not QUOTED_TSV.fullmatch(tsv):
+        return False
+    if '""' in tsv or all('"' in line for line in lines):
+        return True
+    rows = [cells for cells in csv.reader(io.StringIO(tsv, newline=""), delimiter="\t") if cells]
+    n_cells = {len(cells) for cells in rows}
+    holds_tab = any("\t" in cell for cells in rows for cell in cells)
+    return len({line.count("\t") for line in lines}) > 1 == len(n_cells) and not holds_tab
 
 
 @contextlib.contextmanager

@@ -414,6 +414,8 @@ def test_a_tsv_that_pandas_wrote_is_read_and_lone_quotes_are_text(read, tmp_path
     lone = [('"Oui', 0), ('"Non"', 1), ('Non"', 1), ('"Quoi ?""Rien."', 0), *ROWS]
     assert same(read("a.tsv", table(lone, sign="\t"), text_column="text"), lone)
     assert same(read("a.tsv", tsv(lone)), lone)
+    with pytest.raises(ValueError, match="line 2: "):  # lacks its tab
+        read("a.tsv", '1\t"Oui\n0 non\n1\tSi"\n' + tsv(ROWS))
 
 
 def test_columns_without_the_one_of_labels_are_named(load):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import html
+import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -172,7 +173,7 @@ def outline_of(lesson: Lesson, cells: Sequence[NotebookNode], root: Path) -> Out
 
 
 def _with_measured(outlines: dict[int, Outline], file: Path, root: Path) -> dict[int, Outline]:
-    for number, row in enumerate(_rows(file), 2):
+    for number, row in _rows(file):
         try:
             (lesson,) = pick_lessons([(row["lesson"] or "").strip() or "?"], root)
             outline = outlines[lesson.number]
@@ -188,15 +189,15 @@ def _with_measured(outlines: dict[int, Outline], file: Path, root: Path) -> dict
     return outlines
 
 
-def _rows(file: Path) -> list[dict[str, str]]:
-    with file.open(encoding="utf-8-sig", newline="") as lines:
-        reader = csv.DictReader(lines)
-        try:
-            names, rows = reader.fieldnames, list(reader)
-        except (csv.Error, UnicodeDecodeError) as error:  # such as a quote that is never closed
-            raise ValueError(
-                f"{file} must be a table in UTF-8, got one that cannot be read: {error}"
-            ) from error
+def _rows(file: Path) -> list[tuple[int, dict[str, str]]]:
+    """Rows with the numbers of their lines; some spreadsheets write semicolons."""
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+        sign = max(",;\t", key=text.partition("\n")[0].count)
+        reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=sign)
+        names, rows = reader.fieldnames, [(reader.line_num, row) for row in reader]
+    except (csv.Error, UnicodeDecodeError) as error:  # such as a quote that is never closed
+        raise ValueError(f"{file} must be a table in UTF-8, got one that cannot be read: {error}") from error
     if names != COLUMNS:
         raise ValueError(f"{file} must begin with the line {','.join(COLUMNS)}, got {names}")
     return rows

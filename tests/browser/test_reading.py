@@ -153,7 +153,7 @@ def test_no_page_scrolls_sideways_on_a_small_phone_and_the_bar_says_where_one_is
     for name in (*PAGES, f"{NEXT.name}.html"):
         page.open((site / name).as_uri())
         page.settle()
-        assert page.width() <= width, name
+        page.wait(f"location.href.endsWith({name!r}) && document.documentElement.scrollWidth <= {width}")
     page.evaluate("document.querySelectorAll('#lesson h2')[5].scrollIntoView()")
     page.wait("/^· 6 of \\d+/.test(document.querySelector('.nth').textContent)")
     (read,) = page.all(".bar", "parseFloat(getComputedStyle(e, '::after').width)")
@@ -543,9 +543,9 @@ def test_the_link_of_an_explorer_is_copied_with_its_state_and_leads_there(lesson
     assert re.search(r"#mask\?\w+=", address)
     lesson.open(address)
     lesson.reload()
-    lesson.settle()
-    (top,) = lesson.all("[data-kind=mask]", "e.getBoundingClientRect().top")
-    assert 0 <= top < 200
+    lesson.wait(
+        "(at => 0 <= at && at < 200)(document.querySelector('[data-kind=mask]').getBoundingClientRect().top)"
+    )
     lesson.click("[data-kind=mask] .tx-copy", 1)
     lesson.wait(f"document.querySelectorAll('[data-kind=mask] .tx-copy')[1].textContent {copied}")
     frame = lesson.evaluate("navigator.clipboard.readText()")

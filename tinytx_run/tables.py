@@ -450,11 +450,8 @@ def _select(frame: Any, options: Options, table: Table) -> None:
     text_column = plain(options.text_column or TEXT_COLUMN)
     label_column = plain(options.label_column or LABEL_COLUMN)
     asked = options.label_column if options.labels and table.split == "train" else None
-    require(
-        text_column != label_column,
-        "text_column and label_column must be two columns",
-        f"{text_column} twice",
-    )
+    two = not options.labels or text_column != label_column
+    require(two, "text_column and label_column must be two columns", f"{text_column} twice")
     for option, column in (("text_column", text_column), ("label_column", label_column)):
         if (n := columns.count(column)) > 1:
             raise ValueError(f"{table.source}: one column must be named {column}, got {n}")

@@ -418,6 +418,11 @@ def test_a_tsv_that_pandas_wrote_is_read_and_lone_quotes_are_text(read, tmp_path
         read("a.tsv", '1\t"Oui\n0 non\n1\tSi"\n' + tsv(ROWS))
 
 
+def test_where_no_labels_are_asked_for_any_column_may_hold_the_texts(read):
+    file = "a.csv", table(ROWS, ("label", "number"))
+    assert same(read(*file, text_column="label", labels=False), [(text, None) for text, _ in ROWS])
+
+
 def test_columns_without_the_one_of_labels_are_named(load):
     with pytest.warns(
         CorpusWarning, match="label_column must be a column of .*a.csv, which has text, Label; got"

@@ -60,6 +60,7 @@ def test_the_address_keeps_what_was_changed_in_every_explorer_and_brings_it_back
     page.evaluate("document.querySelectorAll('.tx')[4].querySelector('input').click()")
     page.click(".tx-steps .tx-token", 5)
     page.wait("location.hash === '#one_query?step=5;mask2?causal=1'")
+    page.settle()
     changed = page.all(".tx-say")
     assert [i for i in range(5) if changed[i] != first[i]] == [3, 4]
     assert opened(page, page.evaluate("location.href")) == changed

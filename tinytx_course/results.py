@@ -76,7 +76,8 @@ def provenance() -> dict:
 class Results:
     """Records by key in ``folder/name.json``; each is on disk as soon as it is put.
 
-    The file also holds a list of ``runs`` (machine, date, commit), and the run that measured each record.
+    The file also holds the ``runs`` (machine, date, commit) that measured what is there, and the one of each
+    record.
 
     Parameters
     ----------
@@ -158,19 +159,20 @@ class Results:
         with locked(lock, LOCK_SECONDS, f"{lock} must be free, but another process holds it"):
             if self.path.exists():
                 self._content = self._read()
-            runs = self._content["runs"]
-            if self._here not in runs:
-                runs.append(self._here)
+            before = self._content["runs"]
+            measured = {one: before[run] for one, run in self._content["measured_in_run"].items()}
+            measured[key] = self._here
+            runs = [run for run in before if run in measured.values() and run != self._here] + [self._here]
+            self._content["runs"] = runs
             self._content["records"][key] = record
-            self._content["measured_in_run"][key] = runs.index(self._here)
+            self._content["measured_in_run"] = {one: runs.index(run) for one, run in measured.items()}
             text = json.dumps(self._content, indent=1, ensure_ascii=False, allow_nan=False)
             write_file(self.path, (text + "\n").encode())
 
     def source_line(self) -> str:
         """Return one line: where, when and at which commits the stored records were measured."""
         commits: dict[str, dict[str, None]] = {}
-        for number in sorted(set(self._content["measured_in_run"].values())):
-            run = self._content["runs"][number]
+        for run in self._content["runs"]:
             machine = run["machine"]
             threads = f"{machine['threads']} thread{'s' * (machine['threads'] != 1)}"
             hardware = machine["gpu"] or f"{machine['cpu']}, {threads}"

@@ -47,14 +47,16 @@ def test_machine_date_and_commit_are_stored(tmp_path):
     assert run["date"] in store.source_line()
 
 
-def test_each_record_points_to_its_run_and_the_source_line_to_those_still_in_use(tmp_path, monkeypatch):
+def test_each_record_points_to_its_run_and_a_run_goes_with_its_last_record(tmp_path, monkeypatch):
     machine = {"gpu": None, "cpu": "A chip", "threads": 1, "torch": "2.0"}
     for commit, key in (("c1", "a"), ("c2", "b"), ("c3", "c"), ("c4", "b")):
         here = {"machine": machine, "date": "2020-01-02", "commit": commit}
         monkeypatch.setattr(results, "provenance", lambda here=here: here)
         store = Results("demo", tmp_path)
         store.put(key, {"x": 1})
-    assert json.loads(store.path.read_text())["measured_in_run"] == {"a": 0, "b": 3, "c": 2}
+    content = json.loads(store.path.read_text())
+    assert content["measured_in_run"] == {"a": 0, "b": 2, "c": 1}
+    assert [run["commit"] for run in content["runs"]] == ["c1", "c3", "c4"], "none that nothing came from"
     assert store.source_line() == "measured 2020-01-02, A chip, 1 thread, PyTorch 2.0, commits c1 c3 c4"
 
 

@@ -224,6 +224,11 @@ answers = {0: "it never does", 15: "up to about n = 16", 31: "up to about n = 32
 finding = f"Its pairs alone are cheaper up to n = {alone}."
 course.resolve("12.1", answers[last["all of attention", "RNN"]], finding)
 
+# %% [markdown]
+# **Finding:** attention takes $8nd^2$ for its projections and $4n^2d$ for its pairs. *The pairs alone*, as in the paper's table, cost less than an RNN while $n < d$. The four projections alone cost twice an RNN. All of attention costs less than a GRU while $n < d$. (All pairs are counted, as a plain product computes them; below a causal mask half of them would do.)
+#
+# ### Further: the same as a picture
+
 # %%
 lengths = torch.arange(4, 257)
 shown = cost | {"attention's pairs": parts["its pairs alone"]}
@@ -240,8 +245,6 @@ ax.minorticks_off()
 course.plots.show(fig, name="12_operations")
 
 # %% [markdown]
-# **Finding:** attention takes $8nd^2$ for its projections and $4n^2d$ for its pairs. *The pairs alone*, as in the paper's table, cost less than an RNN while $n < d$. The four projections alone cost twice an RNN. All of attention costs less than a GRU while $n < d$. (All pairs are counted, as a plain product computes them; below a causal mask half of them would do.)
-#
 # ## Further: now with a clock
 #
 # To time fairly, let the layers take turns, so a slow moment hits all of them alike, and take medians. The clock is that of the process: it stops while other programs have the core.
@@ -423,7 +426,7 @@ for kind in lesson_12.MIXERS:
 # %% [markdown]
 # ## Use it: one ladder on one task
 #
-# The task is next-token prediction on our reviews, in nats per token *above the exact entropy bound*. In a `tx.LanguageModel` with two blocks `block.attn` is exchanged for an RNN, a GRU or a convolution (CNN), and the width of the feed-forward network is changed until parameters agree within half a per cent, as printed above.
+# The task is next-token prediction on our reviews, in nats per token *above the exact entropy bound*. In a `tx.LanguageModel` with two blocks `block.attn` is exchanged for an RNN, a GRU or a convolution (CNN), and the width of the feed-forward network is changed until parameters agree within half a per cent.
 #
 # `python -m experiments ladder` has trained all of them for a full pass, and tried at least three learning rates for each on the valid split. Results are of five other seeds, on the test split. The baseline is an **n-gram model**, which predicts from counts of what followed the last few words. **Predict 12.3.**
 
@@ -448,7 +451,7 @@ finding = f"{gap:.4f} nats a token closer than {second}, the next."
 course.resolve("12.3", best, finding)
 
 # %% [markdown]
-# **Finding:** in these runs attention is first, by little. All four networks are far ahead of counting. With each of five seeds it is ahead of the other three. Two of its six leads five seeds do not settle: over the GRU at equal parameters, and over the CNN at equal time (*Further*).
+# **Finding:** in these runs attention is first, by little. All four networks are far ahead of counting. With each of five seeds it is ahead of the other three. But five seeds do not settle its lead over the GRU (*Further*).
 #
 # ### Further: is the difference more than chance?
 #

@@ -60,7 +60,6 @@ model = tx.LanguageModel(config).to(device)
 token_ids = torch.randint(6, 8_000, (batch_size, seq_len + 1), device=device)
 inputs, targets = token_ids[:, :-1], token_ids[:, 1:]
 costs = tx.cost_table(config, batch_size=batch_size, seq_len=seq_len)
-print(f"{costs.flops_training:,} operations in a training step")
 
 # %% [markdown]
 # A fair stopwatch **warms up** (the first call fetches memory), **takes turns**, A B, A B, so a slow moment meets both, and reads **the right clock**: processor time, which does not pass while other programs have the core. We report the median of the ratios, round by round, with their smallest and largest value: a **range**, not a **confidence interval**.
@@ -127,7 +126,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# **Finding:** where the range lies above 1, a step takes longer than calculated. Possible reasons, not separated here: its products are smaller than the one that was timed; what is no product takes time, too; and no count of operations sees that numbers must be read from memory, and results written.
+# **Finding:** where the range lies above 1, a step takes longer than calculated. Possible reasons, not separated here: its products are smaller than the one that was timed; what is no product takes time, too; and no count of operations sees that numbers must be read from memory.
 #
 # ## By hand: operations and bytes
 #
@@ -151,29 +150,19 @@ print(f"{operations / n_bytes:.2f} for each byte")
 # %% [markdown]
 # ## Look: the roofline of this machine
 #
-# Here are the layers of our model in training, where each weight is read once for all tokens of a batch, and in generation with a **KV cache**, which stores the keys and values of earlier tokens: one token at a time, so each weight is read to be used once. A large product gives the top, a large copy the slope. The copy comes first in each round: it should drive most weights out of the **cache**, the small memory close to the processor.
-
-# %% tags=["nbval-check-output"]
-sizes = {"training": (4, 128, 128), "generation": (1, 1, 128)}
-kinds_of_work = {
-    name: lesson_13.layers_of(
-        config, batch_size=n, n_queries=queries, n_keys=keys, device=device
-    )
-    for name, (n, queries, keys) in sizes.items()
-}
-for kind, named in kinds_of_work.items():
-    intensity = named["output layer"].intensity
-    print(f"output layer, {kind}: {intensity:.1f} operations for each byte")
+# Here are the layers of our model in training and in generation. In training each weight is read once for all tokens of a batch. In generation with a **KV cache**, which stores the keys and values of earlier tokens, it is read for one token. A large product gives the top of the roofline, a large copy the slope.
 
 # %%
 layers = {
     f"{name}, {kind}": layer
-    for kind, named in kinds_of_work.items()
-    for name, layer in named.items()
+    for kind, n_rows, n_queries in (("training", 4, 128), ("generation", 1, 1))
+    for name, layer in lesson_13.layers_of(
+        config, batch_size=n_rows, n_queries=n_queries, n_keys=128, device=device
+    ).items()
 }
 copied = torch.ones(2**15 if smoke else 2**25, device=device)  # 128 MB
 target = torch.empty_like(copied)
-copying = {"copy": lambda: target.copy_(copied)}
+copying = {"copy": lambda: target.copy_(copied)}  # first: drives weights out of caches
 with torch.inference_mode():
     timed = take_turns(copying | {name: layer.task for name, layer in layers.items()})
 bandwidth = 2 * 4 * copied.numel() / min(timed["copy"])  # bytes a second: read, written
@@ -196,27 +185,12 @@ course.widgets.roofline(
 # %% [markdown]
 # ## Where the time goes in a step
 #
-# First the work *on paper*: products and attention come from the cost table, the rest is our estimate. Forward and backward together cost three times the forward pass.
+# First the work *on paper*: products and attention are counted as in lesson 12, the rest is our estimate. Then a **profile**, a clock on every operation. **Predict 13.2.**
 
 # %%
-N, L = batch_size * seq_len, config.n_layers
-attention = L * 4 * batch_size * seq_len**2 * config.d_model
-forward = {
-    lesson_13.PRODUCTS: costs.flops_forward - attention,
-    "fused attention": attention,  # scores, softmax and sums in one call
-    "softmax and loss": 5 * N * config.vocab_size,
-    "norms": 7 * N * config.d_model * (2 * L + 1),
-    "the rest": N * (10 * config.d_ff + 2 * config.d_model) * L,
-}
-on_paper = {kind: 3 * n for kind, n in forward.items()}
-on_paper["optimizer"] = 12 * sum(p.numel() for p in model.parameters())
+on_paper = lesson_13.on_paper(config, batch_size=batch_size, seq_len=seq_len)
 share_on_paper = on_paper[lesson_13.PRODUCTS] / sum(on_paper.values())
 print(f"products are {share_on_paper:.1%} of the operations on paper")
-
-# %% [markdown]
-# A **profile** is a clock on every operation. **Predict 13.2.**
-
-# %%
 course.predict(
     "13.2",
     "What share of the time do the products have?",
@@ -245,7 +219,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# **Finding:** where the printed range leaves out the share on paper, the clock does not follow the count. The lower bar shows where the rest goes.
+# **Finding:** where the printed range leaves out the share on paper, the clock does not follow the count.
 #
 # If a share $p$ of the time becomes $k$ times as fast, the whole becomes $\frac{1}{(1 - p) + p / k}$ times as fast: **Amdahl's law**. Half of the time, made infinitely fast, gives a factor of two and no more. So measure *first*.
 #

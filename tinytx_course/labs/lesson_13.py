@@ -6,19 +6,39 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
+from tinytx.config import TransformerConfig
 from tinytx.tokenizer import Tokenizer
-from tinytx_course.labs.profiling import PRODUCTS, profile
-from tinytx_course.labs.roofline import layers_of
+from tinytx_course.counting.costs import cost_table
+from tinytx_course.labs.profiling import PRODUCTS, REST, profile
+from tinytx_course.labs.roofline import NORM_FLOPS, layers_of
 from tinytx_run.corpora import Corpus
 from tinytx_run.pretrain import train_tokenizer
 from tinytx_run.recipes import corpus_kind
 
-__all__ = ["PRODUCTS", "layers_of", "profile", "ratio", "said", "speed_line", "tokenizer_for"]
+__all__ = ["PRODUCTS", "layers_of", "on_paper", "profile", "ratio", "said", "speed_line", "tokenizer_for"]
 
 
 def tokenizer_for(corpus: Corpus, vocab_size: int, n_texts: int = 3000) -> Tokenizer:
     """A tokenizer of at most so many tokens, from the first training texts; few words need fewer."""
     return train_tokenizer(corpus.train.texts[:n_texts], vocab_size, exact=False, kind=corpus_kind(corpus))
+
+
+def on_paper(config: TransformerConfig, *, batch_size: int, seq_len: int) -> dict[str, int]:
+    """Operations of a training step by the kinds of a profile: thrice those forward, and the update.
+
+    Products and attention are those of the cost table, all others are an estimate.
+    """
+    costs = cost_table(config, batch_size=batch_size, seq_len=seq_len)
+    n_tokens, width, n_layers = batch_size * seq_len, config.d_model, config.n_layers
+    attention = n_layers * 4 * n_tokens * seq_len * width
+    forward = {
+        PRODUCTS: costs.flops_forward - attention,
+        "fused attention": attention,  # scores, softmax and sums in one call
+        "softmax and loss": 5 * n_tokens * config.vocab_size,
+        "norms": NORM_FLOPS * n_tokens * width * (2 * n_layers + 1),
+        REST: n_tokens * (10 * config.d_ff + 2 * width) * n_layers,
+    }
+    return {kind: 3 * n for kind, n in forward.items()} | {"optimizer": 12 * costs.parameters.total}
 
 
 def ratio(slow: Sequence[float], fast: Sequence[float]) -> tuple[float, tuple[float, float]]:

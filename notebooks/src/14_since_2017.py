@@ -30,15 +30,12 @@
 # %%
 import math  # noqa: F401 - an exercise may need it
 
-import numpy as np
-import pandas as pd
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.transformer import Block, FeedForward, MixtureOfExperts
 from tinytx_course import plots, results
 from tinytx_run.intervals import paired_interval
 
@@ -61,9 +58,9 @@ plots.diagram("old-and-new-block")
 # | SwiGLU | ReLU | two projections multiplied | lower the loss |
 # | rotary | positions added | queries and keys turned | lower the loss; only distances count |
 # | grouped queries | keys for each head | keys shared | save memory in generation |
-# | tied embeddings | one matrix in the paper, two in our model | one in many small models | save parameters |
+# | tied embeddings | two matrices in our model | one | save parameters |
 # | no biases | $xW + b$ | $xW$ | be simpler |
-# | Muon | Adam | an optimizer whose steps have about one length in all directions | lower the loss sooner |
+# | Muon | Adam | steps of about one length in all directions | lower the loss sooner |
 #
 # ### The tempting wrong way
 #
@@ -86,13 +83,8 @@ SWAPS = {
 }
 n_old = tx.parameter_table(old).total
 for name, changes in SWAPS.items():
-    config = old.replace(**changes)
-    added, narrow, wide = (
-        tx.parameter_table(config.replace(d_ff=f)).total - n_old for f in (256, 1, 2)
-    )
-    d_ff = 1 - round(narrow / (wide - narrow))
-    assert abs(tx.parameter_table(config.replace(d_ff=d_ff)).total / n_old - 1) < 0.002
-    print(f"{name:<16}{added / n_old:+7.1%}   equal with d_ff {d_ff}")
+    added = tx.parameter_table(old.replace(**changes)).total - n_old
+    print(f"{name:<16}{added / n_old:+7.1%}")
 
 # %% [markdown]
 # ## Measured: each change alone
@@ -109,6 +101,7 @@ course.predict(
 
 # %%
 stored = results.read_results("since-2017")
+assert all(abs(run["n_params"] / n_old - 1) < 0.002 for run in stored.data.values())
 tuned, above = {}, {}  # variant: {rate, or seed: nats per token above the bound}
 for record in stored.data.values():
     name, loss = record["variant"], record["above"]
@@ -169,7 +162,7 @@ course.resolve("14.2", "2 to 4", f"{len(better)} wide intervals lie below zero."
 #
 # $$\text{RMSNorm}(x) = \gamma \cdot \frac{x}{\sqrt{m + \varepsilon}}, \qquad m = \tfrac1D \sum_i x_i^2 .$$
 #
-# The token (1, −1, 5, 1) has the squares 1, 1, 25, 1 with the mean 7, so it becomes $(1, -1, 5, 1) / \sqrt 7$.
+# The token (1, −1, 5, 1) has the squares 1, 1, 25, 1 with the mean 7, so it is divided by $\sqrt 7 \approx 2.65$.
 
 # %% tags=["nbval-check-output"]
 def norm_by_rms(x, gamma, eps=1e-5):
@@ -178,7 +171,7 @@ def norm_by_rms(x, gamma, eps=1e-5):
 
 
 token = torch.tensor([1.0, -1.0, 5.0, 1.0])
-print(norm_by_rms(token, torch.ones(4)), f" 5/√7 = {5 / 7**0.5:.4f}")
+print(norm_by_rms(token, torch.ones(4)))
 _ = torch.manual_seed(0)
 x, gamma = torch.randn(2, 5, 64), torch.randn(64)  # (B, T, D), (D,)
 torch.testing.assert_close(norm_by_rms(x, gamma), F.rms_norm(x, (64,), gamma, 1e-5))
@@ -199,6 +192,9 @@ torch.testing.assert_close(norm_by_rms(x, gamma), F.rms_norm(x, (64,), gamma, 1e
 # ### Further: SwiGLU in code
 
 # %% tags=["nbval-check-output"]
+from tinytx.transformer import FeedForward
+
+
 def gated(x, w_gate, w_up, w_down):
     gate = x @ w_gate  # (B, T, F)
     gate = gate * gate.sigmoid()  # SiLU
@@ -263,6 +259,9 @@ print("4 heads of queries read 2 of keys and values; equal to torch")
 # Three changes are a setting each. **Pre-norm** ([lesson 05](05_the_block.ipynb)): $x + f(\text{norm}(x))$ in place of $\text{norm}(x + f(x))$, and one norm at the end (Xiong et al., [arXiv:2002.04745](https://arxiv.org/abs/2002.04745)). **No biases**: $xW$ in place of $xW + b$. **Tied embeddings**: the output layer uses the embedding matrix (Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859)). The paper of 2017 tied them already; our model of 2017 does not, so the tie can be measured.
 
 # %%
+import pandas as pd
+
+
 def effect(*names):
     rows = {n: [together[n].mean, together[n].low, together[n].high] for n in names}
     return pd.DataFrame(rows, ["nats", "from", "to"]).T.map("{:+.3f}".format)
@@ -316,7 +315,6 @@ rotary, beyond = above["rotary"], {}
 for name in ("all together", "all but the tie"):
     more = beyond[name] = paired_interval(above[name][i] - rotary[i] for i in rotary)
     print(f"{name} - rotary {more.mean:+.3f} [{more.low:+.3f}, {more.high:+.3f}] nats")
-assert abs(beyond["all together"].mean) < 0.1 * abs(together["rotary"].mean)
 assert beyond["all but the tie"].high < 0 < beyond["all together"].high
 course.resolve(
     "14.4", surplus.mean,
@@ -456,6 +454,9 @@ assert max(smear) < -0.01 < -0.005 < min(bigrams) and clock.high < 0 < both.low
 # So the model has $E$ times the parameters in its networks, but a token pays only for those it goes through.
 
 # %% tags=["nbval-check-output"]
+from tinytx.transformer import MixtureOfExperts
+
+
 def mixture(x, router, experts, n_chosen):
     out = torch.zeros_like(x)
     for token in range(len(x)):  # x: (N, D)
@@ -490,6 +491,8 @@ for name, each in {"one network": dense, "4 experts, 2 a token": config}.items()
 # The stored runs are finished models. The learning rate of each width was tuned in runs of 250 steps only. On logarithmic axes a law $B / D^b$ would be a straight line.
 
 # %%
+import numpy as np
+
 scaling = results.read_results("scaling")
 runs = [record for record in scaling.data.values() if record["measure"] == "test"]
 excess = {}  # (N, D): losses above the bound, one a seed
@@ -560,7 +563,6 @@ assert n_at_top > len(winners) / 2
 #
 # - One small size, one small language, 300 steps. Changes made for deep models or long texts can matter there and not here.
 # - Only learning rates were tuned. Equal parameters are not equal time, which we did not measure.
-# - Five seeds make wide intervals. "No difference that we can see" is not "no difference".
 # - What comes after pretraining is left out: instruction tuning, and learning from preferences (Ouyang et al., [arXiv:2203.02155](https://arxiv.org/abs/2203.02155)).
 #
 # ## Take-home
@@ -611,6 +613,8 @@ class ModernBlock(nn.Module):
 # The same block from the package's settings, with our weights: equal outputs.
 
 # %% tags=["nbval-check-output"]
+from tinytx.transformer import Block
+
 settings = {name: value for swap in SWAPS.values() for name, value in swap.items()}
 modern = old.replace(**settings, d_ff=170)
 mine, theirs = ModernBlock(), Block(modern)

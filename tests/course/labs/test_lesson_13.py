@@ -6,8 +6,8 @@ from torch import nn
 
 from tinytx.config import TransformerConfig
 from tinytx_course.counting.costs import cost_table
-from tinytx_course.labs.lesson_13 import speed_line
-from tinytx_course.labs.profiling import KINDS, REST, kind_of, profile
+from tinytx_course.labs.lesson_13 import on_paper, speed_line
+from tinytx_course.labs.profiling import KINDS, PRODUCTS, REST, kind_of, profile
 from tinytx_course.labs.roofline import layers_of
 from tinytx_course.results import read_results
 
@@ -58,6 +58,13 @@ def test_a_step_has_its_products_forward_and_backward_and_its_update():
     assert set(found.by_kind()) == {*KINDS, REST}
     assert sum(found.by_kind().values()) == pytest.approx(found.total)
     assert all(seconds >= 0 for seconds in found.seconds.values())
+
+
+def test_paper_has_the_kinds_of_a_profile_and_the_operations_of_the_cost_table():
+    found = on_paper(CONFIG, batch_size=2, seq_len=7)
+    assert set(found) <= {*KINDS, REST}
+    counted = found[PRODUCTS] + found["fused attention"]
+    assert counted == cost_table(CONFIG, batch_size=2, seq_len=7).flops_training
 
 
 def test_stored_speeds_have_one_line_each():

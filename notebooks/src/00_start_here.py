@@ -28,15 +28,12 @@
 
 # %%
 import math
-import textwrap
 
 import torch
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx.generate import generate_many
 from tinytx_course import machine, plots
-from tinytx_course.engine import shipped_model
 
 _ = torch.manual_seed(0)
 
@@ -66,6 +63,11 @@ print(machine.shortcomings(machine.this_machine()) or "nothing: you are ready")
 # The language of these reviews is our own, made by a grammar whose every probability can be computed. So we can ask whether a text belongs to it, here for fifty reviews by each model. (One that is cut off after 100 tokens does not count.)
 
 # %%
+import textwrap
+
+from tinytx.generate import generate_many
+from tinytx_course.engine import shipped_model
+
 shipped = shipped_model()
 untrained = tx.LanguageModel(shipped.model.config)
 print(f"{tx.count_parameters(shipped.model):,} numbers to be learned")
@@ -114,13 +116,10 @@ scores = []
 for word in vectors.tolist():
     products = [a * b for a, b in zip(beau, word, strict=True)]
     scores.append(sum(products) / math.sqrt(4))
-for word, score in zip(words, scores, strict=True):
-    print(f"{word:<6}{score:4.1f}")
-
 raised = [math.exp(score) for score in scores]
 weights_by_hand = [value / sum(raised) for value in raised]
-for word, weight in zip(words, weights_by_hand, strict=True):
-    print(f"{word:<6}{weight:5.2f}")
+for word, score, weight in zip(words, scores, weights_by_hand, strict=True):
+    print(f"{word:<6}{score:4.1f}{weight:6.2f}")
 new = torch.tensor(weights_by_hand) @ vectors
 print("the new vector of beau:", *(f"{number:.2f}" for number in new))
 
@@ -153,8 +152,7 @@ course.predict(
 # %% tags=["folded"]
 fig, ax = plots.heatmap(
     weights_all, row_labels=words, col_labels=words, numbers=".2f", low=0, high=1,
-    xlabel="attended to", ylabel="attending", bar_label="weight",
-    title="Attention on four words",
+    xlabel="attended to", ylabel="attending",
 )
 plots.show(fig, name="00_attention_on_four_words")
 selfish = [word for i, word in enumerate(words) if weights_all[i, i] > 0.5]
@@ -267,7 +265,7 @@ print("it equals the package")
 # %% [markdown]
 # ## How the course works
 #
-# Each lesson asks one question. It is answered by hand, all at once and with the package. From lesson 01 on, the core takes 42 to 54 minutes; the parts marked *Further* can be left out. Measured numbers were computed on the page, or read from a stored experiment that is named. Later lessons learn from book reviews in simple French, which a grammar of ours makes up. So we know how well any model can predict it on average: this limit is the **entropy bound**.
+# From lesson 01 on, the core of a lesson takes 40 to 49 minutes; the parts marked *Further* can be left out. Measured numbers were computed on the page, or read from a stored experiment that is named. Later lessons learn from book reviews in simple French, which a grammar of ours makes up. So we know how well any model can predict it on average: this limit is the **entropy bound**.
 #
 # - **The machine:** [01 tokens](01_tokens.ipynb), [02 attention and masks](02_attention_and_masks.ipynb), [03 positions](03_positions.ipynb), [04 many heads](04_many_heads.ipynb), [05 the block](05_the_block.ipynb), [06 counting parameters](06_counting_parameters.ipynb), [07 your own GPT](07_your_own_gpt.ipynb).
 # - **What it learns:** [08 pretraining](08_pretraining.ipynb), [09 transfer](09_transfer.ipynb), [10 masked or causal](10_masked_or_causal.ipynb), [11 translation](11_translation.ipynb).

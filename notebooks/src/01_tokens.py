@@ -15,7 +15,7 @@
 #
 # After this lesson you can
 #
-# 1. train a byte-pair encoding on paper, merge by merge, read it in Python (*Further:* write it), and get what sentencepiece gets;
+# 1. train a byte-pair encoding on paper and read it in Python (*Further:* write it);
 # 2. turn tokens back into the text, and say what makes a tokenizer lossless;
 # 3. turn a text into inputs and targets, with the special tokens that a model needs;
 # 4. say what a model cannot see of a word, and why counting letters is hard for it;
@@ -39,7 +39,7 @@ import torch
 import tinytx as tx
 import tinytx_course as course
 from tinytx import bpe as subwords
-from tinytx_course import lessons, plots
+from tinytx_course import plots
 
 torch.set_num_threads(1)
 world, corpus = tx.World(), tx.load_corpus("world")
@@ -65,8 +65,7 @@ for review in ("Le roman est magnifique .", "Le roman est illisible ."):
     read.append([word if word in known else "<unk>" for word in review.split(" ")])
     print(review, " → ", *read[-1])
 assert read[0] == read[1]
-n_words, n_characters = len(train_words) / len(train), sum(map(len, train)) / len(train)
-print(f"a review has {n_words:.1f} words, {n_characters:.1f} characters")
+print(f"characters per word: {sum(map(len, train)) / len(train_words):.1f}")
 
 # %% [markdown]
 # Praise and blame have become one text. So a tokenizer should be **lossless**: the tokens can be turned back into exactly the same text. One token per *character* loses nothing where every character is known, but the text is five times as long. Between the two are **subwords**: frequent words whole, others in parts, down to letters.
@@ -86,8 +85,8 @@ def pair_counts(words):
     return pairs
 
 
-ranked = pair_counts(words).most_common()
-print(*(f"{left} {right}: {count}" for (left, right), count in ranked), sep="   ")
+for (left, right), count in pair_counts(words).most_common():
+    print(left, right, count)
 
 def join(tokens, left, right):
     joined = []
@@ -100,7 +99,7 @@ def join(tokens, left, right):
 
 
 for tokens, count in words.items():
-    print(count, "×", *tokens, " → ", *join(tokens, "l", "e"))
+    print(count, "×", *join(tokens, "l", "e"))
 
 # %% [markdown]
 # `l e` wins: $6 + 3 + 2 + 1 = 12$. Then count again, *with the new token*, and merge again. Ties need a rule: the shorter new token first, then the
@@ -116,14 +115,13 @@ def learn(words, n_merges):
             pairs, key=lambda p: (-pairs[p], len(p[0] + p[1]), p[0] + p[1])
         )
         words = {join(tokens, left, right): count for tokens, count in words.items()}
-        length = sum(len(tokens) * count for tokens, count in words.items())
-        learned.append((left, right, pairs[left, right], length))
+        learned.append((left, right, pairs[left, right]))
     return learned
 
 
 by_hand = learn(words, 6)
-for left, right, count, length in by_hand:
-    print(f"{left:>4} + {right:<4} {count:>2} times, {length} tokens left")
+for left, right, count in by_hand:
+    print(f"{left:>4} + {right:<4} {count:>2} times")
 
 # %% [markdown]
 # ## Encode a new word
@@ -141,7 +139,7 @@ course.predict(
 # %%
 def cut(word):
     tokens = ("▁", *word)
-    for left, right, _, _ in by_hand:
+    for left, right, _ in by_hand:
         tokens = join(tokens, left, right)
     return tokens
 
@@ -268,7 +266,7 @@ print(len(token_ids), "ids →", tuple(looked_up.shape), "equal to the product")
 # %% [markdown]
 # ## What this does not show
 #
-# Our language has about a thousand words ([lesson 08](08_pretraining.ipynb) counts them). So a vocabulary of whole words can be far smaller than for real text, where new words never end.
+# Our language has about a thousand words ([lesson 08](08_pretraining.ipynb) counts them). In real text new words never end, so a vocabulary of whole words would be far larger.
 #
 # ## Questions
 
@@ -414,6 +412,8 @@ for text in ("bien 🙂", "βιβλίο"):
 # Each review of our world exists in English too. Three tokenizers of the same kind and size are trained: on French, on English, and on a file of yours (plain text, UTF-8; until you name one, the licence of this course). Every fifth line is held out.
 
 # %%
+from tinytx_course import lessons
+
 own_file = lessons.course_file("LICENSE")  # ← a file of your own
 english, french = zip(*world.pairs(3_500, seed=1), strict=True)
 own = own_file.read_text(encoding="utf-8").splitlines()[:20_000]

@@ -18,7 +18,7 @@
 # 1. show that attention with neither positions nor a mask is blind to order;
 # 2. write down the sinusoidal table by hand, and read it as a row of clocks;
 # 3. say which rotation moves on by $k$ words, and prove it (*Further*);
-# 4. build rotary positions and the biases of ALiBi by hand, and say what each can know and what it cannot;
+# 4. build rotary positions and the biases of ALiBi by hand, and say what each can know;
 # 5. train short, test long, and read off which positions hold.
 #
 # *You need:* attention, as in [lesson 02](02_attention_and_masks.ipynb), and sine and cosine from school.
@@ -26,17 +26,13 @@
 
 # %% [markdown]
 # ## Set-up
-#
-# The last line asks two questions from earlier lessons.
 
 # %%
 import math
-from collections import Counter
 
 import pandas as pd
 import seaborn as sns
 import torch
-from torch import nn
 
 import tinytx as tx
 import tinytx_course as course
@@ -52,12 +48,13 @@ course.recall("03")
 # *The beginning is boring, but the hero is magnificent*: that reader liked the book. Exchange two words, and the other did not. A small transformer that classifies texts reads both, untrained, with neither positions nor a mask.
 
 # %%
-world = tx.World()
-liked = world.split("Le début est ennuyeux, mais le héros est magnifique.")
-disliked = world.split("Le début est magnifique, mais le héros est ennuyeux.")
-bag = Counter(liked)
-assert bag == Counter(disliked)
-vocabulary = sorted(bag)
+reviews = (
+    "Le début est ennuyeux , mais le héros est magnifique .",
+    "Le début est magnifique , mais le héros est ennuyeux .",
+)
+liked, disliked = [review.split(" ") for review in reviews]
+assert sorted(liked) == sorted(disliked)
+vocabulary = sorted(set(liked))
 twins = [[vocabulary.index(word) for word in words] for words in (liked, disliked)]
 twins = torch.tensor(twins)  # (2, T)
 config = tx.TransformerConfig(
@@ -81,7 +78,7 @@ print("both reviews get the same scores")
 # Number the words 0, 1, 2, … and add the number to the word's vector, in the same model. **Predict 03.1.**
 
 # %%
-class RawIndex(nn.Module):
+class RawIndex(torch.nn.Module):
     def forward(self, x):
         positions = torch.arange(x.shape[1], dtype=x.dtype)  # (T,)
         # (B, T, D): word t is moved by t in every dimension
@@ -119,9 +116,9 @@ course.resolve(
 #
 # ## By hand: clocks
 #
-# So each **position** gets a clock with hands of different speeds. Hand $i$ turns by $1 / \text{base}^{2i/d}$ radians per word, noted by sine and cosine:
+# So each **position** gets a clock with hands of different speeds. Hand $i$ turns by $w_i = 1 / \text{base}^{2i/d}$ radians per word, noted by sine and cosine:
 #
-# $$PE(pos, 2i) = \sin\left(\frac{pos}{\text{base}^{2i/d}}\right), \qquad PE(pos, 2i+1) = \cos\left(\frac{pos}{\text{base}^{2i/d}}\right).$$
+# $$PE(pos, 2i) = \sin(w_i \, pos), \qquad PE(pos, 2i+1) = \cos(w_i \, pos).$$
 #
 # These are **sinusoidal positions**; $pos$ is counted from 0, and $d$ is the width of the vectors. On paper: four words, width 4 and base 100.
 
@@ -138,8 +135,8 @@ for pos, word in enumerate(robot):
     print(f"{word:<6}", *(f"{value:6.2f}" for value in row))
 table = tx.sinusoidal_positions(4, 4, base=100)  # (T, D)
 torch.testing.assert_close(table, torch.tensor(by_hand))
-seeing = tx.Classifier(config.replace(positions="sinusoidal"))
-assert (seeing(twins)[0] - seeing(twins)[1]).abs().max() > 1e-3
+first, second = tx.Classifier(config.replace(positions="sinusoidal"))(twins)
+assert (first - second).abs().max() > 1e-3
 print("equal to the package, with which the two reviews get different scores")
 
 # %% [markdown]
@@ -148,22 +145,19 @@ print("equal to the package, with which the two reviews get different scores")
 #
 # ## Look
 #
-# The table with base 10,000, and the similarity of its rows, $PE(p) \cdot PE(q)$.
+# The table with base 10,000:
 
 # %%
 table = tx.sinusoidal_positions(50, 32)
-alike = table @ table.T / 16  # (T, T); 16 = D/2: 1 on the diagonal
-torch.testing.assert_close(alike[1:, 1:], alike[:-1, :-1])  # constant diagonals
-fig, (left, right) = plots.figure(1, 2, width=10.6, height=4.6)
-style = {"vmin": -1, "vmax": 1, "cmap": "RdBu", "yticklabels": 5}
-sns.heatmap(table, **style, xticklabels=4, cbar_kws={"label": "value"}, ax=left)
-sns.heatmap(alike, **style, xticklabels=5, cbar_kws={"label": "similarity"}, ax=right)
-left.set(title="The table", xlabel="dimension (sine where even)", ylabel="position")
-right.set(title="Similarity of its rows", xlabel="position q", ylabel="position p")
+fig, ax = plots.figure(width=7, height=4.4)
+sns.heatmap(table, cmap="RdBu", yticklabels=5, cbar_kws={"label": "value"}, ax=ax)
+ax.set(xlabel="dimension (sine where even)", ylabel="position")
 plots.show(fig, name="03_sinusoidal_table")
+similar = table @ table.T  # (T, T)
+torch.testing.assert_close(similar[1:, 1:], similar[:-1, :-1])  # constant diagonals
 
 # %% [markdown]
-# **Similarity depends on the distance alone.** To move on by $k$ words each hand turns by its own fixed angle, *wherever it is*: one rotation, $R(k)$, takes every $PE(pos)$ to $PE(pos + k)$.
+# **The similarity of two rows, $PE(p) \cdot PE(q)$, depends on their distance alone.** To move on by $k$ words each hand turns by its own fixed angle, *wherever it is*: one rotation, $R(k)$, takes every $PE(pos)$ to $PE(pos + k)$.
 #
 # Choose a hand and a shift $k$.
 
@@ -221,9 +215,9 @@ except ValueError as refused:
 #
 # **Rotary positions** (RoPE) turn queries and keys, inside each head (one of several attentions side by side, lesson 04): the query of word $t$ by $R(t)$, the key of word $s$ by $R(s)$. Nothing is added, nothing is learned, and values are not turned. The score:
 #
-# $$\bigl(R(t)\,q\bigr) \cdot \bigl(R(s)\,k\bigr) \;=\; q \cdot R(t)^\top R(s)\, k \;=\; q \cdot R(s-t)\, k.$$
+# $$(R(t)\,q) \cdot (R(s)\,k) \;=\; q \cdot R(t)^\top R(s)\, k \;=\; q \cdot R(s-t)\, k.$$
 #
-# (The transpose turns back. `tx.shift_matrix` is $R$ written out; the paper turns the other way, which leaves the scores as they are.) Only the **difference** of the positions is left: how far, and in which direction. No matrix need be built:
+# (The transpose turns back; `tx.shift_matrix` is $R$ written out.) Only the **difference** of the positions is left: how far, and in which direction. No matrix need be built:
 
 
 # %% tags=["nbval-check-output"]
@@ -252,7 +246,7 @@ print("turned = matrices = tx.rotate")
 #
 # $$\text{score}(t, s) = \frac{q_t \cdot k_s}{\sqrt{K}} - m_h\,|t - s|.$$
 #
-# $K$ is the number of entries of a query ($d$ in lesson 02). Every head $h$ of $H$ has its own fixed slope, $m_h = 2^{-8h/H}$ with $h = 1, \ldots, H$; with four heads 1/4, 1/16, 1/64 and 1/256.
+# $K$ is the number of entries of a query ($d$ in lesson 02). Every head $h$ of $H$ has its own fixed slope, $m_h = 2^{-8h/H}$ with $h = 1, \ldots, H$.
 
 
 # %% tags=["nbval-check-output"]
@@ -273,7 +267,7 @@ print("equal to the package; forwards and backwards get the same scores")
 #
 # ## Break it: train short, test long
 #
-# **Extrapolation** means longer texts than in training. Small causal language models of five kinds were trained on snippets of **16 words** (five seeds each, stored; the code is `experiments/positions.py`). Each must predict the first eight words of 125 new reviews, **the same words every time**, with more and more of *other* reviews before them. **Predict 03.2.**
+# **Extrapolation** means longer texts than in training. Small causal language models of five kinds were trained on snippets of **16 words** (five seeds each, stored; the code is `experiments/positions.py`). Each predicts the first eight words of 125 new reviews, **the same words every time**, after more and more of *other* reviews. **Predict 03.2.**
 
 # %%
 course.predict(
@@ -282,42 +276,35 @@ course.predict(
 )
 
 # %%
-stored = read_results("positions")
-readers = [one for one in stored.data.values() if one["task"] == "language"]
-losses = {kind: [] for kind in ("none", "learned", "sinusoidal", "rotary", "alibi")}
-for one in readers:
-    losses[one["kind"]].append(one["losses"])
-losses = {kind: torch.tensor(found) for kind, found in losses.items()}  # (seeds, 9)
-rises = {kind: found[:, -1] - found[:, 0] for kind, found in losses.items()}
-steadiest = min(rises, key=lambda kind: rises[kind].mean())
-rise = rises[steadiest].mean()
-course.resolve("03.2", steadiest, f"{steadiest}: worse by {rise:.2f} nats a word.")
+stored = pd.DataFrame(read_results("positions").data.values())
+readers = stored[stored["task"] == "language"].set_index("kind")
+lengths = readers["before"].iloc[0]
+losses = pd.DataFrame(readers["losses"].tolist(), readers.index, lengths)  # a row a model
+rises = losses[96] - losses[0]
+means = rises.groupby("kind").mean()
+found = f"{means.idxmin()}: worse by {means.min():.2f} nats a word."
+course.resolve("03.2", means.idxmin(), found)
 
 # %% tags=["folded"]
-lengths = readers[0]["before"]
-lines = [
-    plots.Curve(kind, lengths, found.mean(dim=0), *found.aminmax(dim=0))
-    for kind, found in losses.items()
-]
+kinds = losses.groupby("kind", sort=False)
+lines = [plots.Curve(k, lengths, g.mean(), g.min(), g.max()) for k, g in kinds]
 fig, ax = plots.curves(
-    lines, references={"entropy bound": readers[0]["bound"]},
+    lines, references={"entropy bound": readers["bound"].iloc[0]},
     xlabel="words of other reviews before (tokens)", ylabel="loss (nats per word)",
-    title="The same words, ever later in the text",
 )
 ax.axvspan(0, 8, color="#eeeeee", zorder=0)  # as in training
 plots.show(fig, name="03_train_short_test_long")
-mean = pd.DataFrame({k: found.mean(dim=0) for k, found in losses.items()}, lengths)
-rise, jump = mean.loc[96] - mean.loc[0], mean.loc[32] - mean.loc[8]
+mean = kinds.mean().T  # a row a length, a column a kind
+beyond = mean - mean.loc[8]  # what training did not meet
+failing = beyond[["learned", "sinusoidal"]].min(axis=1)
 assert (mean["none"] - mean.min(axis=1)).loc[:8].max() < 0.15
-assert min(jump["learned"], jump["sinusoidal"]) > 0.5 > jump["rotary"]
-assert rise["rotary"] > rise["learned"] > rise["none"] > 0.4
-assert rise["rotary"] > rise["sinusoidal"] and mean["none"].is_monotonic_increasing
-first = mean.loc[16] - mean.loc[8]  # beyond what training met
-assert first[["learned", "sinusoidal"]].min() > 0.4 > 0.05 > first["rotary"]
+assert mean["none"].is_monotonic_increasing
+assert failing[16] > 0.4 and failing[32] > 0.5 > beyond["rotary"][32]
+assert beyond["rotary"][16] < 0.05 and beyond.loc[96].idxmax() == "rotary"
 assert rises["alibi"].max() < 0.15
 
 # %% [markdown]
-# (The table of learned positions has 112 rows here; training reaches 16.) Within the trained length **a causal model without positions is nearly as good here**, within 0.15 nats. (With one block it knows the word before and the bag of those before that, not their order.) Beyond, its loss creeps up, while the loss of learned and sinusoidal ones rises by more than half a nat between 8 and 32 words before. Rotary positions lose less than half a nat up to 32 words before, and then fail as badly. One kind holds to the end, ALiBi.
+# Within the trained length **a causal model without positions is nearly as good here**, within 0.15 nats. Beyond, its loss creeps up. Learned and sinusoidal positions fail at once: between 8 and 32 words before, their loss rises by more than half a nat. (The table of learned ones has 112 rows; training reaches 16.) Rotary positions lose less than that up to 32 words before, and then fail as badly. One kind holds to the end, ALiBi.
 #
 # ### Further: why some hold
 #
@@ -327,9 +314,8 @@ assert rises["alibi"].max() < 0.15
 reach = torch.arange(97, 105)  # words that each of the last eight can attend to
 evenly = (1 - 16 / reach).mean().item()
 print(f"{'evenly':<12} {evenly:5.0%}   then each of four heads, as stored")
-for kind in losses:
-    found = [one["far"] for one in readers if one["kind"] == kind]
-    shares = torch.tensor(found).mean(dim=0)  # (H,)
+for kind, far in readers.groupby("kind", sort=False)["far"]:
+    shares = torch.tensor(far.tolist()).mean(dim=0)  # (H,)
     print(f"{kind:<12}", *(f"{share:5.0%}" for share in shares))
     assert kind == "alibi" or (shares - evenly).abs().max() < 0.15
     assert kind != "rotary" or shares.min() > evenly
@@ -351,7 +337,7 @@ assert shares[0] < 0.05 and shares[-1] > evenly - 0.15  # the last row: ALiBi
 # before _mais_. A model of the bag cannot expect more than one in seven. *One number* is the index divided by the length, times a learned direction. Each kind was trained on games of eight words for 1,500 steps from five seeds, and is tested on two thousand games of eight words, and of **sixteen**, which no model has met (stored).
 
 # %%
-games = pd.DataFrame(one for one in stored.data.values() if one["task"] == "game")
+games = stored[stored["task"] == "game"]
 by_kind = games.groupby("kind", sort=False)[["right 8", "right 16"]]
 print(by_kind.agg(["mean", "min", "max"]).map("{:.0%}".format))
 short, long = (by_kind.mean()[f"right {n_words}"] for n_words in (8, 16))
@@ -453,10 +439,10 @@ course.check("alibi_bias", alibi_bias)
 # 1. Attention with neither positions nor a mask is permutation-equivariant.
 # 2. Sinusoidal positions are a row of clocks: $PE(pos + k) = R(k) \, PE(pos)$ with one rotation for all positions.
 # 3. Rotary scores keep distance and direction; ALiBi knows no direction.
-# 4. Trained short and tested long, learned and sinusoidal positions fail at once and rotary ones later; ALiBi held on reviews. *Further:* in a game of twice the length only rotary positions did.
+# 4. Trained short and tested long, learned and sinusoidal positions fail at once and rotary ones later; ALiBi held on reviews.
 #
-# *Where this comes from:* sinusoids, Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 3.5 ; learned positions, Gehring et al.,
-# [arXiv:1705.03122](https://arxiv.org/abs/1705.03122), section 3.1; rotary, Su et al., [arXiv:2104.09864](https://arxiv.org/abs/2104.09864), section 3.2; ALiBi, Press et al., [arXiv:2108.12409](https://arxiv.org/abs/2108.12409),
-# section 3, and figure 1 for real text; causal models without positions, Haviv et al., [arXiv:2203.16634](https://arxiv.org/abs/2203.16634).
+# *Where this comes from:* sinusoids, Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 3.5; learned positions, Gehring et al.,
+# [arXiv:1705.03122](https://arxiv.org/abs/1705.03122), section 3.1; rotary, Su et al., [arXiv:2104.09864](https://arxiv.org/abs/2104.09864), section 3.2 (turned the other way, with the same scores); ALiBi, Press et al., [arXiv:2108.12409](https://arxiv.org/abs/2108.12409),
+# section 3; causal models without positions, Haviv et al., [arXiv:2203.16634](https://arxiv.org/abs/2203.16634).
 #
 # *What comes next:* lesson 04 splits attention into many heads.

@@ -11,13 +11,13 @@
 #
 # **Who may attend to whom?**
 #
-# A translator has an **encoder**, which reads the source, and a **decoder**, which writes the target. Words attend within the encoder, within the decoder, and from the decoder to the encoder. Each place has its own rule: a table of True and False, a **mask**.
+# A translator has an **encoder**, which reads the source, and a **decoder**, which writes the target. Words attend within each, and from the decoder to the encoder. Each place has its own rule: a table of True and False, a **mask**.
 #
 # After this lesson you can
 #
 # 1. compute attention of one sequence over another, by hand and as matrices;
-# 2. say why scores are divided by $\sqrt{d}$, and what happens without it;
-# 3. build causal and padding masks, combine them, and recognise the usual wrong ones by their symptoms;
+# 2. say why scores are divided by $\sqrt{d}$;
+# 3. build causal and padding masks, combine them, and recognise wrong ones by their symptoms;
 # 4. test any model for leaks: change one input, and see which outputs move.
 #
 # *You need:* lesson 00, above all softmax.
@@ -44,20 +44,17 @@ torch.set_num_threads(1)
 _ = torch.manual_seed(0)
 
 # %% [markdown]
-# Two earlier questions, then the three places.
+# Two earlier questions.
 
 # %%
 course.recall("02")
 
-# %%
-plots.diagram("three-masks")
-
 # %% [markdown]
 # ## Why: the dice that could be predicted
 #
-# We train two small language models on rolls of a fair die. Shapes are (B, T): B texts at once, a **batch**, of T positions. The target at each position is the roll that follows; `-100` is torch's sign for "no target here".
+# We train two small language models on rolls of a fair die. Shapes are (B, T): B texts at once, a **batch**, of T positions. The target at each position is the next roll, or `-100` where there is none.
 #
-# With `causal=True` a position may attend to itself and to earlier positions, with `causal=False` to all. The **loss** is the mean of $-\ln p$, where $p$ is the probability of the right answer; its unit is the **nat** (`lesson_02.train` is the loop of lesson 08). Who does not see the next roll of a fair die cannot expect less than $\ln 6$.
+# With `causal=True` a position may attend to itself and to earlier positions, with `causal=False` to all. The **loss** is the mean of $-\ln p$, where $p$ is the probability of the right answer, in **nats** (lesson 08 shows the loop). Who does not see the next roll of a fair die cannot expect less than $\ln 6$.
 
 
 # %%
@@ -68,22 +65,21 @@ def dice_game():
 
 dice = tx.TransformerConfig(vocab_size=6, d_model=32, n_heads=1, n_layers=1, d_ff=64)
 with plots.style():
-    fig, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
-players = {}
-for name, causal in {"sees the past": True, "sees everything": False}.items():
+    fig, ax = plt.subplots()
+for causal in (True, False):
     torch.manual_seed(1)
-    players[name] = tx.LanguageModel(dice.replace(causal=causal))
-    losses = lesson_02.train(players[name], dice_game, n_steps=150)
-    ax.plot(losses, label=f"{name}, at the end {losses[-1]:.2f}")
+    player = tx.LanguageModel(dice.replace(causal=causal))
+    losses = lesson_02.train(player, dice_game, n_steps=150)
+    ax.plot(losses, label=f"causal={causal}")
 assert losses[-1] < 0.5  # of the one that sees everything
 ax.axhline(math.log(6), linestyle="--", label="ln 6 = 1.79")
-ax.set(xlabel="training step", ylabel="loss (nats per roll)", ylim=(0, 2))
+ax.set(xlabel="training step", ylabel="loss (nats per roll)")
 ax.legend()
 plots.show(fig, name="02_predicting_dice")
 plt.close(fig)
 
 # %% [markdown]
-# **Predict 02.1.** One model seems to predict dice. We show it eight of nine rolls and ask for the ninth, *which it cannot see*.
+# **Predict 02.1.** We show eight of nine rolls and ask for the ninth, *which no model can see*.
 
 # %%
 course.predict(
@@ -93,66 +89,54 @@ course.predict(
 
 # %%
 rolls = torch.randint(6, (3000, 9))
-for player in players.values():
-    guesses = player(rolls[:, :8])[:, -1].argmax(dim=-1)  # (B,) the ninth roll
-    right = (guesses == rolls[:, 8]).float().mean().item()
-    assert abs(right - 1 / 6) < 0.04
+guesses = player(rolls[:, :8])[:, -1].argmax(dim=-1)  # (B,) of the last one trained
+right = (guesses == rolls[:, 8]).float().mean().item()
+assert abs(right - 1 / 6) < 0.04
 course.resolve("02.1", "about one time in six", f"Right in {right:.1%} of the cases.")
 
 # %% [markdown]
-# In training the answer was in the input, one position to the right, and the second model learned to copy it. It lacked a rule about *who may attend to whom*.
+# In training the answer was in the input, one position to the right, and this model learned to copy it. It lacked a rule about *who may attend to whom*.
 #
 # ## By hand: two words ask three
 #
 # Each word that asks has a **query**: $d$ numbers that say what it looks for. Each word that may be
 # attended to has a **key**, what it can be found by, and a **value**, what it hands over.
-#
-# | word | query | key | value |
-# |---|---|---|---|
-# | *she* | 2, 0, 2, 0 | | |
-# | *sings* | 0, 1, 0, 2 | | |
-# | _elle_ | | 1, 0, 1, 0 | 10 |
-# | _chante_ | | 0, 2, 0, 1 | 20 |
-# | _bien_ | | 1, 1, 0, 0 | 40 |
-#
+
+# %%
+queries = torch.tensor([[2.0, 0, 2, 0], [0, 1, 0, 2]])  # T = 2: she, sings
+keys = torch.tensor([[1.0, 0, 1, 0], [0, 2, 0, 1], [1, 1, 0, 0]])  # elle, chante, bien
+values = torch.tensor([10.0, 20, 40])  # of the same S = 3 words
+
+# %% [markdown]
 # *She* and _elle_: $2 \cdot 1 + 2 \cdot 1 = 4$, divided by $\sqrt{4}$ gives a **score** of 2. The scores of *she* are 2, 0 and 1.
 # Softmax makes **attention weights** of them; the mean of the values by these weights is the **context**.
 
 # %% tags=["nbval-check-output"]
-english, french = ["she", "sings"], ["elle", "chante", "bien"]
-queries = torch.tensor([[2.0, 0, 2, 0], [0, 1, 0, 2]])  # T = 2 words ask
-keys = torch.tensor([[1.0, 0, 1, 0], [0, 2, 0, 1], [1, 1, 0, 0]])  # S = 3 words answer
-values = torch.tensor([[10.0], [20], [40]])  # one number each, easy to follow
+def by_hand(divisor=2.0):
+    for word, query in zip(("she", "sings"), queries, strict=True):
+        weights = torch.stack([query @ key / divisor for key in keys]).softmax(dim=0)
+        context = sum(w * value for w, value in zip(weights, values, strict=True))
+        print(f"{word:<5} {weights}, context {context:.2f}")
 
-for word, query in zip(english, queries, strict=True):
-    weights = torch.stack([query @ key / math.sqrt(4) for key in keys]).softmax(dim=0)
-    context = sum(weight * value for weight, value in zip(weights, values, strict=True))
-    shown = [f"{weight:.3f}" for weight in weights]
-    print(f"{word:<6} attends with", *shown, f" context {context.item():.2f}")
+
+by_hand()
 
 # %% [markdown]
 # *She* attends most to _elle_, yet a quarter of _bien_'s 40 pulls its context to 18.24.
 #
-# Why divide by $\sqrt{d}$? A dot product is a sum of $d$ products. If these are independent, with mean 0 and variance 1, its standard deviation is $\sqrt{d}$. Scores that lie far apart give nearly all weight to one key. The slider changes the divisor of *she*:
+# Why divide by $\sqrt{d}$? A dot product is a sum of $d$ products. If these are independent, with mean 0 and variance 1, its standard deviation is $\sqrt{d}$. Scores that lie far apart give nearly all weight to one key. The slider changes the divisor:
 
 
 # %% tags=["varies"]
-@ipywidgets.interact(divisor=(0.2, 8.0, 0.2))
-def she(divisor=2.0):
-    weights = (torch.tensor([4.0, 0, 2]) / divisor).softmax(dim=0)
-    print({word: f"{p:.2f}" for word, p in zip(french, weights, strict=True)})
-
-
-she()
-
+_ = ipywidgets.interact(by_hand, divisor=(0.2, 8.0, 0.2))
 
 # %% [markdown]
 # ## All at once: attention of y over x
 #
-# Queries, keys and values come from the word vectors by three learned **weight matrices**. The
+# Queries, keys and values are the word vectors times three learned **weight matrices**. The
 # sequence $y$ asks, and attends to $x$; each row is a vector.
 #
-# $$\text{attention}(y, x) = \operatorname{softmax}\left(\frac{Q_y K_x^\top}{\sqrt{d}}\right) V_x, \qquad Q_y = y\,W_Q, \quad K_x = x\,W_K, \quad V_x = x\,W_V .$$
+# $$\text{attention}(y, x) = \operatorname{softmax}\left(\frac{Q_y K_x^\top}{\sqrt{d}}\right) V_x$$
 
 # %%
 w_q, w_k, w_v = torch.randn(3, 8, 8) / math.sqrt(8)  # learned in a real model
@@ -162,14 +146,11 @@ def scores_of(y, x):
     return (y @ w_q) @ (x @ w_k).T / math.sqrt(8)  # (T, D) @ (D, S) -> (T, S)
 
 
-def attend(y, x):
-    return scores_of(y, x).softmax(dim=-1) @ (x @ w_v)  # (T, S) @ (S, D) -> (T, D)
-
-
 y, x = torch.randn(2, 8), torch.randn(5, 8)  # random vectors: weights mean nothing yet
 q, k, v = y @ w_q, x @ w_k, x @ w_v
-torch.testing.assert_close(attend(y, x), tx.attention(q, k, v))
-torch.testing.assert_close(attend(y, x), F.scaled_dot_product_attention(q, k, v))
+context = scores_of(y, x).softmax(dim=-1) @ v  # (T, S) @ (S, D) -> (T, D)
+torch.testing.assert_close(context, tx.attention(q, k, v))
+torch.testing.assert_close(context, F.scaled_dot_product_attention(q, k, v))
 print("matrices, tx.attention and torch agree")
 
 # %% [markdown]
@@ -184,37 +165,36 @@ words = ["le", "roman", "est", "très", "beau"]  # the novel is very beautiful
 position = torch.arange(5)
 mask = position[:, None] >= position[None, :]  # (T, S): t down, s across
 assert torch.equal(mask, tx.causal_mask(5))
-weights = scores_of(x, x).masked_fill(~mask, -math.inf).softmax(dim=-1)
-torch.testing.assert_close(weights, tx.attention_weights(x @ w_q, k, mask))
+
+
+def keep(s, allowed):
+    return s.masked_fill(~allowed, -math.inf).softmax(dim=-1)
+
+
+expected = tx.attention_weights(x @ w_q, k, mask)
+torch.testing.assert_close(keep(scores_of(x, x), mask), expected)
 print(mask.int(), "as in the package")
 
 # %% [markdown]
 # ## The leak test
 #
-# A mask can be tested before any training: **change one input, and see which outputs move.** (In a model with norms change each number by its own random amount: layer norm, [lesson 05](05_the_block.ipynb), takes away a change that all numbers of a token share.)
+# A mask can be tested before any training: **change one input, and see which outputs move.**
 
 
 # %% tags=["nbval-check-output"]
 @torch.no_grad()
 def moves(model, inputs):  # (T, S): did output t move when input s was changed?
     before = model(inputs)  # (T, D)
-    moved = torch.zeros(len(before), len(inputs), dtype=torch.bool)
+    moved = []
     for s in range(len(inputs)):
         changed = inputs.clone()
-        changed[s] = changed[s] + 1
-        after = model(changed)
-        same = (after == before) | (after.isnan() & before.isnan())  # exactly
-        moved[:, s] = ~same.all(dim=-1)
-    return moved
+        changed[s] += 1
+        moved.append((model(changed) != before).any(dim=-1))  # at all
+    return torch.stack(moved, dim=1)
 
 
-def masked(x):
-    return tx.attention(x @ w_q, x @ w_k, x @ w_v, mask)
-
-
-for name, model in {"with the mask": masked, "without": lambda x: attend(x, x)}.items():
-    honest = torch.equal(moves(model, x), mask)
-    print(f"{name:<14} moves exactly where the mask allows: {honest}")
+moved = moves(lambda x: tx.attention(x @ w_q, x @ w_k, x @ w_v, mask), x)
+print("outputs move exactly where the mask allows:", torch.equal(moved, mask))
 
 # %% [markdown]
 # ## Break it: ways to get the mask wrong
@@ -224,12 +204,6 @@ for name, model in {"with the mask": masked, "without": lambda x: attend(x, x)}.
 # %%
 ones = torch.ones(5, 5)
 one_and_inf = ones.masked_fill(~mask, -math.inf)
-
-
-def keep(s, allowed):
-    return s.masked_fill(~allowed, -math.inf).softmax(dim=-1)
-
-
 attempts = {
     "right": lambda s: keep(s, mask),
     "zeroed after softmax": lambda s: s.softmax(dim=-1) * mask,
@@ -250,17 +224,13 @@ course.predict(
 )
 
 # %%
-print(f"{'':<22}NaN    future weight  leaks")
-treacherous = []
-for name, weights_from in attempts.items():
-    weights = weights_from(scores_of(x, x))
-    moved = moves(lambda x, f=weights_from: f(scores_of(x, x)) @ (x @ w_v), x)
-    broken, future = weights.isnan().any().item(), (weights[~mask] > 0).any().item()
-    leaks = moved[~mask].any().item()
-    said = ("–", "–") if broken else (future, leaks)
-    print(f"{name:<22}{broken!s:<7}{said[0]!s:<15}{said[1]}")
-    treacherous += [name] if leaks and not broken and not future else []
-(name,) = treacherous
+maps = {name: weights_of(scores_of(x, x)) for name, weights_of in attempts.items()}
+leaky = []
+for name, weights in maps.items():
+    moved = moves(lambda x, f=attempts[name]: f(scores_of(x, x)) @ (x @ w_v), x)
+    if moved[~mask].any() and not weights[~mask].any():  # neither weight nor NaN
+        leaky.append(name)
+(name,) = leaky
 course.resolve("02.2", name, "It leaks without any weight on the future.")
 
 # %% [markdown]
@@ -270,23 +240,21 @@ course.resolve("02.2", name, "It leaks without any weight on the future.")
 
 # %% tags=["folded"]
 fig, axes = plots.figure(2, 3, width=9.6, height=6.6, sharex=True, sharey=True)
-style = {"xticklabels": words, "yticklabels": words, "cmap": "Blues", "fmt": ".2f"}
-for panel, name in zip(axes.flat, attempts, strict=True):
-    weights = attempts[name](scores_of(x, x))
-    sns.heatmap(weights, vmin=0, vmax=1, annot=True, cbar=False, **style, ax=panel)
+style = {"vmin": 0, "vmax": 1, "cmap": "Blues", "fmt": ".2f", "annot": True}
+for panel, (name, weights) in zip(axes.flat, maps.items(), strict=True):
+    sns.heatmap(weights, **style, cbar=False, ax=panel)
     panel.set(title=name, facecolor="#bbbbbb")  # which shows where a weight is NaN
 fig.supxlabel("key (attended to)")
 fig.supylabel("query (attends)")
 plots.show(fig, name="02_wrong_masks")
-zeroed = attempts["zeroed after softmax"](scores_of(x, x))
-repaired = F.normalize(zeroed, p=1, dim=-1)  # divided by the sum of each row
-torch.testing.assert_close(repaired, keep(scores_of(x, x), mask))
+repaired = F.normalize(maps["zeroed after softmax"], p=1, dim=-1)  # by the sum of a row
+torch.testing.assert_close(repaired, maps["right"])
 
 # %% [markdown]
 # ## Padding
 #
 # Short rows of a batch are filled up with a special id, the **padding**, to which
-# no token may attend. Its mask has one row for each *sentence*, and says which *keys* are real. Padding may still ask; its answers are not read. Where each of two rules must allow a key, masks are combined by "and"; where one is enough, by "or".
+# no token may attend. Its mask has one row for each *sentence*, and says which *keys* are real. Masks are combined by "and" where every rule must allow a key, by "or" where one is enough.
 
 # %% tags=["nbval-check-output"]
 batch = torch.tensor([[11, 12, 13, 14, 15], [21, 22, 23, 0, 0], [31, 0, 0, 0, 0]])
@@ -294,7 +262,7 @@ real = batch != 0  # (B, S), True = a real token; 0 is the padding here
 assert torch.equal(real, tx.padding_mask(batch, pad_id=0))
 both = real[:, None, None, :] & mask  # (B, 1, 1, S) and (T, T) -> (B, 1, T, S)
 assert torch.equal(both, tx.combine_masks(real[:, None, None, :], mask))
-print("the second sentence, causal and padding:\n", both[1, 0].int())
+print("as in the package, shape", tuple(both.shape))
 
 # %% [markdown]
 # The axes of size 1 stand for heads (lesson 04) and queries: weights of a model have shape (B, H, T, S).
@@ -307,16 +275,23 @@ print("the second sentence, causal and padding:\n", both[1, 0].int())
 three = torch.randn(3, 5, 8)  # (B, T, D)
 torchs = torch.nn.MultiheadAttention(8, 1, batch_first=True)
 wrong, _ = torchs(three, three, three, key_padding_mask=real)
-assert wrong[0].isnan().all()
-print("the longest sentence:", wrong[0, 0, :3].tolist())
+print("the longest sentence, all NaN:", wrong[0].isnan().all().item())
 
 # %% [markdown]
 # ### Draw your own
 #
-# Combine the causal mask, padding, a **window** (each token attends only to the last few) and a **prefix** (first tokens to which all may attend). Open one cell of the future.
+# Combine the causal mask, padding, a **window** (only the last few tokens) and a **prefix** (first tokens to which all may attend). Open one cell of the future.
 
 # %%
 course.widgets.mask([*words[:4], "<pad>"], padding=1)
+
+# %% [markdown]
+# ### Further: three places
+#
+# A translator uses masks in three places.
+
+# %%
+plots.diagram("three-masks")
 
 # %% [markdown]
 # ## Further: name the mistake
@@ -398,6 +373,8 @@ course.check("window_prefix_mask", window_prefix_mask)
 # %% [markdown]
 # ## Further: four more exercises
 #
+# The last one is the leak test. In a model with norms change each number by its own random amount: layer norm, [lesson 05](05_the_block.ipynb), takes away a change that all numbers of a token share.
+#
 # [exercise: causal_mask]
 
 
@@ -460,7 +437,6 @@ course.check("leaks_future", leaks_future)
 # |---|---|---|
 # | causal | the key is the query's own position, or left of it | (T, S) |
 # | padding | the key is a real token | (B, 1, 1, S) |
-# | both, by "and" | both are true | (B, 1, T, S) |
 #
 # ## What this does not show
 #
@@ -468,11 +444,10 @@ course.check("leaks_future", leaks_future)
 #
 # ## Summary
 #
-# 1. Attention of $y$ over $x$ is $\operatorname{softmax}(Q_y K_x^\top / \sqrt{d})\, V_x$.
-# 2. Divided by $\sqrt{d}$, scores of independent entries do not spread with the width.
-# 3. A mask is True where a query may attend, and acts *before* softmax.
-# 4. Change one input, and see which outputs move: with a causal mask that table is the mask.
+# 1. Attention of $y$ over $x$ is $\operatorname{softmax}(Q_y K_x^\top / \sqrt{d})\, V_x$; the $\sqrt{d}$ keeps scores from spreading with the width.
+# 2. A mask is True where a query may attend, and acts *before* softmax.
+# 3. Change one input, and see which outputs move: with a causal mask that table is the mask.
 #
-# *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.2.1 (footnote 4: the scale) and 3.2.3 (the three uses, the mask inside softmax). Attention between two languages: Bahdanau, Cho and Bengio, [arXiv:1409.0473](https://arxiv.org/abs/1409.0473), section 3. What maps do not show: Jain and Wallace, [arXiv:1902.10186](https://arxiv.org/abs/1902.10186).
+# *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.2.1 and 3.2.3; what maps do not show, Jain and Wallace, [arXiv:1902.10186](https://arxiv.org/abs/1902.10186).
 #
 # *What comes next:* attention is blind to order; [lesson 03](03_positions.ipynb) gives the model a sense of it.

@@ -265,13 +265,13 @@ print("it equals the package")
 # %% [markdown]
 # ## How the course works
 #
-# From lesson 01 on, the core of a lesson takes 40 to 49 minutes; the parts marked *Further* can be left out. Measured numbers were computed on the page, or read from a stored experiment that is named. Later lessons learn from book reviews in simple French, which a grammar of ours makes up. So we know how well any model can predict it on average: this limit is the **entropy bound**.
+# From lesson 01 on, the core takes 40 to 49 minutes; parts marked *Further* can be left out. Measured numbers were computed on the page, or read from a stored experiment that is named. Later lessons learn from book reviews in simple French, which a grammar of ours makes up. So we know how well any model can predict it on average: this limit is the **entropy bound**.
 #
 # - **The machine:** [01 tokens](01_tokens.ipynb), [02 attention and masks](02_attention_and_masks.ipynb), [03 positions](03_positions.ipynb), [04 many heads](04_many_heads.ipynb), [05 the block](05_the_block.ipynb), [06 counting parameters](06_counting_parameters.ipynb), [07 your own GPT](07_your_own_gpt.ipynb).
 # - **What it learns:** [08 pretraining](08_pretraining.ipynb), [09 transfer](09_transfer.ipynb), [10 masked or causal](10_masked_or_causal.ipynb), [11 translation](11_translation.ipynb).
 # - **What it costs, and what came later:** [12 the price of attention](12_the_price_of_attention.ipynb), [13 faster and larger](13_faster_and_larger.ipynb), [14 since 2017](14_since_2017.ipynb), [15 real text](15_real_text.ipynb), [16 real models](16_real_models.ipynb), [17 looking inside](17_looking_inside.ipynb), [18 bug museum](18_bug_museum.ipynb).
 #
-# `course.status()` shows where you are, `course.reset("attention_row")` forgets one exercise, and `course.glossary()` explains each term that is bold at its first use.
+# `course.status()` shows where you are, `course.reset("attention_row")` forgets one exercise, and `course.glossary()` explains each bold term.
 #
 # ## Summary
 #

@@ -121,7 +121,7 @@ def learn(words, n_merges):
 
 by_hand = learn(words, 6)
 for left, right, count in by_hand:
-    print(f"{left:>4} + {right:<4} {count:>2} times")
+    print(left, "+", right, count, "times")
 
 # %% [markdown]
 # ## Encode a new word
@@ -145,7 +145,7 @@ def cut(word):
 
 
 for word in ("belles", "relever"):
-    print(f"{word:<8}", *cut(word))
+    print(*cut(word))
 parts = cut("belles")
 course.resolve("01.1", str(len(parts)), f"belles is {' + '.join(parts)}.")
 
@@ -168,7 +168,7 @@ bpe = tx.Tokenizer.train(
 )
 assert [bpe.piece(first + i) for i in range(n_merges)] == [m.piece for m in learned]
 assert all(subwords.segment(text, learned) == bpe.pieces(text) for text in test)
-print(f"{n_merges} merges of sentencepiece, {len(test)} new reviews: all equal")
+print("the same merges and tokens as sentencepiece")
 
 # %% [markdown]
 # ### Look
@@ -266,7 +266,7 @@ print(len(token_ids), "ids →", tuple(looked_up.shape), "equal to the product")
 # %% [markdown]
 # ## What this does not show
 #
-# Our language has about a thousand words ([lesson 08](08_pretraining.ipynb) counts them). In real text new words never end, so a vocabulary of whole words would be far larger.
+# Our language has about a thousand words ([lesson 08](08_pretraining.ipynb) counts them). In real text new words never end.
 #
 # ## Questions
 
@@ -350,9 +350,9 @@ def apply_bpe(word, merges):
 
 
 merges = [(left, right) for left, right, *_ in learn(subwords.count_words(some), 100)]
-for word in (new := {*" ".join(test).split(" ")}):
+for word in {*" ".join(test).split(" ")}:
     assert [*apply_bpe(word, merges)] == subwords.segment(word, learned[:100])
-print(f"{len(merges)} merges, {len(new)} words: equal to the package")
+print("all new words: equal to the package")
 
 # %% [markdown]
 # ## Further: which tokenizer is better?
@@ -439,7 +439,7 @@ assert torch.tensor(table).argmin(dim=0).tolist() == [0, 1, 2]
 # 1. BPE merges the most frequent neighbours, again and again; new words are encoded by the same merges in the same order.
 # 2. A tokenizer should be lossless. A vocabulary of words with `<unk>` made praise and blame one text.
 # 3. Inputs are a row without its last entry, targets the row without its first, from `<bos>` to `<eos>`.
-# 4. A model reads ids, not letters; a vocabulary costs $V \times D$ numbers, or about twice that.
+# 4. A model reads ids, not letters; a vocabulary costs $V \times D$ numbers or more.
 #
 # *Where this comes from:* BPE for words: Sennrich, Haddow and Birch, [arXiv:1508.07909](https://arxiv.org/abs/1508.07909), section 3.2. Unigram: Kudo, [arXiv:1804.10959](https://arxiv.org/abs/1804.10959). sentencepiece: Kudo and Richardson, [arXiv:1808.06226](https://arxiv.org/abs/1808.06226), section 3. The price other languages pay: Petrov et al., [arXiv:2305.15425](https://arxiv.org/abs/2305.15425).
 #

@@ -279,7 +279,7 @@ course.predict(
 stored = pd.DataFrame(read_results("positions").data.values())
 readers = stored[stored["task"] == "language"].set_index("kind")
 lengths = readers["before"].iloc[0]
-losses = pd.DataFrame(readers["losses"].tolist(), readers.index, lengths)  # a row a model
+losses = pd.DataFrame(readers["losses"].tolist(), readers.index, lengths)  # row: model
 rises = losses[96] - losses[0]
 means = rises.groupby("kind").mean()
 found = f"{means.idxmin()}: worse by {means.min():.2f} nats a word."

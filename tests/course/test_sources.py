@@ -151,16 +151,3 @@ def test_code_has_as_many_lines_as_the_text_says(number, name, said, n_lines):
             if getattr(node, "name", "") == name:
                 lines += cell.source.splitlines()[node.lineno - 1 : node.end_lineno]
     assert len([line for line in lines if line.strip()]) in n_lines
-
-
-def test_the_table_of_lesson_02_holds_the_vectors_of_its_cell():
-    all_cells = cells_of(LESSONS[2])
-    (source,) = (cell.source for cell in all_cells if "| query | key |" in cell.source)
-    rows = [
-        [part.strip(" *_") for part in line.split("|")[1:-1]] for line in source.splitlines() if "|" in line
-    ]
-    queries, keys, values = ([row[i] for row in rows[2:] if row[i]] for i in (1, 2, 3))
-    code = "\n".join(cell.source for cell in all_cells if cell.cell_type == "code")
-    for name, shown in {"queries": queries, "keys": keys, "values": values}.items():
-        written = ast.literal_eval(re.search(rf"^{name} = torch\.tensor\((\[\[.*?\]\])\)", code, re.M)[1])
-        assert [[float(x) for x in row.split(",")] for row in shown] == written

@@ -135,7 +135,7 @@ scores_all = vectors @ vectors.T / math.sqrt(4)  # (4, 4): a row for each query
 weights_all = scores_all.softmax(dim=-1)
 torch.testing.assert_close(weights_all[3], torch.tensor(weights_by_hand))
 torch.testing.assert_close(tx.attention_weights(vectors, vectors), weights_all)
-print("by hand, all at once and the package agree")
+print("all three agree")
 
 # %% [markdown]
 # ### Look

@@ -11,14 +11,13 @@
 #
 # **Is it the same machine?**
 #
-# Others have trained larger transformers, and published their weights. If theirs is the same machine, these must give the same outputs in our code. We take their classes and settings, with random numbers for weights; *Further* opens real ones where they lie on your disk.
+# Others have published the weights of larger transformers. If theirs is the same machine, these weights give the same outputs in our code. We take their classes and settings, with random weights; *Further* opens real ones where they lie on your disk.
 #
 # After this lesson you can
 #
 # 1. count the parameters of published models from their settings;
 # 2. show by outputs that weights carried into our model and back lost nothing, and find what a wrong conversion got wrong;
-# 3. write LoRA, and say why one of its two matrices starts at zero and the other at random (*Further*);
-# 4. choose between a frozen body, LoRA and full fine-tuning (*Further*).
+# 3. *Further:* write LoRA, and choose between it, a frozen body and full fine-tuning.
 #
 # *You need:* lesson 06 for the counts, lesson 09 for fine-tuning. *It takes:* an hour and a half to read and do; a minute to run on two cores. Nothing is downloaded.
 
@@ -28,7 +27,6 @@
 # %%
 import math
 import tempfile
-from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
@@ -216,44 +214,35 @@ for theirs in (
     print(f"{type(theirs).__name__:<22} -> {type(ours).__name__:<20} -> back: equal")
 
 # %% [markdown]
-# **Finding:** it is the same machine: two of our model classes compute what three published architectures compute. (Shown on tiny models; at full size only the counts were compared.)
+# **Finding:** it is the same machine: two of our model classes compute what three published architectures compute, on tiny models. At full size only the counts were compared.
 #
 # ### Ours as one of theirs
 #
-# A causal model of ours, trained for a few seconds, is saved in *their* form: its sinusoids become a table of learned positions, as GPT-2 has no others. `AutoModelForCausalLM`, which knows nothing of this course, and our own class open the folder: both must give the same logits.
+# A causal model of ours, trained for a few seconds, is saved in *their* form: its sinusoids become a table of learned positions, as GPT-2 has no others. `AutoModelForCausalLM`, which knows nothing of this course, opens the folder and must give the same logits.
 
 # %%
 from tinytx_run.hf.convert import save_transformers
 
-corpus = tx.load_corpus("world")
-part = replace(corpus, train=corpus.train.take(range(6_000)), draw=None,
-               valid=corpus.valid.take(range(100)))
-changes = {"d_model": 64, "n_heads": 4, "positions": "sinusoidal"}
 trained = tx.pretrain(
-    part, model_changes=changes | {"activation": "gelu-tanh"},
+    "world", model_changes={"positions": "sinusoidal"},
     training_changes={"n_steps": 20 if smoke else 150},
     options=tx.RunOptions(progress=False, report=lambda line: None),
 )
-tokenizer = trained.tokenizer
-save_transformers(trained.model.cpu(), folder, tokenizer)
+model, tokenizer = trained.model.cpu(), trained.tokenizer
+save_transformers(model, folder, tokenizer)
 loaded = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
-prompt = [tokenizer.bos_id, *tokenizer.encode("Le roman")]
-ids = torch.tensor([prompt])
+sentence = "Le roman est beau."
+row = torch.tensor([tokenizer.encode(sentence)])
 with torch.no_grad():
-    theirs, ours = loaded(ids).logits, trained.model(ids)
-    torch.testing.assert_close(theirs, ours, atol=1e-4, rtol=1e-4)
-again = from_transformers(folder)
-torch.testing.assert_close(again(ids), ours, atol=1e-4, rtol=1e-4)
-print("equal logits: trained here, opened by transformers, and opened by us again")
-sentence = " ".join(corpus.test.texts[0].split(" ")[:14])
-pieces = [piece.replace("▁", "·") for piece in tokenizer.pieces(sentence)]
-shown = tokenizer.encode(sentence)
-course.widgets.attention(again, pieces, token_ids=shown, layer=0, query=len(pieces) - 1)
+    torch.testing.assert_close(loaded(row).logits, model(row), atol=1e-4, rtol=1e-4)
+print("equal logits: trained here, opened by transformers")
+pieces = tokenizer.pieces(sentence)
+course.widgets.attention(model, pieces, token_ids=row[0], query=len(pieces) - 1)
 
 # %% [markdown]
 # ## Further: adapting a model that is too large
 #
-# Lesson 09 knew two ways to teach a pretrained body a task. *Frozen*: a new head on fixed vectors. *Full*: everything is trained. For each trained parameter AdamW stores two running means next to the gradient, so in float32 a parameter takes 16 bytes instead of 4. And every task needs a copy of the whole model.
+# Lesson 09 has two ways to teach a pretrained body a task. *Frozen*: a new head on fixed vectors. *Full*: everything is trained. For each trained parameter AdamW stores two running means next to the gradient, so in float32 a parameter takes 16 bytes instead of 4. And every task needs a copy of the whole model.
 #
 # **LoRA** (low-rank adaptation, Hu et al., [arXiv:2106.09685](https://arxiv.org/abs/2106.09685), section 4 and table 4) is a third way. A weight matrix $W$ stays frozen. Next to it two small matrices are trained, $A$ with $R$ rows and $B$ with $R$ columns:
 #
@@ -313,7 +302,7 @@ print("trained:", [name for name, p in layer.named_parameters() if p.requires_gr
 # %% [markdown]
 # ### Why one zero and one random?
 #
-# $B = 0$ makes the first output exact, whatever $A$ is. Think of the gradients. Then four starts, on a small problem: a frozen random layer, and targets from the same layer plus an update of rank 2. **Predict 16.2.**
+# $B = 0$ makes the first output exact, whatever $A$ is. Why not two zeros, or two random matrices? We try four starts on a small problem: a frozen random layer, and targets from the same layer plus an update of rank 2. **Predict 16.2.**
 
 # %%
 starts = ("A random, B zero", "A zero, B random", "both random", "both zero")
@@ -428,7 +417,7 @@ for n in n_labels:
     assert not gains[adapted, full, n].excludes_zero
 
 # %% [markdown]
-# **Finding:** with 80 labels and more LoRA is ahead of the frozen body; with 20 that is open. It is too close to full fine-tuning to call, on the side behind it. On a random body LoRA stays far behind, with up to 320 labels and this rank. (What all weights reach from random ones, lesson 09 measures.)
+# **Finding:** with 80 labels and more LoRA is ahead of the frozen body; with 20 that is open. It is too close to full fine-tuning to call, on the side behind it. On a random body LoRA stays far behind, with up to 320 labels. All this was measured on one easy task, one small body and one rank. (Lesson 09 measures what full training from random weights reaches.)
 #
 # ### Merge, or remove
 #
@@ -441,7 +430,7 @@ from tinytx_course.engine import shipped_model
 from tinytx_course.labs import lesson_16 as lab
 from tinytx_run.corpora import label_subset
 
-shipped = shipped_model()
+corpus, shipped = tx.load_corpus("world"), shipped_model()
 model = lab.adapted(shipped.model.body, "lora", seed=0)
 few = label_subset(corpus.train, 20, seed=0)
 how = {"lr": 1e-2, "n_epochs": 2 if smoke else 15, "seed": 0}
@@ -487,7 +476,7 @@ assert len({measured(n, adapted, "lr")[0] for n in n_labels}) > 1
 #
 # ## Further: published weights, where they lie
 #
-# The same calls are meant for real weights. These are large and belong to others, so this course ships none and downloads nothing. The next cell looks in the folder `models` of your data (`TINYTX_DATA` names it), then in the cache of Hugging Face; only with `HF_HUB_OFFLINE=0` in the environment may it use the network. Each model that is found is counted, and asked for what it was trained for: continue, fill a blank, translate.
+# The same calls are meant for real weights. These are large and belong to others, so this course ships none and downloads nothing. The next cell looks in the folder `models` of your data (`TINYTX_DATA` names it), then in the cache of Hugging Face; only with `HF_HUB_OFFLINE=0` in the environment may it use the network. The cell counts the parameters of each model that it finds, and lets it do what it was trained for: continue a text, fill a blank, or translate.
 
 # %%
 from tinytx_run.hf.tokenizer import published_tokenizer
@@ -555,15 +544,13 @@ course.check("lora_start", lora_start)
 #
 # ## What this does not show
 #
-# - The core loads no published weights, only random ones and a model of our own.
-# - *Further:* LoRA was measured on one easy task, one small body and one rank.
+# The core loads no published weights.
 #
 # ## Summary
 #
-# 1. GPT-2, BERT and CamemBERT are models of this course with other settings: tiny ones give the same outputs, and full-sized ones have the same counts.
+# 1. GPT-2, BERT and CamemBERT are models of this course with other settings.
 # 2. Equal *outputs*, with every number random, test every weight that the inputs use. Equal shapes do not.
-# 3. *Further:* LoRA freezes $W$ and trains $BA$ of rank $R$, scaled by $\alpha / R$. $B$ starts at zero, so nothing changes at first; then $A$ must not be zero, too, or nothing is ever learned.
-# 4. *Further:* here LoRA is ahead of a frozen body with 80 labels and more, and too close to full fine-tuning to call. With 80 labels and more it forgets less than full fine-tuning.
+# 3. *Further:* LoRA trains a small product $BA$ next to a frozen $W$. With 80 labels and more it is here ahead of a frozen body, and too close to full fine-tuning to call.
 #
 # *Where this comes from:* CamemBERT: Martin et al., [arXiv:1911.03894](https://arxiv.org/abs/1911.03894).
 #

@@ -418,8 +418,11 @@ def apart(long, tricks, others=""):  # seed by seed
     return [ours[seed] - theirs[seed] for seed in sorted(ours)]
 
 
-alone = [name for long, name in raced if long == "600 steps" and name and " + " not in name]
-gains = {name: paired_interval(apart("600 steps", name), n_comparisons=9) for name in alone}
+names = [name for long, name in raced if long == "600 steps"]
+alone = [name for name in names if name and " + " not in name]
+gains = {
+    name: paired_interval(apart("600 steps", name), n_comparisons=9) for name in alone
+}
 for name in sorted(gains, key=lambda name: gains[name].mean):
     gain = gains[name]
     assert gain.n == 10

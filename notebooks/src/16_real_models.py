@@ -225,7 +225,7 @@ from tinytx_run.hf.convert import save_transformers
 
 trained = tx.pretrain(
     "world", model_changes={"positions": "sinusoidal"},
-    training_changes={"n_steps": 20 if smoke else 150},
+    training_changes={"n_steps": 20 if smoke else 80},
     options=tx.RunOptions(progress=False, report=lambda line: None),
 )
 model, tokenizer = trained.model.cpu(), trained.tokenizer

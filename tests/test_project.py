@@ -51,7 +51,7 @@ def pins(root):
 
 def test_every_dependency_has_a_floor_no_ceiling_but_one_and_a_pin_above_the_floor(requirements, pins):
     for requirement in requirements:
-        ceiling = {"ipykernel": ["<"]}.get(requirement.name, [])  # 7 can wait for ever: pyproject.toml says why
+        ceiling = {"ipykernel": ["<"]}.get(requirement.name, [])  # see pyproject.toml
         assert sorted(one.operator for one in requirement.specifier) == [*ceiling, ">="], requirement
         pin = pins[canonicalize_name(requirement.name)]
         assert requirement.specifier.contains(pin), "run `make constraints`"

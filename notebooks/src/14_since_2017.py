@@ -418,8 +418,8 @@ def apart(long, tricks, others=""):  # seed by seed
     return [ours[seed] - theirs[seed] for seed in sorted(ours)]
 
 
-names = [name for long, name in raced if long == "600 steps"]
-alone = [name for name in names if name and " + " not in name]
+tricks = [name for long, name in raced if long == "600 steps"]
+alone = [name for name in tricks if name and " + " not in name]
 gains = {
     name: paired_interval(apart("600 steps", name), n_comparisons=9) for name in alone
 }

@@ -262,7 +262,7 @@ real = batch != 0  # (B, S), True = a real token; 0 is the padding here
 assert torch.equal(real, tx.padding_mask(batch, pad_id=0))
 both = real[:, None, None, :] & mask  # (B, 1, 1, S) and (T, T) -> (B, 1, T, S)
 assert torch.equal(both, tx.combine_masks(real[:, None, None, :], mask))
-print("as in the package, shape", tuple(both.shape))
+print("the second sentence, causal and padding:\n", both[1, 0].int())
 
 # %% [markdown]
 # The axes of size 1 stand for heads (lesson 04) and queries: weights of a model have shape (B, H, T, S).

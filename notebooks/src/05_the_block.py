@@ -11,7 +11,7 @@
 #
 # **What holds a deep network together?**
 #
-# We take "Attention is all you need" at its word, stack attention, and see what is lost. Then we add one part after another, until it is the block of the picture.
+# We take "Attention is all you need" at its word: we stack attention, and see what is lost. Then we add one part after another, up to the block of the picture.
 #
 # After this lesson you can
 #
@@ -25,12 +25,8 @@
 
 # %% [markdown]
 # ## Set-up
-#
-# The last line draws the goal of this lesson.
 
 # %%
-import math
-
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -38,16 +34,10 @@ from torch import nn
 import tinytx as tx
 import tinytx_course as course
 from tinytx_course import plots
-from tinytx_course.labs.lesson_05 import signals, size_of, weight_gradients
-from tinytx_run.recipes import default_budget
+from tinytx_course.labs.lesson_05 import signals
 
 _ = torch.set_num_threads(1)
-smoke = default_budget() == "smoke"  # true in quick tests of the course only
-n_steps = 20 if smoke else 100
 plots.diagram("block")
-
-# %% [markdown]
-# Two questions from earlier lessons.
 
 # %%
 course.recall("05")
@@ -55,15 +45,13 @@ course.recall("05")
 # %% [markdown]
 # ## Why: stack more layers?
 #
-# The first version of our block is attention and nothing else; a `stack` puts $L$ of them on top of each other. (Glorot's initialisation scales the random weights so that numbers neither grow nor shrink much in one layer.)
+# The first version of our block is attention and nothing else; a `stack` puts $L$ of them on top of each other. (Glorot's initialisation keeps the size of numbers about the same in one layer.)
 
 # %%
-N_DIGITS, SEQ_LEN = 7, 8  # of the task in *Further*
-
 class AttentionAlone(nn.Module):
-    def __init__(self, d_model=32, n_heads=4):
+    def __init__(self):
         super().__init__()
-        self.attn = tx.MultiHeadAttention(d_model=d_model, n_heads=n_heads)
+        self.attn = tx.MultiHeadAttention(d_model=32, n_heads=4)
 
     def forward(self, x):
         return self.attn(x)  # (B, T, D) -> (B, T, D)
@@ -86,6 +74,9 @@ def stack(make_block, n_layers, seed=0):
 
 
 # %%
+N_DIGITS, SEQ_LEN = 7, 8
+
+
 class Sorter(nn.Module):
     def __init__(self, blocks, final_norm=False):
         super().__init__()
@@ -114,6 +105,12 @@ def sort_loss(model, rows):
 
 
 # %%
+from tinytx_run.recipes import default_budget
+
+smoke = default_budget() == "smoke"  # true in quick tests of the course only
+n_steps = 20 if smoke else 100
+
+
 def train(model, n_steps, lr=6e-3, warmup_steps=0):
     optimizer = torch.optim.Adam(model.parameters(), fused=True)
     losses = []
@@ -138,6 +135,8 @@ course.predict(
 )
 
 # %%
+import math
+
 lines, mixture = [], 0.0
 for depth in (1, 2, 4, 8):
     models = [Sorter(stack(AttentionAlone, depth, seed)) for seed in range(2)]
@@ -166,19 +165,14 @@ course.resolve("05.1", best.label, f"Its loss at the end is {best.y[-1]:.2f}.")
 # Three tokens have one number each, 6, 0 and 3. Each attends half to itself and a quarter to each other one: the first becomes $\frac12 \cdot 6 + \frac14 \cdot 0 + \frac14 \cdot 3 = 3.75$. In four layers, one after the other, this mean either *replaces* the token or is *added* to it.
 
 # %% tags=["nbval-check-output"]
-def look_around(tokens):
-    return [0.5 * own + 0.25 * (sum(tokens) - own) for own in tokens]
-
-
-replaced, added = [6.0, 0.0, 3.0], [6.0, 0.0, 3.0]
-for layer in range(1, 5):
-    replaced = look_around(replaced)
-    added = [own + mean for own, mean in zip(added, look_around(added), strict=True)]
-    print(f"layer {layer}   replaced", *(f"{v:6.3f}" for v in replaced), end="     ")
-    print("added", *(f"{v:7.2f}" for v in added))
+weights = torch.tensor([[2, 1, 1], [1, 2, 1], [1, 1, 2]]) / 4
+replaced = added = torch.tensor([6.0, 0.0, 3.0])
+for _ in range(4):
+    replaced, added = weights @ replaced, added + weights @ added
+print(f"after four layers: replaced {replaced}, added {added}")
 
 # %% [markdown]
-# Replaced tokens soon become equal. If the mean is *added*, differences survive, but the average of the three tokens doubles with each layer. So we watch two numbers:
+# Replaced tokens are soon nearly equal. If the mean is *added*, differences survive, but the average of the three tokens doubles with each layer. So we watch two numbers:
 #
 # $$\text{size}(x) = \sqrt{\operatorname{mean}(x^2)}, \qquad \text{variety}(x) = \frac{\text{size}(x - \text{mean token})}{\text{size}(x)} .$$
 #
@@ -187,8 +181,7 @@ for layer in range(1, 5):
 # %%
 _ = torch.manual_seed(1)
 x = torch.randn(8, 16, 32, dtype=torch.float64)  # (B, T, D)
-eight = stack(AttentionAlone, 8).double()
-seen = signals(eight, x)
+seen = signals(stack(AttentionAlone, 8).double(), x)
 print("variety, level 0 to 4:", *(f"{share:.0e}" for share in seen.variety[:5]))
 assert seen.variety[4] < 1e-12 and max(seen.variety[4:]) < 1e-8
 
@@ -219,11 +212,10 @@ class WithResidual(AttentionAlone):
 
 
 residual = measure(WithResidual)
-deepest = residual[32]
-ends = deepest.size[-1], deepest.variety[-1], deepest.gradient[0]
-print("32 layers: signal {:,.0f}, variety {:.0e}, gradient {:.0e}".format(*ends))
-assert deepest.size[-1] > 1000 and deepest.variety[-1] > 1e-5
-assert deepest.gradient[0] > 1e4
+seen = residual[32]
+signal, variety, gradient = seen.size[-1], seen.variety[-1], seen.gradient[0]
+print(f"32 layers: signal {signal:,.0f}, variety {variety:.0e}, gradient {gradient:.0e}")
+assert signal > 1000 and variety > 1e-5 and gradient > 1e4
 
 # %% [markdown]
 # Tokens become alike far more slowly. But now signal and gradient **explode**.
@@ -269,9 +261,9 @@ print("equal to torch; 100 times larger, plus 7: the same")
 
 # %%
 class PostNorm(WithResidual):
-    def __init__(self, d_model=32, n_heads=4):
-        super().__init__(d_model, n_heads)
-        self.attn_norm = nn.LayerNorm(d_model)
+    def __init__(self):
+        super().__init__()
+        self.attn_norm = nn.LayerNorm(32)
 
     def forward(self, x):
         return self.attn_norm(x + self.attn(x))  # (B, T, D)
@@ -283,7 +275,7 @@ class PreNorm(PostNorm):
 
 
 # %% [markdown]
-# **Predict 05.2.** The same stacks, with a norm in each block. In the maps each stack is a row of cells, from the input at the left to the top at the right. For the gradient white is 1; for the variety yellow is 1, dark is near 0.
+# **Predict 05.2.** The same stacks, with a norm in each block.
 
 # %%
 course.predict(
@@ -294,12 +286,10 @@ course.predict(
 
 # %%
 measured = {"Post-norm": measure(PostNorm), "Pre-norm": measure(PreNorm)}
-fig, axes = plots.figure(2, 2, width=9.4, height=4.4)
-scales = {"variety": (1e-4, 1), "gradient": (1e-1, 1e1)}
-for (name, seen), panels in zip(measured.items(), axes.T, strict=True):
-    for (quantity, (low, high)), panel in zip(scales.items(), panels, strict=True):
-        style = {"bar_label": quantity, "title": f"{name}: {quantity}", "ax": panel}
-        plots.depth_map(column(seen, quantity), low=low, high=high, **style)
+fig, axes = plots.figure(1, 2, width=9.4, height=2.5)
+for (name, seen), panel in zip(measured.items(), axes, strict=True):
+    rows = column(seen, "variety")
+    plots.depth_map(rows, low=1e-4, high=1, bar_label="variety", title=name, ax=panel)
     panel.set_xlabel("level (0 = the input)")
 fig.supylabel("layers in the stack")
 plots.show(fig, name="05_post_norm_and_pre_norm")
@@ -313,7 +303,7 @@ finding = f"Post-norm {post:.4f}, pre-norm {pre:.4f}."
 course.resolve("05.2", pre / post, finding, thresholds=[0.5, 2])
 
 # %% [markdown]
-# At 32 layers both gradients stay within a factor of ten of 1. But with post-norm the variety goes on fading; with pre-norm it fades far less. At the top the stream of pre-norm has passed no norm yet, so *one* more comes at the very end, the **final norm**.
+# With post-norm the variety goes on fading; with pre-norm it fades far less. At 32 layers both gradients stay within a factor of ten of 1. At the top the stream of pre-norm has passed no norm yet, so *one* more comes at the very end, the **final norm**.
 #
 # Turn the depth, the norm and the residual connection.
 
@@ -371,6 +361,8 @@ class Block(nn.Module):
 # In a text of *one token* softmax over one key is 1, so the token receives its own value: a matrix times $x$. Without a norm, a stack of any depth is then one straight line, for which $f(a + b) + f(0) = f(a) + f(b)$.
 
 # %% tags=["nbval-check-output"]
+from tinytx_course.labs.lesson_05 import size_of
+
 a, b = x[:, :1], x[:, 1:2]  # texts of one token
 for name, f in {
     "32 layers of attention": stack(WithResidual, 32).double(),
@@ -413,7 +405,7 @@ for norm in ("first", "last"):
 # %% [markdown]
 # ## Further: train both orders, with warm-up and without
 #
-# **Warm-up** means: start with a tiny learning rate and raise it in a straight line to the full one, in the paper for 4,000 steps, here for 30 of 100. Six layers, two seeds each, all else equal but the final norm of pre-norm.
+# **Warm-up** means: start with a tiny learning rate and raise it in a straight line to the full one, in the paper (section 5.3) for 4,000 steps, here for 30 of 100. Six layers, two seeds each, all else equal but the final norm of pre-norm.
 
 # %%
 orders, ways = ("post-norm", "pre-norm"), ("no warm-up", "warm-up")
@@ -459,13 +451,15 @@ assert smoke or max(last.max() for name, last in ends.items() if name != worst) 
 course.resolve("05.3", worst, f"It ends at {ends[worst].mean():.2f}; ln 7 is 1.95.")
 
 # %% [markdown]
-# Post-norm without warm-up ends close to the uniform guess. With warm-up, or at a sixth of the learning rate, the same model learns. So **in these 100 steps, at a rate at which pre-norm learns without warm-up, post-norm learns only with it**, as Xiong et al. report; a lower rate helps, too.
+# Post-norm without warm-up ends close to the uniform guess. With warm-up, or at a sixth of the learning rate, the same model learns. So **in these 100 steps, at a rate at which pre-norm learns without warm-up, post-norm learns only with it**, as Xiong et al. report ([arXiv:2002.04745](https://arxiv.org/abs/2002.04745), sections 3 and 4); a lower rate helps, too. In their experiments both orders reach about the same quality once warmed up.
 #
 # ## Further: a gradient that vanishes
 #
 # The stacks of attention alone: what arrives at the query weights of each block.
 
 # %%
+from tinytx_course.labs.lesson_05 import weight_gradients
+
 for depth in DEPTHS[1:]:
     blocks = stack(AttentionAlone, depth).double()
     at_queries = weight_gradients(blocks, x, "attn.q_proj.weight")
@@ -473,11 +467,11 @@ for depth in DEPTHS[1:]:
 print("32 layers, from the lowest:", *(f"{size:.0e}" for size in at_queries[:6]))
 
 # %% [markdown]
-# From the fourth layer on, whatever the depth, the query weights receive next to nothing.
+# From the fourth layer on, whatever the depth, the query weights receive next to nothing (Noci et al., [arXiv:2206.03126](https://arxiv.org/abs/2206.03126)).
 #
 # ## Further: dropout
 #
-# In training, **dropout** sets each number to 0 with probability $p$ and divides the others by $1 - p$, so the mean stays what it was. It is meant to make it harder to learn examples by heart, that is, to **overfit** (Srivastava et al., *Dropout*, 2014). In use it does nothing: `.train()` or `.eval()` decides. If `.eval()` is forgotten, each call gives another answer.
+# In training, **dropout** sets each number to 0 with probability $p$ and divides the others by $1 - p$, so the mean stays what it was. It is meant to make it harder to learn examples by heart, that is, to **overfit** (Srivastava et al., *Dropout*, 2014; in the paper section 5.4). In use it does nothing: `.train()` or `.eval()` decides. If `.eval()` is forgotten, each call gives another answer.
 
 # %% tags=["nbval-check-output"]
 numbers, dropout = torch.full((10_000,), 3.0), nn.Dropout(0.25)
@@ -564,21 +558,18 @@ course.check("block", block)
 # | the residual connection | with random weights all tokens become alike within a few layers | *By hand* |
 # | the norm | signal and gradient grow by many powers of ten in deep stacks | step 2 |
 # | feed-forward | about a token by itself, nothing bends but the norm | step 4 |
-# | warm-up (post-norm, high rate) | the loss stays close to a uniform guess | *Further* |
 #
 # ## What this does not show
 #
-# The maps show attention without feed-forward networks, with *random* weights, of width 32. In Xiong's experiments both orders reach about the same quality once warmed up.
+# The maps show attention without feed-forward networks, with *random* weights, of width 32.
 #
 # ## Summary
 #
 # 1. A block has two sublayers, attention and feed-forward. Each has its own norm and its own residual connection.
 # 2. In untrained stacks of attention far more of the variety is left with pre-norm than with post-norm.
-# 3. A norm takes the numbers of one token to mean 0 and standard deviation 1, then applies a learned factor and shift. Post-norm: $\text{norm}(x + f(x))$. Pre-norm: $x + f(\text{norm}(x))$, and a final norm at the top.
-# 4. *Further:* in 100 steps, at a rate at which pre-norm learns without warm-up, post-norm learned only with it or at a lower rate.
+# 3. A norm takes the numbers of one token to mean 0 and standard deviation 1. Post-norm: $\text{norm}(x + f(x))$. Pre-norm: $x + f(\text{norm}(x))$, and a final norm at the top.
 #
-# *Where this comes from:* the block: Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.1, 3.3, 5.3 (warm-up) and 5.4 (dropout); the residual connection: He et al., [arXiv:1512.03385](https://arxiv.org/abs/1512.03385), section 3; layer norm: Ba, Kiros and
-# Hinton, [arXiv:1607.06450](https://arxiv.org/abs/1607.06450), section 3; pre-norm and warm-up: Xiong et al., [arXiv:2002.04745](https://arxiv.org/abs/2002.04745), sections 3 and 4; attention alone: Dong, Cordonnier and Loukas,
-# [arXiv:2103.03404](https://arxiv.org/abs/2103.03404), section 2; query weights without gradient: Noci et al., [arXiv:2206.03126](https://arxiv.org/abs/2206.03126).
+# *Where this comes from:* the block: Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.1 and 3.3; the residual connection: He et al., [arXiv:1512.03385](https://arxiv.org/abs/1512.03385), section 3; layer norm: Ba, Kiros and
+# Hinton, [arXiv:1607.06450](https://arxiv.org/abs/1607.06450), section 3; pre-norm: Xiong et al., [arXiv:2002.04745](https://arxiv.org/abs/2002.04745); attention alone: Dong, Cordonnier and Loukas, [arXiv:2103.03404](https://arxiv.org/abs/2103.03404), section 2.
 #
 # *What comes next:* [lesson 06](06_counting_parameters.ipynb) counts what such blocks learn, term by term.

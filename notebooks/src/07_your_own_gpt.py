@@ -28,13 +28,12 @@ import copy
 import math
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 import tinytx as tx
 import tinytx_course as course
 from tinytx_course import plots
-from tinytx_course.results import read_results
+from tinytx_course.labs.lesson_07 import loss_of, read_rows
 from tinytx_run.recipes import default_budget
 
 smoke = default_budget() == "smoke"  # with this budget the model learns little
@@ -62,7 +61,7 @@ plots.diagram("ids-to-logits")
 # %% [markdown]
 # ## Why: the smallest language model
 #
-# The smallest **language model** has two parts. The embedding gives a row for each id. The output layer turns this row into one score for each token, the **logits**. On paper: each embedding is one-hot, 1 at its own token and 0 elsewhere, and the output layer holds logarithms of counts ($-\infty$ for what never came). After _le_ came *chat* three times and *chien* once, so the softmax gives $\frac34$ and $\frac14$, at every _le_. That is a **bigram model**. All that a GPT adds lies between these two layers.
+# The smallest **language model** has two parts. The embedding gives a row for each id. The output layer turns this row into one score for each token, the **logits**. On paper: let the output layer hold logarithms of counts. After _le_ came *chat* three times and *chien* once, so the softmax gives $\frac34$ and $\frac14$, at every _le_. That is a **bigram model**. All that a GPT adds lies between these two layers.
 #
 # ## Assemble
 #
@@ -104,8 +103,7 @@ class SelfAttention(nn.Module):
             self.add_module(name, nn.Linear(d_model, d_model, bias=False))
 
     def forward(self, x):
-        projections = (self.q_proj, self.k_proj, self.v_proj, self.out_proj)
-        weights = (projection.weight.T for projection in projections)  # (D, D) each
+        weights = (projection.weight.T for projection in self.children())  # (D, D) each
         return multi_head_attention(x, *weights, self.n_heads, causal_mask(x.shape[1]))
 
 
@@ -159,32 +157,17 @@ class GPT(nn.Module):
         self.head = nn.Linear(d_model, vocab_size, bias=False)
 
     def forward(self, token_ids):  # (B, T) -> (B, T, V)
-        w_embed, w_out = self.token_embed.weight, self.head.weight.T  # (V, D), (D, V)
-        parts = self.positions, self.blocks, self.final_norm
-        return logits_of(token_ids, w_embed, *parts, w_out)
+        return logits_of(
+            token_ids, self.token_embed.weight, self.positions, self.blocks,
+            self.final_norm, self.head.weight.T,
+        )
 
 
 # %% [markdown]
-# For a text of your own write its file name in place of `"world"`, the French reviews.
+# It will read the French reviews of `"world"`. For a text of your own write the name of its file.
 
 # %% tags=["nbval-check-output"]
-from tinytx_run.pretrain import train_tokenizer
-from tinytx_run.recipes import corpus_kind
-
-
-def read(name, vocab_size=2000):
-    corpus = tx.load_corpus(name)
-    texts, kind = corpus.train.texts[:8000], corpus_kind(corpus)
-    tokenizer = train_tokenizer(texts, vocab_size, exact=False, kind=kind)
-    bos, eos = tokenizer.bos_id, tokenizer.eos_id
-    rows, held_out = (
-        [[bos, *ids[:126], eos] for ids in tokenizer.encode_batch(part)]
-        for part in (texts, corpus.valid.texts[:100])
-    )
-    return corpus, tokenizer, rows, held_out
-
-
-corpus, tokenizer, rows, held_out = read("world")  # <- or "my_text.txt"
+corpus, tokenizer, rows, held_out = read_rows("world")  # <- or "my_text.txt"
 _ = torch.manual_seed(1)
 model = GPT(tokenizer.vocab_size)
 print(f"{len(rows):,} texts, {tokenizer.vocab_size:,} tokens in the vocabulary")
@@ -195,23 +178,20 @@ print(f"{len(rows):,} texts, {tokenizer.vocab_size:,} tokens in the vocabulary")
 # A model without its mask gives the right shapes too. The sharp test is another implementation. A **state dict** maps the name of each parameter to its numbers. If `tx.LanguageModel` takes all of ours and gives the same logits, a difference in mask, scale or norm is very unlikely; a mistake that both share would stay hidden.
 
 # %% tags=["nbval-check-output"]
-V, D, L = tokenizer.vocab_size, 96, 2
+V = tokenizer.vocab_size
 config = tx.TransformerConfig(
-    vocab_size=V, d_model=D, n_heads=4, n_layers=L, d_ff=4 * D, max_len=128,
+    vocab_size=V, d_model=96, n_heads=4, n_layers=2, d_ff=384, max_len=128,
     activation="relu", bias=False,
 )
-
 random_ids, other = torch.randint(V, (3, 17)), copy.deepcopy(model)
-norms = [weight for name, weight in other.named_parameters() if "norm" in name]
 twin = tx.LanguageModel(config).eval()
-with torch.no_grad():
-    for weight in norms:  # one that forgets its weights is right while they are 1
-        weight.uniform_(0.5, 1.5)
-    weights = {f"body.{name}": weight for name, weight in other.state_dict().items()}
-    weights["head.weight"] = weights.pop("body.head.weight")
-    twin.load_state_dict(weights)
-    ours, theirs = other(random_ids), twin(random_ids)
-torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+for name, weight in other.named_parameters():
+    if "norm" in name:  # one that forgets its weights is right while they are 1
+        nn.init.uniform_(weight, 0.5, 1.5)
+weights = other.state_dict()
+twin.head.load_state_dict({"weight": weights.pop("head.weight")})
+twin.body.load_state_dict(weights)
+torch.testing.assert_close(other(random_ids), twin(random_ids), rtol=1e-4, atol=1e-4)
 print(f"equal logits from {tx.count_parameters(model):,} equal parameters")
 
 # %% [markdown]
@@ -221,10 +201,10 @@ print(f"equal logits from {tx.count_parameters(model):,} equal parameters")
 
 # %%
 @torch.no_grad()
-def write(model, tokenizer, start="", temperature=1.0, seed=0, longest=60):
+def write(model, tokenizer, start="", temperature=1.0, seed=0):
     rng = torch.Generator().manual_seed(seed)  # torch's own numbers stay as they are
     ids = [tokenizer.bos_id, *tokenizer.encode(start)]
-    while len(ids) < longest and ids[-1] != tokenizer.eos_id:
+    while len(ids) < 60 and ids[-1] != tokenizer.eos_id:
         logits = model(torch.tensor([ids[-model.max_len :]]))[0, -1]  # (V,): read
         probs = (logits / temperature).softmax(dim=-1)
         drawn = torch.multinomial(probs, num_samples=1, generator=rng)
@@ -232,10 +212,8 @@ def write(model, tokenizer, start="", temperature=1.0, seed=0, longest=60):
     return tokenizer.decode(ids)
 
 
-print(write(model, tokenizer, "Le roman", longest=14))
-
 # %% [markdown]
-# An untrained model writes noise. The **temperature** divides the logits: below 1 it favours the probable tokens more. **Top-k** keeps the $k$ most probable tokens, **top-p** the fewest that reach $p$ together; what is kept is made to sum to 1.
+# The **temperature** divides the logits: below 1 it favours the probable tokens more. **Top-k** keeps the $k$ most probable tokens, **top-p** the fewest that reach $p$ together; what is kept is made to sum to 1.
 #
 # ### Further: which token next?
 #
@@ -254,18 +232,9 @@ for name, kept in {"temperature 0.5": cold, "top-k 2": two, "top-p 0.8": three}.
 # %% [markdown]
 # ## A short training
 #
-# The targets are the inputs shifted by one. The loss is the mean of $-\ln p$ of the token that came, in **nats**. [Lesson 08](08_pretraining.ipynb) takes this loop apart.
+# The targets are the inputs shifted by one. The loss, `loss_of`, is the mean of $-\ln p$ of the token that came, in **nats**. [Lesson 08](08_pretraining.ipynb) takes loss and loop apart.
 
 # %%
-def loss_of(model, rows):
-    longest = max(map(len, rows))
-    padded = torch.tensor([row + [-1] * (longest - len(row)) for row in rows])
-    # Padding, -1, is read as id 0, to the right; its targets do not count.
-    inputs, targets = padded[:, :-1].clamp(min=0), padded[:, 1:]  # (B, T) each
-    logits = model(inputs)  # (B, T, V)
-    return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1)
-
-
 def learn(model, rows, n_steps, watch=None, lr=6e-3):
     optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), weight_decay=0)
     for step in range(1, n_steps + 1):
@@ -302,7 +271,7 @@ def watch(step):
 
 
 learn(model, rows, n_steps, watch)
-for step, text in list(samples.items())[1::2]:
+for step, text in list(samples.items())[::3]:
     print(f"{step:>4}  {text[:48]}")
 half = math.log(V) / 2
 first = min((n for n, nats in held_out_loss.items() if nats < half), default=math.inf)
@@ -310,7 +279,7 @@ found = f"Half of ln V is {half:.2f}. First measured below at step {first}."
 course.resolve("07.1", first, found, thresholds=(17, 129))
 
 # %% [markdown]
-# Here is a model that was trained for longer. Type a French beginning, then follow one token to the logits: *would say* is what the output layer would choose there, *model · truth* the probability that each gave a token.
+# Here is a model that was trained for longer. Type a French beginning, then follow one token to the logits.
 
 # %%
 course.widgets.live_model("Le roman est")
@@ -354,6 +323,8 @@ course.predict(
 )
 
 # %%
+from tinytx_course.results import read_results
+
 parts = ("no part", "attention", "feed-forward network", "positions")
 stored = read_results("ablation")
 print(stored.source_line())
@@ -401,7 +372,7 @@ def without(part, seed, n_steps):
 course.quiz("your_own_gpt")
 
 # %% [markdown]
-# ## Exercises
+# ## Further: three more exercises
 #
 # [exercise: tie_embeddings]
 
@@ -417,8 +388,6 @@ def tie_embeddings(model):
 course.check("tie_embeddings", tie_embeddings)
 
 # %% [markdown]
-# ## Further: two more exercises
-#
 # [exercise: generate]
 
 
@@ -449,13 +418,13 @@ course.check("next_token_probs", next_token_probs)
 # %% [markdown]
 # ## Take-home: GPT on one page
 #
-# | step | what happens | your functions |
-# |---|---|---|
-# | embed | each id becomes a row of the embedding, times $\sqrt D$, plus its position: (B, T, D) | `sinusoidal_positions`, `tiny_gpt` |
-# | each block | `x + attn(norm(x))`, then `x + ff(norm(x))` | `causal_mask`, `attention`, `multi_head_attention`, `layer_norm`, `feed_forward`, `block` |
-# | output | the final norm, then one score for each token: (B, T, V) | `tiny_gpt` |
-# | train | targets are the inputs shifted by one | |
-# | write | read, draw, append | `generate` |
+# | step | what happens |
+# |---|---|
+# | embed | each id becomes a row of the embedding, times $\sqrt D$, plus its position: (B, T, D) |
+# | each block | `x + attn(norm(x))`, then `x + ff(norm(x))` |
+# | output | the final norm, then one score for each token: (B, T, V) |
+# | train | targets are the inputs shifted by one |
+# | write | read, draw, append |
 #
 # The file `gpt_one_page.py` next to the notebooks holds all of it without `tinytx`, and trains on novels or on a file of yours.
 #
@@ -465,9 +434,8 @@ course.check("next_token_probs", next_token_probs)
 #
 # ## Summary
 #
-# 1. A GPT is an embedding, positions, blocks, a norm and an output layer.
-# 2. Equal logits with another implementation are strong evidence; shapes are little.
-# 3. Read, draw, append: temperature, top-k and top-p change the distribution that is drawn from.
+# 1. Equal logits with another implementation are strong evidence; shapes are little.
+# 2. Temperature, top-k and top-p change the distribution that is drawn from.
 #
 # *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 3.4, for the scaled embedding; Radford et al., *Language Models are Unsupervised Multitask Learners* (2019), section 2.3, for pre-norm with a final norm.
 #

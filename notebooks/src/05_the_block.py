@@ -213,9 +213,9 @@ class WithResidual(AttentionAlone):
 
 residual = measure(WithResidual)
 seen = residual[32]
-signal, variety, gradient = seen.size[-1], seen.variety[-1], seen.gradient[0]
-print(f"32 layers: signal {signal:,.0f}, variety {variety:.0e}, gradient {gradient:.0e}")
-assert signal > 1000 and variety > 1e-5 and gradient > 1e4
+size, variety, gradient = seen.size[-1], seen.variety[-1], seen.gradient[0]
+print(f"32 layers: signal {size:,.0f}, variety {variety:.0e}, gradient {gradient:.0e}")
+assert size > 1000 and variety > 1e-5 and gradient > 1e4
 
 # %% [markdown]
 # Tokens become alike far more slowly. But now signal and gradient **explode**.

@@ -338,7 +338,7 @@ for name, published in PUBLISHED.items():
 # 1. A linear layer learns $a b + b$.
 # 2. Heads, masks and the length of a text cost no parameter; learned positions cost $D$ each.
 # 3. A wrong number can point to its mistake.
-# 4. Narrow models are mostly embedding, wide ones mostly blocks; with $F = 4D$ and a tied output layer both are equal near $D = V / (12 L)$.
+# 4. With $F = 4D$ and a tied output layer, embedding and blocks are equal near $D = V / (12 L)$.
 #
 # *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762); tying: Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859); Llama: Touvron et al., [arXiv:2302.13971](https://arxiv.org/abs/2302.13971), table 2.
 #

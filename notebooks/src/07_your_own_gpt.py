@@ -16,7 +16,7 @@
 # 1. assemble a language model from functions of lessons 02 to 05, and name the shapes at each step;
 # 2. load its parameters into another implementation, and take equal logits as the proof;
 # 3. write the sampling loop, and say what temperature, top-k and top-p do to a distribution;
-# 4. train the model on any text, read its samples, and set its loss next to the entropy bound where that is known (*Further*).
+# 4. train the model on any text, read its samples, and set its loss next to the entropy bound (*Further*).
 #
 # *You need:* lessons [02](02_attention_and_masks.ipynb) to [05](05_the_block.ipynb).
 # *It takes:* an hour, nearly twice that with everything.
@@ -79,10 +79,10 @@ class Norm(nn.Module):
 
 
 class FeedForward(nn.Module):
-    def __init__(self, d_model, d_ff):
+    def __init__(self, d_model):
         super().__init__()
-        self.up_proj = nn.Linear(d_model, d_ff, bias=False)
-        self.down_proj = nn.Linear(d_ff, d_model, bias=False)
+        self.up_proj = nn.Linear(d_model, 4 * d_model, bias=False)
+        self.down_proj = nn.Linear(4 * d_model, d_model, bias=False)
 
     def forward(self, x):
         w_up, w_down = self.up_proj.weight.T, self.down_proj.weight.T  # (D, F), (F, D)
@@ -91,7 +91,7 @@ class FeedForward(nn.Module):
 
 
 # %% [markdown]
-# Attention makes its own mask. The block is pre-norm.
+# Attention makes its mask. The block is pre-norm.
 
 
 # %%
@@ -108,10 +108,10 @@ class SelfAttention(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self, d_model, n_heads, d_ff):
+    def __init__(self, d_model, n_heads):
         super().__init__()
         self.attn_norm, self.attn = Norm(d_model), SelfAttention(d_model, n_heads)
-        self.ff_norm, self.ff = Norm(d_model), FeedForward(d_model, d_ff)
+        self.ff_norm, self.ff = Norm(d_model), FeedForward(d_model)
 
     def forward(self, x):
         return block(x, self.attn, self.ff, self.attn_norm, self.ff_norm, True)
@@ -150,9 +150,7 @@ class GPT(nn.Module):
         nn.init.normal_(self.token_embed.weight, std=d_model**-0.5)
         positions = sinusoidal_positions(max_len, d_model).float()  # (max_len, D)
         self.register_buffer("positions", positions, persistent=False)
-        self.blocks = nn.Sequential(
-            *(Block(d_model, n_heads, 4 * d_model) for _ in range(n_layers))
-        )
+        self.blocks = nn.Sequential(*(Block(d_model, n_heads) for _ in range(n_layers)))
         self.final_norm = Norm(d_model)
         self.head = nn.Linear(d_model, vocab_size, bias=False)
 
@@ -164,7 +162,7 @@ class GPT(nn.Module):
 
 
 # %% [markdown]
-# It will read the French reviews of `"world"`. For a text of your own write the name of its file.
+# It will read the French reviews of `"world"`, or a text file of your own.
 
 # %% tags=["nbval-check-output"]
 corpus, tokenizer, rows, held_out = read_rows("world")  # <- or "my_text.txt"
@@ -434,7 +432,7 @@ course.check("next_token_probs", next_token_probs)
 #
 # ## Summary
 #
-# 1. Equal logits with another implementation are strong evidence; shapes are little.
+# 1. Equal logits with another implementation are strong evidence, shapes little.
 # 2. Temperature, top-k and top-p change the distribution that is drawn from.
 #
 # *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 3.4, for the scaled embedding; Radford et al., *Language Models are Unsupervised Multitask Learners* (2019), section 2.3, for pre-norm with a final norm.

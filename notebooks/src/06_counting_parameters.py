@@ -64,7 +64,7 @@ print(f"{n_params:,} parameters, {tempting:,} by the tempting way")
 #
 # In a **linear layer** each output is a weighted sum of all inputs, plus a constant of its own, the **bias**. From 3 inputs to 5 outputs lead $3 \cdot 5$ arrows, and each *output* has a bias: $3 \cdot 5 + 5 = 20$ parameters.
 #
-# Many newer models, such as Llama, have no biases: there a linear layer from $a$ to $b$ learns $a \cdot b$.
+# Many newer models, such as Llama, have no biases: there $a$ inputs and $b$ outputs need $a \cdot b$.
 #
 # ### A norm
 #
@@ -72,7 +72,7 @@ print(f"{n_params:,} parameters, {tempting:,} by the tempting way")
 #
 # ### One layer
 #
-# Attention has **four** linear layers from $D$ to $D$: queries, keys, values, and the output projection. The feed-forward network has **two**, up to $F$ and back to $D$. Each of these two sublayers has its norm.
+# Attention has **four** linear layers from $D$ to $D$: queries, keys, values, and the output projection. The feed-forward network has **two**, up to $F$ and back to $D$. Each has its norm.
 #
 # ### The whole model
 #
@@ -151,7 +151,7 @@ print(len(shapes), "shapes, no difference")
 # %% [markdown]
 # ### What does not count
 #
-# We change one or two settings at a time. The last change is **tying**: the output layer uses the matrix of the embedding. **Predict 06.1.**
+# We change a setting or two. The last change is **tying**: the output layer uses the matrix of the embedding. **Predict 06.1.**
 
 # %%
 course.predict(
@@ -206,7 +206,7 @@ course.resolve("06.2", "embeddings at 64, feed-forward at 4,096", found)
 # %% [markdown]
 # **With these 30,000 tokens and 6 layers a narrow model is mostly embedding; a wide one is attention and feed-forward, one part to two.** With $F = 4D$ and a tied output layer, embedding and blocks are equal at $V D = 12 L D^2$, so near $D = V / (12 L)$.
 #
-# Now move the width yourself.
+# Move the width yourself.
 
 # %%
 course.widgets.count(config)
@@ -342,4 +342,4 @@ for name, published in PUBLISHED.items():
 #
 # *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762); tying: Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859); Llama: Touvron et al., [arXiv:2302.13971](https://arxiv.org/abs/2302.13971), table 2.
 #
-# *What comes next:* in [lesson 07](07_your_own_gpt.ipynb) you build such a model from the functions of lessons 02 to 05, and train it.
+# *What comes next:* in [lesson 07](07_your_own_gpt.ipynb) you build such a model from the functions of lessons 02 to 05.

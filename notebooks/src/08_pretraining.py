@@ -33,7 +33,6 @@ from torch import nn
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx_course import plots
 from tinytx_run.recipes import default_budget, plan
 
 smoke = default_budget() == "smoke"
@@ -52,7 +51,6 @@ tokenizer = train_tokenizer(
     corpus.train.texts, recipe.vocab_size, exact=False, kind="world"
 )
 V, pad_id = tokenizer.vocab_size, tokenizer.pad_id
-print(f"{len(corpus.train.texts):,} reviews, {len(world.vocabulary):,} words, V {V:,}")
 
 # %% [markdown]
 # ## Why: the text is its own teacher
@@ -69,20 +67,14 @@ for number, answer in enumerate(targets, start=1):
 # The **target** of each position is the token one further on. Thanks to the causal mask a *single* pass answers all seven questions. Each answer is given from the true tokens so far, not from the model's own: this is **teacher forcing**.
 
 # %%
-from tinytx.batching import pad_batch
 from tinytx.objectives import causal_batch
 from tinytx_run.pretrain import new_language_model
 
-
-def framed(texts):
-    rows = [[tokenizer.bos_id, *ids, tokenizer.eos_id] for ids in texts]
-    return pad_batch(rows, pad_id)  # (B, T + 1)
-
-
 config = recipe.config.replace(vocab_size=V)
-ids, next_ids = causal_batch(framed([tokenizer.encode(" ".join(words))]))
+row = [tokenizer.bos_id, *tokenizer.encode(" ".join(words)), tokenizer.eos_id]
+ids, next_ids = causal_batch(torch.tensor([row]))
 assert torch.equal(ids[:, 1:], next_ids[:, :-1])
-print("read and predicted: (B, T) =", tuple(ids.shape))
+print("(B, T) =", tuple(ids.shape))
 
 # %% [markdown]
 # ## By hand: nats and perplexity
@@ -109,7 +101,7 @@ print(f"the matrix form = cross_entropy: {at_once:.4f}")
 #
 # A new model whose logits are small spreads its probability almost evenly over the $V$ tokens, so its loss is close to $\ln V$.
 #
-# The grammar gives the probability of any text *exactly*. Divide $-\ln P$ of all texts by the number of their tokens: that is the **entropy bound**. No model can *expect* a lower loss on new text. We estimate it on eighty **held-out** reviews, on which nothing is trained. (A model **overfits** when its loss still falls on its training texts but rises on new ones.)
+# The grammar gives the probability of any text *exactly*. Divide $-\ln P$ of all texts by the number of their tokens: that is the **entropy bound**. No model can *expect* a lower loss on new text. We estimate it on eighty **held-out** reviews, on which nothing is trained.
 
 # %%
 from tinytx_run.evaluate import evaluate_language_model, exact_nats
@@ -118,12 +110,12 @@ held_out = corpus.valid.texts[:80]
 held_ids = tokenizer.encode_batch(held_out)
 n_tokens = sum(len(row) + 1 for row in held_ids)  # the end is predicted too
 bound = exact_nats(corpus, held_out).sum() / n_tokens
-print(f"ln V = ln {V} = {math.log(V):.3f}, entropy bound {bound:.3f}")
+print(f"ln {V} = {math.log(V):.3f}, entropy bound {bound:.3f}")
 
 # %% [markdown]
 # ## The training loop in under 20 lines
 #
-# Take a batch, compute the loss, let `backward` find its **gradient**, clip it, make a **step**. The **learning rate**, the size of a step, is a **hyperparameter**: chosen, not learned. It rises during the **warm-up**, then falls to zero. **Clipping** shrinks a gradient whose norm is above a limit (we do not test what it brings here). Gradients add up, so they are cleared before each `backward`.
+# Take a batch, compute the loss, let `backward` find its **gradient**, clip it, make a **step**. The **learning rate**, the size of a step, is a **hyperparameter**: chosen, not learned. It rises during the **warm-up**, then falls to zero. **Clipping** shrinks a gradient whose norm is above a limit. Gradients add up, so they are cleared before each `backward`.
 
 # %%
 def next_token_loss(model, inputs, targets):
@@ -151,7 +143,7 @@ def learn(model, batches, settings, loss_of=next_token_loss):
 
 
 # %% [markdown]
-# A small model, one layer of width 64, learns from eighty batches of about five hundred tokens.
+# A small model learns from eighty batches.
 
 # %%
 from tinytx.settings import TrainingSettings
@@ -200,7 +192,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# Each review was read once, so this is not overfitting. A loss far below the entropy bound, on new text, is an alarm: the model sees the answer, or the sum is wrong.
+# It is not **overfitting**, a loss that falls on the training texts but rises on new ones: each review was read once. A loss far below the entropy bound, on new text, is an alarm: the model sees the answer, or the sum is wrong.
 #
 # ### Further: what it has learned
 #
@@ -253,7 +245,7 @@ print(f"expected loss {loss:.4f} = entropy {entropy:.4f} + divergence {divergenc
 #
 # ## The package: pretraining
 #
-# `tx.pretrain` does the same with a larger model, more steps, another optimizer (Muon, [lesson 14](14_since_2017.ipynb)) and a **checkpoint**, the model saved now and then. Here it also writes at some steps.
+# `tx.pretrain` does the same with a larger model, more steps, another optimizer (Muon, [lesson 14](14_since_2017.ipynb)) and a **checkpoint**, the model saved now and then.
 
 # %%
 from tinytx.generate import Sampling, generate, generate_many
@@ -273,10 +265,8 @@ def watch(step, model):
 
 result = tx.pretrain(corpus, options=tx.RunOptions(on_step=watch, progress=False))
 model = result.model
-assert result.tokenizer.to_bytes() == tokenizer.to_bytes()
-by_step = {row["step"]: row["loss"] for row in result.history.evaluations}
-last = by_step[n_steps]
-print("At the end it writes:", samples[n_steps][:64].rpartition(" ")[0], "…")
+last = result.history.evaluations[-1]["loss"]
+print("At the end it writes:", samples[n_steps][:64], "…")
 print(f"{last:.3f} nats per token, {last / bound - 1:.0%} above the entropy bound")
 assert smoke or bound < last < 1.1 * bound
 
@@ -284,6 +274,9 @@ assert smoke or bound < last < 1.1 * bound
 # ### Further: from a uniform guess towards the bound
 
 # %% tags=["folded"]
+from tinytx_course import plots
+
+by_step = {row["step"]: row["loss"] for row in result.history.evaluations}
 fig, ax = plots.curves(
     [plots.Curve("transformer", [*by_step], [*by_step.values()])], x_log=True,
     references={"uniform guess, ln V": math.log(V), "entropy bound": bound},
@@ -491,11 +484,11 @@ course.widgets.sampling("Le livre")
 #
 # ## Take-home
 #
-# | | a text of three tokens | of $T$ tokens |
-# |---|---|---|
-# | read | `<bos> a b c` | $T + 1$ tokens |
-# | to predict | `a b c <eos>` | the same, shifted by one |
-# | each step | batch, loss, clear the gradients, `backward`, clip, step | the same |
+# | | a text of three tokens |
+# |---|---|
+# | read | `<bos> a b c` |
+# | to predict | `a b c <eos>` |
+# | each step | batch, loss, clear the gradients, `backward`, clip, step |
 
 # %% [markdown]
 # ## Questions

@@ -177,13 +177,9 @@ def answers(model, read=mean_of_real):
     return torch.cat(chosen).numpy()
 
 
-def accuracy(model, read=mean_of_real):
-    return (answers(model, read) == labels[:N_TESTED]).mean()
-
-
 tuned = new_classifier()
 losses = fine_tune(tuned, drawn[0])
-print(f"loss {losses[0]:.2f} to {losses[-1]:.2f}; right on test: {accuracy(tuned):.3f}")
+print(f"loss {losses[0]:.2f} to {losses[-1]:.2f}")
 
 # %% [markdown]
 # ## Freeze the body: a linear probe
@@ -196,6 +192,10 @@ print(f"loss {losses[0]:.2f} to {losses[-1]:.2f}; right on test: {accuracy(tuned
 
 # %%
 from tinytx.classifier import pool
+
+
+def accuracy(model, read=mean_of_real):
+    return (answers(model, read) == labels[:N_TESTED]).mean()
 
 
 def last_real(model, token_ids, real):
@@ -449,7 +449,7 @@ plots.show(fig, name="09_label_efficiency")
 # %% [markdown]
 # ## Your own sentence
 #
-# Write a review in French. The model answers whatever you write. The exact **posterior**, the probability of praise given the words, is known only for texts that the grammar can write. Our sentence praises twice, once by a negation, and the model may be badly wrong about it. Replace *n'est pas ennuyeux* by *est ennuyeux*: does the model notice the negation?
+# Write a review in French. The model answers whatever you write; the exact **posterior**, the probability of praise given the words, is known only for texts that the grammar can write. Our sentence praises twice, once by a negation. Replace *n'est pas ennuyeux* by *est ennuyeux*: does the model notice the negation?
 
 # %%
 sentence = "Le roman n'est pas ennuyeux. La fin est magnifique."  # <- change me
@@ -506,16 +506,6 @@ def gain_interval(ours, theirs, t):
 course.check("gain_interval", gain_interval)
 
 # %% [markdown]
-# ### Try it yourself
-#
-# **1.** Between a probe and fine-tuning: freeze the body, then set its last block free with `model.body.blocks[-1].requires_grad_(True)`. Train it with `fine_tune`. How many parameters are trained? Does it beat the probe?
-#
-# <details><summary>Answer</summary>
-#
-# One block and the head, 196,864 and 256 parameters with the budget of a laptop. Train for three seeds with the same batches, and take the paired differences. If the three do not all have one sign, three seeds cannot say.
-#
-# </details>
-#
 # ## Further: three more exercises
 
 # %% [markdown]
@@ -561,6 +551,16 @@ def last_token(hidden, mask):
 course.check("last_token", last_token)
 
 # %% [markdown]
+# ### Try it yourself
+#
+# **1.** Between a probe and fine-tuning: freeze the body, then set its last block free with `model.body.blocks[-1].requires_grad_(True)`. Train it with `fine_tune`. How many parameters are trained? Does it beat the probe?
+#
+# <details><summary>Answer</summary>
+#
+# One block and the head, 196,864 and 256 parameters with the budget of a laptop. Train for three seeds with the same batches, and take the paired differences. If the three do not all have one sign, three seeds cannot say.
+#
+# </details>
+#
 # ## Summary
 #
 # 1. A classifier has the body of the language model and a new head, which reads the mean of the real tokens.

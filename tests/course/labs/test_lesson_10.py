@@ -21,7 +21,6 @@ from tinytx_course.labs.lesson_10 import (
     kinds_in,
     objective_rows,
     train,
-    with_controls,
 )
 from tinytx_course.results import read_results
 from tinytx_run.intervals import paired_interval
@@ -87,11 +86,8 @@ def test_a_question_is_answered_by_the_interval_of_its_pairs_and_is_open_where_i
     assert findings(rows[:1]) == []
 
 
-def test_labels_without_a_bag_of_words_are_left_out_and_shares_are_cut_at_one():
+def test_shares_are_cut_at_one():
     rows = [row("finetune 100 labels", "causal", 0.9, 1.0), row("fill: nats", "causal", 0.5, 1.9)]
-    assert with_controls(rows) == rows[1:]
-    with_bag = [*rows, row("finetune 100 labels", "bag of words", 0.7, 0.7)]
-    assert with_controls(with_bag) == with_bag
     assert str(rows[0]).endswith(", 1.00]") and str(rows[1]).startswith("1.20 [0.00, 1")
 
 

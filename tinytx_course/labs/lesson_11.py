@@ -1,4 +1,4 @@
-"""Lesson 11, translation: torch's twin, stored results, true alignment.
+"""Lesson 11, translation: a dictionary, torch's twin, true alignment.
 
 Shape letters: T target positions (tokens and the end mark), S source positions, L layers, H heads.
 """
@@ -6,6 +6,7 @@ Shape letters: T target positions (tokens and the end mark), S source positions,
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,16 @@ _NAMES = {  # ours: torch's; the norms are numbered in the order in which a bloc
     "ff.down_proj": "linear2",
 }
 _NORMS = {"encoder": ("attn_norm", "ff_norm"), "decoder": ("attn_norm", "cross_norm", "ff_norm")}
+
+
+def word_for_word(pairs: Sequence[SentencePair], examples: Sequence[SentencePair]) -> list[str]:
+    """French texts with, for each English word, the one that translates it most often in the examples."""
+    counts: dict[str, Counter[str]] = {}
+    for pair in examples:
+        for i, j in pair.alignment:
+            counts.setdefault(pair.english[i], Counter())[pair.french[j]] += 1
+    best = {word: found.most_common(1)[0][0] for word, found in counts.items()}
+    return [write_out([best.get(word, word) for word in pair.english], "fr") for pair in pairs]
 
 
 class TorchTranslator(nn.Module):

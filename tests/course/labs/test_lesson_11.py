@@ -13,6 +13,7 @@ from tinytx_course.labs.lesson_11 import (
     alignment_mass,
     cross_attention,
     true_alignment,
+    word_for_word,
     words_of_tokens,
 )
 from tinyworld.reviews import write_out
@@ -51,6 +52,11 @@ def world_pairs(world):
 def tokenizer(world_pairs):
     sides = [(p.english, "en") for p in world_pairs] + [(p.french, "fr") for p in world_pairs]
     return Tokenizer.train([write_out(*side) for side in sides], vocab_size=250, model_type="bpe")
+
+
+def test_word_for_word_takes_the_commonest_translation_and_leaves_an_unknown_word():
+    examples = [SentencePair(("the",), (word,), ((0, 0),)) for word in ("le", "la", "la")]
+    assert word_for_word([SentencePair(("the", "cat"), (), ())], examples) == ["la cat"]
 
 
 def test_tokens_belong_to_the_words_that_they_are_part_of(world_pairs, tokenizer):

@@ -159,7 +159,7 @@ order = objective.epoch_batches(seed=0, epoch=0, tokens_per_batch=512)[: brief.n
 batches = [objective.batch(rows) for rows in order]
 right = new_language_model(small, seed=0)
 right_losses = learn(right, batches, brief)
-print(f"first loss {right_losses[0]:.3f}, last loss {right_losses[-1]:.3f}")
+print(f"first loss {right_losses[0]:.3f}, last {right_losses[-1]:.3f}")
 assert abs(right_losses[0] - math.log(V)) < 0.2
 
 # %% [markdown]
@@ -192,7 +192,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# It is not **overfitting**, a loss that falls on the training texts but rises on new ones: each review was read once. A loss far below the entropy bound, on new text, is an alarm: the model sees the answer, or the sum is wrong.
+# This is not **overfitting**, learning texts by heart: each review was read once. A loss far below the entropy bound, on new text, is an alarm: the model sees the answer, or the sum is wrong.
 #
 # ### Further: what it has learned
 #
@@ -266,7 +266,7 @@ def watch(step, model):
 result = tx.pretrain(corpus, options=tx.RunOptions(on_step=watch, progress=False))
 model = result.model
 last = result.history.evaluations[-1]["loss"]
-print("At the end it writes:", samples[n_steps][:64], "…")
+print("At the end it writes:", samples[n_steps][:50], "…")
 print(f"{last:.3f} nats per token, {last / bound - 1:.0%} above the entropy bound")
 assert smoke or bound < last < 1.1 * bound
 

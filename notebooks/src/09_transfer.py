@@ -26,7 +26,6 @@
 
 # %%
 import math
-import textwrap
 
 import numpy as np
 import torch
@@ -51,7 +50,7 @@ course.recall("09")
 corpus = tx.load_corpus("world")
 world = tx.World()
 for label, text in zip(corpus.test.labels[:2], corpus.test.texts[:2], strict=True):
-    print(textwrap.fill(f"{label}   {text}", 88, subsequent_indent="    "))
+    print(label, text)
 labels = np.array(corpus.test.labels)
 share = labels[:500].mean()  # of the reviews that are tested below
 print(f"majority of test labels: {max(share, 1 - share):.3f}")
@@ -339,6 +338,8 @@ assert smoke or paired_interval(ends["pretrained"] - ends["scratch"]).low > 0.1
 # `python -m experiments transfer --corpus world` has fine-tuned from 20 to 500 labels with five seeds. Its body was pretrained with the full recipe. A common rule says: probe when labels are scarce, since few labels determine a linear head, but not a whole body. (Lesson 14 shows why five intervals at once must each be wider.) **Predict 09.2.**
 
 # %%
+import textwrap
+
 from tinytx_course.results import read_results
 from tinytx_run.training import fingerprint
 
@@ -474,12 +475,12 @@ course.widgets.how_sure(world=world)
 #
 # ## Take-home
 #
-# | | body begins | trained | rate here |
-# |---|---|---|---|
-# | fine-tuning | pretrained | body and head | 0.001 |
-# | probe | pretrained | the head alone | 0.01 |
-# | from scratch | random | body and head | 0.001 |
-# | the probe's control | random | the head alone | 0.01 |
+# | | body begins | trained |
+# |---|---|---|
+# | fine-tuning | pretrained | body and head |
+# | probe | pretrained | the head alone |
+# | from scratch | random | body and head |
+# | the probe's control | random | the head alone |
 
 # %% [markdown]
 # ## Questions

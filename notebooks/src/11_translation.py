@@ -39,8 +39,8 @@ import tinytx as tx
 import tinytx_course as course
 from tinytx_course import plots
 from tinytx_course.labs import lesson_11 as lab
-from tinytx_run import recipes
-from tinytx_run.pairs import load_pairs
+from tinytx_run import bleu, recipes
+from tinytx_run.pairs import Pairs, load_pairs
 from tinyworld.reviews import write_out
 
 torch.set_num_threads(1)
@@ -119,7 +119,7 @@ print(weights.numpy().round(3), "= tx.attention")
 #
 # ## A decoder layer in about 25 lines
 #
-# The block of lesson 05 with one more sublayer in the middle, cross-attention to the memory. (*Further:* with the weights of torch's it gives the same logits.)
+# The block of lesson 05 with one more sublayer in the middle, cross-attention to the memory.
 
 
 # %%
@@ -207,8 +207,6 @@ def training_loss(model, pad_id, src_ids, reads, labels):  # ids: (B, S), (B, T)
 
 # %%
 from tinytx.batching import pad_batch
-from tinytx_run import bleu
-from tinytx_run.pairs import Pairs
 
 toy = tx.Tokenizer.train([*pairs.valid.sources, *pairs.valid.targets], vocab_size=700)
 few = Pairs(pairs.valid.sources[:16], pairs.valid.targets[:16])
@@ -244,7 +242,7 @@ result = tx.train_translator(pairs, options=tx.RunOptions(progress=False))
 model, tokenizer = result.model.cpu().eval(), result.tokenizer
 
 # %% [markdown]
-# It writes by **greedy decoding**: take the most probable token, append it, ask again, until the end mark comes. Try a sentence of your own in the marked line.
+# It writes by **greedy decoding**: take the most probable token, append it, ask again, until the end mark comes. Change the marked line.
 
 # %%
 @torch.no_grad()
@@ -561,15 +559,15 @@ course.check("beam_search", beam_search)
 # %% [markdown]
 # ## Take-home
 #
-# | piece | what it does | in code |
-# |---|---|---|
-# | decoder layer | causal self-attention, cross-attention over the real source tokens, feed-forward network | `DecoderLayer` |
-# | training | reads `<bos> y`, predicts `y <eos>`, all positions at once | `training_loss` |
-# | greedy decoding | reads the source once, then one token after the other | `greedy` |
+# | | what it does |
+# |---|---|
+# | decoder layer | causal self-attention, cross-attention over the real source tokens, feed-forward network |
+# | training | reads `<bos> y`, predicts `y <eos>`, all positions at once |
+# | greedy decoding | reads the source once, then one token after the other |
 #
 # ## What this does not show
 #
-# Our world has few words, and one translation for each sentence. One seed of each translator.
+# Our world has few words, and one translation for each sentence. One seed.
 #
 # ## Summary
 #

@@ -54,7 +54,7 @@ plots.diagram("encoder-decoder")
 # %% [markdown]
 # ## Why: a dictionary is not enough
 #
-# One grammar writes each sentence of our world in English and in French, and knows which word translates which: the **alignment**. The tempting way: replace each English word by the French word that translates it most often, here in 4,000 sentences.
+# One grammar writes each sentence of our world in English and in French, and knows which word translates which: the **alignment**. The tempting way: replace each English word by the French word that translates it most often.
 
 # %%
 _ = torch.manual_seed(0)

@@ -18,7 +18,7 @@
 # 3. write the masked loss, and hide tokens as BERT does;
 # 4. compare the two, each with its own exact value, and read BERT's own comparison.
 #
-# *You need:* [lesson 02](02_attention_and_masks.ipynb) for the causal mask, [lesson 08](08_pretraining.ipynb) for surprise, nats and the entropy bound, [lesson 09](09_transfer.ipynb) for intervals.
+# *You need:* lessons [02](02_attention_and_masks.ipynb) (the causal mask), [08](08_pretraining.ipynb) (surprise and the entropy bound) and [09](09_transfer.ipynb) (intervals).
 # *It takes:* three quarters of an hour, about twice that with everything; about a minute to run on two cores.
 
 # %% [markdown]
@@ -235,9 +235,10 @@ causal = tx.LanguageModel(config.replace(causal=True))
 control = copy.deepcopy(causal)
 masked = tx.MaskedLanguageModel(config, transform=False)  # one layer less than BERT's
 masked.body.load_state_dict(causal.body.state_dict())  # the same first weights
+assert tx.count_parameters(causal) == tx.count_parameters(masked)
 
 # %% [markdown]
-# A masked batch: what is read, and the labels.
+# A masked batch and its labels.
 
 # %%
 MARKS = ("pad", "unk", "bos", "eos", "cls", "sep")
@@ -288,7 +289,7 @@ finding = "{:.2f} against {:.2f} nats above it.".format(*means)
 course.resolve("10.3", f"the {nearer} model", finding)
 
 # %% [markdown]
-# (± is the standard error over the blanks.) An excess tells how far a model is from its own best, not which one knows more. One run of each, ended early, cannot compare the objectives; the next section can. In the explorer guess first.
+# (One run of each, ended early; ± is the standard error over the blanks.) An excess tells how far a model is from its own best, not which one knows more. In the explorer guess first.
 
 # %%
 course.widgets.fill_blank(masked, tokenizer)
@@ -362,7 +363,7 @@ pd.DataFrame({column: shares})
 # | masked, no next sentence | 83.9 | 84.9 | 86.5 | 92.6 | 87.9 |
 # | left to right, no next sentence | 82.1 | 84.3 | 77.5 | 92.1 | 77.8 |
 #
-# The nearest pair are the **second and the third row**. Between them the direction differs, in fine-tuning too, and so do what is predicted and at how many positions. The left-to-right model loses 10.1 points on SQuAD, 9.0 on MRPC (408 pairs only), and at most 1.8 on the others. None of these models had to *write*.
+# The nearest pair are the **second and the third row**. Between them the direction differs, in fine-tuning too, and so do what is predicted and at how many positions. The left-to-right model loses 10.1 points on SQuAD, 9.0 on MRPC (408 pairs only), and at most 1.8 on the others.
 #
 # ### Further: a network in both directions on top
 #

@@ -289,7 +289,7 @@ finding = "{:.2f} against {:.2f} nats above it.".format(*means)
 course.resolve("10.3", f"the {nearer} model", finding)
 
 # %% [markdown]
-# (One run of each, ended early; ± is the standard error over the blanks.) An excess tells how far a model is from its own best, not which one knows more. In the explorer guess first.
+# (One run of each, ended early; ± is the standard error over the blanks.) An excess tells how far a model is from its own best, not which one knows more. Guess first:
 
 # %%
 course.widgets.fill_blank(masked, tokenizer)

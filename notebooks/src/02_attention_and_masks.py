@@ -178,7 +178,7 @@ print(mask.int(), "as in the package")
 # %% [markdown]
 # ## The leak test
 #
-# A mask can be tested before any training: **change one input, and see which outputs move.**
+# An output that moves with what it must not see is a **leak**. A mask can be tested before any training: **change one input, and see which outputs move.**
 
 
 # %% tags=["nbval-check-output"]
@@ -236,7 +236,7 @@ course.resolve("02.2", name, "It leaks without any weight on the future.")
 # %% [markdown]
 # In *zeroed after softmax* each weight was divided by a sum over *all* words, so it still depends on the future. Divide each row by its own sum, and it is right.
 #
-# *Scores times 0* fails because $e^0 = 1$. *Times 1 and -inf* fails because a negative score times $-\infty$ is $+\infty$; softmax makes NaN of it, grey in the maps.
+# *Scores times 0* fails because $e^0 = 1$. *Times 1 and -inf* fails because a negative score times $-\infty$ is $+\infty$; softmax makes NaN of it, grey in the maps. *Transposed* opens the future in place of the past, *one too far* the next word as well.
 
 # %% tags=["folded"]
 fig, axes = plots.figure(2, 3, width=9.6, height=6.6, sharex=True, sharey=True)

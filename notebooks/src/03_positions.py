@@ -304,7 +304,7 @@ assert beyond["rotary"][16] < 0.05 and beyond.loc[96].idxmax() == "rotary"
 assert rises["alibi"].max() < 0.15
 
 # %% [markdown]
-# Within the trained length **a causal model without positions is nearly as good here**, within 0.15 nats. Beyond, its loss creeps up. Learned and sinusoidal positions fail at once: between 8 and 32 words before, their loss rises by more than half a nat. (The table of learned ones has 112 rows; training reaches 16.) Rotary positions lose less than that up to 32 words before, and then fail as badly. One kind holds to the end, ALiBi.
+# Within the trained length **a causal model without positions is nearly as good here**, within 0.15 nats. Beyond, its loss creeps up. Learned and sinusoidal positions fail at once: between 8 and 32 words before, their loss rises by more than half a nat. (Learned rows beyond 16 were never trained.) Rotary positions lose less than that up to 32 words before, and then fail as badly. One kind holds to the end, ALiBi.
 #
 # ### Further: why some hold
 #

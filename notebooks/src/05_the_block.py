@@ -45,7 +45,7 @@ course.recall("05")
 # %% [markdown]
 # ## Why: stack more layers?
 #
-# The first version of our block is attention and nothing else; a `stack` puts $L$ of them on top of each other. (Glorot's initialisation keeps the size of numbers about the same in one layer.)
+# **Step 1** is attention and nothing else. A `stack` puts $L$ of them on top of each other. (Glorot's initialisation keeps the size of numbers about the same in one layer.)
 
 # %%
 class AttentionAlone(nn.Module):
@@ -305,7 +305,7 @@ course.resolve("05.2", pre / post, finding, thresholds=[0.5, 2])
 # %% [markdown]
 # With post-norm the variety goes on fading; with pre-norm it fades far less. At 32 layers both gradients stay within a factor of ten of 1. At the top the stream of pre-norm has passed no norm yet, so *one* more comes at the very end, the **final norm**.
 #
-# Turn the depth, the norm and the residual connection.
+# Change the depth, the norm and the residual connection.
 
 # %%
 course.widgets.depth()
@@ -333,7 +333,7 @@ class FeedForward(nn.Module):
 # %% [markdown]
 # ## The block in 15 lines
 #
-# The **block** has two **sublayers**: attention *between* tokens, and feed-forward *on* each token. Each has its own residual connection and its **own norm**.
+# The **block** has two **sublayers**: attention *between* tokens, and feed-forward *on* each token. Each has its own residual connection and its **own norm**. (*Further* finds this one equal to torch's and to the package's.)
 
 
 # %%
@@ -557,7 +557,7 @@ course.check("block", block)
 # |---|---|---|
 # | the residual connection | with random weights all tokens become alike within a few layers | *By hand* |
 # | the norm | signal and gradient grow by many powers of ten in deep stacks | step 2 |
-# | feed-forward | about a token by itself, nothing bends but the norm | step 4 |
+# | feed-forward | without norms, a token by itself is only mapped linearly | *Further* |
 #
 # ## What this does not show
 #

@@ -243,7 +243,7 @@ assert smoke or abs(gap.mean()) < 0.03
 #
 # ## Doing it properly
 #
-# The tempting way: train both once, and report the best epoch on the *test* set. We train from the pretrained body, from a fresh one (**from scratch**), and both as probes, with the **same** labels in the **same** order, for three seeds and a fixed number of epochs. (Probes take ten times the rate; neither was searched for here.) **Predict 09.1.**
+# The tempting way: train both once, and report the best epoch on the *test* set, whose luck is then chosen, too. We train from the pretrained body, from a fresh one (**from scratch**), and both as probes, with the **same** labels in the **same** order, for three seeds and a fixed number of epochs. (Probes take ten times the rate; no rate was searched for.) **Predict 09.1.**
 
 # %%
 course.predict(
@@ -450,7 +450,7 @@ plots.show(fig, name="09_label_efficiency")
 # %% [markdown]
 # ## Your own sentence
 #
-# Write a review in French. The model answers whatever you write; the exact **posterior**, the probability of praise given the words, is known only for texts that the grammar can write. Our sentence praises twice, once by a negation. Replace *n'est pas ennuyeux* by *est ennuyeux*: does the model notice the negation?
+# Write a review in French. The model answers whatever you write; the exact **posterior**, the probability of praise given the words, is known only for texts that the grammar can write. Our sentence praises twice, once by a negation, and the model may be badly wrong about it. Replace *n'est pas ennuyeux* by *est ennuyeux*: does the model notice the negation?
 
 # %%
 sentence = "Le roman n'est pas ennuyeux. La fin est magnifique."  # <- change me

@@ -16,7 +16,7 @@
 # After this lesson you can
 #
 # 1. compute cross-attention by hand, and read a decoder layer of about 25 lines;
-# 2. say what a decoder reads and predicts in training, and compute its loss;
+# 2. say what a decoder reads and predicts in training, and what its loss is;
 # 3. compare cross-attention with the true alignment;
 # 4. translate by greedy decoding; *Further:* by beam search, and with a KV cache;
 # 5. score a translation by its characters; *Further:* by BLEU.
@@ -54,7 +54,7 @@ plots.diagram("encoder-decoder")
 # %% [markdown]
 # ## Why: a dictionary is not enough
 #
-# One grammar writes each sentence of our world in English and in French, and knows which word translates which: the **alignment**. The tempting way: replace each English word by the French word that translates it most often.
+# One grammar writes each sentence of our world in English and in French, and knows which word translates which: the **alignment**. The tempting way: replace each English word by the French word that translates it most often in 4,000 drawn sentences.
 
 # %%
 _ = torch.manual_seed(0)
@@ -282,7 +282,7 @@ course.resolve("11.2", share, finding, thresholds=(1 / 3, 3 / 4))
 # %% [markdown]
 # ## Look: cross-attention as an alignment
 #
-# How much of a head's attention falls on the words that the predicted token translates, by the grammar? The best head is chosen on some sentences and measured on others. The baseline attends to the same relative place.
+# How much of a head's attention falls on the words that the predicted token translates, by the grammar? The best head is chosen on some sentences and measured on others. The baseline looks as far along the source as the target is.
 
 # %%
 chosen = lab.alignment_mass(model, tokenizer, fresh[150:300]).mass  # (L, H)

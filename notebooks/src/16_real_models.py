@@ -19,7 +19,7 @@
 # 2. show by outputs that weights carried into our model and back lost nothing, and find what a wrong conversion got wrong;
 # 3. *Further:* write LoRA, and choose between it, a frozen body and full fine-tuning.
 #
-# *You need:* lesson 06 for the counts, lesson 09 for fine-tuning. *It takes:* an hour and a half to read and do; a minute to run on two cores. Nothing is downloaded.
+# *You need:* lesson 06 for the counts; lesson 09 for *Further*. *It takes:* an hour and a half to read and do; a minute to run on two cores. Nothing is downloaded.
 
 # %% [markdown]
 # ## Set-up
@@ -218,7 +218,7 @@ for theirs in (
 #
 # ### Ours as one of theirs
 #
-# A causal model of ours, trained for a few seconds, is saved in *their* form: its sinusoids become a table of learned positions, as GPT-2 has no others. `AutoModelForCausalLM`, which knows nothing of this course, opens the folder and must give the same logits.
+# A causal model of ours, trained for a few seconds, is saved in *their* form: its sinusoids become a table of learned positions, as GPT-2 has no others. `AutoModelForCausalLM`, which knows nothing of this course, opens the folder and must give the same logits. Below it is our model's attention.
 
 # %%
 from tinytx_run.hf.convert import save_transformers

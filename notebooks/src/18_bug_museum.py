@@ -117,7 +117,7 @@ assert moved[:5].max() < 1e-4 < moved[5:].max()
 # %% [markdown]
 # ## The rules
 #
-# A colleague brings a patient: the training loss (blue) and the held-out loss (orange) against the exact bound, an attention map, three samples, a few numbers. That is free. Then you order tests. Each of the fifteen gives *one number* and has a price, which is paid once. A diagnosis names the fault; a wrong one costs 3, and is answered with evidence that speaks against it. Here are the tests, and the names of the faults:
+# A colleague brings a patient: the training loss (blue) and the held-out loss (orange) against the exact bound, an attention map, three samples, a few numbers. That is free. Then you order tests. Each of the fifteen has a price, paid once, and gives *one number*; only a large deviation is a finding. A diagnosis names the fault; a wrong one costs 3, and is answered with evidence that speaks against it. Here are the tests, and the names of the faults:
 
 # %% tags=["nbval-check-output"]
 print(museum.price_list())
@@ -163,7 +163,7 @@ course.diagnose(0, "gradient_cut")
 #
 # ## Room 1: three patients
 #
-# A classifier, a language model and a translator, each with one line wrong. The dashed line is the exact bound, for the translator that of a reader who does *not* see the source: a sound translator, trained long enough, ends below it. Lower row: the mean attention map of one text, white for 0.
+# A classifier, a language model and a translator, each with one line wrong. The dashed line is the exact bound, for the translator that of a reader who does *not* see the source: a sound translator ends below it. Lower row: the mean attention map of one text, white for 0.
 #
 # - Patient 10, is a review favourable? "*Most answers are right, but the training loss gets stuck, whatever I do.*"
 # - Patient 8, which word comes next? "*Loss zero. We are done.*"
@@ -177,6 +177,9 @@ fig = museum.room(room)
 plots.show(fig, name="18_room_1")
 for number, evidence in room.items():
     print(f"patient {number}\n{museum.as_text(evidence)}\n")
+for task in ("classifier", "language model", "translator"):
+    ends = end_losses(f"healthy {task}")
+    print(f"{len(ends)} healthy {task}s end at {ends.min():.2f} to {ends.max():.2f}")
 patient = museum.patient(8)
 museum.order(patient, "first_loss")
 
@@ -191,7 +194,7 @@ course.diagnose(7, ...)
 # %% [markdown]
 # <details><summary>Diagnoses</summary>
 #
-# - Patient 10: `softmax_twice`. The training loss does not fall below $\ln(1 + e^{-1}) = 0.313$ (lesson 09): `overfit` (3).
+# - Patient 10: `softmax_twice`. A softmax, then a loss that applies it again: never below $\ln(1 + e^{-1}) = 0.313$ (lesson 09, *Further*). `overfit` (3).
 # - Patient 8: `targets_not_shifted`. Loss near zero without a leak; `copying` (1) shows it: the model predicts the word that it has just read.
 # - Patient 7: `wrong_source`. `swap_sources` (1): with the source of another row, its loss hardly rises.
 #
@@ -214,9 +217,6 @@ fig = museum.room({number: room[number] for number in (11, 12, 14)})
 plots.show(fig, "18_room_2b")
 for number, evidence in room.items():
     print(f"patient {number}\n{museum.as_text(evidence)}\n")
-for task in ("classifier", "language model", "translator"):
-    ends = end_losses(f"healthy {task}")
-    print(f"{len(ends)} healthy {task}s end at {ends.min():.2f} to {ends.max():.2f}")
 patient = museum.patient(9)
 museum.order(patient, "leak")
 
@@ -338,7 +338,7 @@ course.widgets.playground()
 #
 # - One line was wrong at a time. Two faults can hide each other.
 # - The thresholds were chosen on these models. Another size needs its own healthy model.
-# - An exact bound exists for our generated language only. On real text, compare with an n-gram model.
+# - An exact bound exists for our generated language only. On real text, compare with a model that counts neighbours (lesson 07).
 #
 # ## Take-home
 #
@@ -367,7 +367,7 @@ course.quiz("bug_museum")
 #
 # 1. Change a future word: a test for a leak in six lines.
 # 2. A test is worth its price if your suspects answer it differently. Look at what is free first.
-# 3. Leaks, targets that are not shifted and evaluation data in training make the loss better. A number that is too good is a symptom.
+# 3. *Further:* leaks, targets that are not shifted and evaluation data in training make the loss better. A number that is too good is a symptom.
 #
 # *Where this comes from:* Karpathy, "A Recipe for Training Neural Networks", 2019.
 #

@@ -17,6 +17,7 @@ from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel
+from tinytx_course.cli import main as course_main
 from tinytx_run.checkpoint import load, save
 from tinytx_run.cli import main
 
@@ -319,21 +320,25 @@ def test_bad_arguments_are_refused_and_leave_nothing(
     assert {path.name for path in tmp_path.iterdir()} == {"prose.txt", "latin.txt"}
 
 
-def test_the_program_itself_answers_with_0_or_with_2_and_one_line(tmp_path):
-    def program(*arguments, package="tinytx_run"):
+def test_each_program_answers_with_0_or_with_2_and_one_line(tmp_path, capsys):
+    def program(package, *arguments):
         done = subprocess.run(
             [sys.executable, "-m", f"{package}.cli", *arguments], capture_output=True, text=True
         )
         return done.returncode, done.stdout, done.stderr
 
-    assert program("--version") == (0, f"tinytx {tinytx.__version__}\n", "")
-    assert "must name a folder, got ''" in program("generate", "")[2]
-    assert program("--version", package="tinytx_course") == (0, f"tinytx-course {tinytx.__version__}\n", "")
-    err = program("lab", "--port", "99999999", package="tinytx_course")[2]
-    assert err == "tinytx-course: error: --port must be from 0 to 65535, got 99999999\n"
-    _, _, err = program("hint", "nowhere.py", "--exercise", "causal_mask", package="tinytx_course")
-    assert [*err.splitlines()][-1].startswith("tinytx-course: error: ")
-    status, out, err = program("pretrain", "--corpus", "nowhere.txt", "--out", str(tmp_path / "out"))
+    for name, own in (("tinytx", main), ("tinytx-course", course_main)):
+        with pytest.raises(SystemExit) as end:
+            own(["--version"])
+        assert (end.value.code, *capsys.readouterr()) == (0, f"{name} {tinytx.__version__}\n", "")
+    assert main(["generate", ""]) == 2 and "must name a folder, got ''" in capsys.readouterr().err
+    assert course_main(["hint", "nowhere.py", "--exercise", "causal_mask"]) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith("tinytx-course: error: ")
+    err = "tinytx-course: error: --port must be from 0 to 65535, got 99999999\n"
+    assert program("tinytx_course", "lab", "--port", "99999999") == (2, "", err)
+    status, out, err = program(
+        "tinytx_run", "pretrain", "--corpus", "nowhere.txt", "--out", str(tmp_path / "out")
+    )
     assert (status, out) == (2, "") and err.startswith("tinytx: error: ") and err.count("\n") == 1
 
 

@@ -15,6 +15,7 @@ from experiments.lora import lora
 from experiments.mask_off import mask_off
 from experiments.museum import museum
 from experiments.world_minute import world_minute
+from tests.experiments.dying import mortal
 from tinytx_course.results import Results
 from tinytx_run.intervals import paired_interval
 
@@ -39,6 +40,15 @@ def test_an_interrupted_run_resumes_with_what_is_missing(settings, stop_after):
     left, records = run(2)
     assert left == [0] and records["z/2"] == {"found": "zz", "origin": {"range": [2, 9]}}
     assert run(0)[1] == records == settings().store.data
+
+
+def test_a_worker_that_dies_is_named_and_its_cell_left_empty(settings):
+    lines = []
+    some, cells = settings(report=lines.append), [(0,), (1,), (2,), (3,)]
+    found = some.measured("toy", cells, "seed {}".format, lambda seed: {}, mortal, n_threads=1)
+    assert [*found] == [*some.store.data] == ["seed 0", "seed 2", "seed 3"]
+    assert len(lines) == 1 and "seed 1" in lines[0]
+    assert found["seed 2"]["process"] == found["seed 3"]["process"] != found["seed 0"]["process"]
 
 
 def test_settings_are_checked(settings):

@@ -13,13 +13,13 @@ from tinytx_course.engine.node import node_program
 def test_runs_are_measured_once_and_judged_against_the_bound(once, monkeypatch):
     narrow = {"config": {"d_model": 16, "d_ff": 32, "n_layers": 1}}
     monkeypatch.setattr(playground, "CHANGES", narrow)
-    monkeypatch.setattr(playground, "MOMENTS", (0.5, 2, 99))
-    monkeypatch.setattr(playground, "PAGE", (1,))
+    for name, value in {"MOMENTS": (0.5, 1.5, 99), "LONG": 2, "PAGE": (1,)}.items():
+        monkeypatch.setattr(playground, name, value)
     widget = sys.modules["tinytx_course.widgets.playground"]
     monkeypatch.setattr(widget, "playground", partial(_narrow, widget.playground))
     everything, records = once(playground.playground)
     found = everything[everything["variant"] == "recipe"]
-    assert found["seconds"].tolist() == [1, 5] and found["n"].tolist() == [1, 1]
+    assert found["seconds"].tolist() == [1, 2] and found["n"].tolist() == [1, 1]
     page = records.pop(f"1 s/seed 0/{playground.VARIANT}", None)
     assert (page is not None) == playground.can_measure()
     if page:

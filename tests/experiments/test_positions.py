@@ -1,6 +1,4 @@
-"""Positions and ablation: the lessons' own functions, every cell once, a dead worker's cell left empty."""
-
-import os
+"""Positions and ablation: the lessons' own functions, every cell once."""
 
 from experiments import ablation, positions
 from experiments.lesson_cells import from_lesson
@@ -22,18 +20,3 @@ def test_the_parts_of_the_lesson_are_left_out_and_pairs_of_tokens_counted(once):
     rows = found.set_index("left out")["mean"]
     assert [*rows.index] == ["2-gram", *from_lesson("07", "parts").parts] and rows.nunique() == len(rows)
     assert rows["2-gram"] < rows["no part"]
-
-
-def _end(seed):
-    if seed == 1:
-        os._exit(9)
-    return {"seed": seed, "process": os.getpid()}
-
-
-def test_a_worker_that_dies_is_named_and_its_cell_left_empty(settings):
-    lines = []
-    some, cells = settings(report=lines.append), [(0,), (1,), (2,), (3,)]
-    found = some.measured("toy", cells, "seed {}".format, lambda seed: {}, _end, n_threads=1)
-    assert [*found] == [*some.store.data] == ["seed 0", "seed 2", "seed 3"]
-    assert len(lines) == 1 and "seed 1" in lines[0]
-    assert found["seed 2"]["process"] == found["seed 3"]["process"] != found["seed 0"]["process"]

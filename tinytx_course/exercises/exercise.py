@@ -16,7 +16,7 @@ from tinytx_course.exercises.observation import Call, Observation
 from tinytx_course.exercises.statement import Statement
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Exercise:
     """An exercise with its checker; what is no parameter comes from the file of its name, see `catalogue`."""
 

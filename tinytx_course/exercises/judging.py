@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -57,7 +58,7 @@ def judge(exercise: Exercise, record: Record, seed: int = 0) -> Verdict:
 
 
 def _judge_calls(exercise: Exercise, record: Record, seed: int) -> Verdict:
-    calls = tuple(exercise.calls(seed))
+    calls = _calls(exercise, seed)
     expected = [read_known(exercise, exercise.solve, call) for call in calls]
     trials = _trials(exercise, calls, expected, record.calls)
     for trial in trials:
@@ -79,6 +80,12 @@ def _judge_calls(exercise: Exercise, record: Record, seed: int) -> Verdict:
             return tell_failure(exercise, _unsteady(exercise, record.chance), again)
     hint = exercise.hint(record.probe) if exercise.hint is not None and record.probe is not None else ""
     return tell_pass(exercise, trials, hint)
+
+
+@lru_cache(maxsize=128)
+def _calls(exercise: Exercise, seed: int) -> tuple[Call, ...]:
+    """The inputs of an exercise, which only our own functions see: the same ones for its next check."""
+    return tuple(exercise.calls(seed))
 
 
 def _trials(
@@ -128,8 +135,9 @@ def _read(exercise: Exercise, value: Any) -> Reading | Failure:
         return Failure("wrong-type", f"The result could not be read: {type(problem).__name__}.")
 
 
+@lru_cache(maxsize=4096)
 def read_known(exercise: Exercise, function: Callable[..., Any], call: Call) -> Reading | None:
-    """Result of one of our own functions, right or wrong; None where it fails."""
+    """Result of one of our own functions, right or wrong, computed once; None where it fails."""
     try:
         reading = _read(exercise, function(*copied(call.arguments)))
     except Exception:

@@ -29,7 +29,7 @@ _DTYPES = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Call:
     """One call of the learner's function."""
 

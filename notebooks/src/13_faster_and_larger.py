@@ -152,7 +152,7 @@ print(f"{operations / n_bytes:.2f} for each byte")
 #
 # Here are the layers of our model in training and in generation. In training each weight is read once for all tokens of a batch. In generation with a **KV cache**, which stores the keys and values of earlier tokens, it is read for one token. A large product gives the top of the roofline, a large copy the slope.
 
-# %%
+# %% tags=["nbval-check-output"]
 layers = {
     f"{name}, {kind}": layer
     for kind, n_rows, n_queries in (("training", 4, 128), ("generation", 1, 1))
@@ -160,6 +160,10 @@ layers = {
         config, batch_size=n_rows, n_queries=n_queries, n_keys=128, device=device
     ).items()
 }
+for name in ("output layer, training", "output layer, generation"):
+    print(f"{name}: {layers[name].intensity:.1f} operations for each byte")
+
+# %%
 copied = torch.ones(2**15 if smoke else 2**25, device=device)  # 128 MB
 target = torch.empty_like(copied)
 copying = {"copy": lambda: target.copy_(copied)}  # first: drives weights out of caches

@@ -24,6 +24,8 @@
 # ## Set-up
 
 # %%
+import math
+
 import torch
 from torch import nn
 

@@ -24,7 +24,7 @@
 # ## Set-up
 
 # %%
-import math
+import math  # noqa: F401 - an exercise may need it
 
 import torch
 from torch import nn

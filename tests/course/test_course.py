@@ -29,7 +29,13 @@ fig, ax = plots.heatmap([[1.0, 0.0]])
 plots.show(fig, "00_two_cells", alt="two cells, the left one dark")
 """,
     SECOND: "# %%\n1 + 1\n\n# %%\nraise ValueError('on purpose')\n\n# %%\nprint('never reached')\n",
-    THIRD: "# %%\nprint('still runs')\n",
+    THIRD: """# %%
+print('still runs')
+
+# %%
+import ipywidgets
+_ = ipywidgets.interact(lambda n: print("control at", n), n=(0, 8))
+""",
 }
 
 
@@ -67,6 +73,7 @@ def test_a_failing_notebook_is_reported_and_the_next_one_runs(checkout, capsys):
     assert "<mfrac>" in first and "$" not in first.split("<main")[1].split("</main>")[0]
     assert f'href="{SECOND.name}.html#part"' in first, "links between notebooks become links between pages"
     assert '<a href="#A-part">A part</a>' in first and f'rel="next" href="{SECOND.name}.html"' in first
+    assert "control at 4" in pages[THIRD], "in an output of the cell, which a page shows"
     assert "on purpose" in failed and 'class="failed"' in failed
     index = report.index.read_text(encoding="utf-8")
     assert f'class="card failed" href="{SECOND.name}.html"' in index

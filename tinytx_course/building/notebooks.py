@@ -176,13 +176,16 @@ def execute(
             getattr(getattr(client.km, "provisioner", None), "pid", None)
         ),
         on_cell_executed=lambda **_: on_cell(),
+        store_widget_state=False,
     )
+    # No Output widget of nbclient: it would send its state through the socket that waits for a reply, and the
+    # wake-up of that reply can be lost for ever. What a control prints is an output of its cell.
+    client.widget_registry = {}
     failure = None
     try:
         client.execute(env=environment)
     except (CellExecutionError, DeadKernelError) as problem:
         failure = _failure(notebook, problem)
-    notebook.metadata.pop("widgets", None)  # stored, as nbclient fails on widgets with outputs otherwise
     seconds = time.perf_counter() - began
     return Run(lesson=lesson, notebook=notebook, seconds=seconds, peak_bytes=memory.stop(), failure=failure)
 

@@ -124,8 +124,10 @@ by_hand()
 # %% [markdown]
 # *She* attends most to _elle_, yet a quarter of _bien_'s 40 pulls its context to 18.24.
 #
-# Why divide by $\sqrt{d}$? A dot product is a sum of $d$ products. If these are independent, with mean 0 and variance 1, its standard deviation is $\sqrt{d}$. Scores that lie far apart give nearly all weight to one key. The slider changes the divisor:
+# Why divide by $\sqrt{d}$? A dot product is a sum of $d$ products. If these are independent, with mean 0 and variance 1, its standard deviation is $\sqrt{d}$. Scores that lie far apart give nearly all weight to one key, as with a small divisor. The slider changes it:
 
+# %% tags=["nbval-check-output"]
+by_hand(divisor=0.5)
 
 # %% tags=["varies"]
 _ = ipywidgets.interact(by_hand, divisor=(0.2, 8.0, 0.2))

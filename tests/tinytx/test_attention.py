@@ -108,6 +108,15 @@ def test_bfloat16_stays_close_and_so_do_its_gradients(kind, seq_len):
         assert_close(fused_attention(*(tensor[0, 0] for tensor in low), mask), got[0, 0])
 
 
+def test_blocks_of_queries_in_bfloat16_read_no_later_key():
+    q, k, v = (tensor.detach().bfloat16() for tensor in make_qkv(1021, 1021))
+    mask = causal_mask(1021)
+    assert_close(fused_attention(q, k, v, mask), attention(q, k, v, mask), atol=0.03, rtol=0.03)
+    k[..., 600:, :] = torch.nan
+    context = fused_attention(q, k, v, mask)  # blocks of 256
+    assert context[..., :512, :].isfinite().all() and context[..., 768:, :].isnan().all()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("shape", [(T,), (T, T), (H, T, T), (H, 1, T), (B, 1, 1, T)])
 def test_a_bias_is_added_to_the_scores_in_both_paths(kind, shape):

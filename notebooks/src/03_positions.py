@@ -11,15 +11,14 @@
 #
 # **How does it know the order of words?**
 #
-# Attention compares vectors and takes means. Neither asks *where* a word is, so without a mask the order is lost unless the position is put in. Here are four ways.
+# Attention compares vectors and takes means. Neither asks *where* a word is: without a mask the order is lost unless the position is put in, here in four ways.
 #
 # After this lesson you can
 #
 # 1. show that attention with neither positions nor a mask is blind to order;
 # 2. write down the sinusoidal table by hand, and read it as a row of clocks;
-# 3. say which rotation moves on by $k$ words, and prove it (*Further*);
-# 4. build rotary positions and the biases of ALiBi by hand, and say what each can know;
-# 5. train short, test long, and read off which positions hold.
+# 3. build rotary positions and the biases of ALiBi by hand, and say what each can know;
+# 4. train short, test long, and read off which positions hold.
 #
 # *You need:* attention, as in [lesson 02](02_attention_and_masks.ipynb), and sine and cosine from school.
 # *It takes:* an hour and a quarter, about twice that with everything.
@@ -45,7 +44,7 @@ course.recall("03")
 # %% [markdown]
 # ## Why: two reviews, one bag of words
 #
-# *The beginning is boring, but the hero is magnificent*: that reader liked the book. Exchange two words, and the other did not. A small transformer that classifies texts reads both, untrained, with neither positions nor a mask.
+# *The beginning is boring, but the hero is magnificent*: that reader liked the book. Exchange two words, and the other did not. A small untrained classifier reads both, with neither positions nor a mask.
 
 # %%
 reviews = (
@@ -69,9 +68,9 @@ torch.testing.assert_close(blind.body(twins[:, shuffle]), hidden[:, shuffle])
 print("both reviews get the same scores")
 
 # %% [markdown]
-# Shuffle the words, and the **hidden states**, the vectors that the model makes of them, are shuffled in the same way: **permutation equivariance**, $f(PX) = P f(X)$. Their mean, which the classifier reads, does not change: it sees only a **bag of words**, *which* words occur and how often.
+# Shuffle the words, and the **hidden states**, the vectors that the model makes of them, are shuffled in the same way: **permutation equivariance**, $f(PX) = P f(X)$. Their mean, which the classifier reads, stays the same: it sees a **bag of words**, *which* words occur and how often.
 #
-# It is tempting to add the number of the position to each word (*Further* tries it). But in a long text these numbers become large. We want for each position a vector of small numbers, and **a step of one word that is the same thing everywhere**.
+# It is tempting to add the number of the position to each word (*Further* tries it). But in a long text these numbers become large. We want vectors of small numbers, and **a step of one word that is the same thing everywhere**.
 #
 # ### Further: add the number of the position
 #
@@ -120,7 +119,7 @@ course.resolve(
 #
 # $$PE(pos, 2i) = \sin(w_i \, pos), \qquad PE(pos, 2i+1) = \cos(w_i \, pos).$$
 #
-# These are **sinusoidal positions**; $pos$ is counted from 0, and $d$ is the width of the vectors. On paper: four words, width 4 and base 100.
+# These are **sinusoidal positions**; $pos$ counts from 0, and $d$ is the vectors' width. On paper: four words, width 4, base 100.
 
 # %% tags=["nbval-check-output"]
 robot = ["I", "am", "a", "Robot"]
@@ -157,7 +156,7 @@ similar = table @ table.T  # (T, T)
 torch.testing.assert_close(similar[1:, 1:], similar[:-1, :-1])  # constant diagonals
 
 # %% [markdown]
-# **The similarity of two rows, $PE(p) \cdot PE(q)$, depends on their distance alone.** To move on by $k$ words each hand turns by its own fixed angle, *wherever it is*: one rotation, $R(k)$, takes every $PE(pos)$ to $PE(pos + k)$.
+# **The similarity of two rows, $PE(p) \cdot PE(q)$, depends on their distance alone.** Moving on by $k$ words turns each hand by a fixed angle, *wherever it is*: one rotation, $R(k)$, takes every $PE(pos)$ to $PE(pos + k)$.
 #
 # Choose a hand and a shift $k$.
 
@@ -213,7 +212,7 @@ except ValueError as refused:
 # %% [markdown]
 # ## Turn the words: rotary positions
 #
-# **Rotary positions** (RoPE) turn queries and keys, inside each head (one of several attentions side by side, lesson 04): the query of word $t$ by $R(t)$, the key of word $s$ by $R(s)$. Nothing is added, nothing is learned, and values are not turned. The score:
+# **Rotary positions** (RoPE) turn queries and keys, inside each head (lesson 04): the query of word $t$ by $R(t)$, the key of word $s$ by $R(s)$. Nothing is added, nothing is learned, and values are not turned. The score:
 #
 # $$(R(t)\,q) \cdot (R(s)\,k) \;=\; q \cdot R(t)^\top R(s)\, k \;=\; q \cdot R(s-t)\, k.$$
 #
@@ -267,7 +266,7 @@ print("equal to the package; forwards and backwards get the same scores")
 #
 # ## Break it: train short, test long
 #
-# **Extrapolation** means longer texts than in training. Small causal language models of five kinds were trained on snippets of **16 words** (five seeds each, stored; the code is `experiments/positions.py`). Each predicts the first eight words of 125 new reviews, **the same words every time**, after more and more of *other* reviews. **Predict 03.2.**
+# **Extrapolation** means longer texts than in training. Small causal language models of five kinds were trained on snippets of **16 words** (five seeds each, stored; the code is `experiments/positions.py`). Each predicts the first eight words of 125 new reviews, **always the same**, after more and more of *other* reviews. **Predict 03.2.**
 
 # %%
 course.predict(
@@ -304,7 +303,7 @@ assert beyond["rotary"][16] < 0.05 and beyond.loc[96].idxmax() == "rotary"
 assert rises["alibi"].max() < 0.15
 
 # %% [markdown]
-# Within the trained length **a causal model without positions is nearly as good here**, within 0.15 nats. Beyond, its loss creeps up. Learned and sinusoidal positions fail at once: between 8 and 32 words before, their loss rises by more than half a nat. (Learned rows beyond 16 were never trained.) Rotary positions lose less than that up to 32 words before, and then fail as badly. One kind holds to the end, ALiBi.
+# Within the trained length **a causal model without positions is nearly as good here**, within 0.15 nats. Beyond, its loss creeps up. Learned and sinusoidal positions fail at once: between 8 and 32 words before, their loss rises by more than half a nat. (Learned rows beyond 16 were never trained.) Rotary positions lose less up to 32 words before, then fail as badly. Only ALiBi holds to the end.
 #
 # ### Further: why some hold
 #
@@ -423,12 +422,12 @@ course.check("alibi_bias", alibi_bias)
 # %% [markdown]
 # ## Take-home
 #
-# | positions | in code | learned | what they can tell |
-# |---|---|---|---|
-# | sinusoidal | `x + table` | nothing | the position; a distance, if the model learns the rotation |
-# | learned | `x + learned[:T]` | a vector for each position | the position |
-# | rotary | `turn(q, t) @ turn(k, t).T` | nothing | the distance and its direction |
-# | ALiBi | `scores + distance_bias(H, T)` | nothing | how far |
+# | positions | in code | what they can tell |
+# |---|---|---|
+# | sinusoidal | `x + table` | the position; a distance, if the model learns the rotation |
+# | learned | `x + learned[:T]` | the position |
+# | rotary | `turn(q, t) @ turn(k, t).T` | the distance and its direction |
+# | ALiBi | `scores + distance_bias(H, T)` | how far |
 #
 # ## What this does not show
 #

@@ -47,7 +47,7 @@ plots.diagram("ids-to-logits")
 # %% [markdown]
 # ## Your own parts
 #
-# Seven functions are exercises of lessons 02 to 05, in the parts marked *Further*. `course.use` loads yours if it passed its check, else ours.
+# Seven functions are exercises of lessons 02 to 05 (*Further*). `course.use` loads yours if it passed its check, else ours.
 
 # %%
 (
@@ -173,7 +173,7 @@ print(f"{len(rows):,} texts, {tokenizer.vocab_size:,} tokens in the vocabulary")
 # %% [markdown]
 # ## Is it right? Compare
 #
-# A model without its mask gives the right shapes too. The sharp test is another implementation. A **state dict** maps the name of each parameter to its numbers. If `tx.LanguageModel` takes all of ours and gives the same logits, a difference in mask, scale or norm is very unlikely; a mistake that both share would stay hidden.
+# A model without its mask gives the right shapes too. The sharp test is another implementation. A **state dict** maps each parameter's name to its numbers. If `tx.LanguageModel` takes all of ours and gives the same logits, mask, scale and norms hardly differ; a mistake that both share would stay hidden.
 
 # %% tags=["nbval-check-output"]
 V = tokenizer.vocab_size
@@ -280,6 +280,9 @@ course.resolve("07.1", first, found, thresholds=(17, 129))
 # Here is a model that was trained for longer. Type a French beginning, then follow one token to the logits.
 
 # %%
+nats = held_out_loss[n_steps]
+assert smoke or nats < half
+print(f"your model after {n_steps} steps: {nats:.2f} nats a token, ln V {2 * half:.2f}")
 course.widgets.live_model("Le roman est")
 
 # %% [markdown]

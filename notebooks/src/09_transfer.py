@@ -44,7 +44,7 @@ course.recall("09")
 # %% [markdown]
 # ## Why: labels are expensive, text is cheap
 #
-# A label costs work. **Transfer** needs few: a model learns the language from plain text (**pretraining**), then the question from labels (**fine-tuning**). The lowest yardstick is the **majority**: always the more frequent label. Two of our reviews; 1 is praise:
+# A label costs work. **Transfer** needs few: a model learns the language from plain text (**pretraining**), then the question from labels (**fine-tuning**). The lowest yardstick is the **majority**: who always says the more frequent label is right so often without reading. Two of our reviews; 1 is praise:
 
 # %%
 corpus = tx.load_corpus("world")

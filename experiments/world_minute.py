@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import statistics
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -26,7 +27,7 @@ PACE_STEPS = 100
 
 @dataclass(frozen=True)
 class Variant:
-    """The laptop recipe, with some of it changed; all variants read equally many tokens."""
+    """The laptop recipe, with some of it changed."""
 
     name: str
     changes: dict[str, Any] = field(default_factory=dict)  # arguments of `pretrain`
@@ -34,10 +35,8 @@ class Variant:
 
 
 def variants() -> list[Variant]:
-    """Other choices for each part of the recipe, one at a time."""
-    recipe = plan("world", "causal", "laptop").settings
+    """Other choices for each part of the recipe, one at a time; all read equally many tokens."""
     adamw = {"optimizer": "adamw", "decay": "cosine", "final_lr_fraction": 0.05, "lr": 8e-3}
-    smaller = {"tokens_per_batch": recipe.tokens_per_batch // 2, "n_steps": 2 * recipe.n_steps}
     return [
         Variant("sinusoidal positions", {"model_changes": {"positions": "sinusoidal"}}),
         Variant("rotary positions", {"model_changes": {"positions": "rotary"}}),
@@ -45,11 +44,21 @@ def variants() -> list[Variant]:
         Variant("a vocabulary of 1,000", {"vocab_size": 1000}),
         Variant("4 heads", {"model_changes": {"n_heads": 4}}),
         Variant("16 heads", {"model_changes": {"n_heads": 16}}),
-        Variant("3 layers", {"model_changes": {"n_layers": 3}}),
         Variant("tied embeddings", {"model_changes": {"tie_embeddings": True}}),
         Variant("GELU and biases", {"model_changes": {"activation": "gelu", "bias": True}}),
-        Variant("batches half as large", {"training_changes": smaller}),
         Variant("30,000 reviews, read again", repeats=True),
+    ]
+
+
+def rivals() -> list[Variant]:
+    """Choices that change what a step costs: each gets the time of the recipe, not its tokens."""
+    recipe = plan("world", "causal", "laptop").settings
+    half = {"tokens_per_batch": recipe.tokens_per_batch // 2}
+    slower = half | {"lr": 0.7 * recipe.lr}
+    return [
+        Variant("batches half as large", {"training_changes": half}),
+        Variant("batches half as large, 0.7 of the rate", {"training_changes": slower}),
+        *(Variant(f"{n} layers", {"model_changes": {"n_layers": n}}) for n in (3, 4)),
     ]
 
 
@@ -58,17 +67,25 @@ def world_minute(settings: Settings) -> pd.DataFrame:
 
     Losses are those of the valid split, on which the parts of the recipe were compared. The number of steps
     decides the result; how long a step takes is measured on its own, with two threads on
-    a machine that does nothing else (record "pace"), so losses may be computed on a busy one.
+    a machine that does nothing else (records "pace"), so losses may be computed on a busy one. The rivals get
+    as many steps as take the time of the recipe's.
     """
     short = settings.check_budget("smoke", "laptop") == "smoke"
     corpus, recipe = load_corpus("world"), Variant("recipe")
     budgets = ("smoke",) if short else ("laptop", "study")
     cells = [(budget, recipe, seed) for budget in budgets for seed in range(settings.n_seeds)]
-    if not short:
-        cells += [("laptop", variant, 0) for variant in variants()]
     paces = settings.measured(
         "pace", ((one,) for one in budgets), "{}/pace".format, lambda one: _origin(one, recipe), _pace
     )
+    if not short:
+        cells += [("laptop", variant, 0) for variant in variants()]
+        entrants = [recipe, *rivals()]
+        key, origin = "laptop/in turn", {"variants": [_origin("laptop", one) for one in entrants]}
+        turns = settings.cached(key, origin, partial(_paces, "laptop", entrants))
+        first, *others = turns["seconds_per_step"]
+        for rival, seconds in zip(rivals(), others, strict=True):
+            in_time = _in_time(rival, first / seconds)
+            cells += [("laptop", in_time, seed) for seed in range(settings.n_seeds)]
     records = settings.measured(
         "world-minute",
         cells,
@@ -83,23 +100,43 @@ def _origin(budget: str, variant: Variant) -> Record:
     return {"recipe": plan("world", "causal", budget).to_dict(), **dataclasses.asdict(variant)}
 
 
+def _in_time(rival: Variant, share: float) -> Variant:
+    """The rival with a share of the recipe's steps."""
+    n_steps = round(share * plan("world", "causal", "laptop").settings.n_steps)
+    changes = {"training_changes": {**rival.changes.get("training_changes", {}), "n_steps": n_steps}}
+    return Variant(f"{rival.name}, in the same time", rival.changes | changes)
+
+
 def _pace(budget: str) -> Record:
-    """Seconds of a training step: the median of many."""
-    corpus, recipe = load_corpus("world"), plan("world", "causal", budget)
-    tokenizer = train_tokenizer(corpus.train.texts, recipe.vocab_size, exact=False, kind="world")
-    learning = objective_for(recipe, tokenizer, corpus.train.texts)
-    device = choose_device("auto")
-    step = TrainingStep(new_model(recipe, 0).to(device), learning, recipe.settings)
-    batches, seconds = step.batches(0)[:PACE_STEPS], []
-    for batch in batches:
-        begin = time.perf_counter()
-        step.backward(batch)
-        step.update(recipe.settings.lr)
-        seconds.append(time.perf_counter() - begin)
+    """Seconds of a training step of the recipe."""
+    paces = _paces(budget, [Variant("recipe")])
+    return {**paces, "measure": "pace", "seconds_per_step": paces["seconds_per_step"][0]}
+
+
+def _paces(budget: str, entrants: Sequence[Variant]) -> Record:
+    """Seconds of a training step: for each variant the median of many, which take turns."""
+    texts, device = load_corpus("world").train.texts, choose_device("auto")
+    recipe = plan("world", "causal", budget)
+    tokenizer = train_tokenizer(texts, recipe.vocab_size, exact=False, kind="world")
+    learning = objective_for(recipe, tokenizer, texts)
+    steps = []
+    for one in entrants:
+        config = recipe.config.replace(**one.changes.get("model_changes", {}))
+        settings = recipe.settings.replace(**one.changes.get("training_changes", {}))
+        model = new_model(dataclasses.replace(recipe, config=config), 0).to(device)
+        steps.append(TrainingStep(model, learning, settings))
+    batches = [step.batches(0)[:PACE_STEPS] for step in steps]
+    seconds: list[list[float]] = [[] for _ in entrants]
+    for turn in zip(*batches, strict=False):
+        for step, batch, taken in zip(steps, turn, seconds, strict=True):
+            begin = time.perf_counter()
+            step.backward(batch)
+            step.update(step.settings.lr)
+            taken.append(time.perf_counter() - begin)
     return {
-        "measure": "pace",
-        "seconds_per_step": statistics.median(seconds),
-        "tokens_per_step": float(np.mean([learning.n_predictions(batch) for batch in batches])),
+        "measure": "paces",
+        "seconds_per_step": [statistics.median(taken) for taken in seconds],
+        "tokens_per_step": float(np.mean([learning.n_predictions(batch) for batch in batches[0]])),
         "threads": torch.get_num_threads(),
         "precision": choose_precision("auto", device),
     }

@@ -164,7 +164,7 @@ for name in ("output layer, training", "output layer, generation"):
     print(f"{name}: {layers[name].intensity:.1f} operations for each byte")
 
 # %%
-copied = torch.ones(2**15 if smoke else 2**25, device=device)  # 128 MB
+copied = torch.ones(2**15 if smoke else 2**24, device=device)  # 64 MB
 target = torch.empty_like(copied)
 copying = {"copy": lambda: target.copy_(copied)}  # first: drives weights out of caches
 with torch.inference_mode():

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from tinytx.batching import pad_batch
+from tinytx.fast import trim_memory
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.objectives import causal_batch
 from tinytx.optim import make_optimizer
@@ -290,4 +291,5 @@ def train(
         optimizer.zero_grad()
         if step % max(1, settings.n_steps // 10) == 0:
             nats[step] = float(blanks.nats(model).mean())
+            trim_memory()  # batches of many sizes leave gaps
     return nats

@@ -50,7 +50,7 @@ course.recall("04")
 #
 # ## By hand: two heads on three words
 #
-# Each word has a value of width $K = 2$ in each head. What does *lit* receive if its weights are 0.8, 0.1 and 0.1 in head 0, and the reverse in head 1?
+# Each word has a value of width $K = 2$ in each head: (10, 0), (0, 0), (0, 10) in head 0 and (0, 0), (1, 1), (20, 30) in head 1. What does *lit* receive if its weights are 0.8, 0.1 and 0.1 in head 0, and the reverse in head 1?
 
 # %% tags=["nbval-check-output"]
 weights = torch.tensor([[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]])  # (H, S)
@@ -311,7 +311,7 @@ assert smoke or max(lost) < 0.6
 course.resolve("04.4", "those three back", found)
 
 # %% [markdown]
-# **In this model each head carries one answer.** An ablation says what a model does without a head, not that the head is useless elsewhere. Voita et al. ([arXiv:1905.09418](https://arxiv.org/abs/1905.09418)) pruned most heads of a translator's encoder with little loss, and trained it on meanwhile. Michel et al. ([arXiv:1905.10650](https://arxiv.org/abs/1905.10650)) could take away most heads, one at a time, without further training.
+# **In this model each head carries one answer.** An ablation says what a model does without a head, not that the head is useless elsewhere. Voita et al. ([arXiv:1905.09418](https://arxiv.org/abs/1905.09418)) pruned most heads of a translator's encoder with little loss, and trained it on meanwhile. Michel et al. ([arXiv:1905.10650](https://arxiv.org/abs/1905.10650)) took away single heads, without further training; most were not missed.
 #
 # ## Questions
 
@@ -397,7 +397,7 @@ course.check("multi_head_attention", multi_head_attention)
 #
 # 1. Heads are groups of one projection. The number of heads changes no parameter count.
 # 2. Multi-head attention is project, split, attend, merge, project.
-# 3. Trained with equal parameters, two heads solve a task of two questions; one head with a linear readout answers one of them.
+# 3. Trained with equal parameters, two heads solve a task of two questions; one head with a linear readout, whose values know the bit only, answers one of them.
 #
 # *Where this comes from:* heads: Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 3.2.2. The proof and its task are this course's own.
 #

@@ -336,10 +336,10 @@ for name, published in PUBLISHED.items():
 # ## Summary
 #
 # 1. A linear layer learns $a b + b$.
-# 2. Heads, masks and the length of a text cost no parameter; learned positions cost $D$ each.
+# 2. The number of heads (at a fixed width), masks and the length of a text cost no parameter; learned positions cost $D$ each.
 # 3. A wrong number can point to its mistake.
 # 4. With $F = 4D$ and a tied output layer, embedding and blocks are equal near $D = V / (12 L)$.
 #
-# *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762); tying: Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859); Llama: Touvron et al., [arXiv:2302.13971](https://arxiv.org/abs/2302.13971), table 2.
+# *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762); tying: Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859); Llama: Touvron et al., [arXiv:2302.13971](https://arxiv.org/abs/2302.13971), and of shared keys and values Grattafiori et al., [arXiv:2407.21783](https://arxiv.org/abs/2407.21783), table 2.
 #
 # *What comes next:* in [lesson 07](07_your_own_gpt.ipynb) you build such a model from the functions of lessons 02 to 05.

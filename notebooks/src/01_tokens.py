@@ -352,7 +352,7 @@ def apply_bpe(word, merges):
 merges = [(left, right) for left, right, *_ in learn(subwords.count_words(some), 100)]
 for word in {*" ".join(test).split(" ")}:
     assert [*apply_bpe(word, merges)] == subwords.segment(word, learned[:100])
-print("all new words: equal to the package")
+print("all words of held-out reviews: equal to the package")
 
 # %% [markdown]
 # ## Further: which tokenizer is better?
@@ -374,7 +374,7 @@ def score(size, n):  # of a vocabulary, and of n-grams of its tokens
 
 
 best = [math.inf, math.inf]
-print("letters: context, bits per token and character; subwords: the same")
+print("letters: context (characters), bits per token, per character; subwords: the same")
 for n_letters, n_subwords in ((8, 3), (11, 4), (15, 5)):
     letters, parts = score(64, n_letters), score(640, n_subwords)
     print(*(f"{value:6.2f}" for value in (*letters, *parts)))

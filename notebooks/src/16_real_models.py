@@ -120,7 +120,7 @@ for name, weight in [(name, w) for name, w in named if name.endswith("weight")]:
                 print(line.rstrip())
 
 # %% [markdown]
-# Only names differ, but for the two things of the next section.
+# Only names differ, but for the next section: there matrices are transposed, and three are one.
 #
 # ## By hand: three matrices out of one
 #
@@ -363,7 +363,7 @@ course.resolve("16.3", "about 0.1 %", finding)
 #
 # ### Frozen, LoRA or full
 #
-# The body is the pretrained model that ships with the course, the task that of lesson 09. `python -m experiments lora` has measured three ways with six seeds, each with other labels, and as controls a frozen body and LoRA on *random* weights. Each way searched the same seven learning rates on validation reviews; nothing was tuned on the 2,000 test reviews.
+# The body is the pretrained model that ships with the course, the task that of lesson 09. `python -m experiments lora` has measured three ways with six seeds, each with other labels, and as controls a frozen body and LoRA on *random* weights. Each way searched the same seven learning rates on labelled validation reviews, more than it trains on with few labels; nothing was tuned on the 2,000 test reviews.
 
 # %%
 from tinytx_course.results import read_results
@@ -375,8 +375,8 @@ rows = [one for one in stored if one["measure"] == "accuracy"]
 n_labels = sorted({one["n_labels"] for one in rows})
 
 
-def measured(n, start, field="accuracy"):
-    chosen = [one for one in rows if (one["n_labels"], one["start"]) == (n, start)]
+def measured(n, start, field="accuracy", of=rows):
+    chosen = [one for one in of if (one["n_labels"], one["start"]) == (n, start)]
     return [one[field] for one in sorted(chosen, key=lambda one: one["seed"])]
 
 
@@ -400,9 +400,9 @@ plots.show(fig, "16_three_ways")
 # Bands are 95 % intervals over the seeds. The seeds share labels and order, so differences are taken in pairs, and as there are nine, the intervals are widened by Bonferroni's correction (lesson 14):
 
 # %%
-def difference(one, other, n, n_comparisons, field="accuracy"):
-    pairs = zip(measured(n, one, field), measured(n, other, field), strict=True)
-    return paired_interval([a - b for a, b in pairs], n_comparisons)
+def difference(one, other, n, n_comparisons, field="accuracy", of=rows):
+    both = (measured(n, start, field, of) for start in (one, other))
+    return paired_interval([a - b for a, b in zip(*both, strict=True)], n_comparisons)
 
 
 pairs = ((adapted, full), (adapted, frozen), (adapted, "random lora"))
@@ -417,7 +417,7 @@ for n in n_labels:
     assert not gains[adapted, full, n].excludes_zero
 
 # %% [markdown]
-# **Finding:** with 80 labels and more LoRA is ahead of the frozen body; with 20 that is open. It is too close to full fine-tuning to call, on the side behind it. On a random body LoRA stays far behind, with up to 320 labels. All this was measured on one easy task, one small body and one rank. (Lesson 09 measures what full training from random weights reaches.)
+# **Finding:** with 80 labels and more LoRA is ahead of the frozen body; with 20 that is open. It is too close to full fine-tuning to call. On a random body LoRA stays far behind, with up to 320 labels and as many passes. All this was measured on one easy task, one small body and one rank. (Lesson 09 measures what full training from random weights reaches.)
 #
 # ### Merge, or remove
 #
@@ -464,15 +464,24 @@ for start in ways:
     means = (paired_interval(measured(n, start, "forgotten")).mean for n in n_labels)
     rises = (f"{n:>7}: {mean:5.2f}" for n, mean in zip(n_labels, means, strict=True))
     print(f"{start:<20}{n_trained:>10,}{n_bytes:>12,}{''.join(rises)}")
-gaps = [difference(adapted, full, n, 3, "forgotten") for n in n_labels]
-for n, gap in zip(n_labels, gaps, strict=True):
-    print(f"LoRA minus full, {n:>3} labels: {gap.mean:+.2f}", end=" ")
-    print(f"[{gap.low:+.2f}, {gap.high:+.2f}]")
-assert not gaps[0].excludes_zero and max(gap.high for gap in gaps[1:]) < 0
-assert len({measured(n, adapted, "lr")[0] for n in n_labels}) > 1
 
 # %% [markdown]
-# **Finding:** with 80 labels and more LoRA forgets less than full fine-tuning; with 20 that is open. (Compare down a column: along a row the rate and the number of passes change, too.) Few trained parameters need not be a small change. The update has low rank, but nothing limits its size, and the rates were chosen for accuracy alone: a possible reason, not tested.
+# All was measured again with twice the passes and six other seeds. LoRA minus full, in nats:
+
+# %%
+twice = read_results("doubt-lora").data.values()
+twice = [one for one in twice if one["measure"] == "accuracy"]
+signs = []
+for what, of in {"as above": rows, "twice the passes": twice}.items():
+    for n in n_labels:
+        gap = difference(adapted, full, n, 3, "forgotten", of)
+        signs.append((gap.low > 0) - (gap.high < 0))
+        print(f"{what:<18}{n:>3} labels {gap.mean:+.2f}", end=" ")
+        print(f"[{gap.low:+.2f}, {gap.high:+.2f}]")
+assert signs == [0, -1, -1, -1, 1, -1]
+
+# %% [markdown]
+# **Finding:** with 320 labels LoRA forgets less than full fine-tuning, with twice the passes, too. With 20 and 80 the sign depends on the passes and on the rate, which was chosen for accuracy alone and differs within a column. Few trained parameters need not be a small change: the update has low rank, but nothing limits its size.
 #
 # ## Further: published weights, where they lie
 #
@@ -538,7 +547,7 @@ course.check("lora_start", lora_start)
 # | check | what slips through without it |
 # |---|---|
 # | count the parameters from the settings | a layer that is missing |
-# | every number random | two norms that are exchanged |
+# | every number random | two norms that are exchanged (no test of outputs sees a bias of the keys: softmax drops it) |
 # | outputs equal, at real tokens | a matrix turned, or cut in another order |
 # | there and back | a setting that one of the two lacks |
 #
@@ -549,7 +558,7 @@ course.check("lora_start", lora_start)
 # ## Summary
 #
 # 1. GPT-2, BERT and CamemBERT are models of this course with other settings.
-# 2. Equal *outputs*, with every number random, test every weight that the inputs use. Equal shapes do not.
+# 2. Equal *outputs*, with every number random, test every weight that can move an output. Equal shapes do not.
 # 3. *Further:* LoRA trains a small product $BA$ next to a frozen $W$. With 80 labels and more it is here ahead of a frozen body, and too close to full fine-tuning to call.
 #
 # *Where this comes from:* CamemBERT: Martin et al., [arXiv:1911.03894](https://arxiv.org/abs/1911.03894).

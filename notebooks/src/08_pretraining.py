@@ -211,7 +211,7 @@ assert nats > math.log(V) and (smoke or copied == 1)
 #
 # ## Further: a model that only counts
 #
-# An **n-gram model** looks up which tokens followed the last $n - 1$ in the training text, and how often, and mixes in the shorter histories (Witten and Bell, *The Zero-Frequency Problem*, 1991). The best of $n = 1$ to $5$ is our baseline. It reads 90,000 reviews, more than the transformer will.
+# An **n-gram model** looks up which tokens followed the last $n - 1$ in the training text, and how often, and mixes in the shorter histories (Witten and Bell, *The Zero-Frequency Problem*, 1991). The best of $n = 1$ to $5$ is our baseline. It reads 90,000 reviews, the transformer 30,000, some twice.
 
 # %%
 from tinytx.ngrams import NGramModel
@@ -288,7 +288,7 @@ plots.show(fig, name="08_loss_and_bound")
 # %% [markdown]
 # ### Further: from gibberish to French
 #
-# The second column is counted by the grammar: how many words the sample has before the first impossible one.
+# The second column is counted by the grammar: how many words the sample has, the two given ones included, before the first impossible one. (Early on one draw may stay the same.)
 
 # %%
 def first_impossible(words):
@@ -382,8 +382,18 @@ assert smoke or max(shares) < 0.6  # of the n-gram model
 assert smoke or min(worst["est", f"{best_n}-gram"], worst["est", "transformer"]) > 0.9
 assert smoke or worst[ending, "transformer"] > 0.9
 
+# %%
+from tinytx_course.results import read_results
+
+far = min(read_results("agreement").get("7-gram")["far"])
+print(f"a 7-gram, which sees the noun, stored: {far:.0%} and more")
+assert 0.7 < far < 0.85
+for noun in (name for names in nouns.values() for name in names.split(", ")):
+    frame = f"{noun} n' est ni magnifique ni"
+    assert any(frame in text for text in corpus.train.texts)
+
 # %% [markdown]
-# Next to the noun both choose the right gender, so that test shows nothing beyond counting. Where the noun is out of its reach the n-gram model is at one half, a coin, and the transformer still gives nearly all to the right gender: it uses the noun or its article, six and seven tokens back. Whether it has learned a class, or each noun by itself, this does not say: the six nouns may occur in this frame in the training text.
+# Next to the noun both choose the right gender, so that test shows nothing beyond counting. Where the noun is out of its reach the n-gram model is at one half, a coin, and the transformer still gives nearly all to the right gender: it uses the noun or its article, six and seven tokens back. Whether it has learned a class, or each noun by itself, this does not say: each of the six nouns occurs in this frame in the training text. But a 7-gram, which sees the noun, falls far behind.
 #
 # ## Further: a softmax too many
 #
@@ -562,7 +572,7 @@ course.check("perplexity", perplexity)
 # 1. A text of $T$ tokens gives $T + 1$ questions; the targets are the inputs shifted by one. A loss far below the entropy bound on new text is an alarm.
 # 2. Loss is the mean of $-\ln p$ in nats, perplexity its exponential; before training they are about $\ln V$ and $V$.
 # 3. The transformer ended just above the entropy bound.
-# 4. *Further:* the transformer beat an n-gram model that had read more. At a distance it makes an adjective agree with its noun, and the n-gram model does not. A lower temperature trades variety for safety.
+# 4. *Further:* the transformer beat an n-gram model that had read more. At a distance it makes an adjective agree with its noun; the n-gram model, which does not see so far, cannot. A lower temperature trades variety for safety.
 #
 # *Where this comes from:* Shannon, *Prediction and Entropy of Printed English* (1951). Radford et al., *Improving Language Understanding by Generative Pre-Training* (2018), section 3.1. Pascanu et al., [arXiv:1211.5063](https://arxiv.org/abs/1211.5063), section 3.2, for clipping.
 #

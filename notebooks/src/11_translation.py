@@ -293,7 +293,7 @@ print(f"layer {layer}, head {head}: {best:.2f}; relative place: {mass.in_order:.
 assert smoke or best > mass.in_order + 0.05
 
 # %% [markdown]
-# In this run the chosen head puts more of its attention on the right words than the relative place does. It was never given the alignment. Choose a French word; outlined is what it translates.
+# In this run the chosen head puts more of its attention on the right words than the relative place does. (Places alone can do better than that: the commonest place for each pair of lengths was not tried.) It was never given the alignment. Choose a French word; outlined is what it translates.
 
 # %%
 explorer = course.widgets.alignment(model, tokenizer, fresh[600:606])
@@ -373,7 +373,7 @@ for alpha in (0.0, 1.0):
     print(f"length penalty {alpha}: {' '.join(best)}, by hand and by the package")
 
 # %% [markdown]
-# Does it pay? The fresh sentences again, with two beams:
+# Do two beams with that penalty pay, against greedy? The fresh sentences again:
 
 # %%
 found = tx.translate(model, tokenizer, sources, search=beam.Search(beam_size=2))
@@ -385,7 +385,7 @@ print(f"{len(won)} translations turn into the reference, {len(lost)} away from i
 assert smoke or len(won) > len(lost)
 
 # %% [markdown]
-# More become right than wrong, and not all: the sentence with the best score, here log P a token, is not always the right one. Some of each, then some that stay as they were:
+# More become right than wrong with this model, and not all: the sentence with the best score, here log P a token, is not always the right one. Some of each, then some that stay as they were:
 
 # %%
 shown = list(dict.fromkeys([*won[:3], *lost[:1], *range(6)]))[:6]
@@ -487,7 +487,7 @@ for corpus in ("tatoeba-en-fr", "multi30k-en-fr"):
     assert beam_score["bleu"] > greedy_score["bleu"]
 
 # %% [markdown]
-# The beam's score is higher on both. There is one model for each, and no paired interval, so chance is not excluded.
+# The beam (four, penalty 1) has the higher score on both. There is one model for each, and no paired interval, so chance is not excluded.
 #
 # ## Questions
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from tinytx_course.building.release import new_folder, write_pages, write_release
 from tinytx_course.inventory import write_forms
 from tinytx_course.kit.handouts import write_handouts, write_votes
-from tinytx_course.kit.outline import Outline, read_outlines
+from tinytx_course.kit.outline import Outline, read_outlines, with_measured
 from tinytx_course.kit.pages import COURSE, write_front
 from tinytx_course.kit.schedules import pick_schedules, read_start, write_schedules
 from tinytx_course.kit.self_study import write_self_study
@@ -37,7 +37,7 @@ def write_kit(
     root = project_root()
     names = pick_schedules(schedule)
     read_start(start)
-    outlines = read_outlines(root, minutes)
+    outlines = read_outlines(root) if minutes is None else with_measured(read_outlines(root), minutes, root)
     with new_folder(folder) as target:
         write_parts(target, outlines, root, start=start, schedules=names)
         write_slides(target)

@@ -122,22 +122,14 @@ def parts_named(line: str, outlines: Mapping[int, Outline]) -> list[Part]:
     return [part for part in outline.parts if not part.is_further] if title == "*" else [outline.find(title)]
 
 
-def read_outlines(root: Path, measured: Path | None = None) -> dict[int, Outline]:
-    """Return the lessons by their numbers, from the published notebooks.
-
-    Minutes `measured` in class are in a CSV file with the columns lesson, section, minutes.
-
-    Raises
-    ------
-    ValueError
-        If a row of the file names no section or no number of minutes.
-    """
+def read_outlines(root: Path) -> dict[int, Outline]:
+    """Return the lessons by their numbers, from the published notebooks."""
     outlines = {}
     for lesson in written_lessons(root):
         path = root / "notebooks" / f"{lesson.name}.ipynb"
         if path.is_file():
             outlines[lesson.number] = outline_of(lesson, nbformat.read(path, 4).cells, root)
-    return outlines if measured is None else _with_measured(outlines, measured, root)
+    return outlines
 
 
 def outline_of(lesson: Lesson, cells: Sequence[NotebookNode], root: Path) -> Outline:
@@ -172,7 +164,15 @@ def outline_of(lesson: Lesson, cells: Sequence[NotebookNode], root: Path) -> Out
     )
 
 
-def _with_measured(outlines: dict[int, Outline], file: Path, root: Path) -> dict[int, Outline]:
+def with_measured(outlines: Mapping[int, Outline], file: Path, root: Path) -> dict[int, Outline]:
+    """Return outlines with minutes measured in class: a CSV file with the columns lesson, section, minutes.
+
+    Raises
+    ------
+    ValueError
+        If a row of the file names no section or no number of minutes.
+    """
+    outlines = dict(outlines)
     for number, row in _rows(file):
         try:
             (lesson,) = pick_lessons([(row["lesson"] or "").strip() or "?"], root)

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tinytx_course.kit.outline import read_outlines
+from tinytx_course.kit.outline import with_measured
 from tinytx_course.kit.schedules import (
     clock,
     minutes_table,
@@ -71,7 +71,7 @@ def test_an_afternoon_runs_by_the_clock_and_ends_three_hours_after_its_start(out
 def test_the_table_of_minutes_can_be_read_again_and_longer_ones_are_said_to_be_too_long(outlines, tmp_path):
     file = tmp_path / "minutes.csv"
     file.write_text(minutes_table(outlines), encoding="utf-8")
-    same = read_outlines(ROOT, file)
+    same = with_measured(outlines, file, ROOT)
     assert minutes_table(same) == file.read_text(encoding="utf-8")
     with file.open(encoding="utf-8", newline="") as lines:
         rows = list(csv.reader(lines))
@@ -79,7 +79,7 @@ def test_the_table_of_minutes_can_be_read_again_and_longer_ones_are_said_to_be_t
     file.write_text("lesson,section,minutes\n", encoding="utf-8")
     with file.open("a", encoding="utf-8", newline="") as lines:
         csv.writer(lines).writerows(slow)
-    measured = read_outlines(ROOT, file)
+    measured = with_measured(outlines, file, ROOT)
     (session,) = read_schedule("afternoon", measured).sessions
     assert session.spare < 0
     write_schedules(tmp_path, measured, "09:00", ["afternoon"])
@@ -88,7 +88,7 @@ def test_the_table_of_minutes_can_be_read_again_and_longer_ones_are_said_to_be_t
     for words, encoding in ((f'lesson,section,minutes\n"{200_000 * "0"}\n', "utf-8"), ("lesson", "utf-16")):
         file.write_text(words, encoding=encoding)
         with pytest.raises(ValueError, match="minutes.csv must be a table"):
-            read_outlines(ROOT, file)
+            with_measured(outlines, file, ROOT)
 
 
 @each_schedule

@@ -1,7 +1,8 @@
-"""A copy of the last commit, a fresh environment, and commands that say how they failed."""
+"""Published notebooks, a copy of the last commit, a fresh environment, commands that say how they failed."""
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import venv
@@ -27,6 +28,14 @@ def run(*words: str | Path, **options: object) -> str:
     if done.returncode:
         raise Broken(f"{' '.join(map(str, words))[-200:]}\n{(done.stdout + done.stderr)[-2000:]}")
     return done.stdout
+
+
+@functools.cache
+def published(lesson):
+    """The notebook of a lesson as published; nobody may change it."""
+    import nbformat
+
+    return nbformat.read(ROOT / "notebooks" / f"{lesson.name}.ipynb", 4)
 
 
 def copy_commit(folder: Path) -> Path:

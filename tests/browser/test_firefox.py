@@ -1,11 +1,11 @@
 """The same pages in Firefox: they come alive, train the same model, and log no error."""
 
-import nbformat
 import pytest
 
 from experiments.chromium import write_page
 from tests.browser.firefox import find_firefox, firefox
 from tests.browser.test_playground import READY, SUMMARY, small
+from tests.environments import published
 from tinytx_course.building.notebooks import Run
 from tinytx_course.lessons import LESSONS
 from tinytx_course.site.pages import write_index
@@ -40,8 +40,7 @@ def test_a_model_learns_the_same_in_both_browsers(other, page, tmp_path):
 
 def test_front_page_exercises_and_a_lesson_are_alive(other, tmp_path, root):
     lesson = LESSONS[2]
-    notebook = nbformat.read(root / "notebooks" / f"{lesson.name}.ipynb", 4)
-    write_lesson(Run(lesson=lesson, notebook=notebook), tmp_path, [], root / "figures")
+    write_lesson(Run(lesson=lesson, notebook=published(lesson)), tmp_path, [], root / "figures")
     index = write_index([], tmp_path)
     other.size(1280, 900)
     other.open(index.as_uri())

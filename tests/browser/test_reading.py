@@ -6,18 +6,17 @@ import json
 import re
 from pathlib import Path
 
-import nbformat
 import numpy as np
 import pytest
 from PIL import Image
 
 from tests.browser.test_site import outside, violations
+from tests.environments import ROOT, published
 from tinytx_course.building.notebooks import Run
 from tinytx_course.building.statements import statements
 from tinytx_course.lessons import LESSONS
 from tinytx_course.site.pages import write_site
 
-ROOT = Path(__file__).resolve().parents[2]
 LESSON, NEXT, PANELS = LESSONS[2], LESSONS[8], LESSONS[5]
 EXPLORERS = {"one_query": LESSONS[0], "mask": LESSON, "attention": LESSONS[16]}
 WIDTHS = (1280, 768, 390)
@@ -107,11 +106,8 @@ SCROLL = """(async () => {
 def site(tmp_path_factory):
     """Some published lessons and all that links them, as `tinytx-course site` writes them."""
     folder = tmp_path_factory.mktemp("site")
-    runs = [
-        Run(lesson=one, notebook=nbformat.read(ROOT / "notebooks" / f"{one.name}.ipynb", 4))
-        for one in sorted({LESSON, NEXT, PANELS, *EXPLORERS.values()}, key=LESSONS.index)
-    ]
-    write_site(runs, folder, ROOT / "figures")
+    lessons = sorted({LESSON, NEXT, PANELS, *EXPLORERS.values()}, key=LESSONS.index)
+    write_site([Run(lesson=one, notebook=published(one)) for one in lessons], folder, ROOT / "figures")
     return folder
 
 

@@ -7,6 +7,7 @@ import jupytext
 import nbformat
 import pytest
 
+from tests.environments import published
 from tinytx_course.building import minutes
 from tinytx_course.building.editions import is_further, mark_further
 from tinytx_course.building.notebooks import build_notebook
@@ -151,7 +152,7 @@ def test_a_title_without_the_line_is_left_alone():
 
 def test_every_lesson_says_how_long_it_takes_and_what_is_stored_is_counted_from_it(lesson):
     times = stored_times(project_root())[lesson.name]
-    cells = nbformat.read(project_root() / "notebooks" / f"{lesson.name}.ipynb", 4).cells
+    cells = published(lesson).cells
     counted = minutes.times_of(lesson, cells, times.seconds)
     again = f"counted otherwise than stored: run `tinytx-course publish {lesson.number:02d}`"
     assert abs(counted.everything - times.everything) <= 1 >= abs(counted.core - times.core), again

@@ -2,8 +2,9 @@
 
 import re
 
-import nbformat
 import pytest
+
+from tests.environments import published
 
 CALL = re.compile(r'course\.(predict|resolve)\(\s*"([\d.]+)"')
 SHOWN = re.compile(r"(Predict|Result of) (\d\d\.\d+)\.")
@@ -12,10 +13,9 @@ WITHIN = 2  # code cells after the prediction
 
 
 @pytest.fixture
-def cells(root, lesson):
+def cells(lesson):
     """The code cells of a lesson as published."""
-    cells = nbformat.read(root / "notebooks" / f"{lesson.name}.ipynb", 4).cells
-    return [cell for cell in cells if cell.cell_type == "code"]
+    return [cell for cell in published(lesson).cells if cell.cell_type == "code"]
 
 
 def texts(cell):

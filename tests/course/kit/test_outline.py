@@ -6,7 +6,8 @@ import nbformat
 import pytest
 
 import tinytx_course as course
-from tinytx_course.kit.outline import outline_of, parts_named, read_outlines
+from tests.environments import published
+from tinytx_course.kit.outline import outline_of, parts_named, with_measured
 from tinytx_course.lessons import LESSONS, project_root
 from tinytx_course.site.cells import notebook_to_html
 
@@ -15,12 +16,8 @@ LESSON = LESSONS[2]
 EXERCISE = "### Exercise: find the leak\n\n" + "word " * 500
 
 
-def notebook(lesson):
-    return nbformat.read(ROOT / "notebooks" / f"{lesson.name}.ipynb", 4)
-
-
 def texts(lesson):
-    return "\n".join(cell.source for cell in notebook(lesson).cells if cell.cell_type == "markdown")
+    return "\n".join(cell.source for cell in published(lesson).cells if cell.cell_type == "markdown")
 
 
 def test_sections_and_exercises_are_those_of_the_notebook_in_its_order(outlines, lesson):
@@ -35,14 +32,14 @@ def test_minutes_add_up_to_those_of_the_lesson(outlines, lesson):
 
 
 def test_every_part_has_its_anchor_on_the_page_of_the_lesson(outlines, lesson):
-    content = notebook(lesson)
-    content.cells = [cell for cell in content.cells if cell.cell_type == "markdown"]
-    anchors = set(re.findall(r' id="([^"]+)"', notebook_to_html(content, lesson)))
+    cells = [cell for cell in published(lesson).cells if cell.cell_type == "markdown"]
+    shown = notebook_to_html(nbformat.v4.new_notebook(cells=cells), lesson)
+    anchors = set(re.findall(r' id="([^"]+)"', shown))
     assert {part.anchor for part in outlines[lesson.number].parts} <= anchors
 
 
 def test_every_prediction_of_a_lesson_is_found_with_its_options(outlines, lesson):
-    codes = "\n".join(cell.source for cell in notebook(lesson).cells if cell.cell_type == "code")
+    codes = "\n".join(cell.source for cell in published(lesson).cells if cell.cell_type == "code")
     asked = [one for part in outlines[lesson.number].parts for one in part.predictions]
     assert [one["key"] for one in asked] == re.findall(r'course\.predict\(\s*"([\d.]+)"', codes)
     assert asked and all(one["prompt"] and len(one["choices"]) >= 2 for one in asked)
@@ -78,7 +75,7 @@ def write(path, *rows):
 
 def test_measured_minutes_take_the_place_of_estimates_and_nothing_else_changes(outlines, tmp_path):
     rows = ["02,Padding,21", "2,Exercise: find,40.4", 'attention_and_masks,"All at once",0']
-    measured = read_outlines(ROOT, write(tmp_path / "mine.csv", *rows))
+    measured = with_measured(outlines, write(tmp_path / "mine.csv", *rows), ROOT)
     changed = {
         new.title: new.minutes
         for number, outline in outlines.items()
@@ -104,20 +101,20 @@ def test_measured_minutes_take_the_place_of_estimates_and_nothing_else_changes(o
         ("02,Padding", "''"),
     ],
 )
-def test_a_wrong_row_is_named_in_one_line(tmp_path, row, got):
+def test_a_wrong_row_is_named_in_one_line(outlines, tmp_path, row, got):
     file = write(tmp_path / "mine.csv", "02,Padding,5", "", row)
     if row.startswith("02"):
         file.write_text(file.read_text().replace(",", ";"))
     with pytest.raises(ValueError, match=rf"mine\.csv, line 4: .*got {re.escape(got)}$") as caught:
-        read_outlines(ROOT, file)
+        with_measured(outlines, file, ROOT)
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_with_other_columns_is_refused(tmp_path):
+def test_a_file_with_other_columns_is_refused(outlines, tmp_path):
     file = tmp_path / "mine.csv"
     file.write_text("section,minutes\nPadding,5\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"lesson,section,minutes.*got .*section"):
-        read_outlines(ROOT, file)
+        with_measured(outlines, file, ROOT)
 
 
 @pytest.mark.parametrize("line", ["77 Padding", "Padding", "02 Nowhere"])

@@ -1,6 +1,5 @@
 """Whatever a learner's function does, a verdict comes of it, and nothing is left behind."""
 
-import asyncio
 import functools
 import random
 import signal
@@ -379,14 +378,6 @@ def test_checks_in_several_threads_do_not_mix_their_screens(capsys):
         worker.join()
     print("mine")
     assert capsys.readouterr().out == "mine\n"
-
-
-def test_a_check_inside_a_running_event_loop_works(quick):
-    async def cell():
-        return verdict(lower_triangle), verdict(busy)
-
-    one, other = asyncio.run(cell())
-    assert one.passed and other.mistake == "time-limit"
 
 
 def test_a_function_that_indexes_with_dots_is_no_stub_and_einsum_speaks_of_no_gap():

@@ -8,7 +8,6 @@ import io
 import json
 import re
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import nbformat
 import numpy as np
@@ -20,8 +19,9 @@ import tinytx as tx
 import tinytx_course as course
 from tests.course.contrast import contrast
 from tests.course.test_sources import cells_of
+from tests.environments import published
 from tinytx_course.building.editions import mark_further
-from tinytx_course.building.notebooks import Run, build_notebook
+from tinytx_course.building.notebooks import Run
 from tinytx_course.lessons import LESSONS, by_course
 from tinytx_course.site import figures, finding, pages
 from tinytx_course.site.cells import code_style, markdown_to_html, notebook_to_html, without_predictions
@@ -32,9 +32,9 @@ from tinytx_course.site.linking import DOCUMENTED, Linker, citations, names
 from tinytx_course.site.pages import index_page, page, style_sheet, write_site
 from tinytx_course.site.reference import docstring_to_html, reference_body
 from tinytx_course.site.typography import typographic
+from tinytx_course.terms import terms, terms_table
 from tinytx_course.widgets.assets import shared_files
 
-ROOT = Path(__file__).resolve().parents[2]
 v4 = nbformat.v4
 
 FORMULAS = [
@@ -123,12 +123,11 @@ def test_the_font_has_every_character_of_the_formulas_of_the_lessons(root):
     from fontTools.ttLib import TTFont
 
     has = TTFont(root / "tinytx_course" / "site" / "fonts" / "math.woff").getBestCmap()
+    cells = [cell for lesson in LESSONS for cell in cells_of(lesson) if cell.cell_type == "markdown"]
+    shown = markdown_to_html("\n\n".join(cell.source for cell in cells))
     used = set()
-    for path in (root / "notebooks" / "src").glob("*.py"):
-        notebook = build_notebook(next(one for one in LESSONS if one.name == path.stem), root)
-        text = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-        for formula in re.findall(r"<math.*?</math>", markdown_to_html(text), re.S):
-            used |= set("".join(ET.fromstring(formula).itertext()))
+    for formula in re.findall(r"<math.*?</math>", shown, re.S):
+        used |= set("".join(ET.fromstring(formula).itertext()))
     assert len(used) > 80 and {letter for letter in used if ord(letter) not in has} <= {"\n"}
     assert {0x1D465, 0x1D451} <= has.keys()  # a letter alone is drawn in italics: x, d
 
@@ -247,14 +246,39 @@ def test_the_still_of_its_explorer_leads_there_and_is_sent_with_a_link_once_ther
     assert (root / file).is_file() and file.endswith(still)
 
 
-def test_the_gallery_shows_each_explorer_of_the_lessons_with_its_still(tmp_path):
-    mask = displayed("text/html", course.widgets.mask().to_html())
-    cells = [v4.new_code_cell("1", outputs=[mask])]
-    write_site([Run(lesson=LESSONS[2], notebook=v4.new_notebook(cells=cells))], tmp_path)
-    shown = (tmp_path / "gallery.html").read_text(encoding="utf-8")
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Two lessons with every form of every term, the first with an explorer, and all that links them."""
+    forms = "\n\n".join(f"A {form}." for term in terms().values() for form in term.forms)
+    title = v4.new_markdown_cell(f"# 02 · Title\n\n{forms}")
+    mask = v4.new_code_cell("1", outputs=[displayed("text/html", course.widgets.mask().to_html())])
+    text = v4.new_markdown_cell("## The leak test\n\nA **saturated** softmax. See lesson 03.\n\n### A part")
+    notebooks = {2: v4.new_notebook(cells=[title, mask, text]), 3: v4.new_notebook(cells=[title, text])}
+    folder = tmp_path_factory.mktemp("site")
+    write_site([Run(lesson=LESSONS[n], notebook=notebook) for n, notebook in notebooks.items()], folder)
+    return folder
+
+
+def test_the_gallery_shows_each_explorer_of_the_lessons_with_its_still(site):
+    shown = (site / "gallery.html").read_text(encoding="utf-8")
     found = re.findall(r'href="(explorers/[^"]+)"><img class="thumbnail" src="([^"]+)"', shown)
     assert found == [("explorers/02-mask.html", "stills/02-mask.png")]
-    assert all((tmp_path / name).is_file() for name in found[0]) and 'href="gallery.html"' in shown
+    assert 'href="gallery.html"' in shown
+
+
+def test_every_link_of_a_site_leads_somewhere(site):
+    pages = {path.name: path.read_text(encoding="utf-8") for path in site.glob("*.html")}
+    assert len(pages) == 8
+    anchors = set(re.findall(r'id="([^"]+)"', pages["glossary.html"]))
+    lesson = pages[f"{LESSONS[2].name}.html"]
+    linked = set(re.findall(r'<a class="term" href="glossary.html#([^"]+)"', lesson))
+    assert linked == {term.anchor for term in terms().values() if term.forms} and linked <= anchors
+    for name, text in pages.items():
+        for target in re.findall(r'(?:href|src)="([^"#:?]+)["#?]', text):
+            assert (site / target).is_file(), (name, target)
+    with_pages = {term.lesson for term in terms().values()} & {2, 3}
+    assert all(f'href="{LESSONS[number].name}.html">' in pages["glossary.html"] for number in with_pages)
+    assert "href" not in terms_table()
 
 
 def test_what_is_further_is_folded_with_one_line_that_says_what_waits():
@@ -353,30 +377,26 @@ def test_marks_are_curly_in_prose_and_straight_in_code_formulas_data_and_attribu
     assert typographic(straight) == set_
 
 
-def test_contents_and_search_know_headings_bold_words_figures_terms_and_functions(tmp_path):
+def test_contents_and_search_know_headings_bold_words_figures_terms_and_functions(site):
     assert contents('<h2 id="a">Of <math><mi>x</mi></math></h2>') == (
         '<li><a href="#a">Of <math><mi>x</mi></math></a></li>'
     )
-    text = "# 02 · Title\n\n## The leak test\n\nA **saturated** softmax. See lesson 03.\n\n### A part"
-    cells = [v4.new_markdown_cell(text)]
-    runs = [Run(lesson=LESSONS[n], notebook=v4.new_notebook(cells=cells)) for n in (2, 3)]
-    write_site(runs, tmp_path)
-    call = (tmp_path / "search-index.js").read_text(encoding="utf-8")
-    assert call == search_index(tmp_path)
+    call = (site / "search-index.js").read_text(encoding="utf-8")
+    assert call == search_index(site)
     entries = {entry[1]: entry for entry in json.loads(call.removeprefix("tinytxSearch(").rstrip(");\n"))}
     title, _, kind, more, words = entries[f"{LESSONS[2].name}.html#The-leak-test"]
     assert (title, kind, more) == ("The leak test", "02 Attention and masks", "saturated")
     assert words.split() == ["saturated", "softmax", "lesson"]
     assert entries["glossary.html#causal-mask"][0] == "causal mask"
     assert entries["reference.html#tx.attention"][2] == "reference"
-    written = (tmp_path / f"{LESSONS[2].name}.html").read_text(encoding="utf-8")
+    written = (site / f"{LESSONS[2].name}.html").read_text(encoding="utf-8")
     assert f'<a href="{LESSONS[3].name}.html">lesson 03</a>' in written
 
 
 def test_each_section_that_is_found_by_other_words_is_there():
     for (number, heading), asked in finding.ASKED.items():
-        notebook = nbformat.read(ROOT / "notebooks" / f"{LESSONS[number].name}.ipynb", 4)
-        lines = [line.strip("# ") for cell in notebook.cells for line in cell.source.splitlines()]
+        cells = published(LESSONS[number]).cells
+        lines = [line.strip("# ") for cell in cells for line in cell.source.splitlines()]
         assert heading in lines and asked == asked.lower()
 
 

@@ -2,16 +2,13 @@
 
 import re
 
-import nbformat
 import pytest
 
 import tinytx_course as course
 from tests.course.test_sources import cells_of
-from tinytx_course.building.notebooks import Run
 from tinytx_course.lessons import LESSONS
 from tinytx_course.site.linking import Linker
-from tinytx_course.site.pages import write_site
-from tinytx_course.terms import terms, terms_table
+from tinytx_course.terms import terms
 
 # The standard terms that the course's own style asks for.
 STANDARD = """
@@ -95,21 +92,3 @@ def test_a_term_is_a_whole_word_and_the_longest_wins():
     assert names_linked(Linker().link("tokenless, pre-token, multi-head attention")) == [
         ("multi-head-attention", "multi-head attention")
     ]
-
-
-def test_every_link_of_a_site_leads_somewhere(tmp_path):
-    text = "# Title\n\n" + "\n\n".join(f"A {form}." for term in terms().values() for form in term.forms)
-    cells = [nbformat.v4.new_markdown_cell(text), nbformat.v4.new_code_cell("1 + 1  # a causal mask")]
-    runs = [Run(lesson=LESSONS[n], notebook=nbformat.v4.new_notebook(cells=cells)) for n in (0, 2)]
-    write_site(runs, tmp_path)
-    pages = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.glob("*.html")}
-    assert len(pages) == 8
-    anchors = set(re.findall(r'id="([^"]+)"', pages["glossary.html"]))
-    linked = {anchor for anchor, _ in names_linked(pages[f"{LESSONS[2].name}.html"])}
-    assert linked == {term.anchor for term in terms().values() if term.forms} and linked <= anchors
-    for name, page in pages.items():
-        for target in re.findall(r'href="([^"#:?]+)["#?]', page):
-            assert (tmp_path / target).is_file(), (name, target)
-    with_pages = {term.lesson for term in terms().values()} & {0, 2}
-    assert all(f'href="{LESSONS[number].name}.html">' in pages["glossary.html"] for number in with_pages)
-    assert "href" not in terms_table()

@@ -280,9 +280,9 @@ course.resolve("07.1", first, found, thresholds=(17, 129))
 # Here is a model that was trained for longer. Type a French beginning, then follow one token to the logits.
 
 # %%
-nats = held_out_loss[n_steps]
-assert smoke or nats < half
-print(f"your model after {n_steps} steps: {nats:.2f} nats a token, ln V {2 * half:.2f}")
+at_end = held_out_loss[n_steps]
+assert smoke or at_end < half
+print(f"your model after {n_steps} steps: {at_end:.2f} nats, ln V {2 * half:.2f}")
 course.widgets.live_model("Le roman est")
 
 # %% [markdown]

@@ -1,10 +1,9 @@
 """Try the course with the lowest versions of what it needs, the newest, and those that Colab installs.
 
 Each set is resolved by uv into an environment of its own; pins are ignored. There a sample of the tests runs,
-and every notebook at the smallest budget: with the newest versions also under pytest-notebook (`plan_b`).
-With those of Colab, the seconds from a press to the first figure are measured first (`first_figure`). torch
-stays at the version of this environment: another one is a download of gigabytes, and belongs to the weekly
-workflow.
+and every notebook at the smallest budget. With the versions of Colab, the seconds from a press to the first
+figure are measured first (`first_figure`). torch stays at the version of this environment: another one is a
+download of gigabytes, and belongs to the weekly workflow.
 """
 
 from __future__ import annotations
@@ -83,10 +82,6 @@ def tried(name: str, interpreter: str, folder: Path, notebooks: list[str]) -> di
         there(python, "-m", "tinytx_course.cli", "run", *notebooks, "--budget", "smoke")
         ran = notebooks or sorted(path.name[:2] for path in (checkout / "notebooks").glob("*.ipynb"))
         found["notebooks"] = ", ".join(ran)
-        if name == "newest":
-            there(*into, "pytest-notebook")
-            out = there(python, "-m", "tests.rot.plan_b", *ran)
-            found["plan_b"] = out.strip().splitlines()[-1].strip("= ")
     except Broken as problem:
         print(f"{name}: {problem}", file=sys.stderr)
         found["first_failure"] = _first_error(str(problem))
@@ -114,8 +109,7 @@ def _outcome(record: dict) -> str:
     failure = record["first_failure"]
     if failure:
         return f"**failed:** {failure}"
-    more = f"; under pytest-notebook: {record['plan_b']}" if "plan_b" in record else ""
-    more += f"; first figure after {record['first_figure_s']} s" if "first_figure_s" in record else ""
+    more = f"; first figure after {record['first_figure_s']} s" if "first_figure_s" in record else ""
     return f"{record['tests']}; notebooks {record['notebooks']} ran{more}"
 
 

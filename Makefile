@@ -44,7 +44,7 @@ lab: $(STAMP)  ## open your own copy of the notebooks in JupyterLab
 	$(BIN)/tinytx-course lab
 
 # For authors
-.PHONY: test proofs check ruff mypy biome format bench check-the-checkers test-browser torture chaos rot gpu bench-widgets publish engine environment constraints licences
+.PHONY: test proofs check ruff mypy biome format bench check-the-checkers test-browser torture rot gpu bench-widgets publish engine environment constraints licences
 
 test: $(STAMP)  ## run all tests, notebooks included, offline
 	$(BIN)/python -m pytest -q -m "not browser and not proof" --durations=15 -n $(JOBS) --dist loadfile --no-loadscope-reorder
@@ -93,9 +93,6 @@ torture: $(STAMP)  ## kill training a hundred times, compare every byte, write t
 bench-widgets: $(STAMP)  ## for authors: measure how fast the explorers answer, write the table in results/
 	$(BIN)/python -m tests.browser.install
 	$(BIN)/python -m tests.browser.bench
-
-chaos: $(STAMP)  ## for authors: let every kind of system call fail in turn, write the table in results/
-	OMP_NUM_THREADS=1 $(BIN)/python -m tests.torture.chaos --results results
 
 rot: $(STAMP)  ## for authors: try the lowest and the newest versions of all packages, and those of Colab; write TRIED.md
 	$(BIN)/python -m tests.rot --results results

@@ -1,60 +1,57 @@
-"""Kill training a hundred times, resume each time, and compare each byte with a run never interrupted."""
+"""Kill training a hundred times, refuse it files and memory, and compare each byte with a whole run."""
 
 from __future__ import annotations
 
 import argparse
 import itertools
 import multiprocessing
-import os
 import random
 import shutil
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import partial
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.tinytx_run.interrupted import folder_bytes
 from tests.torture.children import (
     Lost,
+    at_file_operation,
     become_a_new_python,
     compare,
     count_steps,
-    die_before_file_operation,
+    die,
     kill,
     leftovers,
+    limit_files,
+    limit_memory,
+    refuse,
     start,
+    stop,
     wait,
-    while_saving,
 )
 from tests.torture.jobs import Job, interval_of, make_jobs, newest_step
 from tests.torture.power import Disk
 from tinytx_course.results import Results
 
-SHARES = {"at any moment": 0.5, "while saving": 0.25, "process of its own": 0.15, "power cut": 0.1}
+SHARES = {"at any moment": 0.75, "process of its own": 0.25}
+FAULTS = {"before each file operation": die, "no file operation": refuse, "power cut": stop}
 
 
-@dataclass(frozen=True)
-class Kill:
-    """One death: the last step made, None where not known, and the step of the newest checkpoint on disk."""
+class Death(NamedTuple):
+    """The last step made, None where not known, and the step of the newest checkpoint on disk."""
 
     job: str
     reached: int | None
     saved: int
     half_written: bool  # it was in the middle of writing or removing something
 
-    @property
-    def lost(self) -> int | None:
-        """Steps that have to be made again."""
-        return None if self.reached is None else self.reached - self.saved
 
-
-@dataclass(frozen=True)
-class Reference:
+class Reference(NamedTuple):
     """A run that was never interrupted."""
 
     job: Job
@@ -67,13 +64,10 @@ class Torture:
     """All runs, in one temporary folder; the seed is that of the moments."""
 
     def __init__(self, folder: Path, seed: int) -> None:
-        self.folder = folder
-        self.rng = random.Random(seed)
-        self.log = folder / "log"
-        self.reached = multiprocessing.get_context("fork").RawValue("q")
-        self.kills: list[Kill] = []
+        self.folder, self.log, self.rng = folder, folder / "log", random.Random(seed)
+        self.reached, self.met = (multiprocessing.get_context("fork").RawValue("q") for _ in "12")
+        self.deaths: list[Death] = []
         self.n_compared = 0
-        self.disk: Disk | None = None
         self._references: dict[str, Reference] = {}
 
     def reference(self, job: Job) -> Reference:
@@ -86,10 +80,10 @@ class Torture:
             self._references[job.name] = Reference(job, folder_bytes(out), interval_of(out), seconds)
         return self._references[job.name]
 
-    def in_a_manner(self, manner: str, whole: Reference, n_kills: int) -> None:
+    def at_random(self, manner: str, whole: Reference, n_kills: int) -> None:
         """Kill runs of a job until there were so many deaths; the last run is brought to its end, too."""
         while n_kills:
-            out, ended = self._new_folder(on_disk=manner == "power cut"), False
+            out, ended = self.folder / "run", False
             while n_kills and not ended:
                 ended = not self._killed(manner, whole, out)
                 n_kills -= not ended
@@ -97,34 +91,55 @@ class Torture:
                 self._bring_to_its_end(out, whole.job)
             self._compare(out, whole, manner)
 
-    def at_every_file_operation(self, whole: Reference, every: int) -> None:
-        """Kill a new run just before its first file operation, another before a later one, and so on."""
+    def at_file_operations(
+        self, whole: Reference, act: Callable[[], object], every: int, disk: Disk | None = None
+    ) -> None:
+        """Let a run act just before its first file operation, a new one before a later one, and so on."""
         for number in itertools.count(0, every):
-            out = self._new_folder()
-            self.reached.value = 0
-            first = partial(count_steps, self.reached), partial(die_before_file_operation, number)
-            process = start(whole.job.command(out), self.log, *first)
-            wait(process)
-            if process.exitcode == 0:
+            self.met.value = 0
+            fault = partial(at_file_operation, number, act, self.met)
+            self.meets(whole, fault, f"{act.__name__} at file operation {number}", disk)
+            if not self.met.value:
                 return  # it has fewer operations than that
+
+    def meets(
+        self, whole: Reference, fault: Callable[[], object], what: str, disk: Disk | None = None
+    ) -> None:
+        """Start a new run with a fault; it may go on, be killed or say in one line why it ends.
+
+        On a disk it stops itself: then the power fails.
+        """
+        out = (self.folder if disk is None else disk.mount_point) / "run"
+        self.reached.value, n_printed = 0, self.log.stat().st_size
+        process = start(whole.job.command(out), self.log, partial(count_steps, self.reached), fault)
+        alive = wait(process, until=lambda: disk is not None and bool(self.met.value))
+        if alive and disk is not None:
+            left = disk.freeze_copy()
+            kill(process)
+            disk.come_back(left)
+        said = self.log.read_bytes()[n_printed:].decode(errors="replace")
+        end = process.exitcode, said.count("tinytx: error: "), "Traceback" in said
+        if end not in ((0, 0, False), (2, 1, False), (-signal.SIGKILL, 0, False)):
+            raise Lost(f"{what}: ended with {process.exitcode}, said {said[-700:]!r}")
+        if process.exitcode:
             self._note(whole, out)
-            self._bring_to_its_end(out, whole.job)
-            self._compare(out, whole, f"file operation {number}")
+        self._bring_to_its_end(out, whole.job)
+        self._compare(out, whole, what)
 
     def row(self, manner: str) -> dict:
-        """What came of the kills since the row before."""
-        kills, self.kills = self.kills, []
+        """What came of the deaths since the row before."""
+        deaths, self.deaths = self.deaths, []
         n_runs, self.n_compared = self.n_compared, 0
-        lost = [kill.lost for kill in kills if kill.lost is not None]
+        lost = [death.reached - death.saved for death in deaths if death.reached is not None]
         return {
             "manner": manner,
-            "kills": len(kills),
+            "kills": len(deaths),
             "runs": n_runs,
-            "half_written": sum(kill.half_written for kill in kills),
+            "half_written": sum(death.half_written for death in deaths),
             "mean_steps_lost": sum(lost) / len(lost) if lost else None,
             "most_steps_lost": max(lost, default=None),
-            "interval": max(self._references[kill.job].interval for kill in kills),
-            "deaths": [[kill.job, kill.reached, kill.saved] for kill in kills],
+            "interval": max(whole.interval for whole in self._references.values()),
+            "deaths": [death[:3] for death in deaths],
         }
 
     def _killed(self, manner: str, whole: Reference, out: Path) -> bool:
@@ -137,30 +152,19 @@ class Torture:
         process = start(command, self.log, first)
         if not forked:  # importing torch takes longer than training: wait until it prints its plan
             wait(process, until=lambda: self.log.stat().st_size > n_printed)
-        if manner == "while saving" or manner == "power cut" and self.rng.random() < 0.5:
-            alive = wait(process, until=while_saving(out, self.rng).__next__)
-        else:
-            alive = wait(process, self.rng.uniform(0, whole.seconds))
-        if not alive:
+        if not wait(process, self.rng.uniform(0, whole.seconds)):
             self._check_end(process, f"{whole.job.name}, {manner}")
-        elif self.disk is not None and manner == "power cut":
-            os.kill(process.pid, signal.SIGSTOP)
-            left = self.disk.freeze_copy()
-            kill(process)
-            self.disk.come_back(left)
-        else:
-            kill(process)
-        if alive:
-            self._note(whole, out, known=forked)
-        return alive
+            return False
+        kill(process)
+        self._note(whole, out, known=forked)
+        return True
 
     def _note(self, whole: Reference, out: Path, *, known: bool = True) -> None:
-        death = Kill(
-            whole.job.name, self.reached.value if known else None, newest_step(out), bool(leftovers(out))
-        )
-        if death.lost is not None and death.lost > whole.interval:
+        reached, saved = self.reached.value if known else None, newest_step(out)
+        death = Death(whole.job.name, reached, saved, bool(leftovers(out)))
+        if reached is not None and reached - saved > whole.interval:
             raise Lost(f"more than one interval of {whole.interval} steps was lost: {death}")
-        self.kills.append(death)
+        self.deaths.append(death)
 
     def _bring_to_its_end(self, out: Path, job: Job) -> None:
         process = start(job.command(out), self.log)
@@ -177,39 +181,38 @@ class Torture:
         compare(out, whole.files, f"{whole.job.name}, {manner}")
         self.n_compared += 1
 
-    def _new_folder(self, *, on_disk: bool = False) -> Path:
-        if not on_disk:
-            return self.folder / "run"
-        if self.disk is None:
-            self.disk = Disk(self.folder)
-        return self.disk.mount_point / "run"
-
 
 def torture(folder: Path, n_kills: int, seed: int, every: int) -> Iterator[dict]:
-    """Kill at random, in all manners and all jobs, then before every ``every``-th file operation of one.
+    """Kill at random, all jobs; let every ``every``-th file operation of one meet a fault; leave little room.
 
     Yields
     ------
     dict
         A row for each manner, as soon as it is done.
     """
-    todo = Torture(folder, seed)
-    try:
-        jobs = make_jobs(folder)
-        for manner, share in SHARES.items() if n_kills else ():
-            if manner == "power cut" and (problem := Disk.problem()):
-                print(f"power cuts are left out: {problem}")
-                continue
-            n = max(1, round(n_kills * share))
-            for i, job in enumerate(jobs[:n]):
-                todo.in_a_manner(manner, todo.reference(job), len(range(i, n, len(jobs))))
-            yield todo.row(manner)
-        if every:
-            todo.at_every_file_operation(todo.reference(jobs[0]), every)
-            yield {**todo.row("before each file operation"), "every": every}
-    finally:
-        if todo.disk is not None:
-            todo.disk.unmount()
+    todo, jobs = Torture(folder, seed), make_jobs(folder)
+    for manner, share in SHARES.items():
+        n = max(1, round(n_kills * share))
+        for i, job in enumerate(jobs[:n]):
+            todo.at_random(manner, todo.reference(job), len(range(i, n, len(jobs))))
+        yield todo.row(manner)
+    whole = todo.reference(jobs[0])
+    for manner, act in FAULTS.items():
+        if act is stop and (problem := Disk.problem()):
+            print(f"power cuts are left out: {problem}")
+            continue
+        disk = Disk(folder) if act is stop else None
+        try:
+            todo.at_file_operations(whole, act, every, disk)
+        finally:
+            if disk is not None:
+                disk.unmount()
+        yield {**todo.row(manner), "every": every}
+    for _ in range(max(1, n_kills // 5)):
+        size, more = todo.rng.randrange(1, max(map(len, whole.files.values()))), todo.rng.randrange(1, 60)
+        todo.meets(whole, partial(limit_files, size), f"files of at most {size} bytes")
+        todo.meets(whole, partial(limit_memory, more << 20), f"{more} MB more")
+    yield todo.row("little room")
 
 
 def line(row: dict) -> str:
@@ -217,7 +220,7 @@ def line(row: dict) -> str:
     mean, most = row["mean_steps_lost"], row["most_steps_lost"]
     lost = "steps lost not known" if mean is None else f"steps lost {mean:.1f} on average, {most} at most"
     return (
-        f"{row['manner']:<28}{row['kills']:>4} kills, {row['half_written']} in mid-write; {lost}, "
+        f"{row['manner']:<28}{row['kills']:>4} ends, {row['half_written']} in mid-write; {lost}, "
         f"of {row['interval']} between checkpoints; {row['runs']} runs ended with the bytes of the whole one"
     )
 
@@ -226,7 +229,7 @@ def main() -> int:
     """Read the options, kill, print the table, store it."""
     parser = argparse.ArgumentParser(prog="python -m tests.torture", description=__doc__)
     parser.add_argument("--kills", type=int, default=100, help="random kills")
-    parser.add_argument("--every", type=int, default=1, help="file operations between aimed kills; 0: none")
+    parser.add_argument("--every", type=int, default=1, help="file operations between aimed faults")
     parser.add_argument("--seed", type=int, default=0, help="of the moments")
     parser.add_argument("--results", type=Path, help="folder to store the table in, such as results")
     args = parser.parse_args()

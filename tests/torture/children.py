@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
-import random
+import resource
 import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from ctypes import c_int64
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -26,7 +27,7 @@ from tinytx_run.cli import main
 from tinytx_run.files import NEW, OLD
 
 ROOT = Path(__file__).resolve().parents[2]
-FILE_EVENTS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir"}
+FILE_EVENTS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.fsync"}
 TICK = 0.0005  # seconds between two looks at a process
 
 
@@ -83,18 +84,48 @@ def count_steps(reached: c_int64) -> None:
     register_optimizer_step_post_hook(count)
 
 
-def die_before_file_operation(number: int) -> None:
-    """Let this process kill itself just before it changes the run folder for the ``number``-th time."""
+def at_file_operation(number: int, act: Callable[[], object], met: c_int64) -> None:
+    """Let this process act just before it changes the run folder for the ``number``-th time, and note it."""
     left = number
 
     def listen(event: str, arguments: tuple) -> None:
         nonlocal left
         if event in FILE_EVENTS and not (event == "open" and _only_reads(arguments)):
             left -= 1
-            if left < 0:
-                os.kill(os.getpid(), signal.SIGKILL)
+            if left == -1:
+                met.value = 1
+                act()
 
     sys.addaudithook(listen)
+    flush = os.fsync  # of which Python tells no hook
+    os.fsync = lambda handle: sys.audit("os.fsync") or flush(handle)
+
+
+def die() -> None:
+    """Kill this process."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def stop() -> None:
+    """Stop this process until it is killed."""
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def refuse() -> None:
+    """What a system says whose disk is full."""
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def limit_files(size: int) -> None:
+    """Let a longer file be written in part, and then give an error."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # as Python does by itself: the call gives EFBIG
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+def limit_memory(more: int) -> None:
+    """Let this process have so many more bytes than it has."""
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + more, used + more))
 
 
 def _only_reads(arguments: tuple) -> bool:
@@ -120,17 +151,3 @@ def leftovers(folder: Path) -> set[str]:
         return {name for name in os.listdir(folder) if name.endswith((NEW, OLD))}
     except FileNotFoundError:
         return set()
-
-
-def while_saving(folder: Path, rng: random.Random) -> Iterator[bool]:
-    """False until a random moment after one of the next checkpoints has begun to be written or removed."""
-    saves, last = rng.randint(1, 6), set[str]()
-    while saves:
-        now = leftovers(folder)
-        saves -= bool(now - last)
-        last = now
-        yield False
-    due = time.monotonic() + rng.uniform(0, 0.03)
-    while time.monotonic() < due:
-        yield False
-    yield True

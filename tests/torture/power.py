@@ -26,7 +26,7 @@ class Disk:
         self.mount_point.mkdir()
         with self.image.open("wb") as stream:
             stream.truncate(megabytes << 20)
-        _command("mkfs.ext4", "-q", "-F", str(self.image))
+        subprocess.run(["mkfs.ext4", "-q", "-F", self.image], check=True)
         self.mount()
 
     @staticmethod
@@ -41,11 +41,11 @@ class Disk:
 
     def mount(self) -> None:
         """Mount the image; the file system first repairs what a cut has left, from its journal."""
-        _command("mount", "-o", "loop", str(self.image), str(self.mount_point))
+        subprocess.run(["mount", "-o", "loop", self.image, self.mount_point], check=True)
 
     def unmount(self) -> None:
         """Unmount in an orderly way."""
-        _command("umount", str(self.mount_point))
+        subprocess.run(["umount", self.mount_point], check=True)
 
     def freeze_copy(self) -> Path:
         """What the power cut leaves; to be called while no process computes, followed by `come_back`."""
@@ -56,9 +56,3 @@ class Disk:
         self.unmount()
         os.replace(left, self.image)
         self.mount()
-
-
-def _command(*words: str) -> None:
-    done = subprocess.run(words, capture_output=True, text=True)
-    if done.returncode:
-        raise OSError(f"{words[0]} failed: {done.stderr.strip()}")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import os
 import re
 import resource
 import shutil
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,39 +44,27 @@ def run_child(
     """Fork, run `main` in an empty folder of its own, and say how it ended."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    given, out, err = folder / ".in", folder / ".out", folder / ".err"
+    given, *outputs = files = [folder / name for name in (".in", ".out", ".err")]
     given.write_bytes(stdin)
-    sys.stdout.flush()
-    sys.stderr.flush()
     gc.freeze()  # or the child would copy every page that its collector looks at
-    if not (child := os.fork()):
-        _become(main, words, folder, (given, out, err))
-    _, status = os.waitpid(child, 0)
-    printed, said = (path.read_text(encoding="utf-8", errors="replace") for path in (out, err))
-    return Outcome(_kind(os.waitstatus_to_exitcode(status), said), printed, said)
+    process = multiprocessing.get_context("fork").Process(target=_become, args=(main, words, folder, files))
+    process.start()
+    process.join()
+    printed, said = (path.read_text(encoding="utf-8", errors="replace") for path in outputs)
+    return Outcome(_kind(process.exitcode or 0, said), printed, said)
 
 
-def _become(main: Callable[[Sequence[str]], int], words: Sequence[str], folder: Path, files: tuple) -> None:
-    status = 70
-    try:
-        for number, path in enumerate(files):
-            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT if number else os.O_RDONLY, 0o600), number)
-        for name, number in (("stdin", 0), ("stdout", 1), ("stderr", 2)):  # pytest has put others there
-            stream = os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False)
-            setattr(sys, name, stream)
-            setattr(sys, f"__{name}__", stream)
-        os.chdir(folder)
-        resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        status = main(words)
-    except SystemExit as end:  # --help
-        status = end.code if isinstance(end.code, int) else 70
-    except BaseException:
-        os.write(2, traceback.format_exc().encode())
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+def _become(main: Callable[[Sequence[str]], int], words: Sequence[str], folder: Path, files: list) -> None:
+    for number, (name, path) in enumerate(zip(("stdin", "stdout", "stderr"), files, strict=True)):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT if number else os.O_RDONLY, 0o600), number)
+        # pytest has put others there
+        stream = os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False)
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+    os.chdir(folder)
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    sys.exit(main(words))
 
 
 def _kind(status: int, said: str) -> str:

@@ -14,7 +14,7 @@ from torch.testing import assert_close
 
 from tests.launching import launch
 from tests.tinytx_run.interrupted import folder_bytes
-from tests.tinytx_run.two_processes import CASES, RUNS, SETTINGS, batches_of, half_way, make, run, texts
+from tests.tinytx_run.two_processes import CASES, RUNS, SETTINGS, gradients, half_way, make, run, texts
 from tinytx_run.checkpoint import load
 from tinytx_run.cli import main
 from tinytx_run.distributed import Processes, SharedStep
@@ -44,25 +44,6 @@ def two(alone, tmp_path_factory):
     return answers, [torch.load(folder / f"tensors-{rank}.pt") for rank in RANKS], folder
 
 
-def gradients_alone(name, *, frozen=False, precision="fp32"):
-    """Losses, lengths and gradients of the batches in one process, by the objective alone."""
-    model, objective = make(name)
-    if precision == "bf16":
-        model.float()
-    if frozen:
-        model.body.requires_grad_(False)
-    numbers, tensors = [], {}
-    for number, batch in enumerate(batches_of(name, objective)):
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "bf16"):
-            loss = objective.loss(model, batch).sum()
-        loss.backward()
-        grads = {key: p.grad for key, p in model.named_parameters() if p.grad is not None}
-        tensors |= {f"{number}/{key}": grad for key, grad in grads.items()}
-        numbers.append([loss.item(), torch.cat([grad.flatten() for grad in grads.values()]).norm().item()])
-        model.zero_grad(set_to_none=True)
-    return numbers, tensors
-
-
 def under(prefix, tensors):
     """The tensors whose names begin so, without that beginning."""
     return {name.removeprefix(prefix): one for name, one in tensors.items() if name.startswith(prefix)}
@@ -72,7 +53,7 @@ def under(prefix, tensors):
 def test_loss_and_gradients_are_those_of_one_process(two, case):
     answers, tensors, _ = two
     name, _, changes = CASES[case]
-    numbers, grads = gradients_alone(name, **changes)
+    numbers, grads = gradients(name, "alone", **changes)
     rounded = "precision" in changes
     for rank in RANKS:
         got = answers[rank]["gradients"][case]

@@ -16,6 +16,7 @@ from tests.tinytx_run.interrupted import in_step, press_ctrl_c
 from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
+from tinytx.loop import TrainingStep
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.masking import Masking
 from tinytx.objectives import (
@@ -72,7 +73,7 @@ def make(name):
 
 
 OBJECTIVES = ("causal", "classification", "translation", "masked", "masked+nsp", "hybrid")
-LAYOUTS = {"copies": False, "sharded": True}  # whether each process keeps a part of the model only
+LAYOUTS = ("copies", "sharded")  # of the model in two processes
 # Objective, layout, and what is changed.
 CASES = {f"{name}/{layout}": (name, layout, {}) for name in OBJECTIVES for layout in LAYOUTS}
 CASES |= {f"bf16/{layout}": ("causal", layout, {"precision": "bf16"}) for layout in LAYOUTS}
@@ -113,7 +114,10 @@ def whole(tensor):
     return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor.detach().clone()
 
 
-def gradients(name, shard, *, frozen=False, precision="fp32"):
+STEPS = {"alone": TrainingStep, "copies": SharedStep, "sharded": ShardedStep}
+
+
+def gradients(name, layout, *, frozen=False, precision="fp32"):
     """Of each batch the loss and the length of its gradient, and the gradients, by number and name."""
     model, objective = make(name)
     if precision == "bf16":
@@ -121,8 +125,9 @@ def gradients(name, shard, *, frozen=False, precision="fp32"):
     if frozen:
         model.body.requires_grad_(False)
     settings = SETTINGS.replace(precision=precision)
-    step = (ShardedStep if shard else SharedStep)(model, objective, settings)
-    step.restore(model, step.optimizer, settings)
+    step = STEPS[layout](model, objective, settings)
+    if layout != "alone":
+        step.restore(model, step.optimizer, settings)
     numbers, tensors = [], {}
     for number, batch in enumerate(batches_of(name, objective)):
         loss = step.backward(batch).item()
@@ -161,7 +166,7 @@ def all_gradients():
     """Numbers and tensors of every objective in every layout."""
     answers, tensors = {}, {}
     for key, (name, layout, changes) in CASES.items():
-        answers[key], found = gradients(name, LAYOUTS[layout], **changes)
+        answers[key], found = gradients(name, layout, **changes)
         tensors |= {f"{key}/{rest}": tensor for rest, tensor in found.items()}
     return answers, tensors
 
@@ -171,7 +176,7 @@ def all_runs(folder):
     answers, tensors = {}, {}
     for optimizer, layout, begun in RUNS:
         key = f"{optimizer}-{layout}-{begun}"
-        history, model = run(folder / key, optimizer=optimizer, shard=LAYOUTS[layout])
+        history, model = run(folder / key, optimizer=optimizer, shard=layout == "sharded")
         answers[key] = vars(history)
         tensors |= {f"{key}/{name}": value for name, value in model.state_dict().items()}
     return answers, tensors

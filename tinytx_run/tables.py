@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tinytx.settings import require
-from tinytx_run.cells import DELIMITERS, Lines, delimiter, is_quoted, long_cells, one_line, split_cells
+from tinytx_run.cells import DELIMITERS, Lines, delimiter, is_quoted, one_line, split_cells
 from tinytx_run.files import library
 from tinytx_run.letters import (
     INTEGER,
@@ -400,7 +400,6 @@ def _frame(table: Any) -> Any:
     return frame.set_axis(range(1, len(frame) + 1))
 
 
-@long_cells()
 def _read_delimited(pandas: Any, path: Path, options: Options, table: Table) -> Any:
     """The rows of a .csv or .tsv by number, as spreadsheets count; the first one names the columns."""
     table.unit, text = "row", read_text(path)
@@ -433,11 +432,13 @@ def _read_delimited(pandas: Any, path: Path, options: Options, table: Table) -> 
             f"{path}, row {number + 1}: must be a row of a table, got one that cannot be parsed ({error}); "
             "is a quote never closed, or not doubled within a text?"
         ) from error
-    values = {cell.strip() for cells in whole.values() for cell in cells} - {""}
+    values: set[str] = set()  # of all cells, which are read where one holds what may be a row
     for number, cells in whole.items():
         # A row that was swallowed has as many cells, one of which, its label, other rows have, too.
-        inner = [line.split(sign) for cell in cells for line in cell.splitlines() if len(cell) > len(line)]
-        if any(len(row) == len(head) and not values.isdisjoint(map(str.strip, row)) for row in inner):
+        inner = [line.split(sign) for cell in cells for line in cell.splitlines() if line != cell]
+        if rows_within := [set(map(str.strip, row)) for row in inner if len(row) == len(head)]:
+            values = values or {cell.strip() for row in whole.values() for cell in row} - {""}
+        if not all(map(values.isdisjoint, rows_within)):
             words = "a quoted cell holds lines that look like rows: is a quote missing?"
             warn(f"{path}, row {number}: {words}")
     columns = pandas.Index(head, dtype=object)

@@ -78,14 +78,9 @@ class Poisoned:
 
 @pytest.mark.parametrize(
     ("bad_call", "words", "n_left"),
-    [
-        (6, r"loss nan at step 6; last good checkpoint: .*step-000004", 1),
-        (2, "at step 2; no checkpoint was written", 0),
-    ],
+    [(6, "loss nan at step 6; .*step-000004", 1), (2, "at step 2; no checkpoint was written", 0)],
 )
-def test_a_loss_that_is_no_number_ends_the_run_at_its_last_checkpoint(
-    tmp_path, config, objective, bad_call, words, n_left
-):
+def test_a_loss_that_is_no_number_ends_the_run(tmp_path, config, objective, bad_call, words, n_left):
     model = new_language_model(config, seed=1)
     run = Checkpoints(tmp_path / "run", {}).opened()
     with pytest.raises(DivergenceError, match=words), run as checkpoints:

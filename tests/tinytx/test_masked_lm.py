@@ -67,10 +67,7 @@ def test_segments_are_added_and_the_first_is_taken_where_none_is_given():
         (lambda: parameter_table(CONFIG.replace(n_segments=2), "translation"), "n_segments=2"),
         (lambda: Transformer(CONFIG)(IDS, segment_ids=IDS), "n_segments=0"),
         (lambda: Transformer(CONFIG.replace(n_segments=2))(IDS, segment_ids=IDS), r"0\.\.1, got 1 to 9"),
-        (
-            lambda: Transformer(CONFIG.replace(n_segments=2))(IDS, segment_ids=IDS[:, 1:]),
-            r"\(1, 5\), got \(1, 4\)",
-        ),
+        (lambda: Transformer(CONFIG.replace(n_segments=2))(IDS, segment_ids=IDS[:, 1:]), r"got \(1, 4\)"),
         (lambda: MaskedLanguageModel(CONFIG).follows(IDS), "next_sentence=False"),
     ],
 )

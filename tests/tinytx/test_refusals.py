@@ -62,10 +62,7 @@ BAD = [
     (lambda: next_token_probs(torch.tensor([1.0, math.nan])), "logits must have a finite maximum"),
     (lambda: continue_rows(LanguageModel(CONFIG), [], eos_id=3), "at least one id .* got no prefix"),
     (lambda: list(in_blocks(list, ["a"], 0)), "lines_per_block must be at least 1, got 0"),
-    (
-        lambda: MaskedLanguageModel(CONFIG).loss(IDS, IDS[:, :3]),
-        r"targets must have .* \(2, 4\), got \(2, 3\)",
-    ),
+    (lambda: MaskedLanguageModel(CONFIG).loss(IDS, IDS[:, :3]), r"targets .* \(2, 4\), got \(2, 3\)"),
     (lambda: MaskedLanguageModel(CONFIG).loss(IDS, IDS[:1]), r"targets must have .* \(2, 4\), got \(1, 4\)"),
     (lambda: Classifier(CONFIG.replace(dropout=0.5), body=Transformer(CONFIG)), "body must have the config"),
     (lambda: Classifier(CONFIG).loss(IDS, torch.tensor([1, -100])), "labels must be from 0 to 1, got -100"),
@@ -87,10 +84,7 @@ BAD = [
     (lambda: chunks([1, 2, 3], 0), "max_len must be at least 1, got 0"),
     (lambda: NGramModel(order=2, vocab_size=9).fit([[1.5, 2]]), "float"),
     (lambda: rotate(torch.randn(4)), r"x must have at least 2 axes, got shape \(4,\)"),
-    (
-        lambda: attention(*torch.randn(3, 2, 4), bias=0.5),
-        "bias must be a tensor of real numbers, got a float",
-    ),
+    (lambda: attention(*torch.randn(3, 2, 4), bias=0.5), "bias must be a tensor .* got a float"),
     (lambda: output_loss(torch.randn(2, 3), torch.randn(5, 3), torch.rand(2)), "targets must be integers"),
     (lambda: Translator(CONFIG)(IDS, [[1]]), "token_ids must be a tensor of int32 or int64, got a list"),
 ]

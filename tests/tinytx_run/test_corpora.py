@@ -131,9 +131,7 @@ def test_three_different_texts_are_enough_and_two_are_not(tmp_path):
     assert [*sizes(load_corpus(write(tmp_path / "three.txt", "un\ndeux\ntrois\n"))).values()] == [1, 1, 1]
     with pytest.raises(ValueError, match="two.txt must hold at least 3 different texts to be split, got 2"):
         load_corpus(write(tmp_path / "two.txt", "un\ndeux\nun\nun\n"))
-    with pytest.raises(
-        ValueError, match="four.tsv .* 3 different texts of one label .*4 of 2 labels, such as 'a', 'b', 'c'"
-    ):
+    with pytest.raises(ValueError, match="four.tsv .* 3 different texts of one label .*4 of 2 .* 'a', 'b'"):
         load_corpus(write(tmp_path / "four.tsv", "0\ta\n0\tb\n1\tc\n1\td\n"))
     with pytest.raises(ValueError, match="1 labels, 2 texts"):
         Split(("a", "b"), (1,))
@@ -173,25 +171,18 @@ def test_a_folder_has_its_own_splits_and_the_others_come_out_of_train(tmp_path):
 def test_repeats_between_splits_and_classes_without_texts_are_named(tmp_path):
     write(tmp_path / "train.tsv", "\n".join(f"{2 * (i % 2)}\ttexte {i}" for i in range(20)))
     write(tmp_path / "valid.tsv", "0\ttexte 4\n2\tun\n0\tdeux\n")
-    write(tmp_path / "test.tsv", "2\ttexte 7\n0\tdeux\n2\ttexte 3\n")
+    write(tmp_path / "test.tsv", "2\ttexte 7\n0\tDeux !\n2\ttexte 3\n")
     with pytest.warns(CorpusWarning) as warned:
         load_corpus(tmp_path)
     messages = "\n".join(str(warning.message) for warning in warned)
     for said in (
-        "2 of 3 texts of test are in train",
+        "2 of 3 texts of test are in train too, word for word",
         "text 1 of test, text 8 of train: 'texte 7'",
         "1 of 3 texts of valid are in train",
-        "1 of 3 texts of test are in valid",
+        "1 of 3 texts of test are in valid too, but for case",
         "1 classes have no text in train, such as 1",
     ):
         assert said in messages
-
-
-def test_a_held_out_text_that_is_nearly_one_of_train_is_named(tmp_path):
-    write(tmp_path / "train.txt", "\n".join(f"Texte {i}." for i in range(9)))
-    write(tmp_path / "test.txt", "TEXTE 7\nautre\n")
-    with pytest.warns(CorpusWarning, match="1 of 2 texts of test are in train too, but for case.*text 7 of"):
-        load_corpus(tmp_path)
 
 
 def test_a_folder_with_tables_is_read_whatever_else_it_holds_and_is_never_the_world(tmp_path):

@@ -192,9 +192,7 @@ def test_fills_that_have_no_meaning_raise(causal, masked, config, tokenizer):
             fill_probs(model, tokenizer, token_ids, position, sides=sides)
 
 
-def test_accuracy_counts_right_answers_in_the_order_of_the_texts_and_those_cut(
-    config, tokenizer, corpus, monkeypatch
-):
+def test_accuracy_counts_right_answers_and_texts_cut(config, tokenizer, corpus, monkeypatch):
     model = Classifier(config.replace(max_len=8), n_classes=2).eval()
     split, n_cut, expected = corpus.valid, 0, []
     for text in split.texts:

@@ -64,29 +64,17 @@ def test_pairs_may_be_added_and_shuffled_without_a_learned_one_being_held_out(tm
     [
         (["one\tun", "two deux"], "line 2: must be a source, a tab and a target, got no tab"),
         (["one\tun", "", "two\t "], "line 3: must be a source, a tab and a target, got an empty side"),
-        (
-            ["one\tun", "one\tune"],
-            "at least 3 groups of pairs .* got fewer among 2 pairs",
-        ),
+        (["one\tun", "one\tune"], "at least 3 groups of pairs .* got fewer among 2 pairs"),
         (["one\tun", "two\t\u200b"], "line 2: must be .* got an empty side"),  # nothing that can be seen
         ([f"1.{i}\tein\tone" for i in range(9)], "column 1 must hold sentences, got numbers such as 1.8"),
         ([f"0.{i}1234567890123\tein\tone" for i in range(9)], "column 1 must hold sentences"),
         ([f"{i}.\t#N/A" for i in range(9)], "line 1: .* got '#N/A'"),
-        (
-            [f"eng\tone {i}\tfra" for i in range(30)],
-            "column 1 must hold sentences, got 1 different ones in 30",
-        ),
-        (
-            [f"user-{'abcdefghi'[i]}\tthis is one {i}\tun" for i in range(9)],
-            "column 1 .* got names such as user-i",
-        ),
+        ([f"eng\tone {i}\tfra" for i in range(30)], "column 1 .* got 1 different ones in 30"),
+        ([f"user-{i}\tthis is one {i}\tun" for i in "abcdefghi"], "column 1 .* got names such as user-i"),
         ([f"{i}0 %\tein {i}\tone" for i in range(9)], "column 1 must hold sentences"),
         ([f"n\u00b0{i}\tein {i}\tone" for i in range(9)], "column 1 .* got numbers such as n\u00b08"),
         ([f"ein {i}\teng-{i}" for i in range(9)], "column 2 must hold sentences, got numbers such as eng-8"),
-        (
-            ["id\ten", *(f"mot {i}\t{i}" for i in range(9))],
-            "column 2 must hold sentences, got numbers such as 8",
-        ),
+        (["id\ten", *(f"mot {i}\t{i}" for i in range(9))], "column 2 .* got numbers such as 8"),
     ],
 )
 def test_bad_lines_are_named(tmp_path, rows, message):
@@ -125,9 +113,7 @@ def test_what_is_missing_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("TINYTX_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(ValueError, match="tatoeba-en-fr: `tinytx data get tatoeba-en-fr` brings it there"):
         load_pairs("tatoeba-en-fr")
-    with pytest.raises(
-        ValueError, match="data_dir must hold the folder multi30k-en-fr with its files, looked"
-    ):
+    with pytest.raises(ValueError, match="data_dir must hold the folder multi30k-en-fr with its files"):
         load_pairs("multi30k-en-fr", tmp_path)
     with pytest.raises(ValueError, match="one of world, tatoeba-en-fr, multi30k-en-fr or the path of a .tsv"):
         load_pairs("wmt14")

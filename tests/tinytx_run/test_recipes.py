@@ -50,15 +50,6 @@ def test_all_but_causal_models_are_tied_and_learn_by_muon(objective):
         assert recipe.config.tie_embeddings and recipe.settings.optimizer == "muon"
 
 
-def test_each_budget_spends_more_than_the_one_before():
-    for kind in KINDS:
-        spent = [
-            recipe.settings.n_steps * recipe.settings.tokens_per_batch
-            for recipe in (plan(kind, "causal", budget) for budget in BUDGETS)
-        ]
-        assert spent == sorted(spent) and len(set(spent)) == len(BUDGETS)
-
-
 def test_the_environment_sets_the_default_and_seconds_choose_the_model_of_a_named_budget(monkeypatch):
     monkeypatch.setenv("TINYTX_BUDGET", "study")
     assert default_budget() == "study" and plan("world").budget == "study"

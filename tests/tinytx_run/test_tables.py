@@ -130,9 +130,7 @@ def test_enormous_files_and_texts_are_named(load, monkeypatch, tmp_path):
         load("a.txt", "un\n" * 400)
     packed = tmp_path / "a.txt.gz"
     packed.write_bytes(gzip.compress(b"un\n" * 400))
-    with pytest.raises(
-        ValueError, match="a.txt.gz must have at most 1,000 bytes, got more when it is unpack"
-    ):
+    with pytest.raises(ValueError, match="a.txt.gz must have at most 1,000 bytes, got more"):
         tables.read_lines(packed)
     pandas.DataFrame({"text": pandas.Categorical(["mot"] * 2_000)}).to_parquet(tmp_path / "a.parquet")
     with pytest.raises(ValueError, match="a.parquet must be .*more than 1,000 bytes when it is unpacked"):
@@ -221,27 +219,19 @@ def refused(name, content, message, **options):
         refused("a.jsonl", '[{"text": "un"}, {"text": "deux"}]', "line 1: .*one object a line"),
         refused("a.jsonl", jsonl([("un", [1]), *ROWS]), "line 1: must have a label .* got .1."),
         *(
-            refused(
-                "a.csv", table([*ROWS, row]), f"row 14: must have a .*{missing[-3:]}.*; skip_bad_rows leaves"
-            )
+            refused("a.csv", table([*ROWS, row]), f"row 14: .*{missing[-3:]}.*; skip_bad_rows leaves")
             for missing in ["NULL", "-nan", "inf", "N/A", "#NV", "#N/D", "#Н/Д", "#VALEUR!", "1.#IND"]
             for row in (("un", missing), (missing, 1))
         ),
         *(
-            refused(
-                "a.jsonl", jsonl([("un", 1), (blank, 0), *ROWS]), "line 2: must have a text in the column"
-            )
+            refused("a.jsonl", jsonl([("un", 1), (blank, 0), *ROWS]), "line 2: must have a text")
             for blank in ("\u200b", "\u2060\u00ad", "\u2800", "\u3164", "\ufe0f", "\u034f \u00a0")
         ),
         refused("a.csv", "text,label,text\nun,0,deux", "one column must be named text, got 2"),
-        refused(
-            "a.csv", table([("un",), ("deux", 1, "x"), (), *ROWS]), "row 2: .*2 cells.*got 1; 2 of 14 rows"
-        ),
+        refused("a.csv", table([("un",), ("deux", 1, "x"), (), *ROWS]), "row 2: .*2 cells.*got 1; 2 of 14"),
         refused("a.jsonl", jsonl([("un", 1), ("deux", float("nan"))]), "line 2: must have a label"),
         refused("a.jsonl", jsonl([("un", 1), (0, 1)]), "line 2: must have a text in the column text, got 0"),
-        refused(
-            "a.csv", table([*ROWS, ("un", "NaN")]), "row 14: must have a label in the column label, got 'NaN'"
-        ),
+        refused("a.csv", table([*ROWS, ("un", "NaN")]), "row 14: .* label in the column label, got 'NaN'"),
     ],
 )
 def test_what_cannot_be_read_is_named(load, name, content, message, options):
@@ -265,9 +255,7 @@ BROKEN = [
 
 def test_rows_that_lack_something_are_counted_or_skipped(load):
     content = "\n".join(BROKEN)
-    with pytest.raises(
-        ValueError, match="line 2: must have a label in the column label, got None; 7 of 20 rows"
-    ):
+    with pytest.raises(ValueError, match="line 2: must have a label .*, got None; 7 of 20 rows"):
         load("a.jsonl", content)
     with pytest.warns(CorpusWarning, match="7 of 20 rows.*13 rows are left"):
         load("a.jsonl", content, skip_bad_rows=True)
@@ -328,6 +316,8 @@ def three_classes(one, other):
 
 ALIKE = [*(("bon", other) for other in ("Bon", "bon.", "b\u200don", "\uff42on"))]
 ALIKE += [("50%", "50 %"), ("1", "True"), ("FALSE", "0")]
+ONE = [("1", "+1"), ("0.5", ",50"), ("-1", "\u22121"), ("12345678901", "12345678901.0")]
+ONE += [("1", "1e+00"), ("0", "-0"), ("bon", "bon\u200f"), ("\u263a", "\u263a\ufe0f")]
 QUOTED = table((text, f"'{label}'") for text, label in WORDS)
 SWALLOWED = [('"un', 1), *ROWS[:3], ('deux"', 1), *ROWS[3:]]
 SUBTITLES = "1\n00:00:01,000 --> 00:00:02,000\nOui\n\n2\n00:00:03,000 --> 00:00:04,000\nNon"
@@ -339,6 +329,8 @@ READ_AS |= {"cp437": "été", "cp850": "été"}
     ("name", "content", "message"),
     [
         *(("a.csv", three_classes(*two), "classes differ in .*, such as .*: they are diff") for two in ALIKE),
+        *(("a.csv", three_classes(*two), "labels .* and .* are taken for one class") for two in ONE),
+        ("a.csv", table(ROWS, ("text", "Label")), "which has text, Label; got label: .* without labels"),
         *(
             ("a.csv", table([*WORDS, *((f"un {i}", other) for i in range(4))]), "taken for a class: if it")
             for other in ("None", "-", "?", "-1")
@@ -356,10 +348,7 @@ READ_AS |= {"cp437": "été", "cp850": "été"}
         ("a.txt", "日本\n本\n月".encode("iso2022_jp"), "line 1 has .*x1b': a code that is no"),
         ("a.txt", "un\nd\ufffdj\ufffd\ntrois", "line 2 has .*: letters seem to have been lost"),
         ("a.txt", jsonl(ROWS), "its lines look like those of a .jsonl"),
-        *(
-            ("a.txt", f"[{more}{jsonl(ROWS)}]", "its lines look like those of .* another JSON")
-            for more in " \n"
-        ),
+        *(("a.txt", f"[{more}{jsonl(ROWS)}]", "look like those of .* another JSON") for more in " \n"),
         *(("a.txt", table(ROWS, head), "its lines look like rows of a .csv") for head in (HEAD, ())),
         ("a.txt", tsv(ROWS), "its lines look like rows of a .tsv"),
         ("a.txt", "\n".join(f"__label__{label} {text}" for text, label in ROWS), "look like those of fastT"),
@@ -368,11 +357,7 @@ READ_AS |= {"cp437": "été", "cp850": "été"}
             ("a.csv", table(rows), "row 2: a quoted cell holds lines that look like rows")
             for rows in (SWALLOWED, [('"un,1\ndeux,0"', 1), *ROWS], [('"un', 1), ('deux"', 1), *ROWS])
         ),
-        (
-            "a.tsv",
-            tsv((f"17\t{text}", label) for text, label in ROWS),
-            "has 3 columns: all after the first are",
-        ),
+        ("a.tsv", tsv((f"17\t{text}", label) for text, label in ROWS), "has 3 columns: all after"),
     ],
 )
 def test_what_may_not_be_meant_is_named(load, name, content, message):
@@ -418,18 +403,6 @@ def test_a_tsv_that_pandas_wrote_is_read_and_lone_quotes_are_text(read, tmp_path
         read("a.tsv", '1\t"Oui\n0 non\n1\tSi"\n' + tsv(ROWS))
 
 
-def test_where_no_labels_are_asked_for_any_column_may_hold_the_texts(read):
-    file = "a.csv", table(ROWS, ("label", "number"))
-    assert same(read(*file, text_column="label", labels=False), [(text, None) for text, _ in ROWS])
-
-
-def test_columns_without_the_one_of_labels_are_named(load):
-    with pytest.warns(
-        CorpusWarning, match="label_column must be a column of .*a.csv, which has text, Label; got"
-    ):
-        assert load("a.csv", table(ROWS, ("text", "Label"))).n_classes is None
-
-
 @pytest.mark.parametrize("test", ["text\nun\ndeux", "text,label\nun,\ndeux,"])
 def test_a_file_without_labels_next_to_labelled_ones_is_left_out(load, tmp_path, test):
     (tmp_path / "test.csv").write_text(test)
@@ -464,11 +437,13 @@ def test_a_tsv_whose_first_line_names_columns_is_a_table(read, tmp_path):
         assert {label for _, label in read("a.tsv", labels=False)} == {None}
 
 
-def test_texts_are_read_without_labels_that_are_missing_or_too_many(load):
+def test_texts_are_read_without_labels_that_are_missing_or_too_many_or_the_texts(load, read):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for content in (table([(text, f"{text} !") for text in TEXTS] * 10), table([("un", ""), *ROWS])):
             assert load("a.csv", content, labels=False).train.labels is None
+        file = "a.csv", table(ROWS, ("label", "number"))
+        assert same(read(*file, text_column="label", labels=False), [(text, None) for text in TEXTS])
     with pytest.warns(CorpusWarning, match="the first column, such as 'raté', is taken for labels: not read"):
         assert load("a.tsv", tsv(WORDS), labels=False).n_classes is None
 
@@ -477,15 +452,3 @@ def test_what_is_tested_with_labels_is_not_learned_without_them(load):
     rows = [(f"texte {i}", i % 2) for i in range(300)]
     test = load("a.csv", table(rows)).test.texts
     assert len(test) > 20 and not {*test} & {*load("a.csv", labels=False).train.texts}
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        *(("1", "+1"), ("0.5", ",50"), ("-1", "\u22121"), ("12345678901", "12345678901.0")),
-        *(("1", "1e+00"), ("0", "-0"), ("bon", "bon\u200f"), ("\u263a", "\u263a\ufe0f")),
-    ],
-)
-def test_labels_that_are_one_number_are_one_class(load, one, other):
-    with pytest.warns(CorpusWarning, match="a.csv: labels .* and .* are taken for one class"):
-        assert len(load("a.csv", three_classes(one, other)).label_names) == 2

@@ -116,9 +116,7 @@ def whole(call, tmp_path_factory):
 @pytest.mark.parametrize(
     ("task", "precision"), [*[(task, "fp32") for task in TASKS], ("translation", "bf16")]
 )
-def test_equal_calls_give_equal_bytes_in_one_piece_or_killed_and_resumed(
-    tmp_path, call, whole, task, precision
-):
+def test_equal_calls_give_equal_bytes_killed_or_not(tmp_path, call, whole, task, precision):
     result, folder = whole(task, precision)
     wanted = folder_bytes(folder)
     with pytest.raises(Killed), in_step(8, kill):
@@ -210,9 +208,7 @@ def test_seconds_of_fine_tuning_are_filled_with_whole_epochs(pretrained, corpus,
 
 
 @pytest.mark.parametrize("settings", [{"n_epochs": 10**11}, {"n_epochs": None, "budget": 5.0}])
-def test_many_epochs_are_planned_and_reported_after_drawing_the_batches_of_one(
-    pretrained, corpus, monkeypatch, settings
-):
+def test_many_epochs_are_planned_by_the_batches_of_one(pretrained, corpus, monkeypatch, settings):
     lines, kind = [], tuning.ClassificationObjective
     monkeypatch.setattr(tuning, "seconds_to_score", lambda model, scored: 0.0)
     monkeypatch.setattr(tuning, "steps_within", lambda *how, **more: (300, 5.0))
@@ -241,9 +237,7 @@ def test_a_large_corpus_is_announced_before_its_tokenizer_is_trained(corpus, mon
         with pytest.raises(Killed):
             quick(corpus, report=lines.append)
     n_characters = sum(len(text) for split in corpus.splits.values() for text in split.texts)
-    assert lines == [
-        f"toy: {n_characters:,} characters are cut into tokens first; they may take 0.0 GB of memory"
-    ]
+    assert len(lines) == 1 and lines[0].startswith(f"toy: {n_characters:,} characters are cut")
 
 
 def test_an_interrupt_while_steps_are_timed_says_so(tokenizer, corpus, config):
@@ -481,7 +475,7 @@ def test_requests_that_make_no_sense_are_refused(pretrained, corpus, pairs, whol
     plain, few = Corpus("plain", Split(("le chat",)), Split(("la",))), Split(("le", "la") * 9)
     single = Corpus("single", Split(("le", "la"), (0, 0)), Split(("le",), (0,)))
     huge = Corpus("huge", Split(("le", "la"), (0, 10**9)), Split(("le",), (0,)))
-    translator, _ = whole("translation")
+    (translator, _), half, none = whole("translation"), {"causal_share": 0.5}, {"causal_share": 0.0}
     for call, words in (
         (lambda: tuned(pretrained, corpus, n_labels=121), "n_labels .* got 121"),
         (lambda: tuned(pretrained, plain), "labels"),
@@ -498,24 +492,15 @@ def test_requests_that_make_no_sense_are_refused(pretrained, corpus, pairs, whol
         (lambda: tuned(pretrained, corpus, model_changes={"d_model": 8}), "got d_model"),
         (lambda: tuned(translator, corpus), "got a translator"),
         (lambda: tuned(pretrained, corpus, n_scored=0), "n_scored must be at least 1, got 0"),
-        (
-            lambda: tuned(pretrained, corpus, n_scored=9, on_step=lambda step, model: None),
-            "n_scored must be left out with on_step, .* got 9",
-        ),
+        (lambda: tuned(pretrained, corpus, n_scored=9, on_step=print), "left out with on_step, .* got 9"),
         (lambda: tuned(Checkpoint(pretrained.model), corpus), "tokenizer .* got a LanguageModel alone"),
         (lambda: quick(corpus, objective="translation"), "'translation': train_translator"),
         (lambda: quick(corpus, train=train_translator), "of pairs is needed, got the texts of toy"),
         (lambda: quick(pairs), "of texts is needed, got the pairs of toy"),
         (lambda: quick(corpus, data_dir="data"), "data_dir must be left out .* got data"),
         (lambda: quick(corpus, masking_changes={"p": 0.3}), "only a masked model has masking"),
-        (
-            lambda: quick(corpus, objective="masked", masking_changes={"causal_share": 0.5}),
-            "causal_share must be above 0 for the objective hybrid, and 0 for others, got 0.5 for masked",
-        ),
-        (
-            lambda: quick(corpus, objective="hybrid", masking_changes={"causal_share": 0.0}),
-            "causal_share must be above 0 .* got 0.0 for hybrid",
-        ),
+        (lambda: quick(corpus, objective="masked", masking_changes=half), "causal_share .* 0.5 for masked"),
+        (lambda: quick(corpus, objective="hybrid", masking_changes=none), "causal_share .* 0.0 for hybrid"),
         (lambda: quick(corpus, vocab_size=5000), "vocab_size must be at most"),
         (lambda: quick(Corpus("toy", few, few), objective="masked+nsp"), "one text of two sentences"),
     ):

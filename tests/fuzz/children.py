@@ -74,6 +74,8 @@ def _kind(status: int, said: str) -> str:
         return "killed"
     if status not in (0, 1, 2) or "Traceback (most recent call last)" in said:
         return "traceback"
+    if status == 1:  # only what `data verify` prints says that there is a fault
+        return "noise" if said else "done"
     if status == 2:
         return "refused" if said and _LINES.fullmatch(said) and said.count(": error: ") == 1 else "noise"
     return "done"

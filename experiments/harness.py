@@ -27,6 +27,7 @@ from tinytx_run.files import json_bytes
 from tinytx_run.intervals import paired_interval
 from tinytx_run.recipes import Recipe, parse_budget
 from tinytx_run.training import RunOptions
+from tinyworld.world import World
 
 Record = dict[str, Any]
 Records = Mapping[str, Record]  # by key, as `Results.data` has them
@@ -162,6 +163,17 @@ def entropy_bound(corpus: Corpus, texts: Sequence[str]) -> float:
     exact = exact_nats(corpus, texts)
     assert exact is not None
     return float(exact.sum())
+
+
+def best_label_accuracy(texts: Sequence[str], labels: Sequence[int]) -> float:
+    """How often the most probable label, given the whole review, is right; a tie counts half.
+
+    It is the Bayes optimum on these texts.
+    """
+    world = World()
+    posterior = np.array([world.label_posterior(text.split(" ")) for text in texts])
+    right = np.where(abs(posterior - 0.5) < 1e-6, 0.5, (posterior > 0.5) == np.array(labels))
+    return float(right.mean())
 
 
 def digest_of(content: Mapping[str, Any]) -> str:

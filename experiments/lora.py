@@ -13,8 +13,15 @@ import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
-from experiments.harness import Conclusions, Record, Records, Settings, frame, mean_table
-from experiments.objective_measures import best_label_accuracy
+from experiments.harness import (
+    Conclusions,
+    Record,
+    Records,
+    Settings,
+    best_label_accuracy,
+    frame,
+    mean_table,
+)
 from tinytx.classifier import Classifier
 from tinytx.transformer import LanguageModel
 from tinytx_course.engine.shipped import Shipped, shipped_model

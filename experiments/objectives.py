@@ -1,4 +1,4 @@
-"""Causal, masked and hybrid pretraining, and next-sentence prediction, measured on the world.
+"""Causal, masked and hybrid pretraining, measured on the world.
 
 All have one body, and read the same tokens in as many steps. The learning rate of each objective is the best
 for one other seed, in shorter runs, and that of each fine-tuning the best for the body of that seed, on valid
@@ -9,7 +9,7 @@ model's number of positions, bodies with new weights, and a bag of words.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import cache, lru_cache, partial
 from pathlib import Path
@@ -20,31 +20,33 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from experiments.harness import Conclusions, Record, Records, Settings, best_rate, digest_of, mean_table
-from experiments.linear import PROBE_STRENGTHS, STRENGTHS, bag_of_words, probe
-from experiments.objective_measures import (
+from experiments.harness import (
+    Conclusions,
+    Record,
+    Records,
+    Settings,
     best_label_accuracy,
-    completion_measures,
-    fill_measures,
-    next_sentence_measures,
+    best_rate,
+    digest_of,
+    mean_table,
 )
-from experiments.pretraining_readers import columns_of
-from tinytx.config import TransformerConfig
-from tinytx.counting import count_parameters
+from experiments.linear import STRENGTHS, bag_of_words
 from tinytx.loop import train
+from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.masking import Masking
 from tinytx.objectives import CausalObjective, FreshObjective
+from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel, bidirectional, tied_std
-from tinytx_course.counting.costs import cost_table
 from tinytx_course.labs.lesson_10 import OPTIMUM, figures_of
 from tinytx_run.corpora import Corpus, label_subset, load_corpus
-from tinytx_run.evaluate import Sides
+from tinytx_run.evaluate import Sides, fill_probs
 from tinytx_run.finetune import finetune
 from tinytx_run.pretrain import corpus_objective, new_model, pretrain, train_tokenizer
 from tinytx_run.recipes import HYBRID_CAUSAL_SHARE, Recipe, plan, plan_finetuning, resize
 from tinytx_run.training import TrainingResult, fingerprint
+from tinyworld.tokens import TokenWorld
+from tinyworld.world import World
 
-MEAN_LEN = 40  # tokens of a review of the world, about; read for the closed form of operations
 # Of all objectives. ALiBi, which recipes of the world have, cannot tell left from right in a model that reads
 # both ways; rotary positions can.
 BACKBONE = {"tie_embeddings": True, "n_segments": 2, "positions": "rotary"}
@@ -52,31 +54,14 @@ TRAINING = ("n_steps", "lr", "optimizer", "decay", "final_lr_fraction")  # all b
 RATES, TUNING_SHARE, TUNING_SEED = (0.006, 0.012, 0.024), 0.4, 100  # rates tried, in that share of the steps
 FINETUNING_RATES = (1e-3, 2e-3, 4e-3)
 N_BEYOND = 3  # rates that may be tried beyond an end
-LABEL_COUNTS = (100,)  # of the linear probe and of fine-tuning
-N_BLANKS, N_PREFIXES = 60, 100  # test texts in which one token is filled, and whose first half is continued
-N_TUNING_BLANKS = 600
-OBJECTIVES = ("causal", "masked", "hybrid", "masked+nsp")
+N_LABELS = 100  # of fine-tuning
+N_BLANKS, N_TUNING_BLANKS = 60, 600  # texts in which one token is filled: of the test split, of valid
+_BLANK_SEED = 41
 SPARSE = "causal, few positions"  # as many as a masked model has
 # New weights in place of the body of an objective, which is what decides whether they read both ways.
 FRESH = {"from scratch, one way": "causal", "from scratch, both ways": "masked"}
 BAG = "bag of words"
-CONTESTANTS = (*OBJECTIVES, SPARSE, *FRESH, BAG)
-
-
-def training_flops(config: TransformerConfig, masking: Masking | None, seq_len: int = MEAN_LEN) -> float:
-    """Floating-point operations of the forward pass per token, by closed form; training takes thrice as many.
-
-    Only masked positions reach the output layer of a masked model, or of a hybrid one in its masked batches.
-    """
-    body = cost_table(config, None, batch_size=1, seq_len=seq_len).flops_forward
-    output = cost_table(config, "lm", batch_size=1, seq_len=seq_len).flops_forward - body
-    if masking is None:
-        return (body + output) / seq_len
-    if masking.transform:
-        output += 2 * seq_len * config.d_model**2
-    pooler = 2 * config.d_model**2 + 4 * config.d_model if masking.next_sentence else 0
-    predicted = masking.causal_share + (1 - masking.causal_share) * masking.p
-    return (body + predicted * output + pooler) / seq_len
+CONTESTANTS = ("causal", "masked", "hybrid", SPARSE, *FRESH, BAG)
 
 
 def objectives(settings: Settings) -> pd.DataFrame:
@@ -112,6 +97,51 @@ class FewPositions:
         return model.loss(inputs, targets.where(counted, self._pad_id), ignore_id=self._pad_id)
 
 
+def _exact_token(
+    through: TokenWorld, ids: Sequence[int], position: int, sides: Sides, eos_id: int
+) -> np.ndarray:
+    """The exact distribution of a token given `sides`; as in `fill_probs`, the text does not end here."""
+    if sides == "both":
+        return through.fill_token(ids, position)
+    probs = through.next_token(ids[:position]).copy()
+    probs[eos_id] = 0.0
+    return probs / probs.sum()
+
+
+def fill_measures(
+    model: LanguageModel | MaskedLanguageModel,
+    tokenizer: Tokenizer,
+    texts: Sequence[str],
+    n_blanks: int,
+    sides: Sides = "both",
+    *,
+    hybrid: bool = False,
+) -> dict[str, Any]:
+    """Predict one masked token in each of some texts of the world, as in `fill_probs`.
+
+    Returns
+    -------
+    dict
+        ``nats`` (mean negative log-probability of the true token), ``accuracy`` of the most probable one,
+        ``excess`` (mean KL divergence from the exact distribution given `sides`), and under ``exact`` the
+        first two for that exact distribution. Positions are the same for every model.
+    """
+    through, rng, rows = World().through(tokenizer), np.random.default_rng(_BLANK_SEED), []
+    for ids in tokenizer.encode_batch(texts[:n_blanks]):
+        position = int(rng.integers(len(ids)))
+        truth = _exact_token(through, ids, position, sides, tokenizer.eos_id)
+        predicted = fill_probs(model, tokenizer, ids, position, sides=sides, hybrid=hybrid)
+        possible = truth > 0
+        excess = (truth[possible] * np.log(truth[possible] / predicted[possible])).sum()
+        pairs = [
+            (-np.log(probs[ids[position]]), probs.argmax() == ids[position]) for probs in (predicted, truth)
+        ]
+        rows.append([excess, *pairs[0], *pairs[1]])
+    excess, *means = np.mean(rows, axis=0).tolist()
+    own, exact = (dict(zip(("nats", "accuracy"), pair, strict=True)) for pair in (means[:2], means[2:]))
+    return {"n": len(rows), "exact_given": sides, **own, "excess": excess, "exact": exact}
+
+
 class _Runs:
     """The models of all objectives, trained when first needed, and what is measured on them."""
 
@@ -124,29 +154,17 @@ class _Runs:
 
     def measures(self, objective: str) -> list[str]:
         """Names of what is measured on a contestant."""
-        finetuned = [f"finetune {n}" for n in LABEL_COUNTS]
-        if objective in (*FRESH, BAG):
-            return finetuned
-        if objective == SPARSE:
-            return ["pretraining", "fill, left side"]
-        fills = ["fill", "fill, left side"] if objective in ("causal", "hybrid") else ["fill"]
-        if objective == "masked+nsp":
-            return ["pretraining", *fills, "next sentence"]
-        return ["pretraining", *fills, "complete", *(f"probe {n}" for n in LABEL_COUNTS), *finetuned]
+        fills = [] if objective in (*FRESH, BAG, SPARSE) else ["fill"]
+        left = ["fill, left side"] if objective in ("causal", "hybrid", SPARSE) else []
+        return [*fills, *left, *([] if objective == SPARSE else [f"finetune {N_LABELS}"])]
 
     def origin(self, seed: int, objective: str, measure: str) -> Record:
         """All that a record follows from."""
-        settings: Record = {}
-        if measure.startswith("fill"):
-            settings = {"n_blanks": N_BLANKS}
-        elif measure == "complete":
-            settings = {"n_prefixes": N_PREFIXES}
-        elif measure.startswith("probe"):
-            settings = {"strengths": PROBE_STRENGTHS}
-        elif objective == BAG:
+        if objective == BAG:
             return {"texts": self._texts, "strengths": STRENGTHS}
-        elif measure.startswith("finetune"):
-            settings = {**self._finetuning(), "lr": self._finetuning_rate(objective, measure)}
+        settings: Record = {"n_blanks": N_BLANKS}
+        if not measure.startswith("fill"):
+            settings = {**self._finetuning(), "lr": self._finetuning_rate(objective)}
         return self._origin(self._recipe(seed, FRESH.get(objective, objective)), settings=settings)
 
     def _origin(self, recipe: Recipe, **own: Any) -> Record:
@@ -173,15 +191,15 @@ class _Runs:
 
         return best_rate(excess, RATES, N_BEYOND)
 
-    def _finetuning_rate(self, contestant: str, measure: str) -> float:
+    def _finetuning_rate(self, contestant: str) -> float:
         """The learning rate of a fine-tuning: the best on valid texts, for the body of one other seed."""
         recipe = self._recipe(TUNING_SEED, FRESH.get(contestant, contestant))
         held_out = dataclasses.replace(self.data, test=None)
 
         def error(lr: float) -> float:
             origin = self._origin(recipe, settings={**self._finetuning(), "lr": lr})
-            task = partial(self._finetuned, contestant, TUNING_SEED, measure, lr, held_out)
-            return 1 - self._tuning(contestant, f"{measure} {lr}", origin, task)["accuracy"]
+            task = partial(self._finetuned, contestant, TUNING_SEED, lr, held_out)
+            return 1 - self._tuning(contestant, f"finetune {N_LABELS} {lr}", origin, task)["accuracy"]
 
         return best_rate(error, FINETUNING_RATES, N_BEYOND)
 
@@ -201,11 +219,11 @@ class _Runs:
         if objective == "hybrid":
             masking = Masking(causal_share=HYBRID_CAUSAL_SHARE, transform=False)
         elif config.causal is False:
-            masking = Masking(next_sentence=objective == "masked+nsp", transform=False)
+            masking = Masking(transform=False)
         n_steps = base.settings.n_steps
         if lr is not None:
             n_steps = max(10, round(TUNING_SHARE * n_steps))
-        rate = self.rate(objective.removesuffix("+nsp")) if lr is None else lr
+        rate = self.rate(objective) if lr is None else lr
         settings = resize(base.settings, self.settings.longer * n_steps).replace(lr=rate)
         return dataclasses.replace(base, config=config, settings=settings, masking=masking)
 
@@ -241,43 +259,25 @@ class _Runs:
 
     def measured(self, seed: int, objective: str, measure: str) -> Record:
         """One record."""
-        of_labels = measure.startswith(("probe", "finetune"))
-        found = (self._labelled if of_labels else self._asked)(seed, objective, measure)
+        if objective == BAG:
+            found = self._counted(seed)
+        elif measure.startswith("fill"):
+            result = self._trained(seed, objective)
+            sides: Sides = "left" if measure.endswith("left side") else "both"
+            asked = result.model, result.tokenizer, self._test.texts, N_BLANKS
+            found = fill_measures(*asked, sides, hybrid=objective == "hybrid")
+        else:
+            found = self._finetuned(objective, seed, self._finetuning_rate(objective), self.data)
         return {"seed": seed, "contestant": objective, "measure": measure, **found}
 
-    def _labelled(self, seed: int, contestant: str, measure: str) -> Record:
-        learned = label_subset(self.data.train, labels_of(measure), seed)
-        if contestant == BAG:
-            return self._scored(*bag_of_words(learned, self._test, seed))
-        if measure.startswith("finetune"):
-            lr = self._finetuning_rate(contestant, measure)
-            return self._finetuned(contestant, seed, measure, lr, self.data)
-        result = self._trained(seed, contestant)
-        body, tokenizer = result.model.body, result.tokenizer
-        with bidirectional(body) if contestant == "hybrid" else nullcontext():
-            own, others = (
-                columns_of(body, tokenizer, split, self.settings.device) for split in (learned, self._test)
-            )
-        return self._scored(*probe(learned, self._test, own, others, seed))
-
-    def _asked(self, seed: int, objective: str, measure: str) -> Record:
-        result = self._trained(seed, objective)
-        model, tokenizer, texts = result.model, result.tokenizer, self._test.texts
-        if measure == "pretraining":
-            return _pretraining(result)
-        if measure.startswith("fill"):
-            sides: Sides = "left" if measure.endswith("left side") else "both"
-            return fill_measures(model, tokenizer, texts, N_BLANKS, sides, hybrid=objective == "hybrid")
-        if measure == "complete":
-            return completion_measures(model, tokenizer, texts, N_PREFIXES, seed=seed)
-        return next_sentence_measures(model, tokenizer, self.data.train.texts, texts)
-
-    def _scored(self, scores: np.ndarray, chosen: Record) -> Record:
+    def _counted(self, seed: int) -> Record:
+        learned = label_subset(self.data.train, N_LABELS, seed)
+        scores, chosen = bag_of_words(learned, self._test, seed)
         right = scores.argmax(axis=1) == np.array(self._test.labels)
         exact = {"accuracy": self._label_bound()}
         return {"accuracy": float(right.mean()), "n": len(right), **chosen, "exact": exact}
 
-    def _finetuned(self, contestant: str, seed: int, measure: str, lr: float, data: Corpus) -> Record:
+    def _finetuned(self, contestant: str, seed: int, lr: float, data: Corpus) -> Record:
         result = self._trained(seed, FRESH.get(contestant, contestant))
         with bidirectional(result.model.body) if contestant == "hybrid" else nullcontext():
             tuned = finetune(
@@ -286,28 +286,13 @@ class _Runs:
                 body="fresh" if contestant in FRESH else "pretrained",
                 budget=self.settings.budget,
                 seed=seed,
-                n_labels=labels_of(measure),
+                n_labels=N_LABELS,
                 n_scored=1,
                 training_changes={"lr": lr},
                 options=self.settings.quiet,
             )
         found = {"lr": lr, **tuned.evaluation.score.to_dict(), "last_loss": tuned.history.loss[-1]}
         return {**found, "exact": {"accuracy": self._label_bound()}}
-
-
-def labels_of(measure: str) -> int:
-    """The number of labels in the name of a measure, such as "probe 100"."""
-    return int(measure.split(" ")[1])
-
-
-def _pretraining(result: TrainingResult) -> Record:
-    settings, config = result.recipe.settings, result.recipe.config
-    return {
-        **{key: value for key, value in result.to_dict().items() if key != "path"},
-        "n_body": count_parameters(result.model.body),
-        "ids_at_most": settings.n_steps * settings.tokens_per_batch,
-        "flops_per_id": 3 * training_flops(config, result.recipe.masking),
-    }
 
 
 def conclusions(records: Records) -> Conclusions:

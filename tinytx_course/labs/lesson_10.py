@@ -85,13 +85,8 @@ FIGURES = {
     "fill, left: nats": ("fill, left side", "nats"),
     "fill, left: excess": ("fill, left side", "excess"),
     "fill, left: accuracy": ("fill, left side", "accuracy"),
-    "complete: possible": ("complete", "possible"),
-    "complete: good words": ("complete", "words_before_error"),
-    "next: model": ("next sentence", "model"),
-    "next: associations": ("next sentence", "associations"),
-    "next: shared words": ("next sentence", "shared"),
 }
-OPTIMUM = {"fill: excess": 0.0, "fill, left: excess": 0.0, "complete: possible": 1.0}
+OPTIMUM = {"fill: excess": 0.0, "fill, left: excess": 0.0}
 
 
 def figures_of(measures: Iterable[str]) -> dict[str, tuple[str, str]]:

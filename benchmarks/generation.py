@@ -63,7 +63,7 @@ class _Sizes:
 TINY = _Sizes((50,), (1, 3), 3, 5, 7, (2,), 4, 2, 5, 16, 2)
 
 
-def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Record]]:
+def measure(settings: BenchSettings) -> Iterator[tuple[str, Record]]:
     """Time greedy generation, long prompts and beam search."""
     sizes, device = TINY if settings.tiny else _Sizes(), settings.device
     for vocab_size in sizes.vocab_sizes:
@@ -89,9 +89,7 @@ def _greedy(model: LanguageModel, sizes: _Sizes, batch_size: int, settings: Benc
     ours = partial(_continued, model, prompts)
     anew = partial(_read_anew, model, prompts) if batch_size > 1 else partial(ours, cached=False)
     others = {PRODUCTS: partial(_products_alone, model, batch_size), ANEW: anew}
-    record = _compared(model, ours, prompts, sizes.new, sizes.new * batch_size, settings, others)
-    record["contestants"][ANEW]["lengths_timed"] = SAMPLED if batch_size > 1 else sizes.new
-    return record
+    return _compared(model, ours, prompts, sizes.new, sizes.new * batch_size, settings, others)
 
 
 def _prompt(model: LanguageModel, sizes: _Sizes, batch_size: int, settings: BenchSettings) -> Record:

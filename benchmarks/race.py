@@ -61,9 +61,9 @@ def race(
     settings: BenchSettings,
     store: Results,
     *,
-    seconds: float = SECONDS,
-    n_steps: int | None = None,
-    n_seeds: int = N_SEEDS,
+    seconds: float,
+    n_steps: int | None,
+    n_seeds: int,
 ) -> list[Record]:
     """Let a model race with seeds 0, 1, ...; each result is stored at once, and not measured twice.
 

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from benchmarks.race import race_table
 from benchmarks.settings import BenchSettings
 from tinytx_course.labs.lesson_13 import speed_line
-from tinytx_course.labs.roofline import COPY_BYTES, DTYPES, product
-from tinytx_course.labs.timing import Turns, take_turns
+from tinytx_course.labs.timing import Turns
 from tinytx_course.results import ROOTS, Results, with_table
 
 Record = dict[str, Any]
-# A part is a module with this function: takes settings and ceiling, yields keys and records as measured.
-Measure = Callable[[BenchSettings, Record], Iterator[tuple[str, Record]]]
+# A part is a module with this function: it yields keys and records as measured.
+Measure = Callable[[BenchSettings], Iterator[tuple[str, Record]]]
 OURS = "tinytx"
 PAGE = ROOTS[0] / "docs" / "speed.md"  # holds the tables
 EQUAL, AS_IT_COMES = "equal precision", "as it comes"  # groups of candidates
 PARTS = ("steps", "reviews", "generation")  # what "all" means
-WIDTHS = {"cpu": (1024, 2048), "cuda": (4096, 8192)}  # of the matrices that are tried
 
 
 def run_parts(parts: Sequence[str], settings: BenchSettings, folder: Path) -> dict[str, Record]:
@@ -34,49 +29,14 @@ def run_parts(parts: Sequence[str], settings: BenchSettings, folder: Path) -> di
     run has finished stays.
     """
     records: dict[str, Record] = {}
-    ceiling = measure_ceiling(settings)
-    products = ", ".join(f"{name} {rate:,.0f} GFLOP/s" for name, rate in ceiling["gflops"].items())
-    settings.report(f"largest product of matrices: {products}; copied: {ceiling['copied_gb_s']:.1f} GB/s")
     for part in parts:
         store = Results(f"bench-{part}", folder)
-        store.put("ceiling", ceiling)
-        records[f"{part}/ceiling"] = ceiling
         measure: Measure = importlib.import_module(f"benchmarks.{part}").measure
-        for key, record in measure(settings, ceiling):
+        for key, record in measure(settings):
             store.put(key, record)
             records[f"{part}/{key}"] = record
-            if record.get("fastest"):
-                settings.report(speed_line(key, record))
+            settings.report(speed_line(key, record))
     return records
-
-
-def measure_ceiling(settings: BenchSettings) -> Record:
-    """The most that the machine gives in any round: the fastest product of matrices, and the fastest copy.
-
-    Returns
-    -------
-    dict
-        By precision, ``gflops`` of the fastest product (a multiply-add counts as two) and the ``width`` of
-        its square matrices; ``copied_gb_s``, bytes read and written. In float32 a GPU multiplies as PyTorch
-        has it by default, without TF32.
-    """
-    device = settings.device
-    widths = (64, 128) if settings.tiny else WIDTHS[device.type]
-    n_bytes = 2**16 if settings.tiny else COPY_BYTES[device.type]
-    source = torch.ones(n_bytes, dtype=torch.uint8, device=device)
-    tasks: dict[Any, Callable[[], object]] = {
-        (name, width): product(width, name, device) for name in DTYPES for width in widths
-    }
-    tasks["copy"] = partial(torch.empty_like(source).copy_, source)
-    turns = take_turns(tasks, n_rounds=settings.n_rounds, device=device, label="ceiling")
-    best = {task: min(times.seconds) for task, times in turns.wall.items()}
-    rates = {name: {width: 2 * width**3 / best[name, width] for width in widths} for name in DTYPES}
-    return {
-        "kind": "ceiling",
-        "gflops": {name: max(by_width.values()) / 1e9 for name, by_width in rates.items()},
-        "width": {name: max(by_width, key=by_width.__getitem__) for name, by_width in rates.items()},
-        "copied_gb_s": 2 * n_bytes / best["copy"] / 1e9,
-    }
 
 
 def compare(turns: Turns, details: Mapping[str, Record], unit: str, n_units: int = 1) -> Record:

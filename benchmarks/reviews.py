@@ -112,10 +112,10 @@ def _our_model(case: ReviewsCase) -> Classifier:
     return seeded(lambda: Classifier(case.config, 2, "first"), 0).to(case.device)
 
 
-def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Record]]:
+def measure(settings: BenchSettings) -> Iterator[tuple[str, Record]]:
     """Time an update on each text of a sample, on average over the sample."""
     corpus = reviews(settings)
-    case, n_cut = _case(corpus, settings)
+    case = _case(corpus, settings)
     key = f"{corpus.name}, {len(case.rows)} reviews, up to {case.config.max_len} ids"
     makes = {OURS: our_candidate, "the same model": same_model_candidate}
     makes["transformers BERT"] = bert_candidates
@@ -129,8 +129,6 @@ def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Rec
         "config": case.config.to_dict(),
         "corpus": corpus.name,
         "n_texts": len(case.rows),
-        "n_cut": n_cut,
-        "mean_length": float(np.mean([len(row) for row in case.rows])),
         "precision": case.precision,
         "threads": torch.get_num_threads(),
         "n_rounds": settings.n_rounds,
@@ -140,17 +138,17 @@ def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Rec
     yield key, record
 
 
-def _case(corpus: Corpus, settings: BenchSettings) -> tuple[ReviewsCase, int]:
-    """A sample of labelled reviews with the lengths they have, and how many were cut."""
+def _case(corpus: Corpus, settings: BenchSettings) -> ReviewsCase:
+    """A sample of labelled reviews with the lengths they have, up to the longest that is read."""
     n_texts, max_len, sizes, vocab_size = 256, 512, SEED_LAB, 8_000
     if settings.tiny:
         n_texts, max_len, sizes, vocab_size = 8, 24, TINY, 600
     tokenizer = tokenizer_for(corpus, vocab_size)
     chosen = np.random.default_rng(0).permutation(len(corpus.train))[:n_texts]
-    rows, cut = classifier_inputs(tokenizer, [corpus.train.texts[i] for i in chosen], max_len, causal=False)
+    rows, _ = classifier_inputs(tokenizer, [corpus.train.texts[i] for i in chosen], max_len, causal=False)
     config = TransformerConfig(
         vocab_size=tokenizer.vocab_size, max_len=max_len, dropout=0.1, n_segments=2, **sizes, **BERT
     )
     labels = tuple((corpus.train.labels or ())[i] for i in chosen)
     precision = choose_precision("auto", settings.device)
-    return ReviewsCase(config, tuple(map(tuple, rows)), labels, precision, settings.device), len(cut)
+    return ReviewsCase(config, tuple(map(tuple, rows)), labels, precision, settings.device)

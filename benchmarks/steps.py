@@ -32,9 +32,7 @@ from tinytx.config import TransformerConfig
 from tinytx.counting import count_parameters
 from tinytx.objectives import CausalObjective
 from tinytx.settings import TrainingSettings, choose_precision
-from tinytx_course.counting.costs import cost_table
 from tinytx_course.labs.lesson_13 import tokenizer_for
-from tinytx_course.labs.roofline import product
 from tinytx_course.labs.timing import take_turns
 from tinytx_run.hf.families import GPT2, LLAMA
 from tinytx_run.pretrain import new_language_model
@@ -43,7 +41,7 @@ from tinytx_run.training import seeded
 BOS, EOS, PAD = 2, 3, 0
 N_BATCHES = 4  # different ones, used in turn
 LR = 1e-3
-CEILING, COMPILED, MUON = "largest product", "compiled", "tinytx, Muon"
+COMPILED, MUON = "compiled", "tinytx, Muon"
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ def cases(tiny: bool = False, on_gpu: bool = False) -> list[StepCase]:
     return found
 
 
-def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Record]]:
+def measure(settings: BenchSettings) -> Iterator[tuple[str, Record]]:
     """Time a step of each candidate in turn, case by case."""
     corpus, device = reviews(settings), settings.device
     precision = choose_precision("auto", device)
@@ -111,24 +109,19 @@ def measure(settings: BenchSettings, ceiling: Record) -> Iterator[tuple[str, Rec
             how = (case, stream, precision, device)
             peers = {name: partial(peer_candidates, name, *how) for name in peers_of(case.config, on_gpu)}
             built = build(processes[: 1 + len(peers)], {OURS: partial(our_candidate, *how), **peers})
-            record = _compare(case, built, ceiling["width"][precision], precision, settings)
+            record = _compare(case, built, precision, settings)
             yield case.key, {"kind": "step", "corpus": corpus.name, **record}
 
 
-def _compare(case: StepCase, built: Built, width: int, precision: str, settings: BenchSettings) -> Record:
-    """Time all candidates of a case and the largest product in turn, and compare."""
+def _compare(case: StepCase, built: Built, precision: str, settings: BenchSettings) -> Record:
+    """Time all candidates of a case in turn, and compare."""
     turns = take_turns(
-        {**built.tasks, CEILING: product(width, precision, settings.device)},
+        built.tasks,
         n_rounds=settings.n_rounds,
         n_warmup=2,
         device=settings.device,
         label=case.key,
     )
-    costs = cost_table(case.config, batch_size=case.batch_size, seq_len=case.seq_len)
-    flops = costs.flops_training  # of one step, in float32
-    # The operations of a step as a share of what one large product reaches in the same round.
-    rates = turns.ratio(CEILING, OURS).to_dict()
-    share = {name: flops / (2 * width**3) * value for name, value in rates.items()}
     return {
         "config": case.config.to_dict(),
         "batch_size": case.batch_size,
@@ -136,8 +129,6 @@ def _compare(case: StepCase, built: Built, width: int, precision: str, settings:
         "precision": precision,
         "threads": torch.get_num_threads(),
         "n_rounds": settings.n_rounds,
-        "flops": flops,
-        "share_of_largest_product": share,
         "left_out": built.left_out,
         **compare(turns, built.details, "tokens", case.batch_size * case.seq_len),
         "peak_gib": {name: peak() for name, peak in built.peaks.items()},

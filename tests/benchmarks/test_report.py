@@ -19,10 +19,7 @@ def test_records_have_every_field_and_the_table_every_ratio(tmp_path):
     compared = []
     for part in ("steps", "reviews"):
         assert main([part, "--tiny", "--rounds", "2", "--results", str(tmp_path)]) == 0
-        records = json.loads((tmp_path / f"bench-{part}.json").read_text())["records"]
-        ceiling = records.pop("ceiling")
-        assert min(*ceiling["gflops"].values(), ceiling["copied_gb_s"]) > 0
-        compared += records.values()
+        compared += json.loads((tmp_path / f"bench-{part}.json").read_text())["records"].values()
     rows = bench_table(tmp_path).partition("\n\n")[0].splitlines()[2:]
     for row, record in zip(rows, compared, strict=True):
         assert {"config", "corpus", "precision", "threads", "n_rounds"} <= record.keys()

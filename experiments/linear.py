@@ -1,4 +1,4 @@
-"""Linear models for texts: TF-IDF of words and letters, and a probe of hidden states."""
+"""Linear models for texts: TF-IDF of words and letters, a probe of hidden states, embeddings from counts."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
+from tinytx.tokenizer import Tokenizer
 from tinytx_run.corpora import Split
 
 #: Scores of all classes for each text, (N, C), and what was chosen.
 Predicted = tuple[np.ndarray, dict[str, Any]]
 STRENGTHS = (10.0, 1.0, 100.0)  # inverse regularisation of logistic regression; the first wins a tie
 MORE_STRENGTHS = (*STRENGTHS, 1_000.0)  # with characters
-RATED_STRENGTHS = (1.0, 10.0)  # were tried with thousands of texts that have stars or pseudo-labels
 PROBE_STRENGTHS = (1.0, 0.1, 10.0)
 CHARACTERS = (2, 5)
 LSA_WIDTH = 256
 N_PARTS = 5
+WINDOW = 15  # of counts; wide: words of one mood share a sentence, not a phrase
+SMOOTHING = 0.75  # of the frequencies of context tokens, so that rare ones do not count too much
 
 
 def bag_of_words(train: Split, test: Split, seed: int, *, letters: bool = False) -> Predicted:
@@ -30,15 +34,10 @@ def bag_of_words(train: Split, test: Split, seed: int, *, letters: bool = False)
 
 
 def probe(train: Split, test: Split, columns: np.ndarray, test_columns: np.ndarray, seed: int) -> Predicted:
-    """Logistic regression on standardised columns (n, D) and (N, D)."""
-    return _regression(*standardised(columns, test_columns), train, PROBE_STRENGTHS, seed)
-
-
-def with_tfidf(
-    train: Split, test: Split, columns: np.ndarray, test_columns: np.ndarray, seed: int
-) -> Predicted:
-    """Logistic regression on TF-IDF of words and letters next to standardised columns (n, D) and (N, D)."""
-    return beside_tfidf(train, test, *standardised(columns, test_columns), seed)
+    """Logistic regression on columns (n, D) and (N, D), standardised and divided by the root of D."""
+    mean, scale = columns.mean(0), (columns.std(0) + 1e-6) * columns.shape[1] ** 0.5
+    own, others = ((each - mean) / scale for each in (columns, test_columns))
+    return _regression(own, others, train, PROBE_STRENGTHS, seed)
 
 
 def lsa(texts: Sequence[str]) -> Callable[[Sequence[str]], np.ndarray]:
@@ -118,8 +117,56 @@ def gram_features(table: Any, others: Any) -> tuple[np.ndarray, np.ndarray]:
     return vectors * roots, (others @ table.T).toarray() @ vectors / roots
 
 
-def standardised(columns: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both with mean and spread of the first taken away, divided by the square root of the width."""
-    mean, spread = columns.mean(0), columns.std(0) + 1e-6
-    scale = spread * columns.shape[1] ** 0.5
-    return (columns - mean) / scale, (others - mean) / scale
+def cooccurrences(sequences: Sequence[Sequence[int]], vocab_size: int) -> np.ndarray:
+    """How often each token occurs at most `WINDOW` positions from each other one, shape (V, V), float32.
+
+    Examples
+    --------
+    >>> cooccurrences([[0, 1], [1, 1]], 2).tolist()
+    [[0.0, 1.0], [1.0, 2.0]]
+    """
+    ids = np.concatenate([np.asarray(ids, dtype=np.int64) for ids in sequences])
+    text = np.repeat(np.arange(len(sequences)), [len(ids) for ids in sequences])
+    counts = np.zeros((vocab_size, vocab_size), dtype=np.float32)
+    for offset in range(1, WINDOW + 1):
+        together = text[offset:] == text[:-offset]
+        pairs = ids[:-offset][together] * vocab_size + ids[offset:][together]
+        found, times = np.unique(pairs, return_counts=True)
+        counts.reshape(-1)[found] += times
+    return counts + counts.T
+
+
+def ppmi_vectors(sequences: Sequence[Sequence[int]], vocab_size: int, width: int) -> np.ndarray:
+    r"""Positive pointwise mutual information with near tokens, reduced by a truncated SVD.
+
+    .. math:: M_{ij} = \max(0, \log \frac{P(i, j)}{P(i) P(j)^{0.75}}) \approx U \Sigma V^T, \quad
+        \text{rows of } U \Sigma^{1/2}
+
+    The sequences are ids of texts. A row of the result, (V, width), is zero where its token never occurs near
+    another.
+
+    References
+    ----------
+    Levy, Goldberg and Dagan, "Improving Distributional Similarity with Lessons Learned from Word Embeddings",
+    TACL 3 (2015), sections 2 and 3.
+    """
+    from sklearn.utils.extmath import randomized_svd
+
+    counts = cooccurrences(sequences, vocab_size)
+    context = counts.sum(0) ** SMOOTHING
+    with np.errstate(divide="ignore", invalid="ignore"):
+        information = np.log(counts / (counts.sum(1)[:, None] * (context / context.sum())[None, :]))
+    positive = np.nan_to_num(np.maximum(information, 0), posinf=0, neginf=0)
+    left, values, _ = randomized_svd(positive, width, n_oversamples=16, n_iter=4, random_state=0)
+    return left * np.sqrt(values)
+
+
+def embed_by_counts(weight: Tensor, tokenizer: Tokenizer, texts: Sequence[str]) -> None:
+    """Set embeddings, (V, D), to PPMI vectors of some texts, centred, of the size of new ones."""
+    ids = tokenizer.encode_batch(texts)
+    vectors = torch.from_numpy(ppmi_vectors(ids, *weight.shape)).float()
+    flat = torch.from_numpy(np.concatenate([np.asarray(row, dtype=np.int64) for row in ids]))
+    shares = torch.bincount(flat, minlength=len(weight)).float() / len(flat)
+    centred = vectors - shares @ vectors
+    with torch.no_grad():
+        weight.copy_(centred / (centred.std(0) + 1e-6) * weight.shape[1] ** -0.5)

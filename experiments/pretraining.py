@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
+from torch import Tensor
 
 from experiments import linear
 from experiments.harness import Record, Records, Settings, digest_of, frame, mean_table
 from experiments.pretraining_data import Fold, Texts, grouped_folds, last_words, texts_of
 from experiments.pretraining_models import Bodies
-from experiments.pretraining_readers import columns_of, tuned
 from experiments.pretraining_recipes import (
-    BAGS,
-    FROZEN,
+    FINE_TUNING,
     LAST_BAG,
     LAST_LSA_BAG,
     LSA_BAG,
@@ -25,13 +26,22 @@ from experiments.pretraining_recipes import (
     RECIPES,
     Condition,
     Recipe,
-    Tuning,
     condition,
     first_conditions,
     times_width,
 )
-from tinytx_run.classify import class_probabilities
+from tinytx.classifier import Classifier, pool
+from tinytx.inference import evaluate_rows
+from tinytx.loop import train
+from tinytx.objectives import ClassificationObjective
+from tinytx.settings import TrainingSettings, choose_device, choose_precision
+from tinytx.tokenizer import Tokenizer
+from tinytx.transformer import Transformer
+from tinytx_run.classify import class_probabilities, classifier_inputs
 from tinytx_run.corpora import Corpus, Split, label_subset, load_corpus
+from tinytx_run.finetune import epoch_ends
+from tinytx_run.recipes import resize
+from tinytx_run.training import seeded
 
 #: Named before anything was measured: each condition is compared with these, and with no others.
 BASELINES = ("scratch/tuned", "tfidf-words", "tfidf-letters")
@@ -68,7 +78,6 @@ def pretraining(
     if isinstance(unlabelled, str):
         unlabelled = load_corpus(unlabelled, settings.data_dir)
     cells = _Cells(settings, texts_of(corpus, unlabelled or corpus, on), recipe, label_counts)
-    cells.write_down()
     for one in wanted:
         cells.report_pretraining(one)
         due = ((one, n, fold) for fold in cells.folds for n in label_counts)
@@ -130,29 +139,15 @@ class _Cells:
         if wanted.way == "bag":
             return found
         found |= {**self._pretraining(wanted.start), "n_words": recipe.n_words}
-        if wanted.way in FROZEN:
+        if wanted.way == "probe":
             return found
-        tunings = [dataclasses.asdict(one) for one in self._tunings(wanted)]
-        return {**found, "tunings": digest_of({"tunings": tunings, "share": recipe.held_out_share})}
+        tuning = {name: getattr(recipe, name) for name in (*FINE_TUNING, "held_out_share")}
+        return {**found, "tuning": digest_of(tuning)}
 
     def _pretraining(self, start: str) -> Record:
         """What decides a body, apart from its dose."""
         wider = {} if times_width(start) == 1 else {"times_width": times_width(start)}
         return {"pretraining": self.bodies.identity, **wider}
-
-    def write_down(self) -> None:
-        """Store what is tried inside the labels of each condition."""
-        strengths = {
-            **{"tfidf-words": linear.STRENGTHS, "probe": linear.PROBE_STRENGTHS},
-            **dict.fromkeys((*BAGS[1:], "with-tfidf"), linear.MORE_STRENGTHS),
-            **dict.fromkeys(("tfidf-letters-rated", "tfidf-letters-pseudo"), linear.RATED_STRENGTHS),
-        }
-        by = "log loss in 5 parts of the labels"
-        search: Record = {name: {"C": tried, "by": by} for name, tried in strengths.items()}
-        rates = [one.lr for one in self.recipe.tunings]
-        search["tuned"] = {"lr": rates, "by": "accuracy on a part of the labels"}
-        origin = {"recipe": dataclasses.asdict(self.recipe), "search": search}
-        self.settings.cached(f"{self.texts.name}/{self._budget}/search", origin, dict)
 
     def report_pretraining(self, wanted: Condition) -> None:
         """Store and print what the body of a condition has read."""
@@ -169,7 +164,7 @@ class _Cells:
     def measured(self, wanted: Condition, n_labels: int, fold: Fold) -> Record:
         """The record of a cell."""
         train = label_subset(fold.train, n_labels, fold.seed)
-        read = self._bag if wanted.way == "bag" else self._read if wanted.way in FROZEN else self._tuned
+        read = {"bag": self._bag, "probe": self._probe, "tuned": self._tuned}[wanted.way]
         scores, chosen = read(wanted, train, fold.test, fold.seed)
         correct = _n_correct(scores, fold.test)
         return {
@@ -193,25 +188,24 @@ class _Cells:
             return linear.beside_tfidf(train, test, own, others, seed)
         return linear.bag_of_words(train, test, seed, letters=wanted.name != "tfidf-words")
 
-    def _read(self, wanted: Condition, train: Split, test: Split, seed: int) -> linear.Predicted:
-        """A regression on the frozen states of a body; bags read whole texts."""
+    def _probe(self, wanted: Condition, train: Split, test: Split, seed: int) -> linear.Predicted:
+        """A regression on the frozen states of a body."""
         body = self.bodies.body(wanted, seed)
         own, others = (
             columns_of(body, self.bodies.tokenizer, self._ends(part), self.settings.device)
             for part in (train, test)
         )
-        regression = linear.with_tfidf if wanted.way == "with-tfidf" else linear.probe
-        return regression(train, test, own, others, seed)
+        return linear.probe(train, test, own, others, seed)
 
     def _tuned(self, wanted: Condition, train: Split, test: Split, seed: int) -> linear.Predicted:
-        """Fine-tune with each tuning on a part of the labels, then with the best on all of them."""
+        """Fine-tune with each rate on a part of the labels, then with the best on all of them."""
         from sklearn.model_selection import train_test_split
 
         body, tokenizer = self.bodies.body(wanted, seed), self.bodies.tokenizer
         how: dict[str, Any] = {"n_classes": self._n_classes, "seed": seed, "device": self.settings.device}
 
-        def scores(tuning: Tuning, own: Split, others: Split) -> np.ndarray:
-            model = tuned(body, tokenizer, own, tuning=tuning, **how)
+        def scores(lr: float, own: Split, others: Split) -> np.ndarray:
+            model = tuned(body, tokenizer, own, self.recipe, lr=lr, **how)
             return class_probabilities(model, tokenizer, others.texts)
 
         train, test = map(self._ends, (train, test))
@@ -220,17 +214,58 @@ class _Cells:
             range(len(train)), test_size=share, stratify=train.labels, random_state=seed
         )
         own, others = train.take(rows), train.take(held_out)
-        tunings = self._tunings(wanted)
-        merits = [_n_correct(scores(tuning, own, others), others) for tuning in tunings]
-        best = tunings[int(np.argmax(merits))]
-        search = {f"{one.lr:g}": value for one, value in zip(tunings, merits, strict=True)}
-        found = {"search": search, "n_held_out": len(held_out), "chosen": f"{best.lr:g}"}
+        merits = {lr: _n_correct(scores(lr, own, others), others) for lr in self.recipe.rates}
+        best = max(merits, key=lambda lr: merits[lr])
+        search = {f"{lr:g}": value for lr, value in merits.items()}
+        found = {"search": search, "n_held_out": len(held_out), "chosen": f"{best:g}"}
         return scores(best, train, test), found
 
-    def _tunings(self, wanted: Condition) -> tuple[Tuning, ...]:
-        """What is tried inside the labels: the same for each start."""
-        kept = wanted.way == "tuned-kept"
-        return tuple(dataclasses.replace(one, keep_embeddings=kept) for one in self.recipe.tunings)
+
+def tuned(
+    encoder: Transformer,
+    tokenizer: Tokenizer,
+    split: Split,
+    recipe: Recipe,
+    *,
+    lr: float,
+    n_classes: int,
+    seed: int,
+    device: str,
+) -> Classifier:
+    """Train a copy of an encoder with a new head; the seed is that of head, order and dropout."""
+    where = choose_device(device)
+    config = encoder.config.replace(dropout=recipe.dropout)
+    model = seeded(lambda: Classifier(config, n_classes=n_classes, pooling="mean"), seed)
+    model.body.load_state_dict(encoder.state_dict())
+    model.to(where)
+    sequences, _ = classifier_inputs(tokenizer, split.texts, config.max_len, causal=config.causal)
+    objective = ClassificationObjective(sequences, split.labels or (), pad_id=tokenizer.pad_id)
+    lengths = [len(sequence) for sequence in sequences]
+    settings = TrainingSettings(
+        n_steps=1,
+        lr=lr,
+        tokens_per_batch=max(max(lengths), math.ceil(recipe.texts_per_batch * float(np.mean(lengths)))),
+        precision=choose_precision("auto", where),
+        seed=seed,
+    )
+    n_epochs = math.ceil(recipe.n_updates / epoch_ends(objective, settings, 1)[0])
+    n_steps = epoch_ends(objective, settings, n_epochs)[-1]
+    train(model, objective, resize(settings, n_steps), progress=False)
+    return model
+
+
+def columns_of(body: Transformer, tokenizer: Tokenizer, split: Split, device: str) -> np.ndarray:
+    """Mean embedding and mean last hidden state of each text, for a linear model to read: shape (N, 2 D)."""
+    body.to(choose_device(device))
+    config = body.config
+    sequences, _ = classifier_inputs(tokenizer, split.texts, config.max_len, causal=config.causal)
+
+    def columns(token_ids: Tensor, rows: list[int]) -> Tensor:
+        real = token_ids != tokenizer.pad_id
+        layers = body.token_embed(token_ids), body(token_ids, real)
+        return torch.cat([pool(states, real, "mean") for states in layers], dim=1)  # (B, 2 D)
+
+    return evaluate_rows(body, sequences, columns, pad_id=tokenizer.pad_id).double().numpy()
 
 
 @functools.cache

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from experiments.cooccurrences import embed_by_counts
 from experiments.harness import Record, digest_of
+from experiments.linear import embed_by_counts
 from experiments.pretraining_data import Texts, lowered
 from experiments.pretraining_recipes import Condition, Recipe, part_of, times_width
 from tinytx.loop import train

@@ -7,37 +7,22 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from tinytx.classifier import Pooling
 from tinytx.config import TransformerConfig
 from tinytx.masking import Masking
 from tinytx.settings import TrainingSettings
 from tinytx_run.recipes import FF_FACTOR, HYBRID_CAUSAL_SHARE
 
 OBJECTIVES = ("causal", "masked", "hybrid")
-# New layers that read one way or both, with embeddings from counts or new ones.
-COUNTS, SCRATCH = ("counts-causal", "counts-both"), ("scratch", "scratch-both")
-FROZEN = ("probe", "with-tfidf")
-WAYS = ("tuned", "tuned-kept", *FROZEN)
+# New layers that read one way or both, the last with embeddings from counts.
+NEW = ("scratch", "scratch-both", "counts-both")
+WAYS = ("tuned", "probe")
 LAST_BAG, LSA_BAG = "tfidf-letters-last", "tfidf-letters-lsa"
 OWN_LSA_BAG = f"{LSA_BAG}-labelled"  # of the labelled texts alone
 LAST_LSA_BAG = f"{LSA_BAG}-last"  # of the words that a transformer is given
 BAGS = ("tfidf-words", "tfidf-letters", LAST_BAG, LSA_BAG, OWN_LSA_BAG, LAST_LSA_BAG)
 _START = re.compile(r"(?P<objective>.*?)(?P<wide>-wide)?(-seed(?P<seed>[1-9]))?")
+FINE_TUNING = ("n_updates", "texts_per_batch", "rates", "dropout")  # numbers of a recipe
 WIDE = 2  # times the width and the heads of all others
-
-
-@dataclass(frozen=True)
-class Tuning:
-    """How an encoder and a new head are fine-tuned."""
-
-    n_updates: int  # at least
-    n_epochs: int  # at least
-    texts_per_batch: int  # about
-    lr: float
-    dropout: float
-    optimizer: str = "adamw"
-    pooling: Pooling = "mean"
-    keep_embeddings: bool = False  # frozen
 
 
 @dataclass(frozen=True)
@@ -61,12 +46,15 @@ class Recipe:
     warmup_steps: int
     tokens_per_batch: int
     n_words: int  # last words of a review that a transformer is given
-    tunings: tuple[Tuning, ...]  # tried inside the labels; the first wins a tie
+    n_updates: int  # of fine-tuning, at least
+    texts_per_batch: int  # of fine-tuning, about
     n_folds: int
     n_test: int
     decay_share: float = 0.2
     held_out_share: float = 0.25  # of the labels, to choose a tuning by, which then learns from all
     mask: float = 0.25
+    rates: tuple[float, ...] = (1e-3, 3e-4, 3e-3)  # of fine-tuning, tried in the labels; the first wins a tie
+    dropout: float = 0.1  # of fine-tuning
 
     def config(self, *, causal: bool, times_width: int = 1) -> TransformerConfig:
         """The one architecture of all conditions but those of a wider model."""
@@ -104,12 +92,8 @@ class Recipe:
 
     def pretraining(self) -> dict[str, Any]:
         """The numbers that decide a pretrained body, apart from its dose; as JSON can hold them."""
-        own = ("doses", "n_words", "tunings", "n_folds", "n_test", "held_out_share")
+        own = ("doses", "n_words", "n_folds", "n_test", "held_out_share", *FINE_TUNING)
         return {name: value for name, value in dataclasses.asdict(self).items() if name not in own}
-
-
-def _tunings(n_updates: int, texts_per_batch: int) -> tuple[Tuning, ...]:
-    return tuple(Tuning(n_updates, 1, texts_per_batch, lr, 0.1) for lr in (1e-3, 3e-4, 3e-3))
 
 
 RECIPES = {
@@ -125,7 +109,8 @@ RECIPES = {
         warmup_steps=2,
         tokens_per_batch=512,
         n_words=10,
-        tunings=_tunings(4, 8),
+        n_updates=4,
+        texts_per_batch=8,
         n_folds=2,
         n_test=20,
     ),
@@ -141,7 +126,8 @@ RECIPES = {
         warmup_steps=20,
         tokens_per_batch=4_096,
         n_words=160,
-        tunings=_tunings(100, 16),
+        n_updates=100,
+        texts_per_batch=16,
         n_folds=6,
         n_test=1_000,
     ),
@@ -153,12 +139,10 @@ class Condition:
     """A way to classify a text: one of `BAGS`, or START/WAY, or START/WAY/DOSE with a dose in tokens.
 
     START is one of `OBJECTIVES` with a dose of pretraining ("causal-seed1": another seed of it,
-    "causal-wide": `WIDE` times as wide), one of `COUNTS`, or one of `SCRATCH`: new weights. WAY is
+    "causal-wide": `WIDE` times as wide), or one of `NEW`: new weights. WAY is
 
     - "tuned": fine-tuned on the last `Recipe.n_words` of each text, cut at their end where they are too long;
-      "tuned-kept": all but the embeddings;
-    - "probe": frozen, its states of the same words read by logistic regression; "with-tfidf": next to TF-IDF
-      of words and letters.
+    - "probe": frozen, its states of the same words read by logistic regression.
     """
 
     name: str
@@ -169,7 +153,7 @@ class Condition:
     @property
     def causal(self) -> bool:
         """Whether the transformer reads one way when it classifies; a hybrid one reads both ways."""
-        return part_of(self.start, "objective") in ("scratch", "causal", "counts-causal")
+        return part_of(self.start, "objective") in ("scratch", "causal")
 
 
 def part_of(start: str, what: str) -> str:
@@ -190,13 +174,13 @@ def condition(name: str, recipe: Recipe) -> Condition:
         return Condition(name, name)
     doses = [str(dose) for dose in recipe.doses if dose]
     if rest and rest[0] in WAYS:
-        if start in (*SCRATCH, *COUNTS) and len(rest) == 1:
+        if start in NEW and len(rest) == 1:
             return Condition(name, start, rest[0])
         if part_of(start, "objective") in OBJECTIVES and len(rest) == 2 and rest[1] in doses:
             return Condition(name, start, rest[0], int(rest[1]))
     raise ValueError(
         f"condition must be {', '.join(BAGS)}, or START/WAY with WAY one of {', '.join(WAYS)} and START "
-        f"one of {', '.join((*SCRATCH, *COUNTS))}, or {', '.join(OBJECTIVES)} ({OBJECTIVES[0]}-seed1, -wide) "
+        f"one of {', '.join(NEW)}, or {', '.join(OBJECTIVES)} ({OBJECTIVES[0]}-seed1, -wide) "
         f"and /DOSE with a dose of {', '.join(doses)}; got {name!r}"
     )
 

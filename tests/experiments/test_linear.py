@@ -3,8 +3,18 @@
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from experiments.cooccurrences import SMOOTHING, WINDOW, cooccurrences, ppmi_vectors
-from experiments.linear import bag_of_words, gram_features, lsa, probe, tfidf, with_tfidf
+from experiments.linear import (
+    SMOOTHING,
+    WINDOW,
+    bag_of_words,
+    beside_tfidf,
+    cooccurrences,
+    gram_features,
+    lsa,
+    ppmi_vectors,
+    probe,
+    tfidf,
+)
 from tinytx_run.corpora import Split
 
 TOPICS = ("axes figure plot legend", "graph node edge path", "frame column row index", "tensor layer loss")
@@ -44,8 +54,8 @@ def test_linear_models_separate_four_topics():
     for predicted in (
         *(bag_of_words(train, test, 0, letters=letters) for letters in (False, True)),
         probe(train, test, *columns, 0),
-        with_tfidf(*silent, *columns, 0),  # columns suffice
-        with_tfidf(train, test, *map(np.zeros_like, columns), 0),  # as do words alone
+        beside_tfidf(*silent, *columns, 0),  # columns suffice
+        beside_tfidf(train, test, *map(np.zeros_like, columns), 0),  # as do words alone
     ):
         assert np.mean(answers_of(predicted) == np.asarray(test.labels)) > 0.9
 

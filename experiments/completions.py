@@ -1,4 +1,4 @@
-"""A causal language model pretrained on real French, next to n-gram models, and how it continues prompts."""
+"""A causal language model pretrained on real French, and how it continues prompts."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from typing import Any
 import pandas as pd
 
 from experiments.harness import Record, Records, Settings
-from tinytx.counting import count_parameters
 from tinytx.generate import Sampling, generate
-from tinytx.ngrams import NGramModel
 from tinytx.tokenizer import Tokenizer, plain
 from tinytx.transformer import LanguageModel
 from tinytx_run.corpora import Corpus, Split, load_corpus
@@ -25,7 +23,6 @@ from tinytx_run.recipes import MUON, plan
 from tinytx_run.training import describe, fingerprint
 
 PROMPTS = ("Bonjour les", "Bonjour les amis,", "Ce livre est", "La jeune fille")
-ORDERS = (1, 2, 3, 4)  # of the n-gram models
 N_NEW = 30  # tokens that are generated
 # By budget. With Muon and a rate that falls to nothing, few steps bring more than with the budget's AdamW.
 RATES = {"smoke": 1e-2, "laptop": 1e-2, "study": 5e-3, "gpu": 2e-3}
@@ -61,7 +58,7 @@ def _distinct(texts: Iterable[str]) -> list[str]:
 
 
 def completions(settings: Settings) -> pd.DataFrame:
-    """Pretrain on real French, compare with n-gram models, let each model continue the prompts; see `table`.
+    """Pretrain on real French, and let each model continue the prompts; see `table`.
 
     Models are trained for the budget's own number of steps, and for each of `MORE_STEPS`.
     """
@@ -99,22 +96,12 @@ def _measured(
     )
     model, tokenizer, score = result.model, result.tokenizer, result.evaluation.score
     assert isinstance(model, LanguageModel) and isinstance(score, LanguageModelScore)
-    training = result.recipe.settings
     n_words = sum(len(text.split()) for text in corpus.train.texts)
-    ngrams = NGramModel(max(ORDERS), tokenizer.vocab_size).fit(tokenizer.encode_batch(corpus.train.texts))
-    held_out = tokenizer.encode_batch(corpus.valid.texts)
     return {
-        "model": describe(model, training),
-        "n_params": count_parameters(model),
-        "vocab_size": tokenizer.vocab_size,
-        "n_steps": training.n_steps,
-        "tokens_per_batch": training.tokens_per_batch,
+        "model": describe(model, result.recipe.settings),
         "train": f"{len(corpus.train):,} texts, {n_words:,} words",
-        "valid": f"{len(corpus.valid):,} paragraphs of novels by authors that were not read",
-        "last_loss": result.history.loss[-1],
         "nats_per_token": score.nats_per_token,
         "bits_per_character": score.total_nats / math.log(2) / sum(map(len, corpus.valid.texts)),
-        "counts": {str(order): ngrams.nats_per_token(held_out, order=order) for order in ORDERS},
         "completions": [_completed(model, tokenizer, *way) for way in product(PROMPTS, SEARCHES)],
         **{"budget": settings.budget, "seed": seed},
     }
@@ -126,9 +113,10 @@ def _completed(model: LanguageModel, tokenizer: Tokenizer, prompt: str, name: st
 
 
 def table(records: Records) -> pd.DataFrame:
-    """Every completion, with the loss of its model and that of the best n-gram model."""
-    rows = []
-    for key, one in records.items():
-        losses = {"nats_per_token": one["nats_per_token"], "ngram": min(one["counts"].values())}
-        rows += [{**losses, "model": key, **text} for text in one["completions"]]
+    """Every completion, with the loss of its model."""
+    rows = [
+        {"nats_per_token": one["nats_per_token"], "model": key, **text}
+        for key, one in records.items()
+        for text in one["completions"]
+    ]
     return pd.DataFrame(rows)

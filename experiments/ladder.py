@@ -19,7 +19,6 @@ import torch
 from tqdm.auto import tqdm
 
 from experiments.harness import Conclusions, Record, Records, Settings, best_rates, entropy_bound
-from tinytx.attention import record_attention
 from tinytx.batching import batches_by_length
 from tinytx.counting import count_parameters
 from tinytx.ngrams import NGramModel
@@ -32,7 +31,6 @@ from tinytx_course.labs.ladder import (
     nats_per_token,
     train_model,
 )
-from tinytx_course.labs.layers import count_flops
 from tinytx_course.labs.timing import take_turns
 from tinytx_run.corpora import Corpus, load_corpus
 from tinytx_run.pretrain import train_tokenizer
@@ -42,7 +40,6 @@ VOCAB_SIZE = 1000
 ORDERS = (1, 2, 3, 4, 5, 6)
 LEARNING_RATES, N_BEYOND = (5e-3, 1e-2, 2e-2), 3
 N_TIMED, N_ROUNDS = 10, 5  # steps that make a round, taken in turn by all models
-N_COUNTED = 100  # reviews in which operations are counted
 
 table = ladder_table
 
@@ -129,17 +126,12 @@ class _Runs:
         return {"measure": "counts", "model": f"{order}-gram", **sizes, **losses}
 
     def cost(self, kind: str) -> Record:
-        """What a model costs: parameters, operations, processor time of a training step."""
-        model, rows = self._model(kind, 0), self._rows["test"][:N_COUNTED]
-        n_tokens = sum(len(row) - 1 for row in rows)
-
-        def forward() -> None:
-            with torch.no_grad(), record_attention(model):  # the counter does not see fused attention
-                for row in rows:
-                    model(torch.tensor([row[:-1]]))
-
-        costs = {"n_params": count_parameters(model), "flops": round(count_flops(forward) / n_tokens)}
-        return {"measure": "cost", "model": kind, **costs, "milliseconds": 1e3 * self._seconds[kind]}
+        """What a model costs: parameters, processor time of a training step."""
+        n_params = count_parameters(self._model(kind, 0))
+        return {
+            **{"measure": "cost", "model": kind, "n_params": n_params},
+            "milliseconds": 1e3 * self._seconds[kind],
+        }
 
     @cached_property
     def _seconds(self) -> dict[str, float]:

@@ -9,17 +9,13 @@ import pandas as pd
 
 from experiments.harness import Record, Records, Settings, digest_of
 from tinytx.beam import Search
-from tinytx.translate import translate
-from tinytx_course.labs.lesson_11 import alignment_mass
 from tinytx_run.bleu import evaluate_translator
-from tinytx_run.pairs import LAB_SENTENCES, PairCorpus, load_pairs
+from tinytx_run.pairs import PairCorpus, load_pairs
 from tinytx_run.pretrain import train_translator
 from tinytx_run.recipes import pair_kind, plan
 from tinytx_run.training import fingerprint
-from tinyworld.world import World
 
 SEARCHES = {"greedy": Search(), "beam of 4": Search(beam_size=4)}
-N_ALIGNED, ALIGNMENT_SEED = 300, 23_000  # sentences of the world whose attention is measured
 
 
 def translation(settings: Settings, corpus: str | os.PathLike[str] | PairCorpus = "world") -> pd.DataFrame:
@@ -51,29 +47,16 @@ def _trained(settings: Settings, data: PairCorpus, seed: int) -> Record:
     result = train_translator(
         data, budget=settings.budget, seed=seed, out=folder, search=None, options=settings.resumed
     )
-    model, tokenizer = result.model, result.tokenizer
-    record: Record = {
+    return {
         "seed": seed,
         "n_pairs": len(data.train),
         **{key: value for key, value in result.to_dict().items() if key != "path"},
         "recipe": result.recipe.to_dict(),
         "scores": {
-            name: evaluate_translator(model, tokenizer, data, search=search).to_dict()
+            name: evaluate_translator(result.model, result.tokenizer, data, search=search).to_dict()
             for name, search in SEARCHES.items()
         },
-        "sentences": {},
     }
-    if data.name == "world":
-        pairs = World().sentence_pairs(N_ALIGNED, seed=ALIGNMENT_SEED)
-        aligned = alignment_mass(model, tokenizer, pairs)
-        facts = {"uniform": aligned.uniform, "n": aligned.n_tokens}
-        record["alignment"] = {"mass": aligned.mass.tolist(), **facts}
-    else:
-        for name, search in SEARCHES.items():
-            translations = translate(model, tokenizer, LAB_SENTENCES, search=search)
-            for sentence, found in zip(LAB_SENTENCES, translations, strict=True):
-                record["sentences"].setdefault(sentence, {})[name] = found.text
-    return record
 
 
 def table(records: Records) -> pd.DataFrame:

@@ -30,7 +30,7 @@ MIXERS: dict[str, tuple[int, Callable[[int], nn.Module] | None]] = {
     "CNN": (KERNEL_SIZE, lambda d_model: ConvolutionLayer(d_model, KERNEL_SIZE)),
     "transformer": (4, None),
 }
-COLUMNS = ("n_params", "flops", "milliseconds", "n_steps", "lr")
+COLUMNS = ("n_params", "milliseconds", "n_steps", "lr")
 
 
 class InPlaceOfAttention(nn.Module):
@@ -149,8 +149,8 @@ def ladder_table(records: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
     -------
     DataFrame
         ``model``, ``equal`` ("parameters" or "time"), ``n`` (seeds), ``above`` (mean, nats per token above
-        the bound), ``std``, ``n_params``, ``flops`` (forward, a token), ``milliseconds`` (a training step),
-        ``n_steps``, ``lr``; from the best to the worst of each comparison.
+        the bound), ``std``, ``n_params``, ``milliseconds`` (a training step), ``n_steps``, ``lr``; from the
+        best to the worst of each comparison.
     """
     import pandas as pd
 

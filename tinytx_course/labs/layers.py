@@ -1,16 +1,13 @@
-"""Layers that mix tokens other than by attention, and a counter of what any layer computes.
+"""Layers that mix tokens other than by attention.
 
 Shape letters: B rows of a batch, T tokens, D width.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.flop_counter import FlopCounterMode
 
 
 class Recurrence(nn.Module):
@@ -150,19 +147,3 @@ class ConvolutionLayer(nn.Module):
         padded = F.pad(x, (0, 0, self.kernel_size - 1, 0))  # (B, k - 1 + T, D)
         shifted = [padded[:, j : j + x.shape[1]] for j in range(self.kernel_size)]  # k times (B, T, D)
         return self.proj(torch.cat(shifted, dim=-1))  # (B, T, k D) -> (B, T, D)
-
-
-def count_flops(task: Callable[[], object]) -> int:
-    """Count the floating-point operations of the matrix products and convolutions in a task, run once.
-
-    A multiply-add counts as two. Fused attention on a CPU is unknown to the counter and counts 0: run it
-    within `record_attention`.
-
-    Examples
-    --------
-    >>> count_flops(lambda: torch.ones(2, 3) @ torch.ones(3, 5)) == 2 * 2 * 3 * 5
-    True
-    """
-    with FlopCounterMode(display=False) as counter:
-        task()
-    return counter.get_total_flops()

@@ -89,20 +89,20 @@ def _greedy(model: LanguageModel, sizes: _Sizes, batch_size: int, settings: Benc
     ours = partial(_continued, model, prompts)
     anew = partial(_read_anew, model, prompts) if batch_size > 1 else partial(ours, cached=False)
     others = {PRODUCTS: partial(_products_alone, model, batch_size), ANEW: anew}
-    return _compared(model, ours, prompts, sizes.new, sizes.new * batch_size, settings, others)
+    return _compared(model, ours, prompts, sizes.new, settings, others)
 
 
 def _prompt(model: LanguageModel, sizes: _Sizes, batch_size: int, settings: BenchSettings) -> Record:
     """Time until the first token after a long prompt: all of it is read at once."""
     prompts = torch.randint(model.config.vocab_size, (batch_size, sizes.long_prompt))
-    return _compared(model, partial(_continued, model, prompts), prompts, 1, prompts.numel(), settings)
+    return _compared(model, partial(_continued, model, prompts), prompts, 1, settings)
 
 
 def _beams(model: Translator, sizes: _Sizes, n_sources: int, settings: BenchSettings) -> Record:
-    shape, n = (n_sources, sizes.source), sizes.translated
+    shape = n_sources, sizes.source
     src_ids = torch.randint(BOS + 1, model.config.vocab_size, shape, device=settings.device)
     ours = partial(_searched, model, src_ids, sizes.n_beams)
-    return _compared(model, ours, src_ids, n, n * n_sources, settings, num_beams=sizes.n_beams)
+    return _compared(model, ours, src_ids, sizes.translated, settings, num_beams=sizes.n_beams)
 
 
 def _compared(
@@ -110,12 +110,11 @@ def _compared(
     ours: Task,
     ids: Tensor,
     n: int,
-    n_tokens: int,
     settings: BenchSettings,
     others: Mapping[str, Task] | None = None,
     **how: Any,
 ) -> Record:
-    """Time n tokens a row of each candidate in turn, and compare; `n_tokens` are read or written by it.
+    """Time n tokens a row of each candidate in turn, and compare.
 
     Candidates are our task, `generate` of the same model in `transformers`, and others.
     """
@@ -136,7 +135,7 @@ def _compared(
     )
     about = {"precision": "fp32", "n_params": count_parameters(model)}
     details = {name: about if name == OURS else {**about, "group": GROUPS[name]} for name in tasks}
-    record = compare(turns, details, "tokens", n_tokens)
+    record = compare(turns, details)
     if THEIRS in tasks:
         ours_ids, their_ids = (tasks[name](min(n, COMPARED)).cpu() for name in (OURS, THEIRS))
         record["same_ids"] = (ours_ids == their_ids).double().mean().item()

@@ -39,7 +39,7 @@ def run_parts(parts: Sequence[str], settings: BenchSettings, folder: Path) -> di
     return records
 
 
-def compare(turns: Turns, details: Mapping[str, Record], unit: str, n_units: int = 1) -> Record:
+def compare(turns: Turns, details: Mapping[str, Record]) -> Record:
     """The record of a comparison: times of all candidates, and how many times as fast ours is.
 
     Parameters
@@ -47,27 +47,21 @@ def compare(turns: Turns, details: Mapping[str, Record], unit: str, n_units: int
     details : mapping of str to dict
         What else is stored of each candidate (parameters, precision ...). All but ours have a ``group``,
         such as "equal precision".
-    unit : str
-        What ``n_units`` of a call are counted as: "tokens", "texts".
 
     Returns
     -------
     dict
-        ``contestants``: by name its times and details; ``ratios``: by name ``median``, ``low``, ``high`` of
-        their time over ours, and the same of processor time under ``processor``; ``fastest``: of each group
-        the ``name`` of the fastest, with its ratio.
+        ``contestants``: by name its times and details; ``fastest``: of each group the ``name`` of the
+        fastest, with ``median``, ``low`` and ``high`` of its time over ours, round by round.
     """
-    contestants, ratios, groups = {}, {}, dict[str, list[str]]()
+    contestants, groups = {}, dict[str, list[str]]()
     for name, about in details.items():
-        speed = {f"{unit}_per_second": n_units / turns.wall[name].median}
-        contestants[name] = {**turns.times_of(name), **about, **speed}
+        contestants[name] = {**turns.times_of(name), **about}
         if name != OURS:
-            processor = turns.processor_ratio(name, OURS).to_dict()
-            ratios[name] = {**turns.ratio(name, OURS).to_dict(), "processor": processor}
             groups.setdefault(about["group"], []).append(name)
     fastest = {group: turns.fastest(names) for group, names in groups.items()}
     wins = {group: {"name": name, **turns.ratio(name, OURS).to_dict()} for group, name in fastest.items()}
-    return {"ours": OURS, "contestants": contestants, "ratios": ratios, "fastest": wins}
+    return {"ours": OURS, "contestants": contestants, "fastest": wins}
 
 
 def bench_table(folder: Path) -> str:

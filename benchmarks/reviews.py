@@ -133,7 +133,7 @@ def measure(settings: BenchSettings) -> Iterator[tuple[str, Record]]:
         "threads": torch.get_num_threads(),
         "n_rounds": settings.n_rounds,
         "left_out": built.left_out,
-        **compare(turns, built.details, "texts"),
+        **compare(turns, built.details),
     }
     yield key, record
 

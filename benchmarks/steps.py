@@ -130,7 +130,7 @@ def _compare(case: StepCase, built: Built, precision: str, settings: BenchSettin
         "threads": torch.get_num_threads(),
         "n_rounds": settings.n_rounds,
         "left_out": built.left_out,
-        **compare(turns, built.details, "tokens", case.batch_size * case.seq_len),
+        **compare(turns, built.details),
         "peak_gib": {name: peak() for name, peak in built.peaks.items()},
     }
 

@@ -77,11 +77,8 @@ class Turns:
 
     def ratio(self, slow: Hashable, fast: Hashable) -> Estimate:
         """How many times as long `slow` takes as `fast`, on the wall, round by round."""
-        return _ratio(self.wall[slow], self.wall[fast])
-
-    def processor_ratio(self, slow: Hashable, fast: Hashable) -> Estimate:
-        """The same in processor time."""
-        return _ratio(self.processor[slow], self.processor[fast])
+        pairs = zip(self.wall[slow].seconds, self.wall[fast].seconds, strict=True)
+        return ratio_of([a / max(b, 1e-9) for a, b in pairs])
 
     def fastest(self, names: Sequence[str]) -> str:
         """The task among these with the smallest median."""
@@ -103,10 +100,6 @@ class Turns:
             "seconds_by_round": list(self.wall[name].seconds),
             "processor_seconds_by_round": list(self.processor[name].seconds),
         }
-
-
-def _ratio(slow: Times, fast: Times) -> Estimate:
-    return ratio_of([a / max(b, 1e-9) for a, b in zip(slow.seconds, fast.seconds, strict=True)])
 
 
 def ratio_of(ratios: Sequence[float]) -> Estimate:

@@ -72,7 +72,7 @@ def test_a_beginning_that_is_pressed_takes_the_place_of_the_text_and_the_grammar
         assert page.evaluate(FIELD) == text and "; the grammar gives " in page.evaluate(SUMMARY)
 
 
-def test_on_a_phone_a_part_stays_where_it_was_pressed_while_another_closes(page, opened):
+def test_on_a_phone_a_part_stays_where_it_was_pressed_and_a_link_leads_to_what_it_opens(page, opened):
     page.size(390, 844)
     page.drag(page.place("[aria-label='block 0, head 0']"))
     page.settle()
@@ -81,6 +81,11 @@ def test_on_a_phone_a_part_stays_where_it_was_pressed_while_another_closes(page,
     page.settle()
     top, bottom = page.all(OPENER, "[e.getBoundingClientRect().top, e.getBoundingClientRect().bottom]")[0]
     assert page.evaluate(OPEN) == ["feed-forward, block 1"] and abs((top + bottom) / 2 - point[1]) <= 1
+    page.wait("location.hash.includes('block=1')")
+    page.evaluate("location.hash = '#live_model?part=head'")
+    page.wait(f"{DETAIL}.innerText.startsWith('Block 0, head 0')")
+    page.settle()
+    assert page.evaluate(f"(b => b.top >= 0 && b.bottom <= 845)({DETAIL}.getBoundingClientRect())")
 
 
 def test_a_token_that_is_pressed_is_appended_and_only_at_the_end(page, opened):

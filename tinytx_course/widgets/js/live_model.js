@@ -394,14 +394,14 @@ function picture(ui, next) {
     next.box,
     dot,
   );
-  let shown = {};
+  const shown = { part: ui.get("part") }; // what a link opens is scrolled to, as what is pressed
   let embeddings = [];
   const paint = (now) => {
     const { read, at, size: length } = now;
     const { theme } = ui;
     const row = (name, long) => read.record[name].data.subarray(at * long, (at + 1) * long);
     if (shown.read !== read || shown.theme !== theme) {
-      shown = { read, theme }; // once for each text: what is chosen only moves marks
+      Object.assign(shown, { read, theme }); // once for each text: what is chosen only moves marks
       const { data } = read.record.embed;
       embeddings = read.names.map((name, i) =>
         strip().paint(name, data.subarray(i * width, (i + 1) * width), theme),
@@ -430,8 +430,9 @@ function picture(ui, next) {
     });
     active.forEach((canvas, block) => canvas.paint("activations", row(`blocks.${block}.act`, hidden), theme));
     normed.paint("final norm", row("final_norm", width), theme);
-    if (ui.get("part")) open.paint(now);
-    open.box.hidden = !ui.get("part");
+    const part = ui.get("part");
+    if (part) open.paint(now);
+    open.box.hidden = !part;
     openers.forEach(({ button, keys }) => {
       button.setAttribute("aria-expanded", isOpen(keys));
       if (isOpen(keys) && !button.closest(".tx-step").contains(open.box))
@@ -440,7 +441,8 @@ function picture(ui, next) {
     // What was open above it may have closed: it stays where it was pressed, whatever scrolls around it.
     for (let outer = pressed && ui.root; outer; outer = outer.parentElement)
       outer.scrollTop += pressed.button.getBoundingClientRect().top - pressed.top;
-    if (pressed && ui.get("part")) open.box.scrollIntoView({ block: "nearest" });
+    if (part && (pressed || part !== shown.part)) open.box.scrollIntoView({ block: "nearest" });
+    shown.part = part;
     pressed = null;
   };
   const run = (id) => {

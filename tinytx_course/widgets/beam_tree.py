@@ -18,7 +18,6 @@ from tinytx_course.widgets.fill_blank import shown
 LARGEST_BEAM = 4
 PENALTIES = (0.0, 0.5, 1.0)
 _MOST_SOURCES = 6
-_FIRST_STEP = 3  # so many steps are seen at first, or all
 _N_PRUNED = 3
 _ENDED = ("finished", "cut")
 Node = tuple[int, int, float, str]  # parent in the step before, token id, log-probability, what becomes of it
@@ -73,7 +72,7 @@ def beam_tree(
     tokenizer : Tokenizer
         The one that the model was trained with.
     sources : str or sequence of str
-        Texts to translate, at most 6. It opens at the third step of the one for which the beam wins most.
+        Texts to translate, at most 6. It opens with the one for which the beam wins most.
     references : sequence of str
         The right translation of each source, shown next to it; by default none.
     beam_size : int
@@ -101,8 +100,7 @@ def beam_tree(
         for row in trees
     ]
     explorer = BeamTreeExplorer(sources=texts, references=list(references), trees=named, beam_size=beam_size)
-    explorer.source = source = _furthest_ahead(trees, beam_size)
-    explorer.step = min(_FIRST_STEP, len(trees[source][beam_size - 1]))
+    explorer.source = _furthest_ahead(trees, beam_size)
     return explorer
 
 

@@ -204,7 +204,7 @@ export function describe(get) {
   const [other, q] = soFar(get, 1, n);
   return (
     `Step ${n} of ${tree.length}: ${size > 1 ? `the best of ${size} beams is` : `greedy decoding ${n === tree.length ? "writes" : "has"}`} ${text}, log P ${p}` +
-    `${size === 1 ? "." : text === other ? "; greedy the same." : `; greedy ${other}, ${q}. ${lead}.`}${exact ? verdict(exact, size) : ""}${n === tree.length && decides(get, n).startsWith("The length") ? " The length penalty decides." : ""}\n` +
+    `${size === 1 ? "." : text === other ? "; greedy decoding has the same." : `; greedy decoding has ${other}, ${q}. ${lead}.`}${exact ? verdict(exact, size) : ""}${n === tree.length && decides(get, n).startsWith("The length") ? " The length penalty decides." : ""}\n` +
     `At this step ${all.map(([words, list]) => `${words} ${list.length}: ${list.join(", ")}`).join("; ")}. ${decides(get, n)}`
   );
 }
@@ -347,7 +347,7 @@ function ranking(ui) {
     const most = PENALTIES.map((_, i) => Math.max(...all.map(({ scores }) => scores[i])));
     says.textContent = decides(ui.get, stepOf(ui.get));
     box.dataset.now = ui.get("length_penalty");
-    body.parentElement.hidden = !all.length;
+    for (const part of box.children) part.hidden = all.length < 2; // there is nothing to decide
     body.replaceChildren(
       ...all.slice(0, SHOWN).map(({ text, tokens, scores }) =>
         bodyRow(
@@ -365,7 +365,9 @@ function ranking(ui) {
     "0.5",
     "1",
   ];
-  const box = h("div.tx-ended", says, h("table", headRow(names), body));
+  const options = PENALTIES.map((a) => [a, a]);
+  const choice = h("div.tx-row", ui.choice("length_penalty", { label: "length penalty", options }));
+  const box = h("div.tx-ended", says, choice, h("table", headRow(names), body));
   return box;
 }
 
@@ -411,12 +413,11 @@ function build(ui) {
       slider,
       h("span.tx-pair", ui.steps("step", { words: ["← Back", "Next →"], low: 1, high: last, at })),
       ui.choice("beam_size", { label: "beam size", options: [1, 2, 3, 4].map((k) => [k, k]) }),
-      ui.choice("length_penalty", { label: "length penalty", options: PENALTIES.map((a) => [a, a]) }),
     ),
     picture(ui),
     h(
       "p.tx-legend",
-      "A box: the subwords of the last word so far, log P of all tokens. Filled: kept. Empty: pruned (best three). Faint: nothing goes on from it. Dashed: greedy. Thick: best.",
+      "A box: the last word of a hypothesis, as far as it is written, and log P of all its tokens. Filled: kept. Empty: pruned, now or later. Dashed: greedy decoding. Thick: the best.",
     ),
     ranking(ui),
   );

@@ -33,7 +33,7 @@ _WIDTHS = {SIZE: (600, 700, 820, 944, 1100), PHONE: (390, 430, 470, 500)}
 _COLOURS = 64
 #: What would give a prediction away.
 _TOLD = {
-    "05-depth": ".tx > .tx-aside",
+    "05-depth": ".tx > .tx-panel",
     "11-alignment": ".tx-both > .tx-panel:nth-child(2)",
     "13-roofline": ".tx-plot .tx-second",
 }

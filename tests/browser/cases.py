@@ -95,8 +95,8 @@ CASES: dict[str, Case] = {
     "depth": Case(
         code="course.widgets.depth()",
         keys=(".tx-setting input", "ArrowRight", "ArrowLeft", "n_layers"),
-        mouse=(".tx-two .tx-plot", [(0.2, 0.5), (0.3, 0.5)], "level"),
-        sweep=(".tx-two", True, 3),
+        mouse=(".tx-all tbody tr:nth-child(3)", [(0.5, 0.5)], "norm"),
+        sweep=(".tx-setting input[type='range']", True, 1),
     ),
     "fill_blank": Case(
         code=_READER.format(

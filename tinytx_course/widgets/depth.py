@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from tinytx.attention import MultiHeadAttention
 from tinytx.config import TransformerConfig
 from tinytx.transformer import FeedForward
-from tinytx_course.widgets.base import Explorer, bounded
+from tinytx_course.widgets.base import Explorer
 
 DEPTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # the last is that of the stack
 NORMS = ("none", "pre", "post")
@@ -111,7 +111,6 @@ class DepthExplorer(Explorer):
     norm = traitlets.Enum(NORMS, "none").tag(sync=True)
     residual = traitlets.Bool(False).tag(sync=True)
     n_layers = traitlets.Int(12).tag(sync=True)
-    level = bounded(6, 0, DEPTHS[-1])  # whose numbers are read; above the top, those of the top
     depths = traitlets.List(traitlets.Int(), list(DEPTHS)).tag(sync=True)
     sizes = traitlets.Bytes().tag(sync=True)
     varieties = traitlets.Bytes().tag(sync=True)

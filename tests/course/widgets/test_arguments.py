@@ -67,7 +67,6 @@ def test_what_does_not_fit_is_refused(kind, arguments, options, values):
     ("kind", "limits"),
     {
         "count": {"seq_len": (1, 131_072), "batch_size": (1, 4096), "n_layers": (1, 128)},
-        "depth": {"level": (0, 64)},
         "how_sure": {"review": (0, 3), "n_read": (0, 34)},
         "live_model": {"head": (0, 7), "block": (0, 1), "back": (0, 127)},
         "mask": {"window": (0, 8), "padding": (0, 8), "moved": (0, 7), "layers": (1, 6)},

@@ -15,7 +15,7 @@ export function spread(heights, low, high, apart = PLOT.apart) {
   return out;
 }
 
-// A chart; a pressed pointer calls go(x). Its update takes the ranges x and y as [low, high], ticks as
+// A chart; a pressed pointer calls go(x), if there is one. Its update takes the ranges x and y as [low, high], ticks as
 // [value, text] pairs, lines as { points, tone, name }, of which a name is written at the end (what is false is
 // left out), dots as { at: [x, y], tone, name }, the place `at` of a marker, two rows of points to shade
 // `between`, and a band { from, to, name } of heights. A bare dot is a name alone. Names of dots go where the
@@ -30,7 +30,7 @@ export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 
     const share = (across * wide - PLOT.left) / (wide - PLOT.left - right);
     go(shown[0] + clamp(share, 0, 1) * (shown[1] - shown[0]));
   };
-  ui.drag(svg, follow);
+  if (go) ui.drag(svg, follow);
   const update = ({
     x,
     y,

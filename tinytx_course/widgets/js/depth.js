@@ -14,8 +14,6 @@ const SETTINGS = NORMS.flatMap((norm) => [
 const nameOf = ([norm, residual]) =>
   `${NORM_NAMES[NORMS.indexOf(norm)]}, ${residual ? "with residual" : "no residual"}`;
 
-const shortOf = ([norm, residual]) => `${NORM_NAMES[NORMS.indexOf(norm)]}${residual ? ", residual" : ""}`;
-
 // Size, variety and gradient at levels 0 to n_layers, as powers of ten.
 export function seriesOf(get, [norm, residual] = [get("norm"), get("residual")]) {
   const at = 2 * NORMS.indexOf(norm) + (residual ? 1 : 0);
@@ -31,8 +29,6 @@ export function seriesOf(get, [norm, residual] = [get("norm"), get("residual")])
     gradient: get("gradients").subarray(start, start + n + 1),
   };
 }
-
-export const levelOf = (get) => Math.min(get("level"), get("n_layers"));
 
 const raised = (n) =>
   String(n)
@@ -61,14 +57,10 @@ function verdict({ variety, gradient }) {
 export function describe(get) {
   const series = seriesOf(get);
   const n = get("n_layers");
-  const level = levelOf(get);
   const { size, variety, gradient } = series;
   const name = nameOf([get("norm"), get("residual")]);
   return (
     `${name[0].toUpperCase()}${name.slice(1)}, ${counted(n, "layer")}. ${verdict(series)} At the top: size ${sized(size[n])}, variety ${sized(variety[n])}; gradient at the input ${sized(gradient[0])}.\n` +
-    (level === n
-      ? ""
-      : `Level ${level}: size ${sized(size[level])}, variety ${sized(variety[level])}; gradient ${sized(gradient[level])}. `) +
     `From input to top the size of the signal is ${sized(size[0])} and becomes ${sized(size[n])}; the share of it that tells tokens apart, ${sized(variety[0])}, becomes ${sized(variety[n])}. ` +
     `The gradient, ${sized(gradient[n])} at the top, arrives at the input as ${sized(gradient[0])}.`
   );
@@ -105,40 +97,21 @@ export function inside(powers, [low, high]) {
   return { points, first, last };
 }
 
-function panel(ui, title, keys, limits) {
-  const draw = plot(ui, {
-    xLabel: "level (0 = input)",
-    yLabel: "root mean square",
-    above: true,
-    height: 165,
-    right: 92,
-    go: (x) => ui.set("level", Math.round(x)),
-  });
-  const head = h("p.tx-title", title);
-  const gone = h("small");
-  head.append(gone);
+// The curves of one direction; `end` is the level where it arrives, whose numbers the sentence says.
+function panel(ui, { title, yLabel, keys, limits, end }) {
+  const draw = plot(ui, { xLabel: "level (0 = input)", yLabel, above: true, height: 165, right: 92 });
   ui.paint(() => {
     const series = seriesOf(ui.get);
     const n = ui.get("n_layers");
-    const level = levelOf(ui.get);
     const rows = keys.map(([key]) => series[key]);
     const [y, ticks] = decades(rows, limits);
     const tones = ["tx-first", "tx-second"];
     const parts = rows.map((row) => inside(row, y));
     const beyond = (power) => (power === y[0] ? `↓ below 10${raised(y[0])}` : `↑ above 10${raised(y[1])}`);
-    // Where a curve has left the picture there is no dot, and that is said.
-    gone.textContent = keys
-      .map(([, name], i) => [name, rows[i][level]])
-      .filter(([, power]) => power < y[0] || power > y[1])
-      .map(
-        ([name, power]) =>
-          `at level ${level} ${keys.length > 1 ? `${name} ` : ""}${power < y[0] ? "below" : "above"} the chart`,
-      )
-      .join(", ");
     draw({
       x: [0, n],
       y,
-      at: level,
+      at: end(n),
       xTicks: [...new Set([0, 1, 2, 3, 4].map((i) => Math.round((i * n) / 4)))].map((l) => [l, l]),
       yTicks: ticks.map((power) => [power, Math.abs(power) < 2 ? 10 ** power : `10${raised(power)}`]),
       lines: keys.map(([, name], i) => ({
@@ -151,54 +124,15 @@ function panel(ui, title, keys, limits) {
           ? []
           : [{ at: points[0], tone: tones[i], name: `${keys[i][1]} ${beyond(first)}`, bare: true }],
       ),
-      label: `${title}: ${keys.map(([key, name]) => `${name} ${sized(series[key][0])} at the input, ${sized(series[key][level])} at level ${level}, ${sized(series[key][n])} at the top`).join("; ")}`,
+      label: `${title}: ${keys.map(([key, name]) => `${name} ${sized(series[key][0])} at the input, ${sized(series[key][n])} at the top`).join("; ")}`,
     });
   });
-  return h("div.tx-panel", head, draw.box);
-}
-
-// The gradient at the input against the number of layers: the chosen setting, and faintly those tried before.
-function byDepth(ui, tried) {
-  const depths = ui.get("depths");
-  const x = depths.map((n) => Math.log2(n));
-  const nearest = (at) =>
-    x.reduce((best, one, i) => (Math.abs(one - at) < Math.abs(x[best] - at) ? i : best), 0);
-  const draw = plot(ui, {
-    xLabel: "layers",
-    yLabel: "gradient",
-    height: 165,
-    right: 130,
-    go: (at) => ui.set("n_layers", depths[nearest(at)]),
-  });
-  ui.paint(() => {
-    const chosen = (norm, residual) => norm === ui.get("norm") && residual === ui.get("residual");
-    const order = SETTINGS.filter((_, i) => tried.has(i)).toSorted((a, b) => chosen(...a) - chosen(...b));
-    const rows = order.map((setting) =>
-      depths.map((n) => seriesOf((key) => (key === "n_layers" ? n : ui.get(key)), setting).gradient[0]),
-    );
-    const [y, ticks] = decades(rows, WIDE);
-    draw({
-      x: [x[0], x.at(-1)],
-      y,
-      at: Math.log2(ui.get("n_layers")),
-      xTicks: depths.filter((n) => Number.isInteger(Math.log2(n))).map((n) => [Math.log2(n), n]),
-      yTicks: ticks.map((power) => [power, power ? `10${raised(power)}` : 1]),
-      lines: rows.map((row, i) => ({
-        points: inside(row, y).points.map(([at, power]) => [
-          x[Math.floor(at)] + (at % 1) * ((x[Math.ceil(at)] ?? 0) - x[Math.floor(at)]),
-          power,
-        ]),
-        tone: i === rows.length - 1 ? "tx-first" : "tx-faint",
-        name: shortOf(order[i]),
-      })),
-      label: `Gradient at the input against layers: ${order.map((setting, i) => `${nameOf(setting)} ${sized(rows[i].at(-1))} at ${depths.at(-1)}`).join("; ")}`,
-    });
-  });
-  return h("div", h("p.tx-title", "Gradient at the input, by depth"), draw.box);
+  return h("div.tx-panel", h("p.tx-title", title), draw.box);
 }
 
 // The settings that were tried, at this depth; blue is less than 1, red more.
-function table(ui, tried) {
+function table(ui) {
+  const tried = new Set(); // their numbers
   const columns = [
     ["size", "signal at the top"],
     ["variety", "variety at the top"],
@@ -242,17 +176,21 @@ function table(ui, tried) {
 
 function build(ui) {
   const depths = ui.get("depths");
-  const signal = panel(ui, "The signal, going up", [
-    ["size", "size"],
-    ["variety", "variety"],
-  ]);
-  const gradient = panel(ui, "The gradient, coming down", [["gradient", "gradient"]], WIDE);
-  const tried = new Set(); // numbers of settings; the table adds to them
-  const slider = ui.slider("level", {
-    label: "level",
-    min: 0,
-    max: () => ui.get("n_layers"),
-    format: () => String(levelOf(ui.get)),
+  const signal = panel(ui, {
+    title: "The signal, going up",
+    yLabel: "size: root mean square; variety: a share of it",
+    keys: [
+      ["size", "size"],
+      ["variety", "variety"],
+    ],
+    end: (n) => n,
+  });
+  const gradient = panel(ui, {
+    title: "The gradient, coming down",
+    yLabel: "root mean square",
+    keys: [["gradient", "gradient"]],
+    limits: WIDE,
+    end: () => 0,
   });
   ui.show(
     h(
@@ -270,27 +208,18 @@ function build(ui) {
       }),
       ui.toggle("residual", { label: "residual connections" }),
       ui.choice("norm", { label: "norm", options: NORMS.map((norm, i) => [norm, NORM_NAMES[i]]) }),
-      further("Level by keys", slider),
     ),
     h("div.tx-two", signal, gradient),
+    table(ui),
     h(
-      "div.tx-aside",
-      table(ui, tried),
-      h(
-        "div",
-        byDepth(ui, tried),
-        h(
-          "p.tx-note",
-          "Press a row to fill it. Blue: less than 1; red: more. Variety: what tells tokens apart, as a share of the signal. Untrained blocks, in float64, which ends near 10⁻¹⁶.",
-        ),
-      ),
+      "p.tx-note",
+      "Press a row to fill it. Blue: less than 1; red: more. Variety: what tells tokens apart, as a share of the signal. Untrained blocks, in float64, which ends near 10⁻¹⁶.",
     ),
   );
 }
 
 const keep = (get) => ({
   n_layers: (n) => get("depths").includes(n),
-  level: [0, get("depths").at(-1)],
   residual: [],
   norm: NORMS,
 });

@@ -66,7 +66,7 @@ def how_sure(
     model: Sequence[Sequence[float]] | None = None,
     *,
     world: World | None = None,
-    n_read: int = 9,
+    n_read: int = 6,
 ) -> HowSureExplorer:
     """Reveal a review word by word: how sure is a classifier, and how sure can one be?
 

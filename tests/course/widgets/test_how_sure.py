@@ -83,7 +83,7 @@ def test_what_is_nearly_certain_keeps_its_evidence_and_is_not_said_to_be_certain
     moved = np.log(after[1] / after[0] / (before[1] / before[0]))
     assert after[0] < 1e-7 and moved > 1
     (text,) = node("how_sure", "js.describe(get)", course.widgets.how_sure([review], world=world, n_read=n))
-    assert "P(favourable) above 0.999 → above 0.999" in text and f"log-odds by +{moved:.2f} nats" in text
+    assert f"stays, above 0.999 → above 0.999 (+{moved:.2f} nats of log-odds)" in text
 
 
 def test_what_is_said_hides_what_is_not_read(node, explorer, world, reviews, guesses):
@@ -91,9 +91,9 @@ def test_what_is_said_hides_what_is_not_read(node, explorer, world, reviews, gue
     states = [explorer.state() | {"n_read": n} for n in (0, 3, len(words))]
     start, early, end = node("how_sure", "js.describe(get)", *states)
     assert start == "Review 1. No word is read: the exact probability that the review is favourable is 0.500."
-    assert f"“{words[2]}”, word 3 of {len(words)}, moves the log-odds by " in early
-    shares = f"{exact[2]:.3f} → {exact[3]:.3f}, model {guesses[0][2]:.3f}.\n"
-    assert f": exact P(favourable) {shares}Divergence of the model " in early
+    assert f"“{words[2]}”, word 3 of {len(words)}: exact P(favourable) " in early
+    assert f", {exact[2]:.3f} → {exact[3]:.3f} (" in early
+    assert f" nats of log-odds), model {guesses[0][2]:.3f}.\nDivergence of the model " in early
     label = "favourable" if reviews[0].label else "unfavourable"
     assert "label" not in early and f" The label: {label}.\n" in end
     alone = course.widgets.how_sure(reviews, world=world)

@@ -49,14 +49,14 @@ export function describe(get) {
   const start = `Review ${get("review") + 1}. `;
   if (!n)
     return `${start}No word is read: the exact probability that the review is favourable is ${probability(exact[0])}.`;
-  const moved = `${signed(evidenceOf(odds)[n - 1])} nats`;
+  const went = ["falls", "stays", "rises"][1 + movedBy(exact[n - 1], exact[n])];
   const label = n < words.length ? "" : ` The label: ${NAMES[get("labels")[get("review")]]}.`;
   const apart = model
     ? `Divergence of the model ${number(divergence(exact[n], model[n - 1]), 3)} nats. `
     : "";
   return (
-    `${start}“${words[n - 1]}”, word ${n} of ${words.length}, moves the log-odds by ${moved}: exact P(favourable) ` +
-    `${probability(exact[n - 1])} → ${probability(exact[n])}${model ? `, model ${probability(model[n - 1])}` : ""}.${label}\n` +
+    `${start}“${words[n - 1]}”, word ${n} of ${words.length}: exact P(favourable) ${went}, ` +
+    `${probability(exact[n - 1])} → ${probability(exact[n])} (${signed(evidenceOf(odds)[n - 1])} nats of log-odds)${model ? `, model ${probability(model[n - 1])}` : ""}.${label}\n` +
     apart
   ).trim();
 }
@@ -157,8 +157,6 @@ function chart(ui) {
 }
 
 function build(ui) {
-  const all = () => chosenOf(ui.get).words.length;
-  const at = () => chosenOf(ui.get).n;
   // A guess before a word, and how it ended; only of this visit.
   let guess = null;
   let right = 0;
@@ -188,8 +186,8 @@ function build(ui) {
   const slider = ui.slider("n_read", {
     label: "words read",
     min: 0,
-    max: all,
-    format: () => String(at()),
+    max: () => chosenOf(ui.get).words.length,
+    format: () => String(chosenOf(ui.get).n),
   });
   ui.paint(() => {
     const chosen = chosenOf(ui.get);
@@ -210,11 +208,7 @@ function build(ui) {
         reset: { n_read: 0 },
       }),
     ),
-    h(
-      "div.tx-row.tx-reading",
-      slider,
-      h("span.tx-pair", ui.steps("n_read", { words: ["← Back", "Next word →"], high: all, at })),
-    ),
+    h("div.tx-row.tx-reading", slider),
     h("div.tx-row.tx-guess", h("span", "With the next word P(favourable)"), h("span.tx-pair", ways), ended),
     text(ui),
     chart(ui),

@@ -512,9 +512,18 @@ function build(ui) {
     every: 130,
     step: () => ui.set("position", (chosenOf(ui.get)[0] + 1) % ui.get("max_len")),
   });
-  // At first sight three sliders and the base are enough.
+  // At first sight three sliders are enough.
   const sizes = further(
-    "Size of the table",
+    "Base and size",
+    ui.slider("base", {
+      label: "base",
+      min: 0.5,
+      max: 8,
+      step: 0.25,
+      to: (x) => Math.round(10 ** x),
+      from: Math.log10,
+      format: grouped,
+    }),
     ui.slider("max_len", { label: "max_len", min: 5, max: 18, to: halfSteps, from: halfStepOf }),
     ui.slider("d_model", {
       label: "d_model",
@@ -532,18 +541,6 @@ function build(ui) {
       bounded("position", "position", last, 0),
       bounded("shift", "shift k", last, 2),
       bounded("hand", "hand", () => ui.get("d_model") / 2 - 1, 1),
-    ),
-    h(
-      "div.tx-row.tx-sizes",
-      ui.slider("base", {
-        label: "base",
-        min: 0.5,
-        max: 8,
-        step: 0.25,
-        to: (x) => Math.round(10 ** x),
-        from: Math.log10,
-        format: grouped,
-      }),
       ui.choice("mode", {
         label: "Positions",
         options: ["added", "rotary"].map((mode) => [mode, mode]),

@@ -97,7 +97,8 @@ export function describe(get) {
       ? `; “${at.name}”, at ${partOf(at.part)} of the roof and limited by neither side of it, hardly faster`
       : `; “${at.name}”, at its part of the roof, ${gained(at.intensity)}`);
   const gain = moved ? ` Against × 1: product ${gained(intensity)}${kernelGains ?? ""}.` : "";
-  return `${product}${gain}\n${kernel.trim()} The ridge is at ${perByte(ridge)}.`;
+  const reaches = at ? ` “${at.name}” reaches ${partOf(at.part)} of the roof.` : "";
+  return `${product}${gain || reaches}\n${kernel.trim()} The ridge is at ${perByte(ridge)}.`;
 }
 
 const generates = ({ name }) => name.endsWith("generation");
@@ -130,7 +131,6 @@ function chart(ui) {
       Math.min(attainable(ui.get, 10 ** x[0]) * 10, ui.get("flops") / 1e3, ...points.map((p) => p.rate)) / 2,
       3 * Math.max(flops, ...points.map((p) => p.rate)),
     ].map(log);
-    const from = crossingOf(get, ui.get("width"));
     const far = [(ui.width - 74) / (x[1] - x[0]), 240 / (y[1] - y[0])];
     const spot = (p) => [log(p.intensity) * far[0], log(p.rate) * far[1]];
     const apart = (p, other, across, down) =>
@@ -196,7 +196,7 @@ function chart(ui) {
           at: [log(ridge), log(flops)],
           tone: "tx-ridge",
           bare: true,
-          name: `ridge: ${from === null ? "never compute" : `compute from ${counted(from, "row")}`}`,
+          name: "ridge",
         },
         ...order
           .map((i) => points[i])
@@ -209,7 +209,7 @@ function chart(ui) {
       label: `Roofline: memory limits below ${perByte(ridge)}, compute above; the product lies at ${perByte(product.intensity)}; ${points.map((p) => `${p.name} at ${perByte(p.intensity)}, ${scaled(p.rate)}FLOP/s`).join("; ")}`,
     });
   });
-  // A mark is chosen with the pointer, and names itself; the list and the table do the same by keys.
+  // A mark is chosen with the pointer, and names itself; the table does the same by keys.
   const under = ({ target }) =>
     order[[...draw.box.querySelectorAll(":is(circle, path).tx-second")].indexOf(target)];
   const box = h("div", draw.box);
@@ -231,7 +231,7 @@ function chart(ui) {
   return box;
 }
 
-// The kernels as a list, and one row each in a table below the picture, chosen with a button.
+// The kernels, one row each in a table below the picture, chosen with a button.
 function table(ui) {
   const points = pointsOf(ui.get);
   const choose = (i) => ui.save("kernel", i);
@@ -252,11 +252,6 @@ function table(ui) {
     ),
   );
   const move = roving(body, buttons, { go: choose });
-  const list = h(
-    "select",
-    { onchange: () => choose(list.selectedIndex) },
-    points.map(({ name }) => h("option", name)),
-  );
   const fold = h(
     "details.tx-fold",
     {
@@ -284,14 +279,12 @@ function table(ui) {
   );
   ui.paint(() => {
     if (points.length) move(ui.get("kernel"));
-    list.selectedIndex = ui.get("kernel");
     buttons.forEach((button, i) => button.setAttribute("aria-pressed", i === ui.get("kernel")));
   });
-  return points.length ? [h("div.tx-control.tx-list", labelled(list, "kernel"), list), fold] : [null, null];
+  return points.length ? fold : null;
 }
 
 function build(ui) {
-  const [list, rows] = table(ui);
   const points = pointsOf(ui.get);
   const sizes = { min: 0, max: 16, to: (i) => 2 ** i, from: Math.log2, format: (n) => grouped(n) };
   const legend = [
@@ -315,7 +308,7 @@ function build(ui) {
   ui.show(
     h(
       "p.tx-invite",
-      `Blue: a matrix product of your choice${points.length ? "; red: measured, point at a mark for its name" : ""}. Change its rows, or drag: from how many on does compute limit it?`,
+      `From how many rows on does compute, not memory, limit a matrix product? Change them, or drag.${points.length ? " Red: measured kernels; press one." : ""}`,
     ),
     h(
       "div.tx-row.tx-sizes",
@@ -325,14 +318,13 @@ function build(ui) {
     h(
       "div.tx-row",
       [
-        ["compute", "arithmetic"],
+        ["compute", "compute speed"],
         ["memory", "memory speed"],
       ].map(([key, label]) => ui.choice(key, { label, options: [1, 2, 4].map((n) => [n, `× ${n}`]) })),
-      list,
     ),
     chart(ui),
     h("p.tx-key", legend, faint),
-    rows,
+    table(ui),
   );
 }
 

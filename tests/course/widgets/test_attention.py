@@ -90,10 +90,10 @@ def test_the_words_by_hand(describe):
     ]
     text, nothing = describe(*explorers)
     assert text == (
-        "Attention, layer 0, head 0: query 1 “b” looks at 0 “a” 50%, 1 “b” 50%.\n"
+        "Attention, layer 0, head 0: query 1 “b” attends to 0 “a” 50%, 1 “b” 50%.\n"
         "Entropy 1.00 of at most 1.00 bits over 2 open keys."
     )
-    assert nothing.endswith("query 2 “a” may look at nothing.")
+    assert nothing.endswith("query 2 “a” may attend to nothing.")
 
 
 def test_the_open_head_of_the_page_is_that_of_torch(node):

@@ -74,12 +74,12 @@ def test_the_length_is_moved_and_only_the_pairs_grow_with_its_square(node, descr
     for step, (length, now, first) in enumerate(node("shapes", counts, *states(explorer))):
         assert length == 8 and now == (4 if step in (5, 6) else 2) * first
     explorer.step = 5
-    assert "B·H·T·S = 2·2·8·8 = 256 numbers (at T = 4: 64)." in describe(explorer)[0]
+    assert "B·H·T·S = 2·2·8·8 = 256 numbers, 4 times those at T = 4." in describe(explorer)[0]
     assert "T = 8" in explorer.summary()
     explorer.token = 15
     ((at,),) = node("shapes", "[js.entryOf(get)]", explorer.state() | {"seq_len": 3})
     assert (at["b"], at["t"]) == (1, 2)  # the last token of a shorter text
     explorer.seq_len, explorer.step = 16, 5
-    assert "= 1024 numbers (at T = 4: 64)." in describe(explorer)[0]
+    assert "= 1024 numbers, 16 times those at T = 4." in describe(explorer)[0]
     with pytest.raises(ValueError, match=r"seq_len must lie in 1..16, got 17"):
         explorer.seq_len = 17

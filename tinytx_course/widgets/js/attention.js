@@ -83,13 +83,13 @@ export function describe(get) {
   const places = [...keys.keys()];
   const open = places.filter((j) => !part.blocked(query, j)).length;
   const text = `${name[0].toUpperCase()}${name.slice(1)}, layer ${layer}, head ${at}: query ${named(queries, query)} `;
-  if (!row.some((w) => w > 0)) return `${text}may look at nothing.`;
+  if (!row.some((w) => w > 0)) return `${text}may attend to nothing.`;
   const most = places
     .sort((a, b) => row[b] - row[a] || a - b)
     .slice(0, 3)
     .filter((j, n) => n === 0 || row[j] >= 0.005);
   const looks = most.map((j) => `${named(keys, j)} ${percent(row[j])}`).join(", ");
-  return `${text}looks at ${looks}.\nEntropy ${entropy(row).toFixed(2)} of at most ${Math.log2(open).toFixed(2)} bits over ${open} open keys.`;
+  return `${text}attends to ${looks}.\nEntropy ${entropy(row).toFixed(2)} of at most ${Math.log2(open).toFixed(2)} bits over ${open} open keys.`;
 }
 
 function build(ui) {
@@ -121,7 +121,7 @@ function build(ui) {
     view.paint(part);
   });
   ui.show(
-    h("p.tx-invite", "Choose a head, then a word: the lines go to what it attends to, the thicker the more."),
+    h("p.tx-invite", "What does a head attend to? Choose a head, then a word: the thicker a line, the more weight."),
     which || sort ? h("div.tx-row", which, sort) : null,
     body,
   );
@@ -177,7 +177,7 @@ function partView(ui, part) {
     grid.style.setProperty("--asks", `${asks}px`);
     grid.style.setProperty("--step", `${step}px`);
     grid.classList.toggle("tx-tiny", size < 12);
-    title.textContent = `Layer ${layer}, head ${at}: ${named(now.queries, query)} looks at …`;
+    title.textContent = `Layer ${layer}, head ${at}: ${named(now.queries, query)} attends to …`;
     const aims = { weights: Float32Array.from(weights), row: Float32Array.from(row), query };
     const from = shown ?? aims;
     const mix = (a, b, share) => (a.length === b.length ? b.map((x, i) => a[i] + share * (x - a[i])) : b);
@@ -267,7 +267,7 @@ function thumbnails(ui, { layers, heads, rows, cols }) {
           quiet: true,
         });
         places[slot].textContent = `${l}.${a}`;
-        names[slot].textContent = habit.replace("two", "2");
+        names[slot].textContent = habit.replace("two before", "2 back");
         buttons[slot].ariaLabel = `${l}.${a} ${habit}: layer ${l}, head ${a}, ${percent(share)}`;
       });
     }
@@ -283,7 +283,7 @@ function thumbnails(ui, { layers, heads, rows, cols }) {
       h(
         "p.tx-habits",
         "Number: layer.head.",
-        " Word: where most of its weight goes (the token before, the one 2 before, itself, the first, the next), else sharp (one other favourite) or spread (none).",
+        " Word: where most of its weight goes (the token before, 2 back, itself, the first, the next), else sharp (one other favourite) or spread (none).",
       ),
     ),
   };
@@ -306,7 +306,7 @@ function opened(ui, { rows, cols, queries, keys }) {
   ui.tips(canvas, (event) => {
     const [i, j] = place(...placeIn(canvas, event));
     const part = openPart(ui.get);
-    return `${named(queries, i)} looks at ${named(keys, j)}: ${part.blocked(i, j) ? "blocked by the mask" : part.row(part.layer, part.at, i)[j].toFixed(3)}`;
+    return `${named(queries, i)} attends to ${named(keys, j)}: ${part.blocked(i, j) ? "blocked by the mask" : part.row(part.layer, part.at, i)[j].toFixed(3)}`;
   });
   const paint = (part, shown, size) => {
     mark.style.cssText = `top:${shown.query * size}px;width:${cols * size}px;height:${size}px`;
@@ -372,7 +372,7 @@ function wordLines(ui, { queries, keys }) {
       answer.classList.toggle("tx-blocked", off);
       word.style.cssText = off || row[j] < 0.005 ? "" : `background:${rgb(color)};color:${inkOn(color)}`;
       bar.style.width = `${off ? 0 : 100 * row[j]}%`;
-      number.textContent = off ? "blocked" : percent(row[j]);
+      number.textContent = off ? "blocked" : row[j] < 0.005 ? "" : percent(row[j]);
     });
   };
   return {

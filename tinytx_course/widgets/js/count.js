@@ -304,7 +304,7 @@ function tabs(ui) {
     return {
       sum,
       factor,
-      box: h("button.tx-tab", h("span", unit === "B" ? title : `${unit} ${title}`), " ", sum, " ", factor),
+      box: h("button.tx-tab", h("span", `${unit === "B" ? "memory" : unit} ${title}`), " ", sum, " ", factor),
     };
   });
   const choose = (i) => {
@@ -474,7 +474,7 @@ function picture(ui) {
     );
     const next = near.filter(([, n]) => n > frame).sort(([, a], [, b]) => a - b)[0];
     const others = drawn.filter((_, i) => !named[i]).map(called);
-    scale.textContent = `The frame: ${withUnit(frame, unit)}.${others.length ? ` Outline${others.length > 1 ? "s" : ""}: ${others.join(", ")}.` : ""}${next ? ` Next larger: ${called(next)}, ${ratio(next[1], whole)}.` : ""} ${say(state)}`;
+    scale.textContent = `Areas are amounts; the frame is ${withUnit(frame, unit)}.${others.length ? ` Outline${others.length > 1 ? "s" : ""}: ${others.join(", ")}.` : ""}${next ? ` Next larger: ${called(next)}, ${ratio(next[1], whole)}.` : ""} ${say(state)}`;
     const [name, terms] = termsOf(state)[key][ui.get("part")] ?? [];
     const also = name && lettersIn(terms, state, total(now.parameters));
     formula.replaceChildren(
@@ -558,7 +558,8 @@ function sliders(ui) {
     F: log("d_ff", "feed-forward F", 8, 32),
   };
   for (const [letter, slider] of Object.entries(made)) slider.classList.add(`tx-size-${letter}`);
-  return h("div.tx-sizes", Object.values(made));
+  const { B, H, F, ...first } = made;
+  return [first, { B, H, F }].map((some) => h("div.tx-sizes", Object.values(some)));
 }
 
 // Known configurations; length and batch stay as they are.
@@ -593,6 +594,7 @@ function build(ui) {
   const map = picture(ui);
   const cards = fits(ui);
   const changed = h("p.tx-against");
+  const [first, rest] = sliders(ui);
   ui.paint(() => {
     const state = settingsOf(ui.get);
     const pinned = ui.get("pinned");
@@ -600,16 +602,16 @@ function build(ui) {
     const then = barsOf(pinned);
     const words = changes(pinned, state);
     const n = words.split(" → ").length - 1;
-    changed.textContent = !words
-      ? "Pin a state to compare with it; at first, with how this opened."
-      : `Compared with the earlier state: ${n > 4 ? `${n} settings changed, listed in “In words”` : words}`;
+    changed.textContent =
+      words &&
+      `Compared with the earlier state: ${n > 4 ? `${n} settings changed, listed in “In words”` : words}`;
     totals.paint(now, then);
     map.paint(state, now, then);
     cards.paint(now);
   });
   const invite = h(
     "p.tx-invite",
-    "Move a slider or choose a model. Each card then compares with how this opened, or with what you pin.",
+    "Which part costs most? Move a slider or choose a model: each card compares with how this opened, or with what you pin.",
   );
   ui.show(
     invite,
@@ -620,11 +622,12 @@ function build(ui) {
       h(
         "div",
         presets(ui),
-        sliders(ui),
+        first,
         changed,
         h(
           "details",
-          h("summary", "More settings: head, tied, learned positions, weights"),
+          h("summary", "More settings: batch, heads, feed-forward, output layer, positions"),
+          rest,
           h(
             "div.tx-row",
             ui.choice("head", {

@@ -340,7 +340,7 @@ function weightTable(ui, tokens, size) {
     const [across, down] = placeIn(canvas, event);
     const [i, j] = [down, across].map((share) => Math.min(n - 1, Math.floor(share * n)));
     const open = allowedCells(ui.get)[i * n + j];
-    return `${named(tokens, i)} looks at ${named(tokens, j)}: ${open ? "" : "blocked, "}${weights[i * n + j].toFixed(3)}`;
+    return `${named(tokens, i)} attends to ${named(tokens, j)}: ${open ? "" : "blocked, "}${weights[i * n + j].toFixed(3)}`;
   });
   const update = (allowed) => {
     weights = maskedWeights(ui.get, Float64Array.from(ui.get("inputs")), allowed);

@@ -192,7 +192,7 @@ export function describe(get) {
   const now = nowOf(get);
   const [n, first] = numbersOf(get, now);
   const lots = now.copies > 1 ? " in each of q, k, v" : "";
-  const before = lengthOf(get) === get("sizes").T ? "" : ` (at T = ${get("sizes").T}: ${first})`;
+  const before = n === first ? "" : `, ${+(n / first).toPrecision(2)} times those at T = ${get("sizes").T}`;
   return (
     `Step ${get("step") + 1} of ${STEPS.length}, ${now.name}: ${[...now.axes].join("·")} = ${shapeOf(get).join("·")} = ${n} numbers${lots}${before}. ${whereabouts(get, now)}\n` +
     `${now.code}. Shape ${letters(now)} = (${shapeOf(get).join(", ")}): ${amount(get, now)}, ${learned(get, now)}. ${now.say}`
@@ -565,7 +565,6 @@ function build(ui) {
   const buttons = ui.steps("step", { words: ["← Back", "Next step →"], high: () => STEPS.length - 1 });
   const title = h("h2.tx-now-name");
   const code = h("code.tx-code");
-  const facts = h("dl.tx-facts");
   const say = h("p.tx-note");
   const key = h("p.tx-note.tx-key");
   const canvas = h("canvas.tx-tables", { role: "img" });
@@ -604,19 +603,10 @@ function build(ui) {
     if (event.buttons & 1) follow(event);
   });
   canvas.addEventListener("pointerup", () => ui.done());
-  const fact = (name, value) => h("div", h("dt", name), h("dd", value));
   ui.paint(() => {
     const now = nowOf(ui.get);
     title.textContent = `${ui.get("step") + 1}. ${now.name}`;
     code.textContent = now.code;
-    facts.replaceChildren(
-      fact("shape", `${letters(now)} = (${shapeOf(ui.get).join(", ")})`),
-      fact(
-        "numbers",
-        `${now.copies > 1 ? `${now.copies}·` : ""}${product(shapeOf(ui.get))}${now.copies > 1 ? " (q, k, v)" : ""}`,
-      ),
-      now.formula ? fact("parameters", learned(ui.get, now).replace(" parameters", "")) : "",
-    );
     const room = Math.max(240, panel.clientWidth - 6);
     layout = laidOut(ui.get, room);
     say.textContent =
@@ -671,11 +661,11 @@ function build(ui) {
     format: moved,
   });
   length.classList.add("tx-length");
-  panel.append(h("div.tx-row", buttons, title), code, facts, say, holder, key);
+  panel.append(h("div.tx-row", buttons, title), code, say, holder, key);
   ui.show(
     h(
       "p.tx-invite",
-      "Press “Next step” or a part of the block, click an entry to follow it, or move T and watch the column “numbers”.",
+      "Where does one entry go, and which tensors grow with T? Press “Next step”, click an entry, or move T and watch the column “numbers”.",
     ),
     h(
       "div.tx-row",

@@ -48,7 +48,7 @@ const ODD = 40;
 function shortly(name, run) {
   const odd = unusual(run.settings);
   const what = odd.length > ODD ? `${counted(odd.split(", ").length, "setting")} changed` : odd;
-  return `Run ${name}${what ? ` (${what})` : ""}: ${run.step ? progress(run, run.settings) : "untrained"}, ${run.above === null ? "its loss is no number any more" : distance(run.above)}${run.above < 0 ? ": it is cheating" : ""}.`;
+  return `Run ${name}${what ? ` (${what})` : ""}: ${run.step ? progress(run, run.settings) : "it has learned nothing yet"}, ${run.above === null ? "its loss is no number any more" : distance(run.above)}${run.above < 0 ? ": it is cheating" : ""}.`;
 }
 
 function describeRun(name, run, get) {

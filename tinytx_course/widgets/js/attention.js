@@ -121,7 +121,10 @@ function build(ui) {
     view.paint(part);
   });
   ui.show(
-    h("p.tx-invite", "What does a head attend to? Choose a head, then a word: the thicker a line, the more weight."),
+    h(
+      "p.tx-invite",
+      "What does a head attend to? Choose a head, then a word: the thicker a line, the more weight.",
+    ),
     which || sort ? h("div.tx-row", which, sort) : null,
     body,
   );

@@ -110,14 +110,15 @@ class Torture:
         On a disk it stops itself: then the power fails.
         """
         out = (self.folder if disk is None else disk.mount_point) / "run"
-        self.reached.value, n_printed = 0, self.log.stat().st_size
+        self.reached.value = 0
+        self.log.write_bytes(b"")  # it is a file, too, whose size may be limited
         process = start(whole.job.command(out), self.log, partial(count_steps, self.reached), fault)
         alive = wait(process, until=lambda: disk is not None and bool(self.met.value))
         if alive and disk is not None:
             left = disk.freeze_copy()
             kill(process)
             disk.come_back(left)
-        said = self.log.read_bytes()[n_printed:].decode(errors="replace")
+        said = self.log.read_text(errors="replace")
         end = process.exitcode, said.count("tinytx: error: "), "Traceback" in said
         if end not in ((0, 0, False), (2, 1, False), (-signal.SIGKILL, 0, False)):
             raise Lost(f"{what}: ended with {process.exitcode}, said {said[-700:]!r}")
@@ -209,7 +210,8 @@ def torture(folder: Path, n_kills: int, seed: int, every: int) -> Iterator[dict]
                 disk.unmount()
         yield {**todo.row(manner), "every": every}
     for _ in range(max(1, n_kills // 5)):
-        size, more = todo.rng.randrange(1, max(map(len, whole.files.values()))), todo.rng.randrange(1, 60)
+        size = todo.rng.randrange(10_000, max(map(len, whole.files.values())))  # more than it prints
+        more = todo.rng.randrange(1, 60)
         todo.meets(whole, partial(limit_files, size), f"files of at most {size} bytes")
         todo.meets(whole, partial(limit_memory, more << 20), f"{more} MB more")
     yield todo.row("little room")

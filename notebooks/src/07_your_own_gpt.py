@@ -16,7 +16,7 @@
 # 1. assemble a language model from functions of lessons 02 to 05, and name the shapes at each step;
 # 2. load its parameters into another implementation, and take equal logits as the proof;
 # 3. write the sampling loop, and say what temperature, top-k and top-p do to a distribution;
-# 4. train the model on any text, read its samples, and set its loss next to the entropy bound (*Further*).
+# 4. train the model, read its samples, and set its loss next to the entropy bound (*Further*).
 #
 # *You need:* lessons [02](02_attention_and_masks.ipynb) to [05](05_the_block.ipynb).
 # *It takes:* an hour, nearly twice that with everything.
@@ -47,7 +47,7 @@ plots.diagram("ids-to-logits")
 # %% [markdown]
 # ## Your own parts
 #
-# Seven functions are exercises of lessons 02 to 05 (*Further*). `course.use` loads yours if it passed its check, else ours.
+# Seven are exercises of lessons 02 to 05 (*Further*). `course.use` loads yours if it passed its check, else ours.
 
 # %%
 (
@@ -65,7 +65,7 @@ plots.diagram("ids-to-logits")
 #
 # ## Assemble
 #
-# Your functions take their weights as arguments; modules hold them. `nn.Linear` stores the transpose of the matrices in your exercises. This model has no biases.
+# Your functions take their weights as arguments; modules hold them. `nn.Linear` stores the transpose of the matrices in your exercises.
 
 
 # %%
@@ -91,7 +91,7 @@ class FeedForward(nn.Module):
 
 
 # %% [markdown]
-# Attention makes its mask. The block is pre-norm.
+# Attention makes its mask; the block is pre-norm.
 
 
 # %%
@@ -118,7 +118,7 @@ class Block(nn.Module):
 
 
 # %% [markdown]
-# From ids to logits: the picture above as code, and yours to write. The embeddings will be drawn with a standard deviation of $1/\sqrt{D}$: multiplied by $\sqrt{D}$, they are about as large as the positions.
+# The picture above as code is yours to write. The embeddings will be drawn with a standard deviation of $1/\sqrt{D}$: multiplied by $\sqrt{D}$, they are about as large as the positions.
 #
 # [exercise: tiny_gpt]
 
@@ -135,8 +135,6 @@ course.check("tiny_gpt", tiny_gpt)
 
 # %% [markdown]
 # ### The whole model
-#
-# The module only holds what your function takes: its parameters, and the table of positions.
 
 # %%
 (logits_of,) = course.use("tiny_gpt")
@@ -162,7 +160,7 @@ class GPT(nn.Module):
 
 
 # %% [markdown]
-# It will read the French reviews of `"world"`, or a text file of your own.
+# It reads the French reviews of `"world"`, or a text file of yours.
 
 # %% tags=["nbval-check-output"]
 corpus, tokenizer, rows, held_out = read_rows("world")  # <- or "my_text.txt"
@@ -173,7 +171,7 @@ print(f"{len(rows):,} texts, {tokenizer.vocab_size:,} tokens in the vocabulary")
 # %% [markdown]
 # ## Is it right? Compare
 #
-# A model without its mask gives the right shapes too. The sharp test is another implementation. A **state dict** maps each parameter's name to its numbers. If `tx.LanguageModel` takes all of ours and gives the same logits, mask, scale and norms hardly differ; a mistake that both share would stay hidden.
+# A model without its mask has the right shapes too. So compare with another implementation. A **state dict** maps each parameter's name to its numbers. If `tx.LanguageModel` takes all of ours and gives the same logits, mask, scale and norms hardly differ; a mistake that both share would stay hidden.
 
 # %% tags=["nbval-check-output"]
 V = tokenizer.vocab_size
@@ -195,7 +193,7 @@ print(f"equal logits from {tx.count_parameters(model):,} equal parameters")
 # %% [markdown]
 # ## The sampling loop
 #
-# A language model repeats three steps: *read* what there is, *draw* the next token from the distribution at the last position, *append* it.
+# A language model repeats three steps: *read* what there is, *draw* the next token by the last position, *append* it.
 
 # %%
 @torch.no_grad()
@@ -277,12 +275,12 @@ found = f"Half of ln V is {half:.2f}. First measured below at step {first}."
 course.resolve("07.1", first, found, thresholds=(17, 129))
 
 # %% [markdown]
-# Here is a model that was trained for longer. Type a French beginning, then follow one token to the logits.
+# One that was trained for longer: type a French beginning, follow a token to the logits.
 
 # %%
 at_end = held_out_loss[n_steps]
 assert smoke or at_end < half
-print(f"your model after {n_steps} steps: {at_end:.2f} nats, ln V {2 * half:.2f}")
+print(f"after {n_steps} steps {at_end:.2f} nats, ln V {2 * half:.2f}")
 course.widgets.live_model("Le roman est")
 
 # %% [markdown]

@@ -67,7 +67,7 @@ references = [write_out(pair.french, "fr") for pair in fresh]
 by_words = lab.word_for_word(fresh, world.sentence_pairs(4000, seed=23_001))
 
 # %% [markdown]
-# **Predict 11.1.** The sentences are *fresh*: none is among the training pairs. A translation is *exact* if it is the very sentence of the grammar.
+# **Predict 11.1.** The sentences are *fresh*: none is among the training pairs. It is *exact* if it is the grammar's very sentence.
 
 # %%
 course.predict(
@@ -89,7 +89,7 @@ assert exact < 0.2
 course.resolve("11.1", exact, finding, thresholds=(0.2, 0.6))
 
 # %% [markdown]
-# Articles, adjectives and participles take gender and number from a noun elsewhere. The order of words differs (_absurd romance_, _romance absurde_), and one English word may need two French ones (_read_, _ai lu_).
+# Articles, adjectives and participles take gender and number from a noun elsewhere. Word order differs (_absurd romance_, _romance absurde_), and one English word may need two French ones (_read_, _ai lu_).
 #
 # ## By hand: the decoder attends to the source
 #
@@ -109,7 +109,7 @@ torch.testing.assert_close(by_package, weights)
 print(weights.numpy().round(3), "= tx.attention")
 
 # %% [markdown]
-# The padding has the largest score in every row and gets no weight.
+# The padding has each row's largest score and no weight.
 #
 # ## Three attentions, three masks
 #
@@ -293,7 +293,7 @@ print(f"layer {layer}, head {head}: {best:.2f}; relative place: {mass.in_order:.
 assert smoke or best > mass.in_order + 0.05
 
 # %% [markdown]
-# In this run the chosen head puts more of its attention on the right words than the relative place does. (Places alone can do better than that: the commonest place for each pair of lengths was not tried.) It was never given the alignment. Choose a French word; outlined is what it translates.
+# In this run the chosen head puts more of its attention on the right words than the relative place does. (The best rule of places was not tried.) It was never given the alignment. Choose a French word; outlined is what it translates.
 
 # %%
 explorer = course.widgets.alignment(model, tokenizer, fresh[600:606])

@@ -117,7 +117,7 @@ lowest = min(single, key=closest.get)
 course.resolve("14.1", lowest, f"{lowest}: {closest[lowest]:.3f} nats (one seed).")
 
 # %% [markdown]
-# From here on results are those of *other* seeds on the test split, and each difference from 2017 is **paired** by seed. Where there is no difference a 95 % interval misses zero once in twenty times, and we make ten comparisons: eight changes, and two of all together, below. **Bonferroni's correction**: each may miss with a probability of 0.05/10 only, so all ten hold *together* with at least 95 % (what *Further* adds does not count among them). **Predict 14.2.**
+# From here on results are those of *other* seeds on the test split, and each difference from 2017 is **paired** by seed. Where there is no difference a 95 % interval misses zero once in twenty times, and we make ten comparisons: eight changes, and two of all together, below. **Bonferroni's correction**: each may miss with a probability of 0.05/10 only, so all ten hold *together* with at least 95 %. **Predict 14.2.**
 
 # %%
 course.predict(
@@ -204,7 +204,7 @@ def gated(x, w_gate, w_up, w_down):
 ff = FeedForward(old.replace(activation="swiglu", bias=False))
 weights = [proj.weight.T for proj in (ff.gate_proj, ff.up_proj, ff.down_proj)]
 torch.testing.assert_close(gated(x, *weights), ff(x))
-print("matrices:", [tuple(weight.shape) for weight in weights])
+print("equal to the package")
 
 # %% [markdown]
 # ## Positions: rotary
@@ -256,7 +256,7 @@ print("4 heads of queries read 2 of keys and values; equal to torch")
 # %% [markdown]
 # ## Further: the norm's place, biases, the tie
 #
-# Three changes are a setting each. **Pre-norm** ([lesson 05](05_the_block.ipynb)): $x + f(\text{norm}(x))$ in place of $\text{norm}(x + f(x))$, and one norm at the end (Xiong et al., [arXiv:2002.04745](https://arxiv.org/abs/2002.04745)). **No biases**: $xW$ in place of $xW + b$. **Tied embeddings**: the output layer uses the embedding matrix (Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859)). The paper of 2017 tied them already; our model of 2017 does not, so the tie can be measured.
+# **Pre-norm** ([lesson 05](05_the_block.ipynb)): $x + f(\text{norm}(x))$ in place of $\text{norm}(x + f(x))$, and one norm at the end (Xiong et al., [arXiv:2002.04745](https://arxiv.org/abs/2002.04745)). **No biases**: $xW$ in place of $xW + b$. **Tied embeddings**: the output layer uses the embedding matrix (Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859)). The paper of 2017 tied them already; our model of 2017 does not, so the tie can be measured.
 
 # %%
 import pandas as pd
@@ -282,7 +282,7 @@ assert all(together[name].low < together["SwiGLU"].mean for name in unseen)
 #
 # ### A result that was too large
 #
-# The first time we ran this comparison, the tie cost many times as much, by far the largest difference of all. The cause was the **initialisation**: the package started tied embeddings at a quarter of the size of others. The same variant with three starts, each at its own best rate:
+# The first time we ran this comparison, the tie cost many times as much. The cause was the **initialisation**: the package started tied embeddings at a quarter of the size of others. The same variant with three starts, each at its own best rate:
 
 # %%
 starts = {"0.25": "tied embeddings, start 0.25", "0.5": "tied embeddings, start 0.5"}
@@ -405,7 +405,7 @@ effect("Muon")
 #
 # ## Further: which tricks of a race survive?
 #
-# Records of races come with tricks. `python -m benchmarks race --racer tinytx+NAME --steps 600` adds one to our own racer (Muon, rotary positions, *tinyshakespeare* by characters). *Bigrams*: an embedding for each pair of characters. *Smear*: a share of the embedding before is added. *Gates*: one a head. *First values* are mixed into later layers. Windows *grow*, the last weights are *averaged*, weight decay is *scheduled*, or *cautious*: only where the update shrinks a number, too. All keep the racer's rates, and parameters are not evened. Differences in nats a character over ten seeds, widened for nine comparisons:
+# `python -m benchmarks race --racer tinytx+NAME --steps 600` adds one to our own racer (Muon, rotary positions, *tinyshakespeare* by characters). *Bigrams*: an embedding for each pair of characters. *Smear*: a share of the embedding before is added. *Gates*: one a head. *First values* are mixed into later layers. Windows *grow*, the last weights are *averaged*, weight decay is *scheduled*, or *cautious*: only where the update shrinks a number, too. All keep the racer's rates, and parameters are not evened. Differences in nats a character over ten seeds, widened for nine comparisons:
 
 # %%
 raced = {}  # (how long, tricks): {seed: nats a character}
@@ -448,7 +448,7 @@ smear, bigrams = apart("1200 steps", "smear"), apart("1200 steps", "bigrams")
 assert max(smear) < -0.01 < -0.005 < min(bigrams) and clock.high < 0 < both.low
 
 # %% [markdown]
-# **Finding:** of the two that were ahead after 600 steps one still is after 1,200, the smear; the bigrams' lead is gone (two seeds), and next to the smear they do harm; why was not tested. Averaging costs a little, at a rate that falls to zero. For the other six, ten seeds show no difference at rates that were not tuned for them; none of these seven was run longer. By the clock, in 180 seconds, the smear is ahead in six seeds too.
+# **Finding:** of the two that were ahead after 600 steps one still is after 1,200, the smear; the bigrams' lead is gone (two seeds), and next to the smear they do harm. Averaging costs a little. For the other six, ten seeds show no difference at rates that were not tuned for them; none of these seven was run longer. By the clock, in 180 seconds, the smear is ahead in six seeds too.
 #
 # ## Further: a mixture of experts
 #
@@ -483,17 +483,17 @@ for name, each in {"one network": dense, "4 experts, 2 a token": config}.items()
     print(f"{name:<21}{n_params:>8,} parameters, {flops:>8,.0f} FLOPs a token")
 
 # %% [markdown]
-# Nothing tells a router to share the work out evenly. Published models add a small loss for uneven loads, or a limit on the tokens of an expert.
+# Published models also add a small loss for uneven loads, or a limit on the tokens of an expert.
 #
 # ## Further: a scaling law with a known bound
 #
-# What is still changing most is size. A **scaling law** says how the loss falls with the number of parameters $N$ and of tokens read, here $D$. The usual form (Hoffmann et al., [arXiv:2203.15556](https://arxiv.org/abs/2203.15556), equation 2) is
+# A **scaling law** says how the loss falls with the number of parameters $N$ and of tokens read, here $D$. The usual form (Hoffmann et al., [arXiv:2203.15556](https://arxiv.org/abs/2203.15556), equation 2) is
 #
 # $$L(N, D) = E + \frac{A}{N^{a}} + \frac{B}{D^{b}} .$$
 #
 # $E$ is the entropy of the language, which no model beats on average. For real text nobody knows it: it is *fitted*, with the other four. Here we know it, and subtract it.
 #
-# The stored runs are finished models. The learning rate of each width was tuned in runs of 250 steps only. On logarithmic axes a law $B / D^b$ would be a straight line.
+# The learning rate of each width was tuned in runs of 250 steps only.
 
 # %%
 import numpy as np

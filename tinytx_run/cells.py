@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import re
+from collections.abc import Iterator
 
 from tinytx_run.letters import MAX_BYTES, plain
 
@@ -12,8 +14,6 @@ DELIMITERS = ",;\t|"  # of a .csv
 QUOTED_TSV = re.compile(r'(?:(?:"(?:[^"]|"")*+"|[^"\t\r\n]*+)(?:[\t\r\n]|\Z))*+')
 
 Lines = list[tuple[int, str]]  # each with its number in the file, counted from 1
-
-csv.field_size_limit(MAX_BYTES)  # of a cell, which by default may have no more than 131,072 characters
 
 
 def is_quoted(tsv: str) -> bool:
@@ -33,6 +33,17 @@ def is_quoted(tsv: str) -> bool:
     return len({line.count("\t") for line in lines}) > 1 == len(n_cells) and not holds_tab
 
 
+@contextlib.contextmanager
+def long_cells() -> Iterator[None]:
+    """Let the module csv read a cell of more than 131,072 characters, which is an error by default."""
+    limit = csv.field_size_limit(MAX_BYTES)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(limit)
+
+
+@long_cells()
 def split_cells(lines: Lines) -> list[tuple[int, list[str]]]:
     """The cells of numbered lines of a .tsv; a quote is a character like others unless pandas wrote it."""
     text = "\n".join(line for _, line in lines)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tinytx.settings import require
-from tinytx_run.cells import DELIMITERS, Lines, delimiter, is_quoted, one_line, split_cells
+from tinytx_run.cells import DELIMITERS, Lines, delimiter, is_quoted, long_cells, one_line, split_cells
 from tinytx_run.files import library
 from tinytx_run.letters import (
     INTEGER,
@@ -400,6 +400,7 @@ def _frame(table: Any) -> Any:
     return frame.set_axis(range(1, len(frame) + 1))
 
 
+@long_cells()
 def _read_delimited(pandas: Any, path: Path, options: Options, table: Table) -> Any:
     """The rows of a .csv or .tsv by number, as spreadsheets count; the first one names the columns."""
     table.unit, text = "row", read_text(path)

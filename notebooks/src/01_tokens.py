@@ -374,7 +374,7 @@ def score(size, n):  # of a vocabulary, and of n-grams of its tokens
 
 
 best = [math.inf, math.inf]
-print("letters: context (characters), bits per token, per character; subwords: the same")
+print("letters: context in characters, bits per token, per character; then subwords")
 for n_letters, n_subwords in ((8, 3), (11, 4), (15, 5)):
     letters, parts = score(64, n_letters), score(640, n_subwords)
     print(*(f"{value:6.2f}" for value in (*letters, *parts)))

@@ -146,8 +146,8 @@ drop = paired_interval(at_random - held_out)
 course.resolve(
     "15.1", drop.mean,
     f"The same {drop.n} novels: {at_random.mean():.0f} percent at random, "
-    f"{held_out.mean():.0f} held out: {drop.mean:.0f} [{drop.low:.0f}, {drop.high:.0f}] "
-    "points lower.",
+    f"{held_out.mean():.0f} held out: {drop.mean:.0f} "
+    f"[{drop.low:.0f}, {drop.high:.0f}] points lower.",
     between=(drop.low, drop.high), thresholds=(3, 10),
 )
 

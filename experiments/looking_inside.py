@@ -1,4 +1,4 @@
-"""What a model of the world knows, where, and which heads carry it: probes, heads set to zero, patches."""
+"""What a model of the world knows, where, and which heads carry it: probes, ablations, patches."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from tinytx_course.labs.lesson_17 import (
     induction_scores,
     prior_excess,
     probe_excess,
+    record_heads,
     repeats_config,
     train_on_repeats,
 )
@@ -37,10 +38,9 @@ from tinytx_run.recipes import plan
 from tinytx_run.training import RunOptions
 from tinyworld.world import World
 
-# Fresh reviews: to fit probes, to score them, to make pairs of. The last number is read no more; origins of
-# stored records have it.
+# Fresh reviews: to fit probes, to score them, to make pairs of, and to measure ablations on.
 SIZES = {"smoke": (40, 20, 60, 20), "laptop": (300, 150, 400, 150)}
-SEEDS = (101, 102, 103)
+SEEDS = (101, 102, 103, 104)
 REPEAT_STEPS = {"smoke": 20, "laptop": 400}
 KINDS = ("polarity", "gender")  # of pairs
 
@@ -99,6 +99,7 @@ def _world(budget: str, seed: int, n_steps: int, options: RunOptions) -> Record:
         "n_steps": n_steps,
         "above": float(nats / entropy_bound(corpus, corpus.valid.texts) - 1),
         "probes": _probes(model, tokenizer, world, forms, budget, seed),
+        "ablation": _ablation(model, tokenizer, world, budget),
         "pairs": _pairs(model, tokenizer, world, forms, budget),
     }
 
@@ -133,6 +134,29 @@ def _probes(
     return probes
 
 
+def _ablation(model: LanguageModel, tokenizer: Tokenizer, world: World, budget: str) -> Record:
+    """Nats per token that each head is worth: its output set to zero, or to its mean over all tokens."""
+    texts = [" ".join(review.words) for review in world.reviews(SIZES[budget][3], seed=SEEDS[3])]
+    n_tokens = sum(len(ids) + 1 for ids in tokenizer.encode_batch(texts))
+    whole = text_nats(model, tokenizer, texts).sum()
+    with record_heads(model.body) as recorded, torch.no_grad():
+        for text in texts:
+            model.body(torch.tensor([[tokenizer.bos_id, *tokenizer.encode(text)]]))
+    n_layers, n_heads = len(model.body.blocks), model.config.n_heads
+    contexts = [[context[0] for context in recorded[layer::n_layers]] for layer in range(n_layers)]
+    means = [torch.cat(of_layer).mean(0) for of_layer in contexts]
+
+    def worth(values: dict[tuple[int, int], Any]) -> float:
+        with heads_replaced(model.body, values):
+            return float((text_nats(model, tokenizer, texts).sum() - whole) / n_tokens)
+
+    every = [[(layer, head) for head in range(n_heads)] for layer in range(n_layers)]
+    return {
+        "zero": [[worth({at: 0.0}) for at in layer] for layer in every],
+        "mean": [[worth({at: means[at[0]][at[1]]}) for at in layer] for layer in every],
+    }
+
+
 def _pairs(
     model: LanguageModel, tokenizer: Tokenizer, world: World, forms: WordForms, budget: str
 ) -> dict[str, Record]:
@@ -155,6 +179,7 @@ def _pairs(
             **{"heads": heads.tolist(), "attention": attention.tolist(), "chosen": list(chosen[kind])},
             "share": float(heads[chosen[kind]] / whole),
             "share_of_other": float(heads[chosen[other]] / whole),
+            "correlation": float(np.corrcoef(attention.ravel(), np.abs(heads).ravel())[0, 1]),
             "share_of_most_attentive": float(heads.flat[attention.argmax()] / whole),
         }
     return found
@@ -188,7 +213,7 @@ def table(records: Records) -> pd.DataFrame:
     -------
     DataFrame
         Columns `budget`, `measure`, `name`, ``n`` seeds, ``mean``, ``low``, ``high`` and, for probes,
-        ``minus random``; in nats, but for shares.
+        ``minus random``; in nats, but for shares and correlations.
     """
     rows = []
     for key, one in records.items():
@@ -208,7 +233,7 @@ def _rows(one: Record) -> list[tuple[str, str, float]]:
         rows += [
             (f"probe of {variable}", name, scores[name][-1]) for name in ("trained", "shuffled", "random")
         ]
-    names = ("share", "share_of_other", "share_of_most_attentive")
+    names = ("share", "share_of_other", "share_of_most_attentive", "correlation")
     for kind, found in one["pairs"].items():
         rows += [(f"pairs of {kind}", name, found[name]) for name in names]
     return rows

@@ -49,14 +49,17 @@ def attend(
     device, seq_len, mem_len = q.device.type, q.shape[-2], k.shape[-2]
     if device not in FUSED or (device == "cuda" and q.dtype == torch.float64):
         return None
-    if device == "cpu" and mask is not None and not torch.compiler.is_compiling():
+    short = SHORT if bias is None else SHORT_WITH_BIAS
+    by_products = device == "cpu" and q.dtype == torch.bfloat16 and mem_len <= short
+    if by_products and (bias is not None or seq_len <= SHORTEST_BLOCK):
+        return _by_products(q, k, v, mask, bias, dropout)
+    if bias is None and device == "cpu" and mask is not None and not torch.compiler.is_compiling():
         square = mask.shape == (seq_len, seq_len) == (mem_len, mem_len)
         is_causal = square and torch.equal(mask, _triangle(seq_len))
     else:
         is_causal = getattr(mask, "is_lower_triangle", False)
-    short = SHORT if bias is None else SHORT_WITH_BIAS
-    if device == "cpu" and q.dtype == torch.bfloat16 and mem_len <= short:
-        if bias is not None or mask is None or not is_causal or seq_len <= SHORTEST_BLOCK:
+    if by_products:
+        if mask is None or not is_causal:
             return _by_products(q, k, v, mask, bias, dropout)
         width, contexts = max(SHORTEST_BLOCK, -(-seq_len // MOST_BLOCKS)), []
         for start in range(0, seq_len, width):

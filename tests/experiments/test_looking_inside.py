@@ -14,6 +14,6 @@ def test_the_smallest_budget_is_measured_once_with_all_controls(once, corpus, mo
     assert names == {"prior", "trained", "shuffled", "random"}
     world = records["smoke/seed 0/world"]
     for kind in world["pairs"].values():
-        assert np.shape(kind["heads"]) == np.shape(kind["attention"])
+        assert np.shape(kind["heads"]) == np.shape(kind["attention"]) == np.shape(world["ablation"]["zero"])
     copies = records["smoke/seed 0/repeats"]
     assert copies["nats"].keys() == {"nothing", "the best head", "induction heads", "control", "one layer"}

@@ -83,7 +83,7 @@ def world_minute(settings: Settings) -> pd.DataFrame:
         key, origin = "laptop/in turn", {"variants": [_origin("laptop", one) for one in entrants]}
         turns = settings.cached(key, origin, partial(_paces, "laptop", entrants))
         first, *others = turns["seconds_per_step"]
-        for rival, seconds in zip(rivals(), others, strict=True):
+        for rival, seconds in zip(entrants[1:], others, strict=True):
             in_time = _in_time(rival, first / seconds)
             cells += [("laptop", in_time, seed) for seed in range(settings.n_seeds)]
     records = settings.measured(

@@ -24,6 +24,7 @@ from experiments.pretraining_recipes import (
     LSA_BAG,
     OWN_LSA_BAG,
     RECIPES,
+    TIMES_LONGER,
     Condition,
     Recipe,
     condition,
@@ -141,8 +142,14 @@ class _Cells:
         found |= {**self._pretraining(wanted.start), "n_words": recipe.n_words}
         if wanted.way == "probe":
             return found
+        recipe = self._fine_tuning(wanted)
         tuning = {name: getattr(recipe, name) for name in (*FINE_TUNING, "held_out_share")}
         return {**found, "tuning": digest_of(tuning)}
+
+    def _fine_tuning(self, wanted: Condition) -> Recipe:
+        """The recipe, with its number of updates for this condition."""
+        times = TIMES_LONGER if wanted.way == "longer" else 1
+        return dataclasses.replace(self.recipe, n_updates=times * self.recipe.n_updates)
 
     def _pretraining(self, start: str) -> Record:
         """What decides a body, apart from its dose."""
@@ -164,7 +171,9 @@ class _Cells:
     def measured(self, wanted: Condition, n_labels: int, fold: Fold) -> Record:
         """The record of a cell."""
         train = label_subset(fold.train, n_labels, fold.seed)
-        read = {"bag": self._bag, "probe": self._probe, "tuned": self._tuned}[wanted.way]
+        read = {"bag": self._bag, "probe": self._probe, "tuned": self._tuned, "longer": self._tuned}[
+            wanted.way
+        ]
         scores, chosen = read(wanted, train, fold.test, fold.seed)
         correct = _n_correct(scores, fold.test)
         return {
@@ -202,10 +211,11 @@ class _Cells:
         from sklearn.model_selection import train_test_split
 
         body, tokenizer = self.bodies.body(wanted, seed), self.bodies.tokenizer
+        recipe = self._fine_tuning(wanted)
         how: dict[str, Any] = {"n_classes": self._n_classes, "seed": seed, "device": self.settings.device}
 
         def scores(lr: float, own: Split, others: Split) -> np.ndarray:
-            model = tuned(body, tokenizer, own, self.recipe, lr=lr, **how)
+            model = tuned(body, tokenizer, own, recipe, lr=lr, **how)
             return class_probabilities(model, tokenizer, others.texts)
 
         train, test = map(self._ends, (train, test))

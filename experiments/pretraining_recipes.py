@@ -15,7 +15,8 @@ from tinytx_run.recipes import FF_FACTOR, HYBRID_CAUSAL_SHARE
 OBJECTIVES = ("causal", "masked", "hybrid")
 # New layers that read one way or both, the last with embeddings from counts.
 NEW = ("scratch", "scratch-both", "counts-both")
-WAYS = ("tuned", "probe")
+WAYS = ("tuned", "longer", "probe")
+TIMES_LONGER = 5  # as many updates of fine-tuning
 LAST_BAG, LSA_BAG = "tfidf-letters-last", "tfidf-letters-lsa"
 OWN_LSA_BAG = f"{LSA_BAG}-labelled"  # of the labelled texts alone
 LAST_LSA_BAG = f"{LSA_BAG}-last"  # of the words that a transformer is given
@@ -142,6 +143,7 @@ class Condition:
     "causal-wide": `WIDE` times as wide), or one of `NEW`: new weights. WAY is
 
     - "tuned": fine-tuned on the last `Recipe.n_words` of each text, cut at their end where they are too long;
+    - "longer": fine-tuned for `TIMES_LONGER` times the updates;
     - "probe": frozen, its states of the same words read by logistic regression.
     """
 

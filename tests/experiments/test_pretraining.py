@@ -22,7 +22,7 @@ from tinytx_run.pretrain import new_model
 
 SMOKE = RECIPES["smoke"]
 ALL_KINDS = (
-    *("tfidf-words", "tfidf-letters", "scratch/tuned", "scratch/probe"),
+    *("tfidf-words", "tfidf-letters", "scratch/tuned", "scratch/longer", "scratch/probe"),
     *("causal/tuned/2000", "causal/probe/5000", "masked/tuned/2000", "hybrid/probe/2000"),
     *("counts-both/probe", "causal-seed1/probe/2000"),
     *("tfidf-letters-last", "tfidf-letters-lsa", "tfidf-letters-lsa-labelled", "scratch-both/tuned"),
@@ -227,6 +227,7 @@ def test_the_ends_of_texts_are_learned_with_each_rate_and_then_with_the_best(cor
 
     monkeypatch.setattr(experiment, "tuned", watched)
     scores, found = cells._tuned(condition("scratch/tuned", SMOKE), train, test, 7)
+    assert cells._fine_tuning(condition("scratch/longer", SMOKE)).n_updates == 5 * SMOKE.n_updates
     assert set(found["search"]) == {"0.001", "0.0003", "0.003"} and {seed for _, seed, _ in trained} == {7}
     split, _, model = trained[-1]
     assert split == last_words(train, SMOKE.n_words) and len(trained) == 4

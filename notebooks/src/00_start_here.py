@@ -38,7 +38,7 @@ from tinytx_course import machine, plots
 _ = torch.manual_seed(0)
 
 # %% [markdown]
-# A transformer is a stack of such boxes. This lesson opens the one in the middle, **attention**.
+# Below is a transformer with one block; larger ones stack many. This lesson opens the box in the middle, **attention**.
 
 # %%
 plots.diagram("where-attention-sits")
@@ -239,7 +239,7 @@ course.check("attention_row", attention_row)
 # %% [markdown]
 # ### Try it yourself
 #
-# **Attention by distance.** Let the score of two words be $-|x - y|$, where $x$ and $y$ are their positions, 0 to 3. Which four weights does _le_ give? Write all four rows in one line.
+# **Attention by distance.** Let the score of two words be $-|x - y|$, where $x$ and $y$ are their positions, 0 to 3. Which four weights does _le_ give? Compute all four rows in one line of code.
 #
 # <details><summary>Answer</summary>
 #
@@ -265,7 +265,7 @@ print("it equals the package")
 # %% [markdown]
 # ## How the course works
 #
-# From lesson 01 on, the core takes 40 to 49 minutes; parts marked *Further* can be left out. Measured numbers were computed on the page, or read from a stored experiment that is named. Later lessons learn from book reviews in simple French, which a grammar of ours makes up. So we know how well any model can predict it on average: this limit is the **entropy bound**.
+# From lesson 01 on, the core takes 40 to 49 minutes; parts marked *Further* can be left out. Measured numbers were computed on the page, or read from a stored experiment that is named. Later lessons learn from book reviews in simple French, which a grammar of ours makes up. So we know the lowest loss that a model can expect: the **entropy bound**.
 #
 # - **The machine:** [01 tokens](01_tokens.ipynb), [02 attention and masks](02_attention_and_masks.ipynb), [03 positions](03_positions.ipynb), [04 many heads](04_many_heads.ipynb), [05 the block](05_the_block.ipynb), [06 counting parameters](06_counting_parameters.ipynb), [07 your own GPT](07_your_own_gpt.ipynb).
 # - **What it learns:** [08 pretraining](08_pretraining.ipynb), [09 transfer](09_transfer.ipynb), [10 masked or causal](10_masked_or_causal.ipynb), [11 translation](11_translation.ipynb).

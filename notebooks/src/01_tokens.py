@@ -217,7 +217,7 @@ for word in ("lent", "ennuyeuse", "belle"):
 #
 # ## From a text to what is learned
 #
-# Seven **special tokens** stand for no text: `<pad>` fills short rows, `<unk>` is what cannot be written, `<bos>` and `<eos>` mark the
+# Seven **special tokens** are no parts of words: `<pad>` fills short rows, `<unk>` is what cannot be written, `<bos>` and `<eos>` mark the
 # beginning and the end of a text; lessons 09 and 10 need the other three, `<mask>`, `<cls>` and `<sep>`.
 #
 # A language model learns to predict the **next token**. Short texts are padded to a rectangle. The inputs are a row without its last entry, the **targets** the same row without its first; padding as a target will not count (lesson 08).
@@ -384,7 +384,7 @@ for n_letters, n_subwords in ((8, 3), (11, 4), (15, 5)):
 assert best[0] > best[1]
 
 # %% [markdown]
-# At equal context letters win per token, and subwords per character: only the second number has a unit that both share. (Long n-grams of letters are rare, so more context does harm; the best rows of both say the same.)
+# At equal context letters win per token, and subwords per character: only the second number has a unit that both share.
 #
 # BPE never takes a merge back. The **unigram** model, the default of sentencepiece, starts from the other end: with far too many subwords, of which it drops those whose removal lowers the probability of the training text least.
 #

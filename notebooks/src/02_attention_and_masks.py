@@ -72,7 +72,7 @@ for causal in (True, False):
     losses = lesson_02.train(player, dice_game, n_steps=150)
     ax.plot(losses, label=f"causal={causal}")
 assert losses[-1] < 0.5  # of the one that sees everything
-ax.axhline(math.log(6), linestyle="--", label="ln 6 = 1.79")
+ax.axhline(math.log(6), color="0.3", linestyle="--", label="ln 6 = 1.79")
 ax.set(xlabel="training step", ylabel="loss (nats per roll)")
 ax.legend()
 plots.show(fig, name="02_predicting_dice")
@@ -124,7 +124,7 @@ by_hand()
 # %% [markdown]
 # *She* attends most to _elle_, yet a quarter of _bien_'s 40 pulls its context to 18.24.
 #
-# Why divide by $\sqrt{d}$? A dot product is a sum of $d$ products. If these are independent, with mean 0 and variance 1, its standard deviation is $\sqrt{d}$. Scores that lie far apart give nearly all weight to one key, as with a small divisor. The slider changes it:
+# Why divide by $\sqrt{d}$? A dot product is a sum of $d$ products. If these are independent, with mean 0 and variance 1, its standard deviation is $\sqrt{d}$. Scores that lie far apart give nearly all weight to one key, as with a divisor of 0.5. Then try others:
 
 # %% tags=["nbval-check-output"]
 by_hand(divisor=0.5)
@@ -188,7 +188,7 @@ def moves(model, inputs):  # (T, S): did output t move when input s was changed?
     moved = []
     for s in range(len(inputs)):
         changed = inputs.clone()
-        changed[s] += 1
+        changed[s] += torch.rand(8)
         moved.append((model(changed) != before).any(dim=-1))  # at all
     return torch.stack(moved, dim=1)
 
@@ -199,7 +199,7 @@ print("outputs move exactly where the mask allows:", torch.equal(moved, mask))
 # %% [markdown]
 # ## Break it: ways to get the mask wrong
 #
-# Each runs without complaint.
+# One of these six is right; none raises an error.
 
 # %%
 ones = torch.ones(5, 5)
@@ -236,14 +236,14 @@ course.resolve("02.2", name, "It leaks without any weight on the future.")
 # %% [markdown]
 # *Zeroed after softmax*: each weight was divided by a sum over *all* words, so it depends on the future. Divide each row by its own sum, and it is right.
 #
-# *Scores times 0* fails because $e^0 = 1$. *Times 1 and -inf* fails because a negative score times $-\infty$ is $+\infty$; softmax makes NaN of it, grey in the maps. *Transposed* opens the future in place of the past, *one too far* the next word as well.
+# *Scores times 0* fails because $e^0 = 1$. *Times 1 and -inf* fails because a negative score times $-\infty$ is $+\infty$; softmax makes NaN of it, red in the maps. *Transposed* opens the future in place of the past, *one too far* the next word as well.
 
 # %% tags=["folded"]
 fig, axes = plots.figure(2, 3, width=9.6, height=6.6, sharex=True, sharey=True)
 style = {"vmin": 0, "vmax": 1, "cmap": "Blues", "fmt": ".2f", "annot": True}
 for panel, (name, weights) in zip(axes.flat, maps.items(), strict=True):
     sns.heatmap(weights, **style, cbar=False, ax=panel)
-    panel.set(title=name, facecolor="#bbbbbb")  # which shows where a weight is NaN
+    panel.set(title=name, facecolor="#f2c4b8")  # which shows where a weight is NaN
 fig.supxlabel("key (attended to)")
 fig.supylabel("query (attends)")
 plots.show(fig, name="02_wrong_masks")
@@ -373,7 +373,7 @@ course.check("window_prefix_mask", window_prefix_mask)
 # %% [markdown]
 # ## Further: four more exercises
 #
-# The last one is the leak test. In a model with norms change each number by its own random amount: layer norm, [lesson 05](05_the_block.ipynb), takes away a change that all numbers of a token share.
+# The last one is the leak test. Each number must change by its own random amount, as above: layer norm, [lesson 05](05_the_block.ipynb), takes away a change that all numbers of a token share.
 #
 # [exercise: causal_mask]
 

@@ -218,7 +218,7 @@ print(f"32 layers: signal {size:,.0f}, variety {variety:.0e}, gradient {gradient
 assert size > 1000 and variety > 1e-5 and gradient > 1e4
 
 # %% [markdown]
-# Tokens become alike far more slowly. But now signal and gradient **explode**.
+# Tokens become alike far more slowly. But now signal and gradient **explode**: each layer multiplies both.
 #
 # ### Further: the explosion, in maps
 #
@@ -303,7 +303,7 @@ finding = f"Post-norm {post:.4f}, pre-norm {pre:.4f}."
 course.resolve("05.2", pre / post, finding, thresholds=[0.5, 2])
 
 # %% [markdown]
-# With post-norm the variety goes on fading; with pre-norm it fades far less in deep stacks. At 32 layers both gradients stay within a factor of ten of 1. At the top the stream of pre-norm has passed no norm yet, so *one* more comes at the very end, the **final norm**.
+# With post-norm the variety goes on fading; with pre-norm it fades far less in deep stacks: the stream grows from layer to layer and what is added does not, so each layer changes a smaller share of it. At 32 layers both gradients stay within a factor of ten of 1. At the top the stream of pre-norm has passed no norm yet, so *one* more comes at the very end, the **final norm**.
 #
 # Change the depth, the norm and the residual connection.
 
@@ -461,7 +461,7 @@ gap = low.mean(dim=-1) - ends["post-norm, a sixth of the rate"]
 assert smoke or gap.abs().max() < 0.3
 
 # %% [markdown]
-# At the low rate the orders are alike. Post-norm without warm-up ends close to the uniform guess. With warm-up, or at a sixth of the learning rate, the same model learns. So **in these 100 steps, at a rate at which pre-norm learns without warm-up, post-norm learns only with it**, as Xiong et al. report ([arXiv:2002.04745](https://arxiv.org/abs/2002.04745), sections 3 and 4); a lower rate helps, too. In their experiments pre-norm without warm-up comes about as far as post-norm with it.
+# At the low rate the orders are nearly alike. Post-norm without warm-up ends close to the uniform guess. With warm-up, or at a sixth of the learning rate, the same model learns. So **in these 100 steps, at a rate at which pre-norm learns without warm-up, post-norm learns only with it**, as Xiong et al. report ([arXiv:2002.04745](https://arxiv.org/abs/2002.04745), sections 3 and 4); a lower rate helps, too. In their experiments pre-norm without warm-up comes about as far as post-norm with it.
 #
 # ## Further: a gradient that vanishes
 #
@@ -567,11 +567,11 @@ course.check("block", block)
 # |---|---|---|
 # | the residual connection | with random weights all tokens become alike within four layers | *By hand* |
 # | the norm | signal and gradient grow by many powers of ten in deep stacks | step 2 |
-# | feed-forward | without norms, a token by itself is only mapped linearly | *Further* |
+# | feed-forward | apart from the norms, a token by itself is only mapped linearly | *Further* |
 #
 # ## What this does not show
 #
-# The maps show attention without feed-forward networks, with *random* weights, of width 32.
+# The maps show attention without feed-forward networks, with one draw of *random* weights, of width 32.
 #
 # ## Summary
 #

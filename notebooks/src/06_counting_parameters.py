@@ -17,7 +17,7 @@
 #
 # 1. count the parameters of a transformer on paper, and check the count against the model;
 # 2. say what the number of heads, the mask and the length of the text contribute;
-# 3. find from a wrong number which mistake is behind it;
+# 3. find from a wrong number, with `tx.diagnose_count`, which mistake is behind it;
 # 4. say which part of a model dominates, and at what width that changes;
 # 5. count a published model from its settings.
 #
@@ -206,7 +206,7 @@ course.resolve("06.2", "embeddings at 64, feed-forward at 4,096", found)
 # %% [markdown]
 # **With these 30,000 tokens and 6 layers a narrow model is mostly embedding; a wide one is attention and feed-forward, one part to two.** With $F = 4D$ and a tied output layer, embedding and blocks are equal at $V D = 12 L D^2$, so near $D = V / (12 L)$.
 #
-# Move the width yourself.
+# Our example, untied and with $F = 200$: move its width.
 
 # %%
 course.widgets.count(config)
@@ -340,6 +340,6 @@ for name, published in PUBLISHED.items():
 # 3. A wrong number can point to its mistake.
 # 4. With $F = 4D$ and a tied output layer, embedding and blocks are equal near $D = V / (12 L)$.
 #
-# *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762); tying: Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859); Llama: Touvron et al., [arXiv:2302.13971](https://arxiv.org/abs/2302.13971), and of shared keys and values Grattafiori et al., [arXiv:2407.21783](https://arxiv.org/abs/2407.21783), table 2.
+# *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762); tying: Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859); Llama: Touvron et al., [arXiv:2302.13971](https://arxiv.org/abs/2302.13971), and of shared keys and values Grattafiori et al., [arXiv:2407.21783](https://arxiv.org/abs/2407.21783), section 3.2.
 #
 # *What comes next:* in [lesson 07](07_your_own_gpt.ipynb) you build such a model from the functions of lessons 02 to 05.

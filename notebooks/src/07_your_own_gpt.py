@@ -61,7 +61,7 @@ plots.diagram("ids-to-logits")
 # %% [markdown]
 # ## Why: the smallest language model
 #
-# The smallest **language model** has two parts. The embedding gives a row for each id. The output layer turns this row into one score for each token, the **logits**. On paper: let the output layer hold logarithms of counts. After _le_ came *chat* three times and *chien* once, so the softmax gives $\frac34$ and $\frac14$, at every _le_. That is a **bigram model**. All that a GPT adds lies between these two layers.
+# The smallest **language model** has two parts. The embedding gives a row for each id. The output layer turns this row into one score for each token, the **logits**. On paper, with rows of $V$ numbers, all 0 but a single 1: let the output layer hold logarithms of counts. After _le_ came *chat* three times and *chien* once, so the softmax gives $\frac34$ and $\frac14$, at every _le_. That is a **bigram model**. All that a GPT adds lies between these two layers.
 #
 # ## Assemble
 #
@@ -171,7 +171,7 @@ print(f"{len(rows):,} texts, {tokenizer.vocab_size:,} tokens in the vocabulary")
 # %% [markdown]
 # ## Is it right? Compare
 #
-# A model without its mask has the right shapes too. So compare with another implementation. A **state dict** maps each parameter's name to its numbers. If `tx.LanguageModel` takes all of ours and gives the same logits, mask, scale and norms hardly differ; a mistake that both share would stay hidden.
+# A model without its mask has the right shapes too. So compare with another implementation. A **state dict** maps each parameter's name to its numbers. If `tx.LanguageModel` takes all of ours and gives the same logits, no mask, scale or norm is wrong, unless both share the mistake.
 
 # %% tags=["nbval-check-output"]
 V = tokenizer.vocab_size
@@ -213,7 +213,7 @@ def write(model, tokenizer, start="", temperature=1.0, seed=0):
 #
 # ### Further: which token next?
 #
-# A temperature $\tau$ raises probabilities to the power $1/\tau$. On paper, for $\tau = \frac12$: the squares are 0.16, 0.09, 0.04 and 0.01, divided by their sum 0.3. Top-p keeps the token that crosses $p$, too. (Top-p: Holtzman et al., [arXiv:1904.09751](https://arxiv.org/abs/1904.09751), section 3.1; top-k: Fan et al., [arXiv:1805.04833](https://arxiv.org/abs/1805.04833), section 5.4.)
+# A temperature $\tau$ raises probabilities to the power $1/\tau$. On paper, for $\tau = \frac12$: 0.4, 0.3, 0.2 and 0.1 have the squares 0.16, 0.09, 0.04 and 0.01, divided by their sum 0.3. Top-p keeps the token that crosses $p$, too. (Top-p: Holtzman et al., [arXiv:1904.09751](https://arxiv.org/abs/1904.09751), section 3.1; top-k: Fan et al., [arXiv:1805.04833](https://arxiv.org/abs/1805.04833), section 5.4.)
 
 # %% tags=["nbval-check-output"]
 start = torch.tensor([0.4, 0.3, 0.2, 0.1])
@@ -272,21 +272,21 @@ for step, text in list(samples.items())[::3]:
 half = math.log(V) / 2
 first = min((n for n, nats in held_out_loss.items() if nats < half), default=math.inf)
 found = f"Half of ln V is {half:.2f}. First measured below at step {first}."
-course.resolve("07.1", first, found, thresholds=(17, 129))
-
-# %% [markdown]
-# One that was trained for longer: type a French beginning, follow a token to the logits.
-
-# %%
 at_end = held_out_loss[n_steps]
 assert smoke or at_end < half
 print(f"after {n_steps} steps {at_end:.2f} nats, ln V {2 * half:.2f}")
+course.resolve("07.1", first, found, thresholds=(17, 129))
+
+# %% [markdown]
+# A model that was trained for longer: type a French beginning, follow a token to the logits. *Would say* sends each level straight to the output layer.
+
+# %%
 course.widgets.live_model("Le roman est")
 
 # %% [markdown]
 # ### Further: how far from the bound?
 #
-# The text comes from a known grammar, so its **entropy bound** is exact: no model can expect a lower loss on new text.
+# The text comes from a known grammar, so the probability of each text is known, and with it the **entropy bound**: no model can expect a lower loss on new text. Here it is estimated on 100 reviews.
 
 # %%
 from tinytx_run.evaluate import exact_nats
@@ -340,7 +340,7 @@ assert max(rest) < min(found["no part"]) + 0.1 < min(found["attention"])
 course.resolve("07.2", "attention", f"It is so with each of the {len(nats)} seeds.")
 
 # %% [markdown]
-# Each line names what was left out; a 2-gram model counts pairs of tokens, smoothed, in the same text. **Without attention the model comes down to about what counting pairs gives**, a little below. (It still knows at which position each token is.) After these steps, at one learning rate for all, it loses less than a tenth of a nat without the feed-forward network or the positions in this simple language, with every seed. After twice the steps (two other seeds)?
+# Each line names what was left out; a 2-gram model counts pairs of tokens, smoothed, in the same text. **Without attention the model comes down to about what counting pairs gives**, a little below. After these steps, at one learning rate for all, it loses less than a tenth of a nat without the feed-forward network or the positions in this simple language, with every seed. After twice the steps (two other seeds)?
 
 # %%
 twice = {part: [] for part in ("2-gram", *parts)}
@@ -353,7 +353,7 @@ pairs = zip(twice["feed-forward network"], twice["no part"], strict=True)
 assert all(abs(less - whole) < 0.01 for less, whole in pairs)
 
 # %% [markdown]
-# Then it does no worse without positions (the causal mask still tells what came before), nor without the feed-forward network: what 350 steps show of these two is how fast it learns.
+# Then it does a little better without positions (the causal mask still tells what came before), and about as well without the feed-forward network: what 350 steps show of these two is how fast it learns.
 #
 # The function that was measured:
 

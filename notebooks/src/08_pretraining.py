@@ -211,7 +211,7 @@ assert nats > math.log(V) and (smoke or copied == 1)
 #
 # ## Further: a model that only counts
 #
-# An **n-gram model** looks up which tokens followed the last $n - 1$ in the training text, and how often, and mixes in the shorter histories (Witten and Bell, *The Zero-Frequency Problem*, 1991). The best of $n = 1$ to $5$ is our baseline. It reads 90,000 reviews, the transformer 30,000, some twice.
+# An **n-gram model** looks up which tokens followed the last $n - 1$ in the training text, and how often, and mixes in the shorter histories (Witten and Bell, *The Zero-Frequency Problem*, 1991). The best of $n = 1$ to $5$ is our baseline. It reads 90,000 reviews, the transformer fewer.
 
 # %%
 from tinytx.ngrams import NGramModel
@@ -288,7 +288,7 @@ plots.show(fig, name="08_loss_and_bound")
 # %% [markdown]
 # ### Further: from gibberish to French
 #
-# The second column is counted by the grammar: how many words the sample has, the two given ones included, before the first impossible one. (Early on one draw may stay the same.)
+# The second column is counted by the grammar: how many words the sample has, the two given ones included, before the first impossible one. (All are drawn with one seed.)
 
 # %%
 def first_impossible(words):
@@ -474,7 +474,7 @@ course.resolve(
 #
 # ## Play: a model learns in the page
 #
-# Press Play, and watch the held-out loss and what it writes. Then switch the mask off: the answer is in the input. Does the loss stop at the bound?
+# Press Play, and watch the held-out loss and what it writes. (The bound is that of its own held-out reviews, in nats a word.) Then switch the mask off: the answer is in the input. Does the loss stop at the bound?
 
 # %%
 course.widgets.playground()

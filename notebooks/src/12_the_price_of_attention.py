@@ -500,14 +500,12 @@ assert unsettled == ["GRU, equal parameters", "CNN, equal time"]
 
 # %%
 doubted = behind_transformer(results.read_results("doubt-ladder"))
-leads = [sum(nats) / len(nats) for nats in doubted.values()]
-print(f"after two passes, two seeds: {min(leads):.3f} to {max(leads):.3f} nats behind")
-assert min(map(min, doubted.values())) > 0 and min(leads) > 1.5 * max(
-    one.mean for one in bars.values()
-)
+for leads in zip(*doubted.values(), strict=True):
+    print(f"after two passes, one seed: {min(leads):.3f} to {max(leads):.3f} nats behind")
+    assert min(leads) > 0
 
 # %% [markdown]
-# With both seeds the transformer is ahead of all three, and further than after one pass: how large its lead becomes, one pass does not say.
+# With both seeds the transformer is ahead of all three; how far depends on the seed, and neither one pass nor two say how large its lead becomes. (For two passes three rates were tried; the best was the lowest for the RNN and the highest for the CNN.)
 #
 # ## Questions
 
@@ -543,11 +541,11 @@ course.check("longest_chain", longest_chain)
 #
 # ## Take-home
 #
-# | one layer | operations | how news travels | kept while it writes |
-# |---|---|---|---|
-# | self-attention | $O(n^2 d)$, with its projections $+\,O(n d^2)$ | at once, at any distance | $O(n d)$ |
-# | recurrent, RNN or GRU | $O(n d^2)$ | through every state between | $O(d)$ |
-# | convolution, kernel $k$ | $O(k n d^2)$ | $k - 1$ tokens a layer | $O(k d)$ |
+# | one layer | operations | how news travels |
+# |---|---|---|
+# | self-attention | $O(n^2 d)$, with its projections $+\,O(n d^2)$ | at once, at any distance |
+# | recurrent, RNN or GRU | $O(n d^2)$ | through every state between |
+# | convolution, kernel $k$ | $O(k n d^2)$ | $k - 1$ tokens a layer |
 #
 # ## Limits
 #
@@ -557,7 +555,7 @@ course.check("longest_chain", longest_chain)
 #
 # 1. Where a state keeps less than all of itself, a signal fades. One convolution has a wall. Attention reads at any distance.
 # 2. Attention takes $8nd^2 + 4n^2d$ operations, an RNN $4nd^2$. "Cheaper" needs a *when* ($n < d$), an *of what* and a *than what*.
-# 3. *Further:* layers with equally many operations can take unequal times; the longest chain grows with the text in recurrent layers only.
+# 3. *Further:* layers with equally many operations can take unequal times; the longest chain grows with the text in an RNN or a GRU only.
 # 4. On one task, at equal parameters, the transformer came first with each of five seeds. After one pass they settle its lead over the RNN and the CNN, not that over the GRU.
 #
 # *References:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), table 1.

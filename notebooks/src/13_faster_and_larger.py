@@ -16,7 +16,7 @@
 # 1. time code fairly, and report a ratio with its range;
 # 2. count operations and bytes of a layer, and say from the roofline whether memory or arithmetic limits it;
 # 3. say what a change can gain at most (Amdahl's law) before you make it;
-# 4. *Further:* save work with less padding and a KV cache, and compare two ways to train on the same text;
+# 4. *Further:* save work with less padding and a KV cache;
 # 5. *Further:* cut a batch into micro-batches without changing its gradient.
 #
 # *You need:* lesson 12 (what a layer costs), lesson 08 (training), lesson 11 (KV cache). *It takes:* an hour; half a minute to run on two quiet cores.
@@ -297,78 +297,6 @@ course.resolve(
 # %% [markdown]
 # Where that share is below 100 %, the cache does *less* work at a *worse* speed. Possible reasons, not separated: each weight is read for one token only, and one token starts as many calls as a hundred.
 #
-# ## Further: the same text
-#
-# One real training, twice. The **baseline** is the loop that one writes first: reviews as they come, all logits, float32. Against it `train` of the package: batches by length, and, both explained further down, logits in chunks and bfloat16 where the processor has instructions for it. Same starting weights and highest rate, no **weight decay**, three seeds; each reads 512 reviews once.
-
-# %%
-from functools import partial
-
-from tinytx.loop import train
-from tinytx.objectives import CausalObjective
-from tinytx.settings import TrainingSettings
-from tinytx_run.pretrain import new_language_model
-
-tiny = config.replace(vocab_size=1_000, d_model=64, n_heads=2, d_ff=128)
-marks = {name: getattr(tokenizer, name) for name in ("bos_id", "eos_id", "pad_id")}
-n_seeds, n_texts, per_batch = (1, 64, 16) if smoke else (3, 512, 16)
-texts = [tokenizer.encode(text) for text in corpus.train.texts[: n_texts + 64]]
-seen = CausalObjective(texts[:n_texts], max_len=128, **marks)
-held_out = CausalObjective(texts[n_texts:], max_len=128, **marks)
-n_steps = n_texts // per_batch
-recipe = TrainingSettings(
-    n_steps=n_steps, lr=3e-3, warmup_steps=4, weight_decay=0.0,
-    tokens_per_batch=seen.n_tokens // n_steps,  # with padding: so it takes more batches
-)
-
-
-# %%
-def first_loop(learner):
-    adamw = torch.optim.AdamW(
-        learner.parameters(), betas=recipe.betas, weight_decay=0.0
-    )
-    for number in range(n_steps):
-        adamw.param_groups[0]["lr"] = recipe.lr_at(number + 1)
-        rows, wanted = seen.batch(range(number * per_batch, (number + 1) * per_batch))
-        logits = learner(rows.to(device)).flatten(0, 1)
-        wanted = wanted.to(device).flatten()
-        adamw.zero_grad()
-        F.cross_entropy(logits, wanted, ignore_index=tokenizer.pad_id).backward()
-        torch.nn.utils.clip_grad_norm_(learner.parameters(), recipe.clip_norm)
-        adamw.step()
-
-
-def run(seed, way):
-    """Seconds, and nats a token on held-out reviews."""
-    learner = new_language_model(tiny, seed=seed).to(device)
-    one_pass = seen.epoch_batches(
-        seed=seed, epoch=0, tokens_per_batch=recipe.tokens_per_batch
-    )
-    own = recipe.replace(seed=seed, n_steps=len(one_pass))
-    package = partial(train, learner, seen, own, progress=False)
-    taken = seconds_of(package if way == "package" else partial(first_loop, learner))
-    with torch.inference_mode():
-        return taken, held_out.loss(learner.eval(), list(range(64))).item()
-
-
-# %% tags=["varies"]
-results = {"loop": [], "package": []}
-for turn in range(-1, n_seeds):
-    for way in results:  # in turns
-        result = run(max(turn, 0), way)
-        if turn >= 0:  # turn -1 is the warm-up of both
-            results[way].append(result)
-for way, each in results.items():
-    print(f"{way:<8}", *(f"{taken:.2f} s {nats:.3f} nats  " for taken, nats in each))
-faster, ends = ratio(*([taken for taken, _ in results[way]] for way in results))
-print(f"the package is {said(faster, ends)} times as fast")
-apart = [b[1] - a[1] for a, b in zip(*results.values(), strict=True)]
-print(f"package minus loop: {median(apart):+.3f} nats", end=" ")
-print(f"(range {min(apart):+.3f} to {max(apart):+.3f})")
-
-# %% [markdown]
-# Equal text is not equal steps: the package makes a few more, of smaller batches. Which of steps, batches, chunks and precision makes a difference, we did not separate.
-#
 # ## What this does not show
 #
 # Times of one machine say little about another, whose ridge lies elsewhere.
@@ -471,7 +399,7 @@ k, ends = ratio(*pair.values())
 print(f"a product in bfloat16 {said(k, ends)}: Amdahl expects {amdahl(p, k):.2f}")
 
 # %% [markdown]
-# A range that contains 1 shows neither gain nor loss, and one of five rounds that barely leaves it out shows little. Amdahl's law is exact only if one product stands for all; here it is one size of many. A possible reason for a large loss is a processor without instructions for bfloat16. (`torch.compile` saves bytes in another way: it writes **fused** functions, which read a number once, do everything to it, and write it once: Dao et al., [arXiv:2205.14135](https://arxiv.org/abs/2205.14135), section 3, for attention.) Numbers of 8 bits and fewer, and computing again what could be stored (**gradient checkpointing**), were not tried.
+# A range that contains 1 leaves open which is faster; so, nearly, does one that barely leaves it out. Amdahl's law is exact only if one product stands for all; here it is one size of many. A possible reason for a slow-down is a processor without instructions for bfloat16. (`torch.compile` saves bytes in another way: it writes **fused** functions, which read a number once, do everything to it, and write it once: Dao et al., [arXiv:2205.14135](https://arxiv.org/abs/2205.14135), section 3, for attention.) Numbers of 8 bits and fewer, and computing again what could be stored (**gradient checkpointing**), were not tried.
 #
 # ## Further: larger, a batch in parts
 #
@@ -503,7 +431,7 @@ print(f"; plain mean: {(plain - at_once).abs().max():.0e}")
 # 1. A fair comparison warms up, takes turns and reports a range.
 # 2. Arithmetic intensity is operations for each byte moved. Left of the ridge memory is the first limit, right of it arithmetic.
 # 3. Profile first, then Amdahl, then the change, then the clock.
-# 4. *Further:* count what does *not* become less, and compare ways to train on the same text.
+# 4. *Further:* count what does *not* become less.
 # 5. *Further:* gradients of micro-batches add up, weighted by tokens, to the gradient of the batch.
 #
 # *References:* roofline: Williams, Waterman and Patterson, *Communications of the ACM* 52(4), 2009.

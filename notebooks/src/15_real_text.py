@@ -244,7 +244,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# **Finding:** pretraining is far better than starting from scratch outside, too; with 50 labels it brings less than at home (another task, another model). 10 million tokens are worth more than one. Whether 30 million bring more is open, as they repeat the reviews (1.8 passes), and so is whether this model is better than a bag of words: these intervals include 0.
+# **Finding:** pretraining is far better than starting from scratch outside, too; with 50 labels it brings less than at home (another task, another model). 10 million tokens are worth more than one. Whether 30 million (1.8 passes) bring more is open, and so is whether this model is better than a bag of words: both intervals include 0.
 #
 # ### Further: what each control says
 #
@@ -252,6 +252,7 @@ course.resolve(
 
 # %%
 HYBRID, COUNTS = "hybrid-seed1/tuned/60000000", "counts-both/tuned"
+FROZEN = "counts-both/probe"
 BOTH_WAYS = "scratch-both/tuned"
 conditions = {
     "TF-IDF": BAG,
@@ -261,6 +262,7 @@ conditions = {
     "from scratch, five times the updates": "scratch/longer",
     "from scratch, both ways": BOTH_WAYS,
     "counted embeddings, fine-tuned": COUNTS,
+    "counted embeddings, frozen": FROZEN,
     "causal, 30 million, frozen": "causal/probe/30000000",
     "causal, 30 million, fine-tuned": CAUSAL,
     "hybrid, 60 million, fine-tuned": HYBRID,
@@ -269,8 +271,9 @@ rows = {name: [written(films.interval(one), ".1f"),
                *("" if one == other else written(films.gain(one, other))
                  for other in (SCRATCH, BAG))]
         for name, one in conditions.items()}
-print("causal, fine-tuned, minus counted:", written(films.gain(CAUSAL, COUNTS)))
-assert films.gain(CAUSAL, COUNTS).low > 0
+tuned, frozen = (films.gain(CAUSAL, one) for one in (COUNTS, FROZEN))
+print("causal, fine-tuned, minus counted:", written(tuned), "frozen", written(frozen))
+assert tuned.low > 0 > frozen.low and frozen.high > 0
 longer = films.gain("scratch/longer", SCRATCH)
 assert longer.low < 0 < longer.high < gain.low
 further = films.gain(COUNTS, BOTH_WAYS)
@@ -279,7 +282,7 @@ columns = ["accuracy", "minus from scratch", "minus TF-IDF"]
 pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
 # %% [markdown]
-# It is not time that the control lacks: five times the updates show no gain (one draw of labels). Counted embeddings, without any pretrained transformer, come within the few points printed above. Part of what they gain over *from scratch* may come from reading both ways. The control that reads both ways was measured with one draw of labels. The transformer reads only the last 160 words of a review, so a bag of these words is a control as well.
+# It is not time that the control lacks: five times the updates show no gain (one draw of labels). Counted embeddings need no pretrained transformer: over them, frozen, the causal model's lead is open. Part of what they gain over *from scratch* may come from reading both ways. The control that reads both ways was measured with one draw of labels. The transformer reads only the last 160 words of a review, so a bag of these words is a control as well.
 #
 # ### A bag that has read as much
 #
@@ -369,12 +372,16 @@ verdicts, shown = table_against(rivals, {"causal": CAUSAL})
 assert verdicts["the bag", "causal"] == ["above 0", "open", "open"]
 assert verdicts["bag with LSA", "causal"] == ["open"] * 3
 assert all(one.gain(CAUSAL, SCRATCH).low > 5 for one in by_labels.values())
+books = measured(stored.data, "cls-books+reader-reviews-fr")[200]
+new, bag = (books.gain("causal/tuned/3000000", one) for one in (SCRATCH, BAG))
+print(f"French books: causal minus from scratch {written(new)}, the bag {written(bag)}")
+assert bag.high < 0 < new.low
 shown
 
 # %% [markdown]
 # 1. Pretraining on unlabelled reviews is far better than starting from scratch, at each of these numbers of labels.
 # 2. Against a bag of words that read only the labelled reviews it pays with 50 labels in our folds; on films that no model has read (*Further*) that is open.
-# 3. With 200 and 800 labels no difference from it is shown, once widened for the 24 comparisons.
+# 3. With 200 and 800 labels no difference from it is shown, once widened for the 24 comparisons. On French reviews of books, 200 labels and 0.7 million tokens of unlabelled reviews, it is *behind* the bag, and ahead of starting from scratch.
 # 4. Against a bag that has read all the unlabelled reviews nothing is shown either way in our folds. On films that no model has read (*Further*) the transformer, which had read less, is behind it with 800 labels. The unlabelled *text* pays. Whether a *transformer* is needed to use it stays open.
 #
 # So start with the bag, and let it read the unlabelled text. A far larger pretrained model may do better (*Further* has published numbers).
@@ -397,7 +404,7 @@ shown
 #
 # ### Further: nearly the same words for the bag
 #
-# A bag reads a review whole, the transformer only its last 160 words: an advantage of the bag, and no merit of its method. The same table, where the bags have these words alone. (Where they are more than 256 tokens, the transformer loses the last of them.)
+# A bag reads a review whole, the transformer only its last 160 words: an advantage of the bag, and no merit of its method. The same table, where the bags are given these words alone. (Where they are more than 256 tokens, the transformer loses the last of them.)
 
 # %%
 ends = {"the bag": f"{BAG}-last", "bag with LSA": f"{LSA}-last"}
@@ -411,7 +418,7 @@ shown
 #
 # ## What this does not show
 #
-# - One architecture of about a million parameters, one task, one path of pretraining.
+# - One architecture of about a million parameters, praise or blame only, one path of pretraining.
 # - Six folds and three draws of labels make wide intervals.
 #
 # ## Questions
@@ -514,6 +521,8 @@ print("numpy and scikit-learn agree")
 # %%
 changes = {
     "masked instead of causal, 30 million": ("masked/tuned/30000000", CAUSAL),
+    "masked instead of causal, 10 million": (
+        "masked/tuned/10000000", "causal/tuned/10000000"),
     "hybrid instead of causal, 30 million": ("hybrid/tuned/30000000", CAUSAL),
     "causal, 10 million, another seed": (
         "causal-seed1/tuned/10000000", "causal/tuned/10000000"),
@@ -526,10 +535,11 @@ changes = {
 gains = {name: films.gain(*pair) for name, pair in changes.items()}
 for name, gain in gains.items():
     print(f"{name:<38}{written(gain)}, {verdict(gain)}")
-assert {verdict(gain) for gain in gains.values()} == {"open"}
+assert [name for name in gains if verdict(gains[name]) != "open"] == [list(gains)[1]]
+assert gains["masked instead of causal, 10 million"].high < 0
 
 # %% [markdown]
-# None of the six changes is clear of 0. (Masked and hybrid models also classify in both directions; that is not separated.)
+# After 10 million tokens the masked model is behind; none of the other six changes is clear of 0. (Masked and hybrid models also classify in both directions; that is not separated.)
 #
 # A last test is to let a model complete _Bonjour les_. This one read real French: novels, sentences that people wrote for translation, readers' reviews (`python -m experiments completions`).
 
@@ -554,7 +564,7 @@ Markdown("\n".join(lines))
 # 1. A split must not divide a group. *Further:* a bag names the author far more often when passages of one novel are in train and in test.
 # 2. TF-IDF is counts times $\log(D / \mathrm{df})$, scaled: no order, no meaning of unseen words. It is the bar for everything else.
 # 3. Ask for the dose and for the controls: from scratch, random weights, and a linear model that has read the same text.
-# 4. With 50 labels pretraining is ahead of a bag that read only these, in our folds. It is nowhere shown to be ahead of a bag that has read all the unlabelled text.
+# 4. With 50 labels pretraining is ahead of a bag that read only these, in our folds. It is nowhere shown to be ahead of a bag that reads whole reviews and has read all the unlabelled text.
 #
 # *References:* Inverse document frequency: Spärck Jones, *Journal of Documentation* 28, 1972. Latent semantic analysis: Deerwester et al., *JASIS* 41, 1990. Intervals over folds that overlap: Nadeau and Bengio, *Machine Learning* 52, 2003.
 #

@@ -61,6 +61,7 @@ def end_losses(name):
 healthy_loss = end_losses("healthy language model")
 lower = [name for name in broken if (end_losses(name) < healthy_loss).all()]
 answer = ["none", "one or two", "three or more"][min(2, (len(lower) + 1) // 2)]
+print("lower:", ", ".join(lower))
 finding = f"{len(lower)} of {len(broken)} end lower, in all {len(healthy_loss)} seeds."
 course.resolve("18.1", answer, finding)
 
@@ -163,13 +164,13 @@ course.diagnose(0, "gradient_cut")
 #
 # ## Room 1: three patients
 #
-# A classifier, a language model and a translator, each with one line wrong. The dashed line is the exact bound, for the translator that of a reader who does *not* see the source: a sound translator ends below it. Lower row: the mean attention map of one text, white for 0.
+# A classifier, a language model and a translator, each with one line wrong. The dashed line is the exact bound, for the translator that of a reader who does *not* see the source: a sound translator ends below it. Lower row: the mean attention map of one text, white for 0, darkest for 1.
 #
 # - Patient 10, is a review favourable? "*Most answers are right, but the training loss gets stuck, whatever I do.*"
 # - Patient 8, which word comes next? "*Loss zero. We are done.*"
 # - Patient 7, English to French: "*Beautiful French! Only our translators are not happy.*"
 #
-# The last two lines of the next cell are your workbench: choose a patient, order a test.
+# The last two lines of the next cell are your workbench: choose a patient, order a test. (Patient 0 is free.)
 
 # %%
 room = {number: museum.shown(number) for number in (10, 8, 7)}
@@ -180,7 +181,7 @@ for number, evidence in room.items():
 for task in ("classifier", "language model", "translator"):
     ends = end_losses(f"healthy {task}")
     print(f"{len(ends)} healthy {task}s end at {ends.min():.2f} to {ends.max():.2f}")
-patient = museum.patient(8)
+patient = museum.patient(0)  # <- yours
 museum.order(patient, "first_loss")
 
 # %% [markdown]
@@ -217,7 +218,7 @@ fig = museum.room({number: room[number] for number in (11, 12, 14)})
 plots.show(fig, "18_room_2b")
 for number, evidence in room.items():
     print(f"patient {number}\n{museum.as_text(evidence)}\n")
-patient = museum.patient(9)
+patient = museum.patient(0)  # <- yours
 museum.order(patient, "leak")
 
 # %% [markdown]
@@ -239,7 +240,7 @@ course.diagnose(14, ...)
 # - Patient 9: `norm_on_wrong_axis`. `leak` (1) is positive, `attention_ahead` (1) is not: the future comes in through the mean and the variance.
 # - Patient 11: `mask_after_softmax`. `attention_sums` (1): the weights that are left do not sum to 1; how much is missing depends on the words that follow.
 # - Patient 12: `dropout_in_evaluation`. `twice` (1): two evaluations differ.
-# - Patient 14: `positions_missing`. `permute` (1): with the source words in reverse order nothing moves but rounding errors.
+# - Patient 14: `positions_missing`. `permute` (1): with the source words in reverse order nothing moves but rounding errors. In four of five seeds it even ends lower than the healthy one.
 #
 # </details>
 #
@@ -300,6 +301,7 @@ fig, ax = plots.heatmap(
     col_labels=tests,
     title=f"Seeds, of {n_seeds}, in which the test finds something",
 )
+fig.legends.clear()  # no mask is meant
 plots.show(fig, name="18_separation")
 
 # %% tags=["nbval-check-output"]
@@ -319,16 +321,16 @@ print("lower than healthy in all seeds:", *(n for n in gains if (gains[n] > 0).a
 leaks = ["mask_transposed", "mask_after_softmax", "norm_on_wrong_axis"]
 others = ["targets_not_shifted", "evaluation_data_in_training", "softmax_twice"]
 assert all((gains[name] > 0).all() for name in leaks + others)
-assert counts.max() < len(faulty)
+assert counts.max() < len(faulty) and (gains["positions_missing"] > 0).sum() == 4
 assert table.loc["targets_not_shifted", "leak"] == 0
 assert table.loc["norm_on_wrong_axis", "attention_ahead"] == 0
 
 # %% [markdown]
-# No test finds all faults. A pair is told apart if some test finds one fault in all seeds and the other in none; pairs that no test tells apart belong to different tasks, so they cannot be confused. Not all that end lower than healthy models see what they should predict: `softmax_twice` does so without a leak: its loss is another function, which lies between 0.31 and 1.31.
+# No test finds all faults. A pair is told apart if some test finds one fault in all seeds and the other in none; pairs that no test tells apart belong to different tasks. Not all that end lower than healthy models see what they should predict. `softmax_twice` has no leak: its loss is another function, which lies between 0.31 and 1.31.
 #
 # ## Play: break a model while it learns
 #
-# The explorer trains a language model in the page. Pause it after a few hundred steps. The page holds two runs, A and B. Give B one fault of the museum, predict its loss at the step that A has reached, and start it.
+# The explorer trains a language model of the whole world, which has another bound. Pause it after a few hundred steps. The page holds two runs, A and B. Give B one of the faults in its list, predict its loss at the step that A has reached, and start it.
 
 # %%
 course.widgets.playground()

@@ -22,7 +22,7 @@ def same_text(text: str) -> str:
     >>> same_text("L?amour d\u2019une vie. Vraiment ?")
     'l amour d une vie vraiment'
     """
-    return " ".join(re.findall(r"\w+", plain(text).lower()))
+    return " ".join(re.findall(r"[^\W_]+", plain(text).lower()))
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ def _right(number: int, true: Fault) -> tuple[str, ...]:
 def _wrong(number: int, true: Fault, guess: Fault) -> tuple[str, ...]:
     contradiction = contradicting(true, guess, tuple(_entry(number)["ordered"]))
     if contradiction is None:
-        why = f"That line belongs to a {guess.task}, and {name_of(number)} is a {true.task}."
+        why = f"Here that is a fault of a {guess.task}, and {name_of(number)} is a {true.task}."
     else:
         test, value, expects = contradiction
         would = "would find something" if expects else "would find nothing"

@@ -124,10 +124,12 @@ BOUND_NAMES = {
 
 def curve_panel(evidence: Mapping[str, Any], ax: Any, *, title: str, names: bool = True) -> None:
     """Draw training and held-out loss against the exact bound into axes."""
-    labels = ("training", "held out") if names else ("", "")
+    train, held_out = ("training", "held out") if names else ("", "")
+    steps = evidence["steps"]
+    whole = len(steps) - (steps[-1] - steps[-2] < steps[1] - steps[0])  # the mean of a few batches jumps
     lines = [
-        plots.Curve(label, evidence["steps"], evidence[which])
-        for label, which in zip(labels, ("train", "held_out"), strict=True)
+        plots.Curve(train, steps[:whole], evidence["train"][:whole]),
+        plots.Curve(held_out, steps, evidence["held_out"]),
     ]
     bound = {BOUND_NAMES[evidence["task"]] if names else "": evidence["bound"]}
     plots.curves(

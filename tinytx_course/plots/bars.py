@@ -62,7 +62,7 @@ def bars(
             textcoords="offset points", ha="center", fontsize=11, color=REFERENCE_LINE["color"],
         )  # fmt: skip
     _rows_downwards(ax)
-    ax.margins(x=0.12, y=0.5 / max(len(names), 10))
+    ax.margins(x=0.16, y=0.5 / max(len(names), 10))
     label_axes(ax, None, xlabel, ylabel)
     if title:
         ax.set_title(title, pad=22 if references else 8)

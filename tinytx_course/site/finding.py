@@ -41,6 +41,7 @@ ASKED = {
     (0, "Your own copy"): "install jupyter notebook download colab binder",
     (0, "How the course works"): "keyboard shortcuts keys how to use",
     (2, "Further: attention without the scale"): "why divide by the square root sqrt of d scaling saturated",
+    (3, "03 · Positions"): "positional encoding embedding",
     (3, "By hand: clocks"): "positional encoding sine cosine formula",
     (5, "Step 2: a way past, the residual connection"): "vanishing gradients backpropagation skip connection",
     (7, "Assemble"): "chatgpt gpt from scratch nanogpt",
@@ -130,7 +131,7 @@ def _of_lesson(title: str, file: Path) -> list[list[str]]:
         words = dict.fromkeys(map(str.lower, _LONG.findall(_words(_CODE.sub("", below)))))
         text = " ".join(word for word in words if word not in _COMMON)
         text += " square root" * ("<msqrt" in below)  # of a formula, as people ask for it
-        asked = ASKED.get((int(title[:2]), name))
+        asked = ASKED.get((int(title[:2]), _words(match[3])))
         more = ", ".join(bold[:12])
         found.append([name, f"{file.name}#{match[2]}", kind, more, text, *([asked] if asked else [])])
     for anchor, number, caption in _CAPTION.findall(body):

@@ -34,7 +34,7 @@ class LiveText(Explorer):
     """
 
     about: ClassVar[str]
-    temperature: Any = 1.0
+    heat: Any = 1.0  # temperature of the probabilities that are named
 
     text = traitlets.Unicode().tag(sync=True)
 
@@ -50,7 +50,7 @@ class LiveText(Explorer):
     def summary(self) -> str:
         """Return what is shown, and what model and language expect after the text."""
         parts = []
-        for word, model, truth in next_tokens(self.text, self.temperature)[:_N_NAMED]:
+        for word, model, truth in next_tokens(self.text, self.heat)[:_N_NAMED]:
             exact = "" if truth is None else f", the language {100 * truth:.1f}%"
             parts.append(f"to “{word}” the model gives {100 * model:.1f}%{exact}")
         return f"{self.about} After “{self.text}”{self.settings()}: {'; '.join(parts)}."
@@ -79,6 +79,11 @@ class LiveModelExplorer(LiveText):
     head = bounded(0, 0, lambda _: shipped_once().model.config.n_heads - 1)
     n_draws = traitlets.Int(0).tag(sync=True)
     drawn = traitlets.Dict().tag(sync=True)
+
+    @property
+    def heat(self) -> float:  # type: ignore[override]
+        """The temperature that is set."""
+        return float(self.temperature)
 
     def settings(self) -> str:
         """Return the temperature in words."""

@@ -56,7 +56,7 @@ class PlaygroundExplorer(Explorer):
         """Return what is shown, and what the runs have reached."""
         shown = (
             "A small transformer, new and untrained, learns the language of the course in the page. Its loss "
-            "on held-out reviews is drawn against the exact entropy bound, next to a review that it writes "
+            "on held-out reviews is drawn against the entropy bound, next to a review that it writes "
             "and to its attention weights."
         )
         runs = (("A", self.first), ("B", self.second))

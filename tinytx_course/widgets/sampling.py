@@ -29,11 +29,12 @@ class SamplingExplorer(LiveText):
     seed = bounded(0, 0, 9999)
     written = traitlets.List(traitlets.List(traitlets.Int()), [[], [], []]).tag(sync=True)
 
-    def settings(self) -> str:
-        """Return the settings in words."""
+    def summary(self) -> str:
+        """Return what model and language expect, and the settings in words."""
         top_k = self.top_k if self.top_k < shipped_once().model.config.vocab_size else "off"
         top_p = f"{self.top_p:g}" if self.top_p < 1 else "off"
-        return f" at temperature {self.temperature:g} (top-k {top_k}, top-p {top_p}, {self.n_draws} drawn)"
+        settings = f"temperature {self.temperature:g}, top-k {top_k}, top-p {top_p}"
+        return f"{super().summary()} Settings: {settings}; {self.n_draws} drawn."
 
 
 def sampling(

@@ -54,8 +54,9 @@ class TokenizerExplorer(Explorer):
         """Return what is shown, and the sizes of the vocabularies."""
         return (
             "A text as characters, as subwords of byte-pair encoding after any number of merges, and as "
-            f"words, with ids. “{self.text}”, {self.n_merges} of {len(self.merges)} merges; vocabularies: "
-            f"{len(self.characters)} characters, {len(self.words)} words."
+            f"words, with ids. “{self.text}”, {self.n_merges} of {len(self.merges)} merges; vocabularies, "
+            f"{self.n_special} special tokens in each: {len(self.characters) + self.n_special} characters, "
+            f"{len(self.words) + self.n_special} words."
         )
 
 

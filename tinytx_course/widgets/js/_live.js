@@ -176,7 +176,7 @@ export function beginning(ui, { reset = {}, enter = () => {} }, ...more) {
     if (read === shown) return; // a word to press that has the focus stays
     shown = read;
     const last = read.words.slice(-GLOSSED).map((word) => world.english[world.ids.get(word)] ?? word);
-    english.textContent = `Word by word: ${world.written(last.filter(Boolean))}`;
+    english.textContent = wordByWord(last);
     ui.root.classList.toggle("tx-away", Boolean(remarks(read)));
     const { begun, next } = read.instead;
     const take = (word) => () => {

@@ -133,5 +133,6 @@ export const spelt = (words) => words.map((word, i) => gap(words, i) + word).joi
 // English for each word of a French text, as one line; "" is a word that English does without.
 export function wordByWord(english = []) {
   const words = english.filter(Boolean);
-  return words.length ? `Word by word: ${spelt(words)}` : "";
+  const line = spelt(words).replace(/\ba(?= (?!useless)[aeiou])/gi, "$&n"); // an idea, a useless idea
+  return line && `Word by word: ${line}`;
 }

@@ -417,7 +417,7 @@ function build(ui) {
     picture(ui),
     h(
       "p.tx-legend",
-      "A box: the last word of a hypothesis, as far as it is written, and log P of all its tokens. Filled: kept. Empty: pruned, now or later. Dashed: greedy decoding. Thick: the best.",
+      "A box: the last word of a hypothesis, as far as it is written, and log P of all its tokens. Filled: kept; pale: given up later. Empty: pruned. Round: finished. Dashed: greedy decoding. Thick: the best.",
     ),
     ranking(ui),
   );

@@ -72,7 +72,7 @@ export function decades(rows, [from, to] = LIMITS) {
   const all = rows.flatMap((row) => [...row]);
   const low = clamp(Math.floor(Math.min(-1, ...all)), from, 0);
   const high = clamp(Math.ceil(Math.max(1, ...all)), 0, to);
-  const by = Math.ceil((high - low) / 6);
+  const by = [1, 2, 5, 10, 20, 50, 100].find((step) => 6 * step >= high - low);
   const ticks = [];
   for (let power = Math.ceil(low / by) * by; power <= high; power += by) ticks.push(power);
   return [[low, high], ticks];
@@ -99,7 +99,7 @@ export function inside(powers, [low, high]) {
 
 // The curves of one direction; `end` is the level where it arrives, whose numbers the sentence says.
 function panel(ui, { title, yLabel, keys, limits, end }) {
-  const draw = plot(ui, { xLabel: "level (0 = input)", yLabel, above: true, height: 165, right: 92 });
+  const draw = plot(ui, { xLabel: "level (0 = input)", yLabel, above: true, height: 195, right: 92 });
   ui.paint(() => {
     const series = seriesOf(ui.get);
     const n = ui.get("n_layers");

@@ -141,8 +141,8 @@ function chart(ui, runs) {
     if (nearest) ui.set("moment", nearest.step);
   };
   const draw = plot(ui, {
-    xLabel: "step",
-    yLabel: ui.get("brief") ? "loss" : "loss, nats a word",
+    xLabel: ui.get("brief") ? "step" : "step (log scale)",
+    yLabel: ui.get("brief") ? "loss" : "nats a word (log scale)",
     height: 250,
     right: 24,
     go: look,
@@ -670,7 +670,7 @@ function build(ui) {
     invite.textContent = `Press Play: a new transformer learns French reviews of books in this page. Does its loss reach the dashed line, the lowest to expect? ${slow}`;
     ui.root.setAttribute("aria-busy", conduct.busy); // screen readers wait until it pauses
     notice.textContent = ui.get("notice");
-    notice.hidden = !notice.textContent;
+    notice.hidden = !notice.textContent || !conduct.busy; // else the summary says it
   });
   // The curve and the switches on the left, what the runs write and attend to on the right.
   ui.show(

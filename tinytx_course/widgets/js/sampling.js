@@ -106,7 +106,7 @@ export const begun = (text, first) => text + machine().world.gap(text, first);
 
 // What is not quite 0 or 1 is not written as if it were.
 const share = (p) =>
-  p > 0 && p < 0.0005 ? "< 0.1%" : p < 1 && p >= 0.9995 ? "> 99.9%" : `${(100 * p).toFixed(1)}%`;
+  p > 0 && p < 0.0005 ? "<0.1%" : p < 1 && p >= 0.9995 ? ">99.9%" : `${(100 * p).toFixed(1)}%`;
 const add = (shares, which) => shares.reduce((sum, p, i) => (which(i) ? sum + p : sum), 0);
 const count = (flags) => flags.reduce((n, flag) => n + (flag ? 1 : 0), 0);
 const tally = (drawn, size) =>

@@ -329,17 +329,8 @@ print("\n".join(found[:5]))
 assert "? open" in found[2]
 assert all("? yes" in found[i] for i in (0, 1, 3, 4))
 
-
-def of_seeds(name, value):
-    return [stored.data[f"laptop/seed {seed}/{name}"][value] for seed in range(5)]
-
-
-fills = {name: of_seeds(f"{name}/fill", "nats") for name in ("hybrid", "masked")}
-assert all(both < one for both, one in zip(*fills.values(), strict=True))
-print("fill, one pass:", *(f"{name} {sum(nats) / 5:.2f} " for name, nats in fills.items()))
-
 # %% [markdown]
-# **After these steps few positions cost much, and with as few the two are too close to call (in the short run above the causal model is still ahead). Seeing the right side fills a blank better, but it need not be a masked model that sees it**: a causal one that scores the review with each of the $V$ tokens in the blank does better still, at $V$ times the passes. (It learned from all positions; with as few this was not measured. And the masked model is tested on cleaner text than it has learned from.) A **hybrid model**, which predicts the next token in some batches and masked tokens in the others (GPT-BERT, [arXiv:2410.24159](https://arxiv.org/abs/2410.24159)), fills it better than the masked one with each seed, in one pass.
+# **After these steps few positions cost much, and with as few the two are too close to call (in the short run above the causal model is still ahead). Seeing the right side fills a blank better, but it need not be a masked model that sees it**: a causal one that scores the review with each of the $V$ tokens in the blank does better still, at $V$ times the passes. (It learned from all positions; with as few this was not measured. And the masked model is tested on cleaner text than it has learned from.)
 #
 # ### Further: fine-tuning on 100 labels
 #
@@ -355,10 +346,6 @@ shares = {one.contestant: str(one) for one in rows if one.measure == column}
 print(f"means of {len(rows[0].values)} seeds [95 % interval]; {stored.source_line()}")
 print("\n".join(found[5:]))
 tuned = {k: one for k, one in stored.data.items() if k.endswith("/finetune 100")}
-for name in ("causal", "masked"):
-    probed = of_seeds(f"{name}/probe 100", "accuracy")
-    print("linear probe,", name, *(f"{share:.2f}" for share in probed))
-assert max(probed) < 0.56 and of_seeds("causal/probe 100", "accuracy")[4] < 0.51
 for seed, rival in itertools.product(range(4), ("masked", "from scratch, one way")):
     both = (f"laptop/seed {seed}/{name}/finetune 100" for name in ("causal", rival))
     causal_right, rival_right = (tuned[key]["accuracy"] for key in both)
@@ -368,8 +355,21 @@ assert unfitted == ["laptop/seed 4/causal/finetune 100"]
 assert all("? open" in line for line in found[5:])
 pd.DataFrame({column: shares})
 
+# %%
+def of_seeds(name, value):
+    return [stored.data[f"laptop/seed {seed}/{name}"][value] for seed in range(5)]
+
+
+for name in ("causal", "masked"):
+    probed = of_seeds(f"{name}/probe 100", "accuracy")
+    print("linear probe,", name, *(f"{share:.2f}" for share in probed))
+assert max(probed) < 0.56 and of_seeds("causal/probe 100", "accuracy")[4] < 0.51
+fills = {name: of_seeds(f"{name}/fill", "nats") for name in ("hybrid", "masked")}
+assert all(both < one for both, one in zip(*fills.values(), strict=True))
+print("fill, one pass:", *(f"{name} {sum(nats) / 5:.2f}" for name, nats in fills.items()))
+
 # %% [markdown]
-# In these runs both gains that were tested, causal and masked over new weights, are open with 100 labels. One causal run, whose body a linear probe cannot read either, did not even fit its labels, and makes the interval wide: in the other four the causal model is ahead of masked and of new weights by more than 0.11. A probe reads no masked body. Lesson 09 found a clear gain with another recipe: so this says more about these runs than about pretraining.
+# In these runs both gains that were tested, causal and masked over new weights, are open with 100 labels. One causal run, whose body a linear probe cannot read either, did not even fit its labels, and makes the interval wide: in the other four the causal model is ahead of masked and of new weights by more than 0.11. A probe reads no masked body. Lesson 09 found a clear gain with another recipe: so this says more about these runs than about pretraining. One model can also learn both: a **hybrid model** predicts the next token in some batches and masked tokens in the others (GPT-BERT, [arXiv:2410.24159](https://arxiv.org/abs/2410.24159)). With each seed it fills a blank better than the masked model, in one pass.
 #
 # ## What was published
 #

@@ -11,7 +11,6 @@ os.environ["TINYTX_PROGRESS"] = "none"
 os.environ.setdefault("MPLBACKEND", "agg")
 os.environ.setdefault("TQDM_DISABLE", "1")
 
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -53,16 +52,6 @@ def pytest_collection_modifyitems(items):
         has_device = torch.cuda.is_available() or "TINYTX_TEST_DEVICE" in os.environ
         if item.get_closest_marker("gpu") and not has_device:
             item.add_marker(pytest.mark.skip(reason="needs a GPU"))
-
-
-def pytest_terminal_summary(terminalreporter):
-    """Say how the load was spread over the processes."""
-    seconds = Counter()
-    for report in (one for kind in terminalreporter.stats.values() for one in kind):
-        if hasattr(report, "node"):
-            seconds[report.node.gateway.id] += getattr(report, "duration", 0)
-    if seconds:
-        terminalreporter.write_line("busy: " + ", ".join(f"{name} {seconds[name]:.0f} s" for name in seconds))
 
 
 @pytest.fixture(autouse=True)

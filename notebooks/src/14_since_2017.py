@@ -416,7 +416,7 @@ effect("Muon")
 # %%
 raced = {}  # (how long, tricks): {seed: nats a character}
 for key, record in results.read_results("race").data.items():
-    if record["kind"] == "race":
+    if record["kind"] == "race" and "batches" not in key:  # of today's recipe
         run = key.split("/")[1], record["racer"].partition(" + ")[2]
         raced.setdefault(run, {})[record["seed"]] = record["side by side"]
 

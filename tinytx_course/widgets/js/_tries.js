@@ -28,7 +28,7 @@ export function leadHand(box, model, keep) {
     (steps[at] ?? end).focus();
     look(); // its state may be there already
   };
-  const next = pushButton("Next", go);
+  const next = pushButton("Next try", go);
   const show = () => {
     [...steps, end].forEach((step, i) => step.classList.toggle("tx-now", i === at));
     numbers.forEach((number, i) => {
